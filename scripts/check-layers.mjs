@@ -34,7 +34,7 @@ const EXCEPT = Object.fromEntries(['start', 'restore', 'doctor', 'agents', 'audi
 const IMPURE =
   /\b(Date\.now|new Date\(\)|Math\.random|crypto\.(?:random\w+|getRandomValues)|performance\.|setTimeout|setInterval|setImmediate|queueMicrotask|(?<![.\w])fetch\(|(?<![.\w])(?:process|console)[.[]|(?<![.\w])Buffer\b|globalThis\b|new (?:URL|TextEncoder|TextDecoder)\b)/
 
-const MAX_LINES = 400
+const MAX_LINES = 500
 const BODY = String.raw`(?:(?!\n\s*(?:import|export)\b)[\w*$\s{},])+?`
 const IMPORT = new RegExp(
   String.raw`^[ \t]*(?:import|export)\s+(type\s+(?!from\s))?(?:${BODY}\s?from\s*)?['"]([^'"\n]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)`,

@@ -5,7 +5,7 @@ import { MESSAGE_TYPES, SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata 
 import type { SandboxRules } from './domain/routing/decide.js'
 import { TIERS, type Tier } from './domain/routing/tier.js'
 import type { TaskProposalPayload } from './domain/task/negotiation.js'
-import { bytesToText, keyToText, type NodeId } from './kit/ids.js'
+import { keyToText, type NodeId } from './kit/ids.js'
 import { jsonFault } from './kit/json.js'
 
 /** One update of a shared document as it is told to others (spec a2a-mcp-mesh, CRDTSyncMessage). */
@@ -76,8 +76,7 @@ function metadata(): Arbitrary<EnvelopeMetadata> {
     sandboxId: texts(),
     routingHint: fc.constant('capability' as const),
     justification: texts(),
-    hops: fc.array(nodeIds(), { maxLength: 8 }),
-    signature: fc.uint8Array({ minLength: 64, maxLength: 64 }).map(bytesToText)
+    hops: fc.array(nodeIds(), { maxLength: 8 })
   }
   return fc.record(fields, { requiredKeys: ['tier'], noNullPrototype: true })
 }

@@ -98,7 +98,7 @@ export function statusInfo(host: ApiHost): StatusInfo {
     agents: { ready, faults: node.agents.faults() },
     tasks: node.work.counts(),
     approvals: { waiting: node.approvals.list().length },
-    outbox: { pending: node.work.unsentCount() + node.requests.waitingCount() + node.lanes.waiting },
+    outbox: { pending: node.requests.waitingCount() + node.lanes.waiting },
     problems: [node.parts, node.policy, node.ledgerRoom, node.documents].flatMap((part) => part.problems()).concat(agentProblems(node))
   }
 }

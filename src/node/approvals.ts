@@ -136,8 +136,6 @@ export class Approvals {
     }
     this.#timer ??= clock.every(limits.heartbeatMs, () => this.#beat())
     this.#tell(incoming.peer)
-    const one = this.#list.find(held)
-    if (one !== undefined) this.#words.along(threadOf(incoming), one, 'approval')
     return null
   }
 
@@ -345,7 +343,6 @@ export class Approvals {
     this.#record.ended(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
     const [, ...others] = one.threads
     const { incoming, question } = one
-    for (const thread of one.threads) this.#words.along(thread, one, null)
     const repeats = one.request === null ? [] : others
     // What is no request is let in once; nobody will answer on its other threads.
     if (one.request === null && incoming.header.type !== 'notification') for (const thread of others) this.#parts.conversations.end(thread)
@@ -371,12 +368,12 @@ export class Approvals {
 
   /** Says again what waits, and ends requests whose sender is gone. */
   #beat(): void {
-    const { clock, limits } = this.#parts
+    const { clock, limits, ways } = this.#parts
     const now = clock.monotonic()
     for (const one of this.#list.all()) {
       // Nobody waits for what becomes of a notification, so nobody can be gone.
-      const isGone = one.lostAt !== null && now - one.lostAt > limits.leaseMs && one.incoming.header.type !== 'notification'
-      if (isGone) this.#end(one, AWAY, 'its sender went away')
+      const isAway = one.lostAt !== null && now - one.lostAt > limits.leaseMs && !ways.isReachable(one.incoming.peer)
+      if (isAway && one.incoming.header.type !== 'notification') this.#end(one, AWAY, 'its sender went away')
     }
     for (const peer of new Set(this.#list.all().map(({ incoming }) => incoming.peer))) this.#tell(peer)
   }

@@ -8,8 +8,8 @@ import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { REQUEST_POLICY } from '../domain/reliable/request.js'
 import { retryDelay } from '../domain/reliable/retry-policy.js'
 import type { CallerPower } from '../domain/routing/effective.js'
-import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, readResponse, waitingPayloadSchema } from '../domain/task/payloads.js'
-import type { RequestPayload, WaitingPayload } from '../domain/task/payloads.js'
+import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, readResponse } from '../domain/task/payloads.js'
+import type { RequestPayload } from '../domain/task/payloads.js'
 import type { Clock } from '../kit/clock.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -224,9 +224,9 @@ function leasePayload(lease: AskedLease | undefined): Pick<RequestPayload, 'epoc
 }
 
 /** What comes before the answer. */
-type Word = { readonly progress: unknown } | Pick<WaitingPayload, 'waitingFor'>
+type Word = { readonly progress: unknown }
 
-/** What a reply says: an outcome, progress, what it waits for, or nothing that counts (null). */
+/** What a reply says: an outcome, progress, or nothing that counts (null). */
 export function readReply(
   header: EnvelopeHeader,
   payload: unknown,
@@ -237,8 +237,6 @@ export function readReply(
     return error.success ? { outcome: 'FAILED', error: refusedThere(error.data, peer) } : null
   }
   if (header.type === 'stream-data') {
-    const held = waitingPayloadSchema.safeParse(payload).data
-    if (held !== undefined) return isOf(held, expected) ? { waitingFor: held.waitingFor } : null
     const data = progressPayloadSchema.safeParse(payload)
     return data.success ? { progress: data.data.progress } : null
   }

@@ -10,7 +10,7 @@ import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../domain/envelope/envelope.js'
 import { namedCapabilities } from '../domain/policy/asked.js'
 import type { Tier } from '../domain/routing/tier.js'
-import { readRequest } from '../domain/task/payloads.js'
+import { readRequest, workKey } from '../domain/task/payloads.js'
 import type { AgentOutcome, AgentRun, AgentTask, HostedAgent } from '../ports/agent-runtime.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { AgentHost } from './agents.js'
@@ -99,6 +99,8 @@ export interface AttachedParts {
 export class Attached {
   readonly #parts: AttachedParts
   readonly #programs = new Map<string, AttachOptions>()
+  /** Requests that were given to programs in person, by their threads' ids, while their exchanges are open. */
+  readonly #open = new Map<string, { readonly thread: Thread; readonly key: string }>()
 
   constructor(parts: AttachedParts) {
     this.#parts = parts
@@ -150,13 +152,33 @@ export class Attached {
   onRequest(incoming: Incoming): boolean {
     const program = this.#programs.get(incoming.recipient.agentId)
     if (program === undefined || program.run !== undefined) return false
-    if (program.onMessage === undefined) return this.#parts.listeners.has(program.id)
+    if (program.onMessage === undefined && !this.#parts.listeners.has(program.id)) return false
     const thread = threadOf(incoming)
+    this.#noteOpen(incoming, thread)
+    if (program.onMessage === undefined) return true
     this.#deliver(program, incoming, async (payload) => {
       await this.#post({ type: 'response', payload: responseTo(incoming.payload, payload), ...thread })
       this.#parts.conversations.end(thread)
     })
     return true
+  }
+
+  /** Runs that programs here answer in person and have not answered yet, by the node that asked: a caller hears that they live. */
+  inPerson(): ReadonlyMap<NodeId, readonly string[]> {
+    const runs = new Map<NodeId, string[]>()
+    for (const [id, { thread, key }] of this.#open) {
+      const { nodeId } = thread.recipient
+      if (!this.#parts.conversations.maySend(thread)) this.#open.delete(id)
+      else if (nodeId !== this.#parts.self) runs.set(nodeId, [...(runs.get(nodeId) ?? []), key])
+    }
+    return runs
+  }
+
+  /** Each is an open exchange, of which there is a bound. */
+  #noteOpen({ payload }: Incoming, thread: Thread): void {
+    const request = readRequest(payload)
+    if (request !== null)
+      this.#open.set(`${thread.recipient.nodeId} ${thread.correlationId}`, { thread, key: workKey(request.requestId, request.attempt) })
   }
 
   async #send(sender: AgentAddress, program: AttachOptions, message: OutgoingMessage): Promise<A2AEnvelope> {

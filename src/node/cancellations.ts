@@ -1,7 +1,7 @@
 import { messageOf } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import type { Peers } from './peers.js'
+import type { Ways } from './ways.js'
 
 /** Cancellations that wait for one peer. */
 const MAX_WAITING = 1000
@@ -9,13 +9,16 @@ const MAX_WAITING = 1000
 /** What telling others to stop needs. */
 export interface CancellationsParts {
   readonly telemetry: Telemetry
-  readonly peers: Peers
+  readonly ways: Pick<Ways, 'isReachable' | 'sendControl'>
   readonly self: NodeId
   /** Cancels work on this very node. */
   cancelHere(key: string): void
 }
 
-/** Tells peers to stop what this node asked of them; those who are away are told when they are back. */
+/**
+ * Tells peers to stop what this node asked of them; those that are not reachable are told when they are. A word that is lost is said
+ * again when the peer names the run as one that it has (see Requests.onHeartbeat).
+ */
 export class Cancellations {
   readonly #parts: CancellationsParts
   readonly #waiting = new Map<NodeId, Set<string>>()
@@ -32,7 +35,7 @@ export class Cancellations {
   }
 
   /** A peer is back: it may have gone on all the time. */
-  onOnline(peer: NodeId): void {
+  onReachable(peer: NodeId): void {
     const keys = this.#waiting.get(peer) ?? []
     this.#waiting.delete(peer)
     for (const key of keys) this.cancel(peer, key)
@@ -44,10 +47,10 @@ export class Cancellations {
   }
 
   #send(peer: NodeId, key: string): boolean {
-    const { peers, telemetry } = this.#parts
-    if (!peers.isOnline(peer)) return false
+    const { ways, telemetry } = this.#parts
+    if (!ways.isReachable(peer)) return false
     try {
-      peers.send(peer, { kind: 'control', name: 'cancel', body: { requestId: key } })
+      ways.sendControl(peer, 'cancel', { requestId: key })
       return true
     } catch (error) {
       telemetry.log('debug', 'a cancellation could not be sent', { peer, reason: messageOf(error) })

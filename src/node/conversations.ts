@@ -35,22 +35,9 @@ export class Conversations {
     this.#sweeper = clock.every(SWEEP_MS, () => this.#sweep())
   }
 
-  /** This node let an opening message of a peer in, which a neighbour may have brought: its replies may go out. False: too many exchanges are open. */
-  letIn(thread: Thread, ttlMs: number, via: NodeId | null = null): boolean {
-    const isOpen = this.#open(thread, { isOwn: false, ...inward(thread) }, ttlMs)
-    if (isOpen && via !== null) this.setWay(thread, via)
-    return isOpen
-  }
-
-  /** A neighbour carries what belongs to the thread. */
-  setWay(thread: Thread, via: NodeId): void {
-    this.#exchanges.setWay(outward(thread), thread.recipient.nodeId, via)
-  }
-
-  /** The neighbour that carries what belongs to the thread; null: none did, or nothing is open. */
-  way(thread: Thread): NodeId | null {
-    const key = this.#find(outward(thread), thread.sender.agentId)
-    return key === null ? null : this.#exchanges.way(key, thread.recipient.nodeId)
+  /** This node let an opening message of a peer in: its replies may go out. False: too many exchanges are open. */
+  letIn(thread: Thread, ttlMs: number): boolean {
+    return this.#open(thread, { isOwn: false, ...inward(thread) }, ttlMs)
   }
 
   /**

@@ -21,6 +21,11 @@ export class HeardOf {
     this.#patienceMs = this.#leaseMs
   }
 
+  /** Is its peer expected to name it? */
+  get isExpected(): boolean {
+    return this.#at !== null
+  }
+
   /** Its peer is there again, and has as long as before. */
   isBack(): void {
     if (this.#at !== null) this.#at = this.#clock.monotonic()

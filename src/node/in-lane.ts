@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
 import { KEYS, laneText } from '../domain/reliable/keys.js'
 import type { Lane } from '../domain/reliable/keys.js'
 import { ACK_AFTER_MS, isNextOf, MAX_BUFFERED, MAX_BUFFERED_BYTES, openReceiver, stepReceiver } from '../domain/reliable/lane-receiver.js'
@@ -16,6 +17,8 @@ export interface LaneMessage {
   readonly requestId: string | null
   /** The encoded envelope, not looked at yet. */
   readonly envelope: Uint8Array
+  /** The nodes that relayed it, in order. */
+  readonly hops: readonly NodeId[]
 }
 
 /** What a message changes in the ledger, and what is done once that is durable. */
@@ -222,8 +225,8 @@ export class InLane {
     for (const admission of admissions) this.#finish(admission)
   }
 
-  #admit({ messageId, content: { requestId, envelope } }: Arrived<Content>): readonly Promise<Admission>[] {
-    return envelope === null ? [] : [this.#parts.admit({ lane: this.#lane, messageId, requestId, envelope })]
+  #admit({ messageId, content: { requestId, envelope, hops } }: Arrived<Content>): readonly Promise<Admission>[] {
+    return envelope === null ? [] : [this.#parts.admit({ lane: this.#lane, messageId, requestId, envelope, hops })]
   }
 
   /** What is recorded is not undone by a fault in what follows: the next start does it. */

@@ -40,11 +40,6 @@ export interface Recording {
   end(): void
 }
 
-/** The neighbour that brought a message of another node; null: its own link did. */
-function broughtBy({ header }: Pick<Incoming, 'header'>): NodeId | null {
-  return header.metadata?.hops?.at(-1) ?? null
-}
-
 /** What the road in needs. */
 export interface InboxParts extends ArrivalsParts {
   readonly clock: Clock
@@ -86,9 +81,12 @@ interface Asked extends Decision {
   readonly question: RoutingQuestion
 }
 
+/** Of a message within this node, which is never encoded. */
+const NO_BYTES = new Uint8Array(0)
+
 const NOTHING: Admission = { changes: [], done: () => {}, failed: () => {} }
 
-/** The road in: decode, whose it is, verify, pass on what is for another node (those are {@link Arrivals}), record, decide, dispatch. Nothing that a peer sends can throw out of it. */
+/** The road in: decode, verify (those are {@link Arrivals}), record, decide, dispatch. Nothing that a peer sends can throw out of it. */
 export class Inbox {
   readonly #parts: InboxParts
   readonly #arrivals: Arrivals
@@ -98,11 +96,11 @@ export class Inbox {
     this.#arrivals = new Arrivals(parts, (refused, refusal) => this.#answer(refused, refusal))
   }
 
-  /** Takes an encoded envelope from a neighbour's channel. */
-  receive(neighbour: NodeId, bytes: Uint8Array): void {
-    this.#guarded(neighbour, () => {
-      const arrival = this.#arrivals.read(neighbour, bytes, null)
-      if (arrival?.header.type === 'request') void this.#recordFirst(arrival, bytes)
+  /** Takes an encoded envelope of a peer, which came over no lane; `hops`: the nodes that relayed it. */
+  receive(peer: NodeId, bytes: Uint8Array, hops: readonly NodeId[] = []): void {
+    this.#guarded(peer, () => {
+      const arrival = this.#arrivals.read(peer, { bytes, lane: null, hops })
+      if (arrival?.header.type === 'request') void this.#recordFirst(arrival)
       else if (arrival !== null) this.#decideAndDispatch(arrival)
     })
   }
@@ -112,10 +110,10 @@ export class Inbox {
    * what it says has to be durable with its number. Never rejects for what a peer sent.
    * @throws NodeError what the ledger refuses
    */
-  admit({ lane, envelope }: LaneMessage): Promise<Admission> {
+  admit({ lane, envelope, hops }: LaneMessage): Promise<Admission> {
     const peer = lane.source.nodeId
-    const arrival = this.#guarded(peer, () => this.#arrivals.read(peer, envelope, lane))
-    return arrival === null ? Promise.resolve(NOTHING) : this.#admitted(arrival, envelope)
+    const arrival = this.#guarded(peer, () => this.#arrivals.read(peer, { bytes: envelope, lane, hops }))
+    return arrival === null ? Promise.resolve(NOTHING) : this.#admitted(arrival)
   }
 
   /** Takes up a request that was recorded before this node stopped. Gives why it is not taken up, which is on record, or null. */
@@ -144,7 +142,19 @@ export class Inbox {
     this.#parts.traffic.received(header, since)
     const { sender, recipient, party, certified, target } = verified
     const { payload } = envelope
-    const isTold = this.#decideAndDispatch({ peer, sender, recipient, party, certified, target, header, payload, isReliable: false, since })
+    const isTold = this.#decideAndDispatch({
+      peer,
+      sender,
+      recipient,
+      party,
+      certified,
+      target,
+      header,
+      payload,
+      isReliable: false,
+      since,
+      bytes: NO_BYTES
+    })
     return { isTold, refusal: null }
   }
 
@@ -172,10 +182,10 @@ export class Inbox {
   }
 
   /** A request that came without a lane is recorded as well: it must not run again after a restart either. */
-  async #recordFirst(arrival: Arrival, bytes: Uint8Array): Promise<void> {
+  async #recordFirst(arrival: Arrival): Promise<void> {
     const { peer, header } = arrival
     try {
-      const recording = await this.#parts.record(arrival, bytes)
+      const recording = await this.#parts.record(arrival, arrival.bytes)
       if (recording === null) return void this.#guarded(peer, () => this.#decideAndDispatch(arrival))
       await this.#parts.commit(recording.changes).finally(() => recording.end())
       this.#guarded(peer, () => this.#goOn({ recorded: recording.recorded, ...arrival }))
@@ -185,12 +195,12 @@ export class Inbox {
     }
   }
 
-  async #admitted(arrival: Arrival, envelope: Uint8Array): Promise<Admission> {
+  async #admitted(arrival: Arrival): Promise<Admission> {
     if (!OPENING_TYPES.has(arrival.header.type)) {
       if (this.#fate(arrival) !== null) return NOTHING
       return { done: () => this.#dispatch(arrival), ...this.#parts.onReply(arrival) }
     }
-    const recording = await this.#parts.record(arrival, envelope)
+    const recording = await this.#parts.record(arrival, arrival.bytes)
     if (recording === null) return { changes: [], done: () => this.#goOn(arrival), failed: () => {} }
     const { changes, recorded } = recording
     const done = (): void => {
@@ -268,7 +278,7 @@ export class Inbox {
 
   /** Asks the rules; of several capabilities that a proposal names, the first that is refused decides. */
   #ask(
-    { header, party, certified, payload, target: { card } }: Omit<Arrival, 'since'>,
+    { header, party, certified, payload, target: { card } }: Omit<Arrival, 'since' | 'bytes'>,
     { ask, target, isReply }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Decision }
   ): Asked {
     const justification = header.metadata?.justification ?? null
@@ -292,7 +302,7 @@ export class Inbox {
     const { type } = arrival.header
     if (type === 'notification' || !OPENING_TYPES.has(type)) return true
     const ttlMs = type === 'task-proposal' ? SHORT_TTL_MS : type === 'stream-start' ? STREAM_TTL_MS : this.#parts.ttlMs
-    return this.#parts.conversations.letIn(threadOf(arrival), ttlMs, broughtBy(arrival))
+    return this.#parts.conversations.letIn(threadOf(arrival), ttlMs)
   }
 
   #dispatch(incoming: Incoming): void {
@@ -321,11 +331,10 @@ export class Inbox {
   /** Tells who awaits an answer that there is none. */
   #answer(refused: Omit<Incoming, 'payload'>, refusal: Refusal): void {
     const { type } = refused.header
-    if (refused.recipient.nodeId !== this.#parts.self) return this.#parts.passing.refuse(refused.header, refusal)
     if (type === 'notification' || !OPENING_TYPES.has(type)) return
     const thread = threadOf(refused)
     // The error goes back along the thread, so the thread must be open for it.
-    if (this.#parts.conversations.letIn(thread, SHORT_TTL_MS, broughtBy(refused))) this.#tell(thread, refusal)
+    if (this.#parts.conversations.letIn(thread, SHORT_TTL_MS)) this.#tell(thread, refusal)
   }
 
   #tell(thread: Thread, { code, rule, reason }: Refusal): void {

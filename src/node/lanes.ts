@@ -1,20 +1,22 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
+import type { ErrorCode } from '../kit/errors.js'
 import { fromUtf8, utf8 } from '../kit/ids.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
-import type { ChannelMessage } from '../domain/channel/frames.js'
-import { MAX_NAMED_LANES } from '../domain/channel/control.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import type { ReliableFrame } from '../domain/reliable/frame.js'
 import { KEYS, laneText } from '../domain/reliable/keys.js'
+import { MAX_AGE_MS } from '../domain/routing/replays.js'
 import type { Lane } from '../domain/reliable/keys.js'
 import type { Ledger, LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { LaneControl } from './lane-control.js'
 import { InLane } from './in-lane.js'
 import type { Acknowledged, InLaneParts, LaneRoom } from './in-lane.js'
 import { OutLane } from './out-lane.js'
 import type { GivenUp, Outgoing } from './out-lane.js'
 import { storedLanes } from './stored-lanes.js'
+import type { RefusedFrame, Ways } from './ways.js'
 
 /** Messages that may wait for one node; then OVERLOADED. */
 const MAX_WAITING = 10_000
@@ -28,10 +30,17 @@ const TIDY_MS = 100
 const TIDY_AGAIN_MS = 5000
 /** Changes that wait for it. */
 const MAX_TIDY = 512
+/** Milliseconds for which a frame that was sent over relays may still arrive: its time may differ so much from its reader's, either way. */
+const LINGER_MS = 2 * MAX_AGE_MS
+/** Times in a row that a receiver behind a relay does not answer until another relay is preferred. */
+const MAX_SILENCE = 2
 /** Receiving ends of one node that are kept open. */
 const MAX_OPEN = 1024
 /** Lanes that one node may begin while this process runs: each leaves a record. */
 const MAX_BEGUN = 4096
+
+/** A relay has no way to the node, or no room, now. */
+const AWAY: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'OVERLOADED'])
 
 /** What reliable delivery needs. */
 export interface LanesParts extends Pick<InLaneParts, 'admit'> {
@@ -42,18 +51,15 @@ export interface LanesParts extends Pick<InLaneParts, 'admit'> {
   readonly self: NodeId
   /** In [0, 1). */
   readonly chance: () => number
+  /** Is there a link? */
   isOnline(peer: NodeId): boolean
-  /** @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED */
-  send(peer: NodeId, message: ChannelMessage): void
+  /** How frames get to peers: over a link, or over relays. */
+  readonly ways: Pick<Ways, 'isReachable' | 'sendFrame' | 'sendControl' | 'seek' | 'doubt'>
+  /** See {@link OutLaneParts.onAcknowledged}. */
+  onAcknowledged(requestId: string): void
   onGivenUp(messages: readonly GivenUp[]): void
   /** See {@link OutLaneParts.onUndelivered}. */
   onUndelivered(peer: NodeId, requestIds: readonly string[]): void
-}
-
-/** What goes to one node in one message, gathered for the rest of the turn. */
-interface Gathered {
-  readonly greets: Map<string, ControlBody<'greet'>['lanes'][number]>
-  readonly acks: Map<string, ControlBody<'ack'>['lanes'][number]>
 }
 
 /** Every lane of this node: what it sends and what it gets that must not be lost. */
@@ -63,7 +69,9 @@ export class Lanes {
   readonly #in = new Map<NodeId, Map<string, InLane>>()
   readonly #begun = new Map<NodeId, Set<string>>()
   readonly #rooms = new Map<NodeId, LaneRoom>()
-  readonly #gathered = new Map<NodeId, Gathered>()
+  readonly #control: LaneControl
+  /** Monotonic milliseconds until which frames for a node may linger at relays. */
+  readonly #lingers = new Map<NodeId, number>()
   #tidying: LedgerChange[] = []
   #tidyTimer: Timer | null = null
   #timer: Timer | null = null
@@ -73,13 +81,18 @@ export class Lanes {
 
   constructor(parts: LanesParts) {
     this.#parts = parts
+    this.#control = new LaneControl(parts)
   }
 
   /** Reads what was not acknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
   async open(): Promise<void> {
-    const { ledger, telemetry } = this.#parts
+    const { ledger, telemetry, clock } = this.#parts
     await this.#nameLedger()
-    for (const { lane, ...stored } of await storedLanes(ledger, telemetry)) this.#addOut(lane, stored)
+    for (const { lane, ...stored } of await storedLanes(ledger, telemetry)) {
+      this.#addOut(lane, stored)
+      // The process before may have sent them over relays.
+      if (stored.live.length > 0) this.#lingers.set(lane.target.nodeId, clock.monotonic() + LINGER_MS)
+    }
   }
 
   /** What this node calls its ledger: under another name it has lost what it had. null until it is open. */
@@ -98,8 +111,31 @@ export class Lanes {
   /** Begins to look after what is under way. */
   start(): void {
     this.#timer = this.#parts.clock.every(TICK_MS, () => {
-      for (const lanes of this.#out.values()) for (const lane of lanes.values()) lane.tick()
+      for (const [peer, lanes] of this.#out) this.#tick(peer, [...lanes.values()])
     })
+  }
+
+  /** A node with waiting messages that is not reachable is looked for; one that does not answer over a relay is reached over another. */
+  #tick(peer: NodeId, lanes: readonly OutLane[]): void {
+    const { ways, isOnline } = this.#parts
+    const waiting = lanes.filter(({ load }) => load.count > 0)
+    if (waiting.length > 0 && !isOnline(peer)) {
+      const isSilent = waiting.some(({ silence }) => silence >= MAX_SILENCE)
+      if (isSilent) ways.doubt(peer)
+      const isReachable = ways.isReachable(peer)
+      for (const lane of waiting) if (isSilent || lane.isDown === isReachable) this.#turn(peer, lane, isReachable)
+      if (!isReachable) ways.seek(peer)
+    }
+    for (const lane of lanes) lane.tick()
+  }
+
+  #turn(peer: NodeId, lane: OutLane, isReachable: boolean): void {
+    lane.step(isReachable ? { type: 'up', mayLinger: this.#mayLinger(peer) } : { type: 'down' })
+  }
+
+  #mayLinger(peer: NodeId): boolean {
+    const { clock, isOnline } = this.#parts
+    return !isOnline(peer) || clock.monotonic() < (this.#lingers.get(peer) ?? 0)
   }
 
   /** Ends all timers, and makes what was to be tidied durable. Never rejects. */
@@ -190,23 +226,44 @@ export class Lanes {
     return load
   }
 
-  /** A node is there, over a link that is new. */
-  onLink(peer: NodeId): void {
-    this.#gathered.delete(peer)
-    for (const lane of this.#out.get(peer)?.values() ?? []) lane.step({ type: 'up' })
+  /** There is a new path to a node: a link, or relays. */
+  onPath(peer: NodeId): void {
+    this.#control.drop(peer)
+    for (const lane of this.#out.get(peer)?.values() ?? []) this.#turn(peer, lane, true)
   }
 
-  /** A node is gone. */
+  /** Its last link is gone: it may be reachable over relays. */
   onOffline(peer: NodeId): void {
-    this.#gathered.delete(peer)
+    this.#control.drop(peer)
     for (const lane of this.#out.get(peer)?.values() ?? []) lane.step({ type: 'down' })
     for (const lane of this.#in.get(peer)?.values() ?? []) lane.step({ type: 'down' })
+    if (this.#parts.ways.isReachable(peer)) this.onPath(peer)
   }
 
-  /** A message of a lane from a peer. */
-  onMessage(peer: NodeId, frame: ReliableFrame): void {
+  /**
+   * A relay did not pass a message on. True when it is given up: it would open something, a rule of the relay refused it, and no
+   * other transmission of it is under way. All else is sent again.
+   */
+  onRefused({ to, source, target, messageId, code, isOpening }: RefusedFrame): boolean {
+    const lane = { source: { agentId: source, nodeId: this.#parts.self }, target: { agentId: target, nodeId: to } }
+    const out = this.#find(lane)
+    const isLast = out?.refused(messageId) ?? false
+    if (code === 'PEER_OFFLINE') this.#rerouted(to)
+    const isFinal = isLast && isOpening && !AWAY.has(code)
+    if (isFinal) out?.step({ type: 'give-up', messageIds: new Set([messageId]) })
+    return isFinal
+  }
+
+  /** The way that frames took is none: they take another, or wait for one. */
+  #rerouted(peer: NodeId): void {
+    const isReachable = this.#parts.ways.isReachable(peer)
+    for (const lane of this.#out.get(peer)?.values() ?? []) if (!lane.isDown || isReachable) this.#turn(peer, lane, isReachable)
+  }
+
+  /** A message of a lane from a peer, over its link or relayed by `hops`. */
+  onMessage(peer: NodeId, frame: ReliableFrame, hops: readonly NodeId[] = []): void {
     const { seq, base, messageId, requestId, envelope } = frame
-    const content = { requestId, envelope }
+    const content = { requestId, envelope, hops }
     this.#inLane(peer, frame)?.arrive({ seq, base, messageId, bytes: envelope?.byteLength ?? 0, content })
   }
 
@@ -228,24 +285,25 @@ export class Lanes {
     const known = this.#find(lane)
     if (known !== undefined) return known
     const fresh = this.#addOut(lane, { next: 1, live: [] })
-    if (this.#parts.isOnline(lane.target.nodeId)) fresh.step({ type: 'up' })
+    const peer = lane.target.nodeId
+    if (this.#parts.ways.isReachable(peer)) this.#turn(peer, fresh, true)
     return fresh
   }
 
   #addOut(lane: Lane, stored: ConstructorParameters<typeof OutLane>[2]): OutLane {
     const peer = lane.target.nodeId
-    const { clock, ledger, telemetry, chance, send, onGivenUp, onUndelivered } = this.#parts
-    const { source, target } = lane
+    const { clock, ledger, telemetry, chance, onAcknowledged, onGivenUp, onUndelivered } = this.#parts
     const out = new OutLane(
       {
         clock,
         ledger,
         telemetry,
         chance,
+        onAcknowledged,
         onGivenUp,
         onUndelivered: (requestIds) => onUndelivered(peer, requestIds),
-        send: (frame) => send(peer, { kind: 'reliable', frame }),
-        greet: (base) => this.#gather(peer).greets.set(laneText(lane), { source: source.agentId, target: target.agentId, base }),
+        send: (frame) => this.#send(peer, frame),
+        greet: (base) => this.#control.greet(lane, base),
         commit: (changes) => this.#commit(changes),
         tidy: (changes) => this.#tidy(changes)
       },
@@ -255,6 +313,12 @@ export class Lanes {
     const ofPeer = this.#out.get(peer) ?? new Map<string, OutLane>()
     this.#out.set(peer, ofPeer.set(laneText(lane), out))
     return out
+  }
+
+  #send(peer: NodeId, frame: ReliableFrame): void {
+    const { ways, isOnline, clock } = this.#parts
+    if (!isOnline(peer)) this.#lingers.set(peer, clock.monotonic() + LINGER_MS)
+    ways.sendFrame(peer, frame)
   }
 
   #inLane(peer: NodeId, { source, target }: Pick<ReliableFrame, 'source' | 'target'>): InLane | null {
@@ -290,34 +354,9 @@ export class Lanes {
     return begun.has(text) || (begun.size < MAX_BEGUN && begun.add(text).has(text))
   }
 
-  #acknowledge({ source, target }: Lane, { isAll, ...at }: Acknowledged): void {
+  #acknowledge(lane: Lane, { isAll, ...at }: Acknowledged): void {
     const named = isAll && this.#ledgerName !== null ? { ledger: this.#ledgerName } : {}
-    this.#gather(source.nodeId).acks.set(laneText({ source, target }), { source: source.agentId, target: target.agentId, ...at, ...named })
-  }
-
-  /** What this turn has to say to a node goes in one message. */
-  #gather(peer: NodeId): Gathered {
-    const known = this.#gathered.get(peer)
-    if (known !== undefined) return known
-    const fresh: Gathered = { greets: new Map(), acks: new Map() }
-    this.#gathered.set(peer, fresh)
-    void Promise.resolve().then(() => {
-      if (this.#gathered.get(peer) !== fresh) return
-      this.#gathered.delete(peer)
-      this.#say(peer, fresh)
-    })
-    return fresh
-  }
-
-  /** Nothing of it has to get there: what is not heard is asked again. */
-  #say(peer: NodeId, { greets, acks }: Gathered): void {
-    const { send, telemetry } = this.#parts
-    try {
-      for (const lanes of inParts([...acks.values()])) send(peer, { kind: 'control', name: 'ack', body: { lanes } })
-      for (const lanes of inParts([...greets.values()])) send(peer, { kind: 'control', name: 'greet', body: { lanes } })
-    } catch (error) {
-      telemetry.log('debug', 'a lane could not be asked or answered', { peer, reason: messageOf(error) })
-    }
+    this.#control.acknowledge(lane, { ...at, ...named })
   }
 
   #tidy(changes: readonly LedgerChange[]): void {
@@ -358,13 +397,6 @@ export class Lanes {
       throw error
     })
   }
-}
-
-/** One control message names so many lanes at most. */
-function inParts<T>(lanes: readonly T[]): T[][] {
-  const all: T[][] = []
-  for (let at = 0; at < lanes.length; at += MAX_NAMED_LANES) all.push(lanes.slice(at, at + MAX_NAMED_LANES))
-  return all
 }
 
 /** Makes room for another; false when all are in use. */

@@ -27,7 +27,7 @@ export function createNode(parts: NodeParts): NodeCore {
   const { outbox, ownCards, peers, policy, presence, requests, swarms, work } = core
   const members = new Members({ ...parts, ...tables })
   const changes = new MemberChanges({ ...parts, ...tables })
-  const messages = new PeerMessages({ ...core, telemetry: parts.telemetry })
+  const messages = new PeerMessages({ ...core, telemetry: parts.telemetry, links: parts.links })
   const recovery = new Recovery({ ...parts, ...core })
   const stopped = [core.ledgerRoom, recovery, messages, members, presence, approvals, swarms, requests, work, negotiations, lanes, peers]
   return {

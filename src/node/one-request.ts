@@ -63,9 +63,26 @@ export class OneRequest {
     this.#timer = parts.clock.after(this.#hasGivenUp ? this.#lateMs : this.#leftMs, () => (this.#hasGivenUp ? this.#end() : this.#giveUp()))
   }
 
-  /** A request that was read from the ledger goes on: replies to it may come. */
+  /** A request that was read from the ledger goes on: replies to it may come, and its peer has a lease's time to name it. */
   resume(): void {
-    if (this.#isSent) this.#parts.conversations.sentOut(this.#thread, this.#replies())
+    if (!this.#isSent) return
+    this.#parts.conversations.sentOut(this.#thread, this.#replies())
+    this.#heard.named()
+  }
+
+  /** Its message is durable at its peer, which names it from now on. */
+  acknowledged(): void {
+    this.#heard.named()
+  }
+
+  /** Does anything see to it: its peer, which named it, or this node, which asks for its outcome again or waits for its end? */
+  get isTended(): boolean {
+    return this.#isOver || this.#hasGivenUp || this.#isLeaving || this.#heard.isExpected
+  }
+
+  /** Nothing sees to it: its peer is taken to have it, and asked again when it does not name it. */
+  tend(): void {
+    this.#heard.named()
   }
 
   /** It was for an agent of this node, which ended meanwhile: what may be repeated begins anew, of the rest nobody can say whether it was done. */
@@ -324,9 +341,7 @@ export class OneRequest {
     const answer = readReply(header, payload, this)
     if (answer === null) return
     if ('run' in answer) this.#note((tasks, id) => tasks.attempt(id, answer.run ?? 1))
-    // Who has no link says it once, so what is not said again is not lost.
-    if ('waitingFor' in answer) this.#waitFor(answer.waitingFor)
-    else if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
+    if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') this.#waitNoLonger(answer.error, null)
     // Another copy may be under way all the same, and has an answer of its own.
     else if (isOfOneCopy(answer) && !this.#copies.denied()) return

@@ -38,6 +38,8 @@ export interface OutLaneParts {
   commit(changes: readonly LedgerChange[]): Promise<void>
   /** Makes changes when there is time, or with the next commit. A crash before them does no harm. */
   tidy(changes: readonly LedgerChange[]): void
+  /** A message of this request is durable at its receiver. */
+  onAcknowledged(requestId: string): void
   onGivenUp(messages: readonly GivenUp[]): void
   /** Messages of these requests, one for each time that it is named, were given up, and certainly never reached their node. */
   onUndelivered(requestIds: readonly string[]): void
@@ -55,6 +57,8 @@ export class OutLane {
   readonly #parts: OutLaneParts
   readonly #state: LaneSender
   readonly #requests = new Map<string, string | null>()
+  /** How often messages were sent that are not acknowledged, less the times that a relay said it did not pass them on. */
+  readonly #transmissions = new Map<string, number>()
   /** Contents that were recorded a moment ago, so that they need not be read again. */
   readonly #fresh = new Map<string, Uint8Array>()
   /** By the numbers of what is being recorded, in order. */
@@ -71,12 +75,26 @@ export class OutLane {
     this.#parts = parts
     this.#state = openSender(stored.next, stored.live)
     this.#bytes = bytesOf(stored.live)
-    for (const { messageId, requestId } of stored.live) this.#requests.set(messageId, requestId)
+    for (const { messageId, requestId } of stored.live) {
+      this.#requests.set(messageId, requestId)
+      // The process before may have sent it.
+      this.#transmissions.set(messageId, 1)
+    }
   }
 
   /** Number of the next message. */
   get next(): number {
     return this.#state.next
+  }
+
+  /** Has it no path to its receiver? */
+  get isDown(): boolean {
+    return this.#state.link === 'down'
+  }
+
+  /** Times in a row that its receiver was asked and nothing came back. */
+  get silence(): number {
+    return this.#state.retries
   }
 
   /** What is not acknowledged, in order. */
@@ -128,6 +146,14 @@ export class OutLane {
     return this.#state.live.some(({ messageId, isVoid }) => !isVoid && this.#requests.get(messageId) === requestId)
   }
 
+  /** A relay did not pass a transmission of a message on. True: no other transmission of it is under way, nor was one acknowledged. */
+  refused(messageId: string): boolean {
+    const left = (this.#transmissions.get(messageId) ?? 0) - 1
+    if (left > 0) this.#transmissions.set(messageId, left)
+    else this.#transmissions.delete(messageId)
+    return left === 0
+  }
+
   /** Gives up what is not acknowledged of a request: it is not delivered any more, if it was not yet. */
   giveUp(requestId: string): void {
     const messageIds = new Set(
@@ -147,7 +173,17 @@ export class OutLane {
   step(input: SenderInput): void {
     // What is over by now is not sent over a new link.
     if (input.type === 'up') this.tick()
-    for (const effect of stepSender(this.#state, input, this.#parts.clock.monotonic())) this.#perform(effect)
+    for (const effect of stepSender(this.#state, input, this.#parts.clock.monotonic())) {
+      if (input.type === 'ack' && effect.type === 'forget') this.#tellAcknowledged(effect.messages)
+      this.#perform(effect)
+    }
+  }
+
+  #tellAcknowledged(messages: readonly Unacked[]): void {
+    for (const { messageId, isVoid } of messages) {
+      const requestId = isVoid ? null : (this.#requests.get(messageId) ?? null)
+      if (requestId !== null) this.#parts.onAcknowledged(requestId)
+    }
   }
 
   /** Time passed. */
@@ -193,6 +229,7 @@ export class OutLane {
     this.#bytes -= bytesOf(messages)
     const changes = messages.flatMap(({ seq, messageId }) => {
       this.#requests.delete(messageId)
+      this.#transmissions.delete(messageId)
       this.#fresh.delete(messageId)
       return [
         { key: KEYS.message(this.#text, seq), value: null },
@@ -207,6 +244,7 @@ export class OutLane {
     this.#parts.tidy(
       messages.flatMap((message) => {
         this.#fresh.delete(message.messageId)
+        this.#transmissions.delete(message.messageId)
         const requestId = this.#requests.get(message.messageId) ?? null
         return [
           { key: KEYS.message(this.#text, message.seq), value: messageRecord.encode({ ...message, requestId, bytes: 0, isVoid: true }) },
@@ -283,6 +321,7 @@ export class OutLane {
         requestId,
         envelope
       })
+      this.#transmissions.set(messageId, (this.#transmissions.get(messageId) ?? 0) + 1)
     } catch {
       this.#wait(seq)
     }

@@ -32,7 +32,7 @@ export interface OutboxParts {
   readonly traffic: Traffic
   readonly telemetry: Telemetry
   readonly ways: Ways
-  readonly peers: Pick<Peers, 'room' | 'isOnline'>
+  readonly peers: Pick<Peers, 'room'>
   readonly lanes: Pick<Lanes, 'record' | 'commit'>
   readonly conversations: Conversations
   readonly events: NodeEvents
@@ -58,7 +58,7 @@ export interface Draft {
   readonly isBroadcast?: boolean
   /** Id and time (unix milliseconds) of a message that was made before. Default: fresh ones. */
   readonly made?: Pick<A2AEnvelope, 'id' | 'timestamp'>
-  /** Its sender keeps it and sends it again by itself, so a channel that fails is told at once. */
+  /** A channel that fails under it is told at once: its sender does not wait for further tries. */
   readonly isKept?: boolean
   /** Who has it sent, when that may be weaker than the sender: the message is as weak as the weaker of the two. */
   readonly onBehalfOf?: CallerPower
@@ -72,7 +72,7 @@ export interface Draft {
 export interface Reliability {
   /** Of the request that it belongs to; null for none. */
   readonly requestId: string | null
-  /** It waits for a node to which there is no link. Otherwise it then goes by way of others, unrecorded. */
+  /** It is recorded also while its node is not reachable. Otherwise it is refused then. */
   readonly mayWait: boolean
   /** Milliseconds; not delivered by then, it is given up. */
   readonly ttlMs: number
@@ -80,7 +80,7 @@ export interface Reliability {
   changes(): readonly LedgerChange[]
 }
 
-/** What is kept of negotiations: lanes carry them where there is a link, for as long as somebody may wait for them. */
+/** Negotiations are recorded for as long as somebody may wait for them. */
 const NEGOTIATING: Reliability = { requestId: null, mayWait: false, ttlMs: 60_000, changes: () => [] }
 const NEGOTIATION: ReadonlySet<MessageType> = new Set(['task-proposal', 'task-accept', 'task-reject'])
 
@@ -226,8 +226,8 @@ export class Outbox {
     const bytes = to === self ? null : encodeEnvelope(envelope)
     const thread = { sender: draft.sender, recipient: draft.recipient, correlationId: envelope.correlationId ?? envelope.id }
     if (bytes !== null && draft.reliable?.mayWait !== true) {
-      const along = OPENING_TYPES.has(draft.type) ? null : thread
-      if (!ways.isReachable(to, along)) await ways.reach(to, along)
+      const isOpening = OPENING_TYPES.has(draft.type)
+      if (!ways.isReachable(to, isOpening)) await ways.reach(to, isOpening)
     }
     if (draft.replies !== undefined && !conversations.sentOut(thread, draft.replies))
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
@@ -246,10 +246,10 @@ export class Outbox {
 
   /** Makes durable what must not be lost, and has it delivered by its lane; null for what goes by the channel. */
   #record(draft: Draft, { id }: A2AEnvelope, bytes: Uint8Array | null): Promise<void> | null {
-    const { clock, lanes, peers } = this.#parts
+    const { clock, lanes } = this.#parts
     const { sender, recipient } = draft
     const reliable = reliabilityOf(draft)
-    if (reliable === undefined || bytes === null || !(reliable.mayWait || peers.isOnline(recipient.nodeId))) return null
+    if (reliable === undefined || bytes === null) return null
     const expiresAt = clock.now() + reliable.ttlMs
     const message = { messageId: id, requestId: reliable.requestId, envelope: bytes, expiresAt }
     return lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())
@@ -259,6 +259,7 @@ export class Outbox {
     const { ways, lanes } = this.#parts
     const to = draft.recipient.nodeId
     const reliable = reliabilityOf(draft)
+    // Only within this node: everything else that must not be lost goes over a lane.
     if (reliable !== undefined) await lanes.commit(reliable.changes())
     if (bytes === null) return this.#parts.deliverHere(envelope)
     if (draft.isKept === true) ways.send(to, envelope, bytes)

@@ -1,6 +1,7 @@
 import type { Clock } from '../kit/clock.js'
 import { TokenBucket } from '../kit/rate.js'
 import { SENDER_RATE } from '../domain/channel/cost.js'
+import { FRAME } from '../domain/channel/frames.js'
 import type { ChannelState } from '../domain/channel/machine.js'
 import type { Link } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -117,8 +118,11 @@ export class PeerLine {
   }
 }
 
-/** What is worth sending later, and the rest: cards are told anew and heartbeats are stale on another link; pings belong to theirs. */
+/** What is worth sending later, and the rest: lanes send again, cards are told anew, heartbeats are stale, pings belong to their link. */
 function divided(messages: readonly Unsent[]): [kept: Unsent[], stale: Unsent[]] {
-  const isKept = ({ message }: Unsent): boolean => message.kind === 'envelope' || (message.kind === 'control' && message.name === 'cancel')
+  const isKept = ({ message }: Unsent): boolean =>
+    message.kind === 'envelope' ||
+    (message.kind === 'control' && message.name === 'cancel') ||
+    (message.kind === 'relayed' && message.frame.content[0] === FRAME.envelope)
   return [messages.filter(isKept), messages.filter((one) => !isKept(one))]
 }

@@ -1,7 +1,10 @@
 import type { NodeId } from '../kit/ids.js'
 import { decodeControl } from '../domain/channel/control.js'
-import type { ControlMessage } from '../domain/channel/control.js'
-import type { ChannelMessage } from '../domain/channel/frames.js'
+import type { ControlMessage, ControlName } from '../domain/channel/control.js'
+import { decodeWhole } from '../domain/channel/frames.js'
+import type { ChannelMessage, RelayableMessage } from '../domain/channel/frames.js'
+import type { RelayedFrame } from '../domain/channel/relayed.js'
+import type { Links } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Approvals } from './approvals.js'
 import type { CardNews } from './card-news.js'
@@ -10,6 +13,7 @@ import type { Conversations } from './conversations.js'
 import type { DocumentSessions } from './document-sessions.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
+import type { Forwarded } from './forwarded.js'
 import type { Inbox } from './inbox.js'
 import type { Lanes } from './lanes.js'
 import type { Lookups } from './lookups.js'
@@ -49,9 +53,14 @@ export interface PeerMessagesParts {
   readonly routes: Routes
   readonly ways: Ways
   readonly passing: Passing
+  readonly forwarded: Forwarded
+  readonly links: Pick<Links, 'strike'>
   readonly documentSessions: DocumentSessions
   readonly swarmDocuments: SwarmDocuments
 }
+
+/** Control messages that are relayed: those of lanes and of requests, between the two nodes that they concern. */
+const RELAYED_CONTROLS: ReadonlySet<ControlName> = new Set(['greet', 'ack', 'heartbeat', 'approval', 'cancel'])
 
 /** Passes what comes from peers to those whom it concerns. */
 export class PeerMessages implements PeersHandlers {
@@ -60,6 +69,13 @@ export class PeerMessages implements PeersHandlers {
 
   constructor(parts: PeerMessagesParts) {
     this.#parts = parts
+    const { lanes, requests, ways } = parts
+    ways.onRefusedFrame((refused) => lanes.onRefused(refused))
+    ways.onFound((peer) => {
+      if (this.#isStopped) return
+      lanes.onPath(peer)
+      requests.onReachable(peer)
+    })
   }
 
   /** Nothing is passed on any more, and calls are over. */
@@ -73,10 +89,10 @@ export class PeerMessages implements PeersHandlers {
     const { approvals, news, ownCards, requests, routes, work } = this.#parts
     this.#note(peer, 'online')
     routes.onOnline(peer)
-    this.#parts.lanes.onLink(peer)
+    this.#parts.lanes.onPath(peer)
     news.tellAll(peer)
     ownCards.publish()
-    requests.onOnline(peer)
+    requests.onReachable(peer)
     work.onOnline(peer)
     approvals.onOnline(peer)
     this.#parts.channels.onOnline(peer)
@@ -87,7 +103,7 @@ export class PeerMessages implements PeersHandlers {
     this.#parts.news.tellAll(peer)
     this.#parts.ownCards.publish()
     // What went over the other link may be lost.
-    this.#parts.lanes.onLink(peer)
+    this.#parts.lanes.onPath(peer)
     this.#parts.memberCalls.onLinks(peer)
   }
 
@@ -99,9 +115,9 @@ export class PeerMessages implements PeersHandlers {
     if (this.#isStopped) return
     this.#parts.presence.onOffline(peer, isRest)
     this.#parts.memberCalls.onLinks(peer)
+    this.#parts.routes.onOffline(peer)
     this.#parts.lanes.onOffline(peer)
     this.#note(peer, isRest ? 'online without a link' : 'offline')
-    this.#parts.routes.onOffline(peer)
     this.#parts.peerCards.onOffline(peer)
     this.#parts.swarms.onOffline(peer)
     this.#parts.requests.onOffline(peer)
@@ -111,9 +127,9 @@ export class PeerMessages implements PeersHandlers {
   }
 
   isInUse(peer: NodeId): boolean {
-    const { channels, conversations, lanes, memberCalls, passing, requests, swarms } = this.#parts
+    const { channels, conversations, lanes, memberCalls, requests, swarms } = this.#parts
     const isAsked = lanes.load(peer).count > 0 || conversations.isOpenWith(peer) || requests.has(peer)
-    return isAsked || memberCalls.has(peer) || channels.has(peer) || passing.isOpenWith(peer) || swarms.seats.has(peer)
+    return isAsked || memberCalls.has(peer) || channels.has(peer) || swarms.seats.has(peer)
   }
 
   onGivenUp(peer: NodeId, lost: number): void {
@@ -131,12 +147,37 @@ export class PeerMessages implements PeersHandlers {
     if (this.#isStopped) return null
     if (message.kind === 'envelope') this.#parts.inbox.receive(peer, message.bytes)
     if (message.kind === 'reliable') this.#parts.lanes.onMessage(peer, message.frame)
+    if (message.kind === 'relayed') this.#onRelayed(peer, message.frame)
     if (message.kind === 'call') return this.#parts.memberCalls.onPart(peer, message.bytes)
     if (message.kind !== 'control') return null
     const control = decodeControl(message.name, message.body)
     if (!control.ok) return control.reason
     if (control.name === 'coordination' || control.name === 'swarm') this.#parts.swarms.seats.onWord(peer, control)
     else this.#onControl(peer, control)
+    return null
+  }
+
+  /** A frame of another node, or for one. What its origin put into it is taken as over a link to it, and held against it alone. */
+  #onRelayed(neighbour: NodeId, frame: RelayedFrame): void {
+    const { forwarded, passing, routes, self, links } = this.#parts
+    const accepted = forwarded.accept(neighbour, frame)
+    if (!accepted.ok) return passing.rejected(neighbour, frame, accepted)
+    const { origin, target, hops, content } = frame
+    routes.heard(origin, { via: neighbour, hops: hops.length })
+    if (target !== self) return passing.pass(frame)
+    const message = decodeWhole(content)
+    const fault = typeof message === 'string' ? message : this.#onContent(origin, message, hops)
+    if (fault !== null) links.strike(origin, 'forged', fault)
+  }
+
+  #onContent(origin: NodeId, message: RelayableMessage, hops: readonly NodeId[]): string | null {
+    if (message.kind === 'envelope') this.#parts.inbox.receive(origin, message.bytes, hops)
+    if (message.kind === 'reliable') this.#parts.lanes.onMessage(origin, message.frame, hops)
+    if (message.kind !== 'control') return null
+    if (!RELAYED_CONTROLS.has(message.name)) return 'a control message that is not relayed'
+    const control = decodeControl(message.name, message.body)
+    if (!control.ok) return control.reason
+    if (control.name !== 'coordination' && control.name !== 'swarm') this.#onControl(origin, control)
     return null
   }
 

@@ -228,7 +228,7 @@ export class Peers {
 
 /** Cards, searches and heartbeats keep no link; what a heartbeat is about is an open exchange, which does. */
 function isUse({ kind }: ChannelMessage): boolean {
-  return kind === 'envelope' || kind === 'reliable' || kind === 'call'
+  return kind === 'envelope' || kind === 'reliable' || kind === 'relayed' || kind === 'call'
 }
 
 /** A peer answers its own pings only. */

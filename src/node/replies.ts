@@ -5,10 +5,14 @@ import type { RequestRecord } from '../domain/reliable/records.js'
 import { SETTLED } from '../domain/reliable/request.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { Answers, voiced } from './answers.js'
-import type { AnswersParts } from './answers.js'
+import type { NodeId } from '../kit/ids.js'
+import { OPERATOR } from './agents.js'
 import type { CalleeRequests } from './callee-requests.js'
+import type { Conversations } from './conversations.js'
+import type { Directory } from './directory.js'
 import type { Thread } from './incoming.js'
+import type { Draft, Outbox } from './outbox.js'
+import type { Ways } from './ways.js'
 import type { RequestBook } from './request-book.js'
 
 /** The ledger takes nothing now, but may later. */
@@ -21,13 +25,18 @@ const RETRY_MS = 1000
 const MAX_RETRY_MS = 60_000
 
 /** What replying needs. */
-export interface RepliesParts extends AnswersParts {
+export interface RepliesParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
+  readonly outbox: Pick<Outbox, 'send'>
+  readonly conversations: Pick<Conversations, 'end'>
+  readonly directory: Pick<Directory, 'card'>
+  readonly ways: Pick<Ways, 'isReachable'>
+  readonly self: NodeId
   readonly book: RequestBook
   readonly callee: CalleeRequests
-  /** Is there a link to a node? */
-  readonly peers: { isOnline(peer: string): boolean }
+  /** How long a recorded reply waits for its caller, in milliseconds. */
+  readonly answerTtlMs: number
   /** Makes changes of the ledger. @throws NodeError what it refuses. */
   commit(changes: readonly LedgerChange[]): Promise<void>
 }
@@ -40,24 +49,17 @@ interface Last {
 }
 
 /**
- * Replies along threads. The last one and how its request ended are one commit, when it goes over a lane: to whoever asked
- * over one, and where a recorded request has a link. Otherwise it goes by {@link Answers}.
+ * Replies along threads. The last reply to a request that is recorded, or came over a lane, goes over a lane, in one commit with
+ * how the request ended. Other requests only read: their reply is sent once, and a caller that missed it asks again.
  */
 export class Replies {
   readonly #parts: RepliesParts
-  readonly #answers: Answers
   readonly #waits = new Map<Timer, () => void>()
   #isStopping = false
   #isClosed = false
 
   constructor(parts: RepliesParts) {
     this.#parts = parts
-    this.#answers = new Answers(parts)
-  }
-
-  /** Of the caller's that are reached without a lane: answers that wait for them. */
-  unsentCount(): number {
-    return this.#answers.unsentCount()
   }
 
   /** Ends a request by a response. Never rejects; resolves when it is on its way, or will be when its caller is back. */
@@ -82,24 +84,11 @@ export class Replies {
     return this.#commit(changes)
   }
 
-  /** Sends progress, if the caller is there. */
+  /** Sends progress, if the caller is reachable. */
   progress(thread: Thread, payload: unknown): void {
-    this.#answers.progress(thread, payload)
-  }
-
-  /** Time passed. */
-  tick(): void {
-    this.#answers.tick()
-  }
-
-  /** A peer is back. */
-  onOnline(peer: string): void {
-    this.#answers.onOnline(peer)
-  }
-
-  /** A peer will not come back. */
-  forget(peer: string): void {
-    this.#answers.forget(peer)
+    const { nodeId } = thread.recipient
+    if (nodeId !== this.#parts.self && !this.#parts.ways.isReachable(nodeId)) return
+    this.#send(thread, { type: 'stream-data', payload }).catch((error: unknown) => this.#note(thread, error))
   }
 
   /** This node stops: what cannot be recorded goes out now or never, and what waits for the ledger is tried at once and often. */
@@ -132,26 +121,23 @@ export class Replies {
   }
 
   async #last(thread: Thread, last: Last): Promise<void> {
-    const { outbox, conversations, self, peers, answerTtlMs: ttlMs } = this.#parts
-    const to = thread.recipient.nodeId
-    const isByLane = to !== self && (thread.isReliable === true || (thread.request !== undefined && peers.isOnline(to)))
-    if (!isByLane) {
-      await this.#commit(last.changes)
-      if (last.type === 'response' && this.#isStopping) await this.#answers.lastWord(thread, last.payload)
-      else if (last.type === 'response') this.#answers.respond(thread, last.payload)
-      else this.#answers.refuse(thread, last.payload as ErrorBody)
-      return
-    }
+    const { conversations, self, answerTtlMs: ttlMs } = this.#parts
+    const isByLane = thread.recipient.nodeId !== self && (thread.isReliable === true || thread.request !== undefined)
     const { type, payload, changes } = last
     const requestId = thread.request ?? null
-    const send = (): Promise<unknown> =>
-      outbox.send({ type, payload, reliable: { requestId, mayWait: true, ttlMs, changes: () => changes }, ...voiced(thread, this.#parts) })
+    const reliable = { requestId, mayWait: true, ttlMs, changes: () => changes }
     try {
-      await this.#insist(send)
+      if (isByLane) await this.#insist(() => this.#send(thread, { type, payload, reliable }))
+      else await this.#commit(changes).then(() => this.#send(thread, { type, payload }))
     } catch (error) {
       await this.#unsent(thread, last, asNodeError(error))
     }
     conversations.end(thread)
+  }
+
+  #send(thread: Thread, reply: Pick<Draft, 'type' | 'payload' | 'reliable'>): Promise<unknown> {
+    // A node that stops does not wait for a channel to come back.
+    return this.#parts.outbox.send({ isKept: this.#isStopping, ...reply, ...asOperatorIfGone(thread, this.#parts) })
   }
 
   /** The reply does not go out; how the request ended has to be on record all the same. */
@@ -204,4 +190,9 @@ export class Replies {
   #note({ correlationId }: Thread, error: unknown): void {
     this.#parts.telemetry.log('warn', 'an answer could not be sent', { correlationId, reason: messageOf(error) })
   }
+}
+
+/** The operator speaks for an agent that is not there, or no longer. */
+export function asOperatorIfGone(thread: Thread, { directory, self }: Pick<RepliesParts, 'directory' | 'self'>): Thread {
+  return directory.card(thread.sender) === undefined ? { ...thread, sender: { agentId: OPERATOR, nodeId: self } } : thread
 }

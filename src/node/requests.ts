@@ -24,6 +24,7 @@ import type { AskedElsewhere } from './expected-tasks.js'
 import { OneRequest } from './one-request.js'
 import type { RequestBook } from './request-book.js'
 import { RequestLane } from './request-lane.js'
+import { StrayRuns } from './stray-runs.js'
 import type { Ways } from './ways.js'
 
 /** Requests under way to a peer beyond which those that waited for it wait on: it takes only so many at once. */
@@ -39,7 +40,7 @@ export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onNoRoom' |
   readonly directory: Directory
   readonly book: RequestBook
   readonly ledgerRoom: Pick<LedgerRoom, 'isFull'>
-  readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'forget'>
+  readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'forget' | 'holds'>
   readonly asked: Pick<AskedElsewhere, 'begun' | 'ended'>
 }
 
@@ -59,6 +60,10 @@ export class Requests {
   readonly #ends: DurableTales
   /** Requests that have not ended, by peer. */
   readonly #lanes = new Map<NodeId, RequestLane<OneRequest>>()
+  /** Those that are recorded, by their id: leases are the business of their swarms. */
+  readonly #byId = new Map<string, OneRequest>()
+  readonly #byTask = new Map<string, OneRequest>()
+  readonly #strays: StrayRuns
   /** The same by their threads, which this node names: no two share one. */
   readonly #byThread = new Map<string, { readonly request: OneRequest; readonly agent: string }>()
   #timer: Timer | null = null
@@ -66,6 +71,7 @@ export class Requests {
   constructor(parts: RequestsParts) {
     this.#parts = parts
     this.#cancellations = new Cancellations(parts)
+    this.#strays = new StrayRuns({ ...parts, cancel: (peer, key) => this.#cancellations.cancel(peer, key) })
     this.#ends = new DurableTales({ ...parts, commit: (changes) => parts.lanes.commit(changes) })
     this.#ofRequest = {
       ...parts,
@@ -148,6 +154,11 @@ export class Requests {
     this.#lanes.set(request.peer, lane)
     const agent = addressText(making.asking.target)
     this.#byThread.set(request.names.correlationId, { request, agent })
+    const { requestId, taskId } = request.names
+    if (taskId !== null) {
+      this.#byId.set(requestId, request)
+      this.#byTask.set(taskId, request)
+    }
     this.#parts.asked.begun(agent)
     lane.send(request)
     return request
@@ -161,7 +172,7 @@ export class Requests {
   }
 
   #isAway(peer: NodeId): boolean {
-    return peer !== this.#parts.self && !this.#parts.ways.isReachable(peer)
+    return peer !== this.#parts.self && !this.#parts.ways.isReachable(peer, true)
   }
 
   /** Nobody waits for it: it is queued at once, and the peer is looked for meanwhile. @throws NodeError what the rules or the ledger refuse. */
@@ -169,10 +180,7 @@ export class Requests {
     request.check()
     await request.keep()
     this.#queue(request)
-    this.#parts.ways.reach(request.peer).then(
-      () => this.#sendQueued(request.peer),
-      () => {}
-    )
+    this.#parts.ways.seek(request.peer)
   }
 
   /** It waits although it could not be sent, which nobody may rely on before it is durable. @throws NodeError what the ledger refuses. */
@@ -225,15 +233,41 @@ export class Requests {
     const named = new Set(keys)
     const idle = new Set(waiting)
     for (const request of this.#of(peer)) {
-      if (!named.has(request.key)) continue
+      if (!named.delete(request.key)) continue
       request.named(idle.has(request.key) ? 'slot' : null)
     }
+    if (named.size > 0) void this.#strays.look(peer, named)
   }
 
   /** A peer says which requests wait for a person of it. */
   onApproval(peer: NodeId, keys: readonly string[]): void {
     const named = new Set(keys)
-    for (const request of this.#of(peer)) if (named.has(request.key)) request.named('approval')
+    for (const request of this.#of(peer)) if (named.delete(request.key)) request.named('approval')
+    if (named.size > 0) void this.#strays.look(peer, named)
+  }
+
+  /** A message of a request is durable at its peer. */
+  onAcknowledged(requestId: string): void {
+    this.#byId.get(requestId)?.acknowledged()
+  }
+
+  /** What a sent request of a task waits for, while its peer has not said so: its acknowledgement, or a place of its agent. null: it is none, or was not sent. */
+  holdup(taskId: string): 'ack' | 'slot' | null {
+    const request = this.#byTask.get(taskId)
+    if (request === undefined || !request.isSent || request.isOver) return null
+    return this.#parts.lanes.holds(request.peer, request.names.requestId) ? 'ack' : 'slot'
+  }
+
+  /** Requests of which nothing sees to an outcome: no lane, queue or peer has them. There are none, unless a part of this node is at fault. */
+  orphans(): OneRequest[] {
+    const { lanes, self } = this.#parts
+    const isOrphan = (request: OneRequest): boolean =>
+      request.peer !== self &&
+      request.isSent &&
+      !request.isTended &&
+      this.#lanes.get(request.peer)?.isWaiting(request) !== true &&
+      !lanes.holds(request.peer, request.names.requestId)
+    return this.#all().filter(isOrphan)
   }
 
   /** Requests that wait for their peer to come back, or to have room. */
@@ -243,8 +277,12 @@ export class Requests {
     return count
   }
 
-  /** A peer is gone: what it was asked waits for it, until each request's own time is over. */
+  /** The last link to a peer is gone. Without a way over relays requests wait for it, until each one's own time is over. */
   onOffline(peer: NodeId): void {
+    if (this.#isAway(peer)) this.#waitForPeer(peer)
+  }
+
+  #waitForPeer(peer: NodeId): void {
     for (const request of this.#of(peer)) request.waitForPeer()
   }
 
@@ -264,9 +302,9 @@ export class Requests {
     void this.#parts.lanes.forget(peer)
   }
 
-  /** A peer is back: send what waited for it. */
-  onOnline(peer: NodeId): void {
-    this.#cancellations.onOnline(peer)
+  /** There is a new path to a peer: what waited for it is sent. */
+  onReachable(peer: NodeId): void {
+    this.#cancellations.onReachable(peer)
     for (const request of this.#of(peer)) if (this.#lanes.get(peer)?.isWaiting(request) !== true) request.peerIsBack()
     this.#sendQueued(peer)
   }
@@ -274,6 +312,10 @@ export class Requests {
   /** Asks again what peers have lost, and sends what waited for room. */
   #tick(): void {
     for (const [peer, lane] of this.#lanes) {
+      if (this.#isAway(peer)) {
+        this.#waitForPeer(peer)
+        this.#parts.ways.seek(peer)
+      }
       this.#askAgainOf(peer, lane)
       this.#sendQueued(peer)
     }
@@ -350,7 +392,12 @@ export class Requests {
   #forget(request: OneRequest): void {
     const known = this.#byThread.get(request.names.correlationId)
     if (known !== undefined) this.#parts.asked.ended(known.agent)
-    this.#byThread.delete(request.names.correlationId)
+    const { requestId, taskId, correlationId } = request.names
+    this.#byThread.delete(correlationId)
+    if (taskId !== null) {
+      this.#byId.delete(requestId)
+      this.#byTask.delete(taskId)
+    }
     if (this.#lanes.get(request.peer)?.remove(request) === true) this.#lanes.delete(request.peer)
     // It leaves its room to the next.
     this.#sendQueued(request.peer)

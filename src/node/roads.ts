@@ -74,6 +74,7 @@ export function createRoads(parts: NodeParts, tables: Tables): Roads {
     callee,
     commit: (changes) => lanes.commit(changes),
     limits: { ...settings, answerTtlMs },
+    inPerson: () => attached.inPerson(),
     isPast: (peer, swarm, epoch) => swarms.seats.isPast(peer, swarm, epoch),
     areVoters: (swarm, nodes) => swarms.seats.areVoters(swarm, nodes),
     onHeartbeatHere: ({ requests: keys, waiting }) => {
@@ -81,7 +82,7 @@ export function createRoads(parts: NodeParts, tables: Tables): Roads {
       swarms.onHeartbeat(self, keys)
     }
   })
-  const approvals: Approvals = new Approvals({ ...common, inbox, outbox, work, requests, swarms, limits: settings })
+  const approvals: Approvals = new Approvals({ ...common, inbox, work, requests, swarms, limits: settings })
   const swarmDocuments = new SwarmDocuments({ ...common, outbox, streams: parts.documents, swarms, work })
   const direct = new Direct({ ...common, attached, work })
   const roads: Roads = { inbox, lanes, outbox, requests, work, direct, swarms, swarmDocuments, attached, approvals, channels, negotiations }
@@ -93,7 +94,7 @@ function createLanes(common: Common, later: () => Roads): Lanes {
   return new Lanes({
     ...common,
     isOnline: (peer) => peers.isOnline(peer),
-    send: (peer, message) => peers.send(peer, message),
+    onAcknowledged: (requestId) => later().requests.onAcknowledged(requestId),
     admit: (message) => later().inbox.admit(message),
     onGivenUp: (messages) => telemetry.count('errors', 'delivery', messages.length),
     onUndelivered: (peer, requestIds) => later().requests.onUndelivered(peer, requestIds)

@@ -8,6 +8,7 @@ import { chooseWay } from '../domain/routing/hops.js'
 import type { WayOffer } from '../domain/routing/hops.js'
 import { NoWays } from '../domain/routing/no-ways.js'
 import { RouteTable } from '../domain/routing/route-table.js'
+import type { Route } from '../domain/routing/route-table.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { Directory } from './directory.js'
 import type { Peers } from './peers.js'
@@ -55,6 +56,8 @@ interface Search {
 export class Routes {
   readonly #parts: RoutesParts
   readonly #table = new RouteTable()
+  /** By which neighbour frames of a node came last: what goes back to it may go the same way. */
+  readonly #back = new RouteTable()
   readonly #noWays = new NoWays()
   readonly #doubts = new NoWays(DOUBT_MS)
   readonly #finding = new Map<NodeId, Promise<boolean>>()
@@ -75,15 +78,29 @@ export class Routes {
     this.#assured = new RateTable(ASSURED_SEARCHES, parts.clock)
   }
 
-  /** The neighbour that takes messages for a node; null when no way is known. */
+  /** The neighbour that takes messages for a node; null when no way was found. */
   next(target: NodeId): NodeId | null {
-    const via = this.#table.get(target, this.#parts.clock.monotonic())?.via ?? null
+    return this.#linked(this.#table, target)
+  }
+
+  /** The same for what need not choose its way by what it passes: replies, acknowledgements, control messages. */
+  back(target: NodeId): NodeId | null {
+    return this.next(target) ?? this.#linked(this.#back, target)
+  }
+
+  /** A frame of a node came by this neighbour. */
+  heard(origin: NodeId, { via, hops }: Route): void {
+    this.#back.set(origin, { via, hops }, this.#parts.clock.monotonic())
+  }
+
+  #linked(table: RouteTable, target: NodeId): NodeId | null {
+    const via = table.get(target, this.#parts.clock.monotonic())?.via ?? null
     return via !== null && this.#parts.peers.isOnline(via) ? via : null
   }
 
   /** The neighbour cannot reach the node, whatever it says: another that can comes before it for a while. */
   drop(target: NodeId, via: NodeId): void {
-    this.#table.drop(target, via)
+    for (const table of [this.#table, this.#back]) table.drop(target, via)
     this.#doubts.add({ neighbour: via, target, isFurther: false }, this.#parts.clock.monotonic())
   }
 
@@ -115,13 +132,16 @@ export class Routes {
 
   /** A peer has a link now: it may be asked. */
   onOnline(peer: NodeId): void {
-    this.#table.dropNode(peer)
-    this.#noWays.drop(peer)
+    this.#dropNode(peer)
   }
 
   /** A peer is gone, and with it every way through it. */
   onOffline(peer: NodeId): void {
-    this.#table.dropNode(peer)
+    this.#dropNode(peer)
+  }
+
+  #dropNode(peer: NodeId): void {
+    for (const table of [this.#table, this.#back]) table.dropNode(peer)
     this.#noWays.drop(peer)
   }
 

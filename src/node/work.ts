@@ -20,19 +20,21 @@ import { ENDINGS, failedBy, notBegun, responseOf } from './endings.js'
 import type { Ending } from './endings.js'
 import { giveUp, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
 import type { Claim, HereRun, HereWork, Piece } from './in-flight.js'
-import type { Peers } from './peers.js'
 import { Replies } from './replies.js'
 import type { RepliesParts } from './replies.js'
 import { sizeOf } from '../kit/size.js'
 import type { Tasks } from './tasks.js'
-import { beat } from './work-beat.js'
+import { beat, type WorkBeatParts } from './work-beat.js'
 import { oneWay, oneWayPayload, WorkIntake, type WorkIntakeParts } from './work-intake.js'
 
 /** What doing others' work needs. */
-export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'>, Pick<WorkIntakeParts, 'isPast'>, Omit<AskedBeforeParts, 'book'> {
+export interface WorkParts
+  extends Omit<RepliesParts, 'answerTtlMs' | 'ways'>,
+    Pick<WorkIntakeParts, 'isPast'>,
+    Omit<AskedBeforeParts, 'book'> {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly peers: Peers
+  readonly ways: WorkBeatParts['ways'] & RepliesParts['ways']
   readonly agents: AgentHost
   readonly tasks: Tasks
   readonly limits: {
@@ -42,6 +44,8 @@ export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'>, Pick<WorkI
     readonly heartbeatMs: number
     readonly answerTtlMs: number
   }
+  /** See WorkBeatParts. */
+  inPerson(): ReadonlyMap<NodeId, readonly string[]>
   /** Heartbeats of work for this very node. */
   onHeartbeatHere(body: ControlBody<'heartbeat'>): void
   /** Makes bytes of attachments into base64 text, as agents get them. */
@@ -67,10 +71,7 @@ export class Work {
   /** Begins to heartbeat. */
   start(): void {
     const { clock, limits } = this.#parts
-    this.#timer = clock.every(limits.heartbeatMs, () => {
-      beat(this.#parts, this.#inFlight)
-      this.#replies.tick()
-    })
+    this.#timer = clock.every(limits.heartbeatMs, () => beat(this.#parts, this.#inFlight))
   }
 
   /**
@@ -107,11 +108,6 @@ export class Work {
     const pieces = this.#inFlight.all().filter((one) => !one.hasEnded)
     const running = pieces.filter((one) => one.isRunning).length
     return { running, queued: pieces.length - running }
-  }
-
-  /** Answers that wait for a caller who is away. */
-  unsentCount(): number {
-    return this.#replies.unsentCount()
   }
 
   /** Would a message run nothing new, since it only asks after a request, or the same is under way or was done already? */
@@ -244,16 +240,14 @@ export class Work {
     this.#canceled.forget(peer)
   }
 
-  /** A peer is back: answers that waited for it go out. */
+  /** A peer is back. */
   onOnline(peer: NodeId): void {
     for (const piece of this.#inFlight.ofPeer(peer)) piece.lostAt = null
-    this.#replies.onOnline(peer)
   }
 
   /** A peer was put out of the mesh: nothing is done for it any more. */
   onRevoked(peer: NodeId): void {
     for (const piece of this.#inFlight.ofPeer(peer)) giveUp(piece)
-    this.#replies.forget(peer)
   }
 
   /** Sends a response, now or when its caller is back; what was asked has failed with it. */

@@ -15,27 +15,25 @@ function call(a: FakeNode, timeoutMs: number) {
   return a.api().call('message.call', { agent: 'text@c', capability: 'text.do', input: { x: 1 }, timeoutMs })
 }
 
-test('over a hop the sender sees that its request waits for a person, is told once a wait, and sees when it does so no longer', async (t) => {
+test('over a hop the sender sees that its request waits for a person, and when it does so no longer', async (t) => {
   const agent = new FakeAgent(agentDefinition('text'))
   const { world, a, b, c } = await chain(t, { ...asking, agent })
   const reply = call(a, 60_000)
   await world.settle()
   t.is(await taskState(a), 'submitted approval')
   await world.pass(20_000, 1000)
-  t.is(await taskState(a), 'submitted approval', 'what is said once is not lost')
-  t.is(b.counted('messages_passed_on', 'stream-data'), 1)
+  t.is(await taskState(a), 'submitted approval')
   t.is(b.counted('messages_passed_on', 'request'), 1)
   await c.api().call('approvals.allow', { id: await firstWaiting(c) })
-  await world.settle()
+  await world.pass(1000)
   t.is(agent.tasks.length, 1)
-  t.is(await taskState(a), 'submitted null')
-  t.is(b.counted('messages_passed_on', 'stream-data'), 2)
+  t.is(await taskState(a), 'working null', 'its node names it over the hop')
   agent.finish()
   await world.settle()
   t.is((await reply).outcome, 'COMPLETED')
 })
 
-test('over a hop what nobody allowed ends with its own code when the time of its caller is over, and is decided on no more', async (t) => {
+test('over a hop a sender takes back what nobody allowed in time, as over a link', async (t) => {
   const { world, a, c, agent } = await chain(t, asking)
   const reply = call(a, 4000)
   await world.settle()
@@ -45,18 +43,12 @@ test('over a hop what nobody allowed ends with its own code when the time of its
   t.is((await reply).error?.message, 'nobody allowed it in time; it was taken back')
   t.alike(await waitingOf(c), [], 'at that moment already')
   t.is((await c.api().call('node.status', {})).approvals.waiting, 0)
-  const refused = await failsWith(t, 'APPROVAL_TIMEOUT', () => c.api().call('approvals.allow', { id }))
-  t.is(refused.message, `${id} does not wait any more: nobody allowed it before its caller's time was over; nothing was done`)
-  await world.pass(1000)
-  for (const verb of ['allow', 'deny'] as const) await failsWith(t, 'APPROVAL_TIMEOUT', () => c.api().call(`approvals.${verb}`, { id }))
-  await failsWith(t, 'APPROVAL_TIMEOUT', () => c.api().call('approvals.show', { id }))
-  const { state, error } = await a.api().call('tasks.show', { id: (await reply).taskId ?? '' })
-  t.alike([state, error?.code], ['failed', 'APPROVAL_TIMEOUT'], 'its sender is told')
+  for (const verb of ['allow', 'deny'] as const) await failsWith(t, 'APPROVAL_NOT_FOUND', () => c.api().call(`approvals.${verb}`, { id }))
+  await world.pass(10_000)
   t.is(agent.tasks.length, 0)
-  t.alike(c.audit.of('approval'), [], 'nobody has decided')
   t.alike(
-    c.audit.of('refusal').map(({ code, reason }) => [code, reason]),
-    [['APPROVAL_TIMEOUT', `${id} its caller's time was over: text.do`]]
+    c.audit.of('refusal').map(({ code }) => code),
+    ['CANCELED']
   )
 })
 

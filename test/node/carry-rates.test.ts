@@ -11,18 +11,19 @@ test('however many nodes have much carried, one that has little is carried too, 
   const arb = fc.record({
     nodes: fc.integer({ min: 1, max: 60 }),
     bytes: fc.constantFrom(100, 70_000, 4 * MiB),
-    isReply: fc.boolean(),
-    isHonestReply: fc.boolean(),
+    isOfLane: fc.boolean(),
+    isOpening: fc.boolean(),
+    isHonestOpening: fc.boolean(),
     seconds: fc.integer({ min: 1, max: 12 })
   })
-  const property = fc.property(arb, ({ nodes, bytes, isReply, isHonestReply, seconds }) => {
+  const property = fc.property(arb, ({ nodes, bytes, isOfLane, isOpening, isHonestOpening, seconds }) => {
     const clock = new ManualClock()
     const rates = new CarryRates(clock)
     let [taken, takenBytes] = [0, 0]
     const flood = (): void => {
       for (let i = 0; i < 60; i++)
         for (let node = 0; node < nodes; node++) {
-          if (!rates.take({ node: `m${node}`, isReply, bytes })) continue
+          if (!rates.take({ origin: `m${node}`, target: 't', isOpening, isOfLane, bytes })) continue
           taken++
           takenBytes += bytes
         }
@@ -31,17 +32,20 @@ test('however many nodes have much carried, one that has little is carried too, 
       flood()
       clock.advance(1000)
       flood()
-      if (i % 5 === 0) assert.ok(rates.take({ node: 'honest', isReply: isHonestReply, bytes: 64 * 1024 }))
+      const honest = { origin: 'honest', target: 't', isOpening: isHonestOpening, isOfLane, bytes: 64 * 1024 }
+      if (i % 5 === 0) assert.ok(rates.take(honest))
     }
-    assert.ok(taken <= 1200 + seconds * 480, 'less than the 500 a second that a neighbour takes, but for the first')
+    assert.ok(taken <= 2400 + seconds * 1080, 'less than the 2,000 a second that a neighbour takes, but for the first')
     assert.ok(takenBytes <= (36 + 16 * seconds) * MiB + (400 + 80 * seconds) * 64 * 1024)
   })
   await holds(t, property, 100)
 })
 
-test('replies to a node and what it sends itself have room of their own', (t) => {
+test('what a node opens, what it answers each other node, and its lanes have room of their own', (t) => {
   const rates = new CarryRates(new ManualClock())
-  const all = (isReply: boolean): number =>
-    Array.from({ length: 600 }, () => rates.take({ node: 'a', isReply, bytes: 1 })).filter(Boolean).length
-  t.alike([all(false), all(true)], [500, 305], 'the second as far as there is room for all, and a little beyond')
+  const taken = (target: string, isOpening: boolean, isOfLane: boolean): number =>
+    Array.from({ length: 600 }, () => rates.take({ origin: 'a', target, isOpening, isOfLane, bytes: 1 })).filter(Boolean).length
+  t.alike([taken('b', true, false), taken('c', true, false)], [500, 0], 'all that it opens counts together')
+  t.alike([taken('b', false, false), taken('c', false, false)], [500, 500], 'what it answers, for each node that it answers')
+  t.is(taken('b', true, true), 505, 'lanes as far as there is room for all, and a little beyond')
 })

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
 import { encodeEnvelope } from '../../src/domain/envelope/codec.js'
+import type { RelayedFrame } from '../../src/domain/channel/relayed.js'
 import type { NodeId } from '../../src/kit/ids.js'
-import { carried, type Chain, chain, type Forging, put, readOf } from '../support/chain.js'
+import { type Chain, chain, type Forging, put, relayed } from '../support/chain.js'
 import type { FakeNode } from '../support/fake-node.js'
 import { envelope, forge, request } from '../support/forge.js'
 import { actor } from '../support/membership.js'
@@ -11,7 +12,7 @@ interface Scene extends Chain {
   /** Another neighbour of the last node. */
   readonly d: FakeNode
   /** A message of the first node as `b` would bring it, unless told otherwise. */
-  message(changes?: Partial<Forging>): Uint8Array
+  message(changes?: Partial<Forging>): RelayedFrame
 }
 
 async function scene(t: Assert, options: Parameters<typeof chain>[1] = {}): Promise<Scene> {
@@ -19,19 +20,19 @@ async function scene(t: Assert, options: Parameters<typeof chain>[1] = {}): Prom
   const { world, a, b, c } = links
   const d = await world.member('d')
   await world.link(d, c)
-  return { ...links, d, message: (changes = {}) => carried(world, a, { to: c, firstHop: b, hops: [b], ...changes }) }
+  return { ...links, d, message: (changes = {}) => relayed(world, a, { to: c, firstHop: b, hops: [b], ...changes }) }
 }
 
 /** What became of what a neighbour brought; by `b` unless told otherwise. */
 async function outcome(
   of: Scene,
-  bytes: Uint8Array,
+  frame: RelayedFrame,
   by: FakeNode = of.b
 ): Promise<{ ran: boolean; kind: string; rule: string; struck: NodeId[] }> {
   const { world, c, agent } = of
   const [ran, events] = [agent.tasks.length, c.audit.events.length]
   c.links.strikes.length = 0
-  put(by, c, bytes)
+  put(by, c, frame)
   await world.settle()
   const event = c.audit.events.slice(events).at(-1)
   const struck = c.links.strikes.filter((one) => one.strike === 'forged').map((one) => one.peer)
@@ -39,8 +40,8 @@ async function outcome(
 }
 
 /** Is it refused, and is who brought it struck? */
-async function isForged(of: Scene, bytes: Uint8Array, { rule, by = of.b }: { rule: string; by?: FakeNode }): Promise<void> {
-  assert.deepEqual(await outcome(of, bytes, by), { ran: false, kind: 'strike', rule, struck: [by.id] })
+async function isForged(of: Scene, frame: RelayedFrame, { rule, by = of.b }: { rule: string; by?: FakeNode }): Promise<void> {
+  assert.deepEqual(await outcome(of, frame, by), { ran: false, kind: 'strike', rule, struck: [by.id] })
 }
 
 const WAY = 'hops: the way it came'
@@ -55,29 +56,14 @@ test('what its node signed for this way comes in', async (t) => {
 
 test('nobody can put words into the mouth of another node: a forged origin, an altered body or header', async (t) => {
   const of = await scene(t)
-  const { a, b, c, world } = of
+  const { b } = of
   await isForged(of, of.message({ signer: b.actor }), { rule: SIGNED })
-  const altered = of.message()
-  altered[altered.byteLength - 3] = 0x32
-  await isForged(of, altered, { rule: SIGNED })
-  const { metadata, ...header } = readOf(of.message()).header
-  for (const changes of [
-    { recipient: `operator@${c.id}` },
-    { sender: `text@${a.id}` },
-    { id: 'another' },
-    { correlationId: 'another' },
-    { timestamp: world.clock.now() + 1 },
-    { type: 'notification' as const },
-    { metadata: { ...metadata, tier: 2 as const } },
-    { metadata: { ...metadata, tier: 1 as const, justification: 'why' } }
-  ]) {
-    await isForged(of, encodeEnvelope({ ...envelope(a, c), ...header, ...(metadata === undefined ? {} : { metadata }), ...changes }), {
-      rule: SIGNED
-    })
-  }
-  await isForged(of, encodeEnvelope(envelope(a, c, { timestamp: world.clock.now(), metadata: { tier: 1, hops: [b.id] } })), {
-    rule: SIGNED
-  })
+  const message = of.message()
+  const content = message.content.slice()
+  content[content.byteLength - 3] = 0x32
+  await isForged(of, { ...message, content }, { rule: SIGNED })
+  for (const changes of [{ origin: of.d.id }, { timestamp: message.timestamp + 1 }, { signature: new Uint8Array(64) }])
+    await isForged(of, { ...message, ...changes }, { rule: SIGNED })
   t.is((await outcome(of, of.message())).ran, true)
 })
 
@@ -96,15 +82,14 @@ test('the last hop is who brings it, and no node is passed twice, nor sender, re
   const { a, b, c, d } = of
   for (const hops of [[], [b, d], [d, b, d], [b, d, b], [a, b], [c, b], [b, b]]) await isForged(of, of.message({ hops }), { rule: WAY })
   await isForged(of, of.message({ hops: [b] }), { rule: WAY, by: d })
-  await isForged(of, carried(of.world, c, { to: c, firstHop: b, hops: [b] }), { rule: WAY })
+  await isForged(of, relayed(of.world, c, { to: c, firstHop: b, hops: [b] }), { rule: WAY })
   t.pass('each is a strike')
 })
 
-test('eight hops are taken, nine are none of ours', async (t) => {
+test('eight hops are taken', async (t) => {
   const of = await scene(t)
   const { world, b, c, d } = of
   const between = await Promise.all(['m1', 'm2', 'm3', 'm4', 'm5', 'm6', 'm7'].map((name) => world.member(name)))
-  await isForged(of, of.message({ hops: [b, ...between, d] }), { rule: 'envelope', by: d })
   t.is((await outcome(of, of.message({ hops: [b, ...between.slice(1), d] }), d)).ran, true)
   t.is(c.core.observability.getRecentEvents().findLast((one) => one.messageType === 'request' && one.hops !== undefined)?.hops?.length, 8)
 })
@@ -143,32 +128,62 @@ test('who is kept out for its strikes, or whose certificate has ended, does not 
   t.alike(await outcome(of, message()), refused)
 })
 
-test('no message counts twice, by whatever way it comes again', async (t) => {
+test('an envelope outside of a lane counts once; one that its node sends again is another frame', async (t) => {
   const of = await scene(t)
   const { a, c, d, world, agent } = of
   const repeated = { ran: false, kind: 'refusal', rule: 'hops: once', struck: [] }
-  const message = of.message({ changes: { id: 'once' } })
+  const message = of.message()
   t.is((await outcome(of, message)).ran, true)
   t.alike(await outcome(of, message), repeated)
-  t.alike(await outcome(of, of.message({ changes: { id: 'once' }, firstHop: d, hops: [d] }), d), repeated)
-  const note = { type: 'notification' as const, id: 'note', payload: { note: 1 } }
-  t.is((await outcome(of, of.message({ changes: note }))).kind, '')
-  t.alike(await outcome(of, of.message({ changes: note })), repeated)
-  // The same request, as its node sends it again over a link that came up meanwhile.
+  const note = of.message({ changes: { type: 'notification' as const, payload: { note: 1 } } })
+  t.is((await outcome(of, note)).kind, '')
+  t.alike(await outcome(of, note), repeated)
+  // The same request, as its node sends it again, by another way and over a link that came up meanwhile.
   const [payload, ran] = [request('again'), agent.tasks.length]
   t.is((await outcome(of, of.message({ changes: { payload } }))).ran, true)
+  t.is((await outcome(of, of.message({ changes: { payload }, firstHop: d, hops: [d] }), d)).ran, false)
   await world.link(a, c)
   forge(a, c, { payload })
   await world.settle()
-  t.is((await outcome(of, of.message({ changes: { payload } }))).ran, false)
   t.is(agent.tasks.length, ran + 1, 'one run, whose answer all get')
+})
+
+test('a message of a lane and a control message are taken as over a link, however often they come', async (t) => {
+  const of = await scene(t)
+  const { a, c, world, agent } = of
+  const bytes = encodeEnvelope(envelope(a, c, { metadata: { tier: 1 } }))
+  const frame = { source: 'operator', target: 'text', seq: 1, base: 1, messageId: 'm1', requestId: null, envelope: bytes }
+  const message = of.message({ message: { kind: 'reliable', frame } })
+  t.alike(await outcome(of, message), { ran: true, kind: '', rule: '', struck: [] })
+  t.alike(await outcome(of, message), { ran: false, kind: '', rule: '', struck: [] }, 'its number is known')
+  const heartbeat = of.message({ message: { kind: 'control', name: 'heartbeat', body: { requests: ['r#1'], waiting: [] } } })
+  t.alike(await outcome(of, heartbeat), { ran: false, kind: '', rule: '', struck: [] })
+  t.is(agent.tasks.length, 1)
+  await world.pass(300_001, 100_000)
+  t.is((await outcome(of, message)).rule, 'hops: in time')
+})
+
+test('the origin alone answers for what it put into a relayed frame', async (t) => {
+  const of = await scene(t)
+  const { a, d } = of
+  const notRelayed = { kind: 'control', name: 'presence', body: { document: d.id, message: {} } } as const
+  t.alike((await outcome(of, of.message({ message: notRelayed }))).struck, [a.id])
+  const malformed = { kind: 'control', name: 'heartbeat', body: { requests: 1 } } as const
+  t.alike((await outcome(of, of.message({ message: malformed }))).struck, [a.id])
+  const hops = { metadata: { tier: 1 as const, hops: [d.id] } }
+  t.alike(await outcome(of, of.message({ changes: hops })), {
+    ran: false,
+    kind: 'strike',
+    rule: 'hops: noted by the receiver',
+    struck: [a.id]
+  })
 })
 
 test('what was signed too long ago, too far ahead, or before this node started is not taken', async (t) => {
   const of = await scene(t)
   const { world } = of
   const untimely = { ran: false, kind: 'refusal', rule: 'hops: in time', struck: [] }
-  const at = (timestamp: number): Promise<unknown> => outcome(of, of.message({ changes: { timestamp } }))
+  const at = (timestamp: number): Promise<unknown> => outcome(of, of.message({ at: timestamp }))
   const started = world.clock.now()
   t.alike(await at(started - 1), untimely)
   await world.pass(400_000, 100_000)
@@ -180,8 +195,8 @@ test('what was signed too long ago, too far ahead, or before this node started i
 test('a neighbour that floods with messages of others is not read for a while, and others are', async (t) => {
   const of = await scene(t)
   const { b, c, d, world, message } = of
-  const bytes = message()
-  for (let i = 0; i < 2600; i++) c.core.inbox.receive(b.id, bytes)
+  const frame = message()
+  for (let i = 0; i < 4100; i++) put(b, c, frame)
   await world.settle()
   t.alike(await outcome(of, message()), { ran: false, kind: 'refusal', rule: 'hops: a rate for each neighbour', struck: [] })
   t.is((await outcome(of, message({ firstHop: d, hops: [d] }), d)).ran, true)

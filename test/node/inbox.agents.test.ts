@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { createLayer } from '../../src/node/layer.js'
 import { agentDefinition, echo, FakeAgent } from '../support/fake-agents.js'
-import { carried, chain, put } from '../support/chain.js'
+import { chain, put, relayed } from '../support/chain.js'
 import { World } from '../support/fake-node.js'
 import { forge } from '../support/forge.js'
 
@@ -97,7 +97,7 @@ test('a stream that is carried is no way into another agent either, at the hop a
     put(
       a,
       b,
-      carried(world, a, {
+      relayed(world, a, {
         to: c,
         firstHop: b,
         hops: [],

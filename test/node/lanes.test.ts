@@ -89,9 +89,18 @@ class Side {
       self: id,
       chance: () => 0.5,
       isOnline,
-      send: (_peer, message) => {
-        if (this.lanes === lanes) send(message)
+      ways: {
+        isReachable: isOnline,
+        sendFrame: (_peer, frame) => {
+          if (this.lanes === lanes) send({ kind: 'reliable', frame })
+        },
+        sendControl: (_peer, name, body) => {
+          if (this.lanes === lanes) send({ kind: 'control', name, body })
+        },
+        seek: () => {},
+        doubt: () => {}
       },
+      onAcknowledged: () => {},
       ids: countingIds(),
       onGivenUp: (messages) => givenUp.push(...messages),
       onUndelivered: () => {},
@@ -178,8 +187,8 @@ class World {
   up(): void {
     if (this.#isUp) return
     this.#isUp = true
-    this.a.lanes?.onLink(B)
-    this.b.lanes?.onLink(A)
+    this.a.lanes?.onPath(B)
+    this.b.lanes?.onPath(A)
   }
 
   down(): void {

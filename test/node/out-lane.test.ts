@@ -38,6 +38,7 @@ async function scene(): Promise<Scene> {
         greet: () => {},
         commit: (changes) => made.hold.commit(() => ledger.commit(changes)),
         tidy: (changes) => void ledger.commit(changes),
+        onAcknowledged: () => {},
         onGivenUp: (messages) => made.givenUp.push(...messages),
         onUndelivered: () => {}
       },

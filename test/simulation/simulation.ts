@@ -293,7 +293,6 @@ export class Simulation {
       'requests that wait': core.requests.waitingCount(),
       'messages on their way': core.lanes.waiting,
       'runs under way': running + queued,
-      'answers that wait': core.work.unsentCount(),
       'swarms under way': core.swarms.activeSessions().filter(({ id }) => !this.#witness.swarms.isBereft(id)).length
     }
     return Object.entries(left).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))

@@ -1,8 +1,8 @@
 import type { Assert } from 'brittle'
-import { encodeMessage } from '../../src/domain/channel/frames.js'
-import { decodeEnvelope, encodeEnvelope } from '../../src/domain/envelope/codec.js'
+import { encodeMessage, encodeWhole, type RelayableMessage } from '../../src/domain/channel/frames.js'
+import { passedOn, type RelayedFrame, signRelayed } from '../../src/domain/channel/relayed.js'
+import { encodeEnvelope } from '../../src/domain/envelope/codec.js'
 import type { A2AEnvelope } from '../../src/domain/envelope/envelope.js'
-import { passedOn, type ReadEnvelope, signOrigin } from '../../src/domain/envelope/origin.js'
 import type { InviteTerms } from '../../src/domain/membership/types.js'
 import type { NodeSettings } from '../../src/node/parts.js'
 import { echo, type FakeAgent } from './fake-agents.js'
@@ -42,14 +42,7 @@ export async function chain(
   return { world, a, b, c, agent }
 }
 
-/** What is read of an encoded envelope. @throws Error when it is none. */
-export function readOf(bytes: Uint8Array): ReadEnvelope {
-  const read = decodeEnvelope(bytes)
-  if (!read.ok) throw new Error(read.reason)
-  return read
-}
-
-/** How a message goes: who signs it for whom, and whose keys are put on it. */
+/** How a frame goes: who signs it for whom, and whose keys are put on it. */
 export interface Forging {
   readonly to: FakeNode
   readonly changes?: Partial<A2AEnvelope>
@@ -57,24 +50,29 @@ export interface Forging {
   readonly firstHop: FakeNode
   readonly hops: readonly FakeNode[]
   readonly mesh?: string
+  /** When it is signed; default: now. */
+  readonly at?: number
+  /** What is relayed; default: an envelope of the operator of `from`, with `changes`. */
+  readonly message?: RelayableMessage
 }
 
-/** A message of the operator of `from` as those whose keys it bears would carry it. */
-export function carried(
+/** A frame of `from` as the nodes whose keys it bears would relay it. */
+export function relayed(
   world: World,
   from: FakeNode,
-  { to, changes = {}, signer = from.actor, firstHop, hops, mesh = MESH }: Forging
-): Uint8Array {
-  const bytes = encodeEnvelope(envelope(from, to, { timestamp: world.clock.now(), metadata: { tier: 1 }, ...changes }))
-  const signed = signOrigin(bytes, { mesh, firstHop: firstHop.id, hash, sign: signer.sign })
-  return hops.reduce((so, hop) => passedOn(readOf(so), so, hop.id), signed)
+  { to, changes = {}, signer = from.actor, firstHop, hops, mesh = MESH, at = world.clock.now(), message }: Forging
+): RelayedFrame {
+  const sent = message ?? { kind: 'envelope', bytes: encodeEnvelope(envelope(from, to, { metadata: { tier: 1 }, ...changes })) }
+  const frame = { origin: from.id, target: to.id, timestamp: at, content: encodeWhole(sent) }
+  const signed = signRelayed(frame, { mesh, firstHop: firstHop.id, hash, sign: signer.sign })
+  return hops.reduce((so, hop) => passedOn(so, hop.id), signed)
 }
 
-/** Puts an encoded envelope on a link, past every rule of the node that sends it. */
-export function put(from: FakeNode, to: FakeNode, bytes: Uint8Array): void {
+/** Puts a relayed frame on a link, past every rule of the node that sends it. */
+export function put(from: FakeNode, to: FakeNode, frame: RelayedFrame): void {
   sendFrames(
     from,
     to,
-    encodeMessage({ kind: 'envelope', bytes }, () => 1)
+    encodeMessage({ kind: 'relayed', frame }, () => 1)
   )
 }

@@ -7,7 +7,8 @@ import { decodeControl } from '../../src/domain/channel/control.js'
 import { encodeMessage, FRESH_READER, type FrameReader, readFrame } from '../../src/domain/channel/frames.js'
 import { decodeEnvelope, encodeEnvelope } from '../../src/domain/envelope/codec.js'
 import { SCHEMA_VERSION, type A2AEnvelope } from '../../src/domain/envelope/envelope.js'
-import { isOfOrigin, passedOn, signOrigin } from '../../src/domain/envelope/origin.js'
+import { decodeWhole, encodeWhole } from '../../src/domain/channel/frames.js'
+import { decodeRelayed, encodeRelayed, isSignedByOrigin, signRelayed } from '../../src/domain/channel/relayed.js'
 import { envelopeFromJson, envelopeToJson } from '../../src/domain/envelope/schema.js'
 import {
   decodeEntry,
@@ -21,13 +22,7 @@ import { decodeInviteCode, encodeInviteCode } from '../../src/domain/membership/
 import { fold, reads } from '../../src/domain/membership/fold.js'
 import { decodeCoordination } from '../../src/domain/swarm/coordination-message.js'
 import { TaskProposalPayloadSchema } from '../../src/domain/task/negotiation.js'
-import {
-  offerAcceptSchema,
-  progressPayloadSchema,
-  requestPayloadSchema,
-  responsePayloadSchema,
-  waitingPayloadSchema
-} from '../../src/domain/task/payloads.js'
+import { offerAcceptSchema, progressPayloadSchema, requestPayloadSchema, responsePayloadSchema } from '../../src/domain/task/payloads.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
 import { parseJson } from '../../src/kit/json.js'
 import {
@@ -74,7 +69,6 @@ const PAYLOADS = {
   request: requestPayloadSchema,
   response: responsePayloadSchema,
   progress: progressPayloadSchema,
-  waiting: waitingPayloadSchema,
   proposal: TaskProposalPayloadSchema,
   accept: offerAcceptSchema
 } as const
@@ -158,27 +152,20 @@ function envelopes(): FuzzTarget {
   return { name: 'envelopes', samples, take }
 }
 
-/** Only what Ann signed is hers, and what is carried on says the same as what came. */
-function carriedEnvelopes(): FuzzTarget {
+/** Only what Ann signed is hers, and it is what she signed. */
+function relayedFrames(): FuzzTarget {
   const binding = { mesh: MESH, firstHop: bob.id, hash }
-  const { hops: _hops, ...claims } = envelope.metadata ?? { tier: 1 as const }
-  const signed = signOrigin(encodeEnvelope({ ...envelope, metadata: claims }), { ...binding, sign: ann.sign })
+  const content = encodeWhole({ kind: 'envelope', bytes: encodeEnvelope(envelope) })
+  const signed = signRelayed({ origin: ann.id, target: actor('cay').id, timestamp: 1, content }, { ...binding, sign: ann.sign })
+  const original = encodeRelayed(signed)
   const take = (bytes: Uint8Array): boolean => {
-    const read = decodeEnvelope(bytes)
-    if (!read.ok) return false
-    const isHers = isOfOrigin(read, bytes, { ...binding, origin: ann.id, verify })
-    const { hops = [], ...rest } = read.header.metadata ?? { tier: 1 as const }
-    if (isHers)
-      demand(
-        JSON.stringify([read.header.id, rest]) === JSON.stringify([envelope.id, { ...claims, signature: rest.signature }]),
-        'it is as it was signed'
-      )
-    if (hops.length === 8 || bytes.byteLength > 4000) return isHers
-    const next = decodeEnvelope(passedOn(read, bytes, ann.id))
-    demand(next.ok && next.header.metadata?.hops?.at(-1) === ann.id, 'what is carried on can be read')
-    return isHers
+    const read = decodeRelayed(bytes)
+    if (read === null) return false
+    const isHers = isSignedByOrigin(read, { ...binding, verify })
+    if (isHers) demand(Buffer.compare(encodeRelayed({ ...read, hops: [] }), original) === 0, 'it is as it was signed')
+    return isHers && typeof decodeWhole(read.content) !== 'string'
   }
-  return { name: 'envelopes that others carry', samples: [signed], take }
+  return { name: 'relayed frames', samples: [original, encodeRelayed({ ...signed, hops: [bob.id] })], take }
 }
 
 function envelopesOfJson(): FuzzTarget {
@@ -301,7 +288,7 @@ export function fuzzTargets(): readonly FuzzTarget[] {
     calls(),
     multiplexed(),
     envelopes(),
-    carriedEnvelopes(),
+    relayedFrames(),
     envelopesOfJson(),
     gateMessages(),
     controls(),

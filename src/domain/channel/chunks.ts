@@ -1,10 +1,11 @@
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
 import { MAX_HEAD_BYTES } from '../reliable/frame.js'
+import { MAX_RELAY_HEAD_BYTES } from './relayed.js'
 
 /** Size of every chunk but the last, in bytes; longer envelopes are cut here. */
 export const CHUNK_BYTES = 65_536
-/** Bytes of a message in chunks: an envelope, and what a lane says of it. */
-export const MAX_WHOLE_BYTES = ENVELOPE_LIMITS.maxBytes + MAX_HEAD_BYTES
+/** Bytes of a message in chunks: an envelope, the head of its lane, and the head of a relayed frame with the kind of its content. */
+export const MAX_WHOLE_BYTES = ENVELOPE_LIMITS.maxBytes + MAX_HEAD_BYTES + MAX_RELAY_HEAD_BYTES + 1
 /** Bytes of unfinished messages that one peer may leave with this node. */
 export const MAX_PARTIAL_BYTES = 2 * ENVELOPE_LIMITS.maxBytes
 /** Messages that one peer may have under way at once. */

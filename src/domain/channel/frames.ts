@@ -4,9 +4,10 @@ import { NodeError } from '../../kit/errors.js'
 import { fromUtf8, utf8 } from '../../kit/ids.js'
 import { parseJson } from '../../kit/json.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
-import { decodeReliable, encodeReliable, type ReliableFrame } from '../reliable/frame.js'
+import { decodeReliable, encodeReliable, MAX_HEAD_BYTES, type ReliableFrame } from '../reliable/frame.js'
 import { CHUNK_BYTES, MAX_WHOLE_BYTES, takeChunk, type ChunkStreams } from './chunks.js'
 import { isControlName, type ControlName } from './control.js'
+import { decodeRelayed, encodeRelayed, type RelayedFrame } from './relayed.js'
 
 /** What travels on a channel. */
 export type ChannelMessage =
@@ -25,6 +26,11 @@ export type ChannelMessage =
       readonly kind: 'call'
       readonly bytes: Uint8Array
     }
+  | {
+      /** A frame of another node, or for one, that the two ends of the link relay. */
+      readonly kind: 'relayed'
+      readonly frame: RelayedFrame
+    }
   | { readonly kind: 'ping'; readonly nonce: number }
   | { readonly kind: 'pong'; readonly nonce: number }
   | {
@@ -35,7 +41,7 @@ export type ChannelMessage =
     }
 
 /** First byte of a frame. */
-export const FRAME = { envelope: 0, chunk: 1, ping: 2, pong: 3, control: 4, reliable: 5, call: 6 } as const
+export const FRAME = { envelope: 0, chunk: 1, ping: 2, pong: 3, control: 4, reliable: 5, call: 6, relayed: 7 } as const
 
 /** Largest JSON body of a control frame in bytes. */
 export const MAX_CONTROL_BYTES = 131_072
@@ -44,11 +50,12 @@ const MAX_CONTROL_NAME = 32
 /** Largest frame that a peer may send: a control frame with its name. */
 export const MAX_FRAME_BYTES = MAX_CONTROL_BYTES + 64
 
-/** Bits of a chunk's flags: it is the last one; its message is one of a lane, or a part of a call. */
+/** Bits of a chunk's flags: it is the last one; its message is one of a lane, a part of a call, or relayed. */
 const LAST = 1
 const OF_LANE = 2
 const OF_CALL = 4
-const FLAGS: ReadonlySet<number> = new Set([0, LAST, OF_LANE, OF_LANE | LAST, OF_CALL, OF_CALL | LAST])
+const OF_RELAYED = 8
+const FLAGS: ReadonlySet<number> = new Set([0, OF_LANE, OF_CALL, OF_RELAYED].flatMap((kind) => [kind, kind | LAST]))
 
 /**
  * A message as frames, in the order to send them. An envelope (or part of a call) over 64 KiB becomes several chunks under a fresh stream
@@ -63,12 +70,52 @@ export function encodeMessage(message: ChannelMessage, nextStreamId: () => numbe
       return large(FRAME.reliable, encodeReliable(message.frame), nextStreamId)
     case 'call':
       return large(FRAME.call, message.bytes, nextStreamId)
+    case 'relayed':
+      return large(FRAME.relayed, encodeRelayed(message.frame), nextStreamId)
     case 'ping':
       return [numbered(FRAME.ping, message.nonce)]
     case 'pong':
       return [numbered(FRAME.pong, message.nonce)]
     case 'control':
       return [control(message.name, message.body)]
+  }
+}
+
+/** What may be relayed: the kinds of messages that mean the same whoever brings them. */
+export type RelayableMessage = Extract<ChannelMessage, { readonly kind: 'envelope' | 'reliable' | 'control' }>
+
+/** The encoded envelope within a message; null for control messages, and for a number of a lane that was given up. */
+export function envelopeOf(message: RelayableMessage): Uint8Array | null {
+  if (message.kind === 'control') return null
+  return message.kind === 'envelope' ? message.bytes : message.frame.envelope
+}
+
+/** A message as one frame, however large: the content of a relayed frame. @throws NodeError PAYLOAD_TOO_LARGE as {@link encodeMessage} */
+export function encodeWhole(message: RelayableMessage): Uint8Array {
+  if (message.kind === 'control') return control(message.name, message.body)
+  const [kind, bytes] = message.kind === 'envelope' ? ([FRAME.envelope, message.bytes] as const) : laneBytes(message.frame)
+  checkSize(kind, bytes)
+  return prefixed(kind, bytes)
+}
+
+function laneBytes(frame: ReliableFrame): readonly [typeof FRAME.reliable, Uint8Array] {
+  return [FRAME.reliable, encodeReliable(frame)]
+}
+
+/** Reads what {@link encodeWhole} wrote; a text says why it is none. Never throws. */
+export function decodeWhole(content: Uint8Array): RelayableMessage | string {
+  const [kind] = content
+  if (kind === FRAME.envelope) return { kind: 'envelope', bytes: content.subarray(1) }
+  try {
+    const { message, fault: reason } =
+      kind === FRAME.reliable
+        ? readReliable(FRESH_READER, content.subarray(1))
+        : kind === FRAME.control
+          ? readControl(FRESH_READER, content)
+          : fault(FRESH_READER, 'a frame that is not relayed')
+    return message?.kind === 'reliable' || message?.kind === 'control' ? message : (reason ?? 'a frame that is not relayed')
+  } catch {
+    return 'a relayed frame is cut short'
   }
 }
 
@@ -83,13 +130,25 @@ function numbered(kind: number, value: number): Uint8Array {
   return prefixed(kind, c.encode(c.uint, value))
 }
 
-const CHUNK_FLAGS = { [FRAME.envelope]: 0, [FRAME.reliable]: OF_LANE, [FRAME.call]: OF_CALL } as const
+const CHUNK_FLAGS = { [FRAME.envelope]: 0, [FRAME.reliable]: OF_LANE, [FRAME.call]: OF_CALL, [FRAME.relayed]: OF_RELAYED } as const
+
+/** Bytes at most of a whole message by its kind. */
+const MAX_BYTES = {
+  [FRAME.envelope]: ENVELOPE_LIMITS.maxBytes,
+  [FRAME.call]: ENVELOPE_LIMITS.maxBytes,
+  [FRAME.reliable]: ENVELOPE_LIMITS.maxBytes + MAX_HEAD_BYTES,
+  [FRAME.relayed]: MAX_WHOLE_BYTES
+} as const
+
+function checkSize(kind: keyof typeof MAX_BYTES, bytes: Uint8Array): void {
+  if (bytes.byteLength > MAX_BYTES[kind])
+    throw new NodeError('PAYLOAD_TOO_LARGE', `the message is larger than ${ENVELOPE_LIMITS.maxBytes} bytes`)
+}
 
 /** One frame, or chunks of what is too large for one. */
 function large(kind: keyof typeof CHUNK_FLAGS, bytes: Uint8Array, nextStreamId: () => number): Uint8Array[] {
   if (bytes.byteLength <= CHUNK_BYTES) return [prefixed(kind, bytes)]
-  const most = kind === FRAME.reliable ? MAX_WHOLE_BYTES : ENVELOPE_LIMITS.maxBytes
-  if (bytes.byteLength > most) throw new NodeError('PAYLOAD_TOO_LARGE', `the message is larger than ${ENVELOPE_LIMITS.maxBytes} bytes`)
+  checkSize(kind, bytes)
   return chunked(bytes, nextStreamId(), CHUNK_FLAGS[kind])
 }
 
@@ -160,6 +219,9 @@ function read(state: FrameReader, frame: Uint8Array): FrameReading {
     case FRAME.call:
       if (frame.byteLength > 1 + CHUNK_BYTES) return fault(state, 'a frame of a call is too large')
       return whole(state, { kind: 'call', bytes: frame.subarray(1) })
+    case FRAME.relayed:
+      if (frame.byteLength > 1 + CHUNK_BYTES) return fault(state, 'a relayed frame is too large')
+      return readRelayed(state, frame.subarray(1))
     case FRAME.chunk:
       return readChunk(state, cursor, frame)
     case FRAME.ping:
@@ -185,6 +247,7 @@ function readChunk(state: FrameReader, cursor: ReturnType<typeof c.state>, frame
   if (taken.whole === null) return { state: next, message: null, fault: null }
   // The last chunk says what the whole is.
   if ((flags & OF_LANE) !== 0) return readReliable(next, taken.whole)
+  if ((flags & OF_RELAYED) !== 0) return readRelayed(next, taken.whole)
   if (taken.whole.byteLength > ENVELOPE_LIMITS.maxBytes) return fault(next, 'a message in chunks is too large')
   return whole(next, { kind: (flags & OF_CALL) !== 0 ? 'call' : 'envelope', bytes: taken.whole })
 }
@@ -192,6 +255,11 @@ function readChunk(state: FrameReader, cursor: ReturnType<typeof c.state>, frame
 function readReliable(state: FrameReader, bytes: Uint8Array): FrameReading {
   const frame = decodeReliable(bytes)
   return frame === null ? fault(state, 'a message of a lane is malformed') : whole(state, { kind: 'reliable', frame })
+}
+
+function readRelayed(state: FrameReader, bytes: Uint8Array): FrameReading {
+  const frame = decodeRelayed(bytes)
+  return frame === null ? fault(state, 'a relayed frame is malformed') : whole(state, { kind: 'relayed', frame })
 }
 
 function readControl(state: FrameReader, frame: Uint8Array): FrameReading {

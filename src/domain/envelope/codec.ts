@@ -1,6 +1,7 @@
 import c from 'compact-encoding'
 import { NodeError } from '../../kit/errors.js'
-import { fromUtf8, utf8 } from '../../kit/ids.js'
+import { unwritten } from '../../kit/bytes.js'
+import { fromUtf8, type NodeId, utf8 } from '../../kit/ids.js'
 import { JSON_LIMITS, jsonFault, parseJson, type JsonLimits } from '../../kit/json.js'
 import { lift, restore, type Attachment } from './attachments.js'
 import type { A2AEnvelope } from './envelope.js'
@@ -190,6 +191,32 @@ export function decodeEnvelope(bytes: Uint8Array): DecodedEnvelope {
   } catch {
     return refused('INVALID_ENVELOPE', 'the header is cut short or malformed', seen.id)
   }
+}
+
+/** An envelope that could be read. */
+export type ReadEnvelope = Extract<DecodedEnvelope, { readonly ok: true }>
+
+/** Was it relayed? Only the node that it came to notes that. */
+export function isRelayed({ metadata }: EnvelopeHeader): boolean {
+  return metadata?.hops !== undefined
+}
+
+/** An envelope that was relayed, with the relays in its header, and as bytes; null when its header leaves no room for them. */
+export function withHops(
+  read: ReadEnvelope,
+  bytes: Uint8Array,
+  hops: readonly NodeId[]
+): { readonly header: EnvelopeHeader; readonly bytes: Uint8Array } | null {
+  const header = { ...read.header, metadata: { ...(read.header.metadata ?? { tier: 3 as const }), hops } }
+  const state = c.state(0, 1)
+  measureHeader(state, header)
+  const rest = bytes.subarray(read.codecAt)
+  const noted = unwritten(state.end + rest.byteLength)
+  if (state.end + read.bodyAt - read.codecAt > maxHeaderBytes || noted.byteLength > maxBytes) return null
+  noted[0] = WIRE_VERSION
+  writeHeader(c.state(1, state.end, noted), header)
+  noted.set(rest, state.end)
+  return { header, bytes: noted }
 }
 
 function refused(code: 'INVALID_ENVELOPE' | 'SCHEMA_VERSION_MISMATCH', reason: string, id: string | null): DecodedEnvelope {

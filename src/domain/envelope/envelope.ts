@@ -32,10 +32,8 @@ export interface EnvelopeMetadata {
   readonly routingHint?: 'capability'
   /** Reason for an escalation, at most 1 KiB. */
   readonly justification?: string
-  /** Node keys it passed through, at most 8. */
+  /** Keys of the nodes that relayed it, at most 8: noted by the node that it came to, never sent. */
   readonly hops?: readonly NodeId[]
-  /** Of the node it is from, for those who carry it (see originBytes): 64 bytes as z32. Only what others carry has one. */
-  readonly signature?: string
 }
 
 /** One A2A message (spec a2a-mcp-mesh, A2AEnvelope). */

@@ -1,6 +1,6 @@
 import c from 'compact-encoding'
 import { isWellFormed } from '../../kit/bytes.js'
-import { bytesFromText, bytesToText, isKeyText, keyFromText, keyToText, utf8, type NodeId } from '../../kit/ids.js'
+import { isKeyText, keyFromText, keyToText, utf8, type NodeId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { isTier, type Tier } from '../routing/tier.js'
 import { MESSAGE_TYPES, SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata } from './envelope.js'
@@ -25,10 +25,9 @@ export type WireState = ReturnType<typeof c.state>
 const { maxIdLength, maxNameLength, maxSandboxIdLength, maxJustificationBytes, maxHops } = ENVELOPE_LIMITS
 
 /** Bits of the flags byte: which optional fields follow. Bits without a name must be 0. */
-const FLAG = { correlationId: 1, metadata: 2, sandboxId: 4, routingHint: 8, justification: 16, hops: 32, signature: 64 } as const
-const ALL_FLAGS = 127
-const METADATA_FLAGS = FLAG.sandboxId | FLAG.routingHint | FLAG.justification | FLAG.hops | FLAG.signature
-const SIGNATURE_BYTES = 64
+const FLAG = { correlationId: 1, metadata: 2, sandboxId: 4, routingHint: 8, justification: 16, hops: 32 } as const
+const ALL_FLAGS = 63
+const METADATA_FLAGS = FLAG.sandboxId | FLAG.routingHint | FLAG.justification | FLAG.hops
 
 /** Why a header may not be sent or accepted, or null when it is sound. The one rule for every codec of envelopes. */
 export function headerFault(header: EnvelopeHeader): string | null {
@@ -50,7 +49,7 @@ export function versionFault(actual: unknown): string {
 }
 
 function metadataFault(metadata: EnvelopeMetadata): string | null {
-  const { tier, sandboxId, routingHint, justification, hops, signature } = metadata
+  const { tier, sandboxId, routingHint, justification, hops } = metadata
   if (!isTier(tier)) return 'metadata.tier: 0 to 3'
   if (sandboxId !== undefined && !isText(sandboxId, maxSandboxIdLength)) return `metadata.sandboxId: 1 to ${maxSandboxIdLength} characters`
   if (routingHint !== undefined && routingHint !== 'capability') return 'metadata.routingHint: capability or absent'
@@ -58,13 +57,7 @@ function metadataFault(metadata: EnvelopeMetadata): string | null {
     return `metadata.justification: at most ${maxJustificationBytes} bytes`
   if (hops !== undefined && (!Array.isArray(hops) || hops.length > maxHops || !hops.every(isKeyText)))
     return `metadata.hops: at most ${maxHops} node keys`
-  if (signature !== undefined && !isSignature(signature)) return `metadata.signature: ${SIGNATURE_BYTES} bytes`
   return null
-}
-
-function isSignature(value: unknown): boolean {
-  if (typeof value !== 'string' || value.length > 2 * SIGNATURE_BYTES) return false
-  return bytesFromText(value)?.byteLength === SIGNATURE_BYTES
 }
 
 function isText(value: unknown, maxLength: number): value is string {
@@ -91,8 +84,7 @@ function flagsOf(header: EnvelopeHeader): number {
     (metadata.sandboxId === undefined ? 0 : FLAG.sandboxId) |
     (metadata.routingHint === undefined ? 0 : FLAG.routingHint) |
     (metadata.justification === undefined ? 0 : FLAG.justification) |
-    (metadata.hops === undefined ? 0 : FLAG.hops) |
-    (metadata.signature === undefined ? 0 : FLAG.signature)
+    (metadata.hops === undefined ? 0 : FLAG.hops)
   )
 }
 
@@ -112,7 +104,6 @@ export function measureHeader(state: WireState, header: EnvelopeHeader): void {
   if (metadata.sandboxId !== undefined) c.utf8.preencode(state, metadata.sandboxId)
   if (metadata.justification !== undefined) c.utf8.preencode(state, metadata.justification)
   if (metadata.hops !== undefined) state.end += 1 + 32 * metadata.hops.length
-  if (metadata.signature !== undefined) state.end += SIGNATURE_BYTES
 }
 
 /** Writes a sound header. */
@@ -131,7 +122,6 @@ export function writeHeader(state: WireState, header: EnvelopeHeader): void {
   if (metadata.sandboxId !== undefined) c.utf8.encode(state, metadata.sandboxId)
   if (metadata.justification !== undefined) c.utf8.encode(state, metadata.justification)
   if (metadata.hops !== undefined) writeHops(state, metadata.hops)
-  if (metadata.signature !== undefined) c.fixed64.encode(state, bytesFromText(metadata.signature) ?? new Uint8Array(SIGNATURE_BYTES))
 }
 
 function writeHops(state: WireState, hops: readonly NodeId[]): void {
@@ -186,7 +176,6 @@ function readMetadata(state: WireState, flags: number): EnvelopeMetadata {
   if ((flags & FLAG.routingHint) !== 0) metadata.routingHint = 'capability'
   if ((flags & FLAG.justification) !== 0) metadata.justification = c.utf8.decode(state)
   if ((flags & FLAG.hops) !== 0) metadata.hops = readHops(state)
-  if ((flags & FLAG.signature) !== 0) metadata.signature = bytesToText(c.fixed64.decode(state))
   return metadata
 }
 

@@ -27,8 +27,7 @@ export const EnvelopeMetadataSchema = z.object({
   sandboxId: z.string().exactOptional(),
   routingHint: z.literal('capability').exactOptional(),
   justification: z.string().exactOptional(),
-  hops: z.array(NodeIdSchema).max(ENVELOPE_LIMITS.maxHops).exactOptional(),
-  signature: z.string().exactOptional()
+  hops: z.array(NodeIdSchema).max(ENVELOPE_LIMITS.maxHops).exactOptional()
 })
 
 /**

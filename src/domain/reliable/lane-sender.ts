@@ -37,7 +37,7 @@ export interface LaneSender {
   link: 'down' | 'greeting' | 'up' | 'lost'
   /** Were the numbers changed for this link? An honest receiver needs that once. */
   isRenumbered: boolean
-  /** Was there no other link when this one came? What went over that one may arrive at any time. */
+  /** Was there no other path when this one came, and none over relays? A message that went over another one may arrive at any time. */
   isOnly: boolean
   /** Highest number that was sent over this link. */
   sent: number
@@ -59,7 +59,8 @@ export type SenderInput =
   | { readonly type: 'recorded'; readonly messages: readonly Unacked[] }
   /** Messages that had a number could not be recorded. `pending`: the highest number that still may be; 0 for none. */
   | { readonly type: 'unrecorded'; readonly pending: number }
-  | { readonly type: 'up' }
+  /** The receiver is reachable. `mayLinger`: messages that were sent before may still arrive, over relays. */
+  | { readonly type: 'up'; readonly mayLinger?: boolean }
   | { readonly type: 'down' }
   /**
    * The receiver says which number it has last, and which message bore it (null: it does not say). `ledger`: what it calls its
@@ -131,7 +132,14 @@ export function stepSender(lane: LaneSender, input: SenderInput, now: number): S
       lane.next = Math.max(lane.acked, lane.live.at(-1)?.seq ?? 0, input.pending) + 1
       return []
     case 'up':
-      Object.assign(lane, { isOnly: lane.link === 'down', link: 'greeting', isRenumbered: false, sent: 0, retries: 0, askAt: null })
+      Object.assign(lane, {
+        isOnly: lane.link === 'down' && input.mayLinger !== true,
+        link: 'greeting',
+        isRenumbered: false,
+        sent: 0,
+        retries: 0,
+        askAt: null
+      })
       return ask(lane, now)
     case 'down':
       Object.assign(lane, { link: 'down', sent: 0, askAt: null })

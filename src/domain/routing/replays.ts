@@ -24,9 +24,14 @@ export class Replays {
     this.#startedAt = startedAt
   }
 
+  /** Is a time (unix milliseconds) near enough to the reader's for what may come twice without harm? */
+  static isTimely(timestamp: number, now: number): boolean {
+    return Math.abs(now - timestamp) <= MAX_AGE_MS
+  }
+
   /** What of a message of this time; nothing is kept. */
   judge({ origin, id, timestamp }: { readonly origin: NodeId; readonly id: string; readonly timestamp: number }, now: number): Freshness {
-    if (Math.abs(now - timestamp) > MAX_AGE_MS || timestamp < this.#startedAt) return 'untimely'
+    if (!Replays.isTimely(timestamp, now) || timestamp < this.#startedAt) return 'untimely'
     const ofOrigin = this.#byOrigin.get(origin)
     if (ofOrigin?.has(id) === true) return 'repeated'
     this.#forget(ofOrigin, origin, now)

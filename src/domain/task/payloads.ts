@@ -116,15 +116,5 @@ export function workKey(requestId: string, attempt: number): string {
 /** Payload of `stream-data` on the thread of a request. */
 export const progressPayloadSchema = z.object({ requestId: requestIdText, attempt: z.number().int().min(1), progress: z.unknown() })
 
-/** Payload of `stream-data` on the thread of a request whose sender has no link to hear heartbeats by: what holds it up; null: nothing. */
-export const waitingPayloadSchema = z.object({
-  requestId: requestIdText,
-  attempt: z.number().int().min(1).max(1_000_000),
-  waitingFor: z.literal('approval').nullable()
-})
-
-/** What {@link waitingPayloadSchema} takes. */
-export type WaitingPayload = z.infer<typeof waitingPayloadSchema>
-
 /** Payload of the `task-accept` that answers a swarm's offer: the spec's, and how many tasks the agent takes at once. */
 export const offerAcceptSchema = TaskAcceptPayloadSchema.extend({ slots: z.number().int().min(1).max(1024) })

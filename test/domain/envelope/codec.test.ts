@@ -134,7 +134,6 @@ test('what is no valid envelope is refused before it is sent', (t) => {
     tier: envelope(1, { metadata: { tier: 4 as 3 } }),
     justification: envelope(1, { metadata: { tier: 3, justification: 'ü'.repeat(513) } }),
     hops: envelope(1, { metadata: { tier: 3, hops: ['not a key'] } }),
-    signature: envelope(1, { metadata: { tier: 3, signature: 'y'.repeat(52) } }),
     cyclic: envelope(cyclic),
     deep: envelope(JSON.parse('['.repeat(40) + ']'.repeat(40))),
     bigint: envelope({ big: 1n }),
