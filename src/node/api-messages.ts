@@ -148,7 +148,7 @@ export function taskInfo(node: NodeCore, task: Task): TaskInfo {
     agent,
     capability,
     state,
-    waitingFor,
+    waitingFor: waitingFor ?? (state === 'submitted' ? node.requests.holdup(id) : null),
     attempt,
     createdAt,
     updatedAt: new Date(task.updatedAt).toISOString(),

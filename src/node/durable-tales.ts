@@ -43,6 +43,7 @@ export class DurableTales implements Tales {
   readonly #parts: DurableTalesParts
   readonly #stopping = new Abort()
   #told: Promise<void> = Promise.resolve()
+  #pending = 0
   /** Waits in a row, none of which helped. */
   #waits = 0
   /** All that the ledger did not take waits together. */
@@ -52,9 +53,17 @@ export class DurableTales implements Tales {
     this.#parts = parts
   }
 
+  /** Changes that are not durable yet. */
+  get pending(): number {
+    return this.#pending
+  }
+
   /** Commits at once, and tells behind what was added before. */
   add({ changes, tell }: Tale): void {
-    const durable = this.#commit(changes)
+    this.#pending++
+    const durable = this.#commit(changes).finally(() => {
+      this.#pending--
+    })
     this.#told = this.#told.then(async () => this.#tell(await durable, tell))
   }
 

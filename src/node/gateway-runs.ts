@@ -52,6 +52,7 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set(['TIER_VIOLATION', 'SANDBOX_VIO
 const HELD_UP = {
   approval: 'waiting for approval: a person of its node decides',
   slot: null,
+  ack: null,
   peer: 'waiting for its node to be reached'
 } as const
 

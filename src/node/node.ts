@@ -1,6 +1,7 @@
 import type { AttachOptions, AttachedAgent } from './attached.js'
 import { MemberChanges } from './member-changes.js'
 import { Members } from './members.js'
+import { Orphans } from './orphans.js'
 import type { NodeParts } from './parts.js'
 import { PeerMessages } from './peer-messages.js'
 import { Recovery } from './recovery.js'
@@ -12,6 +13,7 @@ import type { Tables } from './tables.js'
 /** The use cases of one node, wired together. `NodeApi` bodies speak to this. */
 export interface NodeCore extends Tables, Roads {
   readonly parts: NodeParts
+  readonly orphans: Orphans
   start(): Promise<void>
   close(): Promise<void>
   /** Makes a program of this process an agent of the node. @throws NodeError USAGE (id taken), INVALID_CARD. */
@@ -29,10 +31,12 @@ export function createNode(parts: NodeParts): NodeCore {
   const changes = new MemberChanges({ ...parts, ...tables })
   const messages = new PeerMessages({ ...core, telemetry: parts.telemetry, links: parts.links })
   const recovery = new Recovery({ ...parts, ...core })
-  const stopped = [core.ledgerRoom, recovery, messages, members, presence, approvals, swarms, requests, work, negotiations, lanes, peers]
+  const orphans = new Orphans({ ...core, clock: parts.clock, telemetry: parts.telemetry })
+  const stopped = [core.ledgerRoom, orphans, recovery, messages, members, presence, approvals, swarms, requests, work, negotiations, lanes, peers]
   return {
     parts,
     ...core,
+    orphans,
     attach: (options) => core.attached.attach(options),
     start: async () => {
       policy.start(() => approvals.onPolicy())
@@ -46,7 +50,7 @@ export function createNode(parts: NodeParts): NodeCore {
         onRevoked: (peer) => [requests, approvals, work].forEach((part) => part.onRevoked(peer))
       })
       await lanes.open().then(() => recovery.resume(members.putOut()))
-      for (const part of [core.ledgerRoom, lanes, work, requests, swarms]) part.start()
+      for (const part of [core.ledgerRoom, lanes, work, requests, swarms, orphans]) part.start()
       await peers.start(messages)
       await recovery.start().then(() => core.documents.start())
       presence.start()

@@ -251,11 +251,17 @@ export class Requests {
     this.#byId.get(requestId)?.acknowledged()
   }
 
-  /** What a sent request of a task waits for, while its peer has not said so: its acknowledgement, or a place of its agent. null: it is none, or was not sent. */
+  /** Is a request under way here, or may its end be on its way to the ledger? */
+  knows(requestId: string): boolean {
+    return this.#byId.has(requestId) || this.#ends.pending > 0
+  }
+
+  /** What the request of a task waits for, while nothing said so: for its node to acknowledge it, then for a place of its agent. null: it is not under way. */
   holdup(taskId: string): 'ack' | 'slot' | null {
     const request = this.#byTask.get(taskId)
-    if (request === undefined || !request.isSent || request.isOver) return null
-    return this.#parts.lanes.holds(request.peer, request.names.requestId) ? 'ack' : 'slot'
+    if (request === undefined || !request.isAwaited) return null
+    const isAcknowledged = request.isSent && !this.#parts.lanes.holds(request.peer, request.names.requestId)
+    return isAcknowledged ? 'slot' : 'ack'
   }
 
   /** Requests of which nothing sees to an outcome: no lane, queue or peer has them. There are none, unless a part of this node is at fault. */

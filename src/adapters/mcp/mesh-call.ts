@@ -20,7 +20,8 @@ export interface CallContext extends Pick<ToolContext, 'progress'> {
 const WAITING = {
   approval: 'waiting for approval: a person of its node decides',
   slot: 'waiting for a free place at the agent',
-  peer: 'waiting for its node to be reached'
+  peer: 'waiting for its node to be reached',
+  ack: 'waiting for its node to confirm it'
 } as const
 
 /** What is told without a number of the agent counts so much: it leaves room for the agent's own, whatever they count. */

@@ -18,7 +18,12 @@ const STYLES: Readonly<Record<string, Style>> = {
   unknown: 'yellow'
 }
 
-const WAITING = { peer: 'waiting for the other node', slot: 'waiting for a free place', approval: 'waiting for approval' } as const
+const WAITING = {
+  peer: 'waiting for the other node',
+  slot: 'waiting for a free place',
+  approval: 'waiting for approval',
+  ack: 'waiting for the other node to confirm it'
+} as const
 const EVENT_MAX = 200
 const HINT_MAX = 1000
 /** The step of errors that know of no task: this one is shown already. */

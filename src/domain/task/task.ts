@@ -12,8 +12,8 @@ export type TaskState =
   | 'rejected'
   | 'unknown'
 
-/** What holds a task up. */
-export type WaitingFor = 'peer' | 'slot' | 'approval'
+/** What holds a task up: a path to its node, a free place of its agent, a person, the acknowledgement of its node. */
+export type WaitingFor = 'peer' | 'slot' | 'approval' | 'ack'
 
 /** States that a task never leaves. `unknown` may still become completed or failed by a late answer. */
 export const FINAL_STATES: ReadonlySet<TaskState> = new Set(['completed', 'failed', 'canceled', 'rejected'])
