@@ -83,7 +83,11 @@ test('a submitted task names what it waits for: a path, the acknowledgement, a p
   for (const link of b.links.open) if (link.peer === c.id) link.isHeld = true
   const third = await ask()
   t.is(await waitsFor(third), 'submitted ack')
-  for (const [one, other] of [[a, b], [b, c]] as const) world.net.disconnect(one.id, other.id)
+  for (const [one, other] of [
+    [a, b],
+    [b, c]
+  ] as const)
+    world.net.disconnect(one.id, other.id)
   const fourth = await ask()
   await world.pass(3000)
   t.is(await waitsFor(fourth), 'submitted peer')

@@ -24,6 +24,8 @@ export interface PlaceParts {
   readonly random: Random
   readonly trace: Trace
   readonly witness: Witness
+  /** Is there a pair of nodes that never has a link? */
+  readonly hasRelays: boolean
 }
 
 /** An agent whose runs are witnessed. The test ends them, or with `endsAfter` they end by themselves. */
@@ -153,6 +155,18 @@ export class Place {
       witness.swarms.tells(this.name, id, event)
     }
     for (const event of follow(tells).past) tells(event)
+  }
+
+  /** Its process loses the next frames that it should relay: nobody is told. */
+  loseRelayed(count: number): void {
+    const passing = this.node?.core.passing
+    if (passing === undefined) return
+    const pass = passing.pass.bind(passing)
+    let left = count
+    passing.pass = (...frame) => {
+      if (left-- > 0) this.#parts.trace.add(this.name, 'loses a frame that it should relay')
+      else pass(...frame)
+    }
   }
 
   /** Its disk is lost, while no process runs. */

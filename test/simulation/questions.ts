@@ -7,6 +7,8 @@ import type { Place, PlaceParts } from './place.js'
 /** What a task shows at its end. */
 const ENDS: ReadonlySet<string> = new Set<TaskState>(['completed', 'failed', 'canceled'])
 
+const DAY_MS = 86_400_000
+
 /** A request of a world. */
 interface Question {
   readonly number: number
@@ -23,10 +25,10 @@ interface Question {
 
 /** The requests of a world: asks, cancels, and judges how they ended. */
 export class Questions {
-  readonly #parts: Pick<PlaceParts, 'random' | 'trace' | 'witness'>
+  readonly #parts: Pick<PlaceParts, 'random' | 'trace' | 'witness' | 'hasRelays'>
   readonly #all: Question[] = []
 
-  constructor(parts: Pick<PlaceParts, 'random' | 'trace' | 'witness'>) {
+  constructor(parts: Pick<PlaceParts, 'random' | 'trace' | 'witness' | 'hasRelays'>) {
     this.#parts = parts
   }
 
@@ -42,7 +44,7 @@ export class Questions {
     const [agentId, kind] = [random.is(0.7) ? 'slow' : 'fast', random.is(0.5) ? 'again' : 'once']
     const allowRepeat = random.is(0.15)
     const mayRepeat = allowRepeat || kind === 'again'
-    const timeoutMs = random.is(0.2) ? random.int(1, 5000) : random.int(5000, 60_000)
+    const timeoutMs = this.#timeoutMs()
     const mayQueue = random.is(0.7)
     if (node === null) return
     const number = this.#all.length + 1
@@ -70,6 +72,13 @@ export class Questions {
         if (life === from.life) trace.add(from.name, `${name} is refused: ${asNodeError(error).code}`)
       }
     )
+  }
+
+  /** Over relays most requests wait so long that nothing but their delivery ends them. */
+  #timeoutMs(): number {
+    const { random, hasRelays } = this.#parts
+    if (hasRelays && random.is(0.7)) return DAY_MS
+    return random.is(0.2) ? random.int(1, 5000) : random.int(5000, 60_000)
   }
 
   /** A request is canceled where it was asked. */

@@ -43,8 +43,14 @@ const DEEDS_OF_SWARMS = {
   lose: 1,
   pass: 16
 }
+/** The same where a pair of nodes never has a link, and relays lose frames. */
+const DEEDS_OF_RELAYS = { ...DEEDS, lose: 0, launch: 0, abandon: 0, ask: 40, kill: 10, start: 14, cut: 10, jump: 1, drop: 8 }
 /** One world of so many has swarms. */
 const SWARMS_IN = 3
+/** Of the others, one of so many has relays. */
+const RELAYS_IN = 2
+/** How far wall clocks of nodes behind relays differ at most, in milliseconds: frames of a clock further off are not relayed. */
+const MAX_SKEW_MS = 100_000
 /** Milliseconds of quiet within which everything must have ended. */
 const QUIET_MS = 1_200_000
 
@@ -73,6 +79,8 @@ export class Simulation {
   /** Pairs of places that cannot reach each other. */
   readonly #parted = new Set<string>()
   readonly #hasSwarms: boolean
+  /** The first and the last of its nodes never have a link. */
+  readonly #hasRelays: boolean
   #isCalm = false
 
   constructor(seed: number) {
@@ -90,9 +98,11 @@ export class Simulation {
       }
     })
     this.#hasSwarms = seed % SWARMS_IN === 0
-    const names = ['a', 'b', 'c'].slice(0, this.#random.is(0.3) === this.#hasSwarms ? 2 : 3)
+    this.#hasRelays = !this.#hasSwarms && seed % RELAYS_IN === 0
+    const names = this.#names()
     const world = new World({ teardown: () => {} }, { clock: this.#clock, net: this.#net, log: logOf(names) })
-    const parts = { world, clock: this.#clock, random: this.#random, trace: this.trace, witness: this.#witness }
+    const hasRelays = this.#hasRelays
+    const parts = { world, clock: this.#clock, random: this.#random, trace: this.trace, witness: this.#witness, hasRelays }
     this.#places = names.map((name) => new Place(parts, actor(name)))
     this.#questions = new Questions(parts)
     this.#launches = new Launches(parts)
@@ -102,8 +112,8 @@ export class Simulation {
   async run(): Promise<WorldResult> {
     for (const place of this.#places) this.#start(place)
     await this.#pass(2000)
-    for (let left = this.#random.int(5, 30) * (this.#hasSwarms ? 2 : 1); left > 0 && this.#isWell; left--) {
-      const deed = this.#random.weighted(this.#hasSwarms ? DEEDS_OF_SWARMS : DEEDS)
+    for (let left = this.#random.int(5, 30) * (this.#hasSwarms || this.#hasRelays ? 2 : 1); left > 0 && this.#isWell; left--) {
+      const deed = this.#random.weighted(this.#deeds)
       if (deed === 'pass') await this.#pass(this.#random.is(0.2) ? this.#random.int(1000, 30_000) : this.#random.int(1, 1000))
       else this.#do(deed)
       await this.#turn()
@@ -119,6 +129,16 @@ export class Simulation {
       asked: this.#questions.count,
       launched: this.#launches.count
     }
+  }
+
+  #names(): readonly string[] {
+    if (this.#hasRelays) return ['a', 'b', 'c', 'd'].slice(0, this.#random.int(3, 4))
+    return ['a', 'b', 'c'].slice(0, this.#random.is(0.3) === this.#hasSwarms ? 2 : 3)
+  }
+
+  get #deeds(): Readonly<Record<string, number>> {
+    if (this.#hasRelays) return DEEDS_OF_RELAYS
+    return this.#hasSwarms ? DEEDS_OF_SWARMS : DEEDS
   }
 
   get #isWell(): boolean {
@@ -142,12 +162,12 @@ export class Simulation {
     if (this.#isWell) this.#clock.advance(end - this.#clock.monotonic())
   }
 
-  #do(deed: keyof typeof DEEDS_OF_SWARMS): void {
+  #do(deed: string): void {
     const place = this.#random.pick(this.#places)
     const other = this.#random.pick(this.#places)
     if (place === null || other === null) return
     place.look()
-    if (deed === 'ask') return this.#questions.ask(place, place === other && this.#random.is(0.8) ? this.#besides(place) : other)
+    if (deed === 'ask') return this.#ask(place, other)
     if (deed === 'part' || deed === 'heal') return this.#part(place, this.#besides(place), deed === 'part')
     const link = this.#random.pick(this.#net.openLinks(place.actor.id, this.#besides(place).actor.id))
     if (deed === 'cut' && link !== null) return this.#cut(link)
@@ -161,7 +181,21 @@ export class Simulation {
     if (deed === 'stop') return void this.#stop(place)
     if (deed === 'start') return this.#start(this.#places.find(({ isUp }) => !isUp) ?? place)
     if (deed === 'jump') return this.#jump(place)
+    if (deed === 'drop') return this.#drop(place)
     if (deed === 'fill' || deed === 'free') return this.#fill(place, deed === 'fill')
+  }
+
+  /** Where there are relays most requests are for a node without a link. */
+  #ask(place: Place, other: Place): void {
+    const ends = this.#places.filter((one) => this.#isEnd(one))
+    const [from, to] = this.#random.is(0.5) ? ends : ends.reverse()
+    if (this.#hasRelays && from !== undefined && to !== undefined && this.#random.is(0.7)) return this.#questions.ask(from, to)
+    this.#questions.ask(place, place === other && this.#random.is(0.8) ? this.#besides(place) : other)
+  }
+
+  /** Is it the first or the last of all? */
+  #isEnd(place: Place): boolean {
+    return place === this.#places[0] || place === this.#places.at(-1)
   }
 
   #end(place: Place, isDone: boolean): void {
@@ -201,8 +235,16 @@ export class Simulation {
   }
 
   #jump(place: Place): void {
-    place.skewMs += this.#random.int(-600_000, 600_000) * (this.#random.is(0.2) ? 5 : 0.1)
+    if (this.#hasRelays) place.skewMs = this.#random.int(-MAX_SKEW_MS / 2, MAX_SKEW_MS / 2)
+    else place.skewMs += this.#random.int(-600_000, 600_000) * (this.#random.is(0.2) ? 5 : 0.1)
     this.trace.add(place.name, `its wall clock is ahead by ${place.skewMs} ms`)
+  }
+
+  /** The node loses the next frames that it should relay. */
+  #drop(place: Place): void {
+    const count = this.#random.int(1, 20)
+    this.trace.add(place.name, `loses the next ${count} frames that it should relay`)
+    place.loseRelayed(count)
   }
 
   #fill(place: Place, isFull: boolean): void {
@@ -245,7 +287,8 @@ export class Simulation {
       a.node?.links.reachable.clear()
       for (const b of this.#places) if (a !== b && this.#canReach(a, b)) a.node?.links.reachable.add(b.actor.id)
       for (const b of this.#places.slice(at + 1)) {
-        const afterMs = this.#isCalm || this.#random.is(0.5) ? this.#random.int(0, 200) : this.#random.int(0, 20_000)
+        const afterMs =
+          this.#isCalm || this.#random.is(this.#hasRelays ? 0.8 : 0.5) ? this.#random.int(0, 200) : this.#random.int(0, 20_000)
         if (this.#canReach(a, b) && !this.#net.isLinked(a.actor.id, b.actor.id)) this.#clock.after(afterMs, () => this.#link(a, b))
       }
     }
@@ -257,8 +300,12 @@ export class Simulation {
     this.#net.connect(a.actor.id, b.actor.id)
   }
 
+  #isNeverLinked(a: Place, b: Place): boolean {
+    return this.#hasRelays && this.#isEnd(a) && this.#isEnd(b)
+  }
+
   #canReach(a: Place, b: Place): boolean {
-    return a.node !== null && b.node !== null && !this.#parted.has(pairOf(a, b))
+    return a.node !== null && b.node !== null && !this.#parted.has(pairOf(a, b)) && !this.#isNeverLinked(a, b)
   }
 
   /** All is well from now on, until everything has ended. */

@@ -26,4 +26,4 @@ export function frameText(frame: Uint8Array): string {
   return `${KINDS[frame[0] ?? -1] ?? 'unknown'} ${frame.byteLength} ${(sum >>> 0).toString(16)}`
 }
 
-const KINDS: readonly string[] = ['envelope', 'chunk', 'ping', 'pong', 'control', 'reliable']
+const KINDS: readonly string[] = ['envelope', 'chunk', 'ping', 'pong', 'control', 'reliable', 'call', 'relayed']
