@@ -4,31 +4,31 @@
 export const HOPS_MUTANTS = [
   {
     name: 'the signature of the origin is not checked',
-    file: 'src/domain/envelope/origin.ts',
-    find: 'return verify(originBytes(read, bytes, binding), signature, keyFromText(origin))',
-    put: 'return verify !== undefined && originBytes(read, bytes, binding).byteLength > 0 && keyFromText(origin).byteLength === 32',
+    file: 'src/domain/channel/relayed.ts',
+    find: 'return verify(signedBytes(frame, binding), frame.signature, keyFromText(frame.origin))',
+    put: 'return verify !== undefined && signedBytes(frame, binding).byteLength > 0 && keyFromText(frame.origin).byteLength === 32',
     test: 'node/forwarded',
     title: 'nobody can put words into the mouth of another node: a forged origin, an altered body or header'
   },
   {
     name: 'a signature is good for every way',
-    file: 'src/domain/envelope/origin.ts',
-    find: 'hash(keyFromText(mesh), keyFromText(firstHop), hash(',
-    put: 'hash(keyFromText(mesh), keyFromText(firstHop).subarray(32), hash(',
+    file: 'src/domain/channel/relayed.ts',
+    find: 'const keys = [mesh, firstHop, origin, target]',
+    put: 'const keys = [mesh, firstHop, origin, target].filter((key) => key !== firstHop)',
     test: 'node/forwarded',
     title: 'a signature is good for one mesh, one recipient and one way'
   },
   {
-    name: 'the body is not signed',
-    file: 'src/domain/envelope/origin.ts',
-    find: 'hash(bytes.subarray(codecAt))',
-    put: 'hash(bytes.subarray(codecAt, codecAt))',
-    test: 'domain/envelope/origin',
-    title: 'any changed bit that is not of the way makes it the message of nobody'
+    name: 'the content of a relayed frame is not signed',
+    file: 'src/domain/channel/relayed.ts',
+    find: ', hash(content))',
+    put: ', hash(content.subarray(content.byteLength)))',
+    test: 'domain/channel/relayed',
+    title: 'any changed bit outside of its hops makes it the frame of nobody'
   },
   {
     name: 'hops do not weaken what passes them',
-    file: 'src/node/arrivals.ts',
+    file: 'src/node/verified.ts',
     find: 'party: weakened(party, powers), certified: known',
     put: 'party, certified: known',
     test: 'node/passing',
@@ -61,18 +61,10 @@ export const HOPS_MUTANTS = [
   {
     name: 'what others carry counts each time it comes',
     file: 'src/node/forwarded.ts',
-    find: 'this.#replays.add(message)',
+    find: 'if (isOnce) this.#replays.add(message)',
     put: 'void message',
     test: 'node/forwarded',
-    title: 'no message counts twice, by whatever way it comes again'
-  },
-  {
-    name: 'replies are carried without an exchange',
-    file: 'src/node/passing.ts',
-    find: 'this.#exchange({ sender, recipient, header }) !== null',
-    put: 'this.#exchange({ sender, recipient, header }) !== undefined',
-    test: 'node/passing',
-    title: 'a reply is carried back along an exchange that was carried, once, and no other way'
+    title: 'an envelope outside of a lane counts once; one that its node sends again is another frame'
   },
   {
     name: 'an exchange with one agent of a node is one with all of them',
@@ -97,86 +89,6 @@ export const HOPS_MUTANTS = [
     put: 'if (passed === undefined) return this.#tell(body.origin, body)\n    if (passed.to !== body.to) return',
     test: 'node/passing.words',
     title: 'words about undelivered messages that a peer has relayed'
-  },
-  {
-    name: 'answers that are carried count for who gives them',
-    file: 'src/node/passing.ts',
-    find: '(this.#exchange(passenger)?.peer ?? peer)',
-    put: 'peer',
-    test: 'node/passing',
-    title: 'the answers that peers have a node give do not use up what is carried for that node'
-  },
-  {
-    name: 'an answer that a hop refuses is not sent again',
-    file: 'src/node/answers.ts',
-    find: 'AWAY.has(code) && this.#backlogs.refused(to, id, parts.clock.monotonic())',
-    put: 'AWAY.has(code) && to === id',
-    test: 'node/answers.carried',
-    title: 'more answers at once than a hop carries all arrive'
-  },
-  {
-    name: 'any word of a hop has any answer sent again',
-    file: 'src/node/ways.ts',
-    find: 'handed === undefined || handed.via !== peer || parseAddress',
-    put: 'handed === undefined || parseAddress',
-    test: 'node/answers.carried',
-    title: 'only the hop that was given an answer can have it sent again, and once'
-  },
-  {
-    name: 'answers that are refused are tried as often as ever',
-    file: 'src/node/backlogs.ts',
-    find: 'FIRST_WAIT_MS * 2 ** backlog.failures++',
-    put: 'FIRST_WAIT_MS * 1 ** backlog.failures++',
-    test: 'node/answers.carried',
-    title: 'an answer that a hop refuses for lack of room is sent again, less and less often, under an id of its own'
-  },
-  {
-    name: 'answers outlive their time as long as they are tried',
-    file: 'src/node/backlogs.ts',
-    find: "if (answer.expiresAt <= now) this.#end(backlog.take(answer), 'expired')",
-    put: "if (answer.expiresAt <= 0) this.#end(backlog.take(answer), 'expired')",
-    test: 'node/answers',
-    title: 'an answer to a caller who is there but has no room goes out when it has, and lives no longer than it may'
-  },
-  {
-    name: 'an answer that is dropped leaves its exchange open',
-    file: 'src/node/answers.ts',
-    find: "conversations.end(thread)\n    if (ending !== 'crowded') return",
-    put: "if (ending === 'taken') conversations.end(thread)\n    if (ending !== 'crowded') return",
-    test: 'node/answers',
-    title: 'the exchange of an answer that had to make room, or has no caller any more, is over'
-  },
-  {
-    name: 'a reply that did not arrive has ended its exchange at the hop',
-    file: 'src/node/passing.ts',
-    find: "if (did?.what !== 'ended') return",
-    put: "if (did?.what !== 'ended' || did.exchange.from !== '') return",
-    test: 'node/answers.carried',
-    title: 'an answer that the second hop refuses comes again along the exchange of the first'
-  },
-  {
-    name: 'who has most makes room in a full table only when it is idle',
-    file: 'src/domain/routing/exchanges.ts',
-    find: '!(hasMore || this.#isIdle(oldest, now))',
-    put: '!(hasMore && this.#isIdle(oldest, now))',
-    test: 'domain/routing/exchanges',
-    title: 'in a full table who has most makes room: nobody with a fair share loses what is in use, nor is refused'
-  },
-  {
-    name: 'use does not keep an exchange',
-    file: 'src/domain/routing/exchanges.ts',
-    find: '    exchange.usedAt = now\n',
-    put: '',
-    test: 'node/passing.exchanges',
-    title: 'progress keeps the exchange of long work in use'
-  },
-  {
-    name: 'exchanges that are carried make no room',
-    file: 'src/node/passing.ts',
-    find: 'maxOpen: 65_536, idleMs: 600_000',
-    put: 'maxOpen: 65_536',
-    test: 'node/passing.exchanges',
-    title: 'what a node has asked in vain gives way to what it asks later; what it still waits for does not'
   },
   {
     name: 'neighbours that were not asked answer too',
@@ -235,38 +147,6 @@ export const HOPS_MUTANTS = [
     title: 'one whose sender goes away under it is refused to whoever sent it, on record once'
   },
   {
-    name: 'replies go by the way that was found last',
-    file: 'src/node/ways.ts',
-    find: 'return way !== null && peers.isOnline(way) ? way : routes.next(node)',
-    put: 'return routes.next(node) ?? way',
-    test: 'node/ways.attacks',
-    title: 'an answer goes back the way its request came, whatever ways others offer and use meanwhile'
-  },
-  {
-    name: 'a hop looks for a way of its own for replies',
-    file: 'src/node/passing.ts',
-    find: 'const next = way !== null && peers.isOnline(way) ? way : routes.next(nodeId)',
-    put: 'const next = routes.next(way === null ? nodeId : nodeId)',
-    test: 'node/ways',
-    title: 'two nodes on the way carry a message and its answer as well'
-  },
-  {
-    name: 'what follows an opening looks for a way of its own',
-    file: 'src/node/ways.ts',
-    find: 'if (isOpening && thread !== null) conversations.setWay(thread, via)',
-    put: 'if (isOpening && thread === null) return',
-    test: 'node/ways.attacks',
-    title: 'what follows on a thread goes the way that its opening went'
-  },
-  {
-    name: 'an exchange that is open again has lost its way',
-    file: 'src/node/passing.ts',
-    find: 'this.#setWays(did.exchange, { [origin]: from, [to]: next })',
-    put: 'void [origin, from, next, to]',
-    test: 'node/answers.carried',
-    title: 'an answer that the second hop refuses comes again along the exchange of the first'
-  },
-  {
     name: 'nobody is assured of being carried',
     file: 'src/node/carry-rates.ts',
     find: 'return bytes <= ASSURED_BYTES && this.#assured.take(key) && this.#reserve.take()',
@@ -296,6 +176,62 @@ export const HOPS_MUTANTS = [
     find: 'isDoubted ? 1 : 0',
     put: 'isDoubted ? 0 : 0',
     test: 'node/ways.attacks',
-    title: 'a neighbour that says it has a way and carries nothing on comes after one that does'
+    title: 'a request goes by another neighbour when the one that said it has a way relays nothing'
+  },
+  {
+    name: 'a recorded message over a neighbour is sent once',
+    file: 'src/node/lanes.ts',
+    find: '    for (const lane of lanes) lane.tick()\n',
+    put: '    for (const lane of lanes) if (this.#parts.isOnline(peer)) lane.tick()\n',
+    test: 'node/ways',
+    title: 'a request over a neighbour is sent until its node has it, whatever gets lost: the message, its acknowledgement, the answer'
+  },
+  {
+    name: 'nothing looks for a way for what waits',
+    file: 'src/node/ways.ts',
+    find: 'if (search.isRunning || clock.monotonic() < search.dueAt) return',
+    put: 'if (clock.monotonic() >= 0) return',
+    test: 'node/ways',
+    title: 'a request whose hop dies before it arrives goes by another one'
+  },
+  {
+    name: 'a relay that relays nothing is believed for ever',
+    file: 'src/node/lanes.ts',
+    find: 'if (isSilent) ways.doubt(peer)',
+    put: 'if (isSilent && isOnline(peer)) ways.doubt(peer)',
+    test: 'node/ways.attacks',
+    title: 'an answer arrives, whatever ways a member offers meanwhile that lead nowhere'
+  },
+  {
+    name: 'a sender may name relays by itself',
+    file: 'src/node/arrivals.ts',
+    find: 'if (isRelayed(decoded.header)) return',
+    put: 'if (isRelayed(decoded.header) && lane !== null) return',
+    test: 'node/forwarded',
+    title: 'the origin alone answers for what it put into a relayed frame'
+  },
+  {
+    name: 'every control message is relayed',
+    file: 'src/node/peer-messages.ts',
+    find: 'if (!RELAYED_CONTROLS.has(message.name)) return',
+    put: 'if (message.name.length > 100) return',
+    test: 'node/forwarded',
+    title: 'the origin alone answers for what it put into a relayed frame'
+  },
+  {
+    name: 'requests without a message of a lane are taken to be with their node',
+    file: 'src/node/one-request.ts',
+    find: '    this.#parts.conversations.sentOut(this.#thread, this.#replies())\n    this.#heard.named()\n',
+    put: '    this.#parts.conversations.sentOut(this.#thread, this.#replies())\n',
+    test: 'node/orphans',
+    title: 'requests that a build before left without a message of a lane are asked for again after the start, once their node is linked'
+  },
+  {
+    name: 'nobody checks for orphans',
+    file: 'src/node/orphans.ts',
+    find: 'this.#timer = this.#parts.clock.every(CHECK_MS, () => void this.check())',
+    put: 'this.#timer = null',
+    test: 'node/orphans',
+    title: 'a request that only the ledger knows is reported as an orphan, and sent again'
   }
 ]

@@ -78,14 +78,6 @@ export const PLACES_MUTANTS = [
     title: 'a link over which a request is under way is never given away'
   },
   {
-    name: 'links that carry for others make room',
-    file: 'src/node/peer-messages.ts',
-    find: '|| passing.isOpenWith(peer)',
-    put: '|| (passing.isOpenWith(peer) && channels.has(peer))',
-    test: 'node/spare-link',
-    title: 'links over which an exchange of others is carried are kept'
-  },
-  {
     name: 'a proof of presence lasts for ever',
     file: 'src/node/presence.ts',
     find: 'clock.monotonic() - proof.at <= PROOF_MS',

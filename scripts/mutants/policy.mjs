@@ -136,7 +136,7 @@ export const POLICY_MUTANTS = [
     find: 'return this.#parts.clock.monotonic() >= callerEndsAt',
     put: 'return this.#parts.clock.monotonic() < 0 * callerEndsAt',
     test: 'node/approvals.caller-time',
-    title: 'over a hop what nobody allowed ends with its own code when the time of its caller is over'
+    title: 'what nobody allowed ends with its own code when the time of its caller is over, also when the caller cannot be reached'
   },
   {
     name: 'what waits for a person does so whoever waits for it',
@@ -144,23 +144,15 @@ export const POLICY_MUTANTS = [
     find: 'clock.after(isCallers ? leftMs + limits.heartbeatMs : leftMs',
     put: 'clock.after(isCallers ? limits.approvalTimeoutMs : leftMs',
     test: 'node/approvals.caller-time',
-    title: 'over a hop what nobody allowed ends with its own code when the time of its caller is over'
+    title: 'what nobody allowed ends with its own code when the time of its caller is over, also when the caller cannot be reached'
   },
   {
     name: 'a sender without a link is not told that its request waits for a person',
-    file: 'src/node/approvals.ts',
-    find: "this.#words.along(threadOf(incoming), one, 'approval')",
-    put: 'this.#words.along(threadOf(incoming), one, null)',
+    file: 'src/node/approval-words.ts',
+    find: "ways.sendControl(peer, 'approval', { requests: keys })",
+    put: 'void ways',
     test: 'node/approvals.caller-time',
     title: 'over a hop the sender sees that its request waits for a person'
-  },
-  {
-    name: 'any answer says that any request waits for a person',
-    file: 'src/node/asking.ts',
-    find: 'return isOf(held, expected) ?',
-    put: 'return isOf(expected, expected) ?',
-    test: 'node/asking',
-    title: 'whatever a stream on the thread of a request says'
   },
   {
     name: 'what all ids begin with decides the only one that waits',

@@ -52,6 +52,28 @@ test('over a hop a sender takes back what nobody allowed in time, as over a link
   )
 })
 
+test('what nobody allowed ends with its own code when the time of its caller is over, also when the caller cannot be reached', async (t) => {
+  const { world, a, b, c, agent } = await chain(t, asking)
+  const reply = call(a, 4000)
+  await world.settle()
+  const id = await firstWaiting(c)
+  world.net.disconnect(a.id, b.id)
+  await world.pass(4000)
+  t.alike([(await reply).outcome, (await reply).error?.code], ['UNKNOWN', 'TIMEOUT'])
+  t.alike(await waitingOf(c), [], 'at that moment already')
+  const refused = await failsWith(t, 'APPROVAL_TIMEOUT', () => c.api().call('approvals.allow', { id }))
+  t.is(refused.message, `${id} does not wait any more: nobody allowed it before its caller's time was over; nothing was done`)
+  await world.pass(1000)
+  for (const verb of ['allow', 'deny'] as const) await failsWith(t, 'APPROVAL_TIMEOUT', () => c.api().call(`approvals.${verb}`, { id }))
+  await failsWith(t, 'APPROVAL_TIMEOUT', () => c.api().call('approvals.show', { id }))
+  await world.link(a, b)
+  await world.pass(30_000, 1000)
+  const { state, error } = await a.api().call('tasks.show', { id: (await reply).taskId ?? '' })
+  t.alike([state, error?.code], ['failed', 'APPROVAL_TIMEOUT'], 'its sender is told')
+  t.is(agent.tasks.length, 0)
+  t.alike(c.audit.of('approval'), [], 'nobody has decided')
+})
+
 test('what nobody waits for any more is not let go by a policy that allows it by then', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   forge(owner, peer, { payload: request('r1', { timeoutMs: 1000 }), metadata: { tier: 0 } })
