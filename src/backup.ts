@@ -7,6 +7,7 @@ import { isRecord } from './kit/json.js'
 import type { HomePaths } from './config/paths.js'
 import { restoredValue } from './domain/reliable/restored.js'
 import type { BackupInfo, BackupRequest } from './ports/node-api.js'
+import type { NodeStore } from './ports/storage.js'
 import { copyStreams } from './adapters/mesh/document-copy.js'
 import { copyLog } from './adapters/mesh/log-copy.js'
 import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
@@ -92,12 +93,13 @@ export async function writeBackup(sources: BackupSources, { file, force = false 
 export async function backupHome(options: StartOptions, request: BackupRequest): Promise<BackupInfo> {
   const { home } = options
   const documents = openNodeStore(home.home)
-  const state = await documents.read<MeshState>('mesh')
-  if (state === null) throw new NodeError('CONFLICT', `there is no node in ${home.home}`, { next: ['a2a-node start'] })
+  // Claiming it would make one.
+  await stateOf(home, documents)
   const clock = systemClock()
   const unwind = new Unwind(() => {})
   try {
     await claimHome({ options, unwind }, clock.now())
+    const state = await stateOf(home, documents)
     const store = await openStore(home.store, { unwind, documents })
     const ledger = await openLedger({ options, unwind }, documents)
     const nodeId = state.chain[0]?.body.nodeKey ?? ''
@@ -108,6 +110,13 @@ export async function backupHome(options: StartOptions, request: BackupRequest):
   } finally {
     await unwind.run()
   }
+}
+
+/** What is known of the mesh of a home, which may change until the home is claimed. @throws NodeError CONFLICT */
+async function stateOf({ home }: HomePaths, documents: NodeStore): Promise<MeshState> {
+  const state = await documents.read<MeshState>('mesh')
+  if (state === null) throw new NodeError('CONFLICT', `there is no node in ${home}`, { next: ['a2a-node start'] })
+  return state
 }
 
 /**

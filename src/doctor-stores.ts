@@ -8,10 +8,9 @@ import { type LogFacts, readLog } from './adapters/mesh/log-check.js'
 import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
 import { openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
-import { readPidFile, removePidFile, writePidFile } from './adapters/storage/pid-file.js'
-import { codeOf, damageError, runningError, storeError } from './adapters/storage/store-errors.js'
+import { codeOf, damageError, storeError } from './adapters/storage/store-errors.js'
 import { freshEpoch, type StoredRecord } from './node-record.js'
-import { coreMark, ledgerMark, openStore } from './open-home.js'
+import { coreMark, ledgerMark, openStore, takeHomeLock } from './open-home.js'
 import { Unwind } from './unwind.js'
 
 /** Documents that are made again by themselves when they are moved aside. */
@@ -64,15 +63,35 @@ export function doubtful(name: string, text: string, next: readonly string[]): C
   return { name, result: 'warn', text, next }
 }
 
-/** Looks at ledger and store: by opening and reading all of them, when no node has them open. */
-export async function diagnoseStores(home: HomePaths, pid: number | null): Promise<readonly Check[]> {
-  if (pid !== null) return ['mesh', 'ledger', 'store'].map((name) => good(name, 'in use by the node that runs; stop it to have it read'))
-  return await claimed(home, async (documents) => {
-    const state = await documents.read<MeshState>('mesh').catch(() => undefined)
-    // A damaged document is told as one.
-    const checks = [...(state === undefined ? [] : [meshCheck(state)]), await ledgerCheck(home, documents)]
-    return state === null || state === undefined ? checks : [...checks, await storeCheck(home, documents, state)]
-  })
+/** Who uses a home: this process alone, another one, or nobody can, for a reason. */
+export type HomeUse =
+  | { readonly by: 'this process' }
+  | { readonly by: 'another process' /** When the pid file tells. */; readonly pid: number | null }
+  | { readonly by: 'nobody'; readonly reason: NodeError }
+
+/** Takes the home for this process until `unwind` runs, unless another one has it. Never rejects. */
+export async function useHome(home: HomePaths, unwind: Unwind): Promise<HomeUse> {
+  try {
+    await holdHome(home, unwind)
+    return { by: 'this process' }
+  } catch (error) {
+    const reason = asNodeError(error)
+    if (reason.code !== 'ALREADY_RUNNING' && reason.code !== 'STORE_LOCKED') return { by: 'nobody', reason }
+    const { pid } = (reason.data ?? {}) as { readonly pid?: unknown }
+    return { by: 'another process', pid: typeof pid === 'number' ? pid : null }
+  }
+}
+
+/** Looks at ledger and store: by opening and reading all of them, when this process has the home. */
+export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<readonly Check[]> {
+  if (use.by === 'nobody') throw use.reason
+  if (use.by !== 'this process')
+    return ['mesh', 'ledger', 'store'].map((name) => good(name, 'in use by the node that runs; stop it to have it read'))
+  const documents = openNodeStore(home.home)
+  const state = await documents.read<MeshState>('mesh').catch(() => undefined)
+  // A damaged document is told as one.
+  const checks = [...(state === undefined ? [] : [meshCheck(state)]), await ledgerCheck(home, documents)]
+  return state === null || state === undefined ? checks : [...checks, await storeCheck(home, documents, state)]
 }
 
 function meshCheck(state: MeshState | null): Check {
@@ -112,10 +131,13 @@ function failed(name: string, error: unknown): Check {
 /**
  * Mends a home in which no node runs. A store of the mesh that is damaged, or of a home that was replaced, is moved aside and the log comes back from other members; the
  * keys stay, and the node writes on a core of its own. A damaged ledger is moved aside, and a new one begins. Nothing is deleted.
- * @throws NodeError ALREADY_RUNNING; STORE_DAMAGED when what makes the node itself is lost: then a backup helps
+ * @throws NodeError ALREADY_RUNNING, STORE_LOCKED; STORE_DAMAGED when what makes the node itself is lost: then a backup helps
  */
 export async function repairHome(home: HomePaths, now: number): Promise<readonly Repair[]> {
-  return await claimed(home, async (documents) => {
+  const unwind = new Unwind(() => {})
+  try {
+    await holdHome(home, unwind)
+    const documents = openNodeStore(home.home)
     const aside = (file: string): Promise<void> =>
       fs.rename(file, `${file}.damaged-${stampOf(now)}`).catch((error: unknown) => {
         if (codeOf(error) !== 'ENOENT') throw error
@@ -125,7 +147,9 @@ export async function repairHome(home: HomePaths, now: number): Promise<readonly
     if (state !== null) repairs.push(...(await repairStore(home, { documents, state, aside })))
     repairs.push(...(await repairLedger(home, documents, aside)))
     return repairs
-  })
+  } finally {
+    await unwind.run()
+  }
 }
 
 type Aside = (file: string) => Promise<void>
@@ -225,22 +249,11 @@ async function readStore(home: HomePaths, documents: NodeStore, state: MeshState
   }
 }
 
-/** Runs with the home held against a start. @throws NodeError ALREADY_RUNNING */
-async function claimed<T>(home: HomePaths, run: (documents: NodeStore) => Promise<T>): Promise<T> {
-  const pidFile = path.join(home.run, 'node.pid')
-  const runner = await readPidFile(pidFile)
-  if (runner !== null) throw runningError(runner)
-  try {
-    await fs.mkdir(home.run, { recursive: true, mode: 0o700 })
-    await writePidFile(pidFile, { pid: process.pid, startedAt: Date.now(), socket: home.socket })
-  } catch (error) {
-    throw storeError(error, home.run)
-  }
-  try {
-    return await run(openNodeStore(home.home))
-  } finally {
-    await removePidFile(pidFile)
-  }
+/** Takes the home as a start does, and makes no more of it than the directory that the lock needs. */
+async function holdHome(home: HomePaths, unwind: Unwind): Promise<void> {
+  await fs.mkdir(home.run, { recursive: true, mode: 0o700 }).catch((error: unknown) => Promise.reject(storeError(error, home.run)))
+  const lock = await takeHomeLock(home, Date.now())
+  unwind.add('lock of the home', () => lock.release())
 }
 
 function stampOf(now: number): string {

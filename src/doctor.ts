@@ -11,9 +11,9 @@ import type { MeshState } from './adapters/mesh/mesh-node.js'
 import { readIfThere } from './adapters/storage/atomic-file.js'
 import { brokenText, verifyAudit } from './adapters/storage/audit-verify.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
-import { readPidFile } from './adapters/storage/pid-file.js'
 import { readPolicy } from './adapters/storage/policy-text.js'
-import { bad, type Check, diagnoseStores, doubtful, good, REPLACEABLE } from './doctor-stores.js'
+import { bad, type Check, diagnoseStores, doubtful, good, type HomeUse, REPLACEABLE, useHome } from './doctor-stores.js'
+import { Unwind } from './unwind.js'
 
 /** Free bytes of the disk below which a node may soon not go on. */
 const LOW_BYTES = 256 * 1024 * 1024
@@ -30,25 +30,37 @@ export interface DoctorOptions {
   readonly now: number
 }
 
-/** Looks at everything that a node needs. Changes nothing but what a start would change as well. Never rejects. */
+/**
+ * Looks at everything that a node needs. Changes nothing but what a start would change as well; no node starts in the home
+ * meanwhile. Never rejects.
+ */
 export async function diagnoseHome(options: DoctorOptions): Promise<readonly Check[]> {
-  const { home, config } = options
+  const { home } = options
   if (!(await isThere(home.home))) return [doubtful('home', `there is no node in ${home.home}`, ['a2a-node start'])]
-  const pid = (await readPidFile(path.join(home.run, 'node.pid')))?.pid ?? null
+  const unwind = new Unwind(() => {})
+  try {
+    return await diagnoseUsed(options, await useHome(home, unwind))
+  } finally {
+    await unwind.run()
+  }
+}
+
+async function diagnoseUsed(options: DoctorOptions, use: HomeUse): Promise<readonly Check[]> {
+  const { home, config } = options
   const checks: Check[] = []
   const looks: readonly (() => Promise<Check | readonly Check[]>)[] = [
     () => homeCheck(home),
-    () => Promise.resolve(pid === null ? good('process', 'no node runs here') : good('process', `a node runs (pid ${pid})`)),
-    () => socketCheck(home, pid),
+    () => Promise.resolve(processCheck(use)),
+    () => socketCheck(home, use),
     () => Promise.resolve(configCheck(config)),
     () => policyCheck(home),
     () => agentsCheck(home),
     () => documentChecks(home),
-    () => diagnoseStores(options.home, pid),
+    () => diagnoseStores(home, use),
     () => auditCheck(home),
     () => diskCheck(home),
     () => clockCheck(options),
-    () => networkCheck(config, pid)
+    () => networkCheck(config, use)
   ]
   for (const look of looks) checks.push(...[await look().catch(unexpected)].flat())
   return checks
@@ -71,7 +83,12 @@ async function homeCheck({ home, run, store }: HomePaths): Promise<Check> {
   return good('home', home)
 }
 
-async function socketCheck({ socket }: HomePaths, pid: number | null): Promise<Check> {
+function processCheck(use: HomeUse): Check {
+  if (use.by !== 'another process') return good('process', 'no node runs here')
+  return good('process', use.pid === null ? 'another process uses this home' : `a node runs (pid ${use.pid})`)
+}
+
+async function socketCheck({ socket }: HomePaths, use: HomeUse): Promise<Check> {
   const isServed = await new Promise<boolean>((resolve) => {
     const connection = net.connect(socket, () => resolve(true))
     connection.on('error', () => resolve(false))
@@ -80,8 +97,13 @@ async function socketCheck({ socket }: HomePaths, pid: number | null): Promise<C
     connection.once('connect', () => connection.end())
   })
   if (isServed) return good('socket', socket)
-  if (pid !== null) return bad('socket', `the node (pid ${pid}) does not answer at ${socket}`, [`kill -9 ${pid}`, 'a2a-node start'])
+  if (use.by === 'another process') return silentCheck(socket, use.pid)
   return good('socket', (await isThere(socket)) ? 'left by a node that was killed; the next start takes it' : 'free')
+}
+
+function silentCheck(socket: string, pid: number | null): Check {
+  if (pid === null) return bad('socket', `the process that uses this home does not answer at ${socket}`, ['a2a-node status'])
+  return bad('socket', `the node (pid ${pid}) does not answer at ${socket}`, [`kill -9 ${pid}`, 'a2a-node start'])
 }
 
 function configCheck(config: Config | NodeError): Check {
@@ -147,11 +169,11 @@ async function clockCheck({ home, now }: DoctorOptions): Promise<Check> {
   return bad('clock', `it says ${new Date(now).toISOString()}, and this node was at work at ${new Date(seen).toISOString()}`, ['date'])
 }
 
-async function networkCheck(config: Config | NodeError, pid: number | null): Promise<Check> {
+async function networkCheck(config: Config | NodeError, use: HomeUse): Promise<Check> {
   const free = await bindError(0, '0.0.0.0')
   if (free !== null) return bad('network', `no UDP socket: ${free}`, ['a2a-node config show'])
   const served = config instanceof NodeError ? null : config.network.serveBootstrap
-  if (served === null || pid !== null) return good('network', 'UDP sockets can be opened')
+  if (served === null || use.by === 'another process') return good('network', 'UDP sockets can be opened')
   const place = /^(.*):(\d+)$/.exec(served)
   const fault = await bindError(Number(place?.[2] ?? 0), '0.0.0.0')
   return fault === null ? good('network', `${served} is free`) : bad('network', `${served}: ${fault}`, ['a2a-node config show'])

@@ -21,7 +21,7 @@ import { GuardedLedger } from './adapters/storage/guarded-ledger.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
 import { isDiskFull } from './adapters/storage/disk-room.js'
 import { openPolicyFile } from './adapters/storage/policy-file.js'
-import { removePidFile, writePidFile } from './adapters/storage/pid-file.js'
+import { type ProcessLock, takeProcessLock } from './adapters/storage/process-lock.js'
 import { damageError, diskFull } from './adapters/storage/store-errors.js'
 import { healStore } from './adapters/storage/store-heal.js'
 import { MemoryTelemetry } from './adapters/telemetry/memory-telemetry.js'
@@ -78,12 +78,19 @@ export interface StartParts {
   readonly unwind: Unwind
 }
 
-/** Makes the directories and takes the home for this process. */
+/**
+ * Makes the directories and takes the home for this process, until `unwind` runs or the process ends. Everything that writes in a
+ * home claims it first. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, CONFIG_INVALID
+ */
 export async function claimHome({ options: { home }, unwind }: Pick<StartParts, 'options' | 'unwind'>, startedAt: number): Promise<void> {
   await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
-  const pidFile = path.join(home.run, 'node.pid')
-  await writePidFile(pidFile, { pid: process.pid, startedAt, socket: home.socket })
-  unwind.add('pid file', () => removePidFile(pidFile))
+  const lock = await takeHomeLock(home, startedAt)
+  unwind.add('lock of the home', () => lock.release())
+}
+
+/** Takes a home whose `run` directory exists for this process. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL */
+export async function takeHomeLock({ run, socket }: HomePaths, startedAt: number): Promise<ProcessLock> {
+  return await takeProcessLock(path.join(run, 'node'), { pid: process.pid, startedAt, socket })
 }
 
 /** Opens the audit log, and what watches it. */

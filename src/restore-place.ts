@@ -5,7 +5,7 @@ import { shellWord } from './kit/text.js'
 import type { HomePaths } from './config/paths.js'
 import { syncDir } from './adapters/storage/atomic-file.js'
 import { configDir } from './adapters/storage/home-files.js'
-import { removePidFile, writePidFile } from './adapters/storage/pid-file.js'
+import { takeProcessLock } from './adapters/storage/process-lock.js'
 
 /** Ending of what a restore puts down before it has its name. */
 const UNFINISHED = '.restoring'
@@ -21,16 +21,15 @@ export function stagedFor({ home }: Pick<HomePaths, 'home'>): string {
  */
 export async function restoreAlone<T>(home: HomePaths, now: number, run: () => Promise<T>): Promise<T> {
   const staged = stagedFor(home)
-  const claim = `${staged}.pid`
   await fs.mkdir(path.dirname(staged), { recursive: true, mode: 0o700 })
-  const wasCutOff = await isThere(claim)
-  await writePidFile(claim, { pid: process.pid, startedAt: now, socket: '' }).catch((error: unknown) => Promise.reject(atWork(error, home)))
+  const record = { pid: process.pid, startedAt: now, socket: '' }
+  const lock = await takeProcessLock(staged, record).catch((error: unknown) => Promise.reject(atWork(error, home)))
   try {
-    if (wasCutOff) await clear(staged, configDir(home))
+    if (lock.isAfterKill) await clear(staged, configDir(home))
     else if (await isThere(staged)) throw new NodeError('CONFLICT', `${staged} is in the way`, { next: [`rm -r ${shellWord(staged)}`] })
     return await run()
   } finally {
-    await removePidFile(claim)
+    await lock.release()
   }
 }
 
@@ -81,10 +80,11 @@ async function isCopy(of: string, file: string): Promise<boolean> {
 }
 
 function atWork(error: unknown, { home }: HomePaths): unknown {
-  if (!(error instanceof NodeError) || error.code !== 'ALREADY_RUNNING') return error
+  if (!(error instanceof NodeError) || (error.code !== 'ALREADY_RUNNING' && error.code !== 'STORE_LOCKED')) return error
   const pid = (error.data as { pid?: unknown } | undefined)?.pid
-  return new NodeError('CONFLICT', `another restore to ${home} is at work (pid ${String(pid)})`, {
-    next: [`kill ${String(pid)}`],
+  const isKnown = typeof pid === 'number'
+  return new NodeError('CONFLICT', `another restore to ${home} is at work${isKnown ? ` (pid ${pid})` : ''}`, {
+    next: isKnown ? [`kill ${pid}`] : [],
     cause: error
   })
 }

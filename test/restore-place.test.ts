@@ -36,7 +36,7 @@ test('what a restore that was cut off left goes before the next one begins, what
     await fs.readdir(path.dirname(home.policyFile)),
     await fs.readdir(path.dirname(home.home))
   ])
-  t.alike(seen, [['config.yaml'], ['default.restoring.pid']])
+  t.alike(seen, [['config.yaml'], ['default.restoring.lock', 'default.restoring.pid']])
   t.alike(await fs.readdir(path.dirname(home.home)), [], 'and nothing of this one is left')
 })
 

@@ -7,8 +7,58 @@ const EQUAL = 'two tales that are equally long are found as well, and who took t
 const LONGER = 'who has the longer of two tales finds the shorter one at a node that knows of both'
 const STILL = 'a log that stands still behind what its owner signed, or differs from it, takes the signed view; one that goes on does not'
 
+const ONE = 'of many that start at once in one home exactly one gets it, whatever the holder before left'
+
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const CARE_MUTANTS = [
+  {
+    name: 'the lock of a home locks nothing',
+    file: 'src/adapters/storage/process-lock.ts',
+    find: 'if (!extensions.tryLock(fd)) return null',
+    put: 'if (fd < 0) return null',
+    test: 'scripts/prove/starters',
+    title: ONE
+  },
+  {
+    name: 'a home is taken before its kernel lock is',
+    file: 'src/open-home.ts',
+    find: "return await takeProcessLock(path.join(run, 'node'), {",
+    put: 'return await takeProcessLock(path.join(run, `node-${process.pid}`), {',
+    test: 'scripts/prove/starters',
+    title: ONE
+  },
+  {
+    name: 'a lock file that was removed meanwhile counts as the lock',
+    file: 'src/adapters/storage/process-lock.ts',
+    find: 'isOurs = await isAt(fd, file)',
+    put: 'isOurs = fd > 0',
+    test: 'adapters/storage/process-lock',
+    title: 'of holders that come and go at every moment never two hold the place at once'
+  },
+  {
+    name: 'who releases a lock removes the files of the next holder',
+    file: 'src/adapters/storage/process-lock.ts',
+    find: 'if (!(await isAt(fd, lockFile))) return',
+    put: 'if (fd < 0) return',
+    test: 'adapters/storage/process-lock',
+    title: 'a holder whose lock file was taken away by force removes nothing of the next holder'
+  },
+  {
+    name: 'a start that fails removes what another start made in its directories',
+    file: 'src/adapters/storage/data-dir.ts',
+    find: 'await fs.rmdir(dir)',
+    put: 'await fs.rm(dir, { recursive: true })',
+    test: 'adapters/storage/data-dir',
+    title: 'what another start put into a directory meanwhile stays when this one cannot make all of them'
+  },
+  {
+    name: 'doctor takes the pid file for a node that runs',
+    file: 'src/doctor-stores.ts',
+    find: 'await holdHome(home, unwind)\n    return {',
+    put: "if ((await fs.readFile(`${home.run}/node.pid`, 'utf8').catch(() => '')) !== '') return { by: 'another process', pid: null }\n    return {",
+    test: 'e2e/one-node',
+    title: 'a pid file of a living process does not hold a home'
+  },
   {
     name: 'a damaged part of a backup is restored',
     file: 'src/adapters/storage/backup-file.ts',

@@ -24,15 +24,16 @@ export function answerMs(name: string, params: unknown): number | null {
 
 /** The error for a node that holds its socket but says nothing: TIMEOUT, with its process id when the file beside the socket tells. */
 export function silentNode(socketPath: string): NodeError {
-  const pid = pidBeside(socketPath)
+  const pid = pidOfSocket(socketPath, path.dirname(socketPath))
   return new NodeError('TIMEOUT', `the node at ${socketPath} does not answer${pid === null ? '' : ` (pid ${pid})`}`, {
     next: [pid === null ? 'a2a-node status' : `kill -9 ${pid}`]
   })
 }
 
-function pidBeside(socketPath: string): number | null {
+/** The process that serves a socket, by the pid file in `run`; null when there is no such file or it names another socket. */
+export function pidOfSocket(socketPath: string, run: string): number | null {
   try {
-    const record = JSON.parse(readFileSync(path.join(path.dirname(socketPath), 'node.pid'), 'utf8')) as Record<string, unknown> | null
+    const record = JSON.parse(readFileSync(path.join(run, 'node.pid'), 'utf8')) as Record<string, unknown> | null
     // The file of a node that served another socket must not get anybody killed.
     const pid = record?.['socket'] === socketPath ? record['pid'] : null
     return typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 1 ? pid : null

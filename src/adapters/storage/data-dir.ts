@@ -25,8 +25,8 @@ export async function makeDataDirs({ home, dirs }: DataDirs): Promise<void> {
     for (const dir of [home, ...dirs]) await makeDir(dir, made)
     await closeToOthers(home, dirs)
   } catch (error) {
-    // None existed before: nothing of anybody else's is below them.
-    for (const dir of made.reverse()) await fs.rm(dir, { recursive: true, force: true })
+    // Only while they are empty: another start may be using them by now.
+    for (const dir of made.reverse()) await fs.rmdir(dir).catch(() => {})
     throw error
   }
 }

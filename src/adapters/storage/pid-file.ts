@@ -2,67 +2,36 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import { isRecord } from '../../kit/json.js'
-import { codeOf, runningError, storeError } from './store-errors.js'
+import { codeOf, storeError } from './store-errors.js'
 
-/** Who runs in a home. */
+/** Which process holds a home, or another place. */
 export interface RunRecord {
   readonly pid: number
   /** Unix milliseconds. */
   readonly startedAt: number
-  /** Path of its control socket. */
+  /** Path of its control socket; empty for a process without one. */
   readonly socket: string
 }
 
 /** The mark of a process that has ended and is not collected by its parent yet. */
 const ENDED = 'ended'
-/** Rounds of clearing away what dead nodes left before giving up. */
-const MAX_ROUNDS = 8
 
 /**
- * Writes down that this process runs in the home; the file is 0600 and appears whole.
- * What a dead process left is replaced. Of several processes that try at once one succeeds.
- * @throws NodeError ALREADY_RUNNING with `{pid, socket}` when a living node is written there; NO_PERMISSION, DISK_FULL
+ * Writes down which process holds a place; the file is 0600 and appears whole. Only the holder of the lock of that place writes
+ * it: see `process-lock.ts`. @throws NodeError NO_PERMISSION, DISK_FULL
  */
 export async function writePidFile(file: string, record: RunRecord): Promise<void> {
-  const aside = `${file}.${record.pid}`
+  const aside = `${file}.new`
   try {
     await fs.writeFile(aside, `${JSON.stringify({ ...record, process: processMark(record.pid) })}\n`, { mode: 0o600 })
-    await claim(file, aside)
+    await fs.rename(aside, file)
   } catch (error) {
+    await fs.rm(aside, { force: true }).catch(() => {})
     throw storeError(error, file)
-  } finally {
-    await fs.rm(aside, { force: true })
   }
 }
 
-async function claim(file: string, aside: string): Promise<void> {
-  for (let round = 0; round < MAX_ROUNDS; round++) {
-    try {
-      // A link either takes the name or fails; there is no moment with half a file.
-      return await fs.link(aside, file)
-    } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error
-    }
-    const runner = await readPidFile(file)
-    if (runner !== null) throw runningError(runner)
-    await clearStale(file, `${aside}.stale`)
-  }
-  throw new Error(`the pid file ${file} keeps changing`)
-}
-
-// Between looking and removing, another starter may have put its own file there: take the file away, look again, put it back.
-async function clearStale(file: string, taken: string): Promise<void> {
-  try {
-    await fs.rename(file, taken)
-    if ((await readPidFile(taken)) !== null) await fs.link(taken, file)
-  } catch (error) {
-    if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'EEXIST') throw error
-  } finally {
-    await fs.rm(taken, { force: true })
-  }
-}
-
-/** The node that runs in the home; null when none is written there, the file is unreadable, or that process is gone. */
+/** The process that the file names; null when there is no file, it is unreadable, or that process is gone. It decides nothing: the lock does. */
 export async function readPidFile(file: string): Promise<RunRecord | null> {
   let value: unknown
   try {
@@ -77,10 +46,9 @@ export async function readPidFile(file: string): Promise<RunRecord | null> {
   return isAlive(pid, typeof mark === 'string' ? mark : null) ? { pid, startedAt, socket } : null
 }
 
-/** Removes the file when it is this process's own, or nobody's any more. */
-export async function removePidFile(file: string, pid: number = process.pid): Promise<void> {
-  const runner = await readPidFile(file)
-  if (runner === null || runner.pid === pid) await fs.rm(file, { force: true })
+/** Removes the file. Only the holder of the lock does. */
+export async function removePidFile(file: string): Promise<void> {
+  await fs.rm(file, { force: true })
 }
 
 /** Does this very process still run? A pid that was given to another process since does not count. */

@@ -20,6 +20,11 @@ const NO_DIRECTORY: Fault = {
   says: (place) => `${place} is not a directory`,
   next: () => ['a2a-node start --home <directory>']
 }
+const NO_LOCKS: Fault = {
+  code: 'CONFIG_INVALID',
+  says: (place) => `the file system of ${place} locks no files, so two nodes could use one home`,
+  next: () => ['a2a-node start --home <directory on another file system>']
+}
 const DAMAGED: Fault = {
   code: 'STORE_DAMAGED',
   says: (place) => `the store ${place} is damaged or was copied from elsewhere`
@@ -46,6 +51,9 @@ const BY_CODE: Readonly<Record<string, Fault>> = {
   EIO: BAD_DISK,
   ENOTDIR: NO_DIRECTORY,
   EEXIST: NO_DIRECTORY,
+  ENOLCK: NO_LOCKS,
+  ENOTSUP: NO_LOCKS,
+  EOPNOTSUPP: NO_LOCKS,
   DEVICE_FILE: DAMAGED
 }
 
@@ -62,11 +70,10 @@ const LOCKED = /lock hold by|could not be locked|while lock file|resource tempor
 /**
  * Any error of the file system or the store engine as a NodeError with a next step.
  * @param place the file or directory, for the message
- * @param runner the node that runs in this home, when the pid file tells: a held lock is then ALREADY_RUNNING, else STORE_LOCKED
  */
-export function storeError(error: unknown, place: string, runner: RunRecord | null = null): NodeError {
+export function storeError(error: unknown, place: string): NodeError {
   if (error instanceof NodeError) return error
-  if (LOCKED.test(messageOf(error))) return runner === null ? lockedError(place, error) : runningError(runner, error)
+  if (LOCKED.test(messageOf(error))) return lockedError(place, error)
   const fault = faultOf(error)
   // Store engines call a disk that takes nothing many names, damage among them.
   if ((fault === undefined || fault.code === 'STORE_DAMAGED') && isDiskFull(place)) return diskFull(place, error)
@@ -94,11 +101,8 @@ export function damageError(error: unknown, place: string): NodeError {
 }
 
 /** The error of a second node on one home: ALREADY_RUNNING with the pid and socket of the first as data. */
-export function runningError(runner: RunRecord, cause?: unknown): NodeError {
-  return new NodeError('ALREADY_RUNNING', `a node already runs here (pid ${runner.pid})`, {
-    data: { pid: runner.pid, socket: runner.socket },
-    ...(cause === undefined ? {} : { cause })
-  })
+export function runningError({ pid, socket }: RunRecord): NodeError {
+  return new NodeError('ALREADY_RUNNING', `a node already runs here (pid ${pid})`, { data: { pid, socket } })
 }
 
 function lockedError(place: string, cause: unknown): NodeError {

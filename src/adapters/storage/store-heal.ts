@@ -4,7 +4,7 @@ import { codeOf, storeError } from './store-errors.js'
 
 /**
  * Mends a Corestore that was killed during its very first opening: an empty `CORESTORE` file with no `db` beside it makes the
- * store unopenable and is removed. Call it only while holding the home's pid file: a store that another process opens for
+ * store unopenable and is removed. Call it only while holding the lock of the home: a store that another process opens for
  * the first time looks the same for a moment.
  * @returns whether something was mended
  */

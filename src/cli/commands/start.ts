@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { tuneHeap } from '../heap.js'
 import type { RunningNode, StartOptions } from '../../compose.js'
 import { listenAddress } from '../../config/settings.js'
+import { pidOfSocket } from '../../adapters/control/answer-limit.js'
 import { connectControl } from '../../adapters/control/client.js'
 import { tierFromText } from '../../adapters/control/terms.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
@@ -84,17 +83,9 @@ export async function startAny(context: CommandContext, options: Options, startN
 /** A node that holds its socket and does not answer ends by force only: says which process it is. */
 function hungNode(error: unknown, context: CommandContext): unknown {
   if (!(error instanceof NodeError) || error.code !== 'ALREADY_RUNNING') return error
-  const pid = pidIn(context.paths().run)
+  const { socket, run } = context.paths()
+  const pid = pidOfSocket(socket, run)
   return pid === null ? error : new NodeError(error.code, `${error.message} (pid ${pid})`, { next: [`kill -9 ${pid}`], cause: error })
-}
-
-function pidIn(run: string): number | null {
-  try {
-    const { pid } = JSON.parse(readFileSync(path.join(run, 'node.pid'), 'utf8')) as { pid?: unknown }
-    return typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 0 ? pid : null
-  } catch {
-    return null
-  }
 }
 
 /** A signal came before the node was up. */

@@ -44,6 +44,18 @@ test('a directory that may not be written is NO_PERMISSION and nothing is left',
   t.alike(await fs.readdir(closed), [])
 })
 
+test('what another start put into a directory meanwhile stays when this one cannot make all of them', async (t) => {
+  const home = path.join(await tempDir(t), 'home')
+  const many = Array.from({ length: 100 }, (_, number) => path.join(home, String(number)))
+  const making = makeDataDirs({ home, dirs: [...many, path.join(home, 'x'.repeat(300))] }).catch((error: unknown) => error)
+  const isMade = async (): Promise<boolean> => (await fs.stat(path.join(home, '0')).catch(() => null)) !== null
+  while (!(await isMade()));
+  await fs.writeFile(path.join(home, '0', 'data'), 'of another start')
+  t.is(((await making) as { code: string }).code, 'PATH_TOO_LONG')
+  t.alike(await fs.readdir(home), ['0'])
+  t.is(await fs.readFile(path.join(home, '0', 'data'), 'utf8'), 'of another start')
+})
+
 test('an existing home that may not be written is NO_PERMISSION', async (t) => {
   const dir = await tempDir(t)
   await fs.chmod(dir, 0o755)

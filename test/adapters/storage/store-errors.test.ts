@@ -3,8 +3,6 @@ import { codeOf, runningError, storeError } from '../../../src/adapters/storage/
 import { NodeError } from '../../../src/kit/errors.js'
 import type { ErrorCode } from '../../../src/kit/errors.js'
 
-const runner = { pid: 4242, startedAt: 1, socket: '/tmp/control.sock' }
-
 function system(code: string): Error {
   return Object.assign(new Error(`${code}: something, open '/x'`), { code })
 }
@@ -20,6 +18,8 @@ test('errors of the system become the codes people know', (t) => {
     ['ENOTDIR', 'CONFIG_INVALID'],
     ['EEXIST', 'CONFIG_INVALID'],
     ['EIO', 'STORE_DAMAGED'],
+    ['ENOLCK', 'CONFIG_INVALID'],
+    ['EOPNOTSUPP', 'CONFIG_INVALID'],
     ['toString', 'INTERNAL']
   ]
   for (const [code, expected] of table) {
@@ -42,12 +42,8 @@ test('errors of the store engine, which have no code, are told by their words', 
   for (const [words, expected] of table) t.is(storeError(new Error(words), '/s').code, expected, words)
 })
 
-test('a held lock names the pid when the pid file tells it', (t) => {
+test('a held lock of the store engine is STORE_LOCKED', (t) => {
   for (const words of ['File descriptor could not be locked', 'IO error: While lock file: /s/db/LOCK: Resource temporarily unavailable']) {
-    const known = storeError(new Error(words), '/s', runner)
-    t.is(known.code, 'ALREADY_RUNNING')
-    t.alike(known.data, { pid: 4242, socket: '/tmp/control.sock' })
-    t.ok(known.message.includes('4242'))
     t.is(storeError(new Error(words), '/s').code, 'STORE_LOCKED')
   }
 })
@@ -57,7 +53,13 @@ test('what is a NodeError already passes, the cause of others is kept', (t) => {
   t.is(storeError(error, '/s'), error)
   const cause = system('ENOSPC')
   t.is(storeError(cause, '/s').cause, cause)
-  t.is(runningError(runner, cause).cause, cause)
+})
+
+test('the error of a second node names pid and socket of the first', (t) => {
+  const error = runningError({ pid: 4242, startedAt: 1, socket: '/tmp/control.sock' })
+  t.is(error.code, 'ALREADY_RUNNING')
+  t.alike(error.data, { pid: 4242, socket: '/tmp/control.sock' })
+  t.ok(error.message.includes('4242'))
 })
 
 test('the code of an error is a text or nothing', (t) => {

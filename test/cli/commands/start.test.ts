@@ -69,7 +69,7 @@ test('a node that holds its socket without answering is exit 9 after two seconds
     for (const socket of sockets) socket.destroy()
     silent.close()
   })
-  await writeFile(path.join(home, 'run', 'node.pid'), JSON.stringify({ pid: 4711 }))
+  await writeFile(path.join(home, 'run', 'node.pid'), JSON.stringify({ pid: 4711, socket: path.join(home, 'run', 'control.sock') }))
   const ran = await run(['start', '--json'], { home })
   t.is(ran.code, 9)
   const { code, next } = (JSON.parse(ran.stderr) as { error: { code: string; next: string[] } }).error
