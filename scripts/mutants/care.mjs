@@ -20,7 +20,7 @@ export const CARE_MUTANTS = [
     title: ONE
   },
   {
-    name: 'a home is taken before its kernel lock is',
+    name: 'each process locks a file of its own for a home',
     file: 'src/open-home.ts',
     find: "return await takeProcessLock(path.join(run, 'node'), {",
     put: 'return await takeProcessLock(path.join(run, `node-${process.pid}`), {',
@@ -56,8 +56,8 @@ export const CARE_MUTANTS = [
     file: 'src/doctor-stores.ts',
     find: 'await holdHome(home, unwind)\n    return {',
     put: "if ((await fs.readFile(`${home.run}/node.pid`, 'utf8').catch(() => '')) !== '') return { by: 'another process', pid: null }\n    return {",
-    test: 'e2e/one-node',
-    title: 'a pid file of a living process does not hold a home'
+    test: 'doctor-stores',
+    title: 'a home whose pid file names a living process is free, as long as no process has its lock'
   },
   {
     name: 'a damaged part of a backup is restored',
