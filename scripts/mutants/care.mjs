@@ -102,7 +102,7 @@ export const CARE_MUTANTS = [
   {
     name: 'what a restore that was cut off left stays in the way',
     file: 'src/restore-place.ts',
-    find: 'if (wasCutOff) await clear(staged, configDir(home))',
+    find: 'if (lock.isAfterKill) await clear(staged, configDir(home))',
     put: 'if (wasCutOff) await isThere(configDir(home))',
     test: 'restore-place',
     title: KILLED

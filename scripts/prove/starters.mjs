@@ -110,7 +110,8 @@ class NodeStarter {
     const env = { ...process.env, A2A_NODE_LOCAL_PORT: String(port), A2A_NODE_HOME: '', NO_COLOR: '1' }
     const args = [path.join(ROOT, 'bin', 'a2a-node.js'), '--home', home, 'start', '--json', '--network', 'local']
     this.#child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-    this.#exited = once(this.#child, 'exit')
+    // Not 'exit': what it printed may come after that.
+    this.#exited = once(this.#child, 'close')
     const [out, errors] = [this.#child.stdout, this.#child.stderr].map(collected)
     // A node prints itself and stays; all others end.
     await Promise.race([once(this.#child.stdout, 'data'), this.#exited])
@@ -119,7 +120,7 @@ class NodeStarter {
     await this.#exited
     if (pid !== undefined) return { isHolder: false, code: 'ALREADY_RUNNING', starter: this }
     const { code } = /"error":\{"code":"(?<code>[A-Z_]+)"/.exec(errors())?.groups ?? {}
-    return { isHolder: false, code: code ?? 'UNKNOWN', text: errors().slice(-500), starter: this }
+    return { isHolder: false, code: code ?? 'UNKNOWN', text: `exit ${this.#child.exitCode} ${errors().slice(-500)}`, starter: this }
   }
 
   async kill() {
