@@ -99,7 +99,9 @@ export function statusInfo(host: ApiHost): StatusInfo {
     tasks: node.work.counts(),
     approvals: { waiting: node.approvals.list().length },
     outbox: { pending: node.requests.waitingCount() + node.lanes.waiting },
-    problems: [node.parts, node.policy, node.ledgerRoom, node.documents, node.orphans].flatMap((part) => part.problems()).concat(agentProblems(node))
+    problems: [node.parts, node.policy, node.ledgerRoom, node.documents, node.orphans]
+      .flatMap((part) => part.problems())
+      .concat(agentProblems(node))
   }
 }
 

@@ -24,25 +24,23 @@ export interface NodeCore extends Tables, Roads {
 export function createNode(parts: NodeParts): NodeCore {
   const tables = createTables(parts)
   const roads = createRoads(parts, tables)
-  const core = { ...tables, ...roads }
+  const orphans = new Orphans({ ...tables, ...roads, clock: parts.clock, telemetry: parts.telemetry })
+  const core = { ...tables, ...roads, orphans }
   const { agents, approvals, channels, conversations, lanes, negotiations, news } = core
   const { outbox, ownCards, peers, policy, presence, requests, swarms, work } = core
-  const members = new Members({ ...parts, ...tables })
-  const changes = new MemberChanges({ ...parts, ...tables })
+  const [members, changes] = [new Members({ ...parts, ...tables }), new MemberChanges({ ...parts, ...tables })]
   const messages = new PeerMessages({ ...core, telemetry: parts.telemetry, links: parts.links })
   const recovery = new Recovery({ ...parts, ...core })
-  const orphans = new Orphans({ ...core, clock: parts.clock, telemetry: parts.telemetry })
-  const stopped = [core.ledgerRoom, orphans, recovery, messages, members, presence, approvals, swarms, requests, work, negotiations, lanes, peers]
+  const guards = [core.ledgerRoom, orphans]
+  const stopped = [...guards, recovery, messages, members, presence, approvals, swarms, requests, work, negotiations, lanes, peers]
   return {
     parts,
     ...core,
-    orphans,
     attach: (options) => core.attached.attach(options),
     start: async () => {
       policy.start(() => approvals.onPolicy())
       await core.tokens.open().then(() => changes.start())
-      await ownCards.start()
-      await agents.start(() => news.refreshSoon())
+      await ownCards.start().then(() => agents.start(() => news.refreshSoon()))
       await news.refresh()
       members.start({
         onCertificate: () => news.refreshSoon(),
@@ -50,7 +48,7 @@ export function createNode(parts: NodeParts): NodeCore {
         onRevoked: (peer) => [requests, approvals, work].forEach((part) => part.onRevoked(peer))
       })
       await lanes.open().then(() => recovery.resume(members.putOut()))
-      for (const part of [core.ledgerRoom, lanes, work, requests, swarms, orphans]) part.start()
+      for (const part of [...guards, lanes, work, requests, swarms]) part.start()
       await peers.start(messages)
       await recovery.start().then(() => core.documents.start())
       presence.start()
