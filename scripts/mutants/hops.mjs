@@ -221,8 +221,8 @@ export const HOPS_MUTANTS = [
   {
     name: 'requests without a message of a lane are taken to be with their node',
     file: 'src/node/one-request.ts',
-    find: '    this.#parts.conversations.sentOut(this.#thread, this.#replies())\n    this.#heard.named()\n',
-    put: '    this.#parts.conversations.sentOut(this.#thread, this.#replies())\n',
+    find: 'if (!this.isOnItsWay) this.#heard.named()',
+    put: 'void this.isOnItsWay',
     test: 'node/orphans',
     title: 'requests that a build before left without a message of a lane are asked for again after the start, once their node is linked'
   },
@@ -233,5 +233,21 @@ export const HOPS_MUTANTS = [
     put: 'this.#timer = null',
     test: 'node/orphans',
     title: 'a request that only the ledger knows is reported as an orphan, and sent again'
+  },
+  {
+    name: 'a request is sent again though its lane still delivers it',
+    file: 'src/node/requests.ts',
+    find: 'if (!isLost || request.isOnItsWay) continue',
+    put: 'if (!isLost) continue',
+    test: 'node/orphans',
+    title: 'a request is asked for again once while its node says nothing, and not again before that message arrives'
+  },
+  {
+    name: 'a copy whose record was removed leaves no trace',
+    file: 'src/node/callee-requests.ts',
+    find: 'responseOf(payload, ENDINGS.removed)',
+    put: 'responseOf(payload, ENDINGS.noTrace)',
+    test: 'node/callee-requests',
+    title: 'a copy whose record was removed while it arrived was not done: its caller may ask once more'
   }
 ]

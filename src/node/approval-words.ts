@@ -18,7 +18,7 @@ export interface ApprovalWordsParts {
   readonly swarms: Pick<Swarms, 'onApproval'>
 }
 
-/** Tells senders that what they asked waits for a person, now and then. */
+/** Tells senders, once a heartbeat, which of their requests wait for a person. */
 export class ApprovalWords {
   readonly #parts: ApprovalWordsParts
 
@@ -26,7 +26,7 @@ export class ApprovalWords {
     this.#parts = parts
   }
 
-  /** What waits of one peer, if it is reachable. Never throws. */
+  /** Names the pending requests of one peer to it, if it is reachable. Never throws. */
   tell(peer: NodeId, waiting: readonly Waiting[]): void {
     const { ways, self, telemetry, requests, swarms } = this.#parts
     const keys = waiting.flatMap((one) => runKeyOf(one) ?? []).slice(0, MAX_HEARTBEAT_KEYS)

@@ -123,7 +123,7 @@ export interface RequestParts {
   readonly conversations: Conversations
   readonly cancellations: Cancellations
   readonly tasks: Tasks
-  readonly lanes: Pick<Lanes, 'commit' | 'giveUp'>
+  readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'holds'>
   /** Changes how a request stands in the ledger. False: it did not take it. Never rejects. */
   record(changes: readonly LedgerChange[], requestId: string): Promise<boolean>
   /** Tells ends that the ledger did not take at first, once it has taken them. */

@@ -95,13 +95,13 @@ export class CalleeRequests {
   }
 
   /**
-   * What becomes of a request that is not in flight: it runs (`record`), or this is answered. One that is not recorded was
-   * lost with the disk.
+   * What becomes of a request that is not in flight: it runs (`record`), or this is answered.
    * @throws NodeError what the ledger says that cannot be read
    */
   async standing(incoming: Incoming, name: string, payload: RequestPayload): Promise<Standing> {
     const before = await this.#before(name)
-    if (before === null) return { response: responseOf(payload, ENDINGS.noTrace), changes: [] }
+    // Its record was there when it came, and was removed since: a copy before it found no room.
+    if (before === null) return { response: responseOf(payload, ENDINGS.removed), changes: [] }
     if (before === 'damaged') return { response: responseOf(payload, ENDINGS.damaged), changes: [] }
     // Its card may have changed since it came, and a peer may give one id to two capabilities.
     const record = { ...before, isRepeatable: before.isRepeatable && this.#isRepeatable(incoming.recipient, payload) }

@@ -33,6 +33,7 @@ export const ENDINGS = {
     'its node ended while it had it, and its time was over when the node was back: it may have begun, and nobody can say whether it was done'
   ),
   damaged: unknown('the record that its node has of it is damaged: nobody can say whether it was done; look, then call it anew'),
+  removed: failed('OVERLOADED', 'its node had no room for it, and keeps no record of it; nothing was begun'),
   noTrace: unknown('the node has no trace of it: nobody can say whether it was done')
 } as const satisfies Record<string, Ending>
 

@@ -63,11 +63,16 @@ export class OneRequest {
     this.#timer = parts.clock.after(this.#hasGivenUp ? this.#lateMs : this.#leftMs, () => (this.#hasGivenUp ? this.#end() : this.#giveUp()))
   }
 
-  /** A request that was read from the ledger goes on: replies to it may come, and its peer has a lease's time to name it. */
+  /** A request that was read from the ledger goes on: replies to it may come. Without a message on a lane its peer has a lease's time to name it. */
   resume(): void {
     if (!this.#isSent) return
     this.#parts.conversations.sentOut(this.#thread, this.#replies())
-    this.#heard.named()
+    if (!this.isOnItsWay) this.#heard.named()
+  }
+
+  /** Does a lane still deliver a message of it? */
+  get isOnItsWay(): boolean {
+    return this.#parts.lanes.holds(this.peer, this.names.requestId)
   }
 
   /** Its message is durable at its peer, which names it from now on. */
@@ -75,12 +80,12 @@ export class OneRequest {
     this.#heard.named()
   }
 
-  /** Does anything see to it: its peer, which named it, or this node, which asks for its outcome again or waits for its end? */
+  /** Is its outcome pursued: by its peer, which named it, or by this node, which asks again or records its end? */
   get isTended(): boolean {
     return this.#isOver || this.#hasGivenUp || this.#isLeaving || this.#heard.isExpected
   }
 
-  /** Nothing sees to it: its peer is taken to have it, and asked again when it does not name it. */
+  /** Its peer is expected to name it from now on, and is asked again when it does not. */
   tend(): void {
     this.#heard.named()
   }

@@ -193,6 +193,6 @@ export class Replies {
 }
 
 /** The operator speaks for an agent that is not there, or no longer. */
-export function asOperatorIfGone(thread: Thread, { directory, self }: Pick<RepliesParts, 'directory' | 'self'>): Thread {
+function asOperatorIfGone(thread: Thread, { directory, self }: Pick<RepliesParts, 'directory' | 'self'>): Thread {
   return directory.card(thread.sender) === undefined ? { ...thread, sender: { agentId: OPERATOR, nodeId: self } } : thread
 }

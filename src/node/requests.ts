@@ -260,19 +260,18 @@ export class Requests {
   holdup(taskId: string): 'ack' | 'slot' | null {
     const request = this.#byTask.get(taskId)
     if (request === undefined || !request.isAwaited) return null
-    const isAcknowledged = request.isSent && !this.#parts.lanes.holds(request.peer, request.names.requestId)
-    return isAcknowledged ? 'slot' : 'ack'
+    return request.isSent && !request.isOnItsWay ? 'slot' : 'ack'
   }
 
-  /** Requests of which nothing sees to an outcome: no lane, queue or peer has them. There are none, unless a part of this node is at fault. */
+  /** Sent requests that no lane, queue or peer holds. There are none, unless a part of this node is at fault. */
   orphans(): OneRequest[] {
-    const { lanes, self } = this.#parts
+    const { self } = this.#parts
     const isOrphan = (request: OneRequest): boolean =>
       request.peer !== self &&
       request.isSent &&
       !request.isTended &&
       this.#lanes.get(request.peer)?.isWaiting(request) !== true &&
-      !lanes.holds(request.peer, request.names.requestId)
+      !request.isOnItsWay
     return this.#all().filter(isOrphan)
   }
 
@@ -341,7 +340,8 @@ export class Requests {
       if (isAway) continue
       // Its own agents answer late by themselves, once they have it.
       if ((peer !== this.#parts.self || !request.isSent) && request.isDue(now)) request.askOutcome().catch(note)
-      if (!isLost) continue
+      // A message that its peer does not have yet is delivered by its lane: another copy of it proves nothing.
+      if (!isLost || request.isOnItsWay) continue
       request.sendAgain().catch(note)
     }
   }

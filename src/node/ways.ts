@@ -112,7 +112,7 @@ export class Ways {
     }
   }
 
-  /** Something waits for a node that is not reachable: looks for a way, less and less often. Never rejects. */
+  /** Looks for a way to a node with pending messages, less and less often. Never rejects. */
   seek(node: NodeId): void {
     const { clock, chance } = this.#parts
     const search = this.#searches.get(node) ?? { dueAt: 0, failures: 0, isRunning: false }
@@ -131,7 +131,7 @@ export class Ways {
       })
   }
 
-  /** A node is reachable again: what waits for it may go. */
+  /** A node is reachable again: pending messages for it may be sent. */
   found(node: NodeId): void {
     this.#searches.delete(node)
     this.#found.emit(node)
@@ -142,7 +142,7 @@ export class Ways {
     return this.#found.on(listener)
   }
 
-  /** Nothing comes back over relays, though a way seemed to be there: another one is preferred for a while. */
+  /** A node does not answer over its relay: another way is preferred for a while. */
   doubt(node: NodeId): void {
     const via = this.#parts.peers.isOnline(node) ? null : this.#via(node, false)
     if (via !== null) this.#parts.routes.drop(node, via)

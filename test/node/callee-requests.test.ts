@@ -66,3 +66,32 @@ test('a request whose record is damaged ends as unknown, and its lane goes on', 
   t.is((replies[0] as { outcome?: unknown } | undefined)?.outcome, 'UNKNOWN')
   t.ok(peer.lines.some((line) => line.includes('damaged')))
 })
+
+test('a copy whose record was removed while it arrived was not done: its caller may ask once more', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { here, peer, world } = scene
+  const { requestId } = await scene.ask()
+  await world.settle()
+  scene.finish()
+  await world.settle()
+  const [record] = await peer.core.book.lasting(1)
+  if (record === undefined) throw new Error('nothing is on record')
+  // As when the copy before it has no place yet while this one comes, and finds none before this one is looked at.
+  const found = [{ ...record, status: 'pending' as const }, null]
+  peer.core.book.get = () => Promise.resolve(found.shift() ?? null)
+  const replies: unknown[] = []
+  await here.core.outbox.send({
+    sender: { agentId: 'operator', nodeId: here.id },
+    recipient: { agentId: 'slow', nodeId: peer.id },
+    type: 'request',
+    payload: { requestId, attempt: 1, capability: 'slow.again', input: { a: 1 }, isQuery: false },
+    reliable: { requestId, mayWait: true, ttlMs: 600_000, changes: () => [] },
+    replies: { ttlMs: 600_000, handler: (_, reply) => replies.push(reply) }
+  })
+  await world.settle()
+  t.alike(
+    (replies as { outcome: string; error: { code: string } }[]).map(({ outcome, error }) => [outcome, error.code]),
+    [['FAILED', 'OVERLOADED']]
+  )
+  t.is(scene.runsOf(requestId), 1)
+})

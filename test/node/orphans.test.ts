@@ -93,3 +93,41 @@ test('a submitted task names what it waits for: a path, the acknowledgement, a p
   t.is(await waitsFor(fourth), 'submitted peer')
   t.is(await waitsFor(third), 'submitted peer')
 })
+
+test('a request that its lane still delivers is not sent again for the silence of its node, also after a restart of its caller', async (t) => {
+  const scene = await DurableScene.start(t)
+  const release = scene.hold('peer', 'now')
+  const { taskId, requestId } = await scene.ask({ capability: 'slow.once' })
+  await scene.world.pass(20_000, 1000)
+  t.is(scene.here.core.lanes.waiting, 1, 'one message of it')
+  await scene.crashHere()
+  await scene.link()
+  await scene.world.pass(20_000, 1000)
+  t.is(scene.here.core.lanes.waiting, 1)
+  release()
+  await scene.world.pass(10_000, 1000)
+  t.is(scene.runsOf(requestId), 1)
+  scene.finish()
+  await scene.world.pass(2000, 1000)
+  t.is((await scene.task(taskId)).state, 'completed')
+})
+
+test('a request is asked for again once while its node says nothing, and not again before that message arrives', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { here, peer, world } = scene
+  const { taskId, requestId } = await scene.ask()
+  await world.settle()
+  t.is(scene.runsOf(requestId), 1)
+  const { peers } = peer.core
+  const send = peers.send.bind(peers)
+  peers.send = () => {}
+  await world.pass(60_000, 1000)
+  t.is(here.core.lanes.waiting, 1)
+  peers.send = send
+  await world.pass(70_000, 1000)
+  t.is(here.core.lanes.waiting, 0)
+  scene.finish()
+  await world.pass(2000, 1000)
+  t.is((await scene.task(taskId)).state, 'completed')
+  t.is(scene.runsOf(requestId), 1)
+})

@@ -81,7 +81,7 @@ export function encodeMessage(message: ChannelMessage, nextStreamId: () => numbe
   }
 }
 
-/** What may be relayed: the kinds of messages that mean the same whoever brings them. */
+/** A message that may be relayed: its meaning depends on its origin, not on the neighbour that delivers it. */
 export type RelayableMessage = Extract<ChannelMessage, { readonly kind: 'envelope' | 'reliable' | 'control' }>
 
 /** The encoded envelope within a message; null for control messages, and for a number of a lane that was given up. */
