@@ -18,6 +18,14 @@ const NUMBER_BYTES = 4
 /** A peer has this long to answer before another one is asked as well, in milliseconds. */
 const PATIENCE_MS = 500
 
+/** Whose entry a node hands on, and whether it was handed over before. */
+export interface CourierOptions {
+  /** A node said that the entry was appended, and the log does not show it. Default: false. */
+  readonly isAgain?: boolean
+  /** The peer that handed it in; null: it is an entry of this node. Default: null. */
+  readonly from?: NodeId | null
+}
+
 /**
  * Hands an entry to one after the other until one says that it appended it; who stays silent does not hold up the rest.
  * `atOnce`: to all of them together, since not everybody's word was true. False: nobody has appended it. Never rejects.
@@ -49,7 +57,7 @@ export interface CourierParts {
   readonly mux: Protomux
   readonly clock: Clock
   onMalformed(reason: string): void
-  /** Appends a peer's entry to the log; false when this node is no writer. */
+  /** Brings a peer's entry into the log, by this node or a writer with a link to it; false when neither did. */
   appendFor(entry: Uint8Array, peer: NodeId): Promise<boolean>
 }
 

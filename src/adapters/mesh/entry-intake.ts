@@ -24,9 +24,14 @@ export interface IntakeLog {
   wouldChange(entry: Entry): Promise<boolean>
   /** @throws Error when the log is closing */
   append(entry: Uint8Array): Promise<void>
+  /** Hands the entry of a peer to writers that this node has a link with. True: one says that it appended it. */
+  handOn(entry: Uint8Array, from: NodeId): Promise<boolean>
 }
 
-/** Takes log entries that peers hand in: only what the log accepts is appended, and only so much of one peer. */
+/**
+ * Takes log entries that peers hand in: only what the log accepts, and only so much of one peer. A writer appends them; any other member
+ * hands them to a writer, for peers that have no link with one.
+ */
 export class EntryIntake {
   readonly #log: IntakeLog
   readonly #clock: Clock
@@ -44,7 +49,7 @@ export class EntryIntake {
 
   /** True: the entry is in the log, by this or before. False: not by this node, or not now. */
   async take(bytes: Uint8Array, peer: NodeId): Promise<boolean> {
-    if (!this.#log.writable() || !this.#rates.take(peer) || !this.#byteRates.take(peer, bytes.byteLength)) return false
+    if (!this.#rates.take(peer) || !this.#byteRates.take(peer, bytes.byteLength)) return false
     const decoded = decodeEntry(bytes)
     if (!decoded.ok) return this.#refuse(peer, decoded.reason)
     const { entry } = decoded
@@ -53,6 +58,7 @@ export class EntryIntake {
     // An entry ahead of its author's admission would be skipped for good; the author itself came in through the gate.
     if (entry.by === peer) await this.#admitted(peer)
     if (!(await this.#log.wouldChange(entry))) return this.#refuse(peer, 'the log would not accept it')
+    if (!this.#log.writable()) return await this.#log.handOn(bytes, peer)
     await this.#log.append(bytes)
     return true
   }

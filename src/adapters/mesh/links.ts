@@ -14,7 +14,7 @@ import { EMPTY_VIEW, isActive, isRevoked, isWriter } from '../../domain/membersh
 import type { AuditEvent } from '../../ports/audit.js'
 import type { Link, LinkHandlers, Links, Strike } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { EntryCourier, handToAny } from './courier.js'
+import { type CourierOptions, EntryCourier, handToAny } from './courier.js'
 import { Dials } from './dials.js'
 import { Door } from './door.js'
 import { FrameGuard } from './frame-guard.js'
@@ -178,18 +178,20 @@ export class SwarmLinks implements Links {
   }
 
   /**
-   * Hands a log entry to a connected writer; true when one says that it appended it. `isAgain`: one said so before and the
-   * log does not show it. Other members could only lie; while the log here is empty it is not known who writes.
+   * Hands a log entry to a connected writer; true when one says that it appended it. Without a link to a writer an own entry goes to
+   * all members that have a link here, which hand it to writers: `from` is the one that asks this node to, and gets it not again.
+   * `isAgain`: a node said that the entry was appended, and the log does not show it.
    */
-  courier(entry: Uint8Array, isAgain = false): Promise<boolean> {
+  courier(entry: Uint8Array, { isAgain = false, from = null }: CourierOptions = {}): Promise<boolean> {
     if (isAgain) this.#liars++
     const view = this.#view()
-    const writers = [...this.#streams].flatMap(({ peer, session }) =>
-      session !== null && (view.members.size === 0 || isWriter(view, peer)) ? [session.courier] : []
-    )
+    const linked = [...this.#streams].flatMap(({ peer, session }) => (session === null || peer === from ? [] : [{ peer, session }]))
+    const writers = linked.filter(({ peer }) => isWriter(view, peer))
     if (writers.length === 0) this.#seekWriter(view)
-    const first = writers.length === 0 ? 0 : this.#liars % writers.length
-    const inTurn = [...writers.slice(first), ...writers.slice(0, first)]
+    // One relay is enough, and an entry of another node that went to relays could go in circles.
+    const takers = writers.length === 0 && from === null ? linked : writers
+    const first = takers.length === 0 ? 0 : this.#liars % takers.length
+    const inTurn = [...takers.slice(first), ...takers.slice(0, first)].map(({ session }) => session.courier)
     return handToAny(inTurn, entry, { clock: this.#parts.clock, atOnce: isAgain })
   }
 

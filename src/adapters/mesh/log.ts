@@ -17,6 +17,7 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { applyNodes, wouldChange } from './apply.js'
 import { BatchAppender } from './batch-appender.js'
 import { CatchUp } from './catch-up.js'
+import type { CourierOptions } from './courier.js'
 import { EntryIntake, type IntakeLog } from './entry-intake.js'
 import { OwnPast } from './own-past.js'
 import type { Quarantine } from './quarantine.js'
@@ -45,7 +46,7 @@ export interface LogParts {
 }
 
 /** Hands an encoded entry to any connected writer. `isAgain`: one said that it had, and the log does not show it. True: one says that it appended it. */
-export type Courier = (entry: Uint8Array, isAgain: boolean) => Promise<boolean>
+export type Courier = (entry: Uint8Array, options: CourierOptions) => Promise<boolean>
 
 /** The Autobase log behind the MemberLog port, and what the rest of the mesh adapter needs of it. */
 export class AutobaseLog implements MemberLog {
@@ -227,7 +228,8 @@ export class AutobaseLog implements MemberLog {
       writable: () => this.#base.writable && !this.#isClosed && this.#mayAppend(),
       isQuarantined: (nodeId) => this.#quarantine?.has(nodeId) === true,
       wouldChange: (entry) => this.#wouldChange(entry),
-      append: (entry) => this.#appender.append(entry)
+      append: (entry) => this.#appender.append(entry),
+      handOn: (entry, from) => this.#courier(entry, { from })
     }
   }
 
@@ -286,7 +288,7 @@ export class AutobaseLog implements MemberLog {
   async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
     if (this.#isClosed) return false
     if (this.#base.writable && !this.#mayAppend()) return false
-    const isTaken = this.#base.writable ? this.#appender.append(entry).then(yes) : this.#courier(entry, isAgain)
+    const isTaken = this.#base.writable ? this.#appender.append(entry).then(yes) : this.#courier(entry, { isAgain })
     return isTaken.catch(no)
   }
 }

@@ -155,7 +155,7 @@ export class MeshNode implements Mesh {
       this.#tellExpelled = resolve
     })
     links.bind(this.#binding())
-    log.setCourier((entry, isAgain) => links.courier(entry, isAgain))
+    log.setCourier((entry, options) => links.courier(entry, options))
     const { clock, telemetry, codeNetwork: network } = parts
     const { nodeId, sign } = this
     this.#ownCore = new OwnCore({

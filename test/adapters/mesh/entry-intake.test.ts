@@ -18,7 +18,10 @@ class World {
   readonly clock = new ManualClock()
   readonly appended: Uint8Array[] = []
   readonly listeners = new Set<(view: MembershipView) => void>()
+  readonly handed: { readonly bytes: Uint8Array; readonly from: string }[] = []
   isWritable = true
+  /** Does a writer take what is handed on? */
+  isHandedOn = true
   quarantined = ''
   readonly intake: EntryIntake
 
@@ -41,6 +44,10 @@ class World {
       append: (bytes) => {
         this.appended.push(bytes)
         return Promise.resolve()
+      },
+      handOn: (bytes, from) => {
+        this.handed.push({ bytes, from })
+        return Promise.resolve(this.isHandedOn)
       }
     }
     const telemetry = new MemoryTelemetry({ clock: this.clock, level: null, format: 'text', write: () => {} })
@@ -89,10 +96,20 @@ test('strangers, forgers, those without the right and revoked members bring noth
   t.alike(world.appended, [])
 })
 
-test('a node that writes no more takes nothing', async (t) => {
+test('a member that is no writer appends nothing, and hands to writers what the log would accept', async (t) => {
   const world = new World()
   world.isWritable = false
-  t.is(await world.intake.take(card(owner), owner.id), false)
+  const entry = card(owner)
+  t.is(await world.intake.take(entry, owner.id), true)
+  world.isHandedOn = false
+  t.is(await world.intake.take(card(owner, 2), owner.id), false, 'no writer took it')
+  t.is(await world.intake.take(card(eve), owner.id), false, 'a card of a stranger')
+  t.is(await world.intake.take(new Uint8Array(50), owner.id), false, 'no entry')
+  t.alike(world.appended, [])
+  t.alike(world.handed, [
+    { bytes: entry, from: owner.id },
+    { bytes: card(owner, 2), from: owner.id }
+  ])
 })
 
 test("a newcomer's entry waits for its admission to show, and is appended behind it", async (t) => {

@@ -4,6 +4,7 @@ import { encodeEntry } from '../../../src/domain/membership/codec.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../src/domain/membership/types.js'
 import { type LogSubject, memberLogContract } from '../../contracts/member-log.js'
+import { keyToText } from '../../../src/kit/ids.js'
 import { eventually } from '../../support/agents/eventually.js'
 import { failsWith } from '../../support/fails.js'
 import { actor, cardBody, keyText } from '../../support/membership.js'
@@ -126,6 +127,25 @@ test('members that are no writers are not asked: their lies keep nothing out of 
   await untilView(owner, (view) => view.cards.get(late.id)?.has('tester') === true)
   t.is(asked, 0)
 })
+
+test('a member without a link to a writer reaches the log through a member that has one', async (t) => {
+  const { lab, owner, admin, member } = await threeNodes(t)
+  const far = await lab.member('far', owner)
+  await far.seen.link(member.id)
+  keepApart(far, [owner, admin])
+  await far.seen.until(() => far.mesh.links.list().every(({ peer }) => peer === member.id))
+  await far.mesh.log.submit(cardEntry(far, 'tester'))
+  await untilView(owner, (view) => view.cards.get(far.id)?.has('tester') === true)
+  t.absent(await far.mesh.links.courier(sealed(far, revocation(far, admin))), 'what a writer would refuse is not handed on')
+})
+
+/** Closes the links of a node with others for good. */
+function keepApart(node: LabNode, others: readonly LabNode[]): void {
+  const swarm = node.mesh.links.swarm as unknown as { _handleFirewall(key: Uint8Array): boolean }
+  const apart = new Set(others.map(({ id }) => id))
+  swarm._handleFirewall = (key) => apart.has(keyToText(key))
+  for (const link of node.mesh.links.list()) if (apart.has(link.peer)) link.close('kept apart')
+}
 
 test('a writer that does not answer, or says what is not true, keeps nothing out of the log', async (t) => {
   const { owner, admin, member } = await threeNodes(t)
