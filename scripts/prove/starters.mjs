@@ -12,6 +12,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { chanceOf } from './chance.mjs'
 
 const FILE = fileURLToPath(import.meta.url)
 const ROOT = path.resolve(path.dirname(FILE), '../..')
@@ -42,15 +43,6 @@ function options() {
   if (![rounds, starters, load, seed].every(Number.isSafeInteger))
     throw new Error('--rounds, --starters, --load and --seed take whole numbers')
   return { rounds, starters, load, seed, code: path.resolve(values.code), nodes: values.nodes, json: values.json }
-}
-
-/** Numbers in [0, 1) that a seed gives again. */
-function chanceOf(seed) {
-  let state = seed >>> 0
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
 }
 
 /** A process that claims a home whenever it is asked to, and holds it until it is killed. */

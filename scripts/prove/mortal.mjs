@@ -4,15 +4,20 @@ import { startNode } from '../bench/nodes.mjs'
 
 /** A node that is killed and started again in the same home. */
 export class Mortal {
+  kills = 0
   #lab
   #options
   #node = null
   #up = deferred()
-  kills = 0
 
   constructor(lab, options) {
     this.#lab = lab
     this.#options = options
+  }
+
+  /** What it printed at its last start. */
+  get info() {
+    return this.#node.info
   }
 
   /** Resolves with the API of the process that runs. */
@@ -20,10 +25,16 @@ export class Mortal {
     return (await this.#up.promise).api
   }
 
-  async start() {
-    this.#node = await startNode(this.#lab, this.#options)
+  /** `join`: an invite code, for the first start. */
+  async start(join) {
+    this.#node = await startNode(this.#lab, { ...this.#options, join })
     this.#up.resolve(this.#node)
     return this.#node
+  }
+
+  async stop() {
+    this.#up = deferred()
+    await this.#node.stop()
   }
 
   /** SIGKILL now, then a start; with `againMs` that start gets one as well, so many milliseconds after its spawn. */

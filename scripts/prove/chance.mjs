@@ -1,0 +1,15 @@
+/** Numbers in [0, 1) that a seed (a whole number) gives again, as a function. */
+export function chanceOf(seed) {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** One of the values, by chance. */
+export function oneOf(values, chance) {
+  return values[Math.floor(chance() * values.length)]
+}
