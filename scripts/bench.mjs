@@ -13,6 +13,7 @@ const PARTS = [
   'cli',
   'card',
   'messages',
+  'relays',
   'flood',
   'swarm',
   'map',

@@ -47,6 +47,13 @@ const WORKER = {
   run: ({ input }) => input
 }
 
+/** Joins and gives back what its agent is asked with. Tells its key and its agent's address. */
+async function far({ home, code }) {
+  const node = await openNode({ home, name: 'far', join: code })
+  const { address } = await node.attach(WORKER)
+  return { id: node.info.node.id, worker: address }
+}
+
 /** Answers whatever comes. Tells how it is reached. */
 async function echo({ port, home }) {
   const node = await openNode({ home, name: 'echo' })
@@ -106,7 +113,8 @@ async function open({ port, home, key, agent, worker, code }) {
   await untilReached()
   const api = node.apiFor(OPERATOR)
   const input = { text: '.'.repeat(PAYLOAD_BYTES) }
-  ask = () => api.call('message.call', { agent: worker, capability: 'worker.echo', input })
+  linked = async () => (await api.call('peers.list', {})).peers.filter(({ status }) => status === 'online').map(({ id }) => id)
+  ask = (asked = worker) => api.call('message.call', { agent: asked, capability: 'worker.echo', input })
   return {}
 }
 
@@ -131,7 +139,14 @@ function delay(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** Asks the worker of the other process. */
+/** Resolves with the ids of nodes that the one that asks has a link with. */
+let linked = null
+
+async function links() {
+  return { ids: await linked() }
+}
+
+/** Asks a worker; default: that of the echo. */
 let ask = null
 
 /** Milliseconds from a message that is to be recorded until its node has acknowledged it; true with one in flight. */
@@ -151,15 +166,15 @@ function timeAcks() {
   }
 }
 
-/** So many requests, always `inFlight` of them at once; how many are answered in a second, and the p50 of the time that one takes, in milliseconds. */
-async function requests({ count, inFlight }) {
+/** So many requests to a worker, always `inFlight` of them at once; how many are answered in a second, and the p50 of the time that one takes, in milliseconds. */
+async function requests({ count, inFlight, worker }) {
   let left = count
   const waits = []
   acks.length = 0
   const askOn = async () => {
     while (left-- > 0) {
       const asked = performance.now()
-      const { outcome } = await ask()
+      const { outcome } = await ask(worker)
       waits.push(performance.now() - asked)
       if (outcome !== 'COMPLETED') throw new Error(`a request ended as ${outcome}`)
     }
@@ -181,7 +196,7 @@ async function measure({ way, count }) {
   return { samples }
 }
 
-const COMMANDS = { echo, open, measure, requests, flood, count: countTaken }
+const COMMANDS = { echo, far, open, links, measure, requests, flood, count: countTaken }
 
 process.on('message', ({ command, ...params }) => {
   COMMANDS[command](params).then(

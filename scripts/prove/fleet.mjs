@@ -7,7 +7,7 @@ import { oneOf } from './chance.mjs'
 import { Mortal } from './mortal.mjs'
 import { placeWitness } from './witness.mjs'
 
-const APART = fileURLToPath(new URL('apart.mjs', import.meta.url))
+const APART = fileURLToPath(new URL('../bench/apart.mjs', import.meta.url))
 /** Share of kills that hit the start after a kill as well. */
 const TWICE = 0.15
 
@@ -92,7 +92,7 @@ export async function openFleet(lab, { layout, port, witness }) {
     const env = {
       ...localEnv(port),
       A2A_NODE_A2A_ALLOW_PRIVATE: '127.0.0.1',
-      PROVE_APART: `${homes[name]}.apart`,
+      REFUSED_LINKS: `${homes[name]}.apart`,
       NODE_OPTIONS: `--import ${APART}`
     }
     return { home: homes[name], name, env, args: at === 0 ? ['--http', String(http)] : [] }

@@ -1,10 +1,10 @@
-// Preloaded into a node (`node --import`): it refuses links with the nodes whose keys are in the file PROVE_APART, a key (z32) a line.
+// Preloaded into a node (`node --import`): it refuses links with the nodes whose keys are in the file REFUSED_LINKS, a key (z32) a line.
 // So a chain is a chain whoever is killed. The product has no such setting.
 import fs from 'node:fs'
 import Hyperswarm from 'hyperswarm'
 import z32 from 'z32'
 
-const file = process.env.PROVE_APART
+const file = process.env.REFUSED_LINKS
 /** Its name inside Hyperswarm: asked on both sides of a connection. */
 const FIREWALL = '_handleFirewall'
 const refuses = Hyperswarm.prototype[FIREWALL]
