@@ -81,6 +81,8 @@ export interface ErrorBody {
   readonly code: ErrorCode
   readonly message: string
   readonly retryable: boolean
+  /** Whoever failed says itself that the same will not succeed later: `retryable` is not what the table says of the code. Absent: it does not. */
+  readonly isFinal?: true
   /** What to do next: commands, ready to type. */
   readonly next: readonly string[]
   /** Typed details, e.g. the candidates of an ambiguous name. JSON. */

@@ -1,10 +1,11 @@
 import { NodeError } from '../kit/errors.js'
-import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
 import { isRecord } from '../kit/json.js'
 import { addressText } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import { isForgotten } from '../domain/reliable/repeat.js'
 import { REQUEST_POLICY } from '../domain/reliable/request.js'
 import { retryDelay } from '../domain/reliable/retry-policy.js'
 import type { CallerPower } from '../domain/routing/effective.js'
@@ -22,9 +23,6 @@ import type { Tasks } from './tasks.js'
 import type { CallerRecord } from './caller-record.js'
 import { refusedThere } from './next-steps.js'
 import type { DraftHead, Outbox } from './outbox.js'
-
-/** The peer answers that it does not do the work: no room, or it stops. */
-const NOT_DONE: ReadonlySet<ErrorCode> = new Set(['OVERLOADED', 'PEER_OFFLINE'])
 
 const LATE_MS = 3_600_000
 const GONE_MS = 10_000
@@ -166,14 +164,14 @@ export function headOf(
 
 /** Does its peer say that it did not do it, and has forgotten it? */
 export function isNotDone(answer: Answer): answer is Ended & { readonly outcome: 'FAILED' } {
-  return answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code)
+  return answer.outcome === 'FAILED' && isForgotten(answer.error.code)
 }
 
 /** Does whoever answers speak of one copy alone: its peer has forgotten it, or a neighbour did not carry it on? */
 export function isOfOneCopy(answer: Answer): boolean {
   if (answer.outcome !== 'FAILED') return false
   const { code, data } = answer.error
-  return NOT_DONE.has(code) || (isRecord(data) && 'via' in data)
+  return isForgotten(code) || (isRecord(data) && 'via' in data)
 }
 
 /** How a request ended for its caller, as the ledger has it. */

@@ -3,7 +3,7 @@ import type { ErrorBody } from '../kit/errors.js'
 import { isRecord } from '../kit/json.js'
 import { shown } from '../kit/text.js'
 import type { BroadcastTarget } from '../ports/node-api.js'
-import { isRefusal } from './next-steps.js'
+import { isRefusal } from '../domain/reliable/repeat.js'
 
 /** What became of one target of a broadcast. */
 export type Outcome = Omit<BroadcastTarget, 'agent'>

@@ -4,6 +4,7 @@ import { shellWord } from '../kit/text.js'
 import { addressText } from '../domain/card/card.js'
 import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
+import { retryAfterMs } from '../domain/reliable/repeat.js'
 import { isDue, SETTLED, stepCaller } from '../domain/reliable/request.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import { STORED } from './asking.js'
@@ -61,10 +62,22 @@ export class CallerRecord {
     return this.#book.input(this.#book.name(this.#current))
   }
 
-  /** It waits, and is not with its node, which may have refused it. The first time it takes its input along. Nothing for one that has an end. */
+  /**
+   * It waits, and is not with its node, which may have refused it, and said for how long it is not to be sent again. The first time it
+   * takes its input along. Nothing for one that has an end.
+   */
   waiting(now: number, input: () => unknown, refusal: ErrorBody | null): readonly LedgerChange[] {
     if (this.isSettled) return []
-    return this.#change({ status: 'pending', tries: 0, updatedAt: now, error: refusal === null ? null : keptOf(refusal) }, input)
+    const afterMs = refusal === null ? 0 : retryAfterMs(refusal)
+    const error = refusal === null ? null : keptOf(refusal)
+    return this.#change({ status: 'pending', tries: 0, updatedAt: now, retryAt: afterMs === 0 ? null : now + afterMs, error }, input)
+  }
+
+  /** Milliseconds for which it is not to be sent again; 0 for none. A clock that was put back does not make the wait longer. */
+  restMs(now: number): number {
+    const { status, retryAt, error } = this.#current
+    if (status !== 'pending' || retryAt === null || error === null) return 0
+    return Math.min(Math.max(0, retryAt - now), retryAfterMs(error))
   }
 
   /** Why its node did not do it, as far as it waits for that now, or did. */
@@ -74,7 +87,7 @@ export class CallerRecord {
 
   /** It is sent once more. The first time it takes its input along. */
   sent(now: number, input: () => unknown): readonly LedgerChange[] {
-    return this.#change({ tries: this.#current.tries + 1, updatedAt: now }, input)
+    return this.#change({ tries: this.#current.tries + 1, retryAt: null, updatedAt: now }, input)
   }
 
   /** Is its outcome, which is not known, to be asked for by now? */

@@ -63,7 +63,8 @@ export function failedBy({
   readonly status: 'failed'
 } {
   const details = { ...(retryable === undefined ? {} : { retryable }), ...(data === undefined ? {} : { data }) }
-  return { status: 'failed', error: new NodeError(code, message, details).toBody() }
+  const error = new NodeError(code, message, details).toBody()
+  return { status: 'failed', error: retryable === false ? { ...error, isFinal: true } : error }
 }
 
 function unknown(message: string): Ending & { readonly status: 'unknown' } {

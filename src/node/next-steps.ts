@@ -1,21 +1,8 @@
-import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { isRecord } from '../kit/json.js'
 import { shellWord, shown } from '../kit/text.js'
-
-/** Refusals by the rules of a node, or by a person who did not allow it. */
-const BY_RULES: ReadonlySet<ErrorCode> = new Set([
-  'TIER_VIOLATION',
-  'SANDBOX_VIOLATION',
-  'ESCALATION_REQUIRED',
-  'POLICY_DENIED',
-  'APPROVAL_TIMEOUT'
-])
-
-/** Does an error say that rules, or a person, did not let the message through? */
-export function isRefusal(code: ErrorCode): boolean {
-  return BY_RULES.has(code)
-}
+import { isRefusal } from '../domain/reliable/repeat.js'
 
 /** An error whose next steps name the agent that it is about, and its message the node that refused. `agent`: `id@node name`. */
 export function stepsFor(error: ErrorBody, agent: string): ErrorBody {

@@ -3,6 +3,7 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import { decideRepeat, mayRunAgain, retryAfterMs } from '../domain/reliable/repeat.js'
 import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
@@ -55,6 +56,7 @@ export class OneRequest {
     this.#heard = new HeardOf(parts.clock, parts.limits.leaseMs)
     this.#copies = new Copies(record?.current.tries ?? 0)
     this.#refusal = record?.refusal ?? null
+    this.#dueAt = parts.clock.monotonic() + (record?.restMs(parts.clock.now()) ?? 0)
     this.answer = new Promise((resolve) => {
       this.#settle = resolve
     })
@@ -95,7 +97,8 @@ export class OneRequest {
     const record = this.#record?.current
     if (this.#isOver || record === undefined) return
     this.#isSent = false
-    if (record.tries > 0 && !record.isRepeatable) return this.#waitNoLonger(ENDINGS.interrupted.error, null)
+    if (!mayRunAgain({ isRepeatable: record.isRepeatable, isUndone: record.tries === 0 }))
+      return this.#waitNoLonger(ENDINGS.interrupted.error, null)
     this.send().catch((error: unknown) => {
       if (record.tries === 0) this.fail(asNodeError(error).toBody())
       else this.#waitNoLonger(asNodeError(error).toBody(), retryAfter(this.#parts, 0))
@@ -327,7 +330,7 @@ export class OneRequest {
     const now = this.#parts.clock.now()
     if (isOfOneCopy(answer) && !this.#copies.isLast) return []
     // Its peer has forgotten it: whoever takes it up after a crash has to send it again.
-    if (isNotDone(answer) && this.mayWait) return this.#record.waiting(now, () => this.#asking.input, answer.error)
+    if (this.#repeats(answer)) return this.#record.waiting(now, () => this.#asking.input, answer.error)
     return this.#record.ended(outcomeOf(answer), now)
   }
 
@@ -350,7 +353,7 @@ export class OneRequest {
     else if (answer.outcome === 'UNKNOWN') this.#waitNoLonger(answer.error, null)
     // Another copy may be under way all the same, and has an answer of its own.
     else if (isOfOneCopy(answer) && !this.#copies.denied()) return
-    else if (isNotDone(answer) && this.mayWait) this.noRoom(answer.error)
+    else if (this.#repeats(answer)) this.noRoom(answer.error)
     else void this.#finish(answer)
   }
 
@@ -358,6 +361,14 @@ export class OneRequest {
   undelivered(): void {
     if (!this.#isOver && this.#copies.denied()) this.fail(this.#refusal ?? ENDINGS.undelivered.error)
     else if (this.#hasGivenUp) this.#parts.lanes.giveUp(this.peer, this.names.requestId)
+  }
+
+  /** Is it sent again after this answer? Only where its caller lets it wait, and what its agent made of it is its end. */
+  #repeats(answer: Answer): answer is Extract<Ended, { outcome: 'FAILED' }> {
+    if (answer.outcome !== 'FAILED' || !this.mayWait) return false
+    const isRepeatable = this.#record?.current.isRepeatable ?? true
+    const tried = { error: answer.error, isUnknown: false, isRepeatable, failures: 0, retries: 0, leftMs: this.#leftMs }
+    return decideRepeat(tried).type === 'repeat'
   }
 
   /** May it wait for its peer to come back, or to have room? */
@@ -370,7 +381,8 @@ export class OneRequest {
     // Its end came in the same commit, and is about to be told.
     if (this.#record?.isSettled === true) return
     const { clock, conversations, onNoRoom } = this.#parts
-    this.#dueAt = clock.monotonic() + Math.min(PATIENCE.maxRetryMs, PATIENCE.retryMs * 2 ** this.#refusals++)
+    const waitMs = Math.min(PATIENCE.maxRetryMs, PATIENCE.retryMs * 2 ** this.#refusals++)
+    this.#dueAt = clock.monotonic() + Math.max(waitMs, retryAfterMs(error))
     this.#refusal = error
     if (this.#isSent) this.#note((tasks, id) => tasks.lost(id))
     this.#isSent = false

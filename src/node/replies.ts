@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../kit/clock.js'
 import { asNodeError, messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
+import { isForgotten } from '../domain/reliable/repeat.js'
 import { SETTLED } from '../domain/reliable/request.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -17,8 +18,6 @@ import type { RequestBook } from './request-book.js'
 
 /** The ledger takes nothing now, but may later. */
 const LATER: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION'])
-/** The request was not done, and may be asked again as if it had never come. */
-const NOT_DONE: ReadonlySet<ErrorCode> = new Set(['OVERLOADED', 'PEER_OFFLINE'])
 /** First wait for the ledger, in milliseconds; doubled each time. */
 const RETRY_MS = 1000
 /** Longest such wait. */
@@ -117,7 +116,7 @@ export class Replies {
     const { book, callee } = this.#parts
     const record: RequestRecord | null = await book.get(request).catch((failure: unknown) => this.#damaged(failure))
     if (record === null || SETTLED.has(record.status) || (record.status === 'started' && !record.isRepeatable)) return []
-    return NOT_DONE.has(error.code) ? book.removal(record) : callee.end(record, { status: 'failed', error })
+    return isForgotten(error.code) ? book.removal(record) : callee.end(record, { status: 'failed', error })
   }
 
   async #last(thread: Thread, last: Last): Promise<void> {

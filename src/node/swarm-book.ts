@@ -89,9 +89,11 @@ export interface SwarmRow {
 }
 
 /** The last lease of an item. */
-export interface SwarmLease extends Omit<KnownItem, 'status' | 'leasedAt'> {
+export interface SwarmLease extends Omit<KnownItem, 'status' | 'leasedAt' | 'retryAt'> {
   /** When it was given, in Unix milliseconds; absent in those of older versions. */
   readonly leasedAt?: number
+  /** It has ended without an outcome, and its item is not leased again before this, in Unix milliseconds; absent while it may be live. */
+  readonly retryAt?: number
 }
 
 /** The swarms of a ledger. */

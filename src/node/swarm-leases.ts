@@ -4,6 +4,7 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
+import { isNotTaken, isRefusal } from '../domain/reliable/repeat.js'
 import { votersDigest } from '../domain/swarm/coordination.js'
 import type { RunOutcome, SwarmInput } from '../domain/swarm/machine.js'
 import type { LedgerChange } from '../ports/ledger.js'
@@ -11,7 +12,6 @@ import { OPERATOR } from './agents.js'
 import type { Answer, AskedLease } from './asking.js'
 import { parseAddress } from './directory.js'
 import { ENDINGS } from './endings.js'
-import { isRefusal } from './next-steps.js'
 import type { Peers } from './peers.js'
 import type { Asked, Requests } from './requests.js'
 import type { SwarmHead, SwarmLease } from './swarm-book.js'
@@ -20,16 +20,6 @@ import type { PastLease } from './swarm-past.js'
 import { subTaskId } from './swarm-session.js'
 import type { SwarmTerm } from './swarm-term.js'
 
-/** What every agent would answer alike: the item itself is at fault. */
-const FINAL: ReadonlySet<ErrorCode> = new Set(['INVALID_INPUT', 'PAYLOAD_TOO_LARGE'])
-/** What says that the work has not begun: the lease goes back, and no retry is spent. Whether the agent is gone, its card tells. */
-const NOT_BEGUN: ReadonlySet<ErrorCode> = new Set([
-  'PEER_OFFLINE',
-  'CHANNEL_CLOSED',
-  'OVERLOADED',
-  'AGENT_NOT_FOUND',
-  'CAPABILITY_NOT_FOUND'
-])
 /** This node's ledger takes nothing now. */
 const NOT_RECORDED: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION'])
 /** This node says so of what was asked before, so it may have begun. */
@@ -251,9 +241,9 @@ export class SwarmLeases {
   #notSent(held: Held, error: ErrorBody): void {
     held.isAsking = false
     if (this.#isStopped) return
-    const isLater = NOT_BEGUN.has(error.code) || NOT_RECORDED.has(error.code)
+    const isLater = isNotTaken(error.code) || NOT_RECORDED.has(error.code)
     if (!isLater && isInDoubt(held)) return this.#lost(held, error)
-    if (!isLater) return this.#failed(held, error)
+    if (!isLater) return this.#failed(held, error, true)
     // Until its time is over it may be asked again: see `tick`.
     if (!held.isResumed) this.#parts.onInput({ type: 'busy', ...held.lease })
   }
@@ -265,9 +255,8 @@ export class SwarmLeases {
     // A run of the process before was ended by its node, which had missed its launcher for too long.
     if (held.isResumed && error.code === 'CANCELED') return this.#lost(held, ENDINGS.interrupted.error)
     // Nor does what it says now tell what it did for the process before.
-    if (BROKEN_OFF.has(error.code) || (held.isResumed && NOT_BEGUN.has(error.code))) return this.#lost(held, error)
+    if (BROKEN_OFF.has(error.code) || (held.isResumed && isNotTaken(error.code))) return this.#lost(held, error)
     if (isInDoubt(held) && (held.givenBy !== null || isRefusal(error.code))) return this.#lost(held, error)
-    if (NOT_BEGUN.has(error.code)) return this.#parts.onInput({ type: 'busy', ...held.lease })
     this.#failed(held, error)
   }
 
@@ -278,8 +267,9 @@ export class SwarmLeases {
     else this.#end(held, { ok: true, result })
   }
 
-  #failed(held: Held, error: ErrorBody): void {
-    this.#end(held, { ok: false, error, isFinal: FINAL.has(error.code), isRefusal: isRefusal(error.code) })
+  /** `isUnsent`: the lease never left this node. */
+  #failed(held: Held, error: ErrorBody, isUnsent = false): void {
+    this.#end(held, { ok: false, error, isRefusal: isRefusal(error.code), ...(isUnsent ? { isUnsent } : {}) })
   }
 
   /** It may have begun, and has no outcome. What may be repeated goes to whoever is free, without a retry. */

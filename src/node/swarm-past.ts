@@ -45,10 +45,11 @@ export function machineOf(
 }
 
 function knownOf({ leases, rows }: SwarmPast, atOf: (time: number) => number): KnownItem[] {
-  const known = ({ leasedAt, givenBy: _givenBy, ...lease }: PastLease): KnownItem => ({
+  const known = ({ leasedAt, retryAt, givenBy: _givenBy, ...lease }: PastLease): KnownItem => ({
     ...lease,
     status: null,
-    ...(leasedAt === undefined ? {} : { leasedAt: atOf(leasedAt) })
+    ...(leasedAt === undefined ? {} : { leasedAt: atOf(leasedAt) }),
+    ...(retryAt === undefined ? {} : { retryAt: atOf(retryAt) })
   })
   const byIndex = new Map(leases.map((lease) => [lease.index, known(lease)]))
   const ended = rows.map(({ index, holder, row: { attempt, status } }) => {

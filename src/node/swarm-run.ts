@@ -265,7 +265,8 @@ export class SwarmRun implements SwarmView {
     const settled = new Set(rows.map(({ index }) => index))
     for (const lease of leases) {
       this.#participants.add(lease.agent)
-      if (settled.has(lease.index)) continue
+      // What rests was not asked for when this node stopped.
+      if (settled.has(lease.index) || lease.retryAt !== undefined) continue
       this.#course.tell({ type: 'lease', ...this.#shown(lease) })
       this.#leases.resume(lease)
     }
@@ -308,9 +309,11 @@ export class SwarmRun implements SwarmView {
       case 'lease':
         return this.#begin(effect)
       case 'release':
+        if (effect.afterMs !== undefined) this.#rest({ ...effect, afterMs: effect.afterMs })
         this.#leases.cancel(effect.index, effect.attempt)
         return this.#course.tell({ type: 'released', ...this.#shown(effect), reason: effect.reason })
       case 'retry':
+        this.#rest(effect)
         this.#leases.drop(effect.index, effect.attempt)
         return this.#course.tell({ type: 'released', ...this.#shown(effect), reason: `failed, is tried again: ${effect.error.message}` })
       case 'item':
@@ -318,6 +321,20 @@ export class SwarmRun implements SwarmView {
       case 'done':
         return this.#finish(effect.status)
     }
+  }
+
+  /** Its lease has ended, and this node knows so also after a restart; where that cannot be recorded its agent is asked once more then. */
+  #rest({
+    index,
+    agent,
+    attempt,
+    afterMs
+  }: Pick<Extract<SwarmEffect, { type: 'retry' }>, 'index' | 'agent' | 'attempt' | 'afterMs'>): void {
+    const { failures = 0, isRepeatable = false } = this.#state.items[index] ?? {}
+    const { leasedAt } = this.#leases.of(index) ?? {}
+    const retryAt = this.#parts.clock.now() + afterMs
+    const ended = { index, agent, attempt, failures, isRepeatable, retryAt, ...(leasedAt === undefined ? {} : { leasedAt }) }
+    this.#parts.commit([this.#parts.swarmBook.leased(this.head.id, ended)]).catch(() => undefined)
   }
 
   #begin({ index, agent, attempt }: Extract<SwarmEffect, { type: 'lease' }>): void {

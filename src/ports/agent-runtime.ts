@@ -33,9 +33,9 @@ export type AgentOutcome =
       readonly ok: false
       readonly code: FailureCode
       readonly message: string
-      /** Nothing was done, and the same may succeed later; absent: as the code has it. */
+      /** True: nothing was done, and the same may succeed later. False: it is never tried again. Absent: nothing is said of either. */
       readonly retryable?: boolean
-      /** Typed details for the caller, e.g. `retryAfter` in seconds. JSON. */
+      /** Typed details for the caller, e.g. `retryAfter` in seconds: it is not tried again before. JSON. */
       readonly data?: unknown
     }
 

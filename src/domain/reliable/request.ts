@@ -1,3 +1,4 @@
+import { mayRunAgain } from './repeat.js'
 import { retryDelay } from './retry-policy.js'
 import type { RetryPolicy } from './retry-policy.js'
 
@@ -46,7 +47,7 @@ export function end(request: CalleeRequest, outcome: 'completed' | 'failed'): Ca
 export function recover(request: CalleeRequest): 'run' | 'unknown' | 'nothing' {
   if (request.status === 'pending') return 'run'
   if (request.status !== 'started') return 'nothing'
-  return request.isRepeatable ? 'run' : 'unknown'
+  return mayRunAgain({ isRepeatable: request.isRepeatable, isUndone: false }) ? 'run' : 'unknown'
 }
 
 /** A request at the node that asked. */
@@ -106,7 +107,10 @@ export function stepCaller(
   }
   if (!isDue(request, now)) return { request, effects: [] }
   const next = { ...request, tries: request.tries + 1, updatedAt: now }
-  const effect: CallerEffect = { type: 'send', kind: request.isRepeatable ? 'request' : 'query' }
+  const effect: CallerEffect = {
+    type: 'send',
+    kind: mayRunAgain({ isRepeatable: request.isRepeatable, isUndone: false }) ? 'request' : 'query'
+  }
   return { request: { ...next, retryAt: retryAt(next, { now, policy, chance: input.chance }) }, effects: [effect] }
 }
 

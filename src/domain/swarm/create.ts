@@ -14,6 +14,7 @@ export function createSwarm({ items, ...parts }: SwarmParts, now: number): Swarm
     hosts: new Map(),
     leases: new Map(),
     returned: new Map(),
+    resting: new Map(),
     fresh: new Map(),
     absent: new Map(),
     lacking: new Map(),

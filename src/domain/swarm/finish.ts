@@ -1,4 +1,5 @@
 import { NodeError, type ErrorBody, type ErrorCode } from '../../kit/errors.js'
+import { endOf } from '../reliable/repeat.js'
 import type { FinalSwarmStatus, ItemCounts, RunOutcome, SwarmEffect, SwarmState } from './types.js'
 
 /** Gives an item that waits (no lease is live) its one outcome, and ends the swarm with the last. */
@@ -9,8 +10,7 @@ export function finishItem(
 ): void {
   const item = state.items[index]
   if (item === undefined || item.status !== 'waiting') return
-  // Of what may be repeated nobody needs to look whether it was done.
-  item.status = outcome.ok ? 'completed' : outcome.isUnknown === true && !item.isRepeatable ? 'unknown' : 'failed'
+  item.status = outcome.ok ? 'completed' : endOf({ isUnknown: outcome.isUnknown === true, isRepeatable: item.isRepeatable })
   if (outcome.ok) state.completed++
   else state.failed++
   forget(state, index)
@@ -46,6 +46,7 @@ export function dropItem(
 
 function forget(state: SwarmState, index: number): void {
   state.returned.delete(index)
+  state.resting.delete(index)
   const pinnedTo = state.items[index]?.pinnedTo ?? null
   if (pinnedTo !== null) state.agents.get(pinnedTo)?.pinned.delete(index)
 }

@@ -24,9 +24,15 @@ const Time = z.number().min(0).max(Number.MAX_SAFE_INTEGER)
 const Code = z.string().transform((code): ErrorCode => (isErrorCode(code) ? code : 'INTERNAL'))
 
 const ErrorRow: z.ZodType<ErrorBody> = z
-  .object({ code: Code, message: z.string().max(8192), retryable: z.boolean().default(false), data: z.unknown().optional() })
-  .transform(({ code, message, retryable, data }) => {
-    const body = { code, message, retryable, next: ERROR_CODES[code].next }
+  .object({
+    code: Code,
+    message: z.string().max(8192),
+    retryable: z.boolean().default(false),
+    isFinal: z.literal(true).optional(),
+    data: z.unknown().optional()
+  })
+  .transform(({ code, message, retryable, isFinal, data }) => {
+    const body = { code, message, retryable, ...(isFinal === undefined ? {} : { isFinal }), next: ERROR_CODES[code].next }
     return data === undefined ? body : { ...body, data }
   })
 

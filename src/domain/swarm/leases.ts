@@ -47,21 +47,53 @@ export function endLease(state: SwarmState, { index, item, agent }: LiveLease): 
   agent.host.inUse--
 }
 
-/** Puts an item whose lease ended back among those that wait. */
-export function putBack(state: SwarmState, { index, item }: LiveLease, now: number): void {
-  if (item.pinnedTo !== null) state.agents.get(item.pinnedTo)?.pinned.add(index)
+/** Puts an item whose lease ended back among those that wait. `afterMs`: it is not leased before that. */
+export function putBack(state: SwarmState, { index, item }: Pick<LiveLease, 'index' | 'item'>, { now, afterMs = 0 }: Back): void {
+  if (afterMs > 0) state.resting.set(index, now + afterMs)
+  else if (item.pinnedTo !== null) putBackPinned(state, index, { pinnedTo: item.pinnedTo, now })
   else state.returned.set(index, now + state.parts.leaseMs)
 }
 
-/** Voids a lease and puts the item back; this never counts as a retry. */
+/** When an item comes back, and how long it rests then, in milliseconds. */
+interface Back {
+  readonly now: number
+  readonly afterMs?: number
+}
+
+function putBackPinned(state: SwarmState, index: number, { pinnedTo, now }: { pinnedTo: string; now: number }): void {
+  const agent = state.agents.get(pinnedTo)
+  agent?.pinned.add(index)
+  // Its agent may have gone while it rested: from now on it is missed.
+  if (agent?.isPresent === false && !state.absent.has(pinnedTo)) state.absent.set(pinnedTo, now)
+}
+
+/** Lets items that have rested long enough be leased again. */
+export function wake(state: SwarmState, now: number): void {
+  for (const [index, from] of state.resting) {
+    const item = state.items[index]
+    if (item === undefined || now < from) continue
+    state.resting.delete(index)
+    putBack(state, { index, item }, { now })
+  }
+}
+
+/** When the next item has rested long enough; Infinity when none rests. */
+export function nextAwake({ resting }: SwarmState): number {
+  let at = Number.POSITIVE_INFINITY
+  for (const from of resting.values()) at = Math.min(at, from)
+  return at
+}
+
+/** Voids a lease and puts the item back; this never counts as a retry. `afterMs`: it is not leased before that. */
 export function release(
   state: SwarmState,
   lease: LiveLease,
-  { reason, now, effects }: { reason: string; now: number; effects: SwarmEffect[] }
+  { reason, now, afterMs = 0, effects }: { reason: string; now: number; afterMs?: number; effects: SwarmEffect[] }
 ): void {
-  effects.push({ type: 'release', index: lease.index, agent: lease.item.agent, attempt: lease.item.attempt, reason })
+  const rest = afterMs === 0 ? {} : { afterMs }
+  effects.push({ type: 'release', index: lease.index, agent: lease.item.agent, attempt: lease.item.attempt, reason, ...rest })
   endLease(state, lease)
-  putBack(state, lease, now)
+  putBack(state, lease, { now, afterMs })
 }
 
 /** How long the lease of an item may be without a heartbeat, in milliseconds. */
@@ -84,10 +116,10 @@ export function noteTried(item: ItemState): void {
   if (!item.tried.includes(item.agent)) item.tried.push(item.agent)
 }
 
-/** Lets an agent that has no room rest before its next lease. */
-export function backOff(agent: AgentState | undefined, now: number): void {
+/** Lets an agent that has no room rest before its next lease, for as long as it asked for at least. */
+export function backOff(agent: AgentState | undefined, now: number, askedMs = 0): void {
   if (agent === undefined) return
-  agent.backoffUntil = now + Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** Math.min(agent.refusals, 8))
+  agent.backoffUntil = now + Math.max(askedMs, Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** Math.min(agent.refusals, 8)))
   agent.refusals++
 }
 

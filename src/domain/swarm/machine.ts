@@ -1,4 +1,5 @@
 import type { ErrorBody } from '../../kit/errors.js'
+import { decideRepeat } from '../reliable/repeat.js'
 import { agentOf, offerItem } from './create.js'
 import { dropItem, endIfDone, failure, finishItem, finishSwarm } from './finish.js'
 import {
@@ -9,16 +10,18 @@ import {
   type LiveLease,
   liveLease,
   lose,
+  nextAwake,
   noteTried,
   patience,
   putBack,
   release,
-  renew
+  renew,
+  wake
 } from './leases.js'
 import { giveUpLacking, nextGivenUp } from './lacking.js'
 import { fill, isDoable, nextUrgent, restEnds } from './schedule.js'
 import { nextOverdue } from './slow.js'
-import type { AgentState, ItemState, Range, Recruit, SwarmEffect, SwarmInput, SwarmState } from './types.js'
+import type { AgentState, ItemState, Range, Recruit, RunOutcome, SwarmEffect, SwarmInput, SwarmState } from './types.js'
 
 export { createSwarm } from './create.js'
 export { counts } from './finish.js'
@@ -49,8 +52,9 @@ interface Step {
  *
  * - One live lease an item; its attempt number rises with each. A result counts only from the agent and attempt of the
  *   live lease, so each item gets exactly one outcome, however often and late messages come.
- * - Leases that are lost (link, silence, no room, agent gone) cost no retry; runs that failed do. Who may not do an item is
- *   not asked for it again, and where nobody else is there it has failed.
+ * - Leases that are lost (link, silence, no room, agent gone) cost no retry; runs that failed do. Whether a failed run is tried
+ *   again, and when, is the rule of every request ({@link decideRepeat}). Who may not do an item is not asked for it again, and
+ *   where nobody else is there it has failed.
  * - Work goes to the agent with most free slots, then to the one that waited longest. A node's agents get few leases at
  *   first and one more with each result, so that none takes a swarm by claiming many places.
  * - What is held far longer than others take goes to a proven agent that is idle.
@@ -71,6 +75,7 @@ export function stepSwarm(
   else if (now >= state.parts.deadlineAt) expire(step)
   else {
     apply(step, input)
+    wake(state, now)
     fill(state, now, effects)
   }
   return { state, effects }
@@ -189,24 +194,40 @@ function heartbeat({ state, now }: Step, leases: readonly { index: number; attem
   }
 }
 
-function result({ state, now, effects }: Step, input: Extract<SwarmInput, { type: 'result' }>): void {
+function result(step: Step, input: Extract<SwarmInput, { type: 'result' }>): void {
+  const { state, now, effects } = step
   const lease = liveLease(state, input)
   if (lease === null) return
-  const { index, item, agent } = lease
+  if (!input.outcome.ok) return failedRun(step, lease, input.outcome)
   endLease(state, lease)
-  if (agent !== undefined) heard(agent)
-  if (input.outcome.ok) credit(state, lease, now)
-  if (!input.outcome.ok && input.outcome.isRefusal === true) item.barred.push(item.agent)
-  const isLast = item.failures >= state.parts.retries || !isDoable(state, item)
-  const isInDoubt = !input.outcome.ok && input.outcome.isUnknown === true && !item.isRepeatable
-  if (input.outcome.ok || input.outcome.isFinal === true || isInDoubt || isLast) {
-    if (!input.outcome.ok) item.failures++
-    return finishItem(state, index, { outcome: input.outcome, now, effects })
-  }
+  if (lease.agent !== undefined) heard(lease.agent)
+  credit(state, lease, now)
+  finishItem(state, lease.index, { outcome: input.outcome, now, effects })
+}
+
+/** A run without a result: its item is tried again, or ends. */
+function failedRun(step: Step, lease: LiveLease, outcome: Extract<RunOutcome, { ok: false }>): void {
+  const { state, now, effects } = step
+  const { index, item } = lease
+  const { error, isUnknown = false, isUnsent = false } = outcome
+  const { retries, deadlineAt } = state.parts
+  const { isRepeatable, failures } = item
+  const next = decideRepeat({ error, isUnknown, isUnsent, isRepeatable, isForAnyone: true, failures, retries, leftMs: deadlineAt - now })
+  if (next.type === 'repeat' && !next.isCounted) return notTaken(step, lease, next.afterMs)
+  endLease(state, lease)
+  if (lease.agent !== undefined) heard(lease.agent)
+  if (outcome.isRefusal === true) item.barred.push(item.agent)
   item.failures++
+  if (next.type === 'end' || !isDoable(state, item)) return finishItem(state, index, { outcome, now, effects })
   noteTried(item)
-  putBack(state, lease, now)
-  effects.push({ type: 'retry', index, agent: item.agent, attempt: item.attempt, error: input.outcome.error })
+  putBack(state, lease, { now, afterMs: next.afterMs })
+  effects.push({ type: 'retry', index, agent: item.agent, attempt: item.attempt, error, afterMs: next.afterMs })
+}
+
+/** Its agent had no place for it, or is not there: it goes back, and the agent gets nothing for a while. */
+function notTaken({ state, now, effects }: Step, lease: LiveLease, afterMs: number): void {
+  release(state, lease, { reason: 'busy', now, afterMs, effects })
+  backOff(lease.agent, now, afterMs)
 }
 
 function credit(state: SwarmState, { item, agent }: LiveLease, now: number): void {
@@ -216,11 +237,9 @@ function credit(state: SwarmState, { item, agent }: LiveLease, now: number): voi
   agent.host.isProven = true
 }
 
-function busy({ state, now, effects }: Step, input: Extract<SwarmInput, { type: 'busy' }>): void {
-  const lease = liveLease(state, input)
-  if (lease === null) return
-  release(state, lease, { reason: 'busy', now, effects })
-  backOff(lease.agent, now)
+function busy(step: Step, input: Extract<SwarmInput, { type: 'busy' }>): void {
+  const lease = liveLease(step.state, input)
+  if (lease !== null) notTaken(step, lease, 0)
 }
 
 function tick(step: Step): void {
@@ -276,7 +295,7 @@ export function swarmStatus(state: SwarmState): SwarmState['status'] | 'stalled'
 export function nextTickAt(state: SwarmState, now: number): number | null {
   if (state.status !== 'running') return null
   const { leaseMs, deadlineAt } = state.parts
-  const times = [deadlineAt, restEnds(state, now), nextUrgent(state, now), nextOverdue(state, now), nextGivenUp(state)]
+  const times = [deadlineAt, restEnds(state, now), nextUrgent(state, now), nextOverdue(state, now), nextGivenUp(state), nextAwake(state)]
   for (const [index, beatAt] of state.leases) times.push(beatAt + patience(state, state.items[index]))
   for (const goneAt of firstOf(state.absent)) times.push(goneAt + ABSENCE_LEASES * leaseMs)
   return Math.min(...times)

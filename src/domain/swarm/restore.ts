@@ -1,4 +1,5 @@
 import { agentOf, createSwarm } from './create.js'
+import { noteTried } from './leases.js'
 import { barSiblings } from './schedule.js'
 import type { ItemOutcome, SwarmParts, SwarmState } from './types.js'
 
@@ -16,6 +17,8 @@ export interface KnownItem {
   readonly isRepeatable: boolean
   /** When the lease was given, on the clock of now; absent or in the future when that is not known. */
   readonly leasedAt?: number
+  /** Its last lease has ended without its outcome: the item waits, and is not leased before this, on the clock of now. */
+  readonly retryAt?: number
   /** Its outcome; null when none is known: its agent may work on it still. */
   readonly status: ItemOutcome | null
 }
@@ -40,7 +43,8 @@ export function restoreSwarm(
   return state
 }
 
-function restoreItem(state: SwarmState, { index, status, leasedAt = Number.POSITIVE_INFINITY, ...known }: KnownItem, now: number): void {
+function restoreItem(state: SwarmState, one: KnownItem, now: number): void {
+  const { index, status, leasedAt = Number.POSITIVE_INFINITY, retryAt, ...known } = one
   const item = state.items[index]
   if (item === undefined) return
   Object.assign(item, known)
@@ -51,6 +55,11 @@ function restoreItem(state: SwarmState, { index, status, leasedAt = Number.POSIT
   else if (status !== null) state.failed++
   if (status !== null) return
   barSiblings(state, index)
+  if (retryAt !== undefined) {
+    item.status = 'waiting'
+    noteTried(item)
+    return void state.resting.set(index, retryAt)
+  }
   const agent = agentOf(state, item.agent)
   agent.inUse++
   agent.host.inUse++

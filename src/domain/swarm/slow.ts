@@ -1,3 +1,4 @@
+import { mayRunAgain } from '../reliable/repeat.js'
 import { type LiveLease, noteTried, release } from './leases.js'
 import type { AgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
 
@@ -47,7 +48,7 @@ function overdue(state: SwarmState, proven: readonly AgentState[], now: number):
 
 /** Another may do it, though it has begun. */
 function isTakable({ pinnedTo, isRepeatable }: ItemState): boolean {
-  return pinnedTo === null && isRepeatable
+  return pinnedTo === null && mayRunAgain({ isRepeatable, isUndone: false })
 }
 
 function dueAt(state: SwarmState, item: ItemState): number {

@@ -73,15 +73,15 @@ export interface Recruit {
 export type RunOutcome =
   | { readonly ok: true; readonly result: unknown }
   /**
-   * `isFinal`: trying again cannot help, so no retry is spent. `isRefusal`: the agent may not do the item, so it is never
-   * asked for it again; another may do it. `isUnknown`: nobody can say whether it was done; what may not be repeated ends so.
+   * `isRefusal`: the agent may not do the item, so it is never asked for it again; another may do it. `isUnknown`: nobody can say
+   * whether it was done; what may not be repeated ends so. `isUnsent`: the lease certainly never left the coordinator.
    */
   | {
       readonly ok: false
       readonly error: ErrorBody
-      readonly isFinal?: boolean
       readonly isRefusal?: boolean
       readonly isUnknown?: boolean
+      readonly isUnsent?: boolean
     }
 
 /** What the owner of a swarm does, in this order. */
@@ -89,9 +89,24 @@ export type SwarmEffect =
   /** Send the item to the agent. */
   | { readonly type: 'lease'; readonly index: number; readonly agent: string; readonly attempt: number }
   /** The lease is void: tell the worker to stop, if it can be reached. */
-  | { readonly type: 'release'; readonly index: number; readonly agent: string; readonly attempt: number; readonly reason: string }
-  /** The run failed and the item is tried again. The worker has finished; nothing to tell it. */
-  | { readonly type: 'retry'; readonly index: number; readonly agent: string; readonly attempt: number; readonly error: ErrorBody }
+  | {
+      readonly type: 'release'
+      readonly index: number
+      readonly agent: string
+      readonly attempt: number
+      readonly reason: string
+      /** The item is not leased again before so many milliseconds; absent: it may be at once. */
+      readonly afterMs?: number
+    }
+  /** The run failed and the item is tried again, in `afterMs` milliseconds at the earliest. The worker has finished; nothing to tell it. */
+  | {
+      readonly type: 'retry'
+      readonly index: number
+      readonly agent: string
+      readonly attempt: number
+      readonly error: ErrorBody
+      readonly afterMs: number
+    }
   /** The one accepted outcome of an item. `agent` is '' and `attempt` 0 for an item that was never leased. */
   | {
       readonly type: 'item'
@@ -196,6 +211,8 @@ export interface SwarmState {
   readonly leases: Map<number, number>
   /** Items that came back, oldest first, with the time from which any agent will do. They go before fresh ones. */
   readonly returned: Map<number, number>
+  /** Items that came back and are not to be leased before a time, with that time; then they are among those that came back. */
+  readonly resting: Map<number, number>
   /** By need: fresh items that any agent may do, in order; those before `next` are leased or done. */
   readonly fresh: Map<number, { readonly items: number[]; next: number }>
   /** Absent agents that items are pinned to, by the time they went, oldest first. */

@@ -32,11 +32,14 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z
     code: z.string().max(64),
     message: z.string().max(4096),
     retryable: z.boolean().default(false),
+    isFinal: z.boolean().default(false),
     data: z.unknown().optional()
   })
-  .transform(({ code, message, retryable, data }) => {
+  .transform(({ code, message, retryable: isSaid, isFinal, data }) => {
     const known: ErrorCode = isErrorCode(code) ? code : 'INTERNAL'
-    const body = { code: known, message, retryable, next: ERROR_CODES[known].next }
+    // Of a code that this node does not know it cannot tell what "retryable" promises.
+    const retryable = known === code ? isSaid : ERROR_CODES[known].retryable
+    const body = { code: known, message, retryable, ...(isFinal ? { isFinal: true as const } : {}), next: ERROR_CODES[known].next }
     return data === undefined || hasBytes(data) ? body : { ...body, data }
   })
 

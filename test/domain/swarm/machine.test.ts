@@ -169,7 +169,7 @@ test('a failed run is tried again by another agent, and only as often as allowed
   const swarm = new Swarm({ retries: 1, names: ['1', '2'] })
   swarm.join('a', 1)
   swarm.join('b', 1)
-  t.alike(swarm.fail(0, 1, 'a', 5), [{ type: 'retry', index: 0, agent: 'a', attempt: 1, error: ERROR }], 'a is free, but b may soon be')
+  t.alike(swarm.fail(0, 1, 'a', 5), [{ type: 'retry', index: 0, agent: 'a', attempt: 1, error: ERROR, afterMs: 0 }], 'a is free, but b may soon be')
   t.alike(leases(swarm.ok(1, 1, 'b', 6)), ['0:b#2'])
   const last = swarm.fail(0, 2, 'b', 7)
   t.alike(
