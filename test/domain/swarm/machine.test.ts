@@ -169,7 +169,11 @@ test('a failed run is tried again by another agent, and only as often as allowed
   const swarm = new Swarm({ retries: 1, names: ['1', '2'] })
   swarm.join('a', 1)
   swarm.join('b', 1)
-  t.alike(swarm.fail(0, 1, 'a', 5), [{ type: 'retry', index: 0, agent: 'a', attempt: 1, error: ERROR, afterMs: 0 }], 'a is free, but b may soon be')
+  t.alike(
+    swarm.fail(0, 1, 'a', 5),
+    [{ type: 'retry', index: 0, agent: 'a', attempt: 1, error: ERROR, afterMs: 0 }],
+    'a is free, but b may soon be'
+  )
   t.alike(leases(swarm.ok(1, 1, 'b', 6)), ['0:b#2'])
   const last = swarm.fail(0, 2, 'b', 7)
   t.alike(
@@ -362,4 +366,102 @@ test('what may be repeated is never in doubt: an answer that nobody knows its ou
   const once = new Swarm({ retries: 0 })
   once.do({ type: 'accepted', agent: 'a', slots: 1, isRepeatable: false })
   t.is(ofType(once.do({ type: 'result', index: 0, attempt: 1, agent: 'a', outcome }, 1), 'item')[0]?.status, 'unknown')
+})
+
+/** One agent of what may not be repeated, with the only item. */
+function unrepeatable(parts: Partial<SwarmParts> = {}): Swarm {
+  const swarm = new Swarm(parts)
+  swarm.do({ type: 'accepted', agent: 'a', slots: 1, isRepeatable: false })
+  swarm.do({ type: 'accepted', agent: 'b', slots: 1, isRepeatable: false })
+  return swarm
+}
+
+function failWith(swarm: Swarm, error: Partial<typeof ERROR>, { attempt = 1, agent = 'a', now = 5 } = {}): readonly SwarmEffect[] {
+  return swarm.do({ type: 'result', index: 0, attempt, agent, outcome: { ok: false, error: { ...ERROR, ...error } } }, now)
+}
+
+test('a failed run of what may not be repeated is its last: the item ends failed, and no other agent is asked', (t) => {
+  for (const error of [{}, { code: 'TIMEOUT', retryable: true }] as const) {
+    const effects = failWith(unrepeatable(), error)
+    t.alike(
+      effects.map((effect) => (effect.type === 'item' ? [effect.type, effect.status, effect.attempt] : [effect.type])),
+      [['item', 'failed', 1], ['done']]
+    )
+  }
+})
+
+test('a failure that says that nothing was done lets another agent try what may not be repeated, as often as allowed', (t) => {
+  const swarm = unrepeatable({ retries: 1 })
+  t.alike(leases(failWith(swarm, { retryable: true })), ['0:b#2'])
+  const last = failWith(swarm, { retryable: true }, { attempt: 2, agent: 'b' })
+  t.is(ofType(last, 'item')[0]?.status, 'failed')
+  const unsent = unrepeatable()
+  const outcome = { ok: false, error: ERROR, isUnsent: true } as const
+  t.alike(
+    leases(unsent.do({ type: 'result', index: 0, attempt: 1, agent: 'a', outcome }, 5)),
+    ['0:b#2'],
+    'nor did a lease begin that never left'
+  )
+})
+
+test('a failure that says that it is final is not tried again, though the item may be repeated', (t) => {
+  const swarm = new Swarm()
+  swarm.join('a')
+  swarm.join('b')
+  t.is(ofType(failWith(swarm, { isFinal: true }), 'item')[0]?.status, 'failed')
+})
+
+test('an item is not leased before the time that its failure asks for, to nobody; then it is', (t) => {
+  const swarm = new Swarm({ names: ['one', 'two'] })
+  swarm.join('a')
+  swarm.join('b')
+  t.alike(ofType(failWith(swarm, { data: { retryAfter: 7 } }), 'retry')[0]?.afterMs, 7000)
+  t.is(nextTickAt(swarm.state, 6), 1000, 'the lease of the other item comes first')
+  swarm.ok(1, 1, 'b', 10)
+  t.alike(leases(swarm.join('c', 1, 20)), [], 'one who comes does not get it either')
+  t.is(nextTickAt(swarm.state, 20), 7005)
+  t.alike(leases(swarm.do({ type: 'tick' }, 7004)), [])
+  t.is(leases(swarm.do({ type: 'tick' }, 7005)).length, 1)
+})
+
+test('an item that rests beyond the deadline ends at once, with what its agent said', (t) => {
+  const swarm = new Swarm({ deadlineAt: 5000 })
+  swarm.join('a')
+  t.is(ofType(failWith(swarm, { data: { retryAfter: 7 } }), 'item')[0]?.error?.message, 'it broke')
+})
+
+test('an agent without room that names a time gets nothing before, nor does anybody get the item; no retry is spent', (t) => {
+  const swarm = new Swarm({ retries: 0 })
+  swarm.join('a')
+  const full = failWith(swarm, { code: 'OVERLOADED', retryable: true, data: { retryAfter: 7 } })
+  t.alike(full, [{ type: 'release', index: 0, agent: 'a', attempt: 1, reason: 'busy', afterMs: 7000 }])
+  t.alike(leases(swarm.join('b', 1, 7004)), [])
+  t.alike(leases(swarm.do({ type: 'tick' }, 7005)), ['0:b#2'])
+})
+
+test('a pinned item whose agent goes while it rests is given up when the agent stays away', (t) => {
+  const swarm = new Swarm({ items: [{ name: 'one', pinnedTo: 'a' }] })
+  swarm.join('a')
+  failWith(swarm, { data: { retryAfter: 7 } })
+  swarm.do({ type: 'gone', agents: ['a'], reason: 'its node is gone' }, 10)
+  t.alike(swarm.do({ type: 'tick' }, 7005), [])
+  t.is(ofType(swarm.do({ type: 'tick' }, 9005), 'item')[0]?.error?.code, 'PEER_OFFLINE')
+  const back = new Swarm({ items: [{ name: 'one', pinnedTo: 'a' }] })
+  back.join('a')
+  failWith(back, { data: { retryAfter: 7 } })
+  t.alike(leases(back.do({ type: 'tick' }, 7005)), ['0:a#2'])
+})
+
+test('an item that rests ends with what ends every item: it is dropped, canceled or past the deadline', (t) => {
+  for (const input of [
+    { type: 'drop', from: 0, count: 1, status: 'canceled', reason: 'won' },
+    { type: 'tick' },
+    { type: 'cancel' }
+  ] as const) {
+    const swarm = new Swarm({ deadlineAt: 8000 })
+    swarm.join('a')
+    failWith(swarm, { data: { retryAfter: 7 } })
+    t.is(ofType(swarm.do(input, 8000), 'done').length, 1)
+    t.alike(leases(swarm.do({ type: 'tick' }, 9000)), [])
+  }
 })

@@ -47,3 +47,12 @@ test('a swarm whose items all had their outcome ends with the first step', (t) =
     { type: 'done', status: 'partial', counts: { total: 3, completed: 2, failed: 1 } }
   ])
 })
+
+test('an item that rested when the launcher ended rests on, under its number; it waits for nobody who had it', (t) => {
+  const known = [{ ...lease, index: 0, status: null, retryAt: 7000 }]
+  const state = restoreSwarm({ ...PARTS, items: items.slice(0, 1) }, { createdAt: -500, known }, 0)
+  t.is(state.leases.size, 0)
+  t.alike(stepSwarm(state, { type: 'accepted', agent: 'w@n', slots: 4 }, 10).effects, [])
+  t.alike(stepSwarm(state, { type: 'tick' }, 6999).effects, [])
+  t.alike(stepSwarm(state, { type: 'tick' }, 7000).effects, [{ type: 'lease', index: 0, agent: 'w@n', attempt: 4 }])
+})
