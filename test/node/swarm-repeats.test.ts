@@ -1,0 +1,100 @@
+import test, { type Assert } from 'brittle'
+import type { AgentOutcome } from '../../src/ports/agent-runtime.js'
+import type { SwarmRequest } from '../../src/ports/swarm-api.js'
+import { SwarmScene } from '../support/swarm-scene.js'
+
+const ONCE = { capability: 'work.once' } as const
+const AGAIN = { capability: 'work.again' } as const
+const BROKE = { ok: false, code: 'TASK_FAILED', message: 'the command ended with exit code 1' } as const
+const KILLED = { ok: false, code: 'TIMEOUT', message: 'no result within 5 s' } as const
+const LATER = { ...BROKE, data: { retryAfter: 7 } } as const
+
+/** A swarm of one item, with two workers that could do it. */
+async function launched(t: Assert, request: Partial<SwarmRequest>): Promise<{ readonly scene: SwarmScene; readonly id: string }> {
+  const scene = await SwarmScene.start(t)
+  return { scene, id: await scene.launch(1, request) }
+}
+
+/** Ends every run so, until none is left; how the item ended, and in how many runs. */
+async function failedBy(
+  t: Assert,
+  request: Partial<SwarmRequest>,
+  outcome: AgentOutcome
+): Promise<[status: string | undefined, runs: number]> {
+  const { scene, id } = await launched(t, request)
+  for (let rounds = 0; rounds < 10 && scene.open().length > 0; rounds++) {
+    for (const run of scene.open()) run.end(outcome)
+    await scene.world.pass(10_000)
+  }
+  const [row] = await scene.rows(id)
+  return [row?.status, scene.begun.length]
+}
+
+test('an item that may not be repeated runs once when its command fails or is killed at its timeout, and ends failed, as a call of it does', async (t) => {
+  for (const outcome of [BROKE, KILLED]) t.alike(await failedBy(t, ONCE, outcome), ['failed', 1], outcome.code)
+  const scene = await SwarmScene.start(t)
+  const call = scene.launcher.api().call('message.call', { agent: 'w@b', capability: 'work.once', input: 1 })
+  await scene.world.settle()
+  for (const run of scene.open()) run.end(KILLED)
+  const answered = await call
+  t.alike([answered.outcome, scene.begun.length], ['FAILED', 1])
+})
+
+test('an item that may be repeated is tried as often as --retries allows, also after a timeout', async (t) => {
+  for (const outcome of [BROKE, KILLED]) t.alike(await failedBy(t, AGAIN, outcome), ['failed', 3], outcome.code)
+  t.alike(await failedBy(t, { ...AGAIN, retries: 0 }, BROKE), ['failed', 1])
+  t.alike(await failedBy(t, { ...AGAIN, retries: 4 }, BROKE), ['failed', 5])
+})
+
+test('with --allow-repeat an item of a capability that may not be repeated is tried again', async (t) => {
+  t.alike(await failedBy(t, { ...ONCE, allowRepeat: true }, BROKE), ['failed', 3])
+})
+
+test('a failure with retryable: false is not tried again, whatever the capability and the launcher say', async (t) => {
+  for (const request of [AGAIN, ONCE, { ...ONCE, allowRepeat: true }])
+    t.alike(await failedBy(t, request, { ...BROKE, retryable: false }), ['failed', 1])
+})
+
+test('a failure with retryable: true says that nothing was done, so that any item is tried again', async (t) => {
+  t.alike(await failedBy(t, ONCE, { ...BROKE, retryable: true }), ['failed', 3])
+})
+
+test('retryAfter is waited for, though another worker is free', async (t) => {
+  const { scene, id } = await launched(t, AGAIN)
+  for (const run of scene.open()) run.end(LATER)
+  await scene.world.pass(6900, 100)
+  t.is(scene.begun.length, 1)
+  await scene.world.pass(1200, 100)
+  t.is(scene.begun.length, 2)
+  await scene.finish(id)
+  t.is((await scene.info(id)).status, 'completed')
+})
+
+test('a launcher that is killed or stopped while an item rests waits on after its restart, and counts what failed', async (t) => {
+  for (const end of ['crash', 'restart'] as const) {
+    const { scene, id } = await launched(t, { ...AGAIN, retries: 1 })
+    for (const run of scene.open()) run.end(LATER)
+    await scene.world.pass(2000, 100)
+    await scene[end]()
+    await scene.link()
+    await scene.world.pass(4800, 100)
+    t.is(scene.begun.length, 1, end)
+    await scene.world.pass(2000, 100)
+    t.is(scene.begun.length, 2, end)
+    for (const run of scene.open()) run.end(BROKE)
+    await scene.world.pass(1000, 100)
+    const [row] = await scene.rows(id)
+    t.alike([row?.status, row?.attempt, scene.begun.length], ['failed', 2, 2], 'the retry was the last one')
+  }
+})
+
+test('a worker that dies at an item that may not be repeated: its outcome is unknown, and nobody else is asked', async (t) => {
+  const { scene, id } = await launched(t, ONCE)
+  const worker = scene.workers.find(({ agent }) => agent.open.length > 0)
+  if (worker === undefined) throw new Error('nothing runs')
+  await scene.crashWorker(worker)
+  await scene.link()
+  await scene.world.pass(60_000, 1000)
+  const [row] = await scene.rows(id)
+  t.alike([row?.status, row?.error?.retryable, scene.begun.length], ['unknown', false, 1])
+})
