@@ -39,8 +39,8 @@ export const SWARM_MUTANTS = [
   {
     name: 'what may not be repeated is taken from who is slow',
     file: 'src/domain/swarm/slow.ts',
-    find: 'return pinnedTo === null && isRepeatable',
-    put: 'return pinnedTo === null || isRepeatable',
+    find: 'mayRunAgain({ isRepeatable, isUndone: false })',
+    put: 'mayRunAgain({ isRepeatable, isUndone: true })',
     test,
     title: 'what may not be repeated is not taken from an agent that is slow'
   },
@@ -110,11 +110,75 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'an item that may be repeated ends in doubt',
-    file: 'src/domain/swarm/finish.ts',
-    find: 'outcome.isUnknown === true && !item.isRepeatable',
-    put: 'outcome.isUnknown === true',
+    file: 'src/domain/reliable/repeat.ts',
+    find: "return isUnknown && !isRepeatable ? 'unknown' : 'failed'",
+    put: "return isUnknown ? 'unknown' : 'failed'",
     test: 'domain/swarm/machine',
     title: 'what may be repeated is never in doubt'
+  },
+  {
+    name: 'what may not be repeated is tried again after any failure',
+    file: 'src/domain/reliable/repeat.ts',
+    find: 'return isRepeatable || isUndone',
+    put: 'return isRepeatable || !isUndone || isUndone',
+    test: 'node/swarm-repeats',
+    title: 'an item that may not be repeated runs once'
+  },
+  {
+    name: 'a timeout passes for a failure that did nothing',
+    file: 'src/domain/reliable/repeat.ts',
+    find: 'const isSaid = retryable && !ERROR_CODES[code].retryable',
+    put: 'const isSaid = retryable',
+    test: 'domain/reliable/repeat',
+    title: 'what may not be repeated ends failed after a run'
+  },
+  {
+    name: 'retryable: false is not heard',
+    file: 'src/node/endings.ts',
+    find: 'retryable === false ? { ...error, isFinal: true }',
+    put: 'retryable === null ? { ...error, isFinal: true }',
+    test: 'node/swarm-repeats',
+    title: 'a failure with retryable: false is not tried again'
+  },
+  {
+    name: 'retries are not counted',
+    file: 'src/domain/reliable/repeat.ts',
+    find: 'if (isCounted && failures >= retries) return end',
+    put: 'if (isCounted && failures > retries) return end',
+    test: 'domain/reliable/repeat',
+    title: 'whatever failed: only what is safe is repeated'
+  },
+  {
+    name: 'retryAfter is not waited for',
+    file: 'src/domain/swarm/leases.ts',
+    find: 'if (afterMs > 0) state.resting',
+    put: 'if (afterMs < 0) state.resting',
+    test: 'node/swarm-repeats',
+    title: 'retryAfter is waited for, though another worker is free'
+  },
+  {
+    name: 'retryAfter ends with the launcher',
+    file: 'src/node/swarm-run.ts',
+    find: 'isRepeatable, retryAt, ...(leasedAt',
+    put: 'isRepeatable, ...(leasedAt',
+    test: 'node/swarm-repeats',
+    title: 'a launcher that is killed or stopped while an item rests waits on'
+  },
+  {
+    name: 'a request is sent again before the time that its node named',
+    file: 'src/node/one-request.ts',
+    find: 'Math.max(waitMs, retryAfterMs(error))',
+    put: 'waitMs',
+    test: 'node/durable-requests',
+    title: 'a request that waits for room is not sent before the time that its node names'
+  },
+  {
+    name: 'the time that a node named ends with its caller',
+    file: 'src/node/caller-record.ts',
+    find: "if (status !== 'pending' || retryAt === null",
+    put: "if (status === 'pending' || retryAt === null",
+    test: 'node/durable-requests',
+    title: 'a request that waits for room is not sent before the time that its node names'
   },
   {
     name: 'an item goes from one that only heartbeats to the next',

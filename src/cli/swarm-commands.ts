@@ -24,7 +24,7 @@ export const SWARM_COMMANDS: readonly CommandSpec[] = [
       { flags: '--deadline <duration>', about: 'give up after this time (default: 10m)' },
       { flags: '--justification <text>', about: 'reason for asking a more powerful tier' },
       { flags: '--idempotency-key <key>', about: 'the same key again follows the same swarm' },
-      { flags: '--allow-repeat', about: 'do items again that may have begun, though it is not declared safe' },
+      { flags: '--allow-repeat', about: 'do items again that failed or may have begun, though it is not declared safe' },
       { flags: '--no-takeover', about: 'nobody but this node ever coordinates it, however long it is away' },
       { flags: '--until <command>', about: 'repeat, until this shell command exits 0; what it says goes into the next round' },
       { flags: '--max-rounds <n>', about: 'with --until: rounds at most (default: 10)' },

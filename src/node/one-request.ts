@@ -3,7 +3,7 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
-import { decideRepeat, mayRunAgain, retryAfterMs } from '../domain/reliable/repeat.js'
+import { decideRepeat, errorTold, mayRunAgain, retryAfterMs } from '../domain/reliable/repeat.js'
 import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
@@ -323,9 +323,17 @@ export class OneRequest {
     this.#settle({ outcome: 'UNKNOWN', error })
   }
 
+  /** What a reply says; null for nothing that counts. Leases are judged by their swarm. */
+  #read(header: EnvelopeHeader, payload: unknown): ReturnType<typeof readReply> {
+    const answer = readReply(header, payload, this)
+    if (answer === null || !('outcome' in answer) || answer.outcome !== 'FAILED' || this.#record === null) return answer
+    const { isRepeatable } = this.#record.current
+    return { ...answer, error: errorTold({ error: answer.error, isUnknown: false, isRepeatable }) }
+  }
+
   /** What a reply that came over a lane changes in the ledger, in the commit that acknowledges it. */
   recordReply(header: EnvelopeHeader, payload: unknown): readonly LedgerChange[] {
-    const answer = this.#isOver ? null : readReply(header, payload, this)
+    const answer = this.#isOver ? null : this.#read(header, payload)
     if (answer === null || !('outcome' in answer) || this.#record === null) return []
     const now = this.#parts.clock.now()
     if (isOfOneCopy(answer) && !this.#copies.isLast) return []
@@ -346,7 +354,7 @@ export class OneRequest {
   }
 
   #onReply(header: EnvelopeHeader, payload: unknown): void {
-    const answer = readReply(header, payload, this)
+    const answer = this.#read(header, payload)
     if (answer === null) return
     if ('run' in answer) this.#note((tasks, id) => tasks.attempt(id, answer.run ?? 1))
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))

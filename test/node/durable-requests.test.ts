@@ -390,3 +390,24 @@ test('a try that the disk of the caller did not take does not count', async (t) 
   await scene.world.pass(60_000)
   t.is(scene.begun.length, 1)
 })
+
+test('a request that waits for room is not sent before the time that its node names, nor after a restart of its caller', async (t) => {
+  for (const isKilled of [false, true]) {
+    const scene = await DurableScene.start(t)
+    const { agents } = scene.peer.core
+    const { run } = agents
+    const full = { ok: false, code: 'OVERLOADED', message: 'too many tasks wait for this agent', data: { retryAfter: 20 } } as const
+    agents.run = () => Promise.resolve(full)
+    const { requestId } = await scene.ask({ mayQueue: true })
+    await scene.world.pass(1000)
+    agents.run = run
+    if (isKilled) await scene.crashHere()
+    await scene.link()
+    await scene.world.pass(18_500, 500)
+    t.is(scene.runsOf(requestId), 0, `killed: ${isKilled}`)
+    await scene.world.pass(3000, 500)
+    t.is(scene.runsOf(requestId), 1, `killed: ${isKilled}`)
+    scene.finish()
+    await scene.world.settle()
+  }
+})

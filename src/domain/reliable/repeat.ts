@@ -58,7 +58,7 @@ export type RepeatDecision =
 export function decideRepeat(one: FailedTry): RepeatDecision {
   const { error, isUnknown, isRepeatable, failures, retries, leftMs } = one
   const end = { type: 'end', status: endOf(one) } as const
-  if (!mayRunAgain({ isRepeatable, isUndone: isUndone(one) }) || (!isUnknown && isFinal(error))) return end
+  if (!mayRunAgain({ isRepeatable, isUndone: isNothingDone(one) }) || (!isUnknown && isFinal(error))) return end
   const isCounted = isUnknown || one.isUnsent === true || !isPlaceless(one)
   if (isCounted && failures >= retries) return end
   const afterMs = retryAfterMs(error)
@@ -73,6 +73,15 @@ export function mayRunAgain({ isRepeatable, isUndone }: { readonly isRepeatable:
 /** How work ends after its last try. What may be repeated is never in doubt: nobody needs to look whether it was done. */
 export function endOf({ isUnknown, isRepeatable }: Pick<FailedTry, 'isUnknown' | 'isRepeatable'>): 'failed' | 'unknown' {
   return isUnknown && !isRepeatable ? 'unknown' : 'failed'
+}
+
+/** What is known of work that ended without a result. */
+type Tried = Pick<FailedTry, 'error' | 'isUnknown' | 'isUnsent' | 'isRepeatable'>
+
+/** An error as whoever waits is told it: of what may not be repeated, and may have been done, nobody is told to try again. */
+export function errorTold(one: Tried): ErrorBody {
+  const { error, isRepeatable } = one
+  return error.retryable && !mayRunAgain({ isRepeatable, isUndone: isNothingDone(one) }) ? { ...error, retryable: false } : error
 }
 
 /** Does an error say that rules, or a person, did not let the message through? */
@@ -97,7 +106,7 @@ export function retryAfterMs({ data }: Pick<ErrorBody, 'data'>): number {
 }
 
 /** Says an error that nothing was done? */
-function isUndone({ error: { code, retryable }, isUnknown, isUnsent }: FailedTry): boolean {
+function isNothingDone({ error: { code, retryable }, isUnknown, isUnsent }: Tried): boolean {
   if (isUnknown) return false
   // An agent that says of a failure, which else could not be retried, that it can, says so only when nothing was done.
   const isSaid = retryable && !ERROR_CODES[code].retryable

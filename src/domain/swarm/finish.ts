@@ -1,6 +1,6 @@
 import { NodeError, type ErrorBody, type ErrorCode } from '../../kit/errors.js'
-import { endOf } from '../reliable/repeat.js'
-import type { FinalSwarmStatus, ItemCounts, RunOutcome, SwarmEffect, SwarmState } from './types.js'
+import { endOf, errorTold } from '../reliable/repeat.js'
+import type { FinalSwarmStatus, ItemCounts, ItemState, RunOutcome, SwarmEffect, SwarmState } from './types.js'
 
 /** Gives an item that waits (no lease is live) its one outcome, and ends the swarm with the last. */
 export function finishItem(
@@ -21,10 +21,17 @@ export function finishItem(
     attempt: item.attempt,
     status: item.status,
     result: outcome.ok ? outcome.result : null,
-    error: outcome.ok ? null : item.status === 'unknown' ? { ...outcome.error, retryable: false } : outcome.error,
+    error: outcome.ok ? null : errorOf(outcome, item),
     durationMs: item.attempt === 0 ? 0 : item.givenAt === null ? null : now - item.givenAt
   })
   endIfDone(state, effects)
+}
+
+function errorOf(
+  { error, isUnknown = false, isUnsent }: Extract<RunOutcome, { ok: false }>,
+  { attempt, isRepeatable }: ItemState
+): ErrorBody {
+  return errorTold({ error, isUnknown, isUnsent: isUnsent === true || attempt === 0, isRepeatable })
 }
 
 /** Gives an item that is not needed its outcome, whatever it waits for. One that is leased has to be released first. */
