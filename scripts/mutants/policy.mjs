@@ -101,8 +101,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'an item that a person denied is asked of the same agent again',
     file: 'src/domain/swarm/machine.ts',
-    find: 'if (!input.outcome.ok && input.outcome.isRefusal === true)',
-    put: 'if (!input.outcome.ok && input.outcome.isFinal === true)',
+    find: 'if (outcome.isRefusal === true) item',
+    put: 'if (outcome.isUnsent === true) item',
     test: 'node/waiting',
     title: 'an item that a person did not allow is not asked of the same agent again'
   },

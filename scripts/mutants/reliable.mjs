@@ -85,7 +85,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'what may not be repeated is begun again after its node was killed',
     file: 'src/domain/reliable/request.ts',
-    find: "return request.isRepeatable ? 'run' : 'unknown'",
+    find: "return mayRunAgain({ isRepeatable: request.isRepeatable, isUndone: false }) ? 'run' : 'unknown'",
     put: "return 'run'",
     test: 'node/durable-requests',
     title: 'what may not be repeated ends as unknown when its node is killed at it'
