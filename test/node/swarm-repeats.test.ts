@@ -1,7 +1,8 @@
 import test, { type Assert } from 'brittle'
 import type { AgentOutcome } from '../../src/ports/agent-runtime.js'
 import type { SwarmRequest } from '../../src/ports/swarm-api.js'
-import { SwarmScene } from '../support/swarm-scene.js'
+import { mapOf, SwarmScene } from '../support/swarm-scene.js'
+import { VotersScene } from '../support/voters-scene.js'
 
 const ONCE = { capability: 'work.once' } as const
 const AGAIN = { capability: 'work.again' } as const
@@ -98,3 +99,30 @@ test('a worker that dies at an item that may not be repeated: its outcome is unk
   const [row] = await scene.rows(id)
   t.alike([row?.status, row?.error?.retryable, scene.begun.length], ['unknown', false, 1])
 })
+
+test('under several participants a failed item that may not be repeated runs once, and all have its outcome', async (t) => {
+  const scene = await VotersScene.start(t)
+  const id = await scene.at(0).node.core.swarms.launch(mapOf(1, ONCE))
+  await scene.world.pass(3000)
+  endRuns(scene, BROKE)
+  await scene.world.pass(10_000)
+  const { results } = await scene.same(id)
+  t.alike([results[0]?.status, scene.begun.length], ['failed', 1])
+})
+
+test('an item that may not be repeated and rests is not leased by who takes over: that node cannot tell who had it since', async (t) => {
+  const scene = await VotersScene.start(t)
+  const id = await scene.at(0).node.core.swarms.launch(mapOf(1, ONCE))
+  await scene.world.pass(3000)
+  endRuns(scene, { ...BROKE, retryable: true, data: { retryAfter: 60 } })
+  await scene.world.pass(1000)
+  const [next] = scene.rest(id)
+  await scene.kill(scene.at(0))
+  await scene.world.pass(30_000, 500)
+  const rows = await scene.rows(next, id)
+  t.alike([rows[0]?.status, scene.begun.length], ['unknown', 1])
+})
+
+function endRuns({ members }: VotersScene, outcome: AgentOutcome): void {
+  for (const { agent } of members) for (const run of [...agent.open]) run.end(outcome)
+}
