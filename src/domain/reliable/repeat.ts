@@ -1,6 +1,7 @@
 import { ERROR_CODES } from '../../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
+import { MAX_TTL_MS } from '../task/payloads.js'
 
 /** A node that answers so has no record of the request: it did not do it, or ended it by stopping. */
 const FORGOTTEN: ReadonlySet<ErrorCode> = new Set(['OVERLOADED', 'PEER_OFFLINE'])
@@ -99,10 +100,10 @@ export function isNotTaken(code: ErrorCode): boolean {
   return FORGOTTEN.has(code) || NOT_THERE.has(code)
 }
 
-/** The wait that an error asks for, in milliseconds; 0 for none. */
+/** The wait that an error asks for, in whole milliseconds, at most {@link MAX_TTL_MS}, since no work has longer; 0 for none. */
 export function retryAfterMs({ data }: Pick<ErrorBody, 'data'>): number {
   const seconds = isRecord(data) ? data['retryAfter'] : undefined
-  return typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : 0
+  return typeof seconds === 'number' && seconds > 0 ? Math.min(MAX_TTL_MS, Math.ceil(seconds * 1000)) : 0
 }
 
 /** Says an error that nothing was done? */

@@ -1,6 +1,6 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { decideRepeat, type FailedTry } from '../../../src/domain/reliable/repeat.js'
+import { decideRepeat, type FailedTry, retryAfterMs } from '../../../src/domain/reliable/repeat.js'
 import { ERROR_CODES, NodeError } from '../../../src/kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../../../src/kit/errors.js'
 
@@ -59,6 +59,12 @@ test('retryAfter is waited for; where the time is over before, it ends', (t) => 
     decideRepeat(tried('TASK_FAILED', { ...repeatable, error: { data: { retryAfter: seconds } } }))
   t.alike(later(7), { ...AGAIN, afterMs: 7000 })
   t.alike(later(60), FAILED)
+  for (const [seconds, ms] of [
+    [0.0015, 2],
+    [1e300, 60 * 86_400_000],
+    [Number.POSITIVE_INFINITY, 60 * 86_400_000]
+  ] as const)
+    t.is(retryAfterMs({ data: { retryAfter: seconds } }), ms, 'a record takes whole numbers alone')
   for (const none of [0, -1, Number.NaN, '7', null]) t.alike(later(none), AGAIN, String(none))
   t.alike(decideRepeat(tried('OVERLOADED', { error: { data: { retryAfter: 7 } } })), { ...NO_PLACE, afterMs: 7000 })
 })
