@@ -149,6 +149,14 @@ export const SWARM_MUTANTS = [
     title: 'whatever failed: only what is safe is repeated'
   },
   {
+    name: 'a caller is told to try again what may not be repeated',
+    file: 'src/domain/reliable/repeat.ts',
+    find: '? { ...error, retryable: false } : error',
+    put: '? error : error',
+    test: 'node/swarm-repeats',
+    title: 'an item that may not be repeated runs once'
+  },
+  {
     name: 'retryAfter is not waited for',
     file: 'src/domain/swarm/leases.ts',
     find: 'if (afterMs > 0) state.resting',
