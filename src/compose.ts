@@ -33,6 +33,7 @@ import {
   fullDisk,
   guardLedger,
   keepMark,
+  mendHome,
   openAudit,
   openDocuments,
   openLedger,
@@ -53,7 +54,8 @@ export type { RunningNode } from './running-node.js'
 export { diagnoseHome } from './doctor.js'
 export { newAgentFiles, runAgentFile } from './agent-files.js'
 export { sandboxOfHome } from './home-sandbox.js'
-export { type Check, type Repair, repairHome } from './doctor-stores.js'
+export { type Check, repairHome } from './doctor-stores.js'
+export type { Repair } from './doctor-documents.js'
 export { backupHome, restoreHome, type RestoredInfo } from './backup.js'
 export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from './adapters/agents/check-file.js'
 
@@ -90,6 +92,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   await claimHome(parts, startedAt)
   const http = await bindHttp(parts)
   const policy = await openPolicy(parts)
+  const mended = await mendHome(parts)
   const documents = openNodeStore(options.home.home)
   const state = await documents.read<MeshState>(MESH)
   if (state !== null && code !== null) {
@@ -110,7 +113,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(parts, { compileSchema, store: documents })
-  const found = (): readonly Problem[] => [...problems(), ...guarded.problems(), ...agents.problems()]
+  const found = (): readonly Problem[] => [...mended, ...problems(), ...guarded.problems(), ...agents.problems()]
   const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, record, policy, startedAt }
   const node = buildNode(parts, { ...making, agents, compileSchema })
   unwind.add('node', () => node.close())

@@ -1,5 +1,4 @@
 import fs from 'node:fs/promises'
-import path from 'node:path'
 import { asNodeError, NodeError } from './kit/errors.js'
 import type { HomePaths } from './config/paths.js'
 import type { NodeStore } from './ports/storage.js'
@@ -9,24 +8,10 @@ import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
 import { openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { codeOf, damageError, storeError } from './adapters/storage/store-errors.js'
+import { type Aside, beyondRepair, type Repair, repairDocuments } from './doctor-documents.js'
 import { freshEpoch, type StoredRecord } from './node-record.js'
 import { coreMark, ledgerMark, openStore, takeHomeLock } from './open-home.js'
 import { Unwind } from './unwind.js'
-
-/** Documents that are made again by themselves when they are moved aside. */
-export const REPLACEABLE: ReadonlySet<string> = new Set([
-  'cards',
-  'audited',
-  'ledger',
-  'core',
-  'seed',
-  'documents',
-  'document-streams',
-  'document-snapshots',
-  'swarm-documents'
-])
-/** What the node cannot be itself without. */
-const VITAL = ['mesh', 'node'] as const
 
 const ROLLED_BACK = 'this home was put back to an older copy: others have more of its log than it has'
 
@@ -37,15 +22,6 @@ export interface Check {
   readonly text: string
   /** What to type; empty when all is well. */
   readonly next: readonly string[]
-}
-
-/** One thing that was repaired. */
-export interface Repair {
-  readonly name: string
-  /** What was done. */
-  readonly text: string
-  /** What is gone by it, or may be; null for nothing. */
-  readonly lost: string | null
 }
 
 /** All is well. */
@@ -150,31 +126,6 @@ export async function repairHome(home: HomePaths, now: number): Promise<readonly
   } finally {
     await unwind.run()
   }
-}
-
-type Aside = (file: string) => Promise<void>
-
-async function repairDocuments(home: HomePaths, documents: NodeStore, aside: Aside): Promise<Repair[]> {
-  for (const name of VITAL) await documents.read(name).catch((error: unknown) => Promise.reject(beyondRepair(error)))
-  const repairs: Repair[] = []
-  for (const name of REPLACEABLE) {
-    const isWhole = await documents.read(name).then(
-      () => true,
-      () => false
-    )
-    if (isWhole) continue
-    await aside(path.join(home.home, `${name}.json`))
-    repairs.push({ name: 'documents', text: `${name}.json was damaged and is moved aside`, lost: null })
-  }
-  return repairs
-}
-
-function beyondRepair(error: unknown): NodeError {
-  const next = ['a2a-node restore <backup> --home <new directory>', 'a2a-node start --home <new directory> --join <code>']
-  return new NodeError('STORE_DAMAGED', `${asNodeError(error).message}; without it this home cannot be the same node`, {
-    next,
-    cause: error
-  })
 }
 
 async function repairStore(

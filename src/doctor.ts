@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import dgram from 'node:dgram'
 import path from 'node:path'
-import { asNodeError, messageOf, NodeError } from './kit/errors.js'
+import { asNodeError, NodeError } from './kit/errors.js'
 import type { HomePaths } from './config/paths.js'
 import type { Config } from './config/settings.js'
 import { checkAgentDirectory } from './adapters/agents/check-file.js'
@@ -10,9 +10,10 @@ import { sandboxOfHome } from './home-sandbox.js'
 import type { MeshState } from './adapters/mesh/mesh-node.js'
 import { readIfThere } from './adapters/storage/atomic-file.js'
 import { brokenText, verifyAudit } from './adapters/storage/audit-verify.js'
-import { openNodeStore } from './adapters/storage/node-store.js'
+import { type DamagedFile, damagedDocuments, openNodeStore } from './adapters/storage/node-store.js'
 import { readPolicy } from './adapters/storage/policy-text.js'
-import { bad, type Check, diagnoseStores, doubtful, good, type HomeUse, REPLACEABLE, useHome } from './doctor-stores.js'
+import { bad, type Check, diagnoseStores, doubtful, good, type HomeUse, useHome } from './doctor-stores.js'
+import { isReplaceable } from './doctor-documents.js'
 import { Unwind } from './unwind.js'
 
 /** Free bytes of the disk below which a node may soon not go on. */
@@ -130,16 +131,16 @@ async function agentsCheck({ agents, home }: HomePaths): Promise<Check> {
 }
 
 async function documentChecks({ home }: HomePaths): Promise<readonly Check[]> {
-  const documents = openNodeStore(home)
-  const names = (await fs.readdir(home)).filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -5))
-  const checks: Check[] = []
-  for (const name of names) {
-    const fault = await documents.read(name).then(() => null, messageOf)
-    if (fault === null) continue
-    const next = REPLACEABLE.has(name) ? ['a2a-node doctor --repair'] : ['a2a-node restore <backup> --home <new directory>']
-    checks.push(bad('documents', fault, next))
-  }
-  return checks.length > 0 ? checks : [good('documents', `${names.length} whole`)]
+  const damaged = await damagedDocuments(home)
+  if (damaged.length > 0) return damaged.map(documentCheck)
+  return [good('documents', `${(await fs.readdir(home)).filter((name) => name.endsWith('.json')).length} whole`)]
+}
+
+function documentCheck({ name, file, isMendable }: DamagedFile): Check {
+  if (isMendable)
+    return doubtful('documents', `the file ${file} is damaged, and the other one of the two is whole`, ['a2a-node doctor --repair'])
+  const next = isReplaceable(name) ? ['a2a-node doctor --repair'] : ['a2a-node restore <backup> --home <new directory>']
+  return bad('documents', `the file ${file} is damaged`, next)
 }
 
 async function auditCheck({ audit, auditSeen }: HomePaths): Promise<Check> {

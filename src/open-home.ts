@@ -7,6 +7,7 @@ import type { NodeError } from './kit/errors.js'
 import { keyFromText, keyToText } from './kit/ids.js'
 import type { PolicySource } from './ports/policy.js'
 import type { Ledger } from './ports/ledger.js'
+import type { Problem } from './ports/node-api.js'
 import type { NodeStore } from './ports/storage.js'
 import type { Telemetry } from './ports/telemetry.js'
 import type { Config } from './config/settings.js'
@@ -20,6 +21,7 @@ import { openBallast } from './adapters/storage/ballast.js'
 import { GuardedLedger } from './adapters/storage/guarded-ledger.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
 import { isDiskFull } from './adapters/storage/disk-room.js'
+import { mendDocuments } from './adapters/storage/node-store.js'
 import { openPolicyFile } from './adapters/storage/policy-file.js'
 import { type ProcessLock, takeProcessLock } from './adapters/storage/process-lock.js'
 import { damageError, diskFull } from './adapters/storage/store-errors.js'
@@ -112,6 +114,15 @@ export async function openAudit({
 export function openPolicy({ options: { home }, telemetry }: StartParts): Promise<PolicySource> {
   const log: MemoryTelemetry['log'] = (level, message, fields) => telemetry.log(level, message, fields)
   return openPolicyFile({ file: home.policyFile, seen: path.join(home.home, 'policy.seen'), log })
+}
+
+/** Makes damaged files of documents again from the other file of each. Returns them for `status`: their disk may fail. */
+export async function mendHome({ options: { home }, telemetry }: StartParts): Promise<readonly Problem[]> {
+  const mended = await mendDocuments(home.home)
+  return mended.map(({ file }) => {
+    telemetry.log('warn', 'a damaged file was made again from its copy', { file })
+    return { code: 'STORE_DAMAGED', message: `the file ${file} was damaged; it was made again from its copy`, next: 'a2a-node doctor' }
+  })
 }
 
 /** How many commits it had is kept apart: one that has fewer is damaged, or an old copy. */

@@ -9,6 +9,8 @@ const STILL = 'a log that stands still behind what its owner signed, or differs 
 
 const ONE = 'of many that start at once in one home exactly one gets it, whatever the holder before left'
 
+const ONE_DAMAGED = 'a document of which one file is damaged, cut or gone is read of the other one'
+
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const CARE_MUTANTS = [
   {
@@ -58,6 +60,30 @@ export const CARE_MUTANTS = [
     put: "if ((await fs.readFile(`${home.run}/node.pid`, 'utf8').catch(() => '')) !== '') return { by: 'another process', pid: null }\n    return {",
     test: 'doctor-stores',
     title: 'a home whose pid file names a living process is free, as long as no process has its lock'
+  },
+  {
+    name: 'the copy of a small file is not read',
+    file: 'src/adapters/storage/node-store.ts',
+    find: 'const whole = found.find(({ document }) => document !== null)?.document',
+    put: 'const whole = found.slice(0, 1).find(({ document }) => document !== null)?.document',
+    test: 'adapters/storage/node-store',
+    title: ONE_DAMAGED
+  },
+  {
+    name: 'a small file has no copy',
+    file: 'src/adapters/storage/node-store.ts',
+    find: 'for (const file of filesOf(dir, name)) await replaceFile(file, text)',
+    put: 'await replaceFile(filesOf(dir, name)[0], text)',
+    test: 'adapters/storage/node-store',
+    title: ONE_DAMAGED
+  },
+  {
+    name: 'an older copy of a small file stays',
+    file: 'src/adapters/storage/node-store.ts',
+    find: 'document === null || encode(document.value) !== text)',
+    put: 'document === null)',
+    test: 'adapters/storage/node-store',
+    title: 'a copy that is older never takes the place of what was written'
   },
   {
     name: 'a damaged part of a backup is restored',

@@ -93,7 +93,7 @@ test('a store that was put back to an older copy is found, as is a ledger that i
   t.alike(failing(await doctor(mesh, a.home)), ['store'])
   await put(now)
   await fs.rm(path.join(a.home, 'ledger'), { recursive: true })
-  await fs.writeFile(path.join(a.home, 'cards.json'), '{}')
+  for (const name of ['cards.json', 'cards.json.copy']) await fs.writeFile(path.join(a.home, name), '{}')
   const mark = path.join(a.home, 'ledger.json')
   t.ok((await fs.readFile(mark, 'utf8')).includes('commits'))
   const repaired = await doctor(mesh, a.home, '--repair')
@@ -128,11 +128,50 @@ test('a ledger behind what it once held does not start, and doctor --repair says
   t.is(a.info.mesh.id, again.info.mesh.id)
 })
 
-test('what makes the node itself cannot be repaired: doctor says that a backup can', async (t) => {
+test('a small file that is damaged is made again from its copy, by a start and by doctor --repair, which say so', async (t) => {
   const mesh = await testMesh(t)
   const a = await mesh.start('a')
   await a.stop()
-  await fs.writeFile(path.join(a.home, 'mesh.json'), '{}')
+  for (const name of ['mesh.json', 'node.json']) {
+    const file = path.join(a.home, name)
+    const whole = await fs.readFile(file)
+    await fs.writeFile(file, '{}')
+    const found = await doctor(mesh, a.home)
+    t.alike(
+      found.checks.filter((one) => one.result !== 'ok').map((one) => [one.name, one.result, ...one.next]),
+      [['documents', 'warn', `a2a-node --home ${a.home} doctor --repair`]]
+    )
+    t.alike(
+      (await doctor(mesh, a.home, '--repair')).repairs.map((one) => [one.name, one.lost]),
+      [['documents', null]]
+    )
+    t.alike(await fs.readFile(file), whole)
+    await fs.writeFile(file, '{}')
+    const again = await mesh.start('a', { home: a.home })
+    t.alike([again.info.node, again.info.mesh.id], [a.info.node, a.info.mesh.id])
+    t.ok((await again.api.call('node.status', {})).problems.some(({ code, message }) => code === 'STORE_DAMAGED' && message.includes(name)))
+    await again.stop()
+    t.ok((await doctor(mesh, a.home)).ok)
+  }
+})
+
+test('a node of whose record both files are damaged keeps its name and its mesh, and is told which network it is in', async (t) => {
+  const mesh = await testMesh(t)
+  const a = await mesh.start('laptop')
+  await a.stop()
+  for (const name of ['node.json', 'node.json.copy']) await fs.writeFile(path.join(a.home, name), '')
+  t.is((await refused(mesh, a.home)).code, 'STORE_DAMAGED')
+  const { repairs } = await doctor(mesh, a.home, '--repair')
+  t.ok(repairs[0]?.lost?.includes('--network'))
+  const again = await mesh.start('a', { home: a.home })
+  t.alike([again.info.node, again.info.mesh.id], [a.info.node, a.info.mesh.id])
+})
+
+test('what makes the node itself cannot be repaired once its copy is damaged, too: doctor says that a backup can', async (t) => {
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a')
+  await a.stop()
+  for (const name of ['mesh.json', 'mesh.json.copy']) await fs.writeFile(path.join(a.home, name), '{}')
   t.is((await refused(mesh, a.home)).code, 'STORE_DAMAGED')
   const { code, stderr } = await mesh.run(['--home', a.home, 'doctor', '--repair'])
   t.is(code, 78, stderr)

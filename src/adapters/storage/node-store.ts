@@ -7,17 +7,32 @@ import type { NodeStore } from '../../ports/storage.js'
 import { readIfThere, replaceFile, syncDir } from './atomic-file.js'
 import { storeError } from './store-errors.js'
 
+const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
+/** Endings of the two files of a document. */
+const FIRST = '.json'
+const COPY = '.json.copy'
+
+/** A file of a stored document that is damaged, or gone while the other one is there. */
+export interface DamagedFile {
+  /** Name of the document. */
+  readonly name: string
+  readonly file: string
+  /** Is the other file of the document whole? Then nothing is lost. */
+  readonly isMendable: boolean
+}
+
 /**
- * Keeps each document as `<dir>/<name>.json`: `{"sha256": <of the canonical JSON of value>, "value": ...}`, mode 0600.
- * The directory must exist. Names are kebab-case. Writes of one name are done in the order of the calls.
+ * Keeps each document as `<dir>/<name>.json`: `{"sha256": <of the canonical JSON of value>, "value": ...}`, mode 0600, and the
+ * same once more as `<name>.json.copy`, written after it. The first one that is whole is read. The directory must exist. Names
+ * are kebab-case. Writes of one name are done in the order of the calls.
  */
 export function openNodeStore(dir: string): NodeStore {
   const tails = new Map<string, Promise<void>>()
 
-  function inOrder(name: string, run: (file: string) => Promise<void>): Promise<void> {
-    const file = fileOf(dir, name)
+  function inOrder(name: string, run: () => Promise<void>): Promise<void> {
+    const [file] = filesOf(dir, name)
     const before = tails.get(name) ?? Promise.resolve()
-    const result = before.then(() => run(file)).catch((error: unknown) => Promise.reject(storeError(error, file)))
+    const result = before.then(run).catch((error: unknown) => Promise.reject(storeError(error, file)))
     // A failed write must not fail the next.
     const tail = result.catch(() => {})
     tails.set(name, tail)
@@ -27,27 +42,96 @@ export function openNodeStore(dir: string): NodeStore {
   return {
     async read<T>(name: string) {
       await tails.get(name)
-      const file = fileOf(dir, name)
-      const text = await readIfThere(file).catch((error: unknown) => Promise.reject(storeError(error, file)))
+      const found = await look(dir, name)
+      const whole = found.find(({ document }) => document !== null)?.document
       // The caller names the type of what it wrote itself; the checksum says that it is just that.
-      return text === null ? null : (decode(file, text) as T)
+      if (whole !== undefined && whole !== null) return whole.value as T
+      const fault = found.find(({ fault: one }) => one !== null)?.fault
+      if (fault !== undefined && fault !== null) throw fault
+      return null
     },
     async write(name, value) {
       // Encoded at once: later changes of the value are not this write's.
       const text = encode(value)
-      await inOrder(name, (file) => replaceFile(file, text))
+      await inOrder(name, async () => {
+        for (const file of filesOf(dir, name)) await replaceFile(file, text)
+      })
     },
     remove: (name) =>
-      inOrder(name, async (file) => {
-        await fs.rm(file, { force: true })
+      inOrder(name, async () => {
+        // The copy first: alone it would be taken for a document whose first file is lost.
+        for (const file of filesOf(dir, name).toReversed()) await fs.rm(file, { force: true })
         await syncDir(dir)
       })
   }
 }
 
-function fileOf(dir: string, name: string): string {
-  if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)) throw new NodeError('INTERNAL', `not a name of a stored document: ${name}`)
-  return path.join(dir, `${name}.json`)
+/** The files of stored documents in a directory that are damaged, one of each document that is lost. Nothing is changed. @throws NodeError NO_PERMISSION */
+export async function damagedDocuments(dir: string): Promise<readonly DamagedFile[]> {
+  return (await lookAtAll(dir)).flatMap(({ name, files }) => damagedOf(name, files))
+}
+
+/**
+ * Writes each file of a stored document anew that is damaged, gone or older, as long as the other one is whole. Call it only while
+ * nobody else uses the directory.
+ * @returns the files that were damaged or gone. @throws NodeError DISK_FULL, NO_PERMISSION
+ */
+export async function mendDocuments(dir: string): Promise<readonly DamagedFile[]> {
+  const mended: DamagedFile[] = []
+  for (const { name, files } of await lookAtAll(dir)) {
+    const whole = files.find(({ document }) => document !== null)
+    if (whole === undefined) continue
+    const text = encode(whole.document?.value)
+    const others = files.filter(({ document }) => document === null || encode(document.value) !== text)
+    for (const { file } of others) await replaceFile(file, text).catch((error: unknown) => Promise.reject(storeError(error, file)))
+    mended.push(...damagedOf(name, files))
+  }
+  return mended
+}
+
+/** What one file of a document holds. */
+interface Found {
+  readonly file: string
+  /** null: it is damaged or not there. */
+  readonly document: { readonly value: unknown } | null
+  /** null: it is whole or not there. */
+  readonly fault: NodeError | null
+}
+
+async function lookAtAll(dir: string): Promise<{ readonly name: string; readonly files: readonly Found[] }[]> {
+  const entries = await fs.readdir(dir).catch((error: unknown) => Promise.reject(storeError(error, dir)))
+  const names = entries.flatMap((entry) =>
+    [FIRST, COPY].flatMap((ending) => (entry.endsWith(ending) ? [entry.slice(0, -ending.length)] : []))
+  )
+  const known = [...new Set(names)].filter((name) => NAME.test(name)).sort()
+  return await Promise.all(known.map(async (name) => ({ name, files: await look(dir, name) })))
+}
+
+function look(dir: string, name: string): Promise<Found[]> {
+  return Promise.all(filesOf(dir, name).map(lookAt))
+}
+
+async function lookAt(file: string): Promise<Found> {
+  try {
+    const text = await readIfThere(file)
+    return { file, document: text === null ? null : { value: decode(file, text) }, fault: null }
+  } catch (error) {
+    const fault = storeError(error, file)
+    if (fault.code !== 'STORE_DAMAGED') throw fault
+    return { file, document: null, fault }
+  }
+}
+
+/** A home of an earlier version has no copies: one that is gone is no damage. */
+function damagedOf(name: string, files: readonly Found[]): DamagedFile[] {
+  const isMendable = files.some(({ document }) => document !== null)
+  const damaged = files.filter(({ document, fault }, place) => fault !== null || (place === 0 && document === null))
+  return (isMendable ? damaged : damaged.slice(0, 1)).map(({ file }) => ({ name, file, isMendable }))
+}
+
+function filesOf(dir: string, name: string): readonly [first: string, copy: string] {
+  if (!NAME.test(name)) throw new NodeError('INTERNAL', `not a name of a stored document: ${name}`)
+  return [path.join(dir, name + FIRST), path.join(dir, name + COPY)]
 }
 
 function encode(value: unknown): string {

@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import fc from 'fast-check'
-import { openNodeStore } from '../../../src/adapters/storage/node-store.js'
+import { damagedDocuments, mendDocuments, openNodeStore } from '../../../src/adapters/storage/node-store.js'
 import { nodeStoreContract } from '../../contracts/node-store.js'
 import { failsWith } from '../../support/fails.js'
 import { holds } from '../../support/holds.js'
@@ -17,7 +17,64 @@ test('documents are for this user alone and leave nothing beside them', async (t
   const dir = await tempDir(t)
   await openNodeStore(dir).write('identity', { name: 'laptop' })
   t.is(((await fs.stat(path.join(dir, 'identity.json'))).mode & 0o777).toString(8), '600')
-  t.alike(await fs.readdir(dir), ['identity.json'])
+  t.is(((await fs.stat(path.join(dir, 'identity.json.copy'))).mode & 0o777).toString(8), '600')
+  t.alike(await fs.readdir(dir), ['identity.json', 'identity.json.copy'])
+})
+
+test('a document of which one file is damaged, cut or gone is read of the other one, and both are whole after mending', async (t) => {
+  const dir = await tempDir(t)
+  const value = { name: 'laptop', epoch: 2 }
+  const [first, copy] = ['mesh.json', 'mesh.json.copy'].map((name) => path.join(dir, name)) as [string, string]
+  await openNodeStore(dir).write('mesh', value)
+  const whole = await fs.readFile(first)
+  const damages: Readonly<Record<string, (file: string) => Promise<void>>> = {
+    zeroed: (file) => fs.writeFile(file, Buffer.alloc(whole.length)),
+    cut: (file) => fs.truncate(file, whole.length >> 1),
+    empty: (file) => fs.truncate(file),
+    gone: (file) => fs.rm(file)
+  }
+  for (const [how, damage] of Object.entries(damages)) {
+    for (const file of [first, copy]) {
+      await damage(file)
+      t.alike(await openNodeStore(dir).read('mesh'), value, `${how}: ${path.basename(file)}`)
+      // Homes of earlier versions have no copies.
+      const expected = how === 'gone' && file === copy ? [] : [{ name: 'mesh', file, isMendable: true }]
+      t.alike(await damagedDocuments(dir), expected)
+      t.alike(await mendDocuments(dir), expected)
+      t.alike(await damagedDocuments(dir), [])
+      t.alike([await fs.readFile(first), await fs.readFile(copy)], [whole, whole])
+    }
+  }
+})
+
+test('a document of which both files are damaged is STORE_DAMAGED, and mending leaves it as it is', async (t) => {
+  const dir = await tempDir(t)
+  await openNodeStore(dir).write('mesh', 1)
+  for (const name of ['mesh.json', 'mesh.json.copy']) await fs.writeFile(path.join(dir, name), '{}')
+  await failsWith(t, 'STORE_DAMAGED', () => openNodeStore(dir).read('mesh'))
+  t.alike(await mendDocuments(dir), [])
+  t.alike(
+    (await damagedDocuments(dir)).map(({ isMendable }) => isMendable),
+    [false]
+  )
+  t.is(await fs.readFile(path.join(dir, 'mesh.json'), 'utf8'), '{}')
+})
+
+test('a copy that is older never takes the place of what was written, and does not bring back what was removed', async (t) => {
+  const dir = await tempDir(t)
+  const store = openNodeStore(dir)
+  const copy = path.join(dir, 'mesh.json.copy')
+  await store.write('mesh', 'old')
+  const old = await fs.readFile(copy)
+  await store.write('mesh', 'new')
+  // Killed between the two files.
+  await fs.writeFile(copy, old)
+  t.is(await openNodeStore(dir).read('mesh'), 'new')
+  t.alike(await mendDocuments(dir), [])
+  await fs.writeFile(path.join(dir, 'mesh.json'), '{}')
+  t.is(await openNodeStore(dir).read('mesh'), 'new', 'the copy was renewed')
+  await store.remove('mesh')
+  t.alike([await openNodeStore(dir).read('mesh'), await mendDocuments(dir), await fs.readdir(dir)], [null, [], []])
 })
 
 test('any change of a byte is found, never served', async (t) => {
@@ -25,6 +82,7 @@ test('any change of a byte is found, never served', async (t) => {
   const store = openNodeStore(dir)
   const file = path.join(dir, 'identity.json')
   await store.write('identity', { name: 'laptop', ids: [1, 2, 3], nested: { on: true } })
+  await fs.rm(`${file}.copy`)
   const good = await fs.readFile(file)
   const property = fc.asyncProperty(fc.nat(good.byteLength - 2), fc.integer({ min: 1, max: 255 }), async (at, change) => {
     const bad = Buffer.from(good)
@@ -58,7 +116,7 @@ test('what a crash left half-written beside the document is ignored and replaced
   t.alike(await store.read('mesh'), { key: 'old' })
   await store.write('mesh', { key: 'new' })
   t.alike(await store.read('mesh'), { key: 'new' })
-  t.alike(await fs.readdir(dir), ['mesh.json'])
+  t.alike(await fs.readdir(dir), ['mesh.json', 'mesh.json.copy'])
 })
 
 test('a write that fails leaves the old document, no litter, and does not stop the next', async (t) => {
