@@ -37,6 +37,7 @@ const REPLACEABLE: Readonly<Record<string, Replaceable>> = {
   seed: MADE_AGAIN,
   documents: { lost: 'which documents are not followed: all of them are from now on' },
   'documents-arrived': MADE_AGAIN,
+  'document-marks': MADE_AGAIN,
   'document-streams': MADE_AGAIN,
   'document-snapshots': MADE_AGAIN,
   'swarm-documents': MADE_AGAIN,

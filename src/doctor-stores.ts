@@ -9,6 +9,7 @@ import { openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { codeOf, damageError, storeError } from './adapters/storage/store-errors.js'
 import { type Aside, beyondRepair, type Repair, repairDocuments } from './doctor-documents.js'
+import { lostText, readDocuments, repairStreams } from './doctor-streams.js'
 import { freshEpoch, type StoredRecord } from './node-record.js'
 import { coreMark, ledgerMark, openStore, takeHomeLock } from './open-home.js'
 import { Unwind } from './unwind.js'
@@ -62,11 +63,15 @@ export async function useHome(home: HomePaths, unwind: Unwind): Promise<HomeUse>
 export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<readonly Check[]> {
   if (use.by === 'nobody') throw use.reason
   if (use.by !== 'this process')
-    return ['mesh', 'ledger', 'store'].map((name) => good(name, 'in use by the node that runs; stop it to have it read'))
+    return ['mesh', 'ledger', 'streams', 'store'].map((name) => good(name, 'in use by the node that runs; stop it to have it read'))
   const documents = openNodeStore(home.home)
   const state = await documents.read<MeshState>('mesh').catch(() => undefined)
   // A damaged document is told as one.
-  const checks = [...(state === undefined ? [] : [meshCheck(state)]), await ledgerCheck(home, documents)]
+  const checks = [
+    ...(state === undefined ? [] : [meshCheck(state)]),
+    await ledgerCheck(home, documents),
+    await streamsCheck(home, documents)
+  ]
   return state === null || state === undefined ? checks : [...checks, await storeCheck(home, documents, state)]
 }
 
@@ -83,6 +88,18 @@ async function ledgerCheck(home: HomePaths, documents: NodeStore): Promise<Check
     return good('ledger', `${await readLedger(home, documents)} entries`)
   } catch (error) {
     return failed('ledger', error)
+  }
+}
+
+async function streamsCheck(home: HomePaths, documents: NodeStore): Promise<Check> {
+  try {
+    const state = await readDocuments(home, documents)
+    const lost = lostText(state)
+    if (lost === null) return good('streams', `${state.blocks} blocks of shared documents`)
+    const text = `${lost}; a node that runs gets them from other members that have them, and a repair goes on without them`
+    return bad('streams', text, ['a2a-node start', 'a2a-node doctor --repair'])
+  } catch (error) {
+    return failed('streams', error)
   }
 }
 
@@ -106,7 +123,8 @@ function failed(name: string, error: unknown): Check {
 
 /**
  * Mends a home in which no node runs. A store of the mesh that is damaged, or of a home that was replaced, is moved aside and the log comes back from other members; the
- * keys stay, and the node writes on a core of its own. A damaged ledger is moved aside, and a new one begins. Nothing is deleted.
+ * keys stay, and the node writes on a core of its own. A damaged ledger is moved aside, and a new one begins; so is a store of documents, and
+ * what is lost of them is accepted. Nothing is deleted.
  * @throws NodeError ALREADY_RUNNING, STORE_LOCKED; STORE_DAMAGED when what makes the node itself is lost: then a backup helps
  */
 export async function repairHome(home: HomePaths, now: number): Promise<readonly Repair[]> {
@@ -122,6 +140,7 @@ export async function repairHome(home: HomePaths, now: number): Promise<readonly
     const state = await documents.read<MeshState>('mesh')
     if (state !== null) repairs.push(...(await repairStore(home, { documents, state, aside })))
     repairs.push(...(await repairLedger(home, documents, aside)))
+    repairs.push(...(await repairStreams(home, documents, aside)))
     return repairs
   } finally {
     await unwind.run()

@@ -13,6 +13,7 @@ import type { Telemetry } from './ports/telemetry.js'
 import type { Config } from './config/settings.js'
 import type { HomePaths } from './config/paths.js'
 import type { MeshNode } from './adapters/mesh/mesh-node.js'
+import { closeStore } from './adapters/mesh/close-store.js'
 import { DocumentCores } from './adapters/mesh/document-cores.js'
 import { type DurableLedgerOptions, type LedgerOnDisk, openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openAudit as openAuditLog } from './adapters/storage/audit-log.js'
@@ -166,7 +167,7 @@ export async function openStore(dir: string, { unwind, documents }: { unwind: Un
     await fs.mkdir(dir, { recursive: true, mode: 0o700 })
     await healStore(dir)
     const store = new Corestore(dir, seed === null ? {} : { primaryKey: keyFromText(seed.key), unsafe: true })
-    unwind.add('store', () => store.close())
+    unwind.add('store', () => closeStore(store))
     await store.ready()
     if (seed === null) await documents.write(SEED, { key: keyToText(store.primaryKey) } satisfies SeedDocument)
     return store
@@ -175,20 +176,22 @@ export async function openStore(dir: string, { unwind, documents }: { unwind: Un
   }
 }
 
-/** The cores of shared documents, in a store that is made when the first one is followed or written. */
-export function openDocuments({ options: { home }, clock, telemetry, unwind }: StartParts): DocumentCores {
-  const open = async (): Promise<Corestore> => {
-    await makeDataDirs({ home: home.home, dirs: [home.documents] })
-    await healStore(home.documents)
-    const store = new Corestore(home.documents)
+/** Opens the store of shared documents; makes it when there is none. @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION */
+export async function openDocumentStore({ home, documents }: HomePaths): Promise<Corestore> {
+  try {
+    await makeDataDirs({ home, dirs: [documents] })
+    await healStore(documents)
+    const store = new Corestore(documents)
     await store.ready()
     return store
+  } catch (error) {
+    throw damageError(error, documents)
   }
-  const cores = new DocumentCores({
-    open: () => open().catch((error: unknown) => Promise.reject(damageError(error, home.documents))),
-    clock,
-    telemetry
-  })
+}
+
+/** The cores of shared documents, in a store that is made when the first one is followed or written. */
+export function openDocuments({ options: { home }, clock, telemetry, unwind }: StartParts): DocumentCores {
+  const cores = new DocumentCores({ open: () => openDocumentStore(home), clock, telemetry })
   unwind.add('documents', () => cores.close())
   return cores
 }

@@ -339,5 +339,29 @@ export const DOCUMENT_MUTANTS = [
     put: 'found === null',
     test: 'domain/document/shared-types',
     title: 'texts of XML that lie in no element are read as what they are, and not typed over'
+  },
+  {
+    name: 'the marks of the documents store are not compared',
+    file: 'src/node/document-marks.ts',
+    find: 'Math.max(0, marked - this.#length(stream))',
+    put: 'Math.max(0, marked - marked - this.#length(stream))',
+    test: 'node/document-marks',
+    title: 'a document that a node with nobody else lost is refused, never shown as empty'
+  },
+  {
+    name: 'the marks of the documents store are not kept',
+    file: 'src/node/document-marks.ts',
+    find: 'await store.write(DOCUMENT_MARKS, this.#marks)',
+    put: '',
+    test: 'doctor-streams',
+    title: 'what nobody else has of a document is refused until doctor --repair accepts that it is lost'
+  },
+  {
+    name: 'an access list is signed with the lengths of a store that lost blocks',
+    file: 'src/node/api-documents.ts',
+    find: 'if (fault !== null) throw fault',
+    put: '',
+    test: 'node/document-marks',
+    title: 'a document of which this disk lost blocks is told in status'
   }
 ]

@@ -123,6 +123,9 @@ async function restrictDocument(
   const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
   await node.swarmDocuments.handOver(record.name)
   const lengths = await knownLengths(documents, record)
+  const fault = node.documents.marks.fault(record.name)
+  // Lengths that are too short would take from everybody what this disk lost.
+  if (fault !== null) throw fault
   const ends = await node.documents.wrongSnapshot(record)
   await log.submit(
     { kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths, ...(ends === undefined ? {} : { ends }) },

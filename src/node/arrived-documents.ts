@@ -7,7 +7,12 @@ import { countedStreams } from './document-access.js'
 import type { UsedSnapshots } from './used-snapshots.js'
 
 /** Name of the stored document of what arrived. */
-const STORED = 'documents-arrived'
+export const DOCUMENTS_ARRIVED = 'documents-arrived'
+
+/** It as stored: names of documents. */
+export interface StoredArrivals {
+  readonly names: readonly string[]
+}
 
 /** What {@link ArrivedDocuments} needs. */
 export interface ArrivedDocumentsParts {
@@ -37,7 +42,7 @@ export class ArrivedDocuments {
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    const stored = await this.#parts.store.read<{ readonly names: readonly string[] }>(STORED)
+    const stored = await this.#parts.store.read<StoredArrivals>(DOCUMENTS_ARRIVED)
     for (const name of stored?.names ?? []) this.#names.add(name)
   }
 
@@ -101,7 +106,7 @@ export class ArrivedDocuments {
   #store(): void {
     const { store, log, onError } = this.#parts
     this.#writing = this.#writing
-      .then(() => store.write(STORED, { names: [...this.#names].filter((name) => log.view().documents.has(name)) }))
+      .then(() => store.write(DOCUMENTS_ARRIVED, { names: [...this.#names].filter((name) => log.view().documents.has(name)) }))
       .catch(onError)
   }
 }

@@ -16,7 +16,7 @@ type DocumentRecord = KnownDocument['record']
 /**
  * What others wrote comes in a moment, or somebody is away who may have it: before it was whole here once, a part of a document
  * must not be taken for all of it. What none of all others has, who are there, is gone: it was removed before anybody got it.
- * @throws NodeError PEER_OFFLINE
+ * @throws NodeError PEER_OFFLINE, TIMEOUT; STORE_DAMAGED for one of which this disk lost a part that nobody gives
  */
 export async function mustBeHere(node: NodeCore, known: DocumentRecord): Promise<void> {
   const find = (): DocumentRecord => recordOf(node, known)
@@ -92,7 +92,9 @@ export function recordOf(node: NodeCore, known: DocumentRecord): DocumentRecord 
 
 /** Is it whole, as far as anybody who is there knows, or was it so once? */
 function isHere(node: NodeCore, record: DocumentRecord): boolean {
-  const { arrived } = node.documents
+  const { arrived, marks } = node.documents
+  // What this disk lost is not here, whoever is away.
+  if (marks.lost(record.name) > 0) return false
   if (othersOf(node, record).length === 0) return true
   if (arrived.isMissing(record)) return false
   if (arrived.has(record.name)) return true
@@ -106,7 +108,8 @@ function isHere(node: NodeCore, record: DocumentRecord): boolean {
 
 /** Nothing more comes: is what is here all there is, as far as anybody can say who is there? */
 function isGoodEnough(node: NodeCore, record: DocumentRecord): boolean {
-  const { arrived } = node.documents
+  const { arrived, marks } = node.documents
+  if (marks.lost(record.name) > 0) return false
   if (areAllThere(node, record)) return true
   if (arrived.isMissing(record)) return false
   const lacking = arrived.lacking(record)
@@ -174,6 +177,8 @@ function notHere(node: NodeCore, record: DocumentRecord, seen: Seen): NodeError 
   const name = shown(record.name)
   const next = [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
   if (seen === 'moving') return new NodeError('TIMEOUT', `the document ${name} is on its way here, and not whole yet: try again`, { next })
+  const fault = node.documents.marks.fault(record.name)
+  if (fault !== null) return fault
   const part = node.documents.arrived.isMissing(record) ? 'nothing' : 'not all'
   return new NodeError('PEER_OFFLINE', `the document ${name} was written, ${part} of it is here, and whoever has it is away`, { next })
 }

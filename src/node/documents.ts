@@ -23,6 +23,7 @@ import type { NodeEvents } from './events.js'
 import { FollowedDocuments } from './followed-documents.js'
 import { keptDocument } from './kept-documents.js'
 import { type KnownDocument, KnownDocuments } from './known-documents.js'
+import { DocumentMarks } from './document-marks.js'
 import { OpenDocument } from './open-document.js'
 import { OwnStreams } from './own-streams.js'
 
@@ -57,6 +58,8 @@ interface Opened {
 export class Documents {
   /** Which there are, and who may what. */
   readonly known: KnownDocuments
+  /** How much of them was here once. */
+  readonly marks: DocumentMarks
   /** Which of them were whole here once. */
   readonly arrived: ArrivedDocuments
   readonly #parts: DocumentsParts
@@ -92,6 +95,13 @@ export class Documents {
       isForked: (stream) => this.#forks.has(stream),
       onError: (error) => this.#failed(error)
     })
+    this.marks = new DocumentMarks({
+      ...parts,
+      ownOf: (name) => this.#own.streamOf(name),
+      isForked: (stream) => this.#forks.has(stream),
+      onChange: () => this.#changes.emit(),
+      onError: (error) => this.#failed(error)
+    })
     this.#followed = new FollowedDocuments({
       ...parts,
       ownOf: (name) => this.#open.get(name)?.own,
@@ -105,6 +115,7 @@ export class Documents {
     const { documents, log } = this.#parts
     await this.#followed.start()
     await this.arrived.start()
+    await this.marks.start()
     await this.#own.start()
     await this.#snapshots.used.start()
     documents.start({
@@ -131,6 +142,7 @@ export class Documents {
       await this.#keepAndClose(one.value)
     }
     await this.#own.close()
+    await this.marks.close()
     await this.arrived.close()
   }
 
@@ -163,7 +175,7 @@ export class Documents {
 
   /** What is told in `status`. */
   problems(): Problem[] {
-    return [...this.#forks.problems(), ...this.#snapshots.problems()]
+    return [...this.marks.problems(), ...this.#forks.problems(), ...this.#snapshots.problems()]
   }
 
   /**
@@ -219,6 +231,7 @@ export class Documents {
       // Of this stream others may have more than is here then.
       await this.#own.leave(name)
       this.#review()
+      await this.marks.forget(name)
       await this.#snapshots.forget(name)
       await documents.remove([...keys])
       await documents.keep(this.known.idOf(name), null)
@@ -305,13 +318,18 @@ export class Documents {
   /** The view changed: what is followed, and how much of it counts. */
   #review(): void {
     if (this.#isClosed) return
-    const view = this.#parts.log.view()
     this.#snapshots.note()
     this.#own.announceAll()
-    this.#parts.documents.follow(this.#followed.streams(view))
+    this.#followAll()
     for (const [name, opened] of this.#open) this.#follow(name, opened).catch((error: unknown) => this.#failed(error))
     this.#snapshots.review()
     this.#changes.emit()
+  }
+
+  #followAll(): void {
+    const streams = this.#followed.streams(this.#parts.log.view())
+    this.#parts.documents.follow(streams)
+    this.marks.follow(streams)
   }
 
   /** What is due of snapshots. */
@@ -323,7 +341,7 @@ export class Documents {
   #onBegun(name: string, isOther: boolean): void {
     this.#open.get(name)?.document.onBegun(isOther)
     if (this.#isClosed) return
-    this.#parts.documents.follow(this.#followed.streams(this.#parts.log.view()))
+    this.#followAll()
     this.#changes.emit()
   }
 
@@ -344,6 +362,7 @@ export class Documents {
       if (stream === own || streams.some(({ coreKey }) => coreKey === stream)) document.onBlocks(stream)
     }
     this.#snapshots.onBlocks(stream)
+    this.marks.due()
     this.#changes.emit()
   }
 
@@ -370,6 +389,7 @@ export class Documents {
   #leaveOwn(stream: StreamKey, reason: string): void {
     const name = this.#own.nameOf(stream)
     if (name === null) return
+    this.marks.left(name, stream)
     this.#parts.telemetry.log('warn', 'this node goes on with another stream of a document', { document: shown(name), reason })
     this.#own
       .leave(name)

@@ -103,6 +103,11 @@ export class OwnStreams {
     return this.#names.get(stream) ?? null
   }
 
+  /** The stream of a document that is written now, or was before this start; null when there is none. */
+  streamOf(name: string): StreamKey | null {
+    return this.#of(name).stream
+  }
+
   /** Has it written into the document what the mesh has not heard of yet? */
   hasUnheard(name: string): boolean {
     const { stream, blocks } = this.#of(name)

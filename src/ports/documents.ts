@@ -70,7 +70,7 @@ export interface DocumentStreams {
   begin(stream: StreamKey, blocks: number): Promise<void>
   /**
    * Blocks that are here from `from` on, in order and without a hole, at most `limit`; none of a stream that is not followed, or before it begins here.
-   * @throws NodeError CONFLICT when the stream cannot be opened
+   * @throws NodeError CONFLICT when the stream cannot be opened, STORE_DAMAGED when the store of documents cannot
    */
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]>
   /** Nothing of a stream that is not followed. */
@@ -86,6 +86,8 @@ export interface DocumentStreams {
   kept(document: string): Promise<Uint8Array | null>
   /** Keeps something of a document beside its streams, for this node alone; null: nothing any more. */
   keep(document: string, bytes: Uint8Array | null): Promise<void>
+  /** Resolves when all that is here survives a loss of power, too. */
+  flush(): Promise<void>
   /** Removes all that is here of streams that are followed no more. */
   remove(streams: readonly StreamKey[]): Promise<void>
   close(): Promise<void>

@@ -38,6 +38,8 @@ declare module 'corestore' {
   export interface StoreDatabase {
     readonly snapshotted: boolean
     session(options?: object): StoreDatabase
+    /** Writes all that is in memory into tables, synced. The storage's own `flush` writes another column family. */
+    flush(): Promise<void>
     read(options?: { readonly autoDestroy?: boolean }): StoreReading
   }
 

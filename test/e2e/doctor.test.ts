@@ -1,23 +1,8 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
+import { doctor, failing } from '../support/doctor.js'
 import { type TestMesh, testMesh, twoAdmins, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
-
-interface Diagnosis {
-  readonly ok: boolean
-  readonly checks: readonly { readonly name: string; readonly result: string; readonly next: readonly string[] }[]
-  readonly repairs: readonly { readonly name: string; readonly lost: string | null }[]
-}
-
-async function doctor(mesh: TestMesh, home: string, ...more: readonly string[]): Promise<{ code: number | null } & Diagnosis> {
-  const { code, stdout, stderr } = await mesh.run(['--home', home, 'doctor', '--json', ...more])
-  if (stdout === '') throw new Error(stderr)
-  return { code, ...(JSON.parse(stdout) as Diagnosis) }
-}
-
-function failing({ checks }: Diagnosis): string[] {
-  return checks.filter((one) => one.result === 'fail').map((one) => one.name)
-}
 
 async function refused(mesh: TestMesh, home: string): Promise<{ code: string; next: readonly string[] }> {
   const { code, stderr } = await mesh.run(['--home', home, 'start', '--json'])

@@ -164,6 +164,10 @@ class MemoryStreams implements DocumentStreams {
     return Promise.resolve(lengthOf(held))
   }
 
+  flush(): Promise<void> {
+    return Promise.resolve()
+  }
+
   begin(stream: string, at: number): Promise<void> {
     const { beginning, blocks } = this.#here(stream)
     if (!this.#followed.has(stream) || at <= beginning) return Promise.resolve()

@@ -1,7 +1,7 @@
 import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type Protomux from 'protomux'
-import { messageOf, NodeError } from '../../kit/errors.js'
+import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { StreamSize } from '../../ports/documents.js'
@@ -48,13 +48,15 @@ export class DocumentCore {
   #fetched = 0
   #isClosed = false
   #isForked = false
+  /** Why it could not be opened. */
+  #fault: NodeError | null = null
   /** Resolves when it is open, or cannot be. */
   #opening: Promise<void>
   #wanted: readonly Protomux[] = []
 
   constructor(parts: DocumentCoreParts) {
     this.#parts = parts
-    this.#opening = this.#open().catch((error: unknown) => parts.onFault(parts.stream, messageOf(error)))
+    this.#opening = this.#open().catch((error: unknown) => this.#failed(error))
   }
 
   /** The multiplexers of links that may have it, from now on these and no others. */
@@ -71,12 +73,12 @@ export class DocumentCore {
     }
   }
 
-  /** Blocks from `from` on without a hole, at most `limit`. @throws NodeError CONFLICT when it cannot be opened */
+  /** Blocks from `from` on without a hole, at most `limit`. @throws NodeError CONFLICT when it cannot be opened, STORE_DAMAGED when its store cannot */
   async read(from: number, limit: number): Promise<readonly Uint8Array[]> {
     await this.#opening
     const core = this.#core
     if (this.#isForked || this.#isClosed) return []
-    if (core === null) throw cannotOpen()
+    if (core === null) throw this.#fault?.code === 'STORE_DAMAGED' ? this.#fault : cannotOpen()
     const end = Math.min(this.#held(core), from + limit)
     if (from < this.#beginning.blocks || from >= end) return []
     const blocks = await Promise.all(Array.from({ length: end - from }, (_, place) => core.get(from + place, { wait: false })))
@@ -143,10 +145,9 @@ export class DocumentCore {
   forked(): void {
     if (this.#isForked) return
     this.#isForked = true
-    const { stream, onFault } = this.#parts
     this.#core = null
     this.#attached.clear()
-    this.#opening = this.#opening.then(() => this.#open()).catch((error: unknown) => onFault(stream, messageOf(error)))
+    this.#opening = this.#opening.then(() => this.#open()).catch((error: unknown) => this.#failed(error))
   }
 
   /** Gives it to nobody any more. */
@@ -157,6 +158,11 @@ export class DocumentCore {
     if (core === null) return
     for (const mux of this.#attached) this.#detach(core, mux)
     await core.close()
+  }
+
+  #failed(error: unknown): void {
+    this.#fault = asNodeError(error)
+    this.#parts.onFault(this.#parts.stream, messageOf(error))
   }
 
   async #open(): Promise<void> {

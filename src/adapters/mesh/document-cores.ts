@@ -8,6 +8,7 @@ import { keyFromText, keyToText, type NodeId } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { DocumentStreams, FollowedStream, OwnStreamState, StreamExtent, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
+import { closeStore } from './close-store.js'
 import { beginningOf, bytesBefore, type CoreBeginning, heldOf } from './core-beginning.js'
 import { copyStreams } from './document-copy.js'
 import { cannotOpen, DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
@@ -147,6 +148,11 @@ export class DocumentCores implements DocumentStreams {
     await writeKept(await this.#open(), document, bytes)
   }
 
+  async flush(): Promise<void> {
+    const store = await this.#store?.catch(() => null)
+    await store?.storage.db.flush()
+  }
+
   async remove(streams: readonly StreamKey[]): Promise<void> {
     for (const stream of streams) {
       await this.#own.get(stream)?.core.close()
@@ -170,7 +176,7 @@ export class DocumentCores implements DocumentStreams {
     const store = await this.#store?.catch(() => null)
     await this.#forks?.close()
     await Promise.all([...this.#followed.values()].map(({ core }) => core.close()))
-    await store?.close()
+    if (store !== null && store !== undefined) await closeStore(store)
   }
 
   #core(stream: StreamKey): DocumentCore {

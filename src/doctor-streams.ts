@@ -1,0 +1,87 @@
+import fs from 'node:fs/promises'
+import { asNodeError, NodeError } from './kit/errors.js'
+import { shown } from './kit/text.js'
+import type { HomePaths } from './config/paths.js'
+import type { NodeStore } from './ports/storage.js'
+import { closeStore } from './adapters/mesh/close-store.js'
+import { readStreams, type StreamFacts } from './adapters/mesh/document-check.js'
+import { damageError } from './adapters/storage/store-errors.js'
+import { DOCUMENTS_ARRIVED, type StoredArrivals } from './node/arrived-documents.js'
+import { DOCUMENT_MARKS, type StoredMarks } from './node/document-marks.js'
+import type { Aside, Repair } from './doctor-documents.js'
+import { openDocumentStore } from './open-home.js'
+
+/** What is gone when a store of documents is. */
+const LOST = 'what no other member has of shared documents: it comes back from them, and where there is none nothing is left of it'
+
+/** What a home has of shared documents. */
+export interface StreamState {
+  /** Blocks that were read. */
+  readonly blocks: number
+  /** Blocks that were here once and are not, by name of the document. */
+  readonly lost: ReadonlyMap<string, number>
+}
+
+/** Reads all streams of shared documents, and compares them with what was here once. @throws NodeError STORE_DAMAGED for a store that cannot be read, or is gone */
+export async function readDocuments(home: HomePaths, documents: NodeStore): Promise<StreamState> {
+  const marks = (await documents.read<StoredMarks>(DOCUMENT_MARKS)) ?? {}
+  const { blocks, lengths } = await readStore(home, Object.keys(marks).length > 0)
+  const lost = new Map<string, number>()
+  for (const [name, streams] of Object.entries(marks)) {
+    const missing = Object.entries(streams).map(([stream, marked]) => Math.max(0, marked - (lengths.get(stream) ?? 0)))
+    const sum = missing.reduce((all, one) => all + one, 0)
+    if (sum > 0) lost.set(name, sum)
+  }
+  return { blocks, lost }
+}
+
+/** What was lost, for people; null for nothing. */
+export function lostText({ lost }: StreamState): string | null {
+  const [first] = lost
+  if (first === undefined) return null
+  const blocks = [...lost.values()].reduce((all, one) => all + one, 0)
+  const more = lost.size === 1 ? '' : ` and ${lost.size - 1} more`
+  return `${blocks} ${blocks === 1 ? 'block' : 'blocks'} of the document ${shown(first[0])}${more} that were here are gone`
+}
+
+/**
+ * Lets a home go on without what it lost of shared documents: a store that cannot be read is moved aside, and of documents that lost
+ * blocks what is left counts once the members that are there gave what they have. @throws NodeError DISK_FULL, NO_PERMISSION
+ */
+export async function repairStreams(home: HomePaths, documents: NodeStore, aside: Aside): Promise<Repair[]> {
+  const found = await readDocuments(home, documents).catch((error: unknown) => asNodeError(error))
+  if (found instanceof NodeError) {
+    if (found.code !== 'STORE_DAMAGED') throw found
+    await aside(home.documents)
+    for (const name of [DOCUMENT_MARKS, DOCUMENTS_ARRIVED, 'document-snapshots']) await documents.remove(name)
+    return [{ name: 'streams', text: `${found.message}; it is moved aside and fetched anew from other members`, lost: LOST }]
+  }
+  const text = lostText(found)
+  if (text === null) return []
+  await accept(documents, found)
+  return [{ name: 'streams', text: `${text}; the next start asks other members for them`, lost: LOST }]
+}
+
+/** What is here of these documents is no longer taken for less than there was, nor for all there is. */
+async function accept(documents: NodeStore, { lost }: StreamState): Promise<void> {
+  const arrived = await documents.read<StoredArrivals>(DOCUMENTS_ARRIVED)
+  if (arrived !== null) await documents.write(DOCUMENTS_ARRIVED, { names: arrived.names.filter((name) => !lost.has(name)) })
+  const marks = Object.entries((await documents.read<StoredMarks>(DOCUMENT_MARKS)) ?? {})
+  await documents.write(DOCUMENT_MARKS, Object.fromEntries(marks.filter(([name]) => !lost.has(name))))
+}
+
+async function readStore(home: HomePaths, isExpected: boolean): Promise<StreamFacts> {
+  // Opening it would make one.
+  if (!(await fs.stat(home.documents).then(Boolean, () => false))) {
+    if (isExpected) throw new NodeError('STORE_DAMAGED', `the store ${home.documents} is gone`)
+    return { blocks: 0, lengths: new Map() }
+  }
+  const store = await openDocumentStore(home)
+  try {
+    return await readStreams(store)
+  } catch (error) {
+    throw damageError(error, home.documents)
+  } finally {
+    await closeStore(store)
+  }
+}

@@ -1,0 +1,183 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import { NodeError } from '../kit/errors.js'
+import { shown } from '../kit/text.js'
+import type { StreamKey } from '../domain/document/client-ids.js'
+import type { DocumentStreams, FollowedStream } from '../ports/documents.js'
+import type { MemberLog } from '../ports/mesh.js'
+import type { Problem } from '../ports/node-api.js'
+import type { NodeStore } from '../ports/storage.js'
+
+/** Name of the stored document of the marks. */
+export const DOCUMENT_MARKS = 'document-marks'
+/** What helps a document that no member can give. */
+const REPAIR = ['a2a-node stop', 'a2a-node doctor --repair']
+/** How much later than a block its mark is stored at most, in milliseconds. */
+const MARK_MS = 2000
+
+/** How many blocks of each stream were here once, by name of the document. */
+export type StoredMarks = Readonly<Record<string, Readonly<Record<StreamKey, number>>>>
+
+/** What {@link DocumentMarks} needs. */
+export interface DocumentMarksParts {
+  readonly clock: Clock
+  readonly store: NodeStore
+  readonly log: Pick<MemberLog, 'view'>
+  readonly documents: Pick<DocumentStreams, 'size' | 'read' | 'flush'>
+  /** The own stream of a document that is written now; the log may not name it yet. */
+  ownOf(name: string): StreamKey | null
+  /** Does nothing of a stream count, as it has two tales? */
+  isForked(stream: StreamKey): boolean
+  /** What was lost is here again, or is found to be lost. */
+  onChange(): void
+  onError(error: unknown): void
+}
+
+/**
+ * How many blocks of each stream of a document were durable here, kept outside of the store of documents. The engine of that
+ * store drops the end of a damaged log without a word, and a copy of it may be put back: a document of which less is here than was
+ * once is neither read nor edited until members gave it again.
+ */
+export class DocumentMarks {
+  readonly #parts: DocumentMarksParts
+  #marks: Record<string, Record<StreamKey, number>> = {}
+  #followed: ReadonlySet<StreamKey> = new Set()
+  /** Were the streams of the marks opened? Before, none of them has a length. */
+  #isChecked = false
+  #isClosed = false
+  #timer: Timer | null = null
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(parts: DocumentMarksParts) {
+    this.#parts = parts
+  }
+
+  /** Reads what is stored. */
+  async start(): Promise<void> {
+    const stored = await this.#parts.store.read<StoredMarks>(DOCUMENT_MARKS)
+    for (const [name, marks] of Object.entries(stored ?? {})) this.#marks[name] = { ...marks }
+  }
+
+  /** These streams are followed from now on. */
+  follow(streams: readonly FollowedStream[]): void {
+    this.#followed = new Set(streams.map(({ stream }) => stream))
+    if (!this.#isChecked && this.#followed.size > 0) void this.#check()
+    this.due()
+  }
+
+  /** More of a stream is here: soon that is stored. */
+  due(): void {
+    if (!this.#isClosed) this.#timer ??= this.#parts.clock.after(MARK_MS, () => void this.#store().catch(this.#parts.onError))
+  }
+
+  /** Blocks of a document that were here and are not, as far as its streams are followed. Ask it of a document that is open. */
+  lost(name: string): number {
+    return this.#streams(name).reduce((sum, [stream, marked]) => sum + Math.max(0, marked - this.#length(stream)), 0)
+  }
+
+  /** The error of a document that lost blocks, STORE_DAMAGED; null: it lost none. */
+  fault(name: string): NodeError | null {
+    const lost = this.lost(name)
+    if (lost === 0) return null
+    return new NodeError('STORE_DAMAGED', this.#message(name, lost), { next: ['a2a-node peers', ...REPAIR] })
+  }
+
+  /** What is told in `status`: one problem for each document that lost blocks. */
+  problems(): Problem[] {
+    if (!this.#isChecked) return []
+    return Object.keys(this.#marks).flatMap((name) => {
+      const lost = this.lost(name)
+      return lost === 0 ? [] : [{ code: 'STORE_DAMAGED', message: this.#message(name, lost), next: 'a2a-node doctor --repair' }]
+    })
+  }
+
+  /** A document is kept here no longer. Resolves when that is stored: its blocks may go then. */
+  async forget(name: string): Promise<void> {
+    if (this.#marks[name] === undefined) return
+    delete this.#marks[name]
+    await this.#store(true)
+  }
+
+  /** This node writes another stream from now on, and all of this one is here. What others know of it counts still. */
+  left(name: string, stream: StreamKey): void {
+    if (!this.#isNamed(name, stream)) delete this.#marks[name]?.[stream]
+  }
+
+  /** Stores what is not stored yet. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#store().catch(this.#parts.onError)
+  }
+
+  async #check(): Promise<void> {
+    const { documents, onChange } = this.#parts
+    const streams = Object.values(this.#marks).flatMap((marks) => Object.keys(marks))
+    // One that cannot be opened has lost all.
+    await Promise.all(streams.map((stream) => documents.read(stream, 0, 0).catch(() => {})))
+    this.#isChecked = true
+    onChange()
+  }
+
+  #message(name: string, lost: number): string {
+    const blocks = lost === 1 ? '1 block' : `${lost} blocks`
+    return `the document ${shown(name)} lost ${blocks} on this disk; it is read and edited again once a member has given them`
+  }
+
+  /** Marks of a document that can be compared: a stream that is not followed, has no length, and one that the log does not name was left for another one. */
+  #streams(name: string): [StreamKey, number][] {
+    const { isForked, ownOf } = this.#parts
+    const isLeft = (stream: StreamKey): boolean => stream !== ownOf(name) && !this.#isNamed(name, stream)
+    const marks = Object.entries(this.#marks[name] ?? {})
+    return marks.filter(([stream]) => !isForked(stream) && (this.#followed.has(stream) || isLeft(stream)))
+  }
+
+  #isNamed(name: string, stream: StreamKey): boolean {
+    return (
+      this.#parts.log
+        .view()
+        .documents.get(name)
+        ?.streams.some(({ coreKey }) => coreKey === stream) === true
+    )
+  }
+
+  #length(stream: StreamKey): number {
+    const { blocks, from } = this.#parts.documents.size(stream)
+    return Math.max(blocks, from)
+  }
+
+  async #store(isChanged = false): Promise<void> {
+    const { clock, store, documents } = this.#parts
+    clock.clear(this.#timer)
+    this.#timer = null
+    const done = this.#writing.then(async () => {
+      if (!this.#raise() && !isChanged) return
+      // What a mark tells of has to be there, also when the power fails.
+      await documents.flush()
+      await store.write(DOCUMENT_MARKS, this.#marks)
+    })
+    this.#writing = done.catch(() => {})
+    await done
+  }
+
+  /** Takes over how long streams are now. Returns whether a mark changed. */
+  #raise(): boolean {
+    const { log, ownOf, isForked } = this.#parts
+    const before = JSON.stringify(this.#marks)
+    for (const { name, streams } of log.view().documents.values()) {
+      const own = ownOf(name)
+      const keys = [...streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
+      const marks = { ...this.#marks[name] }
+      for (const stream of keys.filter((one) => this.#followed.has(one))) this.#raiseOne(marks, stream)
+      for (const stream of Object.keys(marks)) if (isForked(stream)) delete marks[stream]
+      if (Object.keys(marks).length > 0) this.#marks[name] = marks
+      else delete this.#marks[name]
+    }
+    return JSON.stringify(this.#marks) !== before
+  }
+
+  #raiseOne(marks: Record<StreamKey, number>, stream: StreamKey): void {
+    const { blocks, from } = this.#parts.documents.size(stream)
+    if (blocks > Math.max(from, marks[stream] ?? 0)) marks[stream] = blocks
+    // What a snapshot holds is not here any more, and nothing behind it is yet.
+    else if (from > 0 && blocks <= from) delete marks[stream]
+  }
+}

@@ -1,0 +1,79 @@
+import test, { type Assert } from 'brittle'
+import { DOCUMENT_MARKS, type StoredMarks } from '../../src/node/document-marks.js'
+import { documentScene as scene, textOn, write } from '../support/document-scene.js'
+import { failsWith } from '../support/fails.js'
+import type { FakeNode, World } from '../support/fake-node.js'
+
+async function problemsOf(node: FakeNode): Promise<readonly string[]> {
+  const { problems } = await node.api().call('node.status', {})
+  return problems.filter(({ code }) => code === 'STORE_DAMAGED').map(({ message, next }) => `${message} -> ${next}`)
+}
+
+/** A node that wrote, was then cut off from others, and whose store of documents was then put back to what it was before. */
+async function putBack(
+  world: World,
+  node: FakeNode,
+  { text, others }: { readonly text: string; readonly others: readonly FakeNode[] }
+): Promise<FakeNode> {
+  const back = world.streams.copyOf(node.id)
+  await write(node.api(), text)
+  await world.settle()
+  for (const { id } of others) world.net.disconnect(node.id, id)
+  await node.core.close()
+  back()
+  const again = await world.start(node.actor, { store: node.store })
+  await world.settle()
+  return again
+}
+
+test('a document of which this disk lost blocks is told in status, and neither read, edited nor restricted until a member gives them', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  await write(ann.api(), 'one')
+  await world.settle()
+  await textOn(bob)
+  const before = await putBack(world, ann, { text: 'one two', others: [owner, bob] })
+  t.alike(await problemsOf(before), [
+    'the document notes lost 1 block on this disk; it is read and edited again once a member has given them -> a2a-node doctor --repair'
+  ])
+  const restrict = (): Promise<unknown> => before.api().call('documents.restrict', { document: 'notes', see: {}, write: { members: [] } })
+  const edits = [() => textOn(before), () => write(before.api(), 'other'), restrict].map((call) => failsWith(t, 'STORE_DAMAGED', call))
+  await world.pass(12_000)
+  for (const error of await Promise.all(edits)) t.alike(error.next.slice(-2), ['a2a-node stop', 'a2a-node doctor --repair'])
+  await world.link(owner, before)
+  await world.settle()
+  t.alike(await problemsOf(before), [])
+  const healed = textOn(before)
+  await world.pass(4000)
+  t.is(await healed, 'one two')
+  await write(before.api(), 'one two three')
+  await world.settle()
+  t.is(await textOn(owner), 'one two three', 'in another stream: the former one is not forked')
+})
+
+test('a document that a node with nobody else lost is refused, never shown as empty', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  for (const one of [ann, bob]) await one.core.close()
+  const again = await putBack(world, owner, { text: 'of the owner', others: [] })
+  const reading = failsWith(t, 'STORE_DAMAGED', () => textOn(again))
+  await world.pass(4000)
+  await reading
+  t.is((await problemsOf(again)).length, 1)
+})
+
+test('marks follow what is here, go with a document that is forgotten, and are stored once for many blocks', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  const marks = async (): Promise<number[]> =>
+    Object.values((await bob.store.read<StoredMarks>(DOCUMENT_MARKS))?.['notes'] ?? {}).sort((a, b) => a - b)
+  await write(ann.api(), 'one')
+  await write(bob.api(), 'one two')
+  await world.settle()
+  t.alike(await marks(), [])
+  await world.pass(2000)
+  t.alike(await marks(), [1, 1])
+  await write(ann.api(), 'one two three')
+  await world.pass(2000)
+  t.alike(await marks(), [1, 2])
+  await bob.api().call('documents.forget', { document: 'notes' })
+  t.alike(await marks(), [])
+  t.alike(await problemsOf(bob), [])
+})
