@@ -5,11 +5,13 @@ import type { NodeStore } from './ports/storage.js'
 import { refusedJoin } from './adapters/mesh/join.js'
 import { type LogFacts, readLog } from './adapters/mesh/log-check.js'
 import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
+import { hash } from './adapters/mesh/sodium.js'
 import { openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { codeOf, damageError, storeError } from './adapters/storage/store-errors.js'
 import { type Aside, beyondRepair, type Repair, repairDocuments } from './doctor-documents.js'
 import { lostText, readDocuments, repairStreams } from './doctor-streams.js'
+import { RequestBook } from './node/request-book.js'
 import { freshEpoch, type StoredRecord } from './node-record.js'
 import { coreMark, ledgerMark, openStore, takeHomeLock } from './open-home.js'
 import { Unwind } from './unwind.js'
@@ -69,7 +71,7 @@ export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<rea
   // A damaged document is told as one.
   const checks = [
     ...(state === undefined ? [] : [meshCheck(state)]),
-    await ledgerCheck(home, documents),
+    ...(await ledgerChecks(home, documents)),
     await streamsCheck(home, documents)
   ]
   return state === null || state === undefined ? checks : [...checks, await storeCheck(home, documents, state)]
@@ -83,11 +85,14 @@ function meshCheck(state: MeshState | null): Check {
   return bad('mesh', message, next)
 }
 
-async function ledgerCheck(home: HomePaths, documents: NodeStore): Promise<Check> {
+async function ledgerChecks(home: HomePaths, documents: NodeStore): Promise<readonly Check[]> {
   try {
-    return good('ledger', `${await readLedger(home, documents)} entries`)
+    const { entries, open } = await readLedger(home, documents)
+    // A node that starts sends each of them again, or asks for its outcome: none is held by nobody.
+    const requests = open === 0 ? 'all have an outcome' : `${open} without an outcome; the next start goes on with them`
+    return [good('ledger', `${entries} entries`), good('requests', requests)]
   } catch (error) {
-    return failed('ledger', error)
+    return [failed('ledger', error)]
   }
 }
 
@@ -185,13 +190,14 @@ async function repairLedger(home: HomePaths, documents: NodeStore, aside: Aside)
   return [{ name: 'ledger', text: `${fault.message}; it is moved aside, and a new one begins`, lost }]
 }
 
-/** Entries of the ledger, all read. @throws NodeError STORE_DAMAGED */
-async function readLedger(home: HomePaths, documents: NodeStore): Promise<number> {
+/** How many entries the ledger has, all read, and how many requests of this node without an outcome. @throws NodeError STORE_DAMAGED */
+async function readLedger(home: HomePaths, documents: NodeStore): Promise<{ readonly entries: number; readonly open: number }> {
   const ledger = await openDurableLedger({ dir: home.ledger, durability: 'power', mark: ledgerMark(documents) })
   try {
-    let entries = 0
-    for await (const page of ledger.pages(500)) entries += page.length
-    return entries
+    const count = { entries: 0, open: 0 }
+    for await (const page of ledger.pages(500)) count.entries += page.length
+    for await (const { role } of new RequestBook(ledger, hash).pending()) if (role === 'caller') count.open++
+    return count
   } finally {
     await ledger.close()
   }

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { asNodeError, NodeError } from './kit/errors.js'
 import type { HomePaths } from './config/paths.js'
 import type { Config } from './config/settings.js'
+import { connectControl } from './adapters/control/client.js'
 import { checkAgentDirectory } from './adapters/agents/check-file.js'
 import { sandboxOfHome } from './home-sandbox.js'
 import type { MeshState } from './adapters/mesh/mesh-node.js'
@@ -21,6 +22,9 @@ const LOW_BYTES = 256 * 1024 * 1024
 const FULL_BYTES = 16 * 1024 * 1024
 /** The clock may be this far behind what this node has seen, in milliseconds. */
 const BEHIND_MS = 300_000
+
+/** A node that runs has this long to say what is wrong, in milliseconds. */
+const STATUS_MS = 5000
 
 /** What a home is looked at with. */
 export interface DoctorOptions {
@@ -53,6 +57,7 @@ async function diagnoseUsed(options: DoctorOptions, use: HomeUse): Promise<reado
     () => homeCheck(home),
     () => Promise.resolve(processCheck(use)),
     () => socketCheck(home, use),
+    () => runningChecks(home, use),
     () => Promise.resolve(configCheck(config)),
     () => policyCheck(home),
     () => agentsCheck(home),
@@ -105,6 +110,18 @@ async function socketCheck({ socket }: HomePaths, use: HomeUse): Promise<Check> 
 function silentCheck(socket: string, pid: number | null): Check {
   if (pid === null) return bad('socket', `the process that uses this home does not answer at ${socket}`, ['a2a-node status'])
   return bad('socket', `the node (pid ${pid}) does not answer at ${socket}`, [`kill -9 ${pid}`, 'a2a-node start'])
+}
+
+/** What the node that runs says itself is wrong: a peer in quarantine, requests that nobody holds, a full disk. */
+async function runningChecks({ socket }: HomePaths, use: HomeUse): Promise<readonly Check[]> {
+  if (use.by !== 'another process') return []
+  // A node that does not answer is a fault of the socket, and told as one.
+  const status = await connectControl(socket)
+    .call('node.status', {}, { signal: AbortSignal.timeout(STATUS_MS) })
+    .catch(() => null)
+  if (status === null) return []
+  if (status.problems.length === 0) return [good('node', 'reports no problem')]
+  return status.problems.map(({ code, message, next }) => doubtful('node', `${code}: ${message}`, [next]))
 }
 
 function configCheck(config: Config | NodeError): Check {
