@@ -18,7 +18,6 @@ import { refusedJoin } from './adapters/mesh/join.js'
 import { openNetwork } from './adapters/mesh/network.js'
 import type { CodeNetwork } from './adapters/mesh/pairing.js'
 import { hash, verify } from './adapters/mesh/sodium.js'
-import { openNodeStore } from './adapters/storage/node-store.js'
 import { damageError, storeError } from './adapters/storage/store-errors.js'
 import { randomIds, randomSecret } from './adapters/system/random-ids.js'
 import { systemClock } from './adapters/system/system-clock.js'
@@ -33,7 +32,7 @@ import {
   fullDisk,
   guardLedger,
   keepMark,
-  mendHome,
+  openHomeDocuments,
   openAudit,
   openDocuments,
   openLedger,
@@ -92,8 +91,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   await claimHome(parts, startedAt)
   const http = await bindHttp(parts)
   const policy = await openPolicy(parts)
-  const mended = await mendHome(parts)
-  const documents = openNodeStore(options.home.home)
+  const { documents, mended } = await openHomeDocuments(parts)
   const state = await documents.read<MeshState>(MESH)
   if (state !== null && code !== null) {
     throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${shown(state.name)} already`)

@@ -22,7 +22,7 @@ import { openBallast } from './adapters/storage/ballast.js'
 import { GuardedLedger } from './adapters/storage/guarded-ledger.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
 import { isDiskFull } from './adapters/storage/disk-room.js'
-import { mendDocuments } from './adapters/storage/node-store.js'
+import { mendDocuments, openNodeStore } from './adapters/storage/node-store.js'
 import { openPolicyFile } from './adapters/storage/policy-file.js'
 import { type ProcessLock, takeProcessLock } from './adapters/storage/process-lock.js'
 import { damageError, diskFull } from './adapters/storage/store-errors.js'
@@ -117,13 +117,17 @@ export function openPolicy({ options: { home }, telemetry }: StartParts): Promis
   return openPolicyFile({ file: home.policyFile, seen: path.join(home.home, 'policy.seen'), log })
 }
 
-/** Makes damaged files of documents again from the other file of each. Returns them for `status`: their disk may fail. */
-export async function mendHome({ options: { home }, telemetry }: StartParts): Promise<readonly Problem[]> {
-  const mended = await mendDocuments(home.home)
-  return mended.map(({ file }) => {
+/** Opens the documents of the home. `mended`: files that were damaged and made again from their copies, for `status`: their disk may fail. */
+export async function openHomeDocuments({
+  options: { home },
+  telemetry
+}: StartParts): Promise<{ readonly documents: NodeStore; readonly mended: readonly Problem[] }> {
+  const files = await mendDocuments(home.home)
+  const mended = files.map(({ file }) => {
     telemetry.log('warn', 'a damaged file was made again from its copy', { file })
     return { code: 'STORE_DAMAGED', message: `the file ${file} was damaged; it was made again from its copy`, next: 'a2a-node doctor' }
   })
+  return { documents: openNodeStore(home.home), mended }
 }
 
 /** How many commits it had is kept apart: one that has fewer is damaged, or an old copy. */
@@ -182,7 +186,10 @@ export async function openDocumentStore({ home, documents }: HomePaths): Promise
     await makeDataDirs({ home, dirs: [documents] })
     await healStore(documents)
     const store = new Corestore(documents)
-    await store.ready()
+    await store.ready().catch(async (error: unknown) => {
+      await closeStore(store).catch(() => {})
+      throw error
+    })
     return store
   } catch (error) {
     throw damageError(error, documents)

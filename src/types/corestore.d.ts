@@ -52,7 +52,7 @@ declare module 'corestore' {
     readonly primaryKey: Uint8Array
     readonly ns: Uint8Array
     /** Each core has a session of its database. */
-    readonly storage: { readonly db: StoreDatabase }
+    readonly storage: { readonly db: StoreDatabase; close(): Promise<void> }
 
     ready(): Promise<void>
     get(options: GetCoreOptions | Uint8Array): Hypercore

@@ -15,7 +15,7 @@ export interface Start {
 }
 
 /** Starts nodes in this process, on a loopback network of the test's own. */
-export async function localNodes(t: Assert) {
+export async function localNodes(t: Pick<Assert, 'teardown'>) {
   const root = await tempDir(t)
   const port = await freePort()
   const homeOf = (home: string): StartOptions['home'] => resolveHome({ home: path.join(root, home), env: {} })

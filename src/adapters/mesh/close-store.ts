@@ -7,5 +7,10 @@ import type Corestore from 'corestore'
 export async function closeStore(store: Corestore): Promise<void> {
   // A full disk takes no table; the log has it all the same.
   if (store.opened && !store.closed) await store.storage.db.flush().catch(() => {})
-  await store.close()
+  try {
+    await store.close()
+  } finally {
+    // One that could not be read when it was opened keeps its files, and their lock, for itself.
+    await store.storage.close()
+  }
 }

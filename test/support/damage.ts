@@ -1,0 +1,212 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Assert } from 'brittle'
+import { type Check, diagnoseHome, repairHome, type Repair, type RunningNode } from '../../src/compose.js'
+import { asNodeError } from '../../src/kit/errors.js'
+import { apiOf, localNodes } from './local-nodes.js'
+import { untilTrue } from './nodes.js'
+
+/** How a file is damaged. */
+export const WAYS = ['flipped', 'cut', 'zeroed'] as const
+/** One of {@link WAYS}. */
+export type Way = (typeof WAYS)[number]
+
+/** What ties a store to its place: a copy of a home has none, and its first start makes one. */
+const PLACE = /\/CORESTORE$/
+/** A whole document must come back within so many milliseconds. */
+const PATIENCE_MS = 30_000
+
+type Ends = Pick<Assert, 'teardown'>
+
+/** What a node tells of what its home holds. A call that is refused gives `refused <code>`. */
+interface Facts {
+  readonly id: string
+  readonly mesh: string
+  readonly text: unknown
+  readonly tasks: unknown
+  readonly tokens: unknown
+  readonly members: unknown
+}
+
+/** The homes of two stopped nodes, `home` with all that a home can hold, and what it tells. */
+export interface DamageScene {
+  readonly home: string
+  readonly member: string
+  readonly facts: Facts
+  /** Files of `home`, relative. */
+  readonly files: readonly string[]
+}
+
+/** One damaged file. */
+export interface DamageCase {
+  readonly file: string
+  readonly way: Way
+}
+
+/** What came of it: `whole`, `reported` or `repaired`; or what must not be. */
+export interface DamageResult extends DamageCase {
+  readonly outcome: string
+  readonly fault: string | null
+}
+
+/** A member and a node with a mesh, a ledger with a task, a document that both wrote, a token, an audit log. */
+export async function damageScene(t: Ends): Promise<DamageScene> {
+  const { start, homeOf } = await localNodes(t)
+  const member = await start('member', { name: 'member' })
+  const { code: join } = await apiOf(member).call('invite.create', {})
+  const node = await start('node', { name: 'node', join })
+  const api = apiOf(node)
+  await api.call('documents.create', { name: 'notes' })
+  for (const text of ['one', 'one two', 'one two three']) await edit(node, text)
+  await untilTrue(async () => (await factsOf(member)).text === 'one two three', 'the member has the document')
+  await edit(member, TEXT)
+  await untilTrue(async () => (await factsOf(node)).text === TEXT, 'the node has what the member wrote')
+  await api.call('message.call', { agent: 'text@node', capability: 'text.stats', input: { text: 'x' } })
+  await api.call('token.create', { name: 'program', scopes: ['read'] })
+  await Promise.all([node.close(), member.close()])
+  // What only memory has is gone with any restart.
+  const again = await start('node')
+  const facts = await factsOf(again)
+  await again.close()
+  const home = homeOf('node').home
+  return { home, member: homeOf('member').home, facts, files: await filesOf(home) }
+}
+
+const TEXT = 'one two three four'
+
+async function edit(node: RunningNode, text: string): Promise<void> {
+  await apiOf(node).call('documents.edit', { document: 'notes', edit: { type: 'text', text } })
+}
+
+/** All files of a home that have a byte, found by walking it. */
+async function filesOf(home: string): Promise<string[]> {
+  const entries = await fs.readdir(home, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => path.relative(home, path.join(entry.parentPath, entry.name)))
+  const sizes = await Promise.all(files.map(async (file) => (await fs.stat(path.join(home, file))).size))
+  return files.filter((_, place) => (sizes[place] ?? 0) > 0).sort()
+}
+
+/** Runs cases, some at once. */
+export async function runDamages(
+  scene: DamageScene,
+  cases: readonly DamageCase[],
+  { atOnce, onResult }: { readonly atOnce: number; onResult(result: DamageResult): void }
+): Promise<void> {
+  const queue = [...cases]
+  const work = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) onResult(await runDamage(scene, next))
+  }
+  await Promise.all(Array.from({ length: atOnce }, work))
+}
+
+/** Damages one file of a copy of the home, looks at it in every way that people have, and repairs it. */
+async function runDamage(scene: DamageScene, { file, way }: DamageCase): Promise<DamageResult> {
+  const ends: (() => unknown)[] = []
+  try {
+    const outcome = await outcomeOf(scene, { file, way }, { teardown: (end) => void ends.push(end) })
+    return { file, way, outcome, fault: null }
+  } catch (error) {
+    return { file, way, outcome: 'fault', fault: error instanceof Error ? error.message : String(error) }
+  } finally {
+    // The directory was asked for first.
+    for (const end of ends.reverse()) await end()
+  }
+}
+
+async function outcomeOf(scene: DamageScene, { file, way }: DamageCase, t: Ends): Promise<string> {
+  const nodes = await localNodes(t)
+  const home = nodes.homeOf('node')
+  await copyHome(scene.home, home.home)
+  const bytes = await fs.readFile(path.join(scene.home, file))
+  await fs.writeFile(path.join(home.home, file), damaged(bytes, way))
+  const { config } = await nodes.optionsOf('node', {})
+  const before = findings(await diagnoseHome({ home, config, now: Date.now() }))
+  const seen = await look(nodes)
+  const after = findings(await diagnoseHome({ home, config, now: Date.now() }))
+  const reports = [...before, ...seen.reports]
+  const other = differences(scene.facts, seen.facts)
+  if (other.length > 0 && reports.length === 0) throw new Error(`nobody is told: ${other.join(', ')}`)
+  if (reports.length === 0) return 'whole'
+  if (other.length === 0 && after.length === 0) return 'mended'
+  const repairs = await repairHome(home, Date.now())
+  await copyHome(scene.member, nodes.homeOf('member').home)
+  await worksAgain(nodes, scene, repairs)
+  return `${repairs.map(({ name }) => name).join('+') || 'nothing'} repaired`
+}
+
+/** Starts the node alone and asks it for all. @throws Error when something is served that is not what was there */
+async function look({ start }: Awaited<ReturnType<typeof localNodes>>): Promise<{ facts: Facts | null; reports: string[] }> {
+  const node = await start('node').catch((error: unknown) => asNodeError(error))
+  if (node instanceof Error) {
+    const { code, message, next } = node
+    if (code === 'INTERNAL' || next.length === 0) throw new Error(`start fails with ${code} and says nothing that helps: ${message}`)
+    return { facts: null, reports: [code] }
+  }
+  const facts = await factsOf(node)
+  const { problems } = await apiOf(node).call('node.status', {})
+  await node.close()
+  return { facts, reports: problems.map(({ message }) => message) }
+}
+
+/** What differs, without what is refused. @throws Error for what may never be other than it was */
+function differences(expected: Facts, facts: Facts | null): string[] {
+  if (facts === null) return ['it does not start']
+  const keys = Object.keys(expected) as (keyof Facts)[]
+  const others = keys.filter((key) => JSON.stringify(facts[key]) !== JSON.stringify(expected[key]))
+  const served = others.filter((key) => !String(facts[key]).startsWith('refused '))
+  const wrong = served.filter((key) => key !== 'members')
+  if (wrong.length > 0) throw new Error(`served as truth: ${wrong.map((key) => `${key} ${JSON.stringify(facts[key])}`).join(', ')}`)
+  return others.map((key) => `${key}: ${JSON.stringify(facts[key])}`)
+}
+
+/** After the repair the node is itself, has its mesh and the document, and writes; what is lost was said. */
+async function worksAgain(nodes: Awaited<ReturnType<typeof localNodes>>, scene: DamageScene, repairs: readonly Repair[]): Promise<void> {
+  const [member, node] = [await nodes.start('member'), await nodes.start('node')]
+  const isWhole = async (): Promise<boolean> => {
+    const { text, members } = await factsOf(node)
+    return text === scene.facts.text && members === scene.facts.members
+  }
+  await untilTrue(isWhole, 'the document and the members came back', PATIENCE_MS)
+  const facts = await factsOf(node)
+  const lost = new Set(repairs.filter((one) => one.lost !== null).map(({ name }) => name))
+  for (const key of ['id', 'mesh', 'tasks', 'tokens'] as const) {
+    const isSame = JSON.stringify(facts[key]) === JSON.stringify(scene.facts[key])
+    if (!isSame && !(key === 'tasks' && lost.has('ledger'))) throw new Error(`after the repair ${key} is ${JSON.stringify(facts[key])}`)
+  }
+  await edit(node, 'five')
+  await untilTrue(async () => (await factsOf(member)).text === 'five', 'the member hears of what is written', PATIENCE_MS)
+}
+
+async function factsOf(node: RunningNode): Promise<Facts> {
+  const api = apiOf(node)
+  const tried = async (call: Promise<unknown>): Promise<unknown> =>
+    await call.catch((error: unknown) => `refused ${asNodeError(error).code}`)
+  const tasks = api.call('tasks.list', {}).then((list) => list.tasks.map(({ id, state }) => [id, state]))
+  const tokens = api.call('token.list', {}).then((list) => list.tokens.map(({ id }) => id))
+  return {
+    id: node.info.node.id,
+    mesh: node.info.mesh.id,
+    text: await tried(api.call('documents.read', { document: 'notes', type: 'text' }).then(({ value }) => value)),
+    tasks: await tried(tasks),
+    tokens: await tried(tokens),
+    members: await tried(api.call('node.status', {}).then(({ mesh }) => mesh.members))
+  }
+}
+
+async function copyHome(from: string, to: string): Promise<void> {
+  await fs.cp(from, to, { recursive: true, filter: (file) => !PLACE.test(file) && !file.endsWith('.sock') })
+  await fs.chmod(to, 0o700)
+}
+
+function damaged(bytes: Buffer, way: Way): Buffer {
+  const middle = bytes.length >> 1
+  if (way === 'cut') return bytes.subarray(0, middle)
+  if (way === 'zeroed') return Buffer.alloc(bytes.length)
+  const other = Buffer.from(bytes)
+  other[middle] = (other[middle] ?? 0) ^ 1
+  return other
+}
+
+function findings(checks: readonly Check[]): string[] {
+  return checks.filter(({ name, result }) => result !== 'ok' && name !== 'disk').map(({ name, text }) => `${name}: ${text}`)
+}
