@@ -12,6 +12,7 @@ import type { NodeStore } from './ports/storage.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
 import type { DocumentCores } from './adapters/mesh/document-cores.js'
+import type { LogMarks } from './adapters/mesh/log-marks.js'
 import { foundMesh, joinMesh, reopenMesh } from './adapters/mesh/mesh.js'
 import type { Mesh, MeshNode, MeshParts, MeshState } from './adapters/mesh/mesh-node.js'
 import { refusedJoin } from './adapters/mesh/join.js'
@@ -33,6 +34,7 @@ import {
   guardLedger,
   keepMark,
   openHomeDocuments,
+  openLogMarks,
   openAudit,
   openDocuments,
   openLedger,
@@ -107,11 +109,11 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const record = nodeRecord({ config: options.config, name, code, stored })
   const shared = openDocuments(parts)
   const guarded = guardLedger(parts, ledger)
-  const mesh = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state, ledger: guarded })
+  const { mesh, marks } = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state, ledger: guarded })
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(parts, { compileSchema, store: documents })
-  const found = (): readonly Problem[] => [...mended, ...problems(), ...guarded.problems(), ...agents.problems()]
+  const found = (): readonly Problem[] => [...mended, ...marks.problems(), ...problems(), ...guarded.problems(), ...agents.problems()]
   const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, record, policy, startedAt }
   const node = buildNode(parts, { ...making, agents, compileSchema })
   unwind.add('node', () => node.close())
@@ -190,7 +192,7 @@ interface MeshOpening extends StartParts {
   readonly ledger: Ledger
 }
 
-async function openMesh(opening: MeshOpening): Promise<Mesh> {
+async function openMesh(opening: MeshOpening): Promise<{ readonly mesh: Mesh; readonly marks: LogMarks }> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = opening
   const { serveBootstrap, behindNat } = options.config.network
   const { network: kind, bootstrap, localPort } = record
@@ -220,7 +222,7 @@ async function openMesh(opening: MeshOpening): Promise<Mesh> {
       .write(MESH, next)
       .catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
   })
-  return mesh
+  return { mesh, marks: await openLogMarks(opening, { mesh, store: opening.store, documents }) }
 }
 
 async function foundOrJoin({ options, record, stored, state, documents }: MeshOpening, parts: MeshParts): Promise<MeshNode> {

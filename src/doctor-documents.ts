@@ -34,6 +34,7 @@ const REPLACEABLE: Readonly<Record<string, Replaceable>> = {
   audited: MADE_AGAIN,
   ledger: MADE_AGAIN,
   core: MADE_AGAIN,
+  'log-marks': MADE_AGAIN,
   seed: MADE_AGAIN,
   documents: { lost: 'which documents are not followed: all of them are from now on' },
   'documents-arrived': MADE_AGAIN,

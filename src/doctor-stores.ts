@@ -4,6 +4,7 @@ import type { HomePaths } from './config/paths.js'
 import type { NodeStore } from './ports/storage.js'
 import { refusedJoin } from './adapters/mesh/join.js'
 import { type LogFacts, readLog } from './adapters/mesh/log-check.js'
+import { isShort, LOG_MARKS, readLogMarks } from './adapters/mesh/log-marks.js'
 import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
 import { hash } from './adapters/mesh/sodium.js'
 import { openDurableLedger } from './adapters/storage/durable-ledger.js'
@@ -167,7 +168,7 @@ async function repairStore(
   // First what keeps the former core from being written again.
   await documents.write('mesh', takeOver(state, epoch))
   await documents.write('node', { ...(await documents.read<StoredRecord>('node')), epoch: epoch + 1 })
-  await documents.remove('core')
+  for (const name of ['core', LOG_MARKS]) await documents.remove(name)
   // A store keeps to its core as long as it is there, whatever the epoch.
   await aside(home.store)
   const why = fault?.message ?? (state.isRolledBack === true ? ROLLED_BACK : 'another home of this node has taken its place')
@@ -208,7 +209,7 @@ async function readStore(home: HomePaths, documents: NodeStore, state: MeshState
   // Opening it would make one.
   const isThere = await fs.stat(home.store).then(Boolean, () => false)
   // A repair moved it aside: the next start makes a new one.
-  if (!isThere && state.takesOver === true) return { nodeId: '', core: '', length: 0, blocks: 0 }
+  if (!isThere && state.takesOver === true) return { nodeId: '', core: '', length: 0, lengths: new Map(), blocks: 0 }
   if (!isThere) throw new NodeError('STORE_DAMAGED', `the store ${home.store} is gone`)
   const unwind = new Unwind(() => {})
   try {
@@ -216,7 +217,8 @@ async function readStore(home: HomePaths, documents: NodeStore, state: MeshState
     const facts = await readLog(store, state)
     const nodeId = state.chain[0]?.body.nodeKey ?? facts.nodeId
     const isWhole = facts.nodeId === nodeId && facts.length >= (await coreMark(documents).read(facts.core))
-    if (!isWhole) throw new NodeError('STORE_DAMAGED', `the store ${home.store} has lost what it held: it is damaged, or an older copy`)
+    if (!isWhole || isShort(await readLogMarks(documents, state.key), facts.lengths))
+      throw new NodeError('STORE_DAMAGED', `the store ${home.store} has lost what it held: it is damaged, or an older copy`)
     return facts
   } catch (error) {
     throw damageError(error, home.store)

@@ -7,6 +7,8 @@ import { closeStore } from './adapters/mesh/close-store.js'
 import { readStreams, type StreamFacts } from './adapters/mesh/document-check.js'
 import { damageError } from './adapters/storage/store-errors.js'
 import { DOCUMENTS_ARRIVED, type StoredArrivals } from './node/arrived-documents.js'
+import type { StreamKey } from './domain/document/client-ids.js'
+import { leftStream, OWN_STREAMS, type StoredOwnStreams } from './node/own-streams.js'
 import { DOCUMENT_MARKS, type StoredMarks } from './node/document-marks.js'
 import type { Aside, Repair } from './doctor-documents.js'
 import { openDocumentStore } from './open-home.js'
@@ -24,15 +26,33 @@ export interface StreamState {
 
 /** Reads all streams of shared documents, and compares them with what was here once. @throws NodeError STORE_DAMAGED for a store that cannot be read, or is gone */
 export async function readDocuments(home: HomePaths, documents: NodeStore): Promise<StreamState> {
-  const marks = (await documents.read<StoredMarks>(DOCUMENT_MARKS)) ?? {}
-  const { blocks, lengths } = await readStore(home, Object.keys(marks).length > 0)
+  const marks = await marksOf(documents)
+  const { blocks, lengths } = await readStore(home, marks.length > 0)
   const lost = new Map<string, number>()
-  for (const [name, streams] of Object.entries(marks)) {
-    const missing = Object.entries(streams).map(([stream, marked]) => Math.max(0, marked - (lengths.get(stream) ?? 0)))
-    const sum = missing.reduce((all, one) => all + one, 0)
-    if (sum > 0) lost.set(name, sum)
+  for (const { name, stream, marked } of marks) {
+    const missing = marked - (lengths.get(stream) ?? 0)
+    if (missing > 0) lost.set(name, (lost.get(name) ?? 0) + missing)
   }
   return { blocks, lost }
+}
+
+interface Mark {
+  readonly name: string
+  readonly stream: StreamKey
+  readonly marked: number
+}
+
+/** The mark of an own stream is the higher one: it is stored sooner, and not only once its blocks survive a loss of power. */
+async function marksOf(documents: NodeStore): Promise<Mark[]> {
+  const marks = Object.entries((await documents.read<StoredMarks>(DOCUMENT_MARKS)) ?? {})
+  const own = Object.entries((await documents.read<StoredOwnStreams>(OWN_STREAMS)) ?? {})
+  const found = new Map<string, Mark>()
+  const note = (name: string, stream: StreamKey, marked: number): void => {
+    if (marked > (found.get(`${name} ${stream}`)?.marked ?? 0)) found.set(`${name} ${stream}`, { name, stream, marked })
+  }
+  for (const [name, streams] of marks) for (const [stream, marked] of Object.entries(streams)) note(name, stream, marked)
+  for (const [name, { stream, blocks }] of own) if (stream !== null) note(name, stream, blocks)
+  return [...found.values()]
 }
 
 /** What was lost, for people; null for nothing. */
@@ -53,7 +73,7 @@ export async function repairStreams(home: HomePaths, documents: NodeStore, aside
   if (found instanceof NodeError) {
     if (found.code !== 'STORE_DAMAGED') throw found
     await aside(home.documents)
-    for (const name of [DOCUMENT_MARKS, DOCUMENTS_ARRIVED, 'document-snapshots']) await documents.remove(name)
+    for (const name of [DOCUMENT_MARKS, DOCUMENTS_ARRIVED, OWN_STREAMS, 'document-snapshots']) await documents.remove(name)
     return [{ name: 'streams', text: `${found.message}; it is moved aside and fetched anew from other members`, lost: LOST }]
   }
   const text = lostText(found)
@@ -66,6 +86,8 @@ export async function repairStreams(home: HomePaths, documents: NodeStore, aside
 async function accept(documents: NodeStore, { lost }: StreamState): Promise<void> {
   const arrived = await documents.read<StoredArrivals>(DOCUMENTS_ARRIVED)
   if (arrived !== null) await documents.write(DOCUMENTS_ARRIVED, { names: arrived.names.filter((name) => !lost.has(name)) })
+  const own = Object.entries((await documents.read<StoredOwnStreams>(OWN_STREAMS)) ?? {})
+  await documents.write(OWN_STREAMS, Object.fromEntries(own.map(([name, one]) => [name, lost.has(name) ? leftStream(one) : one])))
   const marks = Object.entries((await documents.read<StoredMarks>(DOCUMENT_MARKS)) ?? {})
   await documents.write(DOCUMENT_MARKS, Object.fromEntries(marks.filter(([name]) => !lost.has(name))))
 }

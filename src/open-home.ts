@@ -12,6 +12,7 @@ import type { NodeStore } from './ports/storage.js'
 import type { Telemetry } from './ports/telemetry.js'
 import type { Config } from './config/settings.js'
 import type { HomePaths } from './config/paths.js'
+import { LogMarks } from './adapters/mesh/log-marks.js'
 import type { MeshNode } from './adapters/mesh/mesh-node.js'
 import { closeStore } from './adapters/mesh/close-store.js'
 import { DocumentCores } from './adapters/mesh/document-cores.js'
@@ -215,6 +216,17 @@ export function coreMark(documents: NodeStore): {
     },
     write: (core, length) => documents.write(CORE, { core, length })
   }
+}
+
+/** Keeps how much of the mesh log is here, from now on, and tells when that is less than it was. */
+export async function openLogMarks(
+  { clock, telemetry, unwind }: StartParts,
+  { mesh, ...of }: { readonly mesh: Pick<MeshNode, 'log' | 'meshId'>; readonly store: Corestore; readonly documents: NodeStore }
+): Promise<LogMarks> {
+  const marks = new LogMarks({ ...of, meshId: mesh.meshId, log: mesh.log, clock, telemetry })
+  unwind.add('marks of the log', () => marks.close())
+  await marks.start().catch((error: unknown) => Promise.reject(damageError(error, 'the store of the mesh')))
+  return marks
 }
 
 /** Keeps how long the own writer core is, from now on. */

@@ -9,10 +9,18 @@ test('whatever file of a stopped home is damaged: what it held is served as it w
   const scene = await damageScene(t)
   const seed = Math.floor(Math.random() * WAYS.length)
   t.comment(`seed ${seed}; all ways: node scripts/prove/damage.mjs`)
-  const cases = scene.files.map((file, place) => ({ file, way: WAYS[(place + seed) % WAYS.length] ?? 'cut' }))
-  t.ok(cases.some(({ file }) => file.startsWith('ledger/')) && cases.some(({ file }) => file.startsWith('documents/db/')))
+  const cases = scene.files.map((place, number) => ({ ...place, way: WAYS[(number + seed) % WAYS.length] ?? 'cut' }))
+  for (const part of ['ledger/', 'documents/db/', 'store/db/', 'audit/', 'tokens.json'])
+    t.ok(
+      cases.some(({ file }) => file.startsWith(part)),
+      part
+    )
+  t.ok(
+    cases.some(({ of, file }) => of === 'killed' && file.startsWith('documents/db/')),
+    'logs of documents'
+  )
   await runDamages(scene, cases, {
     atOnce: AT_ONCE,
-    onResult: ({ file, way, outcome, fault }) => t.is(fault, null, `${file} ${way}: ${outcome}`)
+    onResult: ({ of, file, way, outcome, fault }) => t.is(fault, null, `${of}/${file} ${way}: ${outcome}`)
   })
 })

@@ -62,6 +62,14 @@ export const CARE_MUTANTS = [
     title: 'a home whose pid file names a living process is free, as long as no process has its lock'
   },
   {
+    name: 'the marks of the mesh log are not compared',
+    file: 'src/adapters/mesh/log-marks.ts',
+    find: '(lengths.get(core) ?? 0) < marked',
+    put: '(lengths.get(core) ?? 0) < marked - marked',
+    test: 'doctor-log',
+    title: 'a member that writes no log, and whose store lost a part of it, says so until others have given it'
+  },
+  {
     name: 'the copy of a small file is not read',
     file: 'src/adapters/storage/node-store.ts',
     find: 'const whole = found.find(({ document }) => document !== null)?.document',

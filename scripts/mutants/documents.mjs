@@ -363,5 +363,13 @@ export const DOCUMENT_MUTANTS = [
     put: '',
     test: 'node/document-marks',
     title: 'a document of which this disk lost blocks is told in status'
+  },
+  {
+    name: 'what an own stream lost since its mark is not told',
+    file: 'src/node/own-streams.ts',
+    find: 'if (known.stream === stream && blocks < expected) this.#parts.onLost',
+    put: 'if (known.stream === stream && blocks < 0) this.#parts.onLost',
+    test: 'node/own-streams',
+    title: 'an own stream that is shorter than its mark is told as lost'
   }
 ]

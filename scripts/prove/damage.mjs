@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Damages every file of a stopped home in every way (one bit turned over in the middle, cut in half, zeroed), one at a time, and
+// Damages every file of a stopped home, and every log of one whose node was killed, in every way (one bit turned over in the middle, cut in half, zeroed), one at a time, and
 // looks at what a start, its API, `doctor` and `doctor --repair` make of it:
-// `node scripts/prove/damage.mjs [--only PART] [--at-once N] [--json]`. `--only`: files whose path has this part.
+// `node scripts/prove/damage.mjs [--only PART] [--at-once N] [--json]`. `--only`: files whose path (`stopped/...`, `killed/...`) has this part.
 // Exit code 0 when everything was served as it was, or told, and could be repaired. `npm test` does one way of each file.
 import { parseArgs } from 'node:util'
 import { compileTests } from '../testing/compile.mjs'
@@ -18,14 +18,14 @@ async function main() {
   const ends = []
   try {
     const scene = await damageScene({ teardown: (end) => void ends.push(end) })
-    const files = scene.files.filter((file) => file.includes(values.only))
-    const cases = files.flatMap((file) => WAYS.map((way) => ({ file, way })))
+    const files = scene.files.filter(({ of, file }) => `${of}/${file}`.includes(values.only))
+    const cases = files.flatMap((place) => WAYS.map((way) => ({ ...place, way })))
     const results = []
     await runDamages(scene, cases, {
       atOnce: Number(values['at-once']),
       onResult: (result) => {
         results.push(result)
-        if (!values.json) console.log(`${result.file} ${result.way}: ${result.fault ?? result.outcome}`)
+        if (!values.json) console.log(`${result.of}/${result.file} ${result.way}: ${result.fault ?? result.outcome}`)
       }
     })
     const faults = results.filter(({ fault }) => fault !== null)

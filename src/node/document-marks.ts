@@ -90,6 +90,13 @@ export class DocumentMarks {
     })
   }
 
+  /** A stream had so many blocks, by another mark: what is not here of them is lost. */
+  expect(name: string, stream: StreamKey, blocks: number): void {
+    const marks = this.#marks[name]
+    this.#marks[name] = { ...marks, [stream]: Math.max(blocks, marks?.[stream] ?? 0) }
+    void this.#store(true).catch(this.#parts.onError)
+  }
+
   /** A document is kept here no longer. Resolves when that is stored: its blocks may go then. */
   async forget(name: string): Promise<void> {
     if (this.#marks[name] === undefined) return

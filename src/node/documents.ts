@@ -80,7 +80,11 @@ export class Documents {
     this.#parts = parts
     this.known = new KnownDocuments(parts)
     this.#forks = new DocumentForks(parts)
-    this.#own = new OwnStreams({ ...parts, onError: (error) => this.#failed(error) })
+    this.#own = new OwnStreams({
+      ...parts,
+      onLost: (...lost) => this.marks.expect(...lost),
+      onError: (error) => this.#failed(error)
+    })
     this.#snapshots = new DocumentSnapshots({
       ...parts,
       idOf: (name) => this.known.idOf(name),

@@ -10,7 +10,7 @@ import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 
 /** Name of the stored document of own streams. */
-const STORED = 'document-streams'
+export const OWN_STREAMS = 'document-streams'
 /** How much later than an append its mark is stored at most, in milliseconds. */
 const MARK_MS = 1000
 /** How long one try to bring a stream into the log may take, in milliseconds. */
@@ -24,11 +24,13 @@ export interface OwnStreamsParts {
   readonly log: MemberLog
   readonly documents: Pick<DocumentStreams, 'own'>
   readonly self: NodeId
+  /** A stream of a document had so many blocks, and they are not all in the store any more. */
+  onLost(name: string, stream: StreamKey, blocks: number): void
   onError(error: unknown): void
 }
 
 /** This node's own stream of one document. */
-interface OwnStream {
+export interface OwnStream {
   /** Streams of it that were left behind. */
   readonly times: number
   /** The one that is written now; null before it was opened. */
@@ -36,6 +38,9 @@ interface OwnStream {
   /** How many blocks it had. */
   readonly blocks: number
 }
+
+/** Own streams as stored, by name of the document. */
+export type StoredOwnStreams = Readonly<Record<string, OwnStream>>
 
 const NONE: OwnStream = { times: 0, stream: null, blocks: 0 }
 
@@ -62,7 +67,7 @@ export class OwnStreams {
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    const stored = await this.#parts.store.read<Record<string, OwnStream>>(STORED)
+    const stored = await this.#parts.store.read<StoredOwnStreams>(OWN_STREAMS)
     for (const [name, own] of Object.entries(stored ?? {})) this.#put(name, own)
   }
 
@@ -94,6 +99,7 @@ export class OwnStreams {
         else this.#own.set(name, { ...known, blocks })
         return stream
       }
+      if (known.stream === stream && blocks < expected) this.#parts.onLost(name, stream, expected)
       await this.leave(name)
     }
   }
@@ -134,7 +140,7 @@ export class OwnStreams {
 
   /** What follows goes into another stream. At once nothing is this node's stream of the document any more, until it is opened. */
   leave(name: string): Promise<void> {
-    return this.#set(name, { ...NONE, times: this.#of(name).times + 1 })
+    return this.#set(name, leftStream(this.#of(name)))
   }
 
   /** @throws NodeError CONFLICT when the mesh takes no further stream, so that nobody else would ever see what is written to this one */
@@ -199,8 +205,13 @@ export class OwnStreams {
     const { clock, store } = this.#parts
     clock.clear(this.#timer)
     this.#timer = null
-    const done = this.#stored.then(() => store.write(STORED, Object.fromEntries(this.#own)))
+    const done = this.#stored.then(() => store.write(OWN_STREAMS, Object.fromEntries(this.#own)))
     this.#stored = done.catch(() => {})
     return done
   }
+}
+
+/** What is stored of an own stream that is left for another one. */
+export function leftStream({ times }: OwnStream): OwnStream {
+  return { ...NONE, times: times + 1 }
 }

@@ -1,6 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
+import { failsWith } from '../support/fails.js'
 import { Random } from '../simulation/random.js'
 import { untilText, write } from '../support/document-nodes.js'
 import { freePort, testMesh, type TestNode, until, untilOnline, untilTrue } from '../support/nodes.js'
@@ -103,7 +104,9 @@ test('a member that writes two tales of its stream is stopped in the document, a
   )
 })
 
-test('a node whose store of documents was put back writes without a fork, and everybody converges', { timeout: 120_000 }, async (t) => {
+test('a node whose store of documents was put back serves and takes nothing until it is whole, forks nothing, and everybody converges', {
+  timeout: 120_000
+}, async (t) => {
   const mesh = await testMesh(t)
   const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
   await a.api.call('documents.create', { name: 'notes' })
@@ -123,14 +126,16 @@ test('a node whose store of documents was put back writes without a fork, and ev
   // Nobody is there who could tell it of what it wrote.
   for (const node of [a, c]) await node.stop()
   const alone = await mesh.start('b', { home: b.home })
-  t.is((await alone.api.call('documents.read', { document: 'notes', type: 'text' })).value, 'one. ')
-  await write(alone, 'three. one. ')
+  for (const call of [() => alone.api.call('documents.read', { document: 'notes', type: 'text' }), () => write(alone, 'three. one. ')])
+    await failsWith(t, 'STORE_DAMAGED', call)
   await alone.stop()
   const back = [
     await mesh.start('a', { home: a.home }),
     await mesh.start('b', { home: b.home }),
     await mesh.start('c', { home: c.home })
   ] as const
+  await Promise.all(back.map((node) => untilText(node, 'one. two. ')))
+  await write(back[1], 'three. one. two. ')
   await Promise.all(back.map((node) => untilText(node, 'three. one. two. ')))
   const { streams } = await back[0].api.call('documents.show', { document: 'notes' })
   t.alike(

@@ -67,3 +67,19 @@ test('an edit that is in its stream is no refused one, though its mark cannot be
   await world.pass(1000)
   t.ok(JSON.stringify(await bob.store.read('document-streams')).includes('"blocks":2'), 'and stored later')
 })
+
+test('an own stream that is shorter than its mark is told as lost, also before any other mark is stored', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  for (const { id } of [owner, ann]) world.net.disconnect(bob.id, id)
+  const back = world.streams.copyOf(bob.id)
+  await write(bob.api(), 'of bob')
+  await bob.core.close()
+  back()
+  const store = new FakeStore()
+  for (const name of ['document-streams', 'documents-arrived']) await store.write(name, await bob.store.read(name))
+  const again = await world.start(bob.actor, { store })
+  const reading = failsWith(t, 'STORE_DAMAGED', () => textOn(again))
+  await world.pass(4000)
+  await reading
+  t.ok((await store.read<Record<string, unknown>>('document-marks'))?.['notes'], 'and known after a restart')
+})

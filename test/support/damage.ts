@@ -2,9 +2,12 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Assert } from 'brittle'
 import { type Check, diagnoseHome, repairHome, type Repair, type RunningNode } from '../../src/compose.js'
+import { openNodeStore } from '../../src/adapters/storage/node-store.js'
 import { asNodeError } from '../../src/kit/errors.js'
+import { OWN_STREAMS, type StoredOwnStreams } from '../../src/node/own-streams.js'
 import { apiOf, localNodes } from './local-nodes.js'
 import { untilTrue } from './nodes.js'
+import { tempDir } from './tmp.js'
 
 /** How a file is damaged. */
 export const WAYS = ['flipped', 'cut', 'zeroed'] as const
@@ -13,6 +16,8 @@ export type Way = (typeof WAYS)[number]
 
 /** What ties a store to its place: a copy of a home has none, and its first start makes one. */
 const PLACE = /\/CORESTORE$/
+/** What an engine writes first. */
+const LOG = /\.log$|\/journal-/
 /** A whole document must come back within so many milliseconds. */
 const PATIENCE_MS = 30_000
 
@@ -28,18 +33,26 @@ interface Facts {
   readonly members: unknown
 }
 
-/** The homes of two stopped nodes, `home` with all that a home can hold, and what it tells. */
+/** The homes of two nodes, that of the first with all that a home can hold, and what it tells. */
 export interface DamageScene {
-  readonly home: string
+  /** As the node left it when it stopped. */
+  readonly stopped: string
+  /** As it was while the node ran and had just written: like that of a node that was killed. */
+  readonly killed: string
   readonly member: string
   readonly facts: Facts
-  /** Files of `home`, relative. */
-  readonly files: readonly string[]
+  /** Each file of the stopped home, and of the other one what only a killed node leaves: logs that are not in tables yet. */
+  readonly files: readonly DamagedPlace[]
+}
+
+/** A file of one of the homes, relative. */
+export interface DamagedPlace {
+  readonly of: 'stopped' | 'killed'
+  readonly file: string
 }
 
 /** One damaged file. */
-export interface DamageCase {
-  readonly file: string
+export interface DamageCase extends DamagedPlace {
   readonly way: Way
 }
 
@@ -63,16 +76,34 @@ export async function damageScene(t: Ends): Promise<DamageScene> {
   await untilTrue(async () => (await factsOf(node)).text === TEXT, 'the node has what the member wrote')
   await api.call('message.call', { agent: 'text@node', capability: 'text.stats', input: { text: 'x' } })
   await api.call('token.create', { name: 'program', scopes: ['read'] })
+  // The mark of a stream may be a moment later than its blocks.
+  await untilTrue(async () => (await ownBlocks(homeOf('node').home)) === OWN_BLOCKS, 'the own stream has its mark')
+  const killed = path.join(await tempDir(t), 'killed')
+  await copyHome(homeOf('node').home, killed)
   await Promise.all([node.close(), member.close()])
   // What only memory has is gone with any restart.
   const again = await start('node')
   const facts = await factsOf(again)
   await again.close()
-  const home = homeOf('node').home
-  return { home, member: homeOf('member').home, facts, files: await filesOf(home) }
+  const stopped = homeOf('node').home
+  const logs = (await filesOf(killed)).filter((file) => LOG.test(file))
+  const files = [
+    ...(await filesOf(stopped)).map((file) => ({ of: 'stopped' as const, file })),
+    ...logs.map((file) => ({ of: 'killed' as const, file }))
+  ]
+  return { stopped, killed, member: homeOf('member').home, facts, files }
 }
 
 const TEXT = 'one two three four'
+/** Blocks that the node writes. */
+const OWN_BLOCKS = 3
+
+async function ownBlocks(home: string): Promise<number | undefined> {
+  const own = await openNodeStore(home)
+    .read<StoredOwnStreams>(OWN_STREAMS)
+    .catch(() => null)
+  return own?.['notes']?.blocks
+}
 
 async function edit(node: RunningNode, text: string): Promise<void> {
   await apiOf(node).call('documents.edit', { document: 'notes', edit: { type: 'text', text } })
@@ -100,24 +131,24 @@ export async function runDamages(
 }
 
 /** Damages one file of a copy of the home, looks at it in every way that people have, and repairs it. */
-async function runDamage(scene: DamageScene, { file, way }: DamageCase): Promise<DamageResult> {
+async function runDamage(scene: DamageScene, one: DamageCase): Promise<DamageResult> {
   const ends: (() => unknown)[] = []
   try {
-    const outcome = await outcomeOf(scene, { file, way }, { teardown: (end) => void ends.push(end) })
-    return { file, way, outcome, fault: null }
+    const outcome = await outcomeOf(scene, one, { teardown: (end) => void ends.push(end) })
+    return { ...one, outcome, fault: null }
   } catch (error) {
-    return { file, way, outcome: 'fault', fault: error instanceof Error ? error.message : String(error) }
+    return { ...one, outcome: 'fault', fault: error instanceof Error ? error.message : String(error) }
   } finally {
     // The directory was asked for first.
     for (const end of ends.reverse()) await end()
   }
 }
 
-async function outcomeOf(scene: DamageScene, { file, way }: DamageCase, t: Ends): Promise<string> {
+async function outcomeOf(scene: DamageScene, { of, file, way }: DamageCase, t: Ends): Promise<string> {
   const nodes = await localNodes(t)
   const home = nodes.homeOf('node')
-  await copyHome(scene.home, home.home)
-  const bytes = await fs.readFile(path.join(scene.home, file))
+  await copyHome(scene[of], home.home)
+  const bytes = await fs.readFile(path.join(scene[of], file))
   await fs.writeFile(path.join(home.home, file), damaged(bytes, way))
   const { config } = await nodes.optionsOf('node', {})
   const before = findings(await diagnoseHome({ home, config, now: Date.now() }))

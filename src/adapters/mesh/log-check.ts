@@ -12,6 +12,8 @@ export interface LogFacts {
   /** Own writer core (z32) and its length. */
   readonly core: string
   readonly length: number
+  /** Blocks of each writer core (z32) from its first one on. */
+  readonly lengths: ReadonlyMap<string, number>
   /** Blocks of all writer cores that could be read. */
   readonly blocks: number
 }
@@ -20,11 +22,13 @@ export interface LogFacts {
 export async function readLog(store: Corestore, state: Pick<MeshState, 'key' | 'epoch'>): Promise<LogFacts> {
   const own = await Autobase.getLocalKey(namespaced(store, state.epoch))
   const nodeId = keyToText((await store.createKeyPair('a2a-node/node')).publicKey)
+  const lengths = new Map<string, number>()
   let [blocks, length] = [0, 0]
   for await (const core of writerCores(store, keyFromText(state.key))) {
     for (let at = 0; at < core.contiguousLength; at++) if ((await core.get(at, { wait: false })) !== null) blocks++
     if (keyToText(core.key) === keyToText(own)) length = core.length
+    lengths.set(keyToText(core.key), core.contiguousLength)
     await core.close()
   }
-  return { nodeId, core: keyToText(own), length, blocks }
+  return { nodeId, core: keyToText(own), length, lengths, blocks }
 }

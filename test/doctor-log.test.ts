@@ -1,0 +1,57 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import { diagnoseHome, repairHome, type RunningNode } from '../src/compose.js'
+import { apiOf, localNodes } from './support/local-nodes.js'
+import { untilTrue } from './support/nodes.js'
+import { tempDir } from './support/tmp.js'
+
+async function names(node: RunningNode): Promise<string[]> {
+  return (await apiOf(node).call('documents.list', {})).documents.map(({ name }) => name)
+}
+
+async function problems(node: RunningNode): Promise<string[]> {
+  return (await apiOf(node).call('node.status', {})).problems.map(({ code, next }) => `${code} ${next}`)
+}
+
+test('a member that writes no log, and whose store lost a part of it, says so until others have given it; a repair fetches it anew', async (t) => {
+  const { start, homeOf, optionsOf } = await localNodes(t)
+  const [a, home] = [await start('a'), homeOf('b')]
+  const { code: join } = await apiOf(a).call('invite.create', {})
+  await (await start('b', { join })).close()
+  const [db, old] = [path.join(home.store, 'db'), path.join(await tempDir(t), 'db')]
+  const putBack = async (): Promise<void> => {
+    await fs.rm(home.store, { recursive: true })
+    await fs.cp(old, db, { recursive: true })
+  }
+  await fs.cp(db, old, { recursive: true })
+  const marked = async (): Promise<string> => await fs.readFile(path.join(home.home, 'log-marks.json'), 'utf8').catch(() => '')
+  const before = await marked()
+  const b = await start('b')
+  await apiOf(a).call('documents.create', { name: 'notes' })
+  await untilTrue(async () => (await names(b)).includes('notes') && (await marked()) !== before, 'the log is here, and its mark')
+  await Promise.all([a.close(), b.close()])
+
+  await putBack()
+  const alone = await start('b')
+  t.alike([await names(alone), await problems(alone)], [[], ['STORE_DAMAGED a2a-node doctor --repair']])
+  const again = await start('a')
+  await untilTrue(async () => (await names(alone)).includes('notes') && (await problems(alone)).length === 0, 'it was given')
+  await Promise.all([again.close(), alone.close()])
+
+  await putBack()
+  const { config } = await optionsOf('b', {})
+  const checks = await diagnoseHome({ home, config, now: Date.now() })
+  t.alike(
+    checks.filter(({ result }) => result === 'fail').map(({ name }) => name),
+    ['store']
+  )
+  t.alike(
+    (await repairHome(home, Date.now())).map(({ name }) => name),
+    ['store']
+  )
+  const [, repaired] = [await start('a'), await start('b')]
+  t.is(repaired.info.node.id, b.info.node.id)
+  await untilTrue(async () => (await names(repaired)).includes('notes'), 'the log came anew')
+  t.alike(await problems(repaired), [])
+})
