@@ -150,6 +150,7 @@ test('a provider goes on when its node was restarted, and sends what was edited 
   await lostAgain
   doc.getText('text').insert(0, 'lost. ')
   await fs.rm(path.join(a.home, 'documents'), { recursive: true })
+  t.is((await mesh.run(['--home', a.home, 'doctor', '--repair'])).code, 0)
   await mesh.start('a', { home: a.home })
   t.is(await failed, 'CONFLICT')
 })
