@@ -165,9 +165,17 @@ export const SWARM_MUTANTS = [
     title: 'retryAfter is waited for, though another worker is free'
   },
   {
+    name: 'a clock that is put back prolongs the rest of an item',
+    file: 'src/node/swarm-past.ts',
+    find: 'Math.min(atOf(rest.until), now + rest.ms)',
+    put: 'atOf(rest.until)',
+    test: 'node/swarm-repeats',
+    title: 'an item that rests waits no longer because the clock of its launcher was put back'
+  },
+  {
     name: 'retryAfter ends with the launcher',
     file: 'src/node/swarm-run.ts',
-    find: 'isRepeatable, retryAt, ...(leasedAt',
+    find: 'isRepeatable, rest, ...(leasedAt',
     put: 'isRepeatable, ...(leasedAt',
     test: 'node/swarm-repeats',
     title: 'a launcher that is killed or stopped while an item rests waits on'

@@ -92,8 +92,16 @@ export interface SwarmRow {
 export interface SwarmLease extends Omit<KnownItem, 'status' | 'leasedAt' | 'retryAt'> {
   /** When it was given, in Unix milliseconds; absent in those of older versions. */
   readonly leasedAt?: number
-  /** It has ended without an outcome, and its item is not leased again before this, in Unix milliseconds; absent while it may be live. */
-  readonly retryAt?: number
+  /** It has ended without an outcome, and its item is not leased again before; absent while it may be live. */
+  readonly rest?: ItemRest
+}
+
+/** How long an item is not leased. */
+export interface ItemRest {
+  /** Unix milliseconds. */
+  readonly until: number
+  /** The whole of it, in milliseconds: a clock that was put back makes it no longer. */
+  readonly ms: number
 }
 
 /** The swarms of a ledger. */

@@ -41,15 +41,15 @@ export function machineOf(
     ...(term === undefined ? {} : { numberedFrom: leasesFrom(term.epoch) })
   }
   const createdAt = Math.min(now, atOf(head.createdAt))
-  return past === null ? createSwarm(parts, createdAt) : restoreSwarm(parts, { createdAt, known: knownOf(past, atOf) }, now)
+  return past === null ? createSwarm(parts, createdAt) : restoreSwarm(parts, { createdAt, known: knownOf(past, { atOf, now }) }, now)
 }
 
-function knownOf({ leases, rows }: SwarmPast, atOf: (time: number) => number): KnownItem[] {
-  const known = ({ leasedAt, retryAt, givenBy: _givenBy, ...lease }: PastLease): KnownItem => ({
+function knownOf({ leases, rows }: SwarmPast, { atOf, now }: { atOf(time: number): number; now: number }): KnownItem[] {
+  const known = ({ leasedAt, rest, givenBy: _givenBy, ...lease }: PastLease): KnownItem => ({
     ...lease,
     status: null,
     ...(leasedAt === undefined ? {} : { leasedAt: atOf(leasedAt) }),
-    ...(retryAt === undefined ? {} : { retryAt: atOf(retryAt) })
+    ...(rest === undefined ? {} : { retryAt: Math.min(atOf(rest.until), now + rest.ms) })
   })
   const byIndex = new Map(leases.map((lease) => [lease.index, known(lease)]))
   const ended = rows.map(({ index, holder, row: { attempt, status } }) => {

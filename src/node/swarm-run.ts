@@ -266,7 +266,7 @@ export class SwarmRun implements SwarmView {
     for (const lease of leases) {
       this.#participants.add(lease.agent)
       // What rests was not asked for when this node stopped.
-      if (settled.has(lease.index) || lease.retryAt !== undefined) continue
+      if (settled.has(lease.index) || lease.rest !== undefined) continue
       this.#course.tell({ type: 'lease', ...this.#shown(lease) })
       this.#leases.resume(lease)
     }
@@ -332,8 +332,8 @@ export class SwarmRun implements SwarmView {
   }: Pick<Extract<SwarmEffect, { type: 'retry' }>, 'index' | 'agent' | 'attempt' | 'afterMs'>): void {
     const { failures = 0, isRepeatable = false } = this.#state.items[index] ?? {}
     const { leasedAt } = this.#leases.of(index) ?? {}
-    const retryAt = this.#parts.clock.now() + afterMs
-    const ended = { index, agent, attempt, failures, isRepeatable, retryAt, ...(leasedAt === undefined ? {} : { leasedAt }) }
+    const rest = { until: this.#parts.clock.now() + afterMs, ms: afterMs }
+    const ended = { index, agent, attempt, failures, isRepeatable, rest, ...(leasedAt === undefined ? {} : { leasedAt }) }
     this.#parts.commit([this.#parts.swarmBook.leased(this.head.id, ended)]).catch(() => undefined)
   }
 

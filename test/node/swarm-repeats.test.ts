@@ -89,6 +89,19 @@ test('a launcher that is killed or stopped while an item rests waits on after it
   }
 })
 
+test('an item that rests waits no longer because the clock of its launcher was put back before a restart', async (t) => {
+  const { scene, id } = await launched(t, AGAIN)
+  for (const run of scene.open()) run.end(LATER)
+  await scene.world.pass(2000, 100)
+  scene.world.clock.setNow(scene.world.clock.now() - 3_600_000)
+  await scene.restart()
+  await scene.link()
+  await scene.world.pass(8000, 100)
+  t.is(scene.begun.length, 2)
+  await scene.finish(id)
+  t.is((await scene.info(id)).status, 'completed')
+})
+
 test('a worker that dies at an item that may not be repeated: its outcome is unknown, and nobody else is asked', async (t) => {
   const { scene, id } = await launched(t, ONCE)
   const worker = scene.workers.find(({ agent }) => agent.open.length > 0)
