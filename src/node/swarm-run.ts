@@ -309,7 +309,6 @@ export class SwarmRun implements SwarmView {
       case 'lease':
         return this.#begin(effect)
       case 'release':
-        if (effect.afterMs !== undefined) this.#rest({ ...effect, afterMs: effect.afterMs })
         this.#leases.cancel(effect.index, effect.attempt)
         return this.#course.tell({ type: 'released', ...this.#shown(effect), reason: effect.reason })
       case 'retry':

@@ -54,7 +54,7 @@ export type RepeatDecision =
  *   `unknown` where nobody can say whether it was done.
  * - A failure that is final by its own word (`retryable: false`), or by its code, is never tried again.
  * - `retryAfter` (seconds, in the data of the error) is waited for; where its time is over before, it ends.
- * - What found no place costs no retry. Everything else does.
+ * - What found no place costs no retry, and waits for no other agent. Everything else does.
  */
 export function decideRepeat(one: FailedTry): RepeatDecision {
   const { error, isUnknown, isRepeatable, failures, retries, leftMs } = one
@@ -62,7 +62,8 @@ export function decideRepeat(one: FailedTry): RepeatDecision {
   if (!mayRunAgain({ isRepeatable, isUndone: isNothingDone(one) }) || (!isUnknown && isFinal(error))) return end
   const isCounted = isUnknown || one.isUnsent === true || !isPlaceless(one)
   if (isCounted && failures >= retries) return end
-  const afterMs = retryAfterMs(error)
+  // What one agent says of its places is no reason to keep the work from others.
+  const afterMs = !isCounted && one.isForAnyone === true ? 0 : retryAfterMs(error)
   return afterMs > 0 && afterMs >= leftMs ? end : { type: 'repeat', afterMs, isCounted }
 }
 

@@ -84,16 +84,15 @@ export function nextAwake({ resting }: SwarmState): number {
   return at
 }
 
-/** Voids a lease and puts the item back; this never counts as a retry. `afterMs`: it is not leased before that. */
+/** Voids a lease and puts the item back; this never counts as a retry. */
 export function release(
   state: SwarmState,
   lease: LiveLease,
-  { reason, now, afterMs = 0, effects }: { reason: string; now: number; afterMs?: number; effects: SwarmEffect[] }
+  { reason, now, effects }: { reason: string; now: number; effects: SwarmEffect[] }
 ): void {
-  const rest = afterMs === 0 ? {} : { afterMs }
-  effects.push({ type: 'release', index: lease.index, agent: lease.item.agent, attempt: lease.item.attempt, reason, ...rest })
+  effects.push({ type: 'release', index: lease.index, agent: lease.item.agent, attempt: lease.item.attempt, reason })
   endLease(state, lease)
-  putBack(state, lease, { now, afterMs })
+  putBack(state, lease, { now })
 }
 
 /** How long the lease of an item may be without a heartbeat, in milliseconds. */

@@ -1,5 +1,5 @@
 import type { ErrorBody } from '../../kit/errors.js'
-import { decideRepeat } from '../reliable/repeat.js'
+import { decideRepeat, retryAfterMs } from '../reliable/repeat.js'
 import { agentOf, offerItem } from './create.js'
 import { dropItem, endIfDone, failure, finishItem, finishSwarm } from './finish.js'
 import {
@@ -213,7 +213,7 @@ function failedRun(step: Step, lease: LiveLease, outcome: Extract<RunOutcome, { 
   const { retries, deadlineAt } = state.parts
   const { isRepeatable, failures } = item
   const next = decideRepeat({ error, isUnknown, isUnsent, isRepeatable, isForAnyone: true, failures, retries, leftMs: deadlineAt - now })
-  if (next.type === 'repeat' && !next.isCounted) return notTaken(step, lease, next.afterMs)
+  if (next.type === 'repeat' && !next.isCounted) return notTaken(step, lease, retryAfterMs(error))
   endLease(state, lease)
   if (lease.agent !== undefined) heard(lease.agent)
   if (outcome.isRefusal === true) item.barred.push(item.agent)
@@ -224,10 +224,10 @@ function failedRun(step: Step, lease: LiveLease, outcome: Extract<RunOutcome, { 
   effects.push({ type: 'retry', index, agent: item.agent, attempt: item.attempt, error, afterMs: next.afterMs })
 }
 
-/** Its agent had no place for it, or is not there: it goes back, and the agent gets nothing for a while. */
-function notTaken({ state, now, effects }: Step, lease: LiveLease, afterMs: number): void {
-  release(state, lease, { reason: 'busy', now, afterMs, effects })
-  backOff(lease.agent, now, afterMs)
+/** Its agent had no place for it, or is not there: it goes back, and the agent gets nothing for a while, as long as it asked for at least. */
+function notTaken({ state, now, effects }: Step, lease: LiveLease, askedMs: number): void {
+  release(state, lease, { reason: 'busy', now, effects })
+  backOff(lease.agent, now, askedMs)
 }
 
 function credit(state: SwarmState, { item, agent }: LiveLease, now: number): void {

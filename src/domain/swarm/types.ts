@@ -95,8 +95,6 @@ export type SwarmEffect =
       readonly agent: string
       readonly attempt: number
       readonly reason: string
-      /** The item is not leased again before so many milliseconds; absent: it may be at once. */
-      readonly afterMs?: number
     }
   /** The run failed and the item is tried again, in `afterMs` milliseconds at the earliest. The worker has finished; nothing to tell it. */
   | {

@@ -67,6 +67,7 @@ test('retryAfter is waited for; where the time is over before, it ends', (t) => 
     t.is(retryAfterMs({ data: { retryAfter: seconds } }), ms, 'a record takes whole numbers alone')
   for (const none of [0, -1, Number.NaN, '7', null]) t.alike(later(none), AGAIN, String(none))
   t.alike(decideRepeat(tried('OVERLOADED', { error: { data: { retryAfter: 7 } } })), { ...NO_PLACE, afterMs: 7000 })
+  t.alike(decideRepeat(tried('OVERLOADED', { isForAnyone: true, error: { data: { retryAfter: 1e6 } } })), NO_PLACE, 'others are asked')
 })
 
 test('that one agent is not there costs nothing where another can be asked, and ends a request to it alone', (t) => {
@@ -104,7 +105,8 @@ test('whatever failed: only what is safe is repeated, never what is final or ove
       const { error, isUnknown, isRepeatable, failures, retries, leftMs } = one
       const next = decideRepeat(one)
       if (next.type === 'end') return next.status === (isUnknown && !isRepeatable ? 'unknown' : 'failed')
-      const asked = (error.data as { readonly retryAfter?: number } | undefined)?.retryAfter ?? 0
+      const isForOthers = one.isForAnyone === true && !next.isCounted
+      const asked = isForOthers ? 0 : ((error.data as { readonly retryAfter?: number } | undefined)?.retryAfter ?? 0)
       const isSafe = isRepeatable || !isUnknown
       const isOpen = isUnknown || (error.isFinal !== true && (error.retryable || !ERROR_CODES[error.code].retryable))
       return (
