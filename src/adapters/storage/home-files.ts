@@ -2,6 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { codeOf } from './store-errors.js'
 import type { BackupPart } from './backup-file.js'
+import { documentTexts } from './node-store.js'
 
 /** Where the files of a node lie, as `HomePaths` has them. */
 export interface HomeFiles {
@@ -14,7 +15,7 @@ export interface HomeFiles {
 }
 
 /** Documents of the home that are not taken along: the new ledger has a mark of its own, and tokens revoked since would work again. */
-const LEFT_OUT = new Set(['ledger.json', 'tokens.json'])
+const LEFT_OUT = new Set(['ledger', 'tokens'])
 /** Files of the home beside its documents. */
 const NOTES = ['policy.seen']
 
@@ -27,6 +28,7 @@ export function configDir({ configFile }: Pick<HomeFiles, 'configFile'>): string
  * What a home holds beside its stores, as parts of a backup: documents and notes as `home/...`, the audit log as it is at one
  * moment, settings, rules and agent files as `config/...`. Nothing is followed out of these directories: of links, sockets and
  * the like nothing is taken. Flush the audit log before.
+ * @throws NodeError STORE_DAMAGED when a document has no whole file
  */
 export async function* homeParts(files: HomeFiles): AsyncGenerator<BackupPart> {
   // Read before the sizes are: a head must not name a line that is left out.
@@ -38,14 +40,10 @@ export async function* homeParts(files: HomeFiles): AsyncGenerator<BackupPart> {
   yield* heads
   const seen = path.relative(files.home, files.auditSeen)
   for (const { name, size, mode } of audit) yield* partOf(path.join(files.audit, name), { name: `home/audit/${name}`, size, mode })
-  const documents = (await namesOf(files.home)).filter((name) => name.endsWith('.json') && !LEFT_OUT.has(name))
-  const config = configDir(files)
-  const isShared = config === files.home
-  for (const name of [...documents, ...NOTES, seen]) yield* partOf(path.join(files.home, name), { name: `home/${name}` })
-  for (const file of [files.configFile, files.policyFile]) {
-    const name = path.relative(config, file)
-    if (!isShared || !documents.includes(name)) yield* partOf(file, { name: `config/${name}` })
-  }
+  for (const { name, text } of await documentTexts(files.home, LEFT_OUT))
+    yield { name: `home/${name}.json`, bytes: Buffer.from(text), mode: 0o600 }
+  for (const name of [...NOTES, seen]) yield* partOf(path.join(files.home, name), { name: `home/${name}` })
+  for (const file of [files.configFile, files.policyFile]) yield* partOf(file, { name: `config/${path.relative(configDir(files), file)}` })
   for (const { name, mode } of await filesBelow(files.agents)) {
     yield* partOf(path.join(files.agents, name), { name: `config/agents/${name}`, mode })
   }
@@ -73,11 +71,6 @@ export async function filesBelow(dir: string): Promise<FoundFile[]> {
     found.push({ name: path.relative(dir, file).split(path.sep).join('/'), size, mode })
   }
   return found.sort((a, b) => (a.name < b.name ? -1 : 1))
-}
-
-async function namesOf(dir: string): Promise<string[]> {
-  const entries = await fs.readdir(dir, { withFileTypes: true })
-  return entries.flatMap((entry) => (entry.isFile() ? [entry.name] : [])).sort()
 }
 
 function noneIfAbsent(error: unknown): [] {

@@ -23,7 +23,7 @@ export interface DamagedFile {
 
 /**
  * Keeps each document as `<dir>/<name>.json`: `{"sha256": <of the canonical JSON of value>, "value": ...}`, mode 0600, and the
- * same once more as `<name>.json.copy`, written after it. The first one that is whole is read. The directory must exist. Names
+ * same once more as `<name>.json.copy`, written after it, or gone where the disk refuses it. The first one that is whole is read. The directory must exist. Names
  * are kebab-case. Writes of one name are done in the order of the calls.
  */
 export function openNodeStore(dir: string): NodeStore {
@@ -54,7 +54,10 @@ export function openNodeStore(dir: string): NodeStore {
       // Encoded at once: later changes of the value are not this write's.
       const text = encode(value)
       await inOrder(name, async () => {
-        for (const file of filesOf(dir, name)) await replaceFile(file, text)
+        const [first, copy] = filesOf(dir, name)
+        await replaceFile(first, text)
+        // A copy of before must not come back in the place of what is in force now; the next write or start makes a new one.
+        await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))
       })
     },
     remove: (name) =>
@@ -69,6 +72,20 @@ export function openNodeStore(dir: string): NodeStore {
 /** The files of stored documents in a directory that are damaged, one of each document that is lost. Nothing is changed. @throws NodeError NO_PERMISSION */
 export async function damagedDocuments(dir: string): Promise<readonly DamagedFile[]> {
   return (await lookAtAll(dir)).flatMap(({ name, files }) => damagedOf(name, files))
+}
+
+/** The texts of all stored documents in a directory but those left out, each of a file that is whole. @throws NodeError STORE_DAMAGED when neither file of one is */
+export async function documentTexts(
+  dir: string,
+  leftOut: ReadonlySet<string>
+): Promise<readonly { readonly name: string; readonly text: string }[]> {
+  const found = (await lookAtAll(dir)).filter(({ name }) => !leftOut.has(name))
+  return found.map(({ name, files }) => {
+    const whole = files.find(({ document }) => document !== null)
+    if (whole === undefined)
+      throw files.find(({ fault }) => fault !== null)?.fault ?? new NodeError('STORE_DAMAGED', `no file of ${name} is there`)
+    return { name, text: encode(whole.document?.value) }
+  })
 }
 
 /**

@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import fc from 'fast-check'
-import { damagedDocuments, mendDocuments, openNodeStore } from '../../../src/adapters/storage/node-store.js'
+import { damagedDocuments, documentTexts, mendDocuments, openNodeStore } from '../../../src/adapters/storage/node-store.js'
 import { nodeStoreContract } from '../../contracts/node-store.js'
 import { failsWith } from '../../support/fails.js'
 import { holds } from '../../support/holds.js'
@@ -58,6 +58,36 @@ test('a document of which both files are damaged is STORE_DAMAGED, and mending l
     [false]
   )
   t.is(await fs.readFile(path.join(dir, 'mesh.json'), 'utf8'), '{}')
+})
+
+test('a copy that the disk refuses is gone, so that nothing of before can come back', async (t) => {
+  const dir = await tempDir(t)
+  const store = openNodeStore(dir)
+  await store.write('tokens', ['revoked', 'valid'])
+  // In its way: the copy cannot be written.
+  await fs.mkdir(path.join(dir, 'tokens.json.copy.tmp'))
+  await store.write('tokens', ['valid'])
+  t.alike(await openNodeStore(dir).read('tokens'), ['valid'])
+  await fs.writeFile(path.join(dir, 'tokens.json'), 'damaged')
+  await failsWith(t, 'STORE_DAMAGED', () => openNodeStore(dir).read('tokens'))
+})
+
+test('a backup takes the file of a document that is whole, and none where both are damaged', async (t) => {
+  const dir = await tempDir(t)
+  const [store, none] = [openNodeStore(dir), new Set<string>()]
+  await store.write('mesh', 'whole')
+  await store.write('tokens', 'left out')
+  const [mesh] = await documentTexts(dir, new Set(['tokens']))
+  t.is(mesh?.name, 'mesh')
+  await fs.writeFile(path.join(dir, 'mesh.json'), 'damaged')
+  t.is((await documentTexts(dir, none))[0]?.text, mesh?.text)
+  await fs.rm(path.join(dir, 'mesh.json'))
+  t.alike(
+    (await documentTexts(dir, none)).map(({ name }) => name),
+    ['mesh', 'tokens']
+  )
+  await fs.writeFile(path.join(dir, 'mesh.json.copy'), 'damaged')
+  await failsWith(t, 'STORE_DAMAGED', () => documentTexts(dir, none))
 })
 
 test('a copy that is older never takes the place of what was written, and does not bring back what was removed', async (t) => {
