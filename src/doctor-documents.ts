@@ -39,6 +39,7 @@ const REPLACEABLE: Readonly<Record<string, Replaceable>> = {
   documents: { lost: 'which documents are not followed: all of them are from now on' },
   'documents-arrived': MADE_AGAIN,
   'document-marks': MADE_AGAIN,
+  'document-losses': MADE_AGAIN,
   'document-streams': MADE_AGAIN,
   'document-snapshots': MADE_AGAIN,
   'swarm-documents': MADE_AGAIN,

@@ -9,7 +9,7 @@ import { damageError } from './adapters/storage/store-errors.js'
 import { DOCUMENTS_ARRIVED, type StoredArrivals } from './node/arrived-documents.js'
 import type { StreamKey } from './domain/document/client-ids.js'
 import { leftStream, OWN_STREAMS, type StoredOwnStreams } from './node/own-streams.js'
-import { DOCUMENT_MARKS, type StoredMarks } from './node/document-marks.js'
+import { DOCUMENT_LOSSES, DOCUMENT_MARKS, type StoredLosses, type StoredMarks } from './node/document-marks.js'
 import type { Aside, Repair } from './doctor-documents.js'
 import { openDocumentStore } from './open-home.js'
 
@@ -73,7 +73,7 @@ export async function repairStreams(home: HomePaths, documents: NodeStore, aside
   if (found instanceof NodeError) {
     if (found.code !== 'STORE_DAMAGED') throw found
     await aside(home.documents)
-    for (const name of [DOCUMENT_MARKS, DOCUMENTS_ARRIVED, OWN_STREAMS, 'document-snapshots']) await documents.remove(name)
+    for (const name of [DOCUMENT_MARKS, DOCUMENT_LOSSES, DOCUMENTS_ARRIVED, OWN_STREAMS, 'document-snapshots']) await documents.remove(name)
     return [{ name: 'streams', text: `${found.message}; it is moved aside and fetched anew from other members`, lost: LOST }]
   }
   const text = lostText(found)
@@ -90,6 +90,8 @@ async function accept(documents: NodeStore, { lost }: StreamState): Promise<void
   await documents.write(OWN_STREAMS, Object.fromEntries(own.map(([name, one]) => [name, lost.has(name) ? leftStream(one) : one])))
   const marks = Object.entries((await documents.read<StoredMarks>(DOCUMENT_MARKS)) ?? {})
   await documents.write(DOCUMENT_MARKS, Object.fromEntries(marks.filter(([name]) => !lost.has(name))))
+  const losses = Object.entries((await documents.read<StoredLosses>(DOCUMENT_LOSSES)) ?? {})
+  await documents.write(DOCUMENT_LOSSES, Object.fromEntries(losses.filter(([name]) => !lost.has(name))))
 }
 
 async function readStore(home: HomePaths, isExpected: boolean): Promise<StreamFacts> {

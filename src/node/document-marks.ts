@@ -9,6 +9,8 @@ import type { NodeStore } from '../ports/storage.js'
 
 /** Name of the stored document of the marks. */
 export const DOCUMENT_MARKS = 'document-marks'
+/** Name of the stored document of {@link StoredLosses}. */
+export const DOCUMENT_LOSSES = 'document-losses'
 /** What helps a document that no member can give. */
 const REPAIR = ['a2a-node stop', 'a2a-node doctor --repair']
 /** How much later than a block its mark is stored at most, in milliseconds. */
@@ -16,6 +18,9 @@ const MARK_MS = 2000
 
 /** How many blocks of each stream were here once, by name of the document. */
 export type StoredMarks = Readonly<Record<string, Readonly<Record<StreamKey, number>>>>
+
+/** Own streams that were left as they were shorter than their marks, by name of the document: they are lost also where the log does not name them. */
+export type StoredLosses = Readonly<Record<string, readonly StreamKey[]>>
 
 /** What {@link DocumentMarks} needs. */
 export interface DocumentMarksParts {
@@ -40,6 +45,8 @@ export interface DocumentMarksParts {
 export class DocumentMarks {
   readonly #parts: DocumentMarksParts
   #marks: Record<string, Record<StreamKey, number>> = {}
+  /** See {@link StoredLosses}. */
+  #losses = new Map<string, readonly StreamKey[]>()
   #followed: ReadonlySet<StreamKey> = new Set()
   /** Were the streams of the marks opened? Before, none of them has a length. */
   #isChecked = false
@@ -55,6 +62,7 @@ export class DocumentMarks {
   async start(): Promise<void> {
     const stored = await this.#parts.store.read<StoredMarks>(DOCUMENT_MARKS)
     for (const [name, marks] of Object.entries(stored ?? {})) this.#marks[name] = { ...marks }
+    this.#losses = new Map(Object.entries((await this.#parts.store.read<StoredLosses>(DOCUMENT_LOSSES)) ?? {}))
   }
 
   /** These streams are followed from now on. */
@@ -90,10 +98,11 @@ export class DocumentMarks {
     })
   }
 
-  /** A stream had so many blocks, by another mark: what is not here of them is lost. */
+  /** A former own stream had so many blocks, by another mark: what is not here of them is lost. */
   expect(name: string, stream: StreamKey, blocks: number): void {
     const marks = this.#marks[name]
     this.#marks[name] = { ...marks, [stream]: Math.max(blocks, marks?.[stream] ?? 0) }
+    this.#losses.set(name, [...new Set([...(this.#losses.get(name) ?? []), stream])])
     void this.#store(true).catch(this.#parts.onError)
   }
 
@@ -101,6 +110,7 @@ export class DocumentMarks {
   async forget(name: string): Promise<void> {
     if (this.#marks[name] === undefined) return
     delete this.#marks[name]
+    this.#losses.delete(name)
     await this.#store(true)
   }
 
@@ -129,12 +139,15 @@ export class DocumentMarks {
     return `the document ${shown(name)} lost ${blocks} on this disk; it is read and edited again once a member has given them`
   }
 
-  /** Marks of a document that can be compared: a stream that is not followed, has no length, and one that the log does not name was left for another one. */
+  /**
+   * Marks of a document that can be compared. A stream that is not followed has no length: of those only own ones count that are
+   * known to be short. Another one that the log does not name was left for a new one, or is put in order later.
+   */
   #streams(name: string): [StreamKey, number][] {
-    const { isForked, ownOf } = this.#parts
-    const isLeft = (stream: StreamKey): boolean => stream !== ownOf(name) && !this.#isNamed(name, stream)
+    const losses = this.#losses.get(name) ?? []
+    const isShort = (stream: StreamKey): boolean => losses.includes(stream) && !this.#isNamed(name, stream)
     const marks = Object.entries(this.#marks[name] ?? {})
-    return marks.filter(([stream]) => !isForked(stream) && (this.#followed.has(stream) || isLeft(stream)))
+    return marks.filter(([stream]) => !this.#parts.isForked(stream) && (this.#followed.has(stream) || isShort(stream)))
   }
 
   #isNamed(name: string, stream: StreamKey): boolean {
@@ -159,6 +172,7 @@ export class DocumentMarks {
       if (!this.#raise() && !isChanged) return
       // What a mark tells of has to be there, also when the power fails.
       await documents.flush()
+      await store.write(DOCUMENT_LOSSES, Object.fromEntries(this.#losses))
       await store.write(DOCUMENT_MARKS, this.#marks)
     })
     this.#writing = done.catch(() => {})

@@ -1,5 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { DOCUMENT_MARKS, type StoredMarks } from '../../src/node/document-marks.js'
+import { documentKey } from '../../src/domain/membership/keys.js'
+import type { DocumentRecord } from '../../src/domain/membership/types.js'
 import { documentScene as scene, textOn, write } from '../support/document-scene.js'
 import { failsWith } from '../support/fails.js'
 import type { FakeNode, World } from '../support/fake-node.js'
@@ -76,4 +78,21 @@ test('marks follow what is here, go with a document that is forgotten, and are s
   await bob.api().call('documents.forget', { document: 'notes' })
   t.alike(await marks(), [])
   t.alike(await problemsOf(bob), [])
+})
+
+test('a stream that the log does not name any more is not lost, though it has a mark', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  await write(ann.api(), 'one')
+  await world.settle()
+  t.is(await textOn(bob), 'one')
+  await world.pass(2000)
+  await ann.core.close()
+  const { model } = world.log
+  const record = model.records.get(documentKey('notes')) as DocumentRecord
+  model.records.set(documentKey('notes'), { ...record, streams: [] })
+  world.log.changed()
+  await world.settle()
+  t.alike(await problemsOf(bob), [])
+  await write(bob.api(), 'of bob')
+  t.is(await textOn(bob), 'of bob')
 })
