@@ -25,6 +25,8 @@ declare module 'corestore' {
     readonly exclusive?: boolean
     readonly writable?: boolean
     readonly createIfMissing?: boolean
+    /** False: a writer that cuts its core back is not followed, and what is here stays. Counts for who opens the core first. Default true. */
+    readonly allowFork?: boolean
   }
 
   /** Questions to the database of a store, answered together once they are flushed. */

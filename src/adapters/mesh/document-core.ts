@@ -169,7 +169,8 @@ export class DocumentCore {
     const { stream, open } = this.#parts
     const store = await open()
     if (this.#isClosed) return
-    const core = store.get({ key: keyFromText(stream), writable: false })
+    // Its writer could cut it back for everybody, also behind what others built on.
+    const core = store.get({ key: keyFromText(stream), writable: false, allowFork: false })
     await core.ready()
     if (this.#isClosed) return await core.close()
     core.core.replicator.setInflightRange(MAX_REQUESTS, MAX_REQUESTS)

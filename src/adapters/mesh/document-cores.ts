@@ -87,7 +87,7 @@ export class DocumentCores implements DocumentStreams {
   }
 
   async own(document: string): Promise<OwnStreamState> {
-    const core = (await this.#open()).get({ name: `own/${document}`, active: false })
+    const core = (await this.#open()).get({ name: `own/${document}`, active: false, allowFork: false })
     await core.ready()
     const stream = keyToText(core.key)
     const fresh = { core, beginning: await beginningOf(core) }
@@ -209,7 +209,7 @@ export class DocumentCores implements DocumentStreams {
     joinReads(store)
     this.#forks = new WriterCores({
       clock: this.#parts.clock,
-      open: (stream) => store.get({ key: keyFromText(stream), writable: false }),
+      open: (stream) => store.get({ key: keyFromText(stream), writable: false, allowFork: false }),
       onForked: (stream) => {
         this.#followed.get(stream)?.core.forked()
         this.#handlers.onForked(stream)

@@ -1,6 +1,8 @@
 import { cp, rm } from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
+import Corestore from 'corestore'
+import type Hypercore from 'hypercore'
 import { DocumentCores } from '../../../src/adapters/mesh/document-cores.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
@@ -161,4 +163,35 @@ test('a stream that cannot be opened is not taken for an empty one', async (t: A
   await t.exception(cores.read(id, 0, 9), /cannot be opened/)
   t.alike(cores.size(id).blocks, 0)
   await cores.close()
+})
+
+test('a writer that cuts its stream back takes no block from who has it', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const [ann, bob] = [new Side(t, path.join(dir, 'ann')), new Side(t, path.join(dir, 'bob'))]
+  await link(t, ['ann', ann], ['bob', bob])
+  const { stream } = await ann.cores.own('notes')
+  const { stream: other } = await ann.cores.own('other')
+  for (const side of [ann, bob]) side.cores.follow([everybody(stream), everybody(other)])
+  await ann.cores.append(
+    stream,
+    ['1', '2', '3', '4', '5'].map((text) => utf8(text))
+  )
+  await bob.until(() => bob.cores.size(stream).blocks === 5)
+  await ann.cores.close()
+  const store = new Corestore(path.join(dir, 'ann'))
+  const core = store.get({ name: 'own/notes' }) as Hypercore & { truncate(length: number, fork: number): Promise<void> }
+  await core.ready()
+  await core.truncate(2, 1)
+  t.is(core.length, 2)
+  await store.close()
+  const again = new Side(t, path.join(dir, 'ann'))
+  await again.cores.own('other')
+  again.cores.follow([everybody(stream), everybody(other)])
+  await link(t, ['ann', again], ['bob', bob])
+  // What goes over the same link behind it takes as many turns as a proof of the cut.
+  for (let blocks = 1; blocks <= 5; blocks++) {
+    await again.cores.append(other, [utf8(`${blocks}`)])
+    await bob.until(() => bob.cores.size(other).blocks === blocks)
+  }
+  t.is(bob.cores.size(stream).blocks, 5)
 })
