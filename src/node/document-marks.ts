@@ -197,8 +197,9 @@ export class DocumentMarks {
 
   #raiseOne(marks: Record<StreamKey, number>, stream: StreamKey): void {
     const { blocks, from } = this.#parts.documents.size(stream)
-    if (blocks > Math.max(from, marks[stream] ?? 0)) marks[stream] = blocks
-    // What a snapshot holds is not here any more, and nothing behind it is yet.
-    else if (from > 0 && blocks <= from) delete marks[stream]
+    const marked = marks[stream] ?? 0
+    if (blocks > Math.max(from, marked)) marks[stream] = blocks
+    // What a snapshot holds is not here any more; what was behind it has to be.
+    else if (marked <= from) delete marks[stream]
   }
 }

@@ -1,9 +1,12 @@
 import test, { type Assert } from 'brittle'
-import { DOCUMENT_MARKS, type StoredMarks } from '../../src/node/document-marks.js'
+import { DOCUMENT_MARKS, DocumentMarks, type DocumentMarksParts, type StoredMarks } from '../../src/node/document-marks.js'
 import { documentKey } from '../../src/domain/membership/keys.js'
 import type { DocumentRecord } from '../../src/domain/membership/types.js'
 import { documentScene as scene, textOn, write } from '../support/document-scene.js'
+import { FakeStore } from '../support/fake-store.js'
+import { ManualClock } from '../support/manual-clock.js'
 import { failsWith } from '../support/fails.js'
+import type { FollowedStream, StreamSize } from '../../src/ports/documents.js'
 import type { FakeNode, World } from '../support/fake-node.js'
 
 async function problemsOf(node: FakeNode): Promise<readonly string[]> {
@@ -95,4 +98,32 @@ test('a stream that the log does not name any more is not lost, though it has a 
   t.alike(await problemsOf(bob), [])
   await write(bob.api(), 'of bob')
   t.is(await textOn(bob), 'of bob')
+})
+
+const everybody = (stream: string): FollowedStream => ({ stream, mayHave: () => true })
+
+/** The marks of documents with one stream each, `s`, of which so much is here. */
+function marksOf(store: FakeStore, { names, size }: { readonly names: readonly string[]; readonly size: StreamSize }): DocumentMarks {
+  const documents = new Map(names.map((name) => [name, { name, streams: [{ coreKey: 's' }] }]))
+  return new DocumentMarks({
+    clock: new ManualClock(),
+    store,
+    log: { view: () => ({ documents }) } as unknown as DocumentMarksParts['log'],
+    documents: { size: () => size, read: () => Promise.resolve([]), flush: () => Promise.resolve() },
+    ownOf: () => null,
+    isForked: () => false,
+    onChange: () => {},
+    onError: () => {}
+  })
+}
+
+test('blocks behind a snapshot that were here are lost also when all that is left is the snapshot', async (t: Assert) => {
+  const store = new FakeStore()
+  await store.write(DOCUMENT_MARKS, { notes: { s: 150 }, older: { s: 90 } })
+  const marks = marksOf(store, { names: ['notes', 'older'], size: { blocks: 100, from: 100, bytes: 0 } })
+  await marks.start()
+  marks.follow([everybody('s')])
+  await marks.close()
+  t.is(marks.lost('notes'), 50)
+  t.alike(await store.read(DOCUMENT_MARKS), { notes: { s: 150 } }, 'what the snapshot holds needs no mark')
 })
