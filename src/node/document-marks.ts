@@ -44,7 +44,8 @@ export interface DocumentMarksParts {
  */
 export class DocumentMarks {
   readonly #parts: DocumentMarksParts
-  #marks: Record<string, Record<StreamKey, number>> = {}
+  /** By name of the document. */
+  #marks = new Map<string, Readonly<Record<StreamKey, number>>>()
   /** See {@link StoredLosses}. */
   #losses = new Map<string, readonly StreamKey[]>()
   #followed: ReadonlySet<StreamKey> = new Set()
@@ -60,8 +61,7 @@ export class DocumentMarks {
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    const stored = await this.#parts.store.read<StoredMarks>(DOCUMENT_MARKS)
-    for (const [name, marks] of Object.entries(stored ?? {})) this.#marks[name] = { ...marks }
+    this.#marks = new Map(Object.entries((await this.#parts.store.read<StoredMarks>(DOCUMENT_MARKS)) ?? {}))
     this.#losses = new Map(Object.entries((await this.#parts.store.read<StoredLosses>(DOCUMENT_LOSSES)) ?? {}))
   }
 
@@ -92,7 +92,7 @@ export class DocumentMarks {
   /** What is told in `status`: one problem for each document that lost blocks. */
   problems(): Problem[] {
     if (!this.#isChecked) return []
-    return Object.keys(this.#marks).flatMap((name) => {
+    return [...this.#marks.keys()].flatMap((name) => {
       const lost = this.lost(name)
       return lost === 0 ? [] : [{ code: 'STORE_DAMAGED', message: this.#message(name, lost), next: 'a2a-node doctor --repair' }]
     })
@@ -100,23 +100,23 @@ export class DocumentMarks {
 
   /** A former own stream had so many blocks, by another mark: what is not here of them is lost. */
   expect(name: string, stream: StreamKey, blocks: number): void {
-    const marks = this.#marks[name]
-    this.#marks[name] = { ...marks, [stream]: Math.max(blocks, marks?.[stream] ?? 0) }
+    const marks = this.#marks.get(name)
+    this.#marks.set(name, { ...marks, [stream]: Math.max(blocks, marks?.[stream] ?? 0) })
     this.#losses.set(name, [...new Set([...(this.#losses.get(name) ?? []), stream])])
     void this.#store(true).catch(this.#parts.onError)
   }
 
   /** A document is kept here no longer. Resolves when that is stored: its blocks may go then. */
   async forget(name: string): Promise<void> {
-    if (this.#marks[name] === undefined) return
-    delete this.#marks[name]
+    if (!this.#marks.delete(name)) return
     this.#losses.delete(name)
     await this.#store(true)
   }
 
   /** This node writes another stream from now on, and all of this one is here. What others know of it counts still. */
   left(name: string, stream: StreamKey): void {
-    if (!this.#isNamed(name, stream)) delete this.#marks[name]?.[stream]
+    const { [stream]: _, ...others } = this.#marks.get(name) ?? {}
+    if (!this.#isNamed(name, stream)) this.#marks.set(name, others)
   }
 
   /** Stores what is not stored yet. */
@@ -127,7 +127,7 @@ export class DocumentMarks {
 
   async #check(): Promise<void> {
     const { documents, onChange } = this.#parts
-    const streams = Object.values(this.#marks).flatMap((marks) => Object.keys(marks))
+    const streams = [...this.#marks.values()].flatMap((marks) => Object.keys(marks))
     // One that cannot be opened has lost all.
     await Promise.all(streams.map((stream) => documents.read(stream, 0, 0).catch(() => {})))
     this.#isChecked = true
@@ -146,7 +146,7 @@ export class DocumentMarks {
   #streams(name: string): [StreamKey, number][] {
     const losses = this.#losses.get(name) ?? []
     const isShort = (stream: StreamKey): boolean => losses.includes(stream) && !this.#isNamed(name, stream)
-    const marks = Object.entries(this.#marks[name] ?? {})
+    const marks = Object.entries(this.#marks.get(name) ?? {})
     return marks.filter(([stream]) => !this.#parts.isForked(stream) && (this.#followed.has(stream) || isShort(stream)))
   }
 
@@ -173,26 +173,30 @@ export class DocumentMarks {
       // What a mark tells of has to be there, also when the power fails.
       await documents.flush()
       await store.write(DOCUMENT_LOSSES, Object.fromEntries(this.#losses))
-      await store.write(DOCUMENT_MARKS, this.#marks)
+      await store.write(DOCUMENT_MARKS, Object.fromEntries(this.#marks))
     })
     this.#writing = done.catch(() => {})
     await done
   }
 
+  #json(): string {
+    return JSON.stringify([Object.fromEntries(this.#losses), Object.fromEntries(this.#marks)])
+  }
+
   /** Takes over how long streams are now. Returns whether a mark changed. */
   #raise(): boolean {
     const { log, ownOf, isForked } = this.#parts
-    const before = JSON.stringify(this.#marks)
+    const before = this.#json()
     for (const { name, streams } of log.view().documents.values()) {
       const own = ownOf(name)
       const keys = [...streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
-      const marks = { ...this.#marks[name] }
+      const marks = { ...this.#marks.get(name) }
       for (const stream of keys.filter((one) => this.#followed.has(one))) this.#raiseOne(marks, stream)
       for (const stream of Object.keys(marks)) if (isForked(stream)) delete marks[stream]
-      if (Object.keys(marks).length > 0) this.#marks[name] = marks
-      else delete this.#marks[name]
+      if (Object.keys(marks).length > 0) this.#marks.set(name, marks)
+      else this.#marks.delete(name)
     }
-    return JSON.stringify(this.#marks) !== before
+    return this.#json() !== before
   }
 
   #raiseOne(marks: Record<StreamKey, number>, stream: StreamKey): void {

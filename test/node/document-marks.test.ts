@@ -127,3 +127,15 @@ test('blocks behind a snapshot that were here are lost also when all that is lef
   t.is(marks.lost('notes'), 50)
   t.alike(await store.read(DOCUMENT_MARKS), { notes: { s: 150 } }, 'what the snapshot holds needs no mark')
 })
+
+test('a document of any name has marks', async (t: Assert) => {
+  const store = new FakeStore()
+  const marks = marksOf(store, { names: ['__proto__'], size: { blocks: 3, from: 0, bytes: 3 } })
+  await marks.start()
+  marks.follow([everybody('s')])
+  await marks.close()
+  const again = marksOf(store, { names: ['__proto__'], size: { blocks: 1, from: 0, bytes: 1 } })
+  await again.start()
+  again.follow([everybody('s')])
+  t.is(again.lost('__proto__'), 2)
+})
