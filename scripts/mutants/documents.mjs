@@ -351,7 +351,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'the marks of the documents store are not kept',
     file: 'src/node/document-marks.ts',
-    find: 'await store.write(DOCUMENT_MARKS, Object.fromEntries(this.#marks))',
+    find: 'await store.write(DOCUMENT_MARKS, marks)',
     put: '',
     test: 'doctor-streams',
     title: 'what nobody else has of a document is refused until doctor --repair accepts that it is lost'

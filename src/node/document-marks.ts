@@ -53,6 +53,8 @@ export class DocumentMarks {
   #isChecked = false
   #isClosed = false
   #timer: Timer | null = null
+  /** What is stored, as {@link #json} gives it. */
+  #stored = ''
   #writing: Promise<void> = Promise.resolve()
 
   constructor(parts: DocumentMarksParts) {
@@ -63,6 +65,7 @@ export class DocumentMarks {
   async start(): Promise<void> {
     this.#marks = new Map(Object.entries((await this.#parts.store.read<StoredMarks>(DOCUMENT_MARKS)) ?? {}))
     this.#losses = new Map(Object.entries((await this.#parts.store.read<StoredLosses>(DOCUMENT_LOSSES)) ?? {}))
+    this.#stored = this.#json()
   }
 
   /** These streams are followed from now on. */
@@ -103,20 +106,22 @@ export class DocumentMarks {
     const marks = this.#marks.get(name)
     this.#marks.set(name, { ...marks, [stream]: Math.max(blocks, marks?.[stream] ?? 0) })
     this.#losses.set(name, [...new Set([...(this.#losses.get(name) ?? []), stream])])
-    void this.#store(true).catch(this.#parts.onError)
+    void this.#store().catch(this.#parts.onError)
   }
 
   /** A document is kept here no longer. Resolves when that is stored: its blocks may go then. */
   async forget(name: string): Promise<void> {
-    if (!this.#marks.delete(name)) return
+    this.#marks.delete(name)
     this.#losses.delete(name)
-    await this.#store(true)
+    await this.#store()
   }
 
   /** This node writes another stream from now on, and all of this one is here. What others know of it counts still. */
   left(name: string, stream: StreamKey): void {
     const { [stream]: _, ...others } = this.#marks.get(name) ?? {}
-    if (!this.#isNamed(name, stream)) this.#marks.set(name, others)
+    if (this.#isNamed(name, stream)) return
+    this.#marks.set(name, others)
+    this.due()
   }
 
   /** Stores what is not stored yet. */
@@ -164,16 +169,21 @@ export class DocumentMarks {
     return Math.max(blocks, from)
   }
 
-  async #store(isChanged = false): Promise<void> {
+  async #store(): Promise<void> {
     const { clock, store, documents } = this.#parts
     clock.clear(this.#timer)
     this.#timer = null
     const done = this.#writing.then(async () => {
-      if (!this.#raise() && !isChanged) return
+      this.#raise()
+      // Not what memory had before: a write may have failed since.
+      const json = this.#json()
+      if (json === this.#stored) return
+      const [losses, marks] = [Object.fromEntries(this.#losses), Object.fromEntries(this.#marks)]
       // What a mark tells of has to be there, also when the power fails.
       await documents.flush()
-      await store.write(DOCUMENT_LOSSES, Object.fromEntries(this.#losses))
-      await store.write(DOCUMENT_MARKS, Object.fromEntries(this.#marks))
+      await store.write(DOCUMENT_LOSSES, losses)
+      await store.write(DOCUMENT_MARKS, marks)
+      this.#stored = json
     })
     this.#writing = done.catch(() => {})
     await done
@@ -183,10 +193,9 @@ export class DocumentMarks {
     return JSON.stringify([Object.fromEntries(this.#losses), Object.fromEntries(this.#marks)])
   }
 
-  /** Takes over how long streams are now. Returns whether a mark changed. */
-  #raise(): boolean {
+  /** Takes over how long streams are now. */
+  #raise(): void {
     const { log, ownOf, isForked } = this.#parts
-    const before = this.#json()
     for (const { name, streams } of log.view().documents.values()) {
       const own = ownOf(name)
       const keys = [...streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
@@ -196,7 +205,6 @@ export class DocumentMarks {
       if (Object.keys(marks).length > 0) this.#marks.set(name, marks)
       else this.#marks.delete(name)
     }
-    return this.#json() !== before
   }
 
   #raiseOne(marks: Record<StreamKey, number>, stream: StreamKey): void {

@@ -139,3 +139,22 @@ test('a document of any name has marks', async (t: Assert) => {
   again.follow([everybody('s')])
   t.is(again.lost('__proto__'), 2)
 })
+
+test('marks that the disk did not take are stored by the next try', async (t: Assert) => {
+  const store = new FakeStore()
+  const marks = marksOf(store, { names: ['notes'], size: { blocks: 3, from: 0, bytes: 3 } })
+  await marks.start()
+  marks.follow([everybody('s')])
+  store.fault = new Error('no room')
+  await marks.close()
+  t.is(await store.read(DOCUMENT_MARKS), null)
+  store.fault = null
+  await marks.close()
+  t.alike(await store.read(DOCUMENT_MARKS), { notes: { s: 3 } })
+  marks.follow([])
+  store.fault = new Error('no room')
+  await t.exception(() => marks.forget('notes'))
+  store.fault = null
+  await marks.forget('notes')
+  t.alike(await store.read(DOCUMENT_MARKS), {})
+})

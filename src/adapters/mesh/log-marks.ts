@@ -38,6 +38,8 @@ export interface LogMarksParts {
 export class LogMarks {
   readonly #parts: LogMarksParts
   #cores: StoredLogMarks['cores'] = {}
+  /** The JSON of what is stored. */
+  #stored = ''
   #isShort = false
   #timer: Timer | null = null
   #stop: () => void = () => {}
@@ -51,6 +53,7 @@ export class LogMarks {
   async start(): Promise<void> {
     const { documents, log, meshId } = this.#parts
     this.#cores = await readLogMarks(documents, meshId)
+    this.#stored = JSON.stringify(this.#cores)
     await this.#look()
     this.#stop = log.onChange(() => this.#due())
     this.#due()
@@ -79,12 +82,15 @@ export class LogMarks {
 
   async #store(): Promise<void> {
     const { store, documents, meshId } = this.#parts
-    const before = JSON.stringify(this.#cores)
     await this.#look()
-    if (JSON.stringify(this.#cores) === before) return
+    const cores = this.#cores
+    const json = JSON.stringify(cores)
+    // Not what memory had before: the start looked too, and a write may have failed since.
+    if (json === this.#stored) return
     // What a mark tells of has to be there, also when the power fails.
     await store.storage.db.flush()
-    await documents.write(LOG_MARKS, { mesh: meshId, cores: this.#cores } satisfies StoredLogMarks)
+    await documents.write(LOG_MARKS, { mesh: meshId, cores } satisfies StoredLogMarks)
+    this.#stored = json
   }
 
   async #look(): Promise<void> {
