@@ -4,12 +4,15 @@ import { isApplied } from '../../domain/membership/applied.js'
 import { decodeEntry } from '../../domain/membership/codec.js'
 import type { Entry, MembershipView } from '../../domain/membership/types.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { RateTable } from '../../kit/rate.js'
+import { RateTable, TokenBucket } from '../../kit/rate.js'
 
 /** Entries that one peer may hand in. */
 const ENTRIES_PER_PEER = { perSecond: 10, burst: 600 }
 /** Bytes of entries that one peer may hand in: what is in the log stays there, at every node. */
 const BYTES_PER_PEER = { perSecond: 64 * 1024, burst: 4 * 1024 * 1024 }
+/** Entries, and bytes of entries, that are handed on for all peers together: a writer counts them as this node's own, which needs its half. */
+const ENTRIES_HANDED_ON = { perSecond: ENTRIES_PER_PEER.perSecond / 2, burst: ENTRIES_PER_PEER.burst / 2 }
+const BYTES_HANDED_ON = { perSecond: BYTES_PER_PEER.perSecond / 2, burst: BYTES_PER_PEER.burst / 2 }
 /** How long an entry waits for its author's admission to come into the view, in milliseconds; less than its sender waits. */
 const ADMISSION_WAIT_MS = 3000
 
@@ -38,6 +41,7 @@ export class EntryIntake {
   readonly #telemetry: Telemetry
   readonly #rates: RateTable
   readonly #byteRates: RateTable
+  readonly #handedOn: { readonly entries: TokenBucket; readonly bytes: TokenBucket }
 
   constructor({ log, clock, telemetry }: { readonly log: IntakeLog; readonly clock: Clock; readonly telemetry: Telemetry }) {
     this.#log = log
@@ -45,6 +49,7 @@ export class EntryIntake {
     this.#telemetry = telemetry
     this.#rates = new RateTable(ENTRIES_PER_PEER, clock)
     this.#byteRates = new RateTable(BYTES_PER_PEER, clock)
+    this.#handedOn = { entries: new TokenBucket(ENTRIES_HANDED_ON, clock), bytes: new TokenBucket(BYTES_HANDED_ON, clock) }
   }
 
   /** True: the entry is in the log, by this or before. False: not by this node, or not now. */
@@ -58,7 +63,10 @@ export class EntryIntake {
     // An entry ahead of its author's admission would be skipped for good; the author itself came in through the gate.
     if (entry.by === peer) await this.#admitted(peer)
     if (!(await this.#log.wouldChange(entry))) return this.#refuse(peer, 'the log would not accept it')
-    if (!this.#log.writable()) return await this.#log.handOn(bytes, peer)
+    if (!this.#log.writable()) {
+      const { entries, bytes: handedOn } = this.#handedOn
+      return entries.take() && handedOn.take(bytes.byteLength) && (await this.#log.handOn(bytes, peer))
+    }
     await this.#log.append(bytes)
     return true
   }

@@ -112,6 +112,15 @@ test('a member that is no writer appends nothing, and hands to writers what the 
   ])
 })
 
+test('what is handed on for others leaves this node half of what writers take of it', async (t) => {
+  const world = new World()
+  world.isWritable = false
+  for (let revision = 1; revision <= 400; revision++) await world.intake.take(card(owner, revision), owner.id)
+  t.is(world.handed.length, 300)
+  world.clock.advance(1000)
+  t.is(await world.intake.take(card(owner, 401), owner.id), true)
+})
+
 test("a newcomer's entry waits for its admission to show, and is appended behind it", async (t) => {
   const world = new World()
   const taking = world.intake.take(card(ann), ann.id)
