@@ -80,10 +80,18 @@ export const CARE_MUTANTS = [
   {
     name: 'a small file has no copy',
     file: 'src/adapters/storage/node-store.ts',
-    find: 'for (const file of filesOf(dir, name)) await replaceFile(file, text)',
-    put: 'await replaceFile(filesOf(dir, name)[0], text)',
+    find: 'await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))',
+    put: 'void copy',
     test: 'adapters/storage/node-store',
     title: ONE_DAMAGED
+  },
+  {
+    name: 'a copy that could not be replaced stays',
+    file: 'src/adapters/storage/node-store.ts',
+    find: 'await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))',
+    put: 'await replaceFile(copy, text).catch(() => undefined)',
+    test: 'adapters/storage/node-store',
+    title: 'a copy that the disk refuses is gone'
   },
   {
     name: 'an older copy of a small file stays',
