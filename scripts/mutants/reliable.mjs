@@ -115,6 +115,14 @@ export const RELIABLE_MUTANTS = [
     title: 'what the lanes of one node hold together is bounded'
   },
   {
+    name: 'a request is not asked for on a new path before its next try',
+    file: 'src/domain/reliable/request.ts',
+    find: ': dueAt > now',
+    put: ': false',
+    test: 'domain/reliable/request',
+    title: 'an outcome that is not known is asked for as soon as its node is back, also long before the next try'
+  },
+  {
     name: 'a wait goes on though the wall clock was put back',
     file: 'src/domain/reliable/request.ts',
     find: '(now >= request.retryAt || now < request.updatedAt)',

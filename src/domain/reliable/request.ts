@@ -72,7 +72,7 @@ export type CallerInput =
   | { readonly type: 'outcome'; readonly outcome: 'completed' | 'failed' | 'unknown' }
   /** Time passed. `chance` in [0, 1). */
   | { readonly type: 'tick'; readonly chance: number }
-  /** Its callee is linked again: what was asked for in vain as often as it may be is asked for once more. */
+  /** There is a new path to its callee: an outcome that is not known is asked for now, also after as many tries as it may have. */
   | { readonly type: 'back' }
 
 /** What the owner of a request does next. */
@@ -99,7 +99,7 @@ export function stepCaller(
   if (SETTLED.has(request.status)) return { request, effects: [] }
   if (input.type === 'outcome') return told(request, input.outcome)
   if (input.type === 'back')
-    return { request: isExhausted(request, policy) && now < request.expiresAt ? { ...request, retryAt: now } : request, effects: [] }
+    return { request: isAskedOnReturn(request, { now, policy }) ? { ...request, retryAt: now } : request, effects: [] }
   if (request.status === 'pending') {
     if (now < request.deadline) return { request, effects: [] }
     const next = { ...request, status: 'unknown' as const, updatedAt: now }
@@ -120,8 +120,13 @@ export function isDue(request: CallerRequest, now: number): boolean {
   return request.status === 'unknown' && request.retryAt !== null && (now >= request.retryAt || now < request.updatedAt)
 }
 
-function isExhausted(request: CallerRequest, { maxAttempts }: RetryPolicy): boolean {
-  return request.status === 'unknown' && request.retryAt === null && request.tries >= maxAttempts
+function isAskedOnReturn(
+  { status, tries, retryAt: dueAt, expiresAt }: CallerRequest,
+  { now, policy }: { readonly now: number; readonly policy: RetryPolicy }
+): boolean {
+  if (status !== 'unknown' || now >= expiresAt) return false
+  // Its callee may never have had it, so the wait for a late answer is over. Without a time it said that it cannot tell, or the tries are over.
+  return dueAt === null ? tries >= policy.maxAttempts : dueAt > now
 }
 
 function told(request: CallerRequest, outcome: 'completed' | 'failed' | 'unknown'): ReturnType<typeof stepCaller> {

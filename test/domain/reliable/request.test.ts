@@ -228,6 +228,18 @@ test('what was asked for in vain as often as it may be is asked for once more ea
   t.is(stepCaller(settled, { type: 'back' }, { now }).request, settled)
 })
 
+test('an outcome that is not known is asked for as soon as its node is back, also long before the next try', (t) => {
+  const asked = ask({ isRepeatable: true, deadline: 86_400_000, expiresAt: 172_800_000, updatedAt: 0 })
+  // Its node went away: a late answer would have counted until the deadline.
+  const request = { ...asked, status: 'unknown', retryAt: 86_402_500 } as const
+  t.absent(isDue(request, 60_000))
+  const back = stepCaller(request, { type: 'back' }, { now: 60_000 }).request
+  t.ok(isDue(back, 60_000))
+  t.alike(stepCaller(back, { type: 'tick', chance: 0 }, { now: 60_000 }).effects, [{ type: 'send', kind: 'request' }])
+  const cannotTell = { ...request, retryAt: null }
+  t.is(stepCaller(cannotTell, { type: 'back' }, { now: 60_000 }).request, cannotTell, 'its node said that it will never know')
+})
+
 test('nothing is asked for any more once it has expired', (t) => {
   const request = ask({ isRepeatable: true, deadline: 100, expiresAt: 2000, updatedAt: 0 })
   const { request: next } = stepCaller(request, { type: 'tick', chance: 0.9 }, { now: 100 })
