@@ -89,27 +89,6 @@ test('what nobody else has of a document is refused until doctor --repair accept
   t.is(await textOf(last), 'one three')
 })
 
-test('an own stream that lost its blocks before any other mark was made is told in status, also when nobody opens its document', async (t) => {
-  const { start, homeOf } = await localNodes(t)
-  const home = homeOf('a')
-  const first = await start('a')
-  await setText(first, 'one')
-  await first.close()
-  const putBack = await oldStore(home.home, await tempDir(t))
-  const second = await start('a')
-  await apiOf(second).call('documents.create', { name: 'later' })
-  await apiOf(second).call('documents.edit', { document: 'later', edit: { type: 'text', text: 'two' } })
-  await second.close()
-  await putBack()
-  // As a kill would leave it that comes before they are stored.
-  for (const file of ['document-marks.json', 'document-marks.json.copy']) await fs.rm(path.join(home.home, file))
-  const damaged = await start('a')
-  const problems = async (): Promise<readonly string[]> =>
-    (await apiOf(damaged).call('node.status', {})).problems.map(({ message }) => message)
-  await untilTrue(async () => (await problems()).some((one) => one.includes('the document later lost 1 block')), 'status says it')
-  t.is((await problems()).length, 1)
-})
-
 test('a store of documents that is gone or cannot be opened is said in status, and begun anew by doctor --repair', async (t) => {
   const { start, homeOf } = await localNodes(t)
   const home = homeOf('a')

@@ -357,14 +357,6 @@ export const DOCUMENT_MUTANTS = [
     title: 'what nobody else has of a document is refused until doctor --repair accepts that it is lost'
   },
   {
-    name: 'own streams are looked at only when their document is opened',
-    file: 'src/node/documents.ts',
-    find: 'void this.#own.check((name) => this.known.idOf(name))',
-    put: '',
-    test: 'doctor-streams',
-    title: 'an own stream that lost its blocks before any other mark was made is told in status'
-  },
-  {
     name: 'an access list is signed with the lengths of a store that lost blocks',
     file: 'src/node/api-documents.ts',
     find: 'if (fault !== null) throw fault',

@@ -129,7 +129,6 @@ export class Documents {
     })
     this.#stopLog = log.onChange(() => this.#review())
     this.#review()
-    void this.#own.check((name) => this.known.idOf(name))
     this.#timer = this.#parts.clock.every(SNAPSHOT_MS, () => this.#snapshot())
   }
 

@@ -104,12 +104,6 @@ export class OwnStreams {
     }
   }
 
-  /** Opens every stream that was written, so that one that lost blocks is told before anybody asks for its document. Never rejects. */
-  async check(idOf: (name: string) => string): Promise<void> {
-    const written = [...this.#own].filter(([, { stream, blocks }]) => stream !== null && blocks > 0)
-    await Promise.all(written.map(([name]) => this.open(name, idOf(name)).catch(this.#parts.onError)))
-  }
-
   /** Whose stream of this node it is that is written now: name of the document, or null. */
   nameOf(stream: StreamKey): string | null {
     return this.#names.get(stream) ?? null
