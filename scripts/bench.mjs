@@ -4,7 +4,7 @@
 import os from 'node:os'
 import { parseArgs } from 'node:util'
 import { summary, tableLines } from './bench/figures.mjs'
-import { closeAllNow } from './bench/lab.mjs'
+import { runProgram } from './bench/lab.mjs'
 
 /** Parts in the order they run; each is a module with `figures({ runs, say })`. */
 const PARTS = [
@@ -89,13 +89,4 @@ async function main({ parts, runs, json, strict, help }) {
   if (strict && figures.some(({ verdict }) => verdict === 'over')) process.exitCode = 1
 }
 
-process.on('exit', closeAllNow)
-for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) process.on(signal, () => process.exit(code))
-let given = null
-try {
-  given = options()
-} catch (error) {
-  console.error(`bench: ${error.message}`)
-  process.exitCode = 2
-}
-if (given !== null) await main(given)
+await runProgram('bench', options, main)

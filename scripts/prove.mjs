@@ -3,7 +3,7 @@
 // `npm run prove -- [part]... [--kills N] [--requests N] [--seed N] [--json]`. N are those of all layouts together.
 // Exit code 0 when everything accepted came to an end that it may have, nothing was run twice that may not be, and all homes open.
 import { parseArgs } from 'node:util'
-import { closeAllNow } from './bench/lab.mjs'
+import { runProgram } from './bench/lab.mjs'
 import { chanceOf } from './prove/chance.mjs'
 import { LAYOUTS } from './prove/fleet.mjs'
 import { killFirstStarts, storm } from './prove/storm.mjs'
@@ -50,13 +50,4 @@ async function main({ kills, requests, seed, json, parts }) {
   if (faults.length > 0) process.exitCode = 1
 }
 
-process.on('exit', closeAllNow)
-for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) process.on(signal, () => process.exit(code))
-let given = null
-try {
-  given = options()
-} catch (error) {
-  console.error(`prove: ${error.message}`)
-  process.exitCode = 2
-}
-if (given !== null) await main(given)
+await runProgram('prove', options, main)

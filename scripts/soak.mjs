@@ -7,7 +7,7 @@ import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { closeAllNow, freePort, openLab } from './bench/lab.mjs'
+import { freePort, openLab, runProgram } from './bench/lab.mjs'
 import { allOnline, inviteFor, localEnv, startNode } from './bench/nodes.mjs'
 import { soakMessages } from './soak/messages.mjs'
 import { verdicts } from './soak/verdicts.mjs'
@@ -94,16 +94,18 @@ async function soakMinutes(minutes) {
   }
 }
 
-process.on('exit', closeAllNow)
-for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) process.on(signal, () => process.exit(code))
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { messages: { type: 'string' } } })
-const messages = Number(values.messages ?? 0)
-const minutes = Number(positionals[0] ?? (values.messages === undefined ? 10 : 0))
-if (messages > 0 || minutes > 0) {
+function options() {
+  const { values, positionals } = parseArgs({ allowPositionals: true, options: { messages: { type: 'string' } } })
+  const messages = Number(values.messages ?? 0)
+  const minutes = Number(positionals[0] ?? (values.messages === undefined ? 10 : 0))
+  if (!(messages > 0 || minutes > 0)) throw new Error('say for how many minutes, or --messages and how many')
+  return { messages, minutes }
+}
+
+async function main({ messages, minutes }) {
   const all = messages > 0 ? await soakMessages(messages) : await soakMinutes(minutes)
   for (const { line } of all) console.log(line)
   if (all.some(({ grows }) => grows)) process.exitCode = 1
-} else {
-  console.error('soak: say for how many minutes, or --messages and how many')
-  process.exitCode = 2
 }
+
+await runProgram('soak', options, main)

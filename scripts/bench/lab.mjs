@@ -16,7 +16,7 @@ const END_MS = 8000
 const labs = new Set()
 
 /** Ends at once, without waiting, whatever any lab still holds; for the exit of the bench itself. */
-export function closeAllNow() {
+function closeAllNow() {
   for (const lab of labs) lab.closeNow()
 }
 
@@ -85,4 +85,18 @@ export async function freePort() {
     await new Promise((resolve) => (isFree ? socket.close(resolve) : resolve()))
     if (isFree) return port
   }
+}
+
+/** Runs a program of the options that `optionsOf` reads; wrong ones are told, with exit code 2. Whatever a lab holds ends with it. */
+export async function runProgram(name, optionsOf, main) {
+  process.on('exit', closeAllNow)
+  for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) process.on(signal, () => process.exit(code))
+  let given = null
+  try {
+    given = optionsOf()
+  } catch (error) {
+    console.error(`${name}: ${error.message}`)
+    process.exitCode = 2
+  }
+  if (given !== null) await main(given)
 }

@@ -128,8 +128,10 @@ function faultsOf({ loads, ends, effects, kills }) {
     }
   }
   const unbegun = [...ends.requests].filter(([run, { state }]) => state === 'unknown' && run.startsWith(ONCE) && effects.begun(run) === 0)
-  // Each kill may hit every run of the agent in the moment between the record of its beginning and its first line.
-  if (unbegun.length > kills * CONCURRENCY) faults.push(`${unbegun.length} requests are unknown and never began, with ${kills} kills`)
+  const failed = [...ends.tasks.values()].filter(({ state }) => state === 'TASK_STATE_FAILED')
+  // A kill may end every run of the agent, also between the record of its beginning and its first line, and nothing else may.
+  for (const [what, { length }] of Object.entries({ 'requests are unknown and never began': unbegun, 'tasks failed': failed }))
+    if (length > kills * CONCURRENCY) faults.push(`${length} ${what}, with ${kills} kills`)
   return faults
 }
 

@@ -81,7 +81,7 @@ export interface ErrorBody {
   readonly code: ErrorCode
   readonly message: string
   readonly retryable: boolean
-  /** Whoever failed says itself that the same will not succeed later: `retryable` is not what the table says of the code. Absent: it does not. */
+  /** The agent itself said `retryable: false`; else `retryable` is the default of the code. */
   readonly isFinal?: true
   /** What to do next: commands, ready to type. */
   readonly next: readonly string[]

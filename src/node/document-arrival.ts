@@ -93,7 +93,7 @@ export function recordOf(node: NodeCore, known: DocumentRecord): DocumentRecord 
 /** Is it whole, as far as anybody who is there knows, or was it so once? */
 function isHere(node: NodeCore, record: DocumentRecord): boolean {
   const { arrived, marks } = node.documents
-  // What this disk lost is not here, whoever is away.
+  // A document that lost blocks on this disk is incomplete, whichever members are offline.
   if (marks.lost(record.name) > 0) return false
   if (othersOf(node, record).length === 0) return true
   if (arrived.isMissing(record)) return false

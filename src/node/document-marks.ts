@@ -30,7 +30,7 @@ export interface DocumentMarksParts {
   readonly documents: Pick<DocumentStreams, 'size' | 'read' | 'flush'>
   /** The own stream of a document that is written now; the log may not name it yet. */
   ownOf(name: string): StreamKey | null
-  /** Does nothing of a stream count, as it has two tales? */
+  /** Is a stream forked? Then nothing of it counts. */
   isForked(stream: StreamKey): boolean
   /** What was lost is here again, or is found to be lost. */
   onChange(): void
@@ -101,7 +101,7 @@ export class DocumentMarks {
     })
   }
 
-  /** A former own stream had so many blocks, by another mark: what is not here of them is lost. */
+  /** Records that a former own stream had `blocks` blocks, by its own mark: the missing ones count as lost. */
   expect(name: string, stream: StreamKey, blocks: number): void {
     const marks = this.#marks.get(name)
     this.#marks.set(name, { ...marks, [stream]: Math.max(blocks, marks?.[stream] ?? 0) })

@@ -1,31 +1,27 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { oneOf } from '../chance.mjs'
 import { AGAIN, ONCE } from '../witness.mjs'
+import { Load } from './load.mjs'
 
 /** Swarms at once. */
 const DRIVERS = 2
 const ITEMS = 20
 
-/** Swarms that any node launches, of items that may be run again and of others. */
-export class Swarms {
-  /** The launcher and the id of each accepted swarm, by its number. */
-  accepted = new Map()
+/** Swarms that any node launches, of items that may be run again and of others: of each its launcher and its id. */
+export class Swarms extends Load {
   ends = new Set(['completed', 'failed', 'partial', 'canceled'])
-  #given
-  #next = 0
 
-  /** `given`: fleet, effects and chance. */
-  constructor(given) {
-    this.#given = given
-  }
-
-  async drive(isDone) {
-    await Promise.all(Array.from({ length: DRIVERS }, () => this.#driver(isDone)))
+  drive(isDone) {
+    return this.repeat(DRIVERS, isDone, async () => {
+      const accepted = await this.#launch()
+      if (accepted === null) await delay(100)
+      else while (!isDone() && !(await this.#isOver(accepted))) await delay(200)
+    })
   }
 
   /** The swarm with what became of its items. */
   async look(_name, { launcher, id }) {
-    const api = await this.#given.fleet.api(launcher)
+    const api = await this.given.fleet.api(launcher)
     const { status, results } = await api.call('swarm.results', { id })
     return { state: status, results }
   }
@@ -34,21 +30,13 @@ export class Swarms {
   faultOf(name, { state, results }) {
     if (state === 'canceled' || results.length !== ITEMS) return `${state} with ${results.length} of ${ITEMS} results`
     const capability = this.accepted.get(name).capability
-    const faults = results.map((item) => faultOfItem(capability, item, this.#given.effects))
+    const faults = results.map((item) => faultOfItem(capability, item, this.given.effects))
     return faults.find((fault) => fault !== null) ?? null
   }
 
-  async #driver(isDone) {
-    while (!isDone()) {
-      const accepted = await this.#launch()
-      if (accepted === null) await delay(100)
-      else while (!isDone() && !(await this.#isOver(accepted))) await delay(200)
-    }
-  }
-
   async #launch() {
-    const { fleet, chance } = this.#given
-    const name = `s${this.#next++}`
+    const { fleet, chance } = this.given
+    const name = this.newName('s')
     const [launcher, capability] = [oneOf(fleet.names, chance), oneOf([ONCE, AGAIN], chance)]
     const items = Array.from({ length: ITEMS }, (_, at) => ({ item: `${name}.${at}`, input: { n: `${name}.${at}` } }))
     try {

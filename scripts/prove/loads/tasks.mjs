@@ -1,30 +1,22 @@
 import http from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ONCE } from '../witness.mjs'
+import { Load } from './load.mjs'
 
 const DRIVERS = 2
 const ENDS = ['COMPLETED', 'FAILED', 'CANCELED', 'REJECTED'].map((state) => `TASK_STATE_${state}`)
 
-/** Tasks of an A2A client at the gateway of the first node, for agents of the others, each with a webhook. */
-export class Tasks {
-  /** The id of each accepted task, by its run. */
-  accepted = new Map()
+/** Tasks of an A2A client at the gateway of the first node, for agents of the others, each with a webhook: of each its id, by its run. */
+export class Tasks extends Load {
   ends = new Set(ENDS)
   /** States of tasks that the webhook was told of as their last, by task. */
   #notified = new Map()
-  #given
-  #next = 0
   #token = ''
   #server = null
   #hook = ''
 
-  /** `given`: fleet, effects, chance, and the URL of the gateway. */
-  constructor(given) {
-    this.#given = given
-  }
-
   async open() {
-    const { fleet } = this.#given
+    const { fleet } = this.given
     this.#token = (await (await fleet.api(fleet.names[0])).call('token.create', {})).token
     this.#server = http.createServer((request, response) => this.#receive(request, response))
     await new Promise((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
@@ -36,8 +28,11 @@ export class Tasks {
     this.#server?.close()
   }
 
-  async drive(isDone) {
-    await Promise.all(Array.from({ length: DRIVERS }, () => this.#driver(isDone)))
+  drive(isDone) {
+    return this.repeat(DRIVERS, isDone, async () => {
+      await this.#send().catch(() => delay(50))
+      await delay(20)
+    })
   }
 
   /** The task as a client gets it; it has no end before the webhook was told of it. */
@@ -49,20 +44,13 @@ export class Tasks {
 
   /** What must not be of a task; null: nothing. What may run once may also fail, when a node is killed. */
   faultOf(run, { state, status }) {
-    if (state === 'TASK_STATE_COMPLETED') return this.#given.effects.ended(run) === 0 ? 'completed, never run' : null
+    if (state === 'TASK_STATE_COMPLETED') return this.given.effects.ended(run) === 0 ? 'completed, never run' : null
     return state === 'TASK_STATE_FAILED' ? null : `${state}: ${JSON.stringify(status.message?.parts)}`
   }
 
-  async #driver(isDone) {
-    while (!isDone()) {
-      await this.#send().catch(() => delay(50))
-      await delay(20)
-    }
-  }
-
   async #send() {
-    const { fleet, chance } = this.#given
-    const n = `t${this.#next++}`
+    const { fleet, chance } = this.given
+    const n = this.newName('t')
     const agent = `witness@${fleet.otherThan(fleet.names[0], chance)}`
     const message = { messageId: n, role: 'ROLE_USER', parts: [{ data: { n } }] }
     const configuration = { returnImmediately: true, taskPushNotificationConfig: { id: 'prove', url: this.#hook } }
@@ -71,7 +59,7 @@ export class Tasks {
   }
 
   async #call(agent, method, params) {
-    const response = await fetch(`${this.#given.gateway}/agents/${agent}`, {
+    const response = await fetch(`${this.given.gateway}/agents/${agent}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${this.#token}`, 'a2a-version': '1.0' },
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),

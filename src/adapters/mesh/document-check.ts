@@ -8,7 +8,7 @@ import { beginningOf, heldOf } from './core-beginning.js'
 export interface StreamFacts {
   /** Blocks that could be read. */
   readonly blocks: number
-  /** Up to which block each stream is here, counted from its first one of all. Infinity for one with two tales: nothing of it counts. */
+  /** Up to which block each stream is here, counted from its first one of all. Infinity for a forked one: nothing of it counts. */
   readonly lengths: ReadonlyMap<StreamKey, number>
 }
 

@@ -187,7 +187,8 @@ export class SwarmLinks implements Links {
     const view = this.#view()
     const linked = [...this.#streams].flatMap(({ peer, session }) => (session === null || peer === from ? [] : [{ peer, session }]))
     const writers = linked.filter(({ peer }) => isWriter(view, peer))
-    if (writers.length === 0) this.#seekWriter(view)
+    // For entries of others this node dials nobody: else they could have it dial as often as they like.
+    if (writers.length === 0 && from === null) this.#seekWriter(view)
     // One relay is enough, and an entry of another node that went to relays could go in circles.
     const takers = writers.length === 0 && from === null ? linked : writers
     const first = takers.length === 0 ? 0 : this.#liars % takers.length

@@ -11,6 +11,8 @@ const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
 /** Endings of the two files of a document. */
 const FIRST = '.json'
 const COPY = '.json.copy'
+/** How the file of a document begins. */
+const BEGINNING = '{"sha256":'
 
 /** A file of a stored document that is damaged, or gone while the other one is there. */
 export interface DamagedFile {
@@ -23,8 +25,8 @@ export interface DamagedFile {
 
 /**
  * Keeps each document as `<dir>/<name>.json`: `{"sha256": <of the canonical JSON of value>, "value": ...}`, mode 0600, and the
- * same once more as `<name>.json.copy`, written after it, or gone where the disk refuses it. The first one that is whole is read. The directory must exist. Names
- * are kebab-case. Writes of one name are done in the order of the calls.
+ * same once more as `<name>.json.copy`, written after it, or gone where the disk refuses it. The first one that is whole is read.
+ * The directory must exist. Names are kebab-case. Writes of one name are done in the order of the calls.
  */
 export function openNodeStore(dir: string): NodeStore {
   const tails = new Map<string, Promise<void>>()
@@ -74,18 +76,28 @@ export async function damagedDocuments(dir: string): Promise<readonly DamagedFil
   return (await lookAtAll(dir)).flatMap(({ name, files }) => damagedOf(name, files))
 }
 
-/** The texts of all stored documents in a directory but those left out, each of a file that is whole. @throws NodeError STORE_DAMAGED when neither file of one is */
+/**
+ * The texts of all stored documents in a directory but those left out, each of the first file that is whole. A file without a
+ * copy that does not begin as a document may be anybody's: it is given as it is. @throws NodeError STORE_DAMAGED when both files of a document are damaged
+ */
 export async function documentTexts(
   dir: string,
   leftOut: ReadonlySet<string>
 ): Promise<readonly { readonly name: string; readonly text: string }[]> {
   const found = (await lookAtAll(dir)).filter(({ name }) => !leftOut.has(name))
-  return found.map(({ name, files }) => {
-    const whole = files.find(({ document }) => document !== null)
-    if (whole === undefined)
-      throw files.find(({ fault }) => fault !== null)?.fault ?? new NodeError('STORE_DAMAGED', `no file of ${name} is there`)
-    return { name, text: encode(whole.document?.value) }
-  })
+  return await Promise.all(found.map(async ({ name, files }) => ({ name, text: await textOf(files) })))
+}
+
+async function textOf(files: readonly Found[]): Promise<string> {
+  const whole = files.find(({ document }) => document !== null)?.document
+  if (whole !== undefined && whole !== null) return encode(whole.value)
+  const [first] = files
+  const faults = files.flatMap(({ fault }) => (fault === null ? [] : [fault]))
+  const fault = faults[0] ?? new NodeError('INTERNAL', 'a stored document without a file')
+  if (first === undefined || first.fault === null || faults.length > 1) throw fault
+  const text = await fs.readFile(first.file, 'utf8')
+  if (text.startsWith(BEGINNING)) throw fault
+  return text
 }
 
 /**
@@ -116,10 +128,9 @@ interface Found {
 }
 
 async function lookAtAll(dir: string): Promise<{ readonly name: string; readonly files: readonly Found[] }[]> {
-  const entries = await fs.readdir(dir).catch((error: unknown) => Promise.reject(storeError(error, dir)))
-  const names = entries.flatMap((entry) =>
-    [FIRST, COPY].flatMap((ending) => (entry.endsWith(ending) ? [entry.slice(0, -ending.length)] : []))
-  )
+  const entries = await fs.readdir(dir, { withFileTypes: true }).catch((error: unknown) => Promise.reject(storeError(error, dir)))
+  const files = entries.flatMap((entry) => (entry.isFile() ? [entry.name] : []))
+  const names = files.flatMap((file) => [FIRST, COPY].flatMap((ending) => (file.endsWith(ending) ? [file.slice(0, -ending.length)] : [])))
   const known = [...new Set(names)].filter((name) => NAME.test(name)).sort()
   return await Promise.all(known.map(async (name) => ({ name, files: await look(dir, name) })))
 }
@@ -153,7 +164,7 @@ function filesOf(dir: string, name: string): readonly [first: string, copy: stri
 
 function encode(value: unknown): string {
   const text = canonicalJson(value)
-  return `{"sha256":"${digest(text)}","value":${text}}\n`
+  return `${BEGINNING}"${digest(text)}","value":${text}}\n`
 }
 
 function decode(file: string, text: string): unknown {

@@ -62,7 +62,7 @@ export function decideRepeat(one: FailedTry): RepeatDecision {
   if (!mayRunAgain({ isRepeatable, isUndone: isNothingDone(one) }) || (!isUnknown && isFinal(error))) return end
   const isCounted = isUnknown || one.isUnsent === true || !isPlaceless(one)
   if (isCounted && failures >= retries) return end
-  // What one agent says of its places is no reason to keep the work from others.
+  // An agent without room delays its own work only: another agent can be asked at once.
   const afterMs = !isCounted && one.isForAnyone === true ? 0 : retryAfterMs(error)
   return afterMs > 0 && afterMs >= leftMs ? end : { type: 'repeat', afterMs, isCounted }
 }
@@ -80,7 +80,7 @@ export function endOf({ isUnknown, isRepeatable }: Pick<FailedTry, 'isUnknown' |
 /** What is known of work that ended without a result. */
 type Tried = Pick<FailedTry, 'error' | 'isUnknown' | 'isUnsent' | 'isRepeatable'>
 
-/** An error as whoever waits is told it: of what may not be repeated, and may have been done, nobody is told to try again. */
+/** The error that a caller gets: it is not retryable when the work may have been done and may not be repeated. */
 export function errorTold(one: Tried): ErrorBody {
   const { error, isRepeatable } = one
   return error.retryable && !mayRunAgain({ isRepeatable, isUndone: isNothingDone(one) }) ? { ...error, retryable: false } : error

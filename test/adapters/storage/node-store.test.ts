@@ -90,6 +90,21 @@ test('a backup takes the file of a document that is whole, and none where both a
   await failsWith(t, 'STORE_DAMAGED', () => documentTexts(dir, none))
 })
 
+test('files and directories of others beside documents are taken as they are, or not looked at', async (t) => {
+  const dir = await tempDir(t)
+  await openNodeStore(dir).write('mesh', 'whole')
+  await fs.writeFile(path.join(dir, 'items.json'), '["mine"]')
+  await fs.mkdir(path.join(dir, 'folder.json'))
+  t.alike(await mendDocuments(dir), [])
+  t.alike(
+    (await documentTexts(dir, new Set(['mesh']))).map(({ name, text }) => [name, text]),
+    [['items', '["mine"]']]
+  )
+  await fs.truncate(path.join(dir, 'mesh.json'), 40)
+  await fs.rm(path.join(dir, 'mesh.json.copy'))
+  await failsWith(t, 'STORE_DAMAGED', () => documentTexts(dir, new Set(['items'])))
+})
+
 test('a copy that is older never takes the place of what was written, and does not bring back what was removed', async (t) => {
   const dir = await tempDir(t)
   const store = openNodeStore(dir)
