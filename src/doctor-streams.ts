@@ -5,13 +5,14 @@ import type { HomePaths } from './config/paths.js'
 import type { NodeStore } from './ports/storage.js'
 import { closeStore } from './adapters/mesh/close-store.js'
 import { readStreams, type StreamFacts } from './adapters/mesh/document-check.js'
+import { openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { damageError } from './adapters/storage/store-errors.js'
 import { DOCUMENTS_ARRIVED, type StoredArrivals } from './node/arrived-documents.js'
 import type { StreamKey } from './domain/document/client-ids.js'
-import { leftStream, OWN_STREAMS, type StoredOwnStreams } from './node/own-streams.js'
+import { leftStream, OWN_STREAMS, type StoredOwnStreams, writtenLength } from './node/own-streams.js'
 import { DOCUMENT_LOSSES, DOCUMENT_MARKS, type StoredLosses, type StoredMarks } from './node/document-marks.js'
 import type { Aside, Repair } from './doctor-documents.js'
-import { openDocumentStore } from './open-home.js'
+import { ledgerMark, openDocumentStore } from './open-home.js'
 
 /** What is gone when a store of documents is. */
 const LOST = 'what no other member has of shared documents: it comes back from them, and where there is none nothing is left of it'
@@ -26,7 +27,7 @@ export interface StreamState {
 
 /** Reads all streams of shared documents, and compares them with what was here once. @throws NodeError STORE_DAMAGED for a store that cannot be read, or is gone */
 export async function readDocuments(home: HomePaths, documents: NodeStore): Promise<StreamState> {
-  const marks = await marksOf(documents)
+  const marks = await marksOf(home, documents)
   const { blocks, lengths } = await readStore(home, marks.length > 0)
   const lost = new Map<string, number>()
   for (const { name, stream, marked } of marks) {
@@ -43,16 +44,32 @@ interface Mark {
 }
 
 /** The mark of an own stream is the higher one: it is stored sooner, and not only once its blocks survive a loss of power. */
-async function marksOf(documents: NodeStore): Promise<Mark[]> {
+async function marksOf(home: HomePaths, documents: NodeStore): Promise<Mark[]> {
   const marks = Object.entries((await documents.read<StoredMarks>(DOCUMENT_MARKS)) ?? {})
-  const own = Object.entries((await documents.read<StoredOwnStreams>(OWN_STREAMS)) ?? {})
   const found = new Map<string, Mark>()
   const note = (name: string, stream: StreamKey, marked: number): void => {
     if (marked > (found.get(`${name} ${stream}`)?.marked ?? 0)) found.set(`${name} ${stream}`, { name, stream, marked })
   }
   for (const [name, streams] of marks) for (const [stream, marked] of Object.entries(streams)) note(name, stream, marked)
-  for (const [name, { stream, blocks }] of own) if (stream !== null) note(name, stream, blocks)
+  for (const { name, stream, marked } of await ownMarks(home, documents)) note(name, stream, marked)
   return [...found.values()]
+}
+
+/** The lengths of own streams, as the ledger has them. Of a ledger that is damaged the doctor tells elsewhere. */
+async function ownMarks(home: HomePaths, documents: NodeStore): Promise<Mark[]> {
+  const own = Object.entries((await documents.read<StoredOwnStreams>(OWN_STREAMS)) ?? {})
+  if (own.length === 0) return []
+  const ledger = await openDurableLedger({ dir: home.ledger, durability: 'power', mark: ledgerMark(documents) }).catch(() => null)
+  try {
+    const marks: Mark[] = []
+    for (const [name, one] of own) {
+      const marked = ledger === null ? one.blocks : await writtenLength(ledger, one).catch(() => one.blocks)
+      if (one.stream !== null) marks.push({ name, stream: one.stream, marked })
+    }
+    return marks
+  } finally {
+    await ledger?.close()
+  }
 }
 
 /** What was lost, for people; null for nothing. */

@@ -6,6 +6,7 @@ import type { DocumentStreams, FollowedStream } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
+import type { OwnStreams } from './own-streams.js'
 
 /** Name of the stored document of the marks. */
 export const DOCUMENT_MARKS = 'document-marks'
@@ -28,8 +29,8 @@ export interface DocumentMarksParts {
   readonly store: NodeStore
   readonly log: Pick<MemberLog, 'view'>
   readonly documents: Pick<DocumentStreams, 'size' | 'read' | 'flush'>
-  /** The own stream of a document that is written now; the log may not name it yet. */
-  ownOf(name: string): StreamKey | null
+  /** The own streams that are written now, whose lengths are on record at once; the log may not name them yet. */
+  readonly own: Pick<OwnStreams, 'names' | 'streamOf' | 'blocksOf'>
   /** Is a stream forked? Then nothing of it counts. */
   isForked(stream: StreamKey): boolean
   /** What was lost is here again, or is found to be lost. */
@@ -49,8 +50,8 @@ export class DocumentMarks {
   /** See {@link StoredLosses}. */
   #losses = new Map<string, readonly StreamKey[]>()
   #followed: ReadonlySet<StreamKey> = new Set()
-  /** Were the streams of the marks opened? Before, none of them has a length. */
-  #isChecked = false
+  /** Followed streams that were opened: before, none of them has a length. */
+  readonly #opened = new Set<StreamKey>()
   #isClosed = false
   #timer: Timer | null = null
   /** What is stored, as {@link #json} gives it. */
@@ -71,7 +72,8 @@ export class DocumentMarks {
   /** These streams are followed from now on. */
   follow(streams: readonly FollowedStream[]): void {
     this.#followed = new Set(streams.map(({ stream }) => stream))
-    if (!this.#isChecked && this.#followed.size > 0) void this.#check()
+    for (const stream of this.#opened) if (!this.#followed.has(stream)) this.#opened.delete(stream)
+    void this.#open()
     this.due()
   }
 
@@ -82,7 +84,7 @@ export class DocumentMarks {
 
   /** Blocks of a document that were here and are not, as far as its streams are followed. Ask it of a document that is open. */
   lost(name: string): number {
-    return this.#streams(name).reduce((sum, [stream, marked]) => sum + Math.max(0, marked - this.#length(stream)), 0)
+    return this.#lostOf(this.#streams(name))
   }
 
   /** The error of a document that lost blocks, STORE_DAMAGED; null: it lost none. */
@@ -94,9 +96,8 @@ export class DocumentMarks {
 
   /** What is told in `status`: one problem for each document that lost blocks. */
   problems(): Problem[] {
-    if (!this.#isChecked) return []
-    return [...this.#marks.keys()].flatMap((name) => {
-      const lost = this.lost(name)
+    return this.#names().flatMap((name) => {
+      const lost = this.#lostOf(this.#streams(name).filter(([stream]) => this.#opened.has(stream) || !this.#followed.has(stream)))
       return lost === 0 ? [] : [{ code: 'STORE_DAMAGED', message: this.#message(name, lost), next: 'a2a-node doctor --repair' }]
     })
   }
@@ -130,13 +131,24 @@ export class DocumentMarks {
     await this.#store().catch(this.#parts.onError)
   }
 
-  async #check(): Promise<void> {
+  /** Opens the followed streams that have a mark, so that `status` tells of a loss before anybody asks for the document. */
+  async #open(): Promise<void> {
     const { documents, onChange } = this.#parts
-    const streams = [...this.#marks.values()].flatMap((marks) => Object.keys(marks))
+    const marked = this.#names().flatMap((name) => this.#streams(name).map(([stream]) => stream))
+    const closed = marked.filter((stream) => this.#followed.has(stream) && !this.#opened.has(stream))
+    if (closed.length === 0) return
     // One that cannot be opened has lost all.
-    await Promise.all(streams.map((stream) => documents.read(stream, 0, 0).catch(() => {})))
-    this.#isChecked = true
+    await Promise.all(closed.map((stream) => documents.read(stream, 0, 0).catch(() => {})))
+    for (const stream of closed) if (this.#followed.has(stream)) this.#opened.add(stream)
     onChange()
+  }
+
+  #names(): string[] {
+    return [...new Set([...this.#marks.keys(), ...this.#parts.own.names()])]
+  }
+
+  #lostOf(streams: readonly (readonly [StreamKey, number])[]): number {
+    return streams.reduce((sum, [stream, marked]) => sum + Math.max(0, marked - this.#length(stream)), 0)
   }
 
   #message(name: string, lost: number): string {
@@ -151,8 +163,16 @@ export class DocumentMarks {
   #streams(name: string): [StreamKey, number][] {
     const losses = this.#losses.get(name) ?? []
     const isShort = (stream: StreamKey): boolean => losses.includes(stream) && !this.#isNamed(name, stream)
-    const marks = Object.entries(this.#marks.get(name) ?? {})
+    const marks = Object.entries(this.#withOwn(name))
     return marks.filter(([stream]) => !this.#parts.isForked(stream) && (this.#followed.has(stream) || isShort(stream)))
+  }
+
+  /** The length of an own stream is on record before its mark is. */
+  #withOwn(name: string): Readonly<Record<StreamKey, number>> {
+    const { own } = this.#parts
+    const marks = this.#marks.get(name) ?? {}
+    const stream = own.streamOf(name)
+    return stream === null ? marks : { ...marks, [stream]: Math.max(marks[stream] ?? 0, own.blocksOf(stream)) }
   }
 
   #isNamed(name: string, stream: StreamKey): boolean {
@@ -195,9 +215,9 @@ export class DocumentMarks {
 
   /** Takes over how long streams are now. */
   #raise(): void {
-    const { log, ownOf, isForked } = this.#parts
+    const { log, own: written, isForked } = this.#parts
     for (const { name, streams } of log.view().documents.values()) {
-      const own = ownOf(name)
+      const own = written.streamOf(name)
       const keys = [...streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
       const marks = { ...this.#marks.get(name) }
       for (const stream of keys.filter((one) => this.#followed.has(one))) this.#raiseOne(marks, stream)

@@ -9,6 +9,7 @@ import type { StreamStop } from '../domain/document/replica.js'
 import type { DocumentRecord } from '../domain/membership/types.js'
 import type { Audit } from '../ports/audit.js'
 import type { DocumentStreams } from '../ports/documents.js'
+import type { Ledger } from '../ports/ledger.js'
 import type { MemberLog, Membership } from '../ports/mesh.js'
 import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
@@ -40,6 +41,7 @@ export interface DocumentsParts {
   readonly telemetry: Telemetry
   readonly events: NodeEvents
   readonly store: NodeStore
+  readonly ledger: Pick<Ledger, 'get' | 'commit'>
   readonly log: MemberLog
   readonly membership: Membership
   readonly documents: DocumentStreams
@@ -101,14 +103,15 @@ export class Documents {
     })
     this.marks = new DocumentMarks({
       ...parts,
-      ownOf: (name) => this.#own.streamOf(name),
+      own: this.#own,
       isForked: (stream) => this.#forks.has(stream),
       onChange: () => this.#changes.emit(),
       onError: (error) => this.#failed(error)
     })
     this.#followed = new FollowedDocuments({
       ...parts,
-      ownOf: (name) => this.#open.get(name)?.own,
+      isOpen: (name) => this.#open.has(name),
+      ownOf: (name) => this.#own.streamOf(name),
       snapshotsOf: (record) => this.#snapshots.used.coresOf(record)
     })
     this.#changes = new Emitter((error) => this.#failed(error))
@@ -145,7 +148,6 @@ export class Documents {
       this.#parts.clock.clear(one.value.idle)
       await this.#keepAndClose(one.value)
     }
-    await this.#own.close()
     await this.marks.close()
     await this.arrived.close()
   }

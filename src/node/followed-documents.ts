@@ -16,8 +16,9 @@ export interface FollowedDocumentsParts {
   readonly store: NodeStore
   readonly log: Pick<MemberLog, 'view'>
   readonly self: NodeId
-  /** This node's own stream of a document that is open; null when it has none, undefined when it is not open. */
-  ownOf(name: string): StreamKey | null | undefined
+  isOpen(name: string): boolean
+  /** This node's own stream of a document, which the log may not name yet; null when it has none. */
+  ownOf(name: string): StreamKey | null
   /** Cores of its snapshots. */
   snapshotsOf(record: DocumentRecord): readonly StreamKey[]
 }
@@ -65,12 +66,11 @@ export class FollowedDocuments {
 
   /** The streams to be here, those of open documents first. */
   streams(view: MembershipView): FollowedStream[] {
-    const { log, self, ownOf, snapshotsOf } = this.#parts
+    const { log, self, isOpen, ownOf, snapshotsOf } = this.#parts
     const followed = new Map<StreamKey, FollowedStream>()
-    const isOpen = ({ name }: { readonly name: string }): number => Number(ownOf(name) !== undefined)
-    for (const record of [...view.documents.values()].sort((a, b) => isOpen(b) - isOpen(a))) {
+    for (const record of [...view.documents.values()].sort((a, b) => Number(isOpen(b.name)) - Number(isOpen(a.name)))) {
       if (!this.has(record.name) || !memberAccess(view, record, self).maySee) continue
-      const own = ownOf(record.name) ?? null
+      const own = ownOf(record.name)
       const streams = [...snapshotsOf(record), ...record.streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
       const mayHave = (peer: NodeId): boolean => memberAccess(log.view(), record, peer).maySee
       for (const stream of streams) if (followed.size < MAX_FOLLOWED) followed.set(stream, { stream, mayHave })

@@ -1,18 +1,17 @@
-import type { Clock, Timer } from '../kit/clock.js'
+import type { Clock } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
-import type { NodeId } from '../kit/ids.js'
+import { fromUtf8, type NodeId } from '../kit/ids.js'
 import { shellWord, shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import { hasPlaceFor, isStreamOf } from '../domain/membership/fold-document.js'
 import type { DocumentStreams } from '../ports/documents.js'
+import type { Ledger } from '../ports/ledger.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 
 /** Name of the stored document of own streams. */
 export const OWN_STREAMS = 'document-streams'
-/** How much later than an append its mark is stored at most, in milliseconds. */
-const MARK_MS = 1000
 /** How long one try to bring a stream into the log may take, in milliseconds. */
 const LOG_TIMEOUT_MS = 30_000
 
@@ -21,6 +20,7 @@ export interface OwnStreamsParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly store: NodeStore
+  readonly ledger: Pick<Ledger, 'get' | 'commit'>
   readonly log: MemberLog
   readonly documents: Pick<DocumentStreams, 'own'>
   readonly self: NodeId
@@ -35,7 +35,7 @@ export interface OwnStream {
   readonly times: number
   /** The one that is written now; null before it was opened. */
   readonly stream: StreamKey | null
-  /** How many blocks it had. */
+  /** How many blocks it had. Stored: when it was first opened; the ledger knows how many it has now. */
   readonly blocks: number
 }
 
@@ -43,6 +43,15 @@ export interface OwnStream {
 export type StoredOwnStreams = Readonly<Record<string, OwnStream>>
 
 const NONE: OwnStream = { times: 0, stream: null, blocks: 0 }
+
+/** Key of the length of an own stream in the ledger. */
+const lengthKey = (stream: StreamKey): string => `document-length/${stream}`
+
+/** How many blocks an own stream had when it was written last, as the ledger has it. @throws NodeError STORE_DAMAGED */
+export async function writtenLength(ledger: Pick<Ledger, 'get'>, { stream, blocks }: OwnStream): Promise<number> {
+  const stored = stream === null ? null : await ledger.get(lengthKey(stream))
+  return Math.max(blocks, stored === null ? 0 : Number(fromUtf8(stored)))
+}
 
 /**
  * Which stream of each document this node writes, and how long it was, kept outside of the store of documents. A stream that
@@ -58,7 +67,6 @@ export class OwnStreams {
   /** Streams on their way into the log, or soon to be tried again. */
   readonly #announced = new Set<StreamKey>()
   #isQuiet = false
-  #timer: Timer | null = null
   #stored: Promise<void> = Promise.resolve()
 
   constructor(parts: OwnStreamsParts) {
@@ -68,7 +76,9 @@ export class OwnStreams {
   /** Reads what is stored. */
   async start(): Promise<void> {
     const stored = await this.#parts.store.read<StoredOwnStreams>(OWN_STREAMS)
-    for (const [name, own] of Object.entries(stored ?? {})) this.#put(name, own)
+    for (const [name, own] of Object.entries(stored ?? {})) {
+      this.#put(name, { ...own, blocks: await writtenLength(this.#parts.ledger, own) })
+    }
   }
 
   /** Tells the mesh of the streams that it has not heard of: this node was killed before it could, or the log put them out of order. */
@@ -79,11 +89,6 @@ export class OwnStreams {
   /** Tells the mesh nothing more. */
   quieten(): void {
     this.#isQuiet = true
-  }
-
-  /** Stores what is not stored yet. */
-  async close(): Promise<void> {
-    if (this.#timer !== null) await this.#store()
   }
 
   /** The stream to write: that of before when it is whole, else a new one. `id`: of the document. */
@@ -109,6 +114,11 @@ export class OwnStreams {
     return this.#names.get(stream) ?? null
   }
 
+  /** Names of the documents that this node wrote to. */
+  names(): string[] {
+    return [...this.#own].filter(([, { blocks }]) => blocks > 0).map(([name]) => name)
+  }
+
   /** The stream of a document that is written now, or was before this start; null when there is none. */
   streamOf(name: string): StreamKey | null {
     return this.#of(name).stream
@@ -127,20 +137,20 @@ export class OwnStreams {
   }
 
   /**
-   * A stream has so many blocks now. That it has any is stored when this resolves, how many soon after. Never rejects: the blocks
-   * are in the stream whatever becomes of their mark.
+   * A stream has so many blocks now: that is on record when this resolves, as safe as they are. Never rejects: the blocks are in the
+   * stream whatever becomes of their mark.
    */
   async wrote(name: string, stream: StreamKey, blocks: number): Promise<void> {
     if (this.nameOf(stream) !== name) return
-    const before = this.#of(name)
-    this.#own.set(name, { ...before, blocks })
-    if (before.blocks === 0 && (await this.#isStored())) return
-    this.#timer ??= this.#parts.clock.after(MARK_MS, () => void this.#store().catch(this.#parts.onError))
+    this.#own.set(name, { ...this.#of(name), blocks })
+    await this.#record(stream, String(blocks))
   }
 
   /** What follows goes into another stream. At once nothing is this node's stream of the document any more, until it is opened. */
-  leave(name: string): Promise<void> {
-    return this.#set(name, leftStream(this.#of(name)))
+  async leave(name: string): Promise<void> {
+    const { stream } = this.#of(name)
+    await this.#set(name, leftStream(this.#of(name)))
+    if (stream !== null) await this.#record(stream, null)
   }
 
   /** @throws NodeError CONFLICT when the mesh takes no further stream, so that nobody else would ever see what is written to this one */
@@ -191,21 +201,12 @@ export class OwnStreams {
     if (own.stream !== null) this.#names.set(own.stream, name)
   }
 
-  async #isStored(): Promise<boolean> {
-    try {
-      await this.#store()
-      return true
-    } catch (error) {
-      this.#parts.onError(error)
-      return false
-    }
+  async #record(stream: StreamKey, length: string | null): Promise<void> {
+    await this.#parts.ledger.commit([{ key: lengthKey(stream), value: length }], 'process').catch(this.#parts.onError)
   }
 
   #store(): Promise<void> {
-    const { clock, store } = this.#parts
-    clock.clear(this.#timer)
-    this.#timer = null
-    const done = this.#stored.then(() => store.write(OWN_STREAMS, Object.fromEntries(this.#own)))
+    const done = this.#stored.then(() => this.#parts.store.write(OWN_STREAMS, Object.fromEntries(this.#own)))
     this.#stored = done.catch(() => {})
     return done
   }

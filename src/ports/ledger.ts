@@ -12,6 +12,9 @@ export interface LedgerChange {
 /** The changes of one commit; a function is asked for them once, when they are written: what happened since the call goes with them. It must not throw. */
 export type LedgerChanges = readonly LedgerChange[] | (() => readonly LedgerChange[])
 
+/** What a commit survives once it resolves: the end of the process, or the end of the machine's power as well. */
+export type LedgerDurability = 'process' | 'power'
+
 /** A key and its value. */
 export interface LedgerEntry {
   readonly key: string
@@ -49,9 +52,10 @@ export interface Ledger {
   /**
    * Makes all the changes or none. When it resolves they are as durable as the ledger promises: they survive the process,
    * and with the durability `power` the machine. When it rejects none is there, now and after a restart.
+   * @param survives `process`: it need not wait for the disk, whatever the ledger promises. Default: what the ledger promises.
    * @throws NodeError DISK_FULL, NO_PERMISSION, STORE_DAMAGED; INTERNAL for a bad key or a closed ledger
    */
-  commit(changes: LedgerChanges): Promise<void>
+  commit(changes: LedgerChanges, survives?: LedgerDurability): Promise<void>
   /** Gives the room of removed entries back. May take seconds; commits go on meanwhile. */
   compact(): Promise<void>
   size(): Promise<LedgerSize>

@@ -37,13 +37,14 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
   test(`${name}: any commits give what a map gives that takes their changes in order`, async (t) => {
     const key = fc.constantFrom('a', 'b', 'c/1', 'c/2', 'd')
     const value = fc.option(fc.oneof(fc.uint8Array({ maxLength: 20 }), fc.string({ unit: 'binary', maxLength: 20 })), { nil: null })
-    const commits = fc.array(fc.array(fc.record({ key, value }), { maxLength: 6 }), { maxLength: 20 })
+    const changes = fc.array(fc.record({ key, value }), { maxLength: 6 })
+    const commits = fc.array(fc.record({ changes, survives: fc.constantFrom('process', 'power', undefined) }), { maxLength: 20 })
     const property = fc.asyncProperty(commits, async (all) => {
       const ledger = await open(t)
       const expected = new Map<string, Uint8Array>()
       // Not awaited one by one: they take effect in the order of the calls.
-      await Promise.all(all.map((changes) => ledger.commit(changes)))
-      for (const change of all.flat()) apply(expected, change)
+      await Promise.all(all.map(({ changes: of, survives }) => ledger.commit(of, survives)))
+      for (const change of all.flatMap(({ changes: of }) => of)) apply(expected, change)
       const entries = await ledger.list(ALL)
       await ledger.close()
       return same(entries, expected)

@@ -110,7 +110,7 @@ function marksOf(store: FakeStore, { names, size }: { readonly names: readonly s
     store,
     log: { view: () => ({ documents }) } as unknown as DocumentMarksParts['log'],
     documents: { size: () => size, read: () => Promise.resolve([]), flush: () => Promise.resolve() },
-    ownOf: () => null,
+    own: { names: () => [], streamOf: () => null, blocksOf: () => 0 },
     isForked: () => false,
     onChange: () => {},
     onError: () => {}

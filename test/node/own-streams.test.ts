@@ -2,7 +2,11 @@ import test, { type Assert } from 'brittle'
 import { MAX_STREAMS_OF_MEMBER } from '../../src/domain/membership/fold-document.js'
 import { documentKey } from '../../src/domain/membership/keys.js'
 import type { DocumentRecord } from '../../src/domain/membership/types.js'
+import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
+import { fromUtf8 } from '../../src/kit/ids.js'
+import type { Ledger } from '../../src/ports/ledger.js'
 import { documentScene as scene, textOn, write } from '../support/document-scene.js'
+import { World } from '../support/fake-node.js'
 import { FakeStore } from '../support/fake-store.js'
 import { failsWith } from '../support/fails.js'
 
@@ -13,9 +17,10 @@ test('what a node wrote just before it was killed is told to the others once it 
   // As it stands at this moment, whatever is stored when it is closed.
   const store = new FakeStore()
   await store.write('document-streams', await bob.store.read('document-streams'))
+  const ledger = await copyOf(bob.ledger)
   await bob.core.close()
   world.log.isWritable = true
-  const again = await world.start(bob.actor, { store })
+  const again = await world.start(bob.actor, { store, ledger })
   await world.link(owner, ann, again)
   t.is(await textOn(ann), 'of bob')
 })
@@ -52,20 +57,51 @@ test('an edit that nobody else would ever see is refused: the log takes a bounde
 })
 
 test('an edit that is in its stream is no refused one, though its mark cannot be stored', async (t: Assert) => {
-  const { world, ann, bob } = await scene(t)
-  await textOn(bob)
-  bob.store.fault = new Error('no room')
-  await write(bob.api(), 'of bob')
-  await world.settle()
-  t.is(await textOn(ann), 'of bob')
+  const world = new World(t)
+  const ledger = createMemoryLedger()
+  const commit = ledger.commit.bind(ledger)
+  let isFull = false
+  ledger.commit = (...given) => (isFull ? Promise.reject(new Error('no room')) : commit(...given))
+  const owner = await world.owner({ ledger })
+  await owner.api().call('documents.create', { name: 'notes' })
+  await textOn(owner)
+  isFull = true
+  await write(owner.api(), 'one')
+  t.is(await textOn(owner), 'one')
   t.ok(
-    bob.lines.some((line) => line.includes('no room')),
+    owner.lines.some((line) => line.includes('no room')),
     'it is said'
   )
-  bob.store.fault = null
-  await write(bob.api(), 'more of bob')
-  await world.pass(1000)
-  t.ok(JSON.stringify(await bob.store.read('document-streams')).includes('"blocks":2'), 'and stored later')
+  isFull = false
+  await write(owner.api(), 'one two')
+  t.alike(await lengthsIn(ledger), ['2'], 'and the next one is on record with it')
+})
+
+test('an edit is on record, apart from its stream, before it is acknowledged; a stream that is left is so no more', async (t: Assert) => {
+  const { bob } = await scene(t)
+  for (const [edits, text] of ['one', 'one two', 'one two three'].entries()) {
+    await write(bob.api(), text)
+    t.alike(await lengthsIn(bob.ledger), [String(edits + 1)])
+  }
+  await bob.api().call('documents.forget', { document: 'notes' })
+  t.alike(await lengthsIn(bob.ledger), [])
+})
+
+test('an own stream that is shorter than it was is a problem of its node from its start on, though nobody opens the document', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  for (const { id } of [owner, ann]) world.net.disconnect(bob.id, id)
+  const back = world.streams.copyOf(bob.id)
+  await write(bob.api(), 'of bob')
+  const ledger = await copyOf(bob.ledger)
+  await bob.core.close()
+  back()
+  const again = await world.start(bob.actor, { store: bob.store, ledger })
+  await world.settle()
+  const { problems } = await again.api().call('node.status', {})
+  t.alike(
+    problems.map(({ code, message }) => [code, message.includes('the document notes lost 1 block')]),
+    [['STORE_DAMAGED', true]]
+  )
 })
 
 test('an own stream that is shorter than its mark is told as lost, also before any other mark is stored', async (t: Assert) => {
@@ -73,13 +109,28 @@ test('an own stream that is shorter than its mark is told as lost, also before a
   for (const { id } of [owner, ann]) world.net.disconnect(bob.id, id)
   const back = world.streams.copyOf(bob.id)
   await write(bob.api(), 'of bob')
+  const ledger = await copyOf(bob.ledger)
   await bob.core.close()
   back()
   const store = new FakeStore()
   for (const name of ['document-streams', 'documents-arrived']) await store.write(name, await bob.store.read(name))
-  const again = await world.start(bob.actor, { store })
+  const again = await world.start(bob.actor, { store, ledger })
   const reading = failsWith(t, 'STORE_DAMAGED', () => textOn(again))
   await world.pass(4000)
   await reading
   t.ok((await store.read<Record<string, unknown>>('document-marks'))?.['notes'], 'and known after a restart')
 })
+
+const LENGTHS = { from: 'document-length/', to: 'document-length0', limit: 100 }
+
+/** The lengths of own streams that a ledger has on record. */
+async function lengthsIn(ledger: Ledger): Promise<string[]> {
+  return (await ledger.list(LENGTHS)).map(({ value }) => fromUtf8(value))
+}
+
+/** As it is now: what is left of a process that is killed. */
+async function copyOf(ledger: Ledger): Promise<Ledger> {
+  const copy = createMemoryLedger()
+  await copy.commit(await ledger.list(LENGTHS))
+  return copy
+}

@@ -4,7 +4,7 @@ import type { Assert } from 'brittle'
 import { type Check, diagnoseHome, repairHome, type Repair, type RunningNode } from '../../src/compose.js'
 import { openNodeStore } from '../../src/adapters/storage/node-store.js'
 import { asNodeError } from '../../src/kit/errors.js'
-import { OWN_STREAMS, type StoredOwnStreams } from '../../src/node/own-streams.js'
+import { DOCUMENT_MARKS, type StoredMarks } from '../../src/node/document-marks.js'
 import { apiOf, localNodes } from './local-nodes.js'
 import { untilTrue } from './nodes.js'
 import { tempDir } from './tmp.js'
@@ -70,14 +70,15 @@ export async function damageScene(t: Ends): Promise<DamageScene> {
   const node = await start('node', { name: 'node', join })
   const api = apiOf(node)
   await api.call('documents.create', { name: 'notes' })
-  for (const text of ['one', 'one two', 'one two three']) await edit(node, text)
-  await untilTrue(async () => (await factsOf(member)).text === 'one two three', 'the member has the document')
-  await edit(member, TEXT)
-  await untilTrue(async () => (await factsOf(node)).text === TEXT, 'the node has what the member wrote')
   await api.call('message.call', { agent: 'text@node', capability: 'text.stats', input: { text: 'x' } })
   await api.call('token.create', { name: 'program', scopes: ['read'] })
-  // The mark of a stream may be a moment later than its blocks.
-  await untilTrue(async () => (await ownBlocks(homeOf('node').home)) === OWN_BLOCKS, 'the own stream has its mark')
+  for (const text of ['one', 'one two']) await edit(node, text)
+  await untilTrue(async () => (await factsOf(member)).text === 'one two', 'the member has the document')
+  await edit(member, 'one two three')
+  await untilTrue(async () => (await factsOf(node)).text === 'one two three', 'the node has what the member wrote')
+  await untilTrue(async () => (await streamsMarked(homeOf('node').home)) === 2, 'what the member wrote has its mark')
+  // Of what the node writes itself the mark is there at once.
+  await edit(node, TEXT)
   const killed = path.join(await tempDir(t), 'killed')
   await copyHome(homeOf('node').home, killed)
   await Promise.all([node.close(), member.close()])
@@ -95,14 +96,13 @@ export async function damageScene(t: Ends): Promise<DamageScene> {
 }
 
 const TEXT = 'one two three four'
-/** Blocks that the node writes. */
-const OWN_BLOCKS = 3
 
-async function ownBlocks(home: string): Promise<number | undefined> {
-  const own = await openNodeStore(home)
-    .read<StoredOwnStreams>(OWN_STREAMS)
+/** Streams of the document whose length is on record. */
+async function streamsMarked(home: string): Promise<number> {
+  const marks = await openNodeStore(home)
+    .read<StoredMarks>(DOCUMENT_MARKS)
     .catch(() => null)
-  return own?.['notes']?.blocks
+  return Object.keys(marks?.['notes'] ?? {}).length
 }
 
 async function edit(node: RunningNode, text: string): Promise<void> {

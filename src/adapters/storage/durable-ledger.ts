@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setImmediate as endOfTurn, setTimeout as pause } from 'node:timers/promises'
 import { NodeError } from '../../kit/errors.js'
-import type { Ledger, LedgerChange, LedgerChanges, LedgerEntry, LedgerRange, LedgerSize } from '../../ports/ledger.js'
+import type { Ledger, LedgerChange, LedgerChanges, LedgerDurability, LedgerEntry, LedgerRange, LedgerSize } from '../../ports/ledger.js'
 import { assertChanges } from './ledger-keys.js'
 import { commitsBehind, damagedError, journalFiles, LedgerJournal } from './ledger-journal.js'
 import { encodeCommit } from './ledger-record.js'
@@ -22,9 +22,6 @@ const MAX_GROUP_BYTES = 8 * 1024 * 1024
 /** How long after a commit its number is kept elsewhere, in milliseconds. */
 const MARK_MS = 1000
 
-/** What a commit that was promised survives: the end of the process, or the end of the machine's power as well. */
-export type LedgerDurability = 'process' | 'power'
-
 /** How a durable ledger is opened. */
 export interface DurableLedgerOptions {
   /** Its directory; made 0700 when it is not there. */
@@ -39,8 +36,16 @@ export interface DurableLedgerOptions {
 
 interface Waiting {
   readonly changes: LedgerChanges
+  readonly survives: LedgerDurability
   readonly done: () => void
   readonly failed: (error: NodeError) => void
+}
+
+/** Commits that share one write. */
+interface Group {
+  readonly group: readonly Waiting[]
+  readonly commits: readonly HeldCommit[]
+  readonly records: readonly Uint8Array[]
 }
 
 /**
@@ -93,7 +98,7 @@ class DurableLedger implements LedgerOnDisk {
   }
 
   static async open(store: LedgerStore, options: DurableLedgerOptions): Promise<DurableLedger> {
-    const { dir, durability, mark } = options
+    const { dir, mark } = options
     const files = await journalFiles(dir)
     for (const commit of await commitsBehind(files, store.last)) {
       store.take([commit])
@@ -102,7 +107,7 @@ class DurableLedger implements LedgerOnDisk {
     const { last } = store
     if (last < (await mark.read())) throw damagedError(dir)
     await store.flush()
-    const journal = await LedgerJournal.begin(dir, last + 1, { isSynced: durability === 'power' })
+    const journal = await LedgerJournal.begin(dir, last + 1)
     for (const file of files) if (file !== journal.file) await fs.rm(file)
     await mark.write(last)
     return new DurableLedger(options, { store, journal })
@@ -128,11 +133,11 @@ class DurableLedger implements LedgerOnDisk {
     }
   }
 
-  commit(changes: LedgerChanges): Promise<void> {
+  commit(changes: LedgerChanges, survives = this.#options.durability): Promise<void> {
     if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'the ledger is closed'))
     return new Promise((done, failed) => {
       if (typeof changes !== 'function') assertChanges(changes)
-      this.#waiting.push({ changes, done, failed })
+      this.#waiting.push({ changes, survives, done, failed })
       this.#writing ??= this.#writeAll()
     })
   }
@@ -182,7 +187,7 @@ class DurableLedger implements LedgerOnDisk {
         group = next.group
         if (group.length === 0) continue
         if (this.#store.isFull) await this.#store.write()
-        const appending = this.#append(next.records)
+        const appending = this.#append(next)
         // Not one step more than it takes: whoever waits is told in this turn.
         if (appending !== null) await appending
         this.#take(next.commits)
@@ -198,7 +203,7 @@ class DurableLedger implements LedgerOnDisk {
   }
 
   /** One that cannot be written is refused by itself: the others are none of its business. */
-  #nextGroup(): { readonly group: Waiting[]; readonly commits: HeldCommit[]; readonly records: Uint8Array[] } {
+  #nextGroup(): Group {
     const group: Waiting[] = []
     const commits: HeldCommit[] = []
     const records: Uint8Array[] = []
@@ -223,10 +228,11 @@ class DurableLedger implements LedgerOnDisk {
     return { group, commits, records }
   }
 
-  #append(records: readonly Uint8Array[]): Promise<void> | null {
+  #append({ group, records }: Group): Promise<void> | null {
     if (this.#broken !== null) throw this.#broken
     const before = this.#journal.bytes
-    return this.#journal.append(records)?.catch((error: unknown) => this.#breakUnless(before, error)) ?? null
+    const isSynced = group.some(({ survives }) => survives === 'power')
+    return this.#journal.append(records, { isSynced })?.catch((error: unknown) => this.#breakUnless(before, error)) ?? null
   }
 
   #take(commits: readonly HeldCommit[]): void {
@@ -275,6 +281,8 @@ class DurableLedger implements LedgerOnDisk {
     if (this.#checkpoint !== null) return
     try {
       const last = this.#store.last
+      // Also what did not wait for the disk: it is before what did.
+      if (this.#options.durability === 'power') await this.#journal.sync()
       const full = await this.#journal.rotate(last + 1)
       this.#checkpoint = this.#finishCheckpoint(full, last).finally(() => {
         this.#checkpoint = null

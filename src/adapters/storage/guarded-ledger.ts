@@ -3,7 +3,7 @@ import { asNodeError } from '../../kit/errors.js'
 import type { ErrorCode, NodeError } from '../../kit/errors.js'
 import { shellWord } from '../../kit/text.js'
 import { KEYS } from '../../domain/reliable/keys.js'
-import type { Ledger, LedgerChange, LedgerChanges } from '../../ports/ledger.js'
+import type { Ledger, LedgerChange, LedgerChanges, LedgerDurability } from '../../ports/ledger.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { Ballast } from './ballast.js'
@@ -49,10 +49,10 @@ export class GuardedLedger implements Ledger {
   compact: Ledger['compact'] = () => this.#parts.ledger.compact()
   size: Ledger['size'] = () => this.#parts.ledger.size()
 
-  commit(given: LedgerChanges): Promise<void> {
+  commit(given: LedgerChanges, survives?: LedgerDurability): Promise<void> {
     const changes = this.#fault !== null && typeof given === 'function' ? given() : given
     if (this.#fault !== null && typeof changes !== 'function' && changes.some(isInput)) return Promise.reject(this.#fault)
-    const done = this.#parts.ledger.commit(changes)
+    const done = this.#parts.ledger.commit(changes, survives)
     done.catch(this.#notTaken)
     return done
   }

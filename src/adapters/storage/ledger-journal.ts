@@ -17,24 +17,25 @@ const NAME = /^journal-\d{12}(?:-([0-9a-f]{8})([0-9a-f]{8}))?$/
  */
 export class LedgerJournal {
   readonly #dir: string
-  readonly #isSynced: boolean
   #file: string
   #seal: JournalSeal
   #handle: FileHandle
   #size = 0
+  /** Was something written since the last one of {@link #syncing} began? */
+  #isBehind = false
+  #syncing: Promise<void> = Promise.resolve()
 
-  private constructor(parts: { readonly dir: string; readonly isSynced: boolean; readonly file: string; readonly handle: FileHandle }) {
+  private constructor(parts: { readonly dir: string; readonly file: string; readonly handle: FileHandle }) {
     this.#dir = parts.dir
-    this.#isSynced = parts.isSynced
     this.#file = parts.file
     this.#seal = sealOf(parts.file)
     this.#handle = parts.handle
   }
 
-  /** Begins a new file for the commits from `first` on. `isSynced`: each append is on disk when it resolves. */
-  static async begin(dir: string, first: number, { isSynced }: { readonly isSynced: boolean }): Promise<LedgerJournal> {
+  /** Begins a new file for the commits from `first` on. */
+  static async begin(dir: string, first: number): Promise<LedgerJournal> {
     const opened = await create(dir, first)
-    return new LedgerJournal({ dir, isSynced, ...opened })
+    return new LedgerJournal({ dir, ...opened })
   }
 
   /** The file that grows. */
@@ -52,8 +53,11 @@ export class LedgerJournal {
     return this.#size
   }
 
-  /** Writes records behind the last. Null: they are there, as durable as they need be. When it rejects none of them is there. */
-  append(records: readonly Uint8Array[]): Promise<void> | null {
+  /**
+   * Writes records behind the last. Null: they are there, as durable as they need be. When it rejects none of them is there.
+   * `isSynced`: they are on disk when it resolves, and all before them.
+   */
+  append(records: readonly Uint8Array[], { isSynced }: { readonly isSynced: boolean }): Promise<void> | null {
     const from = this.#size
     try {
       for (const part of inCalls(records)) {
@@ -62,7 +66,8 @@ export class LedgerJournal {
         this.#size += written
         if (written < lengthOf(part)) throw Object.assign(new Error('a write was cut short'), { code: 'ENOSPC' })
       }
-      return this.#isSynced ? this.#handle.datasync().catch((error: unknown) => this.#fail(from, error)) : null
+      this.#isBehind = true
+      return isSynced ? this.sync().catch((error: unknown) => this.#fail(from, error)) : null
     } catch (error) {
       return this.#fail(from, error)
     }
@@ -75,13 +80,17 @@ export class LedgerJournal {
 
   /** What was appended is on disk when it resolves. */
   async sync(): Promise<void> {
-    if (!this.#isSynced) await this.#handle.datasync()
+    if (this.#isBehind) {
+      this.#isBehind = false
+      this.#syncing = this.#handle.datasync()
+    }
+    await this.#syncing
   }
 
   /** Takes back what was written behind a place. @throws what the system says; the file then has to be opened anew. */
   async undo(to: number): Promise<void> {
     await this.#handle.truncate(to)
-    if (this.#isSynced) await this.#handle.datasync()
+    await this.#handle.datasync()
     this.#size = to
   }
 
