@@ -5,6 +5,7 @@ import { shown } from '../kit/text.js'
 import type { AccessRule, DocumentAccess } from '../domain/document/access.js'
 import { type DeniedDocument, restrictDenied, writeDenied } from '../domain/document/denied.js'
 import { cleanName, DOCUMENT_NAME_MAX } from '../domain/membership/schema.js'
+import type { DocumentRecord } from '../domain/membership/types.js'
 import { tierText } from '../domain/routing/tier.js'
 import type {
   DocumentAccessInfo,
@@ -142,7 +143,7 @@ async function readDocument(node: NodeCore, params: Params<'documents.read'>, by
   return await node.documents.with(known.record.name, async (open) => {
     await mustBeHere(node, known.record)
     const value = await open.read(({ doc }) => readShared(doc, params.type, root))
-    return reading(known, params.type, root, value)
+    return { ...reading(known, params.type, root, value), ...skippedOf(node, known.record) }
   })
 }
 
@@ -298,6 +299,18 @@ function rootOf({ type, root }: DocumentRoot): string {
 
 function reading({ id, record }: KnownDocument, ...[type, root, value]: [DocumentRoot['type'], string, unknown]): DocumentReading {
   return { id, name: record.name, type, root, value }
+}
+
+/** A member that goes on in a stream that counts wrote again what it wants to be there. */
+function skippedOf(node: NodeCore, { name, streams }: DocumentRecord): Pick<DocumentReading, 'skipped'> {
+  const stopped = streams.flatMap(({ nodeKey, coreKey }) => {
+    const reason = node.documents.stopOf(name, coreKey)
+    return reason === null ? [] : [{ nodeKey, reason }]
+  })
+  const goesOn = ({ nodeKey }: { readonly nodeKey: NodeId }): boolean =>
+    streams.some((one) => one.nodeKey === nodeKey && node.documents.stopOf(name, one.coreKey) === null)
+  const skipped = stopped.filter((one) => !goesOn(one)).map(({ nodeKey, reason }) => ({ node: node.directory.ref(nodeKey), reason }))
+  return skipped.length === 0 ? {} : { skipped }
 }
 
 function documentInfo(node: NodeCore, { id, record }: KnownDocument, by: DocumentCaller): DocumentInfo {

@@ -113,6 +113,8 @@ export interface DocumentReading {
   readonly type: DocumentType
   readonly root: string
   readonly value: DocumentValue
+  /** Members of whose writing something is not taken, so that it is not in the value, and why. Absent: all is taken. */
+  readonly skipped?: readonly { readonly node: NodeRef; readonly reason: string }[]
 }
 
 /**

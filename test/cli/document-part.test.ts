@@ -64,6 +64,20 @@ test('the part that is meant is the one that holds something; of several one has
   t.is((JSON.parse((await cli(['doc', 'get', 'notes', '--type', 'text', '--json'])).stdout) as { schema: string }).schema, 'a2a-node/doc@1')
 })
 
+test('what a member wrote and nobody takes is told beside the document, which is printed alone', async (t: Assert) => {
+  const skipped = [{ node: { id: 'b', name: 'bob' }, reason: 'its member signed two different blocks at one place' }]
+  const { run: cli } = await fakeHome(t, { calls: { 'documents.read': () => ({ ...readingOf('text', 'of ann'), skipped }) } })
+  for (const args of [
+    ['doc', 'get', 'notes', '--type', 'text'],
+    ['doc', 'export', 'notes', '--type', 'text']
+  ]) {
+    const ran = await cli(args)
+    t.is(ran.stdout, 'of ann')
+    t.ok(ran.stderr.includes('not all that bob wrote is in it: its member signed two different blocks at one place'), ran.stderr)
+    t.ok(ran.stderr.includes('try: a2a-node doc show notes\n'), ran.stderr)
+  }
+})
+
 test('a usual name that holds something else keeps nobody from the part that can be read; alone it is said how to export it', async (t: Assert) => {
   const values: Record<string, unknown> = { map: { b: 1 }, list: [] }
   const { run: cli } = await fakeHome(t, {

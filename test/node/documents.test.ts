@@ -125,6 +125,12 @@ test('what cannot be read in a stream is skipped and logged with its source, and
   )
   const { streams } = await ann.api().call('documents.show', { document: 'notes' })
   t.ok(streams[0]?.stopped)
+  const { skipped } = await ann.api().call('documents.read', { document: 'notes', type: 'text' })
+  t.alike(
+    skipped?.map(({ node, reason }) => [node.name, reason]),
+    [['bob', 'a block is malformed']],
+    'who reads it is told'
+  )
   await write(ann.api(), 'good and more')
   await world.settle()
   t.is(await textOn(bob), 'good and more')
@@ -145,6 +151,7 @@ test('a node whose own stream ended goes on with another, and what it writes the
   await world.settle()
   for (const node of [ann, bob]) t.is(await textOn(node), 'typed. before. after. ')
   t.is(streamsOf().length, 2)
+  t.absent('skipped' in (await ann.api().call('documents.read', { document: 'notes', type: 'text' })))
 })
 
 test('a document that is forgotten is gone here, stays with others, and comes back when it is opened', async (t: Assert) => {

@@ -2,7 +2,7 @@ import { BODY_MAX } from '../../adapters/control/wire.js'
 import { NodeError } from '../../kit/errors.js'
 import { isKeyText } from '../../kit/ids.js'
 import { JSON_LIMITS } from '../../kit/json.js'
-import { shown } from '../../kit/text.js'
+import { shellWord, shown } from '../../kit/text.js'
 import type { DocumentReading } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
@@ -27,7 +27,14 @@ export const getDocument: Action = async ({ output, api }, [document = ''], opti
   const part = await readPart(api(), document, options)
   if (output.json) output.object('doc@1', part)
   else printPart(output, part)
+  noteSkipped(output, part)
   return EXIT.ok
+}
+
+/** What is not there though a member wrote it, beside the document, which goes to a file or a program. */
+function noteSkipped(output: Output, { name, skipped = [] }: Pick<DocumentReading, 'name' | 'skipped'>): void {
+  for (const { node, reason } of skipped) output.note(`not all that ${shown(node.name, 64)} wrote is in it: ${shown(reason)}`)
+  if (skipped.length > 0) output.note(`  try: ${output.hint(`a2a-node doc show ${shellWord(name)}`)}`)
 }
 
 /** As it is for a file or a program; for a person on lines of their own, and with nothing that a terminal obeys. */
@@ -96,6 +103,7 @@ export const exportDocument: Action = async ({ output, api }, [document = ''], o
     const part = await readPart(api(), document, options)
     if (output.json) output.object('doc-export@1', { id: part.id, name: part.name, format, text: partText(part) })
     else output.out.write(partText(part))
+    noteSkipped(output, part)
   }
   return EXIT.ok
 }
