@@ -371,5 +371,29 @@ export const DOCUMENT_MUTANTS = [
     put: 'if (known.stream === stream && blocks < 0) this.#parts.onLost',
     test: 'node/own-streams',
     title: 'an own stream that is shorter than its mark is told as lost'
+  },
+  {
+    name: 'the length of an own stream is not on record when its edit is acknowledged',
+    file: 'src/node/own-streams.ts',
+    find: 'await this.#record(stream, String(blocks))',
+    put: '',
+    test: 'node/own-streams',
+    title: 'an edit is on record, apart from its stream, before it is acknowledged'
+  },
+  {
+    name: 'own streams are not compared with their lengths at the start',
+    file: 'src/node/document-marks.ts',
+    find: 'Math.max(marks[stream] ?? 0, own.blocksOf(stream))',
+    put: 'marks[stream] ?? 0',
+    test: 'node/own-streams',
+    title: 'an own stream that is shorter than it was is a problem of its node from its start on'
+  },
+  {
+    name: 'who reads a document is not told of what nobody takes',
+    file: 'src/node/api-documents.ts',
+    find: 'return skipped.length === 0 ? {} : { skipped }',
+    put: 'return skipped.length >= 0 ? {} : { skipped }',
+    test: 'node/documents.test',
+    title: 'what cannot be read in a stream is skipped and logged with its source, and the others go on'
   }
 ]

@@ -378,5 +378,29 @@ export const RELIABLE_MUTANTS = [
     put: 'this.#marking ??= null',
     test: 'adapters/storage/durable-ledger',
     title: 'a ledger that lost what was committed before its process was killed is found'
+  },
+  {
+    name: 'numbers of a lane are changed while messages with the former ones are under way',
+    file: 'src/domain/reliable/lane-sender.ts',
+    find: "lane.link === 'up' || now < lane.keepsNumbersUntil",
+    put: 'now < 0',
+    test: 'domain/reliable/lanes',
+    title: 'a receiver that never agrees has the numbers changed no more often than it is asked'
+  },
+  {
+    name: 'a receiver that never agreed is never asked again',
+    file: 'src/domain/reliable/lane-sender.ts',
+    find: "Object.assign(lane, { link: 'greeting', askAt: now + ASK_POLICY.baseDelayMs })",
+    put: "Object.assign(lane, { link: 'greeting', askAt: null })",
+    test: 'domain/reliable/lanes',
+    title: 'also where its clock was put back meanwhile, all comes to rest: nothing waits for ever'
+  },
+  {
+    name: 'lanes of a ledger that was put back go on with the numbers that they had',
+    file: 'src/node/lanes.ts',
+    find: 'if (isOlder) await out.renumber',
+    put: 'if (isOlder === null) await out.renumber',
+    test: 'node/lanes.tidy',
+    title: 'lanes of a ledger that was put back go on behind all numbers that were used since'
   }
 ]

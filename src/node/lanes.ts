@@ -6,6 +6,7 @@ import type { IdSource, NodeId } from '../kit/ids.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import type { ReliableFrame } from '../domain/reliable/frame.js'
 import { KEYS, laneText } from '../domain/reliable/keys.js'
+import { firstNumber } from '../domain/reliable/lane-sender.js'
 import { MAX_AGE_MS } from '../domain/routing/replays.js'
 import type { Lane } from '../domain/reliable/keys.js'
 import type { Ledger, LedgerChange } from '../ports/ledger.js'
@@ -87,9 +88,11 @@ export class Lanes {
   /** Reads what was not acknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
   async open(): Promise<void> {
     const { ledger, telemetry, clock } = this.#parts
-    await this.#nameLedger()
-    for (const { lane, ...stored } of await storedLanes(ledger, telemetry)) {
-      this.#addOut(lane, stored)
+    const first = firstNumber(clock.now())
+    const isOlder = await this.#nameLedger()
+    for (const { lane, ...stored } of await storedLanes(ledger, { telemetry, first })) {
+      const out = this.#addOut(lane, stored)
+      if (isOlder) await out.renumber(Math.max(first, stored.next))
       // The process before may have sent them over relays.
       if (stored.live.length > 0) this.#lingers.set(lane.target.nodeId, clock.monotonic() + LINGER_MS)
     }
@@ -100,12 +103,14 @@ export class Lanes {
     return this.#ledgerName
   }
 
-  /** A ledger that was lost, or put back to an older copy, has no name: it gets another one. */
-  async #nameLedger(): Promise<void> {
+  /** A ledger that was lost, or put back to an older copy, has no name: it gets another one. Resolves to whether it had none. */
+  async #nameLedger(): Promise<boolean> {
     const known = await this.#parts.ledger.get(KEYS.ledger)
     this.#ledgerName = known === null || known.byteLength === 0 ? this.#parts.ids.next('ledger') : fromUtf8(known)
     // A name that is not kept is another one after the next start: its peers are less sure then of what never got here.
-    if (this.#ledgerName !== (known && fromUtf8(known))) this.#tidy([{ key: KEYS.ledger, value: utf8(this.#ledgerName) }])
+    const isNew = this.#ledgerName !== (known && fromUtf8(known))
+    if (isNew) this.#tidy([{ key: KEYS.ledger, value: utf8(this.#ledgerName) }])
+    return isNew
   }
 
   /** Begins to look after what is under way. */
@@ -284,7 +289,7 @@ export class Lanes {
   #outLane(lane: Lane): OutLane {
     const known = this.#find(lane)
     if (known !== undefined) return known
-    const fresh = this.#addOut(lane, { next: 1, live: [] })
+    const fresh = this.#addOut(lane, { next: firstNumber(this.#parts.clock.now()), live: [] })
     const peer = lane.target.nodeId
     if (this.#parts.ways.isReachable(peer)) this.#turn(peer, fresh, true)
     return fresh

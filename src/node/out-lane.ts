@@ -210,9 +210,7 @@ export class OutLane {
       case 'blank':
         return this.#blank(effect.messages)
       case 'renumber':
-        this.#renumbering ??= this.#renumber(effect.first).finally(() => {
-          this.#renumbering = null
-        })
+        void this.renumber(effect.first)
     }
   }
 
@@ -254,7 +252,14 @@ export class OutLane {
     )
   }
 
-  /** New numbers for all that is not acknowledged, in one commit: a crash leaves the old ones or the new. */
+  /** New numbers, from `first` on, for all that is not acknowledged, in one commit: a crash leaves the old ones or the new. Never rejects. */
+  renumber(first: number): Promise<void> {
+    this.#renumbering ??= this.#renumber(first).finally(() => {
+      this.#renumbering = null
+    })
+    return this.#renumbering
+  }
+
   async #renumber(first: number): Promise<void> {
     await Promise.allSettled(this.#recording.values())
     const { live } = this.#state
@@ -268,7 +273,7 @@ export class OutLane {
       await this.#parts.commit([...changes, { key: this.#key, value }])
       this.step({ type: 'renumbered', first })
     } catch (error) {
-      // The next link asks again.
+      // It is asked again soon.
       this.#note('a lane could not be numbered anew', error)
     }
   }

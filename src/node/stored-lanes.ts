@@ -11,10 +11,10 @@ import { ledgerEntries } from './ledger-entries.js'
 /** A message that is not acknowledged, as the ledger has it. */
 type Stored = Unacked & { readonly requestId: string | null }
 
-/** The sending ends of lanes that a ledger holds. */
+/** The sending ends of lanes that a ledger holds. `first`: number of the next message of one whose record is damaged. */
 export async function storedLanes(
   ledger: Ledger,
-  telemetry: Telemetry
+  { telemetry, first }: { readonly telemetry: Telemetry; readonly first: number }
 ): Promise<{ readonly lane: Lane; readonly next: number; readonly live: readonly Stored[] }[]> {
   const live = new Map<string, Stored[]>()
   for await (const { key, value } of ledgerEntries(ledger, rangeOf('out'))) {
@@ -28,18 +28,16 @@ export async function storedLanes(
     const text = key.slice(KEYS.sender('').length)
     const lane = readLane(text)
     const messages = live.get(text) ?? []
-    if (lane !== null) lanes.push({ lane, next: Math.max(readNext(value, telemetry), (messages.at(-1)?.seq ?? 0) + 1), live: messages })
+    if (lane !== null)
+      lanes.push({ lane, next: Math.max(readNext(value, { telemetry, first }), (messages.at(-1)?.seq ?? 0) + 1), live: messages })
   }
   return lanes
 }
 
-/**
- * Number of the next message of a lane; 1 when that is damaged. Its receiver says what it has before anything is sent, and where
- * that is more the lane is numbered anew from there, as after the loss of a disk.
- */
-function readNext(value: Uint8Array, telemetry: Telemetry): number {
+/** Number of the next message of a lane. */
+function readNext(value: Uint8Array, { telemetry, first }: { readonly telemetry: Telemetry; readonly first: number }): number {
   const what = 'the record of a lane is damaged: it begins anew'
-  return unlessDamaged(() => senderRecord.decode(value).next, { instead: 1, what, telemetry })
+  return unlessDamaged(() => senderRecord.decode(value).next, { instead: first, what, telemetry })
 }
 
 /** Nothing is sent in the place of a damaged one. */

@@ -4,8 +4,11 @@ import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
 import { NodeError } from '../../src/kit/errors.js'
 import { utf8 } from '../../src/kit/ids.js'
+import { firstNumber } from '../../src/domain/reliable/lane-sender.js'
+import { KEYS } from '../../src/domain/reliable/keys.js'
 import { Lanes } from '../../src/node/lanes.js'
-import type { LedgerChange } from '../../src/ports/ledger.js'
+import type { Outgoing } from '../../src/node/out-lane.js'
+import type { Ledger, LedgerChange } from '../../src/ports/ledger.js'
 import { ManualClock } from '../support/manual-clock.js'
 
 const A = 'y'.repeat(52)
@@ -21,9 +24,8 @@ test('removals that the ledger does not take are tried again every 5 s, and no m
     tries++
     return isFull ? Promise.reject(new NodeError('DISK_FULL', 'no space left')) : disk.commit(changes)
   }
-  const lanes = new Lanes({
-    clock,
-    ledger: {
+  const lanes = lanesOn(
+    {
       get: (key) => disk.get(key),
       list: (range) => disk.list(range),
       size: () => disk.size(),
@@ -31,18 +33,11 @@ test('removals that the ledger does not take are tried again every 5 s, and no m
       close: () => disk.close(),
       commit
     },
-    telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
-    self: A,
-    chance: () => 0,
-    isOnline: () => true,
-    ways: { isReachable: () => true, sendFrame: () => {}, sendControl: () => {}, seek: () => {}, doubt: () => {} },
-    onAcknowledged: () => {},
-    ids: countingIds(),
-    onGivenUp: () => {},
-    onUndelivered: () => {},
-    admit: () => Promise.resolve({ changes: [], done: () => {}, failed: () => {} })
-  })
-  const acknowledge = (ack: number): void => lanes.onAck(B, { lanes: [{ source: 'one', target: 'two', ack, messageId: null }] })
+    clock
+  )
+  const before = firstNumber(clock.now()) - 1
+  const acknowledge = (count: number): void =>
+    lanes.onAck(B, { lanes: [{ source: 'one', target: 'two', ack: before + count, messageId: null }] })
   lanes.start()
   for (const messageId of ['m1', 'm2'])
     await lanes.record(LANE, { messageId, requestId: null, envelope: utf8('.'), expiresAt: clock.now() + 3_600_000 })
@@ -63,6 +58,57 @@ test('removals that the ledger does not take are tried again every 5 s, and no m
   }
   t.is(clock.pending, 0)
 })
+
+test('lanes of a ledger that was put back go on behind all numbers that were used since, and those of one that was not where they were', async (t) => {
+  const clock = new ManualClock()
+  const disk = createMemoryLedger()
+  const message = (messageId: string): Outgoing => ({ messageId, requestId: null, envelope: utf8('.'), expiresAt: clock.now() + 3_600_000 })
+  const opened = async (): Promise<Lanes> => {
+    const lanes = lanesOn(disk, clock)
+    await lanes.open()
+    return lanes
+  }
+  const first = firstNumber(clock.now())
+  const lanes = await opened()
+  for (const id of ['m1', 'm2']) await lanes.record(LANE, message(id))
+  await lanes.stop()
+  clock.advance(60_000)
+  const again = await opened()
+  t.is(again.lastSequence(LANE), first + 1)
+  await again.stop()
+  // A backup has no name.
+  await disk.commit([{ key: KEYS.ledger, value: null }])
+  const putBack = await opened()
+  const later = firstNumber(clock.now())
+  t.alike(
+    (await putBack.unacknowledged(LANE)).map(({ messageId, seq }) => [messageId, seq]),
+    [
+      ['m1', later],
+      ['m2', later + 1]
+    ]
+  )
+  await putBack.record(LANE, message('m3'))
+  t.is(putBack.lastSequence(LANE), later + 2)
+  await putBack.stop()
+})
+
+/** Lanes of a node with a link that takes everything and answers nothing. */
+function lanesOn(ledger: Ledger, clock: ManualClock): Lanes {
+  return new Lanes({
+    clock,
+    ledger,
+    telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
+    self: A,
+    chance: () => 0,
+    isOnline: () => true,
+    ways: { isReachable: () => true, sendFrame: () => {}, sendControl: () => {}, seek: () => {}, doubt: () => {} },
+    onAcknowledged: () => {},
+    ids: countingIds(),
+    onGivenUp: () => {},
+    onUndelivered: () => {},
+    admit: () => Promise.resolve({ changes: [], done: () => {}, failed: () => {} })
+  })
+}
 
 /** Everything that is ready goes on. */
 async function turn(): Promise<void> {

@@ -8,6 +8,19 @@ export const WINDOW_BYTES = 4 * 1024 * 1024
 /** Largest number of a message that is taken from a receiver; a hundred thousand a second for a thousand years are fewer. */
 export const MAX_SEQ = 2 ** 52
 
+/** Numbers of one lane for each millisecond of the wall clock: more than it can send. */
+const NUMBERS_PER_MS = 512
+
+/**
+ * Number of the first message of a lane that has no record, or one of an older copy of its ledger. It is above those that this end
+ * used before it lost its memory, which relays may still carry. A clock that was put back since is noticed by {@link isOfAnother}.
+ * @param wall unix milliseconds
+ */
+export function firstNumber(wall: number): number {
+  // Below half of all numbers, until the year 2109, for a lane never to run out of them.
+  return Math.min(Math.max(0, Math.floor(wall)) * NUMBERS_PER_MS, MAX_SEQ / 2) + 1
+}
+
 /** A message of a lane that its receiver has not acknowledged. */
 export interface Unacked {
   readonly seq: number
@@ -27,16 +40,16 @@ export const MAX_DOUBTFUL = 1024
 
 /** The sending end of a lane: the ordered messages of one agent to another. Owned by whoever steps it. */
 export interface LaneSender {
-  /** Number of the next new message; the first is 1. */
+  /** Number of the next new message; see {@link firstNumber}. */
   next: number
   /** Every number up to this one is acknowledged or given up. */
   acked: number
   /** Those behind it that are in the ledger, in order. */
   live: Unacked[]
-  /** `greeting`: the receiver has yet to say what it has. `lost`: what it says cannot be, so nothing goes over this link. */
-  link: 'down' | 'greeting' | 'up' | 'lost'
-  /** Were the numbers changed for this link? An honest receiver needs that once. */
-  isRenumbered: boolean
+  /** `greeting`: the receiver has yet to say what it has. */
+  link: 'down' | 'greeting' | 'up'
+  /** Monotonic milliseconds: before, something with these numbers may be under way, and they are not changed. */
+  keepsNumbersUntil: number
   /** Was there no other path when this one came, and none over relays? A message that went over another one may arrive at any time. */
   isOnly: boolean
   /** Highest number that was sent over this link. */
@@ -105,7 +118,7 @@ export function openSender(next: number, live: readonly Unacked[]): LaneSender {
   const acked = (live[0]?.seq ?? next) - 1
   const fresh = {
     link: 'down',
-    isRenumbered: false,
+    keepsNumbersUntil: 0,
     isOnly: true,
     sent: 0,
     ledger: null,
@@ -135,7 +148,6 @@ export function stepSender(lane: LaneSender, input: SenderInput, now: number): S
       Object.assign(lane, {
         isOnly: lane.link === 'down' && input.mayLinger !== true,
         link: 'greeting',
-        isRenumbered: false,
         sent: 0,
         retries: 0,
         askAt: null
@@ -170,16 +182,15 @@ function isIdle({ live, doubtful }: LaneSender): boolean {
 
 function acknowledged(lane: LaneSender, input: Extract<SenderInput, { type: 'ack' }>, now: number): SenderEffect[] {
   const { ack, messageId } = input
-  if (lane.link === 'down' || lane.link === 'lost' || !Number.isSafeInteger(ack) || ack < 0 || ack > MAX_SEQ) return []
+  if (lane.link === 'down' || !Number.isSafeInteger(ack) || ack < 0 || ack > MAX_SEQ) return []
+  if (ack > lane.sent && lane.link === 'up') return []
+  if (isOfAnother(lane, ack, messageId)) return foreign(lane, ack, now)
   if (lane.link === 'greeting') {
-    if (isOfAnother(lane, ack, messageId)) return foreign(lane, ack)
     // Only what it lacks is sent.
     const messages = lane.sent === 0 ? undelivered(lane, input) : []
     Object.assign(lane, { link: 'up', sent: ack, retries: 0, askAt: null })
     // Whoever is told may not want the others any more.
     if (messages.length > 0) return [...settle(lane, ack), { type: 'undelivered', messages }]
-  } else if (ack > lane.sent) {
-    return []
   }
   return [...settle(lane, ack), ...send(lane, now)]
 }
@@ -203,15 +214,20 @@ function isOfAnother(lane: LaneSender, ack: number, messageId: string | null): b
   return mine !== undefined && messageId !== null && mine.messageId !== messageId
 }
 
-function foreign(lane: LaneSender, ack: number): SenderEffect[] {
-  lane.link = lane.isRenumbered ? 'lost' : 'greeting'
-  lane.askAt = null
-  return lane.isRenumbered ? [] : [{ type: 'renumber', first: ack + 1 }]
+/**
+ * The numbers are changed: more than once where relays still have what this end sent before it lost its memory, and not before what
+ * it sent since has arrived. Else the receiver takes that for what has these numbers then.
+ */
+function foreign(lane: LaneSender, ack: number, now: number): SenderEffect[] {
+  const isTooSoon = lane.link === 'up' || now < lane.keepsNumbersUntil
+  Object.assign(lane, { link: 'greeting', askAt: now + ASK_POLICY.baseDelayMs })
+  return isTooSoon ? [] : [{ type: 'renumber', first: ack + 1 }]
 }
 
 function renumbered(lane: LaneSender, first: number, now: number): SenderEffect[] {
   lane.live = lane.live.map((message, at) => ({ ...message, seq: first + at }))
-  Object.assign(lane, { acked: first - 1, next: first + lane.live.length, isRenumbered: true, sent: 0, doubtful: [] })
+  Object.assign(lane, { acked: first - 1, next: first + lane.live.length, sent: 0, doubtful: [] })
+  lane.keepsNumbersUntil = now + ASK_POLICY.baseDelayMs
   lane.reached = lane.next - 1
   return lane.link === 'greeting' ? ask(lane, now) : []
 }
@@ -240,13 +256,14 @@ function send(lane: LaneSender, now: number): SenderEffect[] {
   if (last === undefined) return []
   lane.sent = last.seq
   lane.reached = Math.max(lane.reached, last.seq)
+  lane.keepsNumbersUntil = now + ASK_POLICY.baseDelayMs
   return [{ type: 'send', messages }]
 }
 
 /** Nothing came back for too long: what the receiver has by now is asked, so that only what it lacks goes once more. */
 function again(lane: LaneSender, chance: number, now: number): SenderEffect[] {
   if (isIdle(lane)) lane.askAt = null
-  if (lane.link === 'down' || lane.link === 'lost' || lane.askAt === null || now < lane.askAt) return send(lane, now)
+  if (lane.link === 'down' || lane.askAt === null || now < lane.askAt) return send(lane, now)
   lane.link = 'greeting'
   lane.askAt = now + ASK_POLICY.baseDelayMs + retryDelay(ASK_POLICY, lane.retries++, chance)
   return [{ type: 'greet' }]
