@@ -3,7 +3,7 @@ import path from 'node:path'
 import Corestore from 'corestore'
 import type { Clock } from './kit/clock.js'
 import { messageOf } from './kit/errors.js'
-import type { NodeError } from './kit/errors.js'
+import { NodeError } from './kit/errors.js'
 import { keyFromText, keyToText } from './kit/ids.js'
 import type { PolicySource } from './ports/policy.js'
 import type { Ledger } from './ports/ledger.js'
@@ -26,7 +26,7 @@ import { isDiskFull } from './adapters/storage/disk-room.js'
 import { mendDocuments, openNodeStore } from './adapters/storage/node-store.js'
 import { openPolicyFile } from './adapters/storage/policy-file.js'
 import { type ProcessLock, takeProcessLock } from './adapters/storage/process-lock.js'
-import { damageError, diskFull } from './adapters/storage/store-errors.js'
+import { damageError, diskFull, storeError } from './adapters/storage/store-errors.js'
 import { healStore } from './adapters/storage/store-heal.js'
 import { MemoryTelemetry } from './adapters/telemetry/memory-telemetry.js'
 import { REDACT_KEYS } from './adapters/telemetry/redact.js'
@@ -199,7 +199,12 @@ export async function openDocumentStore({ home, documents }: HomePaths): Promise
 
 /** The cores of shared documents, in a store that is made when the first one is followed or written. */
 export function openDocuments({ options: { home }, clock, telemetry, unwind }: StartParts): DocumentCores {
-  const cores = new DocumentCores({ open: () => openDocumentStore(home), clock, telemetry })
+  const toError = (error: unknown): NodeError => {
+    const failure = storeError(error, home.documents)
+    const next = ['a2a-node stop', 'a2a-node doctor --repair']
+    return failure.code === 'STORE_DAMAGED' ? new NodeError(failure.code, failure.message, { cause: error, next }) : failure
+  }
+  const cores = new DocumentCores({ open: () => openDocumentStore(home), toError, clock, telemetry })
   unwind.add('documents', () => cores.close())
   return cores
 }

@@ -74,7 +74,7 @@ test('what nobody else has of a document is refused until doctor --repair accept
   await failsWith(t, 'STORE_DAMAGED', () => setText(alone, 'other'))
   t.alike(
     (await apiOf(alone).call('node.status', {})).problems.map(({ code, next }) => [code, next]),
-    [['STORE_DAMAGED', 'a2a-node doctor --repair']]
+    [['STORE_DAMAGED', 'a2a-node stop && a2a-node doctor --repair']]
   )
   await alone.close()
   const repairs = await repairHome(home, Date.now())

@@ -148,3 +148,6 @@ export function asNodeError(error: unknown): NodeError {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
+
+/** What mends a store that a node found to be damaged while it runs, as one line of a shell. */
+export const STOP_AND_REPAIR = 'a2a-node stop && a2a-node doctor --repair'

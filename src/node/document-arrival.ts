@@ -177,7 +177,7 @@ function notHere(node: NodeCore, record: DocumentRecord, seen: Seen): NodeError 
   const name = shown(record.name)
   const next = [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
   if (seen === 'moving') return new NodeError('TIMEOUT', `the document ${name} is on its way here, and not whole yet: try again`, { next })
-  const fault = node.documents.marks.fault(record.name)
+  const fault = node.parts.documents.fault ?? node.documents.marks.fault(record.name)
   if (fault !== null) return fault
   const part = node.documents.arrived.isMissing(record) ? 'nothing' : 'not all'
   return new NodeError('PEER_OFFLINE', `the document ${name} was written, ${part} of it is here, and whoever has it is away`, { next })

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../kit/clock.js'
-import { NodeError } from '../kit/errors.js'
+import { NodeError, STOP_AND_REPAIR } from '../kit/errors.js'
 import { shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import type { DocumentStreams, FollowedStream } from '../ports/documents.js'
@@ -98,7 +98,7 @@ export class DocumentMarks {
   problems(): Problem[] {
     return this.#names().flatMap((name) => {
       const lost = this.#lostOf(this.#streams(name).filter(([stream]) => this.#opened.has(stream) || !this.#followed.has(stream)))
-      return lost === 0 ? [] : [{ code: 'STORE_DAMAGED', message: this.#message(name, lost), next: 'a2a-node doctor --repair' }]
+      return lost === 0 ? [] : [{ code: 'STORE_DAMAGED', message: this.#message(name, lost), next: STOP_AND_REPAIR }]
     })
   }
 

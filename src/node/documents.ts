@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../kit/clock.js'
-import { messageOf, NodeError } from '../kit/errors.js'
+import { messageOf, NodeError, STOP_AND_REPAIR } from '../kit/errors.js'
 import { Emitter, type Unsubscribe } from '../kit/events.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
@@ -181,7 +181,13 @@ export class Documents {
 
   /** What is told in `status`. */
   problems(): Problem[] {
-    return [...this.marks.problems(), ...this.#forks.problems(), ...this.#snapshots.problems()]
+    const { fault } = this.#parts.documents
+    // What members give cannot be taken into a damaged store.
+    const damage =
+      fault === null
+        ? this.marks.problems()
+        : [{ code: fault.code, message: `${fault.message}; shared documents are neither read nor edited`, next: STOP_AND_REPAIR }]
+    return [...damage, ...this.#forks.problems(), ...this.#snapshots.problems()]
   }
 
   /**

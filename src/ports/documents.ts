@@ -1,3 +1,4 @@
+import type { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 
@@ -53,6 +54,8 @@ export interface StreamHandlers {
  * that needs it. What a peer may not have never goes to it, whatever it asks for.
  */
 export interface DocumentStreams {
+  /** Why the store cannot be read any more, STORE_DAMAGED; null: it was read so far. Only a repair of the stopped node ends it. */
+  readonly fault: NodeError | null
   start(handlers: StreamHandlers): void
   /** The streams to keep, own ones among them; replaces the former list. What is no longer in it stays on disk until {@link DocumentStreams.remove}. */
   follow(streams: readonly FollowedStream[]): void

@@ -38,7 +38,7 @@ test('a document of which this disk lost blocks is told in status, and neither r
   await textOn(bob)
   const before = await putBack(world, ann, { text: 'one two', others: [owner, bob] })
   t.alike(await problemsOf(before), [
-    'the document notes lost 1 block on this disk; it is read and edited again once a member has given them -> a2a-node doctor --repair'
+    'the document notes lost 1 block on this disk; it is read and edited again once a member has given them -> a2a-node stop && a2a-node doctor --repair'
   ])
   const restrict = (): Promise<unknown> => before.api().call('documents.restrict', { document: 'notes', see: {}, write: { members: [] } })
   const edits = [() => textOn(before), () => write(before.api(), 'other'), restrict].map((call) => failsWith(t, 'STORE_DAMAGED', call))

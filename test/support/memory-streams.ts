@@ -87,6 +87,7 @@ export class StreamNet {
 }
 
 class MemoryStreams implements DocumentStreams {
+  readonly fault = null
   readonly #node: NodeId
   readonly #held: Held
   readonly #net: Pick<FakeNet, 'moved'>

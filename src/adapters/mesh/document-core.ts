@@ -1,7 +1,7 @@
 import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type Protomux from 'protomux'
-import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { StreamSize } from '../../ports/documents.js'
@@ -26,6 +26,8 @@ export interface DocumentCoreParts {
   onFetched(stream: StreamKey): void
   /** It could not be opened, or holds too much. */
   onFault(stream: StreamKey, reason: string): void
+  /** What the store could not do, as an error for whoever asked. */
+  failure(error: unknown): NodeError
 }
 
 /** A stream is not shorter for that it cannot be read now. */
@@ -81,7 +83,9 @@ export class DocumentCore {
     if (core === null) throw this.#fault?.code === 'STORE_DAMAGED' ? this.#fault : cannotOpen()
     const end = Math.min(this.#held(core), from + limit)
     if (from < this.#beginning.blocks || from >= end) return []
-    const blocks = await Promise.all(Array.from({ length: end - from }, (_, place) => core.get(from + place, { wait: false })))
+    const blocks = await Promise.all(Array.from({ length: end - from }, (_, place) => core.get(from + place, { wait: false }))).catch(
+      (error: unknown) => Promise.reject(this.#parts.failure(error))
+    )
     const hole = blocks.indexOf(null)
     return (hole === -1 ? blocks : blocks.slice(0, hole)) as Uint8Array[]
   }
@@ -161,7 +165,7 @@ export class DocumentCore {
   }
 
   #failed(error: unknown): void {
-    this.#fault = asNodeError(error)
+    this.#fault = this.#parts.failure(error)
     this.#parts.onFault(this.#parts.stream, messageOf(error))
   }
 

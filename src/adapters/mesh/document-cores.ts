@@ -21,6 +21,8 @@ import { WriterCores } from './writer-cores.js'
 export interface DocumentCoresParts {
   /** Opens the store of documents, called once. A store of its own: a Corestore gives every core that it holds to whoever names it. */
   open(): Promise<Corestore>
+  /** Any error of the store as one with a cause and a next step. */
+  toError(error: unknown): NodeError
   readonly clock: Clock
   readonly telemetry: Telemetry
 }
@@ -48,6 +50,7 @@ export class DocumentCores implements DocumentStreams {
   /** Finds forks; there once a store is. */
   #forks: WriterCores | null = null
   #handlers: StreamHandlers = { onBlocks: () => {}, onFetched: () => {}, onForked: () => {} }
+  #fault: NodeError | null = null
   #isClosed = false
 
   constructor(parts: DocumentCoresParts) {
@@ -65,6 +68,10 @@ export class DocumentCores implements DocumentStreams {
     this.#attach()
   }
 
+  get fault(): NodeError | null {
+    return this.#fault
+  }
+
   start(handlers: StreamHandlers): void {
     this.#handlers = handlers
   }
@@ -75,7 +82,7 @@ export class DocumentCores implements DocumentStreams {
     for (const [stream, { core }] of this.#followed) {
       if (wanted.has(stream)) continue
       this.#followed.delete(stream)
-      core.close().catch((error: unknown) => this.#fault(stream, messageOf(error)))
+      core.close().catch((error: unknown) => this.#warn(stream, messageOf(error)))
     }
     for (const { stream, mayHave } of streams) {
       const known = this.#followed.get(stream)
@@ -86,7 +93,11 @@ export class DocumentCores implements DocumentStreams {
     this.#forks?.follow([...this.#followed.keys()])
   }
 
-  async own(document: string): Promise<OwnStreamState> {
+  own(document: string): Promise<OwnStreamState> {
+    return this.#told(async () => await this.#ownState(document))
+  }
+
+  async #ownState(document: string): Promise<OwnStreamState> {
     const core = (await this.#open()).get({ name: `own/${document}`, active: false, allowFork: false })
     await core.ready()
     const stream = keyToText(core.key)
@@ -97,7 +108,11 @@ export class DocumentCores implements DocumentStreams {
     return { stream, blocks: own.core.length, isWhole: isWhole(own) }
   }
 
-  async append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number> {
+  append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number> {
+    return this.#told(async () => await this.#append(stream, blocks))
+  }
+
+  async #append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number> {
     const own = this.#own.get(stream)
     if (own === undefined) throw new NodeError('INTERNAL', 'the stream is not an own one')
     const { core, beginning } = own
@@ -140,12 +155,12 @@ export class DocumentCores implements DocumentStreams {
     return length
   }
 
-  async kept(document: string): Promise<Uint8Array | null> {
-    return await readKept(await this.#open(), document)
+  kept(document: string): Promise<Uint8Array | null> {
+    return this.#told(async () => await readKept(await this.#open(), document))
   }
 
-  async keep(document: string, bytes: Uint8Array | null): Promise<void> {
-    await writeKept(await this.#open(), document, bytes)
+  keep(document: string, bytes: Uint8Array | null): Promise<void> {
+    return this.#told(async () => await writeKept(await this.#open(), document, bytes))
   }
 
   async flush(): Promise<void> {
@@ -185,8 +200,24 @@ export class DocumentCores implements DocumentStreams {
       open: () => this.#open(),
       onBlocks: () => this.#handlers.onBlocks(stream),
       onFetched: () => this.#handlers.onFetched(stream),
-      onFault: (_stream, reason) => this.#fault(stream, reason)
+      onFault: (_stream, reason) => this.#warn(stream, reason),
+      failure: (error) => this.#failure(error)
     })
+  }
+
+  async #told<T>(job: () => Promise<T>): Promise<T> {
+    try {
+      return await job()
+    } catch (error) {
+      throw this.#failure(error)
+    }
+  }
+
+  /** A store that is damaged stays so: that is told from then on. */
+  #failure(error: unknown): NodeError {
+    const failure = this.#parts.toError(error)
+    if (failure.code === 'STORE_DAMAGED') this.#fault ??= failure
+    return failure
   }
 
   /** Each core to the links that may have it, as far as they have places. */
@@ -219,7 +250,7 @@ export class DocumentCores implements DocumentStreams {
     return store
   }
 
-  #fault(stream: StreamKey, reason: string): void {
+  #warn(stream: StreamKey, reason: string): void {
     if (!this.#isClosed) this.#parts.telemetry.log('warn', 'a stream of a document', { stream, reason })
   }
 }

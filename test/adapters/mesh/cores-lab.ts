@@ -4,6 +4,7 @@ import Corestore from 'corestore'
 import { DocumentCores } from '../../../src/adapters/mesh/document-cores.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
+import { asNodeError } from '../../../src/kit/errors.js'
 import { keyFromText, utf8 } from '../../../src/kit/ids.js'
 import type { FollowedStream } from '../../../src/ports/documents.js'
 import { actor } from '../../support/membership.js'
@@ -30,6 +31,7 @@ export class Side {
     this.cores = new DocumentCores({
       clock,
       telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
+      toError: asNodeError,
       open: async () => {
         this.opened++
         const store = new Corestore(dir)

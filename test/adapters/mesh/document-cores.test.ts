@@ -6,6 +6,7 @@ import type Hypercore from 'hypercore'
 import { DocumentCores } from '../../../src/adapters/mesh/document-cores.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
+import { asNodeError } from '../../../src/kit/errors.js'
 import { fromUtf8, utf8 } from '../../../src/kit/ids.js'
 import { actor } from '../../support/membership.js'
 import { tempDir } from '../../support/tmp.js'
@@ -156,6 +157,7 @@ test('a stream that cannot be opened is not taken for an empty one', async (t: A
   const cores = new DocumentCores({
     clock,
     telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
+    toError: asNodeError,
     open: () => Promise.reject(new Error('the disk is gone'))
   })
   const { id } = actor('ann')
