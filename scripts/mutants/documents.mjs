@@ -393,7 +393,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/node/api-documents.ts',
     find: 'return skipped.length === 0 ? {} : { skipped }',
     put: 'return skipped.length >= 0 ? {} : { skipped }',
-    test: 'node/documents.test',
+    test: 'node/documents',
     title: 'what cannot be read in a stream is skipped and logged with its source, and the others go on'
   }
 ]

@@ -179,5 +179,21 @@ export const TAKEOVER_MUTANTS = [
     put: "voters === '')",
     test: 'node/asked-before',
     title: 'a node without a seat tells of a run, under way or done, whom the lease was given with'
+  },
+  {
+    name: 'an end that was never accepted ends a swarm that went on without it',
+    file: 'src/domain/swarm/coordination.ts',
+    find: 'epoch > end.epoch',
+    put: 'epoch > end.epoch + 1_000_000',
+    test: 'domain/swarm/coordination-candidate',
+    title: 'an end that was not accepted does not end a swarm of which a later coordinator has recorded more'
+  },
+  {
+    name: 'an end is recorded in a new epoch together with what it tells of',
+    file: 'src/domain/swarm/coordination-candidate.ts',
+    find: 'hasEnd && index !== endIndex ? state.behindEnd',
+    put: 'hasEnd && index < 0 ? state.behindEnd',
+    test: 'domain/swarm/coordination-candidate',
+    title: 'an end that may have been accepted is recorded before anything else'
   }
 ]

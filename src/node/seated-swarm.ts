@@ -111,7 +111,13 @@ export class SeatedSwarm implements SwarmView {
     const { ids } = this.#parts
     const { id, itemCount: items } = this.head
     const generation = ++this.#generation
-    const coordination = { swarm: id, itemCount: RECORDS.count(items), voters: this.#voters, mayTakeOver: true }
+    const coordination = {
+      swarm: id,
+      itemCount: RECORDS.count(items),
+      endIndex: RECORDS.end(items),
+      voters: this.#voters,
+      mayTakeOver: true
+    }
     this.#seat = new SwarmSeat(this.#parts, {
       coordination,
       items,

@@ -8,7 +8,8 @@ import {
   mergeRecords,
   TAKEOVER_STEP_MS,
   UNABLE_MS,
-  VOTER_LEASE_MS
+  VOTER_LEASE_MS,
+  withoutStaleEnd
 } from './coordination.js'
 import type { CoordinationMessage, MessageOf, Tell } from './coordination-message.js'
 import { openReading, type Reading, readPage } from './coordination-read.js'
@@ -48,6 +49,8 @@ export interface CandidateState {
   readonly sent: Map<number, { readonly at: number; readonly items: readonly Wanted[] }>
   readonly readings: Map<NodeId, Reading>
   readonly proposals: Proposals
+  /** What is proposed once the end is accepted; empty when there is none. */
+  readonly behindEnd: Proposals
   /** Outcomes that a majority has on record. */
   readonly accepted: Map<number, string>
 }
@@ -92,6 +95,7 @@ export function openCandidate(parts: VoterParts, now: number): CandidateState {
     sent: new Map(),
     readings: new Map(),
     proposals: new Map(),
+    behindEnd: new Map(),
     accepted: new Map()
   }
 }
@@ -163,7 +167,7 @@ function giveUp(state: CandidateState, now: number): CandidateEffect[] {
 function retreat(state: CandidateState, standAt: number): CandidateEffect[] {
   const { phase, epoch } = state
   Object.assign(state, { phase: 'waiting', standAt })
-  for (const table of [state.grants, state.sent, state.readings, state.proposals, state.accepted]) table.clear()
+  for (const table of [state.grants, state.sent, state.readings, state.proposals, state.behindEnd, state.accepted]) table.clear()
   return phase === 'coordinating' ? [{ type: 'ended', epoch }] : []
 }
 
@@ -262,12 +266,25 @@ function held(state: CandidateState, { from, message, now }: { from: NodeId; mes
   const known = new Map<number, ItemRecord>()
   for (const { records } of whole) mergeRecords(known, records)
   state.phase = 'settling'
-  for (const [index, { digest }] of known) state.proposals.set(index, { digest, confirmed: new Map() })
-  return [...beginIfSettled(state), ...sendRecords(state, state.proposals, now)]
+  const { endIndex } = state.parts.coordination
+  const valid = withoutStaleEnd(known, endIndex)
+  // Nothing of this epoch is on record without an end that was accepted before it.
+  const hasEnd = endIndex !== undefined && valid.has(endIndex)
+  for (const [index, { digest }] of valid) {
+    const proposals = hasEnd && index !== endIndex ? state.behindEnd : state.proposals
+    proposals.set(index, { digest, confirmed: new Map() })
+  }
+  return [...settle(state, now), ...sendRecords(state, state.proposals, now)]
 }
 
-function beginIfSettled(state: CandidateState): CandidateEffect[] {
-  if (state.phase !== 'settling' || state.proposals.size > 0) return []
+function settle(state: CandidateState, now: number): CandidateEffect[] {
+  const { proposals, behindEnd } = state
+  if (state.phase !== 'settling' || proposals.size > 0) return []
+  if (behindEnd.size > 0) {
+    for (const [index, proposal] of behindEnd) proposals.set(index, proposal)
+    behindEnd.clear()
+    return sendRecords(state, proposals, now)
+  }
   state.phase = 'coordinating'
   return [{ type: 'begin', epoch: state.epoch, accepted: new Map(state.accepted) }]
 }
@@ -297,6 +314,6 @@ function recorded(
   const majority = majorityOf(state.parts.coordination)
   const confirmed = confirm(state.proposals, { from, items, askedAt: at, now, majority })
   for (const { index, digest } of confirmed) state.accepted.set(index, digest)
-  if (state.phase === 'settling') return beginIfSettled(state)
+  if (state.phase === 'settling') return settle(state, now)
   return confirmed.length === 0 ? [] : [{ type: 'accepted', epoch: state.epoch, items: confirmed }]
 }

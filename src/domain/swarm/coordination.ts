@@ -39,6 +39,8 @@ export const MAX_VOTERS = 64
 export interface Coordination {
   readonly swarm: string
   readonly itemCount: number
+  /** Index of the record that ends the swarm: it tells of all that was on record before it. Absent: there is none. */
+  readonly endIndex?: number
   /** All that vote, in the order in which they take over: the launcher first. */
   readonly voters: readonly NodeId[]
   /** False (`--no-takeover`): nobody but the launcher is ever a coordinator. */
@@ -92,4 +94,14 @@ export function mergeRecords(into: Map<number, ItemRecord>, records: Iterable<re
     const known = into.get(index)
     if (known === undefined || record.epoch > known.epoch) into.set(index, record)
   }
+}
+
+/**
+ * Leaves an end out that was never accepted. Had it been, whoever coordinated after it would have recorded it before anything
+ * else, so that a record of a higher epoch says that it was not, and that it does not tell of all there is.
+ */
+export function withoutStaleEnd(records: ReadonlyMap<number, ItemRecord>, endIndex: number | undefined): ReadonlyMap<number, ItemRecord> {
+  const end = endIndex === undefined ? undefined : records.get(endIndex)
+  const isStale = end !== undefined && [...records.values()].some(({ epoch }) => epoch > end.epoch)
+  return isStale ? new Map([...records].filter(([index]) => index !== endIndex)) : records
 }

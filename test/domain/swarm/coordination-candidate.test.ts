@@ -15,7 +15,7 @@ import {
   stepCandidate
 } from '../../../src/domain/swarm/coordination-candidate.js'
 import type { CoordinationMessage } from '../../../src/domain/swarm/coordination-message.js'
-import { openVoter, type VoterState } from '../../../src/domain/swarm/coordination-vote.js'
+import { openVoter, type VoterParts, type VoterState } from '../../../src/domain/swarm/coordination-vote.js'
 
 const coordination = { swarm: 's', itemCount: 9, voters: ['a', 'b', 'c'], mayTakeOver: true }
 const parts = { coordination, self: 'a', run: 'a.0' }
@@ -30,8 +30,8 @@ interface Scene {
   propose(index: number, now: number): CandidateEffect[]
 }
 
-function scene(): Scene {
-  const [state, voter] = [openCandidate(parts, 0), openVoter(parts, { type: 'fresh' }, 0)]
+function scene(own: VoterParts = parts): Scene {
+  const [state, voter] = [openCandidate(own, 0), openVoter(own, { type: 'fresh' }, 0)]
   const told = new Map<string, CoordinationMessage>()
   const asked = { granted: 'ask', refused: 'ask', held: 'read', recorded: 'record' } as const
   const note = (effects: CandidateEffect[]): CandidateEffect[] => {
@@ -72,6 +72,43 @@ test('a lease counts from when a majority was asked, not from when it answered',
   t.is(leaseEnd(state), COORDINATOR_LEASE_MS)
   t.ok(isCoordinating(state, COORDINATOR_LEASE_MS - 1))
   t.absent(isCoordinating(state, COORDINATOR_LEASE_MS))
+})
+
+/** The end of the swarm is record 4; `a` has read it and the outcomes of some items, each with the epoch that it is on record in. */
+function readWithEnd(records: Readonly<Record<number, number>>): { readonly one: Scene; readonly effects: readonly CandidateEffect[] } {
+  const one = scene({ ...parts, coordination: { ...coordination, endIndex: 4 } })
+  one.tick(0)
+  one.answer('b', 'granted', 10)
+  one.answer('a', 'granted', 20)
+  one.answer('a', 'held', 30)
+  const items = Object.entries(records).map(([index, epoch]) => ({ index: Number(index), epoch, digest: `${index}@${epoch}` }))
+  return { one, effects: one.answer('b', 'held', 40, { candidate: 'a', items }) }
+}
+
+function recordsTo(node: string, effects: readonly CandidateEffect[]): number[] {
+  return effects.flatMap((effect) =>
+    effect.type === 'tell' && effect.to === node && effect.message.kind === 'record' ? effect.message.items.map(({ index }) => index) : []
+  )
+}
+
+test('an end that was not accepted does not end a swarm of which a later coordinator has recorded more', (t) => {
+  const { one, effects } = readWithEnd({ 1: 2, 2: 1, 4: 1 })
+  t.alike(recordsTo('b', effects), [1, 2])
+  one.answer('a', 'recorded', 50)
+  const [begin] = one.answer('b', 'recorded', 60)
+  t.alike(begin?.type === 'begin' && [...begin.accepted.keys()], [1, 2])
+})
+
+test('an end that may have been accepted is recorded before anything else', (t) => {
+  const { one, effects } = readWithEnd({ 1: 1, 2: 1, 4: 1 })
+  t.alike(recordsTo('b', effects), [4])
+  one.answer('a', 'recorded', 50)
+  const next = one.answer('b', 'recorded', 60)
+  t.alike(outcomes(next), [])
+  t.alike(recordsTo('b', next), [1, 2])
+  one.answer('a', 'recorded', 70)
+  const [begin] = one.answer('b', 'recorded', 80)
+  t.alike(begin?.type === 'begin' && [...begin.accepted.keys()].sort(), [1, 2, 4])
 })
 
 test('an outcome is accepted when a majority has it on record, once', (t) => {
