@@ -402,5 +402,13 @@ export const RELIABLE_MUTANTS = [
     put: 'if (isOlder === null) await out.renumber',
     test: 'node/lanes.tidy',
     title: 'lanes of a ledger that was put back go on behind all numbers that were used since'
+  },
+  {
+    name: 'what a node said of the copy that it had is forgotten once no other copy got there',
+    file: 'src/node/one-request.ts',
+    find: 'this.fail(this.#ofOneCopy ?? this.#refusal',
+    put: 'this.fail(this.#refusal',
+    test: 'node/one-request',
+    title: 'a request of whose copies one was with a node that stopped, and no other got there, ends with what that node said'
   }
 ]

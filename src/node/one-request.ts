@@ -37,6 +37,8 @@ export class OneRequest {
   /** How often its peer had no room, and what it said last. */
   #refusals = 0
   #refusal: ErrorBody | null = null
+  /** What its peer said last of a copy of it that it has no more. */
+  #ofOneCopy: ErrorBody | null = null
   #dueAt = 0
   /** A person at the other side has to allow it, so nothing has begun. */
   #awaitsApproval = false
@@ -360,14 +362,14 @@ export class OneRequest {
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') this.#waitNoLonger(answer.error, null)
     // Another copy may be under way all the same, and has an answer of its own.
-    else if (isOfOneCopy(answer) && !this.#copies.denied()) return
+    else if (isOfOneCopy(answer) && !this.#copies.denied()) this.#ofOneCopy = 'error' in answer ? answer.error : null
     else if (this.#repeats(answer)) this.noRoom(answer.error)
     else void this.#finish(answer)
   }
 
   /** A copy of it certainly never got there, nor will. What is past its time is not begun by a later one either. */
   undelivered(): void {
-    if (!this.#isOver && this.#copies.denied()) this.fail(this.#refusal ?? ENDINGS.undelivered.error)
+    if (!this.#isOver && this.#copies.denied()) this.fail(this.#ofOneCopy ?? this.#refusal ?? ENDINGS.undelivered.error)
     else if (this.#hasGivenUp) this.#parts.lanes.giveUp(this.peer, this.names.requestId)
   }
 

@@ -260,6 +260,19 @@ test('of a request that a stopping node gave back nobody says that nothing was b
   t.alike([state, error?.message], ['failed', 'it stops'])
 })
 
+test('a request of whose copies one was with a node that stopped, and no other got there, ends with what that node said', async (t) => {
+  const { world, here, peer, ask } = await scene(t)
+  const asked = await ask()
+  await world.pass(1000)
+  const speak = silence(peer)
+  await world.pass(7000, 1000)
+  speak()
+  deliverError(here, peer, asked, new NodeError('PEER_OFFLINE', 'it stops'))
+  here.core.requests.onUndelivered(peer.id, [asked.requestId])
+  const answer = await asked.answer
+  t.alike([answer.outcome, 'error' in answer && answer.error.message], ['FAILED', 'it stops'])
+})
+
 async function deniedOnce(t: Assert, error: NodeError): Promise<void> {
   const { world, here, peer, agent, ask, task } = await scene(t)
   const asked = await ask()
