@@ -221,8 +221,8 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'one copy of a request that was not done ends it while another is under way',
     file: 'src/node/one-request.ts',
-    find: 'else if (isOfOneCopy(answer) && !this.#copies.denied()) return',
-    put: 'else if (isOfOneCopy(answer) && this.#copies.denied() === null) return',
+    find: 'isOfOneCopy(answer) && !this.#copies.denied()',
+    put: 'isOfOneCopy(answer) && this.#copies.denied() === null',
     test: 'node/one-request',
     title: 'a word of the peer that it did not do one copy of a request'
   },
