@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import dgram from 'node:dgram'
 import path from 'node:path'
-import { asNodeError, NodeError } from './kit/errors.js'
+import { asNodeError, NodeError, STOP_AND_REPAIR } from './kit/errors.js'
 import type { HomePaths } from './config/paths.js'
 import type { Config } from './config/settings.js'
 import { connectControl } from './adapters/control/client.js'
@@ -121,7 +121,10 @@ async function runningChecks({ socket }: HomePaths, use: HomeUse): Promise<reado
     .catch(() => null)
   if (status === null) return []
   if (status.problems.length === 0) return [good('node', 'reports no problem')]
-  return status.problems.map(({ code, message, next }) => doubtful('node', `${code}: ${message}`, [next]))
+  return status.problems.map(({ code, message, next }) => {
+    const tell = next === STOP_AND_REPAIR ? bad : doubtful
+    return tell('node', `${code}: ${message}`, [next])
+  })
 }
 
 function configCheck(config: Config | NodeError): Check {

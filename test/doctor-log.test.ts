@@ -34,7 +34,7 @@ test('a member that writes no log, and whose store lost a part of it, says so un
 
   await putBack()
   const alone = await start('b')
-  t.alike([await names(alone), await problems(alone)], [[], ['STORE_DAMAGED a2a-node doctor --repair']])
+  t.alike([await names(alone), await problems(alone)], [[], ['STORE_DAMAGED a2a-node stop && a2a-node doctor --repair']])
   const again = await start('a')
   await untilTrue(async () => (await names(alone)).includes('notes') && (await problems(alone)).length === 0, 'it was given')
   await Promise.all([again.close(), alone.close()])
@@ -50,7 +50,9 @@ test('a member that writes no log, and whose store lost a part of it, says so un
     (await repairHome(home, Date.now())).map(({ name }) => name),
     ['store']
   )
-  const [, repaired] = [await start('a'), await start('b')]
+  const repaired = await start('b')
+  t.alike(await problems(repaired), ['PEER_OFFLINE a2a-node doctor'], 'it knows of nothing before it meets a member')
+  await start('a')
   t.is(repaired.info.node.id, b.info.node.id)
   await untilTrue(async () => (await names(repaired)).includes('notes'), 'the log came anew')
   t.alike(await problems(repaired), [])

@@ -39,6 +39,12 @@ test('doctor tells every problem that the node that runs reports, as requests th
   t.alike(await whileRunning(t, []), [{ name: 'node', result: 'ok', text: 'reports no problem', next: [] }])
 })
 
+test('doctor fails where the node that runs reports a damage that only a repair mends', async (t) => {
+  const next = 'a2a-node stop && a2a-node doctor --repair'
+  const problems = [{ code: 'STORE_DAMAGED', message: 'it lost 1 block', next }]
+  t.alike(await whileRunning(t, problems), [{ name: 'node', result: 'fail', text: 'STORE_DAMAGED: it lost 1 block', next: [next] }])
+})
+
 test('doctor counts requests without an outcome in the ledger of a stopped node', { timeout: 60_000 }, async (t) => {
   const { start, homeOf, optionsOf } = await localNodes(t)
   const { config } = await optionsOf('a', {})

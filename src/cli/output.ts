@@ -86,8 +86,15 @@ export class Output {
     return this.out.isTTY === true ? this.out.columns || null : null
   }
 
-  /** A command to type next, for the node that was meant: with the `--home` of this command line. */
-  hint(command: string): string {
+  /** Commands to type next, for the node that was meant: with the `--home` of this command line. */
+  hint(line: string): string {
+    return line
+      .split(' && ')
+      .map((command) => this.#hinted(command))
+      .join(' && ')
+  }
+
+  #hinted(command: string): string {
     // What comes with a remark is to be typed somewhere else.
     if (this.#home === null || !COMMAND.test(command) || / --home[ =]| # /.test(command)) return command
     const home = shellWord(this.#home)

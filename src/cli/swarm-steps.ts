@@ -23,18 +23,25 @@ const GENERAL = 'a2a-node tasks'
 
 /** What to do after items failed: what their input should look like, and commands that mend it or do the failed ones again. */
 export function stepLines(output: Output, failures: readonly Failure[], launched: Launched | null): string[] {
-  const codes = new Set(failures.map(({ error }) => error?.code))
   const unfit = failures.find(({ error }) => error?.code === 'INVALID_INPUT')
   if (unfit !== undefined) return unfitLines(output, unfit, launched)
   // Under its key this swarm is all that is found.
   const mayRetype = launched !== null && launched.request.idempotencyKey === undefined
   const isInDoubt = failures.some(({ status }) => status === 'unknown')
-  const longer = codes.has('TIMEOUT') && mayRetype && !isInDoubt ? output.retyped('--deadline', "'<longer>'") : null
+  const isLate = failures.some(({ error }) => error?.code === 'TIMEOUT' && !isOfAgent(error))
+  const longer = isLate && mayRetype && !isInDoubt ? output.retyped('--deadline', "'<longer>'") : null
   const error = failures[0]?.error ?? null
-  const mending = error === null ? [] : mendingSteps(output, error)
+  const slow = failures.find((one) => one.error !== null && isOfAgent(one.error))
+  const limit = slow === undefined ? [] : [output.hint(`a2a-node agents show ${shellWord(slow.agent)}`)]
+  const mending = [...limit, ...(error === null ? [] : mendingSteps(output, error))]
   const known = failures.filter(({ status }) => status === 'failed')
   const again = mayRetype && launched.isList && longer === null && known.length > 0 ? againLine(output, known) : null
   return [longer, ...(longer === null ? mending : []), again].filter((one) => one !== null).map((one) => `  try: ${shown(one, 1000)}`)
+}
+
+/** Was the work ended by the limit of its agent? No deadline of the caller changes that. */
+function isOfAgent({ code, data }: ErrorBody): boolean {
+  return code === 'TIMEOUT' && isRecord(data) && 'limitMs' in data
 }
 
 /** What to do about the error of a whole swarm. */

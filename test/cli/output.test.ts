@@ -69,6 +69,10 @@ test('commands to type next carry the home that was typed, as one word of a shel
   t.is(output({ home: '/tmp/b' }).output.hint('a2a-node start'), 'a2a-node --home /tmp/b start')
   t.is(output({ home: "it's b" }).output.hint('a2a-node start'), "a2a-node --home 'it'\\''s b' start")
   t.is(output({ home: '/b' }).output.hint('kill -9 7'), 'kill -9 7')
+  t.is(
+    output({ home: '/b' }).output.hint('a2a-node stop && a2a-node doctor --repair'),
+    'a2a-node --home /b stop && a2a-node --home /b doctor --repair'
+  )
   t.is(output({ home: '/b' }).output.hint('X_Y=<a port> TMPDIR=/tmp a2a-node start'), 'X_Y=<a port> TMPDIR=/tmp a2a-node --home /b start')
   t.is(output({ home: '/b' }).output.hint('a2a-node start --home <new>'), 'a2a-node start --home <new>')
   t.is(output().output.hint('a2a-node start'), 'a2a-node start')

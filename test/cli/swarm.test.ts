@@ -86,6 +86,8 @@ test('after items failed, what to type is this command line with what it lacks',
   t.alike(stepsOf(await run(failed, [...RUN, '--items', 'src/*.ts'])), [], 'files are not lines')
   const late = new NodeError('TIMEOUT', 'not finished by the deadline').toBody()
   t.alike(stepsOf(await run(late, [...RUN, '--deadline=1s'])), [`  try: ${typed} --deadline '<longer>'`])
+  const slow = new NodeError('TIMEOUT', 'no result within 5 s', { data: { limitMs: 5000 } }).toBody()
+  t.alike(stepsOf(await run(slow, [...RUN, '--deadline=1h'])), ['  try: a2a-node agents show text@laptop'], 'no deadline helps')
   t.is((await run(failed, lines)).stdout.split('exit code 3').length, 2, 'the reason is told once')
 })
 

@@ -23,7 +23,9 @@ async function calls(from: TestNode, to: string): Promise<string> {
   return (await from.json<{ outcome: string }>(['call', to, 'text.stats', WORDS])).outcome
 }
 
-test('a node backed up while it runs and restored elsewhere is the same node: peers take it, its log, its agents and its rules go on', async (t) => {
+test('a node backed up while it runs and restored elsewhere is the same node: peers take it, its log, its agents and its rules go on', {
+  timeout: 120_000
+}, async (t) => {
   const mesh = await testMesh(t)
   const dir = await mesh.dir()
   const [a, b] = await mesh.meshOf('a', 'b')
@@ -92,7 +94,7 @@ test('of a node and its restored copy, started next to it, one goes on and the o
   for (const node of [a, runs]) t.absent(/diverged|quarantine/i.test(node.errors()), node.errors())
 })
 
-test('the home of a founder without peers, backed up while it is stopped, is whole elsewhere', async (t) => {
+test('the home of a founder without peers, backed up while it is stopped, is whole elsewhere', { timeout: 120_000 }, async (t) => {
   const mesh = await testMesh(t)
   const dir = await mesh.dir()
   const a = await mesh.start('a')
@@ -109,7 +111,7 @@ test('the home of a founder without peers, backed up while it is stopped, is who
   t.is(await calls(again, 'text@b'), 'COMPLETED')
 })
 
-test('a backup replaces no file and no home; a damaged one is refused before anything is written', async (t) => {
+test('a backup replaces no file and no home; a damaged one is refused before anything is written', { timeout: 120_000 }, async (t) => {
   const mesh = await testMesh(t)
   const dir = await mesh.dir()
   const a = await mesh.start('a')

@@ -84,7 +84,9 @@ class Host implements LocalAgent {
     }
     const { timeoutMs } = this.definition.limits
     const onAbort = (): void => stopAs(failure('CANCELED', 'canceled'))
-    const timer = this.#clock.after(timeoutMs, () => stopAs(failure('TIMEOUT', `no result within ${formatDuration(timeoutMs)}`)))
+    const message = `no result within ${formatDuration(timeoutMs)}, the limits.timeout of the agent`
+    const late = { ok: false, code: 'TIMEOUT', message, data: { limitMs: timeoutMs } } as const
+    const timer = this.#clock.after(timeoutMs, () => stopAs(late))
     run.signal.addEventListener('abort', onAbort)
     const work = this.#work(task, { signal: stop.signal, progress: boundedProgress(run) })
     this.#runs.set(work, () => stopAs(failure('CANCELED', 'the agent was closed')))

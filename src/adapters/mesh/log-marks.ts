@@ -1,6 +1,6 @@
 import type Corestore from 'corestore'
 import type { Clock, Timer } from '../../kit/clock.js'
-import { messageOf } from '../../kit/errors.js'
+import { messageOf, STOP_AND_REPAIR } from '../../kit/errors.js'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { MeshId } from '../../kit/ids.js'
 import type { MemberLog } from '../../ports/mesh.js'
@@ -63,7 +63,7 @@ export class LogMarks {
   problems(): Problem[] {
     if (!this.#isShort) return []
     const message = 'the mesh log on this disk lost entries that were here; this node knows less of its mesh until members have given them'
-    return [{ code: 'STORE_DAMAGED', message, next: 'a2a-node doctor --repair' }]
+    return [{ code: 'STORE_DAMAGED', message, next: STOP_AND_REPAIR }]
   }
 
   /** Follows the log no more. */

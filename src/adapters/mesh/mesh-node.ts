@@ -1,7 +1,7 @@
 import type Corestore from 'corestore'
 import type { NoiseStream } from 'hyperswarm'
 import type { Clock, Timer } from '../../kit/clock.js'
-import { NodeError } from '../../kit/errors.js'
+import { NodeError, STOP_AND_REPAIR } from '../../kit/errors.js'
 import type { ErrorCode } from '../../kit/errors.js'
 import { keyToText, utf8 } from '../../kit/ids.js'
 import type { MeshId, NodeId } from '../../kit/ids.js'
@@ -107,6 +107,9 @@ export interface Mesh extends Membership {
   problemOf(nodeId: NodeId): Problem | null
   close(): Promise<void>
 }
+
+/** Of a node that has no log of its mesh: it has just joined, or its store was moved aside. */
+const LOG_NOT_HERE = 'the log of the mesh is not on this disk: other members, their agents and documents are unknown until a member is met'
 
 /** What {@link MeshNode} ties together. */
 export interface MeshNodeParts {
@@ -232,8 +235,9 @@ export class MeshNode implements Mesh {
   problems(): readonly Problem[] {
     const fault = this.log.ownPast.fault()
     const { code, message } = fault ?? {}
-    const own = code === undefined || message === undefined ? [] : [{ code, message, next: 'a2a-node doctor --repair' }]
-    return [...own, ...this.#quarantine.problems()]
+    const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
+    const unread = this.log.view().mesh === null ? [{ code: 'PEER_OFFLINE', message: LOG_NOT_HERE, next: 'a2a-node doctor' }] : []
+    return [...own, ...unread, ...this.#quarantine.problems()]
   }
 
   problemOf(nodeId: NodeId): Problem | null {

@@ -72,7 +72,7 @@ export class AdminPairing implements Pairing {
   create({ tier, admin, sandboxId, ttlMs, uses }: Parameters<Pairing['create']>[0]): IssuedInvite {
     const { log, clock, hash, network } = this.#parts
     const mesh = log.view().mesh
-    if (mesh === null) throw new NodeError('INTERNAL', 'the mesh log is not read yet')
+    if (mesh === null) throw new NodeError('PEER_OFFLINE', 'the log of the mesh is not on this disk yet: a member has to be met before')
     const createdAt = clock.now()
     const expiresAt = createdAt + ttlMs
     const info = encodeMeshInfo({ v: 1, owner: mesh.owner, name: mesh.name, mesh: mesh.id })

@@ -44,7 +44,7 @@ async function putBack(t: Assert, who: 'owner' | 'admin'): Promise<void> {
   await old.start()
   await untilRolledBack(old)
   t.is(old.mesh.problems()[0]?.code, 'STORE_DAMAGED')
-  t.is(old.mesh.problems()[0]?.next, 'a2a-node doctor --repair')
+  t.is(old.mesh.problems()[0]?.next, 'a2a-node stop && a2a-node doctor --repair')
   await failsWith(t, 'STORE_DAMAGED', () => old.mesh.log.submit(card(old, 'more')))
   t.alike(other.mesh.problems(), [], 'nothing is forked')
   await other.mesh.log.submit(card(other, 'other'))
