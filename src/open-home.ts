@@ -3,7 +3,7 @@ import path from 'node:path'
 import Corestore from 'corestore'
 import type { Clock } from './kit/clock.js'
 import { messageOf } from './kit/errors.js'
-import { NodeError } from './kit/errors.js'
+import { NodeError, REPAIR_STEPS } from './kit/errors.js'
 import { keyFromText, keyToText } from './kit/ids.js'
 import type { PolicySource } from './ports/policy.js'
 import type { Ledger } from './ports/ledger.js'
@@ -201,8 +201,8 @@ export async function openDocumentStore({ home, documents }: HomePaths): Promise
 export function openDocuments({ options: { home }, clock, telemetry, unwind }: StartParts): DocumentCores {
   const toError = (error: unknown): NodeError => {
     const failure = storeError(error, home.documents)
-    const next = ['a2a-node stop', 'a2a-node doctor --repair']
-    return failure.code === 'STORE_DAMAGED' ? new NodeError(failure.code, failure.message, { cause: error, next }) : failure
+    if (failure.code !== 'STORE_DAMAGED') return failure
+    return new NodeError(failure.code, failure.message, { cause: error, next: REPAIR_STEPS })
   }
   const cores = new DocumentCores({ open: () => openDocumentStore(home), toError, clock, telemetry })
   unwind.add('documents', () => cores.close())

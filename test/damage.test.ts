@@ -10,6 +10,10 @@ test('whatever file of a stopped home is damaged: what it held is served as it w
   const seed = Math.floor(Math.random() * WAYS.length)
   t.comment(`seed ${seed}; all ways: node scripts/prove/damage.mjs`)
   const cases = scene.files.map((place, number) => ({ ...place, way: WAYS[(number + seed) % WAYS.length] ?? 'cut' }))
+  t.ok(
+    cases.some(({ file }) => file.startsWith('documents/db/') && file.endsWith('.blob')),
+    'large blocks of documents'
+  )
   for (const part of ['ledger/', 'documents/db/', 'store/db/', 'audit/', 'tokens.json'])
     t.ok(
       cases.some(({ file }) => file.startsWith(part)),

@@ -410,5 +410,13 @@ export const RELIABLE_MUTANTS = [
     put: 'this.fail(this.#refusal',
     test: 'node/one-request',
     title: 'a request of whose copies one was with a node that stopped, and no other got there, ends with what that node said'
+  },
+  {
+    name: 'a commit that need only survive the process waits for the disk',
+    file: 'src/adapters/storage/durable-ledger.ts',
+    find: "group.some(({ survives }) => survives === 'power')",
+    put: 'group.some(({ survives }) => survives !== undefined)',
+    test: 'adapters/storage/durable-ledger',
+    title: 'a commit that need only survive the process does not wait for the disk'
   }
 ]

@@ -149,5 +149,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** What mends a store that a node found to be damaged while it runs, as one line of a shell. */
-export const STOP_AND_REPAIR = 'a2a-node stop && a2a-node doctor --repair'
+/** Commands that mend a store that a node found to be damaged while it runs. */
+export const REPAIR_STEPS: readonly string[] = ['a2a-node stop', 'a2a-node doctor --repair']
+/** The same as one line of a shell, for a problem, which has one next step. */
+export const STOP_AND_REPAIR = REPAIR_STEPS.join(' && ')

@@ -301,7 +301,7 @@ function reading({ id, record }: KnownDocument, ...[type, root, value]: [Documen
   return { id, name: record.name, type, root, value }
 }
 
-/** A member that goes on in a stream that counts wrote again what it wants to be there. */
+/** Members with a stream that ended, until they go on in another one: as `status` tells of forks. */
 function skippedOf(node: NodeCore, { name, streams }: DocumentRecord): Pick<DocumentReading, 'skipped'> {
   const stopped = streams.flatMap(({ nodeKey, coreKey }) => {
     const reason = node.documents.stopOf(name, coreKey)

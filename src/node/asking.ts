@@ -168,7 +168,7 @@ export function isNotDone(answer: Answer): answer is Ended & { readonly outcome:
 }
 
 /** Does whoever answers speak of one copy alone: its peer has forgotten it, or a neighbour did not carry it on? */
-export function isOfOneCopy(answer: Answer): boolean {
+export function isOfOneCopy(answer: Answer): answer is Ended & { readonly outcome: 'FAILED' } {
   if (answer.outcome !== 'FAILED') return false
   const { code, data } = answer.error
   return isForgotten(code) || (isRecord(data) && 'via' in data)

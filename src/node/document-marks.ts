@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../kit/clock.js'
-import { NodeError, STOP_AND_REPAIR } from '../kit/errors.js'
+import { NodeError, REPAIR_STEPS, STOP_AND_REPAIR } from '../kit/errors.js'
 import { shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import type { DocumentStreams, FollowedStream } from '../ports/documents.js'
@@ -12,8 +12,6 @@ import type { OwnStreams } from './own-streams.js'
 export const DOCUMENT_MARKS = 'document-marks'
 /** Name of the stored document of {@link StoredLosses}. */
 export const DOCUMENT_LOSSES = 'document-losses'
-/** What helps a document that no member can give. */
-const REPAIR = ['a2a-node stop', 'a2a-node doctor --repair']
 /** How much later than a block its mark is stored at most, in milliseconds. */
 const MARK_MS = 2000
 
@@ -91,7 +89,7 @@ export class DocumentMarks {
   fault(name: string): NodeError | null {
     const lost = this.lost(name)
     if (lost === 0) return null
-    return new NodeError('STORE_DAMAGED', this.#message(name, lost), { next: ['a2a-node peers', ...REPAIR] })
+    return new NodeError('STORE_DAMAGED', this.#message(name, lost), { next: ['a2a-node peers', ...REPAIR_STEPS] })
   }
 
   /** What is told in `status`: one problem for each document that lost blocks. */

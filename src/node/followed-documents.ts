@@ -16,6 +16,7 @@ export interface FollowedDocumentsParts {
   readonly store: NodeStore
   readonly log: Pick<MemberLog, 'view'>
   readonly self: NodeId
+  /** Is a document open here? Its streams are followed before those of others. */
   isOpen(name: string): boolean
   /** This node's own stream of a document, which the log may not name yet; null when it has none. */
   ownOf(name: string): StreamKey | null

@@ -362,7 +362,7 @@ export class OneRequest {
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') this.#waitNoLonger(answer.error, null)
     // Another copy may be under way all the same, and has an answer of its own.
-    else if (isOfOneCopy(answer) && !this.#copies.denied()) this.#ofOneCopy = 'error' in answer ? answer.error : null
+    else if (isOfOneCopy(answer) && !this.#copies.denied()) this.#ofOneCopy = answer.error
     else if (this.#repeats(answer)) this.noRoom(answer.error)
     else void this.#finish(answer)
   }

@@ -137,8 +137,8 @@ export class OwnStreams {
   }
 
   /**
-   * A stream has so many blocks now: that is on record when this resolves, as safe as they are. Never rejects: the blocks are in the
-   * stream whatever becomes of their mark.
+   * A stream has so many blocks now. When this resolves the ledger has the number, which survives the process as the blocks do.
+   * Never rejects: the blocks are in the stream, also where the ledger does not take the number.
    */
   async wrote(name: string, stream: StreamKey, blocks: number): Promise<void> {
     if (this.nameOf(stream) !== name) return

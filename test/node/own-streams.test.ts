@@ -6,7 +6,7 @@ import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { fromUtf8 } from '../../src/kit/ids.js'
 import type { Ledger } from '../../src/ports/ledger.js'
 import { documentScene as scene, textOn, write } from '../support/document-scene.js'
-import { World } from '../support/fake-node.js'
+import { type FakeNode, World } from '../support/fake-node.js'
 import { FakeStore } from '../support/fake-store.js'
 import { failsWith } from '../support/fails.js'
 
@@ -88,13 +88,7 @@ test('an edit is on record, apart from its stream, before it is acknowledged; a 
 })
 
 test('an own stream that is shorter than it was is a problem of its node from its start on, though nobody opens the document', async (t: Assert) => {
-  const { world, owner, ann, bob } = await scene(t)
-  for (const { id } of [owner, ann]) world.net.disconnect(bob.id, id)
-  const back = world.streams.copyOf(bob.id)
-  await write(bob.api(), 'of bob')
-  const ledger = await copyOf(bob.ledger)
-  await bob.core.close()
-  back()
+  const { world, bob, ledger } = await lostBlock(t)
   const again = await world.start(bob.actor, { store: bob.store, ledger })
   await world.settle()
   const { problems } = await again.api().call('node.status', {})
@@ -105,13 +99,7 @@ test('an own stream that is shorter than it was is a problem of its node from it
 })
 
 test('an own stream that is shorter than its mark is told as lost, also before any other mark is stored', async (t: Assert) => {
-  const { world, owner, ann, bob } = await scene(t)
-  for (const { id } of [owner, ann]) world.net.disconnect(bob.id, id)
-  const back = world.streams.copyOf(bob.id)
-  await write(bob.api(), 'of bob')
-  const ledger = await copyOf(bob.ledger)
-  await bob.core.close()
-  back()
+  const { world, bob, ledger } = await lostBlock(t)
   const store = new FakeStore()
   for (const name of ['document-streams', 'documents-arrived']) await store.write(name, await bob.store.read(name))
   const again = await world.start(bob.actor, { store, ledger })
@@ -120,6 +108,18 @@ test('an own stream that is shorter than its mark is told as lost, also before a
   await reading
   t.ok((await store.read<Record<string, unknown>>('document-marks'))?.['notes'], 'and known after a restart')
 })
+
+/** bob stopped, its streams without the block that it wrote last, and its ledger as a kill right after that would leave it. */
+async function lostBlock(t: Assert): Promise<{ world: World; bob: FakeNode; ledger: Ledger }> {
+  const { world, owner, ann, bob } = await scene(t)
+  for (const { id } of [owner, ann]) world.net.disconnect(bob.id, id)
+  const back = world.streams.copyOf(bob.id)
+  await write(bob.api(), 'of bob')
+  const ledger = await copyOf(bob.ledger)
+  await bob.core.close()
+  back()
+  return { world, bob, ledger }
+}
 
 const LENGTHS = { from: 'document-length/', to: 'document-length0', limit: 100 }
 

@@ -26,12 +26,12 @@ export interface DocumentCoreParts {
   onFetched(stream: StreamKey): void
   /** It could not be opened, or holds too much. */
   onFault(stream: StreamKey, reason: string): void
-  /** What the store could not do, as an error for whoever asked. */
-  failure(error: unknown): NodeError
+  /** Any error of the store as one with a cause and a next step. */
+  toError(error: unknown): NodeError
 }
 
 /** A stream is not shorter for that it cannot be read now. */
-export function cannotOpen(): NodeError {
+function cannotOpen(): NodeError {
   return new NodeError('CONFLICT', 'a stream of the document cannot be opened now: try again')
 }
 
@@ -80,11 +80,11 @@ export class DocumentCore {
     await this.#opening
     const core = this.#core
     if (this.#isForked || this.#isClosed) return []
-    if (core === null) throw this.#fault?.code === 'STORE_DAMAGED' ? this.#fault : cannotOpen()
+    if (core === null) throw this.notOpen()
     const end = Math.min(this.#held(core), from + limit)
     if (from < this.#beginning.blocks || from >= end) return []
     const blocks = await Promise.all(Array.from({ length: end - from }, (_, place) => core.get(from + place, { wait: false }))).catch(
-      (error: unknown) => Promise.reject(this.#parts.failure(error))
+      (error: unknown) => Promise.reject(this.#parts.toError(error))
     )
     const hole = blocks.indexOf(null)
     return (hole === -1 ? blocks : blocks.slice(0, hole)) as Uint8Array[]
@@ -113,7 +113,7 @@ export class DocumentCore {
     await this.#opening
     if (this.#isClosed || blocks <= this.#beginning.blocks) return
     const core = this.#core
-    if (core === null) throw cannotOpen()
+    if (core === null) throw this.notOpen()
     const isShort = this.#beginning.isShort || this.#held(core) < blocks
     const beginning = { blocks, isShort }
     // One with two tales takes nothing more, and nothing of it is read.
@@ -135,6 +135,11 @@ export class DocumentCore {
   async length(): Promise<number | null> {
     await this.#opening
     return this.#core?.length ?? null
+  }
+
+  /** Why it is not open. */
+  notOpen(): NodeError {
+    return this.#fault?.code === 'STORE_DAMAGED' ? this.#fault : cannotOpen()
   }
 
   /** Removes its blocks. Fetched again it is from the first one on that somebody has. */
@@ -165,7 +170,7 @@ export class DocumentCore {
   }
 
   #failed(error: unknown): void {
-    this.#fault = this.#parts.failure(error)
+    this.#fault = this.#parts.toError(error)
     this.#parts.onFault(this.#parts.stream, messageOf(error))
   }
 

@@ -11,7 +11,7 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { closeStore } from './close-store.js'
 import { beginningOf, bytesBefore, type CoreBeginning, heldOf } from './core-beginning.js'
 import { copyStreams } from './document-copy.js'
-import { cannotOpen, DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
+import { DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
 import { joinReads } from './joint-reads.js'
 import { readKept, writeKept } from './kept-bytes.js'
 import { MAX_DOCUMENT_CORES } from './open-channels.js'
@@ -94,7 +94,7 @@ export class DocumentCores implements DocumentStreams {
   }
 
   own(document: string): Promise<OwnStreamState> {
-    return this.#told(async () => await this.#ownState(document))
+    return this.#mapErrors(async () => await this.#ownState(document))
   }
 
   async #ownState(document: string): Promise<OwnStreamState> {
@@ -109,7 +109,7 @@ export class DocumentCores implements DocumentStreams {
   }
 
   append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number> {
-    return this.#told(async () => await this.#append(stream, blocks))
+    return this.#mapErrors(async () => await this.#append(stream, blocks))
   }
 
   async #append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number> {
@@ -124,12 +124,13 @@ export class DocumentCores implements DocumentStreams {
     return length
   }
 
-  async begin(stream: StreamKey, blocks: number): Promise<void> {
+  begin(stream: StreamKey, blocks: number): Promise<void> {
     // An own stream must never look as if blocks of it were lost: this node would go on with another one.
-    await this.#followed.get(stream)?.core.begin(blocks, (beginning) => {
+    const onBegun = (beginning: CoreBeginning): void => {
       const own = this.#own.get(stream)
       if (own !== undefined) own.beginning = beginning
-    })
+    }
+    return this.#mapErrors(async () => await this.#followed.get(stream)?.core.begin(blocks, onBegun))
   }
 
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]> {
@@ -151,16 +152,16 @@ export class DocumentCores implements DocumentStreams {
     const core = followed ?? this.#core(stream)
     const length = await core.length()
     if (followed === undefined) await core.close()
-    if (length === null) throw cannotOpen()
+    if (length === null) throw core.notOpen()
     return length
   }
 
   kept(document: string): Promise<Uint8Array | null> {
-    return this.#told(async () => await readKept(await this.#open(), document))
+    return this.#mapErrors(async () => await readKept(await this.#open(), document))
   }
 
   keep(document: string, bytes: Uint8Array | null): Promise<void> {
-    return this.#told(async () => await writeKept(await this.#open(), document, bytes))
+    return this.#mapErrors(async () => await writeKept(await this.#open(), document, bytes))
   }
 
   async flush(): Promise<void> {
@@ -201,20 +202,20 @@ export class DocumentCores implements DocumentStreams {
       onBlocks: () => this.#handlers.onBlocks(stream),
       onFetched: () => this.#handlers.onFetched(stream),
       onFault: (_stream, reason) => this.#warn(stream, reason),
-      failure: (error) => this.#failure(error)
+      toError: (error) => this.#toError(error)
     })
   }
 
-  async #told<T>(job: () => Promise<T>): Promise<T> {
+  async #mapErrors<T>(job: () => Promise<T>): Promise<T> {
     try {
       return await job()
     } catch (error) {
-      throw this.#failure(error)
+      throw this.#toError(error)
     }
   }
 
   /** A store that is damaged stays so: that is told from then on. */
-  #failure(error: unknown): NodeError {
+  #toError(error: unknown): NodeError {
     const failure = this.#parts.toError(error)
     if (failure.code === 'STORE_DAMAGED') this.#fault ??= failure
     return failure

@@ -110,6 +110,7 @@ export interface Mesh extends Membership {
 
 /** Of a node that has no log of its mesh: it has just joined, or its store was moved aside. */
 const LOG_NOT_HERE = 'the log of the mesh is not on this disk: other members, their agents and documents are unknown until a member is met'
+const MEET_A_MEMBER = 'a2a-node start   # on another machine of the mesh'
 
 /** What {@link MeshNode} ties together. */
 export interface MeshNodeParts {
@@ -236,7 +237,7 @@ export class MeshNode implements Mesh {
     const fault = this.log.ownPast.fault()
     const { code, message } = fault ?? {}
     const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
-    const unread = this.log.view().mesh === null ? [{ code: 'PEER_OFFLINE', message: LOG_NOT_HERE, next: 'a2a-node doctor' }] : []
+    const unread = this.log.view().mesh === null ? [{ code: 'PEER_OFFLINE', message: LOG_NOT_HERE, next: MEET_A_MEMBER }] : []
     return [...own, ...unread, ...this.#quarantine.problems()]
   }
 

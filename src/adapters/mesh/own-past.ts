@@ -1,6 +1,6 @@
 import type Hypercore from 'hypercore'
 import type { Clock } from '../../kit/clock.js'
-import { NodeError } from '../../kit/errors.js'
+import { NodeError, REPAIR_STEPS } from '../../kit/errors.js'
 
 /** How long an append may take to be whole, in milliseconds. */
 const SETTLE_MS = 100
@@ -48,7 +48,7 @@ export class OwnPast {
     if (!this.#isLost) return null
     const message =
       'the home of this node was put back to an older copy: others have more of its log than it has, and it writes nothing more'
-    return new NodeError('STORE_DAMAGED', message, { next: ['a2a-node stop', 'a2a-node doctor --repair'] })
+    return new NodeError('STORE_DAMAGED', message, { next: REPAIR_STEPS })
   }
 
   #lacksBlocks(): boolean {

@@ -215,8 +215,8 @@ function isOfAnother(lane: LaneSender, ack: number, messageId: string | null): b
 }
 
 /**
- * The numbers are changed: more than once where relays still have what this end sent before it lost its memory, and not before what
- * it sent since has arrived. Else the receiver takes that for what has these numbers then.
+ * Changes the numbers, but not while messages with the present ones may be under way: the receiver would take those for the
+ * messages that have their numbers next. It may take several changes, where relays still carry messages from before the loss.
  */
 function foreign(lane: LaneSender, ack: number, now: number): SenderEffect[] {
   const isTooSoon = lane.link === 'up' || now < lane.keepsNumbersUntil

@@ -97,8 +97,8 @@ export function mergeRecords(into: Map<number, ItemRecord>, records: Iterable<re
 }
 
 /**
- * Leaves an end out that was never accepted. Had it been, whoever coordinated after it would have recorded it before anything
- * else, so that a record of a higher epoch says that it was not, and that it does not tell of all there is.
+ * The records without an end that was never accepted: one of a lower epoch than another record. A coordinator records an accepted
+ * end in its own epoch before any other record. So a record of a higher epoch proves that the end was not accepted.
  */
 export function withoutStaleEnd(records: ReadonlyMap<number, ItemRecord>, endIndex: number | undefined): ReadonlyMap<number, ItemRecord> {
   const end = endIndex === undefined ? undefined : records.get(endIndex)

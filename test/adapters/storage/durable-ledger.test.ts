@@ -235,6 +235,29 @@ test('the journal is given back as it grows; nothing is lost by it', async (t) =
   t.alike(await keysOf(await open()), keys(40))
 })
 
+test('a commit that need only survive the process does not wait for the disk, and the next one that does takes it along', async (t) => {
+  const { dir, open } = await home(t)
+  const ledger = await open()
+  const handle = await fs.open(dir)
+  const files = Object.getPrototypeOf(handle) as { datasync(): Promise<void> }
+  await handle.close()
+  const { datasync } = files
+  let synced = 0
+  files.datasync = function count(): Promise<void> {
+    synced++
+    return datasync.call(this)
+  }
+  t.teardown(() => (files.datasync = datasync))
+  await ledger.commit([numbered(1)], 'process')
+  t.is(synced, 0)
+  await ledger.commit([numbered(2)])
+  t.is(synced, 1)
+  await ledger.commit([numbered(3)], 'power')
+  t.is(synced, 2)
+  await ledger.close()
+  t.alike(await keysOf(await open()), keys(3))
+})
+
 test('a second opener is told that the ledger is in use', async (t) => {
   const { open } = await home(t)
   await open()
