@@ -235,6 +235,18 @@ export const RELIABLE_MUTANTS = [
     title: 'whatever happens to the nodes of five hundred worlds'
   },
   {
+    name: 'an end that a start decides is shown before it is on disk',
+    file: 'src/node/work.ts',
+    find: `    for (const [at, thread] of claim.threads.entries()) await end(thread, at)
+    this.#inFlight.release(claim)
+    if (task !== undefined && task !== null) this.#parts.tasks.restore(task.task, task.events)`,
+    put: `    if (task !== undefined && task !== null) this.#parts.tasks.restore(task.task, task.events)
+    for (const [at, thread] of claim.threads.entries()) await end(thread, at)
+    this.#inFlight.release(claim)`,
+    test: 'node/recovery',
+    title: 'what had no end when its node stopped is shown as ended once that is on disk'
+  },
+  {
     name: 'an end that the ledger did not take is never recorded',
     file: 'src/node/one-request.ts',
     find: 'if (!isKept) this.#parts.ends.add({ changes, tell: isNow ? () => {} : tell })',

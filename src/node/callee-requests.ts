@@ -19,8 +19,8 @@ import type { LedgerRoom } from './ledger-room.js'
 import type { Recording } from './inbox.js'
 import type { Incoming } from './incoming.js'
 import { recordedTask } from './recorded-task.js'
+import type { RecordedTask } from './recorded-task.js'
 import type { RequestBook } from './request-book.js'
-import type { Tasks } from './tasks.js'
 
 /** How much longer than its caller may ask after it a request is remembered, in milliseconds: clocks differ, and messages take time. */
 const BEYOND_MS = 3_600_000
@@ -32,7 +32,6 @@ export interface CalleeRequestsParts {
   readonly ids: IdSource
   readonly book: RequestBook
   readonly directory: Directory
-  readonly tasks: Pick<Tasks, 'restore'>
   readonly self: NodeId
   readonly ledgerRoom: Pick<LedgerRoom, 'refusal'>
   /** Are its requests answered by a program in person? Those are not recorded: only that program knows whether they may be repeated. */
@@ -51,6 +50,8 @@ export type Standing = { readonly record: RequestRecord } | Concluded
 interface Concluded {
   readonly response: unknown
   readonly changes: readonly LedgerChange[]
+  /** Shown in the list of tasks once the changes are durable; absent for what is there already, or has no task. */
+  readonly task?: RecordedTask | null
 }
 
 /** What the ledger is to hold of the requests that others ask of this node. */
@@ -144,7 +145,7 @@ export class CalleeRequests {
   }
 
   #ended(record: RequestRecord, payload: RequestPayload, ending: Ending): Standing {
-    return { response: responseOf(payload, ending), changes: this.endBefore(record, ending) }
+    return { response: responseOf(payload, ending), ...this.endBefore(record, ending) }
   }
 
   /** The response to a request that has an end. */
@@ -195,11 +196,10 @@ export class CalleeRequests {
     return isRunning && record.swarm === null ? this.end(record, { status: 'unknown', error }) : this.#parts.book.removal(record)
   }
 
-  /** Ends what had no end when this node started, without a run: it is in the list of tasks from then on. */
-  endBefore(record: RequestRecord, { status, error }: Ending): LedgerChange[] {
-    const ended = recordedTask({ ...record, status, error, updatedAt: this.#parts.clock.now() }, null)
-    if (ended !== null) this.#parts.tasks.restore(ended.task, ended.events)
-    return this.end(record, { status, error })
+  /** Ends what had no end when this node started, without a run. */
+  endBefore(record: RequestRecord, { status, error }: Ending): Pick<Concluded, 'changes' | 'task'> {
+    const task = recordedTask({ ...record, status, error, updatedAt: this.#parts.clock.now() }, null)
+    return { changes: this.end(record, { status, error }), task }
   }
 
   /** The changes with which a request ends. What is kept of a result is the whole response. */

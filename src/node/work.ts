@@ -20,6 +20,7 @@ import { ENDINGS, failedBy, notBegun, responseOf } from './endings.js'
 import type { Ending } from './endings.js'
 import { giveUp, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
 import type { Claim, HereRun, HereWork, Piece } from './in-flight.js'
+import type { RecordedTask } from './recorded-task.js'
 import { Replies } from './replies.js'
 import type { RepliesParts } from './replies.js'
 import { sizeOf } from '../kit/size.js'
@@ -141,7 +142,7 @@ export class Work {
     try {
       const standing = await this.#parts.callee.standing(incoming, name, payload)
       if ('record' in standing) this.#take(request, standing.record)
-      else void this.#conclude(request.claim, this.#respond(standing.response, standing.changes))
+      else void this.#conclude(request.claim, this.#respond(standing.response, standing.changes), standing.task)
     } catch (error) {
       this.#notLookedUp(payload, error)
       void this.#conclude(request.claim, this.#respond(responseOf(payload, ENDINGS.unreadable)))
@@ -167,10 +168,14 @@ export class Work {
     return null
   }
 
-  /** Ends what was claimed. Further copies join until its end is on record: they would find that it has none, and be run. */
-  async #conclude(claim: Claim, end: (thread: Thread, at: number) => Promise<void>): Promise<void> {
+  /**
+   * Ends what was claimed. Further copies join until its end is on record: they would find that it has none, and be run. `task`:
+   * shown from then on, since an end that is not durable may come out otherwise after a crash.
+   */
+  async #conclude(claim: Claim, end: (thread: Thread, at: number) => Promise<void>, task?: RecordedTask | null): Promise<void> {
     for (const [at, thread] of claim.threads.entries()) await end(thread, at)
     this.#inFlight.release(claim)
+    if (task !== undefined && task !== null) this.#parts.tasks.restore(task.task, task.events)
   }
 
   /** Runs a request that nothing speaks against, under its claim. */
@@ -259,8 +264,8 @@ export class Work {
   async end(thread: Thread, record: RequestRecord, ending: Ending): Promise<void> {
     const [peer, key] = [thread.recipient.nodeId, keyOf({ sender: thread.recipient, recipient: thread.sender }, record)]
     if (this.#inFlight.join(peer, key, thread) !== 'new') return
-    const respond = this.#respond(responseOf(record, ending), this.#parts.callee.endBefore(record, ending))
-    await this.#conclude(this.#inFlight.claim(peer, key, thread), respond)
+    const { changes, task } = this.#parts.callee.endBefore(record, ending)
+    await this.#conclude(this.#inFlight.claim(peer, key, thread), this.#respond(responseOf(record, ending), changes), task)
   }
 
   /** Nobody waits for what was asked any more. */

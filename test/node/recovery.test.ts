@@ -146,6 +146,24 @@ test('a node starts though a record is damaged: it says so, that request ends as
   t.is((await scene.task(good.taskId)).state, 'completed')
 })
 
+test('what had no end when its node stopped is shown as ended once that is on disk, not while the disk is full', async (t) => {
+  const scene = await DurableScene.start(t)
+  await scene.ask({ capability: 'slow.once' })
+  await scene.world.settle()
+  scene.fill('peer', true)
+  await scene.crashPeer()
+  const shown = async (): Promise<string[]> => {
+    const { tasks } = await scene.peer.api().call('tasks.list', {})
+    return tasks.map(({ capability, state }) => `${capability} ${state}`)
+  }
+  t.alike(await shown(), [])
+  await scene.world.pass(5000, 500)
+  t.alike([await shown(), await recordsOf(scene.peer)], [[], ['slow.once started undefined']])
+  scene.fill('peer', false)
+  await scene.world.pass(5000, 500)
+  t.alike([await shown(), await recordsOf(scene.peer)], [['slow.once unknown'], ['slow.once unknown TIMEOUT']])
+})
+
 test('that nobody can say whether it was done stays so, however often the node starts and whatever a rule says by then', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId } = await scene.ask({ capability: 'slow.once' })
