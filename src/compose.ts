@@ -113,8 +113,9 @@ async function start(parts: StartParts): Promise<RunningNode> {
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(parts, { compileSchema, store: documents })
-  const found = (): readonly Problem[] => [...mended, ...marks.problems(), ...problems(), ...guarded.problems(), ...agents.problems()]
-  const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, record, policy, startedAt }
+  const found = (): readonly Problem[] => [...mended, ...problems(), ...guarded.problems(), ...agents.problems()]
+  const logProblems: NodeParts['logProblems'] = () => [...marks.problems(), ...mesh.logProblems()]
+  const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, logProblems, record, policy, startedAt }
   const node = buildNode(parts, { ...making, agents, compileSchema })
   unwind.add('node', () => node.close())
   await node.start()
@@ -136,6 +137,7 @@ interface NodeMaking {
   readonly ledger: Ledger
   readonly audit: Audit
   readonly problems: NodeParts['problems']
+  readonly logProblems: NodeParts['logProblems']
   readonly record: NodeRecord
   readonly policy: PolicySource
   readonly startedAt: number
@@ -145,7 +147,7 @@ interface NodeMaking {
 
 function buildNode(
   parts: StartParts,
-  { mesh, documents, shared, ledger, audit, problems, record, policy, startedAt, agents, compileSchema }: NodeMaking
+  { mesh, documents, shared, ledger, audit, problems, logProblems, record, policy, startedAt, agents, compileSchema }: NodeMaking
 ): NodeCore {
   const { home, config } = parts.options
   return createNode({
@@ -161,7 +163,8 @@ function buildNode(
     toAgentJson,
     telemetry: parts.telemetry,
     audit,
-    problems: () => [...problems(), ...mesh.problems()],
+    problems: () => [...problems(), ...mesh.problems(), ...logProblems()],
+    logProblems,
     store: documents,
     membership: mesh,
     links: mesh.links,

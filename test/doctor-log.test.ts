@@ -3,6 +3,7 @@ import path from 'node:path'
 import test from 'brittle'
 import { diagnoseHome, repairHome, type RunningNode } from '../src/compose.js'
 import { apiOf, localNodes } from './support/local-nodes.js'
+import { asNodeError } from '../src/kit/errors.js'
 import { untilTrue } from './support/nodes.js'
 import { tempDir } from './support/tmp.js'
 
@@ -12,6 +13,41 @@ async function names(node: RunningNode): Promise<string[]> {
 
 async function problems(node: RunningNode): Promise<string[]> {
   return (await apiOf(node).call('node.status', {})).problems.map(({ code, next }) => `${code} ${next}`)
+}
+
+/** What somebody who asks in one of many ways is told of the log. */
+async function logProblems(node: RunningNode): Promise<Record<string, string[]>> {
+  const api = apiOf(node)
+  const codes = (result: { readonly problems: readonly { readonly code: string }[] }): string[] => result.problems.map(({ code }) => code)
+  const failure = (asked: Promise<unknown>): Promise<string[]> =>
+    asked.then(
+      () => [],
+      (error: unknown) => [asNodeError(error).code]
+    )
+  return {
+    peers: codes(await api.call('peers.list', {})),
+    documents: codes(await api.call('documents.list', {})),
+    agents: codes(await api.call('agents.list', {})),
+    own: codes(await api.call('agents.list', { origin: 'local' })),
+    invites: codes(await api.call('invite.list', {})),
+    settings: codes(await api.call('mesh.settings', {})),
+    document: await failure(api.call('documents.read', { document: 'notes', type: 'text' })),
+    watched: await failure(first(api.watch('documents.read', { document: 'notes', type: 'text' }))),
+    peer: await failure(api.call('peers.show', { peer: 'a' })),
+    agent: await failure(api.call('agents.show', { agent: 'x@a' })),
+    swarm: await failure(api.call('swarm.start', { capability: 'x.y', goal: 'g', strategy: 'map', items: [{ item: '1', input: 1 }] }))
+  }
+}
+
+async function first<T>(items: AsyncIterable<T>): Promise<T | undefined> {
+  for await (const item of items) return item
+  return undefined
+}
+
+/** What {@link logProblems} gives when each answer tells of that problem. */
+function everywhere(code: string): Record<string, string[]> {
+  const names = ['peers', 'documents', 'agents', 'own', 'invites', 'settings', 'document', 'watched', 'peer', 'agent', 'swarm']
+  return Object.fromEntries(names.map((name) => [name, name === 'own' ? [] : [code]]))
 }
 
 test('a member that writes no log, and whose store lost a part of it, says so until others have given it; a repair fetches it anew', async (t) => {
@@ -35,6 +71,7 @@ test('a member that writes no log, and whose store lost a part of it, says so un
   await putBack()
   const alone = await start('b')
   t.alike([await names(alone), await problems(alone)], [[], ['STORE_DAMAGED a2a-node stop && a2a-node doctor --repair']])
+  t.alike(await logProblems(alone), everywhere('STORE_DAMAGED'), 'whatever is looked for, it is not said that there is none')
   const again = await start('a')
   await untilTrue(async () => (await names(alone)).includes('notes') && (await problems(alone)).length === 0, 'it was given')
   await Promise.all([again.close(), alone.close()])
@@ -56,8 +93,10 @@ test('a member that writes no log, and whose store lost a part of it, says so un
     ['PEER_OFFLINE a2a-node start   # on another machine of the mesh'],
     'it knows of nothing before it meets a member'
   )
+  t.alike(await logProblems(repaired), everywhere('PEER_OFFLINE'), 'nor is it of a log that is not here')
   await start('a')
   t.is(repaired.info.node.id, b.info.node.id)
   await untilTrue(async () => (await names(repaired)).includes('notes'), 'the log came anew')
   t.alike(await problems(repaired), [])
+  t.alike((await apiOf(repaired).call('documents.list', {})).problems, [])
 })

@@ -34,6 +34,16 @@ export function problemLines(output: Output, problems: readonly Problem[], isNot
   ])
 }
 
+/** Prints the problems of a list on standard error; an object of `--json` has them in itself. */
+export function noteProblems(output: Output, problems: readonly Problem[]): void {
+  if (!output.json) for (const line of problemLines(output, problems, true)) output.note(line)
+}
+
+/** What a list prints that has no rows. `problems`: why there may be more than is known. */
+export function emptyText(what: string, problems: readonly Problem[]): string {
+  return problems.length === 0 ? `no ${what}` : `no ${what} that this node knows of`
+}
+
 /** What `start` says of the node that runs now. `isLogged`: its problems are in the log that stands beside. */
 export function bannerLines(
   output: Output,

@@ -82,7 +82,7 @@ export function documentWatches(by: DocumentCaller): {
 
 /** `doc ls`. */
 function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['documents.list']['result'] {
-  return { documents: node.documents.known.list(by).map((known) => documentInfo(node, known, by)) }
+  return { documents: node.documents.known.list(by).map((known) => documentInfo(node, known, by)), problems: node.parts.logProblems() }
 }
 
 /** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND */

@@ -31,7 +31,8 @@ export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['par
     .filter((card) => card.id !== OPERATOR && (origin === undefined || card.origin === origin) && node.visibility.toCaller(card, by))
   const agents = cards.map((card) => ({ ...agentInfo(node, card), capabilities: card.capabilities.map((one) => one.id) }))
   agents.sort((a, b) => a.origin.localeCompare(b.origin) || a.address.localeCompare(b.address))
-  return { agents, problems: origin === 'remote' ? [] : agentProblems(node) }
+  const ofHere = origin === 'remote' ? [] : agentProblems(node)
+  return { agents, problems: [...ofHere, ...(origin === 'local' ? [] : node.parts.logProblems())] }
 }
 
 /** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */

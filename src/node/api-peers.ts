@@ -9,7 +9,7 @@ import { inviteState, isActive, isAdmin, isWriter } from '../domain/membership/v
 import type { CallerPower } from '../domain/routing/effective.js'
 import { tierText, weakest } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
-import type { Calls, IdInfo, InviteInfo, PeerDetail, PeerInfo } from '../ports/node-api.js'
+import type { Calls, IdInfo, InviteInfo, PeerDetail, PeerInfo, PeerList } from '../ports/node-api.js'
 import { OPERATOR } from './agents.js'
 import type { NodeCore } from './node.js'
 
@@ -19,11 +19,11 @@ const INVITE_TTL_MS = 600_000
 const MAX_PINGS = 100
 
 /** Rows of `peers`: every other member, revoked ones only when asked. Agents that a caller does not see are not listed. */
-export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['params'], by: CallerPower): { peers: PeerInfo[] } {
+export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['params'], by: CallerPower): PeerList {
   const { membership } = node.parts
   const members = node.directory.nodes().filter((one) => one.id !== membership.nodeId)
   const peers = members.map((one) => peerInfo(node, one.id, by)).filter((one) => all || one.status !== 'revoked')
-  return { peers }
+  return { peers, problems: node.parts.logProblems() }
 }
 
 /** One peer in full. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME. */
@@ -202,9 +202,9 @@ export async function createInvite(
 }
 
 /** Rows of `invite ls`, newest first. */
-export function listInvites(node: NodeCore): { invites: InviteInfo[] } {
+export function listInvites(node: NodeCore): Calls['invite.list']['result'] {
   const records = [...node.parts.log.view().invites.values()].sort((a, b) => b.terms.createdAt - a.terms.createdAt)
-  return { invites: records.map((one) => inviteInfo(node, one.terms.id)) }
+  return { invites: records.map((one) => inviteInfo(node, one.terms.id)), problems: node.parts.logProblems() }
 }
 
 /** Makes an invite worthless. @throws NodeError NOT_ADMIN, INVITE_NOT_FOUND, AMBIGUOUS_NAME, TIMEOUT. */

@@ -35,7 +35,7 @@ import { pushCalls } from './api-push.js'
 import { toolCalls } from './api-tools.js'
 import { followMessage } from './followed-message.js'
 import type { NodeCore } from './node.js'
-import { agentProblems } from './problems.js'
+import { agentProblems, withLogProblem } from './problems.js'
 
 /** Values a watch of events may be behind before it gets a gap. */
 const WATCH_QUEUE = 4096
@@ -274,6 +274,8 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
     refuseBeyondPower(name, principal, host.node.parts.membership.certificate().body.maxTier)
   }
+  const { logProblems, telemetry } = host.node.parts
+  const told = (error: unknown): NodeError => withLogProblem(asNodeError(error), logProblems)
   return {
     call: async (name, params, options) => {
       const row = Object.hasOwn(calls, name) ? calls[name] : undefined
@@ -283,8 +285,8 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       try {
         return await run(params, options?.signal)
       } catch (error) {
-        const failure = asNodeError(error)
-        if (failure.code === 'INTERNAL') host.node.parts.telemetry.log('error', 'a call failed', { call: name, reason: failure.message })
+        const failure = told(error)
+        if (failure.code === 'INTERNAL') telemetry.log('error', 'a call failed', { call: name, reason: failure.message })
         throw failure
       }
     },
@@ -293,9 +295,13 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       if (row === undefined) throw new NodeError('USAGE', `no watch ${shown(name)}`)
       const [scope, open, keeps] = row
       return watching(
-        (push, end) => {
+        async (push, end) => {
           allow(scope, name)
-          return open(host.node, params, { push, end })
+          try {
+            return await open(host.node, params, { push, end: (error) => end(error === undefined ? undefined : told(error)) })
+          } catch (error) {
+            throw told(error)
+          }
         },
         queueFor(keeps, options?.signal)
       )

@@ -9,6 +9,7 @@ import type { MemberLog } from '../ports/mesh.js'
 import type { Calls, MeshSettingsInfo } from '../ports/node-api.js'
 import { parseAddress } from './directory.js'
 import type { NodeCore } from './node.js'
+import { logFailure } from './problems.js'
 
 /** The rules in force on a node: what the owner set for the mesh, else what is shipped. */
 export function rulesInForce(log: Pick<MemberLog, 'view'>, shipped: RoutingRules): () => RoutingRules {
@@ -38,7 +39,8 @@ export function showSettings(node: NodeCore): MeshSettingsInfo {
     sandboxes: {
       enforced: sandbox.enforced,
       allow: sandbox.crossSandboxAllowList.map((target) => (target.includes('@') ? node.directory.shownAddress(target) : shown(target, 64)))
-    }
+    },
+    problems: node.parts.logProblems()
   }
 }
 
@@ -46,7 +48,7 @@ export function showSettings(node: NodeCore): MeshSettingsInfo {
  * Sets what holds for the whole mesh; what is not given stays. Signed by the owner into the log, so every node follows it.
  * What is in force already is not signed again.
  * @throws NodeError FORBIDDEN unless this node is the owner; CONFLICT for a `serial` that is not the newest; AGENT_NOT_FOUND,
- * AMBIGUOUS_NAME for the allow list; TIMEOUT.
+ * AMBIGUOUS_NAME for the allow list; TIMEOUT; PEER_OFFLINE or STORE_DAMAGED while the log of the mesh is not whole here.
  */
 export async function setSettings(
   node: NodeCore,
@@ -54,6 +56,8 @@ export async function setSettings(
 ): Promise<Calls['mesh.set']['result']> {
   const { membership, log, clock, settings: shipped } = node.parts
   if (membership.nodeId !== membership.owner) throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
+  const [problem] = node.parts.logProblems()
+  if (problem !== undefined) throw logFailure(problem, 'what is in force in the mesh is not known')
   const newest = log.view().settings?.serial ?? 0
   if (serial !== undefined && serial !== newest)
     throw new NodeError('CONFLICT', `those are the settings of serial ${serial}; the newest are ${newest}: begin with them`, {

@@ -8,7 +8,7 @@ import type { DocumentStreams } from '../ports/documents.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { Links, MemberLog, Membership, Pairing } from '../ports/mesh.js'
 import type { PolicySource } from '../ports/policy.js'
-import type { Problem } from '../ports/node-api.js'
+import type { LogProblem, Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 
@@ -69,6 +69,8 @@ export interface NodeParts {
   readonly audit: Audit
   /** What is wrong now below the node, for `status`. */
   readonly problems: () => readonly Problem[]
+  /** Those of them for which the log of the mesh tells less than there is: it is not here, or lost a part. */
+  readonly logProblems: () => readonly LogProblem[]
   readonly store: NodeStore
   readonly ledger: Ledger
   readonly membership: Membership & {

@@ -1,11 +1,34 @@
+import { type ErrorCode, NodeError } from '../kit/errors.js'
 import { shellWord } from '../kit/text.js'
 import { MAX_CARDS, MAX_CARDS_BYTES } from '../domain/membership/fold-card.js'
-import type { Problem } from '../ports/node-api.js'
+import type { LogProblem, Problem } from '../ports/node-api.js'
 import type { AgentHost } from './agents.js'
 import type { OwnCards } from './own-cards.js'
 
 /** Agents that a problem names. */
 const NAMED = 5
+
+/** What the log of the mesh may know although this node does not. */
+const FROM_LOG: ReadonlySet<ErrorCode> = new Set([
+  'PEER_NOT_FOUND',
+  'AGENT_NOT_FOUND',
+  'CAPABILITY_NOT_FOUND',
+  'NO_CAPABLE_AGENT',
+  'DOCUMENT_NOT_FOUND',
+  'INVITE_NOT_FOUND'
+])
+
+/** That something is not there, when the log of the mesh is not whole here: the reason for that instead. Every other failure as it is. */
+export function withLogProblem(failure: NodeError, problems: () => readonly LogProblem[]): NodeError {
+  const [problem] = FROM_LOG.has(failure.code) ? problems() : []
+  return problem === undefined ? failure : logFailure(problem, failure)
+}
+
+/** What cannot be done or told because the log of the mesh is not whole here. */
+export function logFailure({ code, message, next }: LogProblem, what: NodeError | string): NodeError {
+  const [text, cause] = typeof what === 'string' ? [what, undefined] : [what.message, what]
+  return new NodeError(code, `${text}: ${message}`, { next: [next], ...(cause === undefined ? {} : { cause }) })
+}
 
 /** Why agents that a person may expect on this node are not in the mesh: files that cannot be used, agents of another sandbox, and those that are too many. */
 export function agentProblems({ agents, ownCards }: { readonly agents: AgentHost; readonly ownCards: OwnCards }): Problem[] {

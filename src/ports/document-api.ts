@@ -1,5 +1,5 @@
 import type { TierText } from '../domain/routing/tier.js'
-import type { NodeRef } from './node-api.js'
+import type { LogReading, NodeRef } from './node-api.js'
 
 /** A JSON value as documents hold it. */
 export type DocumentValue = unknown
@@ -138,9 +138,14 @@ export type DocumentLiveEvent =
   /** The program was too slow and lost lines: open it again. */
   | { readonly type: 'gap'; readonly lost: number }
 
+/** `doc ls`. */
+export interface DocumentList extends LogReading {
+  readonly documents: readonly DocumentInfo[]
+}
+
 /** Calls about documents. `document` is a name or an id; one that the caller may not see is DOCUMENT_NOT_FOUND. */
 export interface DocumentCalls {
-  'documents.list': { params: Record<string, never>; result: { readonly documents: readonly DocumentInfo[] } }
+  'documents.list': { params: Record<string, never>; result: DocumentList }
   'documents.show': { params: { readonly document: string }; result: DocumentDetail }
   /** Resolves when the mesh knows it. `created` false: it was there. */
   'documents.create': {
@@ -191,7 +196,7 @@ export interface DocumentCalls {
 /** Watches of documents. */
 export interface DocumentWatches {
   /** The list, again at each change of it. */
-  'documents.list': { params: Record<string, never>; item: { readonly documents: readonly DocumentInfo[] } }
+  'documents.list': { params: Record<string, never>; item: DocumentList }
   /** The value, again whenever it changed; nothing as long as others wrote it and nothing of it is here. A reader that is behind gets the newest only. */
   'documents.read': { params: { readonly document: string } & DocumentRoot; item: DocumentReading }
   /**

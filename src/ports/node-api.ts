@@ -1,5 +1,5 @@
 import type { AbortSignalLike } from '../kit/clock.js'
-import type { ErrorBody } from '../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { MeshId, NodeId } from '../kit/ids.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
@@ -103,6 +103,17 @@ export interface IdInfo {
   }
 }
 
+/** Why this node knows less of its mesh than there is: the log of the mesh is not here, or lost a part. */
+export interface LogProblem extends Problem {
+  readonly code: ErrorCode
+}
+
+/** What is read from the log of the mesh. */
+export interface LogReading {
+  /** Why there may be more than is told. Empty when the log is whole, as far as is known here. */
+  readonly problems: readonly LogProblem[]
+}
+
 /** One row of `peers`. */
 export interface PeerInfo {
   readonly id: NodeId
@@ -117,6 +128,11 @@ export interface PeerInfo {
   readonly lastSeenAt: string | null
   /** What is wrong with it: it is in quarantine. Null when nothing is. */
   readonly problem: Problem | null
+}
+
+/** `peers`. */
+export interface PeerList extends LogReading {
+  readonly peers: readonly PeerInfo[]
 }
 
 /** `peers show`. */
@@ -205,7 +221,7 @@ export interface BroadcastTarget {
 }
 
 /** `mesh show`: what the owner set for the whole mesh, else what is shipped. */
-export interface MeshSettingsInfo {
+export interface MeshSettingsInfo extends LogReading {
   /** Rises with each change; 0 as shipped. */
   readonly serial: number
   readonly changedAt: string | null
@@ -253,7 +269,7 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
   /** Everything that makes the node this node, in one file that only its user may read. */
   'node.backup': { params: BackupRequest; result: BackupInfo }
   'node.config': { params: Record<string, never>; result: { readonly path: string; readonly config: unknown } }
-  'peers.list': { params: { readonly all?: boolean }; result: { readonly peers: readonly PeerInfo[] } }
+  'peers.list': { params: { readonly all?: boolean }; result: PeerList }
   'peers.show': { params: { readonly peer: string }; result: PeerDetail }
   'peers.rename': {
     params: { readonly peer: string; readonly name: string }
@@ -293,11 +309,11 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
     /** `changed` false: that was in force before, and nothing was signed. */
     result: MeshSettingsInfo & { readonly changed: boolean }
   }
-  'invite.list': { params: Record<string, never>; result: { readonly invites: readonly InviteInfo[] } }
+  'invite.list': { params: Record<string, never>; result: LogReading & { readonly invites: readonly InviteInfo[] } }
   'invite.revoke': { params: { readonly id: string }; result: InviteInfo }
   'agents.list': {
     params: { readonly origin?: 'local' | 'remote' }
-    /** `problems`: why agents of this node that one may expect are not among them. */
+    /** `problems`: why agents that one may expect are not among them. */
     result: { readonly agents: readonly AgentInfo[]; readonly problems: readonly Problem[] }
   }
   'agents.show': { params: { readonly agent: string }; result: AgentDetail }
@@ -363,7 +379,7 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
  */
 export interface Watches extends DocumentWatches {
   'node.status': { params: Record<string, never>; item: StatusInfo }
-  'peers.list': { params: { readonly all?: boolean }; item: { readonly peers: readonly PeerInfo[] } }
+  'peers.list': { params: { readonly all?: boolean }; item: PeerList }
   /** Told when agents come or go, and when their cards, their prompts or their nodes' presence change; who is busy is as it was then. */
   'agents.list': { params: Calls['agents.list']['params']; item: Calls['agents.list']['result'] }
   'tasks.list': { params: TaskQuery; item: TaskList }

@@ -120,7 +120,7 @@ export class FakeNodeApi implements NodeApi {
 
   #snapshot(name: WatchName, params: unknown): unknown[] {
     if (name === 'node.status') return [this.#status()]
-    if (name === 'peers.list') return [{ peers: this.#peers() }]
+    if (name === 'peers.list') return [{ peers: this.#peers(), problems: [] }]
     if (name === 'tasks.list') return [this.#tasks(params as TaskQuery)]
     if (name === 'approvals.list') return [{ approvals: this.#state.approvals ?? [] }]
     if (name === 'documents.live') return [...(this.#state.live ?? [])]
@@ -155,7 +155,7 @@ export class FakeNodeApi implements NodeApi {
       }),
       'audit.flush': () => ({ flushed: true }),
       'node.config': () => ({ path: '/fake/config.yaml', config: {} }),
-      'peers.list': () => ({ peers: this.#peers() }),
+      'peers.list': () => ({ peers: this.#peers(), problems: [] }),
       'peers.show': ({ peer }) => this.#peer(peer),
       'peers.rename': ({ peer, name }) => ({ ...this.#peer(peer), name, policy: this.#state.renamed ?? [] }),
       'peers.tier': ({ peer, tier }) => ({ ...this.#peer(peer), tier: `L${tier}` }),
@@ -227,7 +227,7 @@ export class FakeNodeApi implements NodeApi {
         this.#invites.push({ ...terms, admin: admin ?? false, sandboxId: sandboxId ?? null, used: 0, state: 'open', by: this.#info().node })
         return { ...terms, sandboxId: sandboxId ?? null, code: 'code'.repeat(26) }
       },
-      'invite.list': () => ({ invites: this.#invites }),
+      'invite.list': () => ({ invites: this.#invites, problems: [] }),
       'invite.revoke': ({ id }) => {
         const index = this.#invites.indexOf(found(this.#invites, id, 'INVITE_NOT_FOUND'))
         return (this.#invites[index] = { ...this.#invites[index], state: 'revoked' })

@@ -193,6 +193,7 @@ export class World {
       telemetry,
       audit,
       problems: () => [],
+      logProblems: () => [],
       store,
       membership,
       links,

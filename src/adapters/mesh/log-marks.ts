@@ -4,7 +4,7 @@ import { messageOf, STOP_AND_REPAIR } from '../../kit/errors.js'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { MeshId } from '../../kit/ids.js'
 import type { MemberLog } from '../../ports/mesh.js'
-import type { Problem } from '../../ports/node-api.js'
+import type { LogProblem } from '../../ports/node-api.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { writerCores } from './log-copy.js'
@@ -60,7 +60,7 @@ export class LogMarks {
   }
 
   /** What is told in `status`. */
-  problems(): Problem[] {
+  problems(): LogProblem[] {
     if (!this.#isShort) return []
     const message = 'the mesh log on this disk lost entries that were here; this node knows less of its mesh until members have given them'
     return [{ code: 'STORE_DAMAGED', message, next: STOP_AND_REPAIR }]

@@ -10,7 +10,7 @@ import { chainOf, verifyChain } from '../../domain/membership/chain.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import { firstView, isAdmin, isRevoked } from '../../domain/membership/view.js'
 import type { Links, MemberLog, Membership, Pairing } from '../../ports/mesh.js'
-import type { Problem } from '../../ports/node-api.js'
+import type { LogProblem, Problem } from '../../ports/node-api.js'
 import type { AuditEvent } from '../../ports/audit.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { GateRefusal } from './hello.js'
@@ -103,14 +103,19 @@ export interface Mesh extends Membership {
   ownLength(): number
   /** Members whose writer core is forked, for `status`. */
   problems(): readonly Problem[]
+  /** Why the log tells nothing of the mesh; empty when it does. */
+  logProblems(): readonly LogProblem[]
   /** The same of one member, for `peers`; null when there is none. */
   problemOf(nodeId: NodeId): Problem | null
   close(): Promise<void>
 }
 
 /** Of a node that has no log of its mesh: it has just joined, or its store was moved aside. */
-const LOG_NOT_HERE = 'the log of the mesh is not on this disk: other members, their agents and documents are unknown until a member is met'
-const MEET_A_MEMBER = 'a2a-node start   # on another machine of the mesh'
+const LOG_NOT_HERE: LogProblem = {
+  code: 'PEER_OFFLINE',
+  message: 'the log of the mesh is not on this disk: other members, their agents and documents are unknown until a member is met',
+  next: 'a2a-node start   # on another machine of the mesh'
+}
 
 /** What {@link MeshNode} ties together. */
 export interface MeshNodeParts {
@@ -237,8 +242,11 @@ export class MeshNode implements Mesh {
     const fault = this.log.ownPast.fault()
     const { code, message } = fault ?? {}
     const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
-    const unread = this.log.view().mesh === null ? [{ code: 'PEER_OFFLINE', message: LOG_NOT_HERE, next: MEET_A_MEMBER }] : []
-    return [...own, ...unread, ...this.#quarantine.problems()]
+    return [...own, ...this.#quarantine.problems()]
+  }
+
+  logProblems(): readonly LogProblem[] {
+    return this.log.view().mesh === null ? [LOG_NOT_HERE] : []
   }
 
   problemOf(nodeId: NodeId): Problem | null {

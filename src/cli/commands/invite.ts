@@ -1,4 +1,5 @@
 import { formatDuration } from '../../kit/units.js'
+import { emptyText, hinted, noteProblems } from '../banner.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { countOption, durationOption, given, isSet, sandboxOption, tierOption } from '../options.js'
@@ -40,9 +41,9 @@ export const invite: Action = async ({ output, api }, _args, options) => {
 
 /** `invite ls`. */
 export const listInvites: Action = async ({ output, api }) => {
-  const { invites } = await api().call('invite.list', {})
-  if (output.json) output.object('invites@1', { invites })
-  else if (invites.length === 0) output.print('no invites')
+  const { invites, problems } = await api().call('invite.list', {})
+  if (output.json) output.object('invites@1', { invites, problems: problems.map((one) => hinted(output, one)) })
+  else if (invites.length === 0) output.print(emptyText('invites', problems))
   else {
     const rows = invites.map((one): Cell[] => [
       one.id.slice(0, 8),
@@ -56,6 +57,7 @@ export const listInvites: Action = async ({ output, api }) => {
     ])
     await printTable(output, ['ID', 'TIER', 'ADMIN', 'SANDBOX', 'USED', 'STATE', 'EXPIRES', 'BY'], rows)
   }
+  noteProblems(output, problems)
   return EXIT.ok
 }
 

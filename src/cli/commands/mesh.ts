@@ -4,6 +4,7 @@ import { isRecord, parseJson } from '../../kit/json.js'
 import { nearest, shown } from '../../kit/text.js'
 import type { Calls, MeshSettingsInfo } from '../../ports/node-api.js'
 import { tierFromText, type Tier } from '../../adapters/control/terms.js'
+import { hinted, noteProblems } from '../banner.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import type { Output } from '../output.js'
@@ -21,7 +22,7 @@ type Change = Calls['mesh.set']['params']
 export const showMesh: Action = async ({ output, api }) => tell(output, await api().call('mesh.settings', {}))
 
 /** What `mesh show --json` prints beside the settings; `serial` is checked, so that nobody undoes a change not seen. */
-const SHOWN = { schema: 'a2a-node/mesh@1', keys: ['schema', 'serial', 'changedAt', 'changed'] } as const
+const SHOWN = { schema: 'a2a-node/mesh@1', keys: ['schema', 'serial', 'changedAt', 'changed', 'problems'] } as const
 
 /** `mesh set <file|->`: the JSON of `mesh show --json`, changed; a member that is not there stays as it is. */
 export const setMesh: Action = async ({ output, api }, [file = '']) =>
@@ -37,7 +38,7 @@ async function tellSet(output: Output, info: Calls['mesh.set']['result']): Promi
 
 async function tell(output: Output, info: MeshSettingsInfo): Promise<number> {
   if (output.json) {
-    output.object('mesh@1', info)
+    output.object('mesh@1', { ...info, problems: info.problems.map((one) => hinted(output, one)) })
     return EXIT.ok
   }
   const rows = info.tiers.map(({ from, to, justification }) => [
@@ -50,8 +51,16 @@ async function tell(output: Output, info: MeshSettingsInfo): Promise<number> {
   printFacts(output, [
     ['sandboxes', enforced ? 'enforced' : { text: 'not enforced', style: 'red' }],
     ['reached from all', allow.length === 0 ? 'nothing' : allow.join(', ')],
-    ['set', info.changedAt === null ? 'as shipped' : `${timeText(info.changedAt)}, serial ${info.serial}`]
+    [
+      'set',
+      info.changedAt === null
+        ? info.problems.length === 0
+          ? 'as shipped'
+          : 'not known; these are as shipped'
+        : `${timeText(info.changedAt)}, serial ${info.serial}`
+    ]
   ])
+  noteProblems(output, info.problems)
   return EXIT.ok
 }
 

@@ -1,9 +1,9 @@
 import { shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
-import type { Calls, PeerDetail, PeerInfo, Problem } from '../../ports/node-api.js'
+import type { Calls, PeerDetail, PeerInfo, PeerList, Problem } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { hinted, problemLines } from '../banner.js'
+import { emptyText, hinted, noteProblems, problemLines } from '../banner.js'
 import { showWatch } from '../live.js'
 import { isSet, nameArgument, textOption, tierArgument } from '../options.js'
 import type { Output } from '../output.js'
@@ -16,18 +16,23 @@ export const peers: Action = async (context, _args, options) => {
   const params = isSet(options, 'all') ? { all: true } : {}
   if (isSet(options, 'watch')) {
     const watch = context.api().watch('peers.list', params)
-    return await showWatch(output, watch, { schema: 'peers@1', lines: async (item) => await peerLines(output, item.peers) })
+    return await showWatch(output, watch, { schema: 'peers@1', lines: async (item) => await watchLines(output, item) })
   }
   const result = await context.api().call('peers.list', params)
-  if (output.json) output.object('peers@1', { peers: result.peers.map((peer) => hintedPeer(output, peer)) })
-  else for (const line of await peerLines(output, result.peers)) output.print(line)
-  if (!output.json) for (const line of problemLines(output, problemsOf(result.peers), true)) output.note(line)
-  if (!output.json && result.peers.length === 0) output.note(`Invite another machine: ${context.output.hint('a2a-node invite')}`)
+  const problems = result.problems.map((one) => hinted(output, one))
+  if (output.json) output.object('peers@1', { peers: result.peers.map((peer) => hintedPeer(output, peer)), problems })
+  else for (const line of await peerLines(output, result)) output.print(line)
+  noteProblems(output, [...result.problems, ...problemsOf(result.peers)])
+  if (!output.json && result.peers.length + problems.length === 0) output.note(`Invite another machine: ${output.hint('a2a-node invite')}`)
   return EXIT.ok
 }
 
-async function peerLines(output: Output, list: readonly PeerInfo[]): Promise<string[]> {
-  if (list.length === 0) return ['no peers yet']
+async function watchLines(output: Output, result: PeerList): Promise<string[]> {
+  return [...(await peerLines(output, result)), ...problemLines(output, result.problems)]
+}
+
+async function peerLines(output: Output, { peers: list, problems }: PeerList): Promise<string[]> {
+  if (list.length === 0) return [problems.length === 0 ? 'no peers yet' : emptyText('peers', problems)]
   const rows = list.map((peer): Cell[] => [
     { text: shown(peer.name), style: 'bold' },
     shortId(peer.id),
