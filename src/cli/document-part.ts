@@ -1,10 +1,10 @@
 import { fromWire, PARAMS_LIMITS } from '../adapters/control/wire.js'
 import { NodeError } from '../kit/errors.js'
-import { shellWord } from '../kit/text.js'
+import { shellWord, shown } from '../kit/text.js'
 import type { DocumentReading, DocumentRoot, DocumentType } from '../ports/document-api.js'
 import type { NodeApi } from '../ports/node-api.js'
 import { jsonArgument, type Options, textOption } from './options.js'
-import { jsonText } from './output.js'
+import { jsonText, type Output } from './output.js'
 
 const TYPES: readonly DocumentType[] = ['text', 'map', 'list']
 const ROOT_MAX = 256
@@ -69,6 +69,13 @@ export function partOption(options: Options): DocumentRoot | null {
 /** A part as a person edits it: the text itself, or JSON over several lines. */
 export function partText({ type, value }: Pick<DocumentReading, 'type' | 'value'>): string {
   return type === 'text' ? String(value) : `${jsonText(value)}\n`
+}
+
+/** What is not there though a member wrote it, on standard error: the document goes to a file or a program. Objects of `--json` hold it. */
+export function noteSkipped(output: Output, { name, skipped = [] }: Pick<DocumentReading, 'name' | 'skipped'>): void {
+  if (output.json) return
+  for (const { node, reason } of skipped) output.note(`not all that ${shown(node.name, 64)} wrote is in it: ${shown(reason)}`)
+  if (skipped.length > 0) output.note(`  try: ${output.hint(`a2a-node doc show ${shellWord(name)}`)}`)
 }
 
 /** The edit that makes a part equal to what a person typed. @throws NodeError USAGE for what is no JSON of that type */

@@ -11,6 +11,7 @@ import type {
   DocumentAccessInfo,
   DocumentCalls,
   DocumentDetail,
+  DocumentGaps,
   DocumentInfo,
   DocumentLiveEvent,
   DocumentReading,
@@ -143,7 +144,7 @@ async function readDocument(node: NodeCore, params: Params<'documents.read'>, by
   return await node.documents.with(known.record.name, async (open) => {
     await mustBeHere(node, known.record)
     const value = await open.read(({ doc }) => readShared(doc, params.type, root))
-    return { ...reading(known, params.type, root, value), ...skippedOf(node, known.record) }
+    return reading(node, known, params.type, root, value)
   })
 }
 
@@ -162,7 +163,7 @@ async function editDocument(node: NodeCore, { document, edit }: Params<'document
         return readShared(doc, edit.type, root)
       })
       .finally(stop)
-    return { ...reading(known, edit.type, root, value), changed }
+    return { ...reading(node, known, edit.type, root, value), changed }
   })
 }
 
@@ -252,7 +253,7 @@ async function watchDocument(
     if (!arrival.isOver) return
     const value = await document.read(({ doc }) => readShared(doc, params.type, root))
     const text = JSON.stringify(value)
-    if (text !== last) push(reading(known, params.type, root, value))
+    if (text !== last) push(reading(node, known, params.type, root, value))
     last = text
   }
   const pace = new Pace(node.parts.clock, READ_MS, () => void tell().catch(end))
@@ -297,12 +298,14 @@ function rootOf({ type, root }: DocumentRoot): string {
   return root ?? type
 }
 
-function reading({ id, record }: KnownDocument, ...[type, root, value]: [DocumentRoot['type'], string, unknown]): DocumentReading {
-  return { id, name: record.name, type, root, value }
+type Read = readonly [type: DocumentRoot['type'], root: string, value: unknown]
+
+function reading(node: NodeCore, { id, record }: KnownDocument, ...[type, root, value]: Read): DocumentReading {
+  return { id, name: record.name, type, root, value, ...skippedOf(node, recordOf(node, record)) }
 }
 
 /** Members with a stream that ended, until they go on in another one: as `status` tells of forks. */
-function skippedOf(node: NodeCore, { name, streams }: DocumentRecord): Pick<DocumentReading, 'skipped'> {
+function skippedOf(node: NodeCore, { name, streams }: DocumentRecord): DocumentGaps {
   const stopped = streams.flatMap(({ nodeKey, coreKey }) => {
     const reason = node.documents.stopOf(name, coreKey)
     return reason === null ? [] : [{ nodeKey, reason }]
@@ -345,7 +348,7 @@ function documentDetail(node: NodeCore, known: KnownDocument, by: DocumentCaller
       stopped: node.documents.stopOf(record.name, coreKey)
     }
   })
-  return { ...documentInfo(node, known, by), access: accessInfo(node, record.access), streams }
+  return { ...documentInfo(node, known, by), access: accessInfo(node, record.access), streams, ...skippedOf(node, record) }
 }
 
 function accessInfo(node: NodeCore, signed: KnownDocument['record']['access']): DocumentAccessInfo | null {

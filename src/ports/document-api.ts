@@ -99,22 +99,26 @@ export interface DocumentInfo {
   readonly following: boolean
 }
 
+/** What is not in a document although a member wrote it. */
+export interface DocumentGaps {
+  /** Members of whose writing something is not taken, and why; known once the document was opened here. Absent: all is taken. */
+  readonly skipped?: readonly { readonly node: NodeRef; readonly reason: string }[]
+}
+
 /** `documents.show`. */
-export interface DocumentDetail extends DocumentInfo {
+export interface DocumentDetail extends DocumentInfo, DocumentGaps {
   /** null: nobody restricted it, so every member in no sandbox may see and write it. */
   readonly access: DocumentAccessInfo | null
   readonly streams: readonly DocumentWriter[]
 }
 
 /** The value of one shared type: text, object or list. */
-export interface DocumentReading {
+export interface DocumentReading extends DocumentGaps {
   readonly id: string
   readonly name: string
   readonly type: DocumentType
   readonly root: string
   readonly value: DocumentValue
-  /** Members of whose writing something is not taken, so that it is not in the value, and why. Absent: all is taken. */
-  readonly skipped?: readonly { readonly node: NodeRef; readonly reason: string }[]
 }
 
 /**

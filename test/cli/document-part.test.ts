@@ -66,7 +66,21 @@ test('the part that is meant is the one that holds something; of several one has
 
 test('what a member wrote and nobody takes is told beside the document, which is printed alone', async (t: Assert) => {
   const skipped = [{ node: { id: 'b', name: 'bob' }, reason: 'its member signed two different blocks at one place' }]
-  const { run: cli } = await fakeHome(t, { calls: { 'documents.read': () => ({ ...readingOf('text', 'of ann'), skipped }) } })
+  const reading = { ...readingOf('text', 'of ann'), skipped }
+  const detail = {
+    ...{
+      id: reading.id,
+      name: 'notes',
+      creator: { id: 'a', name: 'ann' },
+      createdAt: '',
+      bytes: 1,
+      blocks: 1,
+      writers: 1,
+      following: true
+    },
+    ...{ may: { write: true, restrict: false }, access: null, streams: [], skipped }
+  }
+  const { run: cli } = await fakeHome(t, { calls: { 'documents.read': () => reading, 'documents.show': () => detail } })
   for (const args of [
     ['doc', 'get', 'notes', '--type', 'text'],
     ['doc', 'export', 'notes', '--type', 'text']
@@ -75,6 +89,13 @@ test('what a member wrote and nobody takes is told beside the document, which is
     t.is(ran.stdout, 'of ann')
     t.ok(ran.stderr.includes('not all that bob wrote is in it: its member signed two different blocks at one place'), ran.stderr)
     t.ok(ran.stderr.includes('try: a2a-node doc show notes\n'), ran.stderr)
+  }
+  const exported = await cli(['doc', 'export', 'notes', '--type', 'text', '--format', 'json'])
+  t.alike(JSON.parse(exported.stdout), { text: 'of ann' })
+  t.ok(exported.stderr.includes('not all that bob wrote is in it'), exported.stderr)
+  for (const format of ['text', 'json']) {
+    const { stdout } = await cli(['doc', 'export', 'notes', '--type', 'text', '--format', format, '--json'])
+    t.alike((JSON.parse(stdout) as { skipped: unknown }).skipped, skipped, format)
   }
 })
 

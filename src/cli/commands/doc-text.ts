@@ -2,13 +2,13 @@ import { BODY_MAX } from '../../adapters/control/wire.js'
 import { NodeError } from '../../kit/errors.js'
 import { isKeyText } from '../../kit/ids.js'
 import { JSON_LIMITS } from '../../kit/json.js'
-import { shellWord, shown } from '../../kit/text.js'
+import { shown } from '../../kit/text.js'
 import type { DocumentReading } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
-import { partOption, partText, readPart, wholeEdit } from '../document-part.js'
+import { noteSkipped, partOption, partText, readPart, wholeEdit } from '../document-part.js'
 import { EXIT } from '../exit-codes.js'
-import { type Options, textOption } from '../options.js'
+import { given, type Options, textOption } from '../options.js'
 import { jsonText, type Output, plainText } from '../output.js'
 import { readStdin } from '../stdin.js'
 
@@ -29,12 +29,6 @@ export const getDocument: Action = async ({ output, api }, [document = ''], opti
   else printPart(output, part)
   noteSkipped(output, part)
   return EXIT.ok
-}
-
-/** What is not there though a member wrote it, beside the document, which goes to a file or a program. */
-function noteSkipped(output: Output, { name, skipped = [] }: Pick<DocumentReading, 'name' | 'skipped'>): void {
-  for (const { node, reason } of skipped) output.note(`not all that ${shown(node.name, 64)} wrote is in it: ${shown(reason)}`)
-  if (skipped.length > 0) output.note(`  try: ${output.hint(`a2a-node doc show ${shellWord(name)}`)}`)
 }
 
 /** As it is for a file or a program; for a person on lines of their own, and with nothing that a terminal obeys. */
@@ -94,14 +88,16 @@ export const exportDocument: Action = async ({ output, api }, [document = ''], o
   const format = textOption(options, 'format') ?? 'text'
   if (format === 'yjs') {
     if (partOption(options) !== null) throw new NodeError('USAGE', 'yjs is always the whole document: leave --type and --root out')
-    const { id, name } = await api().call('documents.show', { document })
     const update = await wholeUpdate(api(), document)
-    if (output.json) output.object('doc-export@1', { id, name, format, base64: Buffer.from(update).toString('base64') })
+    const { id, name, ...gaps } = await gapsOf(api(), document)
+    if (output.json) output.object('doc-export@1', { id, name, format, base64: Buffer.from(update).toString('base64'), ...gaps })
     else output.out.write(update)
+    noteSkipped(output, { name, ...gaps })
   } else if (format === 'json') await exportJson(output, api(), { document, options })
   else {
     const part = await readPart(api(), document, options)
-    if (output.json) output.object('doc-export@1', { id: part.id, name: part.name, format, text: partText(part) })
+    const { id, name, skipped } = part
+    if (output.json) output.object('doc-export@1', { id, name, format, text: partText(part), ...given({ skipped }) })
     else output.out.write(partText(part))
     noteSkipped(output, part)
   }
@@ -111,14 +107,21 @@ export const exportDocument: Action = async ({ output, api }, [document = ''], o
 /** The part that is named, else all that hold something, whatever they are called. One that cannot be read is named. */
 async function exportJson(output: Output, api: NodeApi, { document, options }: { document: string; options: Options }): Promise<void> {
   const meant = partOption(options)
-  const { id, name } = await api.call('documents.show', { document })
   const parts: readonly ExportedPart[] =
     meant === null ? await allParts(api, document) : [await api.call('documents.read', { document, ...meant })]
+  const { id, name, ...gaps } = await gapsOf(api, document)
   const faults = parts.flatMap(({ root, fault }) => (fault === undefined ? [] : [{ root, reason: fault }]))
   const value = Object.fromEntries(parts.flatMap(({ root, value: one, fault }) => (fault === undefined ? [[root, one]] : [])))
-  if (output.json) output.object('doc-export@1', { id, name, format: 'json', parts: value, unreadable: faults })
+  if (output.json) output.object('doc-export@1', { id, name, format: 'json', parts: value, unreadable: faults, ...gaps })
   else output.print(jsonText(value))
   for (const { root, reason } of faults) output.note(`the part ${shown(root)} cannot be read: ${reason}`)
+  noteSkipped(output, { name, ...gaps })
+}
+
+/** What a document is called, and what is not in it though a member wrote it: known once it was opened. */
+async function gapsOf(api: NodeApi, document: string): Promise<Pick<DocumentReading, 'id' | 'name' | 'skipped'>> {
+  const { id, name, skipped } = await api.call('documents.show', { document })
+  return { id, name, ...given({ skipped }) }
 }
 
 async function allParts(api: NodeApi, document: string): Promise<readonly ExportedPart[]> {

@@ -2,7 +2,7 @@ import { shown } from '../../kit/text.js'
 import type { DocumentReading } from '../../ports/document-api.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Action, CommandContext } from '../context.js'
-import { partOption, readPart } from '../document-part.js'
+import { noteSkipped, partOption, readPart } from '../document-part.js'
 import { EXIT } from '../exit-codes.js'
 import type { Options } from '../options.js'
 import { jsonLine } from '../output.js'
@@ -22,6 +22,7 @@ export const watchDocument: Action = async (context, [document = ''], options) =
     const at = new Date().toISOString()
     if (output.json) output.object('doc-change@1', { at, ...reading })
     else output.print(`${output.paint('dim', timeText(at))}  ${last === null ? stateText(reading) : changeText(last, reading)}`)
+    if (last === null) noteSkipped(output, reading)
     last = reading
   }
   return EXIT.ok

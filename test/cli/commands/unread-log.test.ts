@@ -11,7 +11,7 @@ test('a list of what is in the log of the mesh says that there may be more while
     [['peers'], 'peers.list', { peers: [] }, 'no peers that this node knows of'],
     [['doc', 'ls'], 'documents.list', { documents: [] }, 'no documents that this node knows of'],
     [['invite', 'ls'], 'invite.list', { invites: [] }, 'no invites that this node knows of'],
-    [['agents'], 'agents.list', { agents: [] }, 'no agents that this node knows of'],
+    [['agents'], 'agents.list', { agents: [] }, 'no agents'],
     [['mesh', 'show'], 'mesh.settings', SETTINGS, 'not known; these are as shipped']
   ] as const
   for (const [words, call, result, text] of rows) {
