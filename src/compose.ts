@@ -24,7 +24,7 @@ import { randomIds, randomSecret } from './adapters/system/random-ids.js'
 import { systemClock } from './adapters/system/system-clock.js'
 import { createNode } from './node/node.js'
 import type { NodeCore } from './node/node.js'
-import type { NodeParts } from './node/parts.js'
+import type { LogState, NodeParts } from './node/parts.js'
 import { writeBackup } from './backup.js'
 import { settingsOf } from './node-settings.js'
 import {
@@ -114,8 +114,18 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(parts, { compileSchema, store: documents })
   const found = (): readonly Problem[] => [...mended, ...problems(), ...guarded.problems(), ...agents.problems()]
-  const logProblems: NodeParts['logProblems'] = () => [...marks.problems(), ...mesh.logProblems()]
-  const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, logProblems, record, policy, startedAt }
+  const making = {
+    mesh,
+    documents,
+    shared,
+    ledger: guarded,
+    audit,
+    problems: found,
+    logState: logStateOf(mesh, marks),
+    record,
+    policy,
+    startedAt
+  }
   const node = buildNode(parts, { ...making, agents, compileSchema })
   unwind.add('node', () => node.close())
   await node.start()
@@ -130,6 +140,16 @@ async function start(parts: StartParts): Promise<RunningNode> {
   return await serveNode(parts, { node, mesh, backup, http, agents })
 }
 
+function logStateOf(mesh: Mesh, marks: LogMarks): LogState {
+  return {
+    problems: () => [...marks.problems(), ...mesh.logProblems()],
+    onChange: (listener) => {
+      const stops = [marks.onChange(listener), mesh.log.onChange(listener)]
+      return () => stops.forEach((stop) => stop())
+    }
+  }
+}
+
 interface NodeMaking {
   readonly mesh: Mesh
   readonly documents: NodeStore
@@ -137,7 +157,7 @@ interface NodeMaking {
   readonly ledger: Ledger
   readonly audit: Audit
   readonly problems: NodeParts['problems']
-  readonly logProblems: NodeParts['logProblems']
+  readonly logState: LogState
   readonly record: NodeRecord
   readonly policy: PolicySource
   readonly startedAt: number
@@ -147,7 +167,7 @@ interface NodeMaking {
 
 function buildNode(
   parts: StartParts,
-  { mesh, documents, shared, ledger, audit, problems, logProblems, record, policy, startedAt, agents, compileSchema }: NodeMaking
+  { mesh, documents, shared, ledger, audit, problems, logState, record, policy, startedAt, agents, compileSchema }: NodeMaking
 ): NodeCore {
   const { home, config } = parts.options
   return createNode({
@@ -163,8 +183,8 @@ function buildNode(
     toAgentJson,
     telemetry: parts.telemetry,
     audit,
-    problems: () => [...problems(), ...mesh.problems(), ...logProblems()],
-    logProblems,
+    problems: () => [...problems(), ...mesh.problems(), ...logState.problems()],
+    logState,
     store: documents,
     membership: mesh,
     links: mesh.links,

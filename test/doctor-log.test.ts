@@ -22,7 +22,10 @@ async function logProblems(node: RunningNode): Promise<Record<string, string[]>>
   const failure = (asked: Promise<unknown>): Promise<string[]> =>
     asked.then(
       () => [],
-      (error: unknown) => [asNodeError(error).code]
+      (error: unknown) => {
+        const { code, message, next } = asNodeError(error)
+        return [code, /the mesh log on this disk lost entries|the log of the mesh is not on this disk/.exec(message)?.[0] ?? '', ...next]
+      }
     )
   return {
     peers: codes(await api.call('peers.list', {})),
@@ -45,9 +48,16 @@ async function first<T>(items: AsyncIterable<T>): Promise<T | undefined> {
 }
 
 /** What {@link logProblems} gives when each answer tells of that problem. */
-function everywhere(code: string): Record<string, string[]> {
-  const names = ['peers', 'documents', 'agents', 'own', 'invites', 'settings', 'document', 'watched', 'peer', 'agent', 'swarm']
-  return Object.fromEntries(names.map((name) => [name, name === 'own' ? [] : [code]]))
+function everywhere(code: string, message: string, next: string): Record<string, string[]> {
+  const lists = ['peers', 'documents', 'agents', 'invites', 'settings'].map((name) => [name, [code]])
+  const failures = [
+    ['document', 'DOCUMENT_NOT_FOUND'],
+    ['watched', 'DOCUMENT_NOT_FOUND'],
+    ['peer', 'PEER_NOT_FOUND'],
+    ['agent', 'AGENT_NOT_FOUND'],
+    ['swarm', 'NO_CAPABLE_AGENT']
+  ] as const
+  return Object.fromEntries([...lists, ['own', []], ...failures.map(([name, failure]) => [name, [failure, message, next]])])
 }
 
 test('a member that writes no log, and whose store lost a part of it, says so until others have given it; a repair fetches it anew', async (t) => {
@@ -71,7 +81,11 @@ test('a member that writes no log, and whose store lost a part of it, says so un
   await putBack()
   const alone = await start('b')
   t.alike([await names(alone), await problems(alone)], [[], ['STORE_DAMAGED a2a-node stop && a2a-node doctor --repair']])
-  t.alike(await logProblems(alone), everywhere('STORE_DAMAGED'), 'whatever is looked for, it is not said that there is none')
+  t.alike(
+    await logProblems(alone),
+    everywhere('STORE_DAMAGED', 'the mesh log on this disk lost entries', 'a2a-node stop && a2a-node doctor --repair'),
+    'whatever is looked for, it is said why it may be there'
+  )
   const again = await start('a')
   await untilTrue(async () => (await names(alone)).includes('notes') && (await problems(alone)).length === 0, 'it was given')
   await Promise.all([again.close(), alone.close()])
@@ -93,7 +107,11 @@ test('a member that writes no log, and whose store lost a part of it, says so un
     ['PEER_OFFLINE a2a-node start   # on another machine of the mesh'],
     'it knows of nothing before it meets a member'
   )
-  t.alike(await logProblems(repaired), everywhere('PEER_OFFLINE'), 'nor is it of a log that is not here')
+  t.alike(
+    await logProblems(repaired),
+    everywhere('PEER_OFFLINE', 'the log of the mesh is not on this disk', 'a2a-node start   # on another machine of the mesh'),
+    'also of a log that is not here'
+  )
   await start('a')
   t.is(repaired.info.node.id, b.info.node.id)
   await untilTrue(async () => (await names(repaired)).includes('notes'), 'the log came anew')

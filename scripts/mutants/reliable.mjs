@@ -237,12 +237,8 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'an end that a start decides is shown before it is on disk',
     file: 'src/node/work.ts',
-    find: `    for (const [at, thread] of claim.threads.entries()) await end(thread, at)
-    this.#inFlight.release(claim)
-    if (task !== undefined && task !== null) this.#parts.tasks.restore(task.task, task.events)`,
-    put: `    if (task !== undefined && task !== null) this.#parts.tasks.restore(task.task, task.events)
-    for (const [at, thread] of claim.threads.entries()) await end(thread, at)
-    this.#inFlight.release(claim)`,
+    find: '    let isKept = true\n    for (const [at',
+    put: '    if (task) this.#parts.tasks.restore(task.task, task.events, true)\n    let isKept = true\n    for (const [at',
     test: 'node/recovery',
     title: 'what had no end when its node stopped is shown as ended once that is on disk'
   },
@@ -362,8 +358,8 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a request whose end waits for the disk is run once more when it comes again',
     file: 'src/node/work.ts',
-    find: '    for (const [at, thread] of claim.threads.entries()) await end(thread, at)',
-    put: '    this.#inFlight.release(claim)\n    for (const [at, thread] of claim.threads.entries()) await end(thread, at)',
+    find: '    for (const [at, thread] of claim.threads.entries()) isKept = ',
+    put: '    this.#inFlight.release(claim)\n    for (const [at, thread] of claim.threads.entries()) isKept = ',
     test: 'node/work.durable',
     title: 'while the end of a request cannot be recorded no further copy of it is run'
   },
@@ -410,10 +406,34 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'lanes of a ledger that was put back go on with the numbers that they had',
     file: 'src/node/lanes.ts',
-    find: 'if (isOlder) await out.renumber',
-    put: 'if (isOlder === null) await out.renumber',
+    find: 'if (isOlder && !(await out.renumber',
+    put: 'if (isOlder === null && !(await out.renumber',
     test: 'node/lanes.tidy',
     title: 'lanes of a ledger that was put back go on behind all numbers that were used since'
+  },
+  {
+    name: 'a start that ends before all lanes are numbered anew is taken for one that did it',
+    file: 'src/node/lanes.ts',
+    find: 'if (isOlder && isNumbered)',
+    put: 'if (isOlder)',
+    test: 'node/lanes.tidy',
+    title: 'of a ledger that was put back all lanes are numbered anew, though a start ends while some are not'
+  },
+  {
+    name: 'messages are dropped under their old numbers while a lane is numbered anew',
+    file: 'src/node/out-lane.ts',
+    find: 'if (this.#isNumbering && this.#isHeldBack(input)) return',
+    put: '',
+    test: 'node/out-lane',
+    title: 'what is given up, acknowledged or expires while a lane is numbered anew is dropped under its new number'
+  },
+  {
+    name: 'a mark of the ledger tells of what a power cut may take after a clean stop',
+    file: 'src/adapters/storage/durable-ledger.ts',
+    find: 'const isSynced = this.#broken === null && (await this.#isSynced())',
+    put: 'const isSynced = this.#broken === null',
+    test: 'adapters/storage/durable-ledger',
+    title: 'a commit that need only survive the process does not wait for the disk, and the next one that does takes it along'
   },
   {
     name: 'what a node said of the copy that it had is forgotten once no other copy got there',

@@ -21,7 +21,7 @@ export function faultFact(fault: StatusInfo['agents']['faults'][number]): readon
 }
 
 /** A problem whose next step is for the node that was meant. */
-export function hinted(output: Output, problem: Problem): Problem {
+export function hinted<P extends Problem>(output: Output, problem: P): P {
   return { ...problem, next: output.hint(problem.next) }
 }
 

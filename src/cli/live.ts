@@ -43,11 +43,11 @@ export class Screen {
 export async function showWatch<T extends object>(
   output: Output,
   watch: AsyncIterable<T>,
-  form: { readonly schema: string; lines(item: T): Promise<string[]> | string[] }
+  form: { readonly schema: string; lines(item: T): Promise<string[]> | string[]; json?(item: T): object }
 ): Promise<number> {
   const screen = new Screen(output.out)
   for await (const item of watch) {
-    if (output.json) output.print(jsonLine({ schema: `a2a-node/${form.schema}`, ...item }))
+    if (output.json) output.print(jsonLine({ schema: `a2a-node/${form.schema}`, ...(form.json?.(item) ?? item) }))
     else screen.draw(await form.lines(item))
   }
   return EXIT.ok

@@ -83,7 +83,10 @@ export function documentWatches(by: DocumentCaller): {
 
 /** `doc ls`. */
 function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['documents.list']['result'] {
-  return { documents: node.documents.known.list(by).map((known) => documentInfo(node, known, by)), problems: node.parts.logProblems() }
+  return {
+    documents: node.documents.known.list(by).map((known) => documentInfo(node, known, by)),
+    problems: node.parts.logState.problems()
+  }
 }
 
 /** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND */
@@ -217,9 +220,9 @@ function deniedDocument(node: NodeCore, { name, creator }: KnownDocument['record
 function watchDocuments(node: NodeCore, by: DocumentCaller, push: (item: DocumentWatches['documents.list']['item']) => void): Unsubscribe {
   const pace = new Pace(node.parts.clock, LIST_MS, () => push(listDocuments(node, by)))
   pace.run()
-  const stop = node.documents.onChange(() => pace.due())
+  const stops = [node.documents.onChange(() => pace.due()), node.parts.logState.onChange(() => pace.due())]
   return () => {
-    stop()
+    for (const stop of stops) stop()
     pace.close()
   }
 }

@@ -32,7 +32,7 @@ export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['par
   const agents = cards.map((card) => ({ ...agentInfo(node, card), capabilities: card.capabilities.map((one) => one.id) }))
   agents.sort((a, b) => a.origin.localeCompare(b.origin) || a.address.localeCompare(b.address))
   const ofHere = origin === 'remote' ? [] : agentProblems(node)
-  return { agents, problems: [...ofHere, ...(origin === 'local' ? [] : node.parts.logProblems())] }
+  return { agents, problems: [...ofHere, ...(origin === 'local' ? [] : node.parts.logState.problems())] }
 }
 
 /** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */

@@ -23,7 +23,7 @@ export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['
   const { membership } = node.parts
   const members = node.directory.nodes().filter((one) => one.id !== membership.nodeId)
   const peers = members.map((one) => peerInfo(node, one.id, by)).filter((one) => all || one.status !== 'revoked')
-  return { peers, problems: node.parts.logProblems() }
+  return { peers, problems: node.parts.logState.problems() }
 }
 
 /** One peer in full. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME. */
@@ -204,7 +204,7 @@ export async function createInvite(
 /** Rows of `invite ls`, newest first. */
 export function listInvites(node: NodeCore): Calls['invite.list']['result'] {
   const records = [...node.parts.log.view().invites.values()].sort((a, b) => b.terms.createdAt - a.terms.createdAt)
-  return { invites: records.map((one) => inviteInfo(node, one.terms.id)), problems: node.parts.logProblems() }
+  return { invites: records.map((one) => inviteInfo(node, one.terms.id)), problems: node.parts.logState.problems() }
 }
 
 /** Makes an invite worthless. @throws NodeError NOT_ADMIN, INVITE_NOT_FOUND, AMBIGUOUS_NAME, TIMEOUT. */

@@ -22,7 +22,8 @@ export function watchPeers(node: NodeCore, tell: () => void): Unsubscribe {
   tell()
   const stops = [
     node.events.on((event) => (event.type === 'peer' || event.type === 'membership' ? tell() : undefined)),
-    node.parts.log.onChange(tell)
+    node.parts.log.onChange(tell),
+    node.parts.logState.onChange(tell)
   ]
   return () => {
     for (const end of stops) end()
@@ -42,8 +43,9 @@ export function watchAgents({ agents, parts: { clock } }: NodeCore, list: () => 
         return `${address} ${revision} ${status === 'offline'} ${JSON.stringify(prompts)}`
       })
       .join('\n')
-    if (facts !== last) push(now)
-    last = facts
+    const shown = `${facts}\n${JSON.stringify(now.problems)}`
+    if (shown !== last) push(now)
+    last = shown
   }
   tell()
   const timer = clock.every(AGENTS_MS, tell)

@@ -274,8 +274,8 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
     refuseBeyondPower(name, principal, host.node.parts.membership.certificate().body.maxTier)
   }
-  const { logProblems, telemetry } = host.node.parts
-  const told = (error: unknown): NodeError => withLogProblem(asNodeError(error), logProblems)
+  const { logState, telemetry } = host.node.parts
+  const told: Told = (error) => withLogProblem(asNodeError(error), logState.problems)
   return {
     call: async (name, params, options) => {
       const row = Object.hasOwn(calls, name) ? calls[name] : undefined
@@ -294,30 +294,26 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       const row = Object.hasOwn(watches, name) ? watches[name] : undefined
       if (row === undefined) throw new NodeError('USAGE', `no watch ${shown(name)}`)
       const [scope, open, keeps] = row
-      return watching(
-        async (push, end) => {
-          allow(scope, name)
-          try {
-            return await open(host.node, params, { push, end: (error) => end(error === undefined ? undefined : told(error)) })
-          } catch (error) {
-            throw told(error)
-          }
-        },
-        queueFor(keeps, options?.signal)
-      )
+      const opened = async (to: Parameters<typeof open>[2]): Promise<Unsubscribe> => {
+        allow(scope, name)
+        return await open(host.node, params, to)
+      }
+      return watching(opened, queueFor(keeps, options?.signal), told)
     }
   }
 }
 
+/** What a failure is told as. */
+type Told = (error: unknown) => NodeError
+
 /** An iterable that begins to listen when it is read, and stops when its reader, its source or the signal ends it. */
 async function* watching<T>(
-  open: (push: Push<T>, end: End) => Unsubscribe | Promise<Unsubscribe>,
-  queue: AsyncQueue<T>
+  open: (to: { readonly push: Push<T>; readonly end: End }) => Promise<Unsubscribe>,
+  queue: AsyncQueue<T>,
+  told: Told
 ): AsyncGenerator<T> {
-  const stopListening = await open(
-    (value) => queue.push(value),
-    (error) => queue.end(error === undefined ? null : asNodeError(error))
-  )
+  const [push, end] = [(value: T) => queue.push(value), (error?: unknown) => queue.end(error === undefined ? null : told(error))]
+  const stopListening = await open({ push, end }).catch((error: unknown) => Promise.reject(told(error)))
   try {
     yield* queue
   } finally {

@@ -90,12 +90,15 @@ export class Lanes {
     const { ledger, telemetry, clock } = this.#parts
     const first = firstNumber(clock.now())
     const isOlder = await this.#nameLedger()
+    let isNumbered = true
     for (const { lane, ...stored } of await storedLanes(ledger, { telemetry, first })) {
       const out = this.#addOut(lane, stored)
-      if (isOlder) await out.renumber(Math.max(first, stored.next))
+      if (isOlder && !(await out.renumber(Math.max(first, stored.next)))) isNumbered = false
       // The process before may have sent them over relays.
       if (stored.live.length > 0) this.#lingers.set(lane.target.nodeId, clock.monotonic() + LINGER_MS)
     }
+    // With its name on record no lane is numbered anew by a start. Until then its peers are less sure of what never got here.
+    if (isOlder && isNumbered) this.#tidy([{ key: KEYS.ledger, value: utf8(this.#ledgerName ?? '') }])
   }
 
   /** What this node calls its ledger: under another name it has lost what it had. null until it is open. */
@@ -107,10 +110,7 @@ export class Lanes {
   async #nameLedger(): Promise<boolean> {
     const known = await this.#parts.ledger.get(KEYS.ledger)
     this.#ledgerName = known === null || known.byteLength === 0 ? this.#parts.ids.next('ledger') : fromUtf8(known)
-    // A name that is not kept is another one after the next start: its peers are less sure then of what never got here.
-    const isNew = this.#ledgerName !== (known && fromUtf8(known))
-    if (isNew) this.#tidy([{ key: KEYS.ledger, value: utf8(this.#ledgerName) }])
-    return isNew
+    return this.#ledgerName !== (known && fromUtf8(known))
   }
 
   /** Begins to look after what is under way. */

@@ -9,7 +9,6 @@ import type { MemberLog } from '../ports/mesh.js'
 import type { Calls, MeshSettingsInfo } from '../ports/node-api.js'
 import { parseAddress } from './directory.js'
 import type { NodeCore } from './node.js'
-import { logFailure } from './problems.js'
 
 /** The rules in force on a node: what the owner set for the mesh, else what is shipped. */
 export function rulesInForce(log: Pick<MemberLog, 'view'>, shipped: RoutingRules): () => RoutingRules {
@@ -40,7 +39,7 @@ export function showSettings(node: NodeCore): MeshSettingsInfo {
       enforced: sandbox.enforced,
       allow: sandbox.crossSandboxAllowList.map((target) => (target.includes('@') ? node.directory.shownAddress(target) : shown(target, 64)))
     },
-    problems: node.parts.logProblems()
+    problems: node.parts.logState.problems()
   }
 }
 
@@ -56,8 +55,11 @@ export async function setSettings(
 ): Promise<Calls['mesh.set']['result']> {
   const { membership, log, clock, settings: shipped } = node.parts
   if (membership.nodeId !== membership.owner) throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
-  const [problem] = node.parts.logProblems()
-  if (problem !== undefined) throw logFailure(problem, 'what is in force in the mesh is not known')
+  const [problem] = node.parts.logState.problems()
+  if (problem !== undefined) {
+    const { code, message, next } = problem
+    throw new NodeError(code, `what is in force in the mesh is not known: ${message}`, { next: [next] })
+  }
   const newest = log.view().settings?.serial ?? 0
   if (serial !== undefined && serial !== newest)
     throw new NodeError('CONFLICT', `those are the settings of serial ${serial}; the newest are ${newest}: begin with them`, {

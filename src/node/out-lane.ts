@@ -63,7 +63,11 @@ export class OutLane {
   readonly #fresh = new Map<string, Uint8Array>()
   /** By the numbers of what is being recorded, in order. */
   readonly #recording = new Map<number, Promise<void>>()
-  #renumbering: Promise<void> | null = null
+  #renumbering: Promise<boolean> | null = null
+  /** Are new numbers on their way to the ledger? Until they are there no message is dropped: it would be another one's record. */
+  #isNumbering = false
+  /** Messages that were given up meanwhile. */
+  readonly #unwanted = new Set<string>()
   #bytes: number
   #toSend: Unacked[] = []
   #isSending = false
@@ -164,19 +168,26 @@ export class OutLane {
 
   /** The changes that remove the lane from the ledger. */
   async removal(): Promise<LedgerChange[]> {
-    await Promise.allSettled(this.#recording.values())
+    await Promise.allSettled([...this.#recording.values(), this.#renumbering])
     const messages = this.#state.live.flatMap(({ seq, messageId }) => [KEYS.message(this.#text, seq), KEYS.content(messageId)])
     return [this.#key, ...messages].map((key) => ({ key, value: null }))
   }
 
   /** Tells the lane what happened. */
   step(input: SenderInput): void {
+    if (this.#isNumbering && this.#isHeldBack(input)) return
     // What is over by now is not sent over a new link.
     if (input.type === 'up') this.tick()
     for (const effect of stepSender(this.#state, input, this.#parts.clock.monotonic())) {
       if (input.type === 'ack' && effect.type === 'forget') this.#tellAcknowledged(effect.messages)
       this.#perform(effect)
     }
+  }
+
+  /** What drops messages waits for their new numbers. Time passes again, and the receiver is asked again. */
+  #isHeldBack(input: SenderInput): boolean {
+    if (input.type === 'give-up') for (const messageId of input.messageIds) this.#unwanted.add(messageId)
+    return input.type === 'give-up' || input.type === 'ack' || input.type === 'tick'
   }
 
   #tellAcknowledged(messages: readonly Unacked[]): void {
@@ -252,16 +263,30 @@ export class OutLane {
     )
   }
 
-  /** New numbers, from `first` on, for all that is not acknowledged, in one commit: a crash leaves the old ones or the new. Never rejects. */
-  renumber(first: number): Promise<void> {
+  /**
+   * New numbers, from `first` on, for all that is not acknowledged, in one commit: a crash leaves the old ones or the new. Resolves
+   * to whether the ledger took them. Never rejects.
+   */
+  renumber(first: number): Promise<boolean> {
     this.#renumbering ??= this.#renumber(first).finally(() => {
       this.#renumbering = null
     })
     return this.#renumbering
   }
 
-  async #renumber(first: number): Promise<void> {
+  async #renumber(first: number): Promise<boolean> {
     await Promise.allSettled(this.#recording.values())
+    this.#isNumbering = true
+    const isTaken = await this.#commitNumbers(first)
+    this.#isNumbering = false
+    if (isTaken) this.step({ type: 'renumbered', first })
+    const messageIds = new Set(this.#unwanted)
+    this.#unwanted.clear()
+    if (messageIds.size > 0) this.step({ type: 'give-up', messageIds })
+    return isTaken
+  }
+
+  async #commitNumbers(first: number): Promise<boolean> {
     const { live } = this.#state
     const changes: LedgerChange[] = live.map(({ seq }) => ({ key: KEYS.message(this.#text, seq), value: null }))
     for (const [at, message] of live.entries()) {
@@ -271,10 +296,11 @@ export class OutLane {
     const value = senderRecord.encode({ next: first + live.length })
     try {
       await this.#parts.commit([...changes, { key: this.#key, value }])
-      this.step({ type: 'renumbered', first })
+      return true
     } catch (error) {
       // It is asked again soon.
       this.#note('a lane could not be numbered anew', error)
+      return false
     }
   }
 

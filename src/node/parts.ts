@@ -1,4 +1,5 @@
 import type { Clock } from '../kit/clock.js'
+import type { Unsubscribe } from '../kit/events.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import type { CompileSchema, Hash, Sign, Verify } from '../kit/sign.js'
 import type { RoutingRules } from '../domain/routing/decide.js'
@@ -41,6 +42,14 @@ export interface NodeSettings {
   readonly rules: RoutingRules
 }
 
+/** How much of the log of the mesh is here. */
+export interface LogState {
+  /** Those of {@link NodeParts.problems} for which the log tells less than there is: it is not here, or lost a part. */
+  problems(): readonly LogProblem[]
+  /** Calls the listener when they may be others. */
+  onChange(listener: () => void): Unsubscribe
+}
+
 /** What the facts of this process are, for `status`. */
 export interface ProcessFacts {
   readonly pid: number
@@ -69,8 +78,8 @@ export interface NodeParts {
   readonly audit: Audit
   /** What is wrong now below the node, for `status`. */
   readonly problems: () => readonly Problem[]
-  /** Those of them for which the log of the mesh tells less than there is: it is not here, or lost a part. */
-  readonly logProblems: () => readonly LogProblem[]
+  /** How much of the log of the mesh is here. */
+  readonly logState: LogState
   readonly store: NodeStore
   readonly ledger: Ledger
   readonly membership: Membership & {

@@ -18,16 +18,12 @@ const FROM_LOG: ReadonlySet<ErrorCode> = new Set([
   'INVITE_NOT_FOUND'
 ])
 
-/** That something is not there, when the log of the mesh is not whole here: the reason for that instead. Every other failure as it is. */
+/** That something is not there: with the reason why it may be there after all, when the log of the mesh is not whole here. Every other failure as it is. */
 export function withLogProblem(failure: NodeError, problems: () => readonly LogProblem[]): NodeError {
   const [problem] = FROM_LOG.has(failure.code) ? problems() : []
-  return problem === undefined ? failure : logFailure(problem, failure)
-}
-
-/** What cannot be done or told because the log of the mesh is not whole here. */
-export function logFailure({ code, message, next }: LogProblem, what: NodeError | string): NodeError {
-  const [text, cause] = typeof what === 'string' ? [what, undefined] : [what.message, what]
-  return new NodeError(code, `${text}: ${message}`, { next: [next], ...(cause === undefined ? {} : { cause }) })
+  if (problem === undefined) return failure
+  const { code, message, data } = failure
+  return new NodeError(code, `${message}: ${problem.message}`, { data, next: [problem.next], retryable: true, cause: failure })
 }
 
 /** Why agents that a person may expect on this node are not in the mesh: files that cannot be used, agents of another sandbox, and those that are too many. */

@@ -61,26 +61,26 @@ export class Replies {
     this.#parts = parts
   }
 
-  /** Ends a request by a response. Never rejects; resolves when it is on its way, or will be when its caller is back. */
-  respond(thread: Thread, payload: unknown, changes: readonly LedgerChange[] = []): Promise<void> {
+  /** Ends a request by a response. Never rejects; resolves when it is on its way, or will be when its caller is back, to whether the changes are on record. */
+  respond(thread: Thread, payload: unknown, changes: readonly LedgerChange[] = []): Promise<boolean> {
     return this.#last(thread, { type: 'response', payload, changes })
   }
 
-  /** Tells the sender of an opening message that it was refused; a request that was recorded ends so. Never rejects. */
-  async refuse(thread: Thread, error: ErrorBody): Promise<void> {
-    await this.#last(thread, { type: 'error', payload: error, changes: await this.refused(thread, error) })
+  /** Tells the sender of an opening message that it was refused; a request that was recorded ends so. As {@link respond}. */
+  async refuse(thread: Thread, error: ErrorBody): Promise<boolean> {
+    return await this.#last(thread, { type: 'error', payload: error, changes: await this.refused(thread, error) })
   }
 
-  /** Ends a recorded request that nobody waits for. Never rejects. */
-  async withdraw(thread: Thread): Promise<void> {
+  /** Ends a recorded request that nobody waits for. As {@link respond}. */
+  async withdraw(thread: Thread): Promise<boolean> {
     this.#parts.conversations.end(thread)
     const error = new NodeError('CANCELED', 'canceled by its caller').toBody()
-    await this.#commit(await this.refused(thread, error))
+    return await this.#commit(await this.refused(thread, error))
   }
 
   /** Changes that need no reply. Never rejects. */
-  note(changes: readonly LedgerChange[]): Promise<void> {
-    return this.#commit(changes)
+  async note(changes: readonly LedgerChange[]): Promise<void> {
+    await this.#commit(changes)
   }
 
   /** Sends progress, if the caller is reachable. */
@@ -119,19 +119,24 @@ export class Replies {
     return isForgotten(error.code) ? book.removal(record) : callee.end(record, { status: 'failed', error })
   }
 
-  async #last(thread: Thread, last: Last): Promise<void> {
+  async #last(thread: Thread, last: Last): Promise<boolean> {
     const { conversations, self, answerTtlMs: ttlMs } = this.#parts
     const isByLane = thread.recipient.nodeId !== self && (thread.isReliable === true || thread.request !== undefined)
     const { type, payload, changes } = last
     const requestId = thread.request ?? null
     const reliable = { requestId, mayWait: true, ttlMs, changes: () => changes }
+    let isKept = true
     try {
       if (isByLane) await this.#insist(() => this.#send(thread, { type, payload, reliable }))
-      else await this.#commit(changes).then(() => this.#send(thread, { type, payload }))
+      else {
+        isKept = await this.#commit(changes)
+        await this.#send(thread, { type, payload })
+      }
     } catch (error) {
-      await this.#unsent(thread, last, asNodeError(error))
+      isKept = await this.#unsent(thread, last, asNodeError(error))
     }
     conversations.end(thread)
+    return isKept
   }
 
   #send(thread: Thread, reply: Pick<Draft, 'type' | 'payload' | 'reliable'>): Promise<unknown> {
@@ -140,16 +145,26 @@ export class Replies {
   }
 
   /** The reply does not go out; how the request ended has to be on record all the same. */
-  async #unsent(thread: Thread, { type, changes }: Last, error: NodeError): Promise<void> {
+  async #unsent(thread: Thread, { type, changes }: Last, error: NodeError): Promise<boolean> {
     const isUnfit = error.code === 'PAYLOAD_TOO_LARGE' || error.code === 'INVALID_ENVELOPE'
-    if (type === 'response' && isUnfit) return await this.refuse(thread, error.toBody())
+    if (type === 'response' && isUnfit) {
+      await this.refuse(thread, error.toBody())
+      return false
+    }
     this.#note(thread, error)
-    await this.#commit(changes)
+    return await this.#commit(changes)
   }
 
-  async #commit(changes: readonly LedgerChange[]): Promise<void> {
-    if (changes.length === 0) return
-    await this.#insist(() => this.#parts.commit(changes)).catch((error: unknown) => this.#damaged(error))
+  /** True: they are on record. */
+  async #commit(changes: readonly LedgerChange[]): Promise<boolean> {
+    if (changes.length === 0) return true
+    return await this.#insist(() => this.#parts.commit(changes)).then(
+      () => true,
+      (error: unknown) => {
+        this.#damaged(error)
+        return false
+      }
+    )
   }
 
   /** Does it again while the ledger takes nothing. */

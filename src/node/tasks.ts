@@ -69,13 +69,14 @@ export class Tasks {
     return id
   }
 
-  /** Takes a task up again as it was. One that is kept already stays as it is. */
-  restore(task: Task, events: readonly TaskEvent[]): void {
+  /** Takes a task up again as it was. One that is kept already stays as it is. `isNews`: whoever watches is told. */
+  restore(task: Task, events: readonly TaskEvent[], isNews = false): void {
     if (this.#books.has(task.id)) return
     const book: Book = { task, events: [...events], bytes: 0 }
     this.#books.set(task.id, book)
     this.#weigh(book, sizeOf(task.description) + events.reduce((sum, one) => sum + bytesOf(one), 0))
     this.#trim(task.id)
+    if (isNews) this.#changes.emit(task)
   }
 
   /** Something holds the task up; null: nothing does. */

@@ -172,10 +172,11 @@ export class Work {
    * Ends what was claimed. Further copies join until its end is on record: they would find that it has none, and be run. `task`:
    * shown from then on, since an end that is not durable may come out otherwise after a crash.
    */
-  async #conclude(claim: Claim, end: (thread: Thread, at: number) => Promise<void>, task?: RecordedTask | null): Promise<void> {
-    for (const [at, thread] of claim.threads.entries()) await end(thread, at)
+  async #conclude(claim: Claim, end: (thread: Thread, at: number) => Promise<boolean>, task?: RecordedTask | null): Promise<void> {
+    let isKept = true
+    for (const [at, thread] of claim.threads.entries()) isKept = (await end(thread, at)) && isKept
     this.#inFlight.release(claim)
-    if (task !== undefined && task !== null) this.#parts.tasks.restore(task.task, task.events)
+    if (isKept && task !== undefined && task !== null) this.#parts.tasks.restore(task.task, task.events, true)
   }
 
   /** Runs a request that nothing speaks against, under its claim. */
@@ -195,7 +196,7 @@ export class Work {
   }
 
   /** Answers one of several threads: the first one's answer and the changes are one commit. */
-  #respond(response: unknown, changes: readonly LedgerChange[] = []): (thread: Thread, at: number) => Promise<void> {
+  #respond(response: unknown, changes: readonly LedgerChange[] = []): (thread: Thread, at: number) => Promise<boolean> {
     return (thread, at) => this.#replies.respond(thread, response, at === 0 ? changes : [])
   }
 

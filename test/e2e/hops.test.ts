@@ -39,7 +39,7 @@ async function whole(t: Assert, { mesh, telemetry }: LabNode, agents: readonly F
     policy: new FakePolicy(''),
     settings: SETTINGS,
     problems: () => [],
-    logProblems: () => [],
+    logState: { problems: () => [], onChange: () => () => {} },
     process: { pid: 1, home: '/home', network: 'local', version: '0.0.0', socket: '/home/control.sock', startedAt: clock.now() }
   })
   t.teardown(() => core.close(), { order: -1 })

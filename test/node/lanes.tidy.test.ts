@@ -24,17 +24,7 @@ test('removals that the ledger does not take are tried again every 5 s, and no m
     tries++
     return isFull ? Promise.reject(new NodeError('DISK_FULL', 'no space left')) : disk.commit(changes)
   }
-  const lanes = lanesOn(
-    {
-      get: (key) => disk.get(key),
-      list: (range) => disk.list(range),
-      size: () => disk.size(),
-      compact: () => disk.compact(),
-      close: () => disk.close(),
-      commit
-    },
-    clock
-  )
+  const lanes = lanesOn({ ...ledgerOf(disk), commit }, clock)
   const before = firstNumber(clock.now()) - 1
   const acknowledge = (count: number): void =>
     lanes.onAck(B, { lanes: [{ source: 'one', target: 'two', ack: before + count, messageId: null }] })
@@ -91,6 +81,49 @@ test('lanes of a ledger that was put back go on behind all numbers that were use
   t.is(putBack.lastSequence(LANE), later + 2)
   await putBack.stop()
 })
+
+test('of a ledger that was put back all lanes are numbered anew, though a start ends while some are not', async (t) => {
+  const clock = new ManualClock()
+  const disk = createMemoryLedger()
+  const others = ['two', 'three', 'four'].map((agentId) => ({ ...LANE, target: { agentId, nodeId: B } }))
+  const before = lanesOn(disk, clock)
+  await before.open()
+  for (const [at, lane] of others.entries())
+    await before.record(lane, { messageId: `m${at}`, requestId: null, envelope: utf8('.'), expiresAt: clock.now() + 3_600_000 })
+  await before.stop()
+  await disk.commit([{ key: KEYS.ledger, value: null }])
+  clock.advance(60_000)
+  let left = 1
+  const commit: Ledger['commit'] = (changes) =>
+    left-- > 0 ? disk.commit(changes) : Promise.reject(new NodeError('DISK_FULL', 'no space left'))
+  const dying = { ...ledgerOf(disk), commit }
+  await lanesOn(dying, clock).open()
+  clock.advance(60_000)
+  const again = lanesOn(disk, clock)
+  await again.open()
+  const later = firstNumber(clock.now())
+  t.alike(
+    others.map((lane) => again.lastSequence(lane)),
+    [later, later, later]
+  )
+  await again.stop()
+  const last = lanesOn(disk, clock)
+  clock.advance(60_000)
+  await last.open()
+  t.is(last.lastSequence(LANE), later, 'and are not once more when all are')
+  await last.stop()
+})
+
+function ledgerOf(disk: Ledger): Ledger {
+  return {
+    get: (key) => disk.get(key),
+    list: (range) => disk.list(range),
+    size: () => disk.size(),
+    compact: () => disk.compact(),
+    close: () => disk.close(),
+    commit: (changes) => disk.commit(changes)
+  }
+}
 
 /** Lanes of a node with a link that takes everything and answers nothing. */
 function lanesOn(ledger: Ledger, clock: ManualClock): Lanes {

@@ -166,6 +166,42 @@ test('a message that is refused while one before it is still being recorded take
   }
 })
 
+test('what is given up, acknowledged or expires while a lane is numbered anew is dropped under its new number: the ledger holds what the lane does', async (t) => {
+  const { lane, ledger, hold, clock } = await scene()
+  lane.step({ type: 'up' })
+  const go = hold.next()
+  // Its receiver has what this end never sent.
+  lane.step({ type: 'ack', ack: 4, messageId: 'of another' })
+  await turn()
+  lane.giveUp('r1')
+  lane.step({ type: 'ack', ack: 2, messageId: 'm2' })
+  clock.advance(2500)
+  lane.tick()
+  const next = lane.record({ messageId: 'm4', requestId: 'r4', envelope: utf8('text 4'), expiresAt: clock.now() + 60_000 }, () => [])
+  go()
+  await next
+  await turn()
+  const held = async (): Promise<[number, string][]> => {
+    const stored = await ledger.list({ from: 'out/', to: 'out0', limit: 10 })
+    return stored.map(({ key, value }) => [readMessageKey(key).seq, messageRecord.decode(value).messageId])
+  }
+  t.alike(await held(), [
+    [6, 'm2'],
+    [7, 'm3'],
+    [8, 'm4']
+  ])
+  t.alike(
+    await held(),
+    lane.messages.map(({ seq, messageId }) => [seq, messageId])
+  )
+  lane.tick()
+  await turn()
+  t.alike(await held(), [
+    [7, 'm3'],
+    [8, 'm4']
+  ])
+})
+
 /** Everything that is ready goes on. */
 async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))

@@ -193,7 +193,7 @@ export class World {
       telemetry,
       audit,
       problems: () => [],
-      logProblems: () => [],
+      logState: { problems: () => [], onChange: () => () => {} },
       store,
       membership,
       links,

@@ -164,19 +164,25 @@ export class DocumentCores implements DocumentStreams {
     return this.#mapErrors(async () => await writeKept(await this.#open(), document, bytes))
   }
 
-  async flush(): Promise<void> {
-    const store = await this.#store?.catch(() => null)
-    await store?.storage.db.flush()
+  flush(): Promise<void> {
+    return this.#mapErrors(async () => {
+      const store = await this.#store?.catch(() => null)
+      await store?.storage.db.flush()
+    })
   }
 
-  async remove(streams: readonly StreamKey[]): Promise<void> {
-    for (const stream of streams) {
-      await this.#own.get(stream)?.core.close()
-      this.#own.delete(stream)
-      const core = this.#core(stream)
-      await core.clear()
-      await core.close()
-    }
+  remove(streams: readonly StreamKey[]): Promise<void> {
+    return this.#mapErrors(async () => {
+      for (const stream of streams) await this.#remove(stream)
+    })
+  }
+
+  async #remove(stream: StreamKey): Promise<void> {
+    await this.#own.get(stream)?.core.close()
+    this.#own.delete(stream)
+    const core = this.#core(stream)
+    await core.clear()
+    await core.close()
   }
 
   /** Puts a copy of all streams, and of what is kept of documents, into a directory; false: there is no store of documents yet. See {@link copyStreams}. */

@@ -1,6 +1,7 @@
 import type Corestore from 'corestore'
 import type { Clock, Timer } from '../../kit/clock.js'
 import { messageOf, STOP_AND_REPAIR } from '../../kit/errors.js'
+import { Emitter, type Unsubscribe } from '../../kit/events.js'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { MeshId } from '../../kit/ids.js'
 import type { MemberLog } from '../../ports/mesh.js'
@@ -41,12 +42,19 @@ export class LogMarks {
   /** The JSON of what is stored. */
   #stored = ''
   #isShort = false
+  readonly #changes: Emitter<void>
   #timer: Timer | null = null
   #stop: () => void = () => {}
   #working: Promise<void> = Promise.resolve()
 
   constructor(parts: LogMarksParts) {
     this.#parts = parts
+    this.#changes = new Emitter((error) => this.#failed(error))
+  }
+
+  /** Calls the listener when {@link problems} are others. */
+  onChange(listener: () => void): Unsubscribe {
+    return this.#changes.on(listener)
   }
 
   /** Compares what is here with the marks, and follows the log from now on. @throws what the store says when it cannot be read */
@@ -100,7 +108,9 @@ export class LogMarks {
       lengths.set(keyToText(core.key), core.contiguousLength)
       await core.close()
     }
+    const wasShort = this.#isShort
     this.#isShort = isShort(this.#cores, lengths)
+    if (this.#isShort !== wasShort) this.#changes.emit()
     const higher = [...lengths].filter(([core, length]) => length > (this.#cores[core] ?? 0))
     if (higher.length > 0) this.#cores = { ...this.#cores, ...Object.fromEntries(higher) }
   }

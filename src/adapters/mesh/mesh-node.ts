@@ -24,6 +24,7 @@ import { OwnCore } from './own-core.js'
 import { AdminPairing } from './pairing.js'
 import type { CodeNetwork } from './pairing.js'
 import { hash, signer, verify } from './sodium.js'
+import { LOG_NOT_HERE } from './missing-log.js'
 import { timely } from './timely.js'
 
 /** How long a newcomer waits for its certificate after an admin confirmed, in milliseconds. */
@@ -108,13 +109,6 @@ export interface Mesh extends Membership {
   /** The same of one member, for `peers`; null when there is none. */
   problemOf(nodeId: NodeId): Problem | null
   close(): Promise<void>
-}
-
-/** Of a node that has no log of its mesh: it has just joined, or its store was moved aside. */
-const LOG_NOT_HERE: LogProblem = {
-  code: 'PEER_OFFLINE',
-  message: 'the log of the mesh is not on this disk: other members, their agents and documents are unknown until a member is met',
-  next: 'a2a-node start   # on another machine of the mesh'
 }
 
 /** What {@link MeshNode} ties together. */

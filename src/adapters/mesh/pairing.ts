@@ -16,6 +16,7 @@ import { isAdmin } from '../../domain/membership/view.js'
 import type { IssuedInvite, Pairing } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { AutobaseLog } from './log.js'
+import { LOG_NOT_HERE } from './missing-log.js'
 
 /** Where blind-pairing takes a request, from a stream or out of the DHT; see {@link total}. */
 const ADD_REQUEST = '_addRequest'
@@ -72,7 +73,7 @@ export class AdminPairing implements Pairing {
   create({ tier, admin, sandboxId, ttlMs, uses }: Parameters<Pairing['create']>[0]): IssuedInvite {
     const { log, clock, hash, network } = this.#parts
     const mesh = log.view().mesh
-    if (mesh === null) throw new NodeError('PEER_OFFLINE', 'the log of the mesh is not on this disk yet: a member has to be met before')
+    if (mesh === null) throw new NodeError(LOG_NOT_HERE.code, LOG_NOT_HERE.message, { next: [LOG_NOT_HERE.next] })
     const createdAt = clock.now()
     const expiresAt = createdAt + ttlMs
     const info = encodeMeshInfo({ v: 1, owner: mesh.owner, name: mesh.name, mesh: mesh.id })

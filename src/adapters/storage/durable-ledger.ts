@@ -159,9 +159,18 @@ class DurableLedger implements LedgerOnDisk {
     await this.#checkpoint
     // What cannot be written now is in the journal.
     if (this.#broken === null) await this.#store.write().catch(() => {})
+    const isSynced = this.#broken === null && (await this.#isSynced())
     await this.#journal.close()
     await this.#store.close()
-    if (this.#broken === null) await this.#mark(this.#store.last)
+    if (isSynced) await this.#mark(this.#store.last)
+  }
+
+  /** Is all that was committed there, also when the power fails? A mark tells of nothing else. */
+  #isSynced(): Promise<boolean> {
+    return this.#journal.sync().then(
+      () => true,
+      () => false
+    )
   }
 
   async #read<T>(run: () => Promise<T>): Promise<T> {

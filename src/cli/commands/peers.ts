@@ -16,15 +16,23 @@ export const peers: Action = async (context, _args, options) => {
   const params = isSet(options, 'all') ? { all: true } : {}
   if (isSet(options, 'watch')) {
     const watch = context.api().watch('peers.list', params)
-    return await showWatch(output, watch, { schema: 'peers@1', lines: async (item) => await watchLines(output, item) })
+    return await showWatch(output, watch, {
+      schema: 'peers@1',
+      lines: (item) => watchLines(output, item),
+      json: (item) => hintedList(output, item)
+    })
   }
   const result = await context.api().call('peers.list', params)
-  const problems = result.problems.map((one) => hinted(output, one))
-  if (output.json) output.object('peers@1', { peers: result.peers.map((peer) => hintedPeer(output, peer)), problems })
+  if (output.json) output.object('peers@1', hintedList(output, result))
   else for (const line of await peerLines(output, result)) output.print(line)
   noteProblems(output, [...result.problems, ...problemsOf(result.peers)])
-  if (!output.json && result.peers.length + problems.length === 0) output.note(`Invite another machine: ${output.hint('a2a-node invite')}`)
+  if (!output.json && result.peers.length + result.problems.length === 0)
+    output.note(`Invite another machine: ${output.hint('a2a-node invite')}`)
   return EXIT.ok
+}
+
+function hintedList(output: Output, { peers: list, problems }: PeerList): PeerList {
+  return { peers: list.map((peer) => hintedPeer(output, peer)), problems: problems.map((one) => hinted(output, one)) }
 }
 
 async function watchLines(output: Output, result: PeerList): Promise<string[]> {

@@ -13,7 +13,8 @@ const NUMBERS_PER_MS = 512
 
 /**
  * Number of the first message of a lane that has no record, or one of an older copy of its ledger. It is above those that this end
- * used before it lost its memory, which relays may still carry. A clock that was put back since is noticed by {@link isOfAnother}.
+ * used before it lost its memory, which relays may still carry. Where the clock was put back since, {@link isOfAnother} notices what
+ * comes over links; a message that relays carry may be taken for a new one of its number.
  * @param wall unix milliseconds
  */
 export function firstNumber(wall: number): number {
