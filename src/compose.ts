@@ -109,23 +109,12 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const record = nodeRecord({ config: options.config, name, code, stored })
   const shared = openDocuments(parts)
   const guarded = guardLedger(parts, ledger)
-  const { mesh, marks } = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state, ledger: guarded })
+  const { mesh, logState } = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state, ledger: guarded })
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(parts, { compileSchema, store: documents })
   const found = (): readonly Problem[] => [...mended, ...problems(), ...guarded.problems(), ...agents.problems()]
-  const making = {
-    mesh,
-    documents,
-    shared,
-    ledger: guarded,
-    audit,
-    problems: found,
-    logState: logStateOf(mesh, marks),
-    record,
-    policy,
-    startedAt
-  }
+  const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, logState, record, policy, startedAt }
   const node = buildNode(parts, { ...making, agents, compileSchema })
   unwind.add('node', () => node.close())
   await node.start()
@@ -215,7 +204,7 @@ interface MeshOpening extends StartParts {
   readonly ledger: Ledger
 }
 
-async function openMesh(opening: MeshOpening): Promise<{ readonly mesh: Mesh; readonly marks: LogMarks }> {
+async function openMesh(opening: MeshOpening): Promise<{ readonly mesh: Mesh; readonly logState: LogState }> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = opening
   const { serveBootstrap, behindNat } = options.config.network
   const { network: kind, bootstrap, localPort } = record
@@ -245,7 +234,7 @@ async function openMesh(opening: MeshOpening): Promise<{ readonly mesh: Mesh; re
       .write(MESH, next)
       .catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
   })
-  return { mesh, marks: await openLogMarks(opening, { mesh, store: opening.store, documents }) }
+  return { mesh, logState: logStateOf(mesh, await openLogMarks(opening, { mesh, store: opening.store, documents })) }
 }
 
 async function foundOrJoin({ options, record, stored, state, documents }: MeshOpening, parts: MeshParts): Promise<MeshNode> {
