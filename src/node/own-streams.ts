@@ -56,7 +56,8 @@ export async function writtenLength(ledger: Pick<Ledger, 'get'>, { stream, block
 /**
  * Which stream of each document this node writes, and how long it was, kept outside of the store of documents. A stream that
  * is shorter than it was, or of which nobody knows how long it was, is left for a new one: to write on would be to sign two
- * different blocks at one place.
+ * different blocks at one place. Where the ledger was begun anew, its length when it was first opened is known, and its mark
+ * ({@link DocumentMarks}), which may be 2 s old.
  */
 export class OwnStreams {
   readonly #parts: OwnStreamsParts

@@ -2,7 +2,7 @@ import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelc
 import { NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import { shown } from '../../kit/text.js'
-import type { DocumentType } from '../../ports/document-api.js'
+import type { DocumentReading, DocumentType } from '../../ports/document-api.js'
 import type { EventInfo } from '../../ports/node-api.js'
 import type { Complete } from './completing.js'
 import { type FollowParts, followWatch, SharedChanges } from './followed-watch.js'
@@ -101,16 +101,21 @@ export class MeshResources implements ResourceSource {
     return undefined
   }
 
-  /** Text alone as it is; a document with a map or list as JSON of its parts. */
+  /** Text alone as it is; a document with a map or list as JSON of its parts. What is not in it is a content of its own. */
   async #document(uri: string, document: string): Promise<ReadResourceResult['contents']> {
     const { api } = this.#parts
     const values: Partial<Record<DocumentType, unknown>> = {}
+    let gaps: NonNullable<DocumentReading['skipped']> = []
     for (const type of PARTS) {
-      const { value } = await api.call('documents.read', { document, type })
+      const { value, skipped = [] } = await api.call('documents.read', { document, type })
       if (isFilled(value)) values[type] = value
+      gaps = skipped
     }
+    const textOf = (text: string): ReadResourceResult['contents'] => [{ uri, mimeType: 'text/plain', text }]
     const isText = Object.keys(values).every((type) => type === 'text')
-    return isText ? [{ uri, mimeType: 'text/plain', text: typeof values.text === 'string' ? values.text : '' }] : this.#json(uri, values)
+    const whole = isText ? textOf(typeof values.text === 'string' ? values.text : '') : this.#json(uri, values)
+    const notes = gaps.map(({ node, reason }) => `not all that ${shown(node.name, 64)} wrote is in this document: ${shown(reason)}`)
+    return notes.length === 0 ? whole : [...whole, ...textOf(notes.join('\n'))]
   }
 
   #json(uri: string, value: unknown): ReadResourceResult['contents'] {

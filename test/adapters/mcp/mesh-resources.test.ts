@@ -45,6 +45,25 @@ test('changes of cards, documents and swarms are told, by as many watches as the
   t.alike(await heard(() => owner.source.set([])), [])
 })
 
+test('a document of which something is not taken says so beside its text', async (t: Assert) => {
+  const world = new World(t)
+  const owner = await world.owner()
+  const api = owner.api()
+  await api.call('documents.create', { name: 'notes' })
+  const skipped = [{ node: { id: 'b', name: 'bob' }, reason: 'its member signed two different blocks at one place' }]
+  const call = async (name: string, params: object): Promise<unknown> => {
+    const result = await api.call(name as 'documents.read', params as { document: string; type: 'text' })
+    return name === 'documents.read' ? { ...result, skipped } : result
+  }
+  const forked: NodeApi = { call: call as NodeApi['call'], watch: (name, params, options) => api.watch(name, params, options) }
+  const resources = new MeshResources({ api: forked, clock: world.clock, toJson: (value) => value })
+  const read = await resources.read('a2a://documents/notes')
+  t.alike(
+    read?.map((one) => ('text' in one ? one.text : '')),
+    ['', 'not all that bob wrote is in this document: its member signed two different blocks at one place']
+  )
+})
+
 test('a resource is there when it can be read', async (t: Assert) => {
   const world = new World(t)
   const owner = await world.owner({ agents: [echo('text')] })
