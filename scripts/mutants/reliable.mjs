@@ -342,8 +342,8 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a request that is being written when its time is over counts as not sent',
     file: 'src/node/one-request.ts',
-    find: '!this.#isSent && !this.#isLeaving',
-    put: '!this.#isSent',
+    find: 'return this.#isSent || this.#isLeaving || ',
+    put: 'return this.#isSent || ',
     test: 'node/durable-requests',
     title: 'a request whose time is over while it is written on its way out'
   },
@@ -410,6 +410,14 @@ export const RELIABLE_MUTANTS = [
     put: 'if (isOlder === null && !(await out.renumber',
     test: 'node/lanes.tidy',
     title: 'lanes of a ledger that was put back go on behind all numbers that were used since'
+  },
+  {
+    name: 'what a peer had begun has failed once the peer is put out',
+    file: 'src/node/one-request.ts',
+    find: 'const isKnown = this.isAwaited && !this.#hasLeft',
+    put: 'const isKnown = true',
+    test: 'node/recovery',
+    title: 'of a peer that is put out what may have begun stays unknown for good, and what never left this node has failed'
   },
   {
     name: 'a start that ends before all lanes are numbered anew is taken for one that did it',

@@ -301,8 +301,23 @@ export class OneRequest {
     })
   }
 
+  /** Did anything of it leave this node? */
+  get #hasLeft(): boolean {
+    return this.#isSent || this.#isLeaving || (this.#record?.current.tries ?? 0) > 0
+  }
+
+  /** Its peer was put out of the mesh and never answers: of what may have begun there nobody can say whether it was done. */
+  peerIsOut(): void {
+    const isKnown = this.isAwaited && !this.#hasLeft
+    // A swarm keeps the books of its leases.
+    if (isKnown || this.#asking.lease !== undefined)
+      return this.fail(new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh').toBody())
+    this.#waitNoLonger(new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh; the work may have been done').toBody(), null)
+    this.#end()
+  }
+
   #giveUp(): void {
-    if (!this.#isSent && !this.#isLeaving && (this.#record?.current.tries ?? 0) === 0) {
+    if (!this.#hasLeft) {
       // Nothing left this node, so nothing is unknown.
       return this.fail(this.#refusal ?? new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody())
     }

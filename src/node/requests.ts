@@ -299,10 +299,9 @@ export class Requests {
 
   /** A peer was put out of the mesh: nothing is expected of it any more. */
   onRevoked(peer: NodeId): void {
-    const error = new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh').toBody()
     const requests = this.#of(peer)
     this.#lanes.delete(peer)
-    for (const request of requests) request.fail(error)
+    for (const request of requests) request.peerIsOut()
     this.#cancellations.forget(peer)
     void this.#parts.lanes.forget(peer)
   }

@@ -164,6 +164,38 @@ test('what had no end when its node stopped is shown as ended once that is on di
   t.alike([await shown(), await recordsOf(scene.peer)], [['slow.once unknown'], ['slow.once unknown TIMEOUT']])
 })
 
+test('of a peer that is put out what may have begun stays unknown for good, and what never left this node has failed', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { world } = scene
+  const begun = await scene.ask({ capability: 'slow.once' })
+  const repeatable = await scene.ask()
+  await world.settle()
+  await scene.crashPeer()
+  await scene.link()
+  await world.pass(10_000, 1000)
+  await scene.unlink()
+  const kept = await scene.ask()
+  await world.settle()
+  world.log.model.revoke(actor('owner'), scene.peer.actor)
+  world.log.changed()
+  await world.pass(5000, 1000)
+  for (const again of [false, true]) {
+    if (again) await scene.crashHere()
+    await world.pass(5000, 1000)
+    const ends = await Promise.all([begun, repeatable, kept].map(({ taskId }) => scene.task(taskId)))
+    t.alike(
+      ends.map(({ state, error }) => [state, error?.code]),
+      [
+        ['unknown', 'PEER_OFFLINE'],
+        ['unknown', 'PEER_OFFLINE'],
+        ['failed', 'PEER_OFFLINE']
+      ],
+      again ? 'also after a restart' : ''
+    )
+    t.is(ends[0]?.error?.retryable, false)
+  }
+})
+
 test('that nobody can say whether it was done stays so, however often the node starts and whatever a rule says by then', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId } = await scene.ask({ capability: 'slow.once' })
