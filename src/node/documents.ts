@@ -111,7 +111,7 @@ export class Documents {
     this.#followed = new FollowedDocuments({
       ...parts,
       isOpen: (name) => this.#open.has(name),
-      ownOf: (name) => this.#own.streamOf(name),
+      ownOf: (name) => this.#own.streamsOf(name),
       snapshotsOf: (record) => this.#snapshots.used.coresOf(record)
     })
     this.#changes = new Emitter((error) => this.#failed(error))
@@ -235,13 +235,17 @@ export class Documents {
     // Nothing is waited for before it is followed no longer: who wants it from then on waits until it is gone.
     if (this.#uses.has(name)) throw new NodeError('CONFLICT', 'the document is in use here')
     const opened = this.#open.get(name)
-    const keys = new Set([...streams.map(({ coreKey }) => coreKey), ...(opened === undefined || opened.own === null ? [] : [opened.own])])
+    const keys = new Set([
+      ...streams.map(({ coreKey }) => coreKey),
+      ...(opened === undefined || opened.own === null ? [] : [opened.own]),
+      ...this.#own.unheardOf(name)
+    ])
     const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, this.snapshotBytes(name))
     this.arrived.forget(name)
     await this.#followed.forget(name, async () => {
       if (opened !== undefined) await this.#let(name, opened)
       // Of this stream others may have more than is here then.
-      await this.#own.leave(name)
+      await this.#own.forget(name)
       this.#review()
       await this.marks.forget(name)
       await this.#snapshots.forget(name)
@@ -298,6 +302,8 @@ export class Documents {
     try {
       await this.#moveOn(name)
       this.#review()
+      // Nobody else tells that something of them is lacking.
+      await Promise.all(this.#own.unheardOf(name).map((stream) => documents.length(stream)))
       await this.#follow(name, opened)
     } catch (error) {
       // Half of it serves nobody.
@@ -365,7 +371,9 @@ export class Documents {
     for (const stream of counted.keys()) if (this.#forks.has(stream)) document.onForked(stream, FORKED)
     // Of a stream that the log does not name yet others will see nothing either once the right to write is lost.
     const { mayWrite } = memberAccess(view, record, this.#parts.self)
-    await document.follow(own === null || counted.has(own) ? counted : counted.set(own, mayWrite ? Number.POSITIVE_INFINITY : 0))
+    const unheard = own === null ? [] : [own, ...this.#own.unheardOf(name)]
+    for (const stream of unheard) if (!counted.has(stream)) counted.set(stream, mayWrite ? Number.POSITIVE_INFINITY : 0)
+    await document.follow(counted)
   }
 
   #onBlocks(stream: StreamKey): void {

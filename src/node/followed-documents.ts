@@ -18,8 +18,8 @@ export interface FollowedDocumentsParts {
   readonly self: NodeId
   /** Is a document open here? Its streams are followed before those of others. */
   isOpen(name: string): boolean
-  /** This node's own stream of a document, which the log may not name yet; null when it has none. */
-  ownOf(name: string): StreamKey | null
+  /** This node's own streams of a document that the log may not name yet. */
+  ownOf(name: string): readonly StreamKey[]
   /** Cores of its snapshots. */
   snapshotsOf(record: DocumentRecord): readonly StreamKey[]
 }
@@ -71,8 +71,7 @@ export class FollowedDocuments {
     const followed = new Map<StreamKey, FollowedStream>()
     for (const record of [...view.documents.values()].sort((a, b) => Number(isOpen(b.name)) - Number(isOpen(a.name)))) {
       if (!this.has(record.name) || !memberAccess(view, record, self).maySee) continue
-      const own = ownOf(record.name)
-      const streams = [...snapshotsOf(record), ...record.streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
+      const streams = [...snapshotsOf(record), ...record.streams.map(({ coreKey }) => coreKey), ...ownOf(record.name)]
       const mayHave = (peer: NodeId): boolean => memberAccess(log.view(), record, peer).maySee
       for (const stream of streams) if (followed.size < MAX_FOLLOWED) followed.set(stream, { stream, mayHave })
     }

@@ -3,7 +3,7 @@ import { messageOf, NodeError } from '../kit/errors.js'
 import { fromUtf8, type NodeId } from '../kit/ids.js'
 import { shellWord, shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import { hasPlaceFor, isStreamOf } from '../domain/membership/fold-document.js'
+import { hasPlaceFor, isStreamOf, MAX_STREAMS_OF_MEMBER } from '../domain/membership/fold-document.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { MemberLog } from '../ports/mesh.js'
@@ -37,6 +37,8 @@ export interface OwnStream {
   readonly stream: StreamKey | null
   /** How many blocks it had. Stored: when it was first opened; the ledger knows how many it has now. */
   readonly blocks: number
+  /** Streams that were left with blocks of which the mesh has not heard: they are told of, and read, all the same. Absent: none. */
+  readonly unheard?: readonly StreamKey[]
 }
 
 /** Own streams as stored, by name of the document. */
@@ -84,7 +86,15 @@ export class OwnStreams {
 
   /** Tells the mesh of the streams that it has not heard of: this node was killed before it could, or the log put them out of order. */
   announceAll(): void {
-    for (const [name, { stream, blocks }] of this.#own) if (stream !== null && blocks > 0) this.announce(name, stream)
+    for (const [name, { stream, blocks }] of this.#own) {
+      if (stream !== null && blocks > 0) this.announce(name, stream)
+      for (const left of this.unheardOf(name)) this.announce(name, left)
+    }
+  }
+
+  /** Streams of a document that were left before the mesh had heard of them. */
+  unheardOf(name: string): readonly StreamKey[] {
+    return (this.#of(name).unheard ?? []).filter((stream) => !this.#isKnown(name, stream))
   }
 
   /** Tells the mesh nothing more. */
@@ -101,11 +111,13 @@ export class OwnStreams {
       const isKnown = known.stream === stream || blocks === 0
       if (this.#of(name).times !== known.times) continue
       if (isWhole && isKnown && blocks >= expected) {
-        if (known.stream !== stream) await this.#set(name, { ...known, stream, blocks })
+        // Of another home of this node, of which this one is a copy.
+        if (known.stream !== stream) await this.#set(name, { ...this.#behind(name, known.stream, known.blocks), stream, blocks })
         else this.#own.set(name, { ...known, blocks })
         return stream
       }
       if (known.stream === stream && blocks < expected) this.#parts.onLost(name, stream, expected)
+      this.#own.set(name, this.#behind(name, stream, blocks))
       await this.leave(name)
     }
   }
@@ -125,10 +137,16 @@ export class OwnStreams {
     return this.#of(name).stream
   }
 
+  /** The same, and those that were left and of which the mesh has not heard. */
+  streamsOf(name: string): readonly StreamKey[] {
+    const stream = this.streamOf(name)
+    return [...(stream === null ? [] : [stream]), ...this.unheardOf(name)]
+  }
+
   /** Has it written into the document what the mesh has not heard of yet? */
   hasUnheard(name: string): boolean {
     const { stream, blocks } = this.#of(name)
-    return stream !== null && blocks > 0 && !this.#isKnown(name, stream)
+    return (stream !== null && blocks > 0 && !this.#isKnown(name, stream)) || this.unheardOf(name).length > 0
   }
 
   /** Blocks that the stream has; of one that is left, none. */
@@ -152,6 +170,21 @@ export class OwnStreams {
     const { stream } = this.#of(name)
     await this.#set(name, leftStream(this.#of(name)))
     if (stream !== null) await this.#record(stream, null)
+  }
+
+  /** The same for a document of which nothing is kept here. */
+  async forget(name: string): Promise<void> {
+    const { unheard: _, ...own } = this.#of(name)
+    this.#own.set(name, own)
+    await this.leave(name)
+  }
+
+  /** With a stream that is left: what is in it counts, though the mesh has not heard of it yet. */
+  #behind(name: string, stream: StreamKey | null, blocks: number): OwnStream {
+    const own = this.#of(name)
+    if (stream === null || blocks === 0 || this.#isKnown(name, stream)) return own
+    const others = this.unheardOf(name).filter((one) => one !== stream)
+    return { ...own, unheard: [...others, stream].slice(-MAX_STREAMS_OF_MEMBER) }
   }
 
   /** @throws NodeError CONFLICT when the mesh takes no further stream, so that nobody else would ever see what is written to this one */
@@ -214,6 +247,6 @@ export class OwnStreams {
 }
 
 /** What is stored of an own stream that is left for another one. */
-export function leftStream({ times }: OwnStream): OwnStream {
-  return { ...NONE, times: times + 1 }
+export function leftStream({ times, unheard }: OwnStream): OwnStream {
+  return { ...NONE, times: times + 1, ...(unheard === undefined ? {} : { unheard }) }
 }

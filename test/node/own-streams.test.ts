@@ -5,6 +5,7 @@ import type { DocumentRecord } from '../../src/domain/membership/types.js'
 import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { fromUtf8 } from '../../src/kit/ids.js'
 import type { Ledger } from '../../src/ports/ledger.js'
+import type { OwnStream } from '../../src/node/own-streams.js'
 import { documentScene as scene, textOn, write } from '../support/document-scene.js'
 import { type FakeNode, World } from '../support/fake-node.js'
 import { FakeStore } from '../support/fake-store.js'
@@ -24,6 +25,32 @@ test('what a node wrote just before it was killed is told to the others once it 
   await world.link(owner, ann, again)
   t.is(await textOn(ann), 'of bob')
 })
+
+for (const [what, stored] of [
+  ['which streams are its own is lost', () => null],
+  ['its home is one that was restored, with other streams', (own: OwnStream) => ({ ...own, times: own.times + 7 })]
+] as const) {
+  test(`what a node wrote and the mesh has not heard of is there, and is told to the others, though ${what}`, async (t: Assert) => {
+    const { world, owner, ann, bob } = await scene(t)
+    world.log.isWritable = false
+    await write(bob.api(), 'of bob')
+    const before = (await bob.store.read<Record<string, OwnStream>>('document-streams'))?.['notes'] as OwnStream
+    await bob.core.close()
+    const store = new FakeStore()
+    const own = stored(before)
+    if (own !== null) await store.write('document-streams', { notes: own })
+    const again = await world.start(bob.actor, { store, ledger: await copyOf(bob.ledger) })
+    t.is(await textOn(again), 'of bob')
+    await write(again.api(), 'of bob, and more')
+    t.is(await textOn(again), 'of bob, and more')
+    await again.core.close()
+    world.log.isWritable = true
+    const last = await world.start(bob.actor, { store, ledger: await copyOf(again.ledger) })
+    await world.link(owner, ann, last)
+    await world.settle()
+    t.is(await textOn(ann), 'of bob, and more')
+  })
+}
 
 test('a stream that the log does not name any more is told to the others again', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
