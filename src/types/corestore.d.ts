@@ -42,6 +42,8 @@ declare module 'corestore' {
     session(options?: object): StoreDatabase
     /** Writes all that is in memory into tables, synced. The storage's own `flush` writes another column family. */
     flush(): Promise<void>
+    /** Entries whose keys lie in a range, in their order. */
+    iterator(range: { readonly gte: Uint8Array; readonly lt: Uint8Array }): AsyncIterable<unknown>
     read(options?: { readonly autoDestroy?: boolean }): StoreReading
   }
 

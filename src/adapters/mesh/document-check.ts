@@ -3,6 +3,7 @@ import type Hypercore from 'hypercore'
 import { keyToText } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import { beginningOf, heldOf } from './core-beginning.js'
+import { readEntries } from './store-scan.js'
 
 /** What a store of documents holds. */
 export interface StreamFacts {
@@ -14,6 +15,7 @@ export interface StreamFacts {
 
 /** Reads every block of the streams of a store. @throws what the store says when one cannot be read */
 export async function readStreams(store: Corestore): Promise<StreamFacts> {
+  await readEntries(store)
   const lengths = new Map<StreamKey, number>()
   let blocks = 0
   for await (const discoveryKey of store.list()) {

@@ -1,6 +1,7 @@
 import Autobase from 'autobase'
 import type Corestore from 'corestore'
 import { keyFromText, keyToText } from '../../kit/ids.js'
+import { readEntries } from './store-scan.js'
 import { writerCores } from './log-copy.js'
 import { namespaced } from './mesh.js'
 import type { MeshState } from './mesh-node.js'
@@ -20,6 +21,7 @@ export interface LogFacts {
 
 /** Reads every block of the writer cores of a mesh that is here. @throws what the store says when one cannot be read */
 export async function readLog(store: Corestore, state: Pick<MeshState, 'key' | 'epoch'>): Promise<LogFacts> {
+  await readEntries(store)
   const own = await Autobase.getLocalKey(namespaced(store, state.epoch))
   const nodeId = keyToText((await store.createKeyPair('a2a-node/node')).publicKey)
   const lengths = new Map<string, number>()
