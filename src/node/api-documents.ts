@@ -85,12 +85,14 @@ export function documentWatches(by: DocumentCaller): {
 function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['documents.list']['result'] {
   return {
     documents: node.documents.known.list(by).map((known) => documentInfo(node, known, by)),
-    problems: node.parts.logState.problems()
+    problems: [...node.parts.logState.problems(), ...node.documents.damage()]
   }
 }
 
-/** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND */
+/** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND; STORE_DAMAGED when nobody can say how much of it is here */
 async function showDocument(node: NodeCore, { document }: Params<'documents.show'>, by: DocumentCaller): Result<'documents.show'> {
+  const { fault } = node.parts.documents
+  if (fault !== null) throw fault
   return documentDetail(node, await found(node, document, by), by)
 }
 

@@ -11,7 +11,7 @@ import type { Audit } from '../ports/audit.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { MemberLog, Membership } from '../ports/mesh.js'
-import type { Problem } from '../ports/node-api.js'
+import type { LogProblem, Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { ArrivedDocuments } from './arrived-documents.js'
@@ -181,13 +181,16 @@ export class Documents {
 
   /** What is told in `status`. */
   problems(): Problem[] {
-    const { fault } = this.#parts.documents
+    const damage = this.damage()
     // What members give cannot be taken into a damaged store.
-    const damage =
-      fault === null
-        ? this.marks.problems()
-        : [{ code: fault.code, message: `${fault.message}; shared documents are neither read nor edited`, next: STOP_AND_REPAIR }]
-    return [...damage, ...this.#forks.problems(), ...this.#snapshots.problems()]
+    return [...(damage.length > 0 ? damage : this.marks.problems()), ...this.#forks.problems(), ...this.#snapshots.problems()]
+  }
+
+  /** That their store is damaged, once that was noticed: how much is here of a document cannot be told then. */
+  damage(): LogProblem[] {
+    const { fault } = this.#parts.documents
+    if (fault === null) return []
+    return [{ code: fault.code, message: `${fault.message}; shared documents are neither read nor edited`, next: STOP_AND_REPAIR }]
   }
 
   /**

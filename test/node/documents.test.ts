@@ -1,5 +1,6 @@
 import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
+import { NodeError } from '../../src/kit/errors.js'
 import { utf8 } from '../../src/kit/ids.js'
 import { encodeBlock } from '../../src/domain/document/block.js'
 import { AWARENESS_LIMITS, readAwareness, writeAwareness } from '../../src/domain/document/awareness.js'
@@ -8,6 +9,18 @@ import { countingIds } from '../support/counting-ids.js'
 import { failsWith } from '../support/fails.js'
 import { Program, documentScene as scene, textOn, write } from '../support/document-scene.js'
 import { type FakeNode, World } from '../support/fake-node.js'
+
+test('of a damaged store of documents nobody says how much it holds: the list tells it, and one document is refused', async (t: Assert) => {
+  const { world, bob } = await scene(t)
+  t.alike((await bob.api().call('documents.list', {})).problems, [])
+  world.streams.damage(bob.id, new NodeError('STORE_DAMAGED', 'the store is damaged'))
+  const { problems } = await bob.api().call('documents.list', {})
+  t.alike(
+    problems.map(({ code, next }) => [code, next]),
+    [['STORE_DAMAGED', 'a2a-node stop && a2a-node doctor --repair']]
+  )
+  await failsWith(t, 'STORE_DAMAGED', () => bob.api().call('documents.show', { document: 'notes' }))
+})
 
 test('programs on two nodes that hold a document see what each writes, and hear nothing of their own', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)

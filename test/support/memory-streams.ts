@@ -57,6 +57,12 @@ export class StreamNet {
     return streams
   }
 
+  /** The store of a node is found to be damaged. */
+  damage(node: NodeId, fault: NodeError): void {
+    const streams = this.#nodes.get(node)
+    if (streams !== undefined) streams.fault = fault
+  }
+
   /** Two tales of a stream are found by all who follow it. */
   fork(stream: string): void {
     for (const node of this.#nodes.values()) node.forked(stream)
@@ -87,7 +93,7 @@ export class StreamNet {
 }
 
 class MemoryStreams implements DocumentStreams {
-  readonly fault = null
+  fault: NodeError | null = null
   readonly #node: NodeId
   readonly #held: Held
   readonly #net: Pick<FakeNet, 'moved'>

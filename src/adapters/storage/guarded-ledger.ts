@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../kit/clock.js'
-import { asNodeError } from '../../kit/errors.js'
+import { asNodeError, STOP_AND_REPAIR } from '../../kit/errors.js'
 import type { ErrorCode, NodeError } from '../../kit/errors.js'
 import { shellWord } from '../../kit/text.js'
 import { KEYS } from '../../domain/reliable/keys.js'
@@ -36,6 +36,8 @@ export class GuardedLedger implements Ledger {
   readonly #parts: GuardParts
   readonly #timer: Timer
   #fault: NodeError | null = null
+  /** Set once something that it holds could not be read. */
+  #unread: NodeError | null = null
   #isProbing = false
 
   constructor(parts: GuardParts) {
@@ -44,8 +46,8 @@ export class GuardedLedger implements Ledger {
     void parts.ballast.fill()
   }
 
-  get: Ledger['get'] = (key) => this.#parts.ledger.get(key)
-  list: Ledger['list'] = (range) => this.#parts.ledger.list(range)
+  get: Ledger['get'] = (key) => this.#read(this.#parts.ledger.get(key))
+  list: Ledger['list'] = (range) => this.#read(this.#parts.ledger.list(range))
   compact: Ledger['compact'] = () => this.#parts.ledger.compact()
   size: Ledger['size'] = () => this.#parts.ledger.size()
 
@@ -57,6 +59,17 @@ export class GuardedLedger implements Ledger {
     return done
   }
 
+  #read<T>(reading: Promise<T>): Promise<T> {
+    reading.catch(this.#notRead)
+    return reading
+  }
+
+  /** What is damaged stays so: that is told from then on. */
+  readonly #notRead = (error: unknown): void => {
+    const failure = asNodeError(error)
+    if (failure.code === 'STORE_DAMAGED') this.#unread ??= failure
+  }
+
   readonly #notTaken = (error: unknown): void => this.#failed(asNodeError(error))
 
   get fault(): NodeError | null {
@@ -65,10 +78,12 @@ export class GuardedLedger implements Ledger {
 
   /** What is wrong with the ledger, and what to do. */
   problems(): Problem[] {
-    if (this.#fault === null) return []
+    const unread = this.#unread === null ? [] : [{ code: this.#unread.code, message: this.#unread.message, next: STOP_AND_REPAIR }]
+    if (this.#fault === null) return unread
     const { code, message, next } = this.#fault
     const dir = this.#parts.dir
     return [
+      ...unread,
       {
         code,
         message: `${message}; new requests and changes of the mesh are refused, what is under way still ends, and all is taken again by itself ${code === 'DISK_FULL' ? `once ${Math.ceil(this.#parts.ballast.neededBytes / 1024 ** 2)} MiB are free` : 'when that is mended'}`,

@@ -43,6 +43,20 @@ test('a ledger whose disk is full refuses what is new, records how things end in
   await ledger.commit([NEW])
 })
 
+test('a ledger of which something could not be read says so from then on, and goes on with the rest', async (t) => {
+  const { ledger, disk } = scene()
+  await ledger.commit([END])
+  disk.isUnreadable = true
+  await failsWith(t, 'STORE_DAMAGED', () => ledger.get(END.key))
+  disk.isUnreadable = false
+  t.alike(
+    ledger.problems().map(({ code, next }) => [code, next]),
+    [['STORE_DAMAGED', 'a2a-node stop && a2a-node doctor --repair']]
+  )
+  await ledger.commit([NEW])
+  t.is(ledger.fault, null)
+})
+
 test('a disk that cannot be written refuses what is new until it takes a commit again', async (t) => {
   for (const code of ['STORE_DAMAGED', 'NO_PERMISSION'] as const) {
     const { ledger, disk, clock } = scene()
@@ -72,6 +86,7 @@ class FakeDisk implements Ballast {
   fault: ErrorCode | null = null
   hasRoom = false
   isFreed = false
+  isUnreadable = false
   commits = 0
   readonly neededBytes = 20 * 1024 * 1024
 
@@ -92,7 +107,7 @@ class FakeDisk implements Ballast {
       return this.fault === null ? ledger.commit(changes) : Promise.reject(new NodeError(this.fault, 'the disk', { next }))
     }
     return {
-      get: (key) => ledger.get(key),
+      get: (key) => (this.isUnreadable ? Promise.reject(new NodeError('STORE_DAMAGED', 'a table is damaged')) : ledger.get(key)),
       list: (range) => ledger.list(range),
       compact: () => ledger.compact(),
       size: () => ledger.size(),
