@@ -26,10 +26,23 @@ export interface DamagedFile {
 /**
  * Keeps each document as `<dir>/<name>.json`: `{"sha256": <of the canonical JSON of value>, "value": ...}`, mode 0600, and the
  * same once more as `<name>.json.copy`, written after it, or gone where the disk refuses it. The first one that is whole is read.
- * The directory must exist. Names are kebab-case. Writes of one name are done in the order of the calls.
+ * The directory must exist. Names are kebab-case. Writes of one name are done in the order of the calls. What was found damaged is
+ * not written over: somebody who could not read it would put nothing in the place of what can still be looked at.
  */
 export function openNodeStore(dir: string): NodeStore {
   const tails = new Map<string, Promise<void>>()
+  /** Names of documents that could not be read. */
+  const damaged = new Set<string>()
+
+  async function readWhole(name: string): Promise<{ readonly value: unknown } | null> {
+    const found = await look(dir, name)
+    const whole = found.find(({ document }) => document !== null)?.document ?? null
+    const fault = found.find(({ fault: one }) => one !== null)?.fault ?? null
+    damaged.delete(name)
+    if (whole !== null || fault === null) return whole
+    damaged.add(name)
+    throw fault
+  }
 
   function inOrder(name: string, run: () => Promise<void>): Promise<void> {
     const [file] = filesOf(dir, name)
@@ -44,19 +57,17 @@ export function openNodeStore(dir: string): NodeStore {
   return {
     async read<T>(name: string) {
       await tails.get(name)
-      const found = await look(dir, name)
-      const whole = found.find(({ document }) => document !== null)?.document
+      const whole = await readWhole(name)
       // The caller names the type of what it wrote itself; the checksum says that it is just that.
-      if (whole !== undefined && whole !== null) return whole.value as T
-      const fault = found.find(({ fault: one }) => one !== null)?.fault
-      if (fault !== undefined && fault !== null) throw fault
-      return null
+      return whole === null ? null : (whole.value as T)
     },
     async write(name, value) {
       // Encoded at once: later changes of the value are not this write's.
       const text = encode(value)
       await inOrder(name, async () => {
         const [first, copy] = filesOf(dir, name)
+        // It may have been moved aside since.
+        if (damaged.has(name)) await readWhole(name)
         await replaceFile(first, text)
         // A copy of before must not come back in the place of what is in force now; the next write or start makes a new one.
         await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))

@@ -60,6 +60,20 @@ test('a document of which both files are damaged is STORE_DAMAGED, and mending l
   t.is(await fs.readFile(path.join(dir, 'mesh.json'), 'utf8'), '{}')
 })
 
+test('a document that could not be read is not written over, until it was moved aside or is whole again', async (t) => {
+  const dir = await tempDir(t)
+  const files = ['marks.json', 'marks.json.copy'].map((name) => path.join(dir, name))
+  await openNodeStore(dir).write('marks', { notes: 7 })
+  for (const file of files) await fs.truncate(file, 20)
+  const store = openNodeStore(dir)
+  await failsWith(t, 'STORE_DAMAGED', () => store.read('marks'))
+  await failsWith(t, 'STORE_DAMAGED', () => store.write('marks', {}))
+  t.alike(await Promise.all(files.map(async (file) => (await fs.stat(file)).size)), [20, 20])
+  for (const file of files) await fs.rm(file)
+  await store.write('marks', { notes: 8 })
+  t.alike(await store.read('marks'), { notes: 8 })
+})
+
 test('a copy that the disk refuses is gone, so that nothing of before can come back', async (t) => {
   const dir = await tempDir(t)
   const store = openNodeStore(dir)
