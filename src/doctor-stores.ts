@@ -7,6 +7,7 @@ import { type LogFacts, readLog } from './adapters/mesh/log-check.js'
 import { isShort, LOG_MARKS, readLogMarks } from './adapters/mesh/log-marks.js'
 import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
 import { hash } from './adapters/mesh/sodium.js'
+import { LOG_NOT_HERE } from './adapters/mesh/missing-log.js'
 import { openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { codeOf, damageError, storeError } from './adapters/storage/store-errors.js'
@@ -111,7 +112,8 @@ async function streamsCheck(home: HomePaths, documents: NodeStore): Promise<Chec
 
 async function storeCheck(home: HomePaths, documents: NodeStore, state: MeshState): Promise<Check> {
   try {
-    return good('store', `${(await readStore(home, documents, state)).blocks} blocks of the mesh log`)
+    const { blocks } = await readStore(home, documents, state)
+    return blocks === 0 ? doubtful('store', LOG_NOT_HERE.message, [LOG_NOT_HERE.next]) : good('store', `${blocks} blocks of the mesh log`)
   } catch (error) {
     return failed('store', error)
   }

@@ -153,7 +153,9 @@ async function agentsCheck({ agents, home }: HomePaths): Promise<Check> {
 async function documentChecks({ home }: HomePaths): Promise<readonly Check[]> {
   const damaged = await damagedDocuments(home)
   if (damaged.length > 0) return damaged.map(documentCheck)
-  return [good('documents', `${(await fs.readdir(home)).filter((name) => name.endsWith('.json')).length} whole`)]
+  return [
+    good('documents', `${(await fs.readdir(home)).filter((name) => name.endsWith('.json')).length} small files of the node, all whole`)
+  ]
 }
 
 function documentCheck({ name, file, isMendable }: DamagedFile): Check {

@@ -101,6 +101,7 @@ test('a member that writes no log, and whose store lost a part of it, says so un
     (await repairHome(home, Date.now())).map(({ name }) => name),
     ['store']
   )
+  t.is((await diagnoseHome({ home, config, now: Date.now() })).find(({ name }) => name === 'store')?.result, 'warn', 'there is no log yet')
   const repaired = await start('b')
   t.alike(
     await problems(repaired),
