@@ -5,6 +5,22 @@ const replica = 'domain/document/replica'
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const DOCUMENT_MUTANTS = [
   {
+    name: 'streams that were left before the mesh heard of them are read no more',
+    file: 'src/node/documents.ts',
+    find: '[own, ...this.#own.unheardOf(name)]',
+    put: '[own]',
+    test: 'node/own-streams',
+    title: 'what a node wrote before the mesh heard of it is there, and told to the others, though which streams are its own is lost'
+  },
+  {
+    name: 'doctor reads blocks alone',
+    file: 'src/adapters/mesh/store-scan.ts',
+    find: 'for await (const _ of entries);',
+    put: 'void entries',
+    test: 'adapters/mesh/store-scan',
+    title: 'whatever entry of a store is damaged, reading all of them fails'
+  },
+  {
     name: 'a member writes with the clientID of another',
     file: 'src/domain/document/stream.ts',
     find: 'if (this.#ids.ownerOf(client) !== this.key)',

@@ -91,8 +91,8 @@ function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['docum
 
 /** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND; STORE_DAMAGED when nobody can say how much of it is here */
 async function showDocument(node: NodeCore, { document }: Params<'documents.show'>, by: DocumentCaller): Result<'documents.show'> {
-  const { fault } = node.parts.documents
-  if (fault !== null) throw fault
+  const { fault: damage } = node.parts.documents
+  if (damage !== null) throw damage
   return documentDetail(node, await found(node, document, by), by)
 }
 

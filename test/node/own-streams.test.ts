@@ -26,30 +26,32 @@ test('what a node wrote just before it was killed is told to the others once it 
   t.is(await textOn(ann), 'of bob')
 })
 
-for (const [what, stored] of [
-  ['which streams are its own is lost', () => null],
-  ['its home is one that was restored, with other streams', (own: OwnStream) => ({ ...own, times: own.times + 7 })]
-] as const) {
-  test(`what a node wrote and the mesh has not heard of is there, and is told to the others, though ${what}`, async (t: Assert) => {
-    const { world, owner, ann, bob } = await scene(t)
-    world.log.isWritable = false
-    await write(bob.api(), 'of bob')
-    const before = (await bob.store.read<Record<string, OwnStream>>('document-streams'))?.['notes'] as OwnStream
-    await bob.core.close()
-    const store = new FakeStore()
-    const own = stored(before)
-    if (own !== null) await store.write('document-streams', { notes: own })
-    const again = await world.start(bob.actor, { store, ledger: await copyOf(bob.ledger) })
-    t.is(await textOn(again), 'of bob')
-    await write(again.api(), 'of bob, and more')
-    t.is(await textOn(again), 'of bob, and more')
-    await again.core.close()
-    world.log.isWritable = true
-    const last = await world.start(bob.actor, { store, ledger: await copyOf(again.ledger) })
-    await world.link(owner, ann, last)
-    await world.settle()
-    t.is(await textOn(ann), 'of bob, and more')
-  })
+test('what a node wrote before the mesh heard of it is there, and told to the others, though which streams are its own is lost', (t: Assert) =>
+  unheardIsKept(t, () => null))
+
+test('what a node wrote before the mesh heard of it is there, and told to the others, though its home was restored and has other streams', (t: Assert) =>
+  unheardIsKept(t, (own) => ({ ...own, times: own.times + 7 })))
+
+/** bob writes what the mesh does not hear of, and starts again with what `stored` makes of its list of own streams. */
+async function unheardIsKept(t: Assert, stored: (own: OwnStream) => OwnStream | null): Promise<void> {
+  const { world, owner, ann, bob } = await scene(t)
+  world.log.isWritable = false
+  await write(bob.api(), 'of bob')
+  const before = (await bob.store.read<Record<string, OwnStream>>('document-streams'))?.['notes'] as OwnStream
+  await bob.core.close()
+  const store = new FakeStore()
+  const own = stored(before)
+  if (own !== null) await store.write('document-streams', { notes: own })
+  const again = await world.start(bob.actor, { store, ledger: await copyOf(bob.ledger) })
+  t.is(await textOn(again), 'of bob')
+  await write(again.api(), 'of bob, and more')
+  t.is(await textOn(again), 'of bob, and more')
+  await again.core.close()
+  world.log.isWritable = true
+  const last = await world.start(bob.actor, { store, ledger: await copyOf(again.ledger) })
+  await world.link(owner, ann, last)
+  await world.settle()
+  t.is(await textOn(ann), 'of bob, and more')
 }
 
 test('a stream that the log does not name any more is told to the others again', async (t: Assert) => {
