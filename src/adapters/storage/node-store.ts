@@ -35,13 +35,10 @@ export function openNodeStore(dir: string): NodeStore {
   const damaged = new Set<string>()
 
   async function readWhole(name: string): Promise<{ readonly value: unknown } | null> {
-    const found = await look(dir, name)
-    const whole = found.find(({ document }) => document !== null)?.document ?? null
-    const fault = found.find(({ fault: one }) => one !== null)?.fault ?? null
-    damaged.delete(name)
-    if (whole !== null || fault === null) return whole
     damaged.add(name)
-    throw fault
+    const whole = wholeOf(await look(dir, name))
+    damaged.delete(name)
+    return whole
   }
 
   function inOrder(name: string, run: () => Promise<void>): Promise<void> {
@@ -144,6 +141,14 @@ async function lookAtAll(dir: string): Promise<{ readonly name: string; readonly
   const names = files.flatMap((file) => [FIRST, COPY].flatMap((ending) => (file.endsWith(ending) ? [file.slice(0, -ending.length)] : [])))
   const known = [...new Set(names)].filter((name) => NAME.test(name)).sort()
   return await Promise.all(known.map(async (name) => ({ name, files: await look(dir, name) })))
+}
+
+/** What the first whole file of a document holds; null when it is not there. @throws NodeError STORE_DAMAGED when no file is whole */
+function wholeOf(found: readonly Found[]): { readonly value: unknown } | null {
+  const whole = found.find(({ document }) => document !== null)?.document ?? null
+  const fault = found.find(({ fault: one }) => one !== null)?.fault ?? null
+  if (whole === null && fault !== null) throw fault
+  return whole
 }
 
 function look(dir: string, name: string): Promise<Found[]> {
