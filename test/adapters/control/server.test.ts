@@ -296,7 +296,7 @@ test('a quiet watch carries blank lines that the client does not show', async (t
   let text = ''
   for await (const chunk of connection) {
     text += String(chunk)
-    if (/\{"peers":\[\]\}[\s\S]*\r\n1\r\n\n\r\n/.test(text)) break
+    if (/\{"peers":\[\],"problems":\[\]\}[\s\S]*\r\n1\r\n\n\r\n/.test(text)) break
   }
   t.ok(text.includes('application/x-ndjson'))
 })
