@@ -438,7 +438,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a mark of the ledger tells of what a power cut may take after a clean stop',
     file: 'src/adapters/storage/durable-ledger.ts',
-    find: 'const isSynced = this.#broken === null && (await this.#isSynced())',
+    find: 'const isSynced = this.#broken === null && (await this.#trySync())',
     put: 'const isSynced = this.#broken === null',
     test: 'adapters/storage/durable-ledger',
     title: 'a commit that need only survive the process does not wait for the disk, and the next one that does takes it along'

@@ -5,6 +5,14 @@ const test = 'node/durable-swarms'
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const SWARM_MUTANTS = [
   {
+    name: 'an item that a node which is put out may have begun is given to another one',
+    file: 'src/node/swarm-leases.ts',
+    find: "new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED'])",
+    put: "new Set(['CHANNEL_CLOSED'])",
+    test: 'node/swarm-repeats',
+    title: 'an item that may not be repeated is not given to another node when the one that runs it is put out of the mesh'
+  },
+  {
     name: 'an outcome of a swarm is told before it is durable',
     file: 'src/node/durable-tales.ts',
     find: 'async () => this.#tell(await durable, tell))',

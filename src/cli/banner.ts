@@ -25,6 +25,11 @@ export function hinted<P extends Problem>(output: Output, problem: P): P {
   return { ...problem, next: output.hint(problem.next) }
 }
 
+/** The same of each. */
+export function hintedAll<P extends Problem>(output: Output, problems: readonly P[]): P[] {
+  return problems.map((one) => hinted(output, one))
+}
+
 /** Each problem with what to do. `isNote`: for standard error. */
 export function problemLines(output: Output, problems: readonly Problem[], isNote = false): string[] {
   const word = isNote ? output.paintNote('yellow', 'problem:') : output.paint('yellow', 'problem:')

@@ -11,7 +11,7 @@ import type { Audit } from '../ports/audit.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { MemberLog, Membership } from '../ports/mesh.js'
-import type { LogProblem, Problem } from '../ports/node-api.js'
+import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { ArrivedDocuments } from './arrived-documents.js'
@@ -187,7 +187,7 @@ export class Documents {
   }
 
   /** That their store is damaged, once that was noticed: how much is here of a document cannot be told then. */
-  damage(): LogProblem[] {
+  damage(): Problem[] {
     const { fault } = this.#parts.documents
     if (fault === null) return []
     return [{ code: fault.code, message: `${fault.message}; shared documents are neither read nor edited`, next: STOP_AND_REPAIR }]
@@ -305,7 +305,7 @@ export class Documents {
     try {
       await this.#moveOn(name)
       this.#review()
-      // Nobody else tells that something of them is lacking.
+      // A stream seems empty until its core is open; for those of others `mustBeHere` waits.
       await Promise.all(this.#own.unheardOf(name).map((stream) => documents.length(stream)))
       await this.#follow(name, opened)
     } catch (error) {

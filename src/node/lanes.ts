@@ -97,7 +97,7 @@ export class Lanes {
       // The process before may have sent them over relays.
       if (stored.live.length > 0) this.#lingers.set(lane.target.nodeId, clock.monotonic() + LINGER_MS)
     }
-    // With its name on record no lane is numbered anew by a start. Until then its peers are less sure of what never got here.
+    // Only a ledger without a name is numbered anew by a start, so the name is recorded when all lanes have new numbers.
     if (isOlder && isNumbered) this.#tidy([{ key: KEYS.ledger, value: utf8(this.#ledgerName ?? '') }])
   }
 

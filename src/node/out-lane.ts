@@ -64,7 +64,7 @@ export class OutLane {
   /** By the numbers of what is being recorded, in order. */
   readonly #recording = new Map<number, Promise<void>>()
   #renumbering: Promise<boolean> | null = null
-  /** Are new numbers on their way to the ledger? Until they are there no message is dropped: it would be another one's record. */
+  /** Are new numbers being committed? Meanwhile no message is removed: the commit numbers all that there were. */
   #isNumbering = false
   /** Messages that were given up meanwhile. */
   readonly #unwanted = new Set<string>()
@@ -184,7 +184,7 @@ export class OutLane {
     }
   }
 
-  /** What drops messages waits for their new numbers. Time passes again, and the receiver is asked again. */
+  /** Does an input remove messages? What is given up is remembered; ticks and acknowledgements come again. */
   #isHeldBack(input: SenderInput): boolean {
     if (input.type === 'give-up') for (const messageId of input.messageIds) this.#unwanted.add(messageId)
     return input.type === 'give-up' || input.type === 'ack' || input.type === 'tick'

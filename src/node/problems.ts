@@ -8,7 +8,7 @@ import type { OwnCards } from './own-cards.js'
 /** Agents that a problem names. */
 const NAMED = 5
 
-/** What the log of the mesh may know although this node does not. */
+/** Errors about what the log of the mesh may hold although this node does not find it. */
 const FROM_LOG: ReadonlySet<ErrorCode> = new Set([
   'PEER_NOT_FOUND',
   'AGENT_NOT_FOUND',
@@ -18,7 +18,7 @@ const FROM_LOG: ReadonlySet<ErrorCode> = new Set([
   'INVITE_NOT_FOUND'
 ])
 
-/** That something is not there: with the reason why it may be there after all, when the log of the mesh is not whole here. Every other failure as it is. */
+/** Adds to an error about what is not found that the log of the mesh is not whole here, and what to do. Other errors stay as they are. */
 export function withLogProblem(failure: NodeError, problems: () => readonly LogProblem[]): NodeError {
   const [problem] = FROM_LOG.has(failure.code) ? problems() : []
   if (problem === undefined) return failure

@@ -61,7 +61,10 @@ export class Replies {
     this.#parts = parts
   }
 
-  /** Ends a request by a response. Never rejects; resolves when it is on its way, or will be when its caller is back, to whether the changes are on record. */
+  /**
+   * Ends a request by a response. Resolves when the response is on its way, or waits for its caller: true when the changes are on
+   * record. Never rejects.
+   */
   respond(thread: Thread, payload: unknown, changes: readonly LedgerChange[] = []): Promise<boolean> {
     return this.#last(thread, { type: 'response', payload, changes })
   }

@@ -69,7 +69,7 @@ export class Tasks {
     return id
   }
 
-  /** Takes a task up again as it was. One that is kept already stays as it is. `isNews`: whoever watches is told. */
+  /** Adds a task in the state that is on record. Nothing for one that is there already. `isNews`: listeners are told of it. */
   restore(task: Task, events: readonly TaskEvent[], isNews = false): void {
     if (this.#books.has(task.id)) return
     const book: Book = { task, events: [...events], bytes: 0 }

@@ -169,8 +169,8 @@ export class Work {
   }
 
   /**
-   * Ends what was claimed. Further copies join until its end is on record: they would find that it has none, and be run. `task`:
-   * shown from then on, since an end that is not durable may come out otherwise after a crash.
+   * Ends what was claimed. Further copies join until its end is on record: they would find that it has none, and be run. `task` is
+   * listed once the end is on record: before, a crash may bring about another end.
    */
   async #conclude(claim: Claim, end: (thread: Thread, at: number) => Promise<boolean>, task?: RecordedTask | null): Promise<void> {
     let isKept = true

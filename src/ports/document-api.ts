@@ -1,5 +1,5 @@
 import type { TierText } from '../domain/routing/tier.js'
-import type { LogReading, NodeRef } from './node-api.js'
+import type { NodeRef, Problem } from './node-api.js'
 
 /** A JSON value as documents hold it. */
 export type DocumentValue = unknown
@@ -143,8 +143,10 @@ export type DocumentLiveEvent =
   | { readonly type: 'gap'; readonly lost: number }
 
 /** `doc ls`. */
-export interface DocumentList extends LogReading {
+export interface DocumentList {
   readonly documents: readonly DocumentInfo[]
+  /** Why there may be more documents, or more in them: of the log of the mesh, and of the store of documents. */
+  readonly problems: readonly Problem[]
 }
 
 /** Calls about documents. `document` is a name or an id; one that the caller may not see is DOCUMENT_NOT_FOUND. */

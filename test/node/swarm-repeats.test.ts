@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import type { AgentOutcome } from '../../src/ports/agent-runtime.js'
 import type { SwarmRequest } from '../../src/ports/swarm-api.js'
 import { mapOf, SwarmScene } from '../support/swarm-scene.js'
+import { actor } from '../support/membership.js'
 import { VotersScene } from '../support/voters-scene.js'
 
 const ONCE = { capability: 'work.once' } as const
@@ -139,3 +140,14 @@ test('an item that may not be repeated and rests is not leased by who takes over
 function endRuns({ members }: VotersScene, outcome: AgentOutcome): void {
   for (const { agent } of members) for (const run of [...agent.open]) run.end(outcome)
 }
+
+test('an item that may not be repeated is not given to another node when the one that runs it is put out of the mesh: it ends unknown', async (t) => {
+  const { scene, id } = await launched(t, ONCE)
+  const worker = scene.workers.find(({ agent }) => agent.open.length > 0)
+  t.is(scene.begun.length, 1)
+  if (worker === undefined) return
+  scene.world.log.model.revoke(actor('owner'), worker.node.actor)
+  scene.world.log.changed()
+  await scene.world.pass(30_000, 1000)
+  t.alike([(await scene.rows(id))[0]?.status, scene.begun.length], ['unknown', 1])
+})

@@ -104,10 +104,10 @@ export interface Mesh extends Membership {
   ownLength(): number
   /** Members whose writer core is forked, for `status`. */
   problems(): readonly Problem[]
-  /** Why the log tells nothing of the mesh; empty when it does. */
-  logProblems(): readonly LogProblem[]
   /** The same of one member, for `peers`; null when there is none. */
   problemOf(nodeId: NodeId): Problem | null
+  /** Why the log tells nothing of the mesh; empty when it does. */
+  logProblems(): readonly LogProblem[]
   close(): Promise<void>
 }
 

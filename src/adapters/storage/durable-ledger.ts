@@ -159,14 +159,14 @@ class DurableLedger implements LedgerOnDisk {
     await this.#checkpoint
     // What cannot be written now is in the journal.
     if (this.#broken === null) await this.#store.write().catch(() => {})
-    const isSynced = this.#broken === null && (await this.#isSynced())
+    const isSynced = this.#broken === null && (await this.#trySync())
     await this.#journal.close()
     await this.#store.close()
     if (isSynced) await this.#mark(this.#store.last)
   }
 
-  /** Is all that was committed there, also when the power fails? A mark tells of nothing else. */
-  #isSynced(): Promise<boolean> {
+  /** Syncs the journal, which commits that need only survive the process did not. False: a mark must not name what is in it. */
+  #trySync(): Promise<boolean> {
     return this.#journal.sync().then(
       () => true,
       () => false

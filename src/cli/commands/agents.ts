@@ -5,7 +5,7 @@ import { NodeError } from '../../kit/errors.js'
 import { shellWord, shown } from '../../kit/text.js'
 import type { AgentDetail, AgentInfo } from '../../ports/node-api.js'
 import type { AgentFileReport } from '../../compose.js'
-import { hinted, noteProblems } from '../banner.js'
+import { hintedAll, noteProblems } from '../banner.js'
 import type { Action } from '../context.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { isSet, jsonArgument, textOption } from '../options.js'
@@ -20,7 +20,7 @@ export const agents: Action = async ({ output, api }, _args, options) => {
   const [local, remote] = [isSet(options, 'local'), isSet(options, 'remote')]
   if (local && remote) throw new NodeError('USAGE', '--local and --remote exclude each other', { next: ['a2a-node agents --help'] })
   const result = await api().call('agents.list', local ? { origin: 'local' } : remote ? { origin: 'remote' } : {})
-  if (output.json) output.object('agents@1', { agents: result.agents, problems: result.problems.map((one) => hinted(output, one)) })
+  if (output.json) output.object('agents@1', { agents: result.agents, problems: hintedAll(output, result.problems) })
   else if (result.agents.length === 0) output.print('no agents')
   else await printTable(output, ['AGENT', 'TIER', 'STATUS', 'SANDBOX', 'CAPABILITIES'], result.agents.map(agentRow))
   noteProblems(output, result.problems)

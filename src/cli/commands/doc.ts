@@ -1,7 +1,7 @@
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { DocumentDetail, DocumentInfo, DocumentWriter } from '../../ports/document-api.js'
-import { emptyText, hinted, noteProblems } from '../banner.js'
+import { emptyText, hintedAll, noteProblems } from '../banner.js'
 import { canAsk, confirm } from '../confirm.js'
 import type { Action } from '../context.js'
 import { accessFacts } from '../document-facts.js'
@@ -14,7 +14,7 @@ import { agoText, bytesText } from '../words.js'
 /** `doc ls`: the documents that may be seen. */
 export const listDocuments: Action = async ({ output, api }) => {
   const { documents, problems } = await api().call('documents.list', {})
-  if (output.json) output.object('docs@1', { documents, problems: problems.map((one) => hinted(output, one)) })
+  if (output.json) output.object('docs@1', { documents, problems: hintedAll(output, problems) })
   else if (documents.length === 0) output.print(emptyText('documents', problems))
   else await printTable(output, ['NAME', 'SIZE', 'WRITERS', 'MAY', 'KEPT', 'BY', 'CREATED'], documents.map(row))
   noteProblems(output, problems)

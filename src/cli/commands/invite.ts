@@ -1,5 +1,5 @@
 import { formatDuration } from '../../kit/units.js'
-import { emptyText, hinted, noteProblems } from '../banner.js'
+import { emptyText, hintedAll, noteProblems } from '../banner.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { countOption, durationOption, given, isSet, sandboxOption, tierOption } from '../options.js'
@@ -42,7 +42,7 @@ export const invite: Action = async ({ output, api }, _args, options) => {
 /** `invite ls`. */
 export const listInvites: Action = async ({ output, api }) => {
   const { invites, problems } = await api().call('invite.list', {})
-  if (output.json) output.object('invites@1', { invites, problems: problems.map((one) => hinted(output, one)) })
+  if (output.json) output.object('invites@1', { invites, problems: hintedAll(output, problems) })
   else if (invites.length === 0) output.print(emptyText('invites', problems))
   else {
     const rows = invites.map((one): Cell[] => [

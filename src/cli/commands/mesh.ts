@@ -4,7 +4,7 @@ import { isRecord, parseJson } from '../../kit/json.js'
 import { nearest, shown } from '../../kit/text.js'
 import type { Calls, MeshSettingsInfo } from '../../ports/node-api.js'
 import { tierFromText, type Tier } from '../../adapters/control/terms.js'
-import { hinted, noteProblems } from '../banner.js'
+import { hintedAll, noteProblems } from '../banner.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import type { Output } from '../output.js'
@@ -38,7 +38,7 @@ async function tellSet(output: Output, info: Calls['mesh.set']['result']): Promi
 
 async function tell(output: Output, info: MeshSettingsInfo): Promise<number> {
   if (output.json) {
-    output.object('mesh@1', { ...info, problems: info.problems.map((one) => hinted(output, one)) })
+    output.object('mesh@1', { ...info, problems: hintedAll(output, info.problems) })
     return EXIT.ok
   }
   const rows = info.tiers.map(({ from, to, justification }) => [
@@ -51,17 +51,16 @@ async function tell(output: Output, info: MeshSettingsInfo): Promise<number> {
   printFacts(output, [
     ['sandboxes', enforced ? 'enforced' : { text: 'not enforced', style: 'red' }],
     ['reached from all', allow.length === 0 ? 'nothing' : allow.join(', ')],
-    [
-      'set',
-      info.changedAt === null
-        ? info.problems.length === 0
-          ? 'as shipped'
-          : 'not known; these are as shipped'
-        : `${timeText(info.changedAt)}, serial ${info.serial}`
-    ]
+    ['set', setText(info)]
   ])
   noteProblems(output, info.problems)
   return EXIT.ok
+}
+
+/** When it was set. Where the log is not whole it may have been, and this node does not know. */
+function setText({ changedAt, serial, problems }: MeshSettingsInfo): string {
+  if (changedAt !== null) return `${timeText(changedAt)}, serial ${serial}`
+  return problems.length === 0 ? 'as shipped' : 'not known; these are as shipped'
 }
 
 async function textOf(file: string): Promise<string> {

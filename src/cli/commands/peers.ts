@@ -3,7 +3,7 @@ import { shown } from '../../kit/text.js'
 import type { Calls, PeerDetail, PeerInfo, PeerList, Problem } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { emptyText, hinted, noteProblems, problemLines } from '../banner.js'
+import { emptyText, hinted, hintedAll, noteProblems, problemLines } from '../banner.js'
 import { showWatch } from '../live.js'
 import { isSet, nameArgument, textOption, tierArgument } from '../options.js'
 import type { Output } from '../output.js'
@@ -32,7 +32,7 @@ export const peers: Action = async (context, _args, options) => {
 }
 
 function hintedList(output: Output, { peers: list, problems }: PeerList): PeerList {
-  return { peers: list.map((peer) => hintedPeer(output, peer)), problems: problems.map((one) => hinted(output, one)) }
+  return { peers: list.map((peer) => hintedPeer(output, peer)), problems: hintedAll(output, problems) }
 }
 
 async function watchLines(output: Output, result: PeerList): Promise<string[]> {

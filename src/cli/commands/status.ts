@@ -6,7 +6,7 @@ import { showWatch } from '../live.js'
 import { isSet } from '../options.js'
 import type { Output } from '../output.js'
 import { factLines, plural } from '../render.js'
-import { faultFact, headLine, hinted, problemLines } from '../banner.js'
+import { faultFact, headLine, hintedAll, problemLines } from '../banner.js'
 import { tildePath } from '../words.js'
 
 /** `status`; with `--watch` again at each change. */
@@ -14,7 +14,7 @@ export const status: Action = async ({ output, api, env }, _args, options) => {
   const lines = (info: StatusInfo): string[] => statusLines(output, info, env['HOME'])
   if (isSet(options, 'watch')) return await showWatch(output, api().watch('node.status', {}), { schema: 'status@1', lines })
   const info = await api().call('node.status', {})
-  if (output.json) output.object('status@1', { ...info, problems: info.problems.map((one) => hinted(output, one)) })
+  if (output.json) output.object('status@1', { ...info, problems: hintedAll(output, info.problems) })
   else for (const line of lines(info)) output.print(line)
   return EXIT.ok
 }
