@@ -141,6 +141,22 @@ export const SWARM_MUTANTS = [
     title: 'what may not be repeated ends failed after a run'
   },
   {
+    name: 'what its agent cannot say whether it was done has failed',
+    file: 'src/node/endings.ts',
+    find: "if (status === 'unknown') return { status, error: {",
+    put: "if (status === 'unknown') return { status: 'failed', error: {",
+    test: 'node/swarm-repeats',
+    title: 'what its agent cannot say whether it was done ends unknown'
+  },
+  {
+    name: 'work that its time limit ended and that may go on elsewhere has failed',
+    file: 'src/adapters/agents/hosted-agent.ts',
+    find: 'isLate && isUnknown ? { ...late, isUnknown } : ',
+    put: '',
+    test: 'adapters/agents/hosted-agent',
+    title: 'after its time nobody can say whether it was done, where the runtime says so'
+  },
+  {
     name: 'retryable: false is not heard',
     file: 'src/node/endings.ts',
     find: 'retryable === false ? { ...error, isFinal: true }',

@@ -18,6 +18,9 @@ const TEXT_MAX = 400
 /** Items that are typed again for a person, at most, and the characters of their names together. */
 const AGAIN_MAX = 10
 const AGAIN_CHARACTERS = 400
+/** Errors of work that an agent had begun. */
+const OF_WORK: ReadonlySet<string> = new Set(['TASK_FAILED', 'TIMEOUT', 'INVALID_OUTPUT'])
+const BEGUN = '  before you run the failed items again, check what they did: a part of their work may be done'
 /** The step of errors that know nothing better: the results say the same. */
 const GENERAL = 'a2a-node tasks'
 
@@ -36,7 +39,14 @@ export function stepLines(output: Output, failures: readonly Failure[], launched
   const mending = [...limit, ...(error === null ? [] : mendingSteps(output, error))]
   const known = failures.filter(({ status }) => status === 'failed')
   const again = mayRetype && launched.isList && longer === null && known.length > 0 ? againLine(output, known) : null
-  return [longer, ...(longer === null ? mending : []), again].filter((one) => one !== null).map((one) => `  try: ${shown(one, 1000)}`)
+  const steps = [longer, ...(longer === null ? mending : []), again].filter((one) => one !== null)
+  const lines = steps.map((one) => `  try: ${shown(one, 1000)}`)
+  return again !== null && known.some(hasBegun) ? [...lines.slice(0, -1), BEGUN, ...lines.slice(-1)] : lines
+}
+
+/** Had the agent begun the item, as its error says, so that a part of the work may be done? */
+function hasBegun({ error }: Failure): boolean {
+  return error !== null && !error.retryable && OF_WORK.has(error.code)
 }
 
 /** Was the work ended by the limit of its agent? No deadline of the caller changes that. */

@@ -13,8 +13,8 @@ import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { HostOutcome } from './agents.js'
 import type { Directory } from './directory.js'
-import { completedBy, ENDINGS, failedBy, responseOf } from './endings.js'
-import type { Ending } from './endings.js'
+import { completedBy, ENDINGS, endedBy, responseOf } from './endings.js'
+import type { Ending, SaidFailure } from './endings.js'
 import type { LedgerRoom } from './ledger-room.js'
 import type { Recording } from './inbox.js'
 import type { Incoming } from './incoming.js'
@@ -42,6 +42,13 @@ export interface CalleeRequestsParts {
 export type CalleeOutcome =
   | { readonly status: 'completed'; readonly response: unknown }
   | { readonly status: 'failed' | 'unknown'; readonly error: ErrorBody }
+
+/** A run that has ended: of which request, and its record; null: it has none. */
+interface EndedRun {
+  readonly record: RequestRecord | null
+  readonly recipient: AgentAddress
+  readonly payload: RequestPayload
+}
 
 /** A request that runs, or what is answered to it and the changes that go with that. */
 export type Standing = { readonly record: RequestRecord } | Concluded
@@ -169,7 +176,7 @@ export class CalleeRequests {
    * What is answered when its agent has ended, and what the ledger holds then. What found no place may be asked again as if
    * it had never come.
    */
-  ending(record: RequestRecord | null, payload: RequestPayload, outcome: HostOutcome): Concluded {
+  ending({ record, recipient, payload }: EndedRun, outcome: HostOutcome): Concluded {
     const concluded = (end: CalleeOutcome, response: unknown): Concluded => ({
       response,
       changes: record === null ? [] : this.end(record, end)
@@ -180,7 +187,7 @@ export class CalleeRequests {
         const response = completedBy(run, outcome.result)
         return concluded({ status: 'completed', response }, response)
       }
-      const end = failedBy(outcome)
+      const end = this.endOf({ record, recipient, payload }, outcome)
       const { response, changes } = concluded(end, responseOf(run, end))
       return { response, changes: record !== null && outcome.code === 'OVERLOADED' ? this.#parts.book.removal(record) : changes }
     } catch (error) {
@@ -188,6 +195,11 @@ export class CalleeRequests {
       const end = { status: 'failed', error: asNodeError(error).toBody() } as const
       return concluded(end, responseOf(payload, end))
     }
+  }
+
+  /** How a run without a result ended. */
+  endOf({ record, recipient, payload }: EndedRun, said: SaidFailure): Ending {
+    return endedBy(said, record?.isRepeatable ?? this.#isRepeatable(recipient, payload))
   }
 
   /** What is left of a request that this node stops: its caller is told that it was not done, and may ask once more. */

@@ -1,5 +1,6 @@
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import { endOf } from '../domain/reliable/repeat.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 
 /** An end without a result. */
@@ -38,7 +39,8 @@ export const ENDINGS = {
 } as const satisfies Record<string, Ending>
 
 /** Is the outcome of what ended so known to nobody, and never will be? Its node has lost it for good. */
-export function isNeverLearned({ message }: ErrorBody): boolean {
+export function isNeverLearned({ message, isFinal }: ErrorBody): boolean {
+  if (isFinal === true) return true
   const { interrupted, late, lateInDoubt, damaged } = ENDINGS
   return [interrupted, late, lateInDoubt, damaged].some(({ error }) => error.message === message)
 }
@@ -48,23 +50,24 @@ export function failed(code: ErrorCode, message: string): Ending & { readonly st
   return { status: 'failed', error: new NodeError(code, message).toBody() }
 }
 
-/** How an agent says that it failed, with the details that it gives. */
-export function failedBy({
-  code,
-  message,
-  retryable,
-  data
-}: {
+/** What an agent says of a run without a result. */
+export interface SaidFailure {
   readonly code: ErrorCode
   readonly message: string
   readonly retryable?: boolean
   readonly data?: unknown
-}): Ending & {
-  readonly status: 'failed'
-} {
+  readonly isUnknown?: boolean
+}
+
+/** How work ends of which an agent says so, with the details that it gives. `isRepeatable`: its capability may be repeated, or its caller allowed it. */
+export function endedBy(said: SaidFailure, isRepeatable: boolean): Ending {
+  const { code, message, retryable, data, isUnknown = false } = said
   const details = { ...(retryable === undefined ? {} : { retryable }), ...(data === undefined ? {} : { data }) }
   const error = new NodeError(code, message, details).toBody()
-  return { status: 'failed', error: retryable === false ? { ...error, isFinal: true } : error }
+  const status = endOf({ isUnknown, isRepeatable })
+  // Where its agent does not know whether it was done, nobody else ever will.
+  if (status === 'unknown') return { status, error: { ...error, retryable: false, isFinal: true } }
+  return { status, error: retryable === false ? { ...error, isFinal: true } : error }
 }
 
 function unknown(message: string): Ending & { readonly status: 'unknown' } {

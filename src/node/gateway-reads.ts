@@ -5,7 +5,7 @@ import { artifactOf, inputOf, questionOf } from '../domain/gateway/content.js'
 import type { Part } from '../domain/gateway/message.js'
 import type { OutputRules } from '../ports/gateway.js'
 import type { Asking } from './asking.js'
-import { failedBy } from './endings.js'
+import { endedBy } from './endings.js'
 import { asClientError, askingOf, type TurnHead } from './gateway-runs.js'
 import type { NodeCore } from './node.js'
 import type { HereRun } from './in-flight.js'
@@ -95,7 +95,7 @@ async function directResult({ parts: { clock, settings } }: NodeCore, run: HereR
   clock.clear(timer)
   if (outcome.ok) return outcome.result
   if (isLate) throw new NodeError('TIMEOUT', 'no answer in time; the work was stopped')
-  throw NodeError.fromBody(failedBy(outcome).error)
+  throw NodeError.fromBody(endedBy(outcome, true).error)
 }
 
 async function untilAborted<T>(result: Promise<T>, signal: AbortSignalLike | undefined, cancel: () => void): Promise<T> {

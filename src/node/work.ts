@@ -16,7 +16,7 @@ import type { AskedBeforeParts } from './asked-before.js'
 import { Canceled } from './canceled.js'
 import { threadOf } from './incoming.js'
 import type { Incoming, Thread } from './incoming.js'
-import { ENDINGS, failedBy, notBegun, responseOf } from './endings.js'
+import { ENDINGS, notBegun, responseOf, type SaidFailure } from './endings.js'
 import type { Ending } from './endings.js'
 import { giveUp, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
 import type { Claim, HereRun, HereWork, Piece } from './in-flight.js'
@@ -351,9 +351,16 @@ export class Work {
     piece.ending = ending
     if (ending !== null) await ending
     if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
-    else tasks.fail(piece.taskId, failedBy(outcome).error)
+    else this.#failedRun(piece, outcome)
     this.#inFlight.remove(piece)
     return outcome
+  }
+
+  #failedRun(piece: Piece, said: SaidFailure): void {
+    const { tasks, callee } = this.#parts
+    const { status, error } = callee.endOf(piece, said)
+    if (status === 'unknown') tasks.unknown(piece.taskId, error)
+    else tasks.fail(piece.taskId, error)
   }
 
   /** That it begins has to be durable before it does anything, unless it may be repeated. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its time. */
@@ -385,8 +392,9 @@ export class Work {
   }
 
   /** How it ended and the answer are one commit; what found no place may be asked again as if it had never come. */
-  async #conclusion({ isAwaited, threads, record, payload }: Piece, outcome: HostOutcome): Promise<void> {
-    const { response, changes } = this.#parts.callee.ending(record, payload, outcome)
+  async #conclusion(piece: Piece, outcome: HostOutcome): Promise<void> {
+    const { isAwaited, threads } = piece
+    const { response, changes } = this.#parts.callee.ending(piece, outcome)
     if (isAwaited) return await this.#answer(threads, response, changes)
     await this.#replies.note(changes)
     for (const thread of threads) this.#parts.conversations.end(thread)

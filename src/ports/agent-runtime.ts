@@ -37,6 +37,8 @@ export type AgentOutcome =
       readonly retryable?: boolean
       /** Typed details for the caller, e.g. `retryAfter` in seconds: it is not tried again before. JSON. */
       readonly data?: unknown
+      /** True: nobody can say whether it was done. Absent: it has failed. */
+      readonly isUnknown?: boolean
     }
 
 /** What a running agent may use. */

@@ -57,7 +57,7 @@ function failing(error: ErrorBody, item = 'b.txt'): SwarmEvent[] {
 
 /** What a swarm tells to type, and all it tells about an input. */
 function stepsOf({ stdout }: Ran): string[] {
-  return stdout.split('\n').filter((line) => /^ {2}(try|expected|given):/.test(line))
+  return stdout.split('\n').filter((line) => /^ {2}(try:|expected:|given:|before)/.test(line))
 }
 
 test('after items failed, what to type is this command line with what it lacks', async (t: Assert) => {
@@ -82,7 +82,10 @@ test('after items failed, what to type is this command line with what it lacks',
   t.alike(stepsOf(await run(unfit, RUN)), [shape, '  given: {}', `  try: ${typed} --input '<json as expected>'`])
   t.alike(stepsOf(await run(unfit, ['swarm', 'watch', 'swarm_fake'])), [shape, `  try: ${next[0]}`])
   const failed = new NodeError('TASK_FAILED', 'exit code 3').toBody()
-  t.alike(stepsOf(await run(failed, lines, "it's")), [`  try: printf '%s\\n' 'it'\\''s' | ${typed} --items -`])
+  const again = `  try: printf '%s\\n' 'it'\\''s' | ${typed} --items -`
+  const checked = '  before you run the failed items again, check what they did: a part of their work may be done'
+  t.alike(stepsOf(await run(failed, lines, "it's")), [checked, again])
+  t.alike(stepsOf(await run({ ...failed, retryable: true }, lines, "it's")), [again], 'nothing was done')
   t.alike(stepsOf(await run(failed, [...RUN, '--items', 'src/*.ts'])), [], 'files are not lines')
   const late = new NodeError('TIMEOUT', 'not finished by the deadline').toBody()
   t.alike(stepsOf(await run(late, [...RUN, '--deadline=1s'])), [`  try: ${typed} --deadline '<longer>'`])

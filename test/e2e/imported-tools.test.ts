@@ -97,7 +97,7 @@ test('a tool of a server that one node imports is called from another, also afte
   const pid = scene.pid()
   process.kill(pid, 'SIGKILL')
   const { code, stderr } = await lost
-  t.is(code, 1)
+  t.is(code, 6, 'nobody can say whether it was done')
   t.ok(/it may have run, and is not repeated/.test(stderr), stderr)
   t.is(scene.notes().filter((line) => line === 'call never').length, 1)
   const again = await b.json<Reply>(['call', 'demo@a', 'mcp_demo_echo', '{"text":"back"}'])

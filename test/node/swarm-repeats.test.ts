@@ -52,6 +52,21 @@ test('with --allow-repeat an item of a capability that may not be repeated is tr
   t.alike(await failedBy(t, { ...ONCE, allowRepeat: true }, BROKE), ['failed', 3])
 })
 
+test('what its agent cannot say whether it was done ends unknown and runs once where it may not be repeated, as a call of it does; else it is tried again', async (t) => {
+  const lost = { ...BROKE, isUnknown: true }
+  t.alike(await failedBy(t, ONCE, lost), ['unknown', 1])
+  t.alike(await failedBy(t, AGAIN, lost), ['failed', 3])
+  t.alike(await failedBy(t, { ...ONCE, allowRepeat: true }, lost), ['failed', 3])
+  const scene = await SwarmScene.start(t)
+  const call = scene.launcher.api().call('message.call', { agent: 'w@b', capability: 'work.once', input: 1 })
+  await scene.world.settle()
+  for (const run of scene.open()) run.end(lost)
+  const { outcome, error } = await call
+  t.alike([outcome, error?.code, error?.message, error?.retryable], ['UNKNOWN', lost.code, lost.message, false])
+  await scene.world.pass(60_000)
+  t.is(scene.begun.length, 1, 'nor is it asked again later')
+})
+
 test('a failure with retryable: false is not tried again, whatever the capability and the launcher say', async (t) => {
   for (const request of [AGAIN, ONCE, { ...ONCE, allowRepeat: true }])
     t.alike(await failedBy(t, request, { ...BROKE, retryable: false }), ['failed', 1])

@@ -134,7 +134,8 @@ class RemoteCall {
   }
 
   #failed(fault: RemoteFault): AgentOutcome {
-    if (this.#run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }
+    if (this.#run.signal.aborted)
+      return { ok: false, code: 'CANCELED', message: 'canceled', ...(fault.kind === 'unknown' ? { isUnknown: true } : {}) }
     this.#parts.onFault?.(fault)
     return failedRemote(this.#parts.agent, fault)
   }

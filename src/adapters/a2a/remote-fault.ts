@@ -80,5 +80,6 @@ export function failedRemote(agent: string, { kind, told: message }: Pick<Remote
     answered: `the A2A agent ${agent} answered with an error: ${message}`,
     unknown: `the A2A agent ${agent} was lost while it had the message: it may have done it, and is not asked again. ${message}`
   }[kind]
-  return { ok: false, code: 'TASK_FAILED', message: told, ...(kind === 'unsent' || kind === 'busy' ? { retryable: true } : {}) }
+  const known = kind === 'unknown' ? { isUnknown: true } : kind === 'unsent' || kind === 'busy' ? { retryable: true } : {}
+  return { ok: false, code: 'TASK_FAILED', message: told, ...known }
 }

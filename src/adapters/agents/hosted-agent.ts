@@ -86,7 +86,11 @@ class Host implements LocalAgent {
     const onAbort = (): void => stopAs(failure('CANCELED', 'canceled'))
     const message = `no result within ${formatDuration(timeoutMs)}, the time limit of the agent`
     const late = { ok: false, code: 'TIMEOUT', message, data: { limitMs: timeoutMs } } as const
-    const timer = this.#clock.after(timeoutMs, () => stopAs(late))
+    let isLate = false
+    const timer = this.#clock.after(timeoutMs, () => {
+      isLate = stopped === null
+      stopAs(late)
+    })
     run.signal.addEventListener('abort', onAbort)
     const work = this.#work(task, { signal: stop.signal, progress: boundedProgress(run) })
     this.#runs.set(work, () => stopAs(failure('CANCELED', 'the agent was closed')))
@@ -94,7 +98,8 @@ class Host implements LocalAgent {
     this.#runs.delete(work)
     run.signal.removeEventListener('abort', onAbort)
     this.#clock.clear(timer)
-    return stopped ?? outcome
+    const isUnknown = !outcome.ok && outcome.isUnknown === true
+    return isLate && isUnknown ? { ...late, isUnknown } : (stopped ?? outcome)
   }
 
   async #check(check: NonNullable<Runtime['check']>, signal: AbortSignalLike): Promise<HealthFinding> {

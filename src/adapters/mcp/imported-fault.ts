@@ -109,6 +109,6 @@ export function failedCall(server: string, { kind, message, retryAfter }: Import
     answered: `the MCP server ${server} answered with an error: ${message}`,
     unknown: `the MCP server ${server} was lost while it had the call: it may have run, and is not repeated. ${message}`
   }[kind]
-  const data = retryAfter === null ? {} : { data: { retryAfter } }
-  return { ok: false, code: 'TASK_FAILED', message: told, ...(RETRYABLE.has(kind) ? { retryable: true } : {}), ...data }
+  const known = kind === 'unknown' ? { isUnknown: true } : RETRYABLE.has(kind) ? { retryable: true } : {}
+  return { ok: false, code: 'TASK_FAILED', message: told, ...known, ...(retryAfter === null ? {} : { data: { retryAfter } }) }
 }

@@ -209,6 +209,11 @@ test('a stream without end, of another task, of garbage or of too much ends as a
     await scene.settled()
     const outcome = await scene.call('talk', 'x')
     t.ok(!outcome.ok && reason.test(outcome.message), JSON.stringify(outcome).slice(0, 200))
+    t.is(
+      !outcome.ok && outcome.isUnknown === true,
+      reason.source.includes('may have done it'),
+      'what it did is unknown only where it was lost'
+    )
     t.is(sends, 1, 'it was said once')
     await scene.remotes.close()
   }

@@ -45,6 +45,15 @@ test('after its time the work is told to end, and the run is over when it has', 
   t.is(clock.pending, 0)
 })
 
+test('after its time nobody can say whether it was done, where the runtime says so of work that may go on elsewhere', async (t: Assert) => {
+  const { agent, clock, runs } = scripted()
+  const running = agent.run(task, recordedRun())
+  clock.advance(1000)
+  runs[0]?.finish({ ok: false, code: 'TASK_FAILED', message: 'the server was lost', isUnknown: true })
+  const outcome = await running
+  t.ok(!outcome.ok && outcome.code === 'TIMEOUT' && outcome.isUnknown === true)
+})
+
 test('the first reason to stop is the outcome', async (t: Assert) => {
   const { agent, clock, runs } = scripted()
   const run = recordedRun()

@@ -86,7 +86,7 @@ test('an error leaves open whether the call ran unless it says otherwise', (t: A
 
 test('what may have run says so, and carries when to come again', (t: Assert) => {
   const lost = failedCall('demo', new ImportedFault('unknown', 'its program was ended by SIGKILL'))
-  t.ok(!lost.ok && /it may have run, and is not repeated/.test(lost.message))
+  t.ok(!lost.ok && lost.isUnknown === true && /it may have run, and is not repeated/.test(lost.message))
   const limited = failedCall('demo', new ImportedFault('busy', 'too many', 30))
   t.ok(!limited.ok && /nothing was done/.test(limited.message))
   t.alike(limited.ok ? null : limited.data, { retryAfter: 30 })
