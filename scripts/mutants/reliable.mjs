@@ -3,6 +3,14 @@
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const RELIABLE_MUTANTS = [
   {
+    name: 'a copy that came while its node was stopping is unknown for good',
+    file: 'src/node/callee-requests.ts',
+    find: 'if (isStopped(record)) return responseOf(payload, ENDINGS.stopped)',
+    put: '',
+    test: 'node/callee-requests',
+    title: 'a copy that came while its node was stopping is answered as the one before'
+  },
+  {
     name: 'a message is acknowledged before it is committed',
     file: 'src/node/in-lane.ts',
     find: '      const value = receiverRecord.encode(',

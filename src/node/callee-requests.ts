@@ -158,6 +158,8 @@ export class CalleeRequests {
   /** The response to a request that has an end. */
   async #told(record: RequestRecord, name: string, payload: RequestPayload): Promise<unknown> {
     const { status } = record
+    // It came while this node was stopping: no copy of it is done, and its caller may ask once more.
+    if (isStopped(record)) return responseOf(payload, ENDINGS.stopped)
     if (status === 'failed' || status === 'unknown') return responseOf(payload, { status, error: record.error ?? ENDINGS.forgotten.error })
     const bytes = await this.#parts.book.result(name)
     const response = bytes === null ? null : decodePayload(bytes)

@@ -1,4 +1,5 @@
-import test from 'brittle'
+import test, { type Assert } from 'brittle'
+import { NodeError } from '../../src/kit/errors.js'
 import { KEYS } from '../../src/domain/reliable/keys.js'
 import type { RequestRecord } from '../../src/domain/reliable/records.js'
 import { approvalScene, waitingOf } from '../support/approval-scene.js'
@@ -67,7 +68,8 @@ test('a request whose record is damaged ends as unknown, and its lane goes on', 
   t.ok(peer.lines.some((line) => line.includes('damaged')))
 })
 
-test('a copy whose record was removed while it arrived was not done: its caller may ask once more', async (t) => {
+/** What the peer answers to a copy of a request that was done, where its ledger then says in turn what is found of it. */
+async function answered(t: Assert, found: (record: RequestRecord) => (RequestRecord | null)[]): Promise<unknown[]> {
   const scene = await DurableScene.start(t)
   const { here, peer, world } = scene
   const { requestId } = await scene.ask()
@@ -76,22 +78,32 @@ test('a copy whose record was removed while it arrived was not done: its caller 
   await world.settle()
   const [record] = await peer.core.book.lasting(1)
   if (record === undefined) throw new Error('nothing is on record')
-  // As when the copy before it has no place yet while this one comes, and finds none before this one is looked at.
-  const found = [{ ...record, status: 'pending' as const }, null]
-  peer.core.book.get = () => Promise.resolve(found.shift() ?? null)
-  const replies: unknown[] = []
+  const left = found(record)
+  peer.core.book.get = () => Promise.resolve(left.shift() ?? null)
+  const replies: { outcome: string; error: { code: string } }[] = []
   await here.core.outbox.send({
     sender: { agentId: 'operator', nodeId: here.id },
     recipient: { agentId: 'slow', nodeId: peer.id },
     type: 'request',
     payload: { requestId, attempt: 1, capability: 'slow.again', input: { a: 1 }, isQuery: false },
     reliable: { requestId, mayWait: true, ttlMs: 600_000, changes: () => [] },
-    replies: { ttlMs: 600_000, handler: (_, reply) => replies.push(reply) }
+    replies: { ttlMs: 600_000, handler: (_, reply) => replies.push(reply as (typeof replies)[number]) }
   })
   await world.settle()
-  t.alike(
-    (replies as { outcome: string; error: { code: string } }[]).map(({ outcome, error }) => [outcome, error.code]),
-    [['FAILED', 'OVERLOADED']]
-  )
   t.is(scene.runsOf(requestId), 1)
+  return replies.map(({ outcome, error }) => [outcome, error.code])
+}
+
+test('a copy whose record was removed while it arrived was not done: its caller may ask once more', async (t) => {
+  // As when the copy before it has no place yet while this one comes, and finds none before this one is looked at.
+  t.alike(await answered(t, (record) => [{ ...record, status: 'pending' }, null]), [['FAILED', 'OVERLOADED']])
+})
+
+test('a copy that came while its node was stopping is answered as the one before: it was not done, and its caller may ask once more', async (t) => {
+  const stopped = { status: 'unknown', error: new NodeError('PEER_OFFLINE', 'the node was stopped').toBody() } as const
+  const standing = (record: RequestRecord): RequestRecord[] => [
+    { ...record, status: 'started' },
+    { ...record, ...stopped }
+  ]
+  t.alike(await answered(t, standing), [['FAILED', 'PEER_OFFLINE']])
 })
