@@ -33,6 +33,43 @@ export class Stamps {
   }
 }
 
+/** A wall clock that gained more than this since the last look, in milliseconds, may be wrong. */
+const JUMP_MS = 60_000
+/** It counts when it has stayed so for this long, in milliseconds. */
+const STAYED_MS = 600_000
+
+/**
+ * The wall clock for what is given up when its time is over, and does not come back: one that jumps forward counts only once it has
+ * stayed there for ten minutes. Until then its time goes on as before. One that is put back counts at once.
+ */
+export class ExpiryClock {
+  readonly #clock: Pick<Clock, 'now' | 'monotonic'>
+  #wall: number
+  #monotonic: number
+  /** Monotonic milliseconds since when it has been ahead; null: it is not. */
+  #aheadSince: number | null = null
+
+  constructor(clock: Pick<Clock, 'now' | 'monotonic'>) {
+    this.#clock = clock
+    this.#wall = clock.now()
+    this.#monotonic = clock.monotonic()
+  }
+
+  /** Unix milliseconds. */
+  now(): number {
+    const [wall, monotonic] = [this.#clock.now(), this.#clock.monotonic()]
+    const expected = this.#wall + monotonic - this.#monotonic
+    if (wall - expected > JUMP_MS) {
+      this.#aheadSince ??= monotonic
+      if (monotonic - this.#aheadSince < STAYED_MS) return expected
+    }
+    this.#aheadSince = null
+    this.#wall = wall
+    this.#monotonic = monotonic
+    return wall
+  }
+}
+
 /** Resolves after `delayMs` of the given clock, or at once when the signal aborts. */
 export function wait(clock: Clock, delayMs: number, signal?: AbortSignalLike): Promise<void> {
   return new Promise((resolve) => {

@@ -59,6 +59,8 @@ interface Concluded {
   readonly changes: readonly LedgerChange[]
   /** Shown in the list of tasks once the changes are durable; absent for what is there already, or has no task. */
   readonly task?: RecordedTask | null
+  /** The result has no form in which it could be sent, so that the request has failed with this error. */
+  readonly unfit?: ErrorBody
 }
 
 /** What the ledger is to hold of the requests that others ask of this node. */
@@ -193,9 +195,8 @@ export class CalleeRequests {
       const { response, changes } = concluded(end, responseOf(run, end))
       return { response, changes: record !== null && outcome.code === 'OVERLOADED' ? this.#parts.book.removal(record) : changes }
     } catch (error) {
-      // The result has no form in which it could be sent.
       const end = { status: 'failed', error: asNodeError(error).toBody() } as const
-      return concluded(end, responseOf(payload, end))
+      return { ...concluded(end, responseOf(payload, end)), unfit: end.error }
     }
   }
 

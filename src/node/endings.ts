@@ -38,11 +38,9 @@ export const ENDINGS = {
   noTrace: unknown('the node has no trace of it: nobody can say whether it was done')
 } as const satisfies Record<string, Ending>
 
-/** Is the outcome of what ended so known to nobody, and never will be? Its node has lost it for good. */
-export function isNeverLearned({ message, isFinal }: ErrorBody): boolean {
-  if (isFinal === true) return true
-  const { interrupted, late, lateInDoubt, damaged } = ENDINGS
-  return [interrupted, late, lateInDoubt, damaged].some(({ error }) => error.message === message)
+/** Is the outcome of what ended so known to nobody, and never will be? Nobody is asked for it any more. */
+export function isNeverLearned({ isFinal }: ErrorBody): boolean {
+  return isFinal === true
 }
 
 /** It was not done, or is over without a result. */

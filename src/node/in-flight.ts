@@ -1,4 +1,4 @@
-import { NodeError } from '../kit/errors.js'
+import { type ErrorBody, NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { TransientMap } from '../kit/transient.js'
 import { addressText } from '../domain/card/card.js'
@@ -39,8 +39,8 @@ export interface Piece {
   isAwaited: boolean
   /** Was it ended because this node stops? */
   isStopped: boolean
-  /** Resolves when how it ended is on record; null while it runs or waits. */
-  ending: Promise<void> | null
+  /** Resolves when how it ended is on record, with the error that came of a result that fits no message; null while it runs or waits. */
+  ending: Promise<ErrorBody | null> | null
   /** When its caller went away, on the monotonic clock. */
   lostAt: number | null
 }

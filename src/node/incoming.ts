@@ -16,6 +16,8 @@ export interface RecordedRequest {
   readonly isDone: boolean
   /** Of one that came before this node started: when its caller waits no longer, in Unix milliseconds. */
   readonly deadline?: number
+  /** Of such a one: there is no place for it now, so that it is taken up again later. */
+  readonly later?: () => void
 }
 
 /** A message that was let in, with its payload read. */

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../kit/clock.js'
+import { type Clock, ExpiryClock, type Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorCode } from '../kit/errors.js'
 import { fromUtf8, utf8 } from '../kit/ids.js'
@@ -71,6 +71,7 @@ export class Lanes {
   readonly #begun = new Map<NodeId, Set<string>>()
   readonly #rooms = new Map<NodeId, LaneRoom>()
   readonly #control: LaneControl
+  readonly #expiry: ExpiryClock
   /** Monotonic milliseconds until which frames for a node may linger at relays. */
   readonly #lingers = new Map<NodeId, number>()
   #tidying: LedgerChange[] = []
@@ -83,6 +84,7 @@ export class Lanes {
   constructor(parts: LanesParts) {
     this.#parts = parts
     this.#control = new LaneControl(parts)
+    this.#expiry = new ExpiryClock(parts.clock)
   }
 
   /** Reads what was not acknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
@@ -304,6 +306,7 @@ export class Lanes {
         ledger,
         telemetry,
         chance,
+        expiryNow: () => this.#expiry.now(),
         onAcknowledged,
         onGivenUp,
         onUndelivered: (requestIds) => onUndelivered(peer, requestIds),

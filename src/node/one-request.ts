@@ -39,6 +39,10 @@ export class OneRequest {
   #refusal: ErrorBody | null = null
   /** What its peer said last of a copy of it that it has no more. */
   #ofOneCopy: ErrorBody | null = null
+  #isPeerOut = false
+  /** Queries without an answer: those sent since its peer last refused it, and those before. */
+  #queries = 0
+  #staleQueries = 0
   #dueAt = 0
   /** A person at the other side has to allow it, so nothing has begun. */
   #awaitsApproval = false
@@ -98,6 +102,8 @@ export class OneRequest {
   interrupted(): void {
     const record = this.#record?.current
     if (this.#isOver || record === undefined) return
+    // Its agent ended before this node did, and said that nobody can know.
+    if (record.status === 'unknown' && record.retryAt === null && !record.isRepeatable) return
     this.#isSent = false
     if (!mayRunAgain({ isRepeatable: record.isRepeatable, isUndone: record.tries === 0 }))
       return this.#waitNoLonger(ENDINGS.interrupted.error, null)
@@ -196,11 +202,14 @@ export class OneRequest {
     const ttlMs = this.#hasGivenUp ? this.#parts.limits.leaseMs : Math.max(1, this.#leftMs)
     const kept = payload.isUnrecorded ? {} : { reliable: { requestId: this.names.requestId, mayWait: false, ttlMs, changes } }
     const replies = this.#isSent ? {} : { replies: this.#replies() }
-    this.#copies.sending()
+    // A query begins nothing: it is no copy.
+    if (isQuery) this.#queries++
+    else this.#copies.sending()
     try {
       await this.#parts.outbox.send({ payload, ...kept, ...headOf(this.#asking, this.names), ...replies })
     } catch (error) {
-      this.#copies.notSent()
+      if (isQuery) this.#queries--
+      else this.#copies.notSent()
       throw error
     } finally {
       this.#isLeaving = false
@@ -308,6 +317,9 @@ export class OneRequest {
 
   /** Its peer was put out of the mesh and never answers: of what may have begun there nobody can say whether it was done. */
   peerIsOut(): void {
+    this.#isPeerOut = true
+    // What it said before is being recorded.
+    if (this.#record?.isSettled === true) return
     const isKnown = this.isAwaited && !this.#hasLeft
     // A swarm keeps the books of its leases.
     if (isKnown || this.#asking.lease !== undefined)
@@ -327,7 +339,8 @@ export class OneRequest {
 
   /** The outcome is unknown; a late answer still counts. `retryAt` null: its peer never will know, so it is not asked again. */
   #waitNoLonger(said: ErrorBody, retryAt: number | null): void {
-    const error = inDoubt(said, this.#asking, this.#record)
+    const doubt = inDoubt(said, this.#asking, this.#record)
+    const error = retryAt === null ? { ...doubt, isFinal: true as const } : doubt
     this.#note((tasks, id) => tasks.unknown(id, error))
     void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt }, this.#parts.clock.now()) ?? [])
     if (!this.isAwaited) return
@@ -351,7 +364,7 @@ export class OneRequest {
   /** What a reply that came over a lane changes in the ledger, in the commit that acknowledges it. */
   recordReply(header: EnvelopeHeader, payload: unknown): readonly LedgerChange[] {
     const answer = this.#isOver ? null : this.#read(header, payload)
-    if (answer === null || !('outcome' in answer) || this.#record === null) return []
+    if (answer === null || !('outcome' in answer) || this.#record === null || this.#isStale(answer)) return []
     const now = this.#parts.clock.now()
     if (isOfOneCopy(answer) && !this.#copies.isLast) return []
     // Its peer has forgotten it: whoever takes it up after a crash has to send it again.
@@ -362,6 +375,7 @@ export class OneRequest {
   /** What a reply says was not recorded: it comes again, unless the request was to end meanwhile. */
   replyNotRecorded(): void {
     this.#record?.notEnded()
+    if (this.#isPeerOut) return this.peerIsOut()
     if (this.#told !== null) void this.#finish(this.#told, true)
   }
 
@@ -373,6 +387,7 @@ export class OneRequest {
   #onReply(header: EnvelopeHeader, payload: unknown): void {
     const answer = this.#read(header, payload)
     if (answer === null) return
+    if (this.#isStale(answer)) return void this.#staleQueries--
     if ('run' in answer) this.#note((tasks, id) => tasks.attempt(id, answer.run ?? 1))
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') this.#waitNoLonger(answer.error, null)
@@ -380,6 +395,11 @@ export class OneRequest {
     else if (isOfOneCopy(answer) && !this.#copies.denied()) this.#ofOneCopy = answer.error
     else if (this.#repeats(answer)) this.noRoom(answer.error)
     else void this.#finish(answer)
+  }
+
+  /** Does it answer a query from before its peer refused it? That peer kept nothing of what it refused, so it could only say that it has no trace. */
+  #isStale(answer: NonNullable<ReturnType<typeof readReply>>): boolean {
+    return 'outcome' in answer && answer.outcome === 'UNKNOWN' && this.#staleQueries > 0
   }
 
   /** A copy of it certainly never got there, nor will. What is past its time is not begun by a later one either. */
@@ -411,6 +431,8 @@ export class OneRequest {
     this.#refusal = error
     if (this.#isSent) this.#note((tasks, id) => tasks.lost(id))
     this.#isSent = false
+    this.#staleQueries += this.#queries
+    this.#queries = 0
     this.#heard.forget()
     conversations.end(this.#thread)
     void this.#commit(this.#record?.waiting(clock.now(), () => this.#asking.input, error) ?? [])

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
+import type { RequestRecord } from '../domain/reliable/records.js'
 import type { Problem } from '../ports/node-api.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { NodeEvents } from './events.js'
@@ -80,7 +81,7 @@ export class Orphans {
     for await (const record of book.pending()) {
       if (this.#isStopped) return 0
       const { requestId, role, expiresAt } = record
-      if (role !== 'caller' || expiresAt <= clock.now() || requests.knows(requestId)) continue
+      if (role !== 'caller' || expiresAt <= clock.now() || isGivenUp(record) || requests.knows(requestId)) continue
       suspects.add(requestId)
       if (!this.#suspects.has(requestId)) continue
       requests.resume(record)
@@ -89,4 +90,9 @@ export class Orphans {
     this.#suspects = suspects
     return count
   }
+}
+
+/** Is its outcome unknown for good, as that of a request to a node that was put out of the mesh? */
+function isGivenUp({ status, retryAt }: RequestRecord): boolean {
+  return status === 'unknown' && retryAt === null
 }

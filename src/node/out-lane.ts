@@ -30,6 +30,8 @@ export interface OutLaneParts {
   readonly telemetry: Telemetry
   /** In [0, 1). */
   readonly chance: () => number
+  /** Unix milliseconds by which messages expire. */
+  readonly expiryNow: () => number
   /** Sends a message of the lane to its node. @throws NodeError when it was not sent. */
   send(frame: ReliableFrame): void
   /** Tells its node the lowest number that comes, and asks which it has. */
@@ -200,7 +202,7 @@ export class OutLane {
   /** Time passed. */
   tick(): void {
     if (this.#state.live.length === 0 && this.#state.askAt === null) return
-    this.step({ type: 'tick', chance: this.#parts.chance(), wall: this.#parts.clock.now() })
+    this.step({ type: 'tick', chance: this.#parts.chance(), wall: this.#parts.expiryNow() })
   }
 
   #perform(effect: SenderEffect): void {

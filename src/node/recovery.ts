@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../kit/clock.js'
+import { type Clock, ExpiryClock, type Timer } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { decodePayload } from '../domain/envelope/codec.js'
@@ -31,6 +31,8 @@ const MANY = 1000
 
 /** How long the answer to a request that is not taken up may take to go out, in milliseconds. */
 const ANSWER_MS = 60_000
+/** How long after the start requests wait for an agent that is not here, in milliseconds. */
+const ATTACHING_MS = 10_000
 /** Why a request is not taken up of which only the record is there. */
 const LOST = { code: 'STORE_DAMAGED', reason: 'what it was asked with is no longer there' } as const
 
@@ -39,7 +41,7 @@ export interface RecoveryParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly book: RequestBook
-  readonly directory: Pick<Directory, 'isPutOut' | 'party'>
+  readonly directory: Pick<Directory, 'card' | 'isPutOut' | 'party'>
   readonly ledger: Pick<Ledger, 'commit' | 'compact'>
   readonly requests: Pick<Requests, 'onRevoked' | 'resume'>
   readonly inbox: Pick<Inbox, 'recover'>
@@ -57,11 +59,13 @@ export class Recovery {
   #isStopped = false
   #timer: Timer | null = null
   #purgeTimer: Timer | null = null
-  /** Where both clocks stood when it was last looked for what has expired. */
-  #looked = { wall: 0, monotonic: 0 }
+  readonly #expiry: ExpiryClock
+  /** Monotonic milliseconds. */
+  #startedAt = 0
 
   constructor(parts: RecoveryParts) {
     this.#parts = parts
+    this.#expiry = new ExpiryClock(parts.clock)
   }
 
   /** Goes on with what this node asked of others, but for those that were put out, and lists again what ended lately. @throws NodeError STORE_DAMAGED */
@@ -89,7 +93,7 @@ export class Recovery {
   /** Goes on with what others asked of this node, and begins to remove what is past its time. */
   async start(): Promise<void> {
     const { clock } = this.#parts
-    this.#looked = { wall: clock.now(), monotonic: clock.monotonic() }
+    this.#startedAt = clock.monotonic()
     this.#purgeTimer = clock.every(PURGE_MS, () => void this.#purge())
     await this.#again()
   }
@@ -107,23 +111,45 @@ export class Recovery {
       if (this.#isStopped) return
       if (!(await this.#recovered(record))) this.#waiting.push(record)
     }
-    if (this.#waiting.length > 0 && !this.#isStopped) this.#timer = this.#parts.clock.after(AGAIN_MS, () => void this.#again())
+    this.#takeUpSoon()
   }
 
-  /** False: the card of its sender is not known yet, so it waits, until its own time is over. */
-  async #recovered({ source: text, deadline, ...known }: RequestRecord): Promise<boolean> {
-    const { book, clock, directory } = this.#parts
-    const source = parseAddress(text)
-    const isStranger = source !== null && !directory.isPutOut(source.nodeId) && directory.party(source) === null
-    if (isStranger && deadline > clock.now()) return false
+  /** Takes up what waits, in a while. */
+  #takeUpSoon(): void {
+    if (this.#waiting.length === 0 || this.#isStopped) return
+    this.#timer ??= this.#parts.clock.after(AGAIN_MS, () => {
+      this.#timer = null
+      void this.#again()
+    })
+  }
+
+  /** False: it waits, until its own time is over: the card of its sender, or its agent, is not here yet. */
+  async #recovered(waiting: RequestRecord): Promise<boolean> {
+    const { book, clock } = this.#parts
+    const isLate = waiting.deadline <= clock.now()
+    if (!isLate && (this.#isOfStranger(waiting) || this.#isForNobody(waiting))) return false
     try {
-      const name = book.name({ source: text, ...known })
+      const name = book.name(waiting)
       const record = await book.get(name)
       if (record !== null) await this.#takeUp(name, record)
     } catch (error) {
       this.#note('a request that was not finished could not be read', error)
     }
     return true
+  }
+
+  /** Is the card of its sender not known yet? */
+  #isOfStranger({ source: text }: RequestRecord): boolean {
+    const { directory } = this.#parts
+    const source = parseAddress(text)
+    return source !== null && !directory.isPutOut(source.nodeId) && directory.party(source) === null
+  }
+
+  /** Is its agent not here yet, so soon after the start? A program attaches it when the node runs. */
+  #isForNobody({ target: text }: RequestRecord): boolean {
+    const { clock, directory } = this.#parts
+    const target = parseAddress(text)
+    return target !== null && directory.card(target) === undefined && clock.monotonic() - this.#startedAt < ATTACHING_MS
   }
 
   /** It runs again, or ends. What has an end has told it as well, or tells it when it is asked after. */
@@ -137,7 +163,12 @@ export class Recovery {
     const envelope = await book.input(name)
     const [sender, recipient] = [parseAddress(record.target), parseAddress(record.source)]
     if (sender === null || recipient === null) return
-    const recorded = { name, isFirst: true, isDone, refusal: null, deadline: record.deadline }
+    // It was accepted before: it waits, and what comes since is refused in its place.
+    const later = (): void => {
+      this.#waiting.push(record)
+      this.#takeUpSoon()
+    }
+    const recorded = { name, isFirst: true, isDone, refusal: null, deadline: record.deadline, later }
     const refusal = envelope === null ? LOST : inbox.recover(recipient.nodeId, { envelope, recorded })
     if (refusal === null) return
     const thread = { sender, recipient, correlationId: record.correlationId, isReliable: true }
@@ -147,28 +178,14 @@ export class Recovery {
   }
 
   async #purge(): Promise<void> {
-    const { book, clock, ledger, swarms } = this.#parts
-    if (this.#hasJumped()) return
+    const { book, ledger, swarms } = this.#parts
+    const now = this.#expiry.now()
     try {
-      const purged = (await book.purgeExpired(clock.now())) + (await swarms.purgeExpired(clock.now()))
+      const purged = (await book.purgeExpired(now)) + (await swarms.purgeExpired(now))
       if (purged >= MANY) await ledger.compact()
     } catch (error) {
       this.#note('what has expired could not be removed', error)
     }
-  }
-
-  /**
-   * Has the wall clock gained more than a period since the last look? It may be wrong, and what is removed does not come back:
-   * the next look, when it has stayed, counts.
-   */
-  #hasJumped(): boolean {
-    const { clock, telemetry } = this.#parts
-    const { wall, monotonic } = this.#looked
-    this.#looked = { wall: clock.now(), monotonic: clock.monotonic() }
-    const gainedMs = this.#looked.wall - wall - (this.#looked.monotonic - monotonic)
-    if (gainedMs <= PURGE_MS) return false
-    telemetry.log('info', 'the clock went forward: what has expired by it is removed when it stays', { byMs: Math.round(gainedMs) })
-    return true
   }
 
   #note(what: string, error: unknown): void {

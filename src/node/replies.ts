@@ -40,8 +40,16 @@ export interface RepliesParts {
   commit(changes: readonly LedgerChange[]): Promise<void>
 }
 
+/** What goes with a response. */
+export interface ResponseParts {
+  /** What the ledger holds from then on. */
+  readonly changes?: readonly LedgerChange[]
+  /** Its result fits no message, so that the request has failed with this error. */
+  onUnfit?(error: ErrorBody): void
+}
+
 /** The last reply to a request, and what the ledger holds from then on. */
-interface Last {
+interface Last extends ResponseParts {
   readonly type: 'response' | 'error'
   readonly payload: unknown
   readonly changes: readonly LedgerChange[]
@@ -65,13 +73,18 @@ export class Replies {
    * Ends a request by a response. Resolves when the response is on its way, or waits for its caller: true when the changes are on
    * record. Never rejects.
    */
-  respond(thread: Thread, payload: unknown, changes: readonly LedgerChange[] = []): Promise<boolean> {
-    return this.#last(thread, { type: 'response', payload, changes })
+  respond(thread: Thread, payload: unknown, parts: ResponseParts = {}): Promise<boolean> {
+    return this.#last(thread, { type: 'response', payload, ...parts, changes: parts.changes ?? [] })
   }
 
   /** Tells the sender of an opening message that it was refused; a request that was recorded ends so. As {@link respond}. */
   async refuse(thread: Thread, error: ErrorBody): Promise<boolean> {
     return await this.#last(thread, { type: 'error', payload: error, changes: await this.refused(thread, error) })
+  }
+
+  /** Ends a request whose run has a result that fits no message. */
+  async #refuseUnfit(thread: Thread, error: ErrorBody): Promise<void> {
+    await this.#last(thread, { type: 'error', payload: error, changes: await this.refused(thread, error, true) })
   }
 
   /** Ends a recorded request that nobody waits for. As {@link respond}. */
@@ -113,12 +126,12 @@ export class Replies {
     this.#waits.clear()
   }
 
-  /** How a refusal ends what the ledger holds of a request. What has begun and may not be repeated ends by its run alone. */
-  async refused({ request }: Thread, error: ErrorBody): Promise<readonly LedgerChange[]> {
+  /** How a refusal ends what the ledger holds of a request. What has begun and may not be repeated ends by its run alone: `hasRun`, it is over. */
+  async refused({ request }: Thread, error: ErrorBody, hasRun = false): Promise<readonly LedgerChange[]> {
     if (request === undefined) return []
     const { book, callee } = this.#parts
     const record: RequestRecord | null = await book.get(request).catch((failure: unknown) => this.#damaged(failure))
-    if (record === null || SETTLED.has(record.status) || (record.status === 'started' && !record.isRepeatable)) return []
+    if (record === null || SETTLED.has(record.status) || (record.status === 'started' && !record.isRepeatable && !hasRun)) return []
     return isForgotten(error.code) ? book.removal(record) : callee.end(record, { status: 'failed', error })
   }
 
@@ -148,10 +161,11 @@ export class Replies {
   }
 
   /** The reply does not go out; how the request ended has to be on record all the same. */
-  async #unsent(thread: Thread, { type, changes }: Last, error: NodeError): Promise<boolean> {
+  async #unsent(thread: Thread, { type, changes, onUnfit }: Last, error: NodeError): Promise<boolean> {
     const isUnfit = error.code === 'PAYLOAD_TOO_LARGE' || error.code === 'INVALID_ENVELOPE'
     if (type === 'response' && isUnfit) {
-      await this.refuse(thread, error.toBody())
+      onUnfit?.(error.toBody())
+      await this.#refuseUnfit(thread, error.toBody())
       return false
     }
     this.#note(thread, error)

@@ -22,7 +22,7 @@ import { giveUp, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
 import type { Claim, HereRun, HereWork, Piece } from './in-flight.js'
 import type { RecordedTask } from './recorded-task.js'
 import { Replies } from './replies.js'
-import type { RepliesParts } from './replies.js'
+import type { RepliesParts, ResponseParts } from './replies.js'
 import { sizeOf } from '../kit/size.js'
 import type { Tasks } from './tasks.js'
 import { beat, type WorkBeatParts } from './work-beat.js'
@@ -61,6 +61,7 @@ export class Work {
   readonly #intake: WorkIntake
   /** What was canceled before it was here. */
   readonly #canceled = new Canceled()
+  #isStopping = false
   #timer: Timer | null = null
 
   constructor(parts: WorkParts) {
@@ -80,6 +81,7 @@ export class Work {
    * leases away by itself, others may ask again, unless the work had begun and may not be repeated.
    */
   async stop(): Promise<void> {
+    this.#isStopping = true
     this.#parts.clock.clear(this.#timer)
     const pieces = this.#inFlight.all()
     const awaited = pieces.filter((one) => one.isAwaited)
@@ -98,7 +100,7 @@ export class Work {
     const changes = record === null ? [] : isUnknown ? callee.end(record, ENDINGS.interrupted) : callee.stopped(record, isRunning)
     if (payload.swarm !== null && !isUnknown) return await this.#replies.note(changes)
     const response = isUnknown ? responseOf(payload, ENDINGS.interrupted) : responseOf(payload, ENDINGS.stopped)
-    await this.#answer(threads, response, changes)
+    await this.#answer(threads, response, { changes })
   }
 
   /** Who gave this node what it does for a swarm; null: it does nothing. */
@@ -180,28 +182,43 @@ export class Work {
   }
 
   /** Runs a request that nothing speaks against, under its claim. */
-  #take({ incoming, payload: asked, claim }: Claimed, record: RequestRecord | null): void {
+  #take(request: Claimed, record: RequestRecord | null): void {
+    const { incoming, payload: asked, claim } = request
+    if (this.#isStopping) return this.#leave(request, record)
     // Also while the ledger was asked.
     const isCanceled = this.#canceled.take(incoming.peer, workKey(asked.requestId, asked.attempt))
     const payload = isCanceled ? null : this.#intake.check(incoming, asked)
     if (payload !== null && !(payload instanceof NodeError))
       return void this.#run(this.#open(incoming, { payload, isNotification: false, record, ...claim }))
     const replies = this.#replies
+    if (payload?.code === 'OVERLOADED' && incoming.recorded?.later !== undefined) {
+      this.#leave(request, record)
+      return incoming.recorded.later()
+    }
     void this.#conclude(claim, (thread) => (payload === null ? replies.withdraw(thread) : replies.refuse(thread, payload.toBody())))
   }
 
-  async #answer(threads: readonly Thread[], response: unknown, changes: readonly LedgerChange[]): Promise<void> {
+  /** It is not begun by now: what is on record is taken up later, or by the next start; of the rest its caller may ask again. */
+  #leave({ payload, claim }: Claimed, record: RequestRecord | null): void {
+    if (record === null) return void this.#conclude(claim, this.#respond(responseOf(payload, ENDINGS.stopped)))
+    for (const thread of claim.threads) this.#parts.conversations.end(thread)
+    this.#inFlight.release(claim)
+  }
+
+  /** The first one's answer and the changes are one commit. */
+  async #answer(threads: readonly Thread[], response: unknown, parts: ResponseParts): Promise<void> {
     // While the ledger takes nothing further ones join.
-    for (const [at, thread] of threads.entries()) await this.#replies.respond(thread, response, at === 0 ? changes : [])
+    for (const [at, thread] of threads.entries()) await this.#replies.respond(thread, response, at === 0 ? parts : {})
   }
 
   /** Answers one of several threads: the first one's answer and the changes are one commit. */
   #respond(response: unknown, changes: readonly LedgerChange[] = []): (thread: Thread, at: number) => Promise<boolean> {
-    return (thread, at) => this.#replies.respond(thread, response, at === 0 ? changes : [])
+    return (thread, at) => this.#replies.respond(thread, response, at === 0 ? { changes } : {})
   }
 
   /** A one-way message: the agent does its default capability when the input fits; nobody waits. False: nothing runs. */
   onNotification(incoming: Incoming): boolean {
+    if (this.#isStopping) return false
     const asked = oneWay(incoming)
     // The id is the peer's own choice: without a name of its own it could pass for a request, or for another notification.
     const key = `notification ${keyOf(incoming, asked)}`
@@ -218,6 +235,7 @@ export class Work {
    */
   here({ recipient, capability, input, names }: HereWork): HereRun | NodeError {
     const { self } = this.#parts
+    if (this.#isStopping) return new NodeError('PEER_OFFLINE', 'this node stops')
     const payload = this.#intake.check({ peer: self, recipient }, oneWayPayload(names.requestId, input, capability))
     if (payload instanceof NodeError) return payload
     const key = `here ${names.requestId}`
@@ -281,7 +299,7 @@ export class Work {
 
   async #failed(thread: Thread, payload: { readonly requestId: string; readonly attempt: number }, error: ErrorBody): Promise<void> {
     const response = responseOf(payload, { status: 'failed', error })
-    await this.#replies.respond(thread, response, await this.#replies.refused(thread, error))
+    await this.#replies.respond(thread, response, { changes: await this.#replies.refused(thread, error) })
   }
 
   /** A request that is in flight came again: its thread is answered with the others, or its exchange ends now. */
@@ -349,8 +367,9 @@ export class Work {
     // An end that is not durable may come out otherwise after a crash, so it is not shown before.
     const ending = this.#finish(piece, outcome)
     piece.ending = ending
-    if (ending !== null) await ending
-    if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
+    const unfit = ending === null ? null : await ending
+    if (unfit !== null) tasks.fail(piece.taskId, unfit)
+    else if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
     else this.#failedRun(piece, outcome)
     this.#inFlight.remove(piece)
     return outcome
@@ -386,18 +405,20 @@ export class Work {
     if (isAwaited && thread !== undefined) this.#replies.progress(thread, { requestId, attempt, progress: data })
   }
 
-  /** Puts the end on record and tells it; null: there is nobody to tell, or what is given up by a stop is not over (see there). */
-  #finish(piece: Piece, outcome: HostOutcome): Promise<void> | null {
+  /** Puts the end on record and tells it, and gives the error that it ended with when its result fits no message; null: there is nobody to tell, or what is given up by a stop is not over (see there). */
+  #finish(piece: Piece, outcome: HostOutcome): Promise<ErrorBody | null> | null {
     return piece.isNotification || piece.isStopped ? null : this.#conclusion(piece, outcome)
   }
 
   /** How it ended and the answer are one commit; what found no place may be asked again as if it had never come. */
-  async #conclusion(piece: Piece, outcome: HostOutcome): Promise<void> {
+  async #conclusion(piece: Piece, outcome: HostOutcome): Promise<ErrorBody | null> {
     const { isAwaited, threads } = piece
-    const { response, changes } = this.#parts.callee.ending(piece, outcome)
-    if (isAwaited) return await this.#answer(threads, response, changes)
-    await this.#replies.note(changes)
-    for (const thread of threads) this.#parts.conversations.end(thread)
+    const { response, changes, ...concluded } = this.#parts.callee.ending(piece, outcome)
+    let unfit = concluded.unfit ?? null
+    if (isAwaited) await this.#answer(threads, response, { changes, onUnfit: (error) => (unfit = error) })
+    else await this.#replies.note(changes)
+    if (!isAwaited) for (const thread of threads) this.#parts.conversations.end(thread)
+    return unfit
   }
 }
 

@@ -15,8 +15,8 @@ interface Scene extends Omit<RequestScene, 'task'> {
   task(asked: Asked): readonly (Task['state'] | Task['waitingFor'])[]
 }
 
-async function scene(t: Assert, settings: FakeNodeOptions['settings'] = {}): Promise<Scene> {
-  const one = await requestScene(t, { timeoutMs: 3_600_000, concurrency: 400, settings })
+async function scene(t: Assert, settings: FakeNodeOptions['settings'] = {}, isIdempotent = true): Promise<Scene> {
+  const one = await requestScene(t, { timeoutMs: 3_600_000, concurrency: 400, settings, isIdempotent })
   return {
     ...one,
     task: (asked) => {
@@ -273,6 +273,24 @@ test('a request of whose copies one was with a node that stopped, and no other g
   t.alike([answer.outcome, 'error' in answer && answer.error.message], ['FAILED', 'it stops'])
 })
 
+test('a request that may not be repeated, of which its peer was asked how it stands, is sent again when that peer says that it had no place for it', async (t) => {
+  const { world, here, peer, ask, task, agent } = await scene(t, {}, false)
+  const asked = await ask({ mayQueue: true })
+  await world.pass(1000)
+  const speak = silence(peer)
+  await world.pass(7000, 1000)
+  deliverError(here, peer, asked, new NodeError('OVERLOADED', 'too many tasks are in flight on this node'))
+  t.alike(task(asked), ['submitted', 'slot'])
+  speak()
+  await world.pass(5000, 1000)
+  t.alike(task(asked), ['working', null])
+  // What the peer said to the query, which came late: it had forgotten what it refused.
+  deliverUnknown(here, peer, asked)
+  t.alike(task(asked), ['working', null])
+  agent.finish('once')
+  t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'once' })
+})
+
 async function deniedOnce(t: Assert, error: NodeError): Promise<void> {
   const { world, here, peer, agent, ask, task } = await scene(t)
   const asked = await ask()
@@ -287,7 +305,21 @@ async function deniedOnce(t: Assert, error: NodeError): Promise<void> {
   t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'once' })
 }
 
+function deliverUnknown(here: FakeNode, peer: FakeNode, asked: Asked): void {
+  const error = new NodeError('TIMEOUT', 'the node has no trace of it').toBody()
+  deliver(here, peer, asked, { type: 'response', payload: { requestId: asked.requestId, attempt: 1, outcome: 'UNKNOWN', error } })
+}
+
 function deliverError(here: FakeNode, peer: FakeNode, asked: Asked, error: NodeError): void {
+  deliver(here, peer, asked, { type: 'error', payload: error.toBody() })
+}
+
+function deliver(
+  here: FakeNode,
+  peer: FakeNode,
+  asked: Asked,
+  { type, payload }: { readonly type: 'response' | 'error'; readonly payload: unknown }
+): void {
   const { correlationId } = asked
   const [sender, recipient] = [
     { agentId: 'operator', nodeId: here.id },
@@ -301,5 +333,5 @@ function deliverError(here: FakeNode, peer: FakeNode, asked: Asked, error: NodeE
     recipient: addressText(sender),
     correlationId
   }
-  here.core.conversations.deliver({ sender, recipient, correlationId }, { ...header, type: 'error' }, error.toBody())
+  here.core.conversations.deliver({ sender, recipient, correlationId }, { ...header, type }, payload)
 }

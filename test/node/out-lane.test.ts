@@ -31,6 +31,7 @@ async function scene(): Promise<Scene> {
         },
         telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
         chance: () => 0,
+        expiryNow: () => clock.now(),
         send: (frame) => {
           made.frames.push(decodeReliable(encodeReliable(frame)))
           made.sent.push(`${frame.seq} ${frame.envelope === null ? 'nothing' : fromUtf8(frame.envelope)}`)

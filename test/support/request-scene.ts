@@ -3,7 +3,7 @@ import { MortalLedger } from './durable-scene.js'
 import type { Task } from '../../src/domain/task/task.js'
 import type { Asking } from '../../src/node/asking.js'
 import type { Asked } from '../../src/node/requests.js'
-import { agentDefinition, FakeAgent } from './fake-agents.js'
+import { agentDefinition, capability, FakeAgent } from './fake-agents.js'
 import { type FakeNode, type FakeNodeOptions, World } from './fake-node.js'
 
 /** Two nodes with a link; the peer has the agent `slow`, and this node's operator asks it. */
@@ -24,11 +24,13 @@ export interface RequestSceneOptions {
   readonly timeoutMs: number
   readonly concurrency?: number
   readonly settings?: FakeNodeOptions['settings']
+  /** May its capability be repeated? Default: true. */
+  readonly isIdempotent?: boolean
 }
 
-export async function requestScene(t: Assert, { timeoutMs, concurrency = 1, settings = {} }: RequestSceneOptions): Promise<RequestScene> {
+export async function requestScene(t: Assert, { timeoutMs, concurrency = 1, settings = {}, isIdempotent = true }: RequestSceneOptions): Promise<RequestScene> {
   const world = new World(t)
-  const define = (): FakeAgent => new FakeAgent(agentDefinition('slow', { concurrency }))
+  const define = (): FakeAgent => new FakeAgent(agentDefinition('slow', { concurrency, capabilities: [capability('slow.do', { idempotent: isIdempotent })] }))
   const agent = define()
   let ledger = new MortalLedger()
   const here = await world.member('here')
