@@ -93,8 +93,8 @@ export const OUTCOME_MUTANTS = [
   {
     name: 'a query counts as a copy of its request',
     file: 'src/node/one-request.ts',
-    find: 'if (isQuery) this.#queries++\n    else this.#copies.sending()',
-    put: 'this.#copies.sending()',
+    find: 'isOfOneCopy(answer) && (this.#record?.current.isRepeatable !== false || isByNeighbour(answer.error))',
+    put: 'isOfOneCopy(answer)',
     test: 'node/one-request',
     title: 'a request that may not be repeated, of which its peer was asked how it stands'
   },

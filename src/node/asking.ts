@@ -170,8 +170,12 @@ export function isNotDone(answer: Answer): answer is Ended & { readonly outcome:
 /** Does whoever answers speak of one copy alone: its peer has forgotten it, or a neighbour did not carry it on? */
 export function isOfOneCopy(answer: Answer): answer is Ended & { readonly outcome: 'FAILED' } {
   if (answer.outcome !== 'FAILED') return false
-  const { code, data } = answer.error
-  return isForgotten(code) || (isRecord(data) && 'via' in data)
+  return isForgotten(answer.error.code) || isByNeighbour(answer.error)
+}
+
+/** Is an error that of a neighbour on the way? */
+export function isByNeighbour({ data }: ErrorBody): boolean {
+  return isRecord(data) && 'via' in data
 }
 
 /** How a request ended for its caller, as the ledger has it. */

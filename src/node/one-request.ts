@@ -7,7 +7,7 @@ import { decideRepeat, errorTold, mayRunAgain, retryAfterMs } from '../domain/re
 import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
-import { headOf, isNotDone, isOfOneCopy, outcomeOf, PATIENCE, readReply, requestPayload, retryAfter, STORED } from './asking.js'
+import { headOf, isByNeighbour, isNotDone, isOfOneCopy, outcomeOf, PATIENCE, readReply, requestPayload, retryAfter, STORED } from './asking.js'
 import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestParts } from './asking.js'
 import { changesOfSending, inDoubt, storedInput } from './caller-record.js'
 import type { CallerRecord } from './caller-record.js'
@@ -202,14 +202,13 @@ export class OneRequest {
     const ttlMs = this.#hasGivenUp ? this.#parts.limits.leaseMs : Math.max(1, this.#leftMs)
     const kept = payload.isUnrecorded ? {} : { reliable: { requestId: this.names.requestId, mayWait: false, ttlMs, changes } }
     const replies = this.#isSent ? {} : { replies: this.#replies() }
-    // A query begins nothing: it is no copy.
+    this.#copies.sending()
     if (isQuery) this.#queries++
-    else this.#copies.sending()
     try {
       await this.#parts.outbox.send({ payload, ...kept, ...headOf(this.#asking, this.names), ...replies })
     } catch (error) {
+      this.#copies.notSent()
       if (isQuery) this.#queries--
-      else this.#copies.notSent()
       throw error
     } finally {
       this.#isLeaving = false
@@ -366,7 +365,7 @@ export class OneRequest {
     const answer = this.#isOver ? null : this.#read(header, payload)
     if (answer === null || !('outcome' in answer) || this.#record === null || this.#isStale(answer)) return []
     const now = this.#parts.clock.now()
-    if (isOfOneCopy(answer) && !this.#copies.isLast) return []
+    if (this.#isOneOfCopies(answer) && !this.#copies.isLast) return []
     // Its peer has forgotten it: whoever takes it up after a crash has to send it again.
     if (this.#repeats(answer)) return this.#record.waiting(now, () => this.#asking.input, answer.error)
     return this.#record.ended(outcomeOf(answer), now)
@@ -392,9 +391,17 @@ export class OneRequest {
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') this.#waitNoLonger(answer.error, null)
     // Another copy may be under way all the same, and has an answer of its own.
-    else if (isOfOneCopy(answer) && !this.#copies.denied()) this.#ofOneCopy = answer.error
+    else if (isOfOneCopy(answer) && !this.#copies.denied() && this.#isOneOfCopies(answer)) this.#ofOneCopy = answer.error
     else if (this.#repeats(answer)) this.noRoom(answer.error)
     else void this.#finish(answer)
+  }
+
+  /**
+   * Was only one of several messages not taken? Of what may not be repeated its peer says so of the one copy: no second one is sent
+   * before the first was refused, and all others are queries. A neighbour on the way says it of any.
+   */
+  #isOneOfCopies(answer: Answer): boolean {
+    return isOfOneCopy(answer) && (this.#record?.current.isRepeatable !== false || isByNeighbour(answer.error))
   }
 
   /** Does it answer a query from before its peer refused it? That peer kept nothing of what it refused, so it could only say that it has no trace. */

@@ -111,9 +111,11 @@ export class OwnStreams {
       const isKnown = known.stream === stream || blocks === 0
       if (this.#of(name).times !== known.times) continue
       if (isWhole && isKnown && blocks >= expected) {
-        // Of another home of this node, of which this one is a copy.
-        if (known.stream !== stream) await this.#set(name, { ...this.#behind(name, known.stream, known.blocks), stream, blocks })
-        else this.#own.set(name, { ...known, blocks })
+        // The home is a copy, or its store was begun anew: what is not here of the stream before is lost.
+        if (known.stream !== stream) {
+          if (known.stream !== null && known.blocks > 0) this.#parts.onLost(name, known.stream, known.blocks)
+          await this.#set(name, { ...this.#behind(name, known.stream, known.blocks), stream, blocks })
+        } else this.#own.set(name, { ...known, blocks })
         return stream
       }
       if (known.stream === stream && blocks < expected) this.#parts.onLost(name, stream, expected)
