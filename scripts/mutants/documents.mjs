@@ -5,6 +5,14 @@ const replica = 'domain/document/replica'
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const DOCUMENT_MUTANTS = [
   {
+    name: 'what a store of documents that was begun anew lacks is forgotten',
+    file: 'src/node/own-streams.ts',
+    find: 'if (known.stream !== null && known.blocks > 0) this.#parts.onLost(name, known.stream, known.blocks)',
+    put: '',
+    test: 'node/own-streams',
+    title: 'what a store of documents that was begun anew lacks is lost'
+  },
+  {
     name: 'streams that were left before the mesh heard of them are read no more',
     file: 'src/node/documents.ts',
     find: '[own, ...this.#own.unheardOf(name)]',

@@ -138,6 +138,34 @@ test('an own stream that is shorter than its mark is told as lost, also before a
   t.ok((await store.read<Record<string, unknown>>('document-marks'))?.['notes'], 'and known after a restart')
 })
 
+test('what a store of documents that was begun anew lacks is lost: it is refused, also after a restart, and never shown as empty', async (t: Assert) => {
+  for (const isHeard of [true, false]) {
+    const { world, owner, ann, bob } = await scene(t)
+    world.log.isWritable = isHeard
+    for (const { id } of [owner, ann]) world.net.disconnect(bob.id, id)
+    await write(bob.api(), 'of bob')
+    await world.settle()
+    const ledger = await copyOf(bob.ledger)
+    const store = new FakeStore()
+    await store.write('document-streams', await bob.store.read('document-streams'))
+    await bob.core.close()
+    world.streams.renew(bob.id)
+    for (let start = 0; start < 2; start++) {
+      const again = await world.start(bob.actor, { store, ledger })
+      await world.settle()
+      const reading = failsWith(t, 'STORE_DAMAGED', () => textOn(again))
+      await world.pass(4000)
+      await reading
+      const { problems } = await again.api().call('node.status', {})
+      t.ok(
+        problems.some(({ message }) => message.includes('the document notes lost 1 block')),
+        `start ${start}, ${isHeard ? 'in the log' : 'unheard'}`
+      )
+      await again.core.close()
+    }
+  }
+})
+
 /** bob stopped, its streams without the block that it wrote last, and its ledger as a kill right after that would leave it. */
 async function lostBlock(t: Assert): Promise<{ world: World; bob: FakeNode; ledger: Ledger }> {
   const { world, owner, ann, bob } = await scene(t)

@@ -20,6 +20,8 @@ interface HeldCore {
 /** What the cores of one node hold, which survives its restarts. */
 type Held = Map<string, HeldCore>
 
+/** Named among the cores of a store that was begun anew: its own streams have other keys. */
+const RENEWED = 'renewed'
 const EMPTY: HeldCore = { beginning: 0, blocks: [] }
 
 function lengthOf({ beginning, blocks }: HeldCore): number {
@@ -72,6 +74,11 @@ export class StreamNet {
   copyOf(node: NodeId): () => void {
     const copy = new Map(this.#held.get(node))
     return () => void this.#held.set(node, new Map(copy))
+  }
+
+  /** The store of a node is gone, and another one begun; call it while the node does not run. */
+  renew(node: NodeId): void {
+    this.#held.set(node, new Map([[RENEWED, EMPTY]]))
   }
 
   /** Something was written, followed or linked: what is missing goes over in the next turn. */
@@ -148,7 +155,7 @@ class MemoryStreams implements DocumentStreams {
   }
 
   own(document: string): Promise<OwnStreamState> {
-    const stream = keyText(`${this.#node}/${document}`)
+    const stream = keyText(`${this.#node}/${document}${this.#held.has(RENEWED) ? ' anew' : ''}`)
     return Promise.resolve({ stream, blocks: lengthOf(this.#held.get(stream) ?? EMPTY), isWhole: true })
   }
 

@@ -28,9 +28,13 @@ export interface RequestSceneOptions {
   readonly isIdempotent?: boolean
 }
 
-export async function requestScene(t: Assert, { timeoutMs, concurrency = 1, settings = {}, isIdempotent = true }: RequestSceneOptions): Promise<RequestScene> {
+export async function requestScene(
+  t: Assert,
+  { timeoutMs, concurrency = 1, settings = {}, isIdempotent = true }: RequestSceneOptions
+): Promise<RequestScene> {
   const world = new World(t)
-  const define = (): FakeAgent => new FakeAgent(agentDefinition('slow', { concurrency, capabilities: [capability('slow.do', { idempotent: isIdempotent })] }))
+  const define = (): FakeAgent =>
+    new FakeAgent(agentDefinition('slow', { concurrency, capabilities: [capability('slow.do', { idempotent: isIdempotent })] }))
   const agent = define()
   let ledger = new MortalLedger()
   const here = await world.member('here')
