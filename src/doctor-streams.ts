@@ -5,6 +5,7 @@ import type { HomePaths } from './config/paths.js'
 import type { NodeStore } from './ports/storage.js'
 import { closeStore } from './adapters/mesh/close-store.js'
 import { readStreams, type StreamFacts } from './adapters/mesh/document-check.js'
+import { salvageStreams } from './adapters/mesh/document-copy.js'
 import { openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { damageError } from './adapters/storage/store-errors.js'
 import { DOCUMENTS_ARRIVED, type StoredArrivals } from './node/arrived-documents.js'
@@ -89,6 +90,7 @@ export async function repairStreams(home: HomePaths, documents: NodeStore, aside
   const found = await readDocuments(home, documents).catch((error: unknown) => asNodeError(error))
   if (found instanceof NodeError) {
     if (found.code !== 'STORE_DAMAGED') throw found
+    if (await salvage(home, aside)) return [await acceptSalvaged(home, documents, found)]
     await aside(home.documents)
     for (const name of [DOCUMENT_MARKS, DOCUMENT_LOSSES, DOCUMENTS_ARRIVED, OWN_STREAMS, 'document-snapshots']) await documents.remove(name)
     return [{ name: 'streams', text: `${found.message}; it is moved aside and fetched anew from other members`, lost: LOST }]
@@ -97,6 +99,40 @@ export async function repairStreams(home: HomePaths, documents: NodeStore, aside
   if (text === null) return []
   await accept(documents, found)
   return [{ name: 'streams', text: `${text}; the next start asks other members for them`, lost: LOST }]
+}
+
+/** Takes over what can be read of a damaged store into a new one, which takes its place. False: nothing can. */
+async function salvage(home: HomePaths, aside: Aside): Promise<boolean> {
+  if (!(await isThere(home.documents))) return false
+  const copy = `${home.documents}.salvaged`
+  await fs.rm(copy, { recursive: true, force: true })
+  const store = await openDocumentStore(home).catch(() => null)
+  if (store === null) return false
+  const isCopied = await salvageStreams(store, copy).then(
+    () => true,
+    () => false
+  )
+  await closeStore(store).catch(() => {})
+  if (isCopied) {
+    await aside(home.documents)
+    await fs.rename(copy, home.documents)
+  } else await fs.rm(copy, { recursive: true, force: true })
+  return isCopied
+}
+
+async function acceptSalvaged(home: HomePaths, documents: NodeStore, fault: NodeError): Promise<Repair> {
+  const left = await readDocuments(home, documents)
+  await accept(documents, left)
+  const text = `${fault.message}; it is moved aside, and all that can be read of it is taken over`
+  const lost = lostText(left)
+  return { name: 'streams', text, lost: lost === null ? null : `${lost}: ${LOST}` }
+}
+
+async function isThere(file: string): Promise<boolean> {
+  return await fs.stat(file).then(
+    () => true,
+    () => false
+  )
 }
 
 /** What is here of these documents is no longer taken for less than there was, nor for all there is. */
@@ -113,7 +149,7 @@ async function accept(documents: NodeStore, { lost }: StreamState): Promise<void
 
 async function readStore(home: HomePaths, isExpected: boolean): Promise<StreamFacts> {
   // Opening it would make one.
-  if (!(await fs.stat(home.documents).then(Boolean, () => false))) {
+  if (!(await isThere(home.documents))) {
     if (isExpected) throw new NodeError('STORE_DAMAGED', `the store ${home.documents} is gone`)
     return { blocks: 0, lengths: new Map() }
   }

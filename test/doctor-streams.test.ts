@@ -89,6 +89,38 @@ test('what nobody else has of a document is refused until doctor --repair accept
   t.is(await textOf(last), 'one three')
 })
 
+test('of a damaged store of documents doctor --repair takes over all that can be read, and names what is lost', async (t) => {
+  const { start, homeOf } = await localNodes(t)
+  const home = homeOf('a')
+  const first = await start('a')
+  const names = ['d1', 'd2', 'd3', 'd4']
+  for (const document of names) {
+    await apiOf(first).call('documents.create', { name: document })
+    await apiOf(first).call('documents.edit', { document, edit: { type: 'text', text: document.repeat(20_000) } })
+  }
+  await first.close()
+  const db = path.join(home.documents, 'db')
+  const [blob] = (await fs.readdir(db)).filter((name) => name.endsWith('.blob'))
+  if (blob === undefined) throw new Error('the blocks are in no file of their own')
+  const bytes = await fs.readFile(path.join(db, blob))
+  bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1
+  await fs.writeFile(path.join(db, blob), bytes)
+  const [repair, ...others] = await repairHome(home, Date.now())
+  t.is(others.length, 0)
+  t.ok(repair?.lost?.startsWith('1 block of the document d'), repair?.lost ?? '')
+  const again = await start('a')
+  t.alike((await apiOf(again).call('node.status', {})).problems, [])
+  let whole = 0
+  for (const document of names) {
+    const { value } = await apiOf(again).call('documents.read', { document, type: 'text' })
+    if (value === document.repeat(20_000)) whole++
+    else t.ok(value === '' && repair?.lost?.includes(document), `${document} is what is lost`)
+  }
+  t.is(whole, names.length - 1)
+  await apiOf(again).call('documents.edit', { document: 'd1', edit: { type: 'text', text: 'goes on' } })
+  t.is((await apiOf(again).call('documents.read', { document: 'd1', type: 'text' })).value, 'goes on')
+})
+
 test('a store of documents that is gone or cannot be opened is said in status, and begun anew by doctor --repair', async (t) => {
   const { start, homeOf } = await localNodes(t)
   const home = homeOf('a')

@@ -7,7 +7,18 @@ import { decideRepeat, errorTold, mayRunAgain, retryAfterMs } from '../domain/re
 import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
-import { headOf, isByNeighbour, isNotDone, isOfOneCopy, outcomeOf, PATIENCE, readReply, requestPayload, retryAfter, STORED } from './asking.js'
+import {
+  headOf,
+  isByNeighbour,
+  isNotDone,
+  isOfOneCopy,
+  outcomeOf,
+  PATIENCE,
+  readReply,
+  requestPayload,
+  retryAfter,
+  STORED
+} from './asking.js'
 import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestParts } from './asking.js'
 import { changesOfSending, inDoubt, storedInput } from './caller-record.js'
 import type { CallerRecord } from './caller-record.js'
