@@ -49,6 +49,7 @@ const BY_CODE: Readonly<Record<string, Fault>> = {
   EDQUOT: DISK_FULL,
   ENAMETOOLONG: { code: 'PATH_TOO_LONG', says: (place) => `the path ${place} is too long for this system` },
   EIO: BAD_DISK,
+  EISDIR: DAMAGED,
   ENOTDIR: NO_DIRECTORY,
   EEXIST: NO_DIRECTORY,
   ENOLCK: NO_LOCKS,

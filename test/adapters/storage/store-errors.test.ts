@@ -18,6 +18,7 @@ test('errors of the system become the codes people know', (t) => {
     ['ENOTDIR', 'CONFIG_INVALID'],
     ['EEXIST', 'CONFIG_INVALID'],
     ['EIO', 'STORE_DAMAGED'],
+    ['EISDIR', 'STORE_DAMAGED'],
     ['ENOLCK', 'CONFIG_INVALID'],
     ['EOPNOTSUPP', 'CONFIG_INVALID'],
     ['toString', 'INTERNAL']
