@@ -3,6 +3,14 @@
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const OUTCOME_MUTANTS = [
   {
+    name: 'a time with a fraction is later than all others',
+    file: 'src/domain/reliable/keys.ts',
+    find: 'String(Math.floor(number))',
+    put: 'String(number)',
+    test: 'domain/reliable/keys',
+    title: 'keys are in the order of their numbers, whatever fractions those have'
+  },
+  {
     name: 'a node that stops begins what is being recorded',
     file: 'src/node/work.ts',
     find: 'if (this.#isStopping) return this.#leave(request, record)',

@@ -58,7 +58,7 @@ export class ExpiryClock {
   /** Unix milliseconds. */
   now(): number {
     const [wall, monotonic] = [this.#clock.now(), this.#clock.monotonic()]
-    const expected = this.#wall + monotonic - this.#monotonic
+    const expected = Math.floor(this.#wall + monotonic - this.#monotonic)
     if (wall - expected > JUMP_MS) {
       this.#aheadSince ??= monotonic
       if (monotonic - this.#aheadSince < STAYED_MS) return expected

@@ -190,7 +190,13 @@ export class Documents {
   damage(): Problem[] {
     const { fault } = this.#parts.documents
     if (fault === null) return []
-    return [{ code: fault.code, message: `${fault.message}; shared documents that cannot be read are refused, and a repair takes over all others`, next: STOP_AND_REPAIR }]
+    return [
+      {
+        code: fault.code,
+        message: `${fault.message}; shared documents that cannot be read are refused, and a repair takes over all others`,
+        next: STOP_AND_REPAIR
+      }
+    ]
   }
 
   /**

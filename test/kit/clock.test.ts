@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { Stamps, wait } from '../../src/kit/clock.js'
+import { ExpiryClock, Stamps, wait } from '../../src/kit/clock.js'
 import { clockContract } from '../contracts/clock.js'
 import { ManualClock } from '../support/manual-clock.js'
 
@@ -50,4 +50,24 @@ test('a stamp is at most a millisecond behind the wall clock, also when that is 
   clock.setNow(100)
   clock.advance(1)
   t.is(stamps.of(clock.monotonic()), 101)
+})
+
+test('a wall clock that jumps forward counts for what expires once it has stayed there for ten minutes; one that is put back at once', (t) => {
+  const clock = new ManualClock(5000)
+  const expiry = new ExpiryClock({ now: () => Math.floor(clock.now()), monotonic: () => clock.monotonic() })
+  clock.advance(10.25)
+  t.is(expiry.now(), 5010, 'whole milliseconds')
+  clock.setNow(86_400_000)
+  clock.advance(1000.5)
+  t.is(expiry.now(), 6010, 'also while it is ahead')
+  clock.setNow(6200)
+  t.is(expiry.now(), 6200)
+  clock.setNow(86_400_000)
+  t.is(expiry.now(), 6200)
+  clock.advance(599_000)
+  t.is(expiry.now(), 605_200)
+  clock.advance(1000)
+  t.is(expiry.now(), 87_000_000)
+  clock.setNow(1000)
+  t.is(expiry.now(), 1000)
 })

@@ -85,7 +85,7 @@ export function readMessageKey(key: string): { readonly lane: string; readonly s
   return { lane, seq: Number(seq) }
 }
 
-/** A number as keys have it: keys are in the order of the numbers. */
+/** A number from 0 as keys have it: keys are in the order of the numbers. A fraction is left out, which would put it behind all others. */
 export function padded(number: number): string {
-  return String(number).padStart(DIGITS, '0')
+  return String(Math.floor(number)).padStart(DIGITS, '0')
 }
