@@ -69,7 +69,7 @@ async function copyReadable(source: Hypercore, to: Corestore): Promise<void> {
     })
   if (fault === null) return await copyStream(source, to)
   await copyStream(source, to, readable - 1)
-  throw fault
+  throw new Error('a block cannot be read', { cause: fault })
 }
 
 async function copyStream(source: Hypercore, to: Corestore, end = Number.POSITIVE_INFINITY): Promise<void> {
