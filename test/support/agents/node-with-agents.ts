@@ -1,5 +1,5 @@
 // A stand-in for a node: runs one endless task of a `command` agent and one of a `module` agent, prints the pids of all
-// their processes as JSON, and waits to be killed. Arguments: run directory, then the word `blind` to lose its guard.
+// their processes as JSON, then the pid of each further guard once that knows them, and waits to be killed. Arguments: run directory, then the word `blind` to lose its guard.
 import type { RuntimeSpec } from '../../../src/adapters/agents/agent-file.js'
 import { buildAgent } from '../../../src/adapters/agents/build-agent.js'
 import { ProcessGroups } from '../../../src/adapters/agents/process-groups.js'
@@ -25,4 +25,11 @@ const command = await start(COMMAND_AGENT, 'family')
 // It never yields: it cannot notice that its channel has closed.
 const module = await start(MODULE_AGENT, 'busy')
 console.log(JSON.stringify({ pids: [...command, ...module], guard: groups.guardPid }))
+let told = groups.guardPid
+setInterval(() => {
+  const { guardPid } = groups
+  if (guardPid === null || guardPid === told) return
+  told = guardPid
+  console.log(JSON.stringify({ guard: guardPid }))
+}, 10)
 if (mode === 'blind') process.kill(process.pid, 'SIGSTOP')
