@@ -1,3 +1,4 @@
+import fs from 'node:fs/promises'
 import path from 'node:path'
 import { asNodeError, NodeError } from './kit/errors.js'
 import type { HomePaths } from './config/paths.js'
@@ -48,6 +49,14 @@ const REPLACEABLE: Readonly<Record<string, Replaceable>> = {
   'oauth-clients': { lost: 'the OAuth clients and all of their tokens: add the clients anew' },
   // Tokens that were revoked would count again: with the keys that signed them they do not.
   'oauth-state': { lost: 'the OAuth clients and all of their tokens: add the clients anew', also: 'oauth-clients' }
+}
+
+/** Is there a file or directory at a place? */
+export async function isThere(place: string): Promise<boolean> {
+  return await fs.stat(place).then(
+    () => true,
+    () => false
+  )
 }
 
 /** Can the node go on without a document of its home? */

@@ -11,7 +11,7 @@ import { LOG_NOT_HERE } from './adapters/mesh/missing-log.js'
 import { openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { codeOf, damageError, storeError } from './adapters/storage/store-errors.js'
-import { type Aside, beyondRepair, type Repair, repairDocuments } from './doctor-documents.js'
+import { type Aside, beyondRepair, isThere, type Repair, repairDocuments } from './doctor-documents.js'
 import { lostText, readDocuments, repairStreams } from './doctor-streams.js'
 import { RequestBook } from './node/request-book.js'
 import { freshEpoch, type StoredRecord } from './node-record.js'
@@ -209,10 +209,10 @@ async function readLedger(home: HomePaths, documents: NodeStore): Promise<{ read
 /** Reads the store and compares it with what the home says of it. @throws NodeError STORE_DAMAGED */
 async function readStore(home: HomePaths, documents: NodeStore, state: MeshState): Promise<LogFacts> {
   // Opening it would make one.
-  const isThere = await fs.stat(home.store).then(Boolean, () => false)
+  const hasStore = await isThere(home.store)
   // A repair moved it aside: the next start makes a new one.
-  if (!isThere && state.takesOver === true) return { nodeId: '', core: '', length: 0, lengths: new Map(), blocks: 0 }
-  if (!isThere) throw new NodeError('STORE_DAMAGED', `the store ${home.store} is gone`)
+  if (!hasStore && state.takesOver === true) return { nodeId: '', core: '', length: 0, lengths: new Map(), blocks: 0 }
+  if (!hasStore) throw new NodeError('STORE_DAMAGED', `the store ${home.store} is gone`)
   const unwind = new Unwind(() => {})
   try {
     const store = await openStore(home.store, { unwind, documents })

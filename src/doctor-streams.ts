@@ -7,12 +7,12 @@ import { closeStore } from './adapters/mesh/close-store.js'
 import { readStreams, type StreamFacts } from './adapters/mesh/document-check.js'
 import { salvageStreams } from './adapters/mesh/document-copy.js'
 import { openDurableLedger } from './adapters/storage/durable-ledger.js'
-import { damageError } from './adapters/storage/store-errors.js'
+import { damageError, storeError } from './adapters/storage/store-errors.js'
 import { DOCUMENTS_ARRIVED, type StoredArrivals } from './node/arrived-documents.js'
 import type { StreamKey } from './domain/document/client-ids.js'
 import { leftStream, OWN_STREAMS, type StoredOwnStreams, writtenLength } from './node/own-streams.js'
 import { DOCUMENT_LOSSES, DOCUMENT_MARKS, type StoredLosses, type StoredMarks } from './node/document-marks.js'
-import type { Aside, Repair } from './doctor-documents.js'
+import { type Aside, isThere, type Repair } from './doctor-documents.js'
 import { ledgerMark, openDocumentStore } from './open-home.js'
 
 /** What is gone when a store of documents is. */
@@ -101,23 +101,25 @@ export async function repairStreams(home: HomePaths, documents: NodeStore, aside
   return [{ name: 'streams', text: `${text}; the next start asks other members for them`, lost: LOST }]
 }
 
-/** Takes over what can be read of a damaged store into a new one, which takes its place. False: nothing can. */
+/** Takes over what can be read of a damaged store into a new one, which takes its place. False: the store cannot be opened, or does not say what it has. @throws NodeError DISK_FULL, NO_PERMISSION */
 async function salvage(home: HomePaths, aside: Aside): Promise<boolean> {
   if (!(await isThere(home.documents))) return false
   const copy = `${home.documents}.salvaged`
   await fs.rm(copy, { recursive: true, force: true })
   const store = await openDocumentStore(home).catch(() => null)
   if (store === null) return false
-  const isCopied = await salvageStreams(store, copy).then(
-    () => true,
-    () => false
+  const fault = await salvageStreams(store, copy).then(
+    () => null,
+    (error: unknown) => storeError(error, copy)
   )
   await closeStore(store).catch(() => {})
-  if (isCopied) {
-    await aside(home.documents)
-    await fs.rename(copy, home.documents)
-  } else await fs.rm(copy, { recursive: true, force: true })
-  return isCopied
+  if (fault !== null) await fs.rm(copy, { recursive: true, force: true })
+  // Nothing is moved aside while what can be read of it has no place to go to.
+  if (fault !== null && fault.code !== 'STORE_DAMAGED' && fault.code !== 'INTERNAL') throw fault
+  if (fault !== null) return false
+  await aside(home.documents)
+  await fs.rename(copy, home.documents)
+  return true
 }
 
 async function acceptSalvaged(home: HomePaths, documents: NodeStore, fault: NodeError): Promise<Repair> {
@@ -126,13 +128,6 @@ async function acceptSalvaged(home: HomePaths, documents: NodeStore, fault: Node
   const text = `${fault.message}; it is moved aside, and all that can be read of it is taken over`
   const lost = lostText(left)
   return { name: 'streams', text, lost: lost === null ? null : `${lost}: ${LOST}` }
-}
-
-async function isThere(file: string): Promise<boolean> {
-  return await fs.stat(file).then(
-    () => true,
-    () => false
-  )
 }
 
 /** What is here of these documents is no longer taken for less than there was, nor for all there is. */

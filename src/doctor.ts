@@ -14,7 +14,7 @@ import { brokenText, verifyAudit } from './adapters/storage/audit-verify.js'
 import { type DamagedFile, damagedDocuments, openNodeStore } from './adapters/storage/node-store.js'
 import { readPolicy } from './adapters/storage/policy-text.js'
 import { bad, type Check, diagnoseStores, doubtful, good, type HomeUse, useHome } from './doctor-stores.js'
-import { isReplaceable } from './doctor-documents.js'
+import { isReplaceable, isThere } from './doctor-documents.js'
 import { Unwind } from './unwind.js'
 
 /** Free bytes of the disk below which a node may soon not go on. */
@@ -211,11 +211,4 @@ function bindError(port: number, host: string): Promise<string | null> {
     })
     socket.bind(port, host, () => socket.close(() => resolve(null)))
   })
-}
-
-async function isThere(place: string): Promise<boolean> {
-  return await fs.stat(place).then(
-    () => true,
-    () => false
-  )
 }

@@ -21,8 +21,8 @@ export const OUTCOME_MUTANTS = [
   {
     name: 'a restore does once more what a node asked of itself',
     file: 'src/domain/reliable/restored.ts',
-    find: 'nodeOf(record.source) === nodeOf(record.target) ?',
-    put: 'nodeOf(record.source) !== nodeOf(record.target) ?',
+    find: 'nodeOfAddress(record.source) === nodeOfAddress(record.target) ?',
+    put: 'nodeOfAddress(record.source) !== nodeOfAddress(record.target) ?',
     test: 'node/outcomes.attacks',
     title: 'what its node asked of an agent of its own, and had no place'
   },

@@ -151,7 +151,7 @@ export const SWARM_MUTANTS = [
   {
     name: 'work that its time limit ended and that may go on elsewhere has failed',
     file: 'src/adapters/agents/hosted-agent.ts',
-    find: 'isLate && isUnknown ? { ...late, isUnknown } : ',
+    find: 'isUnknown ? { ...ended.by, isUnknown } : ',
     put: '',
     test: 'adapters/agents/hosted-agent',
     title: 'after its time nobody can say whether it was done, where the runtime says so'

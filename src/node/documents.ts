@@ -311,7 +311,7 @@ export class Documents {
     try {
       await this.#moveOn(name)
       this.#review()
-      // A stream seems empty until its core is open; for those of others `mustBeHere` waits.
+      // Opens the cores of these streams: an unopened one has length 0. `mustBeHere` does it for the streams of others.
       await Promise.all(this.#own.unheardOf(name).map((stream) => documents.length(stream)))
       await this.#follow(name, opened)
     } catch (error) {

@@ -114,7 +114,7 @@ export class Recovery {
     this.#takeUpSoon()
   }
 
-  /** Takes up what waits, in a while. */
+  /** Looks at waiting requests again after a second. */
   #takeUpSoon(): void {
     if (this.#waiting.length === 0 || this.#isStopped) return
     this.#timer ??= this.#parts.clock.after(AGAIN_MS, () => {
@@ -163,7 +163,7 @@ export class Recovery {
     const envelope = await book.input(name)
     const [sender, recipient] = [parseAddress(record.target), parseAddress(record.source)]
     if (sender === null || recipient === null) return
-    // It was accepted before: it waits, and what comes since is refused in its place.
+    // It was accepted before, so it is not refused; it waits while newer requests have the places.
     const later = (): void => {
       this.#waiting.push(record)
       this.#takeUpSoon()
@@ -178,8 +178,10 @@ export class Recovery {
   }
 
   async #purge(): Promise<void> {
-    const { book, ledger, swarms } = this.#parts
+    const { book, clock, ledger, swarms, telemetry } = this.#parts
     const now = this.#expiry.now()
+    const byMs = clock.now() - now
+    if (byMs > 0) telemetry.log('info', 'the clock went forward: what has expired by it is removed when it stays', { byMs })
     try {
       const purged = (await book.purgeExpired(now)) + (await swarms.purgeExpired(now))
       if (purged >= MANY) await ledger.compact()

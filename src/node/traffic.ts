@@ -4,6 +4,7 @@ import type { ErrorCode } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import { nodeOfAddress } from '../domain/card/card.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
 import type { Audit, AuditEvent } from '../ports/audit.js'
@@ -143,8 +144,7 @@ export class Traffic {
 }
 
 function pathOf({ sender, recipient }: TrafficHeader): RoutingPath {
-  const nodeOf = (address: string): string => address.slice(address.lastIndexOf('@') + 1)
-  return nodeOf(sender) === nodeOf(recipient) ? 'local' : 'remote'
+  return nodeOfAddress(sender) === nodeOfAddress(recipient) ? 'local' : 'remote'
 }
 
 /** The nodes that a message passed, as the audit log names them. */

@@ -50,8 +50,11 @@ export function hostAgent(parts: HostParts): LocalAgent {
   return new Host(parts)
 }
 
+/** How a run without a result ends. */
+type AgentFailure = Extract<AgentOutcome, { ok: false }>
+
 /** An outcome without a result. */
-export function failure(code: FailureCode, message: string): AgentOutcome {
+export function failure(code: FailureCode, message: string): AgentFailure {
   return { ok: false, code, message }
 }
 
@@ -77,20 +80,16 @@ class Host implements LocalAgent {
     if (this.#closing !== null) return failure('TASK_FAILED', `the agent ${this.definition.id} is no longer served by this node`)
     if (run.signal.aborted) return failure('CANCELED', 'canceled before it began')
     const stop = new AbortController()
-    let stopped: AgentOutcome | null = null
-    const stopAs = (outcome: AgentOutcome): void => {
-      stopped ??= outcome
+    const ended: { by: AgentFailure | null; isWanted: boolean } = { by: null, isWanted: false }
+    const stopAs = (outcome: AgentFailure, isWanted = false): void => {
+      if (ended.by === null) Object.assign(ended, { by: outcome, isWanted })
       stop.abort()
     }
     const { timeoutMs } = this.definition.limits
-    const onAbort = (): void => stopAs(failure('CANCELED', 'canceled'))
+    const onAbort = (): void => stopAs(failure('CANCELED', 'canceled'), true)
     const message = `no result within ${formatDuration(timeoutMs)}, the time limit of the agent`
     const late = { ok: false, code: 'TIMEOUT', message, data: { limitMs: timeoutMs } } as const
-    let isLate = false
-    const timer = this.#clock.after(timeoutMs, () => {
-      isLate = stopped === null
-      stopAs(late)
-    })
+    const timer = this.#clock.after(timeoutMs, () => stopAs(late))
     run.signal.addEventListener('abort', onAbort)
     const work = this.#work(task, { signal: stop.signal, progress: boundedProgress(run) })
     this.#runs.set(work, () => stopAs(failure('CANCELED', 'the agent was closed')))
@@ -98,8 +97,10 @@ class Host implements LocalAgent {
     this.#runs.delete(work)
     run.signal.removeEventListener('abort', onAbort)
     this.#clock.clear(timer)
-    const isUnknown = !outcome.ok && outcome.isUnknown === true
-    return isLate && isUnknown ? { ...late, isUnknown } : (stopped ?? outcome)
+    if (ended.by === null) return outcome
+    // What its caller cancels is canceled; of what else was stopped and goes on elsewhere nobody knows the end.
+    const isUnknown = !ended.isWanted && !outcome.ok && outcome.isUnknown === true
+    return isUnknown ? { ...ended.by, isUnknown } : ended.by
   }
 
   async #check(check: NonNullable<Runtime['check']>, signal: AbortSignalLike): Promise<HealthFinding> {

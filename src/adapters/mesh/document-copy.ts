@@ -6,9 +6,9 @@ import { copyKept } from './kept-bytes.js'
 
 /**
  * Copies what is here of the streams of documents into a new store, the way a peer gets it. That store has a seed of its own, so
- * in it none of the streams can be written, and whatever node has it writes streams that nobody wrote before. Streams with two
- * tales are left out: nothing of them counts. What is kept beside streams goes along: the snapshot that they begin behind, whose
- * core may be one with two tales. @throws Error for what cannot be read
+ * in it none of the streams can be written, and whatever node has it writes streams that nobody wrote before. Forked streams
+ * are left out: nothing of them counts. What is kept beside streams goes along: the snapshot that they begin behind, whose core may
+ * be forked. @throws Error for what cannot be read
  */
 export async function copyStreams(from: Corestore, dir: string): Promise<void> {
   await intoNew(dir, async (to) => {
@@ -17,17 +17,16 @@ export async function copyStreams(from: Corestore, dir: string): Promise<void> {
 }
 
 /**
- * The same of a store that is damaged: of each stream what is before the first block that cannot be read. Gives the number of streams of
- * which not all is copied. @throws Error when the store does not say which streams it has, or the new one cannot be written
+ * The same of a store that is damaged: of each stream what is before the first block that cannot be read.
+ * @throws Error when the store does not say which streams it has, and for what can be read and is not copied
  */
-export async function salvageStreams(from: Corestore, dir: string): Promise<number> {
-  let failures = 0
+export async function salvageStreams(from: Corestore, dir: string): Promise<void> {
   await intoNew(dir, async (to) => {
-    const keys: Uint8Array[] = []
-    for await (const discoveryKey of from.list()) keys.push(discoveryKey)
-    for (const discoveryKey of keys) await withCore(from, discoveryKey, (source) => copyReadable(source, to)).catch(() => failures++)
+    for await (const discoveryKey of from.list()) {
+      const end = await withCore(from, discoveryKey, readableEnd).catch(() => 0)
+      if (end > 0) await withCore(from, discoveryKey, (source) => copyCore(source, to, end))
+    }
   })
-  return failures
 }
 
 async function intoNew(dir: string, fill: (to: Corestore) => Promise<void>): Promise<void> {
@@ -41,38 +40,36 @@ async function intoNew(dir: string, fill: (to: Corestore) => Promise<void>): Pro
   }
 }
 
-async function withCore(from: Corestore, discoveryKey: Uint8Array, use: (source: Hypercore) => Promise<void>): Promise<void> {
+async function withCore<T>(from: Corestore, discoveryKey: Uint8Array, use: (source: Hypercore) => Promise<T>): Promise<T> {
   const source = from.get({ discoveryKey, writable: false })
   try {
     await source.ready()
-    await use(source)
+    return await use(source)
   } finally {
     await source.close()
   }
 }
 
-async function copyCore(source: Hypercore, to: Corestore): Promise<void> {
+async function copyCore(source: Hypercore, to: Corestore, end = Number.POSITIVE_INFINITY): Promise<void> {
   await copyKept(source, to)
-  if (source.length > 0 && !source.core.header.frozen) await copyStream(source, to)
+  if (source.length > 0 && !source.core.header.frozen) await copyStream(source, to, end)
 }
 
-async function copyReadable(source: Hypercore, to: Corestore): Promise<void> {
-  await copyKept(source, to)
-  if (source.length === 0 || source.core.header.frozen) return
+/** Where the blocks end that are here and can be read; infinite when all of them can. */
+async function readableEnd(source: Hypercore): Promise<number> {
   const beginning = await beginningOf(source)
   const held = heldOf(source, beginning)
-  let readable = beginning.blocks
-  let fault: unknown = null
-  for (; readable < held && fault === null; readable++)
-    await source.get(readable, { wait: false }).catch((error: unknown) => {
-      fault = error
-    })
-  if (fault === null) return await copyStream(source, to)
-  await copyStream(source, to, readable - 1)
-  throw new Error('a block cannot be read', { cause: fault })
+  for (let at = beginning.blocks; at < held; at++) {
+    const isRead = await source.get(at, { wait: false }).then(
+      () => true,
+      () => false
+    )
+    if (!isRead) return at
+  }
+  return Number.POSITIVE_INFINITY
 }
 
-async function copyStream(source: Hypercore, to: Corestore, end = Number.POSITIVE_INFINITY): Promise<void> {
+async function copyStream(source: Hypercore, to: Corestore, end: number): Promise<void> {
   const beginning = await beginningOf(source)
   const held = Math.min(end, heldOf(source, beginning))
   if (held <= beginning.blocks) return
@@ -83,7 +80,12 @@ async function copyStream(source: Hypercore, to: Corestore, end = Number.POSITIV
   try {
     await target.ready()
     if (beginning.blocks > 0) await setBeginning(target, beginning)
-    await target.download({ start: beginning.blocks, end: held }).done()
+    const isCopied = target.download({ start: beginning.blocks, end: held }).done()
+    // A source that cannot prove a block ends its stream: nothing more comes then.
+    const isCut = new Promise<never>((_, reject) => {
+      for (const stream of streams) stream.on('close', () => reject(new Error('a stream could not be copied')))
+    })
+    await Promise.race([isCopied, isCut])
   } finally {
     for (const stream of streams) stream.destroy()
     await target.close()

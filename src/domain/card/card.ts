@@ -76,6 +76,11 @@ export function addressText(address: AgentAddress): string {
   return `${address.agentId}@${address.nodeId}`
 }
 
+/** The node in the text of an address. */
+export function nodeOfAddress(text: string): string {
+  return text.slice(text.lastIndexOf('@') + 1)
+}
+
 /** The capability that `send` uses: the one marked `default`, else the first; null for an agent without any. */
 export function defaultCapability(card: Pick<CardBody, 'capabilities'>): CapabilityDescriptor | null {
   return card.capabilities.find((one) => one.default === true) ?? card.capabilities[0] ?? null

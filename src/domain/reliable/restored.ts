@@ -1,5 +1,6 @@
 import { KEYS, rangeOf } from './keys.js'
 import { requestRecord } from './records.js'
+import { nodeOfAddress } from '../card/card.js'
 import { decodePayload, encodePayload } from '../envelope/codec.js'
 import { isRecord } from '../../kit/json.js'
 
@@ -9,8 +10,8 @@ const SWARMS = rangeOf('swarm')
 /**
  * The value of a ledger's entry in a ledger that was restored from an older copy. What others asked of this node and had not
  * begun when the copy was made may have been done since, and so may what it asked of an agent of its own: unless it may be repeated
- * it counts as begun, so that it ends as unknown instead of running a second time. A swarm that had not ended is marked as restored, and goes on nowhere. The ledger loses its name. Everything
- * else is as it was. Total: what cannot be read is given back.
+ * it counts as begun, so that it ends as unknown instead of running a second time. A swarm that had not ended is marked as restored,
+ * and goes on nowhere. The ledger loses its name. Everything else is as it was. Total: what cannot be read is given back.
  */
 export function restoredValue(key: string, value: Uint8Array): Uint8Array {
   // What came since the copy was made is not there: to its peers it is another ledger.
@@ -22,7 +23,7 @@ export function restoredValue(key: string, value: Uint8Array): Uint8Array {
     if (record.status !== 'pending' || record.isRepeatable) return value
     const tries = Math.max(1, record.tries)
     if (record.role === 'callee') return requestRecord.encode({ ...record, status: 'started', tries })
-    return nodeOf(record.source) === nodeOf(record.target) ? requestRecord.encode({ ...record, tries }) : value
+    return nodeOfAddress(record.source) === nodeOfAddress(record.target) ? requestRecord.encode({ ...record, tries }) : value
   } catch {
     return value
   }
@@ -33,9 +34,4 @@ function restoredSwarm(value: Uint8Array): Uint8Array {
   if (!read.ok || !isRecord(read.value)) return value
   const { head } = read.value
   return isRecord(head) && head['end'] === null ? encodePayload({ ...read.value, head: { ...head, isRestored: true } }) : value
-}
-
-/** The node in the text of an address. */
-function nodeOf(address: string): string {
-  return address.slice(address.lastIndexOf('@') + 1)
 }

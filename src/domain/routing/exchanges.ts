@@ -1,3 +1,4 @@
+import { nodeOfAddress } from '../card/card.js'
 /** How much {@link Exchanges} holds. */
 export interface ExchangeLimits {
   /** In all. Default 65,536. */
@@ -81,7 +82,7 @@ export class Exchanges {
   /** The oldest exchange that `to` opened on the thread with any agent of the node of `from`, which may answer for one that is gone. */
   findOpened({ peer, correlationId, from, to }: ExchangeKey, now: number): ExchangeKey | null {
     const opened = this.#byOpener.get(openerText({ peer, correlationId, from: to })) ?? []
-    return opened.find(({ key, expiresAt }) => expiresAt > now && nodeOf(key.to) === nodeOf(from))?.key ?? null
+    return opened.find(({ key, expiresAt }) => expiresAt > now && nodeOfAddress(key.to) === nodeOfAddress(from))?.key ?? null
   }
 
   /** Is any exchange with the peer open? */
@@ -161,10 +162,6 @@ export class Exchanges {
 /** The same text for both directions of an exchange, and for no other. */
 export function exchangeText({ peer, correlationId, from, to }: ExchangeKey): string {
   return from < to ? `${peer}\n${from}\n${to}\n${correlationId}` : `${peer}\n${to}\n${from}\n${correlationId}`
-}
-
-function nodeOf(address: string): string {
-  return address.slice(address.lastIndexOf('@') + 1)
 }
 
 function openerText({ peer, correlationId, from }: Omit<ExchangeKey, 'to'>): string {

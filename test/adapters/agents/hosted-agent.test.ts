@@ -54,6 +54,21 @@ test('after its time nobody can say whether it was done, where the runtime says 
   t.ok(!outcome.ok && outcome.code === 'TIMEOUT' && outcome.isUnknown === true)
 })
 
+test('what may go on elsewhere is canceled where its caller cancels it, and unknown where its agent is closed', async (t: Assert) => {
+  const lost = { ok: false, code: 'TASK_FAILED', message: 'the server was lost', isUnknown: true } as const
+  for (const isClosed of [true, false]) {
+    const { agent, runs } = scripted()
+    const run = recordedRun()
+    const running = agent.run(task, run)
+    const closing = isClosed ? agent.close() : null
+    if (!isClosed) run.abort()
+    runs[0]?.finish(lost)
+    const outcome = await running
+    await closing
+    t.alike(outcome.ok ? null : [outcome.code, outcome.isUnknown === true], ['CANCELED', isClosed])
+  }
+})
+
 test('the first reason to stop is the outcome', async (t: Assert) => {
   const { agent, clock, runs } = scripted()
   const run = recordedRun()
