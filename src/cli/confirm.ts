@@ -1,17 +1,23 @@
+import { once } from 'node:events'
 import { createInterface } from 'node:readline/promises'
 import type { Output } from './output.js'
+import { terminalText } from './terminal.js'
 
 /** Can a person be asked: are both ends a terminal? */
-export function canAsk({ err }: Output): boolean {
-  return process.stdin.isTTY && err.isTTY === true
+export function canAsk(output: Output): boolean {
+  return process.stdin.isTTY && output.isNoteTerminal
 }
 
 /** Asks a person yes or no on the terminal; anything but yes is no. Ask only where {@link canAsk}. */
 export async function confirm(question: string): Promise<boolean> {
+  return /^y(?:es)?$/i.test((await askLine(`${question} [y/N] `)).trim())
+}
+
+/** Asks a person at the terminal for one line. '' when the input ends. */
+export async function askLine(question: string): Promise<string> {
   const prompt = createInterface({ input: process.stdin, output: process.stderr })
   try {
-    const answer = await prompt.question(`${question} [y/N] `)
-    return /^y(?:es)?$/i.test(answer.trim())
+    return await Promise.race([prompt.question(terminalText(question)), once(prompt, 'close').then(() => '')])
   } finally {
     prompt.close()
   }

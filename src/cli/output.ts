@@ -1,6 +1,8 @@
 import { toWire } from '../adapters/control/wire.js'
-import type { ErrorBody } from '../kit/errors.js'
+import { NodeError, type ErrorBody } from '../kit/errors.js'
 import { shellWord, shown } from '../kit/text.js'
+import { Screen } from './screen.js'
+import { type Sink, terminalText } from './terminal.js'
 
 /** When colours are used: `auto` means a terminal that wants them. */
 export type ColorMode = 'auto' | 'always' | 'never'
@@ -16,14 +18,6 @@ const HINT_MAX = 1000
 const DETAIL_MAX = 400
 /** The beginning of a command of ours, with variables before it. */
 const COMMAND = /^(?:[A-Z_]+=(?:<[^>]*>|\S+) )*a2a-node (?=\S)/
-
-/** A place that text is written to; what a process stream and a test have in common. */
-export interface Sink {
-  write(text: string | Uint8Array): unknown
-  readonly isTTY?: boolean | undefined
-  readonly columns?: number | undefined
-  readonly rows?: number | undefined
-}
 
 /** How a command speaks. */
 export interface OutputOptions {
@@ -41,8 +35,8 @@ export interface OutputOptions {
 /** Where a command speaks: data to `out`, everything else to `err`. */
 export class Output {
   readonly json: boolean
-  readonly out: Sink
-  readonly err: Sink
+  readonly #out: Sink
+  readonly #err: Sink
   readonly #home: string | null
   readonly #typed: readonly string[]
   readonly #color: { readonly out: boolean; readonly err: boolean }
@@ -51,19 +45,44 @@ export class Output {
     this.json = options.json
     this.#home = options.home ?? null
     this.#typed = options.typed ?? []
-    this.out = options.out
-    this.err = options.err
+    this.#out = options.out
+    this.#err = options.err
     this.#color = { out: wantsColor(options.out, options), err: wantsColor(options.err, options) }
   }
 
   /** One line of data. */
   print(line = ''): void {
-    this.out.write(`${line}\n`)
+    this.#out.write(`${terminalText(line)}\n`)
+  }
+
+  /**
+   * The contents of something, without a line break behind them: exactly as they are for a file or a program; a terminal gets
+   * text on lines of its own, with nothing in it that it obeys. @throws NodeError USAGE for bytes on a terminal
+   */
+  contents(contents: string | Uint8Array): void {
+    if (this.#out.isTTY !== true) this.#out.write(contents)
+    else if (typeof contents === 'string') this.print(plainText(contents.replace(/\n$/, '')))
+    else throw new NodeError('USAGE', 'these are bytes, which a terminal cannot show: send them to a file, as in `> file`', { next: [] })
+  }
+
+  /** A part of the terminal behind `out` that is drawn again in place. */
+  screen(): Screen {
+    return new Screen(this.#out)
+  }
+
+  /** The same behind `err`; null when it is no terminal. */
+  noteScreen(): Screen | null {
+    return this.isNoteTerminal ? new Screen(this.#err) : null
+  }
+
+  /** Is there a terminal behind `err`? */
+  get isNoteTerminal(): boolean {
+    return this.#err.isTTY === true
   }
 
   /** One line for the person at the terminal: progress, hints. */
   note(line = ''): void {
-    this.err.write(`${line}\n`)
+    this.#err.write(`${terminalText(line)}\n`)
   }
 
   /** One JSON object on one line, its schema first. */
@@ -83,7 +102,7 @@ export class Output {
 
   /** Columns of the terminal behind `out`; null when it is none, or does not say (some give 0). */
   get width(): number | null {
-    return this.out.isTTY === true ? this.out.columns || null : null
+    return this.#out.isTTY === true ? this.#out.columns || null : null
   }
 
   /** Commands to type next, for the node that was meant: with the `--home` of this command line. */

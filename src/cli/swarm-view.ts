@@ -2,7 +2,7 @@ import { shown } from '../kit/text.js'
 import { formatDuration } from '../kit/units.js'
 import type { LeftOut, SwarmCounts, SwarmEvent } from '../ports/swarm-api.js'
 import { EXIT } from './exit-codes.js'
-import { Screen } from './live.js'
+import type { Screen } from './screen.js'
 import { jsonLine, type Output, plainText } from './output.js'
 import { type Cell, plural, tableLines } from './render.js'
 import { errorSteps, type Launched, stepLines } from './swarm-steps.js'
@@ -36,7 +36,7 @@ export class SwarmView {
     this.#output = output
     this.#tree = new SwarmTree(total)
     this.#launched = launched
-    this.#live = output.err.isTTY === true && !output.json ? new Screen(output.err) : null
+    this.#live = output.json ? null : output.noteScreen()
   }
 
   /** Takes one event: NDJSON on stdout with `--json`, else progress on stderr. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import test, { type Assert } from 'brittle'
-import { jsonLine, jsonText, Output, plainText, type Sink } from '../../src/cli/output.js'
+import { jsonLine, jsonText, Output, plainText } from '../../src/cli/output.js'
+import type { Sink } from '../../src/cli/terminal.js'
 import { NodeError } from '../../src/kit/errors.js'
 
 function sink(isTTY = false): Sink & { text: string } {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import test, { type Assert } from 'brittle'
-import { Screen } from '../../src/cli/live.js'
+import { Screen } from '../../src/cli/screen.js'
 import { Output } from '../../src/cli/output.js'
 import { factLines, plural, tableLines, wrap } from '../../src/cli/render.js'
 import { holds } from '../support/holds.js'

@@ -1,5 +1,6 @@
 import test from 'brittle'
-import { Output, type Sink } from '../../src/cli/output.js'
+import { Output } from '../../src/cli/output.js'
+import type { Sink } from '../../src/cli/terminal.js'
 import { SwarmView } from '../../src/cli/swarm-view.js'
 import { swarmEvents } from './samples.js'
 

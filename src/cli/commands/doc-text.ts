@@ -9,7 +9,7 @@ import type { Action } from '../context.js'
 import { noteSkipped, partOption, partText, readPart, wholeEdit } from '../document-part.js'
 import { EXIT } from '../exit-codes.js'
 import { given, type Options, textOption } from '../options.js'
-import { jsonText, type Output, plainText } from '../output.js'
+import { jsonText, type Output } from '../output.js'
 import { readStdin } from '../stdin.js'
 
 /** As much as a document may have. */
@@ -26,16 +26,9 @@ type ExportedPart = Pick<DocumentReading, 'root' | 'value'> & { readonly fault?:
 export const getDocument: Action = async ({ output, api }, [document = ''], options) => {
   const part = await readPart(api(), document, options)
   if (output.json) output.object('doc@1', part)
-  else printPart(output, part)
+  else output.contents(partText(part))
   noteSkipped(output, part)
   return EXIT.ok
-}
-
-/** As it is for a file or a program; for a person on lines of their own, and with nothing that a terminal obeys. */
-function printPart(output: Output, part: DocumentReading): void {
-  const text = partText(part)
-  if (output.out.isTTY === true) output.print(plainText(text.replace(/\n$/, '')))
-  else output.out.write(text)
 }
 
 /** `doc set <doc> <text|->`: makes it equal to what was typed. */
@@ -91,14 +84,14 @@ export const exportDocument: Action = async ({ output, api }, [document = ''], o
     const update = await wholeUpdate(api(), document)
     const { id, name, ...gaps } = await gapsOf(api(), document)
     if (output.json) output.object('doc-export@1', { id, name, format, base64: Buffer.from(update).toString('base64'), ...gaps })
-    else output.out.write(update)
+    else output.contents(update)
     noteSkipped(output, { name, ...gaps })
   } else if (format === 'json') await exportJson(output, api(), { document, options })
   else {
     const part = await readPart(api(), document, options)
     const { id, name, skipped } = part
     if (output.json) output.object('doc-export@1', { id, name, format, text: partText(part), ...given({ skipped }) })
-    else output.out.write(partText(part))
+    else output.contents(partText(part))
     noteSkipped(output, part)
   }
   return EXIT.ok

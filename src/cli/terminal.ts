@@ -1,0 +1,18 @@
+/** Colours and weights that {@link Output.paint} gives, and no others: a hidden text is none of them. */
+const KEPT = String.raw`\u001b\[(?:[012]|3[1236])m|\n|\t`
+// Controls, which a terminal obeys; marks that turn the direction; and what has no width, by which names can be told apart by nobody.
+const UNSAFE = String.raw`[\p{Cc}\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\u{e0000}-\u{e007f}]`
+const PATTERN = new RegExp(`(${KEPT})|${UNSAFE}`, 'gu')
+
+/** A place that text is written to; what a process stream and a test have in common. */
+export interface Sink {
+  write(text: string | Uint8Array): unknown
+  readonly isTTY?: boolean | undefined
+  readonly columns?: number | undefined
+  readonly rows?: number | undefined
+}
+
+/** Text as a terminal may get it: nothing in it moves the cursor, changes the terminal, or hides what stands there. */
+export function terminalText(text: string): string {
+  return text.replace(PATTERN, (_, kept: string | undefined) => kept ?? '')
+}
