@@ -4,6 +4,7 @@ import { CARE_MUTANTS } from './care.mjs'
 import { DOCUMENT_MUTANTS } from './documents.mjs'
 import { HOPS_MUTANTS } from './hops.mjs'
 import { OAUTH_MUTANTS } from './oauth.mjs'
+import { HOSTILE_MUTANTS } from './hostile.mjs'
 import { OUTCOME_MUTANTS } from './outcomes.mjs'
 import { PLACES_MUTANTS } from './places.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
@@ -381,6 +382,7 @@ export const MUTANTS = [
   ...PUSH_MUTANTS,
   ...RECORD_MUTANTS,
   ...OUTCOME_MUTANTS,
+  ...HOSTILE_MUTANTS,
   ...RELIABLE_MUTANTS,
   ...SWARM_MUTANTS,
   ...TAKEOVER_MUTANTS

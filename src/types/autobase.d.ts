@@ -1,6 +1,7 @@
 declare module 'autobase' {
   import type Corestore from 'corestore'
   import type Hypercore from 'hypercore'
+  import type { CoreReadOptions } from 'hypercore'
   import type NoiseSecretStream from '@hyperswarm/secret-stream'
   import type { KeyPair } from '@hyperswarm/secret-stream'
 
@@ -71,6 +72,55 @@ declare module 'autobase' {
     close: []
   }
 
+  /** A block of a writer that others come before: the last blocks of other writers that it knew, and its own one. */
+  export interface LogHead {
+    readonly key: Uint8Array
+    /** Position in its writer's core, plus one. */
+    readonly length: number
+  }
+
+  /** A block of a writer on its way into the order of the log. */
+  export interface LogNode {
+    /** As it is in the block. */
+    readonly actualHeads: readonly LogHead[]
+    /** Blocks of its writer that belong together, from this one to their last, which has 1. */
+    readonly batch: number
+    /** Blocks of the views that the writer read; the engine fetches them. */
+    trace: unknown
+  }
+
+  /** A block of a writer's core, decoded. */
+  export interface LogBlock {
+    /** Written by one that is no writer. */
+    readonly optimistic: boolean
+    readonly node: { readonly heads: readonly LogHead[]; readonly batch: number; readonly value: Uint8Array | null }
+  }
+
+  /** A core of a writer, read as blocks of the log. */
+  export interface LogCore {
+    ready(): Promise<void>
+    get(index: number, options?: CoreReadOptions): Promise<LogBlock | null>
+    close(): Promise<void>
+  }
+
+  /** One writer's core as the engine reads it. Internal to it: these names are of the version that package.json pins. */
+  export interface LogWriter {
+    readonly core: Hypercore
+    /** Takes nothing more of the core when true. */
+    frozen: boolean
+    /** The block that was read and waits for those before it. */
+    node: LogNode | null
+    /** Blocks that were read and are not confirmed yet; `length` is the position of the next one. */
+    readonly nodes: { readonly length: number; get(at: number): LogNode | null | undefined }
+    /** Reads the next block into `node`. False: it is not here. */
+    _loadNextNode(): Promise<boolean>
+    /** False: a block before `node` is not here. */
+    _ensureNodeDependencies(boot: unknown): Promise<boolean>
+  }
+
+  /** Arguments of the engine's look-up of a writer. */
+  export type GetWriterArgs = readonly [key: Uint8Array, length: number, seen: number, mayClose: boolean, isAdded: boolean, system: unknown]
+
   /** Several writers' cores as one linearised log with a view folded from it. */
   export default class Autobase<View = unknown, V = Uint8Array> {
     /** Without a bootstrap key a new base is founded. */
@@ -103,13 +153,23 @@ declare module 'autobase' {
     append(value: V | readonly V[], options?: { readonly optimistic?: boolean }): Promise<number>
     ack(background?: boolean): Promise<void>
     heads(): { readonly key: Uint8Array; readonly length: number }[]
-    hintWakeup(hints: { readonly key: Uint8Array; readonly length: number }): void
+    hintWakeup(hints: LogHead | readonly LogHead[]): void
     replicate(stream: NoiseSecretStream | boolean, options?: object): NoiseSecretStream
     waitForWritable(): Promise<void>
     /** Goes to the newest view that the indexers signed, also when the entries that it is made of are not here. */
     repair(): Promise<void>
     getLastError(): Error | null
     close(): Promise<void>
+    /** The writers, active and former ones, that the view here names. */
+    readonly system: null | { get(key: Uint8Array): Promise<unknown>; list(): AsyncIterable<{ readonly key: Uint8Array }> }
+    /** Internal: the writer of a core; null when there is none. `system` is set where the engine reads what it confirmed itself. */
+    protected _getWriterByKey(...args: GetWriterArgs): Promise<LogWriter | null>
+    /** Internal: the writers that are open. */
+    protected readonly activeWriters: { get(key: Uint8Array): LogWriter | null }
+    /** Internal: a session of a writer's core, which decodes its blocks. */
+    protected _makeWriterCore(key: Uint8Array): LogCore
+    /** Internal: the reader of a core. */
+    protected _makeWriter(...args: readonly [key: Uint8Array, length: number, isActive: boolean, isRemoved: boolean]): LogWriter
     on<E extends keyof AutobaseEvents>(event: E, listener: (...args: AutobaseEvents[E]) => void): this
     once<E extends keyof AutobaseEvents>(event: E, listener: (...args: AutobaseEvents[E]) => void): this
     off<E extends keyof AutobaseEvents>(event: E, listener: (...args: AutobaseEvents[E]) => void): this

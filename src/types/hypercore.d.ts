@@ -57,6 +57,8 @@ declare module 'hypercore' {
     readonly wait?: boolean
     /** Milliseconds; 0 is for ever. */
     readonly timeout?: number
+    /** True: the bytes as they are stored, neither decrypted nor decoded. */
+    readonly raw?: boolean
   }
 
   /** An append-only, signed log. Blocks are bytes unless a value encoding is set. */

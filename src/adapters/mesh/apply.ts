@@ -35,10 +35,9 @@ export async function applyNodes({ nodes, view, host, verify }: ApplyParts): Pro
   await batch.flush()
 }
 
-/** Would the entry change the view? A dry run, for entries that somebody else wants to see appended. */
-export async function wouldChange(view: Hyperbee, entry: Entry, context: Omit<FoldContext, 'isBootstrapCourier'>): Promise<boolean> {
-  const { puts, addWriters, removeWriters } = fold(await recordsOf(view, entry), entry, { ...context, isBootstrapCourier: false })
-  return puts.size + addWriters.length + removeWriters.length > 0
+/** What the entry would do to the view: a dry run, for entries that somebody else wants to see appended. */
+export async function tryEntry(view: Hyperbee, entry: Entry, context: Omit<FoldContext, 'isBootstrapCourier'>): Promise<FoldResult> {
+  return fold(await recordsOf(view, entry), entry, { ...context, isBootstrapCourier: false })
 }
 
 function isClaimOf({ body }: Entry, core: string): boolean {

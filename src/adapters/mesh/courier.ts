@@ -24,6 +24,8 @@ export interface CourierOptions {
   readonly isAgain?: boolean
   /** The peer that handed it in; null: it is an entry of this node. Default: null. */
   readonly from?: NodeId | null
+  /** Every peer is to have it, writer or not, but the one that handed it in. Default: false. */
+  readonly isForAll?: boolean
 }
 
 /**

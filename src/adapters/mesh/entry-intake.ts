@@ -5,6 +5,7 @@ import { decodeEntry } from '../../domain/membership/codec.js'
 import type { Entry, MembershipView } from '../../domain/membership/types.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { RateTable, TokenBucket } from '../../kit/rate.js'
+import { type Claim, claimOf } from './log-writers.js'
 
 /** Entries that one peer may hand in. */
 const ENTRIES_PER_PEER = { perSecond: 10, burst: 600 }
@@ -25,6 +26,8 @@ export interface IntakeLog {
   isQuarantined(nodeId: NodeId): boolean
   /** Would the entry change anything, by the log as it is here? Signatures and rights included. */
   wouldChange(entry: Entry): Promise<boolean>
+  /** A member says that it goes on with another core. */
+  claim(claim: Claim, from: NodeId): Promise<void>
   /** @throws Error when the log is closing */
   append(entry: Uint8Array): Promise<void>
   /** Hands the entry of a peer to writers that this node has a link with. True: one says that it appended it. */
@@ -60,6 +63,8 @@ export class EntryIntake {
     const { entry } = decoded
     if (isApplied(this.#log.view(), entry)) return true
     if (entry.body.kind !== 'core' && this.#log.isQuarantined(entry.by)) return this.#refuse(peer, 'its author is in quarantine')
+    const claim = claimOf(entry, bytes)
+    if (claim !== null) await this.#log.claim(claim, peer)
     // An entry ahead of its author's admission would be skipped for good; the author itself came in through the gate.
     if (entry.by === peer) await this.#admitted(peer)
     if (!(await this.#log.wouldChange(entry))) return this.#refuse(peer, 'the log would not accept it')

@@ -1,4 +1,6 @@
 import type { NoiseStream } from 'hyperswarm'
+import type { Clock } from '../../kit/clock.js'
+import { TokenBucket } from '../../kit/rate.js'
 import { OpenChannels } from './open-channels.js'
 
 /** Bytes a stranger may send before it is through the gate. */
@@ -6,20 +8,25 @@ export const STRANGER_BYTES = 256 * 1024
 /** Frames a stranger may send: 20 for each second that it may stand there. */
 export const STRANGER_FRAMES = 200
 
+/** Bytes a second of hints about the log that a peer may send: one of a writer has about 40 bytes. */
+export const HINT_BYTES = { perSecond: 131_072, burst: 1_048_576 }
+
 /**
  * Sees every frame of a stream before the multiplexer does, and keeps from it what could exhaust or kill the process.
  * Make it before the stream's Protomux: listeners are called in their order.
  */
 export class FrameGuard {
   readonly #onFault: (reason: string) => void
-  readonly #channels = new OpenChannels()
+  readonly #channels: OpenChannels
   #isTrusted = false
   #bytes = 0
   #frames = 0
 
   /** `onFault`: the stream is to be destroyed, and why. */
-  constructor(stream: Pick<NoiseStream, 'on'>, onFault: (reason: string) => void) {
+  constructor(stream: Pick<NoiseStream, 'on'>, clock: Pick<Clock, 'monotonic'>, onFault: (reason: string) => void) {
     this.#onFault = onFault
+    const hints = new TokenBucket(HINT_BYTES, clock)
+    this.#channels = new OpenChannels((bytes) => hints.take(bytes))
     stream.on('data', (frame) => this.#check(frame))
   }
 

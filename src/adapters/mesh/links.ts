@@ -182,7 +182,7 @@ export class SwarmLinks implements Links {
    * all members that have a link here, which hand it to writers: `from` is the one that asks this node to, and gets it not again.
    * `isAgain`: a node said that the entry was appended, and the log does not show it.
    */
-  courier(entry: Uint8Array, { isAgain = false, from = null }: CourierOptions = {}): Promise<boolean> {
+  courier(entry: Uint8Array, { isAgain = false, from = null, isForAll = false }: CourierOptions = {}): Promise<boolean> {
     if (isAgain) this.#liars++
     const view = this.#view()
     const linked = [...this.#streams].flatMap(({ peer, session }) => (session === null || peer === from ? [] : [{ peer, session }]))
@@ -190,10 +190,10 @@ export class SwarmLinks implements Links {
     // For entries of others this node dials nobody: else they could have it dial as often as they like.
     if (writers.length === 0 && from === null) this.#seekWriter(view)
     // One relay is enough, and an entry of another node that went to relays could go in circles.
-    const takers = writers.length === 0 && from === null ? linked : writers
+    const takers = isForAll || (writers.length === 0 && from === null) ? linked : writers
     const first = takers.length === 0 ? 0 : this.#liars % takers.length
     const inTurn = [...takers.slice(first), ...takers.slice(0, first)].map(({ session }) => session.courier)
-    return handToAny(inTurn, entry, { clock: this.#parts.clock, atOnce: isAgain })
+    return handToAny(inTurn, entry, { clock: this.#parts.clock, atOnce: isAgain || isForAll })
   }
 
   /** Those for whom there is no place have none either. */
@@ -233,7 +233,7 @@ export class SwarmLinks implements Links {
     this.#streams.add(one)
     stream.on('close', () => this.#dropped(one))
     // Before the multiplexer: it must see each frame first.
-    one.guard = new FrameGuard(stream, (reason) => this.#broken(one, reason))
+    one.guard = new FrameGuard(stream, this.#parts.clock, (reason) => this.#broken(one, reason))
     const mux = Protomux.from(stream)
     const { software, clock, hash, verify } = this.#parts
     const onPassed = (peerVersion: string, certificate: SignedCertificate): void => this.#passed(one, { mux, peerVersion, certificate })
@@ -367,7 +367,7 @@ export class SwarmLinks implements Links {
     this.#keeper?.connected(peer)
     handlers.onOpen(link)
     this.#dials.opened(link)
-    binding.onLink()
+    binding.onLink(courier)
   }
 
   /** The peer broke the protocol: what it sent is lost, so the stream ends at once. */

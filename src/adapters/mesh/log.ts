@@ -1,4 +1,4 @@
-import Autobase from 'autobase'
+import type { AutobaseHandlers } from 'autobase'
 import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type { NoiseStream } from 'hyperswarm'
@@ -10,15 +10,18 @@ import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { MeshId, NodeId } from '../../kit/ids.js'
 import type { Sign, Verify } from '../../kit/sign.js'
 import { documentCoreKey } from '../../domain/membership/keys.js'
+import type { FoldResult } from '../../domain/membership/effects.js'
 import { seal } from '../../domain/membership/signing.js'
 import type { Entry, EntryBody, MembershipView } from '../../domain/membership/types.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { applyNodes, wouldChange } from './apply.js'
+import { applyNodes, tryEntry } from './apply.js'
 import { BatchAppender } from './batch-appender.js'
 import { CatchUp } from './catch-up.js'
-import type { CourierOptions } from './courier.js'
+import type { CourierOptions, EntryCourier } from './courier.js'
 import { EntryIntake, type IntakeLog } from './entry-intake.js'
+import { GuardedBase, type LogGuard } from './guarded-base.js'
+import { type Claim, LogWriters } from './log-writers.js'
 import { OwnPast } from './own-past.js'
 import type { Quarantine } from './quarantine.js'
 import { SignedView } from './signed-view.js'
@@ -60,7 +63,8 @@ export class AutobaseLog implements MemberLog {
   /** Resolves when the base closed itself: what it reads is damaged. */
   readonly failed: Promise<Error>
   readonly #parts: LogParts
-  readonly #base: Autobase<Hyperbee>
+  readonly #base: GuardedBase
+  readonly #writers: LogWriters
   readonly #reader: ViewReader
   readonly #changes: Emitter<MembershipView>
   readonly #appender: BatchAppender
@@ -71,16 +75,21 @@ export class AutobaseLog implements MemberLog {
   #writerCores: WriterCores | null = null
   readonly #submissions = new Set<Submission>()
   /** Told of a core that is forked (z32); members whose entries are not taken. */
-  #quarantine: Pick<Quarantine, 'add' | 'has'> | null = null
+  #quarantine: Pick<Quarantine, 'add' | 'addUnreadable' | 'has'> | null = null
   #courier: Courier = () => Promise.resolve(false)
   #isClosed = false
 
   private constructor(
     parts: LogParts,
-    base: Autobase<Hyperbee>,
-    { encryptionKey, failed }: { readonly encryptionKey: Uint8Array; readonly failed: Promise<Error> }
+    base: GuardedBase,
+    {
+      encryptionKey,
+      failed,
+      writers
+    }: { readonly encryptionKey: Uint8Array; readonly failed: Promise<Error>; readonly writers: LogWriters }
   ) {
     this.failed = failed
+    this.#writers = writers
     const { telemetry } = parts
     this.#parts = parts
     this.#base = base
@@ -117,10 +126,15 @@ export class AutobaseLog implements MemberLog {
     const failed = new Promise<Error>((resolve) => {
       tellFailed = resolve
     })
-    const base = openBase(parts, tellFailed)
+    let log: AutobaseLog | null = null
+    const writers = new LogWriters({
+      isValid: async ({ entry, coreKey }) => log !== null && (await log.#try(entry)).addWriters.includes(coreKey),
+      onClaim: (claim, from) => (log === null ? undefined : log.#onClaim(claim, from))
+    })
+    const base = openBase(parts, writers, tellFailed)
     await base.ready()
     if (base.encryptionKey === null) throw new NodeError('STORE_DAMAGED', 'the mesh log has no encryption key')
-    const log = new AutobaseLog(parts, base, { encryptionKey: base.encryptionKey, failed })
+    log = new AutobaseLog(parts, base, { encryptionKey: base.encryptionKey, failed, writers })
     await log.#read()
     return log
   }
@@ -144,7 +158,7 @@ export class AutobaseLog implements MemberLog {
       if (await this.#offer(entry, isAgain)) return true
       if (isClaimed || this.#isClosed || !this.#mayWrite() || !this.#mayAppend()) return false
       isClaimed = true
-      return await this.#base.append([entry], { optimistic: true }).then(yes, no)
+      return await this.#base.append([entry], { optimistic: true }).then(() => this.#claimed(entry), no)
     }
     const submission = new Submission({
       entry: seal('entry', body, { id: nodeId, sign }),
@@ -184,7 +198,7 @@ export class AutobaseLog implements MemberLog {
   }
 
   /** Who is told of forked cores, and says whose entries are not taken. */
-  setQuarantine(quarantine: Pick<Quarantine, 'add' | 'has'>): void {
+  setQuarantine(quarantine: Pick<Quarantine, 'add' | 'addUnreadable' | 'has'>): void {
     const { clock, store } = this.#parts
     const open = (core: string): Hypercore => store.get({ key: keyFromText(core), writable: false })
     const cores = new WriterCores({ clock, open, onForked: (core) => quarantine.add(core) })
@@ -192,6 +206,7 @@ export class AutobaseLog implements MemberLog {
     const follow = ({ writers }: MembershipView): void => cores.follow([this.meshId, ...writers.active])
     this.#quarantine = quarantine
     this.#writerCores = cores
+    this.#writers.setOnBad((core, reason) => quarantine.addUnreadable(core, reason))
     this.onChange(follow)
     follow(this.view())
   }
@@ -201,8 +216,13 @@ export class AutobaseLog implements MemberLog {
     this.#courier = courier
   }
 
-  /** A new link is there: offers waiting entries now. */
-  nudge(): void {
+  /** A new link is there: tells the peer which cores members claim, and offers waiting entries now. */
+  linked(courier: Pick<EntryCourier, 'hand'>): void {
+    for (const claim of this.#writers.claims()) void courier.hand(claim)
+    this.#nudge()
+  }
+
+  #nudge(): void {
     for (const submission of [...this.#submissions]) submission.attempt()
   }
 
@@ -215,7 +235,7 @@ export class AutobaseLog implements MemberLog {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#catchUp.close()
-    this.nudge()
+    this.#nudge()
     await this.#reader.close()
     await this.#writerCores?.close()
     await this.#base.close()
@@ -227,7 +247,8 @@ export class AutobaseLog implements MemberLog {
       onChange: (listener) => this.#changes.on(listener),
       writable: () => this.#base.writable && !this.#isClosed && this.#mayAppend(),
       isQuarantined: (nodeId) => this.#quarantine?.has(nodeId) === true,
-      wouldChange: (entry) => this.#wouldChange(entry),
+      wouldChange: async (entry) => isChange(await this.#try(entry)),
+      claim: (claim, from) => this.#writers.offer(claim, from),
       append: (entry) => this.#appender.append(entry),
       handOn: (entry, from) => this.#courier(entry, { from })
     }
@@ -243,13 +264,25 @@ export class AutobaseLog implements MemberLog {
     }
   }
 
-  async #wouldChange(entry: Entry): Promise<boolean> {
+  async #try(entry: Entry): Promise<FoldResult> {
     const snapshot = this.#base.view.snapshot()
     try {
-      return await wouldChange(snapshot, entry, { verify: this.#parts.verify, meshId: this.meshId })
+      return await tryEntry(snapshot, entry, { verify: this.#parts.verify, meshId: this.meshId })
     } finally {
       await snapshot.close()
     }
+  }
+
+  /** The own claim is in the own core: others need it before they read that. */
+  #claimed(entry: Uint8Array): true {
+    this.#writers.remember([entry])
+    void this.#courier(entry, { isForAll: true })
+    return true
+  }
+
+  #onClaim({ bytes, coreKey }: Claim, from: NodeId): void {
+    this.#base.hintWakeup({ key: keyFromText(coreKey), length: 1 })
+    void this.#courier(bytes, { from, isForAll: true })
   }
 
   /** The base does not tell when nothing changed since the last start, so it is read once. */
@@ -261,6 +294,10 @@ export class AutobaseLog implements MemberLog {
     })
     await this.#base.update()
     await this.#reader.refresh()
+    this.#writers.remember(await this.#base.claims())
+    const review = (view: MembershipView): void => void this.#writers.review(view).catch(ignore)
+    this.onChange(review)
+    review(this.view())
   }
 
   /** The entries that this node has and the owner has not signed yet are put in order again on top of it. */
@@ -293,8 +330,8 @@ export class AutobaseLog implements MemberLog {
   }
 }
 
-function openBase({ store, mesh, verify, telemetry }: LogParts, onFailed: (error: Error) => void): Autobase<Hyperbee> {
-  const base = new Autobase<Hyperbee>(store, mesh?.key ?? null, {
+function openBase({ store, mesh, verify, telemetry }: LogParts, guard: LogGuard, onFailed: (error: Error) => void): GuardedBase {
+  const handlers: AutobaseHandlers<Hyperbee> = {
     open: (views) => new Hyperbee(views.get('members'), { keyEncoding: 'utf-8', valueEncoding: 'json', extension: false }),
     apply: (nodes, view, host) => applyNodes({ nodes, view, host, verify }),
     encrypt: true,
@@ -302,13 +339,21 @@ function openBase({ store, mesh, verify, telemetry }: LogParts, onFailed: (error
     // A home that was restored brings the entry by which it writes again on the core that is to write.
     optimistic: true,
     valueEncoding: 'binary'
-  })
+  }
+  const base = new GuardedBase(store, mesh?.key ?? null, { handlers, guard })
   base.on('error', (error) => {
     telemetry.log('error', 'the mesh log closed itself', { reason: messageOf(error) })
     onFailed(error)
   })
   return base
 }
+
+function isChange({ puts, addWriters, removeWriters }: FoldResult): boolean {
+  return puts.size + addWriters.length + removeWriters.length > 0
+}
+
+/** A claim that cannot be judged now, since the log is closing, is told again. */
+function ignore(): void {}
 
 function yes(): true {
   return true

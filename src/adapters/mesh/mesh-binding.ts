@@ -1,5 +1,6 @@
 import type { NoiseStream } from 'hyperswarm'
 import type { NodeId } from '../../kit/ids.js'
+import type { EntryCourier } from './courier.js'
 import type { GateIdentity } from './gate.js'
 
 /** What the links need of the log, once there is one. */
@@ -9,5 +10,5 @@ export interface MeshBinding {
   replicate(stream: NoiseStream): void
   appendFor(entry: Uint8Array, peer: NodeId): Promise<boolean>
   /** A link opened: waiting log entries may go now. */
-  onLink(): void
+  onLink(courier: Pick<EntryCourier, 'hand'>): void
 }

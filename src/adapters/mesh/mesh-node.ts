@@ -170,12 +170,7 @@ export class MeshNode implements Mesh {
       onHeld: () => this.#setState(withoutTakeover(this.#state)),
       onReplaced: () => this.#expel('CONFLICT')
     })
-    this.#quarantine = new Quarantine({
-      self: nodeId,
-      forked: state.forked ?? [],
-      view: () => log.view(),
-      onForked: (forked, member) => this.#onForked(forked, member)
-    })
+    this.#quarantine = this.#newQuarantine()
     log.setQuarantine(this.#quarantine)
     this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
@@ -275,7 +270,7 @@ export class MeshNode implements Mesh {
         this.#parts.onPassed?.(keyToText(stream.remotePublicKey), stream)
       },
       appendFor: (entry, peer) => log.appendFor(entry, peer),
-      onLink: () => log.nudge()
+      onLink: (courier) => log.linked(courier)
     }
   }
 
@@ -353,11 +348,22 @@ export class MeshNode implements Mesh {
     return inviteId === undefined || own === null || inviteId === own
   }
 
-  #onForked(forked: readonly string[], member: NodeId | null): void {
-    this.#setState({ ...this.#state, forked })
-    const reason = 'it signed two different blocks of the mesh log at one place'
+  #newQuarantine(): Quarantine {
+    return new Quarantine({
+      self: this.nodeId,
+      forked: this.#state.forked ?? [],
+      view: () => this.log.view(),
+      onForked: (forked, member) => {
+        this.#setState({ ...this.#state, forked })
+        this.#onQuarantine('CONFLICT', 'it signed two different blocks of the mesh log at one place', member)
+      },
+      onUnreadable: (reason, member) => this.#onQuarantine('MALFORMED', `a block of the mesh log: ${reason}`, member)
+    })
+  }
+
+  #onQuarantine(code: 'CONFLICT' | 'MALFORMED', reason: string, member: NodeId | null): void {
     this.#parts.telemetry.log('error', 'a member is in quarantine', { peer: member ?? 'nobody', reason })
-    if (member !== null) this.#parts.onRefused({ kind: 'strike', code: 'CONFLICT', rule: 'quarantine', reason, peer: member })
+    if (member !== null) this.#parts.onRefused({ kind: 'strike', code, rule: 'quarantine', reason, peer: member })
   }
 
   #onRolledBack(): void {

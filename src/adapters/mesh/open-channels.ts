@@ -8,7 +8,12 @@ export const MAX_DOCUMENT_CORES = 896
 export const MAX_CORES = 128 + MAX_DOCUMENT_CORES
 
 /** Blocks of a core that replication may speak of: one message makes hypercore walk over all that it names. */
-const MAX_BLOCKS = 2 ** 24
+export const MAX_BLOCKS = 16_777_216
+
+/** Protocol by which the engine of the log tells of writers with new blocks, and asks for them. */
+const HINTS_PROTOCOL = 'wakeup'
+/** What a message of that protocol costs at least, in bytes: a question of a few bytes makes an answer. */
+const MIN_HINT_BYTES = 256
 
 /** Protocol of a replicated core, and the other name that the multiplexer takes for it. */
 const CORE_PROTOCOLS: ReadonlySet<string> = new Set(['hypercore/alpha', 'hypercore'])
@@ -41,6 +46,13 @@ export class OpenChannels {
   readonly #cores = new Set<number>()
   /** Numbers that are cores to the multiplexer, maybe: it passes over a close that comes before its own end is open. */
   readonly #coreNumbers = new Set<number>()
+  readonly #hintNumbers = new Set<number>()
+  readonly #takeHints: (bytes: number) => boolean
+
+  /** `takeHints`: may the peer send so many bytes of hints about the log now? Default: always. */
+  constructor(takeHints: (bytes: number) => boolean = () => true) {
+    this.#takeHints = takeHints
+  }
 
   /** Reads one frame: what is wrong with it, or null. A frame that the multiplexer cannot read either is left to it. */
   read(frame: Uint8Array): string | null {
@@ -54,6 +66,9 @@ export class OpenChannels {
 
   #message(channel: number, state: State, isBatched: boolean): string | null {
     if (channel === CONTROL) return this.#control(state, isBatched)
+    if (this.#hintNumbers.has(channel) && !this.#takeHints(Math.max(state.end - state.start, MIN_HINT_BYTES))) {
+      return 'too many hints about the log'
+    }
     return this.#coreNumbers.has(channel) ? coreFault(state) : null
   }
 
@@ -86,8 +101,8 @@ export class OpenChannels {
     this.#forget(channel)
     const isCore = CORE_PROTOCOLS.has(protocol)
     const open = isCore ? this.#cores : this.#others
-    if (isCore) this.#coreNumbers.add(channel)
-    else this.#coreNumbers.delete(channel)
+    mark(this.#coreNumbers, channel, isCore)
+    mark(this.#hintNumbers, channel, protocol === HINTS_PROTOCOL)
     open.add(channel)
     return open.size > (isCore ? MAX_CORES : MAX_CHANNELS) ? 'too many channels on one stream' : null
   }
@@ -96,6 +111,11 @@ export class OpenChannels {
     this.#others.delete(channel)
     this.#cores.delete(channel)
   }
+}
+
+function mark(numbers: Set<number>, channel: number, isMarked: boolean): void {
+  if (isMarked) numbers.add(channel)
+  else numbers.delete(channel)
 }
 
 /** What is wrong with a message of replication, or null. One that cannot be read is refused: what follows it might be read. */

@@ -14,15 +14,19 @@ export interface QuarantineParts {
   view(): MembershipView
   /** A core is forked that was not known to be. `member`: whose it is now; null for nobody's. */
   onForked(forked: readonly string[], member: NodeId | null): void
+  /** A core holds a block that nobody takes. */
+  onUnreadable(reason: string, member: NodeId | null): void
 }
 
 /**
- * Members whose writer core holds two different blocks at one place, both signed by them: their entries are not taken any more.
- * One that goes on with another core (its home was restored or repaired) is out of it.
+ * Members whose writer core holds two different blocks at one place, both signed by them, or a block that would end the engine of the
+ * log: their entries are not taken any more. One that goes on with another core (its home was restored or repaired) is out of it.
  */
 export class Quarantine {
   readonly #parts: QuarantineParts
   readonly #forked: Set<string>
+  /** Why nothing more is read of a core; every start finds it anew. */
+  readonly #unreadable = new Map<string, string>()
 
   constructor(parts: QuarantineParts) {
     this.#parts = parts
@@ -33,14 +37,24 @@ export class Quarantine {
   add(coreKey: string): void {
     if (this.#forked.has(coreKey) || this.#forked.size >= MAX_FORKED) return
     this.#forked.add(coreKey)
+    this.#parts.onForked([...this.#forked], this.#memberOf(coreKey))
+  }
+
+  /** A core holds a block that must not be read. */
+  addUnreadable(coreKey: string, reason: string): void {
+    this.#unreadable.set(coreKey, reason)
+    this.#parts.onUnreadable(reason, this.#memberOf(coreKey))
+  }
+
+  #memberOf(coreKey: string): NodeId | null {
     const [member] = [...this.#parts.view().members].find(([, one]) => one.coreKey === coreKey) ?? []
-    this.#parts.onForked([...this.#forked], member ?? null)
+    return member ?? null
   }
 
   /** Is a member in quarantine? */
   has(nodeId: NodeId): boolean {
     const coreKey = this.#parts.view().members.get(nodeId)?.coreKey
-    return coreKey !== undefined && this.#forked.has(coreKey)
+    return coreKey !== undefined && (this.#forked.has(coreKey) || this.#unreadable.has(coreKey))
   }
 
   /** What is told in `status`: one problem for each member in quarantine that is not revoked. */
@@ -54,7 +68,10 @@ export class Quarantine {
     const member = members.get(nodeId)
     if (member === undefined || member.revoked !== null || !this.has(nodeId)) return null
     const name = shown(member.certificate.body.name, 64)
-    const message = `${name} signed two different blocks of the mesh log at one place: nothing that it writes is taken any more`
+    const why = this.#forked.has(member.coreKey)
+      ? 'signed two different blocks of the mesh log at one place'
+      : `wrote a block of the mesh log that must not be read (${this.#unreadable.get(member.coreKey)})`
+    const message = `${name} ${why}: nothing that it writes is taken any more`
     const repair = `a2a-node doctor --repair   # on ${name}, if its home was put back or copied`
     const isTrusted = nodeId === mesh?.owner || nodeId === this.#parts.self
     return { code: 'CONFLICT', message, next: isTrusted ? repair : `a2a-node peers revoke ${shellWord(name)}` }

@@ -4,7 +4,7 @@ import type { ApplyHost, ApplyNode } from 'autobase'
 import b4a from 'b4a'
 import Corestore from 'corestore'
 import Hyperbee from 'hyperbee'
-import { applyNodes, wouldChange } from '../../../src/adapters/mesh/apply.js'
+import { applyNodes, tryEntry } from '../../../src/adapters/mesh/apply.js'
 import { keyFromText, keyToText, utf8 } from '../../../src/kit/ids.js'
 import { canonicalJson } from '../../../src/kit/json.js'
 import { encodeEntry } from '../../../src/domain/membership/codec.js'
@@ -119,12 +119,12 @@ test('a dry run says whether an entry would change anything, and changes nothing
   log.card(owner, cardBody('tester'))
   const card = log.entries[1].entry
   const before = view.version
-  t.is(await wouldChange(view, card, { verify, meshId: MESH }), true)
-  t.is(await wouldChange(view, card, { verify: () => false, meshId: MESH }), false, 'with a wrong signature')
-  t.is(await wouldChange(view, card, { verify, meshId: keyText('another mesh') }), false, 'in another mesh')
+  t.is((await tryEntry(view, card, { verify, meshId: MESH })).skipped === null, true)
+  t.is((await tryEntry(view, card, { verify: () => false, meshId: MESH })).skipped === null, false, 'with a wrong signature')
+  t.is((await tryEntry(view, card, { verify, meshId: keyText('another mesh') })).skipped === null, false, 'in another mesh')
   t.is(view.version, before)
   await apply(encodeEntry(card))
-  t.is(await wouldChange(view, card, { verify, meshId: MESH }), false, 'a second time')
+  t.is((await tryEntry(view, card, { verify, meshId: MESH })).skipped === null, false, 'a second time')
 })
 
 test('of a core that is no writer nothing counts but that it becomes one, said by a node that may write', async (t) => {

@@ -18,6 +18,7 @@ class World {
   readonly clock = new ManualClock()
   readonly appended: Uint8Array[] = []
   readonly listeners = new Set<(view: MembershipView) => void>()
+  readonly claims: { readonly coreKey: string; readonly from: string }[] = []
   readonly handed: { readonly bytes: Uint8Array; readonly from: string }[] = []
   isWritable = true
   /** Does a writer take what is handed on? */
@@ -40,6 +41,10 @@ class World {
           reads(entry).flatMap((key) => (this.model.records.has(key) ? [[key, this.model.records.get(key)] as const] : []))
         )
         return Promise.resolve(fold(records, entry, { verify, isBootstrapCourier: false, meshId: MESH }).puts.size > 0)
+      },
+      claim: ({ coreKey }, from) => {
+        this.claims.push({ coreKey, from })
+        return Promise.resolve()
       },
       append: (bytes) => {
         this.appended.push(bytes)

@@ -4,6 +4,7 @@ import c from 'compact-encoding'
 import fc from 'fast-check'
 import type { NoiseStream } from 'hyperswarm'
 import Protomux from 'protomux'
+import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { FrameGuard, STRANGER_BYTES, STRANGER_FRAMES } from '../../../src/adapters/mesh/frame-guard.js'
 import { MAX_CHANNELS, MAX_CORES, OpenChannels } from '../../../src/adapters/mesh/open-channels.js'
 import { holds } from '../../support/holds.js'
@@ -13,7 +14,7 @@ import { streamPair, untilClosed } from './stream-pair.js'
 async function guarded(t: Assert): Promise<{ peer: NoiseStream; stream: NoiseStream; mux: Protomux; guard: FrameGuard; faults: string[] }> {
   const [peer, stream] = await streamPair(t, 'eve', 'owner')
   const faults: string[] = []
-  const guard = new FrameGuard(stream, (reason) => {
+  const guard = new FrameGuard(stream, systemClock(), (reason) => {
     faults.push(reason)
     stream.destroy()
   })

@@ -10,6 +10,7 @@ import { foundMesh, joinMesh, reopenMesh } from '../../../src/adapters/mesh/mesh
 import type { MeshNode, MeshParts } from '../../../src/adapters/mesh/mesh-node.js'
 import type { Network } from '../../../src/adapters/mesh/network.js'
 import type { Clock } from '../../../src/kit/clock.js'
+import { keyToText } from '../../../src/kit/ids.js'
 import type { NodeId } from '../../../src/kit/ids.js'
 import type { MembershipView } from '../../../src/domain/membership/types.js'
 import type { AuditEvent } from '../../../src/ports/audit.js'
@@ -82,6 +83,7 @@ export interface LabNode {
   /** What it would put on record: streams that its gate refused, peers that broke the protocol. */
   readonly refused: AuditEvent[]
   readonly dht: HyperDHT
+  readonly store: Corestore
   /** Says that this node serves a new bootstrap with empty records. */
   takeover(): void
   /** Begins to look for members. `want`: keep links to everybody in the view (default). */
@@ -174,6 +176,7 @@ export async function meshLab(t: Assert): Promise<Lab> {
       telemetry,
       refused,
       dht: network.dht,
+      store,
       takeover,
       start: async ({ want = true } = {}) => {
         await made.links.start(node.seen)
@@ -240,6 +243,14 @@ export function untilView({ mesh: { log } }: LabNode, fits: (view: MembershipVie
     stop = log.onChange(look)
     look(log.view())
   })
+}
+
+/** Closes the links of a node with others for good. */
+export function keepApart(node: LabNode, others: readonly LabNode[]): void {
+  const apart = new Set(others.map(({ id }) => id))
+  // Asked for both directions; the option of that name would be the node's own.
+  Reflect.set(node.mesh.links.swarm, '_handleFirewall', (key: Uint8Array) => apart.has(keyToText(key)))
+  for (const link of node.mesh.links.list()) if (apart.has(link.peer)) link.close('kept apart')
 }
 
 /** A network over the test's DHT, and a way to say that its bootstrap is a new one. */

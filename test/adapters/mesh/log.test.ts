@@ -4,11 +4,10 @@ import { encodeEntry } from '../../../src/domain/membership/codec.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../src/domain/membership/types.js'
 import { type LogSubject, memberLogContract } from '../../contracts/member-log.js'
-import { keyToText } from '../../../src/kit/ids.js'
 import { eventually } from '../../support/agents/eventually.js'
 import { failsWith } from '../../support/fails.js'
 import { actor, cardBody, keyText } from '../../support/membership.js'
-import { type Lab, type LabNode, meshLab, untilView } from './lab.js'
+import { keepApart, type Lab, type LabNode, meshLab, untilView } from './lab.js'
 
 memberLogContract('Autobase log', async (t: Assert) => {
   const { lab, owner, admin, member } = await threeNodes(t)
@@ -138,14 +137,6 @@ test('a member without a link to a writer reaches the log through a member that 
   await untilView(owner, (view) => view.cards.get(far.id)?.has('tester') === true)
   t.absent(await far.mesh.links.courier(sealed(far, revocation(far, admin))), 'what a writer would refuse is not handed on')
 })
-
-/** Closes the links of a node with others for good. */
-function keepApart(node: LabNode, others: readonly LabNode[]): void {
-  const apart = new Set(others.map(({ id }) => id))
-  // Asked for both directions; the option of that name would be the node's own.
-  Reflect.set(node.mesh.links.swarm, '_handleFirewall', (key: Uint8Array) => apart.has(keyToText(key)))
-  for (const link of node.mesh.links.list()) if (apart.has(link.peer)) link.close('kept apart')
-}
 
 test('a writer that does not answer, or says what is not true, keeps nothing out of the log', async (t) => {
   const { owner, admin, member } = await threeNodes(t)

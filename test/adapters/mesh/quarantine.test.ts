@@ -148,7 +148,8 @@ test('a member is in quarantine for its own core only, and out of it with anothe
     self: owner.id,
     forked: [],
     view: () => log.view(),
-    onForked: (forked, member) => told.push([forked, member])
+    onForked: (forked, member) => told.push([forked, member]),
+    onUnreadable: () => {}
   })
   quarantine.add(keyText('core/of nobody'))
   t.alike([quarantine.has(ann.id), quarantine.has(owner.id)], [false, false])
@@ -168,14 +169,17 @@ test('a node that is in quarantine itself is told to repair its home, not to be 
   const log = founded()
   log.join(owner, ann)
   const next = (self: string): (string | undefined)[] =>
-    new Quarantine({ self, forked: [ann.coreKey], view: () => log.view(), onForked: () => {} }).problems().map((one) => one.next)
+    new Quarantine({ self, forked: [ann.coreKey], view: () => log.view(), onForked: () => {}, onUnreadable: () => {} })
+      .problems()
+      .map((one) => one.next)
   t.alike(next(owner.id), ['a2a-node peers revoke ann'])
   t.ok(next(ann.id)[0]?.startsWith('a2a-node doctor --repair'))
 })
 
 test('the owner, whom nobody can revoke, is told to be repaired; what was known before a restart counts', (t) => {
   const log = founded()
-  const quarantine = new Quarantine({ self: ann.id, forked: [owner.coreKey], view: () => log.view(), onForked: () => t.fail('no news') })
+  const onForked = (): void => t.fail('no news')
+  const quarantine = new Quarantine({ self: ann.id, forked: [owner.coreKey], view: () => log.view(), onForked, onUnreadable: () => {} })
   quarantine.add(owner.coreKey)
   t.ok(quarantine.problems()[0]?.next.startsWith('a2a-node doctor --repair'))
 })

@@ -2,7 +2,7 @@ import test from 'brittle'
 import type { EntryBody } from '../../../src/domain/membership/types.js'
 import { cardBody } from '../../support/membership.js'
 import { seal } from '../../../src/domain/membership/signing.js'
-import { meshLab, type LabNode, untilView } from './lab.js'
+import { keepApart, meshLab, type LabNode, untilView } from './lab.js'
 
 function card({ mesh, id }: LabNode, name: string): EntryBody {
   return { kind: 'card', mesh: mesh.meshId, card: seal('card', cardBody(name), { id, sign: mesh.sign }) }
@@ -44,6 +44,36 @@ test('the only writer of a mesh, restored without its core, writes again on a ne
   t.alike(view.writers.active, [again.mesh.log.coreKey], 'its new core is the writer, the former one is none')
   const third = await lab.member('third', again)
   t.ok(third.mesh.log.view().members.has(member.id), 'it lets others in')
+})
+
+test('the core of a restored writer reaches members without a link to it, also of a neighbour that was started again', async (t) => {
+  const lab = await meshLab(t)
+  const owner = await lab.found('owner')
+  await owner.start()
+  const near = await lab.member('near', owner)
+  const far = await lab.member('far', owner)
+  await Promise.all([near, far].map((node) => untilView(node, (view) => view.members.size === 3)))
+  await owner.close()
+  const again = await lab.restore(owner)
+  keepApart(far, [again])
+  await again.start()
+  await untilHeld(again)
+  await again.mesh.log.submit(card(again, 'first'))
+  await untilCard(far, again, 'first')
+
+  await far.close()
+  await again.mesh.log.submit(card(again, 'second'))
+  await untilCard(near, again, 'second')
+  await Promise.all([again.close(), near.close()])
+  const [nearAgain, farAgain] = [await lab.reopen(near), await lab.reopen(far)]
+  await nearAgain.start()
+  await farAgain.start()
+  await untilCard(farAgain, again, 'second')
+  t.alike(farAgain.mesh.log.view().writers.active, [again.mesh.log.coreKey])
+  const newcomer = await lab.reopen(again)
+  await newcomer.start()
+  const late = await lab.member('late', newcomer)
+  t.ok(late.mesh.log.view().members.has(far.id), 'and one that joins')
 })
 
 test('an admin and a plain member come back on new cores, through whoever writes', async (t) => {

@@ -1,0 +1,45 @@
+// One-line faults in what keeps a hostile member from ending or filling other nodes. Part of the list in list.mjs.
+
+/** @type {readonly import('./list.mjs').Mutant[]} */
+export const HOSTILE_MUTANTS = [
+  {
+    name: 'blocks of the log reach its engine unchecked',
+    file: 'src/adapters/mesh/guarded-base.ts',
+    find: 'checkBlock(writer.node, { core: writer.core.key, at, isDue })',
+    put: '',
+    test: 'adapters/mesh/guarded-base',
+    title: 'a block that would end the engine sets its core aside at every node'
+  },
+  {
+    name: 'a writer puts a block into the middle of a batch',
+    file: 'src/adapters/mesh/guarded-base.ts',
+    find: '(await link(boot)) && (await this.#checkHeads(writer))',
+    put: 'await link(boot)',
+    test: 'adapters/mesh/guarded-base',
+    title: 'a block that would end the engine sets its core aside at every node'
+  },
+  {
+    name: 'cores that the log does not name are fetched',
+    file: 'src/adapters/mesh/guarded-base.ts',
+    find: 'if (system === null && !isAdded && !(await this.#isKnown(key))) return null',
+    put: '',
+    test: 'adapters/mesh/hostile-log',
+    title: 'blocks of a member without the right to write are not fetched'
+  },
+  {
+    name: 'hints about the log have no limit',
+    file: 'src/adapters/mesh/frame-guard.ts',
+    find: 'new OpenChannels((bytes) => hints.take(bytes))',
+    put: 'new OpenChannels(() => hints.take(0))',
+    test: 'adapters/mesh/hostile-log',
+    title: 'who hints at a hundred thousand cores costs nobody anything'
+  },
+  {
+    name: 'nobody hands on that a member writes to another core',
+    file: 'src/adapters/mesh/log.ts',
+    find: 'for (const claim of this.#writers.claims()) void courier.hand(claim)',
+    put: '',
+    test: 'adapters/mesh/restored',
+    title: 'the core of a restored writer reaches members without a link to it'
+  }
+]

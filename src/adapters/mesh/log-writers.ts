@@ -1,0 +1,110 @@
+import { decodeEntry } from '../../domain/membership/codec.js'
+import type { Entry, MembershipView } from '../../domain/membership/types.js'
+import type { NodeId } from '../../kit/ids.js'
+import type { LogGuard } from './guarded-base.js'
+
+/** Claims that are kept, and those of one member: a member makes one each time that its home was restored. */
+const MAX_CLAIMS = 64
+const MAX_CLAIMS_PER_MEMBER = 8
+/** Claims that wait for their author's admission. */
+const MAX_WAITING = 32
+
+/** An entry by which a member goes on with another core. */
+export interface Claim {
+  readonly entry: Entry
+  /** As its author signed it. */
+  readonly bytes: Uint8Array
+  /** Key (z32) of the core. */
+  readonly coreKey: string
+}
+
+/** The claim in an entry; null when it is another entry. */
+export function claimOf(entry: Entry, bytes: Uint8Array): Claim | null {
+  return entry.body.kind === 'core' ? { entry, bytes, coreKey: entry.body.coreKey } : null
+}
+
+/** What {@link LogWriters} needs. */
+export interface LogWritersParts {
+  /** Would the core be one of a writer by this entry? Its signature and the rights of its author included. */
+  isValid(claim: Claim): Promise<boolean>
+  /** A claim holds that was not known: the log may read its core, and others are to hear of it. `from`: who told it. */
+  onClaim(claim: Claim, from: NodeId): void
+}
+
+/**
+ * The cores that the log reads: those that it names, and those that a member claims which may write. A claim is told from node to
+ * node, so a restored home writes again also where no writer is there to bring the entry into the log.
+ */
+export class LogWriters implements LogGuard {
+  readonly #parts: LogWritersParts
+  #named: ReadonlySet<string> = new Set()
+  /** By the key (z32) of the core. */
+  readonly #claims = new Map<string, Claim>()
+  #waiting: { readonly claim: Claim; readonly from: NodeId }[] = []
+  /** Cores (z32) of which nothing more is taken, and why. */
+  readonly #bad = new Map<string, string>()
+  #onBad: (coreKey: string, reason: string) => void = () => {}
+
+  constructor(parts: LogWritersParts) {
+    this.#parts = parts
+  }
+
+  isWriter(coreKey: string): boolean {
+    return this.#named.has(coreKey) || this.isClaimed(coreKey)
+  }
+
+  isClaimed(coreKey: string): boolean {
+    return this.#claims.has(coreKey)
+  }
+
+  onBadBlock(coreKey: string, reason: string): void {
+    // The engine looks at it again whenever it opens the core anew.
+    if (this.#bad.has(coreKey)) return
+    this.#bad.set(coreKey, reason)
+    this.#onBad(coreKey, reason)
+  }
+
+  /** Who is told of cores of which nothing more is taken, also of those before. */
+  setOnBad(onBad: (coreKey: string, reason: string) => void): void {
+    this.#onBad = onBad
+    for (const [coreKey, reason] of this.#bad) onBad(coreKey, reason)
+  }
+
+  /** Claims that hold, as they were signed. */
+  claims(): readonly Uint8Array[] {
+    return [...this.#claims.values()].map(({ bytes }) => bytes)
+  }
+
+  /** Takes claims that the log took before, by their bytes. */
+  remember(claims: readonly Uint8Array[]): void {
+    for (const bytes of claims) {
+      const decoded = decodeEntry(bytes)
+      const claim = decoded.ok ? claimOf(decoded.entry, bytes) : null
+      if (claim !== null && this.#hasRoom(claim)) this.#claims.set(claim.coreKey, claim)
+    }
+  }
+
+  /** Takes a claim when it holds; one that does not hold yet waits for the next {@link review}, as there is room. */
+  async offer(claim: Claim, from: NodeId): Promise<void> {
+    if (!this.#hasRoom(claim)) return
+    const isValid = await this.#parts.isValid(claim)
+    // Another one may have come meanwhile.
+    if (!this.#hasRoom(claim)) return
+    if (isValid) {
+      this.#claims.set(claim.coreKey, claim)
+      this.#parts.onClaim(claim, from)
+    } else if (this.#waiting.length < MAX_WAITING) this.#waiting.push({ claim, from })
+  }
+
+  /** The view changed. */
+  async review({ members, writers, mesh }: MembershipView): Promise<void> {
+    const cores = [...members.values()].map(({ coreKey }) => coreKey)
+    this.#named = new Set([...cores, ...writers.active, ...(mesh === null ? [] : [mesh.id])])
+    for (const { claim, from } of this.#waiting.splice(0)) await this.offer(claim, from)
+  }
+
+  #hasRoom({ coreKey, entry }: Claim): boolean {
+    if (this.#claims.has(coreKey) || this.#claims.size >= MAX_CLAIMS) return false
+    return [...this.#claims.values()].filter((one) => one.entry.by === entry.by).length < MAX_CLAIMS_PER_MEMBER
+  }
+}

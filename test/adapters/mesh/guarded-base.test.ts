@@ -1,0 +1,293 @@
+import { createRequire } from 'node:module'
+import test from 'brittle'
+import type { Assert } from 'brittle'
+import type { ApplyHost, ApplyNode, LogHead } from 'autobase'
+import b4a from 'b4a'
+import c from 'compact-encoding'
+import type { Codec } from 'compact-encoding'
+import Corestore from 'corestore'
+import fc from 'fast-check'
+import Hyperbee from 'hyperbee'
+import type Hypercore from 'hypercore'
+import type { NoiseStream } from 'hyperswarm'
+import { GuardedBase, type LogGuard } from '../../../src/adapters/mesh/guarded-base.js'
+import { fromUtf8, keyToText, utf8 } from '../../../src/kit/ids.js'
+import { holds } from '../../support/holds.js'
+import { tempDir } from '../../support/tmp.js'
+
+interface Message {
+  readonly version?: number
+  readonly optimistic?: boolean
+  readonly heads: readonly { readonly key: Uint8Array; readonly length: number }[]
+  readonly batch: number
+  readonly value: Uint8Array | null
+  readonly trace?: unknown
+}
+
+const { OplogMessage } = createRequire(import.meta.url)('autobase/lib/messages.js') as { OplogMessage: Codec<unknown> }
+
+/** Flips a bit. */
+function flipped(bytes: Uint8Array, at: number | null): Uint8Array {
+  if (at !== null) bytes[at % bytes.byteLength] = (bytes[at % bytes.byteLength] ?? 0) ^ (1 << (at % 8))
+  return bytes
+}
+
+async function entries({ base }: Engine): Promise<unknown[]> {
+  const all: unknown[] = []
+  for await (const { key } of base.view.createReadStream()) all.push(key)
+  return all
+}
+
+/** Do two engines show the same? */
+async function alike(a: Engine, b: Engine): Promise<boolean> {
+  return JSON.stringify(await entries(a)) === JSON.stringify(await entries(b))
+}
+
+interface Replicates {
+  replicate(isInitiator: boolean): NoiseStream
+}
+
+function encode({ heads, batch, value, version = 2, optimistic = false, trace = null }: Message): Uint8Array {
+  return c.encode(OplogMessage, { version, optimistic, checkpoint: null, digest: null, trace, node: { heads, batch, value } })
+}
+
+/** What the engine told of cores, and waits for it. */
+class Guard implements LogGuard {
+  readonly claimed = new Set<string>()
+  readonly bad: string[] = []
+  readonly #waiting = new Set<() => void>()
+
+  isWriter(): boolean {
+    return true
+  }
+
+  isClaimed(coreKey: string): boolean {
+    return this.claimed.has(coreKey)
+  }
+
+  onBadBlock(coreKey: string): void {
+    this.bad.push(coreKey)
+    for (const look of [...this.#waiting]) look()
+  }
+
+  /** Resolves when a core is set aside. */
+  untilBad(coreKey: string): Promise<true> {
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (!this.bad.includes(coreKey)) return
+        this.#waiting.delete(look)
+        resolve(true)
+      }
+      this.#waiting.add(look)
+      look()
+    })
+  }
+}
+
+/** Puts each value as a key; "add <core>" makes a writer of a core. */
+async function apply(nodes: readonly ApplyNode[], view: Hyperbee, host: ApplyHost): Promise<void> {
+  const batch = view.batch({ update: false })
+  for (const { value } of nodes) {
+    const text = fromUtf8(value)
+    if (text.startsWith('add ')) await host.addWriter(b4a.from(text.slice(4), 'hex'), { indexer: false })
+    else await batch.put(text, 1)
+  }
+  await batch.flush()
+}
+
+interface Engine {
+  readonly store: Corestore
+  readonly base: GuardedBase
+  readonly guard: Guard
+  has(value: string): Promise<boolean>
+}
+
+async function open(store: Corestore, of: { readonly key: Uint8Array; readonly encryptionKey: Uint8Array } | null): Promise<Engine> {
+  const guard = new Guard()
+  const base = new GuardedBase(store.namespace('log'), of?.key ?? null, {
+    guard,
+    handlers: {
+      open: (views) => new Hyperbee(views.get('members'), { keyEncoding: 'utf-8', valueEncoding: 'json', extension: false }),
+      apply,
+      encrypt: true,
+      ...(of === null ? {} : { encryptionKey: of.encryptionKey }),
+      optimistic: true,
+      valueEncoding: 'binary'
+    }
+  })
+  await base.ready()
+  return { store, base, guard, has: async (value) => (await base.view.get(value)) !== null }
+}
+
+/** The owner of a log, another honest node, and cores of writers that keep to no rule. */
+interface Scene {
+  readonly owner: Engine
+  readonly honest: Engine
+  /** A core that becomes one of a writer when `isWriter`. */
+  core(name: string, isWriter?: boolean): Promise<Hypercore>
+  /** Closes the owner's engine and opens it again, on what it holds. */
+  reopen(): Promise<Engine>
+}
+
+async function scene(t: Assert): Promise<Scene> {
+  const dir = await tempDir(t)
+  const stores = ['owner', 'honest', 'evil'].map((name) => new Corestore(`${dir}/${name}`))
+  const [mine, others, evils] = stores as [Corestore, Corestore, Corestore]
+  const owner = await open(mine, null)
+  const of = { key: owner.base.key, encryptionKey: owner.base.encryptionKey as Uint8Array }
+  const honest = await open(others, of)
+  let last = owner
+  const streams = [
+    [owner.base, evils],
+    [honest.base, evils],
+    [owner.base, honest.base]
+  ].flatMap(([a, b]) => connect(a as Corestore, b as Corestore))
+  t.teardown(async () => {
+    for (const stream of streams) stream.destroy()
+    await Promise.all([last.base.close(), honest.base.close()])
+    await Promise.all(stores.map((store) => store.close()))
+  })
+  return {
+    owner,
+    honest,
+    core: async (name, isWriter = true) => {
+      const core = evils.get({ name, encryption: { key: of.encryptionKey } })
+      await core.ready()
+      if (isWriter) await owner.base.append(utf8(`add ${b4a.toString(core.key, 'hex')}`))
+      return core
+    },
+    reopen: async () => {
+      await owner.base.close()
+      last = await open(mine.session(), of)
+      return last
+    }
+  }
+}
+
+function connect(a: Replicates, b: Replicates): NoiseStream[] {
+  const [left, right] = [a.replicate(true), b.replicate(false)]
+  for (const stream of [left, right]) stream.on('error', () => {})
+  left.pipe(right).pipe(left)
+  return [left, right]
+}
+
+/** Resolves when an engine shows a value. */
+function untilShown({ base, has }: Engine, value: string): Promise<void> {
+  return new Promise((resolve) => {
+    const look = (): void => void has(value).then((is) => (is ? resolve() : undefined))
+    base.on('update', look)
+    look()
+  })
+}
+
+test('the engine reads what a writer wrote, one block after the other and in batches', async (t) => {
+  const { owner, honest, core } = await scene(t)
+  const evil = await core('one')
+  const head = { key: owner.base.local.key, length: owner.base.local.length }
+  const own = (length: number): LogHead => ({ key: evil.key, length })
+  await evil.append([
+    encode({ heads: [head], batch: 1, value: utf8('one') }),
+    encode({ heads: [own(1)], batch: 2, value: utf8('two') }),
+    encode({ heads: [own(2)], batch: 1, value: utf8('three') })
+  ])
+  for (const engine of [owner, honest]) {
+    await untilShown(engine, 'three')
+    t.alike([await engine.has('one'), await engine.has('two'), engine.guard.bad], [true, true, []])
+  }
+})
+
+/** Blocks that a writer may not write, by what is wrong with them. `own`: a block of its core; `head`: the owner's last one. */
+const BAD: Readonly<Record<string, (own: (length: number) => LogHead, head: LogHead) => Uint8Array[]>> = {
+  'one block of its own twice': (own) => [good('a'), encode({ heads: [own(1), own(1)], batch: 1, value: null })],
+  'one block of another writer twice': (_, head) => [encode({ heads: [head, head], batch: 1, value: null })],
+  'bytes of nothing': () => [new Uint8Array(64).fill(255)],
+  'no bytes': () => [new Uint8Array(0)],
+  'a newer version': () => [Uint8Array.of(9, 1, 2, 3)],
+  'a batch of none': () => [encode({ heads: [], batch: 0, value: null })],
+  'a batch without an end': () => [encode({ heads: [], batch: 2 ** 40, value: null })],
+  'a batch that is broken off': (own) => [encode({ heads: [], batch: 3, value: null }), encode({ heads: [own(1)], batch: 1, value: null })],
+  'a foreign block inside a batch': (own, head) => [
+    encode({ heads: [], batch: 2, value: null }),
+    encode({ heads: [own(1), head], batch: 1, value: null })
+  ],
+  'a block inside a batch as one before it': (own) => [
+    encode({ heads: [], batch: 2, value: utf8('a') }),
+    encode({ heads: [own(1)], batch: 1, value: utf8('b') }),
+    encode({ heads: [own(2), own(1)], batch: 1, value: utf8('c') })
+  ],
+  'too many blocks before it': () => [encode({ heads: Array.from({ length: 2000 }, (_, at) => anyHead(at)), batch: 1, value: null })],
+  'a block that no log has': () => [encode({ heads: [{ ...anyHead(1), length: 2 ** 50 }], batch: 1, value: null })],
+  'a block that is too large': () => [encode({ heads: [], batch: 1, value: new Uint8Array(200 * 1024) })]
+}
+
+function good(value: string): Uint8Array {
+  return encode({ heads: [], batch: 1, value: utf8(value) })
+}
+
+function anyHead(seed: number): LogHead {
+  return { key: new Uint8Array(32).fill(seed & 255), length: seed + 1 }
+}
+
+test('a block that would end the engine sets its core aside at every node, now and at the next start, and the log goes on', async (t) => {
+  const { owner, honest, core, reopen } = await scene(t)
+  for (const [what, blocks] of Object.entries(BAD)) {
+    const evil = await core(what)
+    const head = { key: owner.base.local.key, length: owner.base.local.length }
+    await evil.append(blocks((length) => ({ key: evil.key, length }), head))
+    for (const { guard } of [owner, honest]) t.ok(await guard.untilBad(keyToText(evil.key)), what)
+  }
+  await owner.base.append(utf8('after'))
+  await untilShown(honest, 'after')
+  const again = await reopen()
+  await again.base.append(utf8('again'))
+  await untilShown(again, 'again')
+})
+
+test('a core that the log does not name is not fetched, whoever hints at it; one that a member claims is', async (t) => {
+  const { owner, core } = await scene(t)
+  const [stranger, claimed] = [await core('stranger', false), await core('claimed', false)]
+  for (const one of [stranger, claimed]) await one.append([good('a'), good('b')])
+  owner.guard.claimed.add(keyToText(claimed.key))
+  owner.base.hintWakeup([stranger, claimed].map(({ key }) => ({ key, length: 2 })))
+  await owner.store.get({ key: claimed.key }).get(1)
+  const kept: string[] = []
+  for await (const discoveryKey of owner.store.list()) kept.push(keyToText(discoveryKey))
+  t.alike(
+    [claimed, stranger].map((one) => kept.includes(keyToText(one.discoveryKey))),
+    [true, false]
+  )
+  await owner.base.append(utf8('after'))
+  t.ok(await owner.has('after'))
+})
+
+test('whatever writers write, no engine ends, and honest nodes have one view', { timeout: 120_000 }, async (t) => {
+  const key = fc.oneof(fc.constant('own'), fc.constant('owner'), fc.constant('other'), fc.constant('unknown'))
+  const length = fc.oneof(fc.nat(5), fc.nat(2 ** 31), fc.maxSafeInteger())
+  const block = fc.record({
+    heads: fc.array(fc.record({ key, length }), { maxLength: 4 }),
+    batch: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, fc.nat(4), fc.maxSafeInteger().map(Math.abs)),
+    value: fc.option(fc.uint8Array({ maxLength: 40 })),
+    optimistic: fc.boolean(),
+    trace: fc.option(fc.constant({ system: [2 ** 40], encryption: [1], user: [{ view: 9, blocks: [0] }] })),
+    flip: fc.option(fc.nat(1000))
+  })
+  const worlds = fc.array(fc.array(block, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 8 })
+  const property = fc.asyncProperty(worlds, async (cores) => {
+    const { owner, honest, core } = await scene(t)
+    const writers: Hypercore[] = []
+    for (const at of cores.keys()) writers.push(await core(`writer-${at}`))
+    const head = { key: owner.base.local.key, length: owner.base.local.length }
+    const keys = { owner: head.key, other: writers.at(-1)?.key ?? head.key, unknown: new Uint8Array(32).fill(7) }
+    for (const [at, writer] of writers.entries()) {
+      const bytes = (cores[at] ?? []).map(({ heads, flip, ...rest }) => {
+        const named = heads.map((one) => ({ length: Math.abs(one.length), key: one.key === 'own' ? writer.key : keys[one.key] }))
+        return flipped(encode({ ...rest, heads: named }), flip)
+      })
+      await writer.append(bytes)
+    }
+    await owner.base.append(utf8('after'))
+    await untilShown(honest, 'after')
+    return alike(owner, honest)
+  })
+  await holds(t, property, 15)
+})
