@@ -47,6 +47,7 @@ import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js
 import { openAgents, type OpenedAgents } from './open-agents.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
 import { bindHttp } from './serve-http.js'
+import { PackageFaults } from './package-faults.js'
 import { Unwind } from './unwind.js'
 import { VERSION } from './version.js'
 
@@ -71,9 +72,14 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   const clock = systemClock()
   const telemetry = await openTelemetry(options, clock)
   options.packageOutput?.((text) => telemetry.log('warn', 'a package says', { text }))
+  const faults = new PackageFaults()
+  options.packageErrors?.((fault) => {
+    faults.add(fault)
+    telemetry.log('error', 'a package failed', { package: fault.package, reason: fault.error.stack ?? fault.error.message })
+  })
   const unwind = new Unwind((name, error) => telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) }))
   try {
-    return await start({ options, clock, telemetry, unwind })
+    return await start({ options, clock, telemetry, unwind, faults })
   } catch (error) {
     await unwind.run()
     throw storeError(error, options.home.home)
@@ -86,20 +92,29 @@ function checkGiven({ config, home }: Partial<StartOptions> = {}): void {
   if (home === undefined) throw new NodeError('USAGE', 'startNode needs `home`: that of resolveHome({ home })')
 }
 
+/** Of a home that is in a mesh. @throws NodeError ALREADY_IN_MESH with a code; REVOKED, CONFLICT when the mesh has it no more */
+function checkMember({ name, isRevoked, isReplaced }: MeshState, code: CodeNetwork | null): void {
+  if (code !== null) throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${shown(name)} already`)
+  if (isRevoked === true) throw refusedJoin('REVOKED')
+  if (isReplaced === true) throw refusedJoin('CONFLICT')
+}
+
+function codeOf({ join }: StartOptions): CodeNetwork | null {
+  return join === null ? null : readCode(join)
+}
+
 async function start(parts: StartParts): Promise<RunningNode> {
   const { options, unwind } = parts
   const startedAt = parts.clock.now()
-  const code = options.join === null ? null : readCode(options.join)
+  // A code that counts only for a home in no mesh is not read for another one: it may have been used up.
+  const early = options.joinsOnce === true ? null : codeOf(options)
   await claimHome(parts, startedAt)
   const http = await bindHttp(parts)
   const policy = await openPolicy(parts)
   const { documents, mended } = await openHomeDocuments(parts)
   const state = await documents.read<MeshState>(MESH)
-  if (state !== null && code !== null) {
-    throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${shown(state.name)} already`)
-  }
-  if (state?.isRevoked === true) throw refusedJoin('REVOKED')
-  if (state?.isReplaced === true) throw refusedJoin('CONFLICT')
+  const code = state === null ? codeOf(options) : early
+  if (state !== null) checkMember(state, code)
   const store = await openStore(options.home.store, { unwind, documents })
   const { audit, problems } = await openAudit(parts)
   const ledger = await openLedger(parts, documents)
@@ -113,20 +128,37 @@ async function start(parts: StartParts): Promise<RunningNode> {
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(parts, { compileSchema, store: documents })
-  const found = (): readonly Problem[] => [...mended, ...problems(), ...guarded.problems(), ...agents.problems()]
+  const found = (): readonly Problem[] => [
+    ...mended,
+    ...problems(),
+    ...guarded.problems(),
+    ...agents.problems(),
+    ...parts.faults.problems()
+  ]
   const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, logState, record, policy, startedAt }
   const node = buildNode(parts, { ...making, agents, compileSchema })
   unwind.add('node', () => node.close())
   await node.start()
   if (code !== null) await mesh.settled()
-  const backup = async (request: BackupRequest): Promise<BackupInfo> => {
+  const backup = backupWith(parts, { audit, store, shared, ledger, mesh })
+  return await serveNode(parts, { node, mesh, backup, http, agents })
+}
+
+interface BackedUp {
+  readonly audit: Audit
+  readonly store: Corestore
+  readonly shared: DocumentCores
+  readonly ledger: Awaited<ReturnType<typeof openLedger>>
+  readonly mesh: Mesh
+}
+
+function backupWith({ options: { home }, clock }: StartParts, { audit, store, shared, ledger, mesh }: BackedUp) {
+  return async (request: BackupRequest): Promise<BackupInfo> => {
     await audit.flush()
-    const { home } = options
-    const createdAt = parts.clock.now()
+    const createdAt = clock.now()
     const copyDocuments = (dir: string): Promise<boolean> => shared.copyTo(dir)
     return await writeBackup({ home, store, copyDocuments, ledger, state: mesh.state(), nodeId: mesh.nodeId, createdAt }, request)
   }
-  return await serveNode(parts, { node, mesh, backup, http, agents })
 }
 
 function logStateOf(mesh: Mesh, marks: LogMarks): LogState {
@@ -159,7 +191,7 @@ function buildNode(
   { mesh, documents, shared, ledger, audit, problems, logState, record, policy, startedAt, agents, compileSchema }: NodeMaking
 ): NodeCore {
   const { home, config } = parts.options
-  return createNode({
+  const node = createNode({
     clock: parts.clock,
     ids: randomIds(),
     chance: Math.random,
@@ -185,6 +217,9 @@ function buildNode(
     settings: settingsOf(config),
     process: { pid: process.pid, home: home.home, network: record.network, version: VERSION, socket: home.socket, startedAt }
   })
+  const told = 'a package of the network failed, and the node goes on'
+  parts.faults.onFault((name, reason) => node.events.add('package-failed', told, { package: name, reason }))
+  return node
 }
 
 function readCode(text: string): CodeNetwork {

@@ -66,7 +66,7 @@ export function isReplaceable(name: string): boolean {
 
 /** The error of a home that lost what makes the node itself. */
 export function beyondRepair(error: unknown): NodeError {
-  const next = ['a2a-node restore <backup> --home <new directory>', 'a2a-node start --home <new directory> --join <code>']
+  const next = ['a2a-node restore <backup> --home <new directory>', 'a2a-node start --home <new directory> --join -']
   return new NodeError('STORE_DAMAGED', `${asNodeError(error).message}; without it this home cannot be the same node`, {
     next,
     cause: error

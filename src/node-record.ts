@@ -41,11 +41,11 @@ export function nodeRecord({ config, name, code, stored }: RecordSources): NodeR
   const network = given('kind') ? kind : (known?.network ?? kind)
   if (code !== null && code.network !== network)
     throw new NodeError('USAGE', `the invite is for a ${code.network} network, not for the ${network} one that was asked for`, {
-      next: [`a2a-node start --join <code> --network ${code.network}`]
+      next: [`a2a-node start --join - --network ${code.network}`]
     })
   if (given('bootstrap') && !given('kind') && bootstrap.length > 0 && network !== 'private')
     throw new NodeError('USAGE', `bootstrap nodes are for a private network, and this one is ${network}`, {
-      next: code === null ? ['a2a-node start --network private --bootstrap <host:port>'] : ['a2a-node start --join <code>']
+      next: code === null ? ['a2a-node start --network private --bootstrap <host:port>'] : ['a2a-node start --join -']
     })
   return {
     name: ownName({ config, name, stored }),

@@ -31,6 +31,8 @@ import { healStore } from './adapters/storage/store-heal.js'
 import { MemoryTelemetry } from './adapters/telemetry/memory-telemetry.js'
 import { REDACT_KEYS } from './adapters/telemetry/redact.js'
 import type { NodeParts } from './node/parts.js'
+import type { PackageFault } from './kit/package-fault.js'
+import type { PackageFaults } from './package-faults.js'
 import type { Unwind } from './unwind.js'
 
 /** Name of the document that tells how many commits the ledger had. */
@@ -53,10 +55,14 @@ export interface StartOptions {
   readonly name: string | null
   /** Invite code; null founds a mesh or opens the one of the home. */
   readonly join: string | null
+  /** The code counts only for a home that is in no mesh. Default: false, and a home in a mesh is an error. */
+  readonly joinsOnce?: boolean
   readonly extraAgentDirs: readonly string[]
   readonly onProgress?: (line: string) => void
   /** Hands what packages print by themselves to the log. */
   readonly packageOutput?: (log: (line: string) => void) => void
+  /** Hands over errors that packages throw where nobody can catch them: the node goes on, and tells of them. Absent: they end the process. */
+  readonly packageErrors?: (listener: (fault: PackageFault) => void) => void
   /** Where log lines go. Default: stderr; null: nowhere. */
   readonly log?: ((line: string) => void) | null
 }
@@ -80,6 +86,8 @@ export interface StartParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly unwind: Unwind
+  /** Errors of packages that the node survived. */
+  readonly faults: PackageFaults
 }
 
 /**

@@ -18,7 +18,7 @@ test('the invite names the network; another one, or bootstrap nodes that nobody 
   t.is((await recordOf({}, LOCAL)).network, 'local')
   t.is((await recordOf({ 'network.kind': 'local' }, LOCAL)).localPort, 29_999)
   const error = await failsWith(t, 'USAGE', () => recordOf({ 'network.kind': 'public' }, LOCAL))
-  t.alike(error.next, ['a2a-node start --join <code> --network local'])
+  t.alike(error.next, ['a2a-node start --join - --network local'])
   await failsWith(t, 'USAGE', () => recordOf({ 'network.bootstrap': ['h:1'] }, LOCAL))
   await failsWith(t, 'USAGE', () => recordOf({ 'network.bootstrap': ['h:1'] }, null))
 })

@@ -71,6 +71,6 @@ export function bannerLines(
   if (info.mesh.members > 1) return lines
   const code = `(code: ${output.hint('a2a-node invite')})`
   if (info.network === 'local')
-    return [...lines, 'Another node on this machine:', `  a2a-node --home <other directory> start --join <code>      ${code}`]
-  return [...lines, 'On another machine:', `  npm i -g a2a-node && a2a-node start --join <code>      ${code}`]
+    return [...lines, 'Another node on this machine:', `  a2a-node --home <other directory> start --join -      ${code}`]
+  return [...lines, 'On another machine:', `  npm i -g a2a-node && a2a-node start --join -      ${code}`]
 }

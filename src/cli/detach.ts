@@ -61,6 +61,7 @@ function childArguments(options: Options, flags: StartFlags, context: CommandCon
     ...value('home', context.home === null ? null : path.resolve(context.home)),
     ...value('name', flags.name),
     ...value('join', flags.join === null ? null : '-'),
+    ...(flags.joinsOnce ? ['--join-once'] : []),
     ...value('network', textOption(options, 'network')),
     ...value('bootstrap', textOption(options, 'bootstrap')),
     ...value('serve-bootstrap', textOption(options, 'serveBootstrap')),

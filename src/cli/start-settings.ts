@@ -4,7 +4,8 @@ import { loadConfig, type LoadOptions } from '../config/load.js'
 import type { Config } from '../config/settings.js'
 import { NodeError } from '../kit/errors.js'
 import type { CommandContext } from './context.js'
-import { type Options, textOption, textsOption } from './options.js'
+import { isSet, type Options, textOption, textsOption } from './options.js'
+import { askLine } from './confirm.js'
 import { readStdin } from './stdin.js'
 
 const CODE_MAX_BYTES = 4096
@@ -14,6 +15,8 @@ export interface StartFlags {
   readonly name: string | null
   /** The invite code itself, never `-`. */
   readonly join: string | null
+  /** It is from the environment, which stays when the home is in the mesh: it counts only for a home that is in none. */
+  readonly joinsOnce: boolean
   /** Absolute. */
   readonly agentDirs: readonly string[]
   /** `--http` as it was typed. */
@@ -24,15 +27,34 @@ export interface StartFlags {
 
 const NETWORK_FLAGS = { network: '--network', bootstrap: '--bootstrap', serveBootstrap: '--serve-bootstrap' } as const
 
-/** Reads the flags; a code of `-` is read from standard input. @throws NodeError USAGE */
+/**
+ * Reads the flags; a code of `-` is read from standard input, and without `--join` it is that of A2A_NODE_JOIN, which is taken out
+ * of the environment of this process: no child gets it. @throws NodeError USAGE
+ */
 export async function startFlags(options: Options): Promise<StartFlags> {
-  const join = textOption(options, 'join')
-  const code = join === '-' ? (await readStdin(CODE_MAX_BYTES)).trim() : join?.trim()
-  if (code === '') throw new NodeError('USAGE', '--join got an empty code', { next: ['a2a-node start --join <code>'] })
+  const { A2A_NODE_JOIN: given } = process.env
+  delete process.env['A2A_NODE_JOIN']
+  const inArguments = textOption(options, 'join')
+  const join = inArguments ?? (given === '' ? undefined : given)
+  const code = join === '-' ? (await readCode()).trim() : join?.trim()
+  if (code === '') throw new NodeError('USAGE', '--join got an empty code', { next: ['a2a-node start --join -'] })
   const agentDirs = textsOption(options, 'agents').map((dir) => path.resolve(dir))
   const typed = Object.entries(NETWORK_FLAGS).map(([key, name]) => [name, textOption(options, key)])
   const network = Object.fromEntries(typed.filter(([, text]) => text !== undefined)) as Record<string, string>
-  return { name: textOption(options, 'name') ?? null, join: code ?? null, agentDirs, http: textOption(options, 'http') ?? null, network }
+  const [name, http] = [textOption(options, 'name') ?? null, textOption(options, 'http') ?? null]
+  return {
+    name,
+    join: code ?? null,
+    joinsOnce: isSet(options, 'joinOnce') || (inArguments === undefined && code !== undefined),
+    agentDirs,
+    http,
+    network
+  }
+}
+
+/** Of a person one line is asked for; of a file or a program all is taken. */
+async function readCode(): Promise<string> {
+  return process.stdin.isTTY ? await askLine('invite code: ') : await readStdin(CODE_MAX_BYTES)
 }
 
 /** Loads the settings under the flags of `start`. @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else */

@@ -56,14 +56,18 @@ const NODE: readonly CommandSpec[] = [
     group: 'Node',
     options: [
       { flags: '--name <name>', about: 'name of this node in its mesh' },
-      { flags: '--join <code>', about: 'join a mesh by an invite; - reads the code from stdin' },
+      { flags: '--join <code>', about: 'join a mesh by an invite; - asks for the code, or reads it from stdin' },
       ...NETWORK_OPTIONS,
       { flags: '--agents <dir>', about: 'a further directory with agent files', repeat: true },
       { flags: '--http <[host:]port>', about: 'serve HTTP there (0: a free port); without a host this machine only' },
       { flags: '--detach', about: 'run in the background; returns when the node answers' },
-      { flags: '--report-ready', about: 'tell the parent process over its channel', hidden: true }
+      { flags: '--report-ready', about: 'tell the parent process over its channel', hidden: true },
+      { flags: '--join-once', about: 'the code counts only where the home is in no mesh', hidden: true }
     ],
-    more: ['Ctrl-C stops the node. Exit codes: 130 after Ctrl-C, 143 after SIGTERM, 0 after a2a-node stop.'],
+    more: [
+      'Without --join a code is taken from the variable A2A_NODE_JOIN, while the home is in no mesh.',
+      'Ctrl-C stops the node. Exit codes: 130 after Ctrl-C, 143 after SIGTERM, 0 after a2a-node stop.'
+    ],
     load: async () => (await import('./commands/start.js')).start
   },
   {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, lstatSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { NodeError } from '../kit/errors.js'
@@ -92,8 +92,9 @@ function socketPath(run: string, env: Readonly<Record<string, string | undefined
   const places = fallbackDirs(env)
     .map((dir) => path.join(dir, name))
     .filter(fits)
-  // A node started under another environment may serve at a later place: one that is there wins.
-  const place = places.find((one) => existsSync(one)) ?? places[0]
+  // A node started under another environment may serve at a later place: one that is there wins. What another user put there is none.
+  const own = places.filter((one) => isOwnOrFree(path.dirname(one)))
+  const place = own.find((one) => existsSync(one)) ?? own[0] ?? places[0]
   if (place !== undefined) return place
   const bytes = Buffer.byteLength(wanted)
   throw new NodeError(
@@ -105,11 +106,24 @@ function socketPath(run: string, env: Readonly<Record<string, string | undefined
   )
 }
 
+/** The shared directory before the last one: everybody can take a name in it, which then is no place. */
 function fallbackDirs(env: Readonly<Record<string, string | undefined>>): string[] {
   const runtime = env['XDG_RUNTIME_DIR']
   const temp = env['TMPDIR'] ?? os.tmpdir()
-  const own = path.join(path.isAbsolute(temp) ? temp : os.tmpdir(), `a2a-node-${process.getuid?.() ?? 0}`)
-  return runtime !== undefined && path.isAbsolute(runtime) ? [path.join(runtime, 'a2a-node'), own] : [own]
+  const shared = path.join(path.isAbsolute(temp) ? temp : os.tmpdir(), `a2a-node-${process.getuid?.() ?? 0}`)
+  const own = runtime !== undefined && path.isAbsolute(runtime) ? [path.join(runtime, 'a2a-node')] : []
+  return [...own, shared, path.join(xdg(env, 'XDG_CACHE_HOME', ['.cache']), 'a2a-node', 'run')]
+}
+
+/** Can only this user have made what is at a place? True also where nothing is. */
+function isOwnOrFree(dir: string): boolean {
+  const uid = process.getuid?.()
+  try {
+    const stats = lstatSync(dir)
+    return stats.isDirectory() && (uid === undefined || stats.uid === uid)
+  } catch {
+    return true
+  }
 }
 
 function fits(file: string): boolean {

@@ -34,6 +34,7 @@ export function run(args: readonly string[], options: RunOptions = {}): Promise<
   const env = {
     HOME,
     PATH,
+    NODE_DISABLE_COMPILE_CACHE: '1',
     ...(TMPDIR === undefined ? {} : { TMPDIR }),
     ...(options.home === undefined ? {} : { A2A_NODE_HOME: options.home }),
     ...options.env

@@ -232,7 +232,7 @@ test('invite prints the code alone on stdout', async (t: Assert) => {
 test('the code of a local network is said to work on this machine only', async (t: Assert) => {
   const { run: cli } = await fakeHome(t, { status: { network: 'local' } })
   const { stderr } = await cli(['invite'])
-  t.ok(stderr.includes('works on this machine only:\n  a2a-node --home <other directory> start --join <code>\n'), stderr)
+  t.ok(stderr.includes('works on this machine only:\n  a2a-node --home <other directory> start --join -\n'), stderr)
   t.absent(stderr.includes('other machine'))
   t.is((JSON.parse((await cli(['invite', '--json'])).stdout) as Record<string, unknown>)['network'], 'local')
 })

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import fc from 'fast-check'
@@ -64,8 +64,19 @@ test('a socket that is already there is found although the environment changed',
   t.is(resolveHome({ home, env: { TMPDIR: dir, XDG_RUNTIME_DIR: path.join(dir, 'none') } }).socket, served)
 })
 
+test('a place in the shared directory that somebody else took, or that leads elsewhere, is no place for the socket', (t: Assert) => {
+  const dir = mkdtempSync(path.join(os.tmpdir(), 'paths-'))
+  t.teardown(() => rmSync(dir, { recursive: true }))
+  const home = `/${'y'.repeat(120)}`
+  const env = { TMPDIR: dir, XDG_CACHE_HOME: path.join(dir, 'cache') }
+  const shared = path.dirname(resolveHome({ home, env }).socket)
+  t.is(path.dirname(shared), dir)
+  symlinkSync(dir, shared)
+  t.ok(resolveHome({ home, env }).socket.startsWith(path.join(dir, 'cache', 'a2a-node', 'run')))
+})
+
 test('no short enough place for the socket is PATH_TOO_LONG', async (t: Assert) => {
-  const env = { TMPDIR: `/${'t'.repeat(100)}`, XDG_RUNTIME_DIR: `/${'r'.repeat(100)}` }
+  const env = { TMPDIR: `/${'t'.repeat(100)}`, XDG_RUNTIME_DIR: `/${'r'.repeat(100)}`, XDG_CACHE_HOME: `/${'c'.repeat(100)}` }
   try {
     resolveHome({ home: `/${'z'.repeat(120)}`, env })
     t.fail('accepted')

@@ -131,7 +131,11 @@ test('a path that is too long, or not writable, is told and leaves nothing behin
   const mesh = await testMesh(t)
   const dir = await mesh.dir()
   const long = await mesh.run(['--home', path.join(dir, 'x'.repeat(90)), 'start', '--json'], {
-    env: { XDG_RUNTIME_DIR: path.join(dir, 'y'.repeat(120)), TMPDIR: path.join(dir, 'z'.repeat(120)) }
+    env: {
+      XDG_RUNTIME_DIR: path.join(dir, 'y'.repeat(120)),
+      TMPDIR: path.join(dir, 'z'.repeat(120)),
+      XDG_CACHE_HOME: path.join(dir, 'c'.repeat(120))
+    }
   })
   t.is(long.code, 78)
   t.is(codeOf(long), 'PATH_TOO_LONG')

@@ -161,21 +161,25 @@ function tooLong(name: string, bytes: number, max: number): NodeError {
   return new NodeError('USAGE', `what was given is ${mebi(bytes)} long, and at most ${mebi(max)} fit: give ${advice}`)
 }
 
-/** In a directory that another user may write to, anybody could pose as the node. */
+/** A socket of another user, or in a directory that another user may write to, could be anybody's who poses as the node. */
 function checkOwner(socketPath: string): void {
   const uid = process.getuid?.()
   if (uid === undefined) return
-  const dir = dirOf(socketPath)
-  if (dir === null) return
-  if (!dir.isDirectory() || (dir.uid !== uid && uid !== 0) || (dir.mode & 0o022) !== 0) {
-    throw new NodeError('NO_PERMISSION', `${dirname(socketPath)} is not a directory of this user alone: its socket is not trusted`)
+  const [dir, socket] = [statsOf(dirname(socketPath)), statsOf(socketPath)]
+  const stranger = [dir, socket].find((one) => one !== null && one.uid !== uid)
+  if (stranger !== null && stranger !== undefined) {
+    throw new NodeError('NO_PERMISSION', `${socketPath} belongs to user ${stranger.uid}, and this is user ${uid}: it is not trusted`, {
+      next: [`sudo -u '#${stranger.uid}' a2a-node status`]
+    })
   }
+  if (dir !== null && (!dir.isDirectory() || (dir.mode & 0o022) !== 0))
+    throw new NodeError('NO_PERMISSION', `${dirname(socketPath)} is not a directory of this user alone: its socket is not trusted`)
 }
 
-/** Where the socket would be; null when there is no such place, so that connecting tells. */
-function dirOf(socketPath: string): Stats | null {
+/** What is at a path itself, without following links; null when nothing is, so that connecting tells. */
+function statsOf(file: string): Stats | null {
   try {
-    return lstatSync(dirname(socketPath))
+    return lstatSync(file)
   } catch {
     return null
   }

@@ -30,11 +30,12 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   const joins = `Joins ${plural(made.uses, 'node')} as ${made.tier}${made.sandboxId === null ? '' : ` in sandbox ${made.sandboxId}`}${rights}, for ${left}.`
   if (network === 'local') {
     output.note(`${joins} The network of this mesh is local, so the code works on this machine only:`)
-    output.note('  a2a-node --home <other directory> start --join <code>')
+    output.note('  a2a-node --home <other directory> start --join -')
   } else {
     output.note(`${joins} On the other machine:`)
-    output.note('  a2a-node start --join <code>')
+    output.note('  a2a-node start --join -')
   }
+  output.note('and give it this code:')
   output.print(made.code)
   return EXIT.ok
 }

@@ -16,6 +16,7 @@ import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { boundLog } from '../log-file.js'
 import { isSet, type Options } from '../options.js'
 import type { Output } from '../output.js'
+import { takePackageErrors } from '../package-errors.js'
 import { takePackageOutput } from '../package-output.js'
 import { awaitRunning, runningNode } from '../running.js'
 import { stopSignals, type StopSignals } from '../signals.js'
@@ -32,8 +33,8 @@ export const start: Action = async (context, _args, options) => {
   tuneHeap()
   try {
     const code = await startAny(context, options, async (given) => {
-      const packageOutput = takePackageOutput()
-      return (await import('../../compose.js')).startNode({ ...given, packageOutput })
+      const [packageOutput, packageErrors] = [takePackageOutput(), takePackageErrors()]
+      return (await import('../../compose.js')).startNode({ ...given, packageOutput, packageErrors })
     })
     leave(code)
     return code
@@ -63,7 +64,15 @@ export async function startAny(context: CommandContext, options: Options, startN
   try {
     const home = context.paths()
     const onProgress = (line: string): void => context.output.note(line)
-    const starting = startNode({ config, home, name: flags.name, join: flags.join, extraAgentDirs: flags.agentDirs, onProgress })
+    const starting = startNode({
+      config,
+      home,
+      name: flags.name,
+      join: flags.join,
+      joinsOnce: flags.joinsOnce,
+      extraAgentDirs: flags.agentDirs,
+      onProgress
+    })
     return await runNode(context, await untilStarted(starting, signals), {
       name: flags.name,
       signals,
@@ -154,7 +163,7 @@ async function printBanner(context: CommandContext, api: NodeApi, { isLogged }: 
 }
 
 async function printRunning(context: CommandContext, info: NodeInfo, how: { flags: StartFlags; reports: boolean }): Promise<number> {
-  if (how.flags.join !== null)
+  if (how.flags.join !== null && !how.flags.joinsOnce)
     throw new NodeError('ALREADY_IN_MESH', `the node of this home runs already (pid ${info.pid}) and is in the mesh ${info.mesh.name}`)
   if (how.reports) await reportReady({ ready: info })
   await tellUnapplied(context, how.flags, info)

@@ -41,7 +41,7 @@ test('flags that the running node does not follow are told of, on stderr, with w
   t.ok(ran.stderr.includes('  try: a2a-node stop\n'), ran.stderr)
   const same = await cli(['start', '--name', 'laptop', '--network', 'local'])
   t.is(same.stderr, '', 'what it does already is no news')
-  t.ok(same.stdout.includes('Another node on this machine:\n  a2a-node --home <other directory> start --join <code>'), same.stdout)
+  t.ok(same.stdout.includes('Another node on this machine:\n  a2a-node --home <other directory> start --join -'), same.stdout)
   t.absent(same.stdout.includes('npm i -g'))
 })
 
@@ -89,7 +89,7 @@ test('wrong flags are exit 2, a wrong config or variable 78, a home too long 78'
   t.alike(await codeFor([], { A2A_NODE_LOG_LEVEL: 'loud' }), [78, 'CONFIG_INVALID'])
   await writeFile(path.join(home, 'config.yaml'), 'netwrok: {}\n')
   t.alike(await codeFor([]), [78, 'CONFIG_INVALID'])
-  const long = { A2A_NODE_HOME: `/tmp/${'x'.repeat(120)}`, TMPDIR: `/tmp/${'y'.repeat(100)}` }
+  const long = { A2A_NODE_HOME: `/tmp/${'x'.repeat(120)}`, TMPDIR: `/tmp/${'y'.repeat(100)}`, XDG_CACHE_HOME: `/tmp/${'c'.repeat(100)}` }
   t.alike(await codeFor([], long), [78, 'PATH_TOO_LONG'])
 })
 

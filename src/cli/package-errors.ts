@@ -1,0 +1,43 @@
+import { inspect } from 'node:util'
+import type { PackageFault } from '../kit/package-fault.js'
+
+/** Hands over, from now on, each error that a package throws where nobody can catch it; until then such an error ends the process. */
+export type PackageErrors = (listener: (fault: PackageFault) => void) => void
+
+/** The place of a frame of a stack in a package: `.../node_modules/<name>/...`, the innermost one. */
+const IN_PACKAGE = /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)[/\\]/
+/** Frames that say nothing of whose code it is. */
+const BUILT_IN = /\((?:node:|native|<anonymous>)|^\s*at (?:async )?node:/
+
+/**
+ * Lets errors of packages pass that they throw in a task of its own, for the rest of the process. The packages of the network do so with
+ * what they take for a mistake in a program (`safety-catch`), and bytes of a peer can make them do it. Everything else ends the
+ * process, as without this.
+ */
+export function takePackageErrors(): PackageErrors {
+  let tell: ((fault: PackageFault) => void) | null = null
+  process.on('uncaughtException', (error: unknown) => {
+    const name = faultyPackage(error)
+    if (name !== null && tell !== null) return tell({ package: name, error: error as Error })
+    process.stderr.write(`${inspect(error)}\n`)
+    process.exit(1)
+  })
+  return (listener) => {
+    tell = listener
+  }
+}
+
+/** The package whose own code alone failed; null for code of this program, and for what is no mistake in a program (a full disk). */
+export function faultyPackage(error: unknown): string | null {
+  if (!isMistake(error)) return null
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s*at /.test(line) && !BUILT_IN.test(line))
+  const packages = frames.map((frame) => IN_PACKAGE.exec(frame)?.[1] ?? null)
+  const [first] = packages
+  return first !== undefined && packages.every((one) => one !== null) ? first : null
+}
+
+function isMistake(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false
+  const kinds = [TypeError, SyntaxError, ReferenceError, EvalError, RangeError, URIError]
+  return kinds.some((kind) => error instanceof kind) || error.name === 'AssertionError'
+}
