@@ -35,6 +35,14 @@ export const HOSTILE_MUTANTS = [
     title: 'who hints at a hundred thousand cores costs nobody anything'
   },
   {
+    name: 'an admin revokes whom it could not have admitted',
+    file: 'src/domain/membership/grant.ts',
+    find: 'return fault === null ? null : `its author could not have admitted the node: ${fault}`',
+    put: 'return fault === null ? null : null',
+    test: 'domain/membership/fold',
+    title: 'an admin revokes, renames or changes nobody that it could not have admitted'
+  },
+  {
     name: 'nobody hands on that a member writes to another core',
     file: 'src/adapters/mesh/log.ts',
     find: 'for (const claim of this.#writers.claims()) void courier.hand(claim)',

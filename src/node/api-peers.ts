@@ -3,9 +3,10 @@ import { type NodeId, shortId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import { sandboxIdSchema } from '../domain/card/schema.js'
 import { amendCertificate } from '../domain/membership/admit.js'
+import { changeFault, endInviteFault } from '../domain/membership/grant.js'
 import { cleanName } from '../domain/membership/schema.js'
 import { seal } from '../domain/membership/signing.js'
-import { inviteState, isActive, isAdmin, isWriter } from '../domain/membership/view.js'
+import { inviteState, isAdmin, isWriter } from '../domain/membership/view.js'
 import type { CallerPower } from '../domain/routing/effective.js'
 import { tierText, weakest } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
@@ -220,7 +221,10 @@ export async function revokeInvite(node: NodeCore, text: string): Promise<Invite
       next: ['a2a-node invite ls']
     })
   if (id === undefined) throw new NodeError('INVITE_NOT_FOUND', `no invite "${shown(text)}"`)
-  if (log.view().invites.get(id)?.revokedAt === null) {
+  const invite = log.view().invites.get(id)
+  if (invite?.revokedAt === null) {
+    const fault = invite.by === own.nodeKey ? null : endInviteFault(own, invite.terms, membership)
+    if (fault !== null) throw new NodeError('FORBIDDEN', fault)
     await log.submit({ kind: 'invite-revoked', mesh: own.mesh, inviteId: id, at: clock.now() })
   }
   return inviteInfo(node, id)
@@ -229,13 +233,15 @@ export async function revokeInvite(node: NodeCore, text: string): Promise<Invite
 /** The fold decides for everybody; this tells the person at once what it would say. */
 function mayChange(node: NodeCore, nodeId: NodeId): void {
   const { membership, log } = node.parts
+  const { owner } = membership
   const view = log.view()
-  const self = membership.nodeId
-  if (self === membership.owner) return
-  if (!isAdmin(view, self)) throw new NodeError('NOT_ADMIN', 'this node is no admin of the mesh')
-  if (nodeId === membership.owner || (isActive(view, nodeId) && isAdmin(view, nodeId))) {
-    throw new NodeError('FORBIDDEN', 'only the owner may change an admin')
-  }
+  const own = membership.certificate().body
+  if (own.nodeKey !== owner && !isAdmin(view, own.nodeKey)) throw new NodeError('NOT_ADMIN', 'this node is no admin of the mesh')
+  const target = view.members.get(nodeId)
+  // Of one that is out already nothing changes.
+  if (target === undefined || target.revoked !== null) return
+  const fault = changeFault(own, target.certificate.body, { owner })
+  if (fault !== null) throw new NodeError('FORBIDDEN', fault)
 }
 
 /** @throws NodeError REVOKED: nothing can be done with or for such a node any more. */

@@ -7,7 +7,8 @@ import { keyToText, utf8 } from '../../kit/ids.js'
 import type { MeshId, NodeId } from '../../kit/ids.js'
 import type { Sign } from '../../kit/sign.js'
 import { chainOf, verifyChain } from '../../domain/membership/chain.js'
-import type { CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
+import { changeFault } from '../../domain/membership/grant.js'
+import type { Certificate, CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import { firstView, isAdmin, isRevoked } from '../../domain/membership/view.js'
 import type { Links, MemberLog, Membership, Pairing } from '../../ports/mesh.js'
 import type { LogProblem, Problem } from '../../ports/node-api.js'
@@ -339,7 +340,13 @@ export class MeshNode implements Mesh {
     // An invite can only be lost while the admission is fresh and the admins' logs may still disagree.
     if (isLostInvite && own !== undefined && this.#parts.clock.now() - own.issuedAt >= FRESH_MS) return false
     if (peer === this.owner || (isLostInvite && peer === own?.issuer)) return true
-    return own?.mayInvite !== true && (peer === own?.issuer || isAdmin(this.log.view(), peer))
+    return own?.mayInvite !== true && (peer === own?.issuer || (own !== undefined && this.#mayRevoke(peer, own)))
+  }
+
+  #mayRevoke(peer: NodeId, own: Certificate): boolean {
+    const view = this.log.view()
+    const author = view.members.get(peer)?.certificate.body
+    return author !== undefined && isAdmin(view, peer) && changeFault(author, own, { owner: this.owner }) === null
   }
 
   /** A refusal by an earlier invite says nothing of this membership. */

@@ -1,5 +1,5 @@
 import { type FoldResult, put, type Scene, skip } from './effects.js'
-import { grantFault, isOwnerCertificate } from './grant.js'
+import { changeFault, grantFault, isOwnerCertificate } from './grant.js'
 import { cardIndexKey, cardKey, memberKey, REVOKED_KEY, WRITERS_KEY } from './keys.js'
 import { serialFault } from './serial.js'
 import { isSealed } from './signing.js'
@@ -14,28 +14,21 @@ export function foldCertificate(scene: Scene, body: Body<'certificate'>): FoldRe
   const target = scene.records.member(certificate.body.nodeKey)
   if (target === null) return skip('the node is no member')
   if (target.revoked !== null) return skip('the node is revoked')
-  const fault = changeFault(scene, target, certificate.body)
+  const fault = nextFault(scene, target, certificate.body)
   if (fault !== null) return skip(fault)
   if (certificate.by !== scene.by || !isSealed('certificate', certificate, scene.verify))
     return skip('the signature of the certificate is wrong')
   return put(new Map([[memberKey(certificate.body.nodeKey), { ...target, certificate }]]))
 }
 
-function changeFault(scene: Scene, target: MemberRecord, next: Certificate): string | null {
+function nextFault(scene: Scene, target: MemberRecord, next: Certificate): string | null {
   const now = target.certificate.body
-  const fault = rightFault(scene, now) ?? serialFault(now.serial, next.serial)
+  const fault = changeFault(scene.author.certificate.body, now, scene.mesh) ?? serialFault(now.serial, next.serial)
   if (fault !== null) return fault
   if (next.mayInvite !== now.mayInvite || next.mayWrite !== now.mayWrite) return 'the rights of a member cannot change'
   if (next.sandboxId !== now.sandboxId || next.inviteId !== now.inviteId) return 'sandbox and invite of a member cannot change'
   if (now.nodeKey === scene.mesh.owner) return isOwnerCertificate(next, scene.mesh) ? null : 'the owner stays L0, without end'
   return grantFault(scene.author.certificate.body, next)
-}
-
-/** The owner may change anyone, an admin any non-admin. */
-function rightFault(scene: Scene, target: Certificate): string | null {
-  if (scene.by === scene.mesh.owner) return null
-  if (!scene.author.certificate.body.mayInvite) return 'its author is no admin'
-  return target.mayInvite ? 'only the owner may change an admin' : null
 }
 
 /** Revokes a member: its cards go, its place as a writer is given on; what it issued before stays valid. */
@@ -45,7 +38,7 @@ export function foldRevocation(scene: Scene, body: Body<'revocation'>): FoldResu
   if (target === null) return skip('the node is no member')
   if (target.revoked !== null) return skip('the node is revoked already')
   if (nodeKey === scene.mesh.owner) return skip('the owner cannot be revoked')
-  const fault = rightFault(scene, target.certificate.body)
+  const fault = changeFault(scene.author.certificate.body, target.certificate.body, scene.mesh)
   if (fault !== null) return skip(fault)
   const change = withoutWriter(scene.records.writers(), nodeKey)
   const puts = new Map<string, unknown>([

@@ -4,7 +4,7 @@ import { foldAdmission } from './fold-admission.js'
 import { foldCard, foldCardRemoved } from './fold-card.js'
 import { foldDocument, foldDocumentAccess, foldDocumentSnapshot, foldDocumentStream } from './fold-document.js'
 import { foldCertificate, foldCore, foldRevocation } from './fold-member.js'
-import { isOwnerCertificate, termsFault } from './grant.js'
+import { endInviteFault, isOwnerCertificate, termsFault } from './grant.js'
 import {
   cardIndexKey,
   cardKey,
@@ -162,7 +162,8 @@ function foldInviteRevoked(scene: Scene, body: Body<'invite-revoked'>): FoldResu
   const invite = scene.records.invite(body.inviteId)
   if (invite === null) return skip('the invite is unknown')
   if (invite.revokedAt !== null) return skip('the invite is revoked already')
-  if (invite.by !== scene.by && !scene.author.certificate.body.mayInvite) return skip('only its creator or an admin may revoke an invite')
+  const fault = invite.by === scene.by ? null : endInviteFault(scene.author.certificate.body, invite.terms, scene.mesh)
+  if (fault !== null) return skip(fault)
   return put(new Map([[inviteKey(body.inviteId), { ...invite, revokedAt: body.at }]]))
 }
 

@@ -17,6 +17,25 @@ export function grantFault(issuer: Certificate, child: Certificate): string | nu
   return null
 }
 
+/**
+ * Why `author` may not change or revoke the member with the certificate `target`, or null when it may: the owner changes anyone, an
+ * admin whomever it could have admitted and who is no admin.
+ */
+export function changeFault(author: Certificate, target: Certificate, mesh: Pick<MeshRecord, 'owner'>): string | null {
+  if (author.nodeKey === mesh.owner) return null
+  if (!author.mayInvite) return 'its author is no admin'
+  if (target.mayInvite) return 'only the owner may change an admin'
+  const fault = grantFault(author, { ...target, issuer: author.nodeKey })
+  return fault === null ? null : `its author could not have admitted the node: ${fault}`
+}
+
+/** Why `author` may not end an invite of another member, or null when it may: the owner any, an admin what it could have made. */
+export function endInviteFault(author: Certificate, terms: InviteTerms, mesh: Pick<MeshRecord, 'owner'>): string | null {
+  if (author.nodeKey === mesh.owner) return null
+  const fault = termsFault(author, terms)
+  return fault === null ? null : `its author could not have made the invite: ${fault}`
+}
+
 /** Why a node with this certificate could not make an invite with these terms, or null when it could. */
 export function termsFault(author: Certificate, terms: InviteTerms): string | null {
   if (!author.mayInvite) return 'its author may not invite'

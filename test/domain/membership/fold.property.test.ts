@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { canonicalJson } from '../../../src/kit/json.js'
 import { decodeEntry, encodeEntry } from '../../../src/domain/membership/codec.js'
 import { fold, reads } from '../../../src/domain/membership/fold.js'
-import { grantFault } from '../../../src/domain/membership/grant.js'
+import { endInviteFault, grantFault } from '../../../src/domain/membership/grant.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import type { Entry, MembershipView } from '../../../src/domain/membership/types.js'
 import { MAX_WRITERS } from '../../../src/domain/membership/writers.js'
@@ -237,12 +237,24 @@ function checkStep(before: MembershipView, after: MembershipView, entry: Entry):
     const now = after.members.get(node)
     demand(now !== undefined, 'no member vanishes')
     demand(member.revoked === null || canonicalJson(now) === canonicalJson(member), 'a revoked node never changes')
+    const author = before.members.get(entry.by)?.certificate.body
+    const [was, is] = [member, now].map((one) => canonicalJson([one?.certificate ?? null, one?.revoked ?? null]))
+    const couldAdmit = author !== undefined && grantFault(author, { ...member.certificate.body, issuer: entry.by }) === null
+    demand(was === is || entry.by === owner.id || couldAdmit, 'nobody changes a member that it could not have admitted')
   }
   for (const [node, member] of after.members) {
     const issuer = before.members.get(entry.by)
     if (canonicalJson(before.members.get(node)?.certificate ?? null) === canonicalJson(member.certificate)) continue
     demand(issuer?.revoked === null && member.certificate.by === entry.by, 'certificates come from unrevoked members')
     demand(node === owner.id || grantFault(issuer.certificate.body, member.certificate.body) === null, 'nobody grants more than it has')
+  }
+  for (const [id, { terms: ended, by, revokedAt }] of before.invites) {
+    if ((after.invites.get(id)?.revokedAt ?? null) === revokedAt || by === entry.by || entry.body.kind === 'revocation') continue
+    const author = before.members.get(entry.by)?.certificate.body
+    demand(
+      author !== undefined && endInviteFault(author, ended, { owner: owner.id }) === null,
+      'nobody ends an invite it could not have made'
+    )
   }
   for (const [node, cards] of after.cards) {
     for (const [id, card] of cards) {

@@ -3,7 +3,18 @@ import { fold, reads } from '../../../src/domain/membership/fold.js'
 import { memberKey } from '../../../src/domain/membership/keys.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import type { Entry } from '../../../src/domain/membership/types.js'
-import { actor, admission, certificate, founded, inviteTerms, keyText, LogModel, MESH, verify } from '../../support/membership.js'
+import {
+  type Actor,
+  actor,
+  admission,
+  certificate,
+  founded,
+  inviteTerms,
+  keyText,
+  LogModel,
+  MESH,
+  verify
+} from '../../support/membership.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
@@ -256,6 +267,22 @@ test('what a revoked node asked before, or asks by the invite that admitted it, 
   t.ok(log.admit(owner, ann, second).skipped)
   t.ok(log.write(owner, admission(owner, ann, { terms: first, changes: { issuedAt: 9000 } })).skipped)
   t.is(log.view().refusals.size, 0)
+})
+
+test('an admin revokes, renames or changes nobody that it could not have admitted, and ends no invite that it could not have made', (t: Assert) => {
+  const log = founded()
+  const [ann, bob, eve, kid] = ['ann', 'bob', 'eve', 'kid'].map((name) => actor(name)) as [Actor, Actor, Actor, Actor]
+  log.join(owner, ann, { admin: true, tier: 3, sandboxId: 'ci' })
+  log.join(owner, bob, { tier: 0 })
+  log.join(owner, eve, { tier: 3 })
+  log.join(owner, kid, { tier: 3, sandboxId: 'ci' })
+  for (const name of ['top', 'low']) log.invite(owner, inviteTerms(name, name === 'top' ? { tier: 0 } : { tier: 3, sandboxId: 'ci' }))
+  const end = (name: string) => log.write(ann, { kind: 'invite-revoked', mesh: MESH, inviteId: inviteTerms(name).id, at: 2000 }).skipped
+  t.ok(log.revoke(ann, bob).skipped?.startsWith('its author could not have admitted the node: its tier L0'), 'of a better tier')
+  t.ok(log.revoke(ann, eve).skipped?.includes('only the sandbox ci'), 'outside of its sandbox')
+  t.is(log.revoke(ann, kid).skipped, null)
+  t.ok(end('top')?.startsWith('its author could not have made the invite'))
+  t.is(end('low'), null)
 })
 
 test('the owner revokes anyone but itself, an admin any non-admin', (t: Assert) => {
