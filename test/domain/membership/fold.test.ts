@@ -271,16 +271,16 @@ test('what a revoked node asked before, or asks by the invite that admitted it, 
 
 test('an admin revokes, renames or changes nobody that it could not have admitted, and ends no invite that it could not have made', (t: Assert) => {
   const log = founded()
-  const [ann, bob, eve, kid] = ['ann', 'bob', 'eve', 'kid'].map((name) => actor(name)) as [Actor, Actor, Actor, Actor]
-  log.join(owner, ann, { admin: true, tier: 3, sandboxId: 'ci' })
-  log.join(owner, bob, { tier: 0 })
-  log.join(owner, eve, { tier: 3 })
+  const [chief, high, outside, kid] = ['chief', 'high', 'outside', 'kid'].map((name) => actor(name)) as [Actor, Actor, Actor, Actor]
+  log.join(owner, chief, { admin: true, tier: 3, sandboxId: 'ci' })
+  log.join(owner, high, { tier: 0 })
+  log.join(owner, outside, { tier: 3 })
   log.join(owner, kid, { tier: 3, sandboxId: 'ci' })
   for (const name of ['top', 'low']) log.invite(owner, inviteTerms(name, name === 'top' ? { tier: 0 } : { tier: 3, sandboxId: 'ci' }))
-  const end = (name: string) => log.write(ann, { kind: 'invite-revoked', mesh: MESH, inviteId: inviteTerms(name).id, at: 2000 }).skipped
-  t.ok(log.revoke(ann, bob).skipped?.startsWith('its author could not have admitted the node: its tier L0'), 'of a better tier')
-  t.ok(log.revoke(ann, eve).skipped?.includes('only the sandbox ci'), 'outside of its sandbox')
-  t.is(log.revoke(ann, kid).skipped, null)
+  const end = (name: string) => log.write(chief, { kind: 'invite-revoked', mesh: MESH, inviteId: inviteTerms(name).id, at: 2000 }).skipped
+  t.ok(log.revoke(chief, high).skipped?.startsWith('its author could not have admitted the node: its tier L0'), 'of a better tier')
+  t.ok(log.revoke(chief, outside).skipped?.includes('only the sandbox ci'), 'outside of its sandbox')
+  t.is(log.revoke(chief, kid).skipped, null)
   t.ok(end('top')?.startsWith('its author could not have made the invite'))
   t.is(end('low'), null)
 })
