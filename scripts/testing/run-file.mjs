@@ -35,8 +35,17 @@ export async function runFile({ file, dir }) {
   else if (!tap.complete) faults.push(`ended in the middle, exit code ${code}`)
   else if (code !== 0 && tap.failed.length === 0) faults.push(`exit code ${code}`)
   if (tap.complete && tap.passed.length + tap.failed.length + tap.skipped.length === 0) faults.push('ran no test')
+  dropCompiled(dir)
   faults.push(...(await leaksOf(dir)))
   return { tap, faults, output, ms: performance.now() - start }
+}
+
+/** The code that `a2a-node` keeps compiled is no leak: it runs also where a client or an agent passes it no variable that says not to. */
+function dropCompiled(home) {
+  const cache = path.join(home, '.cache')
+  const own = path.join(cache, 'a2a-node')
+  fs.rmSync(path.join(own, 'compiled'), { recursive: true, force: true })
+  for (const directory of [own, cache]) if (fs.existsSync(directory) && fs.readdirSync(directory).length === 0) fs.rmdirSync(directory)
 }
 
 function run(file, dir) {
