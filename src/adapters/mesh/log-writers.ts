@@ -6,8 +6,9 @@ import type { LogGuard } from './guarded-base.js'
 /** Claims that are kept, and those of one member: a member makes one each time that its home was restored. */
 const MAX_CLAIMS = 64
 const MAX_CLAIMS_PER_MEMBER = 8
-/** Claims that wait for their author's admission. */
+/** Claims that wait for their author's admission, and those of them that one peer told: the oldest goes first. */
 const MAX_WAITING = 32
+const MAX_WAITING_PER_PEER = 4
 
 /** An entry by which a member goes on with another core. */
 export interface Claim {
@@ -21,6 +22,12 @@ export interface Claim {
 /** The claim in an entry; null when it is another entry. */
 export function claimOf(entry: Entry, bytes: Uint8Array): Claim | null {
   return entry.body.kind === 'core' ? { entry, bytes, coreKey: entry.body.coreKey } : null
+}
+
+/** A claim, and the peer that told it. */
+interface Told {
+  readonly claim: Claim
+  readonly from: NodeId
 }
 
 /** What {@link LogWriters} needs. */
@@ -40,7 +47,8 @@ export class LogWriters implements LogGuard {
   #named: ReadonlySet<string> = new Set()
   /** By the key (z32) of the core. */
   readonly #claims = new Map<string, Claim>()
-  #waiting: { readonly claim: Claim; readonly from: NodeId }[] = []
+  #waiting: readonly Told[] = []
+  #members: MembershipView['members'] = new Map()
   /** Cores (z32) of which nothing more is taken, and why. */
   readonly #bad = new Map<string, string>()
   #onBad: (coreKey: string, reason: string) => void = () => {}
@@ -84,7 +92,7 @@ export class LogWriters implements LogGuard {
     }
   }
 
-  /** Takes a claim when it holds; one that does not hold yet waits for the next {@link review}, as there is room. */
+  /** Takes a claim when it holds; one of an author that is no member yet waits for the next {@link review}, as there is room. */
   async offer(claim: Claim, from: NodeId): Promise<void> {
     if (!this.#hasRoom(claim)) return
     const isValid = await this.#parts.isValid(claim)
@@ -93,14 +101,22 @@ export class LogWriters implements LogGuard {
     if (isValid) {
       this.#claims.set(claim.coreKey, claim)
       this.#parts.onClaim(claim, from)
-    } else if (this.#waiting.length < MAX_WAITING) this.#waiting.push({ claim, from })
+    } else if (!this.#members.has(claim.entry.by)) this.#keep({ claim, from })
+  }
+
+  #keep(one: Told): void {
+    if (this.#waiting.filter(({ from }) => from === one.from).length >= MAX_WAITING_PER_PEER) return
+    this.#waiting = [...this.#waiting, one].slice(-MAX_WAITING)
   }
 
   /** The view changed. */
   async review({ members, writers, mesh }: MembershipView): Promise<void> {
     const cores = [...members.values()].map(({ coreKey }) => coreKey)
     this.#named = new Set([...cores, ...writers.active, ...(mesh === null ? [] : [mesh.id])])
-    for (const { claim, from } of this.#waiting.splice(0)) await this.offer(claim, from)
+    this.#members = members
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const { claim, from } of waiting) await this.offer(claim, from)
   }
 
   #hasRoom({ coreKey, entry }: Claim): boolean {
