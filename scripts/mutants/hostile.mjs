@@ -43,14 +43,6 @@ export const HOSTILE_MUTANTS = [
     title: 'an admin revokes, renames or changes nobody that it could not have admitted'
   },
   {
-    name: 'patterns of schemas may take any time',
-    file: 'src/adapters/agents/linear-pattern.ts',
-    find: 'return compiled.test(text)',
-    put: 'return new RegExp(pattern).test(text)',
-    test: 'adapters/agents/compile-schema',
-    title: 'patterns that would take minutes for 36 characters are checked at once'
-  },
-  {
     name: 'nobody hands on that a member writes to another core',
     file: 'src/adapters/mesh/log.ts',
     find: 'for (const claim of this.#writers.claims()) void courier.hand(claim)',

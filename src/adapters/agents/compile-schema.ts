@@ -3,7 +3,6 @@ import type { Ajv, AnySchema, ErrorObject, Options, ValidateFunction } from 'ajv
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { canonicalJson, isRecord, jsonFault } from '../../kit/json.js'
 import type { Check, CompileSchema, SchemaFault } from '../../kit/sign.js'
-import { linearPattern } from './linear-pattern.js'
 
 /** Largest JSON Schema, in bytes of JSON. */
 const MAX_SCHEMA_BYTES = 65_536
@@ -15,8 +14,7 @@ type Dialect = 'draft-07' | '2020-12'
 /**
  * Makes a {@link CompileSchema} on Ajv, which is loaded at the first call. draft-07 when a schema names no `$schema`,
  * else what it names (draft-06 and -07, 2019-09, 2020-12). Formats are not checked, unknown keywords are ignored.
- * Bounds: 64 KiB, nesting 32; `$ref` reaches only into the same schema; patterns are those of RE2 ({@link linearPattern}). Equal
- * schemas share one check.
+ * Bounds: 64 KiB, nesting 32; `$ref` reaches only into the same schema. Equal schemas share one check.
  */
 export function createSchemaCompiler(): CompileSchema {
   const engines = new Map<Dialect, Engine>()
@@ -76,28 +74,22 @@ function createEngine(dialect: Dialect): Engine {
     validateFormats: false,
     // `required: [toString]` must not be met by what every object inherits.
     ownProperties: true,
-    code: { regExp: Object.assign(linearPattern, { code: 'linearPattern' }) }
+    code: { regExp: Object.assign(lenientRegExp, { code: 'new RegExp' }) }
   }
   const Engine =
     dialect === 'draft-07'
       ? (require('ajv') as typeof import('ajv')).Ajv
       : (require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js')).Ajv2020
-  return { judge: bounded(new Engine(options)), fresh: () => bounded(new Engine({ ...options, meta: false, validateSchema: false })) }
+  return { judge: new Engine(options), fresh: () => new Engine({ ...options, meta: false, validateSchema: false }) }
 }
 
-/** An Ajv whose checks take time linear to the value, each keyword by itself. */
-function bounded<T extends Ajv>(engine: T): T {
-  // That of Ajv compares each with each.
-  engine.removeKeyword('uniqueItems')
-  engine.addKeyword({
-    keyword: 'uniqueItems',
-    type: 'array',
-    schemaType: 'boolean',
-    errors: false,
-    error: { message: 'must NOT have duplicate items' },
-    validate: (isOn: boolean, items: readonly unknown[]) => !isOn || new Set(items.map((one) => canonicalJson(one))).size === items.length
-  })
-  return engine
+/** Patterns in the wild are written for both modes: `\p{L}` needs the u flag, `\-` is an error under it. */
+function lenientRegExp(pattern: string, flags: string): RegExp {
+  try {
+    return new RegExp(pattern, flags)
+  } catch {
+    return new RegExp(pattern)
+  }
 }
 
 function compile({ judge, fresh }: Engine, schema: AnySchema): Check {

@@ -86,7 +86,7 @@ test('what is no schema is INVALID_CARD and says why', async (t) => {
     [null, /object or a boolean/],
     [[1], /object or a boolean/],
     [{ type: 'thing' }, /schema\/type must be/],
-    [{ pattern: '(' }, /error parsing regexp/],
+    [{ pattern: '(' }, /pattern|regular expression/i],
     [{ $ref: 'https://elsewhere.test/schema.json' }, /can't resolve reference/],
     [{ $schema: 'http://json-schema.org/draft-04/schema#' }, /draft-07/],
     [{ $schema: 7 }, /draft-07/],
@@ -104,35 +104,4 @@ test('what is no schema is INVALID_CARD and says why', async (t) => {
 test('a schema that refers to itself without end gives a fault, not an exception', (t) => {
   const [fault] = createSchemaCompiler()({ $ref: '#' })({})
   t.ok(fault?.message.includes('could not be checked'), fault?.message)
-})
-
-test('patterns that would take minutes for 36 characters are checked at once; a text is refused that is too long for one', (t) => {
-  const compile = createSchemaCompiler()
-  const host = compile({
-    pattern: String.raw`^(([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]*[a-zA-Z0-9])+\.)*([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9\-]*[A-Za-z0-9])$`
-  })
-  t.alike(host('a.example'), [])
-  t.is(host(`${'a'.repeat(36)}!`).length, 1)
-  t.is(compile({ pattern: '^(a+)+$' })(`${'a'.repeat(5000)}!`).length, 1)
-  const [fault] = compile({ pattern: '^(a|b|ab)*c$' })('a'.repeat(1_000_000))
-  t.ok(fault?.message.includes('takes texts of at most'), fault?.message)
-  t.alike(compile({ properties: { a: { pattern: '^x' }, b: { pattern: '^y' } } })({ a: 'x', b: 'y' }), [], 'each has its own')
-  t.is(
-    compile({ patternProperties: { '^(a+)+$': { type: 'string' } }, additionalProperties: false })({ [`${'a'.repeat(40)}!`]: 'x' }).length,
-    1
-  )
-})
-
-test('what RE2 does not know is no pattern: the schema is refused, and says so', async (t) => {
-  const compile = createSchemaCompiler()
-  for (const pattern of ['(?=a)a', String.raw`(a)\1`])
-    await failsWith(t, 'INVALID_CARD', () => Promise.resolve().then(() => compile({ pattern })))
-})
-
-test('the items of a long list are compared in time linear to it', (t) => {
-  const check = createSchemaCompiler()({ uniqueItems: true })
-  const items = Array.from({ length: 20_000 }, (_, at) => ({ at, deep: [at, { at }] }))
-  t.alike(check(items), [])
-  t.alike(check([...items, { deep: [7, { at: 7 }], at: 7 }]), [{ path: '', message: 'must NOT have duplicate items' }])
-  t.alike(createSchemaCompiler()({ uniqueItems: false })([1, 1]), [])
 })
