@@ -15,6 +15,7 @@ export class PackageFaults {
     this.#tell = tell
   }
 
+  /** Counts one. */
   add({ package: name, error }: PackageFault): void {
     this.#tell(name, shown(error.message))
     const before = this.#faults.get(name)
@@ -22,6 +23,7 @@ export class PackageFaults {
     this.#faults.set(name, { count: (before?.count ?? 0) + 1, message: shown(error.message) })
   }
 
+  /** One problem for each package. */
   problems(): readonly Problem[] {
     return [...this.#faults].map(([name, { count, message }]) => ({
       code: 'INTERNAL',

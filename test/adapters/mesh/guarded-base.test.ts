@@ -6,13 +6,11 @@ import b4a from 'b4a'
 import c from 'compact-encoding'
 import type { Codec } from 'compact-encoding'
 import Corestore from 'corestore'
-import fc from 'fast-check'
 import Hyperbee from 'hyperbee'
 import type Hypercore from 'hypercore'
 import type { NoiseStream } from 'hyperswarm'
 import { GuardedBase, type LogGuard } from '../../../src/adapters/mesh/guarded-base.js'
 import { fromUtf8, keyToText, utf8 } from '../../../src/kit/ids.js'
-import { holds } from '../../support/holds.js'
 import { tempDir } from '../../support/tmp.js'
 
 interface Message {
@@ -25,23 +23,6 @@ interface Message {
 }
 
 const { OplogMessage } = createRequire(import.meta.url)('autobase/lib/messages.js') as { OplogMessage: Codec<unknown> }
-
-/** Flips a bit. */
-function flipped(bytes: Uint8Array, at: number | null): Uint8Array {
-  if (at !== null) bytes[at % bytes.byteLength] = (bytes[at % bytes.byteLength] ?? 0) ^ (1 << (at % 8))
-  return bytes
-}
-
-async function entries({ base }: Engine): Promise<unknown[]> {
-  const all: unknown[] = []
-  for await (const { key } of base.view.createReadStream()) all.push(key)
-  return all
-}
-
-/** Do two engines show the same? */
-async function alike(a: Engine, b: Engine): Promise<boolean> {
-  return JSON.stringify(await entries(a)) === JSON.stringify(await entries(b))
-}
 
 interface Replicates {
   replicate(isInitiator: boolean): NoiseStream
@@ -258,36 +239,4 @@ test('a core that the log does not name is not fetched, whoever hints at it; one
   )
   await owner.base.append(utf8('after'))
   t.ok(await owner.has('after'))
-})
-
-test('whatever writers write, no engine ends, and honest nodes have one view', { timeout: 120_000 }, async (t) => {
-  const key = fc.oneof(fc.constant('own'), fc.constant('owner'), fc.constant('other'), fc.constant('unknown'))
-  const length = fc.oneof(fc.nat(5), fc.nat(2 ** 31), fc.maxSafeInteger())
-  const block = fc.record({
-    heads: fc.array(fc.record({ key, length }), { maxLength: 4 }),
-    batch: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, fc.nat(4), fc.maxSafeInteger().map(Math.abs)),
-    value: fc.option(fc.uint8Array({ maxLength: 40 })),
-    optimistic: fc.boolean(),
-    trace: fc.option(fc.constant({ system: [2 ** 40], encryption: [1], user: [{ view: 9, blocks: [0] }] })),
-    flip: fc.option(fc.nat(1000))
-  })
-  const worlds = fc.array(fc.array(block, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 8 })
-  const property = fc.asyncProperty(worlds, async (cores) => {
-    const { owner, honest, core } = await scene(t)
-    const writers: Hypercore[] = []
-    for (const at of cores.keys()) writers.push(await core(`writer-${at}`))
-    const head = { key: owner.base.local.key, length: owner.base.local.length }
-    const keys = { owner: head.key, other: writers.at(-1)?.key ?? head.key, unknown: new Uint8Array(32).fill(7) }
-    for (const [at, writer] of writers.entries()) {
-      const bytes = (cores[at] ?? []).map(({ heads, flip, ...rest }) => {
-        const named = heads.map((one) => ({ length: Math.abs(one.length), key: one.key === 'own' ? writer.key : keys[one.key] }))
-        return flipped(encode({ ...rest, heads: named }), flip)
-      })
-      await writer.append(bytes)
-    }
-    await owner.base.append(utf8('after'))
-    await untilShown(honest, 'after')
-    return alike(owner, honest)
-  })
-  await holds(t, property, 15)
 })
