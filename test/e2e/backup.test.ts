@@ -38,6 +38,9 @@ test('a node backed up while it runs and restored elsewhere is the same node: pe
   t.alike(await fs.readdir(dir), ['node.backup'], 'nothing else is left')
   // What comes after the backup is known to the other node only.
   const late = await a.json<{ id: string }>(['invite', '--uses', '2'])
+  const hasLate = async ({ api }: TestNode): Promise<boolean> =>
+    (await api.call('invite.list', {})).invites.some((one) => one.id === late.id)
+  await untilTrue(() => hasLate(b), 'the other node has it')
   a.kill('SIGKILL')
   await a.exited
   await untilPeer(b, 'a', 'offline')
@@ -51,8 +54,7 @@ test('a node backed up while it runs and restored elsewhere is the same node: pe
   t.is(await calls(again, 'text@b'), 'COMPLETED')
   t.is((await again.json<{ rules: unknown[] }>(['policy', 'show'])).rules.length, 1)
   t.is((await again.cli(['audit', '--verify'])).code, 0)
-  const hasLate = async (): Promise<boolean> => (await again.api.call('invite.list', {})).invites.some((one) => one.id === late.id)
-  await untilTrue(hasLate, 'what it wrote after the backup came back from the other node')
+  await untilTrue(() => hasLate(again), 'what it wrote after the backup came back from the other node')
   const c = await mesh.start('c', { join: (await again.api.call('invite.create', {})).code })
   await Promise.all([untilPeer(b, 'c', 'online'), untilPeer(again, 'c', 'online')])
   t.pass('it writes the log again, with nobody else who may')
