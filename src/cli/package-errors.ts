@@ -1,11 +1,14 @@
 import { inspect } from 'node:util'
 import type { PackageFault } from '../kit/package-fault.js'
+import { terminalText } from './terminal.js'
 
 /** Hands over, from now on, each error that a package throws where nobody can catch it; until then such an error ends the process. */
 export type PackageErrors = (listener: (fault: PackageFault) => void) => void
 
 /** The place of a frame of a stack in a package: `.../node_modules/<name>/...`, the innermost one. */
 const IN_PACKAGE = /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)[/\\]/
+/** This package, which is below `node_modules` itself where it is installed. */
+const OWN = 'a2a-node'
 /** Frames that say nothing of whose code it is. */
 const BUILT_IN = /\((?:node:|native|<anonymous>)|^\s*at (?:async )?node:/
 
@@ -19,7 +22,7 @@ export function takePackageErrors(): PackageErrors {
   process.on('uncaughtException', (error: unknown) => {
     const name = faultyPackage(error)
     if (name !== null && tell !== null) return tell({ package: name, error: error as Error })
-    process.stderr.write(`${inspect(error)}\n`)
+    process.stderr.write(`${terminalText(inspect(error))}\n`)
     process.exit(1)
   })
   return (listener) => {
@@ -31,9 +34,9 @@ export function takePackageErrors(): PackageErrors {
 export function faultyPackage(error: unknown): string | null {
   if (!isMistake(error)) return null
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s*at /.test(line) && !BUILT_IN.test(line))
-  const packages = frames.map((frame) => IN_PACKAGE.exec(frame)?.[1] ?? null)
+  const packages = frames.map((frame) => IN_PACKAGE.exec(frame)?.[1] ?? OWN)
   const [first] = packages
-  return first !== undefined && packages.every((one) => one !== null) ? first : null
+  return first !== undefined && !packages.includes(OWN) ? first : null
 }
 
 function isMistake(error: unknown): error is Error {
