@@ -4,7 +4,10 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** Appends through one mutex: concurrent appends to an Autobase are not safe. What waits together goes as one batch. */
+/** Values of one batch. Other nodes refuse a batch of more than 4,096 blocks. */
+const MAX_VALUES = 64
+
+/** Appends through one mutex: concurrent appends to an Autobase are not safe. Values that wait together go as one batch. */
 export class BatchAppender {
   readonly #append: (values: Uint8Array[]) => Promise<unknown>
   #queued: Waiting[] = []
@@ -25,7 +28,7 @@ export class BatchAppender {
   async #run(): Promise<void> {
     if (this.#isRunning) return
     this.#isRunning = true
-    while (this.#queued.length > 0) await this.#flush(this.#queued.splice(0))
+    while (this.#queued.length > 0) await this.#flush(this.#queued.splice(0, MAX_VALUES))
     this.#isRunning = false
   }
 

@@ -17,6 +17,13 @@ test('appends never overlap; what comes meanwhile goes together, in order', asyn
   t.alike(batches, [[1], [2, 3, 4], [5]])
 })
 
+test('a batch has at most 64 values, however many wait', async (t) => {
+  const sizes: number[] = []
+  const appender = new BatchAppender((values) => Promise.resolve(sizes.push(values.length)))
+  await Promise.all(Array.from({ length: 200 }, (_, at) => appender.append(value(at))))
+  t.alike(sizes, [1, 64, 64, 64, 7])
+})
+
 test('a batch that fails fails for those in it, and the next goes on', async (t) => {
   let calls = 0
   const appender = new BatchAppender(() => (++calls === 2 ? Promise.reject(new Error('disk full')) : Promise.resolve()))
