@@ -32,6 +32,13 @@ test('A2A_NODE_JOIN joins a home that is in no mesh, and says nothing to one tha
   const again = await mesh.start('b', { home: b.home, env })
   t.is(again.info.node.id, b.info.node.id)
   await untilOnline(again, 1)
+  const c = await mesh.dir()
+  const { code: another } = await a.api.call('invite.create', { uses: 1 })
+  const started = await mesh.run(['--home', c, 'start', '--detach', '--json'], { env: { A2A_NODE_JOIN: another } })
+  t.is(started.code, 0, started.stderr)
+  const same = await mesh.run(['--home', c, 'start', '--detach', '--json'], { env: { A2A_NODE_JOIN: another } })
+  t.is(same.code, 0, same.stderr)
+  t.is((await mesh.run(['--home', c, 'stop'])).code, 0)
   const bad = await mesh.run(['--home', await mesh.dir(), 'start'], { env: { A2A_NODE_JOIN: 'nonsense' } })
   t.is(bad.code, 5, bad.stderr)
   t.ok(bad.stderr.includes('INVITE_INVALID'), bad.stderr)
@@ -42,11 +49,22 @@ test('a socket, or its directory, that belongs to another user is not connected 
   const a = await mesh.start('a')
   const own = process.getuid
   t.teardown(() => Object.assign(process, { getuid: own }))
+  const isRefused = (): Promise<unknown> => failsWith(t, 'NO_PERMISSION', () => connect({ home: a.home }).call('peers.list', {}))
   for (const uid of [4242, 0]) {
     if (own?.() === uid) continue
     process.getuid = () => uid
-    await failsWith(t, 'NO_PERMISSION', () => connect({ home: a.home }).call('peers.list', {}))
+    await isRefused()
   }
+  Object.assign(process, { getuid: own })
+  if (own?.() !== 0) return
+  // Only root may give a file away.
+  const run = path.join(a.home, 'run')
+  for (const file of [path.join(run, 'control.sock'), run]) {
+    await fs.chown(file, 4242, 4242)
+    await isRefused()
+    await fs.chown(file, 0, 0)
+  }
+  t.alike((await a.api.call('peers.list', {})).peers, [])
 })
 
 /** Files of compiled code below a home after the program ran once; the environment says nothing else. */
