@@ -5,7 +5,7 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'blocks of the log reach its engine unchecked',
     file: 'src/adapters/mesh/guarded-base.ts',
-    find: 'checkBlock(writer.node, { core: writer.core.key, at, isDue })',
+    find: 'checkBlock(writer.node, { core: writer.core.key, at, due })',
     put: '',
     test: 'adapters/mesh/guarded-base',
     title: 'a block that would end the engine sets its core aside at every node'

@@ -1,7 +1,7 @@
 declare module 'autobase' {
   import type Corestore from 'corestore'
   import type Hypercore from 'hypercore'
-  import type { CoreReadOptions } from 'hypercore'
+  import type { CoreReadOptions, HypercoreManifest } from 'hypercore'
   import type NoiseSecretStream from '@hyperswarm/secret-stream'
   import type { KeyPair } from '@hyperswarm/secret-stream'
 
@@ -98,14 +98,18 @@ declare module 'autobase' {
 
   /** A core of a writer, read as blocks of the log. */
   export interface LogCore {
+    readonly key: Uint8Array
+    readonly manifest: HypercoreManifest | null
     ready(): Promise<void>
+    has(index: number): Promise<boolean>
+    get(index: number, options: CoreReadOptions & { readonly raw: true }): Promise<Uint8Array | null>
     get(index: number, options?: CoreReadOptions): Promise<LogBlock | null>
     close(): Promise<void>
   }
 
   /** One writer's core as the engine reads it. Internal to it: these names are of the version that package.json pins. */
   export interface LogWriter {
-    readonly core: Hypercore
+    readonly core: LogCore
     /** Takes nothing more of the core when true. */
     frozen: boolean
     /** The block that was read and waits for those before it. */

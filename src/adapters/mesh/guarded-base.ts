@@ -1,9 +1,8 @@
 import Autobase from 'autobase'
-import type { AutobaseHandlers, GetWriterArgs, LogBlock, LogHead, LogWriter } from 'autobase'
+import type { AutobaseHandlers, GetWriterArgs, LogBlock, LogCore, LogHead, LogWriter } from 'autobase'
 import b4a from 'b4a'
 import type Corestore from 'corestore'
 import type Hyperbee from 'hyperbee'
-import type Hypercore from 'hypercore'
 import { messageOf } from '../../kit/errors.js'
 import { keyToText } from '../../kit/ids.js'
 import { BadBlock, checkBlock, isPrevious, MAX_LOG_BLOCK_BYTES } from './log-blocks.js'
@@ -26,7 +25,7 @@ export interface LogGuard {
 
 /**
  * The engine of the log with a check before everything that a peer supplies: it opens only cores that the log names, or that a
- * member claims which may write, and it sees no block that would break one of its own assumptions. It ends the process otherwise.
+ * member claims which may write, and it sees no block that breaks one of its assumptions. Autobase itself ends the process at such a block.
  */
 export class GuardedBase extends Autobase<Hyperbee> {
   readonly #guard: LogGuard
@@ -52,13 +51,13 @@ export class GuardedBase extends Autobase<Hyperbee> {
     const writer = super._makeWriter(...args)
     const load = writer._loadNextNode.bind(writer)
     const link = writer._ensureNodeDependencies.bind(writer)
-    let isDue = 0
+    let due = 0
     writer._loadNextNode = () =>
       this.#checked(writer, async () => {
         const at = writer.nodes.length
         if (!(await isReadable(writer.core, at)) || !(await load()) || writer.node === null) return false
-        checkBlock(writer.node, { core: writer.core.key, at, isDue })
-        isDue = writer.node.batch - 1
+        checkBlock(writer.node, { core: writer.core.key, at, due })
+        due = writer.node.batch - 1
         writer.node.trace = null
         return true
       })
@@ -66,12 +65,12 @@ export class GuardedBase extends Autobase<Hyperbee> {
     return writer
   }
 
-  /** The entries by which cores that the log names became those of writers without another writer's help. */
-  async claims(): Promise<Uint8Array[]> {
-    const claims: Uint8Array[] = []
+  /** Values of optimistic first blocks, by the core (z32) that they stand in. Blocks that are missing or bad are left out. */
+  async claims(): Promise<ReadonlyMap<string, Uint8Array>> {
+    const claims = new Map<string, Uint8Array>()
     for await (const { key } of this.system?.list() ?? []) {
-      const first = await this.#blockOf(key, 0)
-      if (first?.optimistic === true && first.node.value !== null) claims.push(first.node.value)
+      const first = await this.#blockOf(key, 0).catch(badAsMissing)
+      if (first?.optimistic === true && first.node.value !== null) claims.set(keyToText(key), first.node.value)
     }
     return claims
   }
@@ -116,15 +115,21 @@ export class GuardedBase extends Autobase<Hyperbee> {
     const core = this._makeWriterCore(key)
     try {
       await core.ready()
-      return await core.get(at, { wait: false })
+      return (await isReadable(core, at)) ? await core.get(at, { wait: false }) : null
     } finally {
       await core.close()
     }
   }
 }
 
+/** @throws what is no fault of the block */
+function badAsMissing(error: unknown): null {
+  if (isFault(error)) return null
+  throw error
+}
+
 /** Is the block here? @throws BadBlock where the engine cannot tell what is in it, or would wait for a key that never comes */
-async function isReadable(core: Hypercore, at: number): Promise<boolean> {
+async function isReadable(core: LogCore, at: number): Promise<boolean> {
   const block = (await core.has(at)) ? await core.get(at, { raw: true, wait: false }) : null
   if (block === null) return false
   if ((core.manifest?.version ?? 0) > MANIFEST_VERSION) throw new BadBlock('a core of a form that the log does not use')

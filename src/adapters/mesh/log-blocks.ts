@@ -19,7 +19,7 @@ export interface BlockPlace {
   /** Its position, from 0 on. */
   readonly at: number
   /** Blocks that the batch before it still lacks; 0: it begins one. */
-  readonly isDue: number
+  readonly due: number
 }
 
 /**
@@ -28,12 +28,15 @@ export interface BlockPlace {
  */
 export function checkBlock({ batch, actualHeads }: Pick<LogNode, 'batch' | 'actualHeads'>, place: BlockPlace): void {
   if (!Number.isSafeInteger(batch) || batch < 1 || batch > MAX_BATCH) throw new BadBlock('a batch of no sensible length')
-  if (place.isDue > 0 && batch !== place.isDue) throw new BadBlock('a batch that another one breaks off')
+  if (place.due > 0 && batch !== place.due) throw new BadBlock('a batch that another one breaks off')
   if (actualHeads.length > MAX_HEADS) throw new BadBlock('too many blocks before it')
   if (actualHeads.some(({ length }) => length < 1 || length > MAX_BLOCKS)) throw new BadBlock('a block before it that no log has')
   if (new Set(actualHeads.map(nameOf)).size < actualHeads.length) throw new BadBlock('it names one block before it twice')
+  // The engine passes over it, and whether it is here already differs from node to node.
+  if (actualHeads.some(({ key, length }) => length > place.at && b4a.equals(key, place.core)))
+    throw new BadBlock('it names a later block of its own core')
   const isAlone = actualHeads.length === 1 && isPrevious(actualHeads[0] as LogHead, place)
-  if (place.isDue > 0 && !isAlone) throw new BadBlock('inside a batch it names other blocks than the one before it')
+  if (place.due > 0 && !isAlone) throw new BadBlock('inside a batch it names other blocks than the one before it')
 }
 
 /** Is it the block just before, in the same core? */

@@ -6,9 +6,9 @@ import type { LogGuard } from './guarded-base.js'
 /** Claims that are kept, and those of one member: a member makes one each time that its home was restored. */
 const MAX_CLAIMS = 64
 const MAX_CLAIMS_PER_MEMBER = 8
-/** Claims that wait for their author's admission, and those of them that one peer told: the oldest goes first. */
-const MAX_WAITING = 32
-const MAX_WAITING_PER_PEER = 4
+/** Claims that wait for their author's admission, and those of them from one peer. Beyond the first bound the oldest is dropped. */
+const MAX_PENDING = 32
+const MAX_PENDING_PER_PEER = 4
 
 /** An entry by which a member goes on with another core. */
 export interface Claim {
@@ -24,8 +24,8 @@ export function claimOf(entry: Entry, bytes: Uint8Array): Claim | null {
   return entry.body.kind === 'core' ? { entry, bytes, coreKey: entry.body.coreKey } : null
 }
 
-/** A claim, and the peer that told it. */
-interface Told {
+/** A claim whose author is no member yet. */
+interface PendingClaim {
   readonly claim: Claim
   readonly from: NodeId
 }
@@ -34,22 +34,22 @@ interface Told {
 export interface LogWritersParts {
   /** Would the core be one of a writer by this entry? Its signature and the rights of its author included. */
   isValid(claim: Claim): Promise<boolean>
-  /** A claim holds that was not known: the log may read its core, and others are to hear of it. `from`: who told it. */
+  /** A claim holds that was not known: the log may read its core, and others are to hear of it. `from`: the peer that sent it. */
   onClaim(claim: Claim, from: NodeId): void
 }
 
 /**
- * The cores that the log reads: those that it names, and those that a member claims which may write. A claim is told from node to
- * node, so a restored home writes again also where no writer is there to bring the entry into the log.
+ * The cores that the log reads: those that it names, and those that a member claims which may write. A node sends a
+ * claim on to its peers, so a restored home writes again also where no writer is there to bring the entry into the log.
  */
 export class LogWriters implements LogGuard {
   readonly #parts: LogWritersParts
   #named: ReadonlySet<string> = new Set()
   /** By the key (z32) of the core. */
   readonly #claims = new Map<string, Claim>()
-  #waiting: readonly Told[] = []
+  #pending: readonly PendingClaim[] = []
   #members: MembershipView['members'] = new Map()
-  /** Cores (z32) of which nothing more is taken, and why. */
+  /** Why no further block of a core (z32) is read. Every start finds it anew. */
   readonly #bad = new Map<string, string>()
   #onBad: (coreKey: string, reason: string) => void = () => {}
 
@@ -72,8 +72,13 @@ export class LogWriters implements LogGuard {
     this.#onBad(coreKey, reason)
   }
 
-  /** Who is told of cores of which nothing more is taken, also of those before. */
-  setOnBad(onBad: (coreKey: string, reason: string) => void): void {
+  /** Why no further block of a core is read; null: it is read. */
+  badBlock(coreKey: string): string | null {
+    return this.#bad.get(coreKey) ?? null
+  }
+
+  /** Calls back for each core of which no further block is read, also for those found before. */
+  onBad(onBad: (coreKey: string, reason: string) => void): void {
     this.#onBad = onBad
     for (const [coreKey, reason] of this.#bad) onBad(coreKey, reason)
   }
@@ -83,13 +88,11 @@ export class LogWriters implements LogGuard {
     return [...this.#claims.values()].map(({ bytes }) => bytes)
   }
 
-  /** Takes claims that the log took before, by their bytes. */
-  remember(claims: readonly Uint8Array[]): void {
-    for (const bytes of claims) {
-      const decoded = decodeEntry(bytes)
-      const claim = decoded.ok ? claimOf(decoded.entry, bytes) : null
-      if (claim !== null && this.#hasRoom(claim)) this.#claims.set(claim.coreKey, claim)
-    }
+  /** Takes the claim that stands in the first block of a core. Another entry, or a claim of another core, is none. */
+  remember(coreKey: string, bytes: Uint8Array): void {
+    const decoded = decodeEntry(bytes)
+    const claim = decoded.ok ? claimOf(decoded.entry, bytes) : null
+    if (claim?.coreKey === coreKey && this.#hasRoom(claim)) this.#claims.set(coreKey, claim)
   }
 
   /** Takes a claim when it holds; one of an author that is no member yet waits for the next {@link review}, as there is room. */
@@ -101,12 +104,12 @@ export class LogWriters implements LogGuard {
     if (isValid) {
       this.#claims.set(claim.coreKey, claim)
       this.#parts.onClaim(claim, from)
-    } else if (!this.#members.has(claim.entry.by)) this.#keep({ claim, from })
+    } else if (!this.#members.has(claim.entry.by)) this.#postpone({ claim, from })
   }
 
-  #keep(one: Told): void {
-    if (this.#waiting.filter(({ from }) => from === one.from).length >= MAX_WAITING_PER_PEER) return
-    this.#waiting = [...this.#waiting, one].slice(-MAX_WAITING)
+  #postpone(one: PendingClaim): void {
+    if (this.#pending.filter(({ from }) => from === one.from).length >= MAX_PENDING_PER_PEER) return
+    this.#pending = [...this.#pending, one].slice(-MAX_PENDING)
   }
 
   /** The view changed. */
@@ -114,9 +117,9 @@ export class LogWriters implements LogGuard {
     const cores = [...members.values()].map(({ coreKey }) => coreKey)
     this.#named = new Set([...cores, ...writers.active, ...(mesh === null ? [] : [mesh.id])])
     this.#members = members
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const { claim, from } of waiting) await this.offer(claim, from)
+    const pending = this.#pending
+    this.#pending = []
+    for (const { claim, from } of pending) await this.offer(claim, from)
   }
 
   #hasRoom({ coreKey, entry }: Claim): boolean {

@@ -75,7 +75,7 @@ export class AutobaseLog implements MemberLog {
   #writerCores: WriterCores | null = null
   readonly #submissions = new Set<Submission>()
   /** Told of a core that is forked (z32); members whose entries are not taken. */
-  #quarantine: Pick<Quarantine, 'add' | 'addUnreadable' | 'has'> | null = null
+  #quarantine: Pick<Quarantine, 'add' | 'has'> | null = null
   #courier: Courier = () => Promise.resolve(false)
   #isClosed = false
 
@@ -198,7 +198,7 @@ export class AutobaseLog implements MemberLog {
   }
 
   /** Who is told of forked cores, and says whose entries are not taken. */
-  setQuarantine(quarantine: Pick<Quarantine, 'add' | 'addUnreadable' | 'has'>): void {
+  setQuarantine(quarantine: Pick<Quarantine, 'add' | 'has'>): void {
     const { clock, store } = this.#parts
     const open = (core: string): Hypercore => store.get({ key: keyFromText(core), writable: false })
     const cores = new WriterCores({ clock, open, onForked: (core) => quarantine.add(core) })
@@ -206,9 +206,18 @@ export class AutobaseLog implements MemberLog {
     const follow = ({ writers }: MembershipView): void => cores.follow([this.meshId, ...writers.active])
     this.#quarantine = quarantine
     this.#writerCores = cores
-    this.#writers.setOnBad((core, reason) => quarantine.addUnreadable(core, reason))
     this.onChange(follow)
     follow(this.view())
+  }
+
+  /** Why no further block of a core (z32) is read; null: it is read. */
+  unreadable(coreKey: string): string | null {
+    return this.#writers.badBlock(coreKey)
+  }
+
+  /** Calls back for each core (z32) of which no further block is read, also for those found before. */
+  onUnreadable(listener: (coreKey: string, reason: string) => void): void {
+    this.#writers.onBad(listener)
   }
 
   /** How entries go out while this node is no writer. */
@@ -275,7 +284,7 @@ export class AutobaseLog implements MemberLog {
 
   /** The own claim is in the own core: others need it before they read that. */
   #claimed(entry: Uint8Array): true {
-    this.#writers.remember([entry])
+    this.#writers.remember(this.coreKey, entry)
     void this.#courier(entry, { isForAll: true })
     return true
   }
@@ -294,7 +303,7 @@ export class AutobaseLog implements MemberLog {
     })
     await this.#base.update()
     await this.#reader.refresh()
-    this.#writers.remember(await this.#base.claims())
+    for (const [coreKey, entry] of await this.#base.claims()) this.#writers.remember(coreKey, entry)
     const review = (view: MembershipView): void => void this.#writers.review(view).catch(ignore)
     this.onChange(review)
     review(this.view())

@@ -173,6 +173,7 @@ export class MeshNode implements Mesh {
     })
     this.#quarantine = this.#newQuarantine()
     log.setQuarantine(this.#quarantine)
+    log.onUnreadable((coreKey, reason) => this.#onQuarantine('MALFORMED', `a log block: ${reason}`, this.#quarantine.memberOf(coreKey)))
     this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
     void log.ownPast.lost.then(() => this.#onRolledBack())
@@ -364,7 +365,7 @@ export class MeshNode implements Mesh {
         this.#setState({ ...this.#state, forked })
         this.#onQuarantine('CONFLICT', 'it signed two different blocks of the mesh log at one place', member)
       },
-      onUnreadable: (reason, member) => this.#onQuarantine('MALFORMED', `a block of the mesh log: ${reason}`, member)
+      unreadable: (coreKey) => this.log.unreadable(coreKey)
     })
   }
 

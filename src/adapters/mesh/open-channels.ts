@@ -49,7 +49,7 @@ export class OpenChannels {
   readonly #hintNumbers = new Set<number>()
   readonly #takeHints: (bytes: number) => boolean
 
-  /** `takeHints`: may the peer send so many bytes of hints about the log now? Default: always. */
+  /** `takeHints`: spends bytes of the peer's budget for hints; false when it is used up. Default: no budget. */
   constructor(takeHints: (bytes: number) => boolean = () => true) {
     this.#takeHints = takeHints
   }

@@ -14,8 +14,8 @@ export interface QuarantineParts {
   view(): MembershipView
   /** A core is forked that was not known to be. `member`: whose it is now; null for nobody's. */
   onForked(forked: readonly string[], member: NodeId | null): void
-  /** A core holds a block that nobody takes. */
-  onUnreadable(reason: string, member: NodeId | null): void
+  /** Why no further block of a core is read; null: it is read. */
+  unreadable(coreKey: string): string | null
 }
 
 /**
@@ -25,8 +25,6 @@ export interface QuarantineParts {
 export class Quarantine {
   readonly #parts: QuarantineParts
   readonly #forked: Set<string>
-  /** Why nothing more is read of a core; every start finds it anew. */
-  readonly #unreadable = new Map<string, string>()
 
   constructor(parts: QuarantineParts) {
     this.#parts = parts
@@ -37,16 +35,11 @@ export class Quarantine {
   add(coreKey: string): void {
     if (this.#forked.has(coreKey) || this.#forked.size >= MAX_FORKED) return
     this.#forked.add(coreKey)
-    this.#parts.onForked([...this.#forked], this.#memberOf(coreKey))
+    this.#parts.onForked([...this.#forked], this.memberOf(coreKey))
   }
 
-  /** A core holds a block that must not be read. */
-  addUnreadable(coreKey: string, reason: string): void {
-    this.#unreadable.set(coreKey, reason)
-    this.#parts.onUnreadable(reason, this.#memberOf(coreKey))
-  }
-
-  #memberOf(coreKey: string): NodeId | null {
+  /** The member that writes to a core now; null for none. */
+  memberOf(coreKey: string): NodeId | null {
     const [member] = [...this.#parts.view().members].find(([, one]) => one.coreKey === coreKey) ?? []
     return member ?? null
   }
@@ -54,7 +47,7 @@ export class Quarantine {
   /** Is a member in quarantine? */
   has(nodeId: NodeId): boolean {
     const coreKey = this.#parts.view().members.get(nodeId)?.coreKey
-    return coreKey !== undefined && (this.#forked.has(coreKey) || this.#unreadable.has(coreKey))
+    return coreKey !== undefined && (this.#forked.has(coreKey) || this.#parts.unreadable(coreKey) !== null)
   }
 
   /** What is told in `status`: one problem for each member in quarantine that is not revoked. */
@@ -70,7 +63,7 @@ export class Quarantine {
     const name = shown(member.certificate.body.name, 64)
     const why = this.#forked.has(member.coreKey)
       ? 'signed two different blocks of the mesh log at one place'
-      : `wrote a block of the mesh log that must not be read (${this.#unreadable.get(member.coreKey)})`
+      : `wrote a block of the mesh log that must not be read (${shown(this.#parts.unreadable(member.coreKey) ?? '')})`
     const message = `${name} ${why}: nothing that it writes is taken any more`
     const repair = `a2a-node doctor --repair   # on ${name}, if its home was put back or copied`
     const isTrusted = nodeId === mesh?.owner || nodeId === this.#parts.self

@@ -1,3 +1,4 @@
+import fs from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import test from 'brittle'
 import type { Assert } from 'brittle'
@@ -6,11 +7,13 @@ import b4a from 'b4a'
 import c from 'compact-encoding'
 import type { Codec } from 'compact-encoding'
 import Corestore from 'corestore'
+import fc from 'fast-check'
 import Hyperbee from 'hyperbee'
 import type Hypercore from 'hypercore'
 import type { NoiseStream } from 'hyperswarm'
 import { GuardedBase, type LogGuard } from '../../../src/adapters/mesh/guarded-base.js'
 import { fromUtf8, keyToText, utf8 } from '../../../src/kit/ids.js'
+import { holds } from '../../support/holds.js'
 import { tempDir } from '../../support/tmp.js'
 
 interface Message {
@@ -23,6 +26,31 @@ interface Message {
 }
 
 const { OplogMessage } = createRequire(import.meta.url)('autobase/lib/messages.js') as { OplogMessage: Codec<unknown> }
+
+/** Flips a bit. */
+function flipped(bytes: Uint8Array, at: number | null): Uint8Array {
+  if (at !== null) bytes[at % bytes.byteLength] = (bytes[at % bytes.byteLength] ?? 0) ^ (1 << (at % 8))
+  return bytes
+}
+
+async function entries({ base }: Engine): Promise<unknown[]> {
+  const all: unknown[] = []
+  for await (const { key } of base.view.createReadStream()) all.push(key)
+  return all
+}
+
+/** Resolves when two engines show the same: what writers wrote comes to each at its own time. */
+function untilAlike(a: Engine, b: Engine): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const look = (): void => {
+      void Promise.all([entries(a), entries(b)]).then(([one, other]) => {
+        if (JSON.stringify(one) === JSON.stringify(other)) resolve()
+      }, reject)
+    }
+    for (const { base } of [a, b]) base.on('update', look)
+    look()
+  })
+}
 
 interface Replicates {
   replicate(isInitiator: boolean): NoiseStream
@@ -108,6 +136,7 @@ interface Scene {
   core(name: string, isWriter?: boolean): Promise<Hypercore>
   /** Closes the owner's engine and opens it again, on what it holds. */
   reopen(): Promise<Engine>
+  close(): Promise<void>
 }
 
 async function scene(t: Assert): Promise<Scene> {
@@ -123,11 +152,15 @@ async function scene(t: Assert): Promise<Scene> {
     [honest.base, evils],
     [owner.base, honest.base]
   ].flatMap(([a, b]) => connect(a as Corestore, b as Corestore))
-  t.teardown(async () => {
-    for (const stream of streams) stream.destroy()
-    await Promise.all([last.base.close(), honest.base.close()])
-    await Promise.all(stores.map((store) => store.close()))
-  })
+  let closing: Promise<void> | null = null
+  const close = (): Promise<void> =>
+    (closing ??= (async () => {
+      for (const stream of streams) stream.destroy()
+      await Promise.all([last.base.close(), honest.base.close()])
+      await Promise.all(stores.map((store) => store.close()))
+      await fs.rm(dir, { recursive: true })
+    })())
+  t.teardown(close)
   return {
     owner,
     honest,
@@ -141,7 +174,8 @@ async function scene(t: Assert): Promise<Scene> {
       await owner.base.close()
       last = await open(mine.session(), of)
       return last
-    }
+    },
+    close
   }
 }
 
@@ -180,6 +214,7 @@ test('the engine reads what a writer wrote, one block after the other and in bat
 /** Blocks that a writer may not write, by what is wrong with them. `own`: a block of its core; `head`: the owner's last one. */
 const BAD: Readonly<Record<string, (own: (length: number) => LogHead, head: LogHead) => Uint8Array[]>> = {
   'one block of its own twice': (own) => [good('a'), encode({ heads: [own(1), own(1)], batch: 1, value: null })],
+  'a later block of its own': (own) => [encode({ heads: [own(2)], batch: 1, value: null }), good('a')],
   'one block of another writer twice': (_, head) => [encode({ heads: [head, head], batch: 1, value: null })],
   'bytes of nothing': () => [new Uint8Array(64).fill(255)],
   'no bytes': () => [new Uint8Array(0)],
@@ -220,6 +255,7 @@ test('a block that would end the engine sets its core aside at every node, now a
   await owner.base.append(utf8('after'))
   await untilShown(honest, 'after')
   const again = await reopen()
+  t.is((await again.base.claims()).size, 0, 'their first blocks are looked at, too')
   await again.base.append(utf8('again'))
   await untilShown(again, 'again')
 })
@@ -239,4 +275,37 @@ test('a core that the log does not name is not fetched, whoever hints at it; one
   )
   await owner.base.append(utf8('after'))
   t.ok(await owner.has('after'))
+})
+
+test('whatever writers write, no engine ends, and honest nodes have one view', { timeout: 120_000 }, async (t) => {
+  const key = fc.oneof(fc.constant('own'), fc.constant('owner'), fc.constant('other'), fc.constant('unknown'))
+  const length = fc.oneof(fc.nat(5), fc.nat(2 ** 31), fc.maxSafeInteger())
+  const block = fc.record({
+    heads: fc.array(fc.record({ key, length }), { maxLength: 4 }),
+    batch: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, fc.nat(4), fc.maxSafeInteger().map(Math.abs)),
+    value: fc.option(fc.uint8Array({ maxLength: 40 })),
+    optimistic: fc.boolean(),
+    trace: fc.option(fc.constant({ system: [2 ** 40], encryption: [1], user: [{ view: 9, blocks: [0] }] })),
+    flip: fc.option(fc.nat(1000))
+  })
+  const worlds = fc.array(fc.array(block, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 8 })
+  const property = fc.asyncProperty(worlds, async (cores) => {
+    const { owner, honest, core, close } = await scene(t)
+    const writers: Hypercore[] = []
+    for (const at of cores.keys()) writers.push(await core(`writer-${at}`))
+    const head = { key: owner.base.local.key, length: owner.base.local.length }
+    const keys = { owner: head.key, other: writers.at(-1)?.key ?? head.key, unknown: new Uint8Array(32).fill(7) }
+    for (const [at, writer] of writers.entries()) {
+      const bytes = (cores[at] ?? []).map(({ heads, flip, ...rest }) => {
+        const named = heads.map((one) => ({ length: Math.abs(one.length), key: one.key === 'own' ? writer.key : keys[one.key] }))
+        return flipped(encode({ ...rest, heads: named }), flip)
+      })
+      await writer.append(bytes)
+    }
+    await owner.base.append(utf8('after'))
+    await untilShown(honest, 'after')
+    await untilAlike(owner, honest)
+    await close()
+  })
+  await holds(t, property, 15)
 })

@@ -13,6 +13,7 @@ import type { Clock } from '../../../src/kit/clock.js'
 import { keyToText } from '../../../src/kit/ids.js'
 import type { NodeId } from '../../../src/kit/ids.js'
 import type { MembershipView } from '../../../src/domain/membership/types.js'
+import type { Tier } from '../../../src/domain/routing/tier.js'
 import type { AuditEvent } from '../../../src/ports/audit.js'
 import type { Link, LinkHandlers } from '../../../src/ports/mesh.js'
 import { tempDir } from '../../support/tmp.js'
@@ -97,7 +98,7 @@ export interface Lab {
   found(name: string, options?: NodeOptions): Promise<LabNode>
   join(name: string, code: string, options?: NodeOptions & { readonly timeoutMs?: number }): Promise<LabNode>
   /** Invites and joins, both started and linked. */
-  member(name: string, by: LabNode, options?: { readonly admin?: boolean }): Promise<LabNode>
+  member(name: string, by: LabNode, options?: { readonly tier?: Tier; readonly admin?: boolean }): Promise<LabNode>
   /** Opens the mesh of a closed node again; `bootstrap` moves it to another network. */
   reopen(node: LabNode, options?: NodeOptions): Promise<LabNode>
   /** A copy of a closed node's home, core and all, as no home of a backup is. */
@@ -197,8 +198,8 @@ export async function meshLab(t: Assert): Promise<Lab> {
       open({ name, dir: `${root}/${name}` }, options, (parts) => foundMesh(parts, { name, meshName: 'lab', epoch: 1 })),
     join: (name, code, { timeoutMs = 20_000, ...options } = {}) =>
       open({ name, dir: `${root}/${name}` }, options, (parts) => joinMesh(parts, { code, name, epoch: ++epochs, timeoutMs })),
-    member: async (name, by, { admin = false } = {}) => {
-      const node = await lab.join(name, await inviteCode(by, { admin }))
+    member: async (name, by, options = {}) => {
+      const node = await lab.join(name, await inviteCode(by, options))
       await node.start()
       await node.seen.link(by.id)
       await untilView(node, (view) => view.members.has(node.id))
@@ -224,9 +225,14 @@ export async function meshLab(t: Assert): Promise<Lab> {
 /** Makes an invite, brings it into the log and gives its code. */
 export async function inviteCode(
   by: LabNode,
-  { admin = false, uses = 1, ttlMs = 600_000 }: { readonly admin?: boolean; readonly uses?: number; readonly ttlMs?: number } = {}
+  {
+    tier = 1,
+    admin = false,
+    uses = 1,
+    ttlMs = 600_000
+  }: { readonly tier?: Tier; readonly admin?: boolean; readonly uses?: number; readonly ttlMs?: number } = {}
 ): Promise<string> {
-  const { terms, code } = by.mesh.pairing.create({ tier: 1, admin, sandboxId: null, ttlMs, uses })
+  const { terms, code } = by.mesh.pairing.create({ tier, admin, sandboxId: null, ttlMs, uses })
   await by.mesh.log.submit({ kind: 'invite', mesh: by.mesh.meshId, invite: terms })
   return code
 }

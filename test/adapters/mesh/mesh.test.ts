@@ -135,6 +135,24 @@ test('nobody is put out by the word of one who could not do it by the log', asyn
   t.is((await admin.mesh.expelled).code, 'REVOKED', 'the owner anybody')
 })
 
+test('an admin puts nobody out by its word that it could not have admitted', async (t) => {
+  const lab = await meshLab(t)
+  const owner = await lab.found('owner')
+  await owner.start()
+  const weak = await lab.member('weak', owner, { admin: true, tier: 3 })
+  const strong = await lab.member('strong', owner, { tier: 1 })
+  const peer = await lab.member('peer', owner, { tier: 3 })
+  await Promise.all([strong, peer].map((node) => untilView(node, (view) => view.members.size === 4)))
+  await Promise.all([strong, peer].map((node) => weak.seen.link(node.id)))
+  const expelled: string[] = []
+  void strong.mesh.expelled.then(({ code }) => expelled.push(code))
+  say(weak, strong, { code: 'REVOKED', reason: 'a lie' })
+  await heard(weak, strong)
+  t.alike(expelled, [])
+  say(weak, peer, { code: 'REVOKED', reason: 'it may' })
+  t.is((await peer.mesh.expelled).code, 'REVOKED')
+})
+
 test('the word of a revoked admin puts nobody out, not even whom it let in', async (t) => {
   const lab = await meshLab(t)
   const founder = await lab.found('owner')

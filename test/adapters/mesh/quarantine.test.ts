@@ -149,7 +149,7 @@ test('a member is in quarantine for its own core only, and out of it with anothe
     forked: [],
     view: () => log.view(),
     onForked: (forked, member) => told.push([forked, member]),
-    onUnreadable: () => {}
+    unreadable: () => null
   })
   quarantine.add(keyText('core/of nobody'))
   t.alike([quarantine.has(ann.id), quarantine.has(owner.id)], [false, false])
@@ -169,7 +169,7 @@ test('a node that is in quarantine itself is told to repair its home, not to be 
   const log = founded()
   log.join(owner, ann)
   const next = (self: string): (string | undefined)[] =>
-    new Quarantine({ self, forked: [ann.coreKey], view: () => log.view(), onForked: () => {}, onUnreadable: () => {} })
+    new Quarantine({ self, forked: [ann.coreKey], view: () => log.view(), onForked: () => {}, unreadable: () => null })
       .problems()
       .map((one) => one.next)
   t.alike(next(owner.id), ['a2a-node peers revoke ann'])
@@ -179,7 +179,23 @@ test('a node that is in quarantine itself is told to repair its home, not to be 
 test('the owner, whom nobody can revoke, is told to be repaired; what was known before a restart counts', (t) => {
   const log = founded()
   const onForked = (): void => t.fail('no news')
-  const quarantine = new Quarantine({ self: ann.id, forked: [owner.coreKey], view: () => log.view(), onForked, onUnreadable: () => {} })
+  const quarantine = new Quarantine({ self: ann.id, forked: [owner.coreKey], view: () => log.view(), onForked, unreadable: () => null })
   quarantine.add(owner.coreKey)
   t.ok(quarantine.problems()[0]?.next.startsWith('a2a-node doctor --repair'))
+})
+
+test('a member whose core holds a block that must not be read is in quarantine, and status says why', (t) => {
+  const log = founded()
+  log.join(owner, ann, { admin: true })
+  const unreadable = (core: string): string | null => (core === ann.coreKey ? 'a batch of no sensible length' : null)
+  const quarantine = new Quarantine({ self: owner.id, forked: [], view: () => log.view(), onForked: () => {}, unreadable })
+  t.alike([quarantine.has(ann.id), quarantine.has(owner.id), quarantine.memberOf(ann.coreKey)], [true, false, ann.id])
+  t.alike(quarantine.problems(), [
+    {
+      code: 'CONFLICT',
+      message:
+        'ann wrote a block of the mesh log that must not be read (a batch of no sensible length): nothing that it writes is taken any more',
+      next: 'a2a-node peers revoke ann'
+    }
+  ])
 })
