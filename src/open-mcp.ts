@@ -57,11 +57,14 @@ export function openMcp(parts: StartParts, opening: McpOpening): McpPlaces {
   }
 }
 
-async function loadMcp({ options: { config, home }, clock, telemetry }: StartParts, opening: McpOpening): Promise<McpService> {
-  const [{ McpService: Service }, { invocationEvent }] = await Promise.all([
+async function loadMcp(parts: StartParts, opening: McpOpening): Promise<McpService> {
+  const [{ McpService: Service }, { invocationEvent }, apiFor] = await Promise.all([
     import('./adapters/mcp/service.js'),
-    import('./adapters/mcp/tool-record.js')
+    import('./adapters/mcp/tool-record.js'),
+    guardedApis(parts, opening)
   ])
+  const { options, clock, telemetry } = parts
+  const { config, home } = options
   return new Service({
     version: VERSION,
     settings: config,
@@ -69,7 +72,7 @@ async function loadMcp({ options: { config, home }, clock, telemetry }: StartPar
     compileSchema: createSchemaCompiler(),
     toJson: toAgentJson,
     log: (level, message, fields) => telemetry.log(level, message, fields),
-    apiFor: (principal) => opening.apiFor(principal),
+    apiFor,
     audit: () => newestLines(home.audit),
     imported: opening.imported,
     onCompleted: (record) => {
@@ -77,6 +80,17 @@ async function loadMcp({ options: { config, home }, clock, telemetry }: StartPar
       if (event !== null) opening.observability.emit(event)
     }
   })
+}
+
+/** APIs of MCP clients: guardrails bind those that come with a token, as at every other URL, and never the operator of this node. */
+async function guardedApis({ options: { config } }: StartParts, { apiFor }: McpOpening): Promise<McpOpening['apiFor']> {
+  if (config.http.listen === null) return apiFor
+  const [{ guardedApi }, { Guardrails }] = await Promise.all([
+    import('./adapters/a2a/guarded-api.js'),
+    import('./adapters/a2a/guardrails.js')
+  ])
+  const rules = new Guardrails(config.a2a.guardrails)
+  return (principal) => (principal.kind === 'token' ? guardedApi(apiFor(principal), rules) : apiFor(principal))
 }
 
 async function newestLines(dir: string): Promise<readonly unknown[]> {

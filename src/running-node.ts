@@ -87,7 +87,7 @@ async function serveA2A(
   const { mesh: isOverMesh } = parts.options.config.a2a
   if (!isOverMesh) node.memberCalls.serve(null)
   if (http === null && !isOverMesh) return
-  const [{ openCards }, { openGateway }, { openLimit }, { openMeshBinding, openTasks }] = await Promise.all([
+  const [{ openCards }, { openGateway }, { limitedRoutes, openLimit }, { openMeshBinding, openTasks }] = await Promise.all([
     import('./open-cards.js'),
     import('./open-gateway.js'),
     import('./gateway-limits.js'),
@@ -106,7 +106,7 @@ async function serveA2A(
   if (isOverMesh) openMeshBinding(parts, { node, tasks, cards })
   if (http === null) return
   const routes = openGateway(parts, { node, tasks, cards: cards(), limit, apiFor })
-  openHttp(parts, { listener: http, node, oauth, routes: [mcp, ...routes, ...(oauth?.routes ?? [])] })
+  openHttp(parts, { listener: http, node, oauth, routes: [...limitedRoutes([mcp], limit, parts), ...routes, ...(oauth?.routes ?? [])] })
 }
 
 /** The node of a process that is up. */

@@ -17,7 +17,7 @@ export const METRICS = {
   strangers_cut: 'Streams that were ended before or at the gate, by reason.',
   frames_malformed: 'Frames that could not be read.',
   log_entries_submitted: 'Entries that this node brought into the log of the mesh, by kind.',
-  gateway_calls: 'Calls to the gateway over HTTP that were let through, by its face: rpc, rest, agui, facade, card.',
+  gateway_calls: 'Calls to the gateway over HTTP that were let through, by its face: mcp, rpc, rest, agui, facade, card.',
   gateway_limited: 'Calls to the gateway over HTTP beyond the limit of their token, by its face.',
   agent_checks: 'Looks at agents of this node, by what they were found to be.',
   agent_reloads: 'Agents whose changed version was swapped in.',

@@ -5,7 +5,10 @@ import path from 'node:path'
 import test from 'brittle'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { mcpClient, oldMcpClient } from '../support/mcp-clients.js'
+import { modern } from '../support/mcp-http-scene.js'
 import { ROOT, testMesh, type TestNode, until, untilAgent, untilTrue } from '../support/nodes.js'
+
+const JSON_HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', connection: 'close' }
 
 /** An agent whose capability notes that it began, then waits until it is ended. */
 const SLEEPER = `---
@@ -195,4 +198,35 @@ test('an official client works over HTTP with a token, as far as its token goes'
   await t.exception(connect('a2a_nothing'))
   await a.cli(['a2a', 'token', 'revoke', id])
   await t.exception(client.callTool({ name: 'text__stats', arguments: { text: 'one two' } }))
+})
+
+test('guardrails and the limit of calls bind a client with a token at /mcp, and never the operator', async (t) => {
+  const mesh = await testMesh(t)
+  const home = path.join(await mesh.dir(), 'a')
+  await fs.mkdir(home, { mode: 0o700 })
+  const rails = 'input: { maxLength: 40, deny: ["(?i)secret"] }, output: { maxLength: 100000, deny: ["\\"?words\\"?"] }'
+  await fs.writeFile(path.join(home, 'config.yaml'), `a2a:\n  guardrails: { ${rails} }\n  rateLimit: { perMinute: 1, burst: 5 }\n`)
+  const a = await mesh.start('a', { home, args: ['--http', '0'] })
+  const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create'])
+  const ask = async (text: string): Promise<{ status: number; retryAfter: string | null; body: string }> => {
+    const [body, headers] = modern(7, 'tools/call', { name: 'text__stats', arguments: { text } })
+    const response = await fetch(new URL('/mcp', a.info.http ?? ''), {
+      method: 'POST',
+      headers: { ...headers, ...JSON_HEADERS, authorization: `Bearer ${token}` },
+      body: JSON.stringify(body)
+    })
+    return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.text() }
+  }
+  for (const text of ['my Secret', 'x'.repeat(41)]) {
+    const { body } = await ask(text)
+    t.ok(/INVALID_INPUT/.test(body), body)
+  }
+  const hidden = (await ask('one two')).body
+  t.ok(/INVALID_OUTPUT/.test(hidden), hidden)
+  t.absent(/"words\\?"/.test(hidden), hidden)
+  for (let i = 0; i < 2; i++) await ask('one')
+  const { status, retryAfter, body } = await ask('one')
+  t.alike([status, (JSON.parse(body) as { id: number }).id, Number(retryAfter) > 0], [429, 7, true], body)
+  const own = await mcpClient(t, mesh, a)
+  t.is((await own.call('text__stats', { text: `my secret ${'x'.repeat(60)}` })).isError, false)
 })

@@ -102,7 +102,7 @@ export function violationText(broken: Violation): string {
   return `${what} has a text that is denied (a2a.guardrails.${broken.on}.deny, pattern ${broken.place + 1})`
 }
 
-/** All texts and numbers of a JSON value, names of members too, a line each: patterns see them as an agent would, not as JSON escapes them. */
+/** All texts and numbers of a JSON value, names of members too, a line each: patterns see them as an agent would, not as JSON escapes them. Bytes count for nothing. */
 export function guardedText(value: unknown): string {
   if (typeof value === 'string') return value
   const lines: string[] = []
@@ -112,7 +112,8 @@ export function guardedText(value: unknown): string {
     if (typeof one === 'string') lines.push(one)
     else if (typeof one === 'number' || typeof one === 'boolean') lines.push(String(one))
     else if (Array.isArray(one)) for (let i = one.length - 1; i >= 0; i--) open.push(one[i])
-    else if (typeof one === 'object' && one !== null) for (const [name, member] of Object.entries(one).reverse()) open.push(member, name)
+    else if (typeof one === 'object' && one !== null && !ArrayBuffer.isView(one))
+      for (const [name, member] of Object.entries(one).reverse()) open.push(member, name)
   }
   return lines.join('\n')
 }

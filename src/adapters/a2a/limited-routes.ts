@@ -7,8 +7,8 @@ import { type RpcId, rpcIdIn, rpcJson } from './json-rpc.js'
 import type { CallLimit } from './rate-limit.js'
 import { pathVersion } from './rest.js'
 
-/** Faces of the gateway that answer in forms of their own. */
-export type GatewayFace = 'facade' | 'rpc' | 'rest' | 'rest-old' | 'agui' | 'card'
+/** Faces of a node over HTTP that answer in forms of their own. */
+export type GatewayFace = 'mcp' | 'facade' | 'rpc' | 'rest' | 'rest-old' | 'agui' | 'card'
 
 /** What is needed of a call to count it. */
 interface CountedCall {
@@ -38,6 +38,7 @@ export interface LimitAnswer {
 
 /** Which face a call is for. */
 export function faceOf(method: string, path: string): GatewayFace {
+  if (path === '/mcp') return 'mcp'
   if (facadeCall(method, path) !== null) return 'facade'
   const below = path.startsWith('/agents/') ? (agentPath(path, '/agents/')?.path ?? '/') : path.slice('/a2a'.length)
   if (path === '/agui' || below === '/agui') return 'agui'
@@ -74,7 +75,7 @@ function isSmall({ headers }: CountedRequest): boolean {
 
 function bodyOf(face: GatewayFace, fault: A2AFault, id: RpcId): object {
   if (face === 'facade') return { error: 'rate_limited', message: fault.message }
-  if (face === 'rpc') return rpcJson(id, { fault })
+  if (face === 'rpc' || face === 'mcp') return rpcJson(id, { fault })
   return face === 'rest-old' ? fault.toRpc() : fault.toRest()
 }
 

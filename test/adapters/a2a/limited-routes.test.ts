@@ -29,7 +29,14 @@ test('one limit binds all calls of a token, and each protocol is told in its own
     refusal: limitRefusal
   }
   const handle = limited<IncomingMessage, TokenCall>((_request, response) => response.writeHead(200).end('{}'), how)
-  const places = [{ path: '/agui' }, { path: '/agents' }, { path: '/a2a' }, { prefix: '/agents/' }, { prefix: '/a2a/' }] as const
+  const places = [
+    { path: '/mcp' },
+    { path: '/agui' },
+    { path: '/agents' },
+    { path: '/a2a' },
+    { prefix: '/agents/' },
+    { prefix: '/a2a/' }
+  ] as const
   const { port } = await listening(
     t,
     places.map((place): HttpRoute => ({ ...place, methods: ['GET', 'POST'], handle }))
@@ -44,6 +51,7 @@ test('one limit binds all calls of a token, and each protocol is told in its own
   t.alike(await ask('/a2a/tasks', null), [200, null, {}])
   for (const [path, body, answer] of [
     ['/agents/text', JSON.stringify(RPC), { jsonrpc: '2.0', id: 'seven', error: rpc }],
+    ['/mcp', JSON.stringify(RPC), { jsonrpc: '2.0', id: 'seven', error: rpc }],
     ['/a2a', 'no JSON', { jsonrpc: '2.0', id: null, error: rpc }],
     ['/a2a', JSON.stringify({ ...RPC, pad: 'x'.repeat(70_000) }), { jsonrpc: '2.0', id: null, error: rpc }],
     ['/agents/text/message:send', '{}', rest],
@@ -81,8 +89,8 @@ test('a call beyond the limit is refused before its body has come, and its conne
 })
 
 test('whatever the path, a call has one face', async (t: Assert) => {
-  const path = fc.array(fc.constantFrom('/', 'a2a', 'agents', 'v1', 'agui', 'card', 'x', '%', 'run'), { maxLength: 8 })
-  const faces = new Set(['facade', 'rpc', 'rest', 'rest-old', 'agui', 'card'])
+  const path = fc.array(fc.constantFrom('/', 'mcp', 'a2a', 'agents', 'v1', 'agui', 'card', 'x', '%', 'run'), { maxLength: 8 })
+  const faces = new Set(['mcp', 'facade', 'rpc', 'rest', 'rest-old', 'agui', 'card'])
   await holds(
     t,
     fc.property(fc.constantFrom('GET', 'POST', ''), path, (method, parts) => faces.has(faceOf(method, `/${parts.join('')}`))),
