@@ -3,6 +3,9 @@ import type { Ajv, AnySchema, ErrorObject, Options, ValidateFunction } from 'ajv
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { canonicalJson, isRecord, jsonFault } from '../../kit/json.js'
 import type { Check, CompileSchema, SchemaFault } from '../../kit/sign.js'
+import { exactPattern, type MakePattern } from './patterns.js'
+import { TimeLimit } from './time-limit.js'
+import { isQuickSchema, TimedCheck } from './timed-check.js'
 
 /** Largest JSON Schema, in bytes of JSON. */
 const MAX_SCHEMA_BYTES = 65_536
@@ -14,11 +17,13 @@ type Dialect = 'draft-07' | '2020-12'
 /**
  * Makes a {@link CompileSchema} on Ajv, which is loaded at the first call. draft-07 when a schema names no `$schema`,
  * else what it names (draft-06 and -07, 2019-09, 2020-12). Formats are not checked, unknown keywords are ignored.
- * Bounds: 64 KiB, nesting 32; `$ref` reaches only into the same schema. Equal schemas share one check.
+ * Bounds: 64 KiB, nesting 32; `$ref` reaches only into the same schema. Equal schemas share one check. A check ends after a second
+ * at the latest; a value that cannot be checked by then does not fit.
  */
 export function createSchemaCompiler(): CompileSchema {
   const engines = new Map<Dialect, Engine>()
   const kept = new Map<string, Check>()
+  const limit = new TimeLimit()
   return (schema) => {
     const text = boundedText(schema)
     const known = kept.get(text)
@@ -30,7 +35,7 @@ export function createSchemaCompiler(): CompileSchema {
     const dialect = dialectOf(schema)
     let engine = engines.get(dialect)
     if (engine === undefined) engines.set(dialect, (engine = createEngine(dialect)))
-    const check = compile(engine, JSON.parse(text) as AnySchema)
+    const check = compile(engine, JSON.parse(text) as AnySchema, limit)
     kept.set(text, check)
     for (const oldest of kept.keys()) if (kept.size > MAX_KEPT) kept.delete(oldest)
     return check
@@ -63,7 +68,7 @@ function dialectOf(schema: unknown): Dialect {
 /** Ajv of one dialect. `judge` knows what a schema is; each schema is compiled in a world of its own. */
 interface Engine {
   readonly judge: Ajv
-  fresh(): Ajv
+  fresh(pattern: MakePattern): Ajv
 }
 
 function createEngine(dialect: Dialect): Engine {
@@ -74,46 +79,68 @@ function createEngine(dialect: Dialect): Engine {
     validateFormats: false,
     // `required: [toString]` must not be met by what every object inherits.
     ownProperties: true,
-    code: { regExp: Object.assign(lenientRegExp, { code: 'new RegExp' }) }
+    code: { regExp: withCode(exactPattern) }
   }
   const Engine =
     dialect === 'draft-07'
       ? (require('ajv') as typeof import('ajv')).Ajv
       : (require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js')).Ajv2020
-  return { judge: new Engine(options), fresh: () => new Engine({ ...options, meta: false, validateSchema: false }) }
+  const fresh: Engine['fresh'] = (pattern) =>
+    withLinearUniqueItems(new Engine({ ...options, meta: false, validateSchema: false, code: { regExp: withCode(pattern) } }))
+  return { judge: new Engine(options), fresh }
 }
 
-/** Patterns in the wild are written for both modes: `\p{L}` needs the u flag, `\-` is an error under it. */
-function lenientRegExp(pattern: string, flags: string): RegExp {
-  try {
-    return new RegExp(pattern, flags)
-  } catch {
-    return new RegExp(pattern)
-  }
+/** Ajv also wants to know how a program would make a pattern; nothing here makes one. */
+function withCode(pattern: MakePattern): MakePattern & { readonly code: string } {
+  return Object.assign((text: string, flags: string) => pattern(text, flags), { code: 'pattern' })
 }
 
-function compile({ judge, fresh }: Engine, schema: AnySchema): Check {
+/** Ajv itself compares each item with each. */
+function withLinearUniqueItems(engine: Ajv): Ajv {
+  engine.removeKeyword('uniqueItems')
+  engine.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    errors: false,
+    error: { message: 'must NOT have duplicate items' },
+    validate: (isOn: boolean, items: readonly unknown[]) => !isOn || new Set(items.map((one) => canonicalJson(one))).size === items.length
+  })
+  return engine
+}
+
+function compile({ judge, fresh }: Engine, schema: AnySchema, limit: TimeLimit): Check {
   // Its dialect chose the engine; left in, an alias of that dialect would be looked up by name.
   if (typeof schema === 'object') delete schema['$schema']
   try {
     if (judge.validateSchema(schema) !== true) throw new Error(judge.errorsText(judge.errors, { dataVar: 'schema' }))
     // The names ($id) of one schema must neither clash with those of another nor be seen by it.
-    const validate = fresh().compile(schema)
+    const validate = fresh(exactPattern).compile(schema)
     // An asynchronous validator answers with a promise, which reads as "valid".
     if ('$async' in validate) throw new Error('$async is not supported')
-    return (value) => checked(validate, value)
+    const exact = plainCheck(validate)
+    if (isQuickSchema(schema)) return (value) => checked(exact, value)
+    const makeLinear = (pattern: MakePattern): Check => plainCheck(fresh(pattern).compile(schema))
+    const timed = new TimedCheck({ exact, makeLinear, limit })
+    return (value) => timed.check(value)
   } catch (error) {
     throw invalid(messageOf(error))
   }
 }
 
-function checked(validate: ValidateFunction, value: unknown): readonly SchemaFault[] {
-  try {
-    return validate(value)
+/** @throws what reading the value throws */
+function plainCheck(validate: ValidateFunction): Check {
+  return (value) =>
+    validate(value)
       ? []
       : withoutWays(validate.errors ?? [])
           .slice(0, 20)
           .map(faultOf)
+}
+
+function checked(check: Check, value: unknown): readonly SchemaFault[] {
+  try {
+    return check(value)
   } catch (error) {
     return [{ path: '', message: `could not be checked: ${messageOf(error)}` }]
   }

@@ -105,3 +105,45 @@ test('a schema that refers to itself without end gives a fault, not an exception
   const [fault] = createSchemaCompiler()({ $ref: '#' })({})
   t.ok(fault?.message.includes('could not be checked'), fault?.message)
 })
+
+const HOST = String.raw`^(([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9\-]*[a-zA-Z0-9])+\.)*([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9\-]*[A-Za-z0-9])$`
+
+test('a pattern that would take minutes for 36 characters gives its answer, at each try', (t) => {
+  const compile = createSchemaCompiler()
+  const host = compile({ properties: { name: { pattern: HOST } } })
+  for (const name of ['a.example', `${'a'.repeat(36)}!`, `${'a'.repeat(36)}!`, 'b.example', `${'b.'.repeat(400)}example`])
+    t.alike(host({ name }), name.endsWith('!') ? [{ path: '/name', message: `must match pattern "${HOST}"` }] : [], name)
+  const byName = compile({ patternProperties: { '^(a+)+$': { type: 'string' } }, additionalProperties: false })
+  t.is(byName({ [`${'a'.repeat(40)}!`]: 'x' }).length, 1)
+  t.alike(byName({ aaa: 'x' }), [])
+})
+
+test('a value that no engine can check in time does not fit, and the next one is checked', (t) => {
+  const compile = createSchemaCompiler()
+  const tooLong = /could not be checked: .* takes too long/
+  const ahead = compile({ pattern: '^(?=(a+)+$)a' })
+  t.ok(tooLong.test(ahead(`${'a'.repeat(40)}!`)[0]?.message ?? ''), 'RE2 knows no look-ahead')
+  t.alike(ahead('aa'), [])
+  const long = compile({ pattern: '^(a|b|ab)*c$' })
+  t.ok(tooLong.test(long('ab'.repeat(500_000))[0]?.message ?? ''), 'there is a limit for texts of linear patterns, too')
+  t.alike(long('abc'), [])
+  const child = { properties: { a: { $ref: '#' } } }
+  const tree = compile({ allOf: [child, child], properties: { b: { type: 'number' } } })
+  const deep = Array.from({ length: 60 }).reduce<unknown>((a) => ({ a }), {})
+  t.ok(tooLong.test(tree(deep)[0]?.message ?? ''), 'each level is read twice')
+  t.is(tree({ a: { b: 'x' } })[0]?.path, '/a/b')
+})
+
+test('long texts are matched by patterns that may take long, but do not', (t) => {
+  const base64 = createSchemaCompiler()({ pattern: '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' })
+  t.alike(base64('AAAA'.repeat(50_000)), [])
+  t.is(base64(`${'AAAA'.repeat(50_000)}!`).length, 1)
+})
+
+test('the items of a long list are compared in time linear to it', (t) => {
+  const check = createSchemaCompiler()({ uniqueItems: true })
+  const items = Array.from({ length: 20_000 }, (_, at) => ({ at, deep: [at, { at }] }))
+  t.alike(check(items), [])
+  t.alike(check([...items, { deep: [7, { at: 7 }], at: 7 }]), [{ path: '', message: 'must NOT have duplicate items' }])
+  t.alike(createSchemaCompiler()({ uniqueItems: false })([1, 1]), [])
+})
