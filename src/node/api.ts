@@ -274,6 +274,7 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
     refuseBeyondPower(name, principal, host.node.parts.membership.certificate().body.maxTier)
   }
+  const { peers } = host.node
   const { logState, telemetry } = host.node.parts
   const told: Told = (error) => withLogProblem(asNodeError(error), logState.problems)
   return {
@@ -282,6 +283,7 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       if (row === undefined) throw new NodeError('USAGE', `no call ${shown(name)}`)
       const [scope, run] = row
       allow(scope, name)
+      peers.usedHere()
       try {
         return await run(params, options?.signal)
       } catch (error) {

@@ -1,16 +1,19 @@
 import { type Clock, wait } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
-import { type CallPart, MAX_CALL_ANSWER_BYTES } from '../domain/channel/call.js'
-import type { CallAnswer, CallHandler, CallItem } from '../ports/member-calls.js'
+import { type CallEnd, type CallPart, MAX_CALL_ANSWER_BYTES } from '../domain/channel/call.js'
+import type { AnswerItem, CallAnswer, CallHandler } from '../ports/member-calls.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { Abort } from '../kit/abort.js'
+import { AnswerTurns, type EndTurn } from './answer-turns.js'
 import { CALL_WINDOW_BYTES, MAX_CALLS } from './calls-out.js'
 
 /** How long a caller that does not read is waited for, in milliseconds; then its stream is cut. */
 export const CALL_STALL_MS = 60_000
 /** Wait before an item for which there was no room on the link is tried again, in milliseconds. */
 const AGAIN_MS = 50
+/** Bytes of answers for which there is no room on their links, of all members together; the calls beyond that end as `busy`. */
+const MAX_WAITING_BYTES = 67_108_864
 
 /** What answering calls needs. */
 export interface InCallsParts {
@@ -18,6 +21,8 @@ export interface InCallsParts {
   readonly telemetry: Telemetry
   /** @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED */
   send(peer: NodeId, part: CallPart): void
+  /** Did nobody but the member want something of this node in the last second? */
+  isAlone(peer: NodeId): boolean
 }
 
 type Request = Extract<CallPart, { type: 'request' }>
@@ -26,12 +31,15 @@ type Request = Extract<CallPart, { type: 'request' }>
 export class InCalls {
   readonly #parts: InCallsParts
   readonly #open = new Map<NodeId, Map<number, OneCall>>()
+  readonly #turns: AnswerTurns
+  #waitingBytes = 0
   /** Calls that come while the node starts wait for it. */
   #handler: Promise<CallHandler | null>
   #tell: (handler: CallHandler | null) => void = () => {}
 
   constructor(parts: InCallsParts) {
     this.#parts = parts
+    this.#turns = new AnswerTurns(parts)
     this.#handler = new Promise((resolve) => {
       this.#tell = resolve
     })
@@ -78,7 +86,7 @@ export class InCalls {
     const calls = this.#open.get(peer) ?? new Map<number, OneCall>()
     const { id } = request
     if (calls.has(id)) return 'two calls of one number'
-    const call = new OneCall(this.#parts.clock)
+    const call = new OneCall(this.#parts.clock, (signal) => this.#turns.take(peer, signal))
     if (calls.size >= MAX_CALLS) {
       void this.#send(peer, { type: 'end', id, how: 'busy' }, call.signal)
       return null
@@ -86,6 +94,7 @@ export class InCalls {
     this.#open.set(peer, calls.set(id, call))
     void this.#run(peer, request, call).finally(() => {
       call.signal.abort()
+      call.endTurn(0)
       if (calls.get(id) === call) calls.delete(id)
       if (calls.size === 0 && this.#open.get(peer) === calls) this.#open.delete(peer)
     })
@@ -99,25 +108,15 @@ export class InCalls {
       const handler = await this.#handler
       if (handler === null) return void (await this.#send(peer, { type: 'end', id, how: 'unserved' }, signal))
       if (signal.aborted) return
-      const answer = await handler({ peer, path, parameters, body, signal })
+      const answer = await handler({ peer, path, parameters, body, signal, turn: () => call.turn() })
       if (signal.aborted) return
-      if ('body' in answer) return await this.#answer(peer, id, { answer, signal })
-      const how = await this.#stream(peer, id, { answer, call })
-      if (!signal.aborted) await this.#send(peer, { type: 'end', id, how }, signal)
+      const isStream = 'items' in answer
+      const how = isStream ? await this.#stream(peer, id, { answer, call }) : await this.#inTurn(peer, call, answerPart(id, answer))
+      if (!signal.aborted && (isStream || how !== 'done')) await this.#send(peer, { type: 'end', id, how }, signal)
     } catch (error) {
       this.#parts.telemetry.log('warn', 'a call of a member failed', { peer, reason: messageOf(error) })
       await this.#send(peer, { type: 'end', id, how: 'cut' }, signal)
     }
-  }
-
-  async #answer(
-    peer: NodeId,
-    id: number,
-    { answer: { body }, signal }: { readonly answer: { readonly body: Uint8Array } } & Live
-  ): Promise<void> {
-    if (body.byteLength > MAX_CALL_ANSWER_BYTES)
-      throw new NodeError('PAYLOAD_TOO_LARGE', `an answer of ${body.byteLength} bytes is more than a call carries`)
-    await this.#send(peer, { type: 'answer', id, body }, signal)
   }
 
   /** Sends items as the caller reads them. Resolves with how it ended; a failure of the items is the last answer. */
@@ -125,59 +124,108 @@ export class InCalls {
     peer: NodeId,
     id: number,
     { answer: { items, faultBody }, call }: { readonly answer: Extract<CallAnswer, { items: unknown }>; readonly call: OneCall }
-  ): Promise<'done' | 'cut'> {
-    const { signal } = call
+  ): Promise<CallEnd> {
+    // What was read so far is the beginning; what comes may take long to come.
+    call.endTurn(0)
     try {
       for await (const item of items) {
-        if (signal.aborted || !(await call.hasRoom()) || !(await this.#item(peer, id, { item, call }))) return 'cut'
+        if (call.signal.aborted || !(await call.hasRoom())) return 'cut'
+        const how = await this.#inTurn(peer, call, itemPart(id, item))
+        if (how !== 'done') return how
       }
       return 'done'
     } catch (error) {
-      await this.#send(peer, { type: 'answer', id, body: faultBody(error) }, signal)
-      signal.abort()
+      await this.#inTurn(peer, call, answerPart(id, { body: () => faultBody(error) }))
+      call.signal.abort()
       return 'cut'
     }
   }
 
-  #item(peer: NodeId, id: number, { item, call }: { readonly item: CallItem; readonly call: OneCall }): Promise<boolean> {
-    const { generation, body } = item
-    if (body.byteLength > MAX_CALL_ANSWER_BYTES)
-      throw new NodeError('PAYLOAD_TOO_LARGE', `an event of ${body.byteLength} bytes is more than a call carries`)
-    call.sent(body.byteLength)
-    return this.#send(peer, { type: 'item', id, generation, body }, call.signal)
+  /** Makes a part of an answer when it is the turn of its call, and sends it. */
+  async #inTurn(peer: NodeId, call: OneCall, make: () => AnswerPart): Promise<CallEnd> {
+    await call.turn()
+    if (call.signal.aborted) return 'cut'
+    let bytes = 0
+    try {
+      const part = make()
+      bytes = part.body.byteLength
+      if (part.type === 'item') call.sent(bytes)
+      return await this.#send(peer, part, call.signal)
+    } finally {
+      call.endTurn(bytes)
+    }
   }
 
-  /** Waits while the link has no room. False: it is gone, or nobody wants it any more. Never rejects. */
-  async #send(peer: NodeId, part: CallPart, signal: Abort): Promise<boolean> {
-    const { clock, send } = this.#parts
-    const since = clock.monotonic()
-    for (;;) {
-      try {
-        send(peer, part)
-        return true
-      } catch (error) {
-        const isFull = error instanceof NodeError && error.code === 'OVERLOADED'
-        if (!isFull || signal.aborted || clock.monotonic() - since > CALL_STALL_MS) return false
-        await wait(clock, AGAIN_MS, signal)
-      }
+  /** Waits while the link has no room. `cut`: it is gone, or nobody wants it any more; `busy`: too much waits already. Never rejects. */
+  async #send(peer: NodeId, part: CallPart, signal: Abort): Promise<CallEnd> {
+    const { clock } = this.#parts
+    const until = clock.monotonic() + CALL_STALL_MS
+    const bytes = 'body' in part ? part.body.byteLength : 0
+    let how = this.#trySend(peer, part)
+    if (how !== null) return how
+    if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) return 'busy'
+    this.#waitingBytes += bytes
+    while (how === null && !signal.aborted && clock.monotonic() < until) {
+      await wait(clock, AGAIN_MS, signal)
+      how = this.#trySend(peer, part)
+    }
+    this.#waitingBytes -= bytes
+    return how ?? 'cut'
+  }
+
+  /** null: the link has no room now. */
+  #trySend(peer: NodeId, part: CallPart): CallEnd | null {
+    try {
+      this.#parts.send(peer, part)
+      return 'done'
+    } catch (error) {
+      return error instanceof NodeError && error.code === 'OVERLOADED' ? null : 'cut'
     }
   }
 }
 
-interface Live {
-  readonly signal: Abort
+type AnswerPart = Extract<CallPart, { type: 'answer' | 'item' }>
+
+function answerPart(id: number, { body: make }: Pick<AnswerItem, 'body'>): () => AnswerPart {
+  return () => ({ type: 'answer', id, body: boundedBody(make(), 'an answer') })
+}
+
+function itemPart(id: number, { generation, body: make }: AnswerItem): () => AnswerPart {
+  return () => ({ type: 'item', id, generation, body: boundedBody(make(), 'an event') })
+}
+
+/** @throws NodeError PAYLOAD_TOO_LARGE */
+function boundedBody(body: Uint8Array, what: string): Uint8Array {
+  if (body.byteLength <= MAX_CALL_ANSWER_BYTES) return body
+  throw new NodeError('PAYLOAD_TOO_LARGE', `${what} of ${body.byteLength} bytes is more than a call carries`)
 }
 
 /** One call, and how far its caller is behind. */
 class OneCall {
   readonly signal = new Abort()
   readonly #clock: Clock
+  readonly #take: (signal: Abort) => Promise<EndTurn | null>
+  #turn: Promise<EndTurn | null> | null = null
   #unread = 0
   #wake: () => void = () => {}
 
-  constructor(clock: Clock) {
+  /** `take`: waits for a turn, see {@link AnswerTurns.take}. */
+  constructor(clock: Clock, take: (signal: Abort) => Promise<EndTurn | null>) {
     this.#clock = clock
+    this.#take = take
     this.signal.addEventListener('abort', () => this.#wake())
+  }
+
+  /** See {@link MemberCall.turn}. */
+  async turn(): Promise<void> {
+    this.#turn ??= this.#take(this.signal)
+    await this.#turn
+  }
+
+  /** Its turn, if it has one or waits for one, is over: so many bytes were sent. */
+  endTurn(bytes: number): void {
+    void this.#turn?.then((end) => end?.(bytes))
+    this.#turn = null
   }
 
   sent(bytes: number): void {

@@ -40,7 +40,7 @@ export const MAX_MEMBER_TASKS = 256
 /** What a task that was answered comes to. */
 const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ...ENDED_STATES])
 /** Bytes of tasks with their contents beyond which a page ends, with fewer than were asked for. */
-export const MAX_PAGE_BYTES = 8_388_608
+export const MAX_PAGE_BYTES = 1_048_576
 
 /** What the gateway is given. */
 export interface GatewayOptions {

@@ -11,7 +11,7 @@ import type { Peers } from './peers.js'
 export interface LinkCallsParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly peers: Pick<Peers, 'reach' | 'send'>
+  readonly peers: Pick<Peers, 'reach' | 'send' | 'isAlone'>
 }
 
 /**
@@ -24,7 +24,7 @@ export class LinkCalls implements MemberCalls {
 
   constructor({ clock, telemetry, peers }: LinkCallsParts) {
     const send = (peer: NodeId, part: CallPart): void => peers.send(peer, { kind: 'call', bytes: encodeCall(part) })
-    this.#in = new InCalls({ clock, telemetry, send })
+    this.#in = new InCalls({ clock, telemetry, send, isAlone: (peer) => peers.isAlone(peer) })
     this.#out = new OutCalls({ reach: (peer) => peers.reach(peer), send })
   }
 

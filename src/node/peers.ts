@@ -17,6 +17,9 @@ const DIAL_TIMEOUT_MS = 2500
 /** How long one ping may take, in milliseconds. */
 const PING_TIMEOUT_MS = 5000
 
+/** Who used nothing of this node for so many milliseconds counts as away for the shares of others. */
+const ALONE_MS = 1000
+
 /** What the table needs. */
 export interface PeersParts {
   readonly clock: Clock
@@ -57,6 +60,8 @@ export class Peers {
   readonly #pings = new Map<string, (at: number) => void>()
   #handlers: PeersHandlers | null = null
   #nextNonce = 1
+  /** Monotonic milliseconds. */
+  #usedHereAt = Number.NEGATIVE_INFINITY
   #generation = 0
   #stop: () => void = () => {}
 
@@ -132,6 +137,17 @@ export class Peers {
   /** Sees to a link: dials when there is none. @throws NodeError PEER_OFFLINE. */
   async reach(peer: NodeId): Promise<void> {
     if (!this.isOnline(peer)) await this.#parts.links.dial(peer, DIAL_TIMEOUT_MS)
+  }
+
+  /** Somebody at this node wants something of it. */
+  usedHere(): void {
+    this.#usedHereAt = this.#parts.clock.monotonic()
+  }
+
+  /** Did nobody but the peer want something of this node in the last second? */
+  isAlone(peer: NodeId): boolean {
+    const since = this.#parts.clock.monotonic() - ALONE_MS
+    return this.#usedHereAt <= since && [...this.#lines].every(([other, { usedAt }]) => other === peer || usedAt <= since)
   }
 
   /** One round trip through the peer's node, in milliseconds. @throws NodeError PEER_OFFLINE, TIMEOUT. */

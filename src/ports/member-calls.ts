@@ -11,19 +11,32 @@ export interface MemberCall extends CallRequest {
   readonly peer: NodeId
   /** Aborts when the member hangs up, or its link is gone. */
   readonly signal: AbortSignalLike
+  /**
+   * Resolves when it is this call's turn to be answered, which lasts until it is: of the calls of a member one at a time has it. To be
+   * awaited before much is read for the answer. Never rejects; resolves too when the call is over.
+   */
+  turn(): Promise<void>
 }
 
-/** An item of a stream. */
+/** A part of an answer. */
+export interface AnswerItem {
+  /** The place of its event in the task's log; null: it has none. */
+  readonly generation: number | null
+  /** Makes the bytes, when it is the turn of the call. */
+  body(): Uint8Array
+}
+
+/** What a call gives: one answer, or a stream that may end with an answer (a failure). */
+export type CallAnswer =
+  | Pick<AnswerItem, 'body'>
+  | { readonly items: AsyncIterable<AnswerItem>; readonly faultBody: (error: unknown) => Uint8Array }
+
+/** An item of a stream, as it came. */
 export interface CallItem {
   /** The place of its event in the task's log; null: it has none. */
   readonly generation: number | null
   readonly body: Uint8Array
 }
-
-/** What a call gives: one answer, or a stream that may end with an answer (a failure). */
-export type CallAnswer =
-  | { readonly body: Uint8Array }
-  | { readonly items: AsyncIterable<CallItem>; readonly faultBody: (error: unknown) => Uint8Array }
 
 /** Answers calls of members. Never rejects. */
 export type CallHandler = (call: MemberCall) => Promise<CallAnswer>

@@ -3,7 +3,7 @@ import { encodeCall, type CallPart } from '../../src/domain/channel/call.js'
 import { utf8 } from '../../src/kit/ids.js'
 import { CALL_STALL_MS } from '../../src/node/calls-in.js'
 import { CALL_WINDOW_BYTES, MAX_CALLS } from '../../src/node/calls-out.js'
-import type { CallItem, CallPiece, CallRequest, MemberCall } from '../../src/ports/member-calls.js'
+import type { AnswerItem, CallPiece, CallRequest, MemberCall } from '../../src/ports/member-calls.js'
 import { gathered, settled } from '../support/calls.js'
 import { type FakeNode, World } from '../support/fake-node.js'
 
@@ -35,7 +35,7 @@ test('a call is answered once, and says whose link it came over', async (t) => {
   const asked: MemberCall[] = []
   owner.core.memberCalls.serve(async (call) => {
     asked.push(call)
-    return { body: call.body }
+    return { body: () => call.body }
   })
   const large = JSON.stringify('x'.repeat(300_000))
   const call = gathered(member.core.memberCalls.open(owner.id, { ...REQUEST, parameters: { a: 'b' }, body: utf8(large) }))
@@ -60,11 +60,11 @@ test('a caller that does not read stops its stream, and nobody else; what it rea
   const { world, owner, member } = await pair(t)
   const size = 100_000
   let made = 0
-  async function* endless(): AsyncIterable<CallItem> {
-    for (; made < 60; made++) yield { generation: made, body: utf8(JSON.stringify('y'.repeat(size))) }
+  async function* endless(): AsyncIterable<AnswerItem> {
+    for (; made < 60; made++) yield { generation: made, body: () => utf8(JSON.stringify('y'.repeat(size))) }
   }
   owner.core.memberCalls.serve((call) =>
-    Promise.resolve(call.path === '/a2a' ? { items: endless(), faultBody: () => utf8('{}') } : { body: call.body })
+    Promise.resolve(call.path === '/a2a' ? { items: endless(), faultBody: () => utf8('{}') } : { body: () => call.body })
   )
   const pieces = member.core.memberCalls.open(owner.id, REQUEST)[Symbol.asyncIterator]()
   const first = await settled(world, pieces.next())
@@ -83,9 +83,9 @@ test('a caller that does not read stops its stream, and nobody else; what it rea
 test('a caller that reads nothing for too long is cut off', async (t) => {
   const { world, owner, member } = await pair(t)
   let isEnded = false
-  async function* endless(): AsyncIterable<CallItem> {
+  async function* endless(): AsyncIterable<AnswerItem> {
     try {
-      for (;;) yield { generation: null, body: new Uint8Array(CALL_WINDOW_BYTES) }
+      for (;;) yield { generation: null, body: () => new Uint8Array(CALL_WINDOW_BYTES) }
     } finally {
       isEnded = true
     }

@@ -2,7 +2,7 @@ import { MAX_CALL_ANSWER_BYTES } from '../../domain/channel/call.js'
 import { tierFromText } from '../../domain/routing/tier.js'
 import { utf8 } from '../../kit/ids.js'
 import type { Gateway } from '../../ports/gateway.js'
-import type { CallAnswer, CallHandler, CallItem, MemberCall } from '../../ports/member-calls.js'
+import type { AnswerItem, CallAnswer, CallHandler, MemberCall } from '../../ports/member-calls.js'
 import type { Principal } from '../../ports/node-api.js'
 import { A2AFault, faultOf } from './fault.js'
 import { agentPath } from './gateway-route.js'
@@ -36,23 +36,37 @@ export function meshCallHandler(parts: MeshBindingParts): CallHandler {
         checkRequired(offered, activatedExtensions(source, offered)?.uris ?? [])
         return operation(params, caller)
       })
-      return 'items' in given ? streamOf(id, given.items) : { body: bounded(id, jsonBytes(rpcJson(id, given))) }
+      return 'items' in given ? streamOf(id, given.items) : { body: () => bounded(id, jsonBytes(rpcJson(id, given))) }
     } catch (error) {
-      return { body: faultBytes(null, error) }
+      return { body: () => faultBytes(null, error) }
     }
   }
 }
 
-function callerOf(parts: MeshBindingParts, { peer, path, parameters, signal }: MemberCall): Caller {
+function callerOf(parts: MeshBindingParts, call: MemberCall): Caller {
+  const { peer, path, parameters, signal } = call
   const agent = agentOf(path)
   const by = parts.principalOf(peer, claimsOf(parameters))
   return {
-    gateway: parts.gateway,
+    gateway: readInTurn(parts.gateway, call),
     by,
     agent,
     signal,
     lastEventId: parameters['last-event-id'],
     extendedCard: parts.extendedCard
+  }
+}
+
+/** The gateway for one call, which reads tasks when it is its turn: their contents may be large. */
+function readInTurn(gateway: Gateway, call: Pick<MemberCall, 'turn'>): Gateway {
+  return {
+    push: gateway.push,
+    send: (by, request) => gateway.send(by, request),
+    get: (by, id) => call.turn().then(() => gateway.get(by, id)),
+    isOf: (by, id, agentName) => gateway.isOf(by, id, agentName),
+    list: (by, filter, page) => call.turn().then(() => gateway.list(by, filter, page)),
+    cancel: (by, id, signal) => gateway.cancel(by, id, signal),
+    follow: (by, id, options) => gateway.follow(by, id, options)
   }
 }
 
@@ -78,8 +92,8 @@ function streamOf(id: RpcId, items: AsyncIterable<StreamItem>): CallAnswer {
   return { items: encoded(id, items), faultBody: (error) => faultBytes(id, error) }
 }
 
-async function* encoded(id: RpcId, items: AsyncIterable<StreamItem>): AsyncIterable<CallItem> {
-  for await (const { id: generation, value } of items) yield { generation, body: jsonBytes(rpcJson(id, { value })) }
+async function* encoded(id: RpcId, items: AsyncIterable<StreamItem>): AsyncIterable<AnswerItem> {
+  for await (const { id: generation, value } of items) yield { generation, body: () => jsonBytes(rpcJson(id, { value })) }
 }
 
 function bounded(id: RpcId, body: Uint8Array): Uint8Array {
