@@ -2,7 +2,6 @@ import type Corestore from 'corestore'
 import { messageOf, NodeError } from './kit/errors.js'
 import { keyToText } from './kit/ids.js'
 import { shown } from './kit/text.js'
-import { decodeInviteCode } from './domain/membership/invite-code.js'
 import type { Audit } from './ports/audit.js'
 import type { DocumentStreams } from './ports/documents.js'
 import type { Ledger } from './ports/ledger.js'
@@ -15,7 +14,7 @@ import type { DocumentCores } from './adapters/mesh/document-cores.js'
 import type { LogMarks } from './adapters/mesh/log-marks.js'
 import { foundMesh, joinMesh, reopenMesh } from './adapters/mesh/mesh.js'
 import type { Mesh, MeshNode, MeshParts, MeshState } from './adapters/mesh/mesh-node.js'
-import { refusedJoin } from './adapters/mesh/join.js'
+import { readInviteCode, refusedJoin } from './adapters/mesh/join.js'
 import { openNetwork } from './adapters/mesh/network.js'
 import type { CodeNetwork } from './adapters/mesh/pairing.js'
 import { hash, verify } from './adapters/mesh/sodium.js'
@@ -223,9 +222,8 @@ function buildNode(
 }
 
 function readCode(text: string): CodeNetwork {
-  const decoded = decodeInviteCode(text, hash)
-  if (!decoded.ok) throw new NodeError('INVITE_INVALID', `the invite code is garbled: ${decoded.reason}`)
-  return { network: decoded.network, bootstrap: decoded.bootstrap, localPort: decoded.localPort }
+  const { network, bootstrap, localPort } = readInviteCode(text)
+  return { network, bootstrap, localPort }
 }
 
 interface MeshOpening extends StartParts {

@@ -3,6 +3,7 @@ import path from 'node:path'
 import test from 'brittle'
 import { openNodeStore } from '../src/adapters/storage/node-store.js'
 import { checkAgentFile, runAgentFile, type RunningNode, startNode } from '../src/compose.js'
+import { impostorScene } from './adapters/mesh/impostor.js'
 import { failsWith } from './support/fails.js'
 import { apiOf, localNodes as world } from './support/local-nodes.js'
 import { freePort, until } from './support/nodes.js'
@@ -84,6 +85,26 @@ test('a join that fails leaves a home as it was; the same code lets it in later,
   const node = await start('b', { name: 'b', join: code })
   t.is(node.info.mesh.id, again.info.mesh.id)
   t.is(node.info.node.name, 'b')
+})
+
+test('a join that an impostor answered leaves a home as it was and the refusal on record; the same code lets it in later', async (t) => {
+  const { lab, owner, member, code, impostor } = await impostorScene(t, { isOwner: true })
+  const { start, homeOf } = await world(t)
+  const settings = { 'network.kind': 'private' }
+  const error = await failsWith(t, 'INVITE_INVALID', () => start('b', { name: 'was-b', join: code, settings }))
+  t.is(impostor.answered.length, 1)
+  const { home } = homeOf('b')
+  const store = openNodeStore(home)
+  t.alike(await store.read('node'), { epoch: 2 }, 'neither the name nor the network of that try')
+  t.absent(await store.read('mesh'))
+  const lines = await fs.readFile(path.join(home, 'audit', 'audit.ndjson'), 'utf8')
+  t.ok(lines.includes(error.message) && lines.includes('"rule":"pairing"'), lines)
+
+  await member.close()
+  const back = await lab.reopen(owner)
+  await back.start()
+  const node = await start('b', { name: 'b', join: code, settings })
+  t.alike([node.info.mesh.id, node.info.node.id], [back.mesh.meshId, impostor.answered[0]])
 })
 
 test('after a join that failed a plain start founds a mesh of its own', async (t) => {

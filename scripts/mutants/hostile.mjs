@@ -49,5 +49,21 @@ export const HOSTILE_MUTANTS = [
     put: '',
     test: 'adapters/mesh/restored',
     title: 'the core of a restored writer reaches members without a link to it'
+  },
+  {
+    name: 'pairing chain not followed',
+    file: 'src/adapters/mesh/mesh-node.ts',
+    find: 'if (!verdict.ok) {',
+    put: 'if (chain.length === 0) {',
+    test: 'adapters/mesh/impostor',
+    title: 'a certificate of a member that may not invite is none'
+  },
+  {
+    name: 'pairing chain not led to the owner that the code names',
+    file: 'src/adapters/mesh/join.ts',
+    find: 'rootFault({ info, encryptionKey }, root, hash) ?? {',
+    put: '{',
+    test: 'adapters/mesh/impostor',
+    title: 'a member that answers the second use of its code as the owner is refused'
   }
 ]

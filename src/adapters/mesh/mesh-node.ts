@@ -15,7 +15,7 @@ import type { LogProblem, Problem } from '../../ports/node-api.js'
 import type { AuditEvent } from '../../ports/audit.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { GateRefusal } from './hello.js'
-import { refusedJoin } from './join.js'
+import { distrustedJoin, otherOwner, refusedJoin } from './join.js'
 import { Quarantine } from './quarantine.js'
 import type { SwarmLinks } from './links.js'
 import type { AutobaseLog } from './log.js'
@@ -29,7 +29,7 @@ import { LOG_NOT_HERE } from './missing-log.js'
 import { timely } from './timely.js'
 
 /** How long a newcomer waits for its certificate after an admin confirmed, in milliseconds. */
-const GRANT_TIMEOUT_MS = 15_000
+export const GRANT_TIMEOUT_MS = 15_000
 /** How long after a refusal of its invite a newcomer still waits for its certificate, in milliseconds: any member may lie. */
 const REFUSED_MS = 2000
 /** How long a step of closing may take, in milliseconds; on loopback answers come at once or never. */
@@ -142,6 +142,8 @@ export class MeshNode implements Mesh {
   #state: MeshState
   /** Runs when a newcomer heard that its invite is lost. */
   #refusedTimer: Timer | null = null
+  /** Why the certificate that a peer gave a newcomer last does not count; null: none was given. */
+  #grantFault: string | null = null
   #tellExpelled: (error: NodeError) => void = () => {}
 
   constructor({ parts, log, links, state, inviteId }: MeshNodeParts) {
@@ -199,11 +201,16 @@ export class MeshNode implements Mesh {
     return this.log.ownLength()
   }
 
-  /** Resolves when the own certificate is there. @throws NodeError NO_ADMIN_ONLINE when it does not come in time. */
+  /**
+   * Resolves when the own certificate is there and leads to the owner. @throws NodeError NO_ADMIN_ONLINE when none comes in time,
+   * INVITE_INVALID when one came that does not lead to the owner.
+   */
   granted(clock: Clock): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#state.chain.length > 0) return resolve()
-      const timer = clock.after(GRANT_TIMEOUT_MS, () => reject(refusedJoin('NO_ADMIN_ONLINE')))
+      const timer = clock.after(GRANT_TIMEOUT_MS, () => {
+        reject(this.#grantFault === null ? refusedJoin('NO_ADMIN_ONLINE') : distrustedJoin(this.#grantFault))
+      })
       this.#grantWaiters.push(() => {
         clock.clear(timer)
         resolve()
@@ -292,6 +299,8 @@ export class MeshNode implements Mesh {
 
   #onView(): void {
     const view = this.log.view()
+    // The code lied, or an earlier version of this program believed an impostor.
+    if (view.mesh !== null && view.mesh.owner !== this.owner) return this.#tellExpelled(otherOwner())
     const member = view.members.get(this.nodeId)
     const refused = view.refusals.get(this.nodeId)
     if (member !== undefined && member.revoked !== null) this.#expel('REVOKED')
@@ -303,12 +312,17 @@ export class MeshNode implements Mesh {
     this.links.review()
   }
 
-  /** Where the view shows no admission yet, a chain that holds is as good. */
+  /** Where the view shows no admission yet, a chain that holds up to the owner of the code is as good. */
   #onGrant(chain: CertificateChain): void {
     const view = this.#view()
-    if (view.mesh === null || view.members.has(this.nodeId)) return
-    const { id: mesh, owner } = view.mesh
-    if (!verifyChain(chain, { mesh, owner, leaf: this.nodeId, now: this.#parts.clock.now(), verify, view }).ok) return
+    if (view.members.has(this.nodeId)) return
+    const { meshId: mesh, owner, nodeId: leaf } = this
+    const verdict = verifyChain(chain, { mesh, owner, leaf, now: this.#parts.clock.now(), verify, view })
+    // Another peer may still bring one that holds: any member may send a wrong one.
+    if (!verdict.ok) {
+      this.#grantFault = `the certificate that it gave does not count: ${verdict.reason}`
+      return
+    }
     this.#remember(chain)
     this.links.review()
   }

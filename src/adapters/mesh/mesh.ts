@@ -3,11 +3,11 @@ import Autobase from 'autobase'
 import { NodeError } from '../../kit/errors.js'
 import { bytesFromText, bytesToText, keyFromText, keyToText } from '../../kit/ids.js'
 import type { MeshId, NodeId } from '../../kit/ids.js'
-import { decodeInviteCode } from '../../domain/membership/invite-code.js'
+import type { InviteCode } from '../../domain/membership/invite-code.js'
 import { seal } from '../../domain/membership/signing.js'
 import type { Certificate, SignedCertificate } from '../../domain/membership/types.js'
 import type { AuditEvent } from '../../ports/audit.js'
-import { type Paired, requestJoin } from './join.js'
+import { type Paired, readInviteCode, requestJoin } from './join.js'
 import { MAX_LINKS, SwarmLinks } from './links.js'
 import { AutobaseLog } from './log.js'
 import { MeshNode } from './mesh-node.js'
@@ -50,15 +50,17 @@ export async function reopenMesh(parts: MeshParts, state: MeshState): Promise<Me
   return new MeshNode({ parts, log, state, links: openLinks(parts), inviteId: null })
 }
 
-/** Joins a mesh by an invite code. @throws NodeError as {@link requestJoin} and INVITE_INVALID for a garbled code. */
+/**
+ * Joins a mesh by an invite code. Resolves when this node has a certificate that leads to the owner whom the code names.
+ * @throws NodeError as {@link requestJoin} and {@link readInviteCode}; INVITE_INVALID when only others certified it.
+ */
 export async function joinMesh(parts: MeshParts, options: JoinMeshOptions): Promise<MeshNode> {
-  const decoded = decodeInviteCode(options.code, hash)
-  if (!decoded.ok) throw new NodeError('INVITE_INVALID', `the invite code is garbled: ${decoded.reason}`)
+  const code = readInviteCode(options.code)
   const links = openLinks(parts)
   let close = (): Promise<unknown> => timely(links.close(), parts.clock, GIVE_UP_MS)
   try {
     const { epoch } = options
-    const paired = await pair(parts, { ...options, links, invite: decoded.invite })
+    const paired = await pair(parts, { ...options, links, code })
     const log = await openLog(parts, { epoch, mesh: paired })
     const state = firstState({ ...paired, epoch }, paired.info)
     const mesh = new MeshNode({ parts, log, links, state, inviteId: paired.inviteId })
@@ -67,19 +69,23 @@ export async function joinMesh(parts: MeshParts, options: JoinMeshOptions): Prom
     return mesh
   } catch (error) {
     await close()
+    if (error instanceof NodeError && error.code === 'INVITE_INVALID')
+      parts.onRefused({ kind: 'refusal', code: error.code, rule: 'pairing', reason: error.message })
     throw error
   }
 }
 
 async function pair(
   { store, keyPair, clock, telemetry }: MeshParts,
-  options: JoinMeshOptions & { readonly links: SwarmLinks; readonly invite: Uint8Array }
+  options: Omit<JoinMeshOptions, 'code'> & { readonly links: SwarmLinks; readonly code: InviteCode }
 ): Promise<Paired> {
-  const { links, invite, name, epoch, timeoutMs = JOIN_TIMEOUT_MS } = options
+  const { links, code, name, epoch, timeoutMs = JOIN_TIMEOUT_MS } = options
+  const { invite, root } = code
   const coreKey = keyToText(await Autobase.getLocalKey(namespaced(store, epoch)))
   const nodeId = keyToText(keyPair.publicKey)
   const sign = signer(keyPair.secretKey)
-  return await requestJoin({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry }, { invite, coreKey, name, timeoutMs })
+  const asking = { swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry }
+  return await requestJoin(asking, { invite, root, coreKey, name, timeoutMs })
 }
 
 /** The state of a mesh in which this node has no certificate yet. */

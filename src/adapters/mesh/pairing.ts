@@ -8,7 +8,9 @@ import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Sign, Verify } from '../../kit/sign.js'
 import { considerJoin } from '../../domain/membership/admit.js'
 import { decodeJoinData, encodeMeshInfo } from '../../domain/membership/codec.js'
+import type { MeshInfo } from '../../domain/membership/codec.js'
 import { encodeInviteCode } from '../../domain/membership/invite-code.js'
+import { rootFingerprint } from '../../domain/membership/mesh-root.js'
 import { denyStatus } from '../../domain/membership/pairing-status.js'
 import { seal } from '../../domain/membership/signing.js'
 import type { Certificate, InviteRecord, JoinRequest } from '../../domain/membership/types.js'
@@ -76,8 +78,9 @@ export class AdminPairing implements Pairing {
     if (mesh === null) throw new NodeError(LOG_NOT_HERE.code, LOG_NOT_HERE.message, { next: [LOG_NOT_HERE.next] })
     const createdAt = clock.now()
     const expiresAt = createdAt + ttlMs
-    const info = encodeMeshInfo({ v: 1, owner: mesh.owner, name: mesh.name, mesh: mesh.id })
-    const { id, publicKey, invite, additional } = BlindPairing.createInvite(log.key, { expires: expiresAt, data: info })
+    const info: MeshInfo = { v: 1, owner: mesh.owner, name: mesh.name, mesh: mesh.id }
+    const root = rootFingerprint({ info, encryptionKey: log.encryptionKey }, hash)
+    const { id, publicKey, invite, additional } = BlindPairing.createInvite(log.key, { expires: expiresAt, data: encodeMeshInfo(info) })
     if (additional === null) throw new NodeError('INTERNAL', 'the invite carries no data')
     return {
       terms: {
@@ -91,7 +94,7 @@ export class AdminPairing implements Pairing {
         expiresAt,
         additional: { data: bytesToText(additional.data), signature: bytesToText(additional.signature) }
       },
-      code: encodeInviteCode({ ...network, invite }, hash)
+      code: encodeInviteCode({ ...network, root, invite }, hash)
     }
   }
 

@@ -18,7 +18,10 @@ export interface JoinData {
 
 const LIMITS: JsonLimits = { ...JSON_LIMITS, maxString: ENTRY_MAX_BYTES }
 
-/** What an invite says of its mesh, signed with the invite's key: the newcomer's root of trust. */
+/**
+ * What an invite says of its mesh. Any node with the code has the key that signs it, so it is the newcomer's root of trust only
+ * together with the fingerprint in the code (`rootFault`).
+ */
 export interface MeshInfo {
   readonly v: 1
   readonly owner: NodeId

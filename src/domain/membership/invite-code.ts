@@ -3,17 +3,20 @@ import { concatBytes } from '../../kit/bytes.js'
 import { NodeError } from '../../kit/errors.js'
 import { bytesFromText, bytesToText, fromUtf8, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
+import { ROOT_FINGERPRINT_BYTES } from './mesh-root.js'
 
 /** Networks a mesh can live in, in the order of their numbers in a code. */
 export const INVITE_NETWORKS = ['public', 'private', 'local'] as const
 
-/** What an invite code carries: how to reach the mesh's network, and the pairing invite. */
+/** What an invite code carries: how to reach the mesh's network, whose mesh it is, and the pairing invite. */
 export interface InviteCode {
   readonly network: (typeof INVITE_NETWORKS)[number]
   /** `host:port` of bootstrap nodes, at most 8 of at most 255 bytes. */
   readonly bootstrap: readonly string[]
   /** Port of the loopback bootstrap (network `local`), 1..65535. */
   readonly localPort: number | null
+  /** Fingerprint of the owner and the mesh, 16 bytes; see `rootFingerprint`. */
+  readonly root: Uint8Array
   /** The invite of blind-pairing, 1..512 bytes. */
   readonly invite: Uint8Array
 }
@@ -21,18 +24,23 @@ export interface InviteCode {
 /** Bootstrap nodes in one code. */
 export const MAX_BOOTSTRAP = 8
 
-const VERSION = 1
+const VERSION = 2
+/** Codes of this version do not say whose mesh it is. */
+const WITHOUT_ROOT = 1
 const MAX_INVITE_BYTES = 512
 const MAX_ADDRESS_BYTES = 255
 const CHECKSUM_BYTES = 4
-/** Characters of the longest code: 8 addresses, the longest invite, 12 bytes around them. */
-const MAX_TEXT = Math.ceil(((MAX_BOOTSTRAP * (MAX_ADDRESS_BYTES + 1) + MAX_INVITE_BYTES + 16) * 8) / 5)
+/** Version, network, number of addresses, local port and length of the invite. */
+const FIXED_BYTES = 7
+const MAX_BYTES = FIXED_BYTES + MAX_BOOTSTRAP * (MAX_ADDRESS_BYTES + 1) + ROOT_FINGERPRINT_BYTES + MAX_INVITE_BYTES + CHECKSUM_BYTES
+/** Characters of the longest code. */
+const MAX_TEXT = Math.ceil((MAX_BYTES * 8) / 5)
 const ADDRESS = /^(?:\[[0-9A-Fa-f:.]{2,64}\]|[A-Za-z0-9._-]{1,249}):([0-9]{1,5})$/
 
 /**
  * An invite code for people to copy: z32 of version (1 byte), network (1), number of bootstrap nodes (1), each as length
- * (1) and UTF-8, local port (2, little-endian, 0 for none), length of the invite (2), the invite, and the first 4 bytes of
- * the hash of all that. @throws NodeError CONFIG_INVALID when a part is out of bounds.
+ * (1) and UTF-8, local port (2, little-endian, 0 for none), fingerprint of the root (16), length of the invite (2), the invite, and the
+ * first 4 bytes of the hash of all that. @throws NodeError CONFIG_INVALID when a part is out of bounds.
  */
 export function encodeInviteCode(code: InviteCode, hash: Hash): string {
   const fault = codeFault(code)
@@ -41,7 +49,10 @@ export function encodeInviteCode(code: InviteCode, hash: Hash): string {
   return bytesToText(concatBytes([body, hash(body).subarray(0, CHECKSUM_BYTES)]))
 }
 
-/** Reads a code that a person typed or pasted: white space is left out, case does not matter. Never throws. */
+/**
+ * Reads a code that a person typed or pasted: white space is left out, case does not matter. A code of version 1 is refused: it does not
+ * say whose mesh it is, so a newcomer could not tell an impostor from an admin. Never throws.
+ */
 export function decodeInviteCode(
   text: string,
   hash: Hash
@@ -58,7 +69,7 @@ export function decodeInviteCode(
   const checksum = hash(body).subarray(0, CHECKSUM_BYTES)
   if (!checksum.every((byte, place) => byte === bytes[body.byteLength + place]))
     return { ok: false, reason: 'a character is wrong or missing' }
-  if (body[0] !== VERSION) return { ok: false, reason: 'it is of another version' }
+  if (body[0] !== VERSION) return { ok: false, reason: versionFault(body[0]) }
   try {
     const code = decodeBody(body)
     const fault = code === null ? 'it is malformed' : codeFault(code)
@@ -68,11 +79,17 @@ export function decodeInviteCode(
   }
 }
 
-function codeFault({ network, bootstrap, localPort, invite }: InviteCode): string | null {
+function versionFault(version: number | undefined): string {
+  if (version !== WITHOUT_ROOT) return 'it is of a later version than this node reads'
+  return 'an earlier version made it, without the key of the owner; an admin node of this version can make a fresh one'
+}
+
+function codeFault({ network, bootstrap, localPort, root, invite }: InviteCode): string | null {
   if (!INVITE_NETWORKS.includes(network)) return 'the network is unknown'
   if (bootstrap.length > MAX_BOOTSTRAP) return `more than ${MAX_BOOTSTRAP} bootstrap nodes`
   if (!bootstrap.every(isAddress)) return 'a bootstrap node is not host:port'
   if (localPort !== null && !isPort(localPort)) return 'the local port is not 1..65535'
+  if (root.byteLength !== ROOT_FINGERPRINT_BYTES) return `the fingerprint is not of ${ROOT_FINGERPRINT_BYTES} bytes`
   return invite.byteLength >= 1 && invite.byteLength <= MAX_INVITE_BYTES ? null : `the invite is not of 1..${MAX_INVITE_BYTES} bytes`
 }
 
@@ -85,11 +102,11 @@ function isPort(port: number): boolean {
   return Number.isInteger(port) && port >= 1 && port <= 65_535
 }
 
-function encodeBody({ network, bootstrap, localPort, invite }: InviteCode): Uint8Array {
+function encodeBody({ network, bootstrap, localPort, root, invite }: InviteCode): Uint8Array {
   const port = c.encode(c.uint16, localPort ?? 0)
   const addresses = bootstrap.map(utf8).map((bytes) => concatBytes([Uint8Array.of(bytes.byteLength), bytes]))
   const head = Uint8Array.of(VERSION, INVITE_NETWORKS.indexOf(network), bootstrap.length)
-  return concatBytes([head, ...addresses, port, c.encode(c.uint16, invite.byteLength), invite])
+  return concatBytes([head, ...addresses, port, root, c.encode(c.uint16, invite.byteLength), invite])
 }
 
 function decodeBody(body: Uint8Array): InviteCode | null {
@@ -100,8 +117,9 @@ function decodeBody(body: Uint8Array): InviteCode | null {
   const bootstrap: string[] = []
   for (let i = 0; i < count; i++) bootstrap.push(fromUtf8(take(state, c.uint8.decode(state))))
   const port = c.uint16.decode(state)
+  const root = take(state, ROOT_FINGERPRINT_BYTES)
   const invite = take(state, c.uint16.decode(state))
-  return state.start === state.end ? { network, bootstrap, localPort: port === 0 ? null : port, invite } : null
+  return state.start === state.end ? { network, bootstrap, localPort: port === 0 ? null : port, root, invite } : null
 }
 
 function take(state: { start: number; end: number; buffer: Uint8Array | null }, length: number): Uint8Array {

@@ -90,7 +90,8 @@ test('who gave up is not let in later by the request that it left in the DHT', a
 test('a code with the right checksum but a strange invite is INVITE_INVALID', async (t) => {
   const lab = await meshLab(t)
   for (const invite of [Uint8Array.of(9, 9, 9), Uint8Array.of(1, 0, ...new Uint8Array(32))]) {
-    const code = encodeInviteCode({ network: 'private', bootstrap: ['127.0.0.1:1'], localPort: null, invite }, hash)
+    const place = { network: 'private', bootstrap: ['127.0.0.1:1'], localPort: null } as const
+    const code = encodeInviteCode({ ...place, root: new Uint8Array(16), invite }, hash)
     await failsWith(t, 'INVITE_INVALID', () => lab.join('newcomer', code, { timeoutMs: 500 }))
   }
 })

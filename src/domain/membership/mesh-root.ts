@@ -1,0 +1,38 @@
+import { concatBytes, sameBytes } from '../../kit/bytes.js'
+import { keyFromText, utf8 } from '../../kit/ids.js'
+import type { Hash } from '../../kit/sign.js'
+import { encodeMeshInfo, type MeshInfo } from './codec.js'
+
+/** Bytes of the fingerprint in an invite code: 128 bits, so that no other owner or mesh with the same one can be found. */
+export const ROOT_FINGERPRINT_BYTES = 16
+
+const DOMAIN = 'a2a-node/root/1'
+
+/** Everything that a newcomer cannot check by itself: who owns the mesh, which log it is, and which key reads it. */
+export interface MeshRoot {
+  readonly info: MeshInfo
+  /** Of the log, 32 bytes. */
+  readonly encryptionKey: Uint8Array
+}
+
+/**
+ * Fingerprint of the owner's key and what belongs to it: the first 16 bytes of the hash of `a2a-node/root/1`, the owner's key, the key of
+ * the log, its encryption key (32 bytes each) and the canonical JSON of `info`. @throws Error when a key of `info` is no key.
+ */
+export function rootFingerprint({ info, encryptionKey }: MeshRoot, hash: Hash): Uint8Array {
+  const parts = [utf8(DOMAIN), keyFromText(info.owner), keyFromText(info.mesh), encryptionKey, encodeMeshInfo(info)]
+  return hash(concatBytes(parts)).slice(0, ROOT_FINGERPRINT_BYTES)
+}
+
+/**
+ * Why `root`, as an answer gives it, is not that of the invite code with this fingerprint; null when it is. Any node with the code can
+ * answer for the mesh and sign with the key of the invite, so nothing else in an answer proves who owns it. Total.
+ */
+export function rootFault(root: MeshRoot, fingerprint: Uint8Array, hash: Hash): string | null {
+  try {
+    if (root.encryptionKey.byteLength !== 32) return 'its key of the mesh log is not of 32 bytes'
+    return sameBytes(rootFingerprint(root, hash), fingerprint) ? null : 'it names another owner or another mesh than the code'
+  } catch {
+    return 'it is malformed'
+  }
+}
