@@ -4,6 +4,7 @@ import { accessOf, mayRestrict, newerAccess } from '../document/access.js'
 import { type FoldResult, put, type Scene, skip } from './effects.js'
 import { DOCUMENTS_KEY, documentCoreKey, documentKey } from './keys.js'
 import { serialFault } from './serial.js'
+import type { DocumentIndexRecord } from './records.js'
 import type { Certificate, DocumentRecord, DocumentSnapshot, DocumentStreamRecord, EntryBody, StreamLengths } from './types.js'
 
 /** Documents of one mesh. */
@@ -14,6 +15,9 @@ export const MAX_DOCUMENTS_OF_MEMBER = 1024
 export const MAX_DOCUMENT_STREAMS = 512
 /** Those of one member: each home that is restored or repaired has another one. */
 export const MAX_STREAMS_OF_MEMBER = 16
+/** Bytes of access lists and streams of one member, in all documents together; each stream counts for so many. */
+export const MAX_DOCUMENT_BYTES_OF_MEMBER = 1_048_576
+const STREAM_BYTES = 128
 /** Snapshots of a document of which is remembered that a list ended them. */
 const MAX_ENDED_SNAPSHOTS = 16
 /** Blocks that a snapshot holds at least beside those of the one before. */
@@ -25,26 +29,47 @@ type Body<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }
 export function foldDocument(scene: Scene, { name, access, at }: Body<'document'>): FoldResult {
   const { by, records, mesh } = scene
   if (records.document(name) !== null) return skip('the document is known already')
-  const { total, by: counts } = records.documentIndex()
+  const { total, by: counts, ...index } = records.documentIndex()
   const count = Object.hasOwn(counts, by) ? (counts[by] ?? 0) : 0
   // The owner can always make another one: nobody else uses up what there is.
   if (by !== mesh.owner && total >= MAX_DOCUMENTS) return skip(`the mesh has ${MAX_DOCUMENTS} documents`)
   if (count >= MAX_DOCUMENTS_OF_MEMBER) return skip(`the node has created ${MAX_DOCUMENTS_OF_MEMBER} documents`)
   const fault = access === null ? null : serialFault(0, access.serial)
   if (fault !== null) return skip(fault)
-  const record: DocumentRecord = {
-    name,
-    creator: by,
-    createdAt: at,
-    access: access === null ? null : { access, by, lengths: {} },
-    streams: []
-  }
+  const list = access === null ? null : { access, by, lengths: {} }
+  const counted = charged(scene, { ...index, total: total + 1, by: { ...counts, [by]: count + 1 } }, { more: listBytes(list) })
+  if (counted === null) return skip(OVER_SHARE)
+  const record: DocumentRecord = { name, creator: by, createdAt: at, access: list, streams: [] }
   return put(
     new Map<string, unknown>([
       [documentKey(name), record],
-      [DOCUMENTS_KEY, { total: total + 1, by: { ...counts, [by]: count + 1 } }]
+      [DOCUMENTS_KEY, counted]
     ])
   )
+}
+
+const OVER_SHARE = `access lists and streams of the node take ${MAX_DOCUMENT_BYTES_OF_MEMBER / 1_048_576} MiB in the log already`
+
+/**
+ * The index with what the author makes every node keep: `more` bytes, instead of `less` bytes that it or another (`lessOf`) made.
+ * Null: its share has no room for more. Nothing keeps the owner from restricting a document, or anybody from making a list shorter.
+ */
+function charged(
+  { by, mesh }: Scene,
+  index: DocumentIndexRecord,
+  { more, less = 0, lessOf = by }: { readonly more: number; readonly less?: number; readonly lessOf?: NodeId }
+): DocumentIndexRecord | null {
+  const bytes = new Map<NodeId, number>(Object.entries(index.bytes))
+  const before = bytes.get(by) ?? 0
+  bytes.set(lessOf, Math.max(0, (bytes.get(lessOf) ?? 0) - less))
+  const sum = (bytes.get(by) ?? 0) + more
+  if (by !== mesh.owner && sum > before && sum > MAX_DOCUMENT_BYTES_OF_MEMBER) return null
+  bytes.set(by, sum)
+  return { ...index, bytes: Object.fromEntries([...bytes].filter(([, count]) => count > 0)) }
+}
+
+function listBytes(list: DocumentRecord['access']): number {
+  return list === null ? 0 : canonicalJson(list).length
 }
 
 /** Puts another access list in force: of the creator or the owner, and the one that `newerAccess` prefers. */
@@ -62,7 +87,15 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }
   }
   const next = { access, by, lengths }
   if (stored !== null && !isNewer(next, stored, mesh.owner)) return skip('a newer one is known')
-  return put(new Map([[documentKey(name), { ...withoutEnded(record, ends), access: next }]]))
+  const change = { more: listBytes(next), less: listBytes(stored), lessOf: stored?.by ?? by }
+  const counted = charged(scene, records.documentIndex(), change)
+  if (counted === null) return skip(OVER_SHARE)
+  return put(
+    new Map<string, unknown>([
+      [documentKey(name), { ...withoutEnded(record, ends), access: next }],
+      [DOCUMENTS_KEY, counted]
+    ])
+  )
 }
 
 /** Only who has seen that it is wrong ends a snapshot: others may have let go of the blocks that it holds. */
@@ -91,10 +124,13 @@ export function foldDocumentStream(scene: Scene, { name, coreKey }: Body<'docume
   const guarded = { owner: mesh.owner, creator, access: record.access?.access ?? null }
   if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
   if (!hasPlaceFor(record, by)) return skip('there is no place for another stream')
+  const counted = charged(scene, records.documentIndex(), { more: STREAM_BYTES })
+  if (counted === null) return skip(OVER_SHARE)
   return put(
     new Map<string, unknown>([
       [documentKey(name), { ...record, streams: [...streams, { nodeKey: by, coreKey }] }],
-      [documentCoreKey(coreKey), name]
+      [documentCoreKey(coreKey), name],
+      [DOCUMENTS_KEY, counted]
     ])
   )
 }

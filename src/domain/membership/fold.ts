@@ -65,8 +65,9 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
     case 'document':
       return [documentKey(body.name), DOCUMENTS_KEY]
     case 'document-access':
-      return [documentKey(body.name)]
+      return [documentKey(body.name), DOCUMENTS_KEY]
     case 'document-stream':
+      return [documentKey(body.name), documentCoreKey(body.coreKey), DOCUMENTS_KEY]
     case 'document-snapshot':
       return [documentKey(body.name), documentCoreKey(body.coreKey)]
   }

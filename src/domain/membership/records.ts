@@ -46,6 +46,8 @@ export interface DocumentIndexRecord {
   readonly total: number
   /** By who created them. */
   readonly by: Readonly<Record<NodeId, number>>
+  /** Bytes of access lists and streams of all documents, by who made them. */
+  readonly bytes: Readonly<Record<NodeId, number>>
 }
 
 /** Is the value at a card's key a tombstone? */
@@ -125,7 +127,8 @@ export class Records {
 
   /** How many documents there are. */
   documentIndex(): DocumentIndexRecord {
-    return this.#read<DocumentIndexRecord>(DOCUMENTS_KEY) ?? { total: 0, by: {} }
+    // A view that is older than the bound on bytes has none.
+    return { total: 0, by: {}, bytes: {}, ...this.#read<Partial<DocumentIndexRecord>>(DOCUMENTS_KEY) }
   }
 
   #read<T>(key: string): T | null {

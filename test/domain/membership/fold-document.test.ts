@@ -1,7 +1,12 @@
 import test, { type Assert } from 'brittle'
 import type { DocumentAccess } from '../../../src/domain/document/access.js'
 import { countedBlocks } from '../../../src/domain/document/counted.js'
-import { MAX_DOCUMENTS_OF_MEMBER, MAX_STREAMS_OF_MEMBER, SNAPSHOT_BLOCKS } from '../../../src/domain/membership/fold-document.js'
+import {
+  MAX_DOCUMENT_BYTES_OF_MEMBER,
+  MAX_DOCUMENTS_OF_MEMBER,
+  MAX_STREAMS_OF_MEMBER,
+  SNAPSHOT_BLOCKS
+} from '../../../src/domain/membership/fold-document.js'
 import { DOCUMENTS_KEY, documentCoreKey } from '../../../src/domain/membership/keys.js'
 import { SERIAL_MAX_STEP } from '../../../src/domain/membership/serial.js'
 import { snapshotBody } from '../../support/document-entries.js'
@@ -61,7 +66,7 @@ test('who names a document first has created it, and the log keeps one of each n
   const { documents } = log.view()
   t.alike([...documents.keys()].sort(), ['notes', 'plans/2026 \u00e9'])
   t.alike(documents.get('notes'), { name: 'notes', creator: ann.id, createdAt: 1000, access: null, streams: [] })
-  t.alike(log.records.get(DOCUMENTS_KEY), { total: 2, by: { [ann.id]: 1, [bob.id]: 1 } })
+  t.alike(log.records.get(DOCUMENTS_KEY), { total: 2, by: { [ann.id]: 1, [bob.id]: 1 }, bytes: {} })
 })
 
 test('a member adds streams to documents that it may write, each once and not many', (t: Assert) => {
@@ -98,6 +103,37 @@ test('a document is born with its list, so that nobody sees it who may not', (t:
   t.is(create(log, ann, only([cat], [cat], 1)).skipped, null)
   t.ok(stream(log, bob, 'b').skipped)
   t.is(stream(log, cat, 'c').skipped, null)
+})
+
+/** A list of so many names. */
+function long(count: number, serial: number): DocumentAccess {
+  const members = Array.from({ length: count }, (_, at) => actor(`n${at}`).id)
+  return { ...only([], [], serial), see: { members, maxTier: null, sandboxes: [], unsandboxed: false } }
+}
+
+test('access lists and streams of a member have a share of the view, whatever it creates; the others keep theirs', (t: Assert) => {
+  const log = world()
+  const list = long(256, 1)
+  const size = JSON.stringify({ access: list, by: ann.id, lengths: {} }).length
+  const most = Math.floor(MAX_DOCUMENT_BYTES_OF_MEMBER / size)
+  const results = Array.from({ length: most + 5 }, (_, at) => create(log, ann, list, `a${at}`).skipped)
+  t.is(results.filter((one) => one === null).length, most)
+  t.ok(results.at(-1)?.includes('1 MiB'), String(results.at(-1)))
+  t.is(create(log, ann, null, 'free').skipped, null, 'without a list it takes nothing')
+  const streams = Array.from({ length: 200 }, (_, at) => stream(log, ann, `s${at}`, `a${at % 20}`).skipped)
+  t.ok(streams.at(-1)?.includes('1 MiB'), 'streams count as well')
+  t.is(create(log, bob, list, 'of-bob').skipped, null)
+  t.is(create(log, owner, list, 'of-owner').skipped, null)
+})
+
+test('whoever is over its share can still make lists shorter, and the owner any', (t: Assert) => {
+  const log = world()
+  create(log, ann, long(200, 1))
+  for (let at = 0; create(log, ann, long(20, 1), `a${at}`).skipped === null; at++) continue
+  t.ok(restrict(log, ann, long(256, 2)).skipped?.includes('1 MiB'))
+  t.is(restrict(log, owner, long(256, 2)).skipped, null, 'that of the owner is in its own share')
+  t.is(restrict(log, ann, long(100, 3)).skipped, null, 'what the first one took is free again')
+  t.is(restrict(log, ann, only([], [], 4)).skipped, null)
 })
 
 test('no member uses up the documents of the others, nor those of the owner', (t: Assert) => {
