@@ -29,7 +29,7 @@ export interface JoinOptions {
 
 /**
  * Asks any online admin to let this node in.
- * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID as an admin answers;
+ * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID, AMBIGUOUS_NAME, INVALID_INPUT as an admin answers;
  * NO_ADMIN_ONLINE when nobody did in time.
  */
 export async function requestJoin(parts: PairingParts, options: JoinOptions): Promise<Paired> {
@@ -83,6 +83,8 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
   INVITE_USED: 'the invite has been used up; an admin node can make a fresh one',
   INVITE_REVOKED: 'the invite has been revoked; an admin node can make a fresh one',
   INVITE_INVALID: 'the invite was not accepted',
+  AMBIGUOUS_NAME: 'the name of this node looks like the name of another member; the invite is still good, join by it with another name',
+  INVALID_INPUT: 'the admin does not take the name of this node; the invite is still good, join by it with another name',
   REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
   NO_ADMIN_ONLINE:
     'no admin of the mesh answered: the node that made the invite, or another admin, must run and be reachable; then join again',
@@ -92,7 +94,9 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
 
 /** What to do beside what the table of errors says. */
 const NEXT: Partial<Record<ErrorCode, readonly string[]>> = {
-  CONFLICT: ['a2a-node doctor --repair']
+  CONFLICT: ['a2a-node doctor --repair'],
+  AMBIGUOUS_NAME: ['a2a-node start --join - --name <name>'],
+  INVALID_INPUT: ['a2a-node start --join - --name <name>']
 }
 
 /** The error of a node that the mesh does not let in, or puts out. */
