@@ -1,7 +1,8 @@
 import type Corestore from 'corestore'
 import { messageOf, NodeError } from './kit/errors.js'
 import { keyToText } from './kit/ids.js'
-import { shown } from './kit/text.js'
+import { NODE_NAME } from './kit/names/rule.js'
+import { safeName } from './kit/names/safe-name.js'
 import type { Audit } from './ports/audit.js'
 import type { DocumentStreams } from './ports/documents.js'
 import type { Ledger } from './ports/ledger.js'
@@ -93,7 +94,7 @@ function checkGiven({ config, home }: Partial<StartOptions> = {}): void {
 
 /** Of a home that is in a mesh. @throws NodeError ALREADY_IN_MESH with a code; REVOKED, CONFLICT when the mesh has it no more */
 function checkMember({ name, isRevoked, isReplaced }: MeshState, code: CodeNetwork | null): void {
-  if (code !== null) throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${shown(name)} already`)
+  if (code !== null) throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${safeName(name, NODE_NAME)} already`)
   if (isRevoked === true) throw refusedJoin('REVOKED')
   if (isReplaced === true) throw refusedJoin('CONFLICT')
 }
@@ -278,7 +279,7 @@ async function foundOrJoin({ options, record, stored, state, documents }: MeshOp
   if (options.join === null) return foundMesh(parts, { name, meshName: DEFAULT_MESH_NAME, epoch })
   options.onProgress?.('joining: looking for an admin of the mesh ...')
   const mesh = await joinMesh(parts, { code: options.join, name, epoch, timeoutMs: options.config.network.joinTimeoutMs })
-  options.onProgress?.(`joined the mesh ${shown(mesh.meshName, 64)}`)
+  options.onProgress?.(`joined the mesh ${safeName(mesh.meshName, NODE_NAME)}`)
   return mesh
 }
 

@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto'
 import os from 'node:os'
 import { NodeError } from './kit/errors.js'
-import { cleanName, NAME_MAX } from './domain/membership/schema.js'
+import { refuseName } from './kit/names/refuse-name.js'
+import { nameFault, NODE_NAME } from './kit/names/rule.js'
 import type { Config } from './config/settings.js'
 import type { CodeNetwork } from './adapters/mesh/pairing.js'
 
@@ -61,14 +62,14 @@ function ownName({ config, name, stored }: Omit<RecordSources, 'code'>): string 
   if (name !== null) return legalName(name, '--name', 'USAGE')
   if (stored?.name !== undefined) return stored.name
   if (config.node.name !== null) return legalName(config.node.name, 'node.name', 'CONFIG_INVALID')
-  return cleanName(os.hostname()) ?? 'node'
+  const machine = os.hostname().normalize('NFKC').trim()
+  return nameFault(machine, NODE_NAME) === null ? machine : 'node'
 }
 
-function legalName(text: string, where: string, code: 'USAGE' | 'CONFIG_INVALID'): string {
-  const name = cleanName(text)
-  // A name that is too long is not cut without a word.
-  if (name !== null && text.trim().length <= NAME_MAX) return name
-  throw new NodeError(code, `${where}: a name has 1 to ${NAME_MAX} characters; control characters do not count`)
+function legalName(text: string, label: string, code: 'USAGE' | 'CONFIG_INVALID'): string {
+  const name = text.trim()
+  refuseName(name, NODE_NAME, { code, label, command: (better) => `a2a-node start --name ${better}` })
+  return name
 }
 
 /** A number by chance for the cores of a home that was restored or repaired: of two that begin at one copy no core is the same. */

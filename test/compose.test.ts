@@ -56,9 +56,9 @@ test('a second node on one home is ALREADY_RUNNING, and the first goes on', asyn
   t.is((await apiOf(node).call('node.status', {})).state, 'running')
 })
 
-test('a name is taken as others may show it; what is none is refused, and the home can be used', async (t) => {
+test('what is no name is refused, with the character that is in the way, and the home can be used', async (t) => {
   const { start, homeOf, optionsOf } = await world(t)
-  for (const name of ['', ' \t ', '\u0007\u202e', 'x'.repeat(65)]) {
+  for (const name of ['', ' \t ', '\u0007\u202e', 'x'.repeat(65), 'bo\u3164ss', 'b\u043ess']) {
     const error = await failsWith(t, 'USAGE', () => start('a', { name }))
     t.ok(error.message.includes('1 to 64 characters'))
   }
@@ -66,7 +66,10 @@ test('a name is taken as others may show it; what is none is refused, and the ho
   const config = { ...options.config, node: { ...options.config.node, name: '\u0007' } }
   await failsWith(t, 'CONFIG_INVALID', () => startNode({ ...options, config }))
   t.absent(await exists(homeOf('a').socket))
-  t.is((await start('a', { name: ' lap\u001btop\n' })).info.node.name, 'laptop')
+  const error = await failsWith(t, 'USAGE', () => start('a', { name: ' lap\u001btop\n' }))
+  t.ok(error.message.includes('U+001B at character 4'), error.message)
+  t.alike(error.next, ['a2a-node start --name laptop'])
+  t.is((await start('a', { name: ' laptop\n' })).info.node.name, 'laptop')
 })
 
 test('a join that fails leaves a home as it was; the same code lets it in later, by the same key', async (t) => {

@@ -93,10 +93,34 @@ export const POLICY_MUTANTS = [
   {
     name: 'whoever calls himself like the beginning of an id takes its rules over',
     file: 'src/domain/routing/names.ts',
-    find: 'return first?.[1] === text ? [first[0]] :',
-    put: 'const named = fitting.find(([, name]) => name === text)\n  return named ? [named[0]] :',
+    find: 'return first[1] === typed ? [first[0]] :',
+    put: 'const named = fitting.find(([, name]) => name === typed)\n  return named ? [named[0]] :',
     test: 'node/policy-book',
     title: 'the beginning of an id stands for its node'
+  },
+  {
+    name: 'an admin lets in a node whose name looks like that of a member',
+    file: 'src/domain/membership/admit.ts',
+    find: 'return nameCode === null ? admit',
+    put: "return nameCode !== 'INVALID_INPUT' ? admit",
+    test: 'domain/membership/admit',
+    title: 'a name that no node may take, or that looks like that of a member, is denied; the invite stays good'
+  },
+  {
+    name: 'a letter that nobody sees passes in a name',
+    file: 'src/kit/names/rule.ts',
+    find: "if (HIDDEN.test(character)) return 'is invisible'",
+    put: '',
+    test: 'kit/names/rule',
+    title: 'a name that holds one of these characters is refused, and the refusal names the character and its place'
+  },
+  {
+    name: 'a look-alike that got in shows as the name that it looks like',
+    file: 'src/domain/routing/names.ts',
+    find: 'const isLike = looks.find(base) !== null',
+    put: 'const isLike = looks === null',
+    test: 'node/deceiving-names',
+    title: 'a member that got in as a look-alike is shown by its key and with its characters written out, in approvals and events'
   },
   {
     name: 'an item that a person denied is asked of the same agent again',

@@ -1,7 +1,8 @@
 import { tierFromText, type Tier } from '../adapters/control/terms.js'
 import { NodeError } from '../kit/errors.js'
 import { JSON_LIMITS, jsonFault, type JsonLimits } from '../kit/json.js'
-import { shown } from '../kit/text.js'
+import { refuseName } from '../kit/names/refuse-name.js'
+import { NODE_NAME } from '../kit/names/rule.js'
 import { formatDuration, parseDuration } from '../kit/units.js'
 import type { TokenScope } from '../ports/token-api.js'
 
@@ -64,12 +65,8 @@ export function sandboxArgument(text: string, label: string): string {
 
 /** The name of a node. @throws NodeError USAGE */
 export function nameArgument(text: string): string {
-  const isLegal = text.length >= 1 && text.length <= 64 && text.trim() === text && shown(text) === text && !text.includes('@')
-  if (isLegal) return text
-  throw new NodeError(
-    'USAGE',
-    `a name has 1 to 64 characters, no control characters, no @ and no space at its ends, not ${JSON.stringify(text)}`
-  )
+  refuseName(text, NODE_NAME, { code: 'USAGE', label: '<name>' })
+  return text
 }
 
 /** Scopes of a token, comma-separated. @throws NodeError USAGE */

@@ -1,7 +1,8 @@
 /** Colours and weights that {@link Output.paint} gives, and no others: a hidden text is none of them. */
 const KEPT = String.raw`\u001b\[(?:[012]|3[1236])m|\n|\t`
-// Controls, which a terminal obeys; marks that turn the direction; and what has no width, by which names can be told apart by nobody.
-const UNSAFE = String.raw`[\p{Cc}\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\u{e0000}-\u{e007f}]`
+// Controls, which a terminal obeys; and what nobody sees: it turns the direction or makes two texts look like one. Selectors of the
+// form of an emoji stay.
+const UNSAFE = String.raw`[\p{Cc}\u2028\u2029]|(?![\ufe0e\ufe0f])\p{Default_Ignorable_Code_Point}`
 const PATTERN = new RegExp(`(${KEPT})|${UNSAFE}`, 'gu')
 
 /** A place that text is written to; what a process stream and a test have in common. */

@@ -58,7 +58,9 @@ export function checkValue(
 ): { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string } {
   const plain = setting.form === 'duration' && typeof value === 'string' ? (parseDuration(value) ?? value) : value
   const result = setting.schema.safeParse(plain)
-  return result.success ? { ok: true, value: result.data } : { ok: false, reason: `${describe(value)} is not allowed` }
+  if (result.success) return { ok: true, value: result.data }
+  const fault = setting.fault?.(value) ?? null
+  return { ok: false, reason: `${describe(value)} is not allowed${fault === null ? '' : `, ${fault}`}` }
 }
 
 function describe(value: unknown): string {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nameFault, nameRule, NODE_NAME } from '../kit/names/rule.js'
 import { type A2AAgentSetting, a2aAgentsSchema, MAX_A2A_AGENTS, shownAgents } from './a2a-agents.js'
 import {
   GUARDRAILS,
@@ -38,6 +39,8 @@ export interface Setting<T> {
   /** What is allowed, for people. */
   readonly allowed: string
   readonly about: string
+  /** What exactly is wrong with a value that is not allowed; absent or null: what is allowed says it. */
+  readonly fault?: (value: unknown) => string | null
   /** The value as it may be shown; absent: as it is. */
   readonly show?: (value: unknown) => unknown
 }
@@ -45,7 +48,6 @@ export interface Setting<T> {
 /** Settings by section and key. */
 export type SettingTable = Readonly<Record<string, Readonly<Record<string, Setting<unknown>>>>>
 
-const NAME_MAX = 64
 /** As many as a card has room for. */
 const LABELS_MAX = 32
 const DAY_MS = 86_400_000
@@ -106,14 +108,13 @@ export const SETTINGS = {
     name: define<string | null>({
       schema: z
         .string()
-        .min(1)
-        .max(NAME_MAX)
-        .refine((name) => /^[^\p{C}@]+$/u.test(name))
+        .refine((name) => nameFault(name.trim(), NODE_NAME) === null)
         .nullable(),
       fallback: null,
       form: 'text',
       unit: null,
-      allowed: `1 to ${NAME_MAX} characters without control characters and @`,
+      allowed: nameRule(NODE_NAME),
+      fault: (value) => (typeof value === 'string' ? (nameFault(value.trim(), NODE_NAME)?.reason ?? null) : null),
       about: 'Name of this node in its mesh; without one the name of the machine.'
     }),
     labels: define<readonly string[]>({

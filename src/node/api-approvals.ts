@@ -10,11 +10,19 @@ import type { Waiting } from './waiting.js'
 /** Characters of an input that `approvals ls` shows. */
 const INPUT_SHOWN = 1024
 
-type Namer = ReturnType<NodeCore['directory']['namer']>
+/** How agents and nodes are shown. */
+interface Namer {
+  readonly address: ReturnType<NodeCore['directory']['namer']>
+  readonly ref: NodeCore['directory']['ref']
+}
+
+function namerOf({ directory }: NodeCore): Namer {
+  return { address: directory.namer(), ref: (nodeId) => directory.ref(nodeId) }
+}
 
 /** Rows of `approvals ls`, the oldest first. */
 export function listApprovals(node: NodeCore): { approvals: ApprovalInfo[] } {
-  const namer = node.directory.namer()
+  const namer = namerOf(node)
   return { approvals: node.approvals.list().map((one) => approvalInfo(one, namer)) }
 }
 
@@ -23,7 +31,7 @@ export function showApproval(node: NodeCore, text: string): ApprovalDetail {
   const one = node.approvals.get(text)
   const { request, incoming, threads } = one
   return {
-    ...approvalInfo(one, node.directory.namer()),
+    ...approvalInfo(one, namerOf(node)),
     requestId: request?.requestId ?? null,
     attempt: request?.attempt ?? null,
     copies: threads.length,
@@ -38,7 +46,7 @@ export async function decideApproval(
   { id, remember = false, by }: Calls['approvals.allow']['params'] & { readonly by: string }
 ): Promise<ApprovalResult> {
   const decided = await node.approvals[decision](id, { remember, by })
-  const namer = node.directory.namer()
+  const namer = namerOf(node)
   const info = approvalInfo(decided.one, namer)
   return remember ? { ...info, ...rememberedInfo(node, decided, namer) } : info
 }
@@ -56,7 +64,7 @@ function rememberedInfo(
   }
 }
 
-function approvalInfo(one: Waiting, namer: Namer): ApprovalInfo {
+function approvalInfo(one: Waiting, { address, ref }: Namer): ApprovalInfo {
   const { id, incoming, question, request, rule, askedAt, expiresAt, endsBy } = one
   const { sender, recipient, header, payload } = incoming
   const { description, justification } = textsOf(one)
@@ -66,8 +74,10 @@ function approvalInfo(one: Waiting, namer: Namer): ApprovalInfo {
   if (justification !== null && isLong(justification)) cut.push('justification')
   return {
     id,
-    from: shown(namer(sender)),
-    to: shown(namer(recipient)),
+    from: shown(address(sender)),
+    fromNode: ref(sender.nodeId),
+    to: shown(address(recipient)),
+    toNode: ref(recipient.nodeId),
     fromTier: tierText(question.sender.tier),
     type: header.type,
     capability: question.capability === null ? null : shown(question.capability, 128),

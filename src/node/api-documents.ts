@@ -1,10 +1,13 @@
 import { NodeError } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { NodeId } from '../kit/ids.js'
-import { shown } from '../kit/text.js'
+import { LookAlikes } from '../kit/names/look-alikes.js'
+import { refuseName } from '../kit/names/refuse-name.js'
+import { DOCUMENT_NAME } from '../kit/names/rule.js'
+import { safeName } from '../kit/names/safe-name.js'
+import { shellWord } from '../kit/text.js'
 import type { AccessRule, DocumentAccess } from '../domain/document/access.js'
 import { type DeniedDocument, restrictDenied, writeDenied } from '../domain/document/denied.js'
-import { cleanName, DOCUMENT_NAME_MAX } from '../domain/membership/schema.js'
 import type { DocumentRecord } from '../domain/membership/types.js'
 import { tierText } from '../domain/routing/tier.js'
 import type {
@@ -83,8 +86,11 @@ export function documentWatches(by: DocumentCaller): {
 
 /** `doc ls`. */
 function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['documents.list']['result'] {
+  const warningOf = node.documents.known.nameWarnings(by)
   return {
-    documents: node.documents.known.list(by).map((known) => documentInfo(node, known, by)),
+    documents: node.documents.known
+      .list(by)
+      .map((known) => ({ ...documentInfo(node, known, by), ...warned(warningOf(known.record.name)) })),
     problems: [...node.parts.logState.problems(), ...node.documents.damage()]
   }
 }
@@ -96,17 +102,17 @@ async function showDocument(node: NodeCore, { document }: Params<'documents.show
   return documentDetail(node, await found(node, document, by), by)
 }
 
-/** Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT, FORBIDDEN, TIMEOUT */
+/**
+ * Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT for a text that is no name, AMBIGUOUS_NAME for
+ * one that looks like the name of another document, FORBIDDEN, TIMEOUT
+ */
 async function createDocument(
   node: NodeCore,
   { name, see, write }: Params<'documents.create'>,
   by: DocumentCaller
 ): Result<'documents.create'> {
   const { log, clock } = node.parts
-  if (name.length > DOCUMENT_NAME_MAX || cleanName(name.slice(0, 64)) === null || shown(name, DOCUMENT_NAME_MAX) !== name)
-    throw new NodeError('INVALID_INPUT', `a document has a name of 1 to ${DOCUMENT_NAME_MAX} characters on one line`, {
-      next: ['a2a-node doc ls']
-    })
+  if (!log.view().documents.has(name)) refuseDocumentName(node, name, by)
   await node.swarmDocuments.ensure(name)
   const isThere = log.view().documents.has(name)
   if (!isThere) {
@@ -116,6 +122,17 @@ async function createDocument(
   }
   const known = node.documents.known.find(name, by)
   return { ...documentDetail(node, known, by), created: !isThere && known.record.creator === node.self }
+}
+
+/** Only what the caller may see is compared: nobody learns of other documents by their names. */
+function refuseDocumentName(node: NodeCore, name: string, by: DocumentCaller): void {
+  const command = (better: string): string => `a2a-node doc open ${better}`
+  refuseName(name, DOCUMENT_NAME, { code: 'INVALID_INPUT', label: 'the name of the document', command })
+  const like = new LookAlikes(node.documents.known.list(by).map(({ record }) => record.name)).find(name)
+  if (like === null) return
+  const { id } = node.documents.known.find(like, by)
+  const message = `the name ${name} looks like that of the document ${safeName(like, DOCUMENT_NAME)}; another name tells them apart`
+  throw new NodeError('AMBIGUOUS_NAME', message, { data: { candidates: [like] }, next: [`a2a-node doc show ${shellWord(id)}`] })
 }
 
 /** Sets who may see and write. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, CONFLICT, TIMEOUT, PEER_NOT_FOUND */
@@ -337,6 +354,10 @@ function documentInfo(node: NodeCore, { id, record }: KnownDocument, by: Documen
   }
 }
 
+function warned(nameWarning: string | null): Pick<DocumentInfo, 'nameWarning'> {
+  return nameWarning === null ? {} : { nameWarning }
+}
+
 function documentDetail(node: NodeCore, known: KnownDocument, by: DocumentCaller): DocumentDetail {
   const { record } = known
   const view = node.parts.log.view()
@@ -353,7 +374,8 @@ function documentDetail(node: NodeCore, known: KnownDocument, by: DocumentCaller
       stopped: node.documents.stopOf(record.name, coreKey)
     }
   })
-  return { ...documentInfo(node, known, by), access: accessInfo(node, record.access), streams, ...skippedOf(node, record) }
+  const warning = warned(node.documents.known.nameWarnings(by)(record.name))
+  return { ...documentInfo(node, known, by), ...warning, access: accessInfo(node, record.access), streams, ...skippedOf(node, record) }
 }
 
 function accessInfo(node: NodeCore, signed: KnownDocument['record']['access']): DocumentAccessInfo | null {

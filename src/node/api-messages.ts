@@ -2,6 +2,7 @@ import type { AbortSignalLike } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import { isRecord, parseJson } from '../kit/json.js'
+import { safeTitle } from '../kit/names/safe-name.js'
 import { shellWord, shown } from '../kit/text.js'
 import { defaultCapability } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
@@ -35,6 +36,9 @@ export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['par
   return { agents, problems: [...ofHere, ...(origin === 'local' ? [] : node.parts.logState.problems())] }
 }
 
+/** Longest display name of a card that is shown, in UTF-16 units. */
+const TITLE_MAX = 128
+
 /** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
 export function showAgent(node: NodeCore, text: string, by: CallerPower): AgentDetail {
   const address = node.directory.agent(text, (one) => node.visibility.toCaller(one, by))
@@ -44,7 +48,7 @@ export function showAgent(node: NodeCore, text: string, by: CallerPower): AgentD
   const { name, version, description, capabilities } = card
   return {
     ...agentInfo(node, card),
-    name,
+    name: safeTitle(name, TITLE_MAX),
     version,
     description,
     capabilities,

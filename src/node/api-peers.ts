@@ -1,10 +1,13 @@
 import { asNodeError, NodeError } from '../kit/errors.js'
 import { type NodeId, shortId } from '../kit/ids.js'
+import { LookAlikes } from '../kit/names/look-alikes.js'
+import { refuseName } from '../kit/names/refuse-name.js'
+import { NODE_NAME } from '../kit/names/rule.js'
+import { safeName } from '../kit/names/safe-name.js'
 import { shown } from '../kit/text.js'
 import { sandboxIdSchema } from '../domain/card/schema.js'
 import { amendCertificate } from '../domain/membership/admit.js'
 import { changeFault, endInviteFault } from '../domain/membership/grant.js'
-import { cleanName } from '../domain/membership/schema.js'
 import { seal } from '../domain/membership/signing.js'
 import { inviteState, isAdmin, isWriter } from '../domain/membership/view.js'
 import type { CallerPower } from '../domain/routing/effective.js'
@@ -53,7 +56,7 @@ export function showId(node: NodeCore): IdInfo {
   const { maxTier, sandboxId, mayInvite, mayWrite, issuer, issuedAt, expiresAt, serial } = membership.certificate().body
   return {
     node: selfInfo(node),
-    mesh: { id: membership.meshId, name: shown(membership.meshName, 64), owner: node.directory.ref(membership.owner) },
+    mesh: { id: membership.meshId, name: safeName(membership.meshName, NODE_NAME), owner: node.directory.ref(membership.owner) },
     certificate: {
       tier: tierText(maxTier),
       sandboxId: sandboxId ?? null,
@@ -118,13 +121,16 @@ export async function renamePeer(
 
 /** Two of one name could not be told apart: what one of them is called would change too, and scripts that name it fail. */
 function checkName(node: NodeCore, nodeId: NodeId, name: string): void {
-  if (cleanName(name) !== name || name.includes('@'))
-    throw new NodeError('USAGE', 'a name has 1 to 64 characters, without control characters and @')
-  const other = node.directory.nodes().find((one) => one.id !== nodeId && (one.name === name || node.directory.ref(one.id).name === name))
+  const command = (better: string): string => `a2a-node peers rename ${nodeId} ${better}`
+  refuseName(name, NODE_NAME, { code: 'USAGE', label: 'the new name', command })
+  const others = node.directory.nodes().filter((one) => one.id !== nodeId)
+  const like = new LookAlikes(others.map((one) => one.name)).find(name)
+  const other = others.find((one) => [name, like].includes(one.name) || node.directory.ref(one.id).name === name)
   if (other === undefined) return
   const isRevoked = (node.parts.log.view().members.get(other.id)?.revoked ?? null) !== null
-  const who = isRevoked ? 'a node that was put out of the mesh is' : 'another node is'
-  throw new NodeError('AMBIGUOUS_NAME', `${who} called ${shown(name)} already`, {
+  const who = isRevoked ? 'a node that was put out of the mesh' : 'another node'
+  const how = like === null ? `is called ${shown(name)} already` : `is called ${safeName(like, NODE_NAME)}, which looks like ${shown(name)}`
+  throw new NodeError('AMBIGUOUS_NAME', `${who} ${how}`, {
     data: { candidates: [`${node.directory.ref(other.id).name} (${shortId(other.id)})`] },
     next: ['a2a-node peers --all']
   })

@@ -2,6 +2,8 @@ import type { AbortSignalLike } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { AsyncQueue } from '../kit/queue.js'
+import { NODE_NAME } from '../kit/names/rule.js'
+import { safeName } from '../kit/names/safe-name.js'
 import { shown } from '../kit/text.js'
 import { isActive } from '../domain/membership/view.js'
 import type { CallerPower, CertifiedPower } from '../domain/routing/effective.js'
@@ -71,7 +73,7 @@ export function nodeInfo({ node, http }: Pick<ApiHost, 'node' | 'http'>): NodeIn
   const { membership, process: facts } = node.parts
   return {
     node: selfInfo(node),
-    mesh: { id: membership.meshId, name: shown(membership.meshName, 64) },
+    mesh: { id: membership.meshId, name: safeName(membership.meshName, NODE_NAME) },
     pid: facts.pid,
     socket: facts.socket,
     http: http()

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../kit/errors.js'
-import type { NodeId } from '../kit/ids.js'
+import { type NodeId, shortId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import { addressText } from '../domain/card/card.js'
 import { tierText } from '../domain/routing/tier.js'
@@ -43,7 +43,8 @@ export class ApprovalRecord {
     const { events, directory, telemetry } = this.#parts
     const { sender, recipient, header } = incoming
     const name = directory.namer()
-    const facts = { from: shown(name(sender)), to: shown(name(recipient)), capability: question.capability, rule }
+    const from = { from: shown(name(sender)), fromKey: shortId(sender.nodeId) }
+    const facts = { ...from, to: shown(name(recipient)), capability: question.capability, rule }
     events.add('approval', 'a message waits for approval: a2a-node approvals ls', facts)
     telemetry.log('info', 'a message waits for approval', { correlationId: header.correlationId ?? header.id, ...facts })
   }
@@ -78,6 +79,7 @@ export class ApprovalRecord {
       id: one.id,
       why,
       from: shown(name(sender)),
+      fromKey: shortId(sender.nodeId),
       to: shown(name(recipient))
     })
   }

@@ -1,6 +1,8 @@
 import { NodeError } from '../kit/errors.js'
 import { shortId } from '../kit/ids.js'
 import type { NodeId } from '../kit/ids.js'
+import { NODE_NAME } from '../kit/names/rule.js'
+import { safeName } from '../kit/names/safe-name.js'
 import { shown } from '../kit/text.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
@@ -65,7 +67,7 @@ export class Directory {
     this.#parts = parts
   }
 
-  /** Every node with a name: members (also revoked ones), this node, and connected ones that the view lacks yet. */
+  /** Every node with the name of its certificate, as it stands there: members (also revoked ones), this node, and connected ones that the view lacks yet. */
   nodes(): readonly NodeName[] {
     return this.#known().nodes
   }
@@ -75,9 +77,9 @@ export class Directory {
     const names = new Map<NodeId, string>()
     // In the order of admission: who came first keeps its name, and a newcomer of the same name gets a longer one.
     const members = [...log.view().members].sort(([, one], [, other]) => one.order - other.order)
-    for (const [id, member] of members) names.set(id, shown(member.certificate.body.name, 64))
-    for (const id of peers.online()) if (!names.has(id)) names.set(id, shown(peers.link(id)?.certificate.body.name ?? '', 64))
-    names.set(self, shown(this.#parts.ownCertificate().name, 64))
+    for (const [id, member] of members) names.set(id, member.certificate.body.name)
+    for (const id of peers.online()) if (!names.has(id)) names.set(id, peers.link(id)?.certificate.body.name ?? '')
+    names.set(self, this.#parts.ownCertificate().name)
     return [...names].map(([id, name]) => ({ id, name }))
   }
 
@@ -181,7 +183,7 @@ export class Directory {
     const address = splitAddress(text)
     if (address === null) return null
     const { shown: names, ids } = this.#known()
-    const nodeId = names.has(address.node) ? address.node : ids.get(address.node)
+    const nodeId = names.has(address.node) ? address.node : (ids.get(address.node) ?? ids.get(safeName(address.node, NODE_NAME)))
     return nodeId === undefined ? null : { agentId: address.agentId, nodeId }
   }
 

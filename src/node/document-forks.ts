@@ -1,4 +1,6 @@
-import { shellWord, shown } from '../kit/text.js'
+import { DOCUMENT_NAME, NODE_NAME } from '../kit/names/rule.js'
+import { safeName } from '../kit/names/safe-name.js'
+import { shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import type { StreamStop } from '../domain/document/replica.js'
 import type { DocumentRecord } from '../domain/membership/types.js'
@@ -6,7 +8,7 @@ import type { Audit } from '../ports/audit.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { Problem } from '../ports/node-api.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import type { NodeId } from '../kit/ids.js'
+import { type NodeId, shortId } from '../kit/ids.js'
 import type { NodeEvents } from './events.js'
 
 /** Why nothing of a forked stream counts. */
@@ -40,7 +42,7 @@ export class DocumentForks {
     this.#streams.add(stream)
     for (const { document, member, stream: found } of this.#found()) {
       if (found !== stream) continue
-      const reason = `it signed two different blocks of the document ${shown(document.name)} at one place`
+      const reason = `it signed two different blocks of the document ${safeName(document.name, DOCUMENT_NAME)} at one place`
       // Told again after each start of this node.
       this.#parts.audit.append({
         kind: 'strike',
@@ -70,11 +72,11 @@ export class DocumentForks {
 
   #problem(document: DocumentRecord, member: NodeId): Problem {
     const { members, mesh } = this.#parts.log.view()
-    const name = shown(members.get(member)?.certificate.body.name ?? member, 64)
+    const name = `${safeName(members.get(member)?.certificate.body.name ?? 'a node', NODE_NAME)} (${shortId(member)})`
     const message = `${name} signed two different blocks of the document ${shown(document.name)} at one place: nothing of that stream is taken`
     const look = `a2a-node doctor   # on ${name}, if its home was put back or copied`
     const isTrusted = member === mesh?.owner || member === this.#parts.self
-    return { code: 'CONFLICT', message, next: isTrusted ? look : `a2a-node peers revoke ${shellWord(name)}` }
+    return { code: 'CONFLICT', message, next: isTrusted ? look : `a2a-node peers revoke ${member}` }
   }
 
   #found(): Fork[] {

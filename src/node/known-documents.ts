@@ -1,6 +1,9 @@
 import { NodeError } from '../kit/errors.js'
 import { keyFromText, keyToText, type NodeId, utf8 } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
+import { LookAlikes } from '../kit/names/look-alikes.js'
+import { DOCUMENT_NAME, nameFault } from '../kit/names/rule.js'
+import { safeName } from '../kit/names/safe-name.js'
 import { shown } from '../kit/text.js'
 import type { DocumentRecord } from '../domain/membership/types.js'
 import type { MemberLog } from '../ports/mesh.js'
@@ -34,6 +37,16 @@ export class KnownDocuments {
     const view = log.view()
     const seen = [...view.documents.values()].filter((record) => callerAccess(view, record, { self, by }).maySee)
     return seen.map((record) => this.#withId(record)).sort((a, b) => (a.record.name < b.record.name ? -1 : 1))
+  }
+
+  /** Says of a name, by the documents that a caller may see, why it may deceive; null for one that does not. */
+  nameWarnings(by: DocumentCaller): (name: string) => string | null {
+    const looks = new LookAlikes(this.list(by).map(({ record }) => record.name))
+    return (name) => {
+      const like = looks.find(name)
+      if (like !== null) return `it looks like the name of the document ${safeName(like, DOCUMENT_NAME)}`
+      return nameFault(name, DOCUMENT_NAME)?.reason ?? null
+    }
   }
 
   /** The document of a name or an id. @throws NodeError DOCUMENT_NOT_FOUND, also for one that the caller may not see */

@@ -4,6 +4,8 @@ import { messageOf, NodeError } from '../kit/errors.js'
 import { Emitter, type Unsubscribe } from '../kit/events.js'
 import { type IdSource, utf8 } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
+import { NODE_NAME } from '../kit/names/rule.js'
+import { safeName } from '../kit/names/safe-name.js'
 import { shown } from '../kit/text.js'
 import { Bag } from '../kit/transient.js'
 import { sandboxIdSchema } from '../domain/card/schema.js'
@@ -207,7 +209,7 @@ export class Tokens {
     const now = clock.now()
     return {
       id: ids.next(ID_PREFIX),
-      name: shown(request.name ?? '', 64) || 'token',
+      name: safeName(request.name ?? '', NODE_NAME) || 'token',
       tier,
       sandboxId,
       scopes: SCOPES.filter((one) => asked.includes(one) && by.scopes.includes(one)),

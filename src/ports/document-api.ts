@@ -97,6 +97,8 @@ export interface DocumentInfo {
   readonly may: { readonly write: boolean; readonly restrict: boolean }
   /** Are the streams kept here? False after `documents.forget`. */
   readonly following: boolean
+  /** Why the name may deceive: e.g. it has characters that nobody sees, or looks like another document's. Absent: it does not. */
+  readonly nameWarning?: string
 }
 
 /** What is not in a document although a member wrote it. */

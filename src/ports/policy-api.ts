@@ -4,6 +4,7 @@ import type { MessageType } from '../domain/envelope/envelope.js'
 import type { PartyCriteria, PolicyDecision, PolicyRule } from '../domain/policy/rule.js'
 import type { TierText } from '../domain/routing/tier.js'
 import type { WaitingFor } from '../domain/task/task.js'
+import type { NodeRef } from './node-api.js'
 import type { PolicyFault } from './policy.js'
 
 /** {@link PartyCriteria} with tiers as text. */
@@ -163,8 +164,11 @@ export interface ApprovalInfo {
   readonly id: string
   /** `id@node name` of who asks. */
   readonly from: string
+  /** The node of who asks: its key decides, its name is what an admin let it take. */
+  readonly fromNode: NodeRef
   /** `id@node name` of the agent that is asked. */
   readonly to: string
+  readonly toNode: NodeRef
   readonly fromTier: TierText
   readonly type: MessageType
   readonly capability: string | null

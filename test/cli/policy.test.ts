@@ -4,10 +4,14 @@ import { NodeError } from '../../src/kit/errors.js'
 import type { ApprovalDetail, ApprovalInfo, PolicyInfo, PolicyTestResult } from '../../src/ports/policy-api.js'
 import { fakeHome } from './command-line.js'
 
+const PHONE = 'k7f2'.padEnd(52, 'y')
+const LAPTOP = 'x4m1'.padEnd(52, 'y')
 const APPROVAL: ApprovalInfo = {
   id: 'app_1234567890',
   from: 'operator@phone',
+  fromNode: { id: PHONE, name: 'phone' },
   to: 'shell@laptop',
+  toNode: { id: LAPTOP, name: 'laptop' },
   fromTier: 'L2',
   type: 'request',
   capability: 'shell.run',
@@ -115,8 +119,8 @@ test('approvals show prints all of one, quoted and harmless, the input first; wh
   const lines = stdout.split('\n')
   t.is(lines[0], `${APPROVAL.id}   waits for approval`)
   t.alike(lines.slice(1, 5), [
-    '  from      operator@phone   L2',
-    '  agent     shell@laptop',
+    '  from      operator@phone (k7f2...yyyy)   L2',
+    '  agent     shell@laptop (x4m1...yyyy)',
     '  asks for  request, shell.run, side effect exec',
     '  request   req_1, attempt 1'
   ])
@@ -147,9 +151,9 @@ test('a decision that is remembered tells the rule that was added, and what else
   })
   const args = ['approvals', 'allow', APPROVAL.id, '--remember']
   t.alike((await run(args)).stdout.split('\n'), [
-    'app_1234567890 is allowed: operator@phone to shell@laptop, shell.run',
+    'app_1234567890 is allowed: operator@phone (k7f2...yyyy) to shell@laptop, shell.run',
     'rule added, #k2m4qa: /home/me/policy.yaml:4: { from: { node: phone }, decision: allow }',
-    'app_other is allowed by it as well: operator@phone to shell@laptop, shell.run',
+    'app_other is allowed by it as well: operator@phone (k7f2...yyyy) to shell@laptop, shell.run',
     ''
   ])
   t.alike(JSON.parse((await run([...args, '--json'])).stdout), { schema: 'a2a-node/approval@1', ...result, outcome: 'allowed' })
@@ -163,7 +167,7 @@ test('approvals are listed with who asks for what, harmless to show; a decision 
   t.is(code, 0)
   for (const part of [
     'app_1234567890',
-    'operator@phone (L2)',
+    'operator@phone (k7f2...yyyy, L2)',
     'shell@laptop',
     'shell.run',
     'exec',
@@ -174,7 +178,7 @@ test('approvals are listed with who asks for what, harmless to show; a decision 
   t.absent(stdout.includes('\u001b'))
   t.is(
     (await run(['approvals', 'allow', 'app_1234567890', '--remember'])).stdout,
-    'app_1234567890 is allowed: operator@phone to shell@laptop, shell.run\n'
+    'app_1234567890 is allowed: operator@phone (k7f2...yyyy) to shell@laptop, shell.run\n'
   )
   t.alike(fake.seen.at(-1), { name: 'approvals.allow', params: { id: 'app_1234567890', remember: true } })
   const denied = await run(['approvals', 'deny', 'app_1234567890', '--json'])

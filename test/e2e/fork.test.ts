@@ -42,7 +42,7 @@ test('a forked member is shown by `peers` and `status` with what to do, and noth
   const left = await mesh.start('b', { home: b.home })
 
   await untilTrue(async () => (await a.api.call('node.status', {})).problems.length > 0, 'the fork is found')
-  const next = 'a2a-node peers revoke b'
+  const next = `a2a-node peers revoke ${b.info.node.id}`
   const { problems } = await a.json<{ problems: { code: string; next: string }[] }>(['status'])
   t.alike([problems[0]?.code, problems[0]?.next], ['CONFLICT', hinted(a, next)])
   const { peers } = await a.json<{ peers: { name: string; status: string; problem: { code: string; next: string } | null }[] }>(['peers'])

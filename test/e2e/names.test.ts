@@ -23,6 +23,25 @@ test('who came first keeps its name; newcomers of the same name get a longer one
   }
 })
 
+test('a node that is named to be taken for another is refused at its start, or by the admin of the mesh', async (t) => {
+  const mesh = await testMesh(t)
+  const owner = await mesh.start('ape')
+  const hidden = await owner.cli(['start', '--home', `${await mesh.dir()}/hidden`, '--name', 'a\u3164pe'])
+  t.is(hidden.code, 2)
+  t.ok(hidden.stderr.includes('U+3164 at character 2 is invisible'), hidden.stderr)
+  const { code } = await owner.api.call('invite.create', {})
+  const home = `${await mesh.dir()}/alike`
+  const alike = await owner.cli(['start', '--home', home, '--join', code, '--name', 'аре'])
+  t.is(alike.code, 4)
+  t.ok(
+    alike.stderr.includes('looks like the name of another member') && alike.stderr.includes('start --join - --name <name>'),
+    alike.stderr
+  )
+  t.alike((await owner.api.call('peers.list', {})).peers, [], 'nobody was let in')
+  const other = await mesh.start('Пётр', { join: code, home })
+  t.is(other.info.node.name, 'Пётр', 'the invite is still good')
+})
+
 test('a node that is in a mesh keeps its name; another one at its start is not taken without a word', async (t) => {
   const mesh = await testMesh(t)
   const one = await mesh.start('one')

@@ -1,6 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
+import { shortId } from '../../src/kit/ids.js'
 import type { Reply } from '../../src/ports/node-api.js'
 import type { ApprovalDetail, ApprovalInfo, PolicyInfo, PolicyTestResult } from '../../src/ports/policy-api.js'
 import { type TestMesh, type TestNode, testMesh, until, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
@@ -49,7 +50,7 @@ test('a call waits for approval, says so, and completes once it is allowed', asy
   t.alike([shown.id, shown.whole.input, shown.whole.justification], [id, { text: 'one two' }, null])
   t.is((await b.cli(['approvals', 'show', 'app_nobody'])).code, 4)
   const allowed = await b.cli(['approvals', 'allow', id.slice(0, 10)])
-  t.alike([allowed.code, allowed.stdout], [0, `${id} is allowed: operator@a to text@b, text.stats\n`])
+  t.alike([allowed.code, allowed.stdout], [0, `${id} is allowed: operator@a (${shortId(a.info.node.id)}) to text@b, text.stats\n`])
   const { code, stdout, stderr } = await calling
   t.is(code, 0, stderr)
   t.is((JSON.parse(stdout) as { words: number }).words, 2)
@@ -97,7 +98,10 @@ test('--remember leaves the file as it was but for one rule, and nobody is asked
   const { code, stdout } = await b.cli(['approvals', 'allow', id, '--remember'])
   t.is(code, 0)
   t.ok(stdout.includes(`: ${policyFile(b)}:4: { from: { node: ${a.info.node.id}, agent: operator`), stdout)
-  t.ok(stdout.includes(`${approvals[1]?.id} is allowed by it as well: operator@a to text@b, text.stats\n`), stdout)
+  t.ok(
+    stdout.includes(`${approvals[1]?.id} is allowed by it as well: operator@a (${shortId(a.info.node.id)}) to text@b, text.stats\n`),
+    stdout
+  )
   t.alike([(await calling).code, (await other).code], [0, 0])
   const lines = (await fs.readFile(policyFile(b), 'utf8')).split('\n')
   t.is(lines.toSpliced(3, 1).join('\n'), ASK)

@@ -25,7 +25,9 @@ test('a message that a rule asks about waits, its sender sees that, and once it 
     {
       id: '',
       from: 'operator@owner',
+      fromNode: { id: owner.id, name: 'owner' },
       to: 'text@peer',
+      toNode: { id: peer.id, name: 'peer' },
       fromTier: 'L0',
       type: 'request',
       capability: 'text.do',

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
 import { NodeError } from '../../src/kit/errors.js'
-import { utf8 } from '../../src/kit/ids.js'
+import { shortId, utf8 } from '../../src/kit/ids.js'
 import { encodeBlock } from '../../src/domain/document/block.js'
 import { AWARENESS_LIMITS, readAwareness, writeAwareness } from '../../src/domain/document/awareness.js'
 import { sealBlock } from '../../src/node/document-road.js'
@@ -320,7 +320,7 @@ test('a forked stream is on record once and a problem of the node, until its mem
   world.streams.fork(stream)
   world.streams.fork(stream)
   await world.settle()
-  const told = 'bob signed two different blocks of the document notes at one place: nothing of that stream is taken'
+  const told = `bob (${shortId(bob.id)}) signed two different blocks of the document notes at one place: nothing of that stream is taken`
   for (const node of [ann, bob]) {
     t.alike(await problems(node), [told])
     t.alike(

@@ -2,6 +2,8 @@ import type { Provider } from 'oidc-provider'
 import type { Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { IdSource } from '../../kit/ids.js'
+import { NODE_NAME } from '../../kit/names/rule.js'
+import { safeName } from '../../kit/names/safe-name.js'
 import { shown } from '../../kit/text.js'
 import { ruleOf, type ScopeTable } from '../../domain/gateway/oauth-scope.js'
 import { type Tier, tierText } from '../../domain/routing/tier.js'
@@ -69,7 +71,7 @@ async function createClient(parts: DeskParts, params: Params<'oauth.client.creat
   const secret = isPublic ? null : Buffer.from(parts.secret()).toString('base64url')
   const client: StoredClient = {
     id: ids.next('cli'),
-    name: shown(params.name ?? '', 64) || 'client',
+    name: safeName(params.name ?? '', NODE_NAME) || 'client',
     isPublic,
     secret: secret === null ? null : hashText(secret),
     tier,

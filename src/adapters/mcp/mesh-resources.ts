@@ -1,6 +1,8 @@
 import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelcontextprotocol/server'
 import { NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
+import { DOCUMENT_NAME } from '../../kit/names/rule.js'
+import { safeName } from '../../kit/names/safe-name.js'
 import { shown } from '../../kit/text.js'
 import type { DocumentReading, DocumentType } from '../../ports/document-api.js'
 import type { EventInfo } from '../../ports/node-api.js'
@@ -48,7 +50,9 @@ export class MeshResources implements ResourceSource {
     ])
     return [
       ...agents.map((one) => resource(AGENTS, { key: one.address, name: `card of ${shown(one.address)}`, mimeType: JSON_TYPE })),
-      ...documents.map((one) => resource(DOCUMENTS, { key: one.name, name: `document ${shown(one.name)}`, mimeType: 'text/plain' })),
+      ...documents.map((one) =>
+        resource(DOCUMENTS, { key: one.name, name: `document ${safeName(one.name, DOCUMENT_NAME)}`, mimeType: 'text/plain' })
+      ),
       ...swarms.map((one) => resource(SWARMS, { key: one.id, name: `results of swarm ${one.id}: ${shown(one.goal)}`, mimeType: JSON_TYPE }))
     ]
   }

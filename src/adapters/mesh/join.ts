@@ -42,8 +42,8 @@ export function readInviteCode(text: string): InviteCode {
 
 /**
  * Asks any online admin to let this node in. An answer counts only when it is of the owner and the mesh that the code names.
- * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID as an admin answers; INVITE_INVALID as
- * {@link distrustedJoin}; NO_ADMIN_ONLINE when nobody answered in time.
+ * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID, AMBIGUOUS_NAME, INVALID_INPUT as an admin answers;
+ * INVITE_INVALID as {@link distrustedJoin}; NO_ADMIN_ONLINE when nobody answered in time.
  */
 export async function requestJoin(parts: PairingParts, options: JoinOptions): Promise<Paired> {
   const { id, expires } = readInvite(options.invite)
@@ -103,6 +103,8 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
   INVITE_USED: 'the invite has been used up; an admin node can make a fresh one',
   INVITE_REVOKED: 'the invite has been revoked; an admin node can make a fresh one',
   INVITE_INVALID: 'the invite was not accepted',
+  AMBIGUOUS_NAME: 'the name of this node looks like the name of another member; the invite is still good, join by it with another name',
+  INVALID_INPUT: 'the admin does not take the name of this node; the invite is still good, join by it with another name',
   REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
   NO_ADMIN_ONLINE:
     'no admin of the mesh answered: the node that made the invite, or another admin, must run and be reachable; then join again',
@@ -112,7 +114,9 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
 
 /** What to do beside what the table of errors says. */
 const NEXT: Partial<Record<ErrorCode, readonly string[]>> = {
-  CONFLICT: ['a2a-node doctor --repair']
+  CONFLICT: ['a2a-node doctor --repair'],
+  AMBIGUOUS_NAME: ['a2a-node start --join - --name <name>'],
+  INVALID_INPUT: ['a2a-node start --join - --name <name>']
 }
 
 /** The impostor would answer newcomers by this code again: only another code is of use. */

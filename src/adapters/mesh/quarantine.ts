@@ -1,5 +1,7 @@
-import type { NodeId } from '../../kit/ids.js'
-import { shellWord, shown } from '../../kit/text.js'
+import { type NodeId, shortId } from '../../kit/ids.js'
+import { NODE_NAME } from '../../kit/names/rule.js'
+import { safeName } from '../../kit/names/safe-name.js'
+import { shown } from '../../kit/text.js'
 import type { MembershipView } from '../../domain/membership/types.js'
 import type { Problem } from '../../ports/node-api.js'
 
@@ -60,13 +62,13 @@ export class Quarantine {
     const { members, mesh } = this.#parts.view()
     const member = members.get(nodeId)
     if (member === undefined || member.revoked !== null || !this.has(nodeId)) return null
-    const name = shown(member.certificate.body.name, 64)
+    const name = `${safeName(member.certificate.body.name, NODE_NAME)} (${shortId(nodeId)})`
     const why = this.#forked.has(member.coreKey)
       ? 'signed two different blocks of the mesh log at one place'
       : `wrote a block of the mesh log that must not be read (${shown(this.#parts.unreadable(member.coreKey) ?? '')})`
     const message = `${name} ${why}: nothing that it writes is taken any more`
     const repair = `a2a-node doctor --repair   # on ${name}, if its home was put back or copied`
     const isTrusted = nodeId === mesh?.owner || nodeId === this.#parts.self
-    return { code: 'CONFLICT', message, next: isTrusted ? repair : `a2a-node peers revoke ${shellWord(name)}` }
+    return { code: 'CONFLICT', message, next: isTrusted ? repair : `a2a-node peers revoke ${nodeId}` }
   }
 }

@@ -1,3 +1,4 @@
+import { shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type { ApprovalDetail, ApprovalInfo, ApprovalResult, ApprovalText } from '../../ports/policy-api.js'
@@ -30,7 +31,7 @@ async function approvalLines(output: Output, list: readonly ApprovalInfo[]): Pro
   if (list.length === 0) return ['nothing waits for approval']
   const rows = list.map((one): Cell[] => [
     { text: one.id, style: 'bold' },
-    `${one.from} (${one.fromTier})`,
+    `${one.from} (${shortId(one.fromNode.id)}, ${one.fromTier})`,
     one.to,
     one.capability ?? `(${one.type})`,
     one.sideEffect ?? '-',
@@ -44,6 +45,11 @@ async function approvalLines(output: Output, list: readonly ApprovalInfo[]): Pro
   const lines = await tableLines(output, titles, rows)
   const [cut] = list.filter((one) => `${inputOf(one)}${saidOf(one)}`.includes(CUT))
   return cut === undefined ? lines : [...lines, `(cut): all of it is shown by ${output.hint(`a2a-node approvals show ${shown(cut.id)}`)}`]
+}
+
+/** Who asks, with the key of its node: a name alone may be like that of another node. */
+function fromText({ from, fromNode }: ApprovalInfo): string {
+  return `${from} (${shortId(fromNode.id)})`
 }
 
 /** Until nobody decides any more, or until whoever called waits no longer. */
@@ -81,8 +87,8 @@ function printApproval(output: Output, one: ApprovalDetail): void {
   const { id, capability, sideEffect, type, copies, whole } = one
   output.print(`${output.paint('bold', shown(id))}   ${output.paint('yellow', 'waits for approval')}`)
   printFacts(output, [
-    ['from', `${one.from}   ${one.fromTier}`],
-    ['agent', one.to],
+    ['from', `${fromText(one)}   ${one.fromTier}`],
+    ['agent', `${one.to} (${shortId(one.toNode.id)})`],
     ['asks for', [type, capability, sideEffect === null ? null : `side effect ${sideEffect}`].filter((part) => part !== null).join(', ')],
     one.requestId === null ? null : ['request', `${one.requestId}, attempt ${one.attempt ?? 1}`],
     copies < 2 ? null : ['copies', `${copies}; all of them hear of the decision`],
@@ -119,8 +125,8 @@ function decided(output: Output, one: ApprovalResult, outcome: 'allowed' | 'deni
     output.object('approval@1', { ...one, outcome })
     return EXIT.ok
   }
-  const line = ({ id, from, to, capability, type }: ApprovalInfo, what: string): string =>
-    `${shown(id)} is ${what}: ${shown(from)} to ${shown(to)}, ${shown(capability ?? type)}`
+  const line = (info: ApprovalInfo, what: string): string =>
+    `${shown(info.id)} is ${what}: ${shown(fromText(info))} to ${shown(info.to)}, ${shown(info.capability ?? info.type)}`
   output.print(line(one, outcome))
   const { remembered: rule, alsoDecided = [] } = one
   if (rule === null) output.print('no rule was written: none asks about it any more')

@@ -166,7 +166,7 @@ const STYLES: Readonly<Record<string, Style>> = { refusal: 'yellow', strike: 're
 function textOf(output: Output, line: ReadLine, names: NodeNames): string {
   const { at, kind, code, count = 1 } = line
   const parts = [
-    refOf(line.peer, names)?.name ?? severalOf(line, 'peer'),
+    peerText(line, names) ?? severalOf(line, 'peer'),
     line.by === undefined ? null : `by ${refOf(line.by, names)?.name ?? ''}`,
     ...passageOf(line, names),
     line.rule === undefined ? severalOf(line, 'rule') : `[${line.rule}]`,
@@ -177,6 +177,12 @@ function textOf(output: Output, line: ReadLine, names: NodeNames): string {
   const [what, name] = [kind.padEnd(10), shown(code, 40).padEnd(18)]
   const left = Math.max(20, (output.width ?? LINE_MAX) - time.length - what.length - name.length - 6)
   return `${output.paint('dim', time)}  ${output.paint(STYLES[kind] ?? null, what)}  ${name}  ${shown(parts.join('  '), left)}`
+}
+
+/** The other node; of what a person decided on with its key, since a name may be like that of another. */
+function peerText({ kind, peer }: ReadLine, names: NodeNames): string | null {
+  const name = refOf(peer, names)?.name ?? null
+  return name === null || peer === undefined || kind !== 'approval' ? name : `${name} (${shortId(peer)})`
 }
 
 /** Whose message it was, to whom, by whom it came, its type and tiers. */

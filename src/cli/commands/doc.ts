@@ -1,4 +1,7 @@
 import { NodeError } from '../../kit/errors.js'
+import { shortId } from '../../kit/ids.js'
+import { DOCUMENT_NAME } from '../../kit/names/rule.js'
+import { safeName } from '../../kit/names/safe-name.js'
 import { shown } from '../../kit/text.js'
 import type { DocumentDetail, DocumentInfo, DocumentWriter } from '../../ports/document-api.js'
 import { emptyText, hintedAll, noteProblems } from '../banner.js'
@@ -17,13 +20,23 @@ export const listDocuments: Action = async ({ output, api }) => {
   if (output.json) output.object('docs@1', { documents, problems: hintedAll(output, problems) })
   else if (documents.length === 0) output.print(emptyText('documents', problems))
   else await printTable(output, ['NAME', 'SIZE', 'WRITERS', 'MAY', 'KEPT', 'BY', 'CREATED'], documents.map(row))
+  if (!output.json) for (const one of documents) noteWarning(output, one)
   noteProblems(output, problems)
   return EXIT.ok
 }
 
+/** A name that may deceive is shown with the beginning of the id, which is another for each document. */
+function nameText({ id, name, nameWarning }: DocumentInfo): string {
+  return nameWarning === undefined ? name : `${safeName(name, DOCUMENT_NAME)} (${shortId(id)})`
+}
+
+function noteWarning(output: Output, one: DocumentInfo): void {
+  if (one.nameWarning !== undefined) output.note(`${output.paintNote('yellow', 'warning')}  ${nameText(one)}: ${shown(one.nameWarning)}`)
+}
+
 function row(one: DocumentInfo): Cell[] {
   return [
-    { text: one.name, style: 'bold' },
+    { text: nameText(one), style: 'bold' },
     bytesText(one.bytes),
     String(one.writers),
     mayText(one),
@@ -46,7 +59,8 @@ export const showDocument: Action = async ({ output, api }, [document = '']) => 
 }
 
 async function printDocument(output: Output, one: DocumentDetail): Promise<void> {
-  output.print(`${output.paint('bold', shown(one.name))}   ${one.id}`)
+  noteWarning(output, one)
+  output.print(`${output.paint('bold', safeName(one.name, DOCUMENT_NAME))}   ${one.id}`)
   printFacts(output, [
     ['created', `by ${one.creator.name}, ${agoText(one.createdAt, Date.now())}`],
     ['size', `${bytesText(one.bytes)} in ${plural(one.blocks, 'block')}`],

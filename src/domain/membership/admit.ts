@@ -1,4 +1,6 @@
 import type { NodeId } from '../../kit/ids.js'
+import { LookAlikes } from '../../kit/names/look-alikes.js'
+import { nameFault, NODE_NAME } from '../../kit/names/rule.js'
 import type { Verify } from '../../kit/sign.js'
 import type { Tier } from '../routing/tier.js'
 import { grantFault, inviteFault } from './grant.js'
@@ -28,7 +30,10 @@ export type JoinAnswer =
   | { readonly answer: 'deny'; readonly code: DenyCode }
   | { readonly answer: 'silent'; readonly reason: string }
 
-/** Decides a request to join by this node's view. Names may collide; people see a suffix. */
+/**
+ * Decides a request to join by this node's view. A name that no node may take, or that looks like another member's and is not
+ * the same, is denied. Equal names may collide; people see a suffix.
+ */
 export function considerJoin(view: MembershipView, one: JoinCase): JoinAnswer {
   const { self, inviteId, request, now, verify } = one
   if (!isAdmin(view, self)) return { answer: 'silent', reason: 'this node is no admin' }
@@ -41,7 +46,15 @@ export function considerJoin(view: MembershipView, one: JoinCase): JoinAnswer {
   if (code !== null) return { answer: 'deny', code }
   if (invite.terms.admin && view.writers.eligible.some((writer) => writer.coreKey === request.coreKey))
     return { answer: 'deny', code: 'INVITE_INVALID' }
-  return admit(view, one, invite)
+  const nameCode = nameRefusal(view, request.name)
+  return nameCode === null ? admit(view, one, invite) : { answer: 'deny', code: nameCode }
+}
+
+/** Asked of the admin alone and not of the fold: it follows the Unicode tables of its runtime, and all nodes must fold alike. */
+function nameRefusal(view: MembershipView, name: string): DenyCode | null {
+  if (nameFault(name, NODE_NAME) !== null) return 'INVALID_INPUT'
+  const names = [...view.members.values()].map((member) => member.certificate.body.name)
+  return new LookAlikes(names).find(name) === null ? null : 'AMBIGUOUS_NAME'
 }
 
 function admit(view: MembershipView, { self, request, now }: JoinCase, invite: InviteRecord): JoinAnswer {

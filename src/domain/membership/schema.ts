@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { shown } from '../../kit/text.js'
+import { DOCUMENT_NAME_MAX, NAME_MAX } from '../../kit/names/rule.js'
 import { agentIdSchema, cardBodySchema, lineSchema, sandboxIdSchema, tierSchema } from '../card/schema.js'
 import { DocumentAccessSchema } from '../document/access.js'
 import { isCanonicalKey } from './signing.js'
@@ -15,8 +15,6 @@ import type {
   SignedCertificate
 } from './types.js'
 
-/** Longest name of a node or mesh, in UTF-16 units. */
-export const NAME_MAX = 64
 /** Most newcomers of one invite. */
 export const INVITE_MAX_USES = 1000
 /** Bytes of the mesh's description in an invite (`additional.data`). */
@@ -25,20 +23,15 @@ export const MESH_INFO_MAX_BYTES = 512
 const REASON_MAX = 256
 /** Blocks of a snapshot of a document. */
 const MAX_SNAPSHOT_BLOCKS = 1024
-/** Longest name of a document, in UTF-16 units. */
-export const DOCUMENT_NAME_MAX = 128
 /** Most targets of the allow list that crosses sandboxes. */
 export const MAX_ALLOWED_TARGETS = 256
 
-/** A person's text made a name: control and direction characters removed, trimmed, cut at 64; null when nothing is left. */
-export function cleanName(text: string): string | null {
-  const name = shown(text.trim(), NAME_MAX).trim()
-  return name === '' ? null : name
-}
-
 /** A 32-byte key or id as 52 characters of canonical z32. */
 export const keySchema = z.custom<string>(isCanonicalKey, 'must be a key of 52 characters of z32')
-/** A name as {@link cleanName} gives it: 1..64, no control characters. */
+/**
+ * A name as the log takes it: 1..64, no control characters. The rule for new names is `nameFault`, which is no part of this: nodes
+ * of different Unicode versions must read one log alike.
+ */
 export const nameSchema = lineSchema(NAME_MAX)
 
 /** Signatures are checked in full where the key is known; here only their form. */
@@ -119,7 +112,7 @@ export const meshSettingsSchema: z.ZodType<MeshSettings> = z.strictObject({
   })
 })
 
-/** Name of a document: one line without control characters. */
+/** Name of a document as the log takes it: one line without control characters; see {@link nameSchema}. */
 export const documentNameSchema = lineSchema(DOCUMENT_NAME_MAX)
 
 /** The body of a log entry, by its kind. */

@@ -1,4 +1,7 @@
-import { nearest, shown } from '../../kit/text.js'
+import { LookAlikes } from '../../kit/names/look-alikes.js'
+import { NODE_NAME } from '../../kit/names/rule.js'
+import { safeName } from '../../kit/names/safe-name.js'
+import { nearest } from '../../kit/text.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { AgentAddress } from '../card/card.js'
 
@@ -35,17 +38,21 @@ export function splitAddress(text: string): { readonly agentId: string; readonly
 }
 
 /**
- * The names under which nodes are shown and typed: the certificate's, control characters stripped. A name that an earlier
- * node has already shows as `name-<first 4 of id>` (more of the id if that is taken too).
+ * The names under which nodes are shown and typed: the certificate's, made safe by {@link safeName}. A name that an earlier node
+ * has already, or that looks like an earlier one's, shows as `name-<first 4 of id>` (more of the id if that is taken too).
  */
 export function displayNames(nodes: readonly NodeName[]): Map<NodeId, string> {
   const names = new Map<NodeId, string>()
   const taken = new Set<string>()
+  const looks = new LookAlikes()
   for (const { id, name } of nodes) {
-    const base = shown(name, 64).trim() || 'node'
+    const base = safeName(name, NODE_NAME) || 'node'
+    const isLike = looks.find(base) !== null
     let unique = base
-    for (let length = MIN_PREFIX; taken.has(unique) && length <= id.length; length++) unique = `${base}-${id.slice(0, length)}`
+    for (let length = MIN_PREFIX; (taken.has(unique) || (isLike && unique === base)) && length <= id.length; length++)
+      unique = `${base}-${id.slice(0, length)}`
     taken.add(unique)
+    looks.add(base)
     names.set(id, unique)
   }
   return names
@@ -55,7 +62,8 @@ export function displayNames(nodes: readonly NodeName[]): Map<NodeId, string> {
 export function resolveNode(text: string, nodes: readonly NodeName[]): Resolution<NodeId> {
   const names = displayNames(nodes)
   if (names.has(text)) return { kind: 'found', value: text }
-  for (const [id, name] of names) if (name === text) return { kind: 'found', value: id }
+  const typed = safeName(text, NODE_NAME)
+  for (const [id, name] of names) if (name === typed) return { kind: 'found', value: id }
   const hits = [...names.keys()].filter((id) => isShortFor(text, id))
   return oneOf(hits, (id) => names.get(id) ?? id) ?? { kind: 'none', nearest: nearest(text, names.values()) }
 }
@@ -63,13 +71,21 @@ export function resolveNode(text: string, nodes: readonly NodeName[]): Resolutio
 /**
  * The nodes that a text in a rule may mean, by its name as shown or as the beginning (at least 4) or short form of its id.
  * A name means the node that has it, unless an id of one that was admitted earlier begins like that: nobody comes to be meant
- * by what he calls himself, nor by a key made to begin with the name of another. Several: it is ambiguous. `names`: as
- * {@link displayNames} gives them.
+ * by what he calls himself, nor by a key made to begin with the name of another. Several: it is ambiguous. A name that shows with
+ * the start of an id, since it looks like an earlier one's, is still meant by the name alone. `names`: as {@link displayNames}
+ * gives them.
  */
 export function nodesMeant(text: string, names: ReadonlyMap<NodeId, string>): NodeId[] {
-  const fitting = [...names].filter(([id, name]) => name === text || isShortFor(text, id))
+  const typed = safeName(text, NODE_NAME)
+  const fitting = [...names].filter(([id, name]) => name === typed || isShortFor(text, id))
   const [first] = fitting
-  return first?.[1] === text ? [first[0]] : fitting.map(([id]) => id)
+  if (first === undefined) return [...names].filter(([id, name]) => isWithId(name, { of: typed, id })).map(([id]) => id)
+  return first[1] === typed ? [first[0]] : fitting.map(([id]) => id)
+}
+
+function isWithId(name: string, { of, id }: { readonly of: string; readonly id: NodeId }): boolean {
+  const start = name.slice(of.length + 1)
+  return name.startsWith(`${of}-`) && start.length >= MIN_PREFIX && id.startsWith(start)
 }
 
 function isShortFor(text: string, id: string): boolean {

@@ -2,6 +2,7 @@ import test from 'brittle'
 import { Quarantine } from '../../../src/adapters/mesh/quarantine.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../src/domain/membership/types.js'
+import { shortId } from '../../../src/kit/ids.js'
 import { actor, cardBody, founded, keyText, MESH } from '../../support/membership.js'
 import { type Lab, type LabNode, meshLab, untilView } from './lab.js'
 
@@ -70,7 +71,7 @@ test('a member that signed two blocks at one place is found and told of, nothing
   const { honest, admin, forker } = await forkedMesh(await meshLab(t))
   const [problem] = honest.mesh.problems()
   t.is(problem?.code, 'CONFLICT')
-  t.is(problem?.next, 'a2a-node peers revoke forker')
+  t.is(problem?.next, `a2a-node peers revoke ${forker.id}`)
   t.is(honest.mesh.state().forked?.length, 1, 'and remembered')
   t.ok(
     honest.refused.some((one) => one.code === 'CONFLICT' && one.peer === forker.id && one.rule === 'quarantine'),
@@ -131,7 +132,7 @@ test('two tales that are equally long are found as well, and who took the other 
   await Promise.all([again, deceived].map(untilForked))
   t.alike(
     [again, deceived].map((node) => node.mesh.problems()[0]?.next),
-    Array(2).fill('a2a-node peers revoke forker')
+    Array(2).fill(`a2a-node peers revoke ${forker.id}`)
   )
   await again.mesh.log.submit(card(again, 'after'))
   await untilCard(deceived, forker, 'right')
@@ -172,7 +173,7 @@ test('a node that is in quarantine itself is told to repair its home, not to be 
     new Quarantine({ self, forked: [ann.coreKey], view: () => log.view(), onForked: () => {}, unreadable: () => null })
       .problems()
       .map((one) => one.next)
-  t.alike(next(owner.id), ['a2a-node peers revoke ann'])
+  t.alike(next(owner.id), [`a2a-node peers revoke ${ann.id}`])
   t.ok(next(ann.id)[0]?.startsWith('a2a-node doctor --repair'))
 })
 
@@ -193,9 +194,8 @@ test('a member whose core holds a block that must not be read is in quarantine, 
   t.alike(quarantine.problems(), [
     {
       code: 'CONFLICT',
-      message:
-        'ann wrote a block of the mesh log that must not be read (a batch of no sensible length): nothing that it writes is taken any more',
-      next: 'a2a-node peers revoke ann'
+      message: `ann (${shortId(ann.id)}) wrote a block of the mesh log that must not be read (a batch of no sensible length): nothing that it writes is taken any more`,
+      next: `a2a-node peers revoke ${ann.id}`
     }
   ])
 })

@@ -40,6 +40,18 @@ test('an admin answers an open invite with a certificate that the log then accep
   }
 })
 
+test('a name that no node may take, or that looks like that of a member, is denied; the invite stays good', (t: Assert) => {
+  const log = founded()
+  log.join(owner, actor('ape'))
+  const terms = inviteTerms('open')
+  log.invite(owner, terms)
+  const named = (name: string): string => say(ask(log, owner, { node: actor(name), terms }))
+  for (const name of ['bo\u200bss', 'bo\u3164ss', 'b\u043ess', 'me@home', '\uff42oss']) t.is(named(name), 'INVALID_INPUT', name)
+  t.is(named('аре'), 'AMBIGUOUS_NAME')
+  t.is(named('Пётр'), 'admit')
+  t.is(say(ask(log, owner, { node: { ...bob, name: 'ape' }, terms })), 'admit', 'the same name is told apart by its key')
+})
+
 test('each reason to deny has its own code', (t: Assert) => {
   const log = founded()
   const used = log.join(owner, ann)

@@ -1,7 +1,6 @@
 import test, { type Assert } from 'brittle'
 import {
   certificateSchema,
-  cleanName,
   entryBodySchema,
   entrySchema,
   inviteTermsSchema,
@@ -15,13 +14,9 @@ import { ACCESS, actor, certificateBody, founded, inviteTerms, joinRequest, keyT
 const owner = actor('owner')
 const ann = actor('ann')
 
-test('names are made clean, and only clean names pass', (t: Assert) => {
-  t.is(cleanName('  laptop\n'), 'laptop')
-  t.is(cleanName('lap\u001b[31mtop\u202e'), 'lap[31mtop')
-  t.is(cleanName(' \t '), null)
-  t.is(cleanName('x'.repeat(100))?.length, 64)
-  for (const name of ['laptop', 'gpu box', 'Zoë', '机器', 'x'.repeat(64), cleanName('x'.repeat(100))])
-    t.ok(nameSchema.safeParse(name).success, String(name))
+test('the log takes names without control characters, also those that no node admits any more', (t: Assert) => {
+  for (const name of ['laptop', 'gpu box', 'Zoë', '机器', 'x'.repeat(64), 'bo\u200bss', 'b\u043ess', '\u{1f680}'])
+    t.ok(nameSchema.safeParse(name).success, name)
   for (const name of ['', ' ', 'a\nb', 'a\u001bb', '\u202eabc', 'x'.repeat(65), 5, null])
     t.absent(nameSchema.safeParse(name).success, String(name))
 })

@@ -38,6 +38,20 @@ test('names are shown without control characters and never empty', (t) => {
   )
 })
 
+test('a name that deceives is written out, one that looks like an earlier name shows with the start of the id; both are found as typed', (t) => {
+  const hidden = { id: id('k7f2a'), name: 'bo\u3164ss' }
+  const alike = { id: id('x4m1b'), name: 'аре' }
+  const nodes = [{ id: id('b0ssa'), name: 'boss' }, { id: id('apeaa'), name: 'ape' }, hidden, alike]
+  t.alike([...displayNames(nodes).values()], ['boss', 'ape', 'bo\\u{3164}ss', 'аре-x4m1'])
+  t.alike(resolveNode('bo\u3164ss', nodes), { kind: 'found', value: hidden.id })
+  t.alike(resolveNode('bo\\u{3164}ss', nodes), { kind: 'found', value: hidden.id })
+  t.alike(resolveNode('аре-x4m1', nodes), { kind: 'found', value: alike.id })
+  // A rule that denies such a node must not end with the way in which its name is shown.
+  t.alike(nodesMeant('bo\u3164ss', displayNames(nodes)), [hidden.id])
+  t.alike(nodesMeant('аре', displayNames(nodes)), [alike.id])
+  t.alike(nodesMeant('ape', displayNames(nodes)), [id('apeaa')])
+})
+
 test('every node is found by the name it is shown with, by its id and by the short form of tables', async (t) => {
   const arbNode = fc.record({
     id: fc.uint8Array({ minLength: 32, maxLength: 32 }).map(keyToText),

@@ -1,0 +1,22 @@
+import { type ErrorCode, NodeError } from '../errors.js'
+import { shellWord } from '../text.js'
+import { nameFault, type NameForm, nameRule } from './rule.js'
+
+/** How the refusal of a name is told. */
+export interface NameRefusal {
+  readonly code: ErrorCode
+  /** What has the name, e.g. `--name`; it begins the message. */
+  readonly label: string
+  /** The command that gives another name, made of a name as a shell takes it; absent: whoever catches the error knows it. */
+  readonly command?: (name: string) => string
+}
+
+/** Refuses a text that may not be a new name, with the cause and what to type instead. @throws NodeError the code that is given */
+export function refuseName(text: string, form: NameForm, { code, label, command }: NameRefusal): void {
+  const fault = nameFault(text, form)
+  if (fault === null) return
+  const { reason, instead } = fault
+  const hint = instead === null ? '' : ` (did you mean ${instead}?)`
+  const next = command === undefined ? {} : { data: fault, next: [command(instead === null ? '<name>' : shellWord(instead))] }
+  throw new NodeError(code, `${label}: ${reason}${hint}; ${nameRule(form)}`, next)
+}
