@@ -62,8 +62,9 @@ export function displayNames(nodes: readonly NodeName[]): Map<NodeId, string> {
 export function resolveNode(text: string, nodes: readonly NodeName[]): Resolution<NodeId> {
   const names = displayNames(nodes)
   if (names.has(text)) return { kind: 'found', value: text }
-  const typed = safeName(text, NODE_NAME)
-  for (const [id, name] of names) if (name === typed) return { kind: 'found', value: id }
+  // As it is shown, or as its node has it; the start of an id after a name makes no other name of it.
+  for (const form of [text, safeName(text, NODE_NAME)])
+    for (const [id, name] of names) if (name === form) return { kind: 'found', value: id }
   const hits = [...names.keys()].filter((id) => isShortFor(text, id))
   return oneOf(hits, (id) => names.get(id) ?? id) ?? { kind: 'none', nearest: nearest(text, names.values()) }
 }
@@ -77,10 +78,11 @@ export function resolveNode(text: string, nodes: readonly NodeName[]): Resolutio
  */
 export function nodesMeant(text: string, names: ReadonlyMap<NodeId, string>): NodeId[] {
   const typed = safeName(text, NODE_NAME)
-  const fitting = [...names].filter(([id, name]) => name === typed || isShortFor(text, id))
+  const isNamed = (name: string): boolean => name === text || name === typed
+  const fitting = [...names].filter(([id, name]) => isNamed(name) || isShortFor(text, id))
   const [first] = fitting
   if (first === undefined) return [...names].filter(([id, name]) => isWithId(name, { of: typed, id })).map(([id]) => id)
-  return first[1] === typed ? [first[0]] : fitting.map(([id]) => id)
+  return isNamed(first[1]) ? [first[0]] : fitting.map(([id]) => id)
 }
 
 function isWithId(name: string, { of, id }: { readonly of: string; readonly id: NodeId }): boolean {
