@@ -43,7 +43,7 @@ export class Eve {
 
   constructor(
     readonly member: LabNode,
-    readonly victim: RealNode
+    readonly victim: Pick<RealNode, 'id'>
   ) {}
 
   /** The open link to the victim. */
