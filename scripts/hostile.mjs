@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// What a hostile member costs honest nodes: `npm run hostile [-- --seconds N]`. Each attack of test/e2e/attacks.test.ts runs for N seconds
-// (20) beside honest calls. A line an attack: figures without and with it (milliseconds, MiB). Exit code 1 when one stops a node.
+// What a hostile member costs honest nodes: `npm run hostile [-- --calls N]`. Each attack of test/e2e/attacks.test.ts runs beside N honest
+// calls (2,000). A line an attack: figures without and with it (milliseconds, MiB). Exit code 1 when one stops a node.
 import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -11,11 +11,11 @@ import { compile } from './testing/compile.mjs'
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..')
 const FIGURES = /^\s*# (.*): (\{"quiet":.*\})$/
 
-const { values } = parseArgs({ options: { seconds: { type: 'string', default: '20' } } })
-const seconds = Number(values.seconds)
-if (!Number.isSafeInteger(seconds) || seconds < 1) throw new Error('--seconds takes a whole number, 1 or more')
+const { values } = parseArgs({ options: { calls: { type: 'string', default: '2000' } } })
+const calls = Number(values.calls)
+if (!Number.isSafeInteger(calls) || calls < 1) throw new Error('--calls takes a whole number, 1 or more')
 if (!compile()) process.exit(1)
-const env = { ...process.env, HOSTILE_SECONDS: String(seconds) }
+const env = { ...process.env, HOSTILE_CALLS: String(calls) }
 const child = spawn(process.execPath, [path.join(ROOT, 'build', 'test', 'e2e', 'attacks.test.js')], {
   env,
   stdio: ['ignore', 'pipe', 'inherit']

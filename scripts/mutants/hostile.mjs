@@ -65,5 +65,37 @@ export const HOSTILE_MUTANTS = [
     put: '{',
     test: 'adapters/mesh/impostor',
     title: 'a member that answers the second use of its code as the owner is refused'
+  },
+  {
+    name: 'budget off: answers to calls of a member take no turns',
+    file: 'src/node/calls-in.ts',
+    find: '    await call.turn()\n    if (call.signal.aborted) return',
+    put: '    if (call.signal.aborted) return',
+    test: 'node/calls-in',
+    title: 'of a member that reads nothing one answer is made'
+  },
+  {
+    name: 'budget off: no member has a share of answers',
+    file: 'src/node/answer-turns.ts',
+    find: 'if (!this.#shares.take(peer, cost)) this.#owed.set(peer, cost)',
+    put: 'this.#shares.take(peer, cost)',
+    test: 'node/calls-in',
+    title: 'a member over its share waits while others are served'
+  },
+  {
+    name: 'budget off: access lists take what room they like',
+    file: 'src/domain/membership/fold-document.ts',
+    find: 'sum > before && sum > MAX_DOCUMENT_BYTES_OF_MEMBER',
+    put: 'sum > before && sum > Number.POSITIVE_INFINITY',
+    test: 'domain/membership/fold-document',
+    title: 'access lists and streams of a member have a share of the view'
+  },
+  {
+    name: 'guardrails end at the gateway',
+    file: 'src/open-mcp.ts',
+    find: "principal.kind === 'token' ? guardedApi(apiFor(principal), rules) : apiFor(principal)",
+    put: "principal.kind === 'token' && rules === null ? guardedApi(apiFor(principal), rules) : apiFor(principal)",
+    test: 'e2e/mcp.',
+    title: 'guardrails and the limit of calls bind a client with a token at /mcp'
   }
 ]

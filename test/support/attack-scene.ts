@@ -61,33 +61,28 @@ export interface Figures {
   /** Of calls of one honest node at the other, one after the other, in milliseconds. */
   readonly p50: number
   readonly p99: number
-  readonly calls: number
   /** The most memory of an honest node, in MiB. */
   readonly rss: number
   /** The most disk that the home of an honest node takes, in MiB. */
   readonly disk: number
 }
 
-/** Calls from honest node to honest node while something runs, and looks at what it costs them. */
-export async function figuresOf({ victim, bob }: AttackScene, run: () => Promise<void>): Promise<Figures> {
-  let isOver = false
-  const running = run().finally(() => {
-    isOver = true
-  })
+/** Makes so many calls from honest node to honest node, and looks at what all costs them. `before`: done before each call. */
+export async function figuresOf({ victim, bob }: AttackScene, calls: number, before?: () => Promise<void>): Promise<Figures> {
   const took: number[] = []
   let rss = 0
-  while (!isOver) {
+  while (took.length < calls) {
+    await before?.()
     const from = performance.now()
     const { outcome } = await bob.api.call('message.call', { agent: 'text@victim', capability: 'text.stats', input: { text: 'a b' } })
     if (outcome !== 'COMPLETED') throw new Error(`an honest call ended ${outcome}`)
     took.push(performance.now() - from)
     if (took.length % 10 === 0) rss = Math.max(rss, ...(await Promise.all([victim, bob].map(memoryOf))))
   }
-  await running
   const disk = Math.max(...(await Promise.all([victim, bob].map(({ home }) => bytesOf(home)))))
   const sorted = took.toSorted((a, b) => a - b)
   const at = (share: number): number => Math.round((sorted[Math.floor(sorted.length * share)] ?? 0) * 10) / 10
-  return { p50: at(0.5), p99: at(0.99), calls: took.length, rss: Math.round(rss / 1_048_576), disk: Math.round(disk / 1_048_576) }
+  return { p50: at(0.5), p99: at(0.99), rss: Math.round(rss / 1_048_576), disk: Math.round(disk / 1_048_576) }
 }
 
 async function memoryOf({ process: { pid } }: TestNode): Promise<number> {
