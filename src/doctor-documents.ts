@@ -43,6 +43,7 @@ const REPLACEABLE: Readonly<Record<string, Replaceable>> = {
   'document-losses': MADE_AGAIN,
   'document-streams': MADE_AGAIN,
   'document-snapshots': MADE_AGAIN,
+  'document-shares': MADE_AGAIN,
   'swarm-documents': MADE_AGAIN,
   node: { lost: NETWORK },
   tokens: { lost: 'all tokens: programs that call over HTTP need new ones' },

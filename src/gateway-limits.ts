@@ -3,6 +3,7 @@ import { type GatewayFace, limited, type LimitAnswer } from './adapters/a2a/limi
 import { CallLimit } from './adapters/a2a/rate-limit.js'
 import { HttpError } from './adapters/http/http-error.js'
 import type { HttpRoute, TokenCall } from './adapters/http/route.js'
+import type { NodeCore } from './node/node.js'
 import type { StartParts } from './open-home.js'
 
 /** Counts the calls of each token, as the config has it. */
@@ -11,8 +12,15 @@ export function openLimit({ options, clock }: StartParts): CallLimit {
 }
 
 /** Routes of the gateway with their calls counted; what anybody may read is not: there is nobody to count it for. */
-export function limitedRoutes(routes: readonly HttpRoute[], limit: CallLimit, { telemetry }: StartParts): readonly HttpRoute[] {
-  const onCall = (face: GatewayFace, isRefused: boolean): void => telemetry.count(isRefused ? 'gateway_limited' : 'gateway_calls', face)
+export function limitedRoutes(
+  routes: readonly HttpRoute[],
+  { limit, node }: { readonly limit: CallLimit; readonly node: Pick<NodeCore, 'peers'> },
+  { telemetry }: StartParts
+): readonly HttpRoute[] {
+  const onCall = (face: GatewayFace, isRefused: boolean): void => {
+    node.peers.usedHere()
+    telemetry.count(isRefused ? 'gateway_limited' : 'gateway_calls', face)
+  }
   return routes.map((route) =>
     route.isPublic === true
       ? route

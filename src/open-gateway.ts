@@ -35,7 +35,7 @@ export function openGateway(parts: StartParts, opening: GatewayOpening): readonl
   })
   const facade = openFacade(parts, opening)
   const routes = routesOf({ route, facade, agui: new AguiRoute({ gateway: guarded, clock }) })
-  return [...limitedRoutes([...cards.routes, ...routes], opening.limit, parts), metricsRoute(opening)]
+  return [...limitedRoutes([...cards.routes, ...routes], opening, parts), metricsRoute(opening)]
 }
 
 interface Faces {

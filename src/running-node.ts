@@ -106,7 +106,12 @@ async function serveA2A(
   if (isOverMesh) openMeshBinding(parts, { node, tasks, cards })
   if (http === null) return
   const routes = openGateway(parts, { node, tasks, cards: cards(), limit, apiFor })
-  openHttp(parts, { listener: http, node, oauth, routes: [...limitedRoutes([mcp], limit, parts), ...routes, ...(oauth?.routes ?? [])] })
+  openHttp(parts, {
+    listener: http,
+    node,
+    oauth,
+    routes: [...limitedRoutes([mcp], { limit, node }, parts), ...routes, ...(oauth?.routes ?? [])]
+  })
 }
 
 /** The node of a process that is up. */

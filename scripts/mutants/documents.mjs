@@ -103,7 +103,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'streams of a document go to everybody',
     file: 'src/adapters/mesh/document-cores.ts',
-    find: '&& mayHave(peer))',
+    find: '&& following.mayHave(peer))',
     put: ')',
     test: 'adapters/mesh/document-cores',
     title: 'a peer that may not have a stream gets nothing of it'

@@ -95,7 +95,47 @@ export const HOSTILE_MUTANTS = [
     file: 'src/open-mcp.ts',
     find: "principal.kind === 'token' ? guardedApi(apiFor(principal), rules) : apiFor(principal)",
     put: "principal.kind === 'token' && rules === null ? guardedApi(apiFor(principal), rules) : apiFor(principal)",
-    test: 'e2e/mcp.',
+    test: 'e2e/mcp',
     title: 'guardrails and the limit of calls bind a client with a token at /mcp'
+  },
+  {
+    name: 'share of documents off',
+    file: 'src/domain/document/share.ts',
+    find: '.slice(0, limit)',
+    put: '',
+    test: 'node/document-shares',
+    title: 'a member that announces 952 documents, with names that sort first'
+  },
+  {
+    name: 'share of documents by order of announcement',
+    file: 'src/domain/document/share.ts',
+    find: 'turns.sort((a, b) => a.turn - b.turn || compareText(a.payer, b.payer))',
+    put: '',
+    test: 'domain/document/share',
+    title: 'a member with no more than its share keeps its place'
+  },
+  {
+    name: 'share of documents in bytes off',
+    file: 'src/node/document-shares.ts',
+    find: '+ wanted <= maxBytes)',
+    put: '+ wanted >= 0 * maxBytes)',
+    test: 'node/document-shares',
+    title: 'a member makes another node keep 256 MiB of its documents'
+  },
+  {
+    name: 'share of documents asked for nothing by their cores',
+    file: 'src/adapters/mesh/document-core.ts',
+    find: 'this.#parts.mayHold(core.byteLength - this.#before)',
+    put: 'core.byteLength >= 0',
+    test: 'adapters/mesh/document-cores',
+    title: 'of a stream over the share nothing is fetched'
+  },
+  {
+    name: 'a document is removed although somebody used it before its writer was revoked',
+    file: 'src/node/followed-documents.ts',
+    find: "&& this.#useOf(record) === 'none'",
+    put: "&& this.#useOf(record) !== 'open'",
+    test: 'node/document-shares',
+    title: 'documents that a revoked member alone wrote'
   }
 ]

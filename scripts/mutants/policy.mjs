@@ -93,8 +93,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'whoever calls himself like the beginning of an id takes its rules over',
     file: 'src/domain/routing/names.ts',
-    find: 'return first[1] === typed ? [first[0]] :',
-    put: 'const named = fitting.find(([, name]) => name === typed)\n  return named ? [named[0]] :',
+    find: 'return isNamed(first[1]) ? [first[0]] :',
+    put: 'const named = fitting.find(([, name]) => isNamed(name))\n  return named ? [named[0]] :',
     test: 'node/policy-book',
     title: 'the beginning of an id stands for its node'
   },
@@ -117,8 +117,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'a look-alike that got in shows as the name that it looks like',
     file: 'src/domain/routing/names.ts',
-    find: 'const isLike = looks.find(base) !== null',
-    put: 'const isLike = looks === null',
+    find: 'const isLike = looks !== null && looks.find(base) !== null',
+    put: 'const isLike = looks !== null && nodes.length < 0',
     test: 'node/deceiving-names',
     title: 'a member that got in as a look-alike is shown by its key and with its characters written out, in approvals and events'
   },

@@ -26,7 +26,9 @@ import type {
 } from '../ports/document-api.js'
 import { knownLengths, memberAccess, type DocumentCaller } from './document-access.js'
 import { awaitHere, mustBeHere, recordOf } from './document-arrival.js'
+import type { LeftStream } from './followed-documents.js'
 import type { KnownDocument } from './known-documents.js'
+import { leftReason } from './left-documents.js'
 import type { Principal } from '../ports/node-api.js'
 import type { NodeCore } from './node.js'
 import { Pace } from './pace.js'
@@ -341,6 +343,7 @@ function skippedOf(node: NodeCore, { name, streams }: DocumentRecord): DocumentG
 function documentInfo(node: NodeCore, { id, record }: KnownDocument, by: DocumentCaller): DocumentInfo {
   const sizes = record.streams.map(({ coreKey }) => node.parts.documents.size(coreKey))
   const { mayWrite, mayRestrict } = node.documents.known.access(record, by)
+  const left = node.documents.followed.leftOf(record)
   return {
     id,
     name: record.name,
@@ -350,12 +353,22 @@ function documentInfo(node: NodeCore, { id, record }: KnownDocument, by: Documen
     blocks: sizes.reduce((sum, { blocks }) => sum + blocks, 0),
     writers: new Set(record.streams.map(({ nodeKey }) => nodeKey)).size,
     may: { write: mayWrite, restrict: mayRestrict },
-    following: node.documents.isFollowed(record.name)
+    following: left.length === 0 && node.documents.isFollowed(record.name),
+    ...(left.length === 0 ? {} : { left: leftInfo(node, left) })
   }
 }
 
 function warned(nameWarning: string | null): Pick<DocumentInfo, 'nameWarning'> {
   return nameWarning === null ? {} : { nameWarning }
+}
+
+function leftInfo(node: NodeCore, left: readonly LeftStream[]): NonNullable<DocumentInfo['left']> {
+  const counts = new Map<string, { readonly node: DocumentInfo['creator']; readonly streams: number; readonly reason: string }>()
+  for (const one of left) {
+    const key = `${one.node} ${one.reason}`
+    counts.set(key, { node: node.directory.ref(one.node), streams: (counts.get(key)?.streams ?? 0) + 1, reason: leftReason(one) })
+  }
+  return [...counts.values()]
 }
 
 function documentDetail(node: NodeCore, known: KnownDocument, by: DocumentCaller): DocumentDetail {

@@ -15,6 +15,7 @@ import { tierText, weakest } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
 import type { Calls, IdInfo, InviteInfo, PeerDetail, PeerInfo, PeerList } from '../ports/node-api.js'
 import { OPERATOR } from './agents.js'
+import { shareOf } from './left-documents.js'
 import type { NodeCore } from './node.js'
 
 /** Life of an invite unless told otherwise, in milliseconds. */
@@ -46,6 +47,7 @@ export function showPeer(node: NodeCore, nodeId: NodeId, by: CallerPower): PeerD
     sandboxId: certificate.sandboxId ?? null,
     issuer: node.directory.ref(certificate.issuer),
     version: node.peers.link(nodeId)?.peerVersion ?? null,
+    documents: shareOf(node.documents, view, nodeId),
     revoked: revoked === null ? null : { by: node.directory.ref(revoked.by), at: iso(revoked.at), reason: shown(revoked.reason) }
   }
 }

@@ -300,6 +300,7 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       const [scope, open, keeps] = row
       const opened = async (to: Parameters<typeof open>[2]): Promise<Unsubscribe> => {
         allow(scope, name)
+        peers.usedHere()
         return await open(host.node, params, to)
       }
       return watching(opened, queueFor(keeps, options?.signal), told)

@@ -12,7 +12,9 @@ import { CALL_WINDOW_BYTES, MAX_CALLS } from './calls-out.js'
 export const CALL_STALL_MS = 60_000
 /** Wait before an item for which there was no room on the link is tried again, in milliseconds. */
 const AGAIN_MS = 50
-/** Bytes of answers for which there is no room on their links, of all members together; the calls beyond that end as `busy`. */
+/** Wait before an answer is made anew for which there was no room beside those that wait, in milliseconds. */
+const REMAKE_MS = 1000
+/** Bytes of answers that wait for room on their links, of all members together; further ones are let go of, and made anew later. */
 const MAX_WAITING_BYTES = 67_108_864
 
 /** What answering calls needs. */
@@ -88,7 +90,8 @@ export class InCalls {
     if (calls.has(id)) return 'two calls of one number'
     const call = new OneCall(this.#parts.clock, (signal) => this.#turns.take(peer, signal))
     if (calls.size >= MAX_CALLS) {
-      void this.#send(peer, { type: 'end', id, how: 'busy' }, call.signal)
+      // Where there is no room even for that its caller has more than enough to read.
+      this.#trySend(peer, { type: 'end', id, how: 'busy' })
       return null
     }
     this.#open.set(peer, calls.set(id, call))
@@ -145,12 +148,22 @@ export class InCalls {
   async #inTurn(peer: NodeId, call: OneCall, make: () => AnswerPart): Promise<CallEnd> {
     await call.turn()
     if (call.signal.aborted) return 'cut'
+    const { clock } = this.#parts
+    const until = clock.monotonic() + CALL_STALL_MS
     let bytes = 0
+    let isFirst = true
     try {
-      const part = make()
-      bytes = part.body.byteLength
-      if (part.type === 'item') call.sent(bytes)
-      return await this.#send(peer, part, call.signal)
+      for (;;) {
+        const part = make()
+        bytes = part.body.byteLength
+        if (part.type === 'item' && isFirst) call.sent(bytes)
+        isFirst = false
+        const how = await this.#send(peer, part, call.signal)
+        if (how !== 'busy') return how
+        // It is let go of, and made anew once less waits.
+        await wait(clock, REMAKE_MS, call.signal)
+        if (call.signal.aborted || clock.monotonic() > until) return 'cut'
+      }
     } finally {
       call.endTurn(bytes)
     }

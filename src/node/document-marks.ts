@@ -80,6 +80,11 @@ export class DocumentMarks {
     if (!this.#isClosed) this.#timer ??= this.#parts.clock.after(MARK_MS, () => void this.#store().catch(this.#parts.onError))
   }
 
+  /** Was something of a document here? */
+  has(name: string): boolean {
+    return this.#marks.has(name)
+  }
+
   /** Blocks of a document that were here and are not, as far as its streams are followed. Ask it of a document that is open. */
   lost(name: string): number {
     return this.#lostOf(this.#streams(name))

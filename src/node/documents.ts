@@ -14,10 +14,12 @@ import type { MemberLog, Membership } from '../ports/mesh.js'
 import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { AbandonedDocuments } from './abandoned-documents.js'
 import { ArrivedDocuments } from './arrived-documents.js'
 import { countedStreams, memberAccess } from './document-access.js'
 import { DocumentForks, FORKED, tellStop } from './document-forks.js'
 import { openBlock, sealBlock } from './document-road.js'
+import { DocumentShares } from './document-shares.js'
 import { DocumentSnapshots } from './document-snapshots.js'
 import { DocumentUses } from './document-uses.js'
 import type { NodeEvents } from './events.js'
@@ -25,6 +27,7 @@ import { FollowedDocuments } from './followed-documents.js'
 import { keptDocument } from './kept-documents.js'
 import { type KnownDocument, KnownDocuments } from './known-documents.js'
 import { DocumentMarks } from './document-marks.js'
+import { shareProblems } from './left-documents.js'
 import { OpenDocument } from './open-document.js'
 import { OwnStreams } from './own-streams.js'
 
@@ -72,7 +75,11 @@ export class Documents {
   readonly #changes: Emitter<void>
   readonly #forks: DocumentForks
   readonly #own: OwnStreams
-  readonly #followed: FollowedDocuments
+  /** Which of them are followed, and which are not. */
+  readonly followed: FollowedDocuments
+  /** How much members make this node keep. */
+  readonly shares: DocumentShares
+  readonly #abandoned: AbandonedDocuments
   readonly #snapshots: DocumentSnapshots
   #timer: Timer | null = null
   #stopLog: Unsubscribe = () => {}
@@ -80,13 +87,13 @@ export class Documents {
 
   constructor(parts: DocumentsParts) {
     this.#parts = parts
+    const onError = (error: unknown): void => this.#failed(error)
+    const onChange = (): void => this.#changes.emit()
+    const common = { ...parts, onError, onChange, isForked: (stream: StreamKey) => this.#forks.has(stream) }
+    this.#changes = new Emitter(onError)
     this.known = new KnownDocuments(parts)
     this.#forks = new DocumentForks(parts)
-    this.#own = new OwnStreams({
-      ...parts,
-      onLost: (...lost) => this.marks.expect(...lost),
-      onError: (error) => this.#failed(error)
-    })
+    this.#own = new OwnStreams({ ...common, onLost: (...lost) => this.marks.expect(...lost) })
     this.#snapshots = new DocumentSnapshots({
       ...parts,
       idOf: (name) => this.known.idOf(name),
@@ -94,33 +101,32 @@ export class Documents {
       open: (name, bytes) => openBlock(bytes, this.known.idOf(name)),
       onBegun: (name, isOther) => this.#onBegun(name, isOther)
     })
-    this.arrived = new ArrivedDocuments({
-      ...parts,
-      used: this.#snapshots.used,
-      hasUnheard: (name) => this.#own.hasUnheard(name),
-      isForked: (stream) => this.#forks.has(stream),
-      onError: (error) => this.#failed(error)
-    })
-    this.marks = new DocumentMarks({
-      ...parts,
-      own: this.#own,
-      isForked: (stream) => this.#forks.has(stream),
-      onChange: () => this.#changes.emit(),
-      onError: (error) => this.#failed(error)
-    })
-    this.#followed = new FollowedDocuments({
-      ...parts,
+    this.arrived = new ArrivedDocuments({ ...common, used: this.#snapshots.used, hasUnheard: (name) => this.#own.hasUnheard(name) })
+    this.marks = new DocumentMarks({ ...common, own: this.#own })
+    this.shares = new DocumentShares(common)
+    this.followed = new FollowedDocuments({
+      ...common,
+      shares: this.shares,
       isOpen: (name) => this.#open.has(name),
+      hasArrived: (name) => this.arrived.has(name),
       ownOf: (name) => this.#own.streamsOf(name),
       snapshotsOf: (record) => this.#snapshots.used.coresOf(record)
     })
-    this.#changes = new Emitter((error) => this.#failed(error))
+    this.#abandoned = new AbandonedDocuments({
+      ...common,
+      shares: this.shares,
+      followed: this.followed,
+      marks: this.marks,
+      isInUse: (name) => this.#uses.has(name),
+      remove: (name, streams) => this.#removeBlocks(name, streams)
+    })
   }
 
   /** Begins to follow what this node may see. */
   async start(): Promise<void> {
     const { documents, log } = this.#parts
-    await this.#followed.start()
+    await this.shares.start()
+    await this.followed.start()
     await this.arrived.start()
     await this.marks.start()
     await this.#own.start()
@@ -141,6 +147,7 @@ export class Documents {
     this.#own.quieten()
     this.#stopLog()
     this.#parts.clock.clear(this.#timer)
+    await this.#abandoned.close()
     await this.#snapshots.close()
     const opened = await Promise.allSettled(this.#opened.values())
     for (const one of opened) {
@@ -150,6 +157,8 @@ export class Documents {
     }
     await this.marks.close()
     await this.arrived.close()
+    await this.shares.close()
+    await this.followed.close()
   }
 
   /** Told when the list of documents, or how much of them is here, may have changed. */
@@ -159,7 +168,7 @@ export class Documents {
 
   /** Is what is written kept here? */
   isFollowed(name: string): boolean {
-    return this.#followed.has(name)
+    return this.followed.has(name)
   }
 
   /** Core of a snapshot in force that does not hold what it says; undefined: none. */
@@ -183,7 +192,8 @@ export class Documents {
   problems(): Problem[] {
     const damage = this.damage()
     // What members give cannot be taken into a damaged store.
-    return [...(damage.length > 0 ? damage : this.marks.problems()), ...this.#forks.problems(), ...this.#snapshots.problems()]
+    const shares = shareProblems(this, this.#parts.log.view())
+    return [...(damage.length > 0 ? damage : this.marks.problems()), ...this.#forks.problems(), ...this.#snapshots.problems(), ...shares]
   }
 
   /** That their store is damaged, once that was noticed: how much is here of a document cannot be told then. */
@@ -219,9 +229,10 @@ export class Documents {
 
   async #openFor(name: string): Promise<Opened> {
     if (!this.isFollowed(name)) {
-      await this.#followed.add(name)
+      await this.followed.add(name)
       this.#review()
     }
+    this.followed.use(name)
     await this.#renew(name)
     const opening = this.#opened.get(name) ?? this.#openNow(name)
     this.#opened.set(name, opening)
@@ -251,17 +262,30 @@ export class Documents {
     ])
     const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, this.snapshotBytes(name))
     this.arrived.forget(name)
-    await this.#followed.forget(name, async () => {
+    await this.followed.forget(name, async () => {
       if (opened !== undefined) await this.#let(name, opened)
       // Of this stream others may have more than is here then.
       await this.#own.forget(name)
-      this.#review()
-      await this.marks.forget(name)
-      await this.#snapshots.forget(name)
-      await documents.remove([...keys])
-      await documents.keep(this.known.idOf(name), null)
+      await this.#removeBlocks(name, [...keys])
     })
     return bytes
+  }
+
+  /** Removes what is here of a document that is followed no longer. */
+  async #removeBlocks(name: string, streams: readonly StreamKey[]): Promise<void> {
+    const { documents, log } = this.#parts
+    const record = log.view().documents.get(name)
+    const snapshots = record === undefined ? [] : this.#snapshots.used.coresOf(record)
+    this.#review()
+    await this.marks.forget(name)
+    await this.#snapshots.forget(name)
+    await documents.remove(streams)
+    await documents.keep(this.known.idOf(name), null)
+    this.shares.release([...streams, ...snapshots])
+    if (this.#isClosed) return
+    // What had no room may have it now.
+    this.#followAll()
+    this.#changes.emit()
   }
 
   /** One that was opened by a node that might only read is opened anew once it may write. */
@@ -354,9 +378,10 @@ export class Documents {
   }
 
   #followAll(): void {
-    const streams = this.#followed.streams(this.#parts.log.view())
+    const streams = this.followed.streams(this.#parts.log.view())
     this.#parts.documents.follow(streams)
     this.marks.follow(streams)
+    this.#abandoned.review()
   }
 
   /** What is due of snapshots. */

@@ -95,10 +95,25 @@ export interface DocumentInfo {
   readonly writers: number
   /** What the caller may do. Documents that it may not see are not listed. */
   readonly may: { readonly write: boolean; readonly restrict: boolean }
-  /** Are the streams kept here? False after `documents.forget`. */
+  /** Are all streams kept here? False after `documents.forget`, and where {@link DocumentInfo.left} names some. */
   readonly following: boolean
   /** Why the name may deceive: e.g. it has characters that nobody sees, or looks like another document's. Absent: it does not. */
   readonly nameWarning?: string
+  /** Streams that are not kept here, or no further, and why, one for each member and reason. Absent: none. */
+  readonly left?: readonly { readonly node: NodeRef; readonly streams: number; readonly reason: string }[]
+}
+
+/** What a member makes this node keep of documents that nobody uses here. */
+export interface DocumentShareInfo {
+  /** Bytes of its streams, in steps of 64 KiB. */
+  readonly bytes: number
+  /** The same of snapshots in documents that it created. */
+  readonly snapshotBytes: number
+  /** Bound of each of the two. */
+  readonly maxBytes: number
+  readonly maxDocuments: number
+  /** Streams and snapshots that are not kept, or no further. */
+  readonly leftOut: number
 }
 
 /** What is not in a document although a member wrote it. */

@@ -37,6 +37,11 @@ export interface FollowedStream {
   readonly stream: StreamKey
   /** May a peer have it? Asked again at each call of {@link DocumentStreams.follow}, and for each new link. */
   mayHave(peer: NodeId): boolean
+  /**
+   * May as many bytes of it be here? Asked with the bytes that its writer signed: when it is opened, when it grows, and at each
+   * call of {@link DocumentStreams.follow}. After a no nothing of it is fetched or given to others until the next yes. Absent: yes.
+   */
+  mayHold?(bytes: number): boolean
 }
 
 /** What the owner of the streams is told. Handlers must not throw. */

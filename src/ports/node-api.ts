@@ -4,7 +4,7 @@ import type { MeshId, NodeId } from '../kit/ids.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { AgentPrompt, HealthFinding } from './agent-runtime.js'
-import type { DocumentCalls, DocumentWatches } from './document-api.js'
+import type { DocumentCalls, DocumentShareInfo, DocumentWatches } from './document-api.js'
 import type { LinkPath } from './mesh.js'
 import type {
   ApprovalDetail,
@@ -145,6 +145,8 @@ export interface PeerDetail extends PeerInfo {
   readonly sandboxId: string | null
   readonly issuer: NodeRef
   readonly version: string | null
+  /** What it makes this node keep of documents. */
+  readonly documents: DocumentShareInfo
   readonly revoked: null | { readonly by: NodeRef; readonly at: string; readonly reason: string }
 }
 

@@ -16,6 +16,7 @@ export function peer(name: string, more: Partial<PeerDetail> = {}): PeerDetail {
     sandboxId: null,
     issuer: OWNER,
     version: 'a2a-node/0.1.0',
+    documents: { bytes: 0, snapshotBytes: 0, maxBytes: 268_435_456, maxDocuments: 256, leftOut: 0 },
     revoked: null
   }
   return { id: `x4m1${'n'.repeat(44)}77be`, name, tier: 'L1', ...seen, ...role, ...more }

@@ -70,6 +70,11 @@ export class StreamNet {
     for (const node of this.#nodes.values()) node.forked(stream)
   }
 
+  /** Blocks of a stream that are on the disk of a node, followed or not. */
+  blocksOn(node: NodeId, stream: string): number {
+    return this.#held.get(node)?.get(stream)?.blocks.length ?? 0
+  }
+
   /** A copy of all that a node has, to put it back to later; call it while the node does not run. */
   copyOf(node: NodeId): () => void {
     const copy = new Map(this.#held.get(node))
@@ -126,13 +131,16 @@ class MemoryStreams implements DocumentStreams {
 
   takeFrom(giver: MemoryStreams): void {
     if (this.#isClosed || giver.#isClosed) return
-    for (const stream of this.#followed.keys()) {
+    for (const { stream, mayHold } of this.#followed.values()) {
       const theirs = giver.#followed.get(stream)?.mayHave(this.#node) === true ? (giver.#held.get(stream) ?? EMPTY) : EMPTY
       const own = this.#held.get(stream) ?? EMPTY
       const missing = lengthOf(own)
       // How long it is, is signed: that is known before its blocks are here.
       this.#lengths.set(stream, Math.max(this.#lengths.get(stream) ?? 0, lengthOf(theirs)))
       if (lengthOf(theirs) <= missing || theirs.beginning > missing) continue
+      // As its writer signed it, from where it begins here.
+      const bytes = bytesOf(own.blocks) + bytesOf(theirs.blocks.slice(missing - theirs.beginning))
+      if (mayHold?.(bytes) === false) continue
       this.#held.set(stream, { ...own, blocks: [...own.blocks, ...theirs.blocks.slice(missing - theirs.beginning)] })
       this.#net.moved++
       this.#handlers.onFetched(stream)

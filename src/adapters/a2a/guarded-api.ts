@@ -16,20 +16,20 @@ import type {
 import type { MessageEvent } from '../../ports/policy-api.js'
 import { type Guardrails, violationText } from './guardrails.js'
 
-type Sent = { readonly [N in CallName]?: (params: Calls[N]['params']) => readonly unknown[] }
-type Given = { readonly [N in CallName]?: (result: Calls[N]['result'], rules: Guardrails) => Calls[N]['result'] }
-type Told = { readonly [N in WatchName]?: (item: Watches[N]['item'], rules: Guardrails) => Watches[N]['item'] }
+type InputTable = { readonly [N in CallName]?: (params: Calls[N]['params']) => readonly unknown[] }
+type ResultTable = { readonly [N in CallName]?: (result: Calls[N]['result'], rules: Guardrails) => Calls[N]['result'] }
+type ItemTable = { readonly [N in WatchName]?: (item: Watches[N]['item'], rules: Guardrails) => Watches[N]['item'] }
 
-/** What calls send to agents: each element is one content. The text of a message is looked at as its agent gets it. */
-const SENT: Sent = {
+/** Contents of calls that reach agents. The text of a message is checked in the form in which its agent gets it. */
+const INPUTS: InputTable = {
   'message.call': ({ input, justification }) => [input, justification],
   'message.send': ({ justification }) => [justification],
-  'swarm.start': contentsOf,
-  'swarm.preview': contentsOf
+  'swarm.start': swarmInputs,
+  'swarm.preview': swarmInputs
 }
 
-/** What agents said, in the results of calls. */
-const GIVEN: Given = {
+/** Results of calls that hold output of agents. */
+const RESULTS: ResultTable = {
   'message.call': guardedReply,
   'message.send': guardedReply,
   'tasks.list': guardedTasks,
@@ -44,8 +44,8 @@ const GIVEN: Given = {
   })
 }
 
-/** What agents said, in the items of watches. */
-const TOLD: Told = {
+/** Items of watches that hold output of agents. */
+const ITEMS: ItemTable = {
   'message.call': guardedMessage,
   'message.send': guardedMessage,
   'tasks.list': guardedTasks,
@@ -53,18 +53,18 @@ const TOLD: Told = {
 }
 
 /**
- * The API of a node for a client that the guardrails bind. What it sends to agents is refused when it breaks a rule of the input. What
- * agents said is left out of answers where it breaks a rule of the output: an INVALID_OUTPUT error stands in its place.
+ * The API of a node for a client that the guardrails bind. Input of agents that breaks a rule is refused with INVALID_INPUT. Output of
+ * agents that breaks one is left out of results and items: an INVALID_OUTPUT error is in its place. Documents are no output.
  */
 export function guardedApi(api: NodeApi, rules: Guardrails): NodeApi {
   return {
     call: async (name, params, options) => {
       refuseInput(name, params, rules)
       const result = await api.call(name, params, options)
-      return GIVEN[name]?.(result, rules) ?? result
+      return RESULTS[name]?.(result, rules) ?? result
     },
     watch: (name, params, options) => {
-      const guard = TOLD[name]
+      const guard = ITEMS[name]
       return guard === undefined ? api.watch(name, params, options) : guarded()
       async function* guarded(): AsyncGenerator<Watches[typeof name]['item']> {
         if (name === 'message.call' || name === 'message.send') refuseInput(name, params as never, rules)
@@ -78,34 +78,37 @@ export function guardedApi(api: NodeApi, rules: Guardrails): NodeApi {
 function refuseInput<N extends CallName>(name: N, params: Calls[N]['params'], rules: Guardrails): void {
   const { text } = params as { readonly text?: unknown }
   const ofText = name === 'message.send' && typeof text === 'string' ? rules.inputViolation([{ text }]) : null
-  const broken = ofText ?? firstOf(SENT[name]?.(params) ?? [], (content) => rules.violation('input', content))
+  const broken = ofText ?? firstOf(INPUTS[name]?.(params) ?? [], (content) => rules.violation('input', content))
   if (broken !== null) throw new NodeError('INVALID_INPUT', violationText(broken), { data: broken })
 }
 
-function contentsOf({ goal, input, items, plan, justification, round }: Calls['swarm.start']['params']): readonly unknown[] {
+function swarmInputs({ goal, input, items, plan, justification, round }: Calls['swarm.start']['params']): readonly unknown[] {
   return [goal, input, plan, justification, round?.check, ...(items ?? []).flatMap(({ item, input: one }) => [item, one])]
 }
 
 function guardedReply(reply: Reply, rules: Guardrails): Reply {
-  const error = refusalOf([reply.payload, wordsOf(reply.error)], rules)
-  if (error !== null) return { ...reply, outcome: 'FAILED', payload: null, error }
-  return reply.targets === undefined ? reply : { ...reply, targets: reply.targets.map((target) => guardedTarget(target, rules)) }
+  const refusal = outputRefusal([reply.payload], rules)
+  if (refusal !== null) return { ...reply, outcome: 'FAILED', payload: null, error: refusal }
+  const targets = reply.targets?.map((target) => guardedTarget(target, rules))
+  return { ...reply, error: guardedError(reply.error, rules), ...(targets === undefined ? {} : { targets }) }
 }
 
 function guardedTarget(target: BroadcastTarget, rules: Guardrails): BroadcastTarget {
-  const error = refusalOf([target.payload, target.reason], rules)
-  if (error === null) return target
+  // The beginning of a large answer is JSON as text: patterns are looked for in it without its escapes, too.
+  const plain = typeof target.payload === 'string' ? target.payload.replaceAll('\\n', '\n').replace(/\\(["\\/])/g, '$1') : null
+  const refusal = outputRefusal([target.payload, plain], rules) ?? errorRefusal([target.reason], rules)
+  if (refusal === null) return target
   const { payload: _payload, ...rest } = target
-  return { ...rest, outcome: error.code, reason: error.message }
+  return { ...rest, outcome: refusal.code, reason: refusal.message }
 }
 
 function guardedMessage(event: MessageEvent<Reply>, rules: Guardrails): MessageEvent<Reply> {
   if (event.type === 'reply') return { ...event, reply: guardedReply(event.reply, rules) }
-  if (event.type === 'failed') return { ...event, error: refusalOf([wordsOf(event.error)], rules) ?? event.error }
+  if (event.type === 'failed') return { ...event, error: guardedError(event.error, rules) }
   if (event.type !== 'progress') return event
-  // A pattern may be cut into several reports: with patterns none of their words is told.
-  const isTold = !rules.holdsOutputBack && refusalOf([event.message], rules) === null
-  return isTold ? event : { ...event, message: null }
+  // A pattern may be cut into several reports: with patterns no text of them is passed on.
+  const isAllowed = !rules.holdsOutputBack && outputRefusal([event.message], rules) === null
+  return isAllowed ? event : { ...event, message: null }
 }
 
 function guardedTasks({ tasks, more }: Calls['tasks.list']['result'], rules: Guardrails): Calls['tasks.list']['result'] {
@@ -113,48 +116,57 @@ function guardedTasks({ tasks, more }: Calls['tasks.list']['result'], rules: Gua
 }
 
 function guardedTaskDetail(task: Calls['tasks.show']['result'], rules: Guardrails): Calls['tasks.show']['result'] {
-  const told = task.events.filter(({ type }) => type !== 'state' && type !== 'attempt')
-  const error = refusalOf([task.result, wordsOf(task.error), ...told], rules)
+  const contents = task.events.filter(({ type }) => type !== 'state' && type !== 'attempt')
+  const refusal = outputRefusal([task.result, ...contents.map((event) => ('error' in event ? null : event))], rules)
   const isHeldBack = rules.holdsOutputBack && !FINAL_STATES.has(task.state)
-  if (error === null && !isHeldBack) return task
-  const events = task.events.filter((event) => !told.includes(event))
-  return error === null ? { ...task, events } : { ...task, result: null, error, events }
+  const error = guardedError(task.error, rules)
+  if (refusal === null && !isHeldBack && error === task.error) return task
+  const events = task.events.filter((event) => !contents.includes(event))
+  return refusal === null ? { ...task, error, events } : { ...task, result: null, error: refusal, events }
 }
 
 /** A task, an item of a swarm: whatever ends with a result or an error. */
 function guardedResult<T extends Pick<TaskInfo, 'result' | 'error'>>(value: T, rules: Guardrails): T {
-  const error = refusalOf([value.result, wordsOf(value.error)], rules)
-  return error === null ? value : { ...value, result: null, error }
+  const refusal = outputRefusal([value.result], rules)
+  return refusal === null ? { ...value, error: guardedError(value.error, rules) } : { ...value, result: null, error: refusal }
 }
 
 /** What the results of a swarm make together: it has no error of its own. */
 function guardedJoined<T extends Pick<SwarmResults, 'result'>>(value: T, rules: Guardrails): T {
-  const error = refusalOf([value.result], rules)
+  const error = outputRefusal([value.result], rules)
   return error === null ? value : { ...value, result: { error } }
 }
 
 function guardedSwarm(swarm: SwarmInfo, rules: Guardrails): SwarmInfo {
-  return { ...swarm, error: refusalOf([wordsOf(swarm.error)], rules) ?? swarm.error }
+  return { ...swarm, error: guardedError(swarm.error, rules) }
 }
 
 function guardedSwarmEvent(event: SwarmEvent, rules: Guardrails): SwarmEvent {
   if (event.type === 'item') return guardedResult(event, rules)
-  if (event.type === 'released') return refusalOf([event.reason], rules) === null ? event : { ...event, reason: '' }
+  if (event.type === 'released') return errorRefusal([event.reason], rules) === null ? event : { ...event, reason: '' }
   if (event.type !== 'done') return event
-  const error = refusalOf([wordsOf(event.error)], rules) ?? event.error
-  return { ...guardedJoined(event, rules), error }
+  return { ...guardedJoined(event, rules), error: guardedError(event.error, rules) }
 }
 
-/** The error in the place of what an agent said: its pieces are looked at together. Null where they may be told. */
-function refusalOf(said: readonly unknown[], rules: Guardrails): ErrorBody | null {
-  const broken = rules.violation('output', said)
+/** An error with its code, since it may be of the node; what breaks a pattern in its text or data is replaced. */
+function guardedError<T extends ErrorBody | null>(error: T, rules: Guardrails): T {
+  const refusal = error === null ? null : errorRefusal([error.message, error.data], rules)
+  if (error === null || refusal === null) return error
+  const { data: _data, ...rest } = error
+  return { ...(rest as T), message: refusal.message }
+}
+
+/** By patterns alone: nodes make longer errors than some agents may give output. */
+function errorRefusal(contents: readonly unknown[], rules: Guardrails): ErrorBody | null {
+  return rules.output.denied(contents) === null ? null : outputRefusal(contents, rules)
+}
+
+/** The error in the place of output of an agent; its contents are checked together. Null where they break no rule. */
+function outputRefusal(contents: readonly unknown[], rules: Guardrails): ErrorBody | null {
+  const broken = rules.violation('output', contents)
   return broken === null
     ? null
     : new NodeError('INVALID_OUTPUT', violationText(broken), { data: broken, next: ['a2a-node tasks'] }).toBody()
-}
-
-function wordsOf(error: ErrorBody | null): unknown {
-  return error === null ? null : [error.message, error.data]
 }
 
 function firstOf<T, R>(values: readonly T[], find: (value: T) => R | null): R | null {

@@ -6,6 +6,9 @@ const MAX_STEPS = 2_000_000
 /** Ways in which a quick pattern may match, beside the one part of it that may repeat without end. */
 const MAX_WAYS = 16
 
+/** Characters that a quick pattern matches at least: it may begin anew at each place of a text. */
+const MAX_FIXED = 256
+
 /** A part of a pattern that matches one character, and how often it may: `[...]`, `\d`, `x`; then `*`, `+`, `?`, `{2}`, `{2,}` or `{2,3}`. */
 const PART = /(?:\[(?:\\.|[^\\\]])+\]|\\[dDsSwW.\-/^$*+?()[\]{}|]|[^\\[\](){}*+?|^$])(?:([*+?])|\{(\d{1,3})(?:(,)(\d{0,3}))?\})?\??/y
 
@@ -65,14 +68,16 @@ export function isQuickPattern(pattern: string): boolean {
   const body = source.endsWith('$') && !source.endsWith('\\$') ? source.slice(0, -1) : source
   let ways = 1
   let open = 0
+  let fixed = 0
   PART.lastIndex = 0
   for (let at = 0; at < body.length; at = PART.lastIndex) {
     const part = PART.exec(body)
     if (part === null) return false
     const [, sign, least, comma, most] = part
+    fixed += Number(most || least || 1)
     if (sign === '*' || sign === '+' || (comma !== undefined && most === '')) open++
     else if (sign === '?') ways *= 2
-    else if (most !== undefined) ways *= Math.max(1, Number(most) - Number(least) + 1)
+    else if (most !== undefined && most !== '') ways *= Math.max(1, Number(most) - Number(least) + 1)
   }
-  return ways <= MAX_WAYS && open <= (source === pattern ? 0 : 1)
+  return ways <= MAX_WAYS && fixed <= MAX_FIXED && open <= (source === pattern ? 0 : 1)
 }

@@ -5,7 +5,12 @@ import type { TimeLimit } from './time-limit.js'
 
 /** Milliseconds of a check by exact patterns, and of one by linear patterns. The node does nothing else meanwhile. */
 const EXACT_MS = 250
+/** Milliseconds of the first, once one took too long: who asks again is not to hold the node up as long each time. */
+const SLOW_MS = 30
 const LINEAR_MS = 400
+
+/** Keywords of a quick schema that cost more than reading the value does. */
+const MAX_COST = 4
 
 /** How a schema checks a value. */
 export interface TimedCheckParts {
@@ -18,22 +23,35 @@ export interface TimedCheckParts {
 
 /** Does a check take time linear to the value, whatever that is? `$ref` may read a part of it many times, some patterns a text. */
 export function isQuickSchema(schema: unknown): boolean {
-  if (Array.isArray(schema)) return schema.every(isQuickSchema)
-  if (!isRecord(schema)) return true
-  return Object.entries(schema).every(([key, value]) => {
-    if (key === '$ref' || key === '$dynamicRef' || key === '$recursiveRef') return false
-    if (key === 'pattern' && typeof value === 'string') return isQuickPattern(value)
-    const isByPattern = key === 'patternProperties' && isRecord(value)
-    return isQuickSchema(value) && (!isByPattern || Object.keys(value).every(isQuickPattern))
-  })
+  return costOf(schema) <= MAX_COST
 }
 
-/** A check that may take too long. It is ended then, and made again by linear patterns, so that a text of 36 characters gets its answer. */
+/** Keywords whose check may take longer than reading the value does: one each, and without end for what may not end. */
+function costOf(schema: unknown): number {
+  if (Array.isArray(schema)) return sum(schema.map(costOf))
+  if (!isRecord(schema)) return 0
+  return sum(Object.entries(schema).map(([key, value]) => costOf(value) + ownCost(key, value)))
+}
+
+function ownCost(key: string, value: unknown): number {
+  if (key === '$ref' || key === '$dynamicRef' || key === '$recursiveRef') return Number.POSITIVE_INFINITY
+  if (key === 'uniqueItems') return 1
+  if (key === 'pattern' && typeof value === 'string') return isQuickPattern(value) ? 0 : Number.POSITIVE_INFINITY
+  if (key !== 'patternProperties' || !isRecord(value)) return 0
+  const patterns = Object.keys(value)
+  return patterns.every(isQuickPattern) ? patterns.length : Number.POSITIVE_INFINITY
+}
+
+function sum(costs: readonly number[]): number {
+  return costs.reduce((total, one) => total + one, 0)
+}
+
+/** A check that may take too long. It is ended then, and made again by linear patterns, which mean the same but for a few signs. */
 export class TimedCheck {
   readonly #parts: TimedCheckParts
   readonly #patterns = new LinearPatterns()
   #linear: Check | null = null
-  /** Did exact patterns take too long before? Then they come last. */
+  /** Did exact patterns take too long before? */
   #isSlow = false
 
   constructor(parts: TimedCheckParts) {
@@ -42,12 +60,19 @@ export class TimedCheck {
 
   /** What does not fit; a value that cannot be checked in time does not fit. Total. */
   check(value: unknown): readonly SchemaFault[] {
-    const faults = this.#isSlow ? (this.#byLinear(value) ?? this.#byExact(value)) : (this.#byExact(value) ?? this.#byLinear(value))
-    return faults ?? [{ path: '', message: 'could not be checked: a pattern, or a part that refers to itself, takes too long' }]
+    const wasSlow = this.#isSlow
+    const faults = this.#byExact(value, wasSlow ? SLOW_MS : EXACT_MS) ?? this.#byLinear(value)
+    // A long text may need more than the short time, and be too long for linear patterns.
+    return (
+      faults ??
+      (wasSlow ? this.#byExact(value, EXACT_MS) : null) ?? [
+        { path: '', message: 'could not be checked: a pattern, or a part that refers to itself, takes too long' }
+      ]
+    )
   }
 
-  #byExact(value: unknown): readonly SchemaFault[] | null {
-    const faults = this.#within(EXACT_MS, () => this.#parts.exact(value))
+  #byExact(value: unknown, ms: number): readonly SchemaFault[] | null {
+    const faults = this.#within(ms, () => this.#parts.exact(value))
     if (faults === null) this.#isSlow = true
     return faults
   }

@@ -22,6 +22,8 @@ export interface DocumentCoreParts {
   open(): Promise<Corestore>
   /** More blocks are here. */
   onBlocks(stream: StreamKey): void
+  /** May as many bytes of it be here? */
+  mayHold(bytes: number): boolean
   /** A block came from a peer. */
   onFetched(stream: StreamKey): void
   /** It could not be opened, or holds too much. */
@@ -229,15 +231,18 @@ export class DocumentCore {
   }
 
   #grown(core: Hypercore): void {
-    if (!this.#mayFetch(core)) {
-      this.#parts.onFault(this.#parts.stream, `the stream has more than ${MAX_STREAM_BYTES} bytes`)
-      this.attach([])
-    }
+    if (this.#isTooLong(core)) this.#parts.onFault(this.#parts.stream, `the stream has more than ${MAX_STREAM_BYTES} bytes`)
+    // The links that may have it stay known: a share may have room later.
+    if (!this.#mayFetch(core)) this.attach(this.#wanted)
     this.#tell(core)
   }
 
-  #mayFetch({ byteLength }: Hypercore): boolean {
-    return this.#before === null || byteLength - this.#before <= MAX_STREAM_BYTES
+  #mayFetch(core: Hypercore): boolean {
+    return this.#before === null || (!this.#isTooLong(core) && this.#parts.mayHold(core.byteLength - this.#before))
+  }
+
+  #isTooLong({ byteLength }: Hypercore): boolean {
+    return this.#before !== null && byteLength - this.#before > MAX_STREAM_BYTES
   }
 
   #tell(core: Hypercore): void {

@@ -37,7 +37,7 @@ interface OwnCore {
 
 interface Followed {
   readonly core: DocumentCore
-  mayHave: FollowedStream['mayHave']
+  following: FollowedStream
 }
 
 /** The cores of documents, replicated over the streams of links to those who may have them. */
@@ -84,10 +84,12 @@ export class DocumentCores implements DocumentStreams {
       this.#followed.delete(stream)
       core.close().catch((error: unknown) => this.#warn(stream, messageOf(error)))
     }
-    for (const { stream, mayHave } of streams) {
+    for (const following of streams) {
+      const { stream } = following
       const known = this.#followed.get(stream)
-      if (known === undefined) this.#followed.set(stream, { core: this.#core(stream), mayHave })
-      else known.mayHave = mayHave
+      // Links carry them in this order, also those that were followed before.
+      this.#followed.delete(stream)
+      this.#followed.set(stream, known === undefined ? { core: this.#core(stream), following } : Object.assign(known, { following }))
     }
     this.#attach()
     this.#forks?.follow([...this.#followed.keys()])
@@ -205,6 +207,7 @@ export class DocumentCores implements DocumentStreams {
     return new DocumentCore({
       stream,
       open: () => this.#open(),
+      mayHold: (bytes) => this.#followed.get(stream)?.following.mayHold?.(bytes) ?? true,
       onBlocks: () => this.#handlers.onBlocks(stream),
       onFetched: () => this.#handlers.onFetched(stream),
       onFault: (_stream, reason) => this.#warn(stream, reason),
@@ -230,8 +233,8 @@ export class DocumentCores implements DocumentStreams {
   /** Each core to the links that may have it, as far as they have places. */
   #attach(): void {
     const places = new Map([...this.#links.keys()].map((mux) => [mux, MAX_DOCUMENT_CORES]))
-    for (const { core, mayHave } of this.#followed.values()) {
-      const links = [...this.#links].filter(([mux, peer]) => (places.get(mux) ?? 0) > 0 && mayHave(peer)).map(([mux]) => mux)
+    for (const { core, following } of this.#followed.values()) {
+      const links = [...this.#links].filter(([mux, peer]) => (places.get(mux) ?? 0) > 0 && following.mayHave(peer)).map(([mux]) => mux)
       for (const mux of links) places.set(mux, (places.get(mux) ?? 0) - 1)
       core.attach(links)
     }

@@ -40,10 +40,16 @@ function row(one: DocumentInfo): Cell[] {
     bytesText(one.bytes),
     String(one.writers),
     mayText(one),
-    one.following ? 'yes' : 'no',
+    keptText(one),
     one.creator.name,
     agoText(one.createdAt, Date.now())
   ]
+}
+
+/** `part`: streams are left out, or end before their last block. */
+function keptText({ following, left, blocks }: DocumentInfo): string {
+  if (following) return 'yes'
+  return left !== undefined && blocks > 0 ? 'part' : 'no'
 }
 
 function mayText({ may }: DocumentInfo): string {
@@ -64,7 +70,10 @@ async function printDocument(output: Output, one: DocumentDetail): Promise<void>
   printFacts(output, [
     ['created', `by ${one.creator.name}, ${agoText(one.createdAt, Date.now())}`],
     ['size', `${bytesText(one.bytes)} in ${plural(one.blocks, 'block')}`],
-    ['kept here', one.following ? 'yes' : 'no'],
+    ['kept here', keptText(one)],
+    ...(one.left ?? []).map(
+      ({ node, streams, reason }) => ['left out', `${plural(streams, 'stream')} of ${node.name}: ${reason}`] as const
+    ),
     ['you may', `${mayText(one)}${one.may.restrict ? ', say who else may' : ''}`],
     ...accessFacts(one.access)
   ])

@@ -7,8 +7,8 @@ import { emptyText, hinted, hintedAll, noteProblems, problemLines } from '../ban
 import { showWatch } from '../live.js'
 import { isSet, nameArgument, textOption, tierArgument } from '../options.js'
 import type { Output } from '../output.js'
-import { type Cell, printFacts, tableLines } from '../render.js'
-import { agoText, rttText, timeText } from '../words.js'
+import { type Cell, plural, printFacts, tableLines } from '../render.js'
+import { agoText, bytesText, rttText, timeText } from '../words.js'
 
 /** `peers`: the table of the other nodes; with `--watch` again at each change. */
 export const peers: Action = async (context, _args, options) => {
@@ -89,6 +89,7 @@ function printPeer(output: Output, peer: PeerDetail): void {
     peer.sandboxId === null ? null : ['sandbox', peer.sandboxId],
     peer.version === null ? null : ['version', peer.version],
     peer.self ? null : ['last seen', peer.status === 'online' ? 'now' : agoText(peer.lastSeenAt, Date.now())],
+    documentsFact(peer),
     peer.revoked === null
       ? null
       : [
@@ -97,6 +98,13 @@ function printPeer(output: Output, peer: PeerDetail): void {
         ]
   ])
   for (const line of problemLines(output, problemsOf([peer]))) output.print(line)
+}
+
+/** What it makes this node keep of documents, and how much is left out; null: nothing. */
+function documentsFact({ documents: { bytes, snapshotBytes, maxBytes, leftOut } }: PeerDetail): [string, Cell] | null {
+  if (bytes + snapshotBytes + leftOut === 0) return null
+  const kept = `${bytesText(bytes + snapshotBytes)} kept that nobody uses here, share ${bytesText(maxBytes)}`
+  return ['documents', leftOut === 0 ? kept : { text: `${kept}; ${plural(leftOut, 'stream')} left out`, style: 'red' }]
 }
 
 function styleOf(status: PeerInfo['status']): 'green' | 'red' | 'dim' {

@@ -53,7 +53,7 @@ export function considerJoin(view: MembershipView, one: JoinCase): JoinAnswer {
 /** Asked of the admin alone and not of the fold: it follows the Unicode tables of its runtime, and all nodes must fold alike. */
 function nameRefusal(view: MembershipView, name: string): DenyCode | null {
   if (nameFault(name, NODE_NAME) !== null) return 'INVALID_INPUT'
-  const names = [...view.members.values()].map((member) => member.certificate.body.name)
+  const names = [...view.members.values()].flatMap(({ revoked, certificate }) => (revoked === null ? certificate.body.name : []))
   return new LookAlikes(names).find(name) === null ? null : 'AMBIGUOUS_NAME'
 }
 

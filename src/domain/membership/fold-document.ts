@@ -15,7 +15,7 @@ export const MAX_DOCUMENTS_OF_MEMBER = 1024
 export const MAX_DOCUMENT_STREAMS = 512
 /** Those of one member: each home that is restored or repaired has another one. */
 export const MAX_STREAMS_OF_MEMBER = 16
-/** Bytes of access lists and streams of one member, in all documents together; each stream counts for so many. */
+/** Bytes of access lists, streams and snapshots of one member, in all documents together; a stream or snapshot counts for so many. */
 export const MAX_DOCUMENT_BYTES_OF_MEMBER = 1_048_576
 const STREAM_BYTES = 128
 /** Snapshots of a document of which is remembered that a list ended them. */
@@ -68,8 +68,9 @@ function charged(
   return { ...index, bytes: Object.fromEntries([...bytes].filter(([, count]) => count > 0)) }
 }
 
+/** How long streams are in it is not counted: whose they are has paid for them. */
 function listBytes(list: DocumentRecord['access']): number {
-  return list === null ? 0 : canonicalJson(list).length
+  return list === null ? 0 : canonicalJson(list.access).length
 }
 
 /** Puts another access list in force: of the creator or the owner, and the one that `newerAccess` prefers. */
@@ -153,10 +154,13 @@ export function foldDocumentSnapshot(
   if (!isFurther(record, { lengths })) return skip('it is not far enough behind the one in force')
   const known = new Set(record.streams.map((stream) => stream.coreKey))
   if (Object.keys(lengths).some((stream) => !known.has(stream))) return skip('it is of a stream that is not one of the document')
+  const counted = charged(scene, records.documentIndex(), { more: STREAM_BYTES })
+  if (counted === null) return skip(OVER_SHARE)
   return put(
     new Map<string, unknown>([
       [documentKey(name), { ...record, snapshot: { coreKey, blocks, hash, lengths, ...formerOf(record) } }],
-      [documentCoreKey(coreKey), name]
+      [documentCoreKey(coreKey), name],
+      [DOCUMENTS_KEY, counted]
     ])
   )
 }

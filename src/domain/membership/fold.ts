@@ -67,9 +67,8 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
     case 'document-access':
       return [documentKey(body.name), DOCUMENTS_KEY]
     case 'document-stream':
-      return [documentKey(body.name), documentCoreKey(body.coreKey), DOCUMENTS_KEY]
     case 'document-snapshot':
-      return [documentKey(body.name), documentCoreKey(body.coreKey)]
+      return [documentKey(body.name), documentCoreKey(body.coreKey), DOCUMENTS_KEY]
   }
 }
 

@@ -3,6 +3,9 @@ import { CONFUSABLES } from './confusables.js'
 const ASCII = /^[ -~]*$/
 const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu
 
+// Signs and letters that look like signs of ASCII in a word, though UTS 39 does not list them.
+const LIKE_SIGNS: Readonly<Record<string, string>> = { '\u30fc': '-', '\u4e00': '-', '\u3127': '-', '\u00b7': '.', '\u2027': '.' }
+
 let table: ReadonlyMap<string, string> | null = null
 
 /**
@@ -12,7 +15,7 @@ let table: ReadonlyMap<string, string> | null = null
 export function skeleton(text: string): string {
   table ??= readTable()
   let looks = ''
-  for (const character of text.normalize('NFD').replace(IGNORABLE, '')) looks += table.get(character) ?? character
+  for (const character of text.normalize('NFD').replace(IGNORABLE, '')) looks += LIKE_SIGNS[character] ?? table.get(character) ?? character
   return looks.normalize('NFD')
 }
 

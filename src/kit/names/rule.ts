@@ -33,6 +33,8 @@ const HIDDEN = /^\p{Default_Ignorable_Code_Point}$/u
 const OTHER = /^\p{C}$/u
 // Letters and digits of RFC 8264 (section 9.1), printable ASCII, and what UTS 31 (table 3a) has for the middle of words.
 const ADMITTED = /^[ -~\p{L}\p{Mn}\p{Mc}\p{Nd}\u00b7\u0375\u058a\u05f3\u05f4\u06fd\u06fe\u0f0b\u2010\u2019\u2027\u30a0\u30fb]$/u
+// Signs of phonetics and of old spellings, which UTS 39 does not allow in identifiers: they imitate common letters.
+const TECHNICAL = /^[\u0138\u0250-\u02ff\u1d00-\u1dbf\ua720-\ua7ff\uab30-\uab6f]$/
 const MARK = /^\p{M}$/u
 const TOO_MANY_MARKS = new RegExp(String.raw`\p{M}{${MAX_MARKS + 1}}`, 'u')
 const ARABIC_DIGITS = /[\u0660-\u0669].*[\u06f0-\u06f9]|[\u06f0-\u06f9].*[\u0660-\u0669]/u
@@ -83,7 +85,7 @@ function faultOf(character: string, reserved: string): string | null {
   if (HIDDEN.test(character)) return 'is invisible'
   if (OTHER.test(character)) return 'is a control character, or stands for nothing'
   if (character.normalize('NFKC') !== character) return `is another form of ${JSON.stringify(character.normalize('NFKC'))}`
-  return ADMITTED.test(character) ? null : 'is no letter, digit or sign of ASCII'
+  return ADMITTED.test(character) && !TECHNICAL.test(character) ? null : 'is no letter of a living spelling, no digit and no sign of ASCII'
 }
 
 /** What is wrong with characters that may each stand in a name. */
@@ -94,10 +96,21 @@ function compositionFault(text: string): string | null {
   const marks = TOO_MANY_MARKS.exec(text)
   if (marks !== null) return `${placedAt(text, marks.index)} begins a row of more than ${MAX_MARKS} marks`
   if (ARABIC_DIGITS.test(text)) return 'it has digits of two kinds that look alike'
-  const at = scriptBreak(text)
+  const at = mixedAt(text)
   if (at === null) return null
   const script = scriptOf(text.slice(at))
   return `${placedAt(text, at)} is ${script === null ? 'of a script that names do not have' : `${script} among letters of another script`}`
+}
+
+/** Index of the first character of another script than its word; null for none. Words may be of several scripts: `Отчёт PDF`. */
+function mixedAt(text: string): number | null {
+  let from = 0
+  for (const word of text.split(' ')) {
+    const at = scriptBreak(word)
+    if (at !== null) return from + at
+    from += word.length + 1
+  }
+  return null
 }
 
 function firstChanged(text: string): [string, number] {

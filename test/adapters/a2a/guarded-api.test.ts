@@ -5,7 +5,7 @@ import { NodeError } from '../../../src/kit/errors.js'
 import type { CallName, NodeApi, WatchName } from '../../../src/ports/node-api.js'
 import { failsWith } from '../../support/fails.js'
 
-const RULES = { maxLength: 200, deny: ['secret'] }
+const RULES = { maxLength: 200, deny: ['secret', 'sec"ret'] }
 const OPEN = { maxLength: 200, deny: [] }
 const said = { text: 'my secret' }
 const failure = new NodeError('TASK_FAILED', 'it knows a secret').toBody()
@@ -44,8 +44,8 @@ const watch = (name: WatchName, gives: unknown): Promise<unknown> => firstOf(gua
 /** Is nothing of it left, with the reason in its place? */
 function isHidden(t: Assert, answer: unknown, what: string): void {
   const text = JSON.stringify(answer)
-  t.absent(/secret|a sec/.test(text), `${what}: ${text}`)
-  t.ok(/INVALID_OUTPUT|"message":null|"reason":""/.test(text), `${what}: ${text}`)
+  t.absent(/secret|a sec|ret…/.test(text), `${what}: ${text}`)
+  t.ok(/INVALID_OUTPUT|is denied|"message":null|"reason":""/.test(text), `${what}: ${text}`)
 }
 
 test('what a client with a token may not send reaches no agent, by whatever call or watch', async (t: Assert) => {
@@ -80,6 +80,7 @@ test('what agents may not say is in no answer to a client with a token, by whate
     ['message.send', { ...reply, outcome: 'FAILED', payload: null, error: failure }],
     ['message.send', { ...reply, payload: null, targets: [{ agent: 'a', outcome: 'COMPLETED', rule: null, payload: said }] }],
     ['message.send', { ...reply, payload: null, targets: [{ agent: 'a', outcome: 'TASK_FAILED', rule: null, reason: 'secret' }] }],
+    ['message.send', { ...reply, payload: null, targets: [{ agent: 'a', outcome: 'COMPLETED', rule: null, payload: '{"a":"sec\\"ret…' }] }],
     ['tasks.list', { tasks: [task, failedTask], more: 0 }],
     ['tasks.show', { ...task, events }],
     ['tasks.show', { ...task, result: 'ret', events: [...events, { generation: 3, type: 'progress', data: 'secret' }] }],
@@ -122,4 +123,12 @@ test('what breaks no rule comes as it is, and so does every other call', async (
   ] as const)
     t.alike(await call(name, gives), gives, name)
   t.alike(await watch('node.events', { message: 'secret' }), { message: 'secret' })
+})
+
+test('an error of the node keeps its code, its outcome and whether it may be tried again, however long it is', async (t: Assert) => {
+  const error = new NodeError('TIMEOUT', 'x'.repeat(500), { retryable: true, data: { taskId: 'task_1' } }).toBody()
+  const unknown = { ...reply, outcome: 'UNKNOWN', payload: null, error }
+  t.alike(await call('message.call', unknown), unknown)
+  const withSecret = (await call('message.call', { ...unknown, error: { ...error, message: 'a secret' } })) as typeof unknown
+  t.alike([withSecret.outcome, withSecret.error.code, withSecret.error.retryable], ['UNKNOWN', 'TIMEOUT', true])
 })

@@ -134,6 +134,19 @@ test('a value that no engine can check in time does not fit, and the next one is
   t.is(tree({ a: { b: 'x' } })[0]?.path, '/a/b')
 })
 
+test('what a hostile value did to a check changes no answer to others', (t) => {
+  const check = createSchemaCompiler()({ pattern: String.raw`^(\s*\w+\s*)+$` })
+  t.alike(check('a\u00a0b'), [])
+  t.is(check(`${'a'.repeat(40)}!`).length, 1)
+  t.alike(check('a\u00a0b'), [], 'RE2 takes this for no space')
+})
+
+test('many checks that take as long as the value each are no quick schema', (t) => {
+  const items = Array.from({ length: 50_000 }, (_, at) => at)
+  const [fault] = createSchemaCompiler()({ allOf: Array.from({ length: 500 }, () => ({ uniqueItems: true })) })(items)
+  t.ok(fault?.message.includes('takes too long'))
+})
+
 test('long texts are matched by patterns that may take long, but do not', (t) => {
   const base64 = createSchemaCompiler()({ pattern: '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' })
   t.alike(base64('AAAA'.repeat(50_000)), [])

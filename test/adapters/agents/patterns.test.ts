@@ -82,6 +82,7 @@ test('usual patterns are quick; those with groups, ways or several repetitions a
     String.raw`^a\b`,
     'a?a?a?a?a?',
     '^a{1,99}',
+    'a{999}b',
     '^[a',
     '^a{',
     '*',

@@ -197,3 +197,37 @@ test('a writer that cuts its stream back takes no block from who has it', async 
   }
   t.is(bob.cores.size(stream).blocks, 5)
 })
+
+test('of a stream over the share nothing is fetched but what was on its way, until there is room', async (t: Assert) => {
+  const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
+  await link(t, ['ann', ann], ['bob', bob])
+  const { stream } = await ann.cores.own('doc')
+  ann.cores.follow([everybody(stream)])
+  await ann.cores.append(
+    stream,
+    Array.from({ length: 800 }, () => new Uint8Array(65_536))
+  )
+  const asked: number[] = []
+  let room = 1_048_576
+  let wake = (): void => {}
+  const isAsked = new Promise<void>((resolve) => (wake = resolve))
+  const mayHold = (bytes: number): boolean => {
+    asked.push(bytes)
+    if (bytes > room) wake()
+    return bytes <= room
+  }
+  bob.cores.follow([{ ...everybody(stream), mayHold }])
+  await isAsked
+  // A round over the link: what was asked for before has come by then.
+  const { stream: other } = await ann.cores.own('other')
+  await ann.cores.append(other, [utf8('one')])
+  ann.cores.follow([everybody(stream), everybody(other)])
+  bob.cores.follow([{ ...everybody(stream), mayHold }, everybody(other)])
+  await bob.until(() => bob.cores.size(other).blocks === 1)
+  const { fetched } = bob.cores.extent(stream)
+  t.ok(fetched <= 8, `${fetched} of 800 blocks`)
+  t.ok(asked.includes(800 * 65_536), 'asked with what its writer signed')
+  room = 800 * 65_536
+  bob.cores.follow([{ ...everybody(stream), mayHold }, everybody(other)])
+  await bob.until(() => bob.cores.size(stream).blocks === 800)
+})

@@ -136,6 +136,15 @@ test('whoever is over its share can still make lists shorter, and the owner any'
   t.is(restrict(log, ann, only([], [], 4)).skipped, null)
 })
 
+test('streams of others in a document cost whoever restricts it nothing', (t: Assert) => {
+  const log = world()
+  for (let at = 0; at < 100; at++) create(log, ann, null, `a${at}`)
+  create(log, ann)
+  const lengths = Object.fromEntries(Array.from({ length: 512 }, (_, at) => [keyText(`s${at}`), 9]))
+  const results = Array.from({ length: 60 }, (_, at) => restrict(log, ann, only([bob], [], at + 1), lengths).skipped)
+  t.ok(results.every((one) => one === null))
+})
+
 test('no member uses up the documents of the others, nor those of the owner', (t: Assert) => {
   const log = world()
   log.records.set(DOCUMENTS_KEY, { total: MAX_DOCUMENTS_OF_MEMBER, by: { [ann.id]: MAX_DOCUMENTS_OF_MEMBER } })

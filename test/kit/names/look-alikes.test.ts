@@ -24,6 +24,12 @@ test('a name of another script that looks like an existing one is found, whichev
   t.is(new LookAlikes(['Zoë']).find('Zoe\u0308'), 'Zoë')
 })
 
+test('letters that look like a hyphen or a dot count as one', (t: Assert) => {
+  const names = new LookAlikes(['web-1', 'foo.bar'])
+  for (const name of ['web\u30fc1', 'web\u4e001', 'web\u31271']) t.is(names.find(name), 'web-1')
+  for (const name of ['foo\u00b7bar', 'foo\u2027bar']) t.is(names.find(name), 'foo.bar')
+})
+
 test('other names, equal names and two names of ASCII are never alike', async (t: Assert) => {
   t.is(new LookAlikes(['worker-1', 'boss', 'Пётр']).find('worker-l'), null)
   t.is(new LookAlikes(['Пётр']).find('Пётр'), null)

@@ -71,6 +71,8 @@ test('a name that holds one of these characters is refused, and the refusal name
     ['Cyrillic o', '\u043e'],
     ['Greek omicron', '\u03bf'],
     ['Armenian oh', '\u0585'],
+    ['letter of phonetics', '\u0251'],
+    ['small capital', '\u1d00'],
     ['Cherokee letter', '\u13aa'],
     ['fullwidth letter', '\uff42'],
     ['mathematical letter', '\u{1d41b}'],
@@ -86,6 +88,12 @@ test('a name that holds one of these characters is refused, and the refusal name
       t.ok(reason?.startsWith(`${code} at character 3 `), `${what}: ${reason}`)
     }
   }
+})
+
+test('each word has one script, and words may have several', (t: Assert) => {
+  for (const name of ['Мой PC', 'Отчёт PDF 2026', 'Ελλάδα PC'])
+    for (const form of [NODE_NAME, DOCUMENT_NAME]) t.is(reasonOf(name, form), null)
+  t.ok(reasonOf('my b\u043ess')?.startsWith('U+043E at character 5 '))
 })
 
 test('marks belong on letters, few of them; digits of two Arabic kinds and names that are too long are refused', (t: Assert) => {
