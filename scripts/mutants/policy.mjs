@@ -117,8 +117,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'a look-alike that got in shows as the name that it looks like',
     file: 'src/domain/routing/names.ts',
-    find: 'const isLike = looks !== null && looks.find(base) !== null',
-    put: 'const isLike = looks !== null && nodes.length < 0',
+    find: 'const isLike = looks.find(base) !== null',
+    put: 'const isLike = looks === null',
     test: 'node/deceiving-names',
     title: 'a member that got in as a look-alike is shown by its key and with its characters written out, in approvals and events'
   },

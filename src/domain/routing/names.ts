@@ -5,8 +5,6 @@ import { nearest } from '../../kit/text.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { AgentAddress } from '../card/card.js'
 
-const ASCII = /^[ -~]*$/
-
 /** A node with the name its certificate gives it. Lists of them come in the order of admission, the owner first. */
 export interface NodeName {
   readonly id: NodeId
@@ -46,16 +44,15 @@ export function splitAddress(text: string): { readonly agentId: string; readonly
 export function displayNames(nodes: readonly NodeName[]): Map<NodeId, string> {
   const names = new Map<NodeId, string>()
   const taken = new Set<string>()
-  // Two names of ASCII are never alike, and nearly all are: nobody pays for looking.
-  const looks = nodes.every(({ name }) => ASCII.test(name)) ? null : new LookAlikes()
+  const looks = new LookAlikes()
   for (const { id, name } of nodes) {
     const base = safeName(name, NODE_NAME) || 'node'
-    const isLike = looks !== null && looks.find(base) !== null
+    const isLike = looks.find(base) !== null
     let unique = base
     for (let length = MIN_PREFIX; (taken.has(unique) || (isLike && unique === base)) && length <= id.length; length++)
       unique = `${base}-${id.slice(0, length)}`
     taken.add(unique)
-    looks?.add(base)
+    looks.add(base)
     names.set(id, unique)
   }
   return names

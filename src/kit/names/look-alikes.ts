@@ -40,6 +40,8 @@ export class LookAlikes {
   /** By skeleton, the first name of ASCII and the first of others. */
   readonly #ascii = new Map<string, string>()
   readonly #others = new Map<string, string>()
+  /** Names of ASCII whose skeletons nobody needed yet: nearly all names are ASCII, and are compared with none. */
+  readonly #pending: string[] = []
 
   constructor(names: Iterable<string> = []) {
     for (const name of names) this.add(name)
@@ -47,15 +49,22 @@ export class LookAlikes {
 
   /** Adds a name. */
   add(name: string): void {
-    const names = ASCII.test(name) ? this.#ascii : this.#others
+    if (ASCII.test(name)) this.#pending.push(name)
+    else this.#put(this.#others, name)
+  }
+
+  #put(names: Map<string, string>, name: string): void {
     const looks = skeleton(name)
     if (!names.has(looks)) names.set(looks, name)
   }
 
   /** The name that was added and that this one looks like; null when there is none but itself. */
   find(name: string): string | null {
+    const isAscii = ASCII.test(name)
+    if (isAscii && this.#others.size === 0) return null
+    if (!isAscii) for (const one of this.#pending.splice(0)) this.#put(this.#ascii, one)
     const looks = skeleton(name)
-    const others = [this.#others.get(looks), ASCII.test(name) ? undefined : this.#ascii.get(looks)]
+    const others = [this.#others.get(looks), isAscii ? undefined : this.#ascii.get(looks)]
     return others.find((other) => other !== undefined && other !== name) ?? null
   }
 }
