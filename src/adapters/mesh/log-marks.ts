@@ -14,6 +14,8 @@ import { writerCores } from './log-copy.js'
 export const LOG_MARKS = 'log-marks'
 /** How much later than a change of the log its mark is stored at most, in milliseconds. */
 const MARK_MS = 200
+/** How often is looked again while entries are missing, in milliseconds: those that come back change nothing of the view. */
+const AGAIN_MS = 1000
 
 /** The marks of a mesh, as stored. */
 interface StoredLogMarks {
@@ -77,12 +79,19 @@ export class LogMarks {
   /** Follows the log no more. */
   async close(): Promise<void> {
     this.#stop()
-    this.#parts.clock.clear(this.#timer)
+    this.#cancel()
     await this.#working
+    // What was under way may have asked for another look.
+    this.#cancel()
   }
 
-  #due(): void {
-    this.#timer ??= this.#parts.clock.after(MARK_MS, () => {
+  #cancel(): void {
+    this.#parts.clock.clear(this.#timer)
+    this.#timer = null
+  }
+
+  #due(ms = MARK_MS): void {
+    this.#timer ??= this.#parts.clock.after(ms, () => {
       this.#timer = null
       this.#working = this.#working.then(() => this.#store()).catch((error: unknown) => this.#failed(error))
     })
@@ -91,6 +100,7 @@ export class LogMarks {
   async #store(): Promise<void> {
     const { store, documents, meshId } = this.#parts
     await this.#look()
+    if (this.#isShort) this.#due(AGAIN_MS)
     const cores = this.#cores
     const json = JSON.stringify(cores)
     // Not what memory had before: the start looked too, and a write may have failed since.

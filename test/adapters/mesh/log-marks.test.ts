@@ -1,5 +1,6 @@
 import test, { type Assert } from 'brittle'
 import Corestore from 'corestore'
+import type Hypercore from 'hypercore'
 import { LOG_MARKS, LogMarks, type LogMarksParts } from '../../../src/adapters/mesh/log-marks.js'
 import { keyFromText, keyToText, utf8 } from '../../../src/kit/ids.js'
 import type { MeshId } from '../../../src/kit/ids.js'
@@ -8,7 +9,18 @@ import { ManualClock } from '../../support/manual-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { tempDir } from '../../support/tmp.js'
 
-test('a home whose log has no marks gets them with its next start, and what the disk did not take with the next change', async (t: Assert) => {
+interface Scene {
+  readonly core: Hypercore
+  readonly marks: LogMarks
+  readonly documents: FakeStore
+  readonly clock: ManualClock
+  readonly meshId: MeshId
+  /** The view of the log changed. */
+  changed(): void
+}
+
+/** A log of one core, of two blocks. `marked`: how many were here once. */
+async function scene(t: Assert, marked?: number): Promise<Scene> {
   const store = new Corestore(await tempDir(t))
   t.teardown(() => store.close())
   const core = store.get({ name: 'writer' })
@@ -17,10 +29,37 @@ test('a home whose log has no marks gets them with its next start, and what the 
   await core.setUserData('referrer', keyFromText(meshId))
   await core.append([utf8('1'), utf8('2')])
   const [documents, clock] = [new FakeStore(), new ManualClock()]
+  if (marked !== undefined) await documents.write(LOG_MARKS, { mesh: meshId, cores: { [meshId]: marked } })
   let changed = (): void => {}
   const log = { onChange: (listener: () => void) => ((changed = listener), () => {}) } as unknown as LogMarksParts['log']
   const telemetry = new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} })
-  const marks = new LogMarks({ store, documents, meshId, log, clock, telemetry })
+  return {
+    core,
+    marks: new LogMarks({ store, documents, meshId, log, clock, telemetry }),
+    documents,
+    clock,
+    meshId,
+    changed: () => changed()
+  }
+}
+
+test('entries that were missing are noticed once they are back, though nothing of the view changes', async (t: Assert) => {
+  const { core, marks, clock } = await scene(t, 3)
+  const isWhole = new Promise<void>((resolve) => marks.onChange(() => marks.problems().length === 0 && resolve()))
+  await marks.start()
+  t.is(marks.problems()[0]?.code, 'STORE_DAMAGED')
+  clock.advance(200)
+  while (clock.pending === 0) await new Promise((resolve) => setImmediate(resolve))
+  await core.append([utf8('3')])
+  clock.advance(1000)
+  await isWhole
+  t.alike(marks.problems(), [])
+  await marks.close()
+  t.is(clock.pending, 0, 'then nobody looks any more')
+})
+
+test('a home whose log has no marks gets them with its next start, and what the disk did not take with the next change', async (t: Assert) => {
+  const { marks, documents, clock, meshId, changed } = await scene(t)
   await marks.start()
   documents.fault = new Error('no room')
   clock.advance(200)
