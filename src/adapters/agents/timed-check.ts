@@ -6,7 +6,7 @@ import type { TimeLimit } from './time-limit.js'
 /** Milliseconds of a check by exact patterns, and of one by linear patterns. The node does nothing else meanwhile. */
 const EXACT_MS = 250
 /** Milliseconds of the first, once one took too long: who asks again is not to hold the node up as long each time. */
-const SLOW_MS = 30
+const SLOW_MS = 10
 const LINEAR_MS = 400
 
 /** Keywords of a quick schema that cost more than reading the value does. */
