@@ -2,6 +2,7 @@
 // What a hostile member costs honest nodes: `npm run hostile [-- --calls N]`. Each attack of test/e2e/attacks.test.ts runs beside N honest
 // calls (2,000). A line an attack: figures without and with it (milliseconds, MiB). Exit code 1 when one stops a node.
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -20,6 +21,7 @@ const child = spawn(process.execPath, [path.join(ROOT, 'build', 'test', 'e2e', '
   env,
   stdio: ['ignore', 'pipe', 'inherit']
 })
+const ended = once(child, 'exit')
 for await (const line of createInterface({ input: child.stdout })) {
   const [, what, figures] = FIGURES.exec(line) ?? []
   if (figures !== undefined) {
@@ -27,4 +29,5 @@ for await (const line of createInterface({ input: child.stdout })) {
     console.log(`${what}\n  without: ${JSON.stringify(quiet)}\n  with:    ${JSON.stringify(busy)}`)
   } else if (line.trim().startsWith('not ok')) console.log(line)
 }
-process.exitCode = child.exitCode ?? 1
+const [code] = await ended
+process.exitCode = code ?? 1

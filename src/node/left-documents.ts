@@ -1,5 +1,6 @@
-import type { NodeId } from '../kit/ids.js'
-import { shellWord, shown } from '../kit/text.js'
+import { type NodeId, shortId } from '../kit/ids.js'
+import { NODE_NAME } from '../kit/names/rule.js'
+import { safeName } from '../kit/names/safe-name.js'
 import { DOCUMENT_SHARE_LIMITS, MAX_FOLLOWED } from '../domain/document/share.js'
 import type { DocumentRecord, MembershipView } from '../domain/membership/types.js'
 import type { DocumentShareInfo } from '../ports/document-api.js'
@@ -34,13 +35,13 @@ export function shareProblems({ followed }: Pick<Left, 'followed'>, { documents,
     for (const left of followed.leftOf(record))
       if (left.reason !== 'revoked') byMember.set(left.node, [...(byMember.get(left.node) ?? []), left])
   return [...byMember].map(([node, left]) => {
-    const name = shown(members.get(node)?.certificate.body.name ?? node, 64)
+    const name = `${safeName(members.get(node)?.certificate.body.name ?? '', NODE_NAME)} (${shortId(node)})`.trim()
     const streams = left.length === 1 ? '1 stream' : `${left.length} streams`
     const cause = left.every(({ reason }) => reason === 'places')
       ? `this node has no place for more documents that nobody uses here (${MAX_FOLLOWED} streams)`
       : `${name} is over the share of documents that a member makes other nodes keep (${SHARE})`
     const message = `${cause}: ${streams} of ${name} left out; a document that is opened here is kept in any case`
-    return { code: 'OVERLOADED', message, next: `a2a-node peers show ${shellWord(name)}` }
+    return { code: 'OVERLOADED', message, next: `a2a-node peers show ${node}` }
   })
 }
 

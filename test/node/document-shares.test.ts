@@ -1,5 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { asNodeError } from '../../src/kit/errors.js'
+import { shortId } from '../../src/kit/ids.js'
 import { documentScene, write } from '../support/document-scene.js'
 import { announceMany, firstNames, rowOn, writeBlocks } from '../support/document-shares.js'
 import type { FakeNode, World } from '../support/fake-node.js'
@@ -82,9 +83,9 @@ test('who is over its share is named in status and in peers show, once, with wha
   const { problems } = await bob.api().call('node.status', {})
   t.alike(
     problems.map(({ code, next }) => [code, next]),
-    [['OVERLOADED', 'a2a-node peers show mallory']]
+    [['OVERLOADED', `a2a-node peers show ${mallory.id}`]]
   )
-  t.ok(problems[0]?.message.includes('44 streams of mallory left out'), problems[0]?.message)
+  t.ok(problems[0]?.message.includes(`44 streams of mallory (${shortId(mallory.id)}) left out`), problems[0]?.message)
   t.is((await bob.api().call('peers.show', { peer: 'mallory' })).documents.leftOut, 44)
   t.is((await bob.api().call('peers.show', { peer: 'ann' })).documents.leftOut, 0)
   t.alike((await mallory.api().call('node.status', {})).problems, [], 'its own documents are kept by its node')

@@ -118,22 +118,44 @@ export class EvilCalls {
     await this.#eve.message({ kind: 'call', bytes: encodeCall(part) })
   }
 
-  /** Tasks at the victim, each with a message of so many characters. */
+  /** Makes tasks at the victim, each with a message of so many characters. Resolves when it has at least as many. */
   async tasks(count: number, length: number): Promise<void> {
-    for (let at = 0; at < count; at++) {
-      const message = { messageId: `evil_${this.#id}_${at}`, role: 'ROLE_USER', parts: [{ text: 'x'.repeat(length) }] }
-      await this.call('SendStreamingMessage', { message })
+    // A member has 64 calls open at most: what is beyond is refused.
+    for (let total = 0; total < count; total = await this.#total())
+      for (let at = 0; at < 32; at++) {
+        const message = { messageId: `evil_${this.#id}`, role: 'ROLE_USER', parts: [{ text: 'x'.repeat(length) }] }
+        await this.call('SendStreamingMessage', { message })
+      }
+  }
+
+  /** How many tasks the victim says that it has. */
+  async #total(): Promise<number> {
+    const { seen } = this.#eve.member
+    const from = seen.frames.length
+    await this.call('ListTasks', { pageSize: 1 })
+    await seen.until(() => this.#totalIn(from) !== null)
+    return this.#totalIn(from) ?? 0
+  }
+
+  #totalIn(from: number): number | null {
+    for (const { frame } of this.#eve.member.seen.frames.slice(from)) {
+      const [, total] = /"totalSize":(\d+)/.exec(Buffer.from(frame).toString('latin1')) ?? []
+      if (total !== undefined) return Number(total)
     }
+    return null
   }
 
   /** Reads nothing more of the stream to the victim, until told. */
   stop(): void {
     const { member, victim } = this.#eve
     const streams = [...member.mesh.links.swarm.connections]
-    this.#stream = streams.find((one) => keyToText(one.remotePublicKey) === victim.id) ?? null
-    this.#stream?.pause()
+    const stream = streams.find((one) => keyToText(one.remotePublicKey) === victim.id)
+    if (stream === undefined) throw new Error('she has no stream to the victim')
+    this.#stream = stream
+    stream.pause()
   }
 
+  /** Reads on; what was sent meanwhile then comes. */
   go(): void {
     this.#stream?.resume()
   }

@@ -96,10 +96,11 @@ function guardedReply(reply: Reply, rules: Guardrails): Reply {
 function guardedTarget(target: BroadcastTarget, rules: Guardrails): BroadcastTarget {
   // The beginning of a large answer is JSON as text: patterns are looked for in it without its escapes, too.
   const plain = typeof target.payload === 'string' ? target.payload.replaceAll('\\n', '\n').replace(/\\(["\\/])/g, '$1') : null
-  const refusal = outputRefusal([target.payload, plain], rules) ?? errorRefusal([target.reason], rules)
-  if (refusal === null) return target
+  const refusal = outputRefusal([target.payload], rules) ?? patternRefusal([plain], rules)
   const { payload: _payload, ...rest } = target
-  return { ...rest, outcome: refusal.code, reason: refusal.message }
+  if (refusal !== null) return { ...rest, outcome: refusal.code, reason: refusal.message }
+  const reason = patternRefusal([target.reason], rules)?.message
+  return reason === undefined ? target : { ...target, reason }
 }
 
 function guardedMessage(event: MessageEvent<Reply>, rules: Guardrails): MessageEvent<Reply> {
@@ -117,10 +118,11 @@ function guardedTasks({ tasks, more }: Calls['tasks.list']['result'], rules: Gua
 
 function guardedTaskDetail(task: Calls['tasks.show']['result'], rules: Guardrails): Calls['tasks.show']['result'] {
   const contents = task.events.filter(({ type }) => type !== 'state' && type !== 'attempt')
-  const refusal = outputRefusal([task.result, ...contents.map((event) => ('error' in event ? null : event))], rules)
+  const errors = contents.filter((event) => 'error' in event)
+  const refusal = outputRefusal([task.result, ...contents.filter((event) => !('error' in event))], rules)
   const isHeldBack = rules.holdsOutputBack && !FINAL_STATES.has(task.state)
   const error = guardedError(task.error, rules)
-  if (refusal === null && !isHeldBack && error === task.error) return task
+  if (refusal === null && !isHeldBack && error === task.error && patternRefusal(errors, rules) === null) return task
   const events = task.events.filter((event) => !contents.includes(event))
   return refusal === null ? { ...task, error, events } : { ...task, result: null, error: refusal, events }
 }
@@ -143,21 +145,21 @@ function guardedSwarm(swarm: SwarmInfo, rules: Guardrails): SwarmInfo {
 
 function guardedSwarmEvent(event: SwarmEvent, rules: Guardrails): SwarmEvent {
   if (event.type === 'item') return guardedResult(event, rules)
-  if (event.type === 'released') return errorRefusal([event.reason], rules) === null ? event : { ...event, reason: '' }
+  if (event.type === 'released') return patternRefusal([event.reason], rules) === null ? event : { ...event, reason: '' }
   if (event.type !== 'done') return event
   return { ...guardedJoined(event, rules), error: guardedError(event.error, rules) }
 }
 
 /** An error with its code, since it may be of the node; what breaks a pattern in its text or data is replaced. */
 function guardedError<T extends ErrorBody | null>(error: T, rules: Guardrails): T {
-  const refusal = error === null ? null : errorRefusal([error.message, error.data], rules)
+  const refusal = error === null ? null : patternRefusal([error.message, error.data], rules)
   if (error === null || refusal === null) return error
   const { data: _data, ...rest } = error
   return { ...(rest as T), message: refusal.message }
 }
 
-/** By patterns alone: nodes make longer errors than some agents may give output. */
-function errorRefusal(contents: readonly unknown[], rules: Guardrails): ErrorBody | null {
+/** By patterns alone: what a node says of a failure may be longer than output may. */
+function patternRefusal(contents: readonly unknown[], rules: Guardrails): ErrorBody | null {
   return rules.output.denied(contents) === null ? null : outputRefusal(contents, rules)
 }
 

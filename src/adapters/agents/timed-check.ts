@@ -3,10 +3,11 @@ import type { Check, SchemaFault } from '../../kit/sign.js'
 import { isQuickPattern, LinearPatterns, type MakePattern } from './patterns.js'
 import type { TimeLimit } from './time-limit.js'
 
-/** Milliseconds of a check by exact patterns, and of one by linear patterns. The node does nothing else meanwhile. */
+/** Milliseconds of a check by exact patterns. The node does nothing else meanwhile. */
 const EXACT_MS = 250
-/** Milliseconds of the first, once one took too long: who asks again is not to hold the node up as long each time. */
+/** The same for a schema by which a check took too long before: the next such value must not hold the node up as long. */
 const SLOW_MS = 10
+/** Milliseconds of a check by linear patterns. */
 const LINEAR_MS = 400
 
 /** Keywords of a quick schema that cost more than reading the value does. */

@@ -14,7 +14,7 @@ import { writerCores } from './log-copy.js'
 export const LOG_MARKS = 'log-marks'
 /** How much later than a change of the log its mark is stored at most, in milliseconds. */
 const MARK_MS = 200
-/** How often is looked again while entries are missing, in milliseconds: those that come back change nothing of the view. */
+/** Wait before the next look while entries are missing, in milliseconds: those that come back do not change the view. */
 const AGAIN_MS = 1000
 
 /** The marks of a mesh, as stored. */
@@ -46,6 +46,8 @@ export class LogMarks {
   #isShort = false
   readonly #changes: Emitter<void>
   #timer: Timer | null = null
+  /** Runs while entries are missing. */
+  #againTimer: Timer | null = null
   #stop: () => void = () => {}
   #working: Promise<void> = Promise.resolve()
 
@@ -86,12 +88,23 @@ export class LogMarks {
   }
 
   #cancel(): void {
-    this.#parts.clock.clear(this.#timer)
+    const { clock } = this.#parts
+    clock.clear(this.#timer)
+    clock.clear(this.#againTimer)
     this.#timer = null
+    this.#againTimer = null
   }
 
-  #due(ms = MARK_MS): void {
-    this.#timer ??= this.#parts.clock.after(ms, () => {
+  /** A timer of its own: marks of what changes meanwhile are as prompt as ever. */
+  #lookAgain(): void {
+    this.#againTimer ??= this.#parts.clock.after(AGAIN_MS, () => {
+      this.#againTimer = null
+      this.#due()
+    })
+  }
+
+  #due(): void {
+    this.#timer ??= this.#parts.clock.after(MARK_MS, () => {
       this.#timer = null
       this.#working = this.#working.then(() => this.#store()).catch((error: unknown) => this.#failed(error))
     })
@@ -100,7 +113,7 @@ export class LogMarks {
   async #store(): Promise<void> {
     const { store, documents, meshId } = this.#parts
     await this.#look()
-    if (this.#isShort) this.#due(AGAIN_MS)
+    if (this.#isShort) this.#lookAgain()
     const cores = this.#cores
     const json = JSON.stringify(cores)
     // Not what memory had before: the start looked too, and a write may have failed since.

@@ -15,8 +15,9 @@ export const MAX_DOCUMENTS_OF_MEMBER = 1024
 export const MAX_DOCUMENT_STREAMS = 512
 /** Those of one member: each home that is restored or repaired has another one. */
 export const MAX_STREAMS_OF_MEMBER = 16
-/** Bytes of access lists, streams and snapshots of one member, in all documents together; a stream or snapshot counts for so many. */
+/** Bytes that the access lists, streams and snapshots of one member take in all documents together. */
 export const MAX_DOCUMENT_BYTES_OF_MEMBER = 1_048_576
+/** What one stream or snapshot counts for, in bytes. */
 const STREAM_BYTES = 128
 /** Snapshots of a document of which is remembered that a list ended them. */
 const MAX_ENDED_SNAPSHOTS = 16
@@ -37,7 +38,7 @@ export function foldDocument(scene: Scene, { name, access, at }: Body<'document'
   const fault = access === null ? null : serialFault(0, access.serial)
   if (fault !== null) return skip(fault)
   const list = access === null ? null : { access, by, lengths: {} }
-  const counted = charged(scene, { ...index, total: total + 1, by: { ...counts, [by]: count + 1 } }, { more: listBytes(list) })
+  const counted = charged(scene, { ...index, total: total + 1, by: { ...counts, [by]: count + 1 } }, { more: listBytes(list, []) })
   if (counted === null) return skip(OVER_SHARE)
   const record: DocumentRecord = { name, creator: by, createdAt: at, access: list, streams: [] }
   return put(
@@ -48,7 +49,7 @@ export function foldDocument(scene: Scene, { name, access, at }: Body<'document'
   )
 }
 
-const OVER_SHARE = `access lists and streams of the node take ${MAX_DOCUMENT_BYTES_OF_MEMBER / 1_048_576} MiB in the log already`
+const OVER_SHARE = `access lists, streams and snapshots of the node take ${MAX_DOCUMENT_BYTES_OF_MEMBER / 1_048_576} MiB in the log already`
 
 /**
  * The index with what the author makes every node keep: `more` bytes, instead of `less` bytes that it or another (`lessOf`) made.
@@ -68,9 +69,12 @@ function charged(
   return { ...index, bytes: Object.fromEntries([...bytes].filter(([, count]) => count > 0)) }
 }
 
-/** How long streams are in it is not counted: whose they are has paid for them. */
-function listBytes(list: DocumentRecord['access']): number {
-  return list === null ? 0 : canonicalJson(list.access).length
+/** Bytes of a list. The lengths of the document's streams are left out: each of these counts for the member that made it. */
+function listBytes(list: DocumentRecord['access'], streams: DocumentRecord['streams']): number {
+  if (list === null) return 0
+  const known = new Set<string>(streams.map(({ coreKey }) => coreKey))
+  const lengths = Object.entries(list.lengths).filter(([stream]) => !known.has(stream))
+  return canonicalJson([list.access, lengths]).length
 }
 
 /** Puts another access list in force: of the creator or the owner, and the one that `newerAccess` prefers. */
@@ -88,7 +92,7 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }
   }
   const next = { access, by, lengths }
   if (stored !== null && !isNewer(next, stored, mesh.owner)) return skip('a newer one is known')
-  const change = { more: listBytes(next), less: listBytes(stored), lessOf: stored?.by ?? by }
+  const change = { more: listBytes(next, record.streams), less: listBytes(stored, record.streams), lessOf: stored?.by ?? by }
   const counted = charged(scene, records.documentIndex(), change)
   if (counted === null) return skip(OVER_SHARE)
   return put(

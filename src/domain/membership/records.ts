@@ -46,7 +46,7 @@ export interface DocumentIndexRecord {
   readonly total: number
   /** By who created them. */
   readonly by: Readonly<Record<NodeId, number>>
-  /** Bytes of access lists and streams of all documents, by who made them. */
+  /** Bytes of access lists, streams and snapshots of all documents, by who made them. */
   readonly bytes: Readonly<Record<NodeId, number>>
 }
 

@@ -7,7 +7,7 @@ export interface NameRefusal {
   readonly code: ErrorCode
   /** What has the name, e.g. `--name`; it begins the message. */
   readonly label: string
-  /** The command that gives another name, made of a name as a shell takes it; absent: whoever catches the error knows it. */
+  /** Makes the command that sets a name, from the name as a shell takes it. Absent: the caller adds the command. */
   readonly command?: (name: string) => string
 }
 

@@ -45,7 +45,7 @@ const watch = (name: WatchName, gives: unknown): Promise<unknown> => firstOf(gua
 function isHidden(t: Assert, answer: unknown, what: string): void {
   const text = JSON.stringify(answer)
   t.absent(/secret|a sec|ret…/.test(text), `${what}: ${text}`)
-  t.ok(/INVALID_OUTPUT|is denied|"message":null|"reason":""/.test(text), `${what}: ${text}`)
+  t.ok(/INVALID_OUTPUT|is denied|"message":null|"reason":""|"events":\[/.test(text), `${what}: ${text}`)
 }
 
 test('what a client with a token may not send reaches no agent, by whatever call or watch', async (t: Assert) => {
@@ -84,6 +84,7 @@ test('what agents may not say is in no answer to a client with a token, by whate
     ['tasks.list', { tasks: [task, failedTask], more: 0 }],
     ['tasks.show', { ...task, events }],
     ['tasks.show', { ...task, result: 'ret', events: [...events, { generation: 3, type: 'progress', data: 'secret' }] }],
+    ['tasks.show', { ...task, result: 'fine', events: [...events.slice(0, 1), { generation: 2, type: 'error', error: failure }] }],
     ['tasks.cancel', failedTask],
     ['swarm.list', { swarms: [{ id: 's', error: failure }] }],
     ['swarm.show', { id: 's', error: failure }],
@@ -131,4 +132,13 @@ test('an error of the node keeps its code, its outcome and whether it may be tri
   t.alike(await call('message.call', unknown), unknown)
   const withSecret = (await call('message.call', { ...unknown, error: { ...error, message: 'a secret' } })) as typeof unknown
   t.alike([withSecret.outcome, withSecret.error.code, withSecret.error.retryable], ['UNKNOWN', 'TIMEOUT', true])
+})
+
+test('the beginning of a large answer counts once, and a failure of a broadcast keeps its code', async (t: Assert) => {
+  const target = { agent: 'a', outcome: 'COMPLETED', rule: null, payload: `"${'x'.repeat(150)}…` }
+  const broadcast = { ...reply, payload: null, targets: [target] }
+  t.alike(await call('message.send', broadcast), broadcast)
+  const failing = { ...broadcast, targets: [{ agent: 'a', outcome: 'TASK_FAILED', rule: null, reason: 'a secret' }] }
+  const [shown] = ((await call('message.send', failing)) as typeof failing).targets
+  t.alike([shown?.outcome, shown?.reason.includes('is denied')], ['TASK_FAILED', true])
 })

@@ -51,7 +51,7 @@ test('entries that were missing are noticed once they are back, though nothing o
   clock.advance(200)
   while (clock.pending === 0) await new Promise((resolve) => setImmediate(resolve))
   await core.append([utf8('3')])
-  clock.advance(1000)
+  clock.advance(1200)
   await isWhole
   t.alike(marks.problems(), [])
   await marks.close()

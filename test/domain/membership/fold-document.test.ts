@@ -8,6 +8,7 @@ import {
   SNAPSHOT_BLOCKS
 } from '../../../src/domain/membership/fold-document.js'
 import { DOCUMENTS_KEY, documentCoreKey } from '../../../src/domain/membership/keys.js'
+import type { DocumentIndexRecord } from '../../../src/domain/membership/records.js'
 import { SERIAL_MAX_STEP } from '../../../src/domain/membership/serial.js'
 import { snapshotBody } from '../../support/document-entries.js'
 import { ACCESS, type Actor, actor, founded, keyText, type LogModel, MESH } from '../../support/membership.js'
@@ -136,13 +137,34 @@ test('whoever is over its share can still make lists shorter, and the owner any'
   t.is(restrict(log, ann, only([], [], 4)).skipped, null)
 })
 
-test('streams of others in a document cost whoever restricts it nothing', (t: Assert) => {
+test('the lengths of a document in a list cost its author nothing; those of streams that are none count', (t: Assert) => {
   const log = world()
-  for (let at = 0; at < 100; at++) create(log, ann, null, `a${at}`)
   create(log, ann)
-  const lengths = Object.fromEntries(Array.from({ length: 512 }, (_, at) => [keyText(`s${at}`), 9]))
-  const results = Array.from({ length: 60 }, (_, at) => restrict(log, ann, only([bob], [], at + 1), lengths).skipped)
-  t.ok(results.every((one) => one === null))
+  const own = Array.from({ length: MAX_STREAMS_OF_MEMBER }, (_, at) => `s${at}`)
+  for (const key of own) stream(log, bob, key)
+  const lengthsOf = (keys: readonly string[]): Record<string, number> => Object.fromEntries(keys.map((key) => [keyText(key), 9]))
+  const bytesOf = ({ id }: Actor): number => (log.records.get(DOCUMENTS_KEY) as DocumentIndexRecord).bytes[id] ?? 0
+  restrict(log, ann, only([bob], [bob], 1))
+  const bytes = bytesOf(ann)
+  t.is(restrict(log, ann, only([bob], [bob], 2), lengthsOf(own)).skipped, null)
+  t.is(bytesOf(ann), bytes)
+  t.is(bytesOf(bob), 128 * own.length)
+  const invented = lengthsOf(Array.from({ length: 512 }, (_, at) => `none${at}`))
+  t.is(restrict(log, ann, only([bob], [bob], 3), invented).skipped, null)
+  t.ok(bytesOf(ann) - bytes > 512 * 52)
+  for (let at = 0; at < 40; at++) create(log, ann, null, `a${at}`)
+  const results = Array.from({ length: 40 }, (_, at) =>
+    log.write(ann, { kind: 'document-access', mesh: MESH, name: `a${at}`, access: only([], [], 1), lengths: invented })
+  )
+  t.ok(results.at(-1)?.skipped?.includes('1 MiB'))
+})
+
+test('a snapshot counts for its author', (t: Assert) => {
+  const log = written()
+  const bytesOf = ({ id }: Actor): number => (log.records.get(DOCUMENTS_KEY) as DocumentIndexRecord).bytes[id] ?? 0
+  const before = bytesOf(bob)
+  t.is(snap(log, bob, { core: 'one', lengths: { a: SNAPSHOT_BLOCKS } }).skipped, null)
+  t.is(bytesOf(bob), before + 128)
 })
 
 test('no member uses up the documents of the others, nor those of the owner', (t: Assert) => {
