@@ -79,6 +79,17 @@ function countTaken() {
   return Promise.resolve(result)
 }
 
+/** Sends so many notifications to a sink, as fast as its node takes them. */
+async function oneWay({ sink, count }) {
+  const payload = '.'.repeat(PAYLOAD_BYTES)
+  for (let sent = 0; sent < count; ) {
+    if (await succeeds(ways.notify({ recipient: sink, type: 'notification', payload }))) sent++
+    // Its node holds it back: as soon as there is room it goes on.
+    else await delay(1)
+  }
+  return {}
+}
+
 let flooder = null
 let isFlooding = false
 
@@ -110,6 +121,7 @@ async function open({ port, home, key, agent, worker, code }) {
   const node = await openNode({ home, name: 'ping', join: code })
   const attached = await node.attach({ id: 'ping', onMessage: ({ payload }) => received(payload) })
   ways.ours = (payload) => attached.send({ recipient: agent, type: 'notification', payload })
+  ways.notify = (message) => attached.send(message)
   await untilReached()
   const api = node.apiFor(OPERATOR)
   const input = { text: '.'.repeat(PAYLOAD_BYTES) }
@@ -196,7 +208,7 @@ async function measure({ way, count }) {
   return { samples }
 }
 
-const COMMANDS = { echo, far, open, links, measure, requests, flood, count: countTaken }
+const COMMANDS = { echo, far, open, links, measure, requests, oneWay, flood, count: countTaken }
 
 process.on('message', ({ command, ...params }) => {
   COMMANDS[command](params).then(

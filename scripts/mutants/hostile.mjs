@@ -137,5 +137,29 @@ export const HOSTILE_MUTANTS = [
     put: "&& this.#useOf(record) !== 'open'",
     test: 'node/document-shares',
     title: 'documents that a revoked member alone wrote'
+  },
+  {
+    name: 'what is sent without credit is taken',
+    file: 'src/domain/channel/credit.ts',
+    find: 'return window.spent < window.limit + URGENT_CREDIT ?',
+    put: 'return window.limit > 0 ?',
+    test: 'node/peers',
+    title: 'a peer that sends more than its credit is cut'
+  },
+  {
+    name: 'a member that wants little credit passes those that wait for more',
+    file: 'src/node/credit-shares.ts',
+    find: 'isSpent ||= ownMs === 0 && allMs > 0',
+    put: 'isSpent = ownMs === 0 && allMs > 0',
+    test: 'node/credit-shares',
+    title: 'of members that send much none gets less than half of what another gets'
+  },
+  {
+    name: 'a busy node gives credit as an idle one',
+    file: 'src/node/channel.ts',
+    find: 'if (!this.#parts.isBusy()) return this.#give(more)',
+    put: 'return this.#give(more)',
+    test: 'node/peers',
+    title: 'while others use a node, members that send much get 5,000 tokens a second each'
   }
 ]

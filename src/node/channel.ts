@@ -2,10 +2,21 @@ import { type Clock, wait } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import type { TokenBucket } from '../kit/rate.js'
 import { frameCost } from '../domain/channel/cost.js'
+import {
+  creditFault,
+  creditFor,
+  FIRST_CREDIT,
+  FIRST_WINDOW,
+  moreCredit,
+  takeFrame,
+  URGENT_CREDIT,
+  type CreditWindow
+} from '../domain/channel/credit.js'
 import { encodeMessage, FRESH_READER, readFrame } from '../domain/channel/frames.js'
 import type { ChannelMessage } from '../domain/channel/frames.js'
 import type { Link } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import type { CreditAsker } from './credit-shares.js'
 import type { PeerRoom } from './send-room.js'
 
 /** Messages that may wait for one peer. */
@@ -26,19 +37,29 @@ export interface Unsent {
 export interface PeerChannelParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  /** What may be sent to the peer in a time, over this link and those before it. */
+  /** What a peer without flow control may be sent in a time, over this link and those before it. */
   readonly pace: TokenBucket
+  /** What such a peer may send in a time. */
+  readonly arrivals: TokenBucket
+  /** Does anybody but the peer use this node now? */
+  isBusy(): boolean
+  /** Asks for credit for the peer while others use the node: it gets it in its turn. */
+  askCredit(asker: Omit<CreditAsker, 'peer'>): void
   /** Where what waits for the peer is counted. */
   readonly room: PeerRoom
 }
 
-/** Messages over one link: cuts and reassembles large ones, waits for the stream to drain, keeps to the rate that the peer takes, and the order. */
+/** Messages over one link: cuts and reassembles large ones, waits for the stream to drain, keeps to the credit that the peer gives, and the order. */
 export class PeerChannel {
   readonly link: Link
-  readonly #clock: Clock
-  readonly #telemetry: Telemetry
-  readonly #pace: TokenBucket
-  readonly #room: PeerRoom
+  readonly #parts: PeerChannelParts
+  /** Tokens spent since the link opened. */
+  #spent = 0
+  /** Credit of the peer before its last word. */
+  #given = FIRST_CREDIT
+  #window = FIRST_WINDOW
+  #isAsking = false
+  #goOn: (() => void)[] = []
   #reader = FRESH_READER
   #nextStreamId = 1
   #queue: Queued[] = []
@@ -46,12 +67,9 @@ export class PeerChannel {
   /** The stream's buffer is full: the peer reads more slowly than this node sends. */
   #isBehind = false
 
-  constructor(link: Link, { clock, telemetry, pace, room }: PeerChannelParts) {
+  constructor(link: Link, parts: PeerChannelParts) {
     this.link = link
-    this.#clock = clock
-    this.#telemetry = telemetry
-    this.#pace = pace
-    this.#room = room
+    this.#parts = parts
   }
 
   /**
@@ -62,13 +80,13 @@ export class PeerChannel {
     if (this.link.closed) throw new NodeError('CHANNEL_CLOSED', 'the channel to the peer is closed')
     const frames = encodeMessage(message, () => this.#nextStreamId++)
     const [frame] = frames
-    if (!this.#pumping && frames.length === 1 && frame !== undefined && this.#pace.take(frameCost(frame))) {
+    if (!this.#pumping && frames.length === 1 && frame !== undefined && this.#spend(frameCost(frame))) {
       this.#put(frame)
       if (this.#isBehind) this.#pump()
       return
     }
     const bytes = sizeOf(frames)
-    if (this.#queue.length >= MAX_QUEUED || !this.#room.take(bytes)) {
+    if (this.#queue.length >= MAX_QUEUED || !this.#parts.room.take(bytes)) {
       throw new NodeError('OVERLOADED', 'too much waits for this peer; it reads more slowly than this node sends')
     }
     this.#queue.push({ message, frames, bytes })
@@ -88,12 +106,49 @@ export class PeerChannel {
 
   /** Sends at once, before what waits: for pings, whose frames stand alone. To a peer that does not read, nothing is sent. */
   sendNow(message: ChannelMessage): void {
-    if (this.#isBehind) return
+    const { credit } = this.link
+    if (this.#isBehind || (credit !== null && this.#spent >= credit + URGENT_CREDIT)) return
     for (const frame of encodeMessage(message, () => this.#nextStreamId++)) {
-      this.#pace.take(frameCost(frame))
+      const cost = frameCost(frame)
+      if (!this.#spend(cost)) this.#spent += cost
       this.#put(frame)
     }
     if (this.#isBehind) this.#pump()
+  }
+
+  /** The peer gave more credit, or knows none. */
+  onCredit(): void {
+    const { credit } = this.link
+    const fault = credit === null ? null : creditFault(credit, { given: this.#given, spent: this.#spent })
+    if (fault !== null) return this.link.fault(fault)
+    this.#given = credit ?? this.#given
+    this.#wake()
+  }
+
+  /** The link is closed: what waited for credit waits no more. */
+  onClosed(): void {
+    this.#wake()
+  }
+
+  #wake(): void {
+    for (const goOn of this.#goOn.splice(0)) goOn()
+  }
+
+  /** May a frame of this cost leave now? The last one before the credit ends may cost more than is left. */
+  #spend(cost: number): boolean {
+    const { credit } = this.link
+    if (credit === null ? !this.#parts.pace.take(cost) : this.#spent >= credit) return false
+    this.#spent += cost
+    return true
+  }
+
+  /** Waits until the frame may leave, or the link closed. */
+  async #untilSpent(cost: number): Promise<void> {
+    const { clock, pace } = this.#parts
+    while (!this.link.closed && !this.#spend(cost)) {
+      if (this.link.credit === null) await wait(clock, pace.waitMs(cost))
+      else await new Promise<void>((resolve) => this.#goOn.push(resolve))
+    }
   }
 
   #put(frame: Uint8Array): void {
@@ -112,17 +167,56 @@ export class PeerChannel {
 
   /** Takes one frame of the peer; the message it completes, or null. A fault leaves a hole in the order, so it cuts the link. */
   receive(frame: Uint8Array): ChannelMessage | null {
+    if (!this.#isTaken(frameCost(frame))) {
+      this.link.fault('more messages than it has credit for')
+      return null
+    }
     const step = readFrame(this.#reader, frame)
     this.#reader = step.state
     if (step.fault !== null) this.link.fault(step.fault)
     return step.message
   }
 
+  #isTaken(cost: number): boolean {
+    if (this.link.credit === null) return this.#parts.arrivals.take(cost)
+    const window = takeFrame(this.#window, cost)
+    if (window === null) return false
+    this.#window = window
+    this.#giveCredit()
+    return true
+  }
+
+  #giveCredit(): void {
+    if (this.#isAsking) return
+    const more = this.#moreCredit()
+    if (more === this.#window) return
+    if (!this.#parts.isBusy()) return this.#give(more)
+    this.#isAsking = true
+    const tokens = (): number => this.#moreCredit().limit - this.#window.limit
+    const give = (): void => {
+      this.#isAsking = false
+      this.#give(this.#moreCredit())
+    }
+    this.#parts.askCredit({ tokens, give })
+  }
+
+  #moreCredit(): CreditWindow {
+    if (this.link.closed) return this.#window
+    return moreCredit(this.#window, this.#parts.isBusy() ? creditFor(this.link.rttMs()) : null)
+  }
+
+  #give(window: CreditWindow): void {
+    // While it waited for its turn the round trip may have become shorter, and what it has be enough.
+    if (window === this.#window) return
+    this.#window = window
+    this.link.grant(window.limit)
+  }
+
   #pump(): void {
     if (this.#pumping) return
     this.#pumping = true
     this.#drain().catch((error: unknown) => {
-      this.#telemetry.log('error', 'a channel stopped', { peer: this.link.peer, reason: String(error) })
+      this.#parts.telemetry.log('error', 'a channel stopped', { peer: this.link.peer, reason: String(error) })
     })
   }
 
@@ -131,8 +225,8 @@ export class PeerChannel {
     for (let next = this.#queue[0]; next !== undefined && !this.link.closed; next = this.#queue[0]) {
       for (const [place, frame] of next.frames.entries()) {
         const cost = frameCost(frame)
-        // A peer that is sent more than this in a time cuts the link.
-        while (!this.#pace.take(cost)) await wait(this.#clock, this.#pace.waitMs(cost))
+        // A peer that is sent more than it gave credit for cuts the link.
+        if (!this.#spend(cost)) await this.#untilSpent(cost)
         // The link may have closed with a part of it unsent: then it stays, for the next link.
         if (this.link.closed) break
         this.#put(frame)
@@ -146,7 +240,7 @@ export class PeerChannel {
   /** All of a message is on its way: whatever becomes of the link, it is not sent again. */
   #sent({ bytes }: Queued): void {
     this.#queue.shift()
-    this.#room.leave(bytes)
+    this.#parts.room.leave(bytes)
   }
 }
 

@@ -1,12 +1,12 @@
 import type { Clock } from '../kit/clock.js'
 import { TokenBucket } from '../kit/rate.js'
-import { SENDER_RATE } from '../domain/channel/cost.js'
+import { MEMBER_RATE, SENDER_RATE } from '../domain/channel/cost.js'
 import { FRAME } from '../domain/channel/frames.js'
 import type { ChannelState } from '../domain/channel/machine.js'
 import type { Link } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { PeerChannel } from './channel.js'
-import type { Unsent } from './channel.js'
+import type { PeerChannelParts, Unsent } from './channel.js'
 import { ChannelLife } from './channel-life.js'
 import type { PeerRoom } from './send-room.js'
 
@@ -16,6 +16,9 @@ export interface PeerLineParts {
   readonly telemetry: Telemetry
   /** Where what waits for the peer is counted. */
   readonly room: PeerRoom
+  /** As a channel asks for it. */
+  readonly isBusy: PeerChannelParts['isBusy']
+  readonly askCredit: PeerChannelParts['askCredit']
   /** How long it may be without a link, in milliseconds. */
   readonly giveUpMs: number
   /** It was without a link for too long: so many messages are lost with it. */
@@ -31,14 +34,14 @@ export class PeerLine {
   #channels: readonly PeerChannel[] = []
   /** What waits for the next link, with the room that it holds. */
   #unsent: Unsent[] = []
-  readonly #pace: TokenBucket
+  readonly #rates: Pick<PeerChannelParts, 'pace' | 'arrivals'>
   readonly #life: ChannelLife
   /** Monotonic milliseconds. */
   #usedAt = 0
 
   constructor(parts: PeerLineParts) {
     this.#parts = parts
-    this.#pace = new TokenBucket(SENDER_RATE, parts.clock)
+    this.#rates = { pace: new TokenBucket(SENDER_RATE, parts.clock), arrivals: new TokenBucket(MEMBER_RATE, parts.clock) }
     this.#life = new ChannelLife({
       clock: parts.clock,
       giveUpMs: parts.giveUpMs,
@@ -79,7 +82,7 @@ export class PeerLine {
   /** A new link. Returns whether it is the only one. */
   opened(link: Link): boolean {
     this.used()
-    this.#channels = [...this.#channels, new PeerChannel(link, { ...this.#parts, pace: this.#pace })]
+    this.#channels = [...this.#channels, new PeerChannel(link, { ...this.#parts, ...this.#rates })]
     if (this.#channels.length > 1) return false
     this.#life.step({ type: 'acknowledged' })
     this.#carry(this.#unsent.splice(0))
@@ -92,6 +95,7 @@ export class PeerLine {
     if (gone === undefined) return null
     this.#channels = this.#channels.filter((one) => one !== gone)
     const [kept, stale] = divided(gone.takeUnsent())
+    gone.onClosed()
     this.#drop(stale)
     if (this.#channels.length > 0) {
       this.#carry(kept)

@@ -9,6 +9,7 @@ import type { Link, Links, MemberLog } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { ChannelState } from '../domain/channel/machine.js'
 import type { PeerChannel } from './channel.js'
+import { CreditShares } from './credit-shares.js'
 import { PeerLine } from './peer-line.js'
 import { SendRoom } from './send-room.js'
 
@@ -54,6 +55,7 @@ export class Peers {
   /** Where what waits for peers is counted. */
   readonly room = new SendRoom()
   readonly #parts: PeersParts
+  readonly #shares: CreditShares
   readonly #lines = new Map<NodeId, PeerLine>()
   readonly #lastSeen = new Map<NodeId, number>()
   /** Pings under way, by peer and nonce. */
@@ -67,6 +69,7 @@ export class Peers {
 
   constructor(parts: PeersParts) {
     this.#parts = parts
+    this.#shares = new CreditShares(parts.clock)
   }
 
   /** Opens the links and begins to look for every member. */
@@ -76,6 +79,7 @@ export class Peers {
     await links.start({
       onOpen: (link) => this.#opened(link),
       onFrame: (link, frame) => this.#frame(link, frame),
+      onCredit: (link) => this.#lines.get(link.peer)?.over(link)?.onCredit(),
       onClose: (link, _reason, isRest) => this.#closed(link, isRest),
       spare: () => this.#spare()
     })
@@ -197,6 +201,8 @@ export class Peers {
       telemetry,
       giveUpMs,
       room: this.room.peer(),
+      isBusy: () => !this.isAlone(peer),
+      askCredit: (asker) => this.#shares.ask({ peer, ...asker }),
       onClosed: (lost) => {
         this.#lines.delete(peer)
         this.#handlers?.onGivenUp(peer, lost)

@@ -24,6 +24,10 @@ export interface Link {
   send(frame: Uint8Array): boolean
   /** Resolves when the buffer is empty enough again, or the link closed. */
   drained(): Promise<void>
+  /** Tokens that the peer lets this end spend since the link opened (see domain/channel/credit); null: it knows no credit. */
+  readonly credit: number | null
+  /** Lets the peer spend so many tokens since the link opened. After close: dropped. */
+  grant(limit: number): void
   readonly closed: boolean
   /** Cuts it. `onClose` follows. */
   close(reason: string): void
@@ -35,6 +39,8 @@ export interface Link {
 export interface LinkHandlers {
   onOpen(link: Link): void
   onFrame(link: Link, frame: Uint8Array): void
+  /** The peer gave more credit, or turned out to know none. */
+  onCredit(link: Link): void
   /** `isRest`: nobody used it, and one of its ends needed the place for another. The peer is there all the same. */
   onClose(link: Link, reason: string, isRest: boolean): void
   /** The link to close when another needs its place: one that nobody uses; null when all are in use. */

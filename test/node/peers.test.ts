@@ -1,5 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
+import { BUSY_CREDIT, FIRST_CREDIT, MAX_CREDIT, URGENT_CREDIT } from '../../src/domain/channel/credit.js'
 import type { ChannelMessage } from '../../src/domain/channel/frames.js'
 import { Peers } from '../../src/node/peers.js'
 import { failsWith } from '../support/fails.js'
@@ -246,31 +247,116 @@ test('64 MiB wait for all peers together; each gets through what is small, and a
   t.ok(offer(0, large), 'and there is room again')
 })
 
-test('a peer is sent no more in a time than it takes; what is more waits, in order, also over another link', async (t) => {
-  const { clock, net, a, b, side } = scene(t)
+/** The n-th message of a flood. */
+const numbered = (number: number): ChannelMessage => ({ kind: 'control', name: 'cancel', body: { requestId: `r#${number}` } })
+
+test('an idle node takes as much as it reads; what is sent while it reads nothing waits for credit, in order, also over another link', async (t) => {
+  const { net, a, b, side } = scene(t)
   const [here, there] = [await side(a), await side(b)]
-  const [link] = net.connect(a.id, b.id)
-  const numbered = (number: number): ChannelMessage => ({ kind: 'control', name: 'cancel', body: { requestId: `r#${number}` } })
-  for (let number = 0; number < 5500; number++) {
+  net.connect(a.id, b.id)
+  for (let number = 0; number < 20_000; number++) {
     here.peers.send(b.id, numbered(number))
     if (number % 500 === 499) await net.idle()
   }
-  t.is(there.messages.length, 5000)
-  clock.advance(20)
-  await net.idle()
-  t.is(there.messages.length, 5100)
-  net.cut(link)
+  t.is(there.messages.length, 20_000, 'without any time going by')
+  const [first] = there.links.open
+  if (first === undefined) throw new Error('no link')
+  first.isHeld = true
+  for (let number = 20_000; number < 21_900; number++) here.peers.send(b.id, numbered(number))
+  t.ok(first.waiting <= MAX_CREDIT, `${first.waiting} are under way`)
+  const lost = first.waiting
+  net.cut(first)
   net.connect(a.id, b.id)
   await net.idle()
-  t.is(there.messages.length, 5100)
-  for (let step = 0; step < 10; step++) {
-    clock.advance(10)
+  t.alike(
+    there.messages.slice(20_000),
+    Array.from({ length: 1900 - lost }, (_, place) => numbered(20_000 + lost + place)),
+    'what was not under way goes over the next link'
+  )
+})
+
+test('while others use a node, members that send much get 5,000 tokens a second each, 10,000 together, in turn', async (t) => {
+  const { clock, net, a, members, side } = scene(t, 4)
+  const here = await side(a)
+  const others = await Promise.all(members.map(side))
+  for (const { id } of members) net.connect(id, a.id)
+  let sent = 0
+  const pour = (): void => {
+    for (const { peers } of others) {
+      try {
+        for (let count = 0; count < 1000; count++) peers.send(a.id, numbered(sent++))
+      } catch {
+        // Its queue is full: it has more to send than it may.
+      }
+    }
+  }
+  for (let step = 0; step < 100; step++) {
+    here.peers.usedHere()
+    pour()
+    await net.idle()
+    if (step === 50) here.messages.length = 0
+    clock.advance(20)
     await net.idle()
   }
-  t.alike(
-    there.messages,
-    Array.from({ length: 5500 }, (_, number) => numbered(number))
-  )
+  t.ok(here.messages.length > 9_000 && here.messages.length <= 10_500, `${here.messages.length} in a second of four that send much`)
+  const [heavy] = members
+  if (heavy === undefined) throw new Error('no member')
+  for (const { id } of members.slice(1)) net.disconnect(a.id, id)
+  await net.idle()
+  for (let step = 0; step < 100; step++) {
+    here.peers.usedHere()
+    pour()
+    await net.idle()
+    if (step === 50) here.messages.length = 0
+    clock.advance(20)
+    await net.idle()
+  }
+  t.ok(here.messages.length > 4_500 && here.messages.length <= 5_500, `${here.messages.length} of one`)
+})
+
+test('a peer that sends more than its credit is cut; one without flow control keeps to the rate of before', async (t) => {
+  const { clock, net, a, b, side } = scene(t)
+  const here = await side(a)
+  await side(b)
+  const [own, far] = net.connect(a.id, b.id)
+  here.peers.usedHere()
+  const flood = (count: number): void => {
+    for (let frame = 0; frame < count; frame++) far.send(Uint8Array.of(2, 1))
+  }
+  // Credit that the node would give now waits for its share.
+  flood(3000)
+  await net.idle()
+  t.alike(here.links.faults, [{ peer: b.id, reason: 'more messages than it has credit for' }])
+  t.ok(own.closed)
+  const [again, old] = net.connect(a.id, b.id)
+  again.credit = null
+  old.credit = null
+  clock.advance(2000)
+  for (let frame = 0; frame < 10_000; frame++) old.send(Uint8Array.of(2, 1))
+  await net.idle()
+  t.absent(again.closed, '10,000 at once')
+  old.send(Uint8Array.of(2, 1))
+  await net.idle()
+  t.ok(again.closed)
+})
+
+test('pings go beyond the credit, and no further than both ends know', async (t) => {
+  const { net, a, b, side } = scene(t)
+  const [here, there] = [await side(a), await side(b)]
+  const [, far] = net.connect(a.id, b.id)
+  far.isHeld = true
+  for (let number = 0; number < FIRST_CREDIT + 5; number++) here.peers.send(b.id, numbered(number))
+  const pings = Array.from({ length: URGENT_CREDIT + 10 }, () => here.peers.ping(b.id).catch(() => null))
+  await net.idle()
+  t.is(far.waiting, FIRST_CREDIT + URGENT_CREDIT)
+  far.isHeld = false
+  far.deliver()
+  await net.idle()
+  t.is(there.messages.length, FIRST_CREDIT + 5)
+  t.alike(there.links.faults, [])
+  net.disconnect(a.id, b.id)
+  here.peers.stop()
+  t.ok(pings.length > BUSY_CREDIT / 2)
 })
 
 test('a malformed frame cuts the link', async (t) => {
@@ -354,7 +440,7 @@ test('a peer that does not come back in time loses what waited for it', async (t
   await side(b)
   const [, slow] = net.connect(a.id, b.id)
   slow.isHeld = true
-  for (let i = 0; i < 1034; i++) here.peers.send(b.id, hello)
+  for (let i = 0; i < FIRST_CREDIT + 10; i++) here.peers.send(b.id, hello)
   await net.idle()
   net.disconnect(a.id, b.id)
   clock.advance(59_999)

@@ -1,5 +1,6 @@
 import { NodeError } from '../../src/kit/errors.js'
 import type { NodeId } from '../../src/kit/ids.js'
+import { FIRST_CREDIT } from '../../src/domain/channel/credit.js'
 import type { SignedCertificate } from '../../src/domain/membership/types.js'
 import type { Link, LinkHandlers, Links, Strike } from '../../src/ports/mesh.js'
 
@@ -18,6 +19,7 @@ export class FakeLink implements Link {
   /** While true nothing is delivered; frames wait. */
   isHeld = false
   closed = false
+  credit: number | null = FIRST_CREDIT
   other: FakeLink | null = null
   readonly #net: FakeNet
   readonly #owner: FakeLinks
@@ -50,6 +52,16 @@ export class FakeLink implements Link {
   drained(): Promise<void> {
     if (this.closed || (this.other?.waiting ?? 0) < HIGH_WATER) return Promise.resolve()
     return new Promise((resolve) => this.#drained.push(resolve))
+  }
+
+  /** Takes effect in a later turn, as a frame would. */
+  grant(limit: number): void {
+    const { other } = this
+    this.#net.later(() => {
+      if (other === null || other.closed || other.credit === null) return
+      other.credit = limit
+      other.#owner.handlers?.onCredit(other)
+    })
   }
 
   close(reason: string): void {

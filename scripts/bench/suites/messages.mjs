@@ -17,13 +17,15 @@ const SINGLE = { count: 300, inFlight: 1 }
 /** Calls of the trace of system calls, and the fsyncs that they need at least. */
 const TRACED = 100
 const NAME = 'notification round trip, 256 B'
+/** Notifications one way, as many as take about a second. */
+const ONE_WAY = 20_000
 
 /** What a ledger promises, and the requests a second that it is to allow. */
 const DURABILITIES = { power: 2000, process: 4000 }
 
 /** Messages between two processes: those that may be lost, and those that may not. */
 export async function figures({ runs, say }) {
-  return [...(await notifications(runs)), ...(await requests(runs, say))]
+  return [...(await notifications(runs)), ...(await oneWay(runs)), ...(await requests(runs, say))]
 }
 
 /** A notification between agents inside two processes and back, against a raw echo between the same two processes. */
@@ -66,6 +68,28 @@ function rows(rounds) {
     { name: NAME, unit: 'ms', goal: null, samples: measured.map(({ ours }) => ours) },
     { name: 'raw echo of a DHT stream, 256 B', unit: 'ms', goal: null, samples: rounds.map(({ raw }) => raw) }
   ]
+}
+
+/** Notifications of an agent of one process to an agent of another, as fast as both nodes let them. */
+async function oneWay(runs) {
+  const lab = openLab()
+  try {
+    const env = localEnv(await freePort())
+    const [echo, ping] = [openPeer(lab, env), openPeer(lab, env)]
+    const port = env.A2A_NODE_LOCAL_PORT
+    const { sink, ...place } = await echo({ command: 'echo', port, home: path.join(lab.dir(), 'h') })
+    await ping({ command: 'open', port, home: path.join(lab.dir(), 'h'), ...place })
+    const rate = async () => {
+      const from = performance.now()
+      await ping({ command: 'oneWay', sink, count: ONE_WAY })
+      for (let taken = 0; taken < ONE_WAY; ) taken += (await echo({ command: 'count' })).taken
+      return ONE_WAY / ((performance.now() - from) / 1000)
+    }
+    await rate()
+    return [{ name: 'notifications one way, 256 B', unit: '/s', goal: null, samples: await times(runs, rate), note: `${ONE_WAY} in a row` }]
+  } finally {
+    await lab.close()
+  }
 }
 
 /** Requests and responses that both ends record, with either durability in turn. */

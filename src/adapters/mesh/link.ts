@@ -1,9 +1,11 @@
 import c from 'compact-encoding'
+import type { Codec } from 'compact-encoding'
 import type { NoiseStream } from 'hyperswarm'
 import type { Channel } from 'protomux'
 import type Protomux from 'protomux'
 import { messageOf } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
+import { FIRST_CREDIT } from '../../domain/channel/credit.js'
 import type { SignedCertificate } from '../../domain/membership/types.js'
 import type { Link, LinkPath } from '../../ports/mesh.js'
 
@@ -11,6 +13,17 @@ import type { Link, LinkPath } from '../../ports/mesh.js'
 export const MAX_FRAME_BYTES = 1024 * 1024
 /** Bytes of frames that leave together: with what surrounds them they fill one packet. What takes several takes far longer. */
 const MAX_GATHERED_BYTES = 1100
+/** Bytes of a message that gives credit, at most. */
+const GRANT_BYTES = 9
+
+/** What a peer says of flow control as it opens the channel; one of a version before it says nothing. */
+const FLOW_CONTROL: Codec<number | null> = {
+  preencode: (state, version) => c.uint8.preencode(state, version ?? 0),
+  encode: (state, version) => c.uint8.encode(state, version ?? 0),
+  decode: (state) => (state.start < state.end ? c.uint8.decode(state) : null)
+}
+/** The flow control of domain/channel/credit. */
+const FLOW_CONTROL_VERSION = 1
 
 /** What a link needs. */
 export interface LinkParts {
@@ -21,6 +34,8 @@ export interface LinkParts {
   readonly stream: NoiseStream
   readonly mux: Protomux
   onFrame(link: Link, frame: Uint8Array): void
+  /** {@link Link.credit} changed. */
+  onCredit(link: Link): void
   /** The peer broke the protocol: the stream is to be cut, since what it sent is lost. */
   onMalformed(reason: string): void
   onChannelClosed(): void
@@ -39,6 +54,7 @@ export class StreamLink implements Link {
   #closeReason: string | null = null
   #isResting = false
   #waiting: (() => void)[] = []
+  #credit: number | null = FIRST_CREDIT
   /** Bytes of the frames that leave at the end of this turn; null for none. */
   #gathered: number | null = null
 
@@ -51,12 +67,19 @@ export class StreamLink implements Link {
     this.#parts = parts
     this.#channel = parts.mux.createChannel({
       protocol: 'a2a-node/a2a',
-      messages: [{ encoding: c.raw, onmessage: (frame) => this.#received(frame) }],
+      handshake: FLOW_CONTROL,
+      messages: [
+        { encoding: c.raw, onmessage: (frame) => this.#received(frame) },
+        { encoding: c.raw, onmessage: (grant) => this.#granted(grant) }
+      ],
+      onopen: (version) => {
+        if (version === null) this.#credited(null)
+      },
       ondrain: () => this.#wake(),
       onclose: () => this.#channelClosed()
     })
     if (this.#channel === null) this.#isClosed = true
-    else this.#channel.open()
+    else this.#channel.open(FLOW_CONTROL_VERSION)
   }
 
   get closed(): boolean {
@@ -69,17 +92,30 @@ export class StreamLink implements Link {
 
   /** Small frames of one turn leave as one: each on its own would be encrypted and written apart. */
   send(frame: Uint8Array): boolean {
-    const { mux } = this.#parts
     if (this.#isClosed) return false
-    if (this.#gathered !== null && this.#gathered + frame.byteLength > MAX_GATHERED_BYTES) this.#flush()
+    this.#gather(frame.byteLength)
+    const isTaken = this.#channel?.messages[0]?.send(frame) === true
+    return isTaken && this.#parts.mux.drained
+  }
+
+  get credit(): number | null {
+    return this.#credit
+  }
+
+  grant(limit: number): void {
+    if (this.#isClosed) return
+    this.#gather(GRANT_BYTES)
+    this.#channel?.messages[1]?.send(c.encode(c.uint, limit))
+  }
+
+  #gather(bytes: number): void {
+    if (this.#gathered !== null && this.#gathered + bytes > MAX_GATHERED_BYTES) this.#flush()
     if (this.#gathered === null) {
       this.#gathered = 0
-      mux.cork()
+      this.#parts.mux.cork()
       process.nextTick(() => this.#flush())
     }
-    this.#gathered += frame.byteLength
-    const isTaken = this.#channel?.messages[0]?.send(frame) === true
-    return isTaken && mux.drained
+    this.#gathered += bytes
   }
 
   #flush(): void {
@@ -132,6 +168,18 @@ export class StreamLink implements Link {
     }
   }
 
+  #granted(grant: Uint8Array): void {
+    if (this.#closeReason !== null) return
+    const limit = decodeGrant(grant)
+    if (limit === null) this.fault('credit that cannot be read')
+    else this.#credited(limit)
+  }
+
+  #credited(credit: number | null): void {
+    this.#credit = credit
+    this.#parts.onCredit(this)
+  }
+
   #channelClosed(): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -141,6 +189,15 @@ export class StreamLink implements Link {
 
   #wake(): void {
     for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}
+
+function decodeGrant(bytes: Uint8Array): number | null {
+  try {
+    const limit = c.decode(c.uint, bytes)
+    return Number.isSafeInteger(limit) ? limit : null
+  } catch {
+    return null
   }
 }
 

@@ -6,9 +6,7 @@ import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Verify } from '../../kit/sign.js'
-import { RateTable } from '../../kit/rate.js'
 import { formatDuration } from '../../kit/units.js'
-import { frameCost, MEMBER_RATE } from '../../domain/channel/cost.js'
 import type { MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import { EMPTY_VIEW, isActive, isRevoked, isWriter } from '../../domain/membership/view.js'
 import type { AuditEvent } from '../../ports/audit.js'
@@ -70,8 +68,6 @@ export class SwarmLinks implements Links {
   readonly #dials: Dials
   readonly #door: Door
   readonly #strikes: Strikes
-  /** By peer, so that a new link is no new start. */
-  readonly #rates: RateTable
   /** Revoked members that were told so. */
   readonly #told = new Set<NodeId>()
   #binding: MeshBinding | null = null
@@ -90,7 +86,6 @@ export class SwarmLinks implements Links {
     this.#dials = new Dials(parts.clock)
     this.#door = new Door(parts.clock)
     this.#strikes = new Strikes(parts.clock)
-    this.#rates = new RateTable(MEMBER_RATE, parts.clock)
     this.swarm = new Hyperswarm({
       dht: parts.network.dht,
       keyPair: parts.keyPair,
@@ -353,13 +348,10 @@ export class SwarmLinks implements Links {
     one.guard?.trust()
     binding.replicate(stream)
     const onMalformed = (reason: string): void => this.#broken(one, reason)
-    const onFrame = (link: Link, frame: Uint8Array): void => {
-      // There is no way to make a peer wait here, and an honest one keeps to the rate by itself.
-      if (!this.#rates.take(peer, frameCost(frame))) link.fault('more messages than a member may send')
-      else handlers.onFrame(link, frame)
-    }
+    const onFrame = (link: Link, frame: Uint8Array): void => handlers.onFrame(link, frame)
+    const onCredit = (link: Link): void => handlers.onCredit(link)
     const onChannelClosed = (): void => stream.destroy()
-    const link = new StreamLink({ id: this.#nextLinkId++, peer, stream, ...shown, onFrame, onMalformed, onChannelClosed })
+    const link = new StreamLink({ id: this.#nextLinkId++, peer, stream, ...shown, onFrame, onCredit, onMalformed, onChannelClosed })
     if (link.closed) return stream.destroy()
     const courier = new EntryCourier({ peer, mux: shown.mux, clock, onMalformed, appendFor: binding.appendFor })
     one.session = { link, courier }

@@ -12,6 +12,8 @@ import type { Network } from '../../../src/adapters/mesh/network.js'
 import type { Clock } from '../../../src/kit/clock.js'
 import { keyToText } from '../../../src/kit/ids.js'
 import type { NodeId } from '../../../src/kit/ids.js'
+import { frameCost } from '../../../src/domain/channel/cost.js'
+import { type CreditWindow, FIRST_WINDOW, moreCredit, takeFrame } from '../../../src/domain/channel/credit.js'
 import type { MembershipView } from '../../../src/domain/membership/types.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
 import type { AuditEvent } from '../../../src/ports/audit.js'
@@ -27,6 +29,7 @@ export class LinkRecorder implements LinkHandlers {
   /** The link that it would do without. */
   spared: Link | null = null
   readonly frames: { readonly link: Link; readonly frame: Uint8Array }[] = []
+  readonly #windows = new Map<Link, CreditWindow>()
   readonly #waiting = new Set<() => void>()
 
   onOpen(link: Link): void {
@@ -36,6 +39,14 @@ export class LinkRecorder implements LinkHandlers {
 
   onFrame(link: Link, frame: Uint8Array): void {
     this.frames.push({ link, frame })
+    const window = takeFrame(this.#windows.get(link) ?? FIRST_WINDOW, frameCost(frame)) ?? FIRST_WINDOW
+    const more = moreCredit(window, null)
+    if (more !== window) link.grant(more.limit)
+    this.#windows.set(link, more)
+    this.#tell()
+  }
+
+  onCredit(): void {
     this.#tell()
   }
 

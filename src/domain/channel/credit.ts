@@ -1,0 +1,63 @@
+/**
+ * Flow control of a link. The receiver gives credit: how many tokens (see frameCost) its peer may have spent since the link opened,
+ * all together. It gives more when what it gave is half used up, so an idle receiver sets no rate. A link works with credit when
+ * both ends know it, which they tell when they open the channel.
+ */
+
+/** Tokens that an end may spend before it has heard of the other: what a new link begins with. */
+export const FIRST_CREDIT = 512
+/** Tokens that a peer may have ahead of what was read while nobody else uses the node; with them 4,096 messages are under way. */
+export const MAX_CREDIT = 4096
+/** The same while others use the node; more on a long way, for which {@link creditFor} allows. */
+export const BUSY_CREDIT = 128
+/** The same at most on a long way. */
+export const MAX_BUSY_CREDIT = 1024
+/** Tokens beyond the credit that pings and their answers may take: they measure whether the peer lives. */
+export const URGENT_CREDIT = 64
+/** Tokens that more credit brings at least; who gives less at a time makes its peer work for nothing. */
+export const MIN_CREDIT_STEP = 64
+/** Tokens ahead of what was spent that credit may reach. */
+export const MAX_CREDIT_AHEAD = 65_536
+/** Tokens in a millisecond for which a peer on a long way gets credit while others use the node. */
+const BUSY_TOKENS_PER_MS = 5
+
+/** What the receiver of a link knows of its peer's credit. Tokens since the link opened. */
+export interface CreditWindow {
+  /** What the peer may have spent. */
+  readonly limit: number
+  /** What it has spent. */
+  readonly spent: number
+  /** How far ahead of what is spent the next credit reaches. */
+  readonly size: number
+}
+
+/** The window of a link that has just opened. */
+export const FIRST_WINDOW: CreditWindow = { limit: FIRST_CREDIT, spent: 0, size: BUSY_CREDIT }
+
+/** A frame of the peer came. Null: it was sent without credit. The last frame before the limit may cost more than is left. */
+export function takeFrame(window: CreditWindow, cost: number): CreditWindow | null {
+  return window.spent < window.limit + URGENT_CREDIT ? { ...window, spent: window.spent + cost } : null
+}
+
+/** Tokens ahead that a peer gets while others use the node. `rttMs`: its round trip in milliseconds, null while unknown. */
+export function creditFor(rttMs: number | null): number {
+  return Math.min(MAX_BUSY_CREDIT, Math.max(BUSY_CREDIT, Math.ceil((rttMs ?? 0) * BUSY_TOKENS_PER_MS)))
+}
+
+/**
+ * The window once the peer has more credit; the same one when it needs none yet. `busySize`: how far ahead it may be while others use
+ * the node; null: nobody else uses it, so each credit reaches twice as far as the one before.
+ */
+export function moreCredit(window: CreditWindow, busySize: number | null): CreditWindow {
+  const { limit, spent } = window
+  const size = Math.min(window.size, busySize ?? MAX_CREDIT)
+  if (limit - spent > size / 2) return window
+  const next = busySize ?? Math.min(MAX_CREDIT, size * 2)
+  return { limit: spent + next, spent, size: next }
+}
+
+/** What is wrong with the credit that a peer gives; null when nothing is. `given`: what it gave before; `spent`: what was spent of it. */
+export function creditFault(limit: number, { given, spent }: { readonly given: number; readonly spent: number }): string | null {
+  if (limit < given + MIN_CREDIT_STEP) return 'credit in pieces that are too small'
+  return limit > spent + MAX_CREDIT_AHEAD ? 'credit for more than a node sends' : null
+}
