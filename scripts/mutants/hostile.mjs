@@ -35,6 +35,22 @@ export const HOSTILE_MUTANTS = [
     title: 'who hints at a hundred thousand cores costs nobody anything'
   },
   {
+    name: 'a channel of hints may lack its key',
+    file: 'src/adapters/mesh/open-channels.ts',
+    find: 'if ((isCore || isHints) && keyBytes !== KEY_BYTES)',
+    put: 'if (isCore && keyBytes !== KEY_BYTES)',
+    test: 'adapters/mesh/frame-guard',
+    title: 'a channel of a core or of hints without a key ends the stream'
+  },
+  {
+    name: 'numbers of channels have no bound',
+    file: 'src/adapters/mesh/open-channels.ts',
+    find: 'if (channel > MAX_CHANNEL_NUMBER)',
+    put: 'if (channel > MAX_CHANNEL_NUMBER * 1000)',
+    test: 'adapters/mesh/frame-guard',
+    title: 'a channel that is closed before it is open does not give its number back'
+  },
+  {
     name: 'an admin revokes whom it could not have admitted',
     file: 'src/domain/membership/grant.ts',
     find: 'return fault === null ? null : `its author could not have admitted the node: ${fault}`',

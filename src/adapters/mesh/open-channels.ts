@@ -7,8 +7,17 @@ export const MAX_DOCUMENT_CORES = 896
 /** Channels of replication: one for each core of the log, and those of documents. */
 export const MAX_CORES = 128 + MAX_DOCUMENT_CORES
 
+/**
+ * Largest number of a channel. A peer takes the smallest free one, so it needs as many as it has channels, and some for those that it closed
+ * before this end opened or refused them: these are not counted as open, and the multiplexer keeps them until then.
+ */
+export const MAX_CHANNEL_NUMBER = 2 * (MAX_CORES + MAX_CHANNELS)
+
 /** Blocks of a core that replication may speak of: one message makes hypercore walk over all that it names. */
 export const MAX_BLOCKS = 16_777_216
+
+/** Bytes of the key that a channel of the log's engine or of a core is about. */
+const KEY_BYTES = 32
 
 /** Protocol by which the engine of the log tells of writers with new blocks, and asks for them. */
 const HINTS_PROTOCOL = 'wakeup'
@@ -75,7 +84,7 @@ export class OpenChannels {
   #control(state: State, isBatched: boolean): string | null {
     const type = c.uint.decode(state)
     if (type === BATCH) return isBatched ? 'a batch inside a batch' : this.#batch(state)
-    if (type === OPEN) return this.#open(c.uint.decode(state), c.string.decode(state))
+    if (type === OPEN) return this.#open(c.uint.decode(state), c.string.decode(state), c.uint.decode(state))
     if (type === CLOSE) this.#forget(c.uint.decode(state))
     return null
   }
@@ -97,12 +106,16 @@ export class OpenChannels {
     return null
   }
 
-  #open(channel: number, protocol: string): string | null {
+  #open(channel: number, protocol: string, keyBytes: number): string | null {
+    if (channel > MAX_CHANNEL_NUMBER) return 'a number of a channel that no peer needs'
     this.#forget(channel)
     const isCore = CORE_PROTOCOLS.has(protocol)
+    const isHints = protocol === HINTS_PROTOCOL
+    // The engine looks into the key of a channel that it does not know, and a key that is missing ends the process.
+    if ((isCore || isHints) && keyBytes !== KEY_BYTES) return 'a channel without the key that it is about'
     const open = isCore ? this.#cores : this.#others
     mark(this.#coreNumbers, channel, isCore)
-    mark(this.#hintNumbers, channel, protocol === HINTS_PROTOCOL)
+    mark(this.#hintNumbers, channel, isHints)
     open.add(channel)
     return open.size > (isCore ? MAX_CORES : MAX_CHANNELS) ? 'too many channels on one stream' : null
   }
