@@ -6,7 +6,8 @@ import type { NoiseStream } from 'hyperswarm'
 import Protomux from 'protomux'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { FrameGuard, STRANGER_BYTES, STRANGER_FRAMES } from '../../../src/adapters/mesh/frame-guard.js'
-import { MAX_CHANNEL_NUMBER, MAX_CHANNELS, MAX_CORES, OpenChannels } from '../../../src/adapters/mesh/open-channels.js'
+import { MAX_BLOCKS } from '../../../src/adapters/mesh/core-messages.js'
+import { MAX_CHANNEL_NUMBER, MAX_CHANNELS, MAX_CORES, MAX_MAPPED_BLOCKS, OpenChannels } from '../../../src/adapters/mesh/open-channels.js'
 import { holds } from '../../support/holds.js'
 import { streamPair, untilClosed } from './stream-pair.js'
 
@@ -102,6 +103,20 @@ test('blocks that no log can have are refused in every message that names them, 
   for (const fault of onCore(coreMessage(8, 0, 1, 2 ** 34), 'hypercore')) t.ok(fault, 'by its other name, too')
   const good = [coreMessage(5, most - 1, 1), coreMessage(6, 0, most), coreMessage(7, 0, 1024), coreMessage(8, 2, most - 1)]
   for (const message of [...good, coreMessage(8, 0, 1, most - 1), coreMessage(0, 0, 2 ** 40)]) t.alike(onCore(message), [null, null])
+})
+
+test('blocks that a peer says it has are counted over all its cores, each once', (t) => {
+  const channels = new OpenChannels()
+  const says = (channel: number, ...numbers: readonly number[]): string | null =>
+    channels.read(Uint8Array.of(...c.encode(c.uint, channel), ...coreMessage(8, 0, ...numbers)))
+  for (let channel = 1; channel <= MAX_CORES; channel++) t.is(channels.read(open(channel, 'hypercore/alpha')), null)
+  for (let round = 0; round < 9; round++) t.is(says(1, 1, MAX_BLOCKS - 1), null)
+  for (let channel = 2; channel <= MAX_MAPPED_BLOCKS / MAX_BLOCKS; channel++) t.is(says(channel, 1, MAX_BLOCKS - 1), null)
+  t.is(says(9, 0, 1), 'more blocks than all logs have')
+  t.is(channels.read(Uint8Array.of(0, 3, 1)), null)
+  t.ok(says(10, 0, 1), 'the multiplexer may pass over a close')
+  t.is(channels.read(open(1, 'hypercore/alpha')), null)
+  t.is(says(9, 0, 2), null)
 })
 
 test('a core that the multiplexer may still hold is watched also after it was closed', (t) => {

@@ -1,5 +1,4 @@
 import test from 'brittle'
-import type { Assert } from 'brittle'
 import c from 'compact-encoding'
 import fc from 'fast-check'
 import { hostileInputs } from '../../support/hostile-inputs.js'
@@ -94,11 +93,11 @@ function bytesOf({ drafts, isBatch, isNested, length }: Frame, numbers: Numbers)
 
 /** The smallest number of a channel that the peer's end has not used. */
 function nextChannel({ mux }: WireEnd): number {
-  return (mux as unknown as { readonly _local: readonly unknown[] })._local.length + 1
+  return (Reflect.get(mux, '_local') as readonly unknown[]).length + 1
 }
 
 /** Streams of `open` carry random frames; the node lives, and the honest pair goes on. */
-async function survives(t: Assert, scene: WireScene, open: () => Promise<WireEnd>): Promise<void> {
+async function survives(scene: WireScene, open: () => Promise<WireEnd>): Promise<void> {
   const { log } = scene.node.mesh
   const ids = [log.discoveryKey, scene.evil.mesh.log.discoveryKey, log.key]
   const frames = fc.array(arbFrame(ids), { minLength: 1, maxLength: FRAMES })
@@ -110,15 +109,15 @@ async function survives(t: Assert, scene: WireScene, open: () => Promise<WireEnd
     for (const [at, frame] of sent.entries()) end.write(flipped(frame, damaged[at] ?? null))
     await end.end()
   }
-  await scene.survives(t, fc.tuple(frames, damages), { runs: Math.ceil(hostileInputs(2400) / FRAMES), survive })
+  await scene.survives(fc.tuple(frames, damages), { runs: Math.ceil(hostileInputs(2400) / FRAMES), survive })
 }
 
 test('whatever frames a member writes, its node lives and honest nodes go on', { timeout: 3_600_000 }, async (t) => {
   const scene = await wireScene(t)
-  await survives(t, scene, () => scene.member())
+  await survives(scene, () => scene.member())
 })
 
 test('whatever frames a stranger writes, the node lives and honest nodes go on', { timeout: 3_600_000 }, async (t) => {
   const scene = await wireScene(t)
-  await survives(t, scene, () => scene.stranger())
+  await survives(scene, () => scene.stranger())
 })

@@ -51,11 +51,7 @@ export interface WireScene {
    * Asserts that `survive` resolves for that many inputs, that nothing is thrown meanwhile which nobody catches, that memory stays within
    * bounds, and that the honest pair exchanges a frame and an entry of the log afterwards.
    */
-  survives<T>(
-    t: Assert,
-    inputs: fc.Arbitrary<T>,
-    attack: { readonly runs: number; readonly survive: (input: T) => Promise<void> }
-  ): Promise<void>
+  survives<T>(inputs: fc.Arbitrary<T>, attack: { readonly runs: number; readonly survive: (input: T) => Promise<void> }): Promise<void>
 }
 
 /** Begins the scene. The evil node is in the mesh, with its store, and its own links never start. */
@@ -91,7 +87,7 @@ export async function wireScene(t: Assert, options: NodeOptions = {}): Promise<W
       await passed
       return end
     },
-    survives: async (t, inputs, { runs, survive }) => {
+    survives: async (inputs, { runs, survive }) => {
       const uncaught = new Uncaught()
       const before = heldBytes()
       const property = fc.asyncProperty(inputs, async (input) => {
@@ -179,7 +175,8 @@ async function throughGate({ stream, mux }: WireEnd, node: LabNode, evil: LabNod
   }
   await new Promise<void>((resolve, reject) => {
     const onCut = (code: string, reason: string): void => reject(new Error(`${code}: ${reason}`))
-    new Gate({ stream, mux, software: 'evil', clock: systemClock(), hash, verify, onPassed: () => resolve(), onCut }, identity)
+    const gate = new Gate({ stream, mux, software: 'evil', clock: systemClock(), hash, verify, onPassed: () => resolve(), onCut }, identity)
+    if (gate.peer !== node.id) reject(new Error('another node'))
   })
   await Promise.all(opened)
 }
