@@ -12,8 +12,10 @@ const RANGE = 8
 /** Flag of a range: its length is 1 and not written. */
 const IS_ONE = 2
 const BITS_PER_WORD = 32
-/** Flags of data: what it proves beside an upgrade, and the upgrade. */
-const HAS_OTHERS = 7
+/** Flags of data: what is in it. */
+const HAS_BLOCK = 1
+const HAS_HASH = 2
+const HAS_SEEK = 4
 const HAS_UPGRADE = 8
 const HASH_BYTES = 32
 
@@ -51,23 +53,37 @@ function lastBlock(type: number, state: State): number {
 }
 
 /**
- * Data that nobody asked for, with an upgrade from the first block on, is what hypercore compares with its own tree to find two tales of one
- * core. It hashes the nodes as they come, so one too many, or one that stands in a block beside them, makes it freeze a core for good
- * that has one tale.
+ * What is wrong with blocks and proofs, or null. An upgrade to no block at all is one of which hypercore takes the last root.
+ *
+ * Data that nobody asked for, with an upgrade from the first block on, is what it compares with its own tree to find two tales of one core.
+ * It hashes the nodes as they come, so one too many, or one that stands in a block beside them, makes it freeze a core for good that has
+ * one tale.
  */
 function dataFault(state: State): string | null {
   const flags = c.uint.decode(state)
-  const request = c.uint.decode(state)
-  if (request !== 0 || (flags & HAS_UPGRADE) === 0) return null
+  const isAsked = c.uint.decode(state) !== 0
+  if ((flags & HAS_UPGRADE) === 0) return null
   c.uint.decode(state)
-  if ((flags & HAS_OTHERS) !== 0) return 'a proof of two tales with something beside it'
+  for (const kind of [HAS_BLOCK, HAS_HASH, HAS_SEEK]) if ((flags & kind) !== 0) skipPart(state, kind)
   const start = c.uint.decode(state)
   const length = c.uint.decode(state)
-  if (start !== 0) return null
+  if (length === 0) return 'an upgrade to nothing'
+  if (isAsked || start !== 0) return null
   if (length > MAX_BLOCKS) return 'a proof of more blocks than a log has'
+  if ((flags & (HAS_BLOCK | HAS_HASH | HAS_SEEK)) !== 0) return 'a proof of two tales with something beside it'
   const roots = rootsOf(length)
   if (c.uint.decode(state) !== roots.length) return 'a proof of two tales that is none'
   return roots.every((root) => nodeAt(state) === root) ? null : 'a proof of two tales that is none'
+}
+
+/** Passes over a block, a hash or a seek with its nodes. */
+function skipPart(state: State, kind: number): void {
+  c.uint.decode(state)
+  if (kind === HAS_BLOCK) {
+    const bytes = c.uint.decode(state)
+    state.start += bytes
+  }
+  for (let nodes = c.uint.decode(state); nodes > 0; nodes--) nodeAt(state)
 }
 
 /** Index of the node that comes next. */

@@ -26,7 +26,6 @@ function fault({ request = 0, start = 0, length, roots, block = null }: Proof): 
 
 test('a proof of two tales has the roots of its tree, all of them and nothing else', (t) => {
   const good = [
-    { length: 0, roots: [] },
     { length: 1, roots: [0] },
     { length: 2, roots: [1] },
     { length: 5, roots: [3, 8] },
@@ -39,6 +38,14 @@ test('a proof of two tales has the roots of its tree, all of them and nothing el
   const block = { index: 0, value: new Uint8Array(3), nodes: [] }
   t.is(fault({ length: 5, roots: [3, 8], block }), 'a proof of two tales with something beside it')
   t.ok(fault({ length: 2 ** 53 - 1, roots: [] }))
+})
+
+test('an upgrade to no block at all is refused, whatever stands before it', (t) => {
+  const block = { index: 0, value: new Uint8Array(3), nodes: [{ index: 1, size: 3, hash: new Uint8Array(32) }] }
+  for (const request of [0, 7]) {
+    t.is(fault({ request, length: 0, roots: [] }), 'an upgrade to nothing')
+    t.is(fault({ request, length: 0, roots: [0], block }), 'an upgrade to nothing')
+  }
 })
 
 test('data that was asked for, or that begins later, is no proof of two tales', (t) => {
