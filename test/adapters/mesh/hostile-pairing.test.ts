@@ -9,7 +9,10 @@ import type { KeyPair } from 'hyperswarm'
 import { requestJoin } from '../../../src/adapters/mesh/join.js'
 import { hash, signer, verify } from '../../../src/adapters/mesh/sodium.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
-import { keyToText, utf8 } from '../../../src/kit/ids.js'
+import { bytesToText, keyToText, type NodeId, utf8 } from '../../../src/kit/ids.js'
+import type { Sign } from '../../../src/kit/sign.js'
+import { encodeJoinData } from '../../../src/domain/membership/codec.js'
+import { sealJoin } from '../../../src/domain/membership/signing.js'
 import { decodeInviteCode } from '../../../src/domain/membership/invite-code.js'
 import { hostileInputs } from '../../support/hostile-inputs.js'
 import { arbBytes, arbNumber, flipped, joined, uint, withLength } from './hostile-bytes.js'
@@ -55,9 +58,9 @@ function arbDraft(): fc.Arbitrary<Draft> {
   })
 }
 
-/** Opens the channel of pairing; `onrequest`: what the other end asks. */
-async function pairingChannel({ mux }: WireEnd, id: Uint8Array, onrequest: (bytes: Uint8Array) => void): Promise<Uint8Array> {
-  const messages = [{ encoding: c.buffer as typeof c.raw, onmessage: onrequest }, { encoding: c.raw }]
+/** Opens the channel of pairing. Its number, as frames have it. */
+async function pairingChannel({ mux }: WireEnd, id: Uint8Array): Promise<Uint8Array> {
+  const messages = [{ encoding: c.raw }, { encoding: c.raw }]
   const channel = mux.createChannel({ protocol: PROTOCOL, id, messages })
   channel?.open()
   await channel?.fullyOpened()
@@ -81,7 +84,7 @@ test('whatever a stranger asks for by the channel of pairing, the node lives, ad
   const before = log.view().members.size
   const survive = async (drafts: readonly Draft[]): Promise<void> => {
     const end = await scene.stranger()
-    const number = await pairingChannel(end, log.discoveryKey, () => {})
+    const number = await pairingChannel(end, log.discoveryKey)
     for (const draft of drafts) end.write(joined(number, uint(0), withLength(bytesOf(draft))))
     await end.end()
   }
@@ -94,6 +97,8 @@ test('whatever a stranger asks for by the channel of pairing, the node lives, ad
 class Newcomer {
   readonly discoveryKey: Uint8Array
   readonly publicKey: Uint8Array
+  /** What it asks with. */
+  readonly request: Uint8Array
   /** Ends of its joining so far. */
   ends = 0
   readonly #swarm: WireScene['node']['mesh']['links']['swarm']
@@ -108,6 +113,9 @@ class Newcomer {
     this.#invite = Buffer.from(invite)
     this.publicKey = publicKey
     this.discoveryKey = discoveryKey
+    const { inviteId, nodeKey, coreKey, name, sign } = this.#asking()
+    const data = encodeJoinData({ v: 1, request: sealJoin({ inviteId, nodeKey, coreKey, name }, sign) })
+    this.request = (BlindPairing.createRequest(this.#invite, data) as unknown as { encode(): Uint8Array }).encode()
     t.teardown(() => this.stop(), { order: -1 })
   }
 
@@ -121,7 +129,14 @@ class Newcomer {
     await this.#joining
   }
 
+  #asking(): { inviteId: string; nodeKey: NodeId; coreKey: string; name: string; sign: Sign } {
+    const inviteId = bytesToText(BlindPairing.decodeInvite(this.#invite).id)
+    const { publicKey, secretKey } = this.#keys
+    return { inviteId, nodeKey: keyToText(publicKey), coreKey: keyToText(this.discoveryKey), name: 'new', sign: signer(secretKey) }
+  }
+
   async #ask(): Promise<void> {
+    const { nodeKey, coreKey, name, sign } = this.#asking()
     const clock = systemClock()
     const after: typeof clock.after = (_ms, run) => {
       this.#stop = run
@@ -129,14 +144,14 @@ class Newcomer {
     }
     const parts = {
       swarm: this.#swarm,
-      nodeId: keyToText(this.#keys.publicKey) as never,
-      sign: signer(this.#keys.secretKey),
+      nodeId: nodeKey,
+      sign,
       verify,
       hash,
       clock: { ...clock, after },
       telemetry: { log: () => {}, count: () => {} } as never
     }
-    const options = { invite: this.#invite, root: new Uint8Array(32), coreKey: keyToText(this.discoveryKey), name: 'new', timeoutMs: 1 }
+    const options = { invite: this.#invite, root: new Uint8Array(32), coreKey, name, timeoutMs: 1 }
     await requestJoin(parts, options).catch(() => {})
     this.ends++
     this.#joining = null
@@ -148,11 +163,9 @@ test('whatever answers a newcomer gets by the channel of pairing, its node lives
 }, async (t) => {
   const scene = await wireScene(t)
   const newcomer = new Newcomer(t, scene)
-  let asked: Uint8Array | null = null
   let opened = 0
   const sealed = ({ first, second, status, isKnown }: Draft): Uint8Array => {
-    if (asked === null) return second
-    const request = core.MemberRequest.from(Buffer.from(asked))
+    const request = core.MemberRequest.from(newcomer.request)
     request.open(newcomer.publicKey)
     const key = isKnown ? new Uint8Array(32).fill(status) : newcomer.publicKey
     const additional = { data: first, signature: new Uint8Array(64).fill(status) }
@@ -167,19 +180,9 @@ test('whatever answers a newcomer gets by the channel of pairing, its node lives
   }
   const survive = async (drafts: readonly Draft[]): Promise<void> => {
     newcomer.ask()
-    asked = null
     const end = await scene.stranger()
-    const got = new Promise<void>((resolve) => end.stream.once('close', resolve))
-    const number = await new Promise<Uint8Array | null>((resolve) => {
-      let channel: Promise<Uint8Array> | null = null
-      const onrequest = (bytes: Uint8Array): void => {
-        asked = bytes
-        void channel?.then(resolve)
-      }
-      channel = pairingChannel(end, newcomer.discoveryKey, onrequest)
-      void got.then(() => resolve(null))
-    })
-    for (const draft of drafts) if (number !== null) end.write(joined(number, uint(1), withLength(bytesOf(draft))))
+    const number = await pairingChannel(end, newcomer.discoveryKey)
+    for (const draft of drafts) end.write(joined(number, uint(1), withLength(bytesOf(draft))))
     await end.end()
   }
   const runs = Math.ceil(hostileInputs(600) / MESSAGES)
