@@ -1,6 +1,5 @@
 import b4a from 'b4a'
 import c from 'compact-encoding'
-import type { Codec } from 'compact-encoding'
 import fc from 'fast-check'
 
 /** Whole numbers as attackers choose them: small ones, those about a width, and huge ones. */
@@ -30,11 +29,6 @@ export function flipped(bytes: Uint8Array, at: number | null): Uint8Array {
 /** A number as the multiplexer writes it. */
 export function uint(number: number): Uint8Array {
   return c.encode(c.uint, number)
-}
-
-/** What a codec writes, or nothing for values that it cannot write. */
-export function written(codec: Codec<unknown>, value: unknown): Uint8Array {
-  return c.encode(codec, value)
 }
 
 /** The parts of bytes as one. */

@@ -51,7 +51,10 @@ export interface WireScene {
    * Asserts that `survive` resolves for that many inputs, that nothing is thrown meanwhile which nobody catches, that memory stays within
    * bounds, and that the honest pair exchanges a frame and an entry of the log afterwards.
    */
-  survives<T>(inputs: fc.Arbitrary<T>, attack: { readonly runs: number; readonly survive: (input: T) => Promise<void>; readonly keptBytes?: number }): Promise<void>
+  survives<T>(
+    inputs: fc.Arbitrary<T>,
+    attack: { readonly runs: number; readonly survive: (input: T) => Promise<void>; readonly keptBytes?: number }
+  ): Promise<void>
 }
 
 /** Begins the scene. The evil node is in the mesh, with its store, and its own links never start. */
