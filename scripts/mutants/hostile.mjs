@@ -35,6 +35,54 @@ export const HOSTILE_MUTANTS = [
     title: 'who hints at a hundred thousand cores costs nobody anything'
   },
   {
+    name: 'a channel of hints may lack its key',
+    file: 'src/adapters/mesh/open-channels.ts',
+    find: 'if ((isCore || isHints) && keyBytes !== KEY_BYTES)',
+    put: 'if (isCore && keyBytes !== KEY_BYTES)',
+    test: 'adapters/mesh/frame-guard',
+    title: 'a channel of a core or of hints without a key ends the stream'
+  },
+  {
+    name: 'numbers of channels have no bound',
+    file: 'src/adapters/mesh/open-channels.ts',
+    find: 'if (channel > MAX_CHANNEL_NUMBER)',
+    put: 'if (channel > MAX_CHANNEL_NUMBER * 1000)',
+    test: 'adapters/mesh/frame-guard',
+    title: 'a channel that is closed before it is open does not give its number back'
+  },
+  {
+    name: 'a proof of two tales may have a node too many',
+    file: 'src/adapters/mesh/core-messages.ts',
+    find: 'if (c.uint.decode(state) !== roots.length) return',
+    put: 'if (c.uint.decode(state) < 0) return',
+    test: 'adapters/mesh/core-messages',
+    title: 'a proof of two tales has the roots of its tree, all of them and nothing else'
+  },
+  {
+    name: 'an upgrade of a core may be one to no block',
+    file: 'src/adapters/mesh/core-messages.ts',
+    find: "if (length === 0) return 'an upgrade to nothing'",
+    put: '',
+    test: 'adapters/mesh/core-messages',
+    title: 'an upgrade to no block at all is refused, whatever stands before it'
+  },
+  {
+    name: 'blocks that a peer says it has are not counted over all its cores',
+    file: 'src/adapters/mesh/open-channels.ts',
+    find: 'this.#mappedInAll > MAX_MAPPED_BLOCKS',
+    put: 'this.#mappedInAll < 0',
+    test: 'adapters/mesh/frame-guard',
+    title: 'blocks that a peer says it has are counted over all its cores, each once'
+  },
+  {
+    name: 'mistakes of packages at bytes of a peer are thrown on',
+    file: 'src/adapters/mesh/guarded-mux.ts',
+    find: 'if (!isMistake(error)) return error',
+    put: 'if (isMistake(error)) return error',
+    test: 'adapters/mesh/guarded-mux',
+    title: 'a mistake of a package at what a peer sent ends the stream and nothing else'
+  },
+  {
     name: 'an admin revokes whom it could not have admitted',
     file: 'src/domain/membership/grant.ts',
     find: 'return fault === null ? null : `its author could not have admitted the node: ${fault}`',

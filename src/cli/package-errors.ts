@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import type { PackageFault } from '../kit/package-fault.js'
+import { isMistake, type PackageFault } from '../kit/package-fault.js'
 import { terminalText } from './terminal.js'
 
 /** Hands over, from now on, each error that a package throws where nobody can catch it; until then such an error ends the process. */
@@ -37,10 +37,4 @@ export function faultyPackage(error: unknown): string | null {
   const packages = frames.map((frame) => IN_PACKAGE.exec(frame)?.[1] ?? OWN)
   const [first] = packages
   return first !== undefined && !packages.includes(OWN) ? first : null
-}
-
-function isMistake(error: unknown): error is Error {
-  if (!(error instanceof Error)) return false
-  const kinds = [TypeError, SyntaxError, ReferenceError, EvalError, RangeError, URIError]
-  return kinds.some((kind) => error instanceof kind) || error.name === 'AssertionError'
 }

@@ -6,7 +6,7 @@ import type Hyperbee from 'hyperbee'
 import { messageOf } from '../../kit/errors.js'
 import { keyToText } from '../../kit/ids.js'
 import { BadBlock, checkBlock, isPrevious, MAX_LOG_BLOCK_BYTES } from './log-blocks.js'
-import { MAX_BLOCKS } from './open-channels.js'
+import { MAX_BLOCKS } from './core-messages.js'
 
 /** Form of the cores of the log; a newer one names keys of blocks that come from elsewhere. */
 const MANIFEST_VERSION = 1

@@ -17,6 +17,7 @@ import { Dials } from './dials.js'
 import { Door } from './door.js'
 import { FrameGuard } from './frame-guard.js'
 import { FULL, Gate } from './gate.js'
+import { guardMux } from './guarded-mux.js'
 import type { CutCode, GateIdentity } from './gate.js'
 import type { GateRefusal } from './hello.js'
 import { Keeper } from './keeper.js'
@@ -230,6 +231,7 @@ export class SwarmLinks implements Links {
     // Before the multiplexer: it must see each frame first.
     one.guard = new FrameGuard(stream, this.#parts.clock, (reason) => this.#broken(one, reason))
     const mux = Protomux.from(stream)
+    guardMux(mux, (reason) => this.#broken(one, reason))
     const { software, clock, hash, verify } = this.#parts
     const onPassed = (peerVersion: string, certificate: SignedCertificate): void => this.#passed(one, { mux, peerVersion, certificate })
     const onCut = (code: CutCode, reason: string): void => this.#refused(one, code, reason)

@@ -1,6 +1,6 @@
 import b4a from 'b4a'
 import type { LogHead, LogNode } from 'autobase'
-import { MAX_BLOCKS } from './open-channels.js'
+import { MAX_BLOCKS } from './core-messages.js'
 
 /** Largest block of the log that is read, in bytes: an entry of 96 KiB and what surrounds it. */
 export const MAX_LOG_BLOCK_BYTES = 160 * 1024

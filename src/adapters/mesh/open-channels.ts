@@ -1,4 +1,6 @@
 import c from 'compact-encoding'
+import type { State } from 'compact-encoding'
+import { MAX_BLOCKS, readCoreMessage } from './core-messages.js'
 
 /** Channels that a peer may hold open on one stream beside those of replication. */
 export const MAX_CHANNELS = 16
@@ -7,8 +9,17 @@ export const MAX_DOCUMENT_CORES = 896
 /** Channels of replication: one for each core of the log, and those of documents. */
 export const MAX_CORES = 128 + MAX_DOCUMENT_CORES
 
-/** Blocks of a core that replication may speak of: one message makes hypercore walk over all that it names. */
-export const MAX_BLOCKS = 16_777_216
+/**
+ * Largest number of a channel. A peer takes the smallest free one, so it needs as many as it has channels, and some for those that it closed
+ * before this end opened or refused them: these are not counted as open, and the multiplexer keeps them until then.
+ */
+export const MAX_CHANNEL_NUMBER = 2 * (MAX_CORES + MAX_CHANNELS)
+
+/** Blocks of all cores of a stream together of which a peer may say that it has them: hypercore keeps two bits of each. */
+export const MAX_MAPPED_BLOCKS = 4 * MAX_BLOCKS
+
+/** Bytes of the key that a channel of the log's engine or of a core is about. */
+const KEY_BYTES = 32
 
 /** Protocol by which the engine of the log tells of writers with new blocks, and asks for them. */
 const HINTS_PROTOCOL = 'wakeup'
@@ -17,24 +28,11 @@ const MIN_HINT_BYTES = 256
 
 /** Protocol of a replicated core, and the other name that the multiplexer takes for it. */
 const CORE_PROTOCOLS: ReadonlySet<string> = new Set(['hypercore/alpha', 'hypercore'])
-/** Messages of hypercore that name blocks by start and length: want, unwant (6), bitfield and range. */
-const WANT = 5
-const BITFIELD = 7
-const RANGE = 8
-/** Flag of a range: its length is 1 and not written. */
-const IS_ONE = 2
-const BITS_PER_WORD = 32
 /** Channel 0 carries control frames; these are their types (protomux). */
 const CONTROL = 0
 const BATCH = 0
 const OPEN = 1
 const CLOSE = 3
-
-interface State {
-  buffer: Uint8Array
-  start: number
-  end: number
-}
 
 /**
  * The channels that a peer holds open on a stream, read off the frames it sends: the multiplexer itself knows no limit, and
@@ -47,6 +45,9 @@ export class OpenChannels {
   /** Numbers that are cores to the multiplexer, maybe: it passes over a close that comes before its own end is open. */
   readonly #coreNumbers = new Set<number>()
   readonly #hintNumbers = new Set<number>()
+  /** Ends of the blocks that the peer spoke of, by the number of a core, and their sum. A number keeps its own until it is opened again. */
+  readonly #mapped = new Map<number, number>()
+  #mappedInAll = 0
   readonly #takeHints: (bytes: number) => boolean
 
   /** `takeHints`: spends bytes of the peer's budget for hints; false when it is used up. Default: no budget. */
@@ -69,13 +70,22 @@ export class OpenChannels {
     if (this.#hintNumbers.has(channel) && !this.#takeHints(Math.max(state.end - state.start, MIN_HINT_BYTES))) {
       return 'too many hints about the log'
     }
-    return this.#coreNumbers.has(channel) ? coreFault(state) : null
+    return this.#coreNumbers.has(channel) ? this.#core(channel, state) : null
+  }
+
+  #core(channel: number, state: State): string | null {
+    const { fault, mapped } = readCoreMessage(state)
+    const before = this.#mapped.get(channel) ?? 0
+    if (fault !== null || mapped <= before) return fault
+    this.#mapped.set(channel, mapped)
+    this.#mappedInAll += mapped - before
+    return this.#mappedInAll > MAX_MAPPED_BLOCKS ? 'more blocks than all logs have' : null
   }
 
   #control(state: State, isBatched: boolean): string | null {
     const type = c.uint.decode(state)
     if (type === BATCH) return isBatched ? 'a batch inside a batch' : this.#batch(state)
-    if (type === OPEN) return this.#open(c.uint.decode(state), c.string.decode(state))
+    if (type === OPEN) return this.#open(c.uint.decode(state), c.string.decode(state), c.uint.decode(state))
     if (type === CLOSE) this.#forget(c.uint.decode(state))
     return null
   }
@@ -97,12 +107,18 @@ export class OpenChannels {
     return null
   }
 
-  #open(channel: number, protocol: string): string | null {
+  #open(channel: number, protocol: string, keyBytes: number): string | null {
+    if (channel > MAX_CHANNEL_NUMBER) return 'a number of a channel that no peer needs'
     this.#forget(channel)
+    this.#mappedInAll -= this.#mapped.get(channel) ?? 0
+    this.#mapped.delete(channel)
     const isCore = CORE_PROTOCOLS.has(protocol)
+    const isHints = protocol === HINTS_PROTOCOL
+    // The engine looks into the key of a channel that it does not know, and a key that is missing ends the process.
+    if ((isCore || isHints) && keyBytes !== KEY_BYTES) return 'a channel without the key that it is about'
     const open = isCore ? this.#cores : this.#others
     mark(this.#coreNumbers, channel, isCore)
-    mark(this.#hintNumbers, channel, protocol === HINTS_PROTOCOL)
+    mark(this.#hintNumbers, channel, isHints)
     open.add(channel)
     return open.size > (isCore ? MAX_CORES : MAX_CHANNELS) ? 'too many channels on one stream' : null
   }
@@ -116,22 +132,4 @@ export class OpenChannels {
 function mark(numbers: Set<number>, channel: number, isMarked: boolean): void {
   if (isMarked) numbers.add(channel)
   else numbers.delete(channel)
-}
-
-/** What is wrong with a message of replication, or null. One that cannot be read is refused: what follows it might be read. */
-function coreFault(state: State): string | null {
-  try {
-    const type = c.uint.decode(state)
-    return type >= WANT && type <= RANGE && lastBlock(type, state) > MAX_BLOCKS ? 'a range of blocks that no log has' : null
-  } catch {
-    return 'a message of replication that cannot be read'
-  }
-}
-
-/** End of the blocks that a message names. */
-function lastBlock(type: number, state: State): number {
-  const flags = type === RANGE ? c.uint.decode(state) : 0
-  const start = c.uint.decode(state)
-  if ((flags & IS_ONE) !== 0) return start + 1
-  return start + c.uint.decode(state) * (type === BITFIELD ? BITS_PER_WORD : 1)
 }

@@ -6,7 +6,8 @@ import type { NoiseStream } from 'hyperswarm'
 import Protomux from 'protomux'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { FrameGuard, STRANGER_BYTES, STRANGER_FRAMES } from '../../../src/adapters/mesh/frame-guard.js'
-import { MAX_CHANNELS, MAX_CORES, OpenChannels } from '../../../src/adapters/mesh/open-channels.js'
+import { MAX_BLOCKS } from '../../../src/adapters/mesh/core-messages.js'
+import { MAX_CHANNEL_NUMBER, MAX_CHANNELS, MAX_CORES, MAX_MAPPED_BLOCKS, OpenChannels } from '../../../src/adapters/mesh/open-channels.js'
 import { holds } from '../../support/holds.js'
 import { streamPair, untilClosed } from './stream-pair.js'
 
@@ -21,13 +22,15 @@ async function guarded(t: Assert): Promise<{ peer: NoiseStream; stream: NoiseStr
   return { peer, stream, mux: Protomux.from(stream), guard, faults }
 }
 
-/** A frame that opens a channel (protomux: control channel, open, number, protocol, no id). */
-function open(channel: number, protocol: string): Uint8Array {
-  return Uint8Array.of(0, ...openMessage(channel, protocol))
+/** A frame that opens a channel (protomux: control channel, open, number, protocol, key). */
+function open(channel: number, protocol: string, keyBytes?: number): Uint8Array {
+  return Uint8Array.of(0, ...openMessage(channel, protocol, keyBytes))
 }
 
-function openMessage(channel: number, protocol: string): Uint8Array {
-  return Uint8Array.of(1, ...c.encode(c.uint, channel), ...c.encode(c.string, protocol), 0)
+/** `keyBytes`: of the key that the channel is about; those that need one have one. */
+function openMessage(channel: number, protocol: string, keyBytes = /^hypercore|^wakeup/.test(protocol) ? 32 : 0): Uint8Array {
+  const key = new Uint8Array(keyBytes).fill(7)
+  return Uint8Array.of(1, ...c.encode(c.uint, channel), ...c.encode(c.string, protocol), ...c.encode(c.uint, keyBytes), ...key)
 }
 
 /** A frame of several control messages. */
@@ -102,12 +105,53 @@ test('blocks that no log can have are refused in every message that names them, 
   for (const message of [...good, coreMessage(8, 0, 1, most - 1), coreMessage(0, 0, 2 ** 40)]) t.alike(onCore(message), [null, null])
 })
 
+test('blocks that a peer says it has are counted over all its cores, each once', (t) => {
+  const channels = new OpenChannels()
+  const says = (channel: number, ...numbers: readonly number[]): string | null =>
+    channels.read(Uint8Array.of(...c.encode(c.uint, channel), ...coreMessage(8, 0, ...numbers)))
+  for (let channel = 1; channel <= MAX_CORES; channel++) t.is(channels.read(open(channel, 'hypercore/alpha')), null)
+  for (let round = 0; round < 9; round++) t.is(says(1, 1, MAX_BLOCKS - 1), null)
+  for (let channel = 2; channel <= MAX_MAPPED_BLOCKS / MAX_BLOCKS; channel++) t.is(says(channel, 1, MAX_BLOCKS - 1), null)
+  t.is(says(9, 0, 1), 'more blocks than all logs have')
+  t.is(channels.read(Uint8Array.of(0, 3, 1)), null)
+  t.ok(says(10, 0, 1), 'the multiplexer may pass over a close')
+  t.is(channels.read(open(1, 'hypercore/alpha')), null)
+  t.is(says(9, 0, 2), null)
+})
+
 test('a core that the multiplexer may still hold is watched also after it was closed', (t) => {
   const channels = new OpenChannels()
   for (const frame of [open(1, 'hypercore/alpha'), Uint8Array.of(0, 3, 1)]) t.is(channels.read(frame), null)
   t.ok(channels.read(Uint8Array.of(1, ...coreMessage(8, 0, 1, 2 ** 34))))
   t.is(channels.read(open(1, 'x')), null)
   t.is(channels.read(Uint8Array.of(1, ...coreMessage(8, 0, 1, 2 ** 34))), null, 'until the number means something else')
+})
+
+test('a channel of a core or of hints without a key ends the stream, since the engine would end the process', (t) => {
+  for (const protocol of ['hypercore/alpha', 'hypercore', 'wakeup']) {
+    for (const keyBytes of [0, 31, 33]) t.ok(new OpenChannels().read(open(1, protocol, keyBytes)), `${protocol} ${keyBytes}`)
+    t.is(new OpenChannels().read(open(1, protocol, 32)), null)
+  }
+  t.is(new OpenChannels().read(open(1, 'x', 0)), null)
+})
+
+test('a channel that is closed before it is open does not give its number back, so numbers have a bound', async (t) => {
+  const { peer, stream, mux, guard, faults } = await guarded(t)
+  guard.trust()
+  let asked = 0
+  // As a store that looks whether it has a core.
+  mux.pair({ protocol: 'x' }, () => {
+    asked++
+    return new Promise(() => {})
+  })
+  const messages = Array.from({ length: MAX_CHANNEL_NUMBER + 1 }, (_, at) => [
+    openMessage(at + 1, 'x'),
+    Uint8Array.of(3, ...c.encode(c.uint, at + 1))
+  ])
+  for (const both of messages) peer.write(batch(both))
+  await untilClosed(stream)
+  t.alike(faults, ['a number of a channel that no peer needs'])
+  t.is(asked, MAX_CHANNEL_NUMBER)
 })
 
 test('channels that were closed, and numbers that are used again, do not count', (t) => {

@@ -123,6 +123,7 @@ export interface NodeOptions {
   readonly clock?: Clock
   readonly bootstrap?: readonly DhtAddress[]
   readonly maxLinks?: number
+  readonly onPassed?: NonNullable<MeshParts['onPassed']>
 }
 
 interface Home {
@@ -173,6 +174,7 @@ export async function meshLab(t: Assert): Promise<Lab> {
         clock: options.clock ?? systemClock(),
         telemetry,
         ...(options.maxLinks === undefined ? {} : { maxLinks: options.maxLinks }),
+        ...(options.onPassed === undefined ? {} : { onPassed: options.onPassed }),
         onRefused: (refusal) => void refused.push(refusal)
       })
     } catch (error) {

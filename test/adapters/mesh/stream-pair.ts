@@ -17,15 +17,19 @@ const NoiseSecretStream = createRequire(require.resolve('hyperdht'))('@hyperswar
 
 /** Both ends of one encrypted stream inside this process, open, with the keys of two actors. */
 export async function streamPair(t: Assert, initiator: string, responder: string): Promise<[NoiseStream, NoiseStream]> {
-  const a = new NoiseSecretStream(true, null, { keyPair: keyPairOf(initiator) })
-  const b = new NoiseSecretStream(false, null, { keyPair: keyPairOf(responder) })
+  const ends = await openPair(keyPairOf(initiator), keyPairOf(responder))
+  for (const stream of ends) t.teardown(() => stream.destroy())
+  return ends
+}
+
+/** Both ends of one encrypted stream inside this process, open; whoever asks for them destroys them. */
+export async function openPair(initiator: KeyPair, responder: KeyPair): Promise<[NoiseStream, NoiseStream]> {
+  const a = new NoiseSecretStream(true, null, { keyPair: initiator })
+  const b = new NoiseSecretStream(false, null, { keyPair: responder })
   const [rawA, rawB] = [a, b].map((stream) => stream.rawStream as unknown as { pipe(to: unknown): void })
   rawA.pipe(rawB)
   rawB.pipe(rawA)
-  for (const stream of [a, b]) {
-    stream.on('error', () => {})
-    t.teardown(() => stream.destroy())
-  }
+  for (const stream of [a, b]) stream.on('error', () => {})
   await Promise.all([a.opened, b.opened])
   return [a, b]
 }
