@@ -1,33 +1,65 @@
 #!/usr/bin/env node
-// What a hostile member costs honest nodes: `npm run hostile [-- --calls N]`. Each attack of test/e2e/attacks.test.ts runs beside N honest
-// calls (2,000). A line an attack: figures without and with it (milliseconds, MiB). Exit code 1 when one stops a node.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import path from 'node:path'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+// What a hostile member costs honest nodes: `npm run hostile [-- part of a name]... [--calls N] [--rounds N]`. Each attack in its full
+// size beside N honest calls (2,000), and as many without it, in turn. `-- --minutes N`: all attacks in turn by one member for so long
+// beside honest calls, then she is revoked. Exit code 1 when a node takes too much, answers too late, ends, or loses a call.
 import { parseArgs } from 'node:util'
-import { compile } from './testing/compile.mjs'
+import { compileTests } from './testing/compile.mjs'
 
-const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..')
-const FIGURES = /^\s*# (.*): (\{"quiet":.*\})$/
-
-const { values } = parseArgs({ options: { calls: { type: 'string', default: '2000' } } })
-const calls = Number(values.calls)
-if (!Number.isSafeInteger(calls) || calls < 1) throw new Error('--calls takes a whole number, 1 or more')
-if (!compile()) process.exit(1)
-const env = { ...process.env, HOSTILE_CALLS: String(calls) }
-const child = spawn(process.execPath, [path.join(ROOT, 'build', 'test', 'e2e', 'attacks.test.js')], {
-  env,
-  stdio: ['ignore', 'pipe', 'inherit']
-})
-const ended = once(child, 'exit')
-for await (const line of createInterface({ input: child.stdout })) {
-  const [, what, figures] = FIGURES.exec(line) ?? []
-  if (figures !== undefined) {
-    const { quiet, busy } = JSON.parse(figures)
-    console.log(`${what}\n  without: ${JSON.stringify(quiet)}\n  with:    ${JSON.stringify(busy)}`)
-  } else if (line.trim().startsWith('not ok')) console.log(line)
+function whole(text, name) {
+  const number = Number(text)
+  if (!Number.isSafeInteger(number) || number < 1) throw new Error(`--${name} takes a whole number from 1`)
+  return number
 }
-const [code] = await ended
-process.exitCode = code ?? 1
+
+function options() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { calls: { type: 'string', default: '2000' }, rounds: { type: 'string', default: '4' }, minutes: { type: 'string' } }
+  })
+  const minutes = values.minutes === undefined ? null : whole(values.minutes, 'minutes')
+  return { parts: positionals, calls: whole(values.calls, 'calls'), rounds: whole(values.rounds, 'rounds'), minutes }
+}
+
+function timesText({ calls, p50, p99, max }) {
+  return `p50 ${p50} ms, p99 ${p99} ms, at most ${max} ms (${calls} calls)`
+}
+
+function takenText({ memory, disk }) {
+  return `${memory} MiB of memory, ${disk} MiB of disk`
+}
+
+/** Prints what an attack cost; true: no fault. */
+function tell({ name, quiet, busy, before, after, returned, cut, revokedSeconds, faults }) {
+  console.log(`${name}\n  without: ${timesText(quiet)}, ${takenText(before)}\n  with:    ${timesText(busy)}, ${takenText(after)}`)
+  console.log(`  ${cut}; revoked in ${revokedSeconds} s`)
+  if (returned) console.log(`  returned: ${takenText(returned)}`)
+  for (const fault of faults) console.log(`  FAULT: ${fault}`)
+  return faults.length === 0
+}
+
+async function each({ fullRun, attacks }, { parts, calls, rounds }) {
+  const chosen = attacks.filter(({ name }) => parts.length === 0 || parts.some((part) => name.includes(part)))
+  if (chosen.length === 0) throw new Error(`no such attack; there are\n${attacks.map(({ name }) => `  ${name}`).join('\n')}`)
+  let isGood = true
+  for (const attack of chosen) {
+    try {
+      const report = await fullRun(attack, { calls, rounds })
+      const cut = report.cutSeconds === null ? 'not cut' : `cut after ${report.cutSeconds} s`
+      isGood = tell({ ...report, cut }) && isGood
+    } catch (error) {
+      isGood = false
+      console.log(`${attack.name}\n  FAULT: ${error instanceof Error ? error.stack : String(error)}`)
+    }
+  }
+  return isGood
+}
+
+async function together({ siege }, minutes) {
+  const report = await siege({ minutes, say: (line) => console.log(line) })
+  return tell({ ...report, name: `all attacks in turn, ${minutes} minutes`, cut: `cut ${report.cuts} times` })
+}
+
+const chosen = options()
+const { fullRun, siege, attacks } = await compileTests('test/support/hostile/full.js')
+const isGood = chosen.minutes === null ? await each({ fullRun, attacks }, chosen) : await together({ siege }, chosen.minutes)
+process.exit(isGood ? 0 : 1)
