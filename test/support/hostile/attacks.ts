@@ -117,17 +117,21 @@ function hints(eve: HostileMember): Blows {
 function streams({ eve, victim }: AttackScene, size: Size): Promise<Blows> {
   const [total, mebibytes] = size === 'full' ? [8, 50] : [3, 2]
   let count = 0
+  let written: string | null = null
   const next = async (): Promise<void> => {
     if (count >= total) return
-    const name = `bulk-${count++}`
-    await eve.announce(name, await eve.writeStream(name, mebibytes))
+    const name = `bulk-${count}`
+    written ??= await eve.writeStream(name, mebibytes)
+    await eve.announce(name, written)
+    written = null
+    count++
   }
   const isTaken = async (): Promise<boolean> => {
     const { documents } = await victim.api.call('peers.show', { peer: 'eve' })
     return size === 'full' ? documents.leftOut > 0 && documents.bytes >= 250 * 1_048_576 : documents.bytes >= total * mebibytes * 1_048_576
   }
   const took = async (): Promise<void> => {
-    while (count < total) await next()
+    while (count < total) await next().catch(() => {})
     await untilTrue(isTaken, 'the victim has what it may be made to keep')
   }
   return Promise.resolve({ next, took })
@@ -177,7 +181,9 @@ function names({ eve, bob, victim }: AttackScene, size: Size): Promise<Blows> {
   const total = size === 'full' ? 952 : 60
   let count = 0
   const next = async (): Promise<void> => {
-    if (count < total) await eve.announce(`!${String(count).padStart(4, '0')}`, keyToText(anyKey(count++)))
+    if (count >= total) return
+    await eve.announce(`!${String(count).padStart(4, '0')}`, keyToText(anyKey(count)))
+    count++
   }
   const took = async (): Promise<void> => {
     while (count < total) await next().catch(() => {})

@@ -103,7 +103,7 @@ function secondsSince(from: number): number {
 /** Gives blows, one after the other. */
 export class Blowing {
   readonly #blows: Blows
-  #isUnderWay = false
+  #underWay: Promise<void> | null = null
 
   constructor(blows: Blows) {
     this.#blows = blows
@@ -111,14 +111,12 @@ export class Blowing {
 
   /** One more, unless one is under way. */
   next(): void {
-    if (this.#isUnderWay) return
-    this.#isUnderWay = true
-    void this.#blows
+    this.#underWay ??= this.#blows
       .next()
       // She may be cut at any moment; whether anything arrived is asked in the end.
       .catch(() => {})
       .finally(() => {
-        this.#isUnderWay = false
+        this.#underWay = null
       })
   }
 
@@ -128,8 +126,9 @@ export class Blowing {
   }
 
   /** Resolves when the victim has done what it was to do. */
-  took(): Promise<void> {
-    return this.#blows.took()
+  async took(): Promise<void> {
+    await this.#underWay
+    await this.#blows.took()
   }
 }
 
