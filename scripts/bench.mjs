@@ -15,6 +15,7 @@ const PARTS = [
   'messages',
   'relays',
   'flood',
+  'hostile',
   'swarm',
   'map',
   'documents',

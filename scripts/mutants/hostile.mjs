@@ -3,6 +3,14 @@
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const HOSTILE_MUTANTS = [
   {
+    name: 'checks of inputs of a member have no share',
+    file: 'src/node/check-share.ts',
+    find: 'if (peer === self) return check()',
+    put: 'if (peer === self || peer !== self) return check()',
+    test: 'node/check-share',
+    title: 'a member whose inputs take long to check has a second of it'
+  },
+  {
     name: 'blocks of the log reach its engine unchecked',
     file: 'src/adapters/mesh/guarded-base.ts',
     find: 'checkBlock(writer.node, { core: writer.core.key, at, due })',

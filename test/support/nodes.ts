@@ -2,10 +2,9 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import dgram from 'node:dgram'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Assert } from 'brittle'
 import { connect } from '../../src/client.js'
 import type { NodeApi, NodeInfo, PeerInfo, WatchName, Watches } from '../../src/ports/node-api.js'
-import { tempDir } from './tmp.js'
+import { tempDir, type Teardown } from './tmp.js'
 
 /** The repository, seen from build/test/support. */
 export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../..')
@@ -69,7 +68,7 @@ export interface TestMesh {
 }
 
 /** Makes a loopback network for one test; every process and directory is gone when the test ends. */
-export async function testMesh(t: Assert): Promise<TestMesh> {
+export async function testMesh(t: Teardown): Promise<TestMesh> {
   const root = await tempDir(t)
   const port = await freePort()
   const env = { A2A_NODE_NETWORK_KIND: 'local', A2A_NODE_LOCAL_PORT: String(port), NO_COLOR: '1' }

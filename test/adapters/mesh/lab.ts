@@ -1,5 +1,4 @@
 import fs from 'node:fs/promises'
-import type { Assert } from 'brittle'
 import Corestore from 'corestore'
 import HyperDHT from 'hyperdht'
 import type { DhtAddress } from 'hyperdht'
@@ -18,7 +17,7 @@ import type { MembershipView } from '../../../src/domain/membership/types.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
 import type { AuditEvent } from '../../../src/ports/audit.js'
 import type { Link, LinkHandlers } from '../../../src/ports/mesh.js'
-import { tempDir } from '../../support/tmp.js'
+import { tempDir, type Teardown } from '../../support/tmp.js'
 
 /** What the links told, in order, and waits for more of it. */
 export class LinkRecorder implements LinkHandlers {
@@ -123,6 +122,7 @@ export interface NodeOptions {
   readonly clock?: Clock
   readonly bootstrap?: readonly DhtAddress[]
   readonly maxLinks?: number
+  /** A peer passed the gate: its stream may carry more than the log. */
   readonly onPassed?: NonNullable<MeshParts['onPassed']>
 }
 
@@ -134,14 +134,14 @@ interface Home {
 }
 
 /** A DHT of three nodes on loopback, gone when the test ends. */
-export async function loopbackDht(t: Assert): Promise<readonly DhtAddress[]> {
+export async function loopbackDht(t: Teardown): Promise<readonly DhtAddress[]> {
   const testnet = await createTestnet(3)
   t.teardown(() => testnet.destroy(), { order: 1000 })
   return testnet.bootstrap
 }
 
 /** Nodes of one test on a loopback DHT of their own. */
-export async function meshLab(t: Assert): Promise<Lab> {
+export async function meshLab(t: Teardown): Promise<Lab> {
   const bootstrap = await loopbackDht(t)
   const homes = new Map<LabNode, Home>()
   const root = await tempDir(t)

@@ -1,0 +1,54 @@
+import type { Clock } from '../kit/clock.js'
+import { NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import { RateTable } from '../kit/rate.js'
+
+/** Milliseconds that checks of a member's inputs take of this node's thread, a second, and at once after a pause. */
+const SHARE = { perSecond: 200, burst: 1000 } as const
+
+/** What {@link CheckShare} needs. */
+export interface CheckShareParts {
+  readonly clock: Clock
+  readonly self: NodeId
+  /** Did nobody but the member want something of this node in the last second? */
+  isAlone(peer: NodeId): boolean
+}
+
+/**
+ * The time that checks of inputs take: a pattern may need 10 ms for a short text, and a quarter of a second for a long one, and the
+ * node does nothing else meanwhile. A member over its share is refused while others are served, and for nothing else.
+ */
+export class CheckShare {
+  readonly #parts: CheckShareParts
+  readonly #shares: RateTable
+  /** Milliseconds beyond the share, of members that have taken more. */
+  readonly #owed = new Map<NodeId, number>()
+
+  constructor(parts: CheckShareParts) {
+    this.#parts = parts
+    this.#shares = new RateTable(SHARE, parts.clock)
+  }
+
+  /** Checks an input of a node; this one has no share. @throws NodeError OVERLOADED, before the check, and what it throws */
+  within<T>(peer: NodeId, check: () => T): T {
+    const { clock, self } = this.#parts
+    if (peer === self) return check()
+    if (!this.#mayTake(peer))
+      throw new NodeError('OVERLOADED', 'checks of inputs of this node take more than their share of time while others are served')
+    const from = clock.monotonic()
+    try {
+      return check()
+    } finally {
+      const ms = Math.min(SHARE.burst, clock.monotonic() - from)
+      if (!this.#shares.take(peer, ms)) this.#owed.set(peer, ms)
+    }
+  }
+
+  #mayTake(peer: NodeId): boolean {
+    const owed = this.#owed.get(peer)
+    if (owed === undefined) return true
+    if (!this.#parts.isAlone(peer) && !this.#shares.take(peer, owed)) return false
+    this.#owed.delete(peer)
+    return true
+  }
+}

@@ -1,0 +1,47 @@
+import test from 'brittle'
+import { CheckShare } from '../../src/node/check-share.js'
+import { ManualClock } from '../support/manual-clock.js'
+
+/** A share, and a check of a node that takes so long. Its answer: was it made? */
+function scene(): { readonly clock: ManualClock; readonly alone: Set<string>; check(peer: string, ms: number): boolean } {
+  const clock = new ManualClock()
+  const alone = new Set<string>()
+  const share = new CheckShare({ clock, self: 'self', isAlone: (peer) => alone.has(peer) })
+  return {
+    clock,
+    alone,
+    check: (peer, ms) => {
+      let isMade = false
+      try {
+        share.within(peer, () => {
+          isMade = true
+          clock.advance(ms)
+        })
+      } catch (error) {
+        if ((error as { code?: string }).code !== 'OVERLOADED') throw error
+      }
+      return isMade
+    }
+  }
+}
+
+test('a member whose inputs take long to check has a second of it, and a fifth of the time from then on', (t) => {
+  const { clock, check } = scene()
+  let made = 0
+  // What a check takes is time in which the share comes back, too.
+  const from = clock.monotonic()
+  while (clock.monotonic() < from + 60_000)
+    if (check('eve', 250)) made += 250
+    else clock.advance(10)
+  t.ok(made >= 12_000 && made <= 14_000, `${made} ms of 60,000`)
+  t.ok(check('bob', 250), 'another member has its own share')
+})
+
+test('checks of this node, and of a member while nobody else is served, have no limit', (t) => {
+  const { alone, check } = scene()
+  t.is(Array.from({ length: 100 }, () => check('self', 250)).filter(Boolean).length, 100)
+  alone.add('eve')
+  t.is(Array.from({ length: 100 }, () => check('eve', 250)).filter(Boolean).length, 100)
+  alone.delete('eve')
+  t.absent(check('eve', 250))
+})
