@@ -65,6 +65,8 @@ test('what may be repeated is begun again, under the same id, as a further attem
   await scene.world.settle()
   await scene.crashPeer()
   await scene.link()
+  // One after the other.
+  await scene.world.pass(1000, 250)
   for (const { requestId } of [again, allowed])
     t.alike(
       scene.begun.filter((one) => one.requestId === requestId).map((one) => one.attempt),
