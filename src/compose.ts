@@ -24,7 +24,7 @@ import { randomIds, randomSecret } from './adapters/system/random-ids.js'
 import { systemClock } from './adapters/system/system-clock.js'
 import { createNode } from './node/node.js'
 import type { NodeCore } from './node/node.js'
-import type { LogState, NodeParts } from './node/parts.js'
+import type { LastFault, LogState, NodeParts } from './node/parts.js'
 import { writeBackup } from './backup.js'
 import { settingsOf } from './node-settings.js'
 import {
@@ -37,6 +37,7 @@ import {
   openLogMarks,
   openAudit,
   openDocuments,
+  openLastFault,
   openLedger,
   openPolicy,
   openStore,
@@ -109,6 +110,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   // A code that counts only for a home in no mesh is not read for another one: it may have been used up.
   const early = options.joinsOnce === true ? null : codeOf(options)
   await claimHome(parts, startedAt)
+  const lastFault = await openLastFault(parts)
   const http = await bindHttp(parts)
   const policy = await openPolicy(parts)
   const { documents, mended } = await openHomeDocuments(parts)
@@ -135,7 +137,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
     ...agents.problems(),
     ...parts.faults.problems()
   ]
-  const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, logState, record, policy, startedAt }
+  const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, logState, record, policy, startedAt, lastFault }
   const node = buildNode(parts, { ...making, agents, compileSchema })
   unwind.add('node', () => node.close())
   await node.start()
@@ -182,13 +184,14 @@ interface NodeMaking {
   readonly record: NodeRecord
   readonly policy: PolicySource
   readonly startedAt: number
+  readonly lastFault: LastFault | null
   readonly agents: OpenedAgents
   readonly compileSchema: NodeParts['compileSchema']
 }
 
 function buildNode(
   parts: StartParts,
-  { mesh, documents, shared, ledger, audit, problems, logState, record, policy, startedAt, agents, compileSchema }: NodeMaking
+  { mesh, documents, shared, ledger, audit, problems, logState, record, policy, startedAt, lastFault, agents, compileSchema }: NodeMaking
 ): NodeCore {
   const { home, config } = parts.options
   const node = createNode({
@@ -196,6 +199,7 @@ function buildNode(
     ids: randomIds(),
     chance: Math.random,
     ledger,
+    ...(lastFault === null ? {} : { lastFault }),
     sign: mesh.sign,
     verify,
     hash,

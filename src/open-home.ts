@@ -20,6 +20,7 @@ import { type DurableLedgerOptions, type LedgerOnDisk, openDurableLedger } from 
 import { openAudit as openAuditLog } from './adapters/storage/audit-log.js'
 import { AuditWatch } from './adapters/storage/audit-watch.js'
 import { openBallast } from './adapters/storage/ballast.js'
+import { readFaultNote, removeFaultNote, writeFaultNote } from './adapters/storage/fault-note.js'
 import { GuardedLedger } from './adapters/storage/guarded-ledger.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
 import { isDiskFull } from './adapters/storage/disk-room.js'
@@ -30,7 +31,7 @@ import { damageError, diskFull, storeError } from './adapters/storage/store-erro
 import { healStore } from './adapters/storage/store-heal.js'
 import { MemoryTelemetry } from './adapters/telemetry/memory-telemetry.js'
 import { REDACT_KEYS } from './adapters/telemetry/redact.js'
-import type { NodeParts } from './node/parts.js'
+import type { LastFault, NodeParts } from './node/parts.js'
 import type { PackageFault } from './kit/package-fault.js'
 import type { PackageFaults } from './package-faults.js'
 import type { Unwind } from './unwind.js'
@@ -63,6 +64,8 @@ export interface StartOptions {
   readonly packageOutput?: (log: (line: string) => void) => void
   /** Hands over errors that packages throw where nobody can catch them: the node goes on, and tells of them. Absent: they end the process. */
   readonly packageErrors?: (listener: (fault: PackageFault) => void) => void
+  /** Hands over the error of its own by which this process is about to end: the next start does not run again what ran then. */
+  readonly ownErrors?: (listener: (error: unknown) => void) => void
   /** Where log lines go. Default: stderr; null: nowhere. */
   readonly log?: ((line: string) => void) | null
 }
@@ -103,6 +106,16 @@ export async function claimHome({ options: { home }, unwind }: Pick<StartParts, 
 /** Takes a home whose `run` directory exists for this process. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL */
 export async function takeHomeLock({ run, socket }: HomePaths, startedAt: number): Promise<ProcessLock> {
   return await takeProcessLock(path.join(run, 'node'), { pid: process.pid, startedAt, socket })
+}
+
+/** The error by which the process before ended, from the claimed home; from now on this process writes down its own. @throws NodeError NO_PERMISSION */
+export async function openLastFault({ options, telemetry }: StartParts): Promise<LastFault | null> {
+  const file = path.join(options.home.run, 'fault')
+  const reason = await readFaultNote(file)
+  options.ownErrors?.((error) => writeFaultNote(file, messageOf(error)))
+  const onError = (error: unknown): void =>
+    telemetry.log('warn', 'the note of the last error could not be removed', { reason: messageOf(error) })
+  return reason === null ? null : { reason, settled: () => removeFaultNote(file).catch(onError) }
 }
 
 /** Opens the audit log, and what watches it. */

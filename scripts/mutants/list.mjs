@@ -1,6 +1,7 @@
 // One-line faults in rules that are built, and the test that must notice each.
 
 import { CARE_MUTANTS } from './care.mjs'
+import { CUT_RUN_MUTANTS } from './cut-runs.mjs'
 import { DOCUMENT_MUTANTS } from './documents.mjs'
 import { HOPS_MUTANTS } from './hops.mjs'
 import { OAUTH_MUTANTS } from './oauth.mjs'
@@ -374,6 +375,7 @@ export const MUTANTS = [
     title: 'a state is a map that never holds more bytes than it may, whatever is done to it'
   },
   ...CARE_MUTANTS,
+  ...CUT_RUN_MUTANTS,
   ...DOCUMENT_MUTANTS,
   ...POLICY_MUTANTS,
   ...HOPS_MUTANTS,

@@ -85,16 +85,16 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'what may not be repeated is begun before that is durable',
     file: 'src/node/work.ts',
-    find: 'if (!record.isRepeatable) return await commit.',
-    put: 'if (record.isRepeatable) return await commit.',
+    find: 'if (!record.isRepeatable || isLeft) return await commit.',
+    put: 'if (record.isRepeatable || isLeft) return await commit.',
     test: 'node/work.durable',
     title: 'what may not be repeated does not begin before that is durable'
   },
   {
     name: 'what may not be repeated is begun again after its node was killed',
     file: 'src/domain/reliable/request.ts',
-    find: "return mayRunAgain({ isRepeatable: request.isRepeatable, isUndone: false }) ? 'run' : 'unknown'",
-    put: "return 'run'",
+    find: 'if (!mayRunAgain({ isRepeatable: request.isRepeatable, isUndone: false }))',
+    put: 'if (!mayRunAgain({ isRepeatable: true, isUndone: false }))',
     test: 'node/durable-requests',
     title: 'what may not be repeated ends as unknown when its node is killed at it'
   },

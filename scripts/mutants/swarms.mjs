@@ -55,7 +55,7 @@ export const SWARM_MUTANTS = [
   {
     name: 'a worker that starts again forgets that it was at what may not be repeated',
     file: 'src/node/recovery.ts',
-    find: 'record.swarm !== null && !isDone',
+    find: "record.swarm !== null && next !== 'unknown'",
     put: 'record.swarm !== null',
     test,
     title: 'a launcher and its worker are killed'

@@ -2,8 +2,13 @@ import { inspect } from 'node:util'
 import { isMistake, type PackageFault } from '../kit/package-fault.js'
 import { terminalText } from './terminal.js'
 
-/** Hands over, from now on, each error that a package throws where nobody can catch it; until then such an error ends the process. */
-export type PackageErrors = (listener: (fault: PackageFault) => void) => void
+/** Who is told of errors that nobody catches. */
+export interface UncaughtErrors {
+  /** Hands over, from now on, each error that a package throws where nobody can catch it; until then such an error ends the process. */
+  readonly packageErrors: (listener: (fault: PackageFault) => void) => void
+  /** Hands over, from now on, the error by which the process is about to end. The listener must not wait for anything. */
+  readonly ownErrors: (listener: (error: unknown) => void) => void
+}
 
 /** The place of a frame of a stack in a package: `.../node_modules/<name>/...`, the innermost one. */
 const IN_PACKAGE = /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)[/\\]/
@@ -17,17 +22,17 @@ const BUILT_IN = /\((?:node:|native|<anonymous>)|^\s*at (?:async )?node:/
  * what they take for a mistake in a program (`safety-catch`), and bytes of a peer can make them do it. Everything else ends the
  * process, as without this.
  */
-export function takePackageErrors(): PackageErrors {
+export function takeUncaughtErrors(): UncaughtErrors {
   let tell: ((fault: PackageFault) => void) | null = null
+  let tellOwn = (_error: unknown): void => {}
   process.on('uncaughtException', (error: unknown) => {
     const name = faultyPackage(error)
     if (name !== null && tell !== null) return tell({ package: name, error: error as Error })
+    tellOwn(error)
     process.stderr.write(`${terminalText(inspect(error))}\n`)
     process.exit(1)
   })
-  return (listener) => {
-    tell = listener
-  }
+  return { packageErrors: (listener) => void (tell = listener), ownErrors: (listener) => void (tellOwn = listener) }
 }
 
 /** The package whose own code alone failed; null for code of this program, and for what is no mistake in a program (a full disk). */

@@ -13,6 +13,7 @@ import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { HostOutcome } from './agents.js'
 import type { Directory } from './directory.js'
+import type { CutRuns } from './cut-runs.js'
 import { completedBy, ENDINGS, endedBy, responseOf } from './endings.js'
 import type { Ending, SaidFailure } from './endings.js'
 import type { LedgerRoom } from './ledger-room.js'
@@ -31,6 +32,7 @@ export interface CalleeRequestsParts {
   readonly telemetry: Telemetry
   readonly ids: IdSource
   readonly book: RequestBook
+  readonly cutRuns: Pick<CutRuns, 'begins' | 'ended' | 'found' | 'isAtFault' | 'isWaiting'>
   readonly directory: Directory
   readonly self: NodeId
   readonly ledgerRoom: Pick<LedgerRoom, 'refusal'>
@@ -50,8 +52,8 @@ interface EndedRun {
   readonly payload: RequestPayload
 }
 
-/** A request that runs, or what is answered to it and the changes that go with that. */
-export type Standing = { readonly record: RequestRecord } | Concluded
+/** A request that runs, now or when it has its turn (`isEarly`), or what is answered to it and the changes that go with that. */
+export type Standing = { readonly record: RequestRecord; readonly isEarly: boolean } | Concluded
 
 /** A response, and what the ledger holds from then on. */
 interface Concluded {
@@ -92,7 +94,8 @@ export class CalleeRequests {
       const isNew = before === null || stopped !== null
       if (isNew && ledgerRoom.refusal === null) {
         const { tries, taskId } = stopped ?? record
-        const changes = book.changes(stopped, { ...record, tries, taskId }, { input: envelope })
+        const asking = record.asking ?? stopped?.asking ?? null
+        const changes = book.changes(stopped, { ...record, tries, taskId, asking }, { input: envelope })
         return { changes, recorded: { ...copy, isFirst: true }, end }
       }
       end()
@@ -115,13 +118,26 @@ export class CalleeRequests {
     if (before === 'damaged') return { response: responseOf(payload, ENDINGS.damaged), changes: [] }
     // Its card may have changed since it came, and a peer may give one id to two capabilities.
     const record = { ...before, isRepeatable: before.isRepeatable && this.#isRepeatable(incoming.recipient, payload) }
-    const { status, isRepeatable, tries: runs } = record
-    const known = { status, isRepeatable, runs }
+    const { clock, cutRuns } = this.#parts
+    const known = cutRuns.found(name, record)
     if (arrive(known, 'query') === 'tell') return { response: await this.#told(record, name, payload), changes: [] }
     // It has no end and is not in flight, so this node ended while it was.
-    if (recover(known) === 'unknown') return this.#ended(record, payload, ENDINGS.interrupted)
-    if (record.deadline <= this.#parts.clock.now()) return this.#ended(record, payload, lateEnding(before, incoming.recorded, payload))
-    return { record }
+    const next = recover(known)
+    if (next === 'unknown') return this.#ended(record, payload, ENDINGS.interrupted)
+    if (next === 'suspect') return this.#suspected(record, payload)
+    if (record.deadline <= clock.now()) return this.#ended(record, payload, lateEnding(before, incoming.recorded, payload))
+    const { asking } = record
+    const counted = known.cuts === 0 ? record : { ...record, asking: { mayQueue: false, ...asking, cuts: known.cuts } }
+    return { record: counted, isEarly: cutRuns.isWaiting(name) }
+  }
+
+  /** Its node ended as often while it ran as it may, so that it is perhaps what ended it. */
+  #suspected(record: RequestRecord, payload: RequestPayload): Standing {
+    const ending = this.#parts.cutRuns.isAtFault ? ENDINGS.cutByFault : ENDINGS.cutTwice
+    const { requestId, source, target, capability, taskId } = record
+    const facts = { requestId, taskId, source, target, capability, reason: ending.error.message }
+    this.#parts.telemetry.log('warn', 'a request is not run again', facts)
+    return this.#ended(record, payload, ending)
   }
 
   /** What is answered to whoever only asks after a request; null while it has no end: that is told when it comes. `voters`: it has to have that digest. @throws NodeError as `standing`. */
@@ -136,7 +152,7 @@ export class CalleeRequests {
     const isUnproven = voters !== undefined && (record === 'damaged' || record?.asking?.voters !== voters)
     if (record === null || name === null || isOther || isUnproven) return responseOf(payload, ENDINGS.noTrace)
     if (record === 'damaged') return responseOf(payload, ENDINGS.damaged)
-    return arrive({ runs: record.tries, ...record }, 'query') === 'tell' ? await this.#told(record, name, payload) : null
+    return arrive(this.#parts.cutRuns.found(name, record), 'query') === 'tell' ? await this.#told(record, name, payload) : null
   }
 
   /** One damaged record must not hold up its lane: its request ends, and what comes behind it goes on. */
@@ -168,12 +184,13 @@ export class CalleeRequests {
     return response?.ok === true ? response.value : responseOf(payload, ENDINGS.forgotten)
   }
 
-  /** The changes with which a run begins, and the record after them. @throws NodeError TIMEOUT for one that begins for the first time when its time is over. */
-  begin(record: RequestRecord): { readonly record: RequestRecord; readonly changes: readonly LedgerChange[] } {
+  /** The changes with which a run begins, and the record after them. `isLeft`: it is of before the start of this node. @throws NodeError TIMEOUT for one that begins for the first time when its time is over. */
+  begin(record: RequestRecord): { readonly record: RequestRecord; readonly changes: readonly LedgerChange[]; readonly isLeft: boolean } {
+    const { book, cutRuns } = this.#parts
     const now = this.#parts.clock.now()
     if (record.tries === 0 && record.deadline <= now) throw NodeError.fromBody(ENDINGS.noPlace.error)
     const next = { ...record, status: 'started' as const, tries: record.tries + 1, updatedAt: now }
-    return { record: next, changes: this.#parts.book.changes(record, next) }
+    return { record: next, changes: book.changes(record, next), isLeft: cutRuns.begins(book.name(record)) }
   }
 
   /**
@@ -219,8 +236,9 @@ export class CalleeRequests {
 
   /** The changes with which a request ends. What is kept of a result is the whole response. */
   end(record: RequestRecord, outcome: CalleeOutcome): LedgerChange[] {
-    const { book, clock } = this.#parts
+    const { book, clock, cutRuns } = this.#parts
     const { status } = outcome
+    cutRuns.ended(book.name(record))
     const next = { ...record, status, updatedAt: clock.now(), error: 'error' in outcome ? outcome.error : null }
     return book.changes(record, next, 'response' in outcome ? { result: encodePayload(outcome.response) } : {})
   }

@@ -27,6 +27,12 @@ export const ENDINGS = {
   interrupted: neverRepeated(
     'the node ended while it worked on it: nobody can say whether it was done, and the capability may not be repeated; look, then call it anew or with --allow-repeat'
   ),
+  cutTwice: neverRepeated(
+    'its node ended twice while it ran; it is not run again, and nobody can say whether it was done; look, then call it anew'
+  ),
+  cutByFault: neverRepeated(
+    'its node ended by an error of its own while it ran; it is not run again, and nobody can say whether it was done; look, then call it anew'
+  ),
   late: unknown(
     'it had begun when its node ended, and was not begun again, since its time was over when the node was back: nobody can say whether it was done'
   ),
@@ -72,7 +78,7 @@ function unknown(message: string): Ending & { readonly status: 'unknown' } {
   return { status: 'unknown', error: new NodeError('TIMEOUT', message).toBody() }
 }
 
-/** Of what may not be repeated. */
+/** Of what is not repeated. */
 function neverRepeated(message: string): Ending & { readonly status: 'unknown' } {
   const { status, error } = unknown(message)
   return { status, error: { ...error, retryable: false } }

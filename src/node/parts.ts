@@ -60,6 +60,14 @@ export interface ProcessFacts {
   readonly startedAt: number
 }
 
+/** An error of its own by which a process of the node ended. */
+export interface LastFault {
+  /** What it said. */
+  readonly reason: string
+  /** What ran then has been ended: forgets it. Never rejects. */
+  settled(): Promise<void>
+}
+
 /** Everything the node is made of. Wired in compose.ts. */
 export interface NodeParts {
   readonly clock: Clock
@@ -82,6 +90,8 @@ export interface NodeParts {
   readonly logState: LogState
   readonly store: NodeStore
   readonly ledger: Ledger
+  /** The error of its own by which the process before ended; absent for none. */
+  readonly lastFault?: LastFault
   readonly membership: Membership & {
     readonly meshId: string
     readonly meshName: string

@@ -8,11 +8,13 @@ import type { Ledger } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { isStopped } from './callee-requests.js'
 import type { Conversations } from './conversations.js'
+import type { CutRuns } from './cut-runs.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import { ENDINGS, failed } from './endings.js'
 import type { Inbox } from './inbox.js'
 import { recordedTask } from './recorded-task.js'
+import type { LastFault } from './parts.js'
 import type { RecordedTask } from './recorded-task.js'
 import type { RequestBook } from './request-book.js'
 import type { Requests } from './requests.js'
@@ -41,6 +43,8 @@ export interface RecoveryParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly book: RequestBook
+  readonly cutRuns: CutRuns
+  readonly lastFault?: LastFault
   readonly directory: Pick<Directory, 'card' | 'isPutOut' | 'party'>
   readonly ledger: Pick<Ledger, 'commit' | 'compact'>
   readonly requests: Pick<Requests, 'onRevoked' | 'resume'>
@@ -57,6 +61,8 @@ export class Recovery {
   /** Requests of others that wait for the card of their sender. */
   readonly #waiting: RequestRecord[] = []
   #isStopped = false
+  /** Turns of requests that ran when this node ended. */
+  #turnsOver = 0
   #timer: Timer | null = null
   #purgeTimer: Timer | null = null
   readonly #expiry: ExpiryClock
@@ -76,6 +82,7 @@ export class Recovery {
     for await (const record of book.pending()) {
       if (record.role === 'callee') {
         this.#waiting.push(record)
+        this.#parts.cutRuns.add(book.name(record), record)
         continue
       }
       await this.#restore(record)
@@ -92,25 +99,37 @@ export class Recovery {
 
   /** Goes on with what others asked of this node, and begins to remove what is past its time. */
   async start(): Promise<void> {
-    const { clock } = this.#parts
+    const { clock, cutRuns, lastFault, telemetry } = this.#parts
     this.#startedAt = clock.monotonic()
     this.#purgeTimer = clock.every(PURGE_MS, () => void this.#purge())
+    const { waiting: requests } = cutRuns
+    if (lastFault !== undefined) telemetry.log('error', 'this node ended by an error of its own', { reason: lastFault.reason })
+    if (requests > 0) telemetry.log('warn', 'this node ended while requests ran; they run again one after the other', { requests })
+    cutRuns.onFree(() => {
+      this.#turnsOver++
+      void this.#again()
+    })
     await this.#again()
+    await lastFault?.settled()
   }
 
   /** Nothing is taken up any more. */
   stop(): void {
     const { clock } = this.#parts
     this.#isStopped = true
+    this.#parts.cutRuns.stop()
     clock.clear(this.#timer)
     clock.clear(this.#purgeTimer)
   }
 
   async #again(): Promise<void> {
+    const before = this.#turnsOver
     for (const record of this.#waiting.splice(0)) {
       if (this.#isStopped) return
       if (!(await this.#recovered(record))) this.#waiting.push(record)
     }
+    // A turn that was over meanwhile found those that are looked at here in no list.
+    if (before !== this.#turnsOver) return await this.#again()
     this.#takeUpSoon()
   }
 
@@ -123,13 +142,15 @@ export class Recovery {
     })
   }
 
-  /** False: it waits, until its own time is over: the card of its sender, or its agent, is not here yet. */
+  /** False: it waits for its turn, or, until its own time is over, for the card of its sender or its agent. */
   async #recovered(waiting: RequestRecord): Promise<boolean> {
-    const { book, clock } = this.#parts
+    const { book, clock, cutRuns } = this.#parts
+    const name = book.name(waiting)
+    if (cutRuns.isHeldUp(name)) return false
     const isLate = waiting.deadline <= clock.now()
     if (!isLate && (this.#isOfStranger(waiting) || this.#isForNobody(waiting))) return false
+    cutRuns.take(name)
     try {
-      const name = book.name(waiting)
       const record = await book.get(name)
       if (record !== null) await this.#takeUp(name, record)
     } catch (error) {
@@ -154,12 +175,12 @@ export class Recovery {
 
   /** It runs again, or ends. What has an end has told it as well, or tells it when it is asked after. */
   async #takeUp(name: string, record: RequestRecord): Promise<void> {
-    const { book, inbox, ledger } = this.#parts
-    const next = recover({ ...record, runs: record.tries })
+    const { book, cutRuns, inbox, ledger } = this.#parts
+    const next = recover(cutRuns.found(name, record))
     if (next === 'nothing') return
-    const isDone = next === 'unknown'
+    const isDone = next !== 'run'
     // The launcher of a swarm gives leases of what may be repeated to others; of the rest it is told that nobody can say.
-    if (record.swarm !== null && !isDone) return await ledger.commit(book.removal(record))
+    if (record.swarm !== null && next !== 'unknown') return await ledger.commit(book.removal(record))
     const envelope = await book.input(name)
     const [sender, recipient] = [parseAddress(record.target), parseAddress(record.source)]
     if (sender === null || recipient === null) return

@@ -3,6 +3,7 @@ import { AgentRegistry } from '../domain/card/registry.js'
 import { AgentHost } from './agents.js'
 import { CardNews } from './card-news.js'
 import { Conversations } from './conversations.js'
+import { CutRuns } from './cut-runs.js'
 import { Directory } from './directory.js'
 import { DocumentSessions } from './document-sessions.js'
 import { Documents } from './documents.js'
@@ -59,6 +60,7 @@ export interface Tables {
   readonly passing: Passing
   readonly forwarded: Forwarded
   readonly book: RequestBook
+  readonly cutRuns: CutRuns
   readonly ledgerRoom: LedgerRoom
   readonly documents: Documents
   readonly documentSessions: DocumentSessions
@@ -108,9 +110,10 @@ export function createTables(parts: NodeParts): Tables {
 }
 
 /** What outlives the process. */
-function createKept(parts: NodeParts): Pick<Tables, 'book' | 'ledgerRoom' | 'tokens'> {
+function createKept(parts: NodeParts): Pick<Tables, 'book' | 'cutRuns' | 'ledgerRoom' | 'tokens'> {
   return {
     book: new RequestBook(parts.ledger, parts.hash, parts.telemetry),
+    cutRuns: new CutRuns({ clock: parts.clock, isAtFault: parts.lastFault !== undefined }),
     ledgerRoom: new LedgerRoom({ ...parts, maxBytes: parts.settings.ledgerMaxBytes }),
     tokens: new Tokens(parts)
   }

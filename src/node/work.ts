@@ -143,8 +143,11 @@ export class Work {
     const { incoming, payload } = request
     try {
       const standing = await this.#parts.callee.standing(incoming, name, payload)
-      if ('record' in standing) this.#take(request, standing.record)
-      else void this.#conclude(request.claim, this.#respond(standing.response, standing.changes), standing.task)
+      if ('record' in standing) {
+        // A copy of it came before it was taken up, which answers it.
+        if (standing.isEarly) this.#leave(request, standing.record)
+        else this.#take(request, standing.record)
+      } else void this.#conclude(request.claim, this.#respond(standing.response, standing.changes), standing.task)
     } catch (error) {
       this.#notLookedUp(payload, error)
       void this.#conclude(request.claim, this.#respond(responseOf(payload, ENDINGS.unreadable)))
@@ -382,12 +385,12 @@ export class Work {
     else tasks.fail(piece.taskId, error)
   }
 
-  /** That it begins has to be durable before it does anything, unless it may be repeated. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its time. */
+  /** That it begins has to be durable before it does anything, unless it may be repeated and is new: what may end this node once more is counted. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its time. */
   async #begin(piece: Piece, before: RequestRecord): Promise<void> {
-    const { record, changes } = this.#parts.callee.begin(before)
+    const { record, changes, isLeft } = this.#parts.callee.begin(before)
     piece.record = record
     const commit = this.#parts.commit(changes)
-    if (!record.isRepeatable) return await commit.catch(notBegun)
+    if (!record.isRepeatable || isLeft) return await commit.catch(notBegun)
     commit.catch((error: unknown) =>
       this.#parts.telemetry.log('warn', 'that work began could not be recorded', { requestId: record.requestId, reason: messageOf(error) })
     )

@@ -107,19 +107,25 @@ export class Questions {
   /** Each has an end, the same at both ends. What a lost disk held nobody knows. */
   judge(): void {
     for (const question of this.#all) {
-      const { asked, from, to, mayRepeat, losses } = question
+      const { asked, from, to, losses } = question
       const [isCallerLost, isCalleeLost] = [from.losses > losses[0], to.losses > losses[1]]
       if (asked === null || isCallerLost) continue
       const { witness } = this.#parts
       const state = this.#stateOf(question)
-      const mayBeUnknown = !mayRepeat || isCalleeLost || witness.wasLate(to.name, asked.requestId) || this.#isExhausted(question)
-      const isEnded = ENDS.has(state) || (state === 'unknown' && mayBeUnknown)
+      const isEnded = ENDS.has(state) || (state === 'unknown' && this.#mayBeUnknown(question, asked, isCalleeLost))
       const why = from.node?.core.tasks.get(asked.taskId ?? '')?.error?.message ?? ''
       if (why.includes('nothing was') && witness.hasBegun(asked.requestId))
         witness.fault(`${from.name} says of ${asked.requestId} that ${why}, and it has begun`)
       if (!isEnded) witness.fault(`${asked.requestId} is ${state} at ${from.name} at the end`)
       if (from !== to && !isCalleeLost) witness.agree(asked.requestId, from.name, to.name)
     }
+  }
+
+  #mayBeUnknown(question: Question, { requestId }: Asked, isCalleeLost: boolean): boolean {
+    const { to, mayRepeat } = question
+    const { witness } = this.#parts
+    if (!mayRepeat || isCalleeLost || this.#isExhausted(question)) return true
+    return witness.wasLate(to.name, requestId) || witness.wasCutShort(to.name, requestId)
   }
 
   /** Was it asked for as often as is asked, while its node could not take it? */

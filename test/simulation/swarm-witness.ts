@@ -58,7 +58,7 @@ export class SwarmWitness {
     const { mayRepeat } = task.input as AskedInput
     const runs = this.#runs.get(requestId) ?? []
     this.#runs.set(requestId, runs)
-    const run = { node, task, number: runs.length + 1, isOpen: true, outcome: null, isForgotten: false }
+    const run = { node, task, number: runs.length + 1, isOpen: true, isCut: false, outcome: null, isForgotten: false }
     if (runs.some((one) => one.isOpen && (!mayRepeat || (one.node === node && one.task.attempt === attempt))))
       this.#fault(`${requestId} runs twice at once`)
     if (!mayRepeat && !runs.every((one) => hasFailed(one) || one.isForgotten)) this.#fault(`${requestId} may not be repeated, and is`)

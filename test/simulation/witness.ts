@@ -2,7 +2,7 @@ import type { AgentOutcome, AgentTask } from '../../src/ports/agent-runtime.js'
 import type { LedgerChange } from '../../src/ports/ledger.js'
 import { decodePayload } from '../../src/domain/envelope/codec.js'
 import { receiverRecord, requestRecord, type RequestRecord } from '../../src/domain/reliable/records.js'
-import { SETTLED } from '../../src/domain/reliable/request.js'
+import { MAX_CUTS, SETTLED } from '../../src/domain/reliable/request.js'
 import { FINAL_STATES, type Task } from '../../src/domain/task/task.js'
 import { ENDINGS } from '../../src/node/endings.js'
 import { sameBytes } from '../../src/kit/bytes.js'
@@ -17,6 +17,8 @@ export interface Run {
   /** Counts the runs of its request, from 1. */
   readonly number: number
   isOpen: boolean
+  /** Its process was killed at it, and its node still has the disk. */
+  isCut: boolean
   /** Its node lost its disk, and whoever asked could not know that the request was there. */
   isForgotten: boolean
 }
@@ -27,6 +29,9 @@ export interface AskedInput {
   /** May it be run again? */
   readonly mayRepeat: boolean
 }
+
+/** Ends of a node at the first run of a request that it need not know of: that it began got not to its disk. */
+const UNCOUNTED = 1
 
 /** Why a node says of a request that may be repeated that nobody can say whether it was done. */
 const LATE: ReadonlySet<string> = new Set([ENDINGS.late.error.message, ENDINGS.lateInDoubt.error.message])
@@ -43,6 +48,8 @@ export class Witness {
   })
   readonly #trace: Trace
   readonly #runs = new Map<string, Run[]>()
+  /** Kills of a node since it first began a request, by `node request`. */
+  readonly #kills = new Map<string, number>()
   /** What tasks said last when that was an end, by `node task`. */
   readonly #told = new Map<string, string>()
   /** What disks hold, by node and key. */
@@ -67,13 +74,16 @@ export class Witness {
     if (isOfSwarm(requestId)) return this.#beginsItem(node, task)
     const runs = this.#runs.get(requestId) ?? []
     this.#runs.set(requestId, runs)
-    const run = { node, task, number: runs.length + 1, isOpen: true, isForgotten: false }
+    const run = { node, task, number: runs.length + 1, isOpen: true, isCut: false, isForgotten: false }
     this.#trace.add(node, `begins ${requestId} (${task.capability}), attempt ${attempt}, run ${run.number}`)
     if (runs.some(({ isOpen }) => isOpen)) this.fault(`${requestId} runs twice at once`)
     const { mayRepeat } = task.input as AskedInput
     if (!mayRepeat && !runs.every((one) => one.isForgotten)) this.fault(`${requestId} may not be repeated, and is`)
+    const cuts = runs.filter(({ isCut }) => isCut).length
+    if (cuts > MAX_CUTS + UNCOUNTED) this.fault(`${requestId} runs again after ${cuts} ends of ${node} while it ran`)
     if (this.#isDone(node, requestId)) this.fault(`${requestId} is run after its end`)
     runs.push(run)
+    if (!this.#kills.has(`${node} ${requestId}`)) this.#kills.set(`${node} ${requestId}`, 0)
     return run
   }
 
@@ -93,7 +103,12 @@ export class Witness {
 
   /** The process of a node was killed: its runs end with it. */
   killed(node: string): void {
-    for (const runs of this.#runs.values()) for (const run of runs) if (run.node === node) run.isOpen = false
+    for (const run of [...this.#runs.values()].flat()) {
+      if (run.node !== node) continue
+      run.isCut ||= run.isOpen
+      run.isOpen = false
+    }
+    for (const [name, kills] of this.#kills) if (name.startsWith(`${node} `)) this.#kills.set(name, kills + 1)
     this.swarms.killed(node)
   }
 
@@ -135,9 +150,12 @@ export class Witness {
   /** All that the disk of a node held is lost. */
   lost(node: string): void {
     for (const [requestId, runs] of this.#runs)
-      for (const run of runs) if (run.node === node && this.swarms.isOnItsWay(requestId)) run.isForgotten = true
+      for (const run of runs.filter((one) => one.node === node)) {
+        run.isCut = false
+        if (this.swarms.isOnItsWay(requestId)) run.isForgotten = true
+      }
     this.swarms.lost(node)
-    for (const known of [this.#told, this.#records, this.#results, this.#contig, this.#acked])
+    for (const known of [this.#told, this.#records, this.#results, this.#contig, this.#acked, this.#kills])
       for (const name of known.keys()) if (name.startsWith(`${node} `)) known.delete(name)
   }
 
@@ -155,6 +173,11 @@ export class Witness {
   wasLate(node: string, requestId: string): boolean {
     const records = [...this.#of(node)].filter((one) => one.requestId === requestId)
     return records.some(({ error, updatedAt, deadline }) => LATE.has(error?.message ?? '') && updatedAt >= deadline)
+  }
+
+  /** Was the node of its agent killed so often since it first ran that it may not run again? */
+  wasCutShort(node: string, requestId: string): boolean {
+    return (this.#kills.get(`${node} ${requestId}`) ?? 0) >= MAX_CUTS
   }
 
   /** Did any agent begin it? */

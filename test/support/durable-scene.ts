@@ -2,6 +2,7 @@ import type { Assert } from 'brittle'
 import type { Task } from '../../src/domain/task/task.js'
 import type { Asked } from '../../src/node/requests.js'
 import type { Asking } from '../../src/node/asking.js'
+import type { LastFault } from '../../src/node/parts.js'
 import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { NodeError } from '../../src/kit/errors.js'
 import type { Ledger, LedgerChanges } from '../../src/ports/ledger.js'
@@ -98,6 +99,8 @@ export class DurableScene {
   readonly begun: FakeAgent['tasks'] = []
   /** How far the wall clock of the peer is ahead, in milliseconds. */
   peersSkewMs = 0
+  /** The error of its own by which the process of the peer before ended; null for none. */
+  peersFault: LastFault | null = null
   /** Runs that ended by themselves, by request. */
   readonly done: string[] = []
   readonly #concurrency: number
@@ -117,8 +120,9 @@ export class DurableScene {
     return scene
   }
 
-  get #partsOfPeer(): { readonly clock: NodeClock } {
-    return { clock: new NodeClock(this.world.clock, () => this.peersSkewMs) }
+  get #partsOfPeer(): { readonly clock: NodeClock; readonly lastFault?: LastFault } {
+    const lastFault = this.peersFault
+    return { clock: new NodeClock(this.world.clock, () => this.peersSkewMs), ...(lastFault === null ? {} : { lastFault }) }
   }
 
   #define(): FakeAgent {

@@ -115,7 +115,7 @@ export interface FakeNodeOptions {
   /** Text of a policy file. */
   readonly policy?: string
   /** What it is made of in place of the world's clock, an even chance and a compiler of its own. */
-  readonly parts?: Partial<Pick<NodeParts, 'clock' | 'chance' | 'compileSchema'>>
+  readonly parts?: Partial<Pick<NodeParts, 'clock' | 'chance' | 'compileSchema' | 'lastFault'>>
   /** What its API shows of push notifications. Default: it sends none. */
   readonly push?: () => PushAdmin | null
 }
@@ -183,6 +183,7 @@ export class World {
       clock,
       ids,
       chance: parts.chance ?? (() => 0.5),
+      ...(parts.lastFault === undefined ? {} : { lastFault: parts.lastFault }),
       ledger,
       sign: node.sign,
       verify,

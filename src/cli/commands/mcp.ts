@@ -29,7 +29,7 @@ export const serveMcp: Action = async (context, _args, options) => {
 async function embedded(context: CommandContext, options: Options, signals: StopSignals): Promise<number> {
   tuneHeap()
   const { startNode } = await import('../../compose.js')
-  const { takePackageErrors } = await import('../package-errors.js')
+  const { takeUncaughtErrors } = await import('../package-errors.js')
   const { takePackageOutput } = await import('../package-output.js')
   const node = await startNode({
     config: await startConfig(context, options),
@@ -37,7 +37,7 @@ async function embedded(context: CommandContext, options: Options, signals: Stop
     name: null,
     join: null,
     extraAgentDirs: [],
-    packageErrors: takePackageErrors(),
+    ...takeUncaughtErrors(),
     packageOutput: takePackageOutput(),
     onProgress: (line) => context.output.note(line)
   })

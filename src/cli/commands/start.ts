@@ -16,7 +16,7 @@ import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { boundLog } from '../log-file.js'
 import { isSet, type Options } from '../options.js'
 import type { Output } from '../output.js'
-import { takePackageErrors } from '../package-errors.js'
+import { takeUncaughtErrors } from '../package-errors.js'
 import { takePackageOutput } from '../package-output.js'
 import { awaitRunning, runningNode } from '../running.js'
 import { stopSignals, type StopSignals } from '../signals.js'
@@ -33,8 +33,8 @@ export const start: Action = async (context, _args, options) => {
   tuneHeap()
   try {
     const code = await startAny(context, options, async (given) => {
-      const [packageOutput, packageErrors] = [takePackageOutput(), takePackageErrors()]
-      return (await import('../../compose.js')).startNode({ ...given, packageOutput, packageErrors })
+      const handed = { packageOutput: takePackageOutput(), ...takeUncaughtErrors() }
+      return (await import('../../compose.js')).startNode({ ...given, ...handed })
     })
     leave(code)
     return code

@@ -62,7 +62,7 @@ export interface RequestRecord {
   readonly retryAt: number | null
   readonly expiresAt: number
   readonly error: ErrorBody | null
-  /** How its caller asks; null at the node that is asked, but of a lease others may ask after. */
+  /** How its caller asks; null at the node that is asked, but of a lease others may ask after, and of what ends of its node cut short. */
   readonly asking: AskingRecord | null
 }
 
@@ -77,6 +77,8 @@ export interface AskingRecord {
   readonly allowRepeat?: boolean
   /** At the node that is asked: the digest of those who may ask after the lease beside its caller. */
   readonly voters?: string
+  /** At the node that is asked: ends of the node that cut a run of it short, from 1; absent for none. */
+  readonly cuts?: number
   /** The attempt that ended it, as its node says; absent for the first. */
   readonly run?: number
 }

@@ -12,11 +12,20 @@ export type RequestStatus = 'pending' | 'started' | 'unknown' | 'completed' | 'f
 /** Ends that nothing follows. */
 export const SETTLED: ReadonlySet<RequestStatus> = new Set(['completed', 'failed'])
 
+/**
+ * Ends of its node that may cut short the runs of one request, which may be repeated, before its outcome is unknown. One says little:
+ * the power failed, or another request ended the node. At two there was a run that began after the first, with few others or none
+ * beside it.
+ */
+export const MAX_CUTS = 2
+
 /** A request at the node whose agent does the work. */
 export interface CalleeRequest {
   readonly status: RequestStatus
   /** Times that its handler was begun. */
   readonly runs: number
+  /** Ends of its node that cut a run short, as far as a start counted them. */
+  readonly cuts: number
   /** May it be run again when nobody knows whether it was done? */
   readonly isRepeatable: boolean
 }
@@ -43,11 +52,21 @@ export function end(request: CalleeRequest, outcome: 'completed' | 'failed'): Ca
   return { ...request, status: outcome }
 }
 
-/** What the next start makes of a request without an end: it runs (again), or nobody can say whether it was done. */
-export function recover(request: CalleeRequest): 'run' | 'unknown' | 'nothing' {
+/** A start finds it: a run without an end was cut short, since an orderly stop ends every run. `isAtFault`: the end was an error of the node itself, which counts as all there may be. */
+export function found(request: CalleeRequest, isAtFault = false): CalleeRequest {
+  if (request.status !== 'started') return request
+  return { ...request, cuts: isAtFault ? Math.max(MAX_CUTS, request.cuts) : request.cuts + 1 }
+}
+
+/**
+ * What becomes of a request without an end, as {@link found}: it runs (again); nobody can say whether it was done, and it may not be
+ * repeated (`unknown`); its node ended too often while it ran, perhaps by it (`suspect`).
+ */
+export function recover(request: CalleeRequest): 'run' | 'unknown' | 'suspect' | 'nothing' {
   if (request.status === 'pending') return 'run'
   if (request.status !== 'started') return 'nothing'
-  return mayRunAgain({ isRepeatable: request.isRepeatable, isUndone: false }) ? 'run' : 'unknown'
+  if (!mayRunAgain({ isRepeatable: request.isRepeatable, isUndone: false })) return 'unknown'
+  return request.cuts >= MAX_CUTS ? 'suspect' : 'run'
 }
 
 /** A request at the node that asked. */
