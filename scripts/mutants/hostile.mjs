@@ -123,6 +123,30 @@ export const HOSTILE_MUTANTS = [
     title: 'a core of which this node removed blocks is never taken for shorter'
   },
   {
+    name: 'a core at which starts ended is read again at the third one',
+    file: 'src/adapters/mesh/core-care.ts',
+    find: 'before.failed >= FAILED_STARTS)',
+    put: 'before.failed < 0)',
+    test: 'adapters/mesh/core-care',
+    title: 'the third start in a row that did not come up'
+  },
+  {
+    name: 'a start that failed with an error counts as one that ended at a core',
+    file: 'src/adapters/mesh/core-care.ts',
+    find: 'failed: this.#stored.failed - 1 }',
+    put: 'failed: this.#stored.failed }',
+    test: 'adapters/mesh/core-care',
+    title: 'a start that came up, and one that failed with an error that it told'
+  },
+  {
+    name: 'a core that is left out is read all the same',
+    file: 'src/adapters/mesh/guarded-base.ts',
+    find: 'nodes.length < ordered || (await care.mayRead(keyToText(core.key)))',
+    put: 'nodes.length < ordered || (await care.mayRead(keyToText(core.key))) || true',
+    test: 'adapters/mesh/guarded-base',
+    title: 'of a core at which starts ended only what was in the order is read'
+  },
+  {
     name: 'invites of an admin have no share of the log',
     file: 'src/domain/membership/fold.ts',
     find: "if (index === null) return skip('invites of the node fill its share of the log')",

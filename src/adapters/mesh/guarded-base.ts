@@ -6,6 +6,7 @@ import type Hyperbee from 'hyperbee'
 import type { CoreLimit } from '../../domain/membership/log-share.js'
 import { messageOf } from '../../kit/errors.js'
 import { keyToText } from '../../kit/ids.js'
+import type { CoreCare } from './core-care.js'
 import { CoreShare } from './core-share.js'
 import { BadBlock, checkBlock, isPrevious, MAX_LOG_BLOCK_BYTES } from './log-blocks.js'
 import { MAX_BLOCKS } from './open-channels.js'
@@ -17,7 +18,7 @@ const PADDING_BYTES = 8
 
 /** Why nothing more of a core is read. */
 export interface CoreFault {
-  readonly code: 'MALFORMED' | 'OVERLOADED'
+  readonly code: 'MALFORMED' | 'OVERLOADED' | 'INTERNAL'
   readonly reason: string
 }
 
@@ -27,6 +28,8 @@ export interface LogGuard {
   isWriter(coreKey: string): boolean
   /** Does a member with the right to write claim this core, which the log does not name yet? */
   isClaimed(coreKey: string): boolean
+  /** Which cores starts ended at; null where there is nothing to look after. */
+  readonly care: Pick<CoreCare, 'mayRead'> | null
   /** How much of a core is read. */
   limitOf(coreKey: string): CoreLimit
   /** A core is over its limit whose owner the view does not name yet: it is read on when {@link GuardedBase.readOn} is called. */
@@ -70,7 +73,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
       this.#checked(writer, async () => {
         const at = writer.nodes.length
         const bytes = await readableBytes(writer.core, at)
-        if (bytes === null || !(await this.#isWithin(share, writer, bytes))) return false
+        if (bytes === null || !(await this.#isWithin(share, writer, bytes)) || !(await this.#isTaken(writer))) return false
         if (!(await load()) || writer.node === null) return false
         checkBlock(writer.node, { core: writer.core.key, at, due })
         due = writer.node.batch - 1
@@ -103,6 +106,18 @@ export class GuardedBase extends Autobase<Hyperbee> {
     if (verdict === 'over') throw new OverShare('it is over its share of the log')
     if (verdict === 'wait') this.#guard.onWaiting(keyToText(core.key))
     return verdict === 'read'
+  }
+
+  /** What was in the order before stays readable, so that a start finds its way to where it was. */
+  async #isTaken(writer: LogWriter): Promise<boolean> {
+    const { core, nodes } = writer
+    const { care } = this.#guard
+    if (care === null || core.writable || this.system === null) return true
+    const ordered = (await this.system.get(core.key))?.length ?? 0
+    if (nodes.length < ordered || (await care.mayRead(keyToText(core.key)))) return true
+    writer.frozen = true
+    writer._pause()
+    return false
   }
 
   async #isKnown(key: Uint8Array): Promise<boolean> {

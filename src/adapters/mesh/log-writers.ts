@@ -2,6 +2,7 @@ import { decodeEntry } from '../../domain/membership/codec.js'
 import { type CoreLimit, coreLimits, LOG_SHARE_LIMITS } from '../../domain/membership/log-share.js'
 import type { Entry, MembershipView } from '../../domain/membership/types.js'
 import type { NodeId } from '../../kit/ids.js'
+import type { CoreCare } from './core-care.js'
 import type { CoreFault, LogGuard } from './guarded-base.js'
 
 /** Claims that are kept, and those of one member: a member makes one each time that its home was restored. */
@@ -39,7 +40,12 @@ export interface LogWritersParts {
   onClaim(claim: Claim, from: NodeId): void
   /** The view names the owners of cores that waited for it. */
   readOn(): void
+  /** Which cores starts ended at. Absent: nobody looks. */
+  readonly care?: Pick<CoreCare, 'mayRead' | 'leftOut'>
 }
+
+/** Of a core at which starts ended. */
+const LEFT_OUT: CoreFault = { code: 'INTERNAL', reason: 'starts of this node ended while it was read' }
 
 /** Of a core that the view does not name yet. */
 const UNKNOWN_LIMIT: CoreLimit = { bytes: LOG_SHARE_LIMITS.maxBytes, isKnown: false, isRevoked: false }
@@ -60,11 +66,16 @@ export class LogWriters implements LogGuard {
   /** Cores that are over the limit of one whose owner is not known yet. */
   readonly #waiting = new Set<string>()
   /** Why no further block of a core (z32) is read. Every start finds it anew. */
-  readonly #bad = new Map<string, CoreFault>()
+  readonly #bad: Map<string, CoreFault>
   #onBad: (coreKey: string, fault: CoreFault) => void = () => {}
 
   constructor(parts: LogWritersParts) {
     this.#parts = parts
+    this.#bad = new Map((parts.care?.leftOut() ?? []).map((core) => [core, LEFT_OUT]))
+  }
+
+  get care(): Pick<CoreCare, 'mayRead'> | null {
+    return this.#parts.care ?? null
   }
 
   isWriter(coreKey: string): boolean {

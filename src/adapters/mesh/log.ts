@@ -20,6 +20,7 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { applyNodes, tryEntry } from './apply.js'
 import { BatchAppender } from './batch-appender.js'
 import { CatchUp } from './catch-up.js'
+import type { CoreCare } from './core-care.js'
 import type { CourierOptions, EntryCourier } from './courier.js'
 import { EntryIntake, type IntakeLog } from './entry-intake.js'
 import { type CoreFault, GuardedBase, type LogGuard } from './guarded-base.js'
@@ -47,6 +48,8 @@ export interface LogParts {
   readonly telemetry: Telemetry
   /** Why the store can take nothing now; null: it can. Absent: nobody looks. */
   writeFault?(): NodeError | null
+  /** Which cores starts ended at. Absent: nobody looks. */
+  readonly care?: CoreCare
   /** It was found before that the home was put back to an older copy. */
   readonly isRolledBack?: boolean
 }
@@ -131,7 +134,8 @@ export class AutobaseLog implements MemberLog {
     const writers = new LogWriters({
       isValid: async ({ entry, coreKey }) => log !== null && (await log.#try(entry)).addWriters.includes(coreKey),
       onClaim: (claim, from) => (log === null ? undefined : log.#onClaim(claim, from)),
-      readOn: () => base.readOn()
+      readOn: () => base.readOn(),
+      ...(parts.care === undefined ? {} : { care: parts.care })
     })
     const base = openBase(parts, writers, tellFailed)
     await base.ready()

@@ -14,6 +14,7 @@ import type { Links, MemberLog, Membership, Pairing } from '../../ports/mesh.js'
 import type { LogProblem, Problem } from '../../ports/node-api.js'
 import type { AuditEvent } from '../../ports/audit.js'
 import type { Telemetry } from '../../ports/telemetry.js'
+import type { CoreCare } from './core-care.js'
 import type { CoreFault } from './guarded-base.js'
 import type { GateRefusal } from './hello.js'
 import { distrustedJoin, otherOwner, refusedJoin } from './join.js'
@@ -91,6 +92,8 @@ export interface MeshParts {
   onRefused(refusal: AuditEvent): void
   /** Why the store can take nothing now; null: it can. Absent: nobody looks. */
   writeFault?(): NodeError | null
+  /** Which cores of the log starts ended at, and which are set aside. Absent: nobody remembers. */
+  readonly care?: CoreCare
 }
 
 /** This node in its mesh: the ports of the mesh adapter. */
@@ -183,9 +186,7 @@ export class MeshNode implements Mesh {
     })
     this.#quarantine = this.#newQuarantine()
     log.setQuarantine(this.#quarantine)
-    log.onUnreadable((coreKey, { code, reason }) =>
-      this.#onQuarantine(code, `a core of the log: ${reason}`, this.#quarantine.memberOf(coreKey))
-    )
+    log.onUnreadable((coreKey, fault) => this.#onUnreadable(coreKey, fault))
     this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
     void log.ownPast.lost.then(() => this.#onRolledBack())
@@ -391,6 +392,12 @@ export class MeshNode implements Mesh {
       },
       unreadable: (coreKey) => this.log.unreadable(coreKey)
     })
+  }
+
+  #onUnreadable(coreKey: string, fault: CoreFault): void {
+    const member = this.#quarantine.memberOf(coreKey)
+    this.#parts.care?.setAside(coreKey, fault, member)
+    this.#onQuarantine(fault.code, `a core of the log: ${fault.reason}`, member)
   }
 
   #onQuarantine(code: 'CONFLICT' | CoreFault['code'], reason: string, member: NodeId | null): void {

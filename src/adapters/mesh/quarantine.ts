@@ -78,6 +78,8 @@ export class Quarantine {
     if (this.#forked.has(coreKey)) return { code: 'CONFLICT', why: 'signed two different blocks of the mesh log at one place' }
     const { code, reason = '' } = this.#parts.unreadable(coreKey) ?? {}
     if (code === 'OVERLOADED') return { code, why: `wrote more than its share of the mesh log (${SHARE_MIB} MiB)` }
+    if (code === 'INTERNAL')
+      return { code, why: 'wrote something to the mesh log at which starts of this node ended, so its new blocks are left out' }
     return { code: 'CONFLICT', why: `wrote a block of the mesh log that must not be read (${shown(reason)})` }
   }
 }

@@ -63,6 +63,7 @@ function encode({ heads, batch, value, version = 2, optimistic = false, trace = 
 
 /** What the engine told of cores, and waits for it. */
 class Guard implements LogGuard {
+  care: LogGuard['care'] = null
   readonly claimed = new Set<string>()
   readonly bad: string[] = []
   readonly faults: CoreFault[] = []
@@ -342,6 +343,30 @@ test('a core over the share of members waits until it is known that it is one of
   owner.base.readOn()
   await untilShown(owner, fromUtf8(await valueOf(mine, 19)))
   t.alike(owner.guard.bad, [])
+})
+
+test('of a core at which starts ended only what was in the order is read, and the log goes on', async (t) => {
+  const { owner, honest, core, reopen } = await scene(t)
+  const evil = await core('left out')
+  await evil.append([good('before')])
+  for (const engine of [owner, honest]) await untilShown(engine, 'before')
+  await owner.base.append(utf8('mine'))
+  const again = await reopen()
+  const asked: string[] = []
+  again.guard.care = {
+    mayRead: (coreKey) => {
+      asked.push(coreKey)
+      return Promise.resolve(coreKey !== keyToText(evil.key))
+    }
+  }
+  const live = connect(again.base, honest.base)
+  await evil.append([good('poison')])
+  await untilShown(honest, 'poison')
+  await again.base.append(utf8('after'))
+  await untilShown(honest, 'after')
+  for (const stream of live) stream.destroy()
+  t.alike([await again.has('before'), await again.has('mine'), await again.has('poison')], [true, true, false])
+  t.alike(new Set(asked), new Set([keyToText(evil.key)]))
 })
 
 test('a core that the log does not name is not fetched, whoever hints at it; one that a member claims is', async (t) => {
