@@ -34,6 +34,7 @@ import {
   guardLedger,
   keepMark,
   openHomeDocuments,
+  openCare,
   openLogMarks,
   openAudit,
   openDocuments,
@@ -57,7 +58,8 @@ export type { RunningNode } from './running-node.js'
 export { diagnoseHome } from './doctor.js'
 export { newAgentFiles, runAgentFile } from './agent-files.js'
 export { sandboxOfHome } from './home-sandbox.js'
-export { type Check, repairHome } from './doctor-stores.js'
+export type { Check } from './doctor-check.js'
+export { repairHome } from './doctor-stores.js'
 export type { Repair } from './doctor-documents.js'
 export { backupHome, restoreHome, type RestoredInfo } from './backup.js'
 export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from './adapters/agents/check-file.js'
@@ -126,7 +128,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const record = nodeRecord({ config: options.config, name, code, stored })
   const shared = openDocuments(parts)
   const guarded = guardLedger(parts, ledger)
-  const { mesh, logState } = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state, ledger: guarded })
+  const { mesh, logState, onUp } = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state, ledger: guarded })
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(parts, { compileSchema, store: documents })
@@ -141,6 +143,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const node = buildNode(parts, { ...making, agents, compileSchema })
   unwind.add('node', () => node.close())
   await node.start()
+  await onUp()
   if (code !== null) await mesh.settled()
   const backup = backupWith(parts, { audit, store, shared, ledger, mesh })
   return await serveNode(parts, { node, mesh, backup, http, agents })
@@ -242,14 +245,23 @@ interface MeshOpening extends StartParts {
   readonly ledger: Ledger
 }
 
-async function openMesh(opening: MeshOpening): Promise<{ readonly mesh: Mesh; readonly logState: LogState }> {
+interface OpenedMesh {
+  readonly mesh: Mesh
+  readonly logState: LogState
+  /** The node is up: what follows is no failed start. */
+  onUp(): Promise<void>
+}
+
+async function openMesh(opening: MeshOpening): Promise<OpenedMesh> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = opening
   const { serveBootstrap, behindNat } = options.config.network
   const { network: kind, bootstrap, localPort } = record
   const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat }, clock)
   unwind.add('network', () => network.close())
   const reached = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
+  const care = await openCare(opening, opening)
   const meshParts: MeshParts = {
+    care,
     store: opening.store,
     network,
     codeNetwork: { network: kind, bootstrap: kind === 'private' ? reached : [], localPort: kind === 'local' ? localPort : null },
@@ -272,7 +284,8 @@ async function openMesh(opening: MeshOpening): Promise<{ readonly mesh: Mesh; re
       .write(MESH, next)
       .catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
   })
-  return { mesh, logState: logStateOf(mesh, await openLogMarks(opening, { mesh, store: opening.store, documents })) }
+  const logState = logStateOf(mesh, await openLogMarks(opening, { mesh, store: opening.store, documents }))
+  return { mesh, logState, onUp: () => care.up(mesh.log.view()) }
 }
 
 async function foundOrJoin({ options, record, stored, state, documents }: MeshOpening, parts: MeshParts): Promise<MeshNode> {

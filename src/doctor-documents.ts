@@ -36,6 +36,7 @@ const REPLACEABLE: Readonly<Record<string, Replaceable>> = {
   ledger: MADE_AGAIN,
   core: MADE_AGAIN,
   'log-marks': MADE_AGAIN,
+  'log-cores': MADE_AGAIN,
   seed: MADE_AGAIN,
   documents: { lost: 'which documents are not followed: all of them are from now on' },
   'documents-arrived': MADE_AGAIN,

@@ -4,6 +4,7 @@ import type { HomePaths } from './config/paths.js'
 import type { NodeStore } from './ports/storage.js'
 import { refusedJoin } from './adapters/mesh/join.js'
 import { type LogFacts, readLog } from './adapters/mesh/log-check.js'
+import { CORE_CARE } from './adapters/mesh/core-care.js'
 import { isShort, LOG_MARKS, readLogMarks } from './adapters/mesh/log-marks.js'
 import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
 import { hash } from './adapters/mesh/sodium.js'
@@ -11,6 +12,8 @@ import { LOG_NOT_HERE } from './adapters/mesh/missing-log.js'
 import { openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { codeOf, damageError, storeError } from './adapters/storage/store-errors.js'
+import { bad, type Check, doubtful, good } from './doctor-check.js'
+import { coresChecks, repairCores } from './doctor-cores.js'
 import { type Aside, beyondRepair, isThere, type Repair, repairDocuments } from './doctor-documents.js'
 import { lostText, readDocuments, repairStreams } from './doctor-streams.js'
 import { RequestBook } from './node/request-book.js'
@@ -19,30 +22,6 @@ import { coreMark, ledgerMark, openStore, takeHomeLock } from './open-home.js'
 import { Unwind } from './unwind.js'
 
 const ROLLED_BACK = 'this home was put back to an older copy: others have more of its log than it has'
-
-/** What looking at one thing found. */
-export interface Check {
-  readonly name: string
-  readonly result: 'ok' | 'warn' | 'fail'
-  readonly text: string
-  /** What to type; empty when all is well. */
-  readonly next: readonly string[]
-}
-
-/** All is well. */
-export function good(name: string, text: string): Check {
-  return { name, result: 'ok', text, next: [] }
-}
-
-/** Something is not. */
-export function bad(name: string, text: string, next: readonly string[]): Check {
-  return { name, result: 'fail', text, next }
-}
-
-/** Something may become so. */
-export function doubtful(name: string, text: string, next: readonly string[]): Check {
-  return { name, result: 'warn', text, next }
-}
 
 /** Who uses a home: this process alone, another one, or nobody can, for a reason. */
 export type HomeUse =
@@ -67,7 +46,9 @@ export async function useHome(home: HomePaths, unwind: Unwind): Promise<HomeUse>
 export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<readonly Check[]> {
   if (use.by === 'nobody') throw use.reason
   if (use.by !== 'this process')
-    return ['mesh', 'ledger', 'streams', 'store'].map((name) => good(name, 'in use by the node that runs; stop it to have it read'))
+    return ['mesh', 'ledger', 'streams', 'store', 'cores'].map((name) =>
+      good(name, 'in use by the node that runs; stop it to have it read')
+    )
   const documents = openNodeStore(home.home)
   const state = await documents.read<MeshState>('mesh').catch(() => undefined)
   // A damaged document is told as one.
@@ -76,7 +57,8 @@ export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<rea
     ...(await ledgerChecks(home, documents)),
     await streamsCheck(home, documents)
   ]
-  return state === null || state === undefined ? checks : [...checks, await storeCheck(home, documents, state)]
+  if (state === null || state === undefined) return checks
+  return [...checks, await storeCheck(home, documents, state), ...(await coresChecks(documents, state))]
 }
 
 function meshCheck(state: MeshState | null): Check {
@@ -147,6 +129,7 @@ export async function repairHome(home: HomePaths, now: number): Promise<readonly
     const repairs = await repairDocuments(home, documents, aside)
     const state = await documents.read<MeshState>('mesh')
     if (state !== null) repairs.push(...(await repairStore(home, { documents, state, aside })))
+    if (state !== null) repairs.push(...(await repairCores(documents, state)))
     repairs.push(...(await repairLedger(home, documents, aside)))
     repairs.push(...(await repairStreams(home, documents, aside)))
     return repairs
@@ -170,7 +153,7 @@ async function repairStore(
   // First what keeps the former core from being written again.
   await documents.write('mesh', takeOver(state, epoch))
   await documents.write('node', { ...(await documents.read<StoredRecord>('node')), epoch: epoch + 1 })
-  for (const name of ['core', LOG_MARKS]) await documents.remove(name)
+  for (const name of ['core', LOG_MARKS, CORE_CARE]) await documents.remove(name)
   // A store keeps to its core as long as it is there, whatever the epoch.
   await aside(home.store)
   const why = fault?.message ?? (state.isRolledBack === true ? ROLLED_BACK : 'another home of this node has taken its place')

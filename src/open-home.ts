@@ -12,8 +12,9 @@ import type { NodeStore } from './ports/storage.js'
 import type { Telemetry } from './ports/telemetry.js'
 import type { Config } from './config/settings.js'
 import type { HomePaths } from './config/paths.js'
+import { CoreCare } from './adapters/mesh/core-care.js'
 import { LogMarks } from './adapters/mesh/log-marks.js'
-import type { MeshNode } from './adapters/mesh/mesh-node.js'
+import type { MeshNode, MeshState } from './adapters/mesh/mesh-node.js'
 import { closeStore } from './adapters/mesh/close-store.js'
 import { DocumentCores } from './adapters/mesh/document-cores.js'
 import { type DurableLedgerOptions, type LedgerOnDisk, openDurableLedger } from './adapters/storage/durable-ledger.js'
@@ -253,6 +254,16 @@ export async function openLogMarks(
   unwind.add('marks of the log', () => marks.close())
   await marks.start().catch((error: unknown) => Promise.reject(damageError(error, 'the store of the mesh')))
   return marks
+}
+
+/** Counts a start that reads the log of a home; see {@link CoreCare}. */
+export async function openCare(
+  { telemetry, unwind }: StartParts,
+  { documents, state }: { readonly documents: NodeStore; readonly state: MeshState | null }
+): Promise<CoreCare> {
+  const care = await CoreCare.begin({ documents, telemetry, mesh: state })
+  unwind.add('cares of the log', () => care.close())
+  return care
 }
 
 /** Keeps how long the own writer core is, from now on. */

@@ -91,6 +91,126 @@ export const HOSTILE_MUTANTS = [
     title: 'a mistake of a package at what a peer sent ends the stream and nothing else'
   },
   {
+    name: 'a core of the log is read without end',
+    file: 'src/adapters/mesh/core-share.ts',
+    find: "return limit.isKnown ? 'over' : 'wait'",
+    put: "return 'read'",
+    test: 'adapters/mesh/guarded-base',
+    title: 'of a core over its share every node reads the same blocks and fetches no more'
+  },
+  {
+    name: 'a core of the log is fetched beyond its share',
+    file: 'src/adapters/mesh/guarded-base.ts',
+    find: 'const end = frozen ? nodes.length : share.end(nodes.length, seenLength)',
+    put: 'const end = nodes.length + 256',
+    test: 'adapters/mesh/guarded-base',
+    title: 'of a core over its share every node reads the same blocks and fetches no more'
+  },
+  {
+    name: 'a core of the owner is set aside before the log says whose it is',
+    file: 'src/adapters/mesh/core-share.ts',
+    find: "return limit.isKnown ? 'over' : 'wait'",
+    put: "return 'over'",
+    test: 'adapters/mesh/guarded-base',
+    title: 'a core over the share of members waits until it is known that it is one of the owner'
+  },
+  {
+    name: 'a core that waited for its owner is never read on',
+    file: 'src/adapters/mesh/log-writers.ts',
+    find: 'if (known.length > 0) this.#parts.readOn()',
+    put: '',
+    test: 'adapters/mesh/log-writers',
+    title: 'a core that waits for its owner to be named is read on once'
+  },
+  {
+    name: 'a writer goes on appending beyond its share of the log',
+    file: 'src/adapters/mesh/log.ts',
+    find: 'this.#base.writable && !this.isFull ?',
+    put: 'this.#base.writable ?',
+    test: 'adapters/mesh/log-share',
+    title: 'a node that wrote its share of the log says so'
+  },
+  {
+    name: 'a member takes another core as often as it likes',
+    file: 'src/domain/membership/fold-member.ts',
+    find: 'former.size >= LOG_SHARE_LIMITS.maxCores',
+    put: 'former.size < 0',
+    test: 'domain/membership/fold-core',
+    title: 'a member has eight cores in its life'
+  },
+  {
+    name: 'a member fills the cores of other writers',
+    file: 'src/adapters/mesh/entry-intake.ts',
+    find: '|| this.#authorRates.take(by, byteLength)',
+    put: '|| true',
+    test: 'adapters/mesh/entry-intake',
+    title: 'a writer carries 4 MiB of one author'
+  },
+  {
+    name: 'blocks of a revoked writer stay on every disk',
+    file: 'src/adapters/mesh/revoked-cores.ts',
+    find: 'if (core.core.bitfield.firstSet(needed) !== -1) await giveBack(core, needed)',
+    put: '',
+    test: 'adapters/mesh/revoked-cores',
+    title: 'what a revoked member wrote beyond the order of the log is removed'
+  },
+  {
+    name: 'blocks of a revoked writer go before the owner has signed',
+    file: 'src/adapters/mesh/revoked-cores.ts',
+    find: 'if (needed === null) return this.#lookAgain()',
+    put: 'if (needed === null) return giveBack(this.#parts.open(key), 0)',
+    test: 'adapters/mesh/revoked-cores',
+    title: 'what a revoked member wrote beyond the order of the log is removed'
+  },
+  {
+    name: 'blocks of a revoked writer are fetched again',
+    file: 'src/adapters/mesh/core-share.ts',
+    find: 'return isRevoked ? Math.max(at, Math.min(this.#end(at), named)) : this.#end(at)',
+    put: 'return this.#end(at)',
+    test: 'adapters/mesh/core-share',
+    title: 'of a revoked member only blocks that others name are asked for'
+  },
+  {
+    name: 'a log without blocks of a revoked writer counts as damaged',
+    file: 'src/adapters/mesh/log-marks.ts',
+    find: '(await isGivenBack(core)) ? Number.POSITIVE_INFINITY : core.contiguousLength',
+    put: 'core.contiguousLength',
+    test: 'adapters/mesh/log-marks',
+    title: 'a core of which this node removed blocks is never taken for shorter'
+  },
+  {
+    name: 'a core at which starts ended is read again at the third one',
+    file: 'src/adapters/mesh/core-care.ts',
+    find: 'before.failed >= FAILED_STARTS)',
+    put: 'before.failed < 0)',
+    test: 'adapters/mesh/core-care',
+    title: 'the third start in a row that did not come up'
+  },
+  {
+    name: 'a start that failed with an error counts as one that ended at a core',
+    file: 'src/adapters/mesh/core-care.ts',
+    find: 'failed: this.#stored.failed - 1 }',
+    put: 'failed: this.#stored.failed }',
+    test: 'adapters/mesh/core-care',
+    title: 'a start that came up, and one that failed with an error that it told'
+  },
+  {
+    name: 'a core that is left out is read all the same',
+    file: 'src/adapters/mesh/guarded-base.ts',
+    find: 'nodes.length < ordered || (await care.mayRead(keyToText(core.key)))',
+    put: 'nodes.length < ordered || (await care.mayRead(keyToText(core.key))) || true',
+    test: 'adapters/mesh/guarded-base',
+    title: 'of a core at which starts ended only what was in the order is read'
+  },
+  {
+    name: 'invites of an admin have no share of the log',
+    file: 'src/domain/membership/fold.ts',
+    find: "if (index === null) return skip('invites of the node fill its share of the log')",
+    put: 'if (index === null) return put(new Map([invite]))',
+    test: 'domain/membership/invite-share',
+    title: 'invites of a member have a share of the log, by number'
+  },
+  {
     name: 'an admin revokes whom it could not have admitted',
     file: 'src/domain/membership/grant.ts',
     find: 'return fault === null ? null : `its author could not have admitted the node: ${fault}`',

@@ -8,6 +8,7 @@ import { shown } from '../kit/text.js'
 import { sandboxIdSchema } from '../domain/card/schema.js'
 import { amendCertificate } from '../domain/membership/admit.js'
 import { changeFault, endInviteFault } from '../domain/membership/grant.js'
+import { MAX_INVITES_OF_MEMBER, mayInviteMore } from '../domain/membership/invite-share.js'
 import { seal } from '../domain/membership/signing.js'
 import { inviteState, isAdmin, isWriter } from '../domain/membership/view.js'
 import type { CallerPower } from '../domain/routing/effective.js'
@@ -182,7 +183,7 @@ async function relayedOnly({ directory, presence, routes }: NodeCore, nodeId: No
   })
 }
 
-/** Makes an invite and brings it into the log. `by`: nobody invites as more than itself. @throws NodeError NOT_ADMIN, FORBIDDEN, TIMEOUT. */
+/** Makes an invite and brings it into the log. `by`: nobody invites as more than itself. @throws NodeError NOT_ADMIN, FORBIDDEN, OVERLOADED, TIMEOUT. */
 export async function createInvite(
   node: NodeCore,
   params: Calls['invite.create']['params'],
@@ -206,8 +207,14 @@ export async function createInvite(
     ttlMs: params.ttlMs ?? INVITE_TTL_MS,
     uses: params.uses ?? 1
   })
+  if (!mayInviteMore(log.view(), own.nodeKey, terms)) throw noMoreInvites()
   await log.submit({ kind: 'invite', mesh: own.mesh, invite: terms })
   return { id: terms.id, code, expiresAt: iso(terms.expiresAt), uses: terms.uses, tier: tierText(tier), sandboxId }
+}
+
+function noMoreInvites(): NodeError {
+  const message = `this node has made ${MAX_INVITES_OF_MEMBER} invites, or as many bytes of them as one member may; the owner or another admin can invite`
+  return new NodeError('OVERLOADED', message, { next: ['a2a-node peers', 'a2a-node invite ls'] })
 }
 
 /** Rows of `invite ls`, newest first. */

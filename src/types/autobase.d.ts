@@ -100,11 +100,22 @@ declare module 'autobase' {
   export interface LogCore {
     readonly key: Uint8Array
     readonly manifest: HypercoreManifest | null
+    readonly writable: boolean
+    readonly length: number
+    /** What all sessions share. */
+    readonly core: Hypercore['core']
+    download(range: { readonly start: number; readonly end: number; readonly linear: boolean }): LogRange
     ready(): Promise<void>
     has(index: number): Promise<boolean>
     get(index: number, options: CoreReadOptions & { readonly raw: true }): Promise<Uint8Array | null>
     get(index: number, options?: CoreReadOptions): Promise<LogBlock | null>
     close(): Promise<void>
+  }
+
+  /** Blocks that are asked for. */
+  export interface LogRange {
+    readonly range: { readonly end: number }
+    destroy(): void
   }
 
   /** One writer's core as the engine reads it. Internal to it: these names are of the version that package.json pins. */
@@ -116,6 +127,14 @@ declare module 'autobase' {
     node: LogNode | null
     /** Blocks that were read and are not confirmed yet; `length` is the position of the next one. */
     readonly nodes: { readonly length: number; get(at: number): LogNode | null | undefined }
+    /** Blocks of it that others name. */
+    readonly seenLength: number
+    /** What is asked for now. */
+    range: LogRange | null
+    /** Asks for nothing more. */
+    _pause(): void
+    /** Asks for further blocks; called whenever something changed while there are some. */
+    _resume(): void
     /** Reads the next block into `node`. False: it is not here. */
     _loadNextNode(): Promise<boolean>
     /** False: a block before `node` is not here. */
@@ -164,8 +183,11 @@ declare module 'autobase' {
     repair(): Promise<void>
     getLastError(): Error | null
     close(): Promise<void>
-    /** The writers, active and former ones, that the view here names. */
-    readonly system: null | { get(key: Uint8Array): Promise<unknown>; list(): AsyncIterable<{ readonly key: Uint8Array }> }
+    /** The writers, active and former ones, that the view here names, with the blocks of each that are in the order. */
+    readonly system: null | {
+      get(key: Uint8Array): Promise<{ readonly length: number } | null>
+      list(): AsyncIterable<{ readonly key: Uint8Array }>
+    }
     /** Internal: the writer of a core; null when there is none. `system` is set where the engine reads what it confirmed itself. */
     protected _getWriterByKey(...args: GetWriterArgs): Promise<LogWriter | null>
     /** Internal: the writers that are open. */

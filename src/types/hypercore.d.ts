@@ -35,6 +35,8 @@ declare module 'hypercore' {
   /** The signed tree. */
   export interface CoreState {
     readonly length: number
+    /** Of the blocks as they are stored. */
+    readonly byteLength: number
   }
 
   interface CoreEvents {

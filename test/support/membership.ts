@@ -136,6 +136,15 @@ export function cardBody(id: string, card: Partial<CardBody> = {}): CardBody {
   }
 }
 
+/** Capabilities that make a card of about 62 KB. */
+export const LARGE: CardBody['capabilities'] = Array.from({ length: 15 }, (_, at) => ({
+  id: `large-${at}`,
+  name: 'large',
+  description: 'x'.repeat(4000),
+  inputSchema: true,
+  outputSchema: true
+}))
+
 /** A card signed by a node. */
 export function signedCard(node: Actor, body: CardBody): SignedCard {
   return seal('card', body, node)

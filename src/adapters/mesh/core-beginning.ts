@@ -39,7 +39,7 @@ export function heldOf(core: Hypercore, { blocks }: Pick<CoreBeginning, 'blocks'
  * Bytes of the first blocks of a core, here or not, as its writer signed them; null as long as that cannot be told. It can as soon
  * as the block behind them was here: what proves that one says how much is before it.
  */
-export async function bytesBefore(core: Hypercore, blocks: number): Promise<number | null> {
+export async function bytesBefore(core: Pick<Hypercore, 'length' | 'core'>, blocks: number): Promise<number | null> {
   if (blocks > core.length) return null
   // The tree of the first blocks: nodes that are not here make an error.
   const roots = await MerkleTree.getRoots(core.core.state, blocks).catch(() => null)

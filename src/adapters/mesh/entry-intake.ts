@@ -11,6 +11,13 @@ import { type Claim, claimOf } from './log-writers.js'
 const ENTRIES_PER_PEER = { perSecond: 10, burst: 600 }
 /** Bytes of entries that one peer may hand in: what is in the log stays there, at every node. */
 const BYTES_PER_PEER = { perSecond: 64 * 1024, burst: 4 * 1024 * 1024 }
+/**
+ * Bytes of entries of one author that a writer carries in its own core, in the long run: its share of the log is used up by what it
+ * carries, too. An entry has about 1 KiB, so that is more than 5,000 a day.
+ */
+const BYTES_PER_AUTHOR = { perSecond: 64, burst: 4 * 1024 * 1024 }
+/** Entries that count for nobody's share: there is at most one for each member and each invite, and they must get through. */
+const ALWAYS_CARRIED: ReadonlySet<Entry['body']['kind']> = new Set(['revocation', 'invite-revoked'])
 /** Entries, and bytes of entries, that are handed on for all peers together: a writer counts them as this node's own, which needs its half. */
 const ENTRIES_HANDED_ON = { perSecond: ENTRIES_PER_PEER.perSecond / 2, burst: ENTRIES_PER_PEER.burst / 2 }
 const BYTES_HANDED_ON = { perSecond: BYTES_PER_PEER.perSecond / 2, burst: BYTES_PER_PEER.burst / 2 }
@@ -44,6 +51,7 @@ export class EntryIntake {
   readonly #telemetry: Telemetry
   readonly #rates: RateTable
   readonly #byteRates: RateTable
+  readonly #authorRates: RateTable
   readonly #handedOn: { readonly entries: TokenBucket; readonly bytes: TokenBucket }
 
   constructor({ log, clock, telemetry }: { readonly log: IntakeLog; readonly clock: Clock; readonly telemetry: Telemetry }) {
@@ -52,6 +60,7 @@ export class EntryIntake {
     this.#telemetry = telemetry
     this.#rates = new RateTable(ENTRIES_PER_PEER, clock)
     this.#byteRates = new RateTable(BYTES_PER_PEER, clock)
+    this.#authorRates = new RateTable(BYTES_PER_AUTHOR, clock)
     this.#handedOn = { entries: new TokenBucket(ENTRIES_HANDED_ON, clock), bytes: new TokenBucket(BYTES_HANDED_ON, clock) }
   }
 
@@ -72,8 +81,13 @@ export class EntryIntake {
       const { entries, bytes: handedOn } = this.#handedOn
       return entries.take() && handedOn.take(bytes.byteLength) && (await this.#log.handOn(bytes, peer))
     }
+    if (!this.#mayCarry(entry, bytes)) return this.#refuse(peer, 'its author has used up what this node carries for it')
     await this.#log.append(bytes)
     return true
+  }
+
+  #mayCarry({ by, body }: Entry, { byteLength }: Uint8Array): boolean {
+    return by === this.#log.view().mesh?.owner || ALWAYS_CARRIED.has(body.kind) || this.#authorRates.take(by, byteLength)
   }
 
   #refuse(peer: NodeId, reason: string): false {

@@ -3,8 +3,11 @@ import type { AutobaseHandlers, GetWriterArgs, LogBlock, LogCore, LogHead, LogWr
 import b4a from 'b4a'
 import type Corestore from 'corestore'
 import type Hyperbee from 'hyperbee'
+import type { CoreLimit } from '../../domain/membership/log-share.js'
 import { messageOf } from '../../kit/errors.js'
 import { keyToText } from '../../kit/ids.js'
+import type { CoreCare } from './core-care.js'
+import { CoreShare } from './core-share.js'
 import { BadBlock, checkBlock, isPrevious, MAX_LOG_BLOCK_BYTES } from './log-blocks.js'
 import { MAX_BLOCKS } from './core-messages.js'
 
@@ -13,14 +16,26 @@ const MANIFEST_VERSION = 1
 /** What encryption puts before a block, in bytes. */
 const PADDING_BYTES = 8
 
+/** Why nothing more of a core is read. */
+export interface CoreFault {
+  readonly code: 'MALFORMED' | 'OVERLOADED' | 'INTERNAL'
+  readonly reason: string
+}
+
 /** What the engine of the log asks before it takes something of a peer. */
 export interface LogGuard {
   /** May a core (z32) hold blocks of the log? False: nobody needs to hear that it has new ones. */
   isWriter(coreKey: string): boolean
   /** Does a member with the right to write claim this core, which the log does not name yet? */
   isClaimed(coreKey: string): boolean
-  /** A core holds a block that must not be read: from it on nothing of the core is taken. */
-  onBadBlock(coreKey: string, reason: string): void
+  /** Which cores starts ended at; null where there is nothing to look after. */
+  readonly care: Pick<CoreCare, 'mayRead'> | null
+  /** How much of a core is read. */
+  limitOf(coreKey: string): CoreLimit
+  /** A core is over its limit whose owner the view does not name yet: it is read on when {@link GuardedBase.readOn} is called. */
+  onWaiting(coreKey: string): void
+  /** A core holds a block that must not be read, or more than its share (OVERLOADED): from there on nothing of the core is taken. */
+  onBadBlock(coreKey: string, fault: CoreFault): void
 }
 
 /**
@@ -51,11 +66,15 @@ export class GuardedBase extends Autobase<Hyperbee> {
     const writer = super._makeWriter(...args)
     const load = writer._loadNextNode.bind(writer)
     const link = writer._ensureNodeDependencies.bind(writer)
+    const share = new CoreShare(writer.core, () => this.#guard.limitOf(keyToText(writer.core.key)))
     let due = 0
+    writer._resume = () => resume(writer, share)
     writer._loadNextNode = () =>
       this.#checked(writer, async () => {
         const at = writer.nodes.length
-        if (!(await isReadable(writer.core, at)) || !(await load()) || writer.node === null) return false
+        const bytes = await readableBytes(writer.core, at)
+        if (bytes === null || !(await this.#isWithin(share, writer, bytes)) || !(await this.#isTaken(writer))) return false
+        if (!(await load()) || writer.node === null) return false
         checkBlock(writer.node, { core: writer.core.key, at, due })
         due = writer.node.batch - 1
         writer.node.trace = null
@@ -75,6 +94,32 @@ export class GuardedBase extends Autobase<Hyperbee> {
     return claims
   }
 
+  /** Reads on in cores that waited for the view to name their owners. */
+  readOn(): void {
+    // Rejects only while it closes, and then nothing more is read.
+    this.update().catch(() => {})
+  }
+
+  async #isWithin(share: CoreShare, { core, nodes }: LogWriter, bytes: number): Promise<boolean> {
+    if (core.writable) return true
+    const verdict = await share.of(nodes.length, bytes)
+    if (verdict === 'over') throw new OverShare('it is over its share of the log')
+    if (verdict === 'wait') this.#guard.onWaiting(keyToText(core.key))
+    return verdict === 'read'
+  }
+
+  /** What was in the order before stays readable, so that a start finds its way to where it was. */
+  async #isTaken(writer: LogWriter): Promise<boolean> {
+    const { core, nodes } = writer
+    const { care } = this.#guard
+    if (care === null || core.writable || this.system === null) return true
+    const ordered = (await this.system.get(core.key))?.length ?? 0
+    if (nodes.length < ordered || (await care.mayRead(keyToText(core.key)))) return true
+    writer.frozen = true
+    writer._pause()
+    return false
+  }
+
   async #isKnown(key: Uint8Array): Promise<boolean> {
     if (b4a.equals(key, this.key) || b4a.equals(key, this.local.key) || this.#guard.isClaimed(keyToText(key))) return true
     return this.system !== null && (await this.system.get(key)) !== null
@@ -88,7 +133,9 @@ export class GuardedBase extends Autobase<Hyperbee> {
       if (this.closing !== null || !isFault(error)) throw error
       writer.frozen = true
       writer.node = null
-      this.#guard.onBadBlock(keyToText(writer.core.key), messageOf(error))
+      writer._pause()
+      const code = error instanceof OverShare ? 'OVERLOADED' : 'MALFORMED'
+      this.#guard.onBadBlock(keyToText(writer.core.key), { code, reason: messageOf(error) })
       return false
     }
   }
@@ -115,7 +162,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
     const core = this._makeWriterCore(key)
     try {
       await core.ready()
-      return (await isReadable(core, at)) ? await core.get(at, { wait: false }) : null
+      return (await readableBytes(core, at)) === null ? null : await core.get(at, { wait: false })
     } finally {
       await core.close()
     }
@@ -128,13 +175,25 @@ function badAsMissing(error: unknown): null {
   throw error
 }
 
-/** Is the block here? @throws BadBlock where the engine cannot tell what is in it, or would wait for a key that never comes */
-async function isReadable(core: LogCore, at: number): Promise<boolean> {
+/** A core is over its share. */
+class OverShare extends BadBlock {}
+
+/** Asks for what may be fetched of a core, and for nothing more of one that is set aside. */
+function resume(writer: LogWriter, share: CoreShare): void {
+  const { core, frozen, nodes, range, seenLength } = writer
+  const end = frozen ? nodes.length : share.end(nodes.length, seenLength)
+  if (range?.range.end === end) return
+  writer._pause()
+  if (end > nodes.length) writer.range = core.download({ start: nodes.length, end, linear: true })
+}
+
+/** Size of a block that is here; null: it is not. @throws BadBlock where the engine cannot tell what is in it, or would wait for a key that never comes */
+async function readableBytes(core: LogCore, at: number): Promise<number | null> {
   const block = (await core.has(at)) ? await core.get(at, { raw: true, wait: false }) : null
-  if (block === null) return false
+  if (block === null) return null
   if ((core.manifest?.version ?? 0) > MANIFEST_VERSION) throw new BadBlock('a core of a form that the log does not use')
   if (block.byteLength < PADDING_BYTES || block.byteLength > MAX_LOG_BLOCK_BYTES) throw new BadBlock('a block of no sensible size')
-  return true
+  return block.byteLength
 }
 
 /** Is it the fault of the bytes, and not of the store or of an end? */

@@ -2,6 +2,7 @@ import Autobase from 'autobase'
 import type Corestore from 'corestore'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import { readEntries } from './store-scan.js'
+import { lengthOf } from './log-marks.js'
 import { writerCores } from './log-copy.js'
 import { namespaced } from './mesh.js'
 import type { MeshState } from './mesh-node.js'
@@ -29,7 +30,7 @@ export async function readLog(store: Corestore, state: Pick<MeshState, 'key' | '
   for await (const core of writerCores(store, keyFromText(state.key))) {
     for (let at = 0; at < core.contiguousLength; at++) if ((await core.get(at, { wait: false })) !== null) blocks++
     if (keyToText(core.key) === keyToText(own)) length = core.length
-    lengths.set(keyToText(core.key), core.contiguousLength)
+    lengths.set(keyToText(core.key), await lengthOf(core))
     await core.close()
   }
   return { nodeId, core: keyToText(own), length, lengths, blocks }

@@ -3,6 +3,7 @@ import b4a from 'b4a'
 import Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import { NodeError } from '../../kit/errors.js'
+import { giveBack, isGivenBack } from './given-back.js'
 
 /** Rounds in which what was appended meanwhile is fetched as well. */
 const MAX_ROUNDS = 20
@@ -51,6 +52,7 @@ async function copyRound({ from, to, meshKey, opened }: Round): Promise<boolean>
     await target.ready()
     // What the node knows again when it opens the copy: to which mesh the core belongs.
     await target.setUserData('referrer', meshKey)
+    if (await isGivenBack(source)) await giveBack(target, source.contiguousLength)
     // What this node has not fetched yet itself comes from peers later.
     await target.download({ start: 0, end: source.contiguousLength }).done()
     pairs.push([source, target])

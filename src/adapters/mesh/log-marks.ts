@@ -1,4 +1,5 @@
 import type Corestore from 'corestore'
+import type Hypercore from 'hypercore'
 import type { Clock, Timer } from '../../kit/clock.js'
 import { messageOf, STOP_AND_REPAIR } from '../../kit/errors.js'
 import { Emitter, type Unsubscribe } from '../../kit/events.js'
@@ -8,6 +9,7 @@ import type { MemberLog } from '../../ports/mesh.js'
 import type { LogProblem } from '../../ports/node-api.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { Telemetry } from '../../ports/telemetry.js'
+import { isGivenBack } from './given-back.js'
 import { writerCores } from './log-copy.js'
 
 /** Name of the stored document of the marks. */
@@ -128,19 +130,24 @@ export class LogMarks {
     const { store, meshId } = this.#parts
     const lengths = new Map<string, number>()
     for await (const core of writerCores(store, keyFromText(meshId))) {
-      lengths.set(keyToText(core.key), core.contiguousLength)
+      lengths.set(keyToText(core.key), await lengthOf(core))
       await core.close()
     }
     const wasShort = this.#isShort
     this.#isShort = isShort(this.#cores, lengths)
     if (this.#isShort !== wasShort) this.#changes.emit()
-    const higher = [...lengths].filter(([core, length]) => length > (this.#cores[core] ?? 0))
+    const higher = [...lengths].filter(([core, length]) => length > (this.#cores[core] ?? 0) && Number.isFinite(length))
     if (higher.length > 0) this.#cores = { ...this.#cores, ...Object.fromEntries(higher) }
   }
 
   #failed(error: unknown): void {
     this.#parts.telemetry.log('error', 'how long the mesh log is could not be kept', { reason: messageOf(error) })
   }
+}
+
+/** How many blocks of a core are here from its first one on; infinite when this node removed some, so that it is never taken for shorter. */
+export async function lengthOf(core: Hypercore): Promise<number> {
+  return (await isGivenBack(core)) ? Number.POSITIVE_INFINITY : core.contiguousLength
 }
 
 /** How many blocks of each writer core of a mesh were in a home once. */

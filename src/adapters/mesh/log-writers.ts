@@ -1,7 +1,9 @@
 import { decodeEntry } from '../../domain/membership/codec.js'
+import { type CoreLimit, coreLimits, LOG_SHARE_LIMITS } from '../../domain/membership/log-share.js'
 import type { Entry, MembershipView } from '../../domain/membership/types.js'
 import type { NodeId } from '../../kit/ids.js'
-import type { LogGuard } from './guarded-base.js'
+import type { CoreCare } from './core-care.js'
+import type { CoreFault, LogGuard } from './guarded-base.js'
 
 /** Claims that are kept, and those of one member: a member makes one each time that its home was restored. */
 const MAX_CLAIMS = 64
@@ -36,7 +38,17 @@ export interface LogWritersParts {
   isValid(claim: Claim): Promise<boolean>
   /** A claim holds that was not known: the log may read its core, and others are to hear of it. `from`: the peer that sent it. */
   onClaim(claim: Claim, from: NodeId): void
+  /** The view names the owners of cores that waited for it. */
+  readOn(): void
+  /** Which cores starts ended at. Absent: nobody looks. */
+  readonly care?: Pick<CoreCare, 'mayRead' | 'leftOut'>
 }
+
+/** Of a core at which starts ended. */
+const LEFT_OUT: CoreFault = { code: 'INTERNAL', reason: 'starts of this node ended while it was read' }
+
+/** Of a core that the view does not name yet. */
+const UNKNOWN_LIMIT: CoreLimit = { bytes: LOG_SHARE_LIMITS.maxBytes, isKnown: false, isRevoked: false }
 
 /**
  * The cores that the log reads: those that it names, and those that a member claims which may write. A node sends a
@@ -49,12 +61,21 @@ export class LogWriters implements LogGuard {
   readonly #claims = new Map<string, Claim>()
   #pending: readonly PendingClaim[] = []
   #members: MembershipView['members'] = new Map()
+  /** How much of each core that the view names is read. */
+  #limits: ReadonlyMap<string, CoreLimit> = new Map()
+  /** Cores that are over the limit of one whose owner is not known yet. */
+  readonly #waiting = new Set<string>()
   /** Why no further block of a core (z32) is read. Every start finds it anew. */
-  readonly #bad = new Map<string, string>()
-  #onBad: (coreKey: string, reason: string) => void = () => {}
+  readonly #bad: Map<string, CoreFault>
+  #onBad: (coreKey: string, fault: CoreFault) => void = () => {}
 
   constructor(parts: LogWritersParts) {
     this.#parts = parts
+    this.#bad = new Map((parts.care?.leftOut() ?? []).map((core) => [core, LEFT_OUT]))
+  }
+
+  get care(): Pick<CoreCare, 'mayRead'> | null {
+    return this.#parts.care ?? null
   }
 
   isWriter(coreKey: string): boolean {
@@ -65,22 +86,30 @@ export class LogWriters implements LogGuard {
     return this.#claims.has(coreKey)
   }
 
-  onBadBlock(coreKey: string, reason: string): void {
+  limitOf(coreKey: string): CoreLimit {
+    return this.#limits.get(coreKey) ?? UNKNOWN_LIMIT
+  }
+
+  onWaiting(coreKey: string): void {
+    this.#waiting.add(coreKey)
+  }
+
+  onBadBlock(coreKey: string, fault: CoreFault): void {
     // The engine looks at it again whenever it opens the core anew.
     if (this.#bad.has(coreKey)) return
-    this.#bad.set(coreKey, reason)
-    this.#onBad(coreKey, reason)
+    this.#bad.set(coreKey, fault)
+    this.#onBad(coreKey, fault)
   }
 
   /** Why no further block of a core is read; null: it is read. */
-  badBlock(coreKey: string): string | null {
+  badBlock(coreKey: string): CoreFault | null {
     return this.#bad.get(coreKey) ?? null
   }
 
   /** Calls back for each core of which no further block is read, also for those found before. */
-  onBad(onBad: (coreKey: string, reason: string) => void): void {
+  onBad(onBad: (coreKey: string, fault: CoreFault) => void): void {
     this.#onBad = onBad
-    for (const [coreKey, reason] of this.#bad) onBad(coreKey, reason)
+    for (const [coreKey, fault] of this.#bad) onBad(coreKey, fault)
   }
 
   /** Claims that hold, as they were signed. */
@@ -113,13 +142,22 @@ export class LogWriters implements LogGuard {
   }
 
   /** The view changed. */
-  async review({ members, writers, mesh }: MembershipView): Promise<void> {
+  async review(view: MembershipView): Promise<void> {
+    const { members, writers, mesh } = view
     const cores = [...members.values()].map(({ coreKey }) => coreKey)
     this.#named = new Set([...cores, ...writers.active, ...(mesh === null ? [] : [mesh.id])])
+    this.#limits = coreLimits(view)
+    this.#readOn()
     this.#members = members
     const pending = this.#pending
     this.#pending = []
     for (const { claim, from } of pending) await this.offer(claim, from)
+  }
+
+  #readOn(): void {
+    const known = [...this.#waiting].filter((core) => this.#limits.has(core))
+    for (const core of known) this.#waiting.delete(core)
+    if (known.length > 0) this.#parts.readOn()
   }
 
   #hasRoom({ coreKey, entry }: Claim): boolean {

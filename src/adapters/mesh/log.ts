@@ -9,21 +9,25 @@ import { Emitter } from '../../kit/events.js'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { MeshId, NodeId } from '../../kit/ids.js'
 import type { Sign, Verify } from '../../kit/sign.js'
-import { documentCoreKey } from '../../domain/membership/keys.js'
+import { chargeOf, LOG_SHARE_LIMITS } from '../../domain/membership/log-share.js'
+import { documentCoreKey, memberKey } from '../../domain/membership/keys.js'
 import type { FoldResult } from '../../domain/membership/effects.js'
 import { seal } from '../../domain/membership/signing.js'
 import type { Entry, EntryBody, MembershipView } from '../../domain/membership/types.js'
+import { isWriter } from '../../domain/membership/view.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { applyNodes, tryEntry } from './apply.js'
 import { BatchAppender } from './batch-appender.js'
 import { CatchUp } from './catch-up.js'
+import type { CoreCare } from './core-care.js'
 import type { CourierOptions, EntryCourier } from './courier.js'
 import { EntryIntake, type IntakeLog } from './entry-intake.js'
-import { GuardedBase, type LogGuard } from './guarded-base.js'
+import { type CoreFault, GuardedBase, type LogGuard } from './guarded-base.js'
 import { type Claim, LogWriters } from './log-writers.js'
 import { OwnPast } from './own-past.js'
 import type { Quarantine } from './quarantine.js'
+import { RevokedCores } from './revoked-cores.js'
 import { SignedView } from './signed-view.js'
 import { Submission } from './submission.js'
 import { ViewReader } from './view-reader.js'
@@ -44,6 +48,8 @@ export interface LogParts {
   readonly telemetry: Telemetry
   /** Why the store can take nothing now; null: it can. Absent: nobody looks. */
   writeFault?(): NodeError | null
+  /** Which cores starts ended at. Absent: nobody looks. */
+  readonly care?: CoreCare
   /** It was found before that the home was put back to an older copy. */
   readonly isRolledBack?: boolean
 }
@@ -73,6 +79,7 @@ export class AutobaseLog implements MemberLog {
   readonly #ownPast: OwnPast
   readonly #signedView: SignedView
   #writerCores: WriterCores | null = null
+  readonly #revoked: RevokedCores
   readonly #submissions = new Set<Submission>()
   /** Told of a core that is forked (z32); members whose entries are not taken. */
   #quarantine: Pick<Quarantine, 'add' | 'has'> | null = null
@@ -106,12 +113,9 @@ export class AutobaseLog implements MemberLog {
     )
     this.#appender = new BatchAppender((values) => base.append(values))
     this.#intake = new EntryIntake({ log: this.#intakeLog(), clock: parts.clock, telemetry })
-    this.#ownPast = new OwnPast({
-      core: base.local,
-      clock: parts.clock,
-      isLost: parts.isRolledBack === true
-    })
+    this.#ownPast = new OwnPast({ core: base.local, clock: parts.clock, isLost: parts.isRolledBack === true })
     this.#signedView = new SignedView(parts.store, base)
+    this.#revoked = this.#newRevokedCores()
     this.#catchUp = new CatchUp({
       clock: parts.clock,
       lengths: () => this.#signedView.lengths(),
@@ -129,7 +133,9 @@ export class AutobaseLog implements MemberLog {
     let log: AutobaseLog | null = null
     const writers = new LogWriters({
       isValid: async ({ entry, coreKey }) => log !== null && (await log.#try(entry)).addWriters.includes(coreKey),
-      onClaim: (claim, from) => (log === null ? undefined : log.#onClaim(claim, from))
+      onClaim: (claim, from) => (log === null ? undefined : log.#onClaim(claim, from)),
+      readOn: () => base.readOn(),
+      ...(parts.care === undefined ? {} : { care: parts.care })
     })
     const base = openBase(parts, writers, tellFailed)
     await base.ready()
@@ -187,6 +193,12 @@ export class AutobaseLog implements MemberLog {
     return this.#base.local.length
   }
 
+  /** Has its own core no room for further entries? Others read only its share of the log; other writers append for it then. */
+  get isFull(): boolean {
+    const { length, byteLength } = this.#base.local.core.state
+    return this.#writers.limitOf(this.coreKey).bytes - chargeOf(length, byteLength) < LOG_SHARE_LIMITS.reserveBytes
+  }
+
   /** Attaches replication to a stream that the gate has passed. */
   replicate(stream: NoiseStream): void {
     this.#base.replicate(stream)
@@ -199,9 +211,8 @@ export class AutobaseLog implements MemberLog {
 
   /** Who is told of forked cores, and says whose entries are not taken. */
   setQuarantine(quarantine: Pick<Quarantine, 'add' | 'has'>): void {
-    const { clock, store } = this.#parts
-    const open = (core: string): Hypercore => store.get({ key: keyFromText(core), writable: false })
-    const cores = new WriterCores({ clock, open, onForked: (core) => quarantine.add(core) })
+    const open = (core: string): Hypercore => this.#open(core)
+    const cores = new WriterCores({ clock: this.#parts.clock, open, onForked: (core) => quarantine.add(core) })
     // The first core stays a writer whatever becomes of its owner's home: it alone confirms the log.
     const follow = ({ writers }: MembershipView): void => cores.follow([this.meshId, ...writers.active])
     this.#quarantine = quarantine
@@ -211,12 +222,12 @@ export class AutobaseLog implements MemberLog {
   }
 
   /** Why no further block of a core (z32) is read; null: it is read. */
-  unreadable(coreKey: string): string | null {
+  unreadable(coreKey: string): CoreFault | null {
     return this.#writers.badBlock(coreKey)
   }
 
   /** Calls back for each core (z32) of which no further block is read, also for those found before. */
-  onUnreadable(listener: (coreKey: string, reason: string) => void): void {
+  onUnreadable(listener: (coreKey: string, fault: CoreFault) => void): void {
     this.#writers.onBad(listener)
   }
 
@@ -246,6 +257,7 @@ export class AutobaseLog implements MemberLog {
     this.#catchUp.close()
     this.#nudge()
     await this.#reader.close()
+    await this.#revoked.close()
     await this.#writerCores?.close()
     await this.#base.close()
   }
@@ -254,19 +266,40 @@ export class AutobaseLog implements MemberLog {
     return {
       view: () => this.view(),
       onChange: (listener) => this.#changes.on(listener),
-      writable: () => this.#base.writable && !this.#isClosed && this.#mayAppend(),
+      writable: () => this.#base.writable && !this.#isClosed && this.#mayAppend() && !this.isFull,
       isQuarantined: (nodeId) => this.#quarantine?.has(nodeId) === true,
       wouldChange: async (entry) => isChange(await this.#try(entry)),
       claim: (claim, from) => this.#writers.offer(claim, from),
       append: (entry) => this.#appender.append(entry),
-      handOn: (entry, from) => this.#courier(entry, { from })
+      // A writer that hands on is full itself: among such ones an entry could go in circles.
+      handOn: (entry, from) => (this.isFull && isWriter(this.view(), from) ? Promise.resolve(false) : this.#courier(entry, { from }))
     }
   }
 
-  async isCoreSigned(coreKey: string): Promise<boolean> {
+  isCoreSigned(coreKey: string): Promise<boolean> {
+    return this.#isSigned(documentCoreKey(coreKey))
+  }
+
+  #open(core: string): Hypercore {
+    return this.#parts.store.get({ key: keyFromText(core), writable: false })
+  }
+
+  #newRevokedCores(): RevokedCores {
+    const { clock, telemetry } = this.#parts
+    const open = (core: string): Hypercore => this.#open(core)
+    return new RevokedCores({ self: this.coreKey, clock, telemetry, open, needed: (member, core) => this.#needed(member, core) })
+  }
+
+  /** As long as the owner has not signed the revocation another entry may still come before it. */
+  async #needed(member: NodeId, core: string): Promise<number | null> {
+    if (!(await this.#isSigned(memberKey(member)))) return null
+    return (await this.#base.system?.get(keyFromText(core)))?.length ?? 0
+  }
+
+  async #isSigned(key: string): Promise<boolean> {
     const snapshot = this.#base.view.snapshot()
     try {
-      const entry = await snapshot.get(documentCoreKey(coreKey))
+      const entry = await snapshot.get(key)
       return entry !== null && entry.seq < this.#base.view.core.core.state.length && !(await this.#signedView.isAstray())
     } finally {
       await snapshot.close()
@@ -304,7 +337,10 @@ export class AutobaseLog implements MemberLog {
     await this.#base.update()
     await this.#reader.refresh()
     for (const [coreKey, entry] of await this.#base.claims()) this.#writers.remember(coreKey, entry)
-    const review = (view: MembershipView): void => void this.#writers.review(view).catch(ignore)
+    const review = (view: MembershipView): void => {
+      void this.#writers.review(view).catch(ignore)
+      this.#revoked.review(view)
+    }
     this.onChange(review)
     review(this.view())
   }
@@ -334,7 +370,7 @@ export class AutobaseLog implements MemberLog {
   async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
     if (this.#isClosed) return false
     if (this.#base.writable && !this.#mayAppend()) return false
-    const isTaken = this.#base.writable ? this.#appender.append(entry).then(yes) : this.#courier(entry, { isAgain })
+    const isTaken = this.#base.writable && !this.isFull ? this.#appender.append(entry).then(yes) : this.#courier(entry, { isAgain })
     return isTaken.catch(no)
   }
 }

@@ -14,6 +14,8 @@ import type { Links, MemberLog, Membership, Pairing } from '../../ports/mesh.js'
 import type { LogProblem, Problem } from '../../ports/node-api.js'
 import type { AuditEvent } from '../../ports/audit.js'
 import type { Telemetry } from '../../ports/telemetry.js'
+import type { CoreCare } from './core-care.js'
+import type { CoreFault } from './guarded-base.js'
 import type { GateRefusal } from './hello.js'
 import { distrustedJoin, otherOwner, refusedJoin } from './join.js'
 import { Quarantine } from './quarantine.js'
@@ -40,6 +42,13 @@ const CLOSE_LOCAL_MS = 500
 const SETTLE_MS = 5000
 /** How long after its admission a newcomer may still lose it to another, in milliseconds. */
 const FRESH_MS = 600_000
+
+const FULL_CORE: Problem = {
+  code: 'OVERLOADED',
+  message:
+    'this node has written its share of the mesh log; other writers append its entries, and its changes wait while none of them is online',
+  next: 'a2a-node peers'
+}
 
 /** What the home remembers of the mesh. Holds the mesh's secret: a file of mode 0600. */
 export interface MeshState {
@@ -83,6 +92,8 @@ export interface MeshParts {
   onRefused(refusal: AuditEvent): void
   /** Why the store can take nothing now; null: it can. Absent: nobody looks. */
   writeFault?(): NodeError | null
+  /** Which cores of the log starts ended at, and which are set aside. Absent: nobody remembers. */
+  readonly care?: CoreCare
 }
 
 /** This node in its mesh: the ports of the mesh adapter. */
@@ -175,7 +186,7 @@ export class MeshNode implements Mesh {
     })
     this.#quarantine = this.#newQuarantine()
     log.setQuarantine(this.#quarantine)
-    log.onUnreadable((coreKey, reason) => this.#onQuarantine('MALFORMED', `a log block: ${reason}`, this.#quarantine.memberOf(coreKey)))
+    log.onUnreadable((coreKey, fault) => this.#onUnreadable(coreKey, fault))
     this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
     void log.ownPast.lost.then(() => this.#onRolledBack())
@@ -240,7 +251,7 @@ export class MeshNode implements Mesh {
     const fault = this.log.ownPast.fault()
     const { code, message } = fault ?? {}
     const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
-    return [...own, ...this.#quarantine.problems()]
+    return [...own, ...(this.log.isFull ? [FULL_CORE] : []), ...this.#quarantine.problems()]
   }
 
   logProblems(): readonly LogProblem[] {
@@ -383,7 +394,13 @@ export class MeshNode implements Mesh {
     })
   }
 
-  #onQuarantine(code: 'CONFLICT' | 'MALFORMED', reason: string, member: NodeId | null): void {
+  #onUnreadable(coreKey: string, fault: CoreFault): void {
+    const member = this.#quarantine.memberOf(coreKey)
+    this.#parts.care?.setAside(coreKey, fault, member)
+    this.#onQuarantine(fault.code, `a core of the log: ${fault.reason}`, member)
+  }
+
+  #onQuarantine(code: 'CONFLICT' | CoreFault['code'], reason: string, member: NodeId | null): void {
     this.#parts.telemetry.log('error', 'a member is in quarantine', { peer: member ?? 'nobody', reason })
     if (member !== null) this.#parts.onRefused({ kind: 'strike', code, rule: 'quarantine', reason, peer: member })
   }

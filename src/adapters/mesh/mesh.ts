@@ -128,7 +128,19 @@ function openLog(
   const nodeId = keyToText(keyPair.publicKey)
   const sign = signer(keyPair.secretKey)
   const writeFault = (): NodeError | null => parts.writeFault?.() ?? null
-  return AutobaseLog.open({ store: namespaced(store, epoch), mesh, nodeId, sign, verify, clock, telemetry, writeFault, isRolledBack })
+  const care = parts.care === undefined ? {} : { care: parts.care }
+  return AutobaseLog.open({
+    store: namespaced(store, epoch),
+    mesh,
+    nodeId,
+    sign,
+    verify,
+    clock,
+    telemetry,
+    writeFault,
+    isRolledBack,
+    ...care
+  })
 }
 
 function openLinks(parts: MeshParts): SwarmLinks {

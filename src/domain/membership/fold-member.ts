@@ -1,6 +1,7 @@
 import { type FoldResult, put, type Scene, skip } from './effects.js'
 import { changeFault, grantFault, isOwnerCertificate } from './grant.js'
 import { cardIndexKey, cardKey, memberKey, REVOKED_KEY, WRITERS_KEY } from './keys.js'
+import { LOG_SHARE_LIMITS } from './log-share.js'
 import { serialFault } from './serial.js'
 import { isSealed } from './signing.js'
 import type { Certificate, EntryBody, MemberRecord } from './types.js'
@@ -53,12 +54,17 @@ export function foldRevocation(scene: Scene, body: Body<'revocation'>): FoldResu
 
 /** Puts another core in the place of the author's own: the newest serial counts, and nobody takes the core of another writer. */
 export function foldCore(scene: Scene, { coreKey, serial }: Body<'core'>): FoldResult {
-  const { author, by, records } = scene
+  const { author, by, mesh, records } = scene
   const fault = serialFault(author.coreSerial ?? 0, serial)
   if (fault !== null) return skip(fault)
   const writers = records.writers()
   if (writers.eligible.some((one) => one.coreKey === coreKey && one.nodeKey !== by)) return skip('the core is that of another writer')
-  const member: MemberRecord = { ...author, coreKey, coreSerial: serial }
+  const former = new Set([...(author.formerCores ?? []), author.coreKey])
+  // Each one has a share of its own on every disk. The owner alone has none, and must always get on.
+  if (by !== mesh.owner && !former.has(coreKey) && former.size >= LOG_SHARE_LIMITS.maxCores)
+    return skip(`the node had ${LOG_SHARE_LIMITS.maxCores} cores already`)
+  former.delete(coreKey)
+  const member: MemberRecord = { ...author, coreKey, coreSerial: serial, formerCores: [...former] }
   const change = withCore(writers, { nodeKey: by, coreKey })
   return put(
     new Map<string, unknown>([

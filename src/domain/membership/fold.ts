@@ -4,6 +4,7 @@ import { foldAdmission } from './fold-admission.js'
 import { foldCard, foldCardRemoved } from './fold-card.js'
 import { foldDocument, foldDocumentAccess, foldDocumentSnapshot, foldDocumentStream } from './fold-document.js'
 import { foldCertificate, foldCore, foldRevocation } from './fold-member.js'
+import { withInvite } from './invite-share.js'
 import { endInviteFault, isOwnerCertificate, termsFault } from './grant.js'
 import {
   cardIndexKey,
@@ -11,6 +12,7 @@ import {
   DOCUMENTS_KEY,
   documentCoreKey,
   documentKey,
+  inviteIndexKey,
   inviteKey,
   MESH_KEY,
   memberKey,
@@ -43,7 +45,7 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
     case 'founding':
       return []
     case 'invite':
-      return [inviteKey(body.invite.id)]
+      return [inviteKey(body.invite.id), inviteIndexKey(by)]
     case 'invite-revoked':
       return [inviteKey(body.inviteId)]
     case 'admission': {
@@ -155,7 +157,11 @@ function foldInvite(scene: Scene, body: Body<'invite'>): FoldResult {
   if (fault !== null) return skip(fault)
   if (scene.records.invite(body.invite.id) !== null) return skip('the invite is known already')
   const record: InviteRecord = { terms: body.invite, by: scene.by, admitted: [], revokedAt: null }
-  return put(new Map([[inviteKey(body.invite.id), record]]))
+  const invite = [inviteKey(body.invite.id), record] as const
+  if (scene.by === scene.mesh.owner) return put(new Map([invite]))
+  const index = withInvite(scene.records.inviteIndex(scene.by), body.invite)
+  if (index === null) return skip('invites of the node fill its share of the log')
+  return put(new Map<string, unknown>([invite, [inviteIndexKey(scene.by), index]]))
 }
 
 function foldInviteRevoked(scene: Scene, body: Body<'invite-revoked'>): FoldResult {

@@ -24,6 +24,11 @@ export function inviteKey(inviteId: string): string {
   return `invite/${inviteId}`
 }
 
+/** Key of how many invites a node has made ({@link InviteIndexRecord}). */
+export function inviteIndexKey(nodeId: NodeId): string {
+  return `invites/${nodeId}`
+}
+
 /** Key of a node's {@link RefusalRecord}. */
 export function refusalKey(nodeId: NodeId): string {
   return `refusal/${nodeId}`
@@ -56,7 +61,7 @@ export function documentCoreKey(coreKey: string): string {
 export type RecordKey =
   | { readonly kind: 'mesh' | 'writers' | 'order' | 'revoked' | 'settings' | 'documents' }
   | { readonly kind: 'document'; readonly name: string }
-  | { readonly kind: 'member' | 'refusal' | 'cards'; readonly nodeId: NodeId }
+  | { readonly kind: 'member' | 'refusal' | 'cards' | 'invites'; readonly nodeId: NodeId }
   | { readonly kind: 'invite'; readonly inviteId: string }
   | { readonly kind: 'document-core'; readonly coreKey: string }
   | { readonly kind: 'card'; readonly nodeId: NodeId; readonly agentId: string }
@@ -72,7 +77,7 @@ export function parseRecordKey(key: string): RecordKey | null {
   if (agentId !== undefined) return null
   if (kind === 'invite') return { kind, inviteId: id }
   if (kind === 'document-core') return { kind, coreKey: id }
-  return kind === 'member' || kind === 'refusal' || kind === 'cards' ? { kind, nodeId: id } : null
+  return kind === 'member' || kind === 'refusal' || kind === 'cards' || kind === 'invites' ? { kind, nodeId: id } : null
 }
 
 function parseDocumentKey(key: string, part: string): RecordKey | null {

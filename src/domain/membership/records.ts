@@ -6,6 +6,7 @@ import {
   DOCUMENTS_KEY,
   documentCoreKey,
   documentKey,
+  inviteIndexKey,
   inviteKey,
   MESH_KEY,
   memberKey,
@@ -15,6 +16,7 @@ import {
   SETTINGS_KEY,
   WRITERS_KEY
 } from './keys.js'
+import type { InviteIndexRecord } from './invite-share.js'
 import type {
   DocumentRecord,
   InviteRecord,
@@ -77,6 +79,11 @@ export class Records {
   /** An invite in any state. */
   invite(inviteId: string): InviteRecord | null {
     return this.#read<InviteRecord>(inviteKey(inviteId))
+  }
+
+  /** How many invites a node has made. */
+  inviteIndex(nodeId: NodeId): InviteIndexRecord {
+    return this.#read<InviteIndexRecord>(inviteIndexKey(nodeId)) ?? { count: 0, bytes: 0 }
   }
 
   /** Why a node was not admitted. */

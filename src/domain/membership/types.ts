@@ -153,6 +153,8 @@ export interface MemberRecord {
   readonly coreKey: string
   /** Of the entry by which its core took the place of another; absent for the one with which it came. */
   readonly coreSerial?: number
+  /** Cores (z32) that it wrote before, oldest first; absent: none. */
+  readonly formerCores?: readonly string[]
   /** Position in the order of admission (owner 0). */
   readonly order: number
   readonly revoked: null | { readonly by: NodeId; readonly at: number; readonly reason: string }

@@ -6,7 +6,7 @@ import { fold, reads } from '../../../src/domain/membership/fold.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import type { MembershipView } from '../../../src/domain/membership/types.js'
 import { ManualClock } from '../../support/manual-clock.js'
-import { type Actor, actor, cardBody, founded, inviteTerms, LogModel, MESH, signedCard, verify } from '../../support/membership.js'
+import { type Actor, actor, cardBody, founded, inviteTerms, LARGE, LogModel, MESH, signedCard, verify } from '../../support/membership.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
@@ -180,4 +180,24 @@ test('of a member in quarantine nothing is taken but that it goes on with anothe
   const claim = encodeEntry(seal('entry', { kind: 'core', mesh: MESH, coreKey: ann.coreKey, serial: 1 } as const, ann))
   t.is(await world.intake.take(claim, ann.id), true)
   t.is(world.appended.length, 1)
+})
+
+test('a writer carries 4 MiB of one author, whoever hands them in, and then 64 B a second; revocations and the owner always get through', async (t) => {
+  const world = new World()
+  const neighbours = ['one', 'two', 'three'].map(actor)
+  for (const one of [...neighbours, eve]) world.model.join(owner, one)
+  world.model.join(owner, ann, { admin: true })
+  const large = (by: Actor, revision: number): Uint8Array =>
+    encodeEntry(seal('entry', { kind: 'card', mesh: MESH, card: signedCard(by, cardBody('large', { revision, capabilities: LARGE })) }, by))
+  const from = (at: number): string => neighbours[at % 3]?.id ?? ''
+  const taken: boolean[] = []
+  for (let revision = 1; revision <= 80; revision++) taken.push(await world.intake.take(large(ann, revision), from(revision)))
+  const count = taken.filter(Boolean).length
+  t.is(count, Math.floor((4 * 1024 * 1024) / large(ann, 1).byteLength))
+  const revoked = { kind: 'revocation', mesh: MESH, nodeKey: eve.id, at: 5000, reason: 'lost' } as const
+  t.is(await world.intake.take(encodeEntry(seal('entry', revoked, ann)), ann.id), true)
+  t.is(await world.intake.take(large(eve, 1), from(0)), true, 'another author is not held up')
+  for (let revision = 1; revision <= 80; revision++) t.ok(await world.intake.take(large(owner, revision), from(revision)))
+  world.clock.advance((large(ann, 1).byteLength / 64) * 1000)
+  t.is(await world.intake.take(large(ann, 100), from(0)), true)
 })

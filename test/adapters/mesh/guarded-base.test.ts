@@ -11,7 +11,8 @@ import fc from 'fast-check'
 import Hyperbee from 'hyperbee'
 import type Hypercore from 'hypercore'
 import type { NoiseStream } from 'hyperswarm'
-import { GuardedBase, type LogGuard } from '../../../src/adapters/mesh/guarded-base.js'
+import type { CoreLimit } from '../../../src/domain/membership/log-share.js'
+import { type CoreFault, GuardedBase, type LogGuard } from '../../../src/adapters/mesh/guarded-base.js'
 import { fromUtf8, keyToText, utf8 } from '../../../src/kit/ids.js'
 import { holds } from '../../support/holds.js'
 import { tempDir } from '../../support/tmp.js'
@@ -62,8 +63,12 @@ function encode({ heads, batch, value, version = 2, optimistic = false, trace = 
 
 /** What the engine told of cores, and waits for it. */
 class Guard implements LogGuard {
+  care: LogGuard['care'] = null
   readonly claimed = new Set<string>()
   readonly bad: string[] = []
+  readonly faults: CoreFault[] = []
+  readonly waiting = new Set<string>()
+  limit: CoreLimit = { bytes: Number.POSITIVE_INFINITY, isKnown: true, isRevoked: false }
   readonly #waiting = new Set<() => void>()
 
   isWriter(): boolean {
@@ -74,16 +79,35 @@ class Guard implements LogGuard {
     return this.claimed.has(coreKey)
   }
 
-  onBadBlock(coreKey: string): void {
+  limitOf(): CoreLimit {
+    return this.limit
+  }
+
+  onWaiting(coreKey: string): void {
+    this.waiting.add(coreKey)
+    for (const look of [...this.#waiting]) look()
+  }
+
+  onBadBlock(coreKey: string, fault: CoreFault): void {
     this.bad.push(coreKey)
+    this.faults.push(fault)
     for (const look of [...this.#waiting]) look()
   }
 
   /** Resolves when a core is set aside. */
   untilBad(coreKey: string): Promise<true> {
+    return this.#until(() => this.bad.includes(coreKey))
+  }
+
+  /** Resolves when a core waits for the view to name its owner. */
+  untilWaiting(coreKey: string): Promise<true> {
+    return this.#until(() => this.waiting.has(coreKey))
+  }
+
+  #until(isSo: () => boolean): Promise<true> {
     return new Promise((resolve) => {
       const look = (): void => {
-        if (!this.bad.includes(coreKey)) return
+        if (!isSo()) return
         this.#waiting.delete(look)
         resolve(true)
       }
@@ -258,6 +282,91 @@ test('a block that would end the engine sets its core aside at every node, now a
   t.is((await again.base.claims()).size, 0, 'their first blocks are looked at, too')
   await again.base.append(utf8('again'))
   await untilShown(again, 'again')
+})
+
+/** Bytes of blocks of a core that a store holds. */
+async function heldBytes({ store }: Engine, { key, length }: Hypercore): Promise<number> {
+  const core = store.get({ key })
+  await core.ready()
+  let bytes = 0
+  for (let at = 0; at < length; at++)
+    bytes += (await core.has(at)) ? ((await core.get(at, { raw: true, wait: false }))?.byteLength ?? 0) : 0
+  await core.close()
+  return bytes
+}
+
+test('of a core over its share every node reads the same blocks and fetches no more, and the log goes on', async (t) => {
+  const { owner, honest, core, reopen } = await scene(t)
+  const limit = { bytes: 512 * 1024, isKnown: true, isRevoked: false }
+  for (const { guard } of [owner, honest]) guard.limit = limit
+  const evil = await core('full')
+  const block = (name: string, at: number): Uint8Array =>
+    encode({ heads: [], batch: 1, value: utf8(`${name}-${at}-${'x'.repeat(16 * 1024)}`) })
+  // A part comes while it is within its share; then it grows to a hundred times that at once.
+  await evil.append(Array.from({ length: 10 }, (_, at) => block('first', at)))
+  await untilShown(owner, fromUtf8(await valueOf(evil, 9)))
+  await evil.append(Array.from({ length: 3000 }, (_, at) => block('then', at)))
+  for (const { guard } of [owner, honest]) {
+    t.ok(await guard.untilBad(keyToText(evil.key)))
+    t.alike(
+      guard.faults.map(({ code }) => code),
+      ['OVERLOADED']
+    )
+  }
+  await owner.base.append(utf8('after'))
+  await untilShown(honest, 'after')
+  await untilAlike(owner, honest)
+  for (const engine of [owner, honest]) {
+    const held = await heldBytes(engine, evil)
+    t.ok(held > limit.bytes - 2 * 20 * 1024 && held < limit.bytes + 2 * 20 * 1024, `${held} bytes of it are kept`)
+  }
+  const again = await reopen()
+  again.guard.limit = limit
+  await again.base.append(utf8('again'))
+  await untilShown(again, 'again')
+})
+
+async function valueOf(core: Hypercore, at: number): Promise<Uint8Array> {
+  const block = c.decode(OplogMessage, (await core.get(at)) as Uint8Array) as { readonly node: { readonly value: Uint8Array } }
+  return block.node.value
+}
+
+test('a core over the share of members waits until it is known that it is one of the owner', async (t) => {
+  const { owner, core } = await scene(t)
+  owner.guard.limit = { bytes: 100 * 1024, isKnown: false, isRevoked: false }
+  const mine = await core('restored')
+  const blocks = Array.from({ length: 20 }, (_, at) => encode({ heads: [], batch: 1, value: utf8(`${at}-${'x'.repeat(16 * 1024)}`) }))
+  await mine.append(blocks)
+  t.ok(await owner.guard.untilWaiting(keyToText(mine.key)))
+  t.alike(owner.guard.bad, [])
+  owner.guard.limit = { bytes: Number.POSITIVE_INFINITY, isKnown: true, isRevoked: false }
+  owner.base.readOn()
+  await untilShown(owner, fromUtf8(await valueOf(mine, 19)))
+  t.alike(owner.guard.bad, [])
+})
+
+test('of a core at which starts ended only what was in the order is read, and the log goes on', async (t) => {
+  const { owner, honest, core, reopen } = await scene(t)
+  const evil = await core('left out')
+  await evil.append([good('before')])
+  for (const engine of [owner, honest]) await untilShown(engine, 'before')
+  await owner.base.append(utf8('mine'))
+  const again = await reopen()
+  const asked: string[] = []
+  again.guard.care = {
+    mayRead: (coreKey) => {
+      asked.push(coreKey)
+      return Promise.resolve(coreKey !== keyToText(evil.key))
+    }
+  }
+  const live = connect(again.base, honest.base)
+  await evil.append([good('poison')])
+  await untilShown(honest, 'poison')
+  await again.base.append(utf8('after'))
+  await untilShown(honest, 'after')
+  for (const stream of live) stream.destroy()
+  t.alike([await again.has('before'), await again.has('mine'), await again.has('poison')], [true, true, false])
+  t.alike(new Set(asked), new Set([keyToText(evil.key)]))
 })
 
 test('a core that the log does not name is not fetched, whoever hints at it; one that a member claims is', async (t) => {

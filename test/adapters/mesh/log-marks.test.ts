@@ -1,6 +1,7 @@
 import test, { type Assert } from 'brittle'
 import Corestore from 'corestore'
 import type Hypercore from 'hypercore'
+import { giveBack } from '../../../src/adapters/mesh/given-back.js'
 import { LOG_MARKS, LogMarks, type LogMarksParts } from '../../../src/adapters/mesh/log-marks.js'
 import { keyFromText, keyToText, utf8 } from '../../../src/kit/ids.js'
 import type { MeshId } from '../../../src/kit/ids.js'
@@ -71,4 +72,14 @@ test('a home whose log has no marks gets them with its next start, and what the 
   await marks.close()
   t.alike(await documents.read(LOG_MARKS), { mesh: meshId, cores: { [meshId]: 2 } })
   t.alike(marks.problems(), [])
+})
+
+test('a core of which this node removed blocks is never taken for shorter', async (t: Assert) => {
+  const { core, marks, documents, meshId } = await scene(t, 2)
+  await giveBack(core, 1)
+  t.is(core.contiguousLength, 1)
+  await marks.start()
+  t.alike(marks.problems(), [])
+  await marks.close()
+  t.alike(await documents.read(LOG_MARKS), { mesh: meshId, cores: { [meshId]: 2 } })
 })

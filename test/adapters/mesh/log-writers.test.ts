@@ -1,5 +1,7 @@
 import test from 'brittle'
 import { type Claim, claimOf, LogWriters } from '../../../src/adapters/mesh/log-writers.js'
+import { LOG_SHARE_LIMITS } from '../../../src/domain/membership/log-share.js'
+import type { CoreFault } from '../../../src/adapters/mesh/guarded-base.js'
 import { encodeEntry } from '../../../src/domain/membership/codec.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import type { Entry } from '../../../src/domain/membership/types.js'
@@ -16,13 +18,15 @@ function claim(by: Actor, core: string, serial = 1): Claim {
 }
 
 /** Writers of a log whose members' claims hold; what it tells of them, and to whom not. */
-function world(log: LogModel = founded()): { writers: LogWriters; claimed: string[][]; log: LogModel } {
+function world(log: LogModel = founded()): { writers: LogWriters; claimed: string[][]; log: LogModel; read: { count: number } } {
+  const read = { count: 0 }
   const claimed: string[][] = []
   const writers = new LogWriters({
     isValid: ({ entry }) => Promise.resolve(log.view().members.has(entry.by)),
-    onClaim: ({ coreKey }, from) => void claimed.push([coreKey, from])
+    onClaim: ({ coreKey }, from) => void claimed.push([coreKey, from]),
+    readOn: () => void read.count++
   })
-  return { writers, claimed, log }
+  return { writers, claimed, log, read }
 }
 
 test('cores of members and writers are known, cores of others are not', async (t) => {
@@ -84,10 +88,38 @@ test('the first block of a core speaks for that core alone, and anything else in
 
 test('a core with a bad block is told once, also to who asks later', (t) => {
   const { writers } = world()
-  const told: string[][] = []
-  writers.onBadBlock('core', 'why')
-  writers.onBad((core, reason) => void told.push([core, reason]))
-  writers.onBadBlock('core', 'again')
-  t.alike(told, [['core', 'why']])
-  t.alike([writers.badBlock('core'), writers.badBlock('other')], ['why', null])
+  const told: [string, CoreFault][] = []
+  const [why, again] = ['why', 'again'].map((reason) => ({ code: 'MALFORMED', reason }) as const) as [CoreFault, CoreFault]
+  writers.onBadBlock('core', why)
+  writers.onBad((core, fault) => void told.push([core, fault]))
+  writers.onBadBlock('core', again)
+  t.alike(told, [['core', why]])
+  t.alike([writers.badBlock('core'), writers.badBlock('other')], [why, null])
+})
+
+test('cores of members have a limit, also former ones; those of the owner have none, also when a member claims one of them', async (t) => {
+  const [ann, eve] = [actor('ann'), actor('eve')]
+  const { writers, log } = world()
+  log.join(owner, ann, { admin: true })
+  log.join(owner, eve)
+  log.write(ann, { kind: 'core', mesh: MESH, coreKey: keyText('core/next'), serial: 1 })
+  log.write(owner, { kind: 'core', mesh: MESH, coreKey: keyText('core/restored'), serial: 1 })
+  t.is(log.write(eve, { kind: 'core', mesh: MESH, coreKey: owner.coreKey, serial: 1 }).skipped, null)
+  await writers.review(log.view())
+  const limited = { bytes: LOG_SHARE_LIMITS.maxBytes, isKnown: true, isRevoked: false }
+  for (const core of [ann.coreKey, keyText('core/next'), eve.coreKey]) t.alike(writers.limitOf(core), limited)
+  for (const core of [owner.coreKey, keyText('core/restored'), MESH])
+    t.alike(writers.limitOf(core), { bytes: Number.POSITIVE_INFINITY, isKnown: true, isRevoked: false })
+  t.alike(writers.limitOf(keyText('core/of nobody')), { ...limited, isKnown: false })
+})
+
+test('a core that waits for its owner to be named is read on once, when the view names it', async (t) => {
+  const { writers, log, read } = world()
+  writers.onWaiting(keyText('core/next'))
+  await writers.review(log.view())
+  t.is(read.count, 0)
+  log.write(owner, { kind: 'core', mesh: MESH, coreKey: keyText('core/next'), serial: 1 })
+  await writers.review(log.view())
+  await writers.review(log.view())
+  t.is(read.count, 1)
 })

@@ -1,5 +1,6 @@
 import test from 'brittle'
 import { Quarantine } from '../../../src/adapters/mesh/quarantine.js'
+import type { CoreFault } from '../../../src/adapters/mesh/guarded-base.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../src/domain/membership/types.js'
 import { shortId } from '../../../src/kit/ids.js'
@@ -188,13 +189,28 @@ test('the owner, whom nobody can revoke, is told to be repaired; what was known 
 test('a member whose core holds a block that must not be read is in quarantine, and status says why', (t) => {
   const log = founded()
   log.join(owner, ann, { admin: true })
-  const unreadable = (core: string): string | null => (core === ann.coreKey ? 'a batch of no sensible length' : null)
+  const fault = { code: 'MALFORMED', reason: 'a batch of no sensible length' } as const
+  const unreadable = (core: string): CoreFault | null => (core === ann.coreKey ? fault : null)
   const quarantine = new Quarantine({ self: owner.id, forked: [], view: () => log.view(), onForked: () => {}, unreadable })
   t.alike([quarantine.has(ann.id), quarantine.has(owner.id), quarantine.memberOf(ann.coreKey)], [true, false, ann.id])
   t.alike(quarantine.problems(), [
     {
       code: 'CONFLICT',
       message: `ann (${shortId(ann.id)}) wrote a block of the mesh log that must not be read (a batch of no sensible length): nothing that it writes is taken any more`,
+      next: `a2a-node peers revoke ${ann.id}`
+    }
+  ])
+})
+
+test('a member that wrote more than its share of the log is in quarantine, and status says so with a code of its own', (t) => {
+  const log = founded()
+  log.join(owner, ann, { admin: true })
+  const unreadable = (core: string): CoreFault | null => (core === ann.coreKey ? { code: 'OVERLOADED', reason: 'over' } : null)
+  const quarantine = new Quarantine({ self: owner.id, forked: [], view: () => log.view(), onForked: () => {}, unreadable })
+  t.alike(quarantine.problems(), [
+    {
+      code: 'OVERLOADED',
+      message: `ann (${shortId(ann.id)}) wrote more than its share of the mesh log (32 MiB): nothing that it writes is taken any more`,
       next: `a2a-node peers revoke ${ann.id}`
     }
   ])

@@ -47,3 +47,16 @@ test('nobody takes the core of another writer, and who is revoked or no member t
   t.is(claim(log, ann, 'core/back'), 'its author is revoked')
   t.alike(log.writers, new Set([owner.coreKey]))
 })
+
+test('a member has eight cores in its life, and may go back to one of them; the owner has as many as it needs', (t) => {
+  const log = founded()
+  log.join(owner, ann, { admin: true })
+  for (const by of [ann, owner]) for (let at = 1; at < 8; at++) t.is(claim(log, by, `core/${by.name}/${at}`, at), null)
+  t.is(claim(log, ann, 'core/ann/8', 8), 'the node had 8 cores already')
+  t.is(claim(log, owner, 'core/owner/8', 8), null)
+  t.is(claim(log, ann, 'core/ann/3', 9), null)
+  const { coreKey, formerCores } = log.view().members.get(ann.id) ?? {}
+  t.is(coreKey, keyText('core/ann/3'))
+  t.is(formerCores?.length, 7)
+  t.absent(formerCores?.includes(keyText('core/ann/3')))
+})

@@ -4,6 +4,7 @@ import {
   cardIndexKey,
   cardKey,
   documentKey,
+  inviteIndexKey,
   inviteKey,
   memberKey,
   MESH_KEY,
@@ -22,6 +23,7 @@ test('every key is taken apart as it was built', (t: Assert) => {
   t.alike(parseRecordKey(memberKey(nodeId)), { kind: 'member', nodeId })
   t.alike(parseRecordKey(refusalKey(nodeId)), { kind: 'refusal', nodeId })
   t.alike(parseRecordKey(cardIndexKey(nodeId)), { kind: 'cards', nodeId })
+  t.alike(parseRecordKey(inviteIndexKey(nodeId)), { kind: 'invites', nodeId })
   t.alike(parseRecordKey(inviteKey(keyText('i'))), { kind: 'invite', inviteId: keyText('i') })
   for (const name of ['notes', 'a/b', 'plan \u00e9 \u{1f600}']) t.alike(parseRecordKey(documentKey(name)), { kind: 'document', name })
   t.alike(parseRecordKey(cardKey(nodeId, 'a.b_c-d')), { kind: 'card', nodeId, agentId: 'a.b_c-d' })

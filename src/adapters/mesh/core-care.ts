@@ -1,0 +1,137 @@
+import { messageOf } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import type { MembershipView } from '../../domain/membership/types.js'
+import type { NodeStore } from '../../ports/storage.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { CoreFault } from './guarded-base.js'
+
+/** Name of the stored document of cores of the log that need care. */
+export const CORE_CARE = 'log-cores'
+/** As many starts in a row that ended while the log was read make the next one leave cores out. */
+const FAILED_STARTS = 2
+/** Cores that are remembered as set aside. */
+const MAX_SET_ASIDE = 64
+
+/** As stored. Keys of cores are z32. */
+export interface StoredCare {
+  /** Starts in a row whose process ended before the node was up. */
+  readonly failed: number
+  /** Cores of others of which the last one of these read new blocks. */
+  readonly reading: readonly string[]
+  /** Cores of which no new block is read. */
+  readonly leftOut: readonly string[]
+  /** Why no further block of a core is read. */
+  readonly setAside: Readonly<Record<string, CoreFault>>
+  /** Whose these cores are, as far as it was known. */
+  readonly owners: Readonly<Record<string, NodeId>>
+}
+
+/** Of a home whose log gave no trouble. */
+const NO_CARE: StoredCare = { failed: 0, reading: [], leftOut: [], setAside: {}, owners: {} }
+
+/** What {@link CoreCare} needs. */
+export interface CoreCareParts {
+  readonly documents: NodeStore
+  readonly telemetry: Telemetry
+  /** The mesh of the home: its first core, which is the owner's. Null for one that founds or joins a mesh now. */
+  readonly mesh: { readonly key: string; readonly owner: NodeId } | null
+}
+
+/** What a home remembers of the cores of its log. */
+export async function readCare(documents: NodeStore): Promise<StoredCare> {
+  return { ...NO_CARE, ...(await documents.read<Partial<StoredCare>>(CORE_CARE)) }
+}
+
+/**
+ * Leaves out the cores at which starts end. A start counts itself before it reads the log, and is taken back once the node is up, or
+ * when it fails with an error that it can tell. After one that did not come up the next one puts on record of which cores of others
+ * it reads new blocks; after two in a row these are left out, for good: nothing of them is read but what was in the order before.
+ * The owner's core is left out last, since without it nothing of the log is confirmed.
+ */
+export class CoreCare {
+  readonly #documents: NodeStore
+  readonly #telemetry: Telemetry
+  #stored: StoredCare
+  #isUp = false
+  #writing: Promise<void> = Promise.resolve()
+
+  private constructor({ documents, telemetry }: CoreCareParts, stored: StoredCare) {
+    this.#documents = documents
+    this.#telemetry = telemetry
+    this.#stored = stored
+  }
+
+  /** Counts this start. @throws NodeError DISK_FULL, NO_PERMISSION, STORE_DAMAGED */
+  static async begin(parts: CoreCareParts): Promise<CoreCare> {
+    const before = parts.mesh === null ? NO_CARE : await readCare(parts.documents)
+    const care = new CoreCare(parts, { ...leaveOut(before, parts.mesh, before.failed >= FAILED_STARTS), failed: before.failed + 1 })
+    await care.#write()
+    return care
+  }
+
+  /** Cores of which no new block is read. */
+  leftOut(): readonly string[] {
+    return this.#stored.leftOut
+  }
+
+  /** May new blocks of a core be read? Puts it on record first where a start failed before. */
+  async mayRead(coreKey: string): Promise<boolean> {
+    const { leftOut, failed, reading } = this.#stored
+    if (leftOut.includes(coreKey)) return false
+    if (this.#isUp || failed <= 1 || reading.includes(coreKey)) return true
+    this.#stored = { ...this.#stored, reading: [...reading, coreKey] }
+    await this.#write()
+    return true
+  }
+
+  /** No further block of a core is read. `owner`: whose it is; null: not known. */
+  setAside(coreKey: string, fault: CoreFault, owner: NodeId | null): void {
+    const { setAside, owners } = this.#stored
+    if (Object.hasOwn(setAside, coreKey) || this.#stored.leftOut.includes(coreKey)) return
+    if (Object.keys(setAside).length >= MAX_SET_ASIDE) return
+    this.#stored = {
+      ...this.#stored,
+      setAside: { ...setAside, [coreKey]: fault },
+      owners: owner === null ? owners : { ...owners, [coreKey]: owner }
+    }
+    void this.#write().catch((error: unknown) => this.#failed(error))
+  }
+
+  /** The node is up. */
+  async up({ members }: Pick<MembershipView, 'members'>): Promise<void> {
+    this.#isUp = true
+    const cores = new Set([...this.#stored.leftOut, ...Object.keys(this.#stored.setAside)])
+    const found = [...members].filter(([, { coreKey }]) => cores.has(coreKey)).map(([nodeId, { coreKey }]) => [coreKey, nodeId] as const)
+    this.#stored = { ...this.#stored, failed: 0, reading: [], owners: { ...this.#stored.owners, ...Object.fromEntries(found) } }
+    await this.#write()
+  }
+
+  /** The start failed with an error that is told, or the node stops. */
+  async close(): Promise<void> {
+    if (!this.#isUp) {
+      this.#isUp = true
+      this.#stored = { ...this.#stored, failed: this.#stored.failed - 1 }
+      await this.#write()
+    }
+    await this.#writing
+  }
+
+  async #write(): Promise<void> {
+    const stored = this.#stored
+    const writing = this.#writing.catch(() => {}).then(() => this.#documents.write(CORE_CARE, stored))
+    this.#writing = writing.catch(() => {})
+    await writing
+  }
+
+  #failed(error: unknown): void {
+    this.#telemetry.log('error', 'that a core of the log is set aside could not be kept', { reason: messageOf(error) })
+  }
+}
+
+/** What is left out once starts failed. `isDue`: as many as it takes. */
+export function leaveOut(care: StoredCare, mesh: CoreCareParts['mesh'], isDue: boolean): StoredCare {
+  if (!isDue) return { ...care, reading: [] }
+  const isLast = care.failed > FAILED_STARTS
+  const others = care.reading.filter((core) => isLast || (core !== mesh?.key && care.owners[core] !== mesh?.owner))
+  return { ...care, reading: [], leftOut: [...new Set([...care.leftOut, ...others])] }
+}

@@ -1,0 +1,23 @@
+/** What looking at one thing found. */
+export interface Check {
+  readonly name: string
+  readonly result: 'ok' | 'warn' | 'fail'
+  readonly text: string
+  /** What to type; empty when all is well. */
+  readonly next: readonly string[]
+}
+
+/** All is well. */
+export function good(name: string, text: string): Check {
+  return { name, result: 'ok', text, next: [] }
+}
+
+/** Something is not. */
+export function bad(name: string, text: string, next: readonly string[]): Check {
+  return { name, result: 'fail', text, next }
+}
+
+/** Something may become so. */
+export function doubtful(name: string, text: string, next: readonly string[]): Check {
+  return { name, result: 'warn', text, next }
+}
