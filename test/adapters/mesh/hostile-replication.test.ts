@@ -20,7 +20,7 @@ const { MerkleTree } = createRequire(import.meta.url)('hypercore/lib/merkle-tree
 /** Made up messages of one stream. */
 const MESSAGES = 10
 /** What the store of the node keeps of a core that nobody follows any more, and that of the test as well. */
-const CORE_BYTES = 256 * 1024
+const CORE_BYTES = 64 * 1024
 /** Turns of the event loop that replication gets between two messages, and in the end. */
 const TURNS = { between: 2, last: 20 }
 
