@@ -8,6 +8,7 @@ import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { foundMesh, joinMesh, reopenMesh } from '../../../src/adapters/mesh/mesh.js'
 import type { MeshNode, MeshParts } from '../../../src/adapters/mesh/mesh-node.js'
 import type { Network } from '../../../src/adapters/mesh/network.js'
+import { timely } from '../../../src/adapters/mesh/timely.js'
 import type { Clock } from '../../../src/kit/clock.js'
 import { keyToText } from '../../../src/kit/ids.js'
 import type { NodeId } from '../../../src/kit/ids.js'
@@ -18,6 +19,9 @@ import type { Tier } from '../../../src/domain/routing/tier.js'
 import type { AuditEvent } from '../../../src/ports/audit.js'
 import type { Link, LinkHandlers } from '../../../src/ports/mesh.js'
 import { tempDir, type Teardown } from '../../support/tmp.js'
+
+/** How long the store of a node may take to close, in milliseconds. */
+const STORE_CLOSE_MS = 3000
 
 /** What the links told, in order, and waits for more of it. */
 export class LinkRecorder implements LinkHandlers {
@@ -159,7 +163,8 @@ export async function meshLab(t: Teardown): Promise<Lab> {
       closing ??= (async () => {
         await mesh?.close()
         await network.close()
-        await store.close()
+        // A read of Hypercore that a peer made fail may stay open in the store, which then never closes.
+        await timely(store.close(), systemClock(), STORE_CLOSE_MS)
       })()
       return closing
     }
