@@ -117,7 +117,7 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'a core that waited for its owner is never read on',
     file: 'src/adapters/mesh/log-writers.ts',
-    find: 'if (known.length > 0) this.#parts.readOn()',
+    find: 'if (known.length > 0 || isNewlyRevoked) this.#parts.onLimits()',
     put: '',
     test: 'adapters/mesh/log-writers',
     title: 'a core that waits for its owner to be named is read on once'

@@ -127,8 +127,6 @@ declare module 'autobase' {
     node: LogNode | null
     /** Blocks that were read and are not confirmed yet; `length` is the position of the next one. */
     readonly nodes: { readonly length: number; get(at: number): LogNode | null | undefined }
-    /** Blocks of it that others name. */
-    readonly seenLength: number
     /** What is asked for now. */
     range: LogRange | null
     /** Asks for nothing more. */
@@ -191,7 +189,11 @@ declare module 'autobase' {
     /** Internal: the writer of a core; null when there is none. `system` is set where the engine reads what it confirmed itself. */
     protected _getWriterByKey(...args: GetWriterArgs): Promise<LogWriter | null>
     /** Internal: the writers that are open. */
-    protected readonly activeWriters: { get(key: Uint8Array): LogWriter | null }
+    protected readonly activeWriters: {
+      get(key: Uint8Array): LogWriter | null
+      /** Has each writer ask for what it may fetch now. */
+      updateActivity(): void
+    }
     /** Internal: a session of a writer's core, which decodes its blocks. */
     protected _makeWriterCore(key: Uint8Array): LogCore
     /** Internal: the reader of a core. */

@@ -32,7 +32,7 @@ export interface LogGuard {
   readonly care: Pick<CoreCare, 'mayRead'> | null
   /** How much of a core is read. */
   limitOf(coreKey: string): CoreLimit
-  /** A core is over its limit whose owner the view does not name yet: it is read on when {@link GuardedBase.readOn} is called. */
+  /** A core is over its limit whose owner the view does not name yet: it is read on when {@link GuardedBase.limitsChanged} is called. */
   onWaiting(coreKey: string): void
   /** A core holds a block that must not be read, or more than its share (OVERLOADED): from there on nothing of the core is taken. */
   onBadBlock(coreKey: string, fault: CoreFault): void
@@ -44,6 +44,8 @@ export interface LogGuard {
  */
 export class GuardedBase extends Autobase<Hyperbee> {
   readonly #guard: LogGuard
+  /** Blocks of cores (z32) of revoked members that blocks which are read name. */
+  readonly #named = new Map<string, number>()
 
   constructor(store: Corestore, key: Uint8Array | null, { handlers, guard }: { handlers: AutobaseHandlers<Hyperbee>; guard: LogGuard }) {
     super(store, key, handlers)
@@ -51,8 +53,13 @@ export class GuardedBase extends Autobase<Hyperbee> {
   }
 
   override hintWakeup(hints: LogHead | readonly LogHead[]): void {
-    const named = [hints].flat().filter(({ key, length }) => length <= MAX_BLOCKS && this.#guard.isWriter(keyToText(key)))
+    const named = [hints].flat().filter(({ key, length }) => length <= MAX_BLOCKS && this.#isHeeded(keyToText(key)))
     if (named.length > 0) super.hintWakeup(named)
+  }
+
+  /** Of revoked members only blocks are fetched that other blocks name, whatever peers have of them. */
+  #isHeeded(coreKey: string): boolean {
+    return this.#guard.isWriter(coreKey) && !this.#guard.limitOf(coreKey).isRevoked
   }
 
   protected override async _getWriterByKey(...args: GetWriterArgs): Promise<LogWriter | null> {
@@ -68,7 +75,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
     const link = writer._ensureNodeDependencies.bind(writer)
     const share = new CoreShare(writer.core, () => this.#guard.limitOf(keyToText(writer.core.key)))
     let due = 0
-    writer._resume = () => resume(writer, share)
+    writer._resume = () => resume(writer, share.end(writer.nodes.length, this.#named.get(keyToText(writer.core.key)) ?? 0))
     writer._loadNextNode = () =>
       this.#checked(writer, async () => {
         const at = writer.nodes.length
@@ -80,7 +87,10 @@ export class GuardedBase extends Autobase<Hyperbee> {
         writer.node.trace = null
         return true
       })
-    writer._ensureNodeDependencies = (boot) => this.#checked(writer, async () => (await link(boot)) && (await this.#checkHeads(writer)))
+    writer._ensureNodeDependencies = (boot) => {
+      this.#noteHeads(writer)
+      return this.#checked(writer, async () => (await link(boot)) && (await this.#checkHeads(writer)))
+    }
     return writer
   }
 
@@ -94,8 +104,10 @@ export class GuardedBase extends Autobase<Hyperbee> {
     return claims
   }
 
-  /** Reads on in cores that waited for the view to name their owners. */
-  readOn(): void {
+  /** How much of some cores is read has changed: asks for more or less of them, and reads on in those that waited. */
+  limitsChanged(): void {
+    if (this.closing !== null) return
+    this.activeWriters.updateActivity()
     // Rejects only while it closes, and then nothing more is read.
     this.update().catch(() => {})
   }
@@ -140,6 +152,14 @@ export class GuardedBase extends Autobase<Hyperbee> {
     }
   }
 
+  /** Blocks of revoked members that a block names are fetched with it; it is linked again and again until they are here. */
+  #noteHeads({ node }: LogWriter): void {
+    for (const { key, length } of node?.actualHeads ?? []) {
+      const core = keyToText(key)
+      if (this.#guard.limitOf(core).isRevoked) this.#named.set(core, Math.max(length, this.#named.get(core) ?? 0))
+    }
+  }
+
   /** A batch goes into the order as one, so nobody may put a block into the middle of it. */
   async #checkHeads({ core, node, nodes }: LogWriter): Promise<true> {
     const at = nodes.length
@@ -178,10 +198,10 @@ function badAsMissing(error: unknown): null {
 /** A core is over its share. */
 class OverShare extends BadBlock {}
 
-/** Asks for what may be fetched of a core, and for nothing more of one that is set aside. */
-function resume(writer: LogWriter, share: CoreShare): void {
-  const { core, frozen, nodes, range, seenLength } = writer
-  const end = frozen ? nodes.length : share.end(nodes.length, seenLength)
+/** Asks for blocks of a core up to one, and for nothing more of one that is set aside. */
+function resume(writer: LogWriter, last: number): void {
+  const { core, frozen, nodes, range } = writer
+  const end = frozen ? nodes.length : last
   if (range?.range.end === end) return
   writer._pause()
   if (end > nodes.length) writer.range = core.download({ start: nodes.length, end, linear: true })

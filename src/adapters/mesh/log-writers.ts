@@ -38,8 +38,8 @@ export interface LogWritersParts {
   isValid(claim: Claim): Promise<boolean>
   /** A claim holds that was not known: the log may read its core, and others are to hear of it. `from`: the peer that sent it. */
   onClaim(claim: Claim, from: NodeId): void
-  /** The view names the owners of cores that waited for it. */
-  readOn(): void
+  /** The view names the owners of cores that waited for it, or cores of members that are revoked now. */
+  onLimits(): void
   /** Which cores starts ended at. Absent: nobody looks. */
   readonly care?: Pick<CoreCare, 'mayRead' | 'leftOut'>
 }
@@ -146,18 +146,19 @@ export class LogWriters implements LogGuard {
     const { members, writers, mesh } = view
     const cores = [...members.values()].map(({ coreKey }) => coreKey)
     this.#named = new Set([...cores, ...writers.active, ...(mesh === null ? [] : [mesh.id])])
-    this.#limits = coreLimits(view)
-    this.#readOn()
+    this.#setLimits(coreLimits(view))
     this.#members = members
     const pending = this.#pending
     this.#pending = []
     for (const { claim, from } of pending) await this.offer(claim, from)
   }
 
-  #readOn(): void {
-    const known = [...this.#waiting].filter((core) => this.#limits.has(core))
+  #setLimits(limits: ReadonlyMap<string, CoreLimit>): void {
+    const isNewlyRevoked = [...limits].some(([core, { isRevoked }]) => isRevoked && this.#limits.get(core)?.isRevoked !== true)
+    this.#limits = limits
+    const known = [...this.#waiting].filter((core) => limits.has(core))
     for (const core of known) this.#waiting.delete(core)
-    if (known.length > 0) this.#parts.readOn()
+    if (known.length > 0 || isNewlyRevoked) this.#parts.onLimits()
   }
 
   #hasRoom({ coreKey, entry }: Claim): boolean {

@@ -134,7 +134,7 @@ export class AutobaseLog implements MemberLog {
     const writers = new LogWriters({
       isValid: async ({ entry, coreKey }) => log !== null && (await log.#try(entry)).addWriters.includes(coreKey),
       onClaim: (claim, from) => (log === null ? undefined : log.#onClaim(claim, from)),
-      readOn: () => base.readOn(),
+      onLimits: () => base.limitsChanged(),
       ...(parts.care === undefined ? {} : { care: parts.care })
     })
     const base = openBase(parts, writers, tellFailed)

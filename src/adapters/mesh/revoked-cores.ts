@@ -5,7 +5,7 @@ import type { MembershipView } from '../../domain/membership/types.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { giveBack } from './given-back.js'
 
-/** Wait before the next look while the owner has not signed a revocation, in milliseconds. */
+/** Wait before the next look while the owner has not signed a revocation, or blocks of it may still be on their way, in milliseconds. */
 const AGAIN_MS = 3000
 
 /** What {@link RevokedCores} needs. */
@@ -63,14 +63,15 @@ export class RevokedCores {
   async #giveBack(member: string, key: string): Promise<void> {
     const needed = await this.#parts.needed(member, key)
     if (needed === null) return this.#lookAgain()
-    this.#done.add(key)
     const core = this.#parts.open(key)
     try {
       await core.ready()
-      if (core.core.bitfield.firstSet(needed) !== -1) await giveBack(core, needed)
+      if (core.core.bitfield.firstSet(needed) === -1) return void this.#done.add(key)
+      await giveBack(core, needed)
     } finally {
       await core.close()
     }
+    this.#lookAgain()
   }
 
   #lookAgain(): void {

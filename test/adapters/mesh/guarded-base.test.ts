@@ -340,7 +340,7 @@ test('a core over the share of members waits until it is known that it is one of
   t.ok(await owner.guard.untilWaiting(keyToText(mine.key)))
   t.alike(owner.guard.bad, [])
   owner.guard.limit = { bytes: Number.POSITIVE_INFINITY, isKnown: true, isRevoked: false }
-  owner.base.readOn()
+  owner.base.limitsChanged()
   await untilShown(owner, fromUtf8(await valueOf(mine, 19)))
   t.alike(owner.guard.bad, [])
 })

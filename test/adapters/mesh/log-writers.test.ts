@@ -24,7 +24,7 @@ function world(log: LogModel = founded()): { writers: LogWriters; claimed: strin
   const writers = new LogWriters({
     isValid: ({ entry }) => Promise.resolve(log.view().members.has(entry.by)),
     onClaim: ({ coreKey }, from) => void claimed.push([coreKey, from]),
-    readOn: () => void read.count++
+    onLimits: () => void read.count++
   })
   return { writers, claimed, log, read }
 }
