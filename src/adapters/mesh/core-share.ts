@@ -41,8 +41,8 @@ export class CoreShare {
   #end(at: number): number {
     const { length } = this.#core
     const { bytes } = this.#limit()
-    // What comes behind the end that is known now may have any size: only one such block is on its way.
-    if (chargeOf(length, this.#size()) <= bytes) return Math.min(at + WINDOW, Math.max(length, at + 1))
+    // Without a block behind the known end nobody asks whether there is more; it may have any size, so it is one at a time.
+    if (chargeOf(length, this.#size()) <= bytes) return Math.min(at + WINDOW, length + 1)
     // Over its share it is read to the same block as everywhere, one block after the other: how large the next one is nobody knows.
     const { blocks, bytes: read } = this.#counted
     return chargeOf(blocks, read) < bytes ? at + 1 : at
