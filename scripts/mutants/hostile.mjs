@@ -101,7 +101,7 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'a core of the log is fetched beyond its share',
     file: 'src/adapters/mesh/guarded-base.ts',
-    find: 'const end = frozen ? nodes.length : share.end(nodes.length, seenLength)',
+    find: 'const end = frozen ? nodes.length : last',
     put: 'const end = nodes.length + 256',
     test: 'adapters/mesh/guarded-base',
     title: 'of a core over its share every node reads the same blocks and fetches no more'
@@ -149,7 +149,7 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'blocks of a revoked writer stay on every disk',
     file: 'src/adapters/mesh/revoked-cores.ts',
-    find: 'if (core.core.bitfield.firstSet(needed) !== -1) await giveBack(core, needed)',
+    find: 'await giveBack(core, needed)',
     put: '',
     test: 'adapters/mesh/revoked-cores',
     title: 'what a revoked member wrote beyond the order of the log is removed'
@@ -181,10 +181,18 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'a core at which starts ended is read again at the third one',
     file: 'src/adapters/mesh/core-care.ts',
-    find: 'before.failed >= FAILED_STARTS)',
-    put: 'before.failed < 0)',
+    find: 'if (failed >= FAILED_STARTS || isSuspect)',
+    put: 'if (isSuspect)',
     test: 'adapters/mesh/core-care',
     title: 'the third start in a row that did not come up'
+  },
+  {
+    name: 'a core that is left out stays so, whatever the next start would find',
+    file: 'src/adapters/mesh/core-care.ts',
+    find: 'leftOut: [], suspects: leftOut }',
+    put: 'suspects: leftOut }',
+    test: 'adapters/mesh/core-care',
+    title: 'a core that is left out is tried again by the next start'
   },
   {
     name: 'a start that failed with an error counts as one that ended at a core',

@@ -18,8 +18,12 @@ export interface StoredCare {
   readonly failed: number
   /** Cores of others of which the last one of these read new blocks. */
   readonly reading: readonly string[]
-  /** Cores of which no new block is read. */
+  /** Cores of which no new block is read until the next start, which tries them again. */
   readonly leftOut: readonly string[]
+  /** Cores that the last start left out and this one tries again. */
+  readonly suspects: readonly string[]
+  /** Cores that a repair left out for good. */
+  readonly removed: readonly string[]
   /** Why no further block of a core is read. */
   readonly setAside: Readonly<Record<string, CoreFault>>
   /** Whose these cores are, as far as it was known. */
@@ -27,7 +31,7 @@ export interface StoredCare {
 }
 
 /** Of a home whose log gave no trouble. */
-const NO_CARE: StoredCare = { failed: 0, reading: [], leftOut: [], setAside: {}, owners: {} }
+const NO_CARE: StoredCare = { failed: 0, reading: [], leftOut: [], suspects: [], removed: [], setAside: {}, owners: {} }
 
 /** What {@link CoreCare} needs. */
 export interface CoreCareParts {
@@ -45,8 +49,9 @@ export async function readCare(documents: NodeStore): Promise<StoredCare> {
 /**
  * Leaves out the cores at which starts end. A start counts itself before it reads the log, and is taken back once the node is up, or
  * when it fails with an error that it can tell. After one that did not come up the next one puts on record of which cores of others
- * it reads new blocks; after two in a row these are left out, for good: nothing of them is read but what was in the order before.
- * The owner's core is left out last, since without it nothing of the log is confirmed.
+ * it reads new blocks; after two in a row these are left out: nothing of them is read but what was in the order before. The owner's
+ * core is left out last, since without it nothing of the log is confirmed. Somebody may have killed the node both times, so the next
+ * start tries them again, and one that ends there is enough to leave them out once more. A repair leaves them out for good.
  */
 export class CoreCare {
   readonly #documents: NodeStore
@@ -64,21 +69,21 @@ export class CoreCare {
   /** Counts this start. @throws NodeError DISK_FULL, NO_PERMISSION, STORE_DAMAGED */
   static async begin(parts: CoreCareParts): Promise<CoreCare> {
     const before = parts.mesh === null ? NO_CARE : await readCare(parts.documents)
-    const care = new CoreCare(parts, { ...leaveOut(before, parts.mesh, before.failed >= FAILED_STARTS), failed: before.failed + 1 })
+    const care = new CoreCare(parts, { ...atStart(before, parts.mesh), failed: before.failed + 1 })
     await care.#write()
     return care
   }
 
   /** Cores of which no new block is read. */
   leftOut(): readonly string[] {
-    return this.#stored.leftOut
+    return [...this.#stored.leftOut, ...this.#stored.removed]
   }
 
   /** May new blocks of a core be read? Puts it on record first where a start failed before. */
   async mayRead(coreKey: string): Promise<boolean> {
-    const { leftOut, failed, reading } = this.#stored
-    if (leftOut.includes(coreKey)) return false
-    if (this.#isUp || failed <= 1 || reading.includes(coreKey)) return true
+    const { failed, reading, suspects } = this.#stored
+    if (this.leftOut().includes(coreKey)) return false
+    if (this.#isUp || reading.includes(coreKey) || (failed <= 1 && !suspects.includes(coreKey))) return true
     this.#stored = { ...this.#stored, reading: [...reading, coreKey] }
     await this.#write()
     return true
@@ -87,7 +92,7 @@ export class CoreCare {
   /** No further block of a core is read. `owner`: whose it is; null: not known. */
   setAside(coreKey: string, fault: CoreFault, owner: NodeId | null): void {
     const { setAside, owners } = this.#stored
-    if (Object.hasOwn(setAside, coreKey) || this.#stored.leftOut.includes(coreKey)) return
+    if (Object.hasOwn(setAside, coreKey) || this.leftOut().includes(coreKey)) return
     if (Object.keys(setAside).length >= MAX_SET_ASIDE) return
     this.#stored = {
       ...this.#stored,
@@ -100,7 +105,7 @@ export class CoreCare {
   /** The node is up. */
   async up({ members }: Pick<MembershipView, 'members'>): Promise<void> {
     this.#isUp = true
-    const cores = new Set([...this.#stored.leftOut, ...Object.keys(this.#stored.setAside)])
+    const cores = new Set([...this.leftOut(), ...Object.keys(this.#stored.setAside)])
     const found = [...members].filter(([, { coreKey }]) => cores.has(coreKey)).map(([nodeId, { coreKey }]) => [coreKey, nodeId] as const)
     this.#stored = { ...this.#stored, failed: 0, reading: [], owners: { ...this.#stored.owners, ...Object.fromEntries(found) } }
     await this.#write()
@@ -128,10 +133,18 @@ export class CoreCare {
   }
 }
 
-/** What is left out once starts failed. `isDue`: as many as it takes. */
-export function leaveOut(care: StoredCare, mesh: CoreCareParts['mesh'], isDue: boolean): StoredCare {
-  if (!isDue) return { ...care, reading: [] }
-  const isLast = care.failed > FAILED_STARTS
-  const others = care.reading.filter((core) => isLast || (core !== mesh?.key && care.owners[core] !== mesh?.owner))
-  return { ...care, reading: [], leftOut: [...new Set([...care.leftOut, ...others])] }
+/** What a start goes by. */
+function atStart(before: StoredCare, mesh: CoreCareParts['mesh']): StoredCare {
+  const { failed, leftOut, reading, suspects } = before
+  const isSuspect = failed > 0 && reading.some((core) => suspects.includes(core))
+  if (failed >= FAILED_STARTS || isSuspect) return leaveOut(before, mesh)
+  return failed === 0 ? { ...before, reading: [], leftOut: [], suspects: leftOut } : { ...before, reading: [] }
+}
+
+/** Leaves out the cores at which the last start ended. */
+export function leaveOut(care: StoredCare, mesh: CoreCareParts['mesh']): StoredCare {
+  const { failed, leftOut, owners, reading, suspects } = care
+  const isOwners = (core: string): boolean => core === mesh?.key || owners[core] === mesh?.owner
+  const found = reading.filter((core) => failed > FAILED_STARTS || suspects.includes(core) || !isOwners(core))
+  return { ...care, reading: [], leftOut: [...new Set([...leftOut, ...found])] }
 }

@@ -1,6 +1,7 @@
 import test from 'brittle'
 import { CoreCare, type CoreCareParts, readCare } from '../../../src/adapters/mesh/core-care.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
+import { repairCores } from '../../../src/doctor-cores.js'
 import { FakeStore } from '../../support/fake-store.js'
 import { ManualClock } from '../../support/manual-clock.js'
 import { actor, founded } from '../../support/membership.js'
@@ -34,7 +35,7 @@ test('the third start in a row that did not come up leaves out what the second r
   t.alike(fourth.leftOut(), [ann.coreKey, owner.coreKey])
 })
 
-test('a start that came up, and one that failed with an error that it told, count for nothing; what is left out stays so', async (t) => {
+test('a start that came up, and one that failed with an error that it told, count for nothing', async (t) => {
   const documents = new FakeStore()
   await failing(documents, 1)
   for (let start = 0; start < 5; start++) await (await begin(documents)).close()
@@ -51,8 +52,35 @@ test('a start that came up, and one that failed with an error that it told, coun
   await last.up(log.view())
   const { failed, leftOut, owners } = await readCare(documents)
   t.alike([failed, leftOut, owners], [0, [ann.coreKey], { [ann.coreKey]: ann.id }])
-  t.alike((await begin(documents)).leftOut(), [ann.coreKey])
   t.alike((await begin(documents, null)).leftOut(), [], 'another mesh begins anew')
+})
+
+test('a core that is left out is tried again by the next start; one that ends there is enough to leave it out, and a repair does for good', async (t) => {
+  const documents = new FakeStore()
+  const log = founded()
+  const starts = async (): Promise<readonly string[]> => {
+    const care = await begin(documents)
+    await care.mayRead(ann.coreKey)
+    await care.up(log.view())
+    await care.close()
+    return care.leftOut()
+  }
+  await failing(documents, 2)
+  t.alike(await starts(), [ann.coreKey])
+  await failing(documents, 1)
+  t.alike(await starts(), [ann.coreKey], 'it ended there again')
+  t.alike(await starts(), [], 'this one did not')
+  await failing(documents, 1)
+  t.alike(await starts(), [], 'so it takes two again')
+  await failing(documents, 2)
+  t.alike(
+    (await repairCores(documents, mesh)).map(({ name }) => name),
+    ['cores']
+  )
+  t.alike([await starts(), await starts()], [[ann.coreKey], [ann.coreKey]])
+  await repairCores(documents, mesh)
+  t.alike(await starts(), [])
+  t.alike(await repairCores(documents, mesh), [])
 })
 
 test('cores that are set aside are remembered with whose they are', async (t) => {
