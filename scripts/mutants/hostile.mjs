@@ -163,6 +163,14 @@ export const HOSTILE_MUTANTS = [
     title: 'what a revoked member wrote beyond the order of the log is removed'
   },
   {
+    name: 'hints bring back what a revoked writer wrote',
+    file: 'src/adapters/mesh/guarded-base.ts',
+    find: 'writer._resume = () => resume(writer, share.end(writer.nodes.length, this.#named.get(keyToText(writer.core.key)) ?? 0))',
+    put: 'writer._resume = () => resume(writer, share.end(writer.nodes.length, 1000))',
+    test: 'adapters/mesh/guarded-base',
+    title: 'of a core of a revoked member blocks come that another block names'
+  },
+  {
     name: 'blocks of a revoked writer are fetched again',
     file: 'src/adapters/mesh/core-share.ts',
     find: 'return isRevoked ? Math.max(at, Math.min(this.#end(at), named)) : this.#end(at)',

@@ -68,6 +68,8 @@ class Guard implements LogGuard {
   readonly bad: string[] = []
   readonly faults: CoreFault[] = []
   readonly waiting = new Set<string>()
+  /** Cores of revoked members. */
+  readonly revoked = new Set<string>()
   limit: CoreLimit = { bytes: Number.POSITIVE_INFINITY, isKnown: true, isRevoked: false }
   readonly #waiting = new Set<() => void>()
 
@@ -79,8 +81,8 @@ class Guard implements LogGuard {
     return this.claimed.has(coreKey)
   }
 
-  limitOf(): CoreLimit {
-    return this.limit
+  limitOf(coreKey: string): CoreLimit {
+    return { ...this.limit, isRevoked: this.revoked.has(coreKey) }
   }
 
   onWaiting(coreKey: string): void {
@@ -343,6 +345,24 @@ test('a core over the share of members waits until it is known that it is one of
   owner.base.limitsChanged()
   await untilShown(owner, fromUtf8(await valueOf(mine, 19)))
   t.alike(owner.guard.bad, [])
+})
+
+test('of a core of a revoked member blocks come that another block names, and no more, whoever hints at them', async (t) => {
+  const { owner, honest, core } = await scene(t)
+  const [evil, other] = [await core('revoked'), await core('other')]
+  await evil.append([good('before')])
+  for (const engine of [owner, honest]) {
+    await untilShown(engine, 'before')
+    engine.guard.revoked.add(keyToText(evil.key))
+    engine.base.limitsChanged()
+  }
+  await evil.append([good('named'), good('hinted at')])
+  for (const { base } of [owner, honest]) base.hintWakeup({ key: evil.key, length: 3 })
+  await other.append([encode({ heads: [{ key: evil.key, length: 2 }], batch: 1, value: utf8('names') })])
+  for (const engine of [owner, honest]) {
+    await untilShown(engine, 'names')
+    t.alike([await engine.has('named'), await engine.has('hinted at')], [true, false])
+  }
 })
 
 test('of a core at which starts ended only what was in the order is read, and the log goes on', async (t) => {
