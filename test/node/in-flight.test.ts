@@ -132,7 +132,14 @@ test('inputs in flight are bounded in bytes for a peer, and for the node', async
   const { world, here, peer, other, agent, errors } = await scene(t)
   let last = 0
   const big = (): Record<string, unknown> => request(`req_${last++}`, { input: Array.from({ length: 15 }, () => 'x'.repeat(MIB)) })
-  for (let i = 0; i < 5; i++) forge(peer, here, { payload: big() })
+  // A link carries no more than 64 MiB at once.
+  const later = async (): Promise<void> => {
+    await world.settle()
+    world.clock.advance(2000)
+  }
+  for (let i = 0; i < 3; i++) forge(peer, here, { payload: big() })
+  await later()
+  for (let i = 0; i < 2; i++) forge(peer, here, { payload: big() })
   t.alike(await errors(peer), ['OVERLOADED'], '60 MiB fit, 75 do not')
   forge(other, here, { payload: big() })
   t.alike(await errors(other), [], 'another has its own share')
@@ -141,6 +148,7 @@ test('inputs in flight are bounded in bytes for a peer, and for the node', async
   await world.settle()
   forge(peer, here, { payload: big() })
   t.is((await errors(peer)).length, 1, 'room again')
+  await later()
   const others = [other]
   for (const name of ['c', 'd', 'e']) {
     const node = await world.member(name)
