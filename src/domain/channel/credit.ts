@@ -9,13 +9,13 @@ export const FIRST_CREDIT = 512
 /** Tokens that a peer may have ahead of what was read while nobody else uses the node; with them 4,096 messages are under way. */
 export const MAX_CREDIT = 4096
 /** The same while others use the node; more on a long way, for which {@link creditFor} allows. */
-export const BUSY_CREDIT = 128
+export const BUSY_CREDIT = 32
 /** The same at most on a long way. */
 export const MAX_BUSY_CREDIT = 1024
 /** Tokens beyond the credit that pings and their answers may take: they measure whether the peer lives. */
 export const URGENT_CREDIT = 64
 /** Tokens that more credit brings at least; who gives less at a time makes its peer work for nothing. */
-export const MIN_CREDIT_STEP = 64
+export const MIN_CREDIT_STEP = 16
 /** Tokens ahead of what was spent that credit may reach. */
 export const MAX_CREDIT_AHEAD = 65_536
 /** Tokens in a millisecond for which a peer on a long way gets credit while others use the node. */
