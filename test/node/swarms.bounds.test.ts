@@ -61,8 +61,12 @@ test('what a peer tells of its failures is left out when it would take too much 
     )
     const payload = { code: 'TASK_FAILED', message: 'no', data }
     const reply = { type: 'error', sender: `w@${peer.id}`, recipient: `operator@${owner.id}`, payload } as const
-    for (const correlationId of asked) forge(peer, owner, { ...reply, correlationId })
-    await world.settle()
+    for (const correlationId of asked) {
+      forge(peer, owner, { ...reply, correlationId })
+      await world.settle()
+      // A link carries no more than 64 MiB at once.
+      world.clock.advance(500)
+    }
   }
   for (let round = 0; round < 5; round++) await fail()
   const { results } = owner.core.swarms.results(id)
