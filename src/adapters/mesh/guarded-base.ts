@@ -87,10 +87,11 @@ export class GuardedBase extends Autobase<Hyperbee> {
         writer.node.trace = null
         return true
       })
-    writer._ensureNodeDependencies = (boot) => {
-      this.#noteHeads(writer)
-      return this.#checked(writer, async () => (await link(boot)) && (await this.#checkHeads(writer)))
-    }
+    writer._ensureNodeDependencies = (boot) =>
+      this.#checked(writer, async () => {
+        this.#noteHeads(writer)
+        return (await link(boot)) && (await this.#checkHeads(writer))
+      })
     return writer
   }
 
