@@ -20,9 +20,6 @@ import type { AuditEvent } from '../../../src/ports/audit.js'
 import type { Link, LinkHandlers } from '../../../src/ports/mesh.js'
 import { tempDir, type Teardown } from '../../support/tmp.js'
 
-/** How long the store of a node may take to close, in milliseconds. */
-const STORE_CLOSE_MS = 3000
-
 /** What the links told, in order, and waits for more of it. */
 export class LinkRecorder implements LinkHandlers {
   readonly opened: Link[] = []
@@ -128,6 +125,8 @@ export interface NodeOptions {
   readonly maxLinks?: number
   /** A peer passed the gate: its stream may carry more than the log. */
   readonly onPassed?: NonNullable<MeshParts['onPassed']>
+  /** How long its store may take to close, in milliseconds. Default: as long as it takes. */
+  readonly storeCloseMs?: number
 }
 
 interface Home {
@@ -163,8 +162,8 @@ export async function meshLab(t: Teardown): Promise<Lab> {
       closing ??= (async () => {
         await mesh?.close()
         await network.close()
-        // A read of Hypercore that a peer made fail may stay open in the store, which then never closes.
-        await timely(store.close(), systemClock(), STORE_CLOSE_MS)
+        const { storeCloseMs = null } = options
+        await (storeCloseMs === null ? store.close() : timely(store.close(), systemClock(), storeCloseMs))
       })()
       return closing
     }

@@ -24,6 +24,11 @@ const OWN_CHANNELS = ['a2a-node/a2a', 'a2a-node/log']
 const BETWEEN_STREAMS_MS = 30 * 24 * 3_600_000
 /** A stream that the node paused is cut after this time, in milliseconds. */
 const STUCK_MS = 2000
+/**
+ * How long the store of the node under attack may take to close, in milliseconds: after thousands of streams of hostile replication a read of
+ * Hypercore stays open in it, and it never closes.
+ */
+const STORE_CLOSE_MS = 3000
 /** What inputs may hold in the end beside what was there before, in bytes. */
 const MAX_MORE_BYTES = 64 * 1024 * 1024
 
@@ -61,7 +66,7 @@ export interface WireScene {
 export async function wireScene(t: Assert, options: NodeOptions = {}): Promise<WireScene> {
   const lab = await meshLab(t)
   const time = jumpingClock()
-  const node = await lab.found('node', { ...options, clock: time.clock })
+  const node = await lab.found('node', { ...options, clock: time.clock, storeCloseMs: STORE_CLOSE_MS })
   await node.start()
   const friend = await lab.member('friend', node)
   const evil = await lab.join('evil', await inviteCode(node))
