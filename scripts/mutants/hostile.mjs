@@ -59,12 +59,12 @@ export const HOSTILE_MUTANTS = [
     title: 'a channel that is closed before it is open does not give its number back'
   },
   {
-    name: 'a proof of two tales may have a node too many',
+    name: 'a proof of a fork may have a node too many',
     file: 'src/adapters/mesh/core-messages.ts',
     find: 'if (c.uint.decode(state) !== roots.length) return',
     put: 'if (c.uint.decode(state) < 0) return',
     test: 'adapters/mesh/core-messages',
-    title: 'a proof of two tales has the roots of its tree, all of them and nothing else'
+    title: 'a proof of a fork has the roots of its tree, all of them and nothing else'
   },
   {
     name: 'an upgrade of a core may be one to no block',
@@ -132,9 +132,9 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'a member takes another core as often as it likes',
-    file: 'src/domain/membership/fold-member.ts',
-    find: 'former.size >= LOG_SHARE_LIMITS.maxCores',
-    put: 'former.size < 0',
+    file: 'src/domain/membership/log-share.ts',
+    find: 'had.size < LOG_SHARE_LIMITS.maxCores',
+    put: 'had.size > 0',
     test: 'domain/membership/fold-core',
     title: 'a member has eight cores in its life'
   },
@@ -268,9 +268,9 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'budget off: no member has a share of answers',
-    file: 'src/node/answer-turns.ts',
-    find: 'if (!this.#shares.take(peer, cost)) this.#owed.set(peer, cost)',
-    put: 'this.#shares.take(peer, cost)',
+    file: 'src/node/busy-share.ts',
+    find: 'if (!this.#shares.take(peer, counted)) this.#owed.set(peer, counted)',
+    put: 'this.#shares.take(peer, counted)',
     test: 'node/calls-in',
     title: 'a member over its share waits while others are served'
   },

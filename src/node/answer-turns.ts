@@ -1,7 +1,7 @@
 import { type Clock, wait } from '../kit/clock.js'
 import type { Abort } from '../kit/abort.js'
 import type { NodeId } from '../kit/ids.js'
-import { RateTable } from '../kit/rate.js'
+import { BusyShare } from './busy-share.js'
 
 /** Bytes of answers that a member gets while others are served as well: to read and make 8 MiB takes about half a second. */
 const SHARE = { perSecond: 8_388_608, burst: 16_777_216 } as const
@@ -26,15 +26,13 @@ export type EndTurn = (bytes: number) => void
  */
 export class AnswerTurns {
   readonly #parts: AnswerTurnsParts
-  readonly #shares: RateTable
+  readonly #share: BusyShare
   /** The end of the last turn that was asked for, of members with calls. */
   readonly #last = new Map<NodeId, Promise<void>>()
-  /** Bytes beyond the share that are not waited for yet. */
-  readonly #owed = new Map<NodeId, number>()
 
   constructor(parts: AnswerTurnsParts) {
     this.#parts = parts
-    this.#shares = new RateTable(SHARE, parts.clock)
+    this.#share = new BusyShare({ ...parts, limit: SHARE })
   }
 
   /** Waits for the turn of a call; null: the call is over before it comes. Who gets one must end it. Never rejects. */
@@ -55,21 +53,14 @@ export class AnswerTurns {
       return null
     }
     return (bytes) => {
-      this.#charge(peer, bytes)
+      this.#share.charge(peer, Math.max(LEAST_BYTES, bytes))
       finish()
     }
   }
 
-  #charge(peer: NodeId, bytes: number): void {
-    const cost = Math.min(SHARE.burst, Math.max(LEAST_BYTES, bytes))
-    if (!this.#shares.take(peer, cost)) this.#owed.set(peer, cost)
-  }
-
   async #pay(peer: NodeId, signal: Abort): Promise<void> {
-    for (let owed = this.#owed.get(peer); owed !== undefined; owed = this.#owed.get(peer)) {
-      if (signal.aborted) return
-      if (this.#parts.isAlone(peer) || this.#shares.take(peer, owed)) this.#owed.delete(peer)
-      else await wait(this.#parts.clock, Math.min(AGAIN_MS, this.#shares.waitMs(peer, owed)), signal)
+    while (!signal.aborted && !this.#share.isWithin(peer)) {
+      await wait(this.#parts.clock, Math.min(AGAIN_MS, this.#share.waitMs(peer)), signal)
     }
   }
 }

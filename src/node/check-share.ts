@@ -1,7 +1,7 @@
 import type { Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
-import { RateTable } from '../kit/rate.js'
+import { BusyShare } from './busy-share.js'
 
 /** Milliseconds that checks of a member's inputs take of this node's thread, a second, and at once after a pause. */
 const SHARE = { perSecond: 200, burst: 1000 } as const
@@ -20,35 +20,24 @@ export interface CheckShareParts {
  */
 export class CheckShare {
   readonly #parts: CheckShareParts
-  readonly #shares: RateTable
-  /** Milliseconds beyond the share, of members that have taken more. */
-  readonly #owed = new Map<NodeId, number>()
+  readonly #share: BusyShare
 
   constructor(parts: CheckShareParts) {
     this.#parts = parts
-    this.#shares = new RateTable(SHARE, parts.clock)
+    this.#share = new BusyShare({ ...parts, limit: SHARE })
   }
 
   /** Checks an input of a node; this one has no share. @throws NodeError OVERLOADED, before the check, and what it throws */
   within<T>(peer: NodeId, check: () => T): T {
     const { clock, self } = this.#parts
     if (peer === self) return check()
-    if (!this.#mayTake(peer))
+    if (!this.#share.isWithin(peer))
       throw new NodeError('OVERLOADED', 'checks of inputs of this node take more than their share of time while others are served')
     const from = clock.monotonic()
     try {
       return check()
     } finally {
-      const ms = Math.min(SHARE.burst, clock.monotonic() - from)
-      if (!this.#shares.take(peer, ms)) this.#owed.set(peer, ms)
+      this.#share.charge(peer, clock.monotonic() - from)
     }
-  }
-
-  #mayTake(peer: NodeId): boolean {
-    const owed = this.#owed.get(peer)
-    if (owed === undefined) return true
-    if (!this.#parts.isAlone(peer) && !this.#shares.take(peer, owed)) return false
-    this.#owed.delete(peer)
-    return true
   }
 }

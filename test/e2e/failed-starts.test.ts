@@ -1,6 +1,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import test from 'brittle'
+import test, { type Assert } from 'brittle'
 import { doctor } from '../support/doctor.js'
 import { ROOT, type TestMesh, type TestNode, testMesh, twoAdmins, untilOnline, untilTrue } from '../support/nodes.js'
 
@@ -34,9 +34,8 @@ async function hasPoison({ api }: TestNode): Promise<boolean> {
   return (await api.call('invite.list', {})).invites.some(({ sandboxId }) => sandboxId === 'poison')
 }
 
-test('a node that died at a block of a member, and at two starts after that, starts without the core and says so; the mesh goes on', {
-  timeout: 180_000
-}, async (t) => {
+/** Two nodes. The first one dies at what the other one just wrote. */
+async function poisoned(t: Assert) {
   const mesh = await testMesh(t)
   const env = await deadly(mesh)
   const [first, b] = await twoAdmins(mesh)
@@ -44,6 +43,13 @@ test('a node that died at a block of a member, and at two starts after that, sta
   const a = await mesh.start('a', { env })
   await untilOnline(a, 1)
   await b.api.call('invite.create', { sandboxId: 'poison' })
+  return { mesh, env, a, b }
+}
+
+test('a node that died at a block of a member, and at two starts after that, starts without the core and says so; the mesh goes on', {
+  timeout: 180_000
+}, async (t) => {
+  const { mesh, env, a, b } = await poisoned(t)
   t.is((await a.exited).signal, 'SIGKILL')
   t.ok((await coresOf(mesh, a)).startsWith('no core of the mesh log is set aside'))
   for (const count of ['the last start ended', 'the last 2 starts ended']) {
@@ -78,13 +84,7 @@ test('a node that died at a block of a member, and at two starts after that, sta
 test('doctor --repair leaves out the core at which starts ended, so that the next one comes up; once it is revoked nothing is wrong', {
   timeout: 180_000
 }, async (t) => {
-  const mesh = await testMesh(t)
-  const env = await deadly(mesh)
-  const [first, b] = await twoAdmins(mesh)
-  await first.stop()
-  const a = await mesh.start('a', { env })
-  await untilOnline(a, 1)
-  await b.api.call('invite.create', { sandboxId: 'poison' })
+  const { mesh, env, a, b } = await poisoned(t)
   await a.exited
   for (let count = 0; count < 2; count++) await t.exception(mesh.start('a', { env }))
   t.alike(

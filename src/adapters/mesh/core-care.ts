@@ -24,7 +24,7 @@ export interface StoredCare {
   readonly suspects: readonly string[]
   /** Cores that a repair left out for good. */
   readonly removed: readonly string[]
-  /** Why no further block of a core is read. */
+  /** Why no further block of a core is read, as the last start found it. */
   readonly setAside: Readonly<Record<string, CoreFault>>
   /** Whose these cores are, as far as it was known. */
   readonly owners: Readonly<Record<string, NodeId>>
@@ -69,7 +69,8 @@ export class CoreCare {
   /** Counts this start. @throws NodeError DISK_FULL, NO_PERMISSION, STORE_DAMAGED */
   static async begin(parts: CoreCareParts): Promise<CoreCare> {
     const before = parts.mesh === null ? NO_CARE : await readCare(parts.documents)
-    const care = new CoreCare(parts, { ...atStart(before, parts.mesh), failed: before.failed + 1 })
+    // Each start finds anew what must not be read: a bad core is told only as long as it is there.
+    const care = new CoreCare(parts, { ...atStart(before, parts.mesh), failed: before.failed + 1, setAside: {} })
     await care.#write()
     return care
   }
@@ -105,9 +106,11 @@ export class CoreCare {
   /** The node is up. */
   async up({ members }: Pick<MembershipView, 'members'>): Promise<void> {
     this.#isUp = true
-    const cores = new Set([...this.leftOut(), ...Object.keys(this.#stored.setAside)])
+    const { owners, setAside, suspects } = this.#stored
+    const cores = new Set([...this.leftOut(), ...suspects, ...Object.keys(setAside)])
+    const known = Object.entries(owners).filter(([core]) => cores.has(core))
     const found = [...members].filter(([, { coreKey }]) => cores.has(coreKey)).map(([nodeId, { coreKey }]) => [coreKey, nodeId] as const)
-    this.#stored = { ...this.#stored, failed: 0, reading: [], owners: { ...this.#stored.owners, ...Object.fromEntries(found) } }
+    this.#stored = { ...this.#stored, failed: 0, reading: [], owners: Object.fromEntries([...known, ...found]) }
     await this.#write()
   }
 

@@ -55,9 +55,8 @@ function lastBlock(type: number, state: State): number {
 /**
  * What is wrong with blocks and proofs, or null. An upgrade to no block at all is one of which hypercore takes the last root.
  *
- * Data that nobody asked for, with an upgrade from the first block on, is what it compares with its own tree to find two tales of one core.
- * It hashes the nodes as they come, so one too many, or one that stands in a block beside them, makes it freeze a core for good that has
- * one tale.
+ * Data that nobody asked for, with an upgrade from the first block on, is what hypercore compares with its own tree to find a fork.
+ * It hashes the nodes as they come: one too many, or one that stands in a block beside them, makes it freeze a core without a fork.
  */
 function dataFault(state: State): string | null {
   const flags = c.uint.decode(state)
@@ -70,10 +69,10 @@ function dataFault(state: State): string | null {
   if (length === 0) return 'an upgrade to nothing'
   if (isAsked || start !== 0) return null
   if (length > MAX_BLOCKS) return 'a proof of more blocks than a log has'
-  if ((flags & (HAS_BLOCK | HAS_HASH | HAS_SEEK)) !== 0) return 'a proof of two tales with something beside it'
+  if ((flags & (HAS_BLOCK | HAS_HASH | HAS_SEEK)) !== 0) return 'a proof of a fork with something beside it'
   const roots = rootsOf(length)
-  if (c.uint.decode(state) !== roots.length) return 'a proof of two tales that is none'
-  return roots.every((root) => nodeAt(state) === root) ? null : 'a proof of two tales that is none'
+  if (c.uint.decode(state) !== roots.length) return 'a proof of a fork that is none'
+  return roots.every((root) => nodeAt(state) === root) ? null : 'a proof of a fork that is none'
 }
 
 /** Passes over a block, a hash or a seek with its nodes. */

@@ -6,6 +6,7 @@ import type { ErrorCode } from '../../kit/errors.js'
 import { keyToText, utf8 } from '../../kit/ids.js'
 import type { MeshId, NodeId } from '../../kit/ids.js'
 import type { Sign } from '../../kit/sign.js'
+import { LOG_SHARE_LIMITS } from '../../domain/membership/log-share.js'
 import { chainOf, verifyChain } from '../../domain/membership/chain.js'
 import { changeFault } from '../../domain/membership/grant.js'
 import type { Certificate, CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
@@ -48,6 +49,12 @@ const FULL_CORE: Problem = {
   message:
     'this node has written its share of the mesh log; other writers append its entries, and its changes wait while none of them is online',
   next: 'a2a-node peers'
+}
+
+const NO_CORE_LEFT: Problem = {
+  code: 'OVERLOADED',
+  message: `this node had ${LOG_SHARE_LIMITS.maxCores} cores of the mesh log, as many as a member may have: that of this restored home is not read, so other writers append its entries`,
+  next: 'a2a-node start --home <new home> --join <code>   # as a new node; then revoke this one'
 }
 
 /** What the home remembers of the mesh. Holds the mesh's secret: a file of mode 0600. */
@@ -251,7 +258,8 @@ export class MeshNode implements Mesh {
     const fault = this.log.ownPast.fault()
     const { code, message } = fault ?? {}
     const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
-    return [...own, ...(this.log.isFull ? [FULL_CORE] : []), ...this.#quarantine.problems()]
+    const bounds = [...(this.log.isFull ? [FULL_CORE] : []), ...(this.#ownCore.isRefused ? [NO_CORE_LEFT] : [])]
+    return [...own, ...bounds, ...this.#quarantine.problems()]
   }
 
   logProblems(): readonly LogProblem[] {

@@ -1,5 +1,6 @@
 import { type Clock, wait } from '../../kit/clock.js'
 import type { NodeId } from '../../kit/ids.js'
+import { mayHaveCore } from '../../domain/membership/log-share.js'
 import type { MembershipView } from '../../domain/membership/types.js'
 
 /** A claim that led to nothing is made again after this time, in milliseconds. */
@@ -30,10 +31,16 @@ export class OwnCore {
   #takesOver: boolean
   #isClaiming = false
   #isClosed = false
+  #isRefused = false
 
   constructor(parts: OwnCoreParts) {
     this.#parts = parts
     this.#takesOver = parts.takesOver
+  }
+
+  /** Can its core not take the place, since the node had as many as a member may have? */
+  get isRefused(): boolean {
+    return this.#isRefused
   }
 
   /** Claims nothing more. */
@@ -43,9 +50,12 @@ export class OwnCore {
 
   /** Looks at a new view. `view` gives the newest one. */
   review(view: () => MembershipView): void {
-    const member = view().members.get(this.#parts.nodeId)
+    const { members, mesh } = view()
+    const member = members.get(this.#parts.nodeId)
     if (this.#isClosed || member === undefined || member.revoked !== null) return
     if (member.coreKey === this.#parts.coreKey) return this.#held()
+    this.#isRefused = this.#takesOver && mesh?.owner !== this.#parts.nodeId && !mayHaveCore(member, this.#parts.coreKey)
+    if (this.#isRefused) return
     if (this.#takesOver) void this.#claim(view, (member.coreSerial ?? 0) + 1)
     // Without a serial it is the core of an earlier try to join, which does no harm.
     else if (member.coreSerial !== undefined) this.#parts.onReplaced()

@@ -1,7 +1,7 @@
 import { type FoldResult, put, type Scene, skip } from './effects.js'
 import { changeFault, grantFault, isOwnerCertificate } from './grant.js'
 import { cardIndexKey, cardKey, memberKey, REVOKED_KEY, WRITERS_KEY } from './keys.js'
-import { LOG_SHARE_LIMITS } from './log-share.js'
+import { LOG_SHARE_LIMITS, mayHaveCore } from './log-share.js'
 import { serialFault } from './serial.js'
 import { isSealed } from './signing.js'
 import type { Certificate, EntryBody, MemberRecord } from './types.js'
@@ -59,10 +59,9 @@ export function foldCore(scene: Scene, { coreKey, serial }: Body<'core'>): FoldR
   if (fault !== null) return skip(fault)
   const writers = records.writers()
   if (writers.eligible.some((one) => one.coreKey === coreKey && one.nodeKey !== by)) return skip('the core is that of another writer')
+  // Each one has a share of its own on every disk.
+  if (by !== mesh.owner && !mayHaveCore(author, coreKey)) return skip(`the node had ${LOG_SHARE_LIMITS.maxCores} cores already`)
   const former = new Set([...(author.formerCores ?? []), author.coreKey])
-  // Each one has a share of its own on every disk. The owner alone has none, and must always get on.
-  if (by !== mesh.owner && !former.has(coreKey) && former.size >= LOG_SHARE_LIMITS.maxCores)
-    return skip(`the node had ${LOG_SHARE_LIMITS.maxCores} cores already`)
   former.delete(coreKey)
   const member: MemberRecord = { ...author, coreKey, coreSerial: serial, formerCores: [...former] }
   const change = withCore(writers, { nodeKey: by, coreKey })

@@ -1,4 +1,4 @@
-import type { MembershipView } from './types.js'
+import type { MemberRecord, MembershipView } from './types.js'
 
 /**
  * What one member may write into the log by its own cores. The bounds are numbers and not rates: whether a block counts must depend on
@@ -23,6 +23,12 @@ export interface CoreLimit {
   readonly isKnown: boolean
   /** Is the member revoked? Then only those of its blocks are fetched that blocks of others name. */
   readonly isRevoked: boolean
+}
+
+/** May a member have this core (z32), its own or another one? The owner has no bound: it must always get on. */
+export function mayHaveCore({ coreKey: own, formerCores = [] }: Pick<MemberRecord, 'coreKey' | 'formerCores'>, coreKey: string): boolean {
+  const had = new Set<string>([...formerCores, own])
+  return had.has(coreKey) || had.size < LOG_SHARE_LIMITS.maxCores
 }
 
 /** What the first `blocks` blocks of a core count for. `bytes`: their size. */

@@ -92,4 +92,6 @@ test('cores that are set aside are remembered with whose they are', async (t) =>
   await care.close()
   const { setAside, owners } = await readCare(documents)
   t.alike([setAside, owners], [{ [ann.coreKey]: fault }, { [ann.coreKey]: ann.id }])
+  await (await begin(documents)).close()
+  t.alike((await readCare(documents)).setAside, {}, 'until the next start, which finds them anew')
 })

@@ -24,7 +24,7 @@ function fault({ request = 0, start = 0, length, roots, block = null }: Proof): 
   return readCoreMessage({ buffer: message, start: 0, end: message.byteLength }).fault
 }
 
-test('a proof of two tales has the roots of its tree, all of them and nothing else', (t) => {
+test('a proof of a fork has the roots of its tree, all of them and nothing else', (t) => {
   const good = [
     { length: 1, roots: [0] },
     { length: 2, roots: [1] },
@@ -33,10 +33,10 @@ test('a proof of two tales has the roots of its tree, all of them and nothing el
     { length: MAX_BLOCKS, roots: [MAX_BLOCKS - 1] }
   ]
   for (const one of good) t.is(fault(one), null, `${one.length} blocks`)
-  const none = 'a proof of two tales that is none'
+  const none = 'a proof of a fork that is none'
   for (const roots of [[3], [3, 8, 8], [8, 3], [3, 9], [], [1, 5, 8]]) t.is(fault({ length: 5, roots }), none, roots.join(' '))
   const block = { index: 0, value: new Uint8Array(3), nodes: [] }
-  t.is(fault({ length: 5, roots: [3, 8], block }), 'a proof of two tales with something beside it')
+  t.is(fault({ length: 5, roots: [3, 8], block }), 'a proof of a fork with something beside it')
   t.ok(fault({ length: 2 ** 53 - 1, roots: [] }))
 })
 
@@ -48,7 +48,7 @@ test('an upgrade to no block at all is refused, whatever stands before it', (t) 
   }
 })
 
-test('data that was asked for, or that begins later, is no proof of two tales', (t) => {
+test('data that was asked for, or that begins later, is no proof of a fork', (t) => {
   const block = { index: 0, value: new Uint8Array(3), nodes: [] }
   t.is(fault({ request: 7, length: 5, roots: [8], block }), null)
   t.is(fault({ start: 4, length: 1, roots: [8] }), null)

@@ -96,7 +96,7 @@ test('whatever a member says of cores, the node lives and takes no wrong block, 
   t.comment(`${taken} true blocks came over`)
 })
 
-/** What a core says of itself to find two tales of it: its roots, signed. */
+/** What a core says of itself to find a fork of it: its roots, signed. */
 async function proofOf(core: Hypercore): Promise<{ upgrade: { nodes: object[] } }> {
   const { state, storage } = core.core as unknown as { state: object; storage: { read(): { tryFlush(): void } } }
   const reading = storage.read()
@@ -106,7 +106,7 @@ async function proofOf(core: Hypercore): Promise<{ upgrade: { nodes: object[] } 
   return (await proof.then((one) => one.settle())) as { upgrade: { nodes: object[] } }
 }
 
-test('a true proof with a node too many freezes nobody a core that has one tale', async (t) => {
+test('a true proof with a node too many freezes no core', async (t) => {
   const { scene, cores, written } = await documents(t)
   const core = await written(5)
   const stream = keyToText(core.key)

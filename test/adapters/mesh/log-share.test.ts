@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import test from 'brittle'
+import test, { type Assert } from 'brittle'
 import c from 'compact-encoding'
 import type { Codec } from 'compact-encoding'
 import { LOG_SHARE_LIMITS } from '../../../src/domain/membership/log-share.js'
@@ -11,7 +11,7 @@ import type { EntryBody } from '../../../src/domain/membership/types.js'
 import { keyFromText } from '../../../src/kit/ids.js'
 import { eventually } from '../../support/agents/eventually.js'
 import { cardBody, LARGE } from '../../support/membership.js'
-import { type LabNode, meshLab, untilView } from './lab.js'
+import { type Lab, type LabNode, meshLab, untilView } from './lab.js'
 
 const { OplogMessage } = createRequire(import.meta.url)('autobase/lib/messages.js') as { OplogMessage: Codec<unknown> }
 const MIB = 1_048_576
@@ -72,15 +72,21 @@ function untilProblem(node: LabNode, code: string): Promise<void> {
   })
 }
 
-test('a writer that fills its core without end costs others its share, the log goes on without it, and it can be revoked', {
-  timeout: 120_000
-}, async (t) => {
+/** The owner and two admins, one of them hostile, with an entry of hers. */
+async function threeWriters(t: Assert): Promise<{ readonly lab: Lab } & Record<'owner' | 'admin' | 'hostile', LabNode>> {
   const lab = await meshLab(t)
   const owner = await lab.found('owner')
   await owner.start()
   const admin = await lab.member('admin', owner, { admin: true })
   const hostile = await lab.member('hostile', owner, { admin: true })
   await hostile.mesh.log.submit(card(hostile, 'before'))
+  return { lab, owner, admin, hostile }
+}
+
+test('a writer that fills its core without end costs others its share, the log goes on without it, and it can be revoked', {
+  timeout: 120_000
+}, async (t) => {
+  const { lab, owner, admin, hostile } = await threeWriters(t)
   await untilCard(owner, hostile, 'before')
   for (let mib = 0; mib < 48; mib++)
     await write(
@@ -130,12 +136,7 @@ test('a node that wrote its share of the log says so, and other writers append i
 test('of a revoked writer only what is in the order of the log stays, also after a restart, and no start takes it for damage', {
   timeout: 120_000
 }, async (t) => {
-  const lab = await meshLab(t)
-  const owner = await lab.found('owner')
-  await owner.start()
-  const admin = await lab.member('admin', owner, { admin: true })
-  const hostile = await lab.member('hostile', owner, { admin: true })
-  await hostile.mesh.log.submit(card(hostile, 'before'))
+  const { lab, owner, admin, hostile } = await threeWriters(t)
   await Promise.all([owner, admin].map((node) => untilCard(node, hostile, 'before')))
   const ordered = hostile.mesh.log.ownLength()
   // They name a block that never comes, so nobody can put them into the order.

@@ -72,3 +72,26 @@ test('a home of which the log names another since is replaced; a core of an earl
   await show('another', 1)
   t.alike(done, ['replaced'])
 })
+
+test('a home whose node had eight cores claims no further one, and says so', async (t) => {
+  const ann = actor('ann')
+  const log = founded()
+  log.join(owner, ann, { admin: true })
+  const member = log.view().members.get(ann.id)
+  if (member === undefined) throw new Error('no member')
+  const done: string[] = []
+  const claim = (serial: number): Promise<void> => Promise.resolve(void done.push(`claims ${serial}`))
+  const parts = { nodeId: ann.id, coreKey: OWN, takesOver: true, clock: new ManualClock(), claim, onHeld: () => {}, onReplaced: () => {} }
+  const core = new OwnCore(parts)
+  const shown = (count: number): MembershipView => {
+    const formerCores = Array.from({ length: count }, (_, at) => keyText(`core/ann/${at}`))
+    return { ...log.view(), members: new Map([[ann.id, { ...member, coreSerial: 9, formerCores }]]) }
+  }
+  core.review(() => shown(7))
+  await turn()
+  t.alike([core.isRefused, done], [true, []])
+  core.review(() => shown(6))
+  await turn()
+  t.alike([core.isRefused, done], [false, ['claims 10']])
+  core.close()
+})
