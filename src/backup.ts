@@ -1,6 +1,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import Corestore from 'corestore'
+import type Corestore from 'corestore'
 import { NodeError } from './kit/errors.js'
 import { keyFromText } from './kit/ids.js'
 import { isRecord } from './kit/json.js'
@@ -8,6 +8,7 @@ import type { HomePaths } from './config/paths.js'
 import { restoredValue } from './domain/reliable/restored.js'
 import type { BackupInfo, BackupRequest } from './ports/node-api.js'
 import type { NodeStore } from './ports/storage.js'
+import { coreStore } from './adapters/mesh/core-store.js'
 import { copyStreams } from './adapters/mesh/document-copy.js'
 import { copyLog } from './adapters/mesh/log-copy.js'
 import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
@@ -237,7 +238,7 @@ async function unpackFile({ name, bytes, mode }: BackupPart, { staged, isShared 
 async function copyStore(dir: string, to: string): Promise<boolean> {
   if ((await fs.stat(path.join(dir, 'db')).catch(() => null)) === null) return false
   await healStore(dir)
-  const store = new Corestore(dir)
+  const store = coreStore(dir)
   try {
     await store.ready()
     await copyStreams(store, to)

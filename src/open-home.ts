@@ -1,6 +1,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import Corestore from 'corestore'
+import type Corestore from 'corestore'
 import type { Clock } from './kit/clock.js'
 import { messageOf } from './kit/errors.js'
 import { NodeError, REPAIR_STEPS } from './kit/errors.js'
@@ -15,7 +15,7 @@ import type { HomePaths } from './config/paths.js'
 import { CoreCare } from './adapters/mesh/core-care.js'
 import { LogMarks } from './adapters/mesh/log-marks.js'
 import type { MeshNode, MeshState } from './adapters/mesh/mesh-node.js'
-import { closeStore } from './adapters/mesh/close-store.js'
+import { closeStore, coreStore } from './adapters/mesh/core-store.js'
 import { DocumentCores } from './adapters/mesh/document-cores.js'
 import { type DurableLedgerOptions, type LedgerOnDisk, openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openAudit as openAuditLog } from './adapters/storage/audit-log.js'
@@ -193,7 +193,7 @@ export async function openStore(dir: string, { unwind, documents }: { unwind: Un
     // Its engine would leave it open to others.
     await fs.mkdir(dir, { recursive: true, mode: 0o700 })
     await healStore(dir)
-    const store = new Corestore(dir, seed === null ? {} : { primaryKey: keyFromText(seed.key), unsafe: true })
+    const store = coreStore(dir, seed === null ? {} : { primaryKey: keyFromText(seed.key), unsafe: true })
     unwind.add('store', () => closeStore(store))
     await store.ready()
     if (seed === null) await documents.write(SEED, { key: keyToText(store.primaryKey) } satisfies SeedDocument)
@@ -208,7 +208,7 @@ export async function openDocumentStore({ home, documents }: HomePaths): Promise
   try {
     await makeDataDirs({ home, dirs: [documents] })
     await healStore(documents)
-    const store = new Corestore(documents)
+    const store = coreStore(documents)
     await store.ready().catch(async (error: unknown) => {
       await closeStore(store).catch(() => {})
       throw error

@@ -3,6 +3,30 @@
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const HOSTILE_MUTANTS = [
   {
+    name: 'documents of a member come as fast as they can',
+    file: 'src/node/fetch-share.ts',
+    find: 'if (writer === self || isAlone(writer)) {',
+    put: 'if (writer === self || !isAlone(self)) {',
+    test: 'node/fetch-share',
+    title: 'streams of a member, however many, together get 4 MiB a second'
+  },
+  {
+    name: 'a stream does not rest',
+    file: 'src/adapters/mesh/document-core.ts',
+    find: '    if (ms === 0) return\n    const { clock }',
+    put: '    if (ms >= 0) return\n    const { clock }',
+    test: 'adapters/mesh/document-cores',
+    title: 'of a stream nothing more is asked for as long as it is to rest'
+  },
+  {
+    name: 'large blocks of a stream are asked for as small ones are',
+    file: 'src/adapters/mesh/fetch-window.ts',
+    find: 'this.#blocks + 1, fitting(bytes))',
+    put: 'this.#blocks + 1)',
+    test: 'adapters/mesh/fetch-window',
+    title: 'after any block no more are asked for'
+  },
+  {
     name: 'checks of inputs of a member have no share',
     file: 'src/node/check-share.ts',
     find: 'if (peer === self) return check()',

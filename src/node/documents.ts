@@ -23,6 +23,7 @@ import { DocumentShares } from './document-shares.js'
 import { DocumentSnapshots } from './document-snapshots.js'
 import { DocumentUses } from './document-uses.js'
 import type { NodeEvents } from './events.js'
+import { FetchShare } from './fetch-share.js'
 import { FollowedDocuments } from './followed-documents.js'
 import { keptDocument } from './kept-documents.js'
 import { type KnownDocument, KnownDocuments } from './known-documents.js'
@@ -30,6 +31,7 @@ import { DocumentMarks } from './document-marks.js'
 import { shareProblems } from './left-documents.js'
 import { OpenDocument } from './open-document.js'
 import { OwnStreams } from './own-streams.js'
+import type { Peers } from './peers.js'
 
 /** How long a document that nobody uses stays in memory, in milliseconds. */
 const IDLE_MS = 30_000
@@ -50,6 +52,7 @@ export interface DocumentsParts {
   readonly documents: DocumentStreams
   readonly audit: Audit
   readonly self: NodeId
+  readonly peers: Pick<Peers, 'isAlone'>
 }
 
 interface Opened {
@@ -107,6 +110,7 @@ export class Documents {
     this.followed = new FollowedDocuments({
       ...common,
       shares: this.shares,
+      fetching: new FetchShare({ ...parts, isAlone: (peer) => parts.peers.isAlone(peer) }),
       isOpen: (name) => this.#open.has(name),
       hasArrived: (name) => this.arrived.has(name),
       ownOf: (name) => this.#own.streamsOf(name),

@@ -7,6 +7,7 @@ import type { MemberLog } from '../ports/mesh.js'
 import type { NodeStore } from '../ports/storage.js'
 import { memberAccess } from './document-access.js'
 import type { DocumentShares } from './document-shares.js'
+import type { FetchShare } from './fetch-share.js'
 
 /** Name of the stored document of what is not followed, and of what is used. */
 const STORED = 'documents'
@@ -17,6 +18,7 @@ export interface FollowedDocumentsParts {
   readonly log: Pick<MemberLog, 'view'>
   readonly self: NodeId
   readonly shares: DocumentShares
+  readonly fetching: FetchShare
   /** Is a document open here? Its streams are followed before those of others. */
   isOpen(name: string): boolean
   /** Was a document whole here once? Then somebody has used it. */
@@ -167,13 +169,15 @@ export class FollowedDocuments {
   }
 
   #followed(stream: StreamKey, { record, claims }: Offered): FollowedStream {
-    const { log, shares } = this.#parts
+    const { log, shares, fetching, self } = this.#parts
     const payers = claims.map(({ payer }) => payer)
+    const writer = payers[0]?.node ?? self
     const isUsed = claims.some(({ use }) => use !== 'none')
     return {
       stream,
       mayHave: (peer) => memberAccess(log.view(), record, peer).maySee,
-      mayHold: (bytes) => isUsed || shares.mayHold(stream, payers, bytes)
+      mayHold: (bytes) => isUsed || shares.mayHold(stream, payers, bytes),
+      fetched: (bytes) => (isUsed ? 0 : fetching.fetched(writer, bytes))
     }
   }
 

@@ -1,6 +1,7 @@
 declare module 'corestore' {
   import type Hypercore from 'hypercore'
   import type { HypercoreManifest } from 'hypercore'
+  import type CoreStorage from 'hypercore-storage'
   import type NoiseSecretStream from '@hyperswarm/secret-stream'
   import type { KeyPair } from '@hyperswarm/secret-stream'
 
@@ -9,9 +10,6 @@ declare module 'corestore' {
     /** Acknowledges that handing over a primary key is unsafe. */
     readonly unsafe?: boolean
     readonly readOnly?: boolean
-    /** False: fail at once when another process holds the lock. Default: fail as well. */
-    readonly wait?: boolean
-    readonly allowBackup?: boolean
   }
 
   export interface GetCoreOptions {
@@ -49,7 +47,7 @@ declare module 'corestore' {
 
   /** Many cores in one directory. Opening a directory that is open elsewhere: `File descriptor could not be locked`. */
   export default class Corestore {
-    constructor(directory: string, options?: CorestoreOptions)
+    constructor(storage: string | CoreStorage, options?: CorestoreOptions)
     readonly opened: boolean
     readonly closed: boolean
     readonly closing: Promise<void> | null

@@ -43,8 +43,6 @@ declare module 'hypercore' {
     ready: []
     append: []
     /** A block came from a peer. */
-    download: [index: number]
-    /** A block came from a peer. */
     download: [index: number, byteLength: number]
     /** Two different signatures for one length were seen; the core takes nothing more. */
     conflict: [length: number, fork: number]

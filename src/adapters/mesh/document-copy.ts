@@ -1,6 +1,7 @@
 import fs from 'node:fs/promises'
-import Corestore from 'corestore'
+import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
+import { coreStore } from './core-store.js'
 import { beginningOf, heldOf, setBeginning } from './core-beginning.js'
 import { copyKept } from './kept-bytes.js'
 
@@ -31,7 +32,7 @@ export async function salvageStreams(from: Corestore, dir: string): Promise<void
 
 async function intoNew(dir: string, fill: (to: Corestore) => Promise<void>): Promise<void> {
   await fs.mkdir(dir, { recursive: true, mode: 0o700 })
-  const to = new Corestore(dir)
+  const to = coreStore(dir)
   try {
     await to.ready()
     await fill(to)

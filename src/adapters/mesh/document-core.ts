@@ -1,23 +1,21 @@
 import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type Protomux from 'protomux'
+import type { Clock, Timer } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { StreamSize } from '../../ports/documents.js'
 import { beginningOf, bytesBefore, type CoreBeginning, heldOf, NO_BEGINNING, setBeginning } from './core-beginning.js'
+import { FetchWindow } from './fetch-window.js'
 
 /** Bytes of one stream: an own one takes no more, and more of another is not fetched. */
 export const MAX_STREAM_BYTES = 268_435_456
-/**
- * Blocks that are asked of one peer at once, near by as far away, where the engine takes 16 and 512: blocks of documents are
- * small and many, and what comes together is checked and stored together.
- */
-const MAX_REQUESTS = 512
 
 /** What {@link DocumentCore} needs. */
 export interface DocumentCoreParts {
   readonly stream: StreamKey
+  readonly clock: Clock
   /** Resolves to the store of documents. */
   open(): Promise<Corestore>
   /** More blocks are here. */
@@ -26,6 +24,8 @@ export interface DocumentCoreParts {
   mayHold(bytes: number): boolean
   /** A block came from a peer. */
   onFetched(stream: StreamKey): void
+  /** So many bytes came from peers, 0: it was opened; after how many milliseconds more is to be asked for, 0: at once. */
+  restMs(bytes: number): number
   /** It could not be opened, or holds too much. */
   onFault(stream: StreamKey, reason: string): void
   /** Any error of the store as one with a cause and a next step. */
@@ -46,6 +46,9 @@ export class DocumentCore {
   /** Bytes before it begins; null as long as the tree does not say. */
   #before: number | null = 0
   #download: ReturnType<Hypercore['download']> | null = null
+  readonly #window = new FetchWindow()
+  /** Nothing is asked for until then. */
+  #rest: Timer | null = null
   /** Blocks that were told of. */
   #told = 0
   /** Blocks that came from peers. */
@@ -164,6 +167,7 @@ export class DocumentCore {
   /** Gives it to nobody any more. */
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#parts.clock.clear(this.#rest)
     await this.#opening
     const core = this.#core
     if (core === null) return
@@ -184,7 +188,8 @@ export class DocumentCore {
     const core = store.get({ key: keyFromText(stream), writable: false, allowFork: false })
     await core.ready()
     if (this.#isClosed) return await core.close()
-    core.core.replicator.setInflightRange(MAX_REQUESTS, MAX_REQUESTS)
+    this.#window.signed(core.length, core.byteLength)
+    this.#ask(core)
     this.#beginning = await beginningOf(core)
     // Killed in between, it may have remembered where the stream begins and not removed what is before.
     const { blocks } = this.#beginning
@@ -196,12 +201,16 @@ export class DocumentCore {
     this.#isForked ||= core.core.header.frozen
     if (!this.#isForked) {
       core.on('append', () => this.#grown(core))
-      core.on('download', () => {
+      core.on('download', (_index, bytes) => {
         this.#fetched++
+        this.#window.took(bytes)
+        this.#ask(core)
+        this.#slowDown(core, bytes)
         this.#parts.onFetched(stream)
         this.#tell(core)
         if (this.#before === null) void this.#measure(core)
       })
+      this.#slowDown(core, 0)
       this.#fetch(core)
     }
     this.attach(this.#wanted)
@@ -219,8 +228,27 @@ export class DocumentCore {
     this.attach(this.#wanted)
   }
 
+  /** So many blocks at once of a peer near by, and of one far away. */
+  #ask(core: Hypercore): void {
+    core.core.replicator.setInflightRange(this.#window.blocks, this.#window.blocks)
+  }
+
+  /** Asks for nothing for a while when more came than is to come. */
+  #slowDown(core: Hypercore, bytes: number): void {
+    const ms = this.#parts.restMs(bytes)
+    if (ms === 0) return
+    const { clock } = this.#parts
+    this.#download?.destroy()
+    clock.clear(this.#rest)
+    this.#rest = clock.after(ms, () => {
+      this.#rest = null
+      if (!this.#isClosed && !this.#isForked) this.#fetch(core)
+    })
+  }
+
   /** Of one that may have any size behind its beginning the first block alone, which tells: without it nothing else serves anybody. */
   #fetch(core: Hypercore): void {
+    if (this.#rest !== null) return
     this.#download?.destroy()
     const { blocks } = this.#beginning
     this.#download = core.download({ start: blocks, end: this.#before === null ? blocks + 1 : -1 })
@@ -231,6 +259,8 @@ export class DocumentCore {
   }
 
   #grown(core: Hypercore): void {
+    this.#window.signed(core.length, core.byteLength)
+    this.#ask(core)
     if (this.#isTooLong(core)) this.#parts.onFault(this.#parts.stream, `the stream has more than ${MAX_STREAM_BYTES} bytes`)
     // The links that may have it stay known: a share may have room later.
     if (!this.#mayFetch(core)) this.attach(this.#wanted)

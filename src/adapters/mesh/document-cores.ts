@@ -8,7 +8,7 @@ import { keyFromText, keyToText, type NodeId } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { DocumentStreams, FollowedStream, OwnStreamState, StreamExtent, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { closeStore } from './close-store.js'
+import { closeStore } from './core-store.js'
 import { beginningOf, bytesBefore, type CoreBeginning, heldOf } from './core-beginning.js'
 import { copyStreams } from './document-copy.js'
 import { DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
@@ -209,7 +209,9 @@ export class DocumentCores implements DocumentStreams {
       open: () => this.#open(),
       mayHold: (bytes) => this.#followed.get(stream)?.following.mayHold?.(bytes) ?? true,
       onBlocks: () => this.#handlers.onBlocks(stream),
+      clock: this.#parts.clock,
       onFetched: () => this.#handlers.onFetched(stream),
+      restMs: (bytes) => this.#followed.get(stream)?.following.fetched?.(bytes) ?? 0,
       onFault: (_stream, reason) => this.#warn(stream, reason),
       toError: (error) => this.#toError(error)
     })

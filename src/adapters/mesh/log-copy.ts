@@ -1,7 +1,8 @@
 import fs from 'node:fs/promises'
 import b4a from 'b4a'
-import Corestore from 'corestore'
+import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
+import { coreStore } from './core-store.js'
 import { NodeError } from '../../kit/errors.js'
 import { giveBack, isGivenBack } from './given-back.js'
 
@@ -15,7 +16,7 @@ const MAX_ROUNDS = 20
  */
 export async function copyLog(from: Corestore, meshKey: Uint8Array, dir: string): Promise<void> {
   await fs.mkdir(dir, { recursive: true, mode: 0o700 })
-  const to = new Corestore(dir, { primaryKey: from.primaryKey, unsafe: true })
+  const to = coreStore(dir, { primaryKey: from.primaryKey, unsafe: true })
   const opened: Hypercore[] = []
   try {
     await to.ready()

@@ -8,6 +8,7 @@ import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { asNodeError } from '../../../src/kit/errors.js'
 import { fromUtf8, utf8 } from '../../../src/kit/ids.js'
+import type { FollowedStream } from '../../../src/ports/documents.js'
 import { actor } from '../../support/membership.js'
 import { tempDir } from '../../support/tmp.js'
 import { everybody, link, nobody, Side, sides } from './cores-lab.js'
@@ -74,6 +75,33 @@ test('a peer that may not have a stream gets nothing of it, whatever it opens by
   await ann.cores.append(open, [utf8('later')])
   await bob.until(() => bob.cores.size(open).blocks === 2)
   t.is(bob.cores.size(hidden).blocks, 1, 'and nothing more once it may not any more')
+})
+
+test('of a stream nothing more is asked for as long as it is to rest, while others go on, and all of it afterwards', async (t: Assert) => {
+  const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
+  const [large, small] = [(await ann.cores.own('large')).stream, (await ann.cores.own('small')).stream]
+  const block = new Uint8Array(400_000)
+  for (let at = 0; at < 5; at++) await ann.cores.append(large, [block])
+  await ann.cores.append(small, [utf8('one'), utf8('two')])
+  ann.cores.follow([everybody(large), everybody(small)])
+  await link(t, ['ann', ann], ['bob', bob])
+  const came: number[] = []
+  const slow = (restMs: number): FollowedStream => ({
+    ...everybody(large),
+    fetched: (bytes) => (bytes === 0 ? 0 : (came.push(bytes), restMs))
+  })
+  bob.cores.follow([slow(3_600_000)])
+  await bob.until(() => came.length === 1)
+  bob.cores.follow([slow(3_600_000), everybody(small)])
+  await bob.until(() => bob.cores.size(small).blocks === 2)
+  t.alike(came, [400_000], 'one block alone fits into the window')
+  bob.cores.follow([everybody(small)])
+  bob.cores.follow([slow(1), everybody(small)])
+  await bob.until(() => bob.cores.size(large).blocks === 5)
+  t.alike(
+    came,
+    Array.from({ length: 5 }, () => 400_000)
+  )
 })
 
 test('a writer with two tales of one stream is found by who has one of them, though both are as long', async (t: Assert) => {

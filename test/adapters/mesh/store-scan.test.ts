@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import Corestore from 'corestore'
-import { closeStore } from '../../../src/adapters/mesh/close-store.js'
+import { closeStore } from '../../../src/adapters/mesh/core-store.js'
 import { readEntries } from '../../../src/adapters/mesh/store-scan.js'
 import { tempDir } from '../../support/tmp.js'
 

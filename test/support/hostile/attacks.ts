@@ -1,7 +1,7 @@
 import { seal } from '../../../src/domain/membership/signing.js'
 import { keyToText } from '../../../src/kit/ids.js'
 import { cardBody } from '../membership.js'
-import { untilTrue } from '../nodes.js'
+import { type TestNode, untilTrue } from '../nodes.js'
 import type { EvilCalls } from './calls.js'
 import { badBlocks } from './log-cores.js'
 import type { HostileMember } from './member.js'
@@ -114,7 +114,7 @@ function hints(eve: HostileMember): Blows {
   }
 }
 
-function streams({ eve, victim }: AttackScene, size: Size): Promise<Blows> {
+function streams({ eve, victim, bob }: AttackScene, size: Size): Promise<Blows> {
   const [total, mebibytes] = size === 'full' ? [8, 50] : [3, 2]
   let count = 0
   let written: string | null = null
@@ -130,11 +130,20 @@ function streams({ eve, victim }: AttackScene, size: Size): Promise<Blows> {
     const { documents } = await victim.api.call('peers.show', { peer: 'eve' })
     return size === 'full' ? documents.leftOut > 0 && documents.bytes >= 250 * 1_048_576 : documents.bytes >= total * mebibytes * 1_048_576
   }
+  const areHere = async ({ api }: TestNode): Promise<boolean> =>
+    (await api.call('documents.list', {})).documents
+      .filter(({ name, following }) => name.startsWith('bulk-') && following)
+      .every(({ blocks }) => blocks === mebibytes)
+  // What is still on its way costs honest calls that are to be made without an attack.
+  const rest = async (): Promise<void> => {
+    for (const node of [victim, bob]) await untilTrue(() => areHere(node), 'all blocks of what is kept are here')
+  }
   const took = async (): Promise<void> => {
     while (count < total) await next().catch(() => {})
-    await untilTrue(isTaken, 'the victim has what it may be made to keep')
+    await untilTrue(isTaken, 'the victim may be made to keep no more')
+    await rest()
   }
-  return Promise.resolve({ next, took })
+  return Promise.resolve({ next, took, rest })
 }
 
 async function streamsReturned({ victim, bob }: AttackScene, size: Size): Promise<void> {

@@ -1,0 +1,12 @@
+declare module 'hypercore-storage' {
+  export interface CoreStorageOptions {
+    /** Bytes of the table in memory; two of them at most. Default 64 MiB. */
+    readonly writeBufferSize?: number
+  }
+
+  /** The database of a Corestore, in one directory. It is opened with the store. */
+  export default class CoreStorage {
+    readonly path: string
+    constructor(directory: string, options?: CoreStorageOptions)
+  }
+}
