@@ -3,6 +3,14 @@
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const HOSTILE_MUTANTS = [
   {
+    name: 'a member pays for no checks of what it asks over its A2A binding',
+    file: 'src/node/gateway.ts',
+    find: 'if (member !== null) checkShare.payFor',
+    put: 'if (member === null) checkShare.payFor',
+    test: 'node/gateway-check-share',
+    title: 'what a member asks over its A2A binding is checked in its share of time'
+  },
+  {
     name: 'documents of a member come as fast as they can',
     file: 'src/node/fetch-share.ts',
     find: 'if (writer === self || isAlone(writer)) {',

@@ -5,6 +5,8 @@ import { BusyShare } from './busy-share.js'
 
 /** Milliseconds that checks of a member's inputs take of this node's thread, a second, and at once after a pause. */
 const SHARE = { perSecond: 200, burst: 1000 } as const
+/** Requests of this node that are remembered with the member that they are made for. */
+const MAX_PAYERS = 4096
 
 /** What {@link CheckShare} needs. */
 export interface CheckShareParts {
@@ -21,10 +23,26 @@ export interface CheckShareParts {
 export class CheckShare {
   readonly #parts: CheckShareParts
   readonly #share: BusyShare
+  /** Members by the requests that this node makes for them, oldest first. */
+  readonly #payers = new Map<string, NodeId>()
 
   constructor(parts: CheckShareParts) {
     this.#parts = parts
     this.#share = new BusyShare({ ...parts, limit: SHARE })
+  }
+
+  /** A request of this node is made for a member, which asked over its A2A binding: its share pays for the checks. */
+  payFor(requestId: string, member: NodeId): void {
+    this.#payers.set(requestId, member)
+    for (const oldest of this.#payers.keys()) {
+      if (this.#payers.size <= MAX_PAYERS) break
+      this.#payers.delete(oldest)
+    }
+  }
+
+  /** The node whose share pays for a request of another one. */
+  payerOf(requestId: string, peer: NodeId): NodeId {
+    return peer === this.#parts.self ? (this.#payers.get(requestId) ?? peer) : peer
   }
 
   /** Checks an input of a node; this one has no share. @throws NodeError OVERLOADED, before the check, and what it throws */

@@ -6,7 +6,7 @@ import type { Principal } from '../ports/node-api.js'
 import { parseAddress } from './directory.js'
 import type { GatewayLog } from './gateway-log.js'
 import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './gateway-runs.js'
-import { checkMember } from './member-principal.js'
+import { checkMember, memberBehind } from './member-principal.js'
 import type { NodeCore } from './node.js'
 
 /** A message of a client to a task. */
@@ -42,7 +42,8 @@ export function checkAnswer(node: NodeCore, by: Principal, { task, message }: Pi
   if (address === null) return
   checkMember(node, by, { address, capability })
   if (!ASKING_STATES.has(state) || address.nodeId !== node.self || !node.agents.has(address.agentId)) return
-  const fault = node.agents.inputFault(address.agentId, capability, node.parts.toAgentJson(inputOf(message.parts)))
+  const input = node.parts.toAgentJson(inputOf(message.parts))
+  const fault = node.checkShare.within(memberBehind(by) ?? node.self, () => node.agents.inputFault(address.agentId, capability, input))
   if (fault !== null) throw fault
 }
 

@@ -28,6 +28,7 @@ import { GatewayRoom } from './gateway-room.js'
 import { GatewayRuns } from './gateway-runs.js'
 import { checkAnswer, checkSkill, isSaid, pastItsTime } from './gateway-said.js'
 import { gatewayAgent, type GatewayTarget, gatewayTarget, isCalled } from './gateway-targets.js'
+import { memberBehind } from './member-principal.js'
 import type { NodeCore } from './node.js'
 
 /** Events that a follower may be behind before it is given those that it missed from the log. */
@@ -227,7 +228,7 @@ export class GatewayTasks implements Gateway {
     const { message, signal } = request
     const { address, capability } = target
     const { ids } = this.#node.parts
-    const names = this.#turn(request)
+    const names = this.#turn(by, request)
     const justification = justificationIn(message)
     const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by), justification }
     const { result, needsTask } = await readNow(this.#node, head, { parts: message.parts, names, rules: this.#rules, signal })
@@ -293,7 +294,7 @@ export class GatewayTasks implements Gateway {
   async #begin(by: Principal, request: GatewaySend, { address, capability, over = null }: GatewayTarget & Over): Promise<GatewayTask> {
     if (by.kind === 'peer' && this.#index.underWay(ownerOf(by)) >= MAX_MEMBER_TASKS)
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
-    const fresh = this.#fresh(by, request, { address, capability, run: over ?? this.#turn(request) })
+    const fresh = this.#fresh(by, request, { address, capability, run: over ?? this.#turn(by, request) })
     const { id, contextId } = fresh
     const said = placed(request.message, { taskId: id, contextId })
     const push = this.push?.begin(fresh, request.push) ?? []
@@ -340,9 +341,11 @@ export class GatewayTasks implements Gateway {
     }
   }
 
-  #turn({ isAttended }: GatewaySend): GatewayRun {
-    const { ids } = this.#node.parts
-    const names = { requestId: ids.next('req'), taskId: ids.next('task') }
+  #turn(by: Principal, { isAttended }: GatewaySend): GatewayRun {
+    const { checkShare, parts } = this.#node
+    const names = { requestId: parts.ids.next('req'), taskId: parts.ids.next('task') }
+    const member = memberBehind(by)
+    if (member !== null) checkShare.payFor(names.requestId, member)
     return isAttended === true ? { ...names, isAttended } : names
   }
 
@@ -358,7 +361,7 @@ export class GatewayTasks implements Gateway {
     if (message.contextId !== undefined && message.contextId !== contextId)
       throw new NodeError('INVALID_INPUT', 'the task is of another context')
     checkAnswer(this.#node, by, { task: before, message })
-    const run = this.#turn(request)
+    const run = this.#turn(by, request)
     const reason = this.#log.add(before, { type: 'message', message: { ...message, contextId }, run })
     if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })
     this.#log.add(before, { type: 'status', state: 'working' })

@@ -37,6 +37,11 @@ export function memberPrincipal({ directory }: Pick<NodeCore, 'directory'>, peer
   return { kind: 'peer', name: directory.ref(peer).name, id: peer, agentId, tier, sandboxId, scopes: ['read', 'send'] }
 }
 
+/** The member that a caller of the gateway is; null for any other caller. */
+export function memberBehind({ kind, id }: Principal): NodeId | null {
+  return kind === 'peer' ? (id ?? null) : null
+}
+
 /** What is asked of an agent. */
 export interface MemberWork {
   readonly address: AgentAddress

@@ -1,6 +1,7 @@
 import type { NodeId } from '../kit/ids.js'
 import { AgentRegistry } from '../domain/card/registry.js'
 import { AgentHost } from './agents.js'
+import { CheckShare } from './check-share.js'
 import { CardNews } from './card-news.js'
 import { Conversations } from './conversations.js'
 import { CutRuns } from './cut-runs.js'
@@ -61,6 +62,7 @@ export interface Tables {
   readonly forwarded: Forwarded
   readonly book: RequestBook
   readonly cutRuns: CutRuns
+  readonly checkShare: CheckShare
   readonly ledgerRoom: LedgerRoom
   readonly documents: Documents
   readonly documentSessions: DocumentSessions
@@ -73,11 +75,10 @@ export function createTables(parts: NodeParts): Tables {
   const self = membership.nodeId
   const [registry, events] = [new AgentRegistry(), new NodeEvents(clock, telemetry)]
   const peers = new Peers({ ...parts, nodeId: self, giveUpMs: settings.channelGiveUpMs })
-  const ownCards = new OwnCards({ ...parts, registry })
+  const [ownCards, observability] = [new OwnCards({ ...parts, registry }), new A2AObservability()]
   const peerCards = new PeerCards({ ...parts, registry, self, certificateOf: (node) => peers.certificate(node) })
   const directory = new Directory({ self, log, peers, registry, ownCertificate: () => membership.certificate().body })
   const [agents, asked] = [new AgentHost({ ...parts, source: parts.agents }), new AskedElsewhere(parts)]
-  const observability = new A2AObservability()
   const traffic = new Traffic({ ...parts, observability })
   const router = new Router({ ...parts, directory, events, traffic, rules: rulesInForce(parts.log, settings.rules) })
   const [conversations, visibility] = [new Conversations(clock), new Visibility({ self, directory, agents, rules: () => router.rules() })]
@@ -90,6 +91,7 @@ export function createTables(parts: NodeParts): Tables {
     ownCards,
     peerCards,
     peers,
+    checkShare: new CheckShare({ clock, self, isAlone: (peer) => peers.isAlone(peer) }),
     presence: new Presence({ ...parts, peers, events }),
     directory,
     agents,

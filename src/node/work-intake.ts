@@ -1,4 +1,3 @@
-import type { Clock } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { isRecord } from '../kit/json.js'
@@ -6,11 +5,10 @@ import { defaultCapability } from '../domain/card/card.js'
 import { requestPayloadSchema } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { AgentHost } from './agents.js'
-import { CheckShare } from './check-share.js'
+import type { CheckShare } from './check-share.js'
 import type { Directory } from './directory.js'
 import type { InFlight } from './in-flight.js'
 import type { Incoming } from './incoming.js'
-import type { Peers } from './peers.js'
 import { sizeOf } from '../kit/size.js'
 
 /** Bytes of the inputs of one peer's tasks in flight. */
@@ -20,9 +18,7 @@ const MAX_INPUT_BYTES = 256 * 1024 * 1024
 
 /** What deciding whether work is taken needs. */
 export interface WorkIntakeParts {
-  readonly clock: Clock
-  readonly self: NodeId
-  readonly peers: Pick<Peers, 'isAlone'>
+  readonly checkShare: Pick<CheckShare, 'payerOf' | 'within'>
   readonly agents: Pick<AgentHost, 'inputFault'>
   readonly directory: Pick<Directory, 'card'>
   readonly inFlight: Pick<InFlight, 'load'>
@@ -51,17 +47,14 @@ export function oneWayPayload(requestId: string, input: unknown, capability: str
 /** Which work this node takes: what there is room for, and what its agent can begin with. */
 export class WorkIntake {
   readonly #parts: WorkIntakeParts
-  readonly #share: CheckShare
 
   constructor(parts: WorkIntakeParts) {
     this.#parts = parts
-    const { clock, self, peers } = parts
-    this.#share = new CheckShare({ clock, self, isAlone: (peer) => peers.isAlone(peer) })
   }
 
   /** The payload with its capability named and its input as agents get it, or why it is not taken. */
   check({ peer, recipient }: Pick<Incoming, 'peer' | 'recipient'>, payload: RequestPayload): RequestPayload | NodeError {
-    const { agents, directory, isPast, toAgentJson } = this.#parts
+    const { agents, checkShare, directory, isPast, toAgentJson } = this.#parts
     if (payload.swarm !== null && payload.epoch !== undefined && isPast(peer, payload.swarm, payload.epoch))
       return new NodeError('CONFLICT', 'another node coordinates the swarm now')
     if (!this.#hasRoom(peer, sizeOf(payload.input))) return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
@@ -71,7 +64,8 @@ export class WorkIntake {
     if (capability === null) return new NodeError('CAPABILITY_NOT_FOUND', `agent ${agentId} takes messages, but has no capability to call`)
     try {
       const input = toAgentJson(payload.input)
-      const fault = this.#share.within(peer, () => agents.inputFault(agentId, capability, input))
+      const payer = checkShare.payerOf(payload.requestId, peer)
+      const fault = checkShare.within(payer, () => agents.inputFault(agentId, capability, input))
       if (fault !== null) return fault
       return capability === payload.capability && input === payload.input ? payload : { ...payload, capability, input }
     } catch (error) {

@@ -31,7 +31,7 @@ import { oneWay, oneWayPayload, WorkIntake, type WorkIntakeParts } from './work-
 /** What doing others' work needs. */
 export interface WorkParts
   extends Omit<RepliesParts, 'answerTtlMs' | 'ways'>,
-    Pick<WorkIntakeParts, 'isPast' | 'self' | 'peers'>,
+    Pick<WorkIntakeParts, 'isPast' | 'checkShare'>,
     Omit<AskedBeforeParts, 'book'> {
   readonly clock: Clock
   readonly telemetry: Telemetry

@@ -2,6 +2,8 @@ declare module 'hypercore-storage' {
   export interface CoreStorageOptions {
     /** Bytes of the table in memory; two of them at most. Default 64 MiB. */
     readonly writeBufferSize?: number
+    /** Threads that write tables out and merge them. Default 6. */
+    readonly maxBackgroundJobs?: number
   }
 
   /** The database of a Corestore, in one directory. It is opened with the store. */

@@ -7,9 +7,9 @@ import CoreStorage from 'hypercore-storage'
  */
 const TABLE_BYTES = 8 * 1024 * 1024
 
-/** The store of a directory, which is opened by its `ready`. */
+/** The store of a directory, which is opened by its `ready`. Each of its threads keeps memory of its own, so they are few. */
 export function coreStore(dir: string, options: CorestoreOptions = {}): Corestore {
-  return new Corestore(new CoreStorage(dir, { writeBufferSize: TABLE_BYTES }), options)
+  return new Corestore(new CoreStorage(dir, { writeBufferSize: TABLE_BYTES, maxBackgroundJobs: 2 }), options)
 }
 
 /**

@@ -41,6 +41,8 @@ export interface Attack {
 const HONEST_DOCUMENT = 'zz-plan'
 const LARGE_LIST = { historyLength: 10, pageSize: 100 }
 const ABANDONED = 'all its writers were revoked, and nobody uses it here'
+/** Longer than all that a member may make a node keep is on its way, at the share of a second. */
+const FETCHED_MS = 180_000
 /** Longer than blocks of a revoked member stay on disk. */
 const RETURN_MS = 780_000
 
@@ -136,7 +138,7 @@ function streams({ eve, victim, bob }: AttackScene, size: Size): Promise<Blows> 
       .every(({ blocks }) => blocks === mebibytes)
   // What is still on its way costs honest calls that are to be made without an attack.
   const rest = async (): Promise<void> => {
-    for (const node of [victim, bob]) await untilTrue(() => areHere(node), 'all blocks of what is kept are here')
+    for (const node of [victim, bob]) await untilTrue(() => areHere(node), 'all blocks of what is kept are here', FETCHED_MS)
   }
   const took = async (): Promise<void> => {
     while (count < total) await next().catch(() => {})
