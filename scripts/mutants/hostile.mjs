@@ -3,6 +3,22 @@
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const HOSTILE_MUTANTS = [
   {
+    name: 'all that a peer asks for is read at once',
+    file: 'src/adapters/mesh/guarded-mux.ts',
+    find: 'turns.apply(options) : options',
+    put: 'options : options',
+    test: 'adapters/mesh/request-turns',
+    title: 'a peer that asks for all large blocks of a core at once has few of them read at once'
+  },
+  {
+    name: 'blocks are read for a peer that reads none',
+    file: 'src/adapters/mesh/request-turns.ts',
+    find: ' && this.#parts.isDrained()',
+    put: '',
+    test: 'adapters/mesh/request-turns',
+    title: 'each request is answered once unless its peer gives it up'
+  },
+  {
     name: 'a member pays for no checks of what it asks over its A2A binding',
     file: 'src/node/gateway.ts',
     find: 'if (member !== null) checkShare.payFor',
@@ -28,10 +44,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'large blocks of a stream are asked for as small ones are',
-    file: 'src/adapters/mesh/fetch-window.ts',
+    file: 'src/adapters/mesh/block-window.ts',
     find: 'this.#blocks + 1, fitting(bytes))',
     put: 'this.#blocks + 1)',
-    test: 'adapters/mesh/fetch-window',
+    test: 'adapters/mesh/block-window',
     title: 'after any block no more are asked for'
   },
   {

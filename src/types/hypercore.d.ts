@@ -44,6 +44,8 @@ declare module 'hypercore' {
     append: []
     /** A block came from a peer. */
     download: [index: number, byteLength: number]
+    /** A block went to a peer. */
+    upload: [index: number, byteLength: number]
     /** Two different signatures for one length were seen; the core takes nothing more. */
     conflict: [length: number, fork: number]
     truncate: [length: number, fork: number]

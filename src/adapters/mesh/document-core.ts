@@ -7,7 +7,7 @@ import { keyFromText } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { StreamSize } from '../../ports/documents.js'
 import { beginningOf, bytesBefore, type CoreBeginning, heldOf, NO_BEGINNING, setBeginning } from './core-beginning.js'
-import { FetchWindow } from './fetch-window.js'
+import { BlockWindow } from './block-window.js'
 
 /** Bytes of one stream: an own one takes no more, and more of another is not fetched. */
 export const MAX_STREAM_BYTES = 268_435_456
@@ -46,7 +46,7 @@ export class DocumentCore {
   /** Bytes before it begins; null as long as the tree does not say. */
   #before: number | null = 0
   #download: ReturnType<Hypercore['download']> | null = null
-  readonly #window = new FetchWindow()
+  readonly #window = new BlockWindow()
   /** Nothing is asked for until then. */
   #rest: Timer | null = null
   /** Blocks that were told of. */

@@ -3,18 +3,25 @@ import type { ChannelOptions, MessageOptions } from 'protomux'
 import type Protomux from 'protomux'
 import { messageOf } from '../../kit/errors.js'
 import { isMistake } from '../../kit/package-fault.js'
+import { CORE_PROTOCOLS } from './open-channels.js'
+import { RequestTurns } from './request-turns.js'
 
 type Handler<A extends readonly unknown[]> = (...args: A) => unknown
 
 /**
  * Makes what packages put on a multiplexer harmless: a mistake in one of their handlers or decoders ends the stream, where it would end the
- * process. Call it before anything opens a channel. `onMistake`: hears of each, with what was wrong; the multiplexer ends the stream.
+ * process. Requests for blocks take turns. Call it before anything opens a channel. `onMistake`: hears of each, with what was wrong; the
+ * multiplexer ends the stream.
  */
 export function guardMux(mux: Protomux, onMistake: (reason: string) => void): void {
   const create = mux.createChannel.bind(mux)
   const pair = mux.pair.bind(mux)
   const guarded = <A extends readonly unknown[]>(handler: Handler<A>): Handler<A> => guard(handler, onMistake)
-  mux.createChannel = (options) => create(guardOptions(options, guarded))
+  const turns = new RequestTurns({ isDrained: () => mux.drained, onTooMany: onMistake })
+  mux.createChannel = (options) => {
+    const inTurns = CORE_PROTOCOLS.has(options.protocol) ? turns.apply(options) : options
+    return create(guardOptions(inTurns, guarded))
+  }
   mux.pair = (query, notify) => pair(query, guarded(notify))
 }
 

@@ -27,7 +27,7 @@ const HINTS_PROTOCOL = 'wakeup'
 const MIN_HINT_BYTES = 256
 
 /** Protocol of a replicated core, and the other name that the multiplexer takes for it. */
-const CORE_PROTOCOLS: ReadonlySet<string> = new Set(['hypercore/alpha', 'hypercore'])
+export const CORE_PROTOCOLS: ReadonlySet<string> = new Set(['hypercore/alpha', 'hypercore'])
 /** Channel 0 carries control frames; these are their types (protomux). */
 const CONTROL = 0
 const BATCH = 0

@@ -1,6 +1,6 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { FetchWindow } from '../../../src/adapters/mesh/fetch-window.js'
+import { BlockWindow } from '../../../src/adapters/mesh/block-window.js'
 
 const WINDOW = 524_288
 
@@ -13,7 +13,7 @@ const known = fc.oneof(
 test('after any block no more are asked for than the window has bytes for, if all are like it, but always one', (t) => {
   fc.assert(
     fc.property(fc.array(known, { maxLength: 50 }), (events) => {
-      const window = new FetchWindow()
+      const window = new BlockWindow()
       for (const event of events) {
         const before = window.blocks
         if ('took' in event) window.took(event.took)
@@ -29,7 +29,7 @@ test('after any block no more are asked for than the window has bytes for, if al
 })
 
 test('one block is asked for first, 16 once their sizes are signed, and 512 when many small ones have come', (t) => {
-  const window = new FetchWindow()
+  const window = new BlockWindow()
   t.is(window.blocks, 1)
   window.signed(1000, 200_000)
   t.is(window.blocks, 16)
