@@ -5,8 +5,8 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'all that a peer asks for is read at once',
     file: 'src/adapters/mesh/guarded-mux.ts',
-    find: 'turns.apply(options) : options',
-    put: 'options : options',
+    find: 'turns.apply(harmless) : harmless',
+    put: 'harmless : harmless',
     test: 'adapters/mesh/request-turns',
     title: 'a peer that asks for all large blocks of a core at once has few of them read at once'
   },
@@ -29,16 +29,16 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'documents of a member come as fast as they can',
     file: 'src/node/fetch-share.ts',
-    find: 'if (writer === self || isAlone(writer)) {',
-    put: 'if (writer === self || !isAlone(self)) {',
+    find: 'writer === self || isAlone(writer))',
+    put: 'writer === self || !isAlone(writer))',
     test: 'node/fetch-share',
     title: 'streams of a member, however many, together get 4 MiB a second'
   },
   {
     name: 'a stream does not rest',
     file: 'src/adapters/mesh/document-core.ts',
-    find: '    if (ms === 0) return\n    const { clock }',
-    put: '    if (ms >= 0) return\n    const { clock }',
+    find: 'if (ms === 0 || this.#isClosed) return',
+    put: 'if (ms >= 0 || this.#isClosed) return',
     test: 'adapters/mesh/document-cores',
     title: 'of a stream nothing more is asked for as long as it is to rest'
   },

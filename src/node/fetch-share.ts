@@ -25,16 +25,22 @@ export class FetchShare {
     this.#parts = parts
   }
 
-  /** So many bytes came that a member wrote; after how many milliseconds more of the same stream is to be asked for, 0: at once. */
-  fetched(writer: NodeId, bytes: number): number {
+  /**
+   * Counts the bytes that came of a stream. `writers`: the members that announced it; the one with most of its share left pays, so that
+   * nobody slows down a stream of another by announcing it. Gives the milliseconds after which more of the stream may be requested.
+   */
+  fetched(writers: readonly NodeId[], bytes: number): number {
     const { clock, self, isAlone } = this.#parts
-    if (writer === self || isAlone(writer)) {
-      this.#paidAt.delete(writer)
+    const free = writers.find((writer) => writer === self || isAlone(writer))
+    if (free !== undefined || writers.length === 0) {
+      if (free !== undefined) this.#paidAt.delete(free)
       return 0
     }
     const now = clock.monotonic()
-    const paidAt = Math.max(this.#paidAt.get(writer) ?? Number.NEGATIVE_INFINITY, now - timeOf(SHARE.burst)) + timeOf(bytes)
-    this.#paidAt.set(writer, paidAt)
+    const paidAtOf = (writer: NodeId): number => Math.max(this.#paidAt.get(writer) ?? Number.NEGATIVE_INFINITY, now - timeOf(SHARE.burst))
+    const payer = writers.reduce((one, other) => (paidAtOf(other) < paidAtOf(one) ? other : one))
+    const paidAt = paidAtOf(payer) + timeOf(bytes)
+    this.#paidAt.set(payer, paidAt)
     return Math.max(0, Math.ceil(paidAt - now))
   }
 }

@@ -169,15 +169,15 @@ export class FollowedDocuments {
   }
 
   #followed(stream: StreamKey, { record, claims }: Offered): FollowedStream {
-    const { log, shares, fetching, self } = this.#parts
+    const { log, shares, fetching } = this.#parts
     const payers = claims.map(({ payer }) => payer)
-    const writer = payers[0]?.node ?? self
+    const writers = payers.map(({ node }) => node)
     const isUsed = claims.some(({ use }) => use !== 'none')
     return {
       stream,
       mayHave: (peer) => memberAccess(log.view(), record, peer).maySee,
       mayHold: (bytes) => isUsed || shares.mayHold(stream, payers, bytes),
-      fetched: (bytes) => (isUsed ? 0 : fetching.fetched(writer, bytes))
+      fetched: (bytes) => (isUsed ? 0 : fetching.fetched(writers, bytes))
     }
   }
 

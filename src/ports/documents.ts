@@ -42,7 +42,7 @@ export interface FollowedStream {
    * call of {@link DocumentStreams.follow}. After a no nothing of it is fetched or given to others until the next yes. Absent: yes.
    */
   mayHold?(bytes: number): boolean
-  /** So many bytes of it came from others, 0: it was opened; after how many milliseconds more is to be asked for, 0: at once. Absent: 0. */
+  /** Counts bytes of it that came from others (0: none). Gives the milliseconds after which more of it may be requested. Absent: 0. */
   fetched?(bytes: number): number
 }
 

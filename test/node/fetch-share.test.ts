@@ -28,7 +28,7 @@ test('streams of a member, however many, together get 4 MiB a second while other
         const next = Math.min(...due)
         clock.advance(Math.max(0, next - clock.monotonic()))
         bytes += block
-        due[due.indexOf(next)] = clock.monotonic() + share.fetched('eve', block)
+        due[due.indexOf(next)] = clock.monotonic() + share.fetched(['eve'], block)
       }
       const least = 30 * 4 * MEBIBYTE * 0.99
       return bytes >= least && bytes <= least * 1.02 + MEBIBYTE + (streams + 1) * block
@@ -40,17 +40,18 @@ test('streams of a member, however many, together get 4 MiB a second while other
 
 test('a member over its share slows nobody else down', (t) => {
   const { share } = scene()
-  t.ok(share.fetched('eve', 64 * MEBIBYTE) > 15_000)
-  t.is(share.fetched('bob', MEBIBYTE), 0)
-  t.is(share.fetched('self', 64 * MEBIBYTE), 0)
+  t.ok(share.fetched(['eve'], 64 * MEBIBYTE) > 15_000)
+  t.is(share.fetched(['bob'], MEBIBYTE), 0)
+  t.is(share.fetched(['self'], 64 * MEBIBYTE), 0)
+  t.is(share.fetched(['eve', 'cat'], MEBIBYTE), 0, 'nor does it by announcing a stream of another')
 })
 
 test('a member while nobody else is served waits for nothing, and begins anew when others come', (t) => {
   const { alone, share } = scene()
-  share.fetched('eve', 64 * MEBIBYTE)
+  share.fetched(['eve'], 64 * MEBIBYTE)
   alone.add('eve')
-  t.is(share.fetched('eve', 64 * MEBIBYTE), 0)
+  t.is(share.fetched(['eve'], 64 * MEBIBYTE), 0)
   alone.delete('eve')
-  t.is(share.fetched('eve', MEBIBYTE), 0)
-  t.is(share.fetched('eve', MEBIBYTE), 250)
+  t.is(share.fetched(['eve'], MEBIBYTE), 0)
+  t.is(share.fetched(['eve'], MEBIBYTE), 250)
 })

@@ -1,29 +1,31 @@
-/** Bytes of blocks that are asked for, or read for a peer, at once, about; one block at least. */
+/** Limit of the bytes of blocks that are requested from a peer, or read for it, at once. One block is always allowed. */
 const WINDOW_BYTES = 524_288
-/** Blocks at once as soon as it is known how large they are on the average; before that it is one. */
+/** First limit of blocks once their average size is known; before that it is one. */
 const FIRST_BLOCKS = 16
-/** Blocks at once at most: those of documents are small and many, and what comes together is checked and stored together. */
-const MAX_BLOCKS = 512
+/** Largest limit of blocks: those of documents are small and many, and what comes together is checked and stored together. */
+const MAX_BLOCKS = 256
 
 /**
- * How many blocks may be on the way, or be read for a peer, at once. The size of a block is known only once it is there: with each the
- * number grows by one, as far as so many blocks of its size fit into the window.
+ * Limit of the blocks that are requested from a peer, or read for it, at once. The size of a block is known only when it has arrived: each
+ * one raises the limit by one, and lowers it to the number of blocks of this size that fit into the window.
  */
 export class BlockWindow {
   #blocks = 1
+  #isMeasured = false
 
-  /** From 1 to 512. */
+  /** From 1 to 256. */
   get blocks(): number {
     return this.#blocks
   }
 
-  /** The writer signed as many blocks, and bytes of all of them. */
+  /** Number of blocks and their bytes in all, as the writer signed them. Counts until the first block: its writer chooses the average. */
   signed(blocks: number, bytes: number): void {
-    if (blocks > 0) this.#blocks = Math.min(Math.max(this.#blocks, FIRST_BLOCKS), fitting(bytes / blocks))
+    if (blocks > 0 && !this.#isMeasured) this.#blocks = Math.min(Math.max(this.#blocks, FIRST_BLOCKS), fitting(bytes / blocks))
   }
 
-  /** A block of so many bytes came, or went. */
+  /** A block of this size arrived, or was sent. */
   took(bytes: number): void {
+    this.#isMeasured = true
     this.#blocks = Math.min(MAX_BLOCKS, this.#blocks + 1, fitting(bytes))
   }
 }

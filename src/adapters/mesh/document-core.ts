@@ -24,7 +24,7 @@ export interface DocumentCoreParts {
   mayHold(bytes: number): boolean
   /** A block came from a peer. */
   onFetched(stream: StreamKey): void
-  /** So many bytes came from peers, 0: it was opened; after how many milliseconds more is to be asked for, 0: at once. */
+  /** Counts bytes that came from peers (0: none). Gives the milliseconds after which more of the stream may be requested. */
   restMs(bytes: number): number
   /** It could not be opened, or holds too much. */
   onFault(stream: StreamKey, reason: string): void
@@ -47,7 +47,7 @@ export class DocumentCore {
   #before: number | null = 0
   #download: ReturnType<Hypercore['download']> | null = null
   readonly #window = new BlockWindow()
-  /** Nothing is asked for until then. */
+  /** Until it fires nothing is requested. */
   #rest: Timer | null = null
   /** Blocks that were told of. */
   #told = 0
@@ -228,15 +228,23 @@ export class DocumentCore {
     this.attach(this.#wanted)
   }
 
-  /** So many blocks at once of a peer near by, and of one far away. */
+  /** Limits requests under way to each peer, the same for a near and a far one. */
   #ask(core: Hypercore): void {
     core.core.replicator.setInflightRange(this.#window.blocks, this.#window.blocks)
   }
 
-  /** Asks for nothing for a while when more came than is to come. */
+  /** Requests go on at once if nothing speaks against it any more: somebody may use the document now. */
+  resume(): void {
+    if (this.#rest === null || this.#core === null || this.#parts.restMs(0) > 0) return
+    this.#parts.clock.clear(this.#rest)
+    this.#rest = null
+    if (!this.#isClosed && !this.#isForked) this.#fetch(this.#core)
+  }
+
+  /** Requests nothing for a while when blocks come faster than they may. */
   #slowDown(core: Hypercore, bytes: number): void {
     const ms = this.#parts.restMs(bytes)
-    if (ms === 0) return
+    if (ms === 0 || this.#isClosed) return
     const { clock } = this.#parts
     this.#download?.destroy()
     clock.clear(this.#rest)

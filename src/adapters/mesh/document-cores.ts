@@ -91,6 +91,7 @@ export class DocumentCores implements DocumentStreams {
       this.#followed.delete(stream)
       this.#followed.set(stream, known === undefined ? { core: this.#core(stream), following } : Object.assign(known, { following }))
     }
+    for (const { core } of this.#followed.values()) core.resume()
     this.#attach()
     this.#forks?.follow([...this.#followed.keys()])
   }

@@ -17,10 +17,14 @@ export function guardMux(mux: Protomux, onMistake: (reason: string) => void): vo
   const create = mux.createChannel.bind(mux)
   const pair = mux.pair.bind(mux)
   const guarded = <A extends readonly unknown[]>(handler: Handler<A>): Handler<A> => guard(handler, onMistake)
-  const turns = new RequestTurns({ isDrained: () => mux.drained, onTooMany: onMistake })
+  const turns = new RequestTurns({
+    isDrained: () => mux.drained,
+    onTooMany: onMistake,
+    onFailed: (error) => mux.destroy(error instanceof Error ? error : new Error(messageOf(error)))
+  })
   mux.createChannel = (options) => {
-    const inTurns = CORE_PROTOCOLS.has(options.protocol) ? turns.apply(options) : options
-    return create(guardOptions(inTurns, guarded))
+    const harmless = guardOptions(options, guarded)
+    return create(CORE_PROTOCOLS.has(options.protocol) ? turns.apply(harmless) : harmless)
   }
   mux.pair = (query, notify) => pair(query, guarded(notify))
 }

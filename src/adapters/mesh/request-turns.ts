@@ -3,19 +3,18 @@ import type { Channel, ChannelOptions, MessageOptions } from 'protomux'
 import { isRecord } from '../../kit/json.js'
 import { BlockWindow } from './block-window.js'
 
-/** Requests of one link that wait for their turn. */
-export const MAX_WAITING = 65_536
+/** Requests of one link that wait for their turn: more than a peer can have that keeps to 256 for each core. */
+export const MAX_WAITING = 262_144
 
 /** Places of messages in the protocol of a core (hypercore). */
 const REQUEST = 1
 const CANCEL = 2
 const DATA = 3
 
-/** A request that waits. */
+/** Requests of one core that wait, by the number that the peer gave them. */
 interface Waiting {
-  run(): unknown
-  /** It is over, or is not answered. */
-  over(failure?: unknown): void
+  readonly handle: (message: unknown) => unknown
+  readonly messages: Map<number, unknown>
 }
 
 /** What {@link RequestTurns} needs. */
@@ -24,6 +23,8 @@ export interface RequestTurnsParts {
   isDrained(): boolean
   /** More requests wait than any peer needs: they are many, or their answers are not read. The multiplexer ends the stream then. */
   onTooMany(reason: string): void
+  /** The engine failed at a request, with an error that is the peer's fault. */
+  onFailed(error: unknown): void
 }
 
 /**
@@ -33,8 +34,7 @@ export interface RequestTurnsParts {
 export class RequestTurns {
   readonly #parts: RequestTurnsParts
   readonly #window = new BlockWindow()
-  /** By channel, and the number that the peer gave the request. */
-  readonly #waiting = new Map<Channel, Map<number, Waiting>>()
+  readonly #waiting = new Map<Channel, Waiting>()
   #count = 0
   #running = 0
 
@@ -54,7 +54,8 @@ export class RequestTurns {
       ...options,
       messages: messages.map((message, place) => this.#message(message, place)),
       onclose: (isRemote, channel) => {
-        for (const request of [...(this.#waiting.get(channel)?.keys() ?? [])]) this.#drop(channel, request)
+        this.#count -= this.#waiting.get(channel)?.messages.size ?? 0
+        this.#waiting.delete(channel)
         return onclose?.(isRemote, channel)
       },
       ondrain: (channel) => {
@@ -72,8 +73,8 @@ export class RequestTurns {
     return {
       ...options,
       onmessage: (message: unknown, channel) => {
-        if (place === REQUEST) return this.#take(channel, numberOf(message, 'id'), () => onmessage(message as Uint8Array, channel))
-        this.#drop(channel, numberOf(message, 'request'))
+        if (place === REQUEST) return this.#take(channel, message, (one) => onmessage(one as Uint8Array, channel))
+        this.#remove(channel, numberOf(message, 'request'))
         return onmessage(message as Uint8Array, channel)
       }
     }
@@ -91,56 +92,47 @@ export class RequestTurns {
     }
   }
 
-  /** Resolves when the request was handed to the engine and answered, or was dropped; rejects when too many wait. */
-  #take(channel: Channel, request: number, run: () => unknown): Promise<void> {
-    this.#drop(channel, request)
+  /** @throws Error when too many wait, which ends the stream */
+  #take(channel: Channel, message: unknown, handle: Waiting['handle']): void {
+    const request = numberOf(message, 'id')
+    this.#remove(channel, request)
     if (this.#count >= MAX_WAITING) {
       const reason = 'too many requests for blocks'
       this.#parts.onTooMany(reason)
-      return Promise.reject(new Error(reason))
+      throw new Error(reason)
     }
-    return new Promise((resolve, reject) => {
-      const over = (failure?: unknown): void => (failure === undefined ? resolve() : reject(failure))
-      const ofChannel = this.#waiting.get(channel) ?? new Map<number, Waiting>()
-      this.#waiting.set(channel, ofChannel.set(request, { run, over }))
-      this.#count++
-      this.#next()
-    })
+    const waiting = this.#waiting.get(channel) ?? { handle, messages: new Map<number, unknown>() }
+    waiting.messages.set(request, message)
+    this.#waiting.set(channel, waiting)
+    this.#count++
+    this.#next()
   }
 
-  #drop(channel: Channel, request: number): void {
-    const waiting = this.#waiting.get(channel)?.get(request)
-    if (waiting === undefined) return
-    this.#remove(channel, request)
-    waiting.over()
-  }
-
+  /** Takes a request off the queue; its core is the last one in turn then. */
   #remove(channel: Channel, request: number): void {
-    const ofChannel = this.#waiting.get(channel)
-    if (ofChannel?.delete(request) !== true) return
+    const waiting = this.#waiting.get(channel)
+    if (waiting?.messages.delete(request) !== true) return
     this.#count--
     this.#waiting.delete(channel)
-    // Behind those of other cores.
-    if (ofChannel.size > 0) this.#waiting.set(channel, ofChannel)
+    if (waiting.messages.size > 0) this.#waiting.set(channel, waiting)
   }
 
   #next(): void {
     while (this.#running < this.#window.blocks && this.#parts.isDrained()) {
-      const [channel, ofChannel] = this.#waiting.entries().next().value ?? []
-      const [request, waiting] = ofChannel?.entries().next().value ?? []
-      if (channel === undefined || request === undefined || waiting === undefined) return
+      const [channel, waiting] = this.#waiting.entries().next().value ?? []
+      const [request, message] = waiting?.messages.entries().next().value ?? []
+      if (channel === undefined || waiting === undefined || request === undefined) return
       this.#remove(channel, request)
       this.#running++
-      void this.#run(waiting)
+      void this.#run(waiting, message)
     }
   }
 
-  async #run({ run, over }: Waiting): Promise<void> {
+  async #run({ handle }: Waiting, message: unknown): Promise<void> {
     try {
-      await run()
-      over()
+      await handle(message)
     } catch (error) {
-      over(error)
+      this.#parts.onFailed(error)
     }
     this.#running--
     this.#next()

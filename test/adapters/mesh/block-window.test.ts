@@ -19,7 +19,7 @@ test('after any block no more are asked for than the window has bytes for, if al
         if ('took' in event) window.took(event.took)
         else window.signed(event.blocks, event.bytes)
         const { blocks } = window
-        if (!Number.isInteger(blocks) || blocks < 1 || blocks > 512) return false
+        if (!Number.isInteger(blocks) || blocks < 1 || blocks > 256) return false
         if ('took' in event && (blocks > before + 1 || (blocks > 1 && blocks * event.took > WINDOW))) return false
       }
       return true
@@ -28,15 +28,15 @@ test('after any block no more are asked for than the window has bytes for, if al
   t.pass()
 })
 
-test('one block is asked for first, 16 once their sizes are signed, and 512 when many small ones have come', (t) => {
+test('one block is asked for first, 16 once their sizes are signed, and 256 when many small ones have come', (t) => {
   const window = new BlockWindow()
   t.is(window.blocks, 1)
   window.signed(1000, 200_000)
   t.is(window.blocks, 16)
   for (let block = 0; block < 600; block++) window.took(200)
-  t.is(window.blocks, 512)
+  t.is(window.blocks, 256)
   window.took(1_048_576)
   t.is(window.blocks, 1)
-  window.signed(50, 52_428_800)
-  t.is(window.blocks, 1)
+  window.signed(1_000_000, 52_428_800)
+  t.is(window.blocks, 1, 'a writer cannot sign its large blocks away')
 })
