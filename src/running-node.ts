@@ -86,7 +86,11 @@ async function serveA2A(
 ): Promise<void> {
   const { mesh: isOverMesh } = parts.options.config.a2a
   if (!isOverMesh) node.memberCalls.serve(null)
-  if (http === null && !isOverMesh) return
+  if (http === null && !isOverMesh) {
+    // Nothing is ever made for a member where no member is served.
+    node.checkShare.payers = { memberBehind: () => null }
+    return
+  }
   const [{ openCards }, { openGateway }, { limitedRoutes, openLimit }, { openMeshBinding, openTasks }] = await Promise.all([
     import('./open-cards.js'),
     import('./open-gateway.js'),

@@ -1,19 +1,21 @@
-import type { Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
-import { BusyShare } from './busy-share.js'
+import { BusyShare, type BusyShareParts } from './busy-share.js'
 
 /** Milliseconds that checks of a member's inputs take of this node's thread, a second, and at once after a pause. */
 const SHARE = { perSecond: 200, burst: 1000 } as const
-/** Requests of this node that are remembered with the member that they are made for. */
-const MAX_PAYERS = 4096
+
+/** Stands for whoever the requests are made for that a start takes up again: no node has this name. */
+const UNREAD: NodeId = 'unread'
+
+/** Knows the member that a request under way is made for; null: none. */
+export interface Payers {
+  memberBehind(requestId: string): NodeId | null
+}
 
 /** What {@link CheckShare} needs. */
-export interface CheckShareParts {
-  readonly clock: Clock
+export interface CheckShareParts extends Omit<BusyShareParts, 'limit'> {
   readonly self: NodeId
-  /** Did nobody but the member want something of this node in the last second? */
-  isAlone(peer: NodeId): boolean
 }
 
 /**
@@ -23,26 +25,21 @@ export interface CheckShareParts {
 export class CheckShare {
   readonly #parts: CheckShareParts
   readonly #share: BusyShare
-  /** Members by the requests that this node makes for them, oldest first. */
-  readonly #payers = new Map<string, NodeId>()
+  /**
+   * Knows for which member this node makes a request: that member asked over its A2A binding, and its share pays for the checks.
+   * null: the tasks of members are not read yet, and all that a start takes up again has one share.
+   */
+  payers: Payers | null = null
 
   constructor(parts: CheckShareParts) {
     this.#parts = parts
     this.#share = new BusyShare({ ...parts, limit: SHARE })
   }
 
-  /** A request of this node is made for a member, which asked over its A2A binding: its share pays for the checks. */
-  payFor(requestId: string, member: NodeId): void {
-    this.#payers.set(requestId, member)
-    for (const oldest of this.#payers.keys()) {
-      if (this.#payers.size <= MAX_PAYERS) break
-      this.#payers.delete(oldest)
-    }
-  }
-
   /** The node whose share pays for a request of another one. */
   payerOf(requestId: string, peer: NodeId): NodeId {
-    return peer === this.#parts.self ? (this.#payers.get(requestId) ?? peer) : peer
+    if (peer !== this.#parts.self) return peer
+    return this.payers === null ? UNREAD : (this.payers.memberBehind(requestId) ?? peer)
   }
 
   /** Checks an input of a node; this one has no share. @throws NodeError OVERLOADED, before the check, and what it throws */

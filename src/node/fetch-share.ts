@@ -1,15 +1,12 @@
-import type { Clock } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
+import type { BusyShareParts } from './busy-share.js'
 
 /** Bytes of a member's documents that are asked for a second, and at once after a pause. */
 const SHARE = { perSecond: 4_194_304, burst: 1_048_576 } as const
 
 /** What {@link FetchShare} needs. */
-export interface FetchShareParts {
-  readonly clock: Clock
+export interface FetchShareParts extends Omit<BusyShareParts, 'limit'> {
   readonly self: NodeId
-  /** Did nobody but the member want something of this node in the last second? */
-  isAlone(peer: NodeId): boolean
 }
 
 /**

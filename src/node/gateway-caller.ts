@@ -1,11 +1,20 @@
 import { NodeError } from '../kit/errors.js'
 import type { GatewayTask } from '../domain/gateway/task.js'
 import type { CallerPower } from '../domain/routing/effective.js'
+import type { NodeId } from '../kit/ids.js'
 import type { Principal } from '../ports/node-api.js'
+
+/** How the owner of a member's tasks begins. */
+const MEMBER = 'peer:'
 
 /** Whose tasks a caller's are: one name for all tokens of a client in the name of one subject. */
 export function ownerOf({ kind, name, id }: Principal): string {
   return `${kind}:${id ?? name}`
+}
+
+/** The member that an owner of tasks is; null for any other owner. */
+export function memberOf(owner: string): NodeId | null {
+  return owner.startsWith(MEMBER) ? owner.slice(MEMBER.length) : null
 }
 
 /** What is done for a caller is as weak as the caller. */

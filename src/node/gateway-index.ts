@@ -1,10 +1,15 @@
+import type { NodeId } from '../kit/ids.js'
 import type { CallerPower } from '../domain/routing/effective.js'
 import type { GatewayTask } from '../domain/gateway/task.js'
 import { RESTING_STATES } from '../domain/gateway/task.js'
 import { type PageCursor, type TaskFilter, TaskOrder, type TaskPage } from '../domain/gateway/task-order.js'
+import { memberOf } from './gateway-caller.js'
 
 /** Texts that are known to be shared. */
 const MAX_SHARED_TEXTS = 4096
+
+/** What a task is done by. */
+type RunOf = Pick<GatewayTask, 'owner' | 'state' | 'run'>
 
 /** What one owner has. */
 interface Owned {
@@ -23,12 +28,14 @@ export class GatewayIndex {
   readonly #owners = new Map<string, Owned>()
   /** Texts that many tasks share: each is there once. */
   readonly #texts = new Map<string, string>()
-  /** How many begin: they are not durable yet. */
-  #beginning = 0
+  /** Members by the requests under way that are made for them. */
+  readonly #members = new Map<string, NodeId>()
+  /** Those that begin, by id: they are not durable yet. */
+  readonly #beginning = new Map<string, RunOf>()
 
   /** How many there are, those that begin included. */
   get size(): number {
-    return this.#byId.size + this.#beginning
+    return this.#byId.size + this.#beginning.size
   }
 
   /** A task by its id; undefined for none. */
@@ -50,13 +57,15 @@ export class GatewayIndex {
     owned.underWay += weightOf(task) - weightOf(before)
     this.#byId.set(task.id, task)
     owned.order.put(task, before)
+    this.#run(before, task)
   }
 
   /** A task whose message is known ({@link begin}) is durable now, for the first time. */
   add(task: GatewayTask): void {
     const owned = this.#of(task.owner)
     owned.underWay--
-    this.#beginning--
+    this.#run(this.#beginning.get(task.id), undefined)
+    this.#beginning.delete(task.id)
     this.#enter(owned, task)
   }
 
@@ -64,6 +73,7 @@ export class GatewayIndex {
     owned.underWay += weightOf(task)
     this.#byId.set(task.id, task)
     owned.order.put(task)
+    this.#run(undefined, task)
   }
 
   /** Forgets a task. */
@@ -74,6 +84,7 @@ export class GatewayIndex {
     owned.underWay -= weightOf(known)
     this.#byId.delete(known.id)
     owned.order.remove(known)
+    this.#run(known, undefined)
     this.#forget(owned, known)
   }
 
@@ -83,12 +94,14 @@ export class GatewayIndex {
   }
 
   /** A task begins: the message that began it is its own. */
-  begin({ id, owner, messageId, by }: GatewayTask): void {
+  begin(task: GatewayTask): void {
+    const { id, owner, messageId, by } = task
     const owned = this.#of(owner)
+    this.#run(undefined, task)
     owned.begun.set(messageId, id)
     owned.power = by
     owned.underWay++
-    this.#beginning++
+    this.#beginning.set(id, task)
   }
 
   /** It did not, after all. Whoever comes second has said nothing new. */
@@ -96,7 +109,8 @@ export class GatewayIndex {
     const owned = this.#owners.get(task.owner)
     if (owned === undefined || owned.begun.get(task.messageId) !== task.id) return
     owned.underWay--
-    this.#beginning--
+    this.#run(this.#beginning.get(task.id), undefined)
+    this.#beginning.delete(task.id)
     this.#forget(owned, task)
   }
 
@@ -111,6 +125,28 @@ export class GatewayIndex {
     const owned = { order: new TaskOrder(), begun: new Map<string, string>(), power: null, underWay: 0 }
     this.#owners.set(this.shared(owner), owned)
     return owned
+  }
+
+  /** The member that a request under way is made for; null: none. */
+  memberBehind(requestId: string): NodeId | null {
+    return this.#members.get(requestId) ?? null
+  }
+
+  /** A request is made for an owner. That of a task is known by the task, and needs neither this nor {@link requestEnded}. */
+  requestMade(requestId: string, owner: string): void {
+    const member = memberOf(owner)
+    if (member !== null) this.#members.set(requestId, member)
+  }
+
+  /** A request is no longer under way. */
+  requestEnded(requestId: string): void {
+    this.#members.delete(requestId)
+  }
+
+  /** What a task is done by changes; undefined: the task is not there. */
+  #run(before: RunOf | undefined, after: RunOf | undefined): void {
+    if (before?.run) this.requestEnded(before.run.requestId)
+    if (after?.run && !RESTING_STATES.has(after.state)) this.requestMade(after.run.requestId, after.owner)
   }
 
   /** How many tasks of an owner do not rest. */

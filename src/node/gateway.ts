@@ -28,7 +28,6 @@ import { GatewayRoom } from './gateway-room.js'
 import { GatewayRuns } from './gateway-runs.js'
 import { checkAnswer, checkSkill, isSaid, pastItsTime } from './gateway-said.js'
 import { gatewayAgent, type GatewayTarget, gatewayTarget, isCalled } from './gateway-targets.js'
-import { memberBehind } from './member-principal.js'
 import type { NodeCore } from './node.js'
 
 /** Events that a follower may be behind before it is given those that it missed from the log. */
@@ -68,6 +67,7 @@ export class GatewayTasks implements Gateway {
   constructor(node: NodeCore, { push = null, rules = null }: GatewayOptions = {}) {
     this.#node = node
     this.#rules = rules
+    node.checkShare.payers = this.#index
     this.#log = new GatewayLog(
       node.parts,
       (task, isFirst) => {
@@ -228,10 +228,12 @@ export class GatewayTasks implements Gateway {
     const { message, signal } = request
     const { address, capability } = target
     const { ids } = this.#node.parts
-    const names = this.#turn(by, request)
+    const names = this.#turn(request)
     const justification = justificationIn(message)
     const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by), justification }
-    const { result, needsTask } = await readNow(this.#node, head, { parts: message.parts, names, rules: this.#rules, signal })
+    this.#index.requestMade(names.requestId, ownerOf(by))
+    const reading = readNow(this.#node, head, { parts: message.parts, names, rules: this.#rules, signal })
+    const { result, needsTask } = await reading.finally(() => this.#index.requestEnded(names.requestId))
     if (needsTask) {
       if (this.#room.isFull) await this.#room.make(ownerOf(by))
       const isFirst = this.#index.begunBy(ownerOf(by), message.messageId) === undefined
@@ -294,7 +296,7 @@ export class GatewayTasks implements Gateway {
   async #begin(by: Principal, request: GatewaySend, { address, capability, over = null }: GatewayTarget & Over): Promise<GatewayTask> {
     if (by.kind === 'peer' && this.#index.underWay(ownerOf(by)) >= MAX_MEMBER_TASKS)
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
-    const fresh = this.#fresh(by, request, { address, capability, run: over ?? this.#turn(by, request) })
+    const fresh = this.#fresh(by, request, { address, capability, run: over ?? this.#turn(request) })
     const { id, contextId } = fresh
     const said = placed(request.message, { taskId: id, contextId })
     const push = this.push?.begin(fresh, request.push) ?? []
@@ -341,11 +343,9 @@ export class GatewayTasks implements Gateway {
     }
   }
 
-  #turn(by: Principal, { isAttended }: GatewaySend): GatewayRun {
-    const { checkShare, parts } = this.#node
-    const names = { requestId: parts.ids.next('req'), taskId: parts.ids.next('task') }
-    const member = memberBehind(by)
-    if (member !== null) checkShare.payFor(names.requestId, member)
+  #turn({ isAttended }: GatewaySend): GatewayRun {
+    const { ids } = this.#node.parts
+    const names = { requestId: ids.next('req'), taskId: ids.next('task') }
     return isAttended === true ? { ...names, isAttended } : names
   }
 
@@ -361,7 +361,7 @@ export class GatewayTasks implements Gateway {
     if (message.contextId !== undefined && message.contextId !== contextId)
       throw new NodeError('INVALID_INPUT', 'the task is of another context')
     checkAnswer(this.#node, by, { task: before, message })
-    const run = this.#turn(by, request)
+    const run = this.#turn(request)
     const reason = this.#log.add(before, { type: 'message', message: { ...message, contextId }, run })
     if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })
     this.#log.add(before, { type: 'status', state: 'working' })

@@ -2,13 +2,21 @@ import test from 'brittle'
 import { CheckShare } from '../../src/node/check-share.js'
 import { ManualClock } from '../support/manual-clock.js'
 
-/** A share, and a check of a node that takes so long. Its answer: was it made? */
-function scene(): { readonly clock: ManualClock; readonly alone: Set<string>; check(peer: string, ms: number): boolean } {
+interface Scene {
+  readonly clock: ManualClock
+  readonly share: CheckShare
+  readonly alone: Set<string>
+  /** A check of a node that takes so long: was it made? */
+  check(peer: string, ms: number): boolean
+}
+
+function scene(): Scene {
   const clock = new ManualClock()
   const alone = new Set<string>()
   const share = new CheckShare({ clock, self: 'self', isAlone: (peer) => alone.has(peer) })
   return {
     clock,
+    share,
     alone,
     check: (peer, ms) => {
       let isMade = false
@@ -44,4 +52,14 @@ test('checks of this node, and of a member while nobody else is served, have no 
   t.is(Array.from({ length: 100 }, () => check('eve', 250)).filter(Boolean).length, 100)
   alone.delete('eve')
   t.absent(check('eve', 250))
+})
+
+test('until the tasks of members are read, all that a start takes up again is checked in one share; from then on whoever it is for pays', (t) => {
+  const { share, check } = scene()
+  const restarted = Array.from({ length: 100 }, (_, at) => share.payerOf(`req_${at}`, 'self'))
+  t.ok(restarted.filter((payer) => check(payer, 250)).length <= 6, 'not 25 seconds')
+  t.ok(check(share.payerOf('req_0', 'bob'), 250), 'requests of others have their own')
+  share.payers = { memberBehind: (requestId) => (requestId === 'req_0' ? 'eve' : null) }
+  t.is(share.payerOf('req_0', 'self'), 'eve')
+  t.is(share.payerOf('req_1', 'self'), 'self')
 })

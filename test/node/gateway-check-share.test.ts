@@ -15,8 +15,7 @@ interface Scene {
 
 /** A member that has used up its share of checks at a node that serves others. */
 async function spent(t: Assert): Promise<Scene> {
-  const world = new World(t)
-  const agent = new FakeAgent(agentDefinition('slow'))
+  const [world, agent] = [new World(t), new FakeAgent(agentDefinition('slow'))]
   const [owner, { id }] = [await world.owner({ agents: [agent] }), await world.member('m')]
   const gateway = await gatewayOf(t, owner)
   const { checkShare, peers } = owner.core
@@ -32,11 +31,22 @@ async function spent(t: Assert): Promise<Scene> {
   return { world, owner, agent, gateway, member: { kind: 'peer', name: 'm', id, tier: 0, sandboxId: null, scopes: ['read', 'send'] } }
 }
 
+/** Lets time pass at a node that serves others, until its agent has begun. */
+async function untilBegun({ world, owner, agent }: Scene): Promise<void> {
+  const end = world.clock.monotonic() + 10_000
+  while (agent.open.length === 0 && world.clock.monotonic() < end) {
+    owner.core.peers.usedHere()
+    world.clock.advance(100)
+    await world.settle()
+  }
+}
+
 const asked = (messageId: string) =>
   ({ skill: null, mayAnswer: false, wait: false, agent: 'slow', message: { messageId, role: 'user', parts: [{ text: 'a' }] } }) as const
 
 test('what a member asks over its A2A binding is checked in its share of time: over it the task waits, and those of others do not', async (t: Assert) => {
-  const { world, owner, agent, gateway, member } = await spent(t)
+  const here = await spent(t)
+  const { world, agent, gateway, member } = here
   const { task } = taskOf(await gateway.send(member, asked('one')))
   await world.settle()
   t.is(agent.open.length, 0)
@@ -46,12 +56,7 @@ test('what a member asks over its A2A binding is checked in its share of time: o
   agent.finish('done')
   await world.settle()
   t.is(agent.open.length, 0)
-  const end = world.clock.monotonic() + 10_000
-  while (agent.open.length === 0 && world.clock.monotonic() < end) {
-    owner.core.peers.usedHere()
-    world.clock.advance(100)
-    await world.settle()
-  }
+  await untilBegun(here)
   t.is(agent.open.length, 1, 'it begins once the share has come back')
   agent.finish('done')
   await world.settle()
