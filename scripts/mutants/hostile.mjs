@@ -20,11 +20,19 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'a member pays for no checks of what it asks over its A2A binding',
-    file: 'src/node/gateway.ts',
-    find: 'if (member !== null) checkShare.payFor',
-    put: 'if (member === null) checkShare.payFor',
+    file: 'src/node/gateway-index.ts',
+    find: 'if (member !== null) this.#members.set',
+    put: 'if (member === null) this.#members.set',
     test: 'node/gateway-check-share',
     title: 'what a member asks over its A2A binding is checked in its share of time'
+  },
+  {
+    name: 'each tree of a store holds as much in memory as its library takes by itself',
+    file: 'src/adapters/mesh/core-store.ts',
+    find: ', globalCache: new Rache({ maxSize: MAX_CACHED_BLOCKS })',
+    put: ', globalCache: new Rache()',
+    test: 'adapters/mesh/core-store',
+    title: 'all trees of a store together hold 256 blocks in memory'
   },
   {
     name: 'documents of a member come as fast as they can',

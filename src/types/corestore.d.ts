@@ -1,6 +1,7 @@
 declare module 'corestore' {
   import type Hypercore from 'hypercore'
   import type { HypercoreManifest } from 'hypercore'
+  import type Rache from 'rache'
   import type CoreStorage from 'hypercore-storage'
   import type NoiseSecretStream from '@hyperswarm/secret-stream'
   import type { KeyPair } from '@hyperswarm/secret-stream'
@@ -10,6 +11,8 @@ declare module 'corestore' {
     /** Acknowledges that handing over a primary key is unsafe. */
     readonly unsafe?: boolean
     readonly readOnly?: boolean
+    /** For the trees in its cores, together. Default: each has one of 65,536 blocks. */
+    readonly globalCache?: Rache
   }
 
   export interface GetCoreOptions {
@@ -47,6 +50,7 @@ declare module 'corestore' {
 
   /** Many cores in one directory. Opening a directory that is open elsewhere: `File descriptor could not be locked`. */
   export default class Corestore {
+    readonly globalCache: Rache | null
     constructor(storage: string | CoreStorage, options?: CorestoreOptions)
     readonly opened: boolean
     readonly closed: boolean

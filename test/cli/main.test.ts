@@ -372,11 +372,15 @@ test('data that cannot be written is DISK_FULL, exit 78, never a silent success'
   }
 })
 
-test('run by its own name, a node takes two arenas from the allocator', { skip: process.platform !== 'linux' }, async (t: Assert) => {
-  const env = { ...process.env, NODE_OPTIONS: '--import data:text/javascript,process.stderr.write(process.env.MALLOC_ARENA_MAX)' }
-  delete (env as NodeJS.ProcessEnv)['MALLOC_ARENA_MAX']
+test('run by its own name, a node takes two arenas from the allocator, and gives large blocks back', {
+  skip: process.platform !== 'linux'
+}, async (t: Assert) => {
+  const names = ['MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'MALLOC_TRIM_THRESHOLD_']
+  const script = `process.stderr.write(${JSON.stringify(names)}.map((name)=>process.env[name]).join(' '))`
+  const env: NodeJS.ProcessEnv = { ...process.env, NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(script)}` }
+  for (const name of names) delete env[name]
   const bin = path.join(REPOSITORY, 'bin', 'a2a-node.js')
   const { status, stderr } = spawnSync(bin, ['config', 'path', '--home', await tempDir(t)], { encoding: 'utf8', env })
   t.is(status, 0, stderr)
-  t.is(stderr, '2')
+  t.is(stderr, '2 131072 131072')
 })

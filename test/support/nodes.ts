@@ -9,6 +9,8 @@ import { tempDir, type Teardown } from './tmp.js'
 /** The repository, seen from build/test/support. */
 export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../..')
 const BIN = path.join(ROOT, 'bin', 'a2a-node.js')
+/** Where programs are looked for: the Node of the tests comes first. */
+const PATH = [path.dirname(process.execPath), process.env['PATH']].join(path.delimiter)
 /** No wait of a test may be longer; each ends with its event. */
 const PATIENCE_MS = 60_000
 
@@ -83,8 +85,9 @@ export async function testMesh(t: Teardown): Promise<TestMesh> {
       ...(options.join === undefined ? [] : ['--join', options.join]),
       ...(options.args ?? [])
     ]
-    const child = spawn(process.execPath, [BIN, '--home', home, ...args], {
-      env: { ...process.env, ...env, ...options.env },
+    // By its own name, as users run it: its first line says how much memory its allocator keeps.
+    const child = spawn(BIN, ['--home', home, ...args], {
+      env: { ...process.env, PATH, ...env, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe']
     })
     const exited = exitOf(child)

@@ -1,15 +1,24 @@
 import Corestore, { type CorestoreOptions } from 'corestore'
 import CoreStorage from 'hypercore-storage'
+import Rache from 'rache'
 
 /**
  * Bytes of the table in memory of a store. Its engine keeps up to two, of 64 MiB each by default: a peer that makes a node fetch
  * 128 MiB made it take as much memory. A start also reads back less.
  */
 const TABLE_BYTES = 8 * 1024 * 1024
+/** Threads that merge the tables of a store: each keeps memory of its own. */
+const BACKGROUND_JOBS = 2
+/**
+ * Blocks of trees that a store holds in memory: of the view of the log, whose entries are read from memory of our own. By default each
+ * tree holds 65,536, of which a member can make each 56 KiB.
+ */
+const MAX_CACHED_BLOCKS = 256
 
-/** The store of a directory, which is opened by its `ready`. Each of its threads keeps memory of its own, so they are few. */
+/** The store of a directory, which is opened by its `ready`. */
 export function coreStore(dir: string, options: CorestoreOptions = {}): Corestore {
-  return new Corestore(new CoreStorage(dir, { writeBufferSize: TABLE_BYTES, maxBackgroundJobs: 2 }), options)
+  const storage = new CoreStorage(dir, { writeBufferSize: TABLE_BYTES, maxBackgroundJobs: BACKGROUND_JOBS })
+  return new Corestore(storage, { ...options, globalCache: new Rache({ maxSize: MAX_CACHED_BLOCKS }) })
 }
 
 /**
