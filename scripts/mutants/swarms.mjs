@@ -142,7 +142,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'what its agent cannot say whether it was done has failed',
-    file: 'src/node/endings.ts',
+    file: 'src/domain/task/outcome.ts',
     find: "if (status === 'unknown') return { status, error: {",
     put: "if (status === 'unknown') return { status: 'failed', error: {",
     test: 'node/swarm-repeats',
@@ -158,7 +158,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'retryable: false is not heard',
-    file: 'src/node/endings.ts',
+    file: 'src/domain/task/outcome.ts',
     find: 'retryable === false ? { ...error, isFinal: true }',
     put: 'retryable === null ? { ...error, isFinal: true }',
     test: 'node/swarm-repeats',

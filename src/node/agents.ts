@@ -1,3 +1,4 @@
+import { OPERATOR } from '../domain/card/card.js'
 import type { AbortSignalLike, Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import { boundedCheck } from '../kit/schema-cost.js'
@@ -11,9 +12,6 @@ import { ExpectedTasks } from './expected-tasks.js'
 import { RunMeter } from './run-meter.js'
 import { AgentQueue } from './agent-queue.js'
 import type { Turn } from './agent-queue.js'
-
-/** Id of the built-in agent that people and swarms send as. */
-export const OPERATOR = 'operator'
 
 /** Agents of which metrics are told. */
 export const MAX_MEASURED = 256

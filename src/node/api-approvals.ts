@@ -4,7 +4,7 @@ import type { Calls } from '../ports/node-api.js'
 import type { ApprovalDetail, ApprovalInfo, ApprovalResult, ApprovalText } from '../ports/policy-api.js'
 import type { ApprovalDecision } from './approvals.js'
 import type { NodeCore } from './node.js'
-import { previewOf } from './preview.js'
+import { previewOf } from '../kit/preview.js'
 import type { Waiting } from './waiting.js'
 
 /** Characters of an input that `approvals ls` shows. */

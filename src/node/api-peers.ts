@@ -15,7 +15,7 @@ import type { CallerPower } from '../domain/routing/effective.js'
 import { tierText, weakest } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
 import type { Calls, IdInfo, InviteInfo, PeerDetail, PeerInfo, PeerList } from '../ports/node-api.js'
-import { OPERATOR } from './agents.js'
+import { OPERATOR } from '../domain/card/card.js'
 import { shareOf } from './left-documents.js'
 import type { NodeCore } from './node.js'
 

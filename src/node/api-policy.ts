@@ -1,8 +1,7 @@
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { nearest } from '../kit/text.js'
-import { SIDE_EFFECTS } from '../domain/card/card.js'
-import type { SideEffect } from '../domain/card/card.js'
+import { OPERATOR, parseAddress, SIDE_EFFECTS, type SideEffect } from '../domain/card/card.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
 import type { MessageType } from '../domain/envelope/envelope.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
@@ -23,8 +22,6 @@ import type {
   PolicyTestQuery,
   PolicyTestResult
 } from '../ports/policy-api.js'
-import { OPERATOR } from './agents.js'
-import { parseAddress } from './directory.js'
 import type { NodeCore } from './node.js'
 import { nodeOf, senderParty, targetParty } from './policy-parties.js'
 import { unaskedRules } from './unasked-rules.js'

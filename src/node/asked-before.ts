@@ -1,10 +1,8 @@
 import type { NodeId } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
-import { addressText } from '../domain/card/card.js'
+import { addressText, OPERATOR, parseAddress } from '../domain/card/card.js'
 import { votersDigest } from '../domain/swarm/coordination.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
-import { OPERATOR } from './agents.js'
-import { parseAddress } from './directory.js'
 import type { Incoming } from './incoming.js'
 import type { RequestBook } from './request-book.js'
 

@@ -1,11 +1,10 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
 import { Oldest } from '../kit/oldest.js'
-import { addressText } from '../domain/card/card.js'
+import { addressText, OPERATOR } from '../domain/card/card.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { Exchanges, exchangeText } from '../domain/routing/exchanges.js'
 import type { ExchangeKey } from '../domain/routing/exchanges.js'
-import { OPERATOR } from './agents.js'
 import type { Thread } from './incoming.js'
 
 /** Called with each reply on a thread. */

@@ -4,7 +4,7 @@ import type { NodeId } from '../kit/ids.js'
 import { NODE_NAME } from '../kit/names/rule.js'
 import { safeName } from '../kit/names/safe-name.js'
 import { shown } from '../kit/text.js'
-import type { AgentAddress } from '../domain/card/card.js'
+import { type AgentAddress, parseAddress } from '../domain/card/card.js'
 import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
 import type { Certificate, MembershipView } from '../domain/membership/types.js'
 import type { RoutingParty } from '../domain/routing/decide.js'
@@ -49,12 +49,6 @@ interface ShownNames {
 const NO_HOPS: readonly CertifiedPower[] = []
 /** Agents that may be meant by a name that is nobody's, as far as they are told. */
 const MAX_MEANT = 3
-
-/** `agentId@nodeId` taken apart; null when it is no such address. */
-export function parseAddress(text: string): AgentAddress | null {
-  const at = text.lastIndexOf('@')
-  return at <= 0 || at === text.length - 1 ? null : { agentId: text.slice(0, at), nodeId: text.slice(at + 1) }
-}
 
 /** Names and addresses: what people type to what the wire carries, and back. */
 export class Directory {

@@ -1,9 +1,8 @@
 import type { IdSource, NodeId } from '../kit/ids.js'
-import { addressText } from '../domain/card/card.js'
+import { addressText, OPERATOR } from '../domain/card/card.js'
 import { decodeEnvelope, encodeEnvelope } from '../domain/envelope/codec.js'
 import { SCHEMA_VERSION } from '../domain/envelope/envelope.js'
 import type { Tier } from '../domain/routing/tier.js'
-import { OPERATOR } from './agents.js'
 
 /** What an envelope of a block says beside the block. */
 export interface BlockEnvelope {

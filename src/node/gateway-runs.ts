@@ -1,6 +1,6 @@
 import { asNodeError, type ErrorCode, messageOf, NodeError } from '../kit/errors.js'
 import { TransientMap } from '../kit/transient.js'
-import type { AgentAddress } from '../domain/card/card.js'
+import { type AgentAddress, OPERATOR, parseAddress } from '../domain/card/card.js'
 import {
   artifactOf,
   inputOf,
@@ -26,11 +26,9 @@ import type { CallerPower } from '../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../ports/gateway.js'
 import { sizeOf } from '../kit/size.js'
-import { OPERATOR } from './agents.js'
 import type { Asking } from './asking.js'
 import type { DirectWay } from './direct.js'
-import { parseAddress } from './directory.js'
-import { isNeverLearned } from './endings.js'
+import { isNeverLearned } from '../domain/task/outcome.js'
 import type { GatewayLog } from './gateway-log.js'
 import { isViolation, OutputWatch } from './gateway-output.js'
 import type { NodeCore } from './node.js'

@@ -16,7 +16,7 @@ import type { Conversations } from './conversations.js'
 import { threadOf } from './incoming.js'
 import type { Held, Incoming, RecordedRequest, Thread } from './incoming.js'
 import type { Admission, LaneMessage } from './in-lane.js'
-import { refusedArrival } from './router.js'
+import { refusedArrival } from './verified.js'
 import type { Decision, Refusal } from './router.js'
 
 /** How long the answer to a proposal or the error for a refused message may take to go out, in milliseconds. */

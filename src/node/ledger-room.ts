@@ -4,7 +4,7 @@ import type { ErrorBody } from '../kit/errors.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { Problem } from '../ports/node-api.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { ENDINGS } from './endings.js'
+import { ENDINGS } from '../domain/task/outcome.js'
 
 /** How often the ledger is weighed, in milliseconds. */
 const WEIGH_MS = 5000

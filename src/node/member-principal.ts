@@ -1,10 +1,9 @@
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
-import type { AgentAddress } from '../domain/card/card.js'
+import { type AgentAddress, OPERATOR } from '../domain/card/card.js'
 import { askedWork } from '../domain/policy/asked.js'
 import type { Tier } from '../domain/routing/tier.js'
 import type { Principal } from '../ports/node-api.js'
-import { OPERATOR } from './agents.js'
 import type { NodeCore } from './node.js'
 import type { Refusal } from './router.js'
 

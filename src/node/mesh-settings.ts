@@ -1,13 +1,12 @@
 import { NodeError } from '../kit/errors.js'
 import { canonicalJson } from '../kit/json.js'
 import { shown } from '../kit/text.js'
-import { addressText } from '../domain/card/card.js'
+import { addressText, parseAddress } from '../domain/card/card.js'
 import type { MeshSettings, SettingsRecord } from '../domain/membership/types.js'
 import type { RoutingRules } from '../domain/routing/decide.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { Calls, MeshSettingsInfo } from '../ports/node-api.js'
-import { parseAddress } from './directory.js'
 import type { NodeCore } from './node.js'
 
 /** The rules in force on a node: what the owner set for the mesh, else what is shipped. */

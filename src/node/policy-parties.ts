@@ -2,12 +2,10 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { isRecord } from '../kit/json.js'
 import { shown } from '../kit/text.js'
-import type { AgentAddress } from '../domain/card/card.js'
+import { type AgentAddress, OPERATOR, parseAddress } from '../domain/card/card.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
 import type { RoutingParty } from '../domain/routing/decide.js'
 import { tierFromText, TIERS, tierText } from '../domain/routing/tier.js'
-import { OPERATOR } from './agents.js'
-import { parseAddress } from './directory.js'
 import type { NodeCore } from './node.js'
 
 /** Which agents a caller finds. */

@@ -1,7 +1,7 @@
 import { isRecord } from '../kit/json.js'
 import { shown } from '../kit/text.js'
 import type { ProgressReport } from '../ports/policy-api.js'
-import { previewOf } from './preview.js'
+import { previewOf } from '../kit/preview.js'
 
 /** Longest text of a report of progress, in characters. */
 const REPORT_SHOWN = 1024

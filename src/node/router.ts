@@ -2,15 +2,14 @@ import type { Clock } from '../kit/clock.js'
 import type { ErrorCode } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
-import type { AgentAddress } from '../domain/card/card.js'
+import { parseAddress } from '../domain/card/card.js'
 import { decide, passedOver } from '../domain/routing/decide.js'
-import type { RoutingParty, RoutingQuestion, RoutingRules, Verdict } from '../domain/routing/decide.js'
+import type { RoutingQuestion, RoutingRules, Verdict } from '../domain/routing/decide.js'
 import type { RoutingPolicy } from '../domain/routing/policy-verdict.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
 import type { Audit } from '../ports/audit.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
 import { hopsOf } from './traffic.js'
@@ -182,20 +181,6 @@ export class Router {
     })
     this.#unshown = 0
   }
-}
-
-/** What is on record of a message that came in and was verified. */
-export function refusedArrival(
-  directory: Directory,
-  {
-    peer,
-    header,
-    party,
-    recipient
-  }: Pick<RefusedFrom, 'peer' | 'header'> & { readonly party: RoutingParty; readonly recipient: AgentAddress }
-): RefusedFrom {
-  const to = directory.party(recipient)?.tier
-  return { peer, header, from: party.tier, ...(to === undefined ? {} : { to }) }
 }
 
 /** The node that a message of this node was for; null within this one. */

@@ -5,7 +5,7 @@ import type { Unacked } from '../domain/reliable/lane-sender.js'
 import { messageRecord, senderRecord } from '../domain/reliable/records.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { parseAddress } from './directory.js'
+import { parseAddress } from '../domain/card/card.js'
 import { ledgerEntries } from './ledger-entries.js'
 
 /** A message that is not acknowledged, as the ledger has it. */

@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { parseAddress } from './directory.js'
+import { parseAddress } from '../domain/card/card.js'
 import type { RequestBook } from './request-book.js'
 
 /** Runs that are looked up at once for one peer: a peer names what it likes, and each costs a question to the ledger. */

@@ -7,7 +7,7 @@ import type { SeatMessage, SeatMessageOf } from '../domain/swarm/seat-message.js
 import { effectiveParty } from '../domain/routing/effective.js'
 import type { Hash } from '../kit/sign.js'
 import type { LedgerChange } from '../ports/ledger.js'
-import { parseAddress } from './directory.js'
+import { parseAddress } from '../domain/card/card.js'
 import type { Directory } from './directory.js'
 import type { LedgerRoom } from './ledger-room.js'
 import { planOf } from './seat-offers.js'

@@ -6,7 +6,7 @@ import type { RoutingParty } from '../domain/routing/decide.js'
 import { weakened } from '../domain/routing/hops.js'
 import type { Strike } from '../ports/mesh.js'
 import type { Directory, NamedAgent } from './directory.js'
-import type { Refusal } from './router.js'
+import type { Refusal, RefusedFrom } from './router.js'
 
 const REFUSALS = {
   foreignSender: { code: 'FORBIDDEN', rule: 'sender: the key of the stream', reason: 'the sender is not of the node that sent it' },
@@ -84,4 +84,18 @@ function claimed(party: RoutingParty, metadata: EnvelopeMetadata | undefined): R
   if (metadata.tier === party.tier && sandboxId === party.sandboxId) return party
   // A weaker claim is honoured: who sends on behalf of somebody weaker says so, and may know of a change before this node.
   return { ...party, tier: metadata.tier, sandboxId: party.sandboxId ?? sandboxId }
+}
+
+/** What is on record of a message that came in and was verified. */
+export function refusedArrival(
+  directory: Directory,
+  {
+    peer,
+    header,
+    party,
+    recipient
+  }: Pick<RefusedFrom, 'peer' | 'header'> & { readonly party: RoutingParty; readonly recipient: AgentAddress }
+): RefusedFrom {
+  const to = directory.party(recipient)?.tier
+  return { peer, header, from: party.tier, ...(to === undefined ? {} : { to }) }
 }

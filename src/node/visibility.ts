@@ -1,6 +1,5 @@
 import type { NodeId } from '../kit/ids.js'
-import type { AgentCard } from '../domain/card/card.js'
-import { addressText } from '../domain/card/card.js'
+import { addressText, type AgentCard } from '../domain/card/card.js'
 import { isVisibleTo } from '../domain/card/registry.js'
 import type { RoutingRules } from '../domain/routing/decide.js'
 import { type CallerPower, effectiveParty } from '../domain/routing/effective.js'

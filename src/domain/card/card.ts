@@ -1,6 +1,9 @@
 import type { NodeId } from '../../kit/ids.js'
 import type { Tier } from '../routing/tier.js'
 
+/** Id of the built-in agent that people and swarms send as. */
+export const OPERATOR = 'operator'
+
 /** How an agent is reached. */
 export interface AgentEndpoint {
   readonly transport: 'local' | 'hyperswarm' | 'websocket'
@@ -84,4 +87,10 @@ export function nodeOfAddress(text: string): string {
 /** The capability that `send` uses: the one marked `default`, else the first; null for an agent without any. */
 export function defaultCapability(card: Pick<CardBody, 'capabilities'>): CapabilityDescriptor | null {
   return card.capabilities.find((one) => one.default === true) ?? card.capabilities[0] ?? null
+}
+
+/** `agentId@nodeId` taken apart; null when it is no such address. */
+export function parseAddress(text: string): AgentAddress | null {
+  const at = text.lastIndexOf('@')
+  return at <= 0 || at === text.length - 1 ? null : { agentId: text.slice(0, at), nodeId: text.slice(at + 1) }
 }

@@ -1,7 +1,7 @@
-import { messageOf, NodeError } from '../kit/errors.js'
-import type { ErrorBody, ErrorCode } from '../kit/errors.js'
-import { endOf } from '../domain/reliable/repeat.js'
-import type { RequestPayload } from '../domain/task/payloads.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
+import { endOf } from '../reliable/repeat.js'
+import type { RequestPayload } from './payloads.js'
 
 /** An end without a result. */
 export interface Ending {
