@@ -27,6 +27,31 @@ export const ROOMS = {
 /** Subjects of a room that may use one package more. */
 export const SUBJECTS = { 'domain/document': ['yjs'] }
 
+/**
+ * Features of src/node, each a folder: the others of which it may import values. Types may come from anywhere. The files of src/node
+ * itself wire them together, and no feature imports a value of those.
+ */
+export const FEATURES = {
+  access: [],
+  ledger: [],
+  observe: [],
+  peers: [],
+  tasks: [],
+  cards: ['peers'],
+  messaging: [],
+  agents: ['messaging', 'peers'],
+  policy: ['messaging', 'observe'],
+  relay: ['messaging', 'peers'],
+  reliable: ['ledger'],
+  requests: ['ledger', 'messaging', 'tasks'],
+  gateway: ['cards', 'ledger', 'peers', 'requests'],
+  negotiation: ['cards', 'messaging'],
+  sdk: ['cards', 'messaging', 'peers'],
+  swarms: ['ledger', 'messaging', 'requests', 'tasks'],
+  documents: ['swarms'],
+  api: ['agents', 'cards', 'documents', 'messaging', 'policy', 'requests']
+}
+
 /** Commands that build a node themselves, by a lazy import of compose.ts. The list may only shrink. */
 const EXCEPT = Object.fromEntries(['start', 'restore', 'doctor', 'agents', 'audit', 'mcp'].map((c) => [`cli/commands/${c}.ts`, ['']]))
 
@@ -76,12 +101,28 @@ function ruleOf(name) {
   return more === undefined || rule === null ? rule : { ...rule, npm: [...rule.npm, ...more] }
 }
 
+/** The feature of a file of src/node, '' for one that wires them, null for any other file. */
+function featureOf(rel) {
+  const parts = rel.split('/')
+  return parts[0] !== 'node' ? null : parts.length === 2 ? '' : parts[1]
+}
+
+function faultOfFeature(from, to) {
+  if (from === null || from === '' || to === null || to === from) return null
+  const allowed = FEATURES[from]
+  if (allowed === undefined) return `node/${from} is no feature`
+  return allowed.includes(to) ? null : `node/${from} must not import values of node${to === '' ? '' : `/${to}`}`
+}
+
 function faultOfImport({ file, root, room, rule }, { spec, type, lazy }) {
   if (rule.typesOnly && !type) return `ports hold types only, imports ${spec} as a value`
   if (spec.startsWith('node:')) return rule.node ? null : `must not touch ${spec}`
   const pkg = packageOf(spec)
   if (pkg !== null) return rule.npm === '*' || rule.npm.includes(pkg) ? null : `must not use package ${pkg}`
-  const to = roomOf(path.posix.relative(root, path.posix.join(path.posix.dirname(file), spec)))
+  const target = path.posix.relative(root, path.posix.join(path.posix.dirname(file), spec))
+  const fault = type ? null : faultOfFeature(featureOf(path.posix.relative(root, file)), featureOf(target))
+  if (fault !== null) return `${fault} (${spec})`
+  const to = roomOf(target)
   if (to === room || rule.rooms === '*' || rule.rooms.includes(to) || (type && rule.types?.includes(to))) return null
   if ((lazy || type) && EXCEPT[path.posix.relative(root, file)]?.includes(to)) return null
   return `${room || 'root'} must not import ${to || 'root'} (${spec})`

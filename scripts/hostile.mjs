@@ -72,7 +72,7 @@ async function together({ siege }, minutes) {
 
 /** Tests with random messages, by the channel: documents, hints about the log, cores, pairing, and the multiplexer itself. */
 const CHANNELS = [
-  'node/documents.hostile-bytes',
+  'node/documents/documents.hostile-bytes',
   'adapters/mesh/hostile-hints',
   'adapters/mesh/hostile-replication',
   'adapters/mesh/hostile-pairing',

@@ -9,7 +9,7 @@ import type { HttpRoute } from './adapters/http/route.js'
 import { maxMessageBytes } from './adapters/mcp/message-bytes.js'
 import type { McpService } from './adapters/mcp/service.js'
 import { readAudit } from './adapters/storage/audit-read.js'
-import type { A2AObservability } from './node/observability.js'
+import type { A2AObservability } from './node/observe/observability.js'
 import type { StartParts } from './open-home.js'
 import { VERSION } from './version.js'
 

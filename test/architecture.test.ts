@@ -2,9 +2,11 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import test from 'brittle'
+import { fencesOf } from './support/markdown.js'
 
 /** What `scripts/check-layers.mjs` offers. Scripts are not compiled; tests run in the root of the repository. */
 interface Layers {
+  readonly FEATURES: Readonly<Record<string, readonly string[]>>
   check(root?: string): string[]
   importsOf(text: string): Iterable<{ spec: string; type: boolean }>
   packageOf(spec: string): string | null
@@ -30,6 +32,23 @@ function sources(): string[] {
 
 test('no room imports what its row of the table does not allow', async (t) => {
   t.alike((await layers()).check('src'), [])
+})
+
+test('each folder of src/node is in the table of features, behind those that it may import, and ARCHITECTURE.md draws that table', async (t) => {
+  const { FEATURES } = await layers()
+  const features = Object.entries(FEATURES)
+  const folders = fs.readdirSync('src/node', { withFileTypes: true }).filter((one) => one.isDirectory())
+  t.alike(features.map(([name]) => name).toSorted(), folders.map(({ name }) => name).toSorted())
+  for (const [at, [name, below]] of features.entries())
+    for (const one of below)
+      t.ok(
+        features.slice(0, at).some(([other]) => other === one),
+        `${name} stands behind ${one}: there is no circle`
+      )
+  const drawing = fencesOf(fs.readFileSync('docs/ARCHITECTURE.md', 'utf8')).find(({ language }) => language === 'mermaid')?.text ?? ''
+  const drawn = drawing.split('\n').flatMap((line) => / {2}(\w+) --> (.*)/.exec(line)?.slice(1).join(' > ') ?? [])
+  const expected = features.flatMap(([name, below]) => (below.length === 0 ? [] : [`${name} > ${below.join(' & ')}`]))
+  t.alike(drawn, expected)
 })
 
 test('shipped code is built on the packages it says, by real imports', async (t) => {

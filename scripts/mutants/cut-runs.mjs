@@ -7,7 +7,7 @@ export const CUT_RUN_MUTANTS = [
     file: 'src/domain/reliable/request.ts',
     find: "return request.cuts >= MAX_CUTS ? 'suspect' : 'run'",
     put: "return 'run'",
-    test: 'node/cut-runs',
+    test: 'node/requests/callee/cut-runs',
     title: 'a request at whose run its node ended twice is not run a third time'
   },
   {
@@ -15,31 +15,31 @@ export const CUT_RUN_MUTANTS = [
     file: 'src/domain/reliable/request.ts',
     find: 'cuts: isAtFault ? Math.max(MAX_CUTS, request.cuts) : request.cuts + 1',
     put: 'cuts: isAtFault ? request.cuts + 1 : request.cuts + 1',
-    test: 'node/cut-runs',
+    test: 'node/requests/callee/cut-runs',
     title: 'after an error of the node itself what ran is not run again at all'
   },
   {
     name: 'requests of which one ended its node run again all at once',
-    file: 'src/node/cut-runs.ts',
+    file: 'src/node/requests/callee/cut-runs.ts',
     find: 'return this.#turn !== null && this.isWaiting(name)',
     put: 'return this.#turn !== null && this.isWaiting(name) && false',
-    test: 'node/cut-runs',
+    test: 'node/requests/callee/cut-runs',
     title: 'of many that ran when their node ended one runs at a time'
   },
   {
     name: 'a request that perhaps ended its node is begun by a copy before its turn',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: 'if (standing.isEarly) this.#leave',
     put: 'if (standing.isEarly && false) this.#leave',
-    test: 'node/cut-runs',
+    test: 'node/requests/callee/cut-runs',
     title: 'a copy of a request that comes before its turn begins nothing'
   },
   {
     name: 'a request that perhaps ended its node begins again before that is on disk',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: 'if (!record.isRepeatable || isLeft) return',
     put: 'if (!record.isRepeatable || (isLeft && false)) return',
-    test: 'node/cut-runs',
+    test: 'node/requests/callee/cut-runs',
     title: 'what had no end when its node ended begins only when that is on disk'
   }
 ]

@@ -20,10 +20,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'a member pays for no checks of what it asks over its A2A binding',
-    file: 'src/node/gateway-index.ts',
+    file: 'src/node/gateway/gateway-index.ts',
     find: 'if (member !== null) this.#members.set',
     put: 'if (member === null) this.#members.set',
-    test: 'node/gateway-check-share',
+    test: 'node/gateway/gateway-check-share',
     title: 'what a member asks over its A2A binding is checked in its share of time'
   },
   {
@@ -36,10 +36,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'documents of a member come as fast as they can',
-    file: 'src/node/fetch-share.ts',
+    file: 'src/node/documents/fetch-share.ts',
     find: 'writer === self || isAlone(writer))',
     put: 'writer === self || !isAlone(writer))',
-    test: 'node/fetch-share',
+    test: 'node/documents/fetch-share',
     title: 'streams of a member, however many, together get 4 MiB a second'
   },
   {
@@ -60,10 +60,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'checks of inputs of a member have no share',
-    file: 'src/node/check-share.ts',
+    file: 'src/node/agents/check-share.ts',
     find: 'if (peer === self) return check()',
     put: 'if (peer === self || peer !== self) return check()',
-    test: 'node/check-share',
+    test: 'node/agents/check-share',
     title: 'a member whose inputs take long to check has a second of it'
   },
   {
@@ -316,18 +316,18 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'budget off: answers to calls of a member take no turns',
-    file: 'src/node/calls-in.ts',
+    file: 'src/node/gateway/mesh/calls-in.ts',
     find: '    await call.turn()\n    if (call.signal.aborted) return',
     put: '    if (call.signal.aborted) return',
-    test: 'node/calls-in',
+    test: 'node/gateway/mesh/calls-in',
     title: 'of a member that reads nothing one answer is made'
   },
   {
     name: 'budget off: no member has a share of answers',
-    file: 'src/node/busy-share.ts',
+    file: 'src/node/peers/busy-share.ts',
     find: 'if (!this.#shares.take(peer, counted)) this.#owed.set(peer, counted)',
     put: 'this.#shares.take(peer, counted)',
-    test: 'node/calls-in',
+    test: 'node/gateway/mesh/calls-in',
     title: 'a member over its share waits while others are served'
   },
   {
@@ -351,7 +351,7 @@ export const HOSTILE_MUTANTS = [
     file: 'src/domain/document/share.ts',
     find: '.slice(0, limit)',
     put: '',
-    test: 'node/document-shares',
+    test: 'node/documents/document-shares',
     title: 'a member that announces 952 documents, with names that sort first'
   },
   {
@@ -364,10 +364,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'share of documents in bytes off',
-    file: 'src/node/document-shares.ts',
+    file: 'src/node/documents/document-shares.ts',
     find: '+ wanted <= maxBytes)',
     put: '+ wanted >= 0 * maxBytes)',
-    test: 'node/document-shares',
+    test: 'node/documents/document-shares',
     title: 'a member makes another node keep 256 MiB of its documents'
   },
   {
@@ -380,10 +380,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'a document is removed although somebody used it before its writer was revoked',
-    file: 'src/node/followed-documents.ts',
+    file: 'src/node/documents/followed-documents.ts',
     find: "&& this.#useOf(record) === 'none'",
     put: "&& this.#useOf(record) !== 'open'",
-    test: 'node/document-shares',
+    test: 'node/documents/document-shares',
     title: 'documents that a revoked member alone wrote'
   },
   {
@@ -391,23 +391,23 @@ export const HOSTILE_MUTANTS = [
     file: 'src/domain/channel/credit.ts',
     find: 'return window.spent < window.limit + URGENT_CREDIT ?',
     put: 'return window.limit > 0 ?',
-    test: 'node/peers',
+    test: 'node/peers/peers',
     title: 'a peer that sends more than its credit is cut'
   },
   {
     name: 'a member that wants little credit passes those that wait for more',
-    file: 'src/node/credit-shares.ts',
+    file: 'src/node/peers/credit-shares.ts',
     find: 'isSpent ||= ownMs === 0 && allMs > 0',
     put: 'isSpent = ownMs === 0 && allMs > 0',
-    test: 'node/credit-shares',
+    test: 'node/peers/credit-shares',
     title: 'of members that send much none gets less than half of what another gets'
   },
   {
     name: 'a busy node gives credit as an idle one',
-    file: 'src/node/channel.ts',
+    file: 'src/node/peers/channel.ts',
     find: 'if (!this.#parts.isBusy()) return this.#give(more)',
     put: 'return this.#give(more)',
-    test: 'node/peers',
+    test: 'node/peers/peers',
     title: 'while others use a node, members that send much get 5,000 tokens a second each'
   }
 ]

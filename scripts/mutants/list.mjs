@@ -240,42 +240,42 @@ export const MUTANTS = [
   },
   {
     name: 'an agent of a node that was put out is as strong as its card',
-    file: 'src/node/directory.ts',
+    file: 'src/node/cards/directory.ts',
     find: 'if (certificate === null) return null',
     put: 'if (certificate === null) return { address: card.address, tier: card.tier, sandboxId: null }',
-    test: 'node/directory',
+    test: 'node/cards/directory',
     title: 'the agent that a message names is the one at its address, whatever became of it and its node'
   },
   {
     name: 'a routed message tells of no event',
-    file: 'src/node/traffic.ts',
+    file: 'src/node/observe/traffic.ts',
     find: 'this.#passedRules(passage, path)',
     put: 'void path',
-    test: 'node/traffic',
+    test: 'node/observe/traffic',
     title: property(17)
   },
   {
     name: 'an exchange with somebody weaker is not put on record',
-    file: 'src/node/traffic.ts',
+    file: 'src/node/observe/traffic.ts',
     find: 'if (from === to) return',
     put: 'if (from <= to) return',
-    test: 'node/traffic',
+    test: 'node/observe/traffic',
     title: property(31)
   },
   {
     name: 'the tiers of an exchange are put on record the wrong way round',
-    file: 'src/node/traffic.ts',
+    file: 'src/node/observe/traffic.ts',
     find: '[tierText(from), tierText(to)]',
     put: '[tierText(to), tierText(from)]',
-    test: 'node/traffic',
+    test: 'node/observe/traffic',
     title: property(31)
   },
   {
     name: 'messages that came in are not counted',
-    file: 'src/node/traffic.ts',
+    file: 'src/node/observe/traffic.ts',
     find: "this.#emit('message-received', header, at)",
     put: 'void [header, at]',
-    test: 'node/traffic',
+    test: 'node/observe/traffic',
     title: property(32)
   },
   {
@@ -283,87 +283,87 @@ export const MUTANTS = [
     file: 'src/domain/channel/retry.ts',
     find: '2 ** (failed - 1)',
     put: '1.5 ** (failed - 1)',
-    test: 'node/delivery',
+    test: 'node/messaging/delivery',
     title: property(12)
   },
   {
     name: 'a message goes to every agent that listens',
-    file: 'src/node/listeners.ts',
+    file: 'src/node/messaging/listeners.ts',
     find: 'this.#byAgent.get(agentId)?.emit({ payload, ...header })',
     put: 'for (const one of this.#byAgent.values()) one.emit({ payload, ...header })',
-    test: 'node/mesh-router',
+    test: 'node/sdk/mesh-router',
     title: property(13)
   },
   {
     name: 'a broadcast stays on its node',
-    file: 'src/node/mesh-router.ts',
+    file: 'src/node/sdk/mesh-router.ts',
     find: 'card.address !== from)',
     put: "card.address !== from && card.origin === 'local')",
-    test: 'node/mesh-router',
+    test: 'node/sdk/mesh-router',
     title: property(14)
   },
   {
     name: 'a capability is looked for nowhere',
-    file: 'src/node/targets.ts',
+    file: 'src/node/cards/targets.ts',
     find: 'registry.findByCapability(first)',
     put: 'registry.listAll()',
-    test: 'node/mesh-router',
+    test: 'node/sdk/mesh-router',
     title: property(15)
   },
   {
     name: 'waiting messages of a channel leave in another order',
-    file: 'src/node/agent-channel.ts',
+    file: 'src/node/sdk/agent-channel.ts',
     find: 'this.#waiting.push({',
     put: 'this.#waiting.splice(1, 0, {',
-    test: 'node/channels',
+    test: 'node/sdk/channels',
     title: property(11)
   },
   {
     name: 'a channel waits for ever',
-    file: 'src/node/channel-life.ts',
+    file: 'src/node/peers/channel-life.ts',
     find: "effect.type === 'reconnect'",
     put: "effect.type === 'closed'",
-    test: 'node/channels',
+    test: 'node/sdk/channels',
     title: 'a channel that finds no link in time closes, with what waits; then it takes nothing'
   },
   {
     name: 'nobody is told of a proposal without an answer',
-    file: 'src/node/negotiations.ts',
+    file: 'src/node/negotiation/negotiations.ts',
     find: 'this.#tellProposer(entry)',
     put: 'this.#made.size',
-    test: 'node/negotiations',
+    test: 'node/negotiation/negotiations',
     title: 'a proposal without an answer in time is timed out on both sides, and its proposer is told'
   },
   {
     name: 'whoever knows the thread of a proposal decides on it',
-    file: 'src/node/negotiations.ts',
+    file: 'src/node/negotiation/negotiations.ts',
     find: "if (!isSame(known.thread, thread)) return 'full'",
     put: "if (known === null) return 'full'",
-    test: 'node/negotiations',
+    test: 'node/negotiation/negotiations',
     title: 'whoever proposes on the thread of somebody else is refused, and changes nothing'
   },
   {
     name: 'a swarm is offered to who lacks a capability',
-    file: 'src/node/swarm-survey.ts',
+    file: 'src/node/swarms/swarm-survey.ts',
     find: 'if (!further.every(',
     put: 'if (further.length > 9 && !further.every(',
-    test: 'node/swarm-coordinator',
+    test: 'node/sdk/swarm-coordinator',
     title: property(25)
   },
   {
     name: 'a result does not reach the shared state',
-    file: 'src/node/swarm-session.ts',
+    file: 'src/node/swarms/swarm-session.ts',
     find: 'completed.map((one) => [one.id, one.result])',
     put: 'completed.slice(1).map((one) => [one.id, one.result])',
-    test: 'node/swarm-coordinator',
+    test: 'node/sdk/swarm-coordinator',
     title: property(26)
   },
   {
     name: 'an agent handles two messages at once',
-    file: 'src/node/agent-coordinator.ts',
+    file: 'src/node/agents/agent-coordinator.ts',
     find: 'new AgentQueue(1)',
     put: 'new AgentQueue(2)',
-    test: 'node/agent-coordinator',
+    test: 'node/agents/agent-coordinator',
     title: 'the messages of one agent are handled one after the other, in the order they were sent'
   },
   {

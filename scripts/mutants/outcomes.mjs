@@ -12,10 +12,10 @@ export const OUTCOME_MUTANTS = [
   },
   {
     name: 'a node that stops begins what is being recorded',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: 'if (this.#isStopping) return this.#leave(request, record)',
     put: '',
-    test: 'node/outcomes.attacks',
+    test: 'node/requests/outcomes.attacks',
     title: 'a request that is being recorded when its node stops'
   },
   {
@@ -23,47 +23,47 @@ export const OUTCOME_MUTANTS = [
     file: 'src/domain/reliable/restored.ts',
     find: 'nodeOfAddress(record.source) === nodeOfAddress(record.target) ?',
     put: 'nodeOfAddress(record.source) !== nodeOfAddress(record.target) ?',
-    test: 'node/outcomes.attacks',
+    test: 'node/requests/outcomes.attacks',
     title: 'what its node asked of an agent of its own, and had no place'
   },
   {
     name: 'an A2A task waits for what nobody will ever tell',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'retryAt === null ? { ...doubt, isFinal: true as const } : doubt',
     put: 'doubt',
-    test: 'node/outcomes.attacks',
+    test: 'node/requests/outcomes.attacks',
     title: 'an A2A task ends when nobody will ever learn its outcome'
   },
   {
     name: 'an answer that is being recorded is lost when its peer is put out',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'if (this.#record?.isSettled === true) return\n    const isKnown',
     put: 'const isKnown',
-    test: 'node/outcomes.attacks',
+    test: 'node/requests/outcomes.attacks',
     title: 'a peer that is put out while its answer is being recorded'
   },
   {
     name: 'what a revoked peer may have begun is an orphan',
-    file: 'src/node/orphans.ts',
+    file: 'src/node/requests/orphans.ts',
     find: 'isGivenUp(record) || ',
     put: '',
-    test: 'node/outcomes.attacks',
+    test: 'node/requests/outcomes.attacks',
     title: 'what a peer that was put out may have begun is no orphan'
   },
   {
     name: 'requests for an agent that is attached later fail at the start',
-    file: 'src/node/recovery.ts',
+    file: 'src/node/requests/recovery.ts',
     find: ' || this.#isForNobody(waiting)',
     put: '',
-    test: 'node/outcomes.attacks',
+    test: 'node/requests/outcomes.attacks',
     title: 'requests for an agent that a program attaches wait for it'
   },
   {
     name: 'what was accepted before a start is given up for want of a place',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: "payload?.code === 'OVERLOADED' && incoming",
     put: "payload?.code === 'CANCELED' && incoming",
-    test: 'node/outcomes.attacks',
+    test: 'node/requests/outcomes.attacks',
     title: 'what was accepted before a start waits for a place after it'
   },
   {
@@ -71,47 +71,47 @@ export const OUTCOME_MUTANTS = [
     file: 'src/kit/clock.ts',
     find: 'if (monotonic - this.#aheadSince < STAYED_MS) return expected',
     put: '',
-    test: 'node/outcomes.attacks',
+    test: 'node/requests/outcomes.attacks',
     title: 'a wall clock that is ahead for a moment'
   },
   {
     name: 'the end of a run whose result fits no message is not recorded',
-    file: 'src/node/replies.ts',
+    file: 'src/node/requests/callee/replies.ts',
     find: 'await this.refused(thread, error, true)',
     put: 'await this.refused(thread, error, false)',
-    test: 'node/outcomes.attacks',
+    test: 'node/requests/outcomes.attacks',
     title: 'a result that fits no message has failed at both ends'
   },
   {
     name: 'a result that fits no message is listed as completed',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: 'if (unfit !== null) tasks.fail(piece.taskId, unfit)\n    else if',
     put: 'if',
-    test: 'node/outcomes.attacks',
+    test: 'node/requests/outcomes.attacks',
     title: 'a result that fits no message has failed at both ends'
   },
   {
     name: 'a restart forgets what an own agent said of its end',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: "if (record.status === 'unknown' && record.retryAt === null && !record.isRepeatable) return",
     put: '',
-    test: 'node/outcomes.attacks',
+    test: 'node/requests/outcomes.attacks',
     title: 'why nobody can say whether an agent of this node did it'
   },
   {
     name: 'a query counts as a copy of its request',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'isOfOneCopy(answer) && (this.#record?.current.isRepeatable !== false || isByNeighbour(answer.error))',
     put: 'isOfOneCopy(answer)',
-    test: 'node/one-request',
+    test: 'node/requests/caller/one-request',
     title: 'a request that may not be repeated, of which its peer was asked how it stands'
   },
   {
     name: 'a late answer to a query ends a request that was sent again',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'this.#staleQueries += this.#queries',
     put: '',
-    test: 'node/one-request',
+    test: 'node/requests/caller/one-request',
     title: 'a request that may not be repeated, of which its peer was asked how it stands'
   }
 ]

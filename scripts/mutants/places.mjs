@@ -7,10 +7,10 @@ const DIALLED = 'who is dialled: all where there is a place for each, else only 
 export const PLACES_MUTANTS = [
   {
     name: 'who cannot be pinged is said to be reached by a way of long ago',
-    file: 'src/node/api-peers.ts',
+    file: 'src/node/api/api-peers.ts',
     find: '(await routes.confirm(nodeId))',
     put: '(await routes.find(nodeId))',
-    test: 'node/api-peers',
+    test: 'node/api/api-peers',
     title: 'a way that is remembered and leads nowhere by now is not told as one'
   },
   {
@@ -63,10 +63,10 @@ export const PLACES_MUTANTS = [
   },
   {
     name: 'cards and searches keep a link',
-    file: 'src/node/peers.ts',
+    file: 'src/node/peers/peers.ts',
     find: "return kind === 'envelope' || kind === 'reliable'",
     put: "return kind === 'envelope' || kind !== 'ping'",
-    test: 'node/spare-link',
+    test: 'node/peers/spare-link',
     title: 'keep-alives, pings, cards and searches are no use of a link'
   },
   {
@@ -74,39 +74,39 @@ export const PLACES_MUTANTS = [
     file: 'src/node/peer-messages.ts',
     find: '|| conversations.isOpenWith(peer) || requests.has(peer)',
     put: '|| (conversations.isOpenWith(peer) && requests.has(peer))',
-    test: 'node/spare-link',
+    test: 'node/peers/spare-link',
     title: 'a link over which a request is under way is never given away'
   },
   {
     name: 'a proof of presence lasts for ever',
-    file: 'src/node/presence.ts',
+    file: 'src/node/peers/presence.ts',
     find: 'clock.monotonic() - proof.at <= PROOF_MS',
     put: 'clock.monotonic() - proof.at >= 0',
-    test: 'node/presence',
+    test: 'node/peers/presence',
     title: 'a member beyond the places is online while a neighbour has a link to it, and offline a minute after'
   },
   {
     name: 'a lost link counts as a proof of presence',
-    file: 'src/node/presence.ts',
+    file: 'src/node/peers/presence.ts',
     find: 'if (isRest) this.#prove(peer)',
     put: 'if (isRest || peer.length > 0) this.#prove(peer)',
-    test: 'node/presence',
+    test: 'node/peers/presence',
     title: 'a link that made room leaves its peer online, one that was lost does not'
   },
   {
     name: 'who was put out is online without a link',
-    file: 'src/node/presence.ts',
+    file: 'src/node/peers/presence.ts',
     find: ' && isActive(log.view(), node)',
     put: ' && log.view().members.has(node)',
-    test: 'node/presence',
+    test: 'node/peers/presence',
     title: 'who is put out is out at once, also without a link'
   },
   {
     name: 'every member beyond the places is dialled with each probe',
-    file: 'src/node/presence.ts',
+    file: 'src/node/peers/presence.ts',
     find: '.slice(0, DIALS)',
     put: '.slice(0, DIALS * 100)',
-    test: 'node/presence',
+    test: 'node/peers/presence',
     title: 'whom no neighbour knows is dialled, two with each probe and not the same ones first again'
   }
 ]

@@ -20,10 +20,10 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'what a person here is asked about is denied on its way to them',
-    file: 'src/node/outbox.ts',
+    file: 'src/node/messaging/outbox.ts',
     find: 'isArriving: isHere',
     put: 'isArriving: false',
-    test: 'node/api-policy',
+    test: 'node/api/api-policy',
     title: 'where nobody here can be asked a later deny refuses and a later allow allows'
   },
   {
@@ -44,42 +44,42 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'what a person allows is not decided on again',
-    file: 'src/node/approvals.ts',
+    file: 'src/node/policy/approvals.ts',
     find: 'const refusal = this.#refusalNow(one)',
     put: 'const refusal = this.#refusalNow(one) && null',
-    test: 'node/approvals',
+    test: 'node/policy/approvals',
     title: 'what the rules refuse by the time it is allowed does not run'
   },
   {
     name: 'the same request waits as often as it is sent',
-    file: 'src/node/approvals.ts',
+    file: 'src/node/policy/approvals.ts',
     find: "if (joining === 'new') {",
     put: "if (joining !== 'full') {",
-    test: 'node/approvals',
+    test: 'node/policy/approvals',
     title: 'the same request sent again waits once'
   },
   {
     name: 'whoever knows the ids of a message that waits rides on its approval',
-    file: 'src/node/waiting.ts',
+    file: 'src/node/policy/waiting.ts',
     find: '!isEqual(untimed(one.incoming.payload), untimed(incoming.payload))',
     put: 'one.incoming.payload === null',
-    test: 'node/approvals.seen',
+    test: 'node/policy/approvals.seen',
     title: 'a copy with the same ids that says something else does not ride on an approval, and nobody hears it'
   },
   {
     name: 'a remembered permission holds whatever the capability may do one day',
-    file: 'src/node/policy-book.ts',
+    file: 'src/node/policy/policy-book.ts',
     find: 'sideEffect: isAllowed && sideEffect !== null',
     put: 'sideEffect: !isAllowed && sideEffect !== null',
-    test: 'node/approvals.seen',
+    test: 'node/policy/approvals.seen',
     title: 'a remembered permission is for the side effect that a person saw'
   },
   {
     name: 'nobody is told of names in rules that no node has',
-    file: 'src/node/policy-book.ts',
+    file: 'src/node/policy/policy-book.ts',
     find: 'if (nodes.length === 1) return []',
     put: 'if (nodes.length < 2) return []',
-    test: 'node/policy-book',
+    test: 'node/policy/policy-book',
     title: 'a rule for a name that no node has is a warning, a problem, and told as soon as it is so'
   },
   {
@@ -95,7 +95,7 @@ export const POLICY_MUTANTS = [
     file: 'src/domain/routing/names.ts',
     find: 'return isNamed(first[1]) ? [first[0]] :',
     put: 'const named = fitting.find(([, name]) => isNamed(name))\n  return named ? [named[0]] :',
-    test: 'node/policy-book',
+    test: 'node/policy/policy-book',
     title: 'the beginning of an id stands for its node'
   },
   {
@@ -119,7 +119,7 @@ export const POLICY_MUTANTS = [
     file: 'src/domain/routing/names.ts',
     find: 'const isLike = looks.find(base) !== null',
     put: 'const isLike = looks === null',
-    test: 'node/deceiving-names',
+    test: 'node/policy/deceiving-names',
     title: 'a member that got in as a look-alike is shown by its key and with its characters written out, in approvals and events'
   },
   {
@@ -127,15 +127,15 @@ export const POLICY_MUTANTS = [
     file: 'src/domain/swarm/machine.ts',
     find: 'if (outcome.isRefusal === true) item',
     put: 'if (outcome.isUnsent === true) item',
-    test: 'node/waiting',
+    test: 'node/policy/waiting',
     title: 'an item that a person did not allow is not asked of the same agent again'
   },
   {
     name: 'the time left is that of this node, whatever the caller gives',
-    file: 'src/node/approvals.ts',
+    file: 'src/node/policy/approvals.ts',
     find: 'const isCallers = callerMs < limits.approvalTimeoutMs',
     put: 'const isCallers = callerMs < 0',
-    test: 'node/api-approvals',
+    test: 'node/api/api-approvals',
     title: 'what is left ends when whoever called gives up'
   },
   {
@@ -143,39 +143,39 @@ export const POLICY_MUTANTS = [
     file: 'src/domain/card/sandbox.ts',
     find: 'certified === null || asked === certified',
     put: 'certified === null || asked !== certified',
-    test: 'node/own-cards',
+    test: 'node/cards/own-cards',
     title: 'an agent that asks for another sandbox than that of its node is not offered'
   },
   {
     name: 'an agent of another sandbox is a problem, and offered all the same',
-    file: 'src/node/own-cards.ts',
+    file: 'src/node/cards/own-cards.ts',
     find: 'definitions.filter((one) => faultOf(one) === null)',
     put: 'definitions.filter((one) => faultOf(one) !== undefined)',
-    test: 'node/own-cards',
+    test: 'node/cards/own-cards',
     title: 'an agent that asks for another sandbox than that of its node is not offered'
   },
   {
     name: 'a person decides on what nobody waits for any more',
-    file: 'src/node/approvals.ts',
+    file: 'src/node/policy/approvals.ts',
     find: 'return this.#parts.clock.monotonic() >= callerEndsAt',
     put: 'return this.#parts.clock.monotonic() < 0 * callerEndsAt',
-    test: 'node/approvals.caller-time',
+    test: 'node/policy/approvals.caller-time',
     title: 'what nobody allowed ends with its own code when the time of its caller is over, also when the caller cannot be reached'
   },
   {
     name: 'what waits for a person does so whoever waits for it',
-    file: 'src/node/approvals.ts',
+    file: 'src/node/policy/approvals.ts',
     find: 'clock.after(isCallers ? leftMs + limits.heartbeatMs : leftMs',
     put: 'clock.after(isCallers ? limits.approvalTimeoutMs : leftMs',
-    test: 'node/approvals.caller-time',
+    test: 'node/policy/approvals.caller-time',
     title: 'what nobody allowed ends with its own code when the time of its caller is over, also when the caller cannot be reached'
   },
   {
     name: 'a sender without a link is not told that its request waits for a person',
-    file: 'src/node/approval-words.ts',
+    file: 'src/node/policy/approval-words.ts',
     find: "ways.sendControl(peer, 'approval', { requests: keys })",
     put: 'void ways',
-    test: 'node/approvals.caller-time',
+    test: 'node/policy/approvals.caller-time',
     title: 'over a hop the sender sees that its request waits for a person'
   },
   {
@@ -183,23 +183,23 @@ export const POLICY_MUTANTS = [
     file: 'src/domain/routing/names.ts',
     find: 'return text.length < `${kind}_`.length + MIN_PREFIX',
     put: 'return text.length < 0 * kind.length + MIN_PREFIX',
-    test: 'node/approvals.caller-time',
+    test: 'node/policy/approvals.caller-time',
     title: 'what all ids begin with is no name of the only one that waits'
   },
   {
     name: 'a refusal does not say whose it is',
-    file: 'src/node/asking.ts',
+    file: 'src/node/requests/caller/asking.ts',
     find: "outcome === 'FAILED' ? refusedThere(error, peer) : error",
     put: 'error',
-    test: 'node/next-steps',
+    test: 'node/messaging/next-steps',
     title: 'whoever calls reads the name of the node whose person'
   },
   {
     name: 'agents without a capability are counted as left out by rules',
-    file: 'src/node/broadcast.ts',
+    file: 'src/node/api/broadcast.ts',
     find: "outcome === 'SKIPPED' ? 'skipped'",
     put: "outcome === '' ? 'skipped'",
-    test: 'node/broadcast',
+    test: 'node/api/broadcast',
     title: 'a broadcast that failed counts apart who was left out by rules'
   },
   {

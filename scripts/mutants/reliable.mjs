@@ -4,18 +4,18 @@
 export const RELIABLE_MUTANTS = [
   {
     name: 'a copy that came while its node was stopping is unknown for good',
-    file: 'src/node/callee-requests.ts',
+    file: 'src/node/requests/callee/callee-requests.ts',
     find: 'if (isStopped(record)) return responseOf(payload, ENDINGS.stopped)',
     put: '',
-    test: 'node/callee-requests',
+    test: 'node/requests/callee/callee-requests',
     title: 'a copy that came while its node was stopping is answered as the one before'
   },
   {
     name: 'a message is acknowledged before it is committed',
-    file: 'src/node/in-lane.ts',
+    file: 'src/node/reliable/in-lane.ts',
     find: '      const value = receiverRecord.encode(',
     put: '      this.step({ type: "committed", seq: last.seq, messageId: last.messageId })\n      const value = receiverRecord.encode(',
-    test: 'node/lanes',
+    test: 'node/reliable/lanes',
     title: 'through crashes around every commit, full disks and cut links'
   },
   {
@@ -36,42 +36,42 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a request that is recorded already is recorded anew',
-    file: 'src/node/callee-requests.ts',
+    file: 'src/node/requests/callee/callee-requests.ts',
     find: 'if (isNew && ledgerRoom.refusal === null) {',
     put: 'if (before !== undefined) {',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'a request that was done is not done again after a restart of its node'
   },
   {
     name: 'how a request ended is not in the commit of its answer',
-    file: 'src/node/replies.ts',
+    file: 'src/node/requests/callee/replies.ts',
     find: 'changes: () => changes }',
     put: 'changes: () => [] }',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'a request that was done is not done again after a restart of its node'
   },
   {
     name: 'a message is recorded without what goes with it',
-    file: 'src/node/out-lane.ts',
+    file: 'src/node/reliable/out-lane.ts',
     find: '      ...changes,\n',
     put: '',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'a caller that is killed while it waits learns the outcome after its restart'
   },
   {
     name: 'a queued request is not durable before that is said',
-    file: 'src/node/requests.ts',
+    file: 'src/node/requests/caller/requests.ts',
     find: '    await request.keep()\n    this.#queue(request)\n',
     put: '    this.#queue(request)\n',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'a request to a node that is away waits through restarts of its caller'
   },
   {
     name: 'an answer is acknowledged without what it says',
-    file: 'src/node/inbox.ts',
+    file: 'src/node/messaging/inbox.ts',
     find: '...this.#parts.onReply(arrival)',
     put: '...this.#parts.onReply(arrival), changes: []',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'a late outcome is recorded and can be read, also after a restart'
   },
   {
@@ -84,10 +84,10 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'what may not be repeated is begun before that is durable',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: 'if (!record.isRepeatable || isLeft) return await commit.',
     put: 'if (record.isRepeatable || isLeft) return await commit.',
-    test: 'node/work.durable',
+    test: 'node/requests/callee/work.durable',
     title: 'what may not be repeated does not begin before that is durable'
   },
   {
@@ -95,31 +95,31 @@ export const RELIABLE_MUTANTS = [
     file: 'src/domain/reliable/request.ts',
     find: 'if (!mayRunAgain({ isRepeatable: request.isRepeatable, isUndone: false }))',
     put: 'if (!mayRunAgain({ isRepeatable: true, isUndone: false }))',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'what may not be repeated ends as unknown when its node is killed at it'
   },
   {
     name: 'requests are removed before they expire',
-    file: 'src/node/request-book.ts',
+    file: 'src/node/requests/request-book.ts',
     find: "rangeUpTo('request-expiry', now)",
     put: "rangeUpTo('request-expiry', now + 20)",
-    test: 'node/request-book',
+    test: 'node/requests/request-book',
     title: 'nothing of a request is removed before it expires, and all of it then'
   },
   {
     name: 'a node begins as many lanes as it likes',
-    file: 'src/node/lanes.ts',
+    file: 'src/node/reliable/lanes.ts',
     find: 'begun.size < MAX_BEGUN',
     put: 'begun.size < MAX_BEGUN * 1000',
-    test: 'node/work.durable',
+    test: 'node/requests/callee/work.durable',
     title: 'a node may begin so many lanes'
   },
   {
     name: 'messages that wait for others are bounded lane by lane only',
-    file: 'src/node/in-lane.ts',
+    file: 'src/node/reliable/in-lane.ts',
     find: 'isNext ? MAX_ROOM_BYTES : MAX_GAP_BYTES',
     put: 'Infinity',
-    test: 'node/lanes',
+    test: 'node/reliable/lanes',
     title: 'what the lanes of one node hold together is bounded'
   },
   {
@@ -140,103 +140,103 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a request that has an end waits for room again',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'if (this.#record?.isSettled === true) return\n    const { clock',
     put: 'const { clock',
-    test: 'node/caller-record',
+    test: 'node/requests/caller/caller-record',
     title: 'an end that comes in one commit with the word that there was no room'
   },
   {
     name: 'the record of work that has begun and may not be repeated goes with a refusal of its copy',
-    file: 'src/node/replies.ts',
+    file: 'src/node/requests/callee/replies.ts',
     find: " || (record.status === 'started' && !record.isRepeatable && !hasRun)",
     put: '',
-    test: 'node/replies',
+    test: 'node/requests/callee/replies',
     title: 'what has begun and may not be repeated stays on record'
   },
   {
     name: 'asking after a request begins it',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: '    if (payload.isQuery) return void this.#tell(thread, asked, payload)\n',
     put: '',
-    test: 'node/approvals.queries',
+    test: 'node/policy/approvals.queries',
     title: 'a query that the rules let pass does not begin what waits for a person'
   },
   {
     name: 'asking after a request waits for a person',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: 'payload.isQuery || ',
     put: '',
-    test: 'node/approvals.queries',
+    test: 'node/policy/approvals.queries',
     title: 'asking after what was done needs nobody to allow it'
   },
   {
     name: 'what runs may be repeated because another capability under its id may be',
-    file: 'src/node/callee-requests.ts',
+    file: 'src/node/requests/callee/callee-requests.ts',
     find: 'before.isRepeatable && this',
     put: 'before.isRepeatable || this',
-    test: 'node/callee-requests',
+    test: 'node/requests/callee/callee-requests',
     title: 'what runs may be repeated only when its capability says so'
   },
   {
     name: 'a damaged record holds up its lane',
-    file: 'src/node/callee-requests.ts',
+    file: 'src/node/requests/callee/callee-requests.ts',
     find: "if (asNodeError(error).code !== 'STORE_DAMAGED') throw error",
     put: 'throw error',
-    test: 'node/callee-requests',
+    test: 'node/requests/callee/callee-requests',
     title: 'a request whose record is damaged ends as unknown'
   },
   {
     name: 'a request that ended as unknown is decided on anew at each start',
-    file: 'src/node/recovery.ts',
+    file: 'src/node/requests/recovery.ts',
     find: "    if (next === 'nothing') return\n",
     put: '',
-    test: 'node/recovery',
+    test: 'node/requests/recovery',
     title: 'that nobody can say whether it was done stays so'
   },
   {
     name: 'a lane whose record is damaged takes numbers that are in use',
-    file: 'src/node/stored-lanes.ts',
+    file: 'src/node/reliable/stored-lanes.ts',
     find: '(messages.at(-1)?.seq ?? 0) + 1',
     put: '1',
-    test: 'node/recovery',
+    test: 'node/requests/recovery',
     title: 'what waits on a lane whose record is damaged gets there, with what is asked after it'
   },
   {
     name: 'what has expired by a clock that jumped is removed at once',
-    file: 'src/node/recovery.ts',
+    file: 'src/node/requests/recovery.ts',
     find: 'const now = this.#expiry.now()',
     put: 'const now = this.#parts.clock.now()',
-    test: 'node/recovery',
+    test: 'node/requests/recovery',
     title: 'a clock that is set forward for a while, and back, takes nothing away before its time; one that stays does'
   },
   {
     name: 'a node waits for the card of a sender that was put out',
-    file: 'src/node/recovery.ts',
+    file: 'src/node/requests/recovery.ts',
     find: '!directory.isPutOut(source.nodeId) && ',
     put: '',
-    test: 'node/recovery',
+    test: 'node/requests/recovery',
     title: 'what others asked that were put out while this node was down ends'
   },
   {
     name: 'an answer to a node that was put out goes on a lane',
-    file: 'src/node/outbox.ts',
+    file: 'src/node/messaging/outbox.ts',
     find: ' || directory.isPutOut(recipient.nodeId)',
     put: '',
-    test: 'node/recovery',
+    test: 'node/requests/recovery',
     title: 'an answer that could not be recorded before its caller was put out leaves no lane behind'
   },
   {
     name: 'one copy of a request that was not done ends it while another is under way',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'isOfOneCopy(answer) && !this.#copies.denied()',
     put: 'isOfOneCopy(answer) && this.#copies.denied() === null',
-    test: 'node/one-request',
+    test: 'node/requests/caller/one-request',
     title: 'a word of the peer that it did not do one copy of a request'
   },
   {
     name: 'an end that the ledger did not take is shown',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'if (isKept && !isNow) tell()',
     put: 'if (!isNow) tell()',
     test: 'simulation/worlds-1',
@@ -244,80 +244,80 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'an end that a start decides is shown before it is on disk',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: '    let isKept = true\n    for (const [at',
     put: '    if (task) this.#parts.tasks.restore(task.task, task.events, true)\n    let isKept = true\n    for (const [at',
-    test: 'node/recovery',
+    test: 'node/requests/recovery',
     title: 'what had no end when its node stopped is shown as ended once that is on disk'
   },
   {
     name: 'an end that the ledger did not take is never recorded',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'if (!isKept) this.#parts.ends.add({ changes, tell: isNow ? () => {} : tell })',
     put: '',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'an end that a caller decides by itself while its disk is full'
   },
   {
     name: 'a request that was canceled while its answer was not taken has no end on disk',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: '    if (this.#told !== null) void this.#finish(this.#told, true)\n',
     put: '',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'a request that is canceled while the answer to it is not taken by a full disk'
   },
   {
     name: 'a cancellation is told while an answer is being recorded',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: '    if (this.#record?.isSettled === true) this.#told ??= answer\n    else void',
     put: '    void',
-    test: 'node/durable-requests.cancel',
+    test: 'node/requests/durable-requests.cancel',
     title: 'a request that is canceled while its answer is written ends by that answer'
   },
   {
     name: 'what was sent before is called not done by a node that lost its disk',
-    file: 'src/node/callee-requests.ts',
+    file: 'src/node/requests/callee/callee-requests.ts',
     find: '  if (isAgain) return ENDINGS.lateInDoubt\n',
     put: '',
-    test: 'node/durable-requests.late',
+    test: 'node/requests/durable-requests.late',
     title:
       'of what had begun before its node was killed and lost its disk nobody says that nothing was done, when it comes too late a second time'
   },
   {
     name: 'what a node lost with its disk is begun again, though it may not be repeated',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'await this.send(this.#record?.current.isRepeatable === false)',
     put: 'await this.send(false)',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'a node that lost its disk does not begin again'
   },
   {
     name: 'that a request may be repeated is forgotten with its caller',
-    file: 'src/node/caller-record.ts',
+    file: 'src/node/requests/caller/caller-record.ts',
     find: '...(allowRepeat === true ? { allowRepeat } : {})',
     put: '...{}',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'that a request may be repeated by the word of its caller'
   },
   {
     name: 'a try counts that the disk of the caller did not take',
-    file: 'src/node/caller-record.ts',
+    file: 'src/node/requests/caller/caller-record.ts',
     find: 'if (this.#current === asked) this.#current = before',
     put: 'if (this.#current === asked) this.#current = asked',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'a try that the disk of the caller did not take'
   },
   {
     name: 'what could not be recorded as begun has failed',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: 'return await commit.catch(notBegun)',
     put: 'return await commit',
-    test: 'node/work.durable',
+    test: 'node/requests/callee/work.durable',
     title: 'what may not be repeated finds no place while its node cannot record'
   },
   {
     name: 'what goes with a message is decided before its turn',
-    file: 'src/node/outbox.ts',
+    file: 'src/node/messaging/outbox.ts',
     find: 'return lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())',
     put: 'const before = reliable.changes()\n    return lanes.record({ source: sender, target: recipient }, message, () => before)',
     test: 'simulation/worlds-2',
@@ -325,58 +325,58 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a node does not start when one record is damaged',
-    file: 'src/node/request-book.ts',
+    file: 'src/node/requests/request-book.ts',
     find: "if (asNodeError(error).code !== 'STORE_DAMAGED') throw error",
     put: 'throw error',
-    test: 'node/recovery',
+    test: 'node/requests/recovery',
     title: 'a node starts though a record is damaged'
   },
   {
     name: 'what was given up while it was read is sent all the same',
-    file: 'src/node/out-lane.ts',
+    file: 'src/node/reliable/out-lane.ts',
     find: 'if (message !== undefined) this.#sendOne(message, envelope)',
     put: 'this.#sendOne(message ?? next, envelope)',
-    test: 'node/out-lane',
+    test: 'node/reliable/out-lane',
     title: 'what was given up or acknowledged while it was read is not sent'
   },
   {
     name: 'a message that cannot be read now is taken for one that was given up',
-    file: 'src/node/out-lane.ts',
+    file: 'src/node/reliable/out-lane.ts',
     find: 'else if (envelope === undefined) this.#wait(seq)',
     put: "else if (envelope === undefined) this.step({ type: 'give-up', messageIds: new Set([messageId]) })",
-    test: 'node/out-lane',
+    test: 'node/reliable/out-lane',
     title: 'a message that cannot be read is read again'
   },
   {
     name: 'a request that is being written when its time is over counts as not sent',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'return this.#isSent || this.#isLeaving || ',
     put: 'return this.#isSent || ',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'a request whose time is over while it is written on its way out'
   },
   {
     name: 'a request that is canceled while it is looked up is begun',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: 'const payload = isCanceled ? null : this',
     put: 'const payload = isCanceled && threads.length === 0 ? null : this',
-    test: 'node/durable-requests',
+    test: 'node/requests/durable-requests',
     title: 'a request that is canceled while its node looks it up'
   },
   {
     name: 'a request whose end waits for the disk is run once more when it comes again',
-    file: 'src/node/work.ts',
+    file: 'src/node/requests/callee/work.ts',
     find: '    for (const [at, thread] of claim.threads.entries()) isKept = ',
     put: '    this.#inFlight.release(claim)\n    for (const [at, thread] of claim.threads.entries()) isKept = ',
-    test: 'node/work.durable',
+    test: 'node/requests/callee/work.durable',
     title: 'while the end of a request cannot be recorded no further copy of it is run'
   },
   {
     name: 'a caller that was restarted has forgotten that its request was given back',
-    file: 'src/node/caller-record.ts',
+    file: 'src/node/requests/caller/caller-record.ts',
     find: "return this.#current.status === 'pending' ? this.#current.error : null",
     put: 'return null',
-    test: 'node/durable-requests.late',
+    test: 'node/requests/durable-requests.late',
     title: 'of a request that a stopping node gave back nobody says after a restart of its caller that nothing was sent'
   },
   {
@@ -413,34 +413,34 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'lanes of a ledger that was put back go on with the numbers that they had',
-    file: 'src/node/lanes.ts',
+    file: 'src/node/reliable/lanes.ts',
     find: 'if (isOlder && !(await out.renumber',
     put: 'if (isOlder === null && !(await out.renumber',
-    test: 'node/lanes.tidy',
+    test: 'node/reliable/lanes.tidy',
     title: 'lanes of a ledger that was put back go on behind all numbers that were used since'
   },
   {
     name: 'what a peer had begun has failed once the peer is put out',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'const isKnown = this.isAwaited && !this.#hasLeft',
     put: 'const isKnown = true',
-    test: 'node/recovery',
+    test: 'node/requests/recovery',
     title: 'of a peer that is put out what may have begun stays unknown for good, and what never left this node has failed'
   },
   {
     name: 'a start that ends before all lanes are numbered anew is taken for one that did it',
-    file: 'src/node/lanes.ts',
+    file: 'src/node/reliable/lanes.ts',
     find: 'if (isOlder && isNumbered)',
     put: 'if (isOlder)',
-    test: 'node/lanes.tidy',
+    test: 'node/reliable/lanes.tidy',
     title: 'of a ledger that was put back all lanes are numbered anew, though a start ends while some are not'
   },
   {
     name: 'messages are dropped under their old numbers while a lane is numbered anew',
-    file: 'src/node/out-lane.ts',
+    file: 'src/node/reliable/out-lane.ts',
     find: 'if (this.#isNumbering && this.#isHeldBack(input)) return',
     put: '',
-    test: 'node/out-lane',
+    test: 'node/reliable/out-lane',
     title: 'what is given up, acknowledged or expires while a lane is numbered anew is dropped under its new number'
   },
   {
@@ -453,10 +453,10 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'what a node said of the copy that it had is forgotten once no other copy got there',
-    file: 'src/node/one-request.ts',
+    file: 'src/node/requests/caller/one-request.ts',
     find: 'this.fail(this.#ofOneCopy ?? this.#refusal',
     put: 'this.fail(this.#refusal',
-    test: 'node/one-request',
+    test: 'node/requests/caller/one-request',
     title: 'a request of whose copies one was with a node that stopped, and no other got there, ends with what that node said'
   },
   {

@@ -22,6 +22,8 @@ test('what the table allows is clean', async (t) => {
     'ports/mesh.ts': "import type { Card } from '../domain/card/card.js'\nexport interface Mesh { card: Card }\n",
     'adapters/mesh/log.ts': "import fs from 'node:fs'\nimport Autobase from 'autobase'\nimport { x } from './other.js'\n",
     'cli/commands/start.ts': "export const start = async () => (await import('../../compose.js')).compose()\n",
+    'node/tables.ts': "import { lanes } from './reliable/lanes.js'\n",
+    'node/reliable/lanes.ts': "import { scan } from '../ledger/scan.js'\nimport type { Tables } from '../tables.js'\n",
     'compose.ts': "import { log } from './adapters/mesh/log.js'\nimport { inbox } from './node/inbox.js'\n"
   })
   t.alike(broken, [])
@@ -37,6 +39,10 @@ test('each rule can be broken', async (t) => {
     ['node/a.ts', 'export const later = (f) => setTimeout(f, 1)', 'a pure room reaches for setTimeout'],
     ['node/a.ts', "export const env = process.env['X']", 'a pure room reaches for process.'],
     ['node/a.ts', "export { log } from '../adapters/mesh/log.js'", 'node must not import adapters/mesh'],
+    ['node/peers/a.ts', "import { lanes } from '../reliable/lanes.js'", 'node/peers must not import values of node/reliable'],
+    ['node/peers/a.ts', "import { tables } from '../tables.js'", 'node/peers must not import values of node ('],
+    ['node/gateway/push/a.ts', "import { swarms } from '../../swarms/swarms.js'", 'node/gateway must not import values of node/swarms'],
+    ['node/cellar/a.ts', "import { peers } from '../peers/peers.js'", 'node/cellar is no feature'],
     ['ports/a.ts', "import { card } from '../domain/card/card.js'", 'ports hold types only, imports'],
     ['ports/a.ts', 'export const port = 1', 'ports hold types only, exports a value'],
     ['adapters/mesh/a.ts', "import { store } from '../storage/store.js'", 'adapters/mesh must not import adapters/storage'],

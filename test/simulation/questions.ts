@@ -1,7 +1,7 @@
 import { asNodeError } from '../../src/kit/errors.js'
 import { REQUEST_POLICY, SETTLED } from '../../src/domain/reliable/request.js'
 import type { TaskState } from '../../src/domain/task/task.js'
-import type { Asked } from '../../src/node/requests.js'
+import type { Asked } from '../../src/node/requests/caller/requests.js'
 import type { Place, PlaceParts } from './place.js'
 
 /** What a task shows at its end. */

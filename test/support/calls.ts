@@ -1,8 +1,8 @@
 import type { Assert } from 'brittle'
 import { meshCallHandler } from '../../src/adapters/a2a/mesh-binding.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
-import { GatewayTasks } from '../../src/node/gateway.js'
-import { memberPrincipal } from '../../src/node/member-principal.js'
+import { GatewayTasks } from '../../src/node/gateway/gateway.js'
+import { memberPrincipal } from '../../src/node/gateway/mesh/member-principal.js'
 import type { CallPiece, CallRequest } from '../../src/ports/member-calls.js'
 import type { FakeNode, World } from './fake-node.js'
 

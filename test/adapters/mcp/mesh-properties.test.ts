@@ -6,7 +6,7 @@ import { invocationEvent, type InvocationRecord } from '../../../src/adapters/mc
 import { ToolRegistry } from '../../../src/adapters/mcp/tool-registry.js'
 import { canonicalJson } from '../../../src/kit/json.js'
 import { NodeError } from '../../../src/kit/errors.js'
-import { A2AObservability } from '../../../src/node/observability.js'
+import { A2AObservability } from '../../../src/node/observe/observability.js'
 import { holds } from '../../support/holds.js'
 import { arbJson, call, McpScene, payloadOf, request, type RawClient } from '../../support/mcp.js'
 

@@ -5,7 +5,7 @@ import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schem
 import { ToolCatalog } from '../../../src/adapters/mcp/tool-catalog.js'
 import { ToolRegistry } from '../../../src/adapters/mcp/tool-registry.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
-import { AgentCoordinator } from '../../../src/node/agent-coordinator.js'
+import { AgentCoordinator } from '../../../src/node/agents/agent-coordinator.js'
 import { holds } from '../../support/holds.js'
 import { arbJson, ANYTHING, call, CLAIM, initialize, McpScene, payloadOf, request, type RawClient } from '../../support/mcp.js'
 

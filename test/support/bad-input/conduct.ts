@@ -1,5 +1,5 @@
 import { HEARTBEAT_MS, BEHIND_WAIT_MS } from '../../../src/adapters/a2a/event-stream.js'
-import { CALL_STALL_MS } from '../../../src/node/calls-in.js'
+import { CALL_STALL_MS } from '../../../src/node/gateway/mesh/calls-in.js'
 import type { CallPiece } from '../../../src/ports/member-calls.js'
 import { statusOf } from '../../adapters/http/raw-http.js'
 import { settled } from '../calls.js'

@@ -1,0 +1,362 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import { fromBase64, toBase64 } from '../../kit/bytes.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import { Emitter, type Unsubscribe } from '../../kit/events.js'
+import { type IdSource, utf8 } from '../../kit/ids.js'
+import type { Hash } from '../../kit/sign.js'
+import { NODE_NAME } from '../../kit/names/rule.js'
+import { safeName } from '../../kit/names/safe-name.js'
+import { shown } from '../../kit/text.js'
+import { Bag } from '../../kit/transient.js'
+import { sandboxIdSchema } from '../../domain/card/schema.js'
+import { tierText, weakest } from '../../domain/routing/tier.js'
+import type { Tier } from '../../domain/routing/tier.js'
+import type { Audit } from '../../ports/audit.js'
+import type { Membership } from '../../ports/mesh.js'
+import type { Principal } from '../../ports/node-api.js'
+import type { NodeStore } from '../../ports/storage.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { TokenGrant, TokenInfo, TokenRequest, TokenScope } from '../../ports/token-api.js'
+
+/** Tokens that a node has at once; expired ones make room. */
+export const TOKENS_MAX = 256
+/** How often it is written down that a token is used, in milliseconds: a node that dies forgets so much of it. */
+const USED_MS = 600_000
+/** Every token begins so. */
+const PREFIX = 'a2a_'
+const ID_PREFIX = 'tok'
+/** A beginning of an id that may stand for it: its prefix and this many characters. */
+const MIN_ID_CHARACTERS = 4
+/** Name of the document of the home. */
+const DOCUMENT = 'tokens'
+const SCOPES: readonly TokenScope[] = ['read', 'send', 'admin']
+const FORM = /^a2a_[A-Za-z0-9_-]{43}$/
+
+/** What tokens need of a node. */
+export interface TokenParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly hash: Hash
+  /** 32 bytes that nobody can guess. */
+  readonly secret: () => Uint8Array
+  readonly store: Pick<NodeStore, 'read' | 'write'>
+  readonly audit: Pick<Audit, 'append'>
+  readonly telemetry: Pick<Telemetry, 'log'>
+  readonly membership: Pick<Membership, 'certificate'>
+}
+
+/** A token as the home keeps it. Times in unix milliseconds. */
+interface StoredToken {
+  readonly id: string
+  readonly name: string
+  /** BLAKE2b-256 of the token, as base64. */
+  readonly hash: string
+  readonly tier: Tier
+  readonly sandboxId: string | null
+  readonly scopes: readonly TokenScope[]
+  readonly createdAt: number
+  readonly expiresAt: number | null
+  readonly lastUsedAt: number | null
+}
+
+/** A token in force, and who is to be told when it ends. */
+interface LiveToken {
+  /** Without its uses since it was read. */
+  readonly stored: StoredToken
+  lastUsedAt: number | null
+  readonly digest: Uint8Array
+  readonly holders: Bag<() => void>
+  /** As it was shown, once it was found; in memory alone. */
+  text: string | null
+  /** What it was given last, and the tier that the node had then. */
+  given: { readonly nodeTier: Tier; readonly grant: TokenGrant } | null
+}
+
+/** The tokens by which programs use this node over HTTP. Only their hashes are kept. */
+export class Tokens {
+  readonly #parts: TokenParts
+  readonly #byHash = new Map<string, LiveToken>()
+  /** Those of them that were shown: to hash one for each request costs more than the rest of finding it. */
+  readonly #byText = new Map<string, LiveToken>()
+  /** Revoked ones that the disk still has, by id: until it takes that, a restart would bring them back. */
+  readonly #unwritten = new Map<string, LiveToken>()
+  readonly #revoked: Emitter<string>
+  #expiry: Timer | null = null
+  /** Uses that are not written yet. */
+  #hasNews = false
+
+  constructor(parts: TokenParts) {
+    this.#parts = parts
+    this.#revoked = new Emitter((error) => parts.telemetry.log('error', 'a listener failed', { reason: messageOf(error) }))
+  }
+
+  /** Reads those of earlier starts. @throws NodeError STORE_DAMAGED */
+  async open(): Promise<void> {
+    const kept = await this.#parts.store.read<{ readonly tokens: readonly StoredToken[] }>(DOCUMENT)
+    for (const stored of kept?.tokens ?? []) this.#add(stored)
+    this.#watchExpiry()
+  }
+
+  /**
+   * Makes a token no more powerful than who asks for it. A caller that itself has but a token makes none: its successor would
+   * outlive it. @throws NodeError FORBIDDEN, USAGE, OVERLOADED when there are too many, DISK_FULL, NO_PERMISSION
+   */
+  async create(request: TokenRequest, by: Principal): Promise<TokenInfo & { readonly token: string }> {
+    const { hash, secret, audit } = this.#parts
+    const terms = this.#terms(request, by)
+    this.#makeRoom()
+    const token = `${PREFIX}${toBase64(secret()).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')}`
+    const one = this.#add({ ...terms, hash: toBase64(hash(utf8(token))) })
+    try {
+      await this.#save()
+    } catch (error) {
+      // What is not on disk was never made.
+      this.#remove(one)
+      throw error
+    }
+    this.#watchExpiry()
+    audit.append({ kind: 'control', code: 'token-created', rule: terms.id, reason: wordsOf(terms) })
+    return { ...this.#info(one), token }
+  }
+
+  /** All that are kept, newest first. */
+  list(): TokenInfo[] {
+    const all = [...this.#byHash.values()]
+    return all
+      .toSorted(({ stored: a }, { stored: b }) => b.createdAt - a.createdAt || a.id.localeCompare(b.id))
+      .map((one) => this.#info(one))
+  }
+
+  /** Ends a token at once, also while that cannot be written; then asking again writes it. @throws NodeError TOKEN_NOT_FOUND, AMBIGUOUS_NAME, DISK_FULL, NO_PERMISSION */
+  async revoke(text: string): Promise<TokenInfo> {
+    const one = this.#find(text)
+    const info = this.#info(one)
+    const { id, name } = one.stored
+    if (this.#remove(one)) {
+      end(one)
+      this.#revoked.emit(id)
+      this.#parts.audit.append({ kind: 'control', code: 'token-revoked', rule: id, reason: name })
+    }
+    this.#unwritten.set(id, one)
+    await this.#save()
+    return info
+  }
+
+  /** Is there a token of this id, good or expired? One that expired is until its place is needed, one that was revoked is not. */
+  has(id: string): boolean {
+    return [...this.#byHash.values()].some(({ stored }) => stored.id === id)
+  }
+
+  /** Tells of each that is revoked, once it is refused. */
+  onRevoked(listener: (id: string) => void): Unsubscribe {
+    return this.#revoked.on(listener)
+  }
+
+  /** Who holds a token; null when it is none of this node's, or not any more. */
+  admit(token: string): TokenGrant | null {
+    const one = this.#byText.get(token) ?? this.#shown(token)
+    if (one === null || this.#isOver(one.stored)) return null
+    this.#noteUse(one, this.#parts.clock.now())
+    return this.#grant(one)
+  }
+
+  /** Finds a token that is shown for the first time; one with a hash of which nobody can choose a part without the whole. */
+  #shown(token: string): LiveToken | null {
+    if (!FORM.test(token)) return null
+    const digest = this.#parts.hash(utf8(token))
+    const one = this.#byHash.get(toBase64(digest))
+    if (one === undefined || !equalDigests(one.digest, digest)) return null
+    one.text = token
+    this.#byText.set(token, one)
+    return one
+  }
+
+  #grant(one: LiveToken): TokenGrant {
+    const nodeTier = this.#parts.membership.certificate().body.maxTier
+    if (one.given?.nodeTier === nodeTier) return one.given.grant
+    const { id, name, tier, sandboxId, scopes } = one.stored
+    // Not to be taken for the operator on record, whatever it is called.
+    const principal: Principal = { kind: 'token', name: `token ${name}`, id, tier: weakest(tier, nodeTier), sandboxId, scopes }
+    const grant: TokenGrant = { principal, onEnd: (listener) => this.#hold(one, listener) }
+    one.given = { nodeTier, grant }
+    return grant
+  }
+
+  /** Ends what is open and writes down what was used. */
+  async close(): Promise<void> {
+    this.#parts.clock.clear(this.#expiry)
+    for (const one of this.#byHash.values()) end(one)
+    if (this.#hasNews) await this.#saveUses()
+  }
+
+  #terms(request: TokenRequest, by: Principal): Omit<StoredToken, 'hash'> {
+    const { clock, ids, membership } = this.#parts
+    if (by.kind !== 'operator' && by.kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node makes tokens')
+    const power = weakest(by.tier, membership.certificate().body.maxTier)
+    const tier = request.tier ?? power
+    if (tier < power) throw new NodeError('FORBIDDEN', `an ${tierText(power)} node cannot make an ${tierText(tier)} token`)
+    if (request.sandboxId !== undefined && !sandboxIdSchema.safeParse(request.sandboxId).success) {
+      throw new NodeError('USAGE', 'the id of a sandbox has 1 to 64 of A-Z a-z 0-9 . _ -, a letter or digit first')
+    }
+    const sandboxId = request.sandboxId ?? by.sandboxId
+    if ((by.sandboxId ?? sandboxId) !== sandboxId)
+      throw new NodeError('FORBIDDEN', 'a sandboxed caller makes tokens of its own sandbox only')
+    const isLess = tier > power || request.sandboxId !== undefined
+    // Who confines a token does not mean it to change who is a member, unless it is said.
+    const asked = request.scopes ?? (isLess ? (['read', 'send'] as const) : SCOPES)
+    const lacking = request.scopes?.find((one) => !by.scopes.includes(one))
+    if (lacking !== undefined) throw new NodeError('FORBIDDEN', `this caller does not have the scope ${lacking} itself`)
+    const now = clock.now()
+    return {
+      id: ids.next(ID_PREFIX),
+      name: safeName(request.name ?? '', NODE_NAME) || 'token',
+      tier,
+      sandboxId,
+      scopes: SCOPES.filter((one) => asked.includes(one) && by.scopes.includes(one)),
+      createdAt: now,
+      expiresAt: request.ttlMs === undefined ? null : now + request.ttlMs,
+      lastUsedAt: null
+    }
+  }
+
+  #add(stored: StoredToken): LiveToken {
+    const { hash, lastUsedAt } = stored
+    const one: LiveToken = {
+      stored,
+      lastUsedAt,
+      digest: fromBase64(hash) ?? utf8(''),
+      holders: new Bag(),
+      text: null,
+      given: null
+    }
+    this.#byHash.set(hash, one)
+    return one
+  }
+
+  /** From now on it is refused; false: it was so already. */
+  #remove(one: LiveToken): boolean {
+    if (one.text !== null) this.#byText.delete(one.text)
+    return this.#byHash.delete(one.stored.hash)
+  }
+
+  #makeRoom(): void {
+    if (this.#byHash.size < TOKENS_MAX) return
+    for (const one of this.#byHash.values()) if (this.#isOver(one.stored)) this.#remove(one)
+    if (this.#byHash.size >= TOKENS_MAX) {
+      throw new NodeError('OVERLOADED', `this node has ${TOKENS_MAX} tokens already`, {
+        next: ['a2a-node a2a token ls', 'a2a-node a2a token revoke <id>']
+      })
+    }
+  }
+
+  #find(text: string): LiveToken {
+    const isBeginning = text.length >= ID_PREFIX.length + 1 + MIN_ID_CHARACTERS
+    const all = [...this.#byHash.values(), ...this.#unwritten.values()]
+    const found = all.filter(({ stored: { id } }) => id === text || (isBeginning && id.startsWith(text)))
+    const [one] = found
+    if (found.length > 1) {
+      const candidates = found.map(({ stored }) => `${stored.id} (${stored.name})`)
+      throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tokens`, {
+        data: { candidates },
+        next: ['a2a-node a2a token ls']
+      })
+    }
+    if (one === undefined) throw new NodeError('TOKEN_NOT_FOUND', `no token "${shown(text)}"`)
+    return one
+  }
+
+  #isOver({ expiresAt }: StoredToken): boolean {
+    return expiresAt !== null && expiresAt <= this.#parts.clock.now()
+  }
+
+  #hold(one: LiveToken, listener: () => void): Unsubscribe {
+    if (this.#byHash.get(one.stored.hash) !== one || this.#isOver(one.stored)) {
+      listener()
+      return () => {}
+    }
+    one.holders.add(listener)
+    return () => one.holders.delete(listener)
+  }
+
+  /** Wakes when the next token expires, to end what is open under it. */
+  #watchExpiry(): void {
+    const { clock } = this.#parts
+    clock.clear(this.#expiry)
+    const ends = [...this.#byHash.values()].flatMap(({ stored }) =>
+      stored.expiresAt === null || this.#isOver(stored) ? [] : [stored.expiresAt]
+    )
+    if (ends.length === 0) return
+    this.#expiry = clock.after(Math.min(...ends) - clock.now(), () => {
+      for (const one of this.#byHash.values()) if (this.#isOver(one.stored)) end(one)
+      this.#watchExpiry()
+    })
+  }
+
+  #noteUse(one: LiveToken, now: number): void {
+    const { lastUsedAt } = one
+    // The clock of the machine may have been set back.
+    const at = Math.max(now, one.stored.createdAt, lastUsedAt ?? 0)
+    if (at === lastUsedAt) return
+    one.lastUsedAt = at
+    this.#hasNews = true
+    if (lastUsedAt === null || Math.floor(at / USED_MS) > Math.floor(lastUsedAt / USED_MS)) void this.#saveUses()
+  }
+
+  /** That a use is not written down is no reason to refuse it. */
+  async #saveUses(): Promise<void> {
+    await this.#save().catch((error: unknown) => {
+      this.#parts.telemetry.log('warn', 'the use of a token could not be kept', { reason: messageOf(error) })
+    })
+  }
+
+  async #save(): Promise<void> {
+    this.#hasNews = false
+    const revoked = [...this.#unwritten.keys()]
+    try {
+      await this.#parts.store.write(DOCUMENT, {
+        tokens: [...this.#byHash.values()].map(({ stored, lastUsedAt }) => ({ ...stored, lastUsedAt }))
+      })
+    } catch (error) {
+      this.#hasNews = true
+      throw error
+    }
+    for (const id of revoked) this.#unwritten.delete(id)
+  }
+
+  #info({ stored, lastUsedAt }: LiveToken): TokenInfo {
+    const { id, name, tier, sandboxId, scopes, createdAt, expiresAt } = stored
+    return {
+      id,
+      name,
+      tier: tierText(weakest(tier, this.#parts.membership.certificate().body.maxTier)),
+      sandboxId,
+      scopes,
+      createdAt: iso(createdAt),
+      expiresAt: expiresAt === null ? null : iso(expiresAt),
+      lastUsedAt: lastUsedAt === null ? null : iso(Math.max(createdAt, lastUsedAt)),
+      state: this.#isOver(stored) ? 'expired' : 'active'
+    }
+  }
+}
+
+/** Takes as long wherever they differ. */
+function equalDigests(one: Uint8Array, other: Uint8Array): boolean {
+  let differing = one.length ^ other.length
+  for (const [at, byte] of other.entries()) differing |= byte ^ (one[at] ?? 0)
+  return differing === 0
+}
+
+function wordsOf({ name, tier, sandboxId, scopes }: Omit<StoredToken, 'hash'>): string {
+  return `${name}: ${tierText(tier)}${sandboxId === null ? '' : ` in sandbox ${sandboxId}`}, ${scopes.join(', ')}`
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString()
+}
+
+function end({ holders }: LiveToken): void {
+  for (const tell of [...holders]) {
+    holders.delete(tell)
+    tell()
+  }
+}

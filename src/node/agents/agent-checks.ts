@@ -1,0 +1,104 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import { messageOf } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
+import type { AgentHealth, HealthFinding, HostedAgent } from '../../ports/agent-runtime.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { Abort } from '../../kit/abort.js'
+
+/** How often agents are looked at, in milliseconds. */
+export const CHECK_EVERY_MS = 30_000
+/** How long one look may take, in milliseconds. */
+export const CHECK_TIMEOUT_MS = 10_000
+/** Agents that are looked at at once. */
+export const MAX_CHECKS = 4
+/** Characters of a reason. */
+const MAX_REASON = 512
+
+/** What checking needs. `agents`: those in service. */
+export interface AgentChecksParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  agents(): Iterable<HostedAgent>
+}
+
+/** Looks now and then whether the agents of this node could take work. What a version of an agent was found to be ends with it. */
+export class AgentChecks {
+  readonly #parts: AgentChecksParts
+  readonly #found = new WeakMap<HostedAgent, AgentHealth>()
+  readonly #stopped = new Abort()
+  #timer: Timer | null = null
+  /** The round that is under way. */
+  #round: Promise<void> | null = null
+
+  constructor(parts: AgentChecksParts) {
+    this.#parts = parts
+  }
+
+  /** Begins with a first look. */
+  start(): void {
+    this.#timer = this.#parts.clock.every(CHECK_EVERY_MS, () => void this.look())
+    void this.look()
+  }
+
+  /** Looks no more. */
+  stop(): void {
+    this.#parts.clock.clear(this.#timer)
+    this.#stopped.abort()
+  }
+
+  /** What was found last; null: nobody has looked yet, or the agent cannot be asked. */
+  of(agent: HostedAgent): AgentHealth | null {
+    return this.#found.get(agent) ?? null
+  }
+
+  /** Looks at every agent once. A round that is under way is not begun again. Never rejects. */
+  look(): Promise<void> {
+    this.#round ??= this.#lookAtAll().finally(() => {
+      this.#round = null
+    })
+    return this.#round
+  }
+
+  async #lookAtAll(): Promise<void> {
+    const agents = [...this.#parts.agents()].filter((agent) => agent.check !== undefined)
+    const next = async (): Promise<void> => {
+      for (let agent = agents.pop(); agent !== undefined && !this.#stopped.aborted; agent = agents.pop()) await this.#lookAt(agent)
+    }
+    await Promise.all(Array.from({ length: MAX_CHECKS }, next))
+  }
+
+  async #lookAt(agent: HostedAgent): Promise<void> {
+    const found = await this.#ask(agent)
+    if (this.#stopped.aborted) return
+    const { clock, telemetry } = this.#parts
+    const before = this.#found.get(agent)
+    const since = before?.state === found.state ? before.since : clock.now()
+    const reason = found.reason === null ? null : shown(found.reason, MAX_REASON)
+    this.#found.set(agent, { state: found.state, reason, since })
+    telemetry.count('agent_checks', found.state)
+    if ((before?.state ?? 'healthy') === found.state) return
+    telemetry.log(found.state === 'healthy' ? 'info' : 'warn', `an agent is ${found.state}`, { agent: agent.definition.id, reason })
+  }
+
+  /** One that does not say is unwell; still so the next time, it is taken for one that cannot work. */
+  async #ask(agent: HostedAgent): Promise<HealthFinding> {
+    const { clock } = this.#parts
+    const late = new Abort()
+    const stop = (): void => late.abort()
+    this.#stopped.addEventListener('abort', stop)
+    const over = new Promise<never>((_resolve, reject) =>
+      late.addEventListener('abort', () => reject(new Error('it did not answer in time')))
+    )
+    over.catch(() => {})
+    const timer = clock.after(CHECK_TIMEOUT_MS, stop)
+    try {
+      return (await Promise.race([agent.check?.(late), over])) ?? { state: 'healthy', reason: null }
+    } catch (error) {
+      const was = this.#found.get(agent)?.state ?? 'healthy'
+      return { state: was === 'healthy' ? 'degraded' : 'unhealthy', reason: messageOf(error) }
+    } finally {
+      clock.clear(timer)
+      this.#stopped.removeEventListener('abort', stop)
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import { NodeError } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { BusyShare, type BusyShareParts } from '../peers/busy-share.js'
+
+/** Milliseconds that checks of a member's inputs take of this node's thread, a second, and at once after a pause. */
+const SHARE = { perSecond: 200, burst: 1000 } as const
+
+/** Stands for whoever the requests are made for that a start takes up again: no node has this name. */
+const UNREAD: NodeId = 'unread'
+
+/** Knows the member that a request under way is made for; null: none. */
+export interface Payers {
+  memberBehind(requestId: string): NodeId | null
+}
+
+/** What {@link CheckShare} needs. */
+export interface CheckShareParts extends Omit<BusyShareParts, 'limit'> {
+  readonly self: NodeId
+}
+
+/**
+ * The time that checks of inputs take: a pattern may need 10 ms for a short text, and a quarter of a second for a long one, and the
+ * node does nothing else meanwhile. A member over its share is refused while others are served, and for nothing else.
+ */
+export class CheckShare {
+  readonly #parts: CheckShareParts
+  readonly #share: BusyShare
+  /**
+   * Knows for which member this node makes a request: that member asked over its A2A binding, and its share pays for the checks.
+   * null: the tasks of members are not read yet, and all that a start takes up again has one share.
+   */
+  payers: Payers | null = null
+
+  constructor(parts: CheckShareParts) {
+    this.#parts = parts
+    this.#share = new BusyShare({ ...parts, limit: SHARE })
+  }
+
+  /** The node whose share pays for a request of another one. */
+  payerOf(requestId: string, peer: NodeId): NodeId {
+    if (peer !== this.#parts.self) return peer
+    return this.payers === null ? UNREAD : (this.payers.memberBehind(requestId) ?? peer)
+  }
+
+  /** Checks an input of a node; this one has no share. @throws NodeError OVERLOADED, before the check, and what it throws */
+  within<T>(peer: NodeId, check: () => T): T {
+    const { clock, self } = this.#parts
+    if (peer === self) return check()
+    if (!this.#share.isWithin(peer))
+      throw new NodeError('OVERLOADED', 'checks of inputs of this node take more than their share of time while others are served')
+    const from = clock.monotonic()
+    try {
+      return check()
+    } finally {
+      this.#share.charge(peer, clock.monotonic() - from)
+    }
+  }
+}

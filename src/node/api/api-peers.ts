@@ -1,0 +1,318 @@
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import { type NodeId, shortId } from '../../kit/ids.js'
+import { LookAlikes } from '../../kit/names/look-alikes.js'
+import { refuseName } from '../../kit/names/refuse-name.js'
+import { NODE_NAME } from '../../kit/names/rule.js'
+import { safeName } from '../../kit/names/safe-name.js'
+import { shown } from '../../kit/text.js'
+import { sandboxIdSchema } from '../../domain/card/schema.js'
+import { amendCertificate } from '../../domain/membership/admit.js'
+import { changeFault, endInviteFault } from '../../domain/membership/grant.js'
+import { MAX_INVITES_OF_MEMBER, mayInviteMore } from '../../domain/membership/invite-share.js'
+import { seal } from '../../domain/membership/signing.js'
+import { inviteState, isAdmin, isWriter } from '../../domain/membership/view.js'
+import type { CallerPower } from '../../domain/routing/effective.js'
+import { tierText, weakest } from '../../domain/routing/tier.js'
+import type { Tier } from '../../domain/routing/tier.js'
+import type { Calls, IdInfo, InviteInfo, PeerDetail, PeerInfo, PeerList } from '../../ports/node-api.js'
+import { OPERATOR } from '../../domain/card/card.js'
+import { shareOf } from '../documents/left-documents.js'
+import type { NodeCore } from '../node.js'
+
+/** Life of an invite unless told otherwise, in milliseconds. */
+const INVITE_TTL_MS = 600_000
+/** Pings at most in one call. */
+const MAX_PINGS = 100
+
+/** Rows of `peers`: every other member, revoked ones only when asked. Agents that a caller does not see are not listed. */
+export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['params'], by: CallerPower): PeerList {
+  const { membership } = node.parts
+  const members = node.directory.nodes().filter((one) => one.id !== membership.nodeId)
+  const peers = members.map((one) => peerInfo(node, one.id, by)).filter((one) => all || one.status !== 'revoked')
+  return { peers, problems: node.parts.logState.problems() }
+}
+
+/** One peer in full. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME. */
+export function showPeer(node: NodeCore, nodeId: NodeId, by: CallerPower): PeerDetail {
+  const view = node.parts.log.view()
+  const member = view.members.get(nodeId)
+  const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
+  if (certificate === null || certificate === undefined) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
+  const revoked = member?.revoked ?? null
+  return {
+    ...peerInfo(node, nodeId, by),
+    self: nodeId === node.parts.membership.nodeId,
+    admin: certificate.mayInvite && revoked === null,
+    writer: isWriter(view, nodeId),
+    owner: nodeId === node.parts.membership.owner,
+    sandboxId: certificate.sandboxId ?? null,
+    issuer: node.directory.ref(certificate.issuer),
+    version: node.peers.link(nodeId)?.peerVersion ?? null,
+    documents: shareOf(node.documents, view, nodeId),
+    revoked: revoked === null ? null : { by: node.directory.ref(revoked.by), at: iso(revoked.at), reason: shown(revoked.reason) }
+  }
+}
+
+/** What `id` tells of this node. */
+export function showId(node: NodeCore): IdInfo {
+  const { membership } = node.parts
+  const { maxTier, sandboxId, mayInvite, mayWrite, issuer, issuedAt, expiresAt, serial } = membership.certificate().body
+  return {
+    node: selfInfo(node),
+    mesh: { id: membership.meshId, name: safeName(membership.meshName, NODE_NAME), owner: node.directory.ref(membership.owner) },
+    certificate: {
+      tier: tierText(maxTier),
+      sandboxId: sandboxId ?? null,
+      mayInvite,
+      mayWrite,
+      issuer: node.directory.ref(issuer),
+      issuedAt: iso(issuedAt),
+      expiresAt: expiresAt === undefined ? null : iso(expiresAt),
+      serial
+    }
+  }
+}
+
+/** Id, name and tier of this node. */
+export function selfInfo(node: NodeCore): IdInfo['node'] {
+  const { membership } = node.parts
+  return { ...node.directory.ref(membership.nodeId), tier: tierText(membership.certificate().body.maxTier) }
+}
+
+/**
+ * Gives a member another name or tier. `by`: nobody makes another more powerful than itself.
+ * @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, REVOKED, FORBIDDEN, TIMEOUT; AMBIGUOUS_NAME for the name of another.
+ */
+export async function amendPeer(
+  node: NodeCore,
+  nodeId: NodeId,
+  { by, ...change }: { readonly name?: string; readonly tier?: Tier; readonly by: CallerPower }
+): Promise<PeerDetail> {
+  const { membership, log, sign, clock } = node.parts
+  mayChange(node, nodeId)
+  if (change.name !== undefined) checkName(node, nodeId, change.name)
+  const own = membership.certificate().body
+  const power = weakest(own.maxTier, by.maxTier)
+  if (change.tier !== undefined && change.tier < power)
+    throw new NodeError('FORBIDDEN', `an ${tierText(power)} caller cannot make another ${tierText(change.tier)}`)
+  if (change.tier !== undefined && change.tier !== 0 && nodeId === membership.owner) throw new NodeError('FORBIDDEN', 'the owner stays L0')
+  refuseRevoked(node, nodeId)
+  const body = amendCertificate(log.view(), { self: membership.nodeId, nodeKey: nodeId, ...change, now: clock.now() })
+  if (body === null) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
+  const certificate = seal('certificate', body, { id: membership.nodeId, sign })
+  await log.submit({ kind: 'certificate', mesh: own.mesh, certificate })
+  return showPeer(node, nodeId, by)
+}
+
+/** Gives a member another name. @throws NodeError as {@link amendPeer}. */
+export async function renamePeer(
+  node: NodeCore,
+  nodeId: NodeId,
+  change: { readonly name: string; readonly by: CallerPower }
+): Promise<Calls['peers.rename']['result']> {
+  const before = node.policy.named()
+  const detail = await amendPeer(node, nodeId, change)
+  const { file } = node.policy.state()
+  const policy = before.flatMap(({ line, name, nodes }) => {
+    const now = node.directory.nodesOfName(name)
+    if (nodes.length === 0 || now.join() === nodes.join()) return []
+    const [one] = now
+    return [{ file, line, name: shown(name, 64), means: one === undefined || now.length > 1 ? null : node.directory.ref(one).name }]
+  })
+  return { ...detail, policy }
+}
+
+/** Two of one name could not be told apart: what one of them is called would change too, and scripts that name it fail. */
+function checkName(node: NodeCore, nodeId: NodeId, name: string): void {
+  const command = (better: string): string => `a2a-node peers rename ${nodeId} ${better}`
+  refuseName(name, NODE_NAME, { code: 'USAGE', label: 'the new name', command })
+  const others = node.directory.nodes().filter((one) => one.id !== nodeId)
+  const like = new LookAlikes(others.map((one) => one.name)).find(name)
+  const other = others.find((one) => [name, like].includes(one.name) || node.directory.ref(one.id).name === name)
+  if (other === undefined) return
+  const isRevoked = (node.parts.log.view().members.get(other.id)?.revoked ?? null) !== null
+  const who = isRevoked ? 'a node that was put out of the mesh' : 'another node'
+  const how = like === null ? `is called ${shown(name)} already` : `is called ${safeName(like, NODE_NAME)}, which looks like ${shown(name)}`
+  throw new NodeError('AMBIGUOUS_NAME', `${who} ${how}`, {
+    data: { candidates: [`${node.directory.ref(other.id).name} (${shortId(other.id)})`] },
+    next: ['a2a-node peers --all']
+  })
+}
+
+/** Puts a member out for good; nothing happens to one that is out. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT. */
+export async function revokePeer(
+  node: NodeCore,
+  nodeId: NodeId,
+  { reason, by }: { readonly reason: string; readonly by: CallerPower }
+): Promise<Calls['peers.revoke']['result']> {
+  const { membership, clock, log } = node.parts
+  if (nodeId === membership.nodeId) throw new NodeError('FORBIDDEN', 'a node cannot revoke itself')
+  mayChange(node, nodeId)
+  if ((log.view().members.get(nodeId)?.revoked ?? null) !== null) return { ...showPeer(node, nodeId, by), wasRevoked: true }
+  const { mesh } = membership.certificate().body
+  await log.submit({ kind: 'revocation', mesh, nodeKey: nodeId, at: clock.now(), reason })
+  return { ...showPeer(node, nodeId, by), wasRevoked: false }
+}
+
+/** Pings a peer, one after the other; over a link of its own alone. @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT. */
+export async function pingPeer(node: NodeCore, nodeId: NodeId, count: number): Promise<Calls['peers.ping']['result']> {
+  if (nodeId === node.parts.membership.nodeId) throw new NodeError('USAGE', 'that is this node itself')
+  refuseRevoked(node, nodeId)
+  const rttMs: number[] = []
+  try {
+    while (rttMs.length < Math.min(count, MAX_PINGS)) rttMs.push(rounded(await node.peers.ping(nodeId)))
+    const link = node.peers.link(nodeId)
+    if (link === null) throw new NodeError('PEER_OFFLINE', 'the peer is gone')
+    return { peer: node.directory.ref(nodeId), path: link.path, rttMs }
+  } catch (error) {
+    throw asNodeError(error).code === 'PEER_OFFLINE' ? ((await relayedOnly(node, nodeId, error)) ?? error) : error
+  }
+}
+
+/** Nobody carries pings: says so of a peer without a link that messages reach all the same; null for one that they do not. */
+async function relayedOnly({ directory, presence, routes }: NodeCore, nodeId: NodeId, cause: unknown): Promise<NodeError | null> {
+  const via = (await routes.confirm(nodeId)) ? routes.next(nodeId) : null
+  if (via === null && !presence.isOnline(nodeId)) return null
+  const by =
+    via === null
+      ? 'another had one to it within the last minute (relayed), but none carries anything to it now'
+      : `it is reached by way of ${directory.ref(via).name} (relayed), which carries messages but no pings`
+  return new NodeError('PEER_OFFLINE', `${directory.ref(nodeId).name} has no direct link; ${by}`, {
+    next: via === null ? ['a2a-node peers'] : ['a2a-node agents --remote', 'a2a-node call <agent> <capability> <json>'],
+    cause
+  })
+}
+
+/** Makes an invite and brings it into the log. `by`: nobody invites as more than itself. @throws NodeError NOT_ADMIN, FORBIDDEN, OVERLOADED, TIMEOUT. */
+export async function createInvite(
+  node: NodeCore,
+  params: Calls['invite.create']['params'],
+  by: CallerPower
+): Promise<Calls['invite.create']['result']> {
+  const { membership, pairing, log } = node.parts
+  const own = membership.certificate().body
+  if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not invite; an admin node can')
+  const power = weakest(own.maxTier, by.maxTier)
+  if (params.sandboxId !== undefined && !sandboxIdSchema.safeParse(params.sandboxId).success) {
+    throw new NodeError('USAGE', 'the id of a sandbox has 1 to 64 of A-Z a-z 0-9 . _ -, a letter or digit first')
+  }
+  const tier = params.tier ?? weakest(1, power)
+  if (tier < power) throw new NodeError('FORBIDDEN', `an ${tierText(power)} caller cannot invite as ${tierText(tier)}`)
+  const sandboxId = params.sandboxId ?? by.sandboxId ?? own.sandboxId ?? null
+  if ((by.sandboxId ?? sandboxId) !== sandboxId) throw new NodeError('FORBIDDEN', 'a sandboxed caller invites into its own sandbox only')
+  const { terms, code } = pairing.create({
+    tier,
+    admin: params.admin ?? false,
+    sandboxId,
+    ttlMs: params.ttlMs ?? INVITE_TTL_MS,
+    uses: params.uses ?? 1
+  })
+  if (!mayInviteMore(log.view(), own.nodeKey, terms)) throw noMoreInvites()
+  await log.submit({ kind: 'invite', mesh: own.mesh, invite: terms })
+  return { id: terms.id, code, expiresAt: iso(terms.expiresAt), uses: terms.uses, tier: tierText(tier), sandboxId }
+}
+
+function noMoreInvites(): NodeError {
+  const message = `this node has made ${MAX_INVITES_OF_MEMBER} invites, or as many bytes of them as one member may; the owner or another admin can invite`
+  return new NodeError('OVERLOADED', message, { next: ['a2a-node peers', 'a2a-node invite ls'] })
+}
+
+/** Rows of `invite ls`, newest first. */
+export function listInvites(node: NodeCore): Calls['invite.list']['result'] {
+  const records = [...node.parts.log.view().invites.values()].sort((a, b) => b.terms.createdAt - a.terms.createdAt)
+  return { invites: records.map((one) => inviteInfo(node, one.terms.id)), problems: node.parts.logState.problems() }
+}
+
+/** Makes an invite worthless. @throws NodeError NOT_ADMIN, INVITE_NOT_FOUND, AMBIGUOUS_NAME, TIMEOUT. */
+export async function revokeInvite(node: NodeCore, text: string): Promise<InviteInfo> {
+  const { membership, log, clock } = node.parts
+  const own = membership.certificate().body
+  if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not revoke invites; an admin node can')
+  const ids = [...log.view().invites.keys()].filter((id) => id === text || (text.length >= 4 && id.startsWith(text)))
+  const [id] = ids
+  if (ids.length > 1)
+    throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several invites`, {
+      data: { candidates: ids },
+      next: ['a2a-node invite ls']
+    })
+  if (id === undefined) throw new NodeError('INVITE_NOT_FOUND', `no invite "${shown(text)}"`)
+  const invite = log.view().invites.get(id)
+  if (invite?.revokedAt === null) {
+    const fault = invite.by === own.nodeKey ? null : endInviteFault(own, invite.terms, membership)
+    if (fault !== null) throw new NodeError('FORBIDDEN', fault)
+    await log.submit({ kind: 'invite-revoked', mesh: own.mesh, inviteId: id, at: clock.now() })
+  }
+  return inviteInfo(node, id)
+}
+
+/** The fold decides for everybody; this tells the person at once what it would say. */
+function mayChange(node: NodeCore, nodeId: NodeId): void {
+  const { membership, log } = node.parts
+  const { owner } = membership
+  const view = log.view()
+  const own = membership.certificate().body
+  if (own.nodeKey !== owner && !isAdmin(view, own.nodeKey)) throw new NodeError('NOT_ADMIN', 'this node is no admin of the mesh')
+  const target = view.members.get(nodeId)
+  // Of one that is out already nothing changes.
+  if (target === undefined || target.revoked !== null) return
+  const fault = changeFault(own, target.certificate.body, { owner })
+  if (fault !== null) throw new NodeError('FORBIDDEN', fault)
+}
+
+/** @throws NodeError REVOKED: nothing can be done with or for such a node any more. */
+function refuseRevoked(node: NodeCore, nodeId: NodeId): void {
+  if ((node.parts.log.view().members.get(nodeId)?.revoked ?? null) === null) return
+  const { name } = node.directory.ref(nodeId)
+  throw new NodeError('REVOKED', `${name} was put out of the mesh for good; an invite lets it in with a new home`, {
+    next: [`a2a-node peers show ${nodeId}`, 'a2a-node invite']
+  })
+}
+
+function inviteInfo(node: NodeCore, id: string): InviteInfo {
+  const one = node.parts.log.view().invites.get(id)
+  if (one === undefined) throw new NodeError('INVITE_NOT_FOUND', 'no such invite')
+  return {
+    id,
+    tier: tierText(one.terms.tier),
+    admin: one.terms.admin,
+    sandboxId: one.terms.sandboxId ?? null,
+    uses: one.terms.uses,
+    used: one.admitted.length,
+    expiresAt: iso(one.terms.expiresAt),
+    state: inviteState(one, node.parts.clock.now()),
+    by: node.directory.ref(one.by)
+  }
+}
+
+function peerInfo(node: NodeCore, nodeId: NodeId, by: CallerPower): PeerInfo {
+  const { log, membership } = node.parts
+  const member = log.view().members.get(nodeId)
+  const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
+  const link = node.peers.link(nodeId)
+  const isRevoked = (member?.revoked ?? null) !== null
+  const rttMs = link?.rttMs() ?? null
+  const isOnline = nodeId === membership.nodeId || node.presence.isOnline(nodeId)
+  const lastSeenAt = node.presence.lastSeenAt(nodeId)
+  return {
+    ...node.directory.ref(nodeId),
+    tier: tierText(certificate?.maxTier ?? 3),
+    status: isRevoked ? 'revoked' : isOnline ? 'online' : 'offline',
+    path: isRevoked ? null : (link?.path ?? (isOnline && nodeId !== membership.nodeId ? 'relayed' : null)),
+    rttMs: isRevoked || rttMs === null ? null : rounded(rttMs),
+    agents: node.registry
+      .ofNode(nodeId)
+      .filter((card) => card.id !== OPERATOR && node.visibility.toCaller(card, by))
+      .map((card) => card.id)
+      .sort(),
+    lastSeenAt: lastSeenAt === null ? null : iso(lastSeenAt),
+    problem: membership.problemOf(nodeId)
+  }
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 100) / 100
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString()
+}

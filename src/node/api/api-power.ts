@@ -1,0 +1,65 @@
+import { NodeError } from '../../kit/errors.js'
+import { tierText, type Tier } from '../../domain/routing/tier.js'
+import type { CallName, Principal, WatchName } from '../../ports/node-api.js'
+
+/** What would make a caller more powerful than it is, or is decided in the name of the whole node. */
+const AS_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName>([
+  'mesh.set',
+  'node.backup',
+  'approvals.allow',
+  'approvals.deny',
+  'oauth.client.create',
+  'oauth.approve'
+])
+
+/** What shows or changes more than one sandbox of the node. */
+const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchName>([
+  ...AS_THE_NODE,
+  'node.stop',
+  'node.config',
+  'node.events',
+  'peers.rename',
+  'peers.tier',
+  'peers.revoke',
+  'invite.list',
+  'invite.revoke',
+  'approvals.list',
+  'approvals.show',
+  'token.create',
+  'token.list',
+  'token.revoke',
+  'push.list',
+  'push.retry',
+  'oauth.client.create',
+  'oauth.client.list',
+  'oauth.client.revoke',
+  'oauth.requests',
+  'oauth.show',
+  'oauth.approve',
+  'oauth.deny',
+  'oauth.rotate',
+  'tools.list',
+  'tools.refresh'
+])
+
+/** What clients of the OAuth server need of the node itself: to find agents. All else they have is their own tasks, at the gateway. */
+const OF_CLIENTS: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchName>([
+  'node.info',
+  'agents.list',
+  'agents.show',
+  'tasks.list'
+])
+
+/**
+ * Refuses what goes beyond the caller, whatever its scopes. `nodeTier`: that of the node's certificate.
+ * @throws NodeError SANDBOX_VIOLATION for a sandboxed caller, FORBIDDEN for one that is weaker than the node, or is a client
+ */
+export function refuseBeyondPower(name: CallName | WatchName, { kind, tier, sandboxId }: Principal, nodeTier: Tier): void {
+  if (kind === 'client' && !OF_CLIENTS.has(name)) throw new NodeError('FORBIDDEN', `${name} is not for clients of the OAuth server`)
+  if (sandboxId !== null && OF_THE_NODE.has(name)) {
+    throw new NodeError('SANDBOX_VIOLATION', `${name} is about the whole node, and this caller is in the sandbox ${sandboxId}`)
+  }
+  if (tier > nodeTier && AS_THE_NODE.has(name)) {
+    throw new NodeError('FORBIDDEN', `${name} needs the tier of the node, ${tierText(nodeTier)}; this caller has ${tierText(tier)}`)
+  }
+}

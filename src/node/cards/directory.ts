@@ -1,0 +1,250 @@
+import { NodeError } from '../../kit/errors.js'
+import { shortId } from '../../kit/ids.js'
+import type { NodeId } from '../../kit/ids.js'
+import { NODE_NAME } from '../../kit/names/rule.js'
+import { safeName } from '../../kit/names/safe-name.js'
+import { shown } from '../../kit/text.js'
+import { type AgentAddress, parseAddress } from '../../domain/card/card.js'
+import type { AgentRegistry, RegisteredCard } from '../../domain/card/registry.js'
+import type { Certificate, MembershipView } from '../../domain/membership/types.js'
+import type { RoutingParty } from '../../domain/routing/decide.js'
+import { displayNames, nodesMeant, resolveAgent, resolveNode, splitAddress } from '../../domain/routing/names.js'
+import type { AgentName, NodeName } from '../../domain/routing/names.js'
+import { effectiveParty } from '../../domain/routing/effective.js'
+import type { CertifiedPower } from '../../domain/routing/effective.js'
+import type { MemberLog } from '../../ports/mesh.js'
+import type { NodeRef } from '../../ports/node-api.js'
+import type { Peers } from '../peers/peers.js'
+
+/** What the directory looks into. */
+export interface DirectoryParts {
+  readonly self: NodeId
+  readonly log: MemberLog
+  readonly peers: Peers
+  readonly registry: AgentRegistry
+  ownCertificate(): Certificate
+}
+
+/** An agent that a message names. */
+export interface NamedAgent {
+  readonly address: AgentAddress
+  /** Its card, and the agent as the rules see it: null when certificate or card is missing. */
+  readonly card: RegisteredCard | undefined
+  readonly party: RoutingParty | null
+}
+
+/** Names as people see them, and what they follow from. */
+interface ShownNames {
+  readonly view: MembershipView | null
+  readonly links: number
+  /** This node's own. */
+  readonly own: string
+  /** As certificates give them, in the order of admission. */
+  readonly nodes: readonly NodeName[]
+  readonly shown: ReadonlyMap<NodeId, string>
+  /** By name as shown. */
+  readonly ids: ReadonlyMap<string, NodeId>
+}
+
+const NO_HOPS: readonly CertifiedPower[] = []
+/** Agents that may be meant by a name that is nobody's, as far as they are told. */
+const MAX_MEANT = 3
+
+/** Names and addresses: what people type to what the wire carries, and back. */
+export class Directory {
+  readonly #parts: DirectoryParts
+  #names: ShownNames = { view: null, links: 0, own: '', nodes: [], shown: new Map(), ids: new Map() }
+  /** By text of a rule, the nodes that it may mean by these names. */
+  #meant = new Map<string, readonly NodeId[]>()
+
+  constructor(parts: DirectoryParts) {
+    this.#parts = parts
+  }
+
+  /** Every node with the name of its certificate, as it stands there: members (also revoked ones), this node, and connected ones that the view lacks yet. */
+  nodes(): readonly NodeName[] {
+    return this.#known().nodes
+  }
+
+  #namedNodes(): NodeName[] {
+    const { log, peers, self } = this.#parts
+    const names = new Map<NodeId, string>()
+    // In the order of admission: who came first keeps its name, and a newcomer of the same name gets a longer one.
+    const members = [...log.view().members].sort(([, one], [, other]) => one.order - other.order)
+    for (const [id, member] of members) names.set(id, member.certificate.body.name)
+    for (const id of peers.online()) if (!names.has(id)) names.set(id, peers.link(id)?.certificate.body.name ?? '')
+    names.set(self, this.#parts.ownCertificate().name)
+    return [...names].map(([id, name]) => ({ id, name }))
+  }
+
+  /** Id and shown name of a node. */
+  ref(nodeId: NodeId): NodeRef {
+    return { id: nodeId, name: this.#known().shown.get(nodeId) ?? shortId(nodeId) }
+  }
+
+  /**
+   * The nodes that a text in a rule may mean, see {@link nodesMeant}. Fast: it is worked out anew only when members or links
+   * changed. For texts of this node's own files alone: all of them are kept.
+   */
+  nodesOfName(text: string): readonly NodeId[] {
+    const names = this.#known().shown
+    const known = this.#meant.get(text)
+    if (known !== undefined) return known
+    const meant = nodesMeant(text, names)
+    this.#meant.set(text, meant)
+    return meant
+  }
+
+  /** Worked out anew only when members or links changed. */
+  #known(): ShownNames {
+    const { log, peers } = this.#parts
+    const view = log.view()
+    const links = peers.generation
+    const own = this.#parts.ownCertificate().name
+    if (this.#names.view !== view || this.#names.links !== links || this.#names.own !== own) {
+      const nodes = this.#namedNodes()
+      const names = displayNames(nodes)
+      this.#names = { view, links, own, nodes, shown: names, ids: new Map([...names].map(([id, name]) => [name, id])) }
+      this.#meant = new Map()
+    }
+    return this.#names
+  }
+
+  /** `id@node name` for people and JSON. */
+  shownAddress(address: AgentAddress | string): string {
+    return this.namer()(address)
+  }
+
+  /** A shortcut for many addresses at once: names are computed once. */
+  namer(): (address: AgentAddress | string) => string {
+    const names = this.#known().shown
+    const shownOf = ({ agentId, nodeId }: AgentAddress): string => `${agentId}@${names.get(nodeId) ?? shortId(nodeId)}`
+    return (address) => {
+      if (typeof address === 'string') {
+        const parsed = parseAddress(address)
+        return parsed === null ? address : shownOf(parsed)
+      }
+      return shownOf(address)
+    }
+  }
+
+  /** The node a person means. @throws NodeError PEER_NOT_FOUND (with the nearest names), AMBIGUOUS_NAME (with the candidates). */
+  node(text: string): NodeId {
+    const found = resolveNode(text, this.nodes())
+    if (found.kind === 'found') return found.value
+    if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates, 'a2a-node peers --all')
+    throw notFound('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh`, found.nearest)
+  }
+
+  /**
+   * The agent a person means. `sees`: which ones the caller may see: any other is as good as none.
+   * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
+   */
+  agent(text: string, sees: (card: RegisteredCard) => boolean = () => true): AgentAddress {
+    const named = this.#parts.registry.getByAddress(text)
+    if (named !== undefined && sees(named)) return nameOf(named)
+    const exact = this.#exactly(text, sees)
+    if (exact !== undefined) return nameOf(exact)
+    const cards = this.#parts.registry.listAll().filter(sees)
+    const found = resolveAgent(text, cards.map(nameOf), this.nodes())
+    if (found.kind === 'found') return found.value
+    if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates, 'a2a-node agents')
+    throw notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`, found.nearest)
+  }
+
+  /** The one agent that is called exactly so, as {@link resolveAgent} finds it, without a look at all others. */
+  #exactly(text: string, sees: (card: RegisteredCard) => boolean): RegisteredCard | undefined {
+    const { registry } = this.#parts
+    const address = this.#addressOf(text)
+    if (address === null) {
+      const [card, ...others] = registry.getById(text).filter(sees)
+      return others.length === 0 ? card : undefined
+    }
+    const card = registry.get(address)
+    return card !== undefined && sees(card) ? card : undefined
+  }
+
+  /**
+   * The address that URLs and cards mean by a text: an id alone is one of this node, and in `id@node` the node stands by its key or
+   * its name as shown. Whether anybody is there is another matter; null for a node that nobody knows.
+   */
+  exactAddress(text: string): AgentAddress | null {
+    return text.includes('@') ? this.#addressOf(text) : { agentId: text, nodeId: this.#parts.self }
+  }
+
+  /** `id@node` with the node by its key or its name as shown; null for anything else. A key means its own node, whoever is called so. */
+  #addressOf(text: string): AgentAddress | null {
+    const address = splitAddress(text)
+    if (address === null) return null
+    const { shown: names, ids } = this.#known()
+    const nodeId = names.has(address.node) ? address.node : (ids.get(address.node) ?? ids.get(safeName(address.node, NODE_NAME)))
+    return nodeId === undefined ? null : { agentId: address.agentId, nodeId }
+  }
+
+  /** That nobody is called exactly so, with those that a person may have meant. */
+  noneCalled(text: string, sees: (card: RegisteredCard) => boolean): NodeError {
+    const cards = this.#parts.registry.listAll().filter(sees)
+    const found = resolveAgent(text, cards.map(nameOf), this.nodes())
+    const meant = found.kind === 'found' ? [this.shownAddress(found.value)] : found.kind === 'none' ? found.nearest : found.candidates
+    return notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" is served here`, meant.slice(0, MAX_MEANT))
+  }
+
+  /** The agent that a text names, whoever sees it; null where it names none or several. */
+  exactAgent(text: string): AgentAddress | null {
+    const found = resolveAgent(text, this.#parts.registry.listAll().map(nameOf), this.nodes())
+    return found.kind === 'found' ? found.value : null
+  }
+
+  /** The card at an address; undefined for an unknown one. */
+  card(address: AgentAddress): RegisteredCard | undefined {
+    return this.#parts.registry.get(address)
+  }
+
+  /** The certificate in force of a node, this one included; null for strangers and revoked ones. */
+  certificate(nodeId: NodeId): Certificate | null {
+    return nodeId === this.#parts.self ? this.#parts.ownCertificate() : this.#parts.peers.certificate(nodeId)
+  }
+
+  /** Was the node put out of the mesh? */
+  isPutOut(nodeId: NodeId): boolean {
+    return (this.#parts.log.view().members.get(nodeId)?.revoked ?? null) !== null
+  }
+
+  /**
+   * An agent as the rules see it: the least powerful of certificate, card and whoever it speaks for. null when certificate
+   * or card is missing.
+   */
+  party(address: AgentAddress, onBehalfOf?: CertifiedPower): RoutingParty | null {
+    const card = this.card(address)
+    return card === undefined ? null : this.#partyOf(card, onBehalfOf === undefined ? NO_HOPS : [onBehalfOf])
+  }
+
+  /** The agent at `agentId@nodeId`, as a message has it; null for what is no address. One look-up where there is a card. */
+  named(text: string): NamedAgent | null {
+    const card = this.#parts.registry.getByAddress(text)
+    // Its own texts, which are those of every map, and not parts cut out of the message's.
+    if (card !== undefined) return { address: { agentId: card.id, nodeId: card.nodeId }, card, party: this.#partyOf(card, NO_HOPS) }
+    const address = parseAddress(text)
+    return address === null ? null : { address, card, party: null }
+  }
+
+  #partyOf(card: RegisteredCard, hops: readonly CertifiedPower[]): RoutingParty | null {
+    const certificate = this.certificate(card.nodeId)
+    if (certificate === null) return null
+    const { tier, sandboxId } = effectiveParty({ certificate, card, hops })
+    return { address: card.address, tier, sandboxId }
+  }
+}
+
+function nameOf(card: RegisteredCard): AgentName {
+  return { agentId: card.id, nodeId: card.nodeId }
+}
+
+function ambiguous(text: string, candidates: readonly string[], next: string): NodeError {
+  return new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean ${candidates.join(' or ')}`, { data: { candidates }, next: [next] })
+}
+
+function notFound(code: 'PEER_NOT_FOUND' | 'AGENT_NOT_FOUND', message: string, nearest: readonly string[]): NodeError {
+  const hint = nearest.length === 0 ? '' : `; did you mean ${nearest.join(' or ')}?`
+  return new NodeError(code, message + hint, { data: { nearest } })
+}

@@ -1,0 +1,160 @@
+import type { Clock } from '../../kit/clock.js'
+import type { NodeId } from '../../kit/ids.js'
+import { isRecord } from '../../kit/json.js'
+import type { Verify } from '../../kit/sign.js'
+import { addressText } from '../../domain/card/card.js'
+import type { AgentRegistry } from '../../domain/card/registry.js'
+import { cardBytes, checkSignedCard } from '../../domain/card/schema.js'
+import { MAX_CARDS, MAX_CARDS_BYTES } from '../../domain/membership/fold-card.js'
+import type { Certificate, MembershipView, SignedCard } from '../../domain/membership/types.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+
+/** Refused cards that are remembered, so that each is checked and logged once. */
+const MAX_REFUSED = 1024
+
+/** What taking others' cards needs. */
+export interface PeerCardsParts {
+  readonly clock: Clock
+  readonly verify: Verify
+  readonly telemetry: Telemetry
+  readonly registry: AgentRegistry
+  readonly self: NodeId
+  /** The certificate in force of any connected or known node. */
+  certificateOf(node: NodeId): Certificate | null
+}
+
+/** The cards of all other nodes: from the log, and newer ones from the peers themselves. Bounded by node. */
+export class PeerCards {
+  readonly #parts: PeerCardsParts
+  /** Revisions that the log's view showed last, by node and agent id. */
+  readonly #logged = new Map<NodeId, Map<string, number>>()
+  /** Addresses whose node said they are gone while the log still has their card, with the last revision that is gone. */
+  readonly #gone = new Map<string, number>()
+  readonly #refused = new Set<string>()
+  #isOn = true
+
+  constructor(parts: PeerCardsParts) {
+    this.#parts = parts
+  }
+
+  /** Are the cards of others taken? */
+  get isOn(): boolean {
+    return this.#isOn
+  }
+
+  /** Takes others' cards again, those of the log at once. */
+  enable(view: MembershipView): void {
+    this.#isOn = true
+    this.#gone.clear()
+    this.fromView(view)
+  }
+
+  /** Takes no more cards of others; the registry is left with those of this node. */
+  disable(): void {
+    const { registry } = this.#parts
+    this.#isOn = false
+    for (const card of registry.getRemoteCards()) registry.unregister(card.address)
+  }
+
+  /** Takes the log's cards: new ones in; those that the log has removed, and those of revoked nodes, out. */
+  fromView(view: MembershipView): void {
+    const { registry, self } = this.#parts
+    for (const [nodeId, member] of view.members) {
+      if (nodeId === self) continue
+      const cards = member.revoked === null ? view.cards.get(nodeId) : undefined
+      this.#dropUnlogged(nodeId, cards)
+      if (member.revoked !== null) registry.removeNode(nodeId)
+      else this.#mergeAll(nodeId, this.#notGone(nodeId, [...(cards?.values() ?? [])]), member.certificate.body)
+    }
+    // The log is not final at once: what it showed of a node it may take back.
+    for (const nodeId of [...this.#logged.keys()]) if (!view.members.has(nodeId)) this.#dropUnlogged(nodeId, undefined)
+  }
+
+  /** The last link to a peer has ended: of a node that the log does not know nothing is left. */
+  onOffline(peer: NodeId): void {
+    if (this.#parts.certificateOf(peer) === null) this.#parts.registry.removeNode(peer)
+  }
+
+  /** Takes cards that a peer tells of itself: any JSON. `all`: the ids of every agent it has, null when it does not say. */
+  fromPeer(peer: NodeId, cards: readonly unknown[], all: readonly string[] | null): void {
+    const certificate = this.#parts.certificateOf(peer)
+    if (certificate === null) return
+    this.#mergeAll(peer, cards.slice(0, MAX_CARDS), certificate)
+    if (all === null) return
+    const named = new Set(all)
+    for (const card of this.#parts.registry.ofNode(peer)) if (!named.has(card.id)) this.#remove(card.address, card.revision)
+  }
+
+  /** A peer says that agents of it are gone, each at a revision. */
+  removedByPeer(peer: NodeId, agents: readonly { readonly id: string; readonly revision: number }[]): void {
+    for (const { id, revision } of agents) this.#remove(addressText({ agentId: id, nodeId: peer }), revision)
+  }
+
+  #remove(address: string, revision: number): void {
+    const known = this.#parts.registry.getByAddress(address)
+    if (known === undefined || known.origin === 'local' || known.revision > revision) return
+    this.#parts.registry.unregister(address)
+    // The log follows later: until then it must not bring the card back.
+    if (this.#logged.get(known.nodeId)?.has(known.id) === true) this.#gone.set(address, revision)
+  }
+
+  /** What stood in the log and stands there no longer was removed, unless its node told of a newer card meanwhile. */
+  #dropUnlogged(nodeId: NodeId, cards: ReadonlyMap<string, SignedCard> | undefined): void {
+    const { registry } = this.#parts
+    for (const [agentId, revision] of this.#logged.get(nodeId) ?? []) {
+      if (cards?.has(agentId) === true) continue
+      const address = addressText({ agentId, nodeId })
+      this.#gone.delete(address)
+      if ((registry.getByAddress(address)?.revision ?? Number.POSITIVE_INFINITY) <= revision) registry.unregister(address)
+    }
+    if (cards === undefined) this.#logged.delete(nodeId)
+    else this.#logged.set(nodeId, new Map([...cards].map(([agentId, { body }]) => [agentId, body.revision])))
+  }
+
+  #notGone(nodeId: NodeId, cards: readonly SignedCard[]): readonly SignedCard[] {
+    return cards.filter(({ body }) => {
+      const gone = this.#gone.get(addressText({ agentId: body.id, nodeId }))
+      return gone === undefined || body.revision > gone
+    })
+  }
+
+  /** One line of log however many are refused: a peer must not be able to fill the disk with small messages. */
+  #mergeAll(nodeId: NodeId, cards: readonly unknown[], certificate: Certificate): void {
+    const faults = cards.flatMap((signed) => this.#merge(nodeId, signed, certificate) ?? [])
+    if (faults.length === 0) return
+    const { telemetry } = this.#parts
+    telemetry.count('errors', 'card', faults.length)
+    telemetry.log('warn', 'cards were refused', { peer: nodeId, count: faults.length, reason: faults[0] })
+  }
+
+  /** Takes a card that is newer than the known one. Why it is refused, told once; else null. */
+  #merge(nodeId: NodeId, signed: unknown, certificate: Certificate): string | null {
+    const { registry, verify, clock } = this.#parts
+    if (!this.#isOn) return null
+    const name = isRecord(signed) && isRecord(signed.body) ? signed.body : {}
+    const { id, revision } = name
+    if (typeof id !== 'string' || typeof revision !== 'number') return 'not a signed card'
+    const address = addressText({ agentId: id, nodeId })
+    const known = registry.getByAddress(address)
+    if (known !== undefined && known.revision >= revision) return null
+    const key = `${address.slice(0, 128)}/${revision}/${certificate.serial}`
+    if (this.#refused.has(key)) return null
+    if (known === undefined && registry.ofNode(nodeId).length >= MAX_CARDS) return this.#refuse(key, 'too many cards')
+    const checked = checkSignedCard(signed, { certificate, verify })
+    if (!checked.ok) return this.#refuse(key, checked.reason)
+    const bytes = registry.bytesOf(nodeId, id) + (cardBytes(checked.card) ?? 0)
+    if (bytes > MAX_CARDS_BYTES) return this.#refuse(key, 'too many bytes of cards')
+    this.#gone.delete(address)
+    registry.merge(checked.card, nodeId, clock.now())
+    return null
+  }
+
+  #refuse(key: string, reason: string): string {
+    this.#refused.add(key)
+    for (const oldest of this.#refused) {
+      if (this.#refused.size <= MAX_REFUSED) break
+      this.#refused.delete(oldest)
+    }
+    return reason
+  }
+}

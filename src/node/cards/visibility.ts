@@ -1,0 +1,59 @@
+import type { NodeId } from '../../kit/ids.js'
+import { addressText, type AgentCard } from '../../domain/card/card.js'
+import { isVisibleTo } from '../../domain/card/registry.js'
+import type { RoutingRules } from '../../domain/routing/decide.js'
+import { type CallerPower, effectiveParty } from '../../domain/routing/effective.js'
+import type { AgentHost } from '../agents/agents.js'
+import type { Directory } from './directory.js'
+
+/** What says who finds whom. */
+export interface VisibilityParts {
+  readonly self: NodeId
+  readonly directory: Directory
+  readonly agents: Pick<AgentHost, 'isReserved'>
+  rules(): RoutingRules
+}
+
+type Card = Pick<AgentCard, 'id' | 'sandboxId'>
+
+/** Who finds which agents: nobody inside a sandbox finds anyone outside it, save whom the mesh's allow list names. */
+export class Visibility {
+  readonly #parts: VisibilityParts
+
+  constructor(parts: VisibilityParts) {
+    this.#parts = parts
+  }
+
+  /** Does a caller of this node find an agent? It is in its own sandbox and in that of this node. Some are for the operator alone. */
+  toCaller(card: Card & { readonly nodeId: NodeId }, by: CallerPower): boolean {
+    const { self, directory, agents } = this.#parts
+    if (by.isOperator !== true && card.nodeId === self && agents.isReserved(card.id)) return false
+    const certificate = directory.certificate(self)
+    if (certificate === null) return false
+    return this.#isSeen(
+      addressText({ agentId: card.id, nodeId: card.nodeId }),
+      card,
+      effectiveParty({ certificate, card: null, hops: [by] }).sandboxId
+    )
+  }
+
+  /** Does a peer find an agent of this node? */
+  toPeer(card: Card, peer: NodeId): boolean {
+    const { self, directory } = this.#parts
+    return this.#isSeen(addressText({ agentId: card.id, nodeId: self }), card, directory.certificate(peer)?.sandboxId ?? null)
+  }
+
+  /**
+   * Must a peer know the card of an agent of this node? Also one that it does not find, when the agent may write to it:
+   * without the card the peer could not tell who writes.
+   */
+  isToldTo(card: Card, peer: NodeId): boolean {
+    const { crossSandboxAllowList } = this.#parts.rules().sandbox
+    return card.sandboxId === undefined || crossSandboxAllowList.length > 0 || this.toPeer(card, peer)
+  }
+
+  #isSeen(address: string, card: Card, sandboxId: string | null): boolean {
+    const { enforced, crossSandboxAllowList } = this.#parts.rules().sandbox
+    return !enforced || isVisibleTo({ ...card, address }, sandboxId, crossSandboxAllowList)
+  }
+}

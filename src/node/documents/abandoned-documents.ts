@@ -1,0 +1,74 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import type { StreamKey } from '../../domain/document/client-ids.js'
+import type { DocumentRecord } from '../../domain/membership/types.js'
+import type { MemberLog } from '../../ports/mesh.js'
+import type { DocumentMarks } from './document-marks.js'
+import type { DocumentShares } from './document-shares.js'
+import type { FollowedDocuments } from './followed-documents.js'
+
+/** How long a document must be abandoned before its blocks are removed, in milliseconds: the log may still undo a revocation. */
+const RECLAIM_MS = 600_000
+
+/** What {@link AbandonedDocuments} needs. */
+export interface AbandonedDocumentsParts {
+  readonly clock: Clock
+  readonly log: Pick<MemberLog, 'view'>
+  readonly followed: Pick<FollowedDocuments, 'isAbandoned' | 'removeAbandoned'>
+  readonly shares: Pick<DocumentShares, 'isHeld'>
+  readonly marks: Pick<DocumentMarks, 'has'>
+  /** Does somebody want a document now? */
+  isInUse(name: string): boolean
+  /** Removes what is here of a document that is followed no longer, these streams among it. */
+  remove(name: string, streams: readonly StreamKey[]): Promise<void>
+  onError(error: unknown): void
+}
+
+/** Gives back the disk that documents take whose only writers were revoked and that nobody uses here. */
+export class AbandonedDocuments {
+  readonly #parts: AbandonedDocumentsParts
+  #timer: Timer | null = null
+  #removing: Promise<void> = Promise.resolve()
+  #isClosed = false
+
+  constructor(parts: AbandonedDocumentsParts) {
+    this.#parts = parts
+  }
+
+  /** What is abandoned may have changed. */
+  review(): void {
+    if (this.#isClosed || this.#timer !== null || this.#held().length === 0) return
+    this.#timer = this.#parts.clock.after(RECLAIM_MS, () => {
+      this.#removing = this.#remove().catch(this.#parts.onError)
+    })
+  }
+
+  /** Once what was begun is done. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#parts.clock.clear(this.#timer)
+    await this.#removing
+  }
+
+  /** Abandoned documents of which something is here. */
+  #held(): DocumentRecord[] {
+    const { log, followed, shares, marks } = this.#parts
+    const isHeld = ({ name, streams }: DocumentRecord): boolean => marks.has(name) || streams.some(({ coreKey }) => shares.isHeld(coreKey))
+    return [...log.view().documents.values()].filter((record) => followed.isAbandoned(record) && isHeld(record))
+  }
+
+  async #remove(): Promise<void> {
+    const { followed, isInUse, remove } = this.#parts
+    try {
+      for (const record of this.#held()) {
+        const { name, streams } = record
+        // Somebody may have opened it while another one was removed.
+        if (this.#isClosed || isInUse(name) || !followed.isAbandoned(record)) continue
+        const cores = streams.map(({ coreKey }) => coreKey)
+        await followed.removeAbandoned(name, () => remove(name, cores))
+      }
+    } finally {
+      this.#timer = null
+    }
+    this.review()
+  }
+}

@@ -1,0 +1,103 @@
+import { DOCUMENT_NAME, NODE_NAME } from '../../kit/names/rule.js'
+import { safeName } from '../../kit/names/safe-name.js'
+import { shown } from '../../kit/text.js'
+import type { StreamKey } from '../../domain/document/client-ids.js'
+import type { StreamStop } from '../../domain/document/replica.js'
+import type { DocumentRecord } from '../../domain/membership/types.js'
+import type { Audit } from '../../ports/audit.js'
+import type { MemberLog } from '../../ports/mesh.js'
+import type { Problem } from '../../ports/node-api.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { type NodeId, shortId } from '../../kit/ids.js'
+import type { NodeEvents } from '../observe/events.js'
+
+/** Why nothing of a forked stream counts. */
+export const FORKED = 'its member signed two different blocks at one place'
+
+/** What {@link DocumentForks} needs. */
+export interface DocumentForksParts {
+  readonly audit: Audit
+  readonly log: MemberLog
+  readonly self: NodeId
+}
+
+interface Fork {
+  readonly stream: StreamKey
+  readonly document: DocumentRecord
+  readonly member: NodeId
+}
+
+/** Streams of documents that hold two tales, both signed by their member: on record, and told until the member goes on with another. */
+export class DocumentForks {
+  readonly #parts: DocumentForksParts
+  readonly #streams = new Set<StreamKey>()
+
+  constructor(parts: DocumentForksParts) {
+    this.#parts = parts
+  }
+
+  /** A stream is proven to be forked. */
+  add(stream: StreamKey): void {
+    if (this.#streams.has(stream)) return
+    this.#streams.add(stream)
+    for (const { document, member, stream: found } of this.#found()) {
+      if (found !== stream) continue
+      const reason = `it signed two different blocks of the document ${safeName(document.name, DOCUMENT_NAME)} at one place`
+      // Told again after each start of this node.
+      this.#parts.audit.append({
+        kind: 'strike',
+        code: 'CONFLICT',
+        rule: 'quarantine',
+        reason,
+        peer: member,
+        ref: `document-fork/${stream}`
+      })
+    }
+  }
+
+  /** Is a stream forked? */
+  has(stream: StreamKey): boolean {
+    return this.#streams.has(stream)
+  }
+
+  /** What is told in `status`: one problem for each member of a document that has forked streams of it and no other. */
+  problems(): Problem[] {
+    const problems = new Map<string, Problem>()
+    for (const { document, member } of this.#found()) {
+      const isOver = document.streams.some(({ nodeKey, coreKey }) => nodeKey === member && !this.#streams.has(coreKey))
+      if (!isOver) problems.set(`${member} ${document.name}`, this.#problem(document, member))
+    }
+    return [...problems.values()]
+  }
+
+  #problem(document: DocumentRecord, member: NodeId): Problem {
+    const { members, mesh } = this.#parts.log.view()
+    const name = `${safeName(members.get(member)?.certificate.body.name ?? 'a node', NODE_NAME)} (${shortId(member)})`
+    const message = `${name} signed two different blocks of the document ${shown(document.name)} at one place: nothing of that stream is taken`
+    const look = `a2a-node doctor   # on ${name}, if its home was put back or copied`
+    const isTrusted = member === mesh?.owner || member === this.#parts.self
+    return { code: 'CONFLICT', message, next: isTrusted ? look : `a2a-node peers revoke ${member}` }
+  }
+
+  #found(): Fork[] {
+    const { members, documents } = this.#parts.log.view()
+    return [...documents.values()].flatMap((document) =>
+      document.streams
+        .filter(({ nodeKey, coreKey }) => this.#streams.has(coreKey) && members.get(nodeKey)?.revoked === null)
+        .map(({ nodeKey, coreKey }) => ({ stream: coreKey, document, member: nodeKey }))
+    )
+  }
+}
+
+/** Tells people that what follows in a stream is skipped, whose it is and why. */
+export function tellStop(
+  { events, log, telemetry }: Pick<DocumentForksParts, 'log'> & { readonly events: NodeEvents; readonly telemetry: Telemetry },
+  name: string,
+  { stream, at, reason }: StreamStop
+): void {
+  const streams = log.view().documents.get(name)?.streams ?? []
+  const source = streams.find(({ coreKey }) => coreKey === stream)?.nodeKey ?? null
+  const what = { code: 'CRDT_DESERIALIZATION_FAILED', source, document: shown(name), at }
+  telemetry.log('warn', 'updates of a document are skipped', { ...what, reason })
+  events.add('document', `updates of a document are skipped: ${reason}`, { ...what, stream })
+}

@@ -1,0 +1,115 @@
+import type { StreamKey } from '../../domain/document/client-ids.js'
+import type { Replica, StreamStop } from '../../domain/document/replica.js'
+import type { DocumentStreams } from '../../ports/documents.js'
+
+/** Blocks that are read at once. */
+const READ_BLOCKS = 256
+const NOTHING = new Uint8Array()
+
+/** What a {@link FedReplica} needs. */
+export interface FedReplicaParts {
+  readonly streams: Pick<DocumentStreams, 'read' | 'size'>
+  /** A block as its stream holds it; null for what is none. */
+  open(bytes: Uint8Array): Uint8Array | null
+  /** How many blocks of a stream are taken. */
+  limitOf(stream: StreamKey): number
+  onStops(stops: readonly StreamStop[]): void
+  /** A stream begins behind what was taken of it. */
+  onLater(): void
+  /** Is it worth nothing any more? */
+  isOver(): boolean
+}
+
+/** A replica, and how far it was fed with each stream. When reading fails it is fed on from there. */
+export class FedReplica {
+  readonly replica: Replica
+  /** Blocks that were taken since it was begun or kept. */
+  unkept = 0
+  readonly #parts: FedReplicaParts
+  /** The next block of each stream, and the streams that may have one. */
+  readonly #next: Map<StreamKey, number>
+  readonly #due = new Set<StreamKey>()
+
+  constructor(replica: Replica, parts: FedReplicaParts) {
+    this.replica = replica
+    this.#parts = parts
+    this.#next = new Map(Object.entries(replica.vectorClock()))
+  }
+
+  /** How many blocks of a stream were taken. */
+  lengthOf(stream: StreamKey): number {
+    return this.#next.get(stream) ?? 0
+  }
+
+  /** Was it given as many blocks of each stream as another one? */
+  isAsFarAs(other: FedReplica): boolean {
+    return [...this.#next.keys(), ...other.#next.keys()].every((stream) => this.lengthOf(stream) === other.lengthOf(stream))
+  }
+
+  /** Was it given as many blocks of each stream as another one, or more? */
+  isAtLeastAsFarAs(other: FedReplica): boolean {
+    return [...other.#next.keys()].every((stream) => this.lengthOf(stream) >= other.lengthOf(stream))
+  }
+
+  /** A stream may have more. */
+  offer(stream: StreamKey): void {
+    this.#due.add(stream)
+  }
+
+  /** Its own edits are in their stream now, as so many blocks. */
+  appended(own: StreamKey, blocks: number): void {
+    this.#next.set(own, this.lengthOf(own) + blocks)
+    this.unkept += blocks
+  }
+
+  /** Takes all that can be taken of the streams that may have more. Rejects when they cannot be read. */
+  async feed(): Promise<void> {
+    let isMoving = true
+    while (isMoving) {
+      isMoving = false
+      for (const stream of [...this.#due]) {
+        if (await this.#feedFrom(stream)) isMoving = true
+        if (this.#parts.isOver()) return
+      }
+    }
+  }
+
+  /** True: something was taken. A stream that was read to its end is due no more. */
+  async #feedFrom(stream: StreamKey): Promise<boolean> {
+    let isTaken = false
+    for (;;) {
+      const from = this.lengthOf(stream)
+      const blocks = await this.#read(stream, from)
+      if (blocks.length === 0) return isTaken
+      for (const [place, bytes] of blocks.entries()) {
+        if (!this.#take(stream, from + place, bytes)) return isTaken
+        isTaken = true
+        if (this.#parts.isOver()) return true
+      }
+    }
+  }
+
+  /** What comes while it reads makes the stream due again. */
+  async #read(stream: StreamKey, from: number): Promise<readonly Uint8Array[]> {
+    this.#due.delete(stream)
+    let isAtEnd = false
+    try {
+      const blocks = await this.#parts.streams.read(stream, from, Math.min(READ_BLOCKS, this.#parts.limitOf(stream) - from))
+      isAtEnd = blocks.length === 0
+      if (isAtEnd && this.#parts.streams.size(stream).from > from) this.#parts.onLater()
+      return blocks
+    } finally {
+      if (!isAtEnd) this.#due.add(stream)
+    }
+  }
+
+  /** False: it is to be offered again. */
+  #take(stream: StreamKey, index: number, bytes: Uint8Array): boolean {
+    const { outcome, stops } = this.replica.receive({ stream, index, bytes: this.#parts.open(bytes) ?? NOTHING })
+    this.#parts.onStops(stops)
+    if (outcome === 'later') return false
+    if (outcome === 'taken') this.unkept++
+    this.#next.set(stream, index + 1)
+    return true
+  }
+}

@@ -1,0 +1,386 @@
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import { Emitter, type Unsubscribe } from '../../kit/events.js'
+import type { StreamKey } from '../../domain/document/client-ids.js'
+import type { Replica, StreamStop } from '../../domain/document/replica.js'
+import type { DocumentStreams } from '../../ports/documents.js'
+import { NOT_ALLOWED } from './document-access.js'
+import { FedReplica } from './fed-replica.js'
+import { type KeptDocument, replicaOfKept } from './kept-documents.js'
+import { ProgramIds } from './program-ids.js'
+import { type DocumentNews, Renewal } from './renewal.js'
+
+/** A document is kept once it has so many blocks that what is kept of it does not have. */
+const KEEP_BLOCKS = 256
+
+/** What an open document needs. */
+export interface OpenDocumentParts {
+  /** A replica that has seen nothing yet. */
+  make(own: StreamKey | null): Replica
+  readonly streams: Pick<DocumentStreams, 'read' | 'size'> & { append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<unknown> }
+  /** Key of this node's own stream at first; null when it may not write. */
+  readonly own: StreamKey | null
+  /** Blocks that the own stream has, as far as this node knows. */
+  written(own: StreamKey): number
+  /** Throws when nobody else would ever see what is written to the own stream. */
+  mustHavePlace(own: StreamKey): void
+  /** A block as the own stream holds it, and back; null for what is none. */
+  seal(block: Uint8Array): Uint8Array
+  open(bytes: Uint8Array): Uint8Array | null
+  /** The snapshot behind which the streams begin here; null when they are here from their first block on. */
+  base(): Promise<Uint8Array | null>
+  /** The document as it was kept once. */
+  readonly kept: KeptDocument
+  /** A stream ended at a block, and why. */
+  onStop(stop: StreamStop): void
+  /** The first block of the own stream is there. */
+  onWritten(own: StreamKey): void
+  onError(error: unknown): void
+}
+
+/** A snapshot of a document, and how many blocks of each stream are in it. */
+export interface WrittenSnapshot {
+  readonly lengths: Readonly<Record<StreamKey, number>>
+  readonly bytes: Uint8Array
+}
+
+type Stop = Pick<StreamStop, 'at' | 'reason'>
+
+/**
+ * A document whose replica is in memory: fed with every block of the streams that count, its edits put into the own stream.
+ * What changes it is done one after the other. A replica that took what counts no more is made anew.
+ */
+export class OpenDocument {
+  readonly #parts: OpenDocumentParts
+  readonly #news: Emitter<DocumentNews>
+  #fed: FedReplica
+  /** How many blocks of each stream count. */
+  #counted: ReadonlyMap<StreamKey, number> = new Map()
+  readonly #stops = new Map<StreamKey, Stop>()
+  readonly #programs = new ProgramIds()
+  #own: StreamKey | null
+  #hasBegun = false
+  readonly #renewal = new Renewal()
+  /** Not all that is here was read: that goes on, or failed. */
+  #isBehind = false
+  #isFeeding = false
+  /** What an edit that goes on changed. */
+  #untold: Uint8Array[] | null = null
+  #tail: Promise<unknown> = Promise.resolve()
+  #hasWritten = false
+  #isClosed = false
+
+  constructor(parts: OpenDocumentParts) {
+    this.#parts = parts
+    this.#own = parts.own
+    this.#news = new Emitter(parts.onError)
+    this.#fed = this.#fedOne(parts.make(parts.own))
+  }
+
+  /** Told of each change. */
+  onNews(listener: (news: DocumentNews) => void): Unsubscribe {
+    return this.#news.on(listener)
+  }
+
+  /** Streams and how many blocks of each count. Resolves when all that is here of them is in the document. */
+  async follow(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
+    await this.#inTurn(async () => {
+      if (!this.#hasBegun) await this.#begin(counted)
+      this.#hasBegun = true
+      const before = this.#counted
+      this.#counted = counted
+      for (const [stream, at] of counted) {
+        const was = before.get(stream) ?? Number.POSITIVE_INFINITY
+        if (at < was) this.#limit(stream, at)
+        // What was refused counts after all.
+        else if (at > was) this.#renewal.need('void', this.#fed)
+        this.#fed.offer(stream)
+      }
+      await this.#feed()
+      this.#tellWritten()
+    })
+  }
+
+  /** More of a stream is here. */
+  onBlocks(stream: StreamKey): void {
+    this.#fed.offer(stream)
+    if (this.#isFeeding) return
+    this.#isFeeding = true
+    this.#inTurn(async () => {
+      this.#isFeeding = false
+      await this.#feed()
+    }).catch(this.#parts.onError)
+  }
+
+  /** Its streams begin later here: what it has not taken of what was before, it takes of the snapshot. All of it, if what it has is wrong. */
+  onBegun(isOther = false): void {
+    this.#inTurn(async () => {
+      if (isOther) this.#renewal.need('void', this.#fed)
+      for (const stream of this.#counted.keys()) this.#fed.offer(stream)
+      await this.#feed()
+    }).catch(this.#parts.onError)
+  }
+
+  /** Two tales of a stream were told: none of it counts. */
+  onForked(stream: StreamKey, reason: string): void {
+    if (this.#stops.get(stream)?.at === 0) return
+    this.#inTurn(async () => {
+      this.#noteStops(this.#replica.stop(stream, 0, reason))
+      await this.#feed()
+    }).catch(this.#parts.onError)
+  }
+
+  /** Reads the document once everything before is done. Rejects when the streams cannot be read. */
+  read<T>(look: (replica: Replica) => T): Promise<T> {
+    return this.#inTurn(async () => {
+      await this.#beWhole()
+      return look(this.#replica)
+    })
+  }
+
+  /**
+   * Edits the document as this node. Resolves when the edit is durable here; others hear of it then. One that is refused changes nothing.
+   * @throws NodeError FORBIDDEN, OVERLOADED, CONFLICT while another own stream is made; PAYLOAD_TOO_LARGE for a single value that is too large to be told to others; what `change` throws
+   */
+  edit<T>(change: (doc: Replica['doc']) => T): Promise<T> {
+    return this.#inTurn(async () => {
+      await this.#mustHaveRoom()
+      const { doc } = this.#replica
+      doc.clientID = this.#replica.ownClientId()
+      return await this.#change(null, () => doc.transact(() => change(doc)))
+    })
+  }
+
+  /**
+   * A clientID for a program; nobody else has it until it is given back. `wish`: the one that it had once, if nobody else had
+   * it since. @throws NodeError FORBIDDEN, OVERLOADED
+   */
+  openSession(wish: number | null = null): Promise<number> {
+    return this.#inTurn(async () => {
+      await this.#mustWrite()
+      const isOfPrograms = (clientId: number): boolean => this.#replica.isOfPrograms(clientId)
+      const clientId = this.#programs.choose(wish, isOfPrograms) ?? this.#replica.openSession()
+      // Announced before anybody writes with it.
+      await this.#publish()
+      this.#programs.give(clientId)
+      return clientId
+    })
+  }
+
+  /** The program of a session is gone. */
+  closeSession(clientId: number): void {
+    this.#programs.giveBack(clientId)
+  }
+
+  /** What is written from now on goes into another own stream. */
+  goOn(own: StreamKey): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#own = own
+      this.#hasWritten = false
+      this.#programs.clear()
+      this.#renewal.need('moved', this.#fed)
+      await this.#feed()
+    })
+  }
+
+  /** Writes an update of a session, as {@link edit}: one that is refused may be written again. @throws NodeError INVALID_INPUT, FORBIDDEN, OVERLOADED, CONFLICT, PAYLOAD_TOO_LARGE */
+  write(update: Uint8Array, session: string): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#mustHaveRoom()
+      await this.#change(session, () => {
+        const fault = this.#replica.write(update)
+        if (fault !== null) throw new NodeError('INVALID_INPUT', `the update is not taken: ${fault}`)
+      })
+    })
+  }
+
+  /** Streams that ended, and why. */
+  stops(): ReadonlyMap<StreamKey, Stop> {
+    return this.#stops
+  }
+
+  /** Keeps it as it is, if what is kept lacks so many blocks. */
+  keep(blocks = KEEP_BLOCKS): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#fed.unkept < blocks || this.#renewal.isDue || this.#isBehind) return
+      await this.#parts.kept.write(this.#replica.snapshot())
+      this.#fed.unkept = 0
+    })
+  }
+
+  /** It as it is, for others; null while it is being made anew, has gaps, or one of so many blocks of each stream is not worth it. */
+  snapshot(isWorth: (held: Pick<WrittenSnapshot, 'lengths'>) => boolean): Promise<WrittenSnapshot | null> {
+    return this.#inTurn(() => {
+      const lengths = this.#replica.vectorClock()
+      const isWhole = !this.#renewal.isDue && !this.#isBehind && this.#replica.isWritable
+      return Promise.resolve(isWhole && isWorth({ lengths }) ? { lengths, bytes: this.#replica.snapshot() } : null)
+    })
+  }
+
+  /** Lets it go, once what was begun is done. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#tail
+    this.#replica.doc.destroy()
+  }
+
+  get #replica(): Replica {
+    return this.#fed.replica
+  }
+
+  #fedOne(replica: Replica): FedReplica {
+    return new FedReplica(this.#heard(replica), {
+      ...this.#parts,
+      limitOf: (stream) => Math.min(this.#counted.get(stream) ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY),
+      onStops: (stops) => this.#noteStops(stops),
+      onLater: () => this.#renewal.need('begun', this.#fed),
+      isOver: () => this.#renewal.isDue || this.#isClosed
+    })
+  }
+
+  /** What changes in it is news. What this node writes is so once it is durable, and what is read anew once that is whole. */
+  #heard(replica: Replica): Replica {
+    replica.doc.on('update', (update: Uint8Array) => {
+      if (this.#untold !== null) this.#untold.push(update)
+      else if (!this.#renewal.isUntold) this.#news.emit({ type: 'update', update, by: null })
+    })
+    return replica
+  }
+
+  /** Goes on from what was kept, if that counts still; else it is made of the streams. */
+  async #begin(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
+    const { kept, streams, make } = this.#parts
+    const replica = (await replicaOfKept(kept, { counted, streams, make: () => make(this.#own) })) ?? (await this.#made())
+    this.#replica.doc.destroy()
+    this.#fed = this.#fedOne(replica)
+    // What was heard before it began counts for this replica too.
+    for (const [stream, { at, reason }] of this.#stops) this.#noteStops(replica.stop(stream, at, reason))
+    for (const [stream, end] of replica.ends()) if (end.reason !== NOT_ALLOWED && !this.#stops.has(stream)) this.#stops.set(stream, end)
+  }
+
+  /** A limit of the access list may be lifted again, so it is no stop for good. */
+  #limit(stream: StreamKey, at: number): void {
+    const stops = this.#replica.stop(stream, at, NOT_ALLOWED)
+    if (stops.some(({ needsRebuild }) => needsRebuild)) this.#renewal.need('void', this.#fed)
+    this.#noteStops(stops.filter((stop) => stop.stream !== stream))
+  }
+
+  async #mustHaveRoom(): Promise<void> {
+    await this.#mustWrite()
+    if (this.#replica.isFull()) throw new NodeError('OVERLOADED', 'the document is full')
+  }
+
+  /** The right to write may have been lost since somebody asked for it. */
+  async #mustWrite(): Promise<void> {
+    await this.#beWhole()
+    const own = this.#own
+    if (own === null) throw new NodeError('FORBIDDEN', 'this node may not write the document')
+    if (this.#stops.has(own)) throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
+    if (Number.isFinite(this.#counted.get(own))) throw new NodeError('FORBIDDEN', 'this node may not write the document any more')
+    this.#parts.mustHavePlace(own)
+    // Else clocks that were used already would be used again, and others would end the stream.
+    if (this.#fed.lengthOf(own) < this.#parts.written(own))
+      throw new NodeError('OVERLOADED', 'what this node wrote into the document is not read back yet: try again')
+  }
+
+  #inTurn<T>(job: () => Promise<T>): Promise<T> {
+    const done = this.#tail.then(() => {
+      if (this.#isClosed) throw new NodeError('CANCELED', 'the document was closed')
+      return job()
+    })
+    this.#tail = done.catch(() => {})
+    return done
+  }
+
+  /** Does an edit of this node or a session, tells it to others once it is durable, and forgets what is refused. */
+  async #change<T>(by: string | null, edit: () => T): Promise<T> {
+    const updates: Uint8Array[] = []
+    this.#untold = updates
+    try {
+      const result = edit()
+      await this.#publish()
+      for (const update of updates) this.#news.emit({ type: 'update', update, by })
+      return result
+    } catch (error) {
+      if (updates.length > 0) this.#renewal.need('refused', this.#fed)
+      throw error
+    } finally {
+      this.#untold = null
+    }
+  }
+
+  /** Puts what was edited into the own stream. What fails to get there is in the replica, and will never be in the stream. */
+  async #publish(): Promise<void> {
+    const own = this.#own
+    const taken = this.#replica.takeBlocks()
+    if (!taken.ok) {
+      this.#renewal.need('refused', this.#fed)
+      const code = taken.isFull === true ? 'OVERLOADED' : 'PAYLOAD_TOO_LARGE'
+      throw new NodeError(code, `the edit cannot be told to others: ${taken.reason}`, { next: ['a2a-node doc set --help'] })
+    }
+    if (own === null || taken.blocks.length === 0) return
+    try {
+      await this.#parts.streams.append(own, taken.blocks.map(this.#parts.seal))
+    } catch (error) {
+      this.#renewal.need('refused', this.#fed)
+      throw asNodeError(error)
+    }
+    this.#fed.appended(own, taken.blocks.length)
+    this.#tellWritten()
+  }
+
+  #tellWritten(): void {
+    const own = this.#own
+    if (this.#hasWritten || own === null || this.#fed.lengthOf(own) === 0) return
+    this.#hasWritten = true
+    this.#parts.onWritten(own)
+  }
+
+  #noteStops(stops: readonly StreamStop[]): void {
+    for (const stop of stops) {
+      if (stop.needsRebuild) this.#renewal.need('void', this.#fed)
+      const known = this.#stops.get(stop.stream)
+      if (known !== undefined && known.at <= stop.at) continue
+      this.#stops.set(stop.stream, stop)
+      this.#parts.onStop(stop)
+    }
+  }
+
+  /** What holds something that does not count, or was not read to its end, nobody reads or edits. */
+  async #beWhole(): Promise<void> {
+    if (this.#renewal.isDue || this.#isBehind) await this.#feed()
+  }
+
+  /** Takes all that can be taken of the streams that may have more. When they cannot be read, the next one who needs it goes on. */
+  async #feed(): Promise<void> {
+    this.#isBehind = true
+    do {
+      if (this.#renewal.isDue) await this.#beginAnew()
+      await this.#fed.feed()
+    } while (this.#renewal.isDue && !this.#isClosed)
+    this.#isBehind = false
+    const news = this.#isClosed ? null : this.#renewal.news(this.#fed)
+    if (news !== null) this.#news.emit(news)
+  }
+
+  /** A new replica: told what ended first, then to be fed with all streams. */
+  async #beginAnew(): Promise<void> {
+    const replica = await this.#made()
+    this.#renewal.isDue = false
+    this.#replica.doc.destroy()
+    this.#fed = this.#fedOne(replica)
+    for (const [stream, { at, reason }] of this.#stops) this.#replica.stop(stream, at, reason)
+    for (const [stream, at] of this.#counted) {
+      if (Number.isFinite(at)) this.#replica.stop(stream, at, NOT_ALLOWED)
+      this.#fed.offer(stream)
+    }
+  }
+
+  /** A replica that has seen nothing, but for the snapshot behind which the streams begin. */
+  async #made(): Promise<Replica> {
+    const base = await this.#parts.base()
+    const replica = this.#parts.make(this.#own)
+    const fault = base === null ? null : replica.load(base, true)
+    if (fault !== null) throw new NodeError('STORE_DAMAGED', `a snapshot of the document cannot be read: ${fault}`)
+    return replica
+  }
+}

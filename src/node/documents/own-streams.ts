@@ -1,0 +1,254 @@
+import type { Clock } from '../../kit/clock.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import { fromUtf8, type NodeId } from '../../kit/ids.js'
+import { shellWord, shown } from '../../kit/text.js'
+import type { StreamKey } from '../../domain/document/client-ids.js'
+import { hasPlaceFor, isStreamOf, MAX_STREAMS_OF_MEMBER } from '../../domain/membership/fold-document.js'
+import type { DocumentStreams } from '../../ports/documents.js'
+import type { Ledger } from '../../ports/ledger.js'
+import type { MemberLog } from '../../ports/mesh.js'
+import type { NodeStore } from '../../ports/storage.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+
+/** Name of the stored document of own streams. */
+export const OWN_STREAMS = 'document-streams'
+/** How long one try to bring a stream into the log may take, in milliseconds. */
+const LOG_TIMEOUT_MS = 30_000
+
+/** What {@link OwnStreams} needs. */
+export interface OwnStreamsParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly store: NodeStore
+  readonly ledger: Pick<Ledger, 'get' | 'commit'>
+  readonly log: MemberLog
+  readonly documents: Pick<DocumentStreams, 'own'>
+  readonly self: NodeId
+  /** A stream of a document had so many blocks, and they are not all in the store any more. */
+  onLost(name: string, stream: StreamKey, blocks: number): void
+  onError(error: unknown): void
+}
+
+/** This node's own stream of one document. */
+export interface OwnStream {
+  /** Streams of it that were left behind. */
+  readonly times: number
+  /** The one that is written now; null before it was opened. */
+  readonly stream: StreamKey | null
+  /** How many blocks it had. Stored: when it was first opened; the ledger knows how many it has now. */
+  readonly blocks: number
+  /** Streams that were left with blocks of which the mesh has not heard: they are told of, and read, all the same. Absent: none. */
+  readonly unheard?: readonly StreamKey[]
+}
+
+/** Own streams as stored, by name of the document. */
+export type StoredOwnStreams = Readonly<Record<string, OwnStream>>
+
+const NONE: OwnStream = { times: 0, stream: null, blocks: 0 }
+
+/** Key of the length of an own stream in the ledger. */
+const lengthKey = (stream: StreamKey): string => `document-length/${stream}`
+
+/** How many blocks an own stream had when it was written last, as the ledger has it. @throws NodeError STORE_DAMAGED */
+export async function writtenLength(ledger: Pick<Ledger, 'get'>, { stream, blocks }: OwnStream): Promise<number> {
+  const stored = stream === null ? null : await ledger.get(lengthKey(stream))
+  return Math.max(blocks, stored === null ? 0 : Number(fromUtf8(stored)))
+}
+
+/**
+ * Which stream of each document this node writes, and how long it was, kept outside of the store of documents. A stream that
+ * is shorter than it was, or of which nobody knows how long it was, is left for a new one: to write on would be to sign two
+ * different blocks at one place. Where the ledger was begun anew, its length when it was first opened is known, and its mark
+ * ({@link DocumentMarks}), which may be 2 s old.
+ */
+export class OwnStreams {
+  readonly #parts: OwnStreamsParts
+  /** By name of the document. */
+  readonly #own = new Map<string, OwnStream>()
+  /** The same by stream. */
+  readonly #names = new Map<StreamKey, string>()
+  /** Streams on their way into the log, or soon to be tried again. */
+  readonly #announced = new Set<StreamKey>()
+  #isQuiet = false
+  #stored: Promise<void> = Promise.resolve()
+
+  constructor(parts: OwnStreamsParts) {
+    this.#parts = parts
+  }
+
+  /** Reads what is stored. */
+  async start(): Promise<void> {
+    const stored = await this.#parts.store.read<StoredOwnStreams>(OWN_STREAMS)
+    for (const [name, own] of Object.entries(stored ?? {})) {
+      this.#put(name, { ...own, blocks: await writtenLength(this.#parts.ledger, own) })
+    }
+  }
+
+  /** Tells the mesh of the streams that it has not heard of: this node was killed before it could, or the log put them out of order. */
+  announceAll(): void {
+    for (const [name, { stream, blocks }] of this.#own) {
+      if (stream !== null && blocks > 0) this.announce(name, stream)
+      for (const left of this.unheardOf(name)) this.announce(name, left)
+    }
+  }
+
+  /** Streams of a document that were left before the mesh had heard of them. */
+  unheardOf(name: string): readonly StreamKey[] {
+    return (this.#of(name).unheard ?? []).filter((stream) => !this.#isKnown(name, stream))
+  }
+
+  /** Tells the mesh nothing more. */
+  quieten(): void {
+    this.#isQuiet = true
+  }
+
+  /** The stream to write: that of before when it is whole, else a new one. `id`: of the document. */
+  async open(name: string, id: string): Promise<StreamKey> {
+    for (;;) {
+      const known = this.#of(name)
+      const { stream, blocks, isWhole } = await this.#parts.documents.own(`${id}/${known.times}`)
+      const expected = known.stream === stream ? known.blocks : 0
+      const isKnown = known.stream === stream || blocks === 0
+      if (this.#of(name).times !== known.times) continue
+      if (isWhole && isKnown && blocks >= expected) {
+        // The home is a copy, or its store was begun anew: what is not here of the stream before is lost.
+        if (known.stream !== stream) {
+          if (known.stream !== null && known.blocks > 0) this.#parts.onLost(name, known.stream, known.blocks)
+          await this.#set(name, { ...this.#behind(name, known.stream, known.blocks), stream, blocks })
+        } else this.#own.set(name, { ...known, blocks })
+        return stream
+      }
+      if (known.stream === stream && blocks < expected) this.#parts.onLost(name, stream, expected)
+      this.#own.set(name, this.#behind(name, stream, blocks))
+      await this.leave(name)
+    }
+  }
+
+  /** Whose stream of this node it is that is written now: name of the document, or null. */
+  nameOf(stream: StreamKey): string | null {
+    return this.#names.get(stream) ?? null
+  }
+
+  /** Names of the documents that this node wrote to. */
+  names(): string[] {
+    return [...this.#own].filter(([, { blocks }]) => blocks > 0).map(([name]) => name)
+  }
+
+  /** The stream of a document that is written now, or was before this start; null when there is none. */
+  streamOf(name: string): StreamKey | null {
+    return this.#of(name).stream
+  }
+
+  /** The same, and those that were left and of which the mesh has not heard. */
+  streamsOf(name: string): readonly StreamKey[] {
+    const stream = this.streamOf(name)
+    return [...(stream === null ? [] : [stream]), ...this.unheardOf(name)]
+  }
+
+  /** Has it written into the document what the mesh has not heard of yet? */
+  hasUnheard(name: string): boolean {
+    const { stream, blocks } = this.#of(name)
+    return (stream !== null && blocks > 0 && !this.#isKnown(name, stream)) || this.unheardOf(name).length > 0
+  }
+
+  /** Blocks that the stream has; of one that is left, none. */
+  blocksOf(stream: StreamKey): number {
+    const name = this.nameOf(stream)
+    return name === null ? 0 : this.#of(name).blocks
+  }
+
+  /**
+   * A stream has so many blocks now. When this resolves the ledger has the number, which survives the process as the blocks do.
+   * Never rejects: the blocks are in the stream, also where the ledger does not take the number.
+   */
+  async wrote(name: string, stream: StreamKey, blocks: number): Promise<void> {
+    if (this.nameOf(stream) !== name) return
+    this.#own.set(name, { ...this.#of(name), blocks })
+    await this.#record(stream, String(blocks))
+  }
+
+  /** What follows goes into another stream. At once nothing is this node's stream of the document any more, until it is opened. */
+  async leave(name: string): Promise<void> {
+    const { stream } = this.#of(name)
+    await this.#set(name, leftStream(this.#of(name)))
+    if (stream !== null) await this.#record(stream, null)
+  }
+
+  /** The same for a document of which nothing is kept here. */
+  async forget(name: string): Promise<void> {
+    const { unheard: _, ...own } = this.#of(name)
+    this.#own.set(name, own)
+    await this.leave(name)
+  }
+
+  /** With a stream that is left: what is in it counts, though the mesh has not heard of it yet. */
+  #behind(name: string, stream: StreamKey | null, blocks: number): OwnStream {
+    const own = this.#of(name)
+    if (stream === null || blocks === 0 || this.#isKnown(name, stream)) return own
+    const others = this.unheardOf(name).filter((one) => one !== stream)
+    return { ...own, unheard: [...others, stream].slice(-MAX_STREAMS_OF_MEMBER) }
+  }
+
+  /** @throws NodeError CONFLICT when the mesh takes no further stream, so that nobody else would ever see what is written to this one */
+  mustHavePlace(name: string, own: StreamKey): void {
+    const record = this.#parts.log.view().documents.get(name)
+    if (record === undefined || this.#isKnown(name, own) || hasPlaceFor(record, this.#parts.self)) return
+    throw new NodeError('CONFLICT', 'the mesh takes no further stream of this node in the document: go on in a new document', {
+      next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc set <new document>']
+    })
+  }
+
+  /** Tells the mesh of a stream, until it knows. Others see nothing of it before. */
+  announce(name: string, own: StreamKey): void {
+    const { clock, log, telemetry } = this.#parts
+    const { mesh } = log.view()
+    if (this.#isKnown(name, own) || mesh === null || this.#announced.has(own)) return
+    this.#announced.add(own)
+    const again = (error: unknown): void => {
+      if (this.#isQuiet) return
+      telemetry.log('warn', 'a stream of a document is not in the log yet', { document: shown(name), reason: messageOf(error) })
+      clock.after(LOG_TIMEOUT_MS, () => {
+        this.#announced.delete(own)
+        if (!this.#isQuiet) this.announce(name, own)
+      })
+    }
+    // Entries may be put in another order later, in which it does not count.
+    const done = (): void => void this.#announced.delete(own)
+    log.submit({ kind: 'document-stream', mesh: mesh.id, name, coreKey: own }, LOG_TIMEOUT_MS).then(done).catch(again)
+  }
+
+  #isKnown(name: string, own: StreamKey): boolean {
+    return this.#parts.log.view().documents.get(name)?.streams.some(isStreamOf(this.#parts.self, own)) === true
+  }
+
+  #of(name: string): OwnStream {
+    return this.#own.get(name) ?? NONE
+  }
+
+  #set(name: string, own: OwnStream): Promise<void> {
+    this.#put(name, own)
+    return this.#store()
+  }
+
+  #put(name: string, own: OwnStream): void {
+    const before = this.#of(name).stream
+    if (before !== null) this.#names.delete(before)
+    this.#own.set(name, own)
+    if (own.stream !== null) this.#names.set(own.stream, name)
+  }
+
+  async #record(stream: StreamKey, length: string | null): Promise<void> {
+    await this.#parts.ledger.commit([{ key: lengthKey(stream), value: length }], 'process').catch(this.#parts.onError)
+  }
+
+  #store(): Promise<void> {
+    const done = this.#stored.then(() => this.#parts.store.write(OWN_STREAMS, Object.fromEntries(this.#own)))
+    this.#stored = done.catch(() => {})
+    return done
+  }
+}
+
+/** What is stored of an own stream that is left for another one. */
+export function leftStream({ times, unheard }: OwnStream): OwnStream {
+  return { ...NONE, times: times + 1, ...(unheard === undefined ? {} : { unheard }) }
+}

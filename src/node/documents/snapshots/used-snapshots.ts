@@ -1,0 +1,192 @@
+import { concatBytes } from '../../../kit/bytes.js'
+import { NodeError } from '../../../kit/errors.js'
+import { keyToText } from '../../../kit/ids.js'
+import type { Hash } from '../../../kit/sign.js'
+import { shown } from '../../../kit/text.js'
+import type { StreamKey } from '../../../domain/document/client-ids.js'
+import { SNAPSHOT_LIMITS } from '../../../domain/document/snapshot-limits.js'
+import { lengthOf } from '../../../domain/membership/fold-document.js'
+import type { DocumentRecord, DocumentSnapshot } from '../../../domain/membership/types.js'
+import type { DocumentStreams } from '../../../ports/documents.js'
+import type { MemberLog } from '../../../ports/mesh.js'
+import type { NodeStore } from '../../../ports/storage.js'
+
+/** Name of the stored document of snapshots that are here. */
+const STORED = 'document-snapshots'
+
+/** What {@link UsedSnapshots} needs. */
+export interface UsedSnapshotsParts {
+  readonly hash: Hash
+  readonly store: NodeStore
+  readonly log: Pick<MemberLog, 'view'>
+  readonly documents: DocumentStreams
+  idOf(name: string): string
+}
+
+/** Snapshots of one document. */
+interface Stored {
+  readonly used: DocumentSnapshot | null
+  /** Cores of snapshots that may be here. */
+  readonly cores: readonly StreamKey[]
+}
+
+const NONE: Stored = { used: null, cores: [] }
+
+/** Which snapshot of each document this node uses, and its bytes, kept apart from the core that goes to others. */
+export class UsedSnapshots {
+  readonly #parts: UsedSnapshotsParts
+  readonly #stored = new Map<string, Stored>()
+  /** Cores of own snapshots that are on their way into the log. */
+  readonly #pending = new Set<StreamKey>()
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(parts: UsedSnapshotsParts) {
+    this.#parts = parts
+  }
+
+  /** Reads what is stored. */
+  async start(): Promise<void> {
+    const stored = await this.#parts.store.read<Record<string, Stored>>(STORED)
+    for (const [name, one] of Object.entries(stored ?? {})) this.#stored.set(name, one)
+  }
+
+  /** Once all is stored. */
+  async close(): Promise<void> {
+    await this.#writing
+  }
+
+  /** The snapshot of a document that is used; null: its streams are needed from their first block on. */
+  of(name: string): DocumentSnapshot | null {
+    return this.#at(name).used
+  }
+
+  /** Did a list end the snapshot that is used? Then it says what is wrong, and is used only until there is another one. */
+  isEnded({ name, ended }: DocumentRecord): boolean {
+    return ended?.includes(this.of(name)?.coreKey ?? '') === true
+  }
+
+  /** Documents of which some stream does not begin behind their snapshot yet. */
+  unbegun(): string[] {
+    return [...this.#stored.keys()].filter((name) => !this.isBegun(name))
+  }
+
+  /** Do all streams of a document begin behind the snapshot that is used? */
+  isBegun(name: string): boolean {
+    const lengths = Object.entries(this.of(name)?.lengths ?? {})
+    return lengths.every(([stream, length]) => this.#parts.documents.size(stream).from >= length)
+  }
+
+  /** The cores to be here: of the snapshot in force and the one before it, and of the one that is used until then. */
+  coresOf({ name, snapshot }: DocumentRecord): StreamKey[] {
+    const cores = [snapshot?.coreKey, snapshot?.before?.coreKey, this.of(name)?.coreKey]
+    return [...new Set(cores.filter((core) => core !== undefined))]
+  }
+
+  /**
+   * The snapshot behind which the streams of a document begin here; null: none.
+   * @throws NodeError PEER_OFFLINE when they begin later and it is not here, or not any more
+   */
+  async base({ name, streams }: Pick<DocumentRecord, 'name' | 'streams'>): Promise<Uint8Array | null> {
+    const used = this.of(name)
+    const bytes = used === null ? null : await this.#kept(name, used)
+    const isBehind = ({ coreKey }: { readonly coreKey: StreamKey }): boolean =>
+      this.#parts.documents.size(coreKey).from > lengthOf(used?.lengths ?? {}, coreKey)
+    if (bytes !== null && !streams.some(isBehind)) return bytes
+    // It may have been replaced meanwhile.
+    if (this.of(name) !== used) return await this.base({ name, streams })
+    const isLater = await Promise.all(streams.map(({ coreKey }) => this.#beginsLater(coreKey)))
+    if (used === null && !isLater.includes(true)) return null
+    throw new NodeError('PEER_OFFLINE', `the snapshot behind which the document ${shown(name)} goes on is not here yet`)
+  }
+
+  /** The whole of a snapshot whose core is here; null when it is not what the log says. */
+  async read({ coreKey, blocks, hash }: DocumentSnapshot): Promise<Uint8Array | null> {
+    const { documents } = this.#parts
+    if (documents.size(coreKey).bytes > SNAPSHOT_LIMITS.maxHeadBytes + SNAPSHOT_LIMITS.maxDocumentBytes) return null
+    const bytes = concatBytes(await documents.read(coreKey, 0, blocks))
+    return keyToText(this.#parts.hash(bytes)) === hash ? bytes : null
+  }
+
+  /** Before any of these cores is here: else nobody would remove them once others are in force. */
+  async note(name: string, more: readonly StreamKey[]): Promise<void> {
+    const { used, cores } = this.#at(name)
+    const fresh = more.filter((core) => !cores.includes(core))
+    if (fresh.length > 0) await this.#set(name, { used, cores: [...cores, ...fresh] })
+  }
+
+  /** A core of this node stays until it is called back, though no snapshot in force names it: that may come any time. */
+  spare(core: StreamKey): () => void {
+    this.#pending.add(core)
+    return () => void this.#pending.delete(core)
+  }
+
+  /** Goes on behind this snapshot. */
+  async use(name: string, used: DocumentSnapshot, bytes: Uint8Array): Promise<void> {
+    const { documents, idOf } = this.#parts
+    await documents.keep(keptAs(idOf(name)), bytes)
+    await this.#set(name, { ...this.#at(name), used })
+  }
+
+  /** Lets the streams of a document begin behind its snapshot. Called again it does what was not done. */
+  async begin(name: string): Promise<void> {
+    const lengths = Object.entries(this.of(name)?.lengths ?? {})
+    for (const [stream, blocks] of lengths) await this.#parts.documents.begin(stream, blocks)
+  }
+
+  /** Removes the cores of snapshots that are neither in force nor used. */
+  async tidy(name: string): Promise<void> {
+    const { cores } = this.#at(name)
+    const record = this.#parts.log.view().documents.get(name)
+    const wanted = new Set(record === undefined ? [] : [...this.coresOf(record), ...record.streams.map(({ coreKey }) => coreKey)])
+    const gone = cores.filter((core) => !wanted.has(core) && !this.#pending.has(core))
+    if (gone.length === 0) return
+    await this.#parts.documents.remove(gone)
+    await this.#set(name, this.#without(name, gone))
+  }
+
+  /** All of it is removed here. */
+  async forget(name: string): Promise<void> {
+    const { cores, used } = this.#at(name)
+    if (cores.length === 0) return
+    // First of all it is used no more: killed in between, this node would believe that it has it.
+    await this.#set(name, { ...NONE, cores })
+    await this.#parts.documents.remove(cores)
+    if (used !== null) await this.#parts.documents.keep(keptAs(this.#parts.idOf(name)), null)
+    await this.#set(name, this.#without(name, cores))
+  }
+
+  /** Kept by this node; a home that was restored has its core alone. */
+  async #kept(name: string, used: DocumentSnapshot): Promise<Uint8Array | null> {
+    const { documents, hash, idOf } = this.#parts
+    const kept = await documents.kept(keptAs(idOf(name)))
+    return kept !== null && keyToText(hash(kept)) === used.hash ? kept : await this.read(used)
+  }
+
+  async #beginsLater(stream: StreamKey): Promise<boolean> {
+    const { documents } = this.#parts
+    // It may be just being opened.
+    await documents.read(stream, 0, 0)
+    return documents.size(stream).from > 0
+  }
+
+  #at(name: string): Stored {
+    return this.#stored.get(name) ?? NONE
+  }
+
+  /** Others may have been noted meanwhile. */
+  #without(name: string, gone: readonly StreamKey[]): Stored {
+    const { used, cores } = this.#at(name)
+    return { used, cores: cores.filter((core) => !gone.includes(core)) }
+  }
+
+  #set(name: string, one: Stored): Promise<void> {
+    this.#stored.set(name, one)
+    const done = this.#writing.then(() => this.#parts.store.write(STORED, Object.fromEntries(this.#stored)))
+    this.#writing = done.catch(() => {})
+    return done
+  }
+}
+
+function keptAs(id: string): string {
+  return `${id}/base`
+}

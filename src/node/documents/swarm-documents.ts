@@ -1,0 +1,150 @@
+import { type Clock, wait } from '../../kit/clock.js'
+import { messageOf } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import type { ControlBody } from '../../domain/channel/control.js'
+import { MAX_LISTED } from '../../domain/document/access.js'
+import type { EntryBody, MembershipView } from '../../domain/membership/types.js'
+import { needsOf } from '../../domain/swarm/expand.js'
+import type { DocumentStreams } from '../../ports/documents.js'
+import type { MemberLog } from '../../ports/mesh.js'
+import type { NodeStore } from '../../ports/storage.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { Abort } from '../../kit/abort.js'
+import { parseAddress } from '../../domain/card/card.js'
+import { knownLengths, memberAccess } from './document-access.js'
+import type { Peers } from '../peers/peers.js'
+import { survey, type SurveyParts } from '../swarms/swarm-survey.js'
+import type { Swarms } from '../swarms/swarms.js'
+import type { Work } from '../requests/callee/work.js'
+
+/** Name of the stored document of those whose rules somebody set. */
+const STORED = 'swarm-documents'
+/** How long a document is waited for, in milliseconds. */
+const PATIENCE_MS = 10_000
+
+/** What the documents of swarms need. */
+export interface SwarmDocumentsParts extends SurveyParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly log: MemberLog
+  readonly store: NodeStore
+  readonly peers: Pick<Peers, 'isOnline' | 'send'>
+  readonly streams: Pick<DocumentStreams, 'length'>
+  readonly swarms: Pick<Swarms, 'headOf'>
+  readonly work: Pick<Work, 'leaderOf'>
+}
+
+/**
+ * Each swarm has a document with its id for a name: its participants see and write it, and nobody else but the owner of the
+ * mesh. It is made when a participant first asks for it, so that swarms that need none leave nothing in the log.
+ */
+export class SwarmDocuments {
+  readonly #parts: SwarmDocumentsParts
+  /** Those that are being made. */
+  readonly #making = new Map<string, Promise<void>>()
+  #handedOver: Promise<Set<string>> | null = null
+
+  constructor(parts: SwarmDocumentsParts) {
+    this.#parts = parts
+  }
+
+  /** Sees to it that the document of that name is there, if it is that of a swarm in which this node takes part. Never rejects. */
+  async ensure(name: string): Promise<void> {
+    const { log, peers, work, self } = this.#parts
+    const isThere = (): boolean => maySee(log.view(), name, self)
+    if (isThere()) return
+    const participants = this.#participants(name)
+    if (participants !== null) return await this.#make(name, participants)
+    const leader = work.leaderOf(name)
+    if (leader === null || !peers.isOnline(leader)) return
+    peers.send(leader, { kind: 'control', name: 'swarm-document', body: { swarm: name } })
+    await this.#until(isThere)
+  }
+
+  /** Somebody at this node sets the rules of a document. If it is that of a swarm, who takes part in it later changes them no more. */
+  async handOver(name: string): Promise<void> {
+    if (this.#parts.swarms.headOf(name) === undefined) return
+    const names = await this.#theirs()
+    if (names.has(name)) return
+    names.add(name)
+    await this.#parts.store.write(STORED, [...names])
+  }
+
+  /** A peer asks for the document of a swarm. Never throws. */
+  onAsked(peer: NodeId, { swarm }: ControlBody<'swarm-document'>): void {
+    const participants = this.#participants(swarm)
+    if (participants?.includes(peer) === true) void this.#make(swarm, participants)
+  }
+
+  /** Who takes part in a swarm that this node launched, or has a seat in; null for any other. */
+  #participants(id: string): NodeId[] | null {
+    const { self, swarms } = this.#parts
+    const head = swarms.headOf(id)
+    if (head === undefined) return null
+    const { request, onBehalfOf, stages, voters = [] } = head
+    const agents = needsOf(stages).wants.flatMap((wants) => survey(this.#parts, { request, wants, onBehalfOf }, null).allowed)
+    return [...new Set([self, ...voters, ...agents.flatMap((agent) => parseAddress(agent)?.nodeId ?? [])])]
+  }
+
+  #make(name: string, participants: readonly NodeId[]): Promise<void> {
+    const making = this.#making.get(name) ?? this.#makeNow(name, participants).finally(() => this.#making.delete(name))
+    this.#making.set(name, making)
+    return making
+  }
+
+  async #makeNow(name: string, participants: readonly NodeId[]): Promise<void> {
+    const { log, telemetry } = this.#parts
+    try {
+      const entry = await this.#entry(name, participants)
+      if (entry !== null) await log.submit(entry, PATIENCE_MS)
+    } catch (error) {
+      telemetry.log('warn', 'the document of a swarm could not be made', { swarm: name, reason: messageOf(error) })
+    }
+  }
+
+  /** Makes the document, or lets those in who take part since. null: there is nothing to do. @throws NodeError CONFLICT as {@link knownLengths} */
+  async #entry(name: string, participants: readonly NodeId[]): Promise<EntryBody | null> {
+    const { clock, log, self, streams } = this.#parts
+    const { mesh, documents } = log.view()
+    const record = documents.get(name)
+    const before = record?.access?.access
+    if (mesh === null || participants.every((node) => before?.see.members.includes(node))) return null
+    const members = [...new Set([...(before?.see.members ?? []), ...participants])].slice(0, MAX_LISTED)
+    const rule = { members, maxTier: null, sandboxes: [], unsandboxed: false }
+    const access = { see: rule, write: rule, serial: (before?.serial ?? 0) + 1 }
+    if (record === undefined) return { kind: 'document', mesh: mesh.id, name, access, at: clock.now() }
+    // What somebody made of its rules since is theirs, whatever it looks like.
+    const isOurs = record.creator === self && record.access?.by === self && !(await this.#theirs()).has(name)
+    if (!isOurs) return null
+    return { kind: 'document-access', mesh: mesh.id, name, access, lengths: await knownLengths(streams, record) }
+  }
+
+  /** Names of those whose rules were set at this node. */
+  #theirs(): Promise<Set<string>> {
+    this.#handedOver ??= this.#parts.store.read<string[]>(STORED).then(
+      (names) => new Set(names),
+      (error: unknown) => {
+        // Who asks next reads it again.
+        this.#handedOver = null
+        throw error
+      }
+    )
+    return this.#handedOver
+  }
+
+  /** Resolves when it is so, or after a while. */
+  async #until(isSo: () => boolean): Promise<void> {
+    const { clock, log } = this.#parts
+    const found = new Abort()
+    const stop = log.onChange(() => {
+      if (isSo()) found.abort()
+    })
+    await wait(clock, PATIENCE_MS, found)
+    stop()
+  }
+}
+
+function maySee(view: MembershipView, name: string, node: NodeId): boolean {
+  const record = view.documents.get(name)
+  return record !== undefined && memberAccess(view, record, node).maySee
+}

@@ -1,0 +1,366 @@
+import { type Clock, wait } from '../../kit/clock.js'
+import { messageOf } from '../../kit/errors.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import type { KeyRange } from '../../domain/gateway/push-records.js'
+import { eventRange, GATEWAY_KEYS, TASK_RANGE, taskIdOf } from '../../domain/gateway/records.js'
+import { decodeLog, decodeTask, encodeLog, encodeTask } from '../../domain/gateway/task-record.js'
+import {
+  applyGateway,
+  ENDED_STATES,
+  type GatewayEvent,
+  type GatewayInput,
+  type GatewaySnapshot,
+  type GatewayTask,
+  snapshotOf
+} from '../../domain/gateway/task.js'
+import type { Message } from '../../domain/gateway/message.js'
+import type { Ledger, LedgerChange, LedgerEntry } from '../../ports/ledger.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { Abort } from '../../kit/abort.js'
+import { TransientMap } from '../../kit/transient.js'
+
+/** Entries that are read at once: at first, and at most. */
+const [READ_FIRST, READ_MOST] = [16, 512]
+/** Bytes of them, about: each may be as large as a message. */
+const READ_BYTES = 4_194_304
+/** How long after a commit that failed it is tried again, in milliseconds. */
+const AGAIN_MS = 1000
+
+/** Tasks whose events are kept in memory, and characters of each: one that has more is read from the disk. */
+const RECENT_TASKS = 128
+const RECENT_LENGTH = 65_536
+/** Characters of a log that is in the record of its task: those of many tasks are read at once. */
+const WHOLE_LENGTH = 16_384
+
+/** What keeping tasks needs. */
+export interface GatewayLogParts {
+  readonly clock: Clock
+  readonly ledger: Ledger
+  readonly telemetry: Telemetry
+}
+
+/** What goes into the commit of events of a task that is there already, beside them. */
+export type Alongside = (task: GatewayTask, events: readonly GatewayEvent[]) => readonly LedgerChange[]
+
+/** A task whose events are being written. */
+interface Writing {
+  /** Resolves once it has begun, or has not. */
+  begun: Promise<void> | null
+  /** With all events that were applied. */
+  task: GatewayTask
+  events: GatewayEvent[]
+}
+
+/** An event that is durable, with its task as it was then. */
+export interface GatewayNews {
+  readonly task: GatewayTask
+  readonly event: GatewayEvent
+}
+
+/**
+ * The event logs of gateway tasks in the ledger. Nobody is told of an event before it is durable; what comes while others are
+ * being written goes with the next commit.
+ */
+export class GatewayLog {
+  readonly #parts: GatewayLogParts
+  readonly #writing = new TransientMap<string, Writing>()
+  readonly #recent = new RecentEvents()
+  /** By task. */
+  readonly #listeners = new TransientMap<string, Set<(news: GatewayNews | null) => void>>()
+  readonly #onTask: (task: GatewayTask, isFirst: boolean) => void
+  readonly #alongside: Alongside
+  readonly #stopped = new Abort()
+
+  /** `onTask`: told of each task as it is durable, and whether for the first time, before anybody else. */
+  constructor(parts: GatewayLogParts, onTask: (task: GatewayTask, isFirst: boolean) => void, alongside: Alongside = () => []) {
+    this.#parts = parts
+    this.#onTask = onTask
+    this.#alongside = alongside
+  }
+
+  /** Every task that the ledger holds, in the order of ids. @throws NodeError STORE_DAMAGED */
+  async *tasks(): AsyncIterable<GatewayTask> {
+    for await (const { key, value } of this.#all(TASK_RANGE)) {
+      const record = decodeTask(taskIdOf(key), value)
+      if (record !== null) yield record.task
+    }
+  }
+
+  /** Calls back with each event of a task once it is durable; null: the task was removed. A listener must not throw. */
+  on(id: string, listener: (news: GatewayNews | null) => void): Unsubscribe {
+    const listeners = this.#listeners.get(id) ?? new Set()
+    this.#listeners.set(id, listeners.add(listener))
+    return () => {
+      listeners.delete(listener)
+      if (listeners.size === 0 && this.#listeners.get(id) === listeners) this.#listeners.delete(id)
+    }
+  }
+
+  /** The task with what is being written. */
+  current(task: GatewayTask): GatewayTask {
+    return this.#writing.get(task.id)?.task ?? task
+  }
+
+  /**
+   * Makes a task durable with its first events, and what goes with it; what happens to it until that is written goes into the same
+   * commit. Gives the task as it is with them. `durable` rejects with what the ledger refuses: then there is no such task.
+   */
+  begin(task: GatewayTask, inputs: readonly GatewayInput[], more: readonly LedgerChange[]): BegunTask {
+    let now = task
+    const events: GatewayEvent[] = []
+    for (const input of inputs) {
+      const step = applyGateway(now, input, this.#parts.clock.now())
+      if (!step.ok) throw new Error(`a gateway task does not begin so: ${step.reason}`)
+      now = step.task
+      events.push(step.event)
+    }
+    const writing: Writing = { begun: null, task: now, events }
+    this.#writing.set(task.id, writing)
+    writing.begun = this.#writeFirst(writing, more)
+    return { task: now, durable: writing.begun }
+  }
+
+  /** Waits for a task that begins until it is durable, or is not there after all. Never rejects. */
+  async begun(id: string): Promise<void> {
+    await this.#writing.get(id)?.begun?.catch(() => {})
+  }
+
+  /** A task that is not durable yet, or that changes; undefined for any other one. */
+  changing(id: string): GatewayTask | undefined {
+    return this.#writing.get(id)?.task
+  }
+
+  /**
+   * Applies what happened, and writes it. Gives why it does not fit, else null; what the ledger does not take is written once it does.
+   */
+  add(task: GatewayTask, input: GatewayInput): string | null {
+    const known = this.#writing.get(task.id)
+    const step = applyGateway(known?.task ?? task, input, this.#parts.clock.now())
+    if (!step.ok) return step.reason
+    const writing = known ?? { begun: null, task, events: [] }
+    writing.task = step.task
+    writing.events.push(step.event)
+    if (known === undefined) {
+      this.#writing.set(task.id, writing)
+      void this.#write(writing)
+    }
+    return null
+  }
+
+  /** What a task holds, at once where its events are at hand. @throws NodeError STORE_DAMAGED */
+  snapshot(task: GatewayTask): GatewaySnapshot | Promise<GatewaySnapshot> {
+    const { id, generation } = task
+    const recent = this.#recent.of(id, generation)
+    if (recent === null) return this.events(id, 0, generation).then((events) => snapshotOf(task, events))
+    return snapshotOf(task, recent.events.length === generation ? recent.events : recent.events.slice(0, generation))
+  }
+
+  /** Durable events behind a generation, up to another one. */
+  async events(id: string, after: number, to: number): Promise<GatewayEvent[]> {
+    const events: GatewayEvent[] = []
+    if (after >= to) return events
+    for await (const record of this.#records(id, to, after)) {
+      for (const event of record.events) if (event.generation > after && event.generation <= to) events.push(event)
+      if (events.length >= to - after) break
+    }
+    return events
+  }
+
+  /** What a client said by that id in a task, null for nothing yet, and the bytes of all that was said. @throws NodeError STORE_DAMAGED */
+  async said({ id, generation }: GatewayTask, messageId: string): Promise<{ readonly message: Message | null; readonly bytes: number }> {
+    const isIt = (event: GatewayEvent): boolean =>
+      event.type === 'message' && event.message.role === 'user' && event.message.messageId === messageId
+    let found: GatewayEvent | undefined
+    let bytes = 0
+    for await (const { events, length } of this.#records(id, generation)) {
+      bytes += length
+      found ??= events.find(isIt)
+    }
+    return { message: found?.type === 'message' ? found.message : null, bytes }
+  }
+
+  /** The records of a task's durable events behind a generation, one after the other: all together may be large. */
+  async *#records(id: string, to: number, after = 0): AsyncIterable<{ readonly events: readonly GatewayEvent[]; readonly length: number }> {
+    const recent = this.#recent.of(id, to)
+    if (recent !== null) return yield recent
+    const bytes = await this.#parts.ledger.get(GATEWAY_KEYS.task(id))
+    const record = bytes === null ? null : decodeTask(id, bytes)
+    // Removed meanwhile.
+    if (bytes === null || record === null) return
+    if (record.log !== null) return yield { events: record.log, length: bytes.byteLength }
+    // Each record has at least one of them.
+    for await (const { value } of this.#all(eventRange(id, after), to - after)) {
+      const events = decodeLog(record.task, value)
+      if (events === null) return
+      yield { events, length: value.byteLength }
+    }
+  }
+
+  /** Whoever waited for the end of a task has it: its events need not be at hand any more. */
+  told(id: string): void {
+    this.#recent.drop(id)
+  }
+
+  /** Removes a task with its log. */
+  async remove(task: GatewayTask): Promise<void> {
+    const keys = [GATEWAY_KEYS.task(task.id)]
+    for await (const { key } of this.#all(eventRange(task.id, 0))) keys.push(key)
+    await this.#parts.ledger.commit(keys.map((key) => ({ key, value: null })))
+    for (const listener of [...(this.#listeners.get(task.id) ?? [])]) listener(null)
+  }
+
+  /** Tries nothing again any more. */
+  stop(): void {
+    this.#stopped.abort()
+  }
+
+  #tell({ task, events, length }: Batch, isFirst: boolean): void {
+    this.#recent.add(task.id, events, length)
+    this.#onTask(task, isFirst)
+    const listeners = this.#listeners.get(task.id)
+    if (listeners !== undefined) for (const event of events) for (const listener of [...listeners]) listener({ task, event })
+  }
+
+  async #writeFirst(writing: Writing, more: readonly LedgerChange[]): Promise<void> {
+    const { id } = writing.task
+    const batch = new Batch(writing, () => more)
+    try {
+      await this.#parts.ledger.commit(() => batch.take())
+    } catch (error) {
+      this.#writing.delete(id)
+      throw error
+    }
+    this.#tell(batch, true)
+    if (writing.events.length > 0) void this.#write(writing)
+    else this.#writing.delete(id)
+  }
+
+  async #write(writing: Writing): Promise<void> {
+    const { clock, ledger, telemetry } = this.#parts
+    // What follows in the same turn goes with it.
+    await Promise.resolve()
+    while (writing.events.length > 0 && !this.#stopped.aborted) {
+      const batch = new Batch(writing, this.#alongside)
+      try {
+        await ledger.commit(() => batch.take())
+      } catch (error) {
+        batch.giveBack()
+        telemetry.count('errors', 'ledger')
+        telemetry.log('warn', 'what happened to a task could not be recorded yet', { task: writing.task.id, reason: messageOf(error) })
+        await wait(clock, AGAIN_MS, this.#stopped)
+        continue
+      }
+      this.#tell(batch, false)
+    }
+    this.#writing.delete(writing.task.id)
+  }
+
+  async *#all({ from, to }: KeyRange, most = Number.POSITIVE_INFINITY): AsyncIterable<LedgerEntry> {
+    let left = most
+    let limit = Math.min(READ_FIRST, left)
+    for (let next = from; left > 0; ) {
+      const entries = await this.#parts.ledger.list({ from: next, to, limit })
+      yield* entries
+      left -= entries.length
+      const last = entries.at(-1)
+      if (last === undefined || entries.length < limit) return
+      const bytes = entries.reduce((sum, { value }) => sum + value.byteLength, 0)
+      limit = Math.min(READ_MOST, left, Math.max(1, Math.floor((READ_BYTES * limit) / bytes)))
+      // The next key that there can be.
+      next = `${last.key}!`
+    }
+  }
+}
+
+/** A task that begins. */
+export interface BegunTask {
+  readonly task: GatewayTask
+  readonly durable: Promise<void>
+}
+
+/** What one commit takes of what is to be written of a task: all that has happened to it until the ledger asks. */
+class Batch {
+  readonly #writing: Writing
+  readonly #alongside: Alongside
+  task: GatewayTask
+  events: GatewayEvent[] = []
+  /** Characters of the record that has the events. */
+  length = 0
+
+  constructor(writing: Writing, alongside: Alongside) {
+    this.#writing = writing
+    this.#alongside = alongside
+    this.task = writing.task
+  }
+
+  take(): LedgerChange[] {
+    const { task, events } = this.#writing
+    this.#writing.events = []
+    this.task = task
+    this.events = events
+    const changes = this.#recorded(task, events)
+    for (const change of this.#alongside(task, events)) changes.push(change)
+    return changes
+  }
+
+  #recorded(task: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
+    const key = GATEWAY_KEYS.task(task.id)
+    const log = encodeLog(task, events)
+    this.length = log.length
+    const isWhole = events[0]?.generation === 1 && ENDED_STATES.has(task.state) && log.length <= WHOLE_LENGTH
+    if (isWhole) return [{ key, value: encodeTask(task, log) }]
+    return [
+      { key, value: encodeTask(task) },
+      { key: GATEWAY_KEYS.events(task.id, task.generation), value: log }
+    ]
+  }
+
+  /** The commit failed, perhaps before it took anything. */
+  giveBack(): void {
+    this.#writing.events.unshift(...this.events.splice(0))
+  }
+}
+
+/** All events of a task. */
+interface RecentLog {
+  readonly id: string
+  readonly events: GatewayEvent[]
+  /** Characters of their records. */
+  length: number
+}
+
+/** Events of the tasks that began last, so that whoever waits for one need not read it from the disk. */
+class RecentEvents {
+  /** About in the order in which they began. Few: each is there until it is answered, and a map of them would be made anew all the time. */
+  readonly #logs: RecentLog[] = []
+
+  /** `length`: of the record that has them. */
+  add(id: string, events: GatewayEvent[], length: number): void {
+    const log = this.#at(id)
+    if (log !== null) {
+      for (const event of events) log.events.push(event)
+      log.length += length
+      if (log.length > RECENT_LENGTH) this.drop(id)
+    } else if (events[0]?.generation === 1 && length <= RECENT_LENGTH) {
+      this.#logs.push({ id, events, length })
+      if (this.#logs.length > RECENT_TASKS) this.#logs.shift()
+    }
+  }
+
+  /** All events from the first up to a generation, and maybe later ones; null when they are not here. */
+  of(id: string, to: number): Readonly<RecentLog> | null {
+    const log = this.#at(id)
+    return log !== null && log.events.length >= to ? log : null
+  }
+
+  drop(id: string): void {
+    const at = this.#logs.findLastIndex((log) => log.id === id)
+    const last = at === -1 ? undefined : this.#logs.pop()
+    if (last !== undefined && at < this.#logs.length) this.#logs[at] = last
+  }
+
+  #at(id: string): RecentLog | null {
+    for (let at = this.#logs.length - 1; at >= 0; at--) if (this.#logs[at]?.id === id) return this.#logs[at] ?? null
+    return null
+  }
+}

@@ -1,0 +1,169 @@
+import type { AbortSignalLike } from '../../../kit/clock.js'
+import { NodeError } from '../../../kit/errors.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { CallEnd, CallPart } from '../../../domain/channel/call.js'
+import type { CallPiece, CallRequest } from '../../../ports/member-calls.js'
+
+/** Calls that this node has open at one member. */
+export const MAX_CALLS = 64
+/** Bytes of items that the caller has not read yet beyond which the callee sends none. */
+export const CALL_WINDOW_BYTES = 1_048_576
+/** Bytes that the caller has read when it says so. */
+const CREDIT_BYTES = CALL_WINDOW_BYTES / 4
+
+/** What calling needs. */
+export interface OutCallsParts {
+  /** Sees to a link. @throws NodeError PEER_OFFLINE */
+  reach(peer: NodeId): Promise<void>
+  /** @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED */
+  send(peer: NodeId, part: CallPart): void
+}
+
+type Answer = Extract<CallPart, { type: 'answer' | 'item' | 'end' }>
+
+/** The calls of this node at others. */
+export class OutCalls {
+  readonly #parts: OutCallsParts
+  readonly #open = new Map<NodeId, Map<number, OneCall>>()
+  #last = 0
+
+  constructor(parts: OutCallsParts) {
+    this.#parts = parts
+  }
+
+  /** Is a call at the member open? */
+  has(peer: NodeId): boolean {
+    return this.#open.has(peer)
+  }
+
+  /** See {@link MemberCalls.open}. */
+  async *open(peer: NodeId, request: CallRequest, signal?: AbortSignalLike): AsyncIterable<CallPiece> {
+    await this.#parts.reach(peer)
+    if (signal?.aborted === true) return
+    const id = ++this.#last
+    const call = new OneCall((bytes) => this.#tell(peer, { type: 'credit', id, bytes }))
+    const onAbort = (): void => call.end(null)
+    this.#add(peer, id, call)
+    signal?.addEventListener('abort', onAbort)
+    try {
+      this.#parts.send(peer, { type: 'request', id, ...request })
+      yield* call.pieces()
+    } finally {
+      signal?.removeEventListener('abort', onAbort)
+      this.#remove(peer, id)
+      if (!call.isAnswered) this.#tell(peer, { type: 'hangup', id })
+    }
+  }
+
+  /** Takes what a callee says; what is wrong with it, or null. Of a call that has ended here it may still speak. */
+  onAnswer(peer: NodeId, part: Answer): string | null {
+    return this.#open.get(peer)?.get(part.id)?.take(part) ?? null
+  }
+
+  /** What was on its way over a link may be lost: its calls are over. */
+  onLinks(peer: NodeId): void {
+    for (const call of this.#open.get(peer)?.values() ?? []) call.end(cutOff())
+  }
+
+  /** Ends all calls. */
+  stop(): void {
+    for (const peer of this.#open.keys()) this.onLinks(peer)
+  }
+
+  #add(peer: NodeId, id: number, call: OneCall): void {
+    const calls = this.#open.get(peer) ?? new Map<number, OneCall>()
+    if (calls.size >= MAX_CALLS) throw new NodeError('OVERLOADED', `${MAX_CALLS} calls at this member are open`, { retryable: true })
+    this.#open.set(peer, calls.set(id, call))
+  }
+
+  #remove(peer: NodeId, id: number): void {
+    const calls = this.#open.get(peer)
+    calls?.delete(id)
+    if (calls?.size === 0) this.#open.delete(peer)
+  }
+
+  /** Without a link there is nobody to tell. */
+  #tell(peer: NodeId, part: CallPart): void {
+    try {
+      this.#parts.send(peer, part)
+    } catch {
+      // Its callee notices by the link, or that nothing is read.
+    }
+  }
+}
+
+/** One call, and what came of it that was not read yet. */
+class OneCall {
+  readonly #credit: (bytes: number) => void
+  readonly #pieces: CallPiece[] = []
+  #unread = 0
+  #read = 0
+  #isOver = false
+  #error: NodeError | null = null
+  #wake: () => void = () => {}
+  /** Has its callee said its last word? */
+  isAnswered = false
+
+  constructor(credit: (bytes: number) => void) {
+    this.#credit = credit
+  }
+
+  async *pieces(): AsyncIterable<CallPiece> {
+    for (;;) {
+      const piece = this.#pieces.shift()
+      if (piece !== undefined) {
+        yield piece
+        if (piece.type === 'item') this.#wasRead(piece.body.byteLength)
+      } else if (!this.#isOver) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+      } else if (this.#error !== null) throw this.#error
+      else return
+    }
+  }
+
+  take(part: Answer): string | null {
+    if (this.#isOver) return null
+    if (part.type === 'end') {
+      this.isAnswered = true
+      this.end(failureOf(part.how))
+      return null
+    }
+    if (part.type === 'item') {
+      if (this.#unread >= CALL_WINDOW_BYTES) return 'more of a stream than was asked for'
+      this.#unread += part.body.byteLength
+    }
+    this.#pieces.push(part)
+    this.isAnswered ||= part.type === 'answer'
+    if (part.type === 'answer') this.#isOver = true
+    this.#wake()
+    return null
+  }
+
+  end(error: NodeError | null): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#error = error
+    this.#wake()
+  }
+
+  #wasRead(bytes: number): void {
+    this.#unread -= bytes
+    this.#read += bytes
+    if (this.#read < CREDIT_BYTES || this.#isOver) return
+    this.#credit(this.#read)
+    this.#read = 0
+  }
+}
+
+function cutOff(): NodeError {
+  return new NodeError('CHANNEL_CLOSED', 'the link was cut while the call was under way', { retryable: true })
+}
+
+function failureOf(how: CallEnd): NodeError | null {
+  if (how === 'done') return null
+  if (how === 'cut') return cutOff()
+  if (how === 'busy') return new NodeError('OVERLOADED', 'that node has too many calls of this one open', { retryable: true })
+  return new NodeError('CAPABILITY_NOT_FOUND', 'that node takes no A2A calls over the mesh: a2a.mesh is off there')
+}

@@ -1,0 +1,73 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import { messageOf } from '../../kit/errors.js'
+import type { ErrorBody } from '../../kit/errors.js'
+import type { Ledger } from '../../ports/ledger.js'
+import type { Problem } from '../../ports/node-api.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { ENDINGS } from '../../domain/task/outcome.js'
+
+/** How often the ledger is weighed, in milliseconds. */
+const WEIGH_MS = 5000
+/** Share of the room at which a ledger that was full takes new requests again. */
+const BELOW = 0.9
+
+/** What weighing the ledger needs. */
+export interface LedgerRoomParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly ledger: Pick<Ledger, 'size' | 'fault'>
+  /** Bytes on disk that it may have before new requests are refused. */
+  readonly maxBytes: number
+}
+
+/** Whether the ledger has room for new requests. What is recorded already always comes to its end: nothing is pushed out. */
+export class LedgerRoom {
+  readonly #parts: LedgerRoomParts
+  #isFull = false
+  #timer: Timer | null = null
+
+  constructor(parts: LedgerRoomParts) {
+    this.#parts = parts
+  }
+
+  /** What peers hear who ask for something new; null: it is taken. */
+  get refusal(): ErrorBody | null {
+    const { fault = null } = this.#parts.ledger
+    if (fault !== null) return (fault.code === 'DISK_FULL' ? ENDINGS.diskFull : ENDINGS.unwritable).error
+    return this.#isFull ? ENDINGS.full.error : null
+  }
+
+  /** Has the ledger more than it may? */
+  get isFull(): boolean {
+    return this.#isFull
+  }
+
+  /** Begins to weigh it. */
+  start(): void {
+    this.#timer = this.#parts.clock.every(WEIGH_MS, () => void this.#weigh())
+  }
+
+  /** Weighs it no more. */
+  stop(): void {
+    this.#parts.clock.clear(this.#timer)
+  }
+
+  /** For `status`. */
+  problems(): readonly Problem[] {
+    if (!this.#isFull) return []
+    const message = `the ledger has more than ${this.#parts.maxBytes} bytes: new requests are refused until old ones expire`
+    return [{ code: 'OVERLOADED', message, next: 'a2a-node config show' }]
+  }
+
+  async #weigh(): Promise<void> {
+    const { ledger, maxBytes, telemetry } = this.#parts
+    try {
+      const { bytes } = await ledger.size()
+      const isFull = bytes > maxBytes * (this.#isFull ? BELOW : 1)
+      if (isFull !== this.#isFull) telemetry.log('warn', isFull ? 'the ledger is full' : 'the ledger has room again', { bytes })
+      this.#isFull = isFull
+    } catch (error) {
+      telemetry.log('warn', 'the ledger could not be weighed', { reason: messageOf(error) })
+    }
+  }
+}

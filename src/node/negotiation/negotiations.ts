@@ -1,0 +1,388 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import { Emitter } from '../../kit/events.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import type { IdSource, NodeId } from '../../kit/ids.js'
+import { shown } from '../../kit/text.js'
+import { addressText, type AgentAddress, OPERATOR } from '../../domain/card/card.js'
+import type { EnvelopeHeader } from '../../domain/envelope/codec.js'
+import { SCHEMA_VERSION } from '../../domain/envelope/envelope.js'
+import {
+  acceptPayload,
+  createProposal,
+  proposalPayload,
+  rejectPayload,
+  stepProposal,
+  TaskAcceptPayloadSchema,
+  TaskProposalPayloadSchema,
+  TaskRejectPayloadSchema
+} from '../../domain/task/negotiation.js'
+import type { ProposalInput, ProposalParts, TaskProposal, TaskProposalPayload } from '../../domain/task/negotiation.js'
+import { errorBodySchema } from '../../domain/task/payloads.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { Conversations } from '../messaging/conversations.js'
+import { threadOf } from '../messaging/incoming.js'
+import type { Incoming, Thread } from '../messaging/incoming.js'
+import type { Listeners } from '../messaging/listeners.js'
+import type { Draft } from '../messaging/outbox.js'
+import { findAgent, pickCapable } from '../cards/targets.js'
+import type { NameParts, TargetParts } from '../cards/targets.js'
+
+/** Proposals that are kept, each way; settled ones go first. */
+const KEPT = 1000
+/** Proposals of one other node that may wait for their answer here. */
+const MAX_PENDING_PER_PEER = 64
+/** How long the thread of an accepted proposal stays open for what follows, in milliseconds. */
+const THREAD_TTL_MS = 3_600_000
+
+/** What a program proposes. */
+export interface ProposalDraft {
+  /** The agent of this node that proposes: its id or address. */
+  readonly proposerAgentId: string
+  /** To whom: an address or a name that people may type. Default: the best agent that has all the capabilities. */
+  readonly to?: string
+  readonly taskDescription: string
+  readonly requiredCapabilities: readonly string[]
+  readonly estimatedComplexity: TaskProposal['estimatedComplexity']
+  /** Milliseconds within which an answer counts. */
+  readonly deadlineMs: number
+  readonly justification?: string
+}
+
+/** What negotiating needs. */
+export interface NegotiationsParts extends TargetParts, NameParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly telemetry: Telemetry
+  readonly conversations: Conversations
+  readonly listeners: Listeners
+}
+
+interface Entry {
+  proposal: TaskProposal
+  /** From this node to the other side of the proposal. */
+  readonly thread: Thread
+  readonly timer: Timer
+  /** Its answer is being sent. */
+  isAnswering: boolean
+}
+
+type Handler = (proposal: TaskProposal) => void
+
+/**
+ * Proposals of this node's agents to others, and those that programs here decide on themselves (spec a2a-mcp-mesh,
+ * TaskNegotiator). Agents without a handler are answered for by their node, as ever.
+ */
+export class Negotiations {
+  readonly #parts: NegotiationsParts
+  readonly #made = new Map<string, Entry>()
+  readonly #received = new Map<string, Entry>()
+  readonly #handlers = new Map<string, Handler>()
+  readonly #settled: Emitter<TaskProposal>
+
+  constructor(parts: NegotiationsParts) {
+    this.#parts = parts
+    this.#settled = new Emitter((error) => this.#note('a listener of proposals failed', error))
+  }
+
+  /**
+   * Proposes a task; resolves with the pending proposal when it is on its way. What becomes of it: {@link onSettled}.
+   * @throws NodeError INVALID_ENVELOPE for a malformed proposal, CAPABILITY_NOT_FOUND, OVERLOADED, and what the road out refuses.
+   */
+  async propose(draft: ProposalDraft): Promise<TaskProposal> {
+    const { self, ids, clock, outbox, conversations } = this.#parts
+    const [agentId = ''] = draft.proposerAgentId.split('@')
+    const sender = { agentId, nodeId: self }
+    const proposerAgentId = addressText(sender)
+    const correlationId = ids.next('thr')
+    const fields = checkedFields({ ...draft, proposalId: correlationId, correlationId, proposerAgentId })
+    const recipient = await this.#target(draft, sender)
+    makeRoom(this.#made)
+    const entry: Entry = {
+      proposal: createProposal(fields, clock.now()),
+      thread: { sender, recipient, correlationId },
+      timer: clock.after(draft.deadlineMs, () => this.#timedOut(this.#made, correlationId)),
+      isAnswering: false
+    }
+    this.#made.set(correlationId, entry)
+    try {
+      await outbox.send({
+        ...entry.thread,
+        type: 'task-proposal',
+        payload: proposalPayload(entry.proposal),
+        ...(draft.justification === undefined ? {} : { justification: draft.justification }),
+        replies: { ttlMs: draft.deadlineMs + THREAD_TTL_MS, handler: (header, payload) => this.#onReply(entry, header, payload) }
+      })
+    } catch (error) {
+      clock.clear(entry.timer)
+      this.#made.delete(correlationId)
+      conversations.end(entry.thread)
+      throw error
+    }
+    return entry.proposal
+  }
+
+  /**
+   * Accepts a proposal that a handler here was given. What follows goes along its thread.
+   * @throws NodeError TASK_NOT_FOUND; PROPOSAL_TIMEOUT after its deadline; USAGE when it is answered already.
+   */
+  async accept(proposalId: string, estimatedCompletionMs: number): Promise<void> {
+    if (!(estimatedCompletionMs > 0)) throw new NodeError('USAGE', 'the estimated completion is a positive number of milliseconds')
+    const entry = this.#get(proposalId)
+    const agentId = addressText(entry.thread.sender)
+    const input: ProposalInput = { type: 'accept', agentId, estimatedCompletionMs }
+    let isOpen = false
+    try {
+      await this.#answer(entry, input, (accepted) => {
+        // The other side may go on along the thread at once.
+        this.#keepOpen(entry)
+        isOpen = true
+        return { ...entry.thread, type: 'task-accept', payload: acceptPayload(accepted) }
+      })
+    } catch (error) {
+      if (isOpen) this.#end(entry)
+      throw error
+    }
+  }
+
+  /**
+   * Rejects a proposal that a handler here was given. `reason`: a code or a short text; `alternative`: what to do instead.
+   * @throws NodeError TASK_NOT_FOUND; PROPOSAL_TIMEOUT after its deadline; USAGE when it is answered already.
+   */
+  async reject(proposalId: string, reason: string, alternative?: string): Promise<void> {
+    if (reason.trim() === '') throw new NodeError('USAGE', 'a rejection has a reason: a code or a short text')
+    const entry = this.#get(proposalId)
+    const input: ProposalInput = { type: 'reject', reason, ...(alternative === undefined ? {} : { alternative }) }
+    await this.#answer(entry, input, (rejected) => ({ ...entry.thread, type: 'task-reject', payload: rejectPayload(rejected) }))
+    this.#end(entry)
+  }
+
+  /** A proposal of either direction; undefined when it is not kept. */
+  getProposal(proposalId: string): TaskProposal | undefined {
+    return (this.#made.get(proposalId) ?? this.#received.get(proposalId))?.proposal
+  }
+
+  /** What follows on the thread reaches the listeners of both agents. */
+  #keepOpen(entry: Entry): void {
+    this.#parts.conversations.letIn(entry.thread, THREAD_TTL_MS)
+    this.#follow(entry)
+  }
+
+  #follow({ thread }: Entry): void {
+    this.#parts.conversations.follow(thread, { ttlMs: THREAD_TTL_MS, handler: () => {} })
+  }
+
+  /** Proposals of both directions that wait for their answer, oldest first. */
+  listPending(): TaskProposal[] {
+    return [...this.#made.values(), ...this.#received.values()].map((one) => one.proposal).filter((one) => one.status === 'pending')
+  }
+
+  /** From now on proposals to this agent of this node go to `handler`, which sees to their answer. Returns the stop. */
+  onProposalReceived(agentId: string, handler: Handler): Unsubscribe {
+    this.#handlers.set(agentId, handler)
+    return () => {
+      if (this.#handlers.get(agentId) === handler) this.#handlers.delete(agentId)
+    }
+  }
+
+  /** Calls back when a proposal is accepted, rejected or timed out, made or received here. Returns the stop. */
+  onSettled(handler: Handler): Unsubscribe {
+    return this.#settled.on(handler)
+  }
+
+  /**
+   * Takes a proposal for an agent with a handler. `nobody`: its node answers, as it does what is malformed. `full`: too many
+   * wait, or its thread names the proposal of somebody else; its proposer is to be told.
+   */
+  onProposal(incoming: Incoming): 'taken' | 'nobody' | 'full' {
+    const { agentId } = incoming.recipient
+    const handler = this.#handlers.get(agentId)
+    const payload = TaskProposalPayloadSchema.safeParse(incoming.payload)
+    if (handler === undefined || !payload.success) return 'nobody'
+    const thread = threadOf(incoming)
+    const known = this.#received.get(thread.correlationId)
+    if (known !== undefined) return this.#again(known, thread)
+    const capabilities = this.#parts.agents.definition(agentId)?.capabilities ?? []
+    if (payload.data.requiredCapabilities.some((id) => capabilities.every((one) => one.id !== id))) return 'nobody'
+    if (!this.#mayWait(incoming.peer)) return 'full'
+    const proposal = this.#receive(thread, payload.data)
+    try {
+      handler(proposal)
+    } catch (error) {
+      this.#note('a program did not take its proposal', error)
+    }
+    return 'taken'
+  }
+
+  /** Whoever decides on the first decides on the one that came again, and its answer ends one opening of the thread. */
+  #again(known: Entry, thread: Thread): 'taken' | 'full' {
+    if (!isSame(known.thread, thread)) return 'full'
+    this.#end(known)
+    if (known.proposal.status === 'accepted') this.#follow(known)
+    return 'taken'
+  }
+
+  #mayWait(peer: NodeId): boolean {
+    if (peer !== this.#parts.self) {
+      const ofPeer = [...this.#received.values()].filter((one) => one.thread.recipient.nodeId === peer && one.proposal.status === 'pending')
+      if (ofPeer.length >= MAX_PENDING_PER_PEER) return false
+    }
+    return hasRoom(this.#received)
+  }
+
+  #receive(thread: Thread, offered: TaskProposalPayload): TaskProposal {
+    const { clock } = this.#parts
+    const { correlationId } = thread
+    const { taskDescription, requiredCapabilities, estimatedComplexity } = offered
+    const deadlineMs = Math.min(offered.deadlineMs, THREAD_TTL_MS)
+    const fields = { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs }
+    const proposerAgentId = addressText(thread.recipient)
+    const proposal = createProposal({ ...fields, proposalId: correlationId, correlationId, proposerAgentId }, clock.now())
+    const timer = clock.after(deadlineMs, () => this.#timedOut(this.#received, correlationId))
+    this.#received.set(correlationId, { proposal, thread, timer, isAnswering: false })
+    return proposal
+  }
+
+  /** Stops every deadline. */
+  stop(): void {
+    for (const { timer } of [...this.#made.values(), ...this.#received.values()]) this.#parts.clock.clear(timer)
+  }
+
+  async #target(draft: ProposalDraft, sender: AgentAddress): Promise<AgentAddress> {
+    const { to, justification, requiredCapabilities } = draft
+    if (to !== undefined) return await findAgent(this.#parts, to)
+    const [first, ...rest] = requiredCapabilities
+    if (first === undefined) throw new NodeError('USAGE', 'a proposal names an agent or the capabilities that it needs')
+    const why = justification === undefined ? {} : { justification }
+    return pickCapable(this.#parts, { sender, type: 'task-proposal', capabilities: [first, ...rest], ...why })
+  }
+
+  #onReply(entry: Entry, header: EnvelopeHeader, payload: unknown): void {
+    const { proposal } = entry
+    const input = readAnswer(proposal, header, payload)
+    if (input === null || proposal.status !== 'pending') return
+    this.#step(entry, input, this.#parts.clock.now())
+    if (entry.proposal.status !== 'accepted') this.#end(entry)
+  }
+
+  /**
+   * Answers a proposal once its answer is on its way: one that could not be sent may be given again, while there is time.
+   * @throws NodeError PROPOSAL_TIMEOUT, USAGE; what the road out refuses.
+   */
+  async #answer(entry: Entry, input: ProposalInput, draft: (answered: TaskProposal) => Draft): Promise<void> {
+    const { clock, outbox } = this.#parts
+    const now = clock.now()
+    const step = stepProposal(entry.proposal, input, now)
+    const status = step.ok ? step.proposal.status : entry.proposal.status
+    if (status === 'timed-out') {
+      this.#step(entry, input, now)
+      throw new NodeError('PROPOSAL_TIMEOUT', 'the deadline of the proposal has passed')
+    }
+    if (!step.ok || entry.isAnswering) throw new NodeError('USAGE', `the proposal is ${entry.isAnswering ? 'answered' : status} already`)
+    entry.isAnswering = true
+    try {
+      await outbox.send(draft(step.proposal))
+      // As of when it was given: the deadline may have passed while it was sent.
+      this.#step(entry, input, now)
+    } catch (error) {
+      entry.isAnswering = false
+      if (entry.proposal.createdAt + entry.proposal.deadlineMs <= clock.now()) this.#timedOut(this.#received, entry.proposal.proposalId)
+      throw error
+    }
+    entry.isAnswering = false
+  }
+
+  #timedOut(table: ReadonlyMap<string, Entry>, id: string): void {
+    const entry = table.get(id)
+    // An answer on its way was given in time.
+    if (entry === undefined || entry.isAnswering) return
+    const { createdAt, deadlineMs } = entry.proposal
+    // The wall clock may have been set back meanwhile; the timer has not.
+    this.#step(entry, { type: 'tick' }, createdAt + deadlineMs)
+    this.#end(entry)
+  }
+
+  #step(entry: Entry, input: ProposalInput, now: number): void {
+    const step = stepProposal(entry.proposal, input, now)
+    if (!step.ok) return
+    entry.proposal = step.proposal
+    for (const effect of step.effects) {
+      this.#parts.clock.clear(entry.timer)
+      if (effect.type === 'timed-out' && this.#made.get(entry.proposal.proposalId) === entry) this.#tellProposer(entry)
+      this.#settled.emit(entry.proposal)
+    }
+  }
+
+  /** The proposer hears of the silence as of any other answer: as a message on the thread. */
+  #tellProposer({ proposal, thread: { sender, recipient } }: Entry): void {
+    const { ids, clock, self, listeners, directory } = this.#parts
+    const message = `${directory.shownAddress(recipient)} did not answer the proposal within ${proposal.deadlineMs} ms`
+    const envelope = {
+      id: ids.next('msg'),
+      schemaVersion: SCHEMA_VERSION,
+      sender: addressText({ agentId: OPERATOR, nodeId: self }),
+      recipient: addressText(sender),
+      correlationId: proposal.correlationId,
+      type: 'error' as const,
+      timestamp: clock.now(),
+      payload: new NodeError('PROPOSAL_TIMEOUT', message).toBody()
+    }
+    const { payload, ...header } = envelope
+    listeners.received(sender.agentId, header, payload)
+  }
+
+  #end({ thread }: Entry): void {
+    this.#parts.conversations.end(thread)
+  }
+
+  #get(proposalId: string): Entry {
+    const entry = this.#received.get(proposalId)
+    if (entry === undefined) throw new NodeError('TASK_NOT_FOUND', `no proposal "${shown(proposalId)}" was received here`)
+    return entry
+  }
+
+  #note(message: string, error: unknown): void {
+    this.#parts.telemetry.log('error', message, { reason: messageOf(error) })
+  }
+}
+
+/** @throws NodeError INVALID_ENVELOPE. */
+function checkedFields(fields: ProposalParts): ProposalParts {
+  const { proposalId, correlationId, taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs, proposerAgentId } = fields
+  const payload = TaskProposalPayloadSchema.safeParse({ taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs })
+  if (!payload.success) throw new NodeError('INVALID_ENVELOPE', `the proposal is not valid: ${payload.error.issues[0]?.message ?? ''}`)
+  return { ...payload.data, proposalId, correlationId, proposerAgentId }
+}
+
+/** What the other side said; null for what is no answer. */
+function readAnswer(proposal: TaskProposal, header: EnvelopeHeader, payload: unknown): ProposalInput | null {
+  if (header.type === 'task-accept') {
+    const accept = TaskAcceptPayloadSchema.safeParse(payload)
+    if (!accept.success || accept.data.proposalId !== proposal.proposalId) return null
+    return { type: 'accept', agentId: header.sender, estimatedCompletionMs: accept.data.estimatedCompletionMs }
+  }
+  if (header.type === 'task-reject') {
+    const reject = TaskRejectPayloadSchema.safeParse(payload)
+    if (!reject.success || reject.data.proposalId !== proposal.proposalId) return null
+    const { rejectionReason: reason, alternativeSuggestion: alternative } = reject.data
+    return { type: 'reject', reason, ...(alternative === undefined ? {} : { alternative }) }
+  }
+  const error = header.type === 'error' ? errorBodySchema.safeParse(payload) : null
+  return error?.success === true ? { type: 'reject', reason: error.data.code } : null
+}
+
+function isSame(one: Thread, other: Thread): boolean {
+  return addressText(one.sender) === addressText(other.sender) && addressText(one.recipient) === addressText(other.recipient)
+}
+
+/** Drops the oldest settled proposal from a full table. False: all of them wait for their answer. */
+function hasRoom(table: Map<string, Entry>): boolean {
+  if (table.size < KEPT) return true
+  for (const [id, { proposal }] of table) if (proposal.status !== 'pending') return table.delete(id)
+  return false
+}
+
+/** @throws NodeError OVERLOADED. */
+function makeRoom(table: Map<string, Entry>): void {
+  if (!hasRoom(table)) throw new NodeError('OVERLOADED', 'too many proposals wait for their answer')
+}

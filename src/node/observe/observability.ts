@@ -1,0 +1,178 @@
+import type { NodeId } from '../../kit/ids.js'
+import { shown } from '../../kit/text.js'
+import { MESSAGE_TYPES } from '../../domain/envelope/envelope.js'
+import type { MessageType } from '../../domain/envelope/envelope.js'
+
+/** Events that are kept for `getRecentEvents`. */
+const KEPT_EVENTS = 1000
+/** Tools that are counted by name; calls of further ones count as `other`. */
+const MAX_TOOLS = 1000
+
+/** How a message went: within this node, to or from another, or as one of many. */
+export type RoutingPath = 'local' | 'remote' | 'broadcast'
+
+/** One thing that happened to a message or a tool (spec a2a-mcp-mesh, A2ALogEvent). */
+export interface A2ALogEvent {
+  readonly type: 'message-sent' | 'message-received' | 'routing-decision' | 'tool-invocation' | 'error'
+  readonly envelopeId?: string
+  /** `agentId@nodeId`. */
+  readonly sender?: string
+  readonly recipient?: string
+  readonly messageType?: MessageType
+  readonly routingPath?: RoutingPath
+  /** Of a message that others carried: their keys, in order. */
+  readonly hops?: readonly NodeId[]
+  readonly toolName?: string
+  /** Milliseconds: of the way through the node, or of the tool's run. */
+  readonly duration?: number
+  /** false: it was refused or failed. */
+  readonly success?: boolean
+  /** Unix milliseconds. */
+  readonly timestamp: number
+}
+
+/** An event as it is given: what does not apply to it is absent or undefined. */
+type Given = { readonly [K in keyof A2ALogEvent]: A2ALogEvent[K] | undefined } & Pick<A2ALogEvent, 'type' | 'timestamp'>
+
+/** Sums of the events since the start or the last reset (spec a2a-mcp-mesh, A2AMetrics). */
+export interface A2AMetrics {
+  readonly totalMessagesSent: number
+  readonly totalMessagesReceived: number
+  /** Sent and received ones together. */
+  readonly messagesByType: Readonly<Record<MessageType, number>>
+  /** Of the routing decisions that say how long they took; 0 without any. */
+  readonly averageRoutingLatencyMs: number
+  /** Events of type `error`, and messages and decisions that say `success: false`. */
+  readonly errorCount: number
+  readonly totalToolInvocations: number
+  readonly toolInvocationsByTool: Readonly<Record<string, number>>
+  readonly averageToolDurationMs: number
+  readonly toolErrorCount: number
+}
+
+/** A mean that is kept as its sum. */
+interface Mean {
+  sum: number
+  count: number
+}
+
+/** A kept event: as it was given, and as it is told once somebody has read it. */
+type Kept = { -readonly [K in keyof Given]: Given[K] } & { told: A2ALogEvent | null }
+
+/**
+ * Counts what happens to messages and tools and keeps the newest events (spec a2a-mcp-mesh, A2AObservability). Every number
+ * follows from the events it was given. Bounded: 1,000 events, 1,000 tool names.
+ */
+export class A2AObservability {
+  readonly #recent: Kept[] = []
+  #next = 0
+  #sent = 0
+  #received = 0
+  #errors = 0
+  #toolErrors = 0
+  #byType = new Map<MessageType, number>()
+  #byTool = new Map<string, number>()
+  #routing: Mean = { sum: 0, count: 0 }
+  #tools: Mean = { sum: 0, count: 0 }
+  #invocations = 0
+
+  /** Takes an event. Never throws; a duration that is no time does not count. */
+  emit(event: Given): void {
+    const oldest = this.#recent[this.#next]
+    if (oldest === undefined) this.#recent[this.#next] = kept(event)
+    else keepIn(oldest, event)
+    this.#next = (this.#next + 1) % KEPT_EVENTS
+    if (event.type === 'tool-invocation') return this.#tool(event)
+    if (event.type === 'error' || event.success === false) this.#errors++
+    if (event.type === 'routing-decision') add(this.#routing, event.duration)
+    if (event.type === 'message-sent') this.#sent++
+    if (event.type === 'message-received') this.#received++
+    const { messageType } = event
+    const isMessage = event.type === 'message-sent' || event.type === 'message-received'
+    if (isMessage && messageType !== undefined) this.#byType.set(messageType, (this.#byType.get(messageType) ?? 0) + 1)
+  }
+
+  /** The sums now. */
+  getMetrics(): A2AMetrics {
+    const byType = MESSAGE_TYPES.map((type) => [type, this.#byType.get(type) ?? 0] as const)
+    return {
+      totalMessagesSent: this.#sent,
+      totalMessagesReceived: this.#received,
+      messagesByType: Object.fromEntries(byType) as Record<MessageType, number>,
+      averageRoutingLatencyMs: meanOf(this.#routing),
+      errorCount: this.#errors,
+      totalToolInvocations: this.#invocations,
+      toolInvocationsByTool: Object.fromEntries(this.#byTool),
+      averageToolDurationMs: meanOf(this.#tools),
+      toolErrorCount: this.#toolErrors
+    }
+  }
+
+  /** The newest events, oldest of them first, safe to show: at most `limit`, all that are kept (1,000) without one. */
+  getRecentEvents(limit: number = KEPT_EVENTS): A2ALogEvent[] {
+    const inOrder = [...this.#recent.slice(this.#next), ...this.#recent.slice(0, this.#next)]
+    return limit >= 1 ? inOrder.slice(-Math.floor(limit)).map((one) => (one.told = toldOf(one))) : []
+  }
+
+  /** Begins every sum anew; the events stay. */
+  resetMetrics(): void {
+    this.#sent = 0
+    this.#received = 0
+    this.#errors = 0
+    this.#toolErrors = 0
+    this.#invocations = 0
+    this.#byType = new Map()
+    this.#byTool = new Map()
+    this.#routing = { sum: 0, count: 0 }
+    this.#tools = { sum: 0, count: 0 }
+  }
+
+  #tool({ toolName = 'unnamed', duration, success }: Given): void {
+    this.#invocations++
+    if (success === false) this.#toolErrors++
+    add(this.#tools, duration)
+    const name = this.#byTool.has(toolName) || this.#byTool.size < MAX_TOOLS ? toolName : 'other'
+    this.#byTool.set(name, (this.#byTool.get(name) ?? 0) + 1)
+  }
+}
+
+/** Every member by its name: faster than copying whatever is there, and every message makes some. */
+function kept(event: Given): Kept {
+  const { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp } = event
+  return { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp, told: null }
+}
+
+/** In the place of one that is kept no longer: who keeps new objects for a while pays for each of them again when memory is tidied up. */
+function keepIn(place: Kept, event: Given): void {
+  place.type = event.type
+  place.envelopeId = event.envelopeId
+  place.sender = event.sender
+  place.recipient = event.recipient
+  place.messageType = event.messageType
+  place.routingPath = event.routingPath
+  place.hops = event.hops
+  place.toolName = event.toolName
+  place.duration = event.duration
+  place.success = event.success
+  place.timestamp = event.timestamp
+  place.told = null
+}
+
+/** Texts are made safe only when they are read: every message has some, and nearly none is ever looked at. */
+function toldOf({ told, ...given }: Kept): A2ALogEvent {
+  if (told !== null) return told
+  const members = Object.entries(given).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(
+    members.map(([name, value]) => [name, typeof value === 'string' ? shown(value) : value])
+  ) as unknown as A2ALogEvent
+}
+
+function add(mean: Mean, duration: number | undefined): void {
+  if (duration === undefined || !Number.isFinite(duration) || duration < 0) return
+  mean.sum += duration
+  mean.count++
+}
+
+function meanOf({ sum, count }: Mean): number {
+  return count === 0 ? 0 : sum / count
+}

@@ -1,0 +1,169 @@
+import { Stamps } from '../../kit/clock.js'
+import type { Clock } from '../../kit/clock.js'
+import type { ErrorCode } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { shown } from '../../kit/text.js'
+import type { EnvelopeHeader } from '../../domain/envelope/codec.js'
+import { nodeOfAddress } from '../../domain/card/card.js'
+import { tierText } from '../../domain/routing/tier.js'
+import type { Tier } from '../../domain/routing/tier.js'
+import type { Audit, AuditEvent } from '../../ports/audit.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { A2ALogEvent, A2AObservability, RoutingPath } from './observability.js'
+
+/** What noting messages needs. */
+export interface TrafficParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly audit: Audit
+  readonly observability: A2AObservability
+}
+
+/** What is noted of a message. */
+export type TrafficHeader = Pick<EnvelopeHeader, 'sender' | 'recipient' | 'type'> &
+  Partial<Pick<EnvelopeHeader, 'id' | 'correlationId' | 'metadata'>>
+
+/** A message that the rules let pass. */
+export interface Passage {
+  /** The other node; null within this one. */
+  readonly peer: NodeId | null
+  readonly header: TrafficHeader
+  /** Effective tiers of sender and recipient. */
+  readonly from: Tier
+  readonly to: Tier
+  /** The rule that let it pass. */
+  readonly rule: string
+  /** When its way through this node began, and when it was let pass or handed on: monotonic milliseconds, the latter just now. */
+  readonly since: number
+  readonly at: number
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** The one place where messages are counted, timed, told of and, across tiers, put on record: each once on each node. */
+export class Traffic {
+  readonly #parts: TrafficParts
+  readonly #stamps: Stamps
+
+  constructor(parts: TrafficParts) {
+    this.#parts = parts
+    this.#stamps = new Stamps(parts.clock)
+  }
+
+  /** A message of this node was handed to the channel, or to the agent here. `path` null: the road in of this node tells of the decision. */
+  sent(passage: Passage, path: RoutingPath | null): void {
+    const { telemetry } = this.#parts
+    const { header, since, at } = passage
+    telemetry.count('messages_sent', header.type)
+    telemetry.time('routing_ms', at - since)
+    this.#emit('message-sent', header, at)
+    if (path !== null) this.#passedRules(passage, path)
+    // Within this node the road in puts it on record.
+    if (passage.peer !== null) this.#acrossTiers('sent', passage)
+    this.#line('a message was sent', passage)
+  }
+
+  /** A message that could be read came in, whatever becomes of it; monotonic milliseconds, just now. */
+  received(header: TrafficHeader, at: number): void {
+    this.#parts.telemetry.count('messages_received', header.type)
+    this.#emit('message-received', header, at)
+  }
+
+  /** Bytes came in that are no message. */
+  unreadable(): void {
+    this.#parts.telemetry.count('messages_received', 'unreadable')
+    this.#parts.observability.emit({ type: 'error', timestamp: this.#parts.clock.now(), success: false })
+  }
+
+  /** A message that came in goes to its agent. Of one within this node the road out tells, unless it waited for a person. */
+  delivered(passage: Passage, isToldOut = passage.peer === null): void {
+    this.#parts.telemetry.count('messages_delivered', passage.header.type)
+    if (!isToldOut) this.#passedRules(passage, passage.peer === null ? 'local' : 'remote')
+    this.#acrossTiers(passage.peer === null ? 'local' : 'received', passage)
+    this.#line('a message came in', passage)
+  }
+
+  /** A message of another node was carried on to a third. */
+  passed(passage: Passage): void {
+    this.#parts.telemetry.count('messages_passed_on', passage.header.type)
+    this.#passedRules(passage, 'remote')
+    this.#acrossTiers('passed-on', passage)
+    this.#line('a message was passed on', passage)
+  }
+
+  /** A message did not pass the rules, or could not be sent. */
+  refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
+    const { telemetry } = this.#parts
+    this.#decided(header, path, { duration: null, timestamp: this.#parts.clock.now() })
+    if (telemetry.logs('debug')) telemetry.log('debug', 'a message was refused', { code, ...lineFields(header) })
+  }
+
+  #emit(type: A2ALogEvent['type'], { id, sender, recipient, type: messageType }: TrafficHeader, at: number): void {
+    this.#parts.observability.emit({ type, envelopeId: id, sender, recipient, messageType, timestamp: this.#stamps.of(at) })
+  }
+
+  #passedRules({ header, since, at }: Passage, path: RoutingPath): void {
+    this.#decided(header, path, { duration: at - since, timestamp: this.#stamps.of(at) })
+  }
+
+  /** `duration` is null for what did not pass. */
+  #decided(
+    { id, sender, recipient, type: messageType, metadata }: TrafficHeader,
+    routingPath: RoutingPath,
+    { duration, timestamp }: { readonly duration: number | null; readonly timestamp: number }
+  ): void {
+    this.#parts.observability.emit({
+      type: 'routing-decision',
+      envelopeId: id,
+      sender,
+      recipient,
+      messageType,
+      routingPath,
+      hops: metadata?.hops,
+      duration: duration ?? undefined,
+      success: duration !== null,
+      timestamp
+    })
+  }
+
+  #acrossTiers(code: 'sent' | 'received' | 'local' | 'passed-on', { peer, header, from, to, rule, at }: Passage): void {
+    if (from === to) return
+    const { sender, recipient, type: messageType } = header
+    const [sourceTier, targetTier] = [tierText(from), tierText(to)]
+    const event: Mutable<AuditEvent> = { kind: 'cross-tier', code, rule, sender, recipient, messageType, sourceTier, targetTier }
+    if (peer !== null) event.peer = peer
+    const { hops } = hopsOf(header)
+    if (hops !== undefined) event.hops = hops
+    this.#parts.audit.append(event, this.#stamps.of(at))
+  }
+
+  #line(message: string, { header, rule }: Passage): void {
+    const { telemetry } = this.#parts
+    if (telemetry.logs('debug')) telemetry.log('debug', message, { ...lineFields(header), rule })
+  }
+}
+
+function pathOf({ sender, recipient }: TrafficHeader): RoutingPath {
+  return nodeOfAddress(sender) === nodeOfAddress(recipient) ? 'local' : 'remote'
+}
+
+/** The nodes that a message passed, as the audit log names them. */
+export function hopsOf({ metadata }: TrafficHeader): { readonly hops?: string } {
+  const { hops = [] } = metadata ?? {}
+  return hops.length === 0 ? {} : { hops: hops.join(' ') }
+}
+
+/** What a log line says of a message: enough to follow its thread over all nodes. */
+function lineFields({ id, correlationId, sender, recipient, type }: TrafficHeader): Record<string, unknown> {
+  return {
+    correlationId: safe(correlationId ?? id),
+    message: safe(id),
+    type,
+    sender: shown(sender),
+    recipient: shown(recipient)
+  }
+}
+
+function safe(text: string | undefined): string | null {
+  return text === undefined ? null : shown(text)
+}

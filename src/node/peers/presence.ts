@@ -1,0 +1,171 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import type { IdSource, NodeId } from '../../kit/ids.js'
+import { RateTable } from '../../kit/rate.js'
+import { type ControlBody, MAX_NAMED_LINKS } from '../../domain/channel/control.js'
+import { isActive } from '../../domain/membership/view.js'
+import type { Links, MemberLog } from '../../ports/mesh.js'
+import type { NodeEvents } from '../observe/events.js'
+import type { Peers } from './peers.js'
+import { Questions } from './questions.js'
+
+/** How often members beyond the places are probed, in milliseconds. */
+const PROBE_MS = 30_000
+/** How long such a member counts as online after a probe found it, in milliseconds. */
+const PROOF_MS = 60_000
+/** How often it is looked whether a probe is due, in milliseconds; new ones beyond the places wait no longer. */
+const LOOK_MS = 5000
+/** How long a neighbour may take to answer, in milliseconds. */
+const ANSWER_MS = 1000
+/** Neighbours asked at once; the next ones are asked for whom these do not know. */
+const ASKED_AT_ONCE = 8
+/** Members to whom nobody has a link that are dialled with one probe. */
+const DIALS = 2
+/** How often a neighbour may ask; further questions are not answered. */
+const QUESTIONS = { perSecond: 1, burst: 10 }
+
+/** What knowing who is there needs. */
+export interface PresenceParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly log: MemberLog
+  readonly links: Pick<Links, 'beyond'>
+  readonly peers: Peers
+  readonly events: NodeEvents
+}
+
+/** When a member was there last: monotonic, and of the day. */
+interface Proof {
+  readonly at: number
+  readonly seenAt: number
+}
+
+/**
+ * Who is online: who has a link, and of those for whom there is no place whoever a neighbour had a link to within a minute.
+ * Where there are places for all nobody is asked for anybody.
+ */
+export class Presence {
+  readonly #parts: PresenceParts
+  readonly #proofs = new Map<NodeId, Proof>()
+  /** When members that nobody knew were dialled last. */
+  readonly #dialled = new Map<NodeId, number>()
+  readonly #questions: Questions<'linked'>
+  readonly #questionRate: RateTable
+  /** Those of the last probe. */
+  #probed: ReadonlySet<NodeId> = new Set()
+  #probedAt = Number.NEGATIVE_INFINITY
+  #isProbing = false
+  /** Who was asked first the last time; the next one is it now. */
+  #turn = 0
+  #timer: Timer | null = null
+
+  constructor(parts: PresenceParts) {
+    this.#parts = parts
+    this.#questions = new Questions(parts, 'linked')
+    this.#questionRate = new RateTable(QUESTIONS, parts.clock)
+  }
+
+  /** Begins to look after those beyond the places. */
+  start(): void {
+    this.#timer = this.#parts.clock.every(LOOK_MS, () => this.#look())
+  }
+
+  /** Asks nobody any more. */
+  stop(): void {
+    this.#parts.clock.clear(this.#timer)
+    this.#questions.close()
+  }
+
+  /** Has it a link, or was it there without one within a minute? */
+  isOnline(node: NodeId): boolean {
+    return this.#parts.peers.isOnline(node) || this.#isProven(node)
+  }
+
+  /** Everybody of whom {@link isOnline} is true. */
+  online(): NodeId[] {
+    const { peers } = this.#parts
+    return [...peers.online(), ...[...this.#proofs.keys()].filter((node) => !peers.isOnline(node) && this.#isProven(node))]
+  }
+
+  /** When it was there last; null when never since this node started. */
+  lastSeenAt(node: NodeId): number | null {
+    const [linked, proven] = [this.#parts.peers.lastSeenAt(node), this.#proofs.get(node)?.seenAt ?? null]
+    return linked === null || proven === null ? (linked ?? proven) : Math.max(linked, proven)
+  }
+
+  /** The last link to a peer is gone. `isRest`: it made room for another, and the peer is there all the same. */
+  onOffline(peer: NodeId, isRest: boolean): void {
+    if (isRest) this.#prove(peer)
+    else this.#proofs.delete(peer)
+  }
+
+  /** A neighbour asks to whom this node has links. */
+  onLinked(peer: NodeId, { id }: ControlBody<'linked'>): void {
+    if (!this.#questionRate.take(peer)) return
+    const nodes = this.#parts.peers.online().filter((node) => node !== peer)
+    this.#questions.answer(peer, 'linked-to', { id, nodes: nodes.slice(0, MAX_NAMED_LINKS) })
+  }
+
+  /** A neighbour says to whom it has links: those who are sought are there. */
+  onLinkedTo(peer: NodeId, answer: ControlBody<'linked-to'>): void {
+    this.#questions.answered(peer, answer)
+  }
+
+  #isProven(node: NodeId): boolean {
+    const { clock, log } = this.#parts
+    const proof = this.#proofs.get(node)
+    return proof !== undefined && clock.monotonic() - proof.at <= PROOF_MS && isActive(log.view(), node)
+  }
+
+  #prove(node: NodeId): void {
+    const { clock, events, peers } = this.#parts
+    const isNews = !this.isOnline(node)
+    this.#proofs.set(node, { at: clock.monotonic(), seenAt: clock.now() })
+    if (isNews && !peers.isOnline(node)) events.add('peer', 'a peer without a link is online', { id: node })
+  }
+
+  #look(): void {
+    for (const node of [...this.#proofs.keys()]) {
+      if (this.#isProven(node)) continue
+      this.#proofs.delete(node)
+      if (!this.#parts.peers.isOnline(node)) this.#parts.events.add('peer', 'a peer without a link is offline', { id: node })
+    }
+    const beyond = this.#parts.links.beyond()
+    const isNew = beyond.some((node) => !this.#probed.has(node))
+    const isDue = isNew || this.#parts.clock.monotonic() - this.#probedAt >= PROBE_MS
+    if (beyond.length > 0 && isDue && !this.#isProbing) void this.#probe(beyond)
+  }
+
+  /** Never rejects. */
+  async #probe(beyond: readonly NodeId[]): Promise<void> {
+    this.#isProbing = true
+    this.#probed = new Set(beyond)
+    this.#probedAt = this.#parts.clock.monotonic()
+    const sought = new Set(beyond)
+    const online = this.#parts.peers.online()
+    const first = this.#turn++ % Math.max(1, online.length)
+    const asked = [...online.slice(first), ...online.slice(0, first)]
+    while (sought.size > 0 && asked.length > 0) {
+      await this.#questions.ask(asked.splice(0, ASKED_AT_ONCE), {
+        patienceMs: ANSWER_MS,
+        body: (id) => ({ id }),
+        onAnswer: (_peer, { nodes }) => {
+          for (const node of nodes) if (sought.delete(node)) this.#prove(node)
+        }
+      })
+    }
+    this.#isProbing = false
+    this.#dial(sought)
+  }
+
+  /** Nobody has a link to them: they are gone, or cut off together with others. The ones that were not dialled for longest. */
+  #dial(sought: ReadonlySet<NodeId>): void {
+    const { clock, peers } = this.#parts
+    for (const node of this.#dialled.keys()) if (!sought.has(node)) this.#dialled.delete(node)
+    const since = (node: NodeId): number => this.#dialled.get(node) ?? Number.NEGATIVE_INFINITY
+    const chosen = [...sought].sort((a, b) => since(a) - since(b)).slice(0, DIALS)
+    for (const node of chosen) {
+      this.#dialled.set(node, clock.monotonic())
+      peers.reach(node).catch(() => {})
+    }
+  }
+}

@@ -1,0 +1,390 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import { Emitter } from '../../kit/events.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import type { IdSource, NodeId } from '../../kit/ids.js'
+import { shown } from '../../kit/text.js'
+import { isShortId, MIN_PREFIX } from '../../domain/routing/names.js'
+import type { RequestPayload } from '../../domain/task/payloads.js'
+import type { Audit } from '../../ports/audit.js'
+import type { WrittenRule } from '../../ports/policy.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { ApprovalRecord } from './approval-record.js'
+import type { Noted } from './approval-record.js'
+import { ApprovalWords } from './approval-words.js'
+import type { ApprovalWordsParts } from './approval-words.js'
+import type { Conversations } from '../messaging/conversations.js'
+import type { Directory } from '../cards/directory.js'
+import type { NodeEvents } from '../observe/events.js'
+import { threadOf } from '../messaging/incoming.js'
+import type { Held, Incoming } from '../messaging/incoming.js'
+import type { Inbox } from '../messaging/inbox.js'
+import type { PolicyBook } from './policy-book.js'
+import type { Refusal } from './router.js'
+import type { Traffic } from '../observe/traffic.js'
+import { MAX_APPROVALS, runKeyOf, WaitingList } from './waiting.js'
+import type { Waiting, WaitingParts } from './waiting.js'
+import type { Work } from '../requests/callee/work.js'
+
+/** What asking a person needs. */
+export interface ApprovalsParts extends ApprovalWordsParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly telemetry: Telemetry
+  readonly audit: Audit
+  readonly directory: Directory
+  readonly events: NodeEvents
+  readonly policy: PolicyBook
+  readonly inbox: Pick<Inbox, 'askAgain' | 'pass'>
+  readonly conversations: Conversations
+  readonly traffic: Traffic
+  readonly work: Pick<Work, 'knows' | 'onRequest' | 'fail' | 'withdraw' | 'refuse'>
+  readonly self: NodeId
+  readonly limits: { readonly approvalTimeoutMs: number; readonly heartbeatMs: number; readonly leaseMs: number }
+}
+
+/** Who decides, and whether the policy file shall remember it. */
+export interface ApprovalChoice {
+  /** Name of the principal. */
+  readonly by: string
+  readonly remember: boolean
+}
+
+const NO_ROOM: Refusal = { code: 'OVERLOADED', rule: 'approvals: bounded', reason: 'too many messages wait for approval on this node' }
+const OTHER: Refusal = {
+  code: 'POLICY_DENIED',
+  rule: 'approvals: as asked',
+  reason: 'another message with the same id waits for approval; ask again under an id of its own'
+}
+const CHANGED: Refusal = {
+  code: 'POLICY_DENIED',
+  rule: 'approvals: as asked',
+  reason: 'the agent or its capability changed while the message waited for approval; ask again'
+}
+const AWAY: Refusal = {
+  code: 'PEER_OFFLINE',
+  rule: 'approvals: the sender stays',
+  reason: 'the sender went away while its message waited for approval; nothing was done'
+}
+
+/** Why a wait ended that nobody decided on, by whose time was over. */
+const TOO_LATE = {
+  node: { reason: 'nobody allowed it in time', why: 'nobody decided in time' },
+  caller: { reason: "nobody allowed it before its caller's time was over", why: "its caller's time was over" }
+} as const
+
+/** What a person has decided. */
+export interface ApprovalDecision {
+  readonly one: Waiting
+  /** The rule that was written; null when none was to be, or no rule asks any more. */
+  readonly remembered: WrittenRule | null
+  /** Other messages that this rule has decided on. */
+  readonly thereby: readonly Thereby[]
+}
+
+/** A message that a rule has decided on which was written for another. */
+export interface Thereby {
+  readonly one: Waiting
+  readonly outcome: 'allowed' | 'denied'
+}
+
+const NOT_REMEMBERED = { remembered: null, thereby: [] } as const
+
+/**
+ * Messages that a policy rule has wait for a person. Each leaves the list exactly once: allowed (and decided on anew), denied,
+ * timed out, canceled, or because its sender is gone.
+ */
+export class Approvals {
+  readonly #parts: ApprovalsParts
+  readonly #list = new WaitingList()
+  readonly #changes: Emitter<null>
+  readonly #record: ApprovalRecord
+  readonly #words: ApprovalWords
+  /** By id, whose time was over: the last ones that nobody decided on. */
+  readonly #late = new Map<string, Waiting['endsBy']>()
+  /** Ids of what a person has decided on, while the policy file is written. */
+  readonly #deciding = new Set<string>()
+  /** What the rule of a line has decided on since then. */
+  readonly #byLine: (Thereby & { readonly line: number })[] = []
+  /** Runs while something waits. */
+  #timer: Timer | null = null
+
+  constructor(parts: ApprovalsParts) {
+    this.#parts = parts
+    this.#record = new ApprovalRecord(parts)
+    this.#words = new ApprovalWords(parts)
+    this.#changes = new Emitter((error) => parts.telemetry.log('error', 'a listener of approvals failed', { error: messageOf(error) }))
+  }
+
+  /** Puts a message in line, or says why not. Its sender is told that it waits. */
+  hold(held: Held): Refusal | null {
+    const { clock, work, inbox, conversations, limits } = this.#parts
+    const { incoming } = held
+    const joining = this.#list.join(held)
+    // What is under way or done runs nothing: it joins its answer. Whatever it says itself, nobody has allowed, so nobody hears it.
+    if (joining === 'new' && work.knows(incoming)) {
+      inbox.pass(held, (one) => work.onRequest(one))
+      return null
+    }
+    if (joining === 'full') return NO_ROOM
+    if (joining === 'other') return OTHER
+    if (joining === 'known' && incoming.header.type !== 'notification') conversations.end(threadOf(incoming))
+    if (joining === 'new') {
+      if (!this.#list.add(held, (request) => this.#begin(request, incoming.recorded))) return NO_ROOM
+      this.#record.asked(held)
+      this.#changes.emit(null)
+    }
+    this.#timer ??= clock.every(limits.heartbeatMs, () => this.#beat())
+    this.#tell(incoming.peer)
+    return null
+  }
+
+  /** It says for how long its caller waits, so the clocks need not agree. */
+  #begin(request: RequestPayload | null, recorded: Incoming['recorded']): WaitingParts {
+    const { clock, ids, limits } = this.#parts
+    const id = ids.next('app')
+    const askedAt = clock.now()
+    const timeoutMs = request?.timeoutMs ?? Number.POSITIVE_INFINITY
+    const callerMs = recorded?.deadline === undefined ? timeoutMs : Math.max(0, Math.min(timeoutMs, recorded.deadline - askedAt))
+    const isCallers = callerMs < limits.approvalTimeoutMs
+    const leftMs = isCallers ? callerMs : limits.approvalTimeoutMs
+    // A caller with a link takes it back by itself at that moment.
+    const timer = clock.after(isCallers ? leftMs + limits.heartbeatMs : leftMs, () => this.#timedOut(id))
+    const callerEndsAt = isCallers ? clock.monotonic() + leftMs : Number.POSITIVE_INFINITY
+    return { id, askedAt, expiresAt: askedAt + leftMs, endsBy: isCallers ? 'caller' : 'node', callerEndsAt, timer }
+  }
+
+  /** What waits, and is still waited for, the oldest first. */
+  list(): readonly Waiting[] {
+    return this.#list.all().filter((one) => !this.#isLate(one))
+  }
+
+  #isLate({ callerEndsAt }: Waiting): boolean {
+    return this.#parts.clock.monotonic() >= callerEndsAt
+  }
+
+  /** Calls back when something came or went. */
+  onChange(listener: () => void): Unsubscribe {
+    return this.#changes.on(listener)
+  }
+
+  /**
+   * A person allows a message: it passes if the rules still say that a person may.
+   * @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT when its time, or its caller's, is over; POLICY_DENIED and the like when the rules refuse it by now;
+   * CONFIG_INVALID, DISK_FULL, NO_PERMISSION when it cannot be remembered (it then goes on waiting).
+   */
+  async allow(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
+    const decision = await this.#decided(text, 'allow', { by, remember })
+    const { one, remembered } = decision
+    const refusal = this.#refusalNow(one)
+    if (refusal !== null) {
+      this.#refuse(one, refusal, { kind: 'approval', why: `allowed by ${by}, but refused by the rules in force now` })
+      throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
+    }
+    this.#pass(one, one.rule, `allowed by ${by}${remembered === null ? '' : ', remembered'}`)
+    return decision
+  }
+
+  /** A person denies a message; its sender is told POLICY_DENIED. @throws NodeError as {@link Approvals.allow}. */
+  async deny(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
+    const decision = await this.#decided(text, 'deny', { by, remember })
+    const { one, remembered } = decision
+    const refusal: Refusal = { code: 'POLICY_DENIED', rule: one.rule, reason: 'a person denied it' }
+    this.#refuse(one, refusal, { kind: 'approval', why: `denied by ${by}${remembered === null ? '' : ', remembered'}` })
+    return decision
+  }
+
+  /** The policy has changed: what it allows or denies by now need not wait for anybody. */
+  onPolicy(): void {
+    for (const one of this.list()) {
+      const again = this.#parts.inbox.askAgain(one.incoming)
+      if ('verdict' in again && !again.verdict.allowed && again.verdict.asks === true) one.rule = again.verdict.rule
+      else if (!this.#deciding.has(one.id)) this.#settled(one, again)
+    }
+  }
+
+  #settled(one: Waiting, again: ReturnType<ApprovalsParts['inbox']['askAgain']>): void {
+    if (!('verdict' in again)) return this.#end(one, again, 'refused when the policy changed')
+    const { verdict } = again
+    if (this.#deciding.size > 0 && verdict.line !== undefined)
+      this.#byLine.push({ line: verdict.line, one, outcome: verdict.allowed ? 'allowed' : 'denied' })
+    if (verdict.allowed) this.#release(one, verdict.rule)
+    else this.#end(one, verdict, 'the policy changed')
+  }
+
+  /** The one that a text names. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT when its time is over. */
+  get(text: string): Waiting {
+    const hits = text.length < MIN_PREFIX ? [] : this.#list.matching(text).filter((one) => !this.#isLate(one))
+    if (hits.length > 1)
+      throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several approvals`, {
+        data: { candidates: hits.map((one) => one.id) },
+        next: ['a2a-node approvals ls']
+      })
+    const isShort = isShortId(text, 'app')
+    const isMeant = (id: string): boolean => id === text || (!isShort && id.startsWith(text))
+    const [hit] = hits
+    if (hit !== undefined && isMeant(hit.id) && !this.#deciding.has(hit.id)) return hit
+    const late = [...this.#late].map(([id, endsBy]) => ({ id, endsBy }))
+    const ended = [...this.#list.all().filter((one) => this.#isLate(one)), ...late].find(({ id }) => isMeant(id))
+    if (ended !== undefined) throw tooLate(ended)
+    const how = isShort && hit !== undefined ? `; the beginning of an id is at least ${MIN_PREFIX} characters behind app_` : ''
+    throw new NodeError('APPROVAL_NOT_FOUND', `nothing that waits for approval is called "${shown(text)}"${how}`)
+  }
+
+  /** A sender takes a request of its own back; it is not answered. */
+  onCancel(peer: NodeId, key: string): void {
+    for (const one of this.#list.ofPeer(peer)) if (runKeyOf(one) === key) this.#drop(one, 'CANCELED', 'canceled by its sender')
+  }
+
+  /** A peer is gone: its requests end here when it stays away for longer than a lease. */
+  onOffline(peer: NodeId): void {
+    const now = this.#parts.clock.monotonic()
+    for (const one of this.#list.ofPeer(peer)) one.lostAt = now
+  }
+
+  /** A peer is back. */
+  onOnline(peer: NodeId): void {
+    for (const one of this.#list.ofPeer(peer)) one.lostAt = null
+    this.#tell(peer)
+  }
+
+  /** A peer was put out of the mesh: nothing of it may run any more. */
+  onRevoked(peer: NodeId): void {
+    for (const one of this.#list.ofPeer(peer)) this.#drop(one, 'REVOKED', 'its sender was put out of the mesh')
+  }
+
+  /** Nothing is decided any more. */
+  stop(): void {
+    for (const one of this.#list.all()) this.#take(one)
+  }
+
+  /** Takes out what a person has decided on; the policy file comes first, so that what cannot be remembered waits on. */
+  async #decided(text: string, decision: 'allow' | 'deny', { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
+    const one = this.get(text)
+    const kept = remember ? await this.#remember(one, { decision, note: `remembered by ${by}` }) : NOT_REMEMBERED
+    if (!this.#isLate(one) && this.#take(one)) return { one, ...kept }
+    // What was written down counts from now on, whatever became of this one.
+    const rule = kept.remembered === null ? '' : '; the rule was written down all the same'
+    if (this.#isLate(one)) throw tooLate(one, rule)
+    throw new NodeError('APPROVAL_NOT_FOUND', `${one.id} ended while the decision was written down${rule}`)
+  }
+
+  /** Takes a message out of the line. False: somebody else has, and decides its fate. */
+  #take(one: Waiting): boolean {
+    const { clock } = this.#parts
+    if (!this.#list.remove(one)) return false
+    clock.clear(one.timer)
+    if (this.#list.all().length === 0) {
+      clock.clear(this.#timer)
+      this.#timer = null
+    }
+    this.#changes.emit(null)
+    return true
+  }
+
+  #refusalNow(one: Waiting): Refusal | null {
+    const again = this.#parts.inbox.askAgain(one.incoming)
+    if (!('verdict' in again)) return again
+    const { question, verdict } = again
+    if (!verdict.allowed && verdict.asks !== true) return verdict
+    const isSame = question.capability === one.question.capability && question.sideEffect === one.question.sideEffect
+    return isSame ? null : CHANGED
+  }
+
+  async #remember(
+    one: Waiting,
+    choice: { readonly decision: 'allow' | 'deny'; readonly note: string }
+  ): Promise<Omit<ApprovalDecision, 'one'>> {
+    // What changed since a person saw it is not what the rule would allow.
+    if (choice.decision === 'allow' && this.#refusalNow(one) !== null) return NOT_REMEMBERED
+    this.#deciding.add(one.id)
+    try {
+      const remembered = await this.#parts.policy.remember(one, { ...choice, askingLine: () => this.#askingLine(one) })
+      const thereby = this.#byLine.filter(({ line }) => line === remembered?.line)
+      return { remembered, thereby }
+    } finally {
+      this.#deciding.delete(one.id)
+      if (this.#deciding.size === 0) this.#byLine.length = 0
+    }
+  }
+
+  #askingLine({ incoming }: Waiting): number | null {
+    const again = this.#parts.inbox.askAgain(incoming)
+    return 'verdict' in again && !again.verdict.allowed && again.verdict.asks === true ? (again.verdict.line ?? null) : null
+  }
+
+  #timedOut(id: string): void {
+    const [one] = this.#list.matching(id)
+    if (one === undefined) return
+    this.#late.set(id, one.endsBy)
+    for (const oldest of this.#late.keys()) if (this.#late.size > MAX_APPROVALS) this.#late.delete(oldest)
+    const { reason, why } = TOO_LATE[one.endsBy]
+    this.#end(one, { code: 'APPROVAL_TIMEOUT', rule: one.rule, reason }, why)
+  }
+
+  /** Lets go what the rules allow by themselves now. */
+  #release(one: Waiting, rule: string): void {
+    if (this.#take(one)) this.#pass(one, rule, 'allowed by the policy that changed')
+  }
+
+  #end(one: Waiting, refusal: Refusal, why: string): void {
+    if (this.#take(one)) this.#refuse(one, refusal, { kind: 'refusal', why })
+  }
+
+  #drop(one: Waiting, code: 'CANCELED' | 'REVOKED', why: string): void {
+    if (!this.#take(one)) return
+    this.#record.notPassed(one, code)
+    this.#record.ended(one, { code, rule: one.rule }, { kind: 'refusal', why })
+    if (one.incoming.header.type === 'notification') return
+    for (const thread of one.threads) this.#parts.work.withdraw(thread)
+  }
+
+  #pass(one: Waiting, rule: string, why: string): void {
+    this.#record.ended(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
+    const [, ...others] = one.threads
+    const { incoming, question } = one
+    const repeats = one.request === null ? [] : others
+    // What is no request is let in once; nobody will answer on its other threads.
+    if (one.request === null && incoming.header.type !== 'notification') for (const thread of others) this.#parts.conversations.end(thread)
+    this.#parts.inbox.pass({ incoming, question, rule })
+    // The same request, sent again meanwhile: it joins the run, or gets its answer.
+    for (const { correlationId } of repeats) {
+      this.#parts.inbox.pass({ incoming: { ...incoming, header: { ...incoming.header, correlationId } }, question, rule })
+    }
+  }
+
+  #refuse(one: Waiting, { code, rule, reason }: Refusal, line: Noted): void {
+    const { work } = this.#parts
+    this.#record.notPassed(one, code)
+    this.#record.ended(one, { code, rule }, line)
+    const error = new NodeError(code, reason, { data: { rule } }).toBody()
+    for (const thread of one.threads) {
+      // A response waits for a sender who is away, an error does not.
+      if (one.request !== null) {
+        work.fail(thread, one.request, error)
+      } else if (one.incoming.header.type !== 'notification') work.refuse(thread, error)
+    }
+  }
+
+  /** Says again what waits, and ends requests whose sender is gone. */
+  #beat(): void {
+    const { clock, limits, ways } = this.#parts
+    const now = clock.monotonic()
+    for (const one of this.#list.all()) {
+      // Nobody waits for what becomes of a notification, so nobody can be gone.
+      const isAway = one.lostAt !== null && now - one.lostAt > limits.leaseMs && !ways.isReachable(one.incoming.peer)
+      if (isAway && one.incoming.header.type !== 'notification') this.#end(one, AWAY, 'its sender went away')
+    }
+    for (const peer of new Set(this.#list.all().map(({ incoming }) => incoming.peer))) this.#tell(peer)
+  }
+
+  #tell(peer: NodeId): void {
+    this.#words.tell(peer, this.#list.ofPeer(peer))
+  }
+}
+
+function tooLate({ id, endsBy }: { readonly id: string; readonly endsBy: Waiting['endsBy'] }, also = ''): NodeError {
+  return new NodeError('APPROVAL_TIMEOUT', `${id} does not wait any more: ${TOO_LATE[endsBy].reason}; nothing was done${also}`, {
+    next: ['a2a-node approvals ls', 'a2a-node audit']
+  })
+}

@@ -1,0 +1,94 @@
+import { NodeError } from '../../kit/errors.js'
+import { canonicalJson } from '../../kit/json.js'
+import { shown } from '../../kit/text.js'
+import { addressText, parseAddress } from '../../domain/card/card.js'
+import type { MeshSettings, SettingsRecord } from '../../domain/membership/types.js'
+import type { RoutingRules } from '../../domain/routing/decide.js'
+import { tierText } from '../../domain/routing/tier.js'
+import type { MemberLog } from '../../ports/mesh.js'
+import type { Calls, MeshSettingsInfo } from '../../ports/node-api.js'
+import type { NodeCore } from '../node.js'
+
+/** The rules in force on a node: what the owner set for the mesh, else what is shipped. */
+export function rulesInForce(log: Pick<MemberLog, 'view'>, shipped: RoutingRules): () => RoutingRules {
+  let from: SettingsRecord | null = null
+  let rules = shipped
+  return () => {
+    const { settings } = log.view()
+    if (settings === from) return rules
+    from = settings
+    rules = settings === null ? shipped : { ...shipped, ...settings.settings }
+    return rules
+  }
+}
+
+/** What holds for the whole mesh. */
+export function showSettings(node: NodeCore): MeshSettingsInfo {
+  const record = node.parts.log.view().settings
+  const { tierRules, sandbox } = node.router.meshRules()
+  return {
+    serial: record?.serial ?? 0,
+    changedAt: record === null ? null : new Date(record.at).toISOString(),
+    tiers: tierRules.map(({ sourceTier, allowedTargetTiers, requiresEscalationJustification }) => ({
+      from: tierText(sourceTier),
+      to: allowedTargetTiers.map(tierText),
+      justification: requiresEscalationJustification
+    })),
+    sandboxes: {
+      enforced: sandbox.enforced,
+      allow: sandbox.crossSandboxAllowList.map((target) => (target.includes('@') ? node.directory.shownAddress(target) : shown(target, 64)))
+    },
+    problems: node.parts.logState.problems()
+  }
+}
+
+/**
+ * Sets what holds for the whole mesh; what is not given stays. Signed by the owner into the log, so every node follows it.
+ * What is in force already is not signed again.
+ * @throws NodeError FORBIDDEN unless this node is the owner; CONFLICT for a `serial` that is not the newest; AGENT_NOT_FOUND,
+ * AMBIGUOUS_NAME for the allow list; TIMEOUT; PEER_OFFLINE or STORE_DAMAGED while the log of the mesh is not whole here.
+ */
+export async function setSettings(
+  node: NodeCore,
+  { tiers, sandboxes, serial, reset }: Calls['mesh.set']['params']
+): Promise<Calls['mesh.set']['result']> {
+  const { membership, log, clock, settings: shipped } = node.parts
+  if (membership.nodeId !== membership.owner) throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
+  const [problem] = node.parts.logState.problems()
+  if (problem !== undefined) {
+    const { code, message, next } = problem
+    throw new NodeError(code, `what is in force in the mesh is not known: ${message}`, { next: [next] })
+  }
+  const newest = log.view().settings?.serial ?? 0
+  if (serial !== undefined && serial !== newest)
+    throw new NodeError('CONFLICT', `those are the settings of serial ${serial}; the newest are ${newest}: begin with them`, {
+      next: ['a2a-node mesh show --json']
+    })
+  const inForce = meshRulesOf(node.router.meshRules())
+  const { tierRules, sandbox } = reset === true ? meshRulesOf(shipped.rules) : inForce
+  const settings: MeshSettings = {
+    tierRules:
+      tiers?.map(({ from, to, justification }) => ({
+        sourceTier: from,
+        allowedTargetTiers: to,
+        requiresEscalationJustification: justification
+      })) ?? tierRules,
+    sandbox:
+      sandboxes === undefined
+        ? sandbox
+        : { enforced: sandboxes.enforced, crossSandboxAllowList: sandboxes.allow.map((target) => targetOf(node, target)) }
+  }
+  if (canonicalJson(settings) === canonicalJson(inForce)) return { ...showSettings(node), changed: false }
+  const { mesh } = membership.certificate().body
+  await log.submit({ kind: 'settings', mesh, settings, serial: newest + 1, at: clock.now() })
+  return { ...showSettings(node), changed: true }
+}
+
+function meshRulesOf({ tierRules, sandbox }: MeshSettings): MeshSettings {
+  return { tierRules, sandbox }
+}
+
+/** An agent id on any node stays as it is; `id@node` becomes the address that messages carry. */
+function targetOf(node: NodeCore, text: string): string {
+  return parseAddress(text) === null ? text : addressText(node.directory.agent(text))
+}

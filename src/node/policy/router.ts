@@ -1,0 +1,190 @@
+import type { Clock } from '../../kit/clock.js'
+import type { ErrorCode } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { shown } from '../../kit/text.js'
+import { parseAddress } from '../../domain/card/card.js'
+import { decide, passedOver } from '../../domain/routing/decide.js'
+import type { RoutingQuestion, RoutingRules, Verdict } from '../../domain/routing/decide.js'
+import type { RoutingPolicy } from '../../domain/routing/policy-verdict.js'
+import { tierText } from '../../domain/routing/tier.js'
+import type { Tier } from '../../domain/routing/tier.js'
+import type { Audit } from '../../ports/audit.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { Directory } from '../cards/directory.js'
+import type { NodeEvents } from '../observe/events.js'
+import { hopsOf } from '../observe/traffic.js'
+import type { Traffic, TrafficHeader } from '../observe/traffic.js'
+
+/** Refusals that become events in one second; the audit log has them all. */
+const EVENTS_PER_SECOND = 20
+
+/** Why a message does not pass, in words of this node. */
+export interface Refusal {
+  readonly code: ErrorCode
+  readonly rule: string
+  readonly reason: string
+}
+
+/** What a refused message says of itself; null for one that could not be read. */
+export type RefusedHeader = TrafficHeader | null
+
+/** Whose message was refused. */
+export interface RefusedFrom {
+  /** Its node; null for a message of this node. */
+  readonly peer: NodeId | null
+  readonly header: RefusedHeader
+  /** Effective tiers of sender and recipient, where they are known. */
+  readonly from?: Tier
+  readonly to?: Tier
+}
+
+/** What the rules said of a message, and when: monotonic milliseconds. */
+export interface Decision {
+  readonly verdict: Verdict
+  readonly at: number
+}
+
+/** What deciding needs. */
+export interface RouterParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly audit: Audit
+  readonly directory: Directory
+  readonly events: NodeEvents
+  readonly traffic: Traffic
+  /** The rules in force now. */
+  readonly rules: () => RoutingRules
+}
+
+/** The rules of this node, and the record of what they refused. */
+export class Router {
+  readonly #parts: RouterParts
+  #policy: RoutingPolicy | null = null
+  /** The rules in force with the policy, made anew only when one of them changed. */
+  #joined: { readonly rules: RoutingRules; readonly withPolicy: RoutingRules } | null = null
+  /** What a program of this node has set. */
+  #change: Partial<Omit<RoutingRules, 'policy'>> = {}
+  #second = 0
+  #inSecond = 0
+  #unshown = 0
+
+  constructor(parts: RouterParts) {
+    this.#parts = parts
+  }
+
+  /** The node's own rules from now on; null: none. */
+  usePolicy(policy: RoutingPolicy | null): void {
+    this.#policy = policy
+    this.#joined = null
+  }
+
+  /** The rules in force now. */
+  rules(): RoutingRules {
+    const rules = this.meshRules()
+    if (this.#joined?.rules !== rules) this.#joined = { rules, withPolicy: { ...rules, ...this.#change, policy: this.#policy } }
+    return this.#joined.withPolicy
+  }
+
+  /** Those of the mesh, without the policy and what a program here has set. */
+  meshRules(): RoutingRules {
+    return this.#parts.rules()
+  }
+
+  /** Other rules for this node while it runs, above those of the mesh; those not named stay. */
+  setRules(change: Partial<Omit<RoutingRules, 'policy'>>): void {
+    this.#change = { ...this.#change, ...change }
+    this.#joined = null
+  }
+
+  /** Must replies pass the rules themselves? */
+  get isStrict(): boolean {
+    return this.rules().replies === 'strict'
+  }
+
+  /** Decides on a message that is on its way through this node since then, monotonic milliseconds. */
+  decide(question: RoutingQuestion, since: number): Decision {
+    const { clock, telemetry } = this.#parts
+    const verdict = this.ask(question)
+    const at = clock.monotonic()
+    telemetry.count('routing_decisions', verdict.allowed ? 'allowed' : verdict.asks === true ? 'ask' : verdict.code)
+    telemetry.time('routing_decision_ms', at - since)
+    return { verdict, at }
+  }
+
+  /** The rule that lets a message pass; null for one that they refuse or ask about. Nothing is counted: see {@link passed}. */
+  allows(question: RoutingQuestion): string | null {
+    const verdict = this.ask(question)
+    return verdict.allowed ? verdict.rule : null
+  }
+
+  /** A message goes its way that {@link allows} let pass; how long it took to decide. */
+  passed(decisionMs: number): void {
+    const { telemetry } = this.#parts
+    telemetry.count('routing_decisions', 'allowed')
+    telemetry.time('routing_decision_ms', decisionMs)
+  }
+
+  /** What the rules would say. */
+  ask(question: RoutingQuestion): Verdict {
+    return decide(this.rules(), question)
+  }
+
+  /** The rule that would ask, were there anybody to be asked; null for none. */
+  askedNobody(question: RoutingQuestion): Verdict | null {
+    return passedOver(this.rules(), question)
+  }
+
+  /** What they would say without the policy of this node. */
+  askTable(question: RoutingQuestion): Verdict {
+    return decide({ ...this.rules(), policy: null }, question)
+  }
+
+  /**
+   * Puts a refusal on record: counted, in the audit log, among the events. A line of a message of this node names the other
+   * node as its peer; `strike` means one that an honest peer cannot have sent.
+   */
+  record(kind: 'refusal' | 'strike', refusal: Refusal, from: RefusedFrom): void {
+    const { telemetry, audit } = this.#parts
+    const { header, from: source, to } = from
+    const peer = from.peer ?? otherNode(header)
+    telemetry.count('messages_refused', refusal.code)
+    audit.append({
+      kind,
+      ...refusal,
+      ...(peer === null ? {} : { peer }),
+      ...(header === null ? {} : { sender: header.sender, recipient: header.recipient, messageType: header.type, ...hopsOf(header) }),
+      ...(source === undefined ? {} : { sourceTier: tierText(source) }),
+      ...(to === undefined ? {} : { targetTier: tierText(to) })
+    })
+    if (header !== null) this.#parts.traffic.refused(refusal.code, header)
+    this.#tell(refusal, from)
+  }
+
+  /** A flood of refusals must not push everything else out of the events. */
+  #tell({ code, rule, reason }: Refusal, { peer, header }: RefusedFrom): void {
+    const { clock, directory, events } = this.#parts
+    const second = Math.floor(clock.monotonic() / 1000)
+    if (second !== this.#second) this.#inSecond = 0
+    this.#second = second
+    if (++this.#inSecond > EVENTS_PER_SECOND) {
+      this.#unshown++
+      return
+    }
+    const name = directory.namer()
+    events.add('refusal', `a message was refused: ${reason}`, {
+      code,
+      rule,
+      sender: header === null ? null : shown(name(header.sender)),
+      recipient: header === null ? null : shown(name(header.recipient)),
+      ...(peer === null ? {} : { peer: directory.ref(peer).name }),
+      ...(this.#unshown === 0 ? {} : { notShownBefore: this.#unshown })
+    })
+    this.#unshown = 0
+  }
+}
+
+/** The node that a message of this node was for; null within this one. */
+function otherNode(header: RefusedHeader): NodeId | null {
+  const to = header === null ? undefined : parseAddress(header.recipient)?.nodeId
+  return to === undefined || to === parseAddress(header?.sender ?? '')?.nodeId ? null : to
+}

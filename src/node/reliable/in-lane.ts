@@ -1,0 +1,252 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import { messageOf } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { KEYS, laneText } from '../../domain/reliable/keys.js'
+import type { Lane } from '../../domain/reliable/keys.js'
+import {
+  ACK_AFTER_MS,
+  isNextOf,
+  MAX_BUFFERED,
+  MAX_BUFFERED_BYTES,
+  openReceiver,
+  stepReceiver
+} from '../../domain/reliable/lane-receiver.js'
+import type { Arrived, LaneReceiver, ReceiverInput } from '../../domain/reliable/lane-receiver.js'
+import { receiverRecord } from '../../domain/reliable/records.js'
+import type { Ledger, LedgerChange } from '../../ports/ledger.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+
+/** A message of a lane on its way in. */
+export interface LaneMessage {
+  readonly lane: Lane
+  readonly messageId: string
+  /** Of the request that it belongs to; null for none. */
+  readonly requestId: string | null
+  /** The encoded envelope, not looked at yet. */
+  readonly envelope: Uint8Array
+  /** The nodes that relayed it, in order. */
+  readonly hops: readonly NodeId[]
+}
+
+/** What a message changes in the ledger, and what is done once that is durable. */
+export interface Admission {
+  readonly changes: readonly LedgerChange[]
+  done(): void
+  /** It could not be made durable, and will come again. */
+  failed(): void
+}
+
+/** Bytes that the lanes of one node hold in memory together, changed by each of them. */
+export interface LaneRoom {
+  bytes: number
+}
+
+/** Bytes of such room for messages of all lanes of one node: then what arrives is sent again. */
+const MAX_ROOM_BYTES = 64 * 1024 * 1024
+/** Bytes of it for messages that wait for those before them, so that there is room for what they wait for. */
+const MAX_GAP_BYTES = MAX_ROOM_BYTES / 2
+/** What a message takes beside its envelope. */
+const MESSAGE_BYTES = 1024
+
+/** The number that is durable last, and the message that bore it. `isAll`: nothing else is about to become durable. */
+export interface Acknowledged {
+  readonly ack: number
+  readonly messageId: string | null
+  readonly isAll: boolean
+}
+
+/** What the receiving end of a lane needs. */
+export interface InLaneParts {
+  readonly room: LaneRoom
+  readonly clock: Clock
+  readonly ledger: Pick<Ledger, 'get'>
+  readonly telemetry: Telemetry
+  /** May a lane begin of which the ledger knows nothing? */
+  mayBegin(lane: string): boolean
+  /** Commits changes. @throws NodeError what the ledger refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+  /** Says what a message changes. */
+  admit(message: LaneMessage): Promise<Admission>
+  /** Tells the lane's sender which number is here last. */
+  acknowledge(lane: Lane, at: Acknowledged): void
+}
+
+type Content = Omit<LaneMessage, 'lane' | 'messageId' | 'envelope'> & { readonly envelope: Uint8Array | null }
+
+const NOTHING = { waiting: new Map<number, unknown>(), waitingBytes: 0 }
+
+/** The receiving end of one lane: makes what arrives durable, in order, and acknowledges it. */
+export class InLane {
+  readonly #lane: Lane
+  readonly #text: string
+  /** Of its record, which each commit changes. */
+  readonly #key: string
+  readonly #parts: InLaneParts
+  /** null while it is read from the ledger. */
+  #state: LaneReceiver<Content> | null = null
+  /** What happened meanwhile. */
+  #early: ReceiverInput<Content>[] = []
+  #toCommit: Arrived<Content>[] = []
+  #isCommitting = false
+  /** Its peer has begun too many: nothing of it is taken. */
+  #isRefused = false
+  /** Messages that are neither durable nor dropped, and their bytes. */
+  #held = 0
+  #heldBytes = 0
+  /** Bytes that this lane has taken of the room. */
+  #taken = 0
+  #ackTimer: Timer | null = null
+
+  constructor(parts: InLaneParts, lane: Lane) {
+    this.#lane = lane
+    this.#text = laneText(lane)
+    this.#key = KEYS.receiver(this.#text)
+    this.#parts = parts
+    void this.#open()
+  }
+
+  /** Does nothing wait here? Then it may be closed, and opened again when needed. */
+  get isIdle(): boolean {
+    if (this.#isRefused) return true
+    return (
+      this.#state !== null &&
+      this.#toCommit.length === 0 &&
+      !this.#isCommitting &&
+      this.#state.waiting.size === 0 &&
+      this.#state.ackAt === null
+    )
+  }
+
+  /** A message arrived. While the ledger is slow only so many are held: what finds no room is sent again. */
+  arrive(message: Arrived<Content>): void {
+    if (this.#held >= MAX_BUFFERED || this.#heldBytes >= MAX_BUFFERED_BYTES) return
+    const isNext = this.#state !== null && isNextOf(this.#state, message)
+    if (this.#parts.room.bytes + message.bytes > (isNext ? MAX_ROOM_BYTES : MAX_GAP_BYTES)) return
+    this.step({ type: 'arrived', message })
+  }
+
+  /** Tells the lane what happened. */
+  step(input: ReceiverInput<Content>): void {
+    if (this.#isRefused) return
+    if (this.#state === null) {
+      this.#early.push(input)
+      if (input.type === 'arrived') this.#hold([input.message], 1)
+      return
+    }
+    const effects = stepReceiver(this.#state, input, this.#parts.clock.monotonic())
+    this.#count()
+    for (const effect of effects) {
+      if (effect.type === 'take') this.#take(effect.messages)
+      else {
+        const { contig: ack, lastId: messageId, taken } = this.#state
+        this.#parts.acknowledge(this.#lane, { ack, messageId, isAll: taken === ack })
+      }
+    }
+    if (this.#state.ackAt !== null) this.#ackTimer ??= this.#parts.clock.after(ACK_AFTER_MS, () => this.#tick())
+  }
+
+  /** Ends its timer. What is not acknowledged is when its sender asks. */
+  close(): void {
+    this.#parts.clock.clear(this.#ackTimer)
+  }
+
+  #tick(): void {
+    this.#ackTimer = null
+    this.step({ type: 'tick' })
+  }
+
+  async #open(): Promise<void> {
+    try {
+      const bytes = await this.#parts.ledger.get(this.#key)
+      if (bytes === null && !this.#parts.mayBegin(this.#text)) return this.#refuse()
+      this.#state = openReceiver<Content>(bytes === null ? { contig: 0, lastId: null } : receiverRecord.decode(bytes))
+    } catch (error) {
+      this.#note('a lane could not be read', error)
+      // Its sender asks again; what has no number here yet is taken from where the sender is.
+      this.#state = openReceiver<Content>({ contig: 0, lastId: null })
+    }
+    for (const input of this.#early.splice(0)) {
+      if (input.type === 'arrived') this.#hold([input.message], -1)
+      this.step(input)
+    }
+  }
+
+  #refuse(): void {
+    this.#isRefused = true
+    this.#early = []
+    this.#held = 0
+    this.#heldBytes = 0
+    this.#count()
+    this.#parts.telemetry.count('errors', 'lane')
+  }
+
+  #hold(messages: readonly Arrived<Content>[], by: 1 | -1): void {
+    this.#held += by * messages.length
+    for (const { bytes } of messages) this.#heldBytes += by * bytes
+    this.#count()
+  }
+
+  #count(): void {
+    const { waiting, waitingBytes } = this.#state ?? NOTHING
+    const now = this.#heldBytes + waitingBytes + (this.#held + waiting.size) * MESSAGE_BYTES
+    this.#parts.room.bytes += now - this.#taken
+    this.#taken = now
+  }
+
+  #take(messages: readonly Arrived<Content>[]): void {
+    this.#toCommit.push(...messages)
+    this.#hold(messages, 1)
+    if (!this.#isCommitting) void this.#commitAll()
+  }
+
+  /** One commit for all that came while the last one was written. */
+  async #commitAll(): Promise<void> {
+    this.#isCommitting = true
+    while (this.#toCommit.length > 0) {
+      const messages = this.#toCommit
+      this.#toCommit = []
+      await this.#commit(messages)
+      this.#hold(messages, -1)
+    }
+    this.#isCommitting = false
+  }
+
+  async #commit(messages: readonly Arrived<Content>[]): Promise<void> {
+    const last = messages.at(-1)
+    if (last === undefined) return
+    const admissions: Admission[] = []
+    try {
+      // All at once, so that what they have to look up is read together; each begins in the order of the lane.
+      const admitted = await Promise.allSettled(messages.flatMap((message) => this.#admit(message)))
+      for (const one of admitted) if (one.status === 'fulfilled') admissions.push(one.value)
+      for (const one of admitted) if (one.status === 'rejected') throw one.reason
+      const value = receiverRecord.encode({ contig: last.seq, lastId: last.messageId })
+      await this.#parts.commit([...admissions.flatMap(({ changes }) => changes), { key: this.#key, value }])
+      this.step({ type: 'committed', seq: last.seq, messageId: last.messageId })
+    } catch (error) {
+      for (const admission of admissions) admission.failed()
+      this.#note('messages could not be recorded; their sender will send them again', error)
+      this.#hold(this.#toCommit.splice(0), -1)
+      return this.step({ type: 'failed' })
+    }
+    for (const admission of admissions) this.#finish(admission)
+  }
+
+  #admit({ messageId, content: { requestId, envelope, hops } }: Arrived<Content>): readonly Promise<Admission>[] {
+    return envelope === null ? [] : [this.#parts.admit({ lane: this.#lane, messageId, requestId, envelope, hops })]
+  }
+
+  /** What is recorded is not undone by a fault in what follows: the next start does it. */
+  #finish(admission: Admission): void {
+    try {
+      admission.done()
+    } catch (error) {
+      this.#note('a recorded message could not be handled', error)
+    }
+  }
+
+  #note(what: string, error: unknown): void {
+    this.#parts.telemetry.count('errors', 'lane')
+    this.#parts.telemetry.log('error', what, { lane: this.#text, reason: messageOf(error) })
+  }
+}

@@ -1,0 +1,419 @@
+import { type Clock, ExpiryClock, type Timer } from '../../kit/clock.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import type { ErrorCode } from '../../kit/errors.js'
+import { fromUtf8, utf8 } from '../../kit/ids.js'
+import type { IdSource, NodeId } from '../../kit/ids.js'
+import type { ControlBody } from '../../domain/channel/control.js'
+import type { ReliableFrame } from '../../domain/reliable/frame.js'
+import { KEYS, laneText } from '../../domain/reliable/keys.js'
+import { firstNumber } from '../../domain/reliable/lane-sender.js'
+import { MAX_AGE_MS } from '../../domain/routing/replays.js'
+import type { Lane } from '../../domain/reliable/keys.js'
+import type { Ledger, LedgerChange } from '../../ports/ledger.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { LaneControl } from './lane-control.js'
+import { InLane } from './in-lane.js'
+import type { Acknowledged, InLaneParts, LaneRoom } from './in-lane.js'
+import { OutLane } from './out-lane.js'
+import type { GivenUp, Outgoing } from './out-lane.js'
+import { storedLanes } from './stored-lanes.js'
+import type { RefusedFrame, Ways } from '../relay/ways.js'
+
+/** Messages that may wait for one node; then OVERLOADED. */
+const MAX_WAITING = 10_000
+/** Bytes of them. */
+const MAX_WAITING_BYTES = 256 * 1024 * 1024
+/** Milliseconds between two looks at lanes with messages under way. */
+const TICK_MS = 500
+/** Milliseconds that removals wait for a commit to share. */
+const TIDY_MS = 100
+/** Milliseconds until removals that the ledger did not take are tried again, when no commit takes them along before. */
+const TIDY_AGAIN_MS = 5000
+/** Changes that wait for it. */
+const MAX_TIDY = 512
+/** Milliseconds for which a frame that was sent over relays may still arrive: its time may differ so much from its reader's, either way. */
+const LINGER_MS = 2 * MAX_AGE_MS
+/** Times in a row that a receiver behind a relay does not answer until another relay is preferred. */
+const MAX_SILENCE = 2
+/** Receiving ends of one node that are kept open. */
+const MAX_OPEN = 1024
+/** Lanes that one node may begin while this process runs: each leaves a record. */
+const MAX_BEGUN = 4096
+
+/** A relay has no way to the node, or no room, now. */
+const AWAY: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'OVERLOADED'])
+
+/** What reliable delivery needs. */
+export interface LanesParts extends Pick<InLaneParts, 'admit'> {
+  readonly clock: Clock
+  readonly ledger: Ledger
+  readonly telemetry: Telemetry
+  readonly ids: IdSource
+  readonly self: NodeId
+  /** In [0, 1). */
+  readonly chance: () => number
+  /** Is there a link? */
+  isOnline(peer: NodeId): boolean
+  /** How frames get to peers: over a link, or over relays. */
+  readonly ways: Pick<Ways, 'isReachable' | 'sendFrame' | 'sendControl' | 'seek' | 'doubt'>
+  /** See {@link OutLaneParts.onAcknowledged}. */
+  onAcknowledged(requestId: string): void
+  onGivenUp(messages: readonly GivenUp[]): void
+  /** See {@link OutLaneParts.onUndelivered}. */
+  onUndelivered(peer: NodeId, requestIds: readonly string[]): void
+}
+
+/** Every lane of this node: what it sends and what it gets that must not be lost. */
+export class Lanes {
+  readonly #parts: LanesParts
+  readonly #out = new Map<NodeId, Map<string, OutLane>>()
+  readonly #in = new Map<NodeId, Map<string, InLane>>()
+  readonly #begun = new Map<NodeId, Set<string>>()
+  readonly #rooms = new Map<NodeId, LaneRoom>()
+  readonly #control: LaneControl
+  readonly #expiry: ExpiryClock
+  /** Monotonic milliseconds until which frames for a node may linger at relays. */
+  readonly #lingers = new Map<NodeId, number>()
+  #tidying: LedgerChange[] = []
+  #tidyTimer: Timer | null = null
+  #timer: Timer | null = null
+  #isStopped = false
+  /** What this ledger is called; null until it is open. */
+  #ledgerName: string | null = null
+
+  constructor(parts: LanesParts) {
+    this.#parts = parts
+    this.#control = new LaneControl(parts)
+    this.#expiry = new ExpiryClock(parts.clock)
+  }
+
+  /** Reads what was not acknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
+  async open(): Promise<void> {
+    const { ledger, telemetry, clock } = this.#parts
+    const first = firstNumber(clock.now())
+    const isOlder = await this.#nameLedger()
+    let isNumbered = true
+    for (const { lane, ...stored } of await storedLanes(ledger, { telemetry, first })) {
+      const out = this.#addOut(lane, stored)
+      if (isOlder && !(await out.renumber(Math.max(first, stored.next)))) isNumbered = false
+      // The process before may have sent them over relays.
+      if (stored.live.length > 0) this.#lingers.set(lane.target.nodeId, clock.monotonic() + LINGER_MS)
+    }
+    // Only a ledger without a name is numbered anew by a start, so the name is recorded when all lanes have new numbers.
+    if (isOlder && isNumbered) this.#tidy([{ key: KEYS.ledger, value: utf8(this.#ledgerName ?? '') }])
+  }
+
+  /** What this node calls its ledger: under another name it has lost what it had. null until it is open. */
+  get ledgerName(): string | null {
+    return this.#ledgerName
+  }
+
+  /** A ledger that was lost, or put back to an older copy, has no name: it gets another one. Resolves to whether it had none. */
+  async #nameLedger(): Promise<boolean> {
+    const known = await this.#parts.ledger.get(KEYS.ledger)
+    this.#ledgerName = known === null || known.byteLength === 0 ? this.#parts.ids.next('ledger') : fromUtf8(known)
+    return this.#ledgerName !== (known && fromUtf8(known))
+  }
+
+  /** Begins to look after what is under way. */
+  start(): void {
+    this.#timer = this.#parts.clock.every(TICK_MS, () => {
+      for (const [peer, lanes] of this.#out) this.#tick(peer, [...lanes.values()])
+    })
+  }
+
+  /** A node with waiting messages that is not reachable is looked for; one that does not answer over a relay is reached over another. */
+  #tick(peer: NodeId, lanes: readonly OutLane[]): void {
+    const { ways, isOnline } = this.#parts
+    const waiting = lanes.filter(({ load }) => load.count > 0)
+    if (waiting.length > 0 && !isOnline(peer)) {
+      const isSilent = waiting.some(({ silence }) => silence >= MAX_SILENCE)
+      if (isSilent) ways.doubt(peer)
+      const isReachable = ways.isReachable(peer)
+      for (const lane of waiting) if (isSilent || lane.isDown === isReachable) this.#turn(peer, lane, isReachable)
+      if (!isReachable) ways.seek(peer)
+    }
+    for (const lane of lanes) lane.tick()
+  }
+
+  #turn(peer: NodeId, lane: OutLane, isReachable: boolean): void {
+    lane.step(isReachable ? { type: 'up', mayLinger: this.#mayLinger(peer) } : { type: 'down' })
+  }
+
+  #mayLinger(peer: NodeId): boolean {
+    const { clock, isOnline } = this.#parts
+    return !isOnline(peer) || clock.monotonic() < (this.#lingers.get(peer) ?? 0)
+  }
+
+  /** Ends all timers, and makes what was to be tidied durable. Never rejects. */
+  async stop(): Promise<void> {
+    const { clock } = this.#parts
+    this.#isStopped = true
+    clock.clear(this.#timer)
+    clock.clear(this.#tidyTimer)
+    for (const lanes of this.#in.values()) for (const lane of lanes.values()) lane.close()
+    // What is not tidied is when it is read again.
+    if (this.#tidying.length > 0) await this.#commit([]).catch((error: unknown) => this.#untidied(error))
+  }
+
+  /**
+   * Records a message together with other changes, and delivers it: now, or when its node is there. `also` gives them as they
+   * are at the moment of the commit; what it throws is thrown.
+   * @throws NodeError OVERLOADED; what the ledger refuses. Then none of it is there.
+   */
+  record(lane: Lane, message: Outgoing, also: () => readonly LedgerChange[] = () => []): Promise<void> {
+    const load = this.load(lane.target.nodeId)
+    if (load.count >= MAX_WAITING || load.bytes >= MAX_WAITING_BYTES) {
+      return Promise.reject(new NodeError('OVERLOADED', 'too many messages wait for this node'))
+    }
+    return this.#outLane(lane).record(message, also)
+  }
+
+  /**
+   * Makes changes that no message depends on. When it resolves they are durable.
+   * @throws NodeError what the ledger refuses; then none of them is there.
+   */
+  commit(changes: readonly LedgerChange[]): Promise<void> {
+    return changes.length > 0 ? this.#commit(changes) : Promise.resolve()
+  }
+
+  /** Gives up what was not acknowledged of a request. */
+  giveUp(peer: NodeId, requestId: string): void {
+    for (const lane of this.#out.get(peer)?.values() ?? []) lane.giveUp(requestId)
+  }
+
+  /** Is a message of the request on its way? */
+  holds(peer: NodeId, requestId: string): boolean {
+    return [...(this.#out.get(peer)?.values() ?? [])].some((lane) => lane.holds(requestId))
+  }
+
+  /** A node was put out of the mesh: nothing waits for it any more. Never rejects. */
+  async forget(peer: NodeId): Promise<void> {
+    const lanes = [...(this.#out.get(peer)?.values() ?? [])]
+    this.#out.delete(peer)
+    const removed = (await Promise.all(lanes.map((lane) => lane.removal()))).flat()
+    await this.commit(removed).catch((error: unknown) => {
+      this.#parts.telemetry.log('warn', 'what waited for a node that was put out could not be removed', { peer, reason: messageOf(error) })
+    })
+  }
+
+  /** Number of the last message of a lane that was recorded here; 0 for none. */
+  lastSequence(lane: Lane): number {
+    return (this.#find(lane)?.next ?? 1) - 1
+  }
+
+  /** The messages of a lane that its node has not acknowledged, in order. @throws NodeError STORE_DAMAGED */
+  async unacknowledged(lane: Lane): Promise<{ readonly messageId: string; readonly seq: number; readonly envelope: Uint8Array }[]> {
+    const messages = this.#find(lane)?.messages ?? []
+    const contents = await Promise.all(messages.map(({ messageId }) => this.#parts.ledger.get(KEYS.content(messageId))))
+    return messages.flatMap((message, at) => {
+      const envelope = contents[at] ?? null
+      return envelope === null ? [] : [{ ...message, envelope }]
+    })
+  }
+
+  #find(lane: Lane): OutLane | undefined {
+    return this.#out.get(lane.target.nodeId)?.get(laneText(lane))
+  }
+
+  /** Messages that no node has acknowledged yet. */
+  get waiting(): number {
+    let count = 0
+    for (const peer of this.#out.keys()) count += this.load(peer).count
+    return count
+  }
+
+  /** Messages that a node has not acknowledged, and their bytes. */
+  load(peer: NodeId): { readonly count: number; readonly bytes: number } {
+    const load = { count: 0, bytes: 0 }
+    for (const lane of this.#out.get(peer)?.values() ?? []) {
+      load.count += lane.load.count
+      load.bytes += lane.load.bytes
+    }
+    return load
+  }
+
+  /** There is a new path to a node: a link, or relays. */
+  onPath(peer: NodeId): void {
+    this.#control.drop(peer)
+    for (const lane of this.#out.get(peer)?.values() ?? []) this.#turn(peer, lane, true)
+  }
+
+  /** Its last link is gone: it may be reachable over relays. */
+  onOffline(peer: NodeId): void {
+    this.#control.drop(peer)
+    for (const lane of this.#out.get(peer)?.values() ?? []) lane.step({ type: 'down' })
+    for (const lane of this.#in.get(peer)?.values() ?? []) lane.step({ type: 'down' })
+    if (this.#parts.ways.isReachable(peer)) this.onPath(peer)
+  }
+
+  /**
+   * A relay did not pass a message on. True when it is given up: it would open something, a rule of the relay refused it, and no
+   * other transmission of it is under way. All else is sent again.
+   */
+  onRefused({ to, source, target, messageId, code, isOpening }: RefusedFrame): boolean {
+    const lane = { source: { agentId: source, nodeId: this.#parts.self }, target: { agentId: target, nodeId: to } }
+    const out = this.#find(lane)
+    const isLast = out?.refused(messageId) ?? false
+    if (code === 'PEER_OFFLINE') this.#rerouted(to)
+    const isFinal = isLast && isOpening && !AWAY.has(code)
+    if (isFinal) out?.step({ type: 'give-up', messageIds: new Set([messageId]) })
+    return isFinal
+  }
+
+  /** The way that frames took is none: they take another, or wait for one. */
+  #rerouted(peer: NodeId): void {
+    const isReachable = this.#parts.ways.isReachable(peer)
+    for (const lane of this.#out.get(peer)?.values() ?? []) if (!lane.isDown || isReachable) this.#turn(peer, lane, isReachable)
+  }
+
+  /** A message of a lane from a peer, over its link or relayed by `hops`. */
+  onMessage(peer: NodeId, frame: ReliableFrame, hops: readonly NodeId[] = []): void {
+    const { seq, base, messageId, requestId, envelope } = frame
+    const content = { requestId, envelope, hops }
+    this.#inLane(peer, frame)?.arrive({ seq, base, messageId, bytes: envelope?.byteLength ?? 0, content })
+  }
+
+  /** A peer asks what is here of its lanes. */
+  onGreet(peer: NodeId, { lanes }: ControlBody<'greet'>): void {
+    for (const lane of lanes) this.#inLane(peer, lane)?.step({ type: 'greeted' })
+  }
+
+  /** A peer says what it has of this node's lanes. */
+  onAck(peer: NodeId, { lanes }: ControlBody<'ack'>): void {
+    const ofPeer = this.#out.get(peer)
+    for (const { source, target, ...ack } of lanes) {
+      const text = laneText({ source: { agentId: source, nodeId: this.#parts.self }, target: { agentId: target, nodeId: peer } })
+      ofPeer?.get(text)?.step({ type: 'ack', ...ack })
+    }
+  }
+
+  #outLane(lane: Lane): OutLane {
+    const known = this.#find(lane)
+    if (known !== undefined) return known
+    const fresh = this.#addOut(lane, { next: firstNumber(this.#parts.clock.now()), live: [] })
+    const peer = lane.target.nodeId
+    if (this.#parts.ways.isReachable(peer)) this.#turn(peer, fresh, true)
+    return fresh
+  }
+
+  #addOut(lane: Lane, stored: ConstructorParameters<typeof OutLane>[2]): OutLane {
+    const peer = lane.target.nodeId
+    const { clock, ledger, telemetry, chance, onAcknowledged, onGivenUp, onUndelivered } = this.#parts
+    const out = new OutLane(
+      {
+        clock,
+        ledger,
+        telemetry,
+        chance,
+        expiryNow: () => this.#expiry.now(),
+        onAcknowledged,
+        onGivenUp,
+        onUndelivered: (requestIds) => onUndelivered(peer, requestIds),
+        send: (frame) => this.#send(peer, frame),
+        greet: (base) => this.#control.greet(lane, base),
+        commit: (changes) => this.#commit(changes),
+        tidy: (changes) => this.#tidy(changes)
+      },
+      lane,
+      stored
+    )
+    const ofPeer = this.#out.get(peer) ?? new Map<string, OutLane>()
+    this.#out.set(peer, ofPeer.set(laneText(lane), out))
+    return out
+  }
+
+  #send(peer: NodeId, frame: ReliableFrame): void {
+    const { ways, isOnline, clock } = this.#parts
+    if (!isOnline(peer)) this.#lingers.set(peer, clock.monotonic() + LINGER_MS)
+    ways.sendFrame(peer, frame)
+  }
+
+  #inLane(peer: NodeId, { source, target }: Pick<ReliableFrame, 'source' | 'target'>): InLane | null {
+    const lane = { source: { agentId: source, nodeId: peer }, target: { agentId: target, nodeId: this.#parts.self } }
+    const ofPeer = this.#in.get(peer) ?? new Map<string, InLane>()
+    this.#in.set(peer, ofPeer)
+    const known = ofPeer.get(laneText(lane))
+    if (known !== undefined) return known
+    if (ofPeer.size >= MAX_OPEN && !closeIdle(ofPeer)) return null
+    const { clock, ledger, telemetry, admit } = this.#parts
+    const room = this.#rooms.get(peer) ?? { bytes: 0 }
+    this.#rooms.set(peer, room)
+    const fresh = new InLane(
+      {
+        clock,
+        room,
+        ledger,
+        telemetry,
+        admit,
+        mayBegin: (text) => this.#mayBegin(peer, text),
+        commit: (changes) => this.#commit(changes),
+        acknowledge: (to, at) => this.#acknowledge(to, at)
+      },
+      lane
+    )
+    ofPeer.set(laneText(lane), fresh)
+    return fresh
+  }
+
+  #mayBegin(peer: NodeId, text: string): boolean {
+    const begun = this.#begun.get(peer) ?? new Set()
+    this.#begun.set(peer, begun)
+    return begun.has(text) || (begun.size < MAX_BEGUN && begun.add(text).has(text))
+  }
+
+  #acknowledge(lane: Lane, { isAll, ...at }: Acknowledged): void {
+    const named = isAll && this.#ledgerName !== null ? { ledger: this.#ledgerName } : {}
+    this.#control.acknowledge(lane, { ...at, ...named })
+  }
+
+  #tidy(changes: readonly LedgerChange[]): void {
+    const before = this.#tidying.length
+    for (const change of changes) this.#tidying.push(change)
+    // What is not taken for a while grows beyond it, and waits for its time.
+    if (before < MAX_TIDY && this.#tidying.length >= MAX_TIDY && !this.#isStopped) this.#tidyNow()
+    else this.#tidyIn(TIDY_MS)
+  }
+
+  /** What is not tidied when this node stops is when it is read again. */
+  #tidyIn(ms: number): void {
+    if (!this.#isStopped) this.#tidyTimer ??= this.#parts.clock.after(ms, () => this.#tidyNow())
+  }
+
+  #tidyNow(): void {
+    this.#commit([]).catch((error: unknown) => {
+      this.#untidied(error)
+      this.#tidyIn(TIDY_AGAIN_MS)
+    })
+  }
+
+  #untidied(error: unknown): void {
+    this.#parts.telemetry.log('warn', 'the ledger could not be tidied', { reason: messageOf(error) })
+  }
+
+  /** Commits changes, behind those that waited for a commit to share. */
+  #commit(changes: readonly LedgerChange[]): Promise<void> {
+    this.#parts.clock.clear(this.#tidyTimer)
+    this.#tidyTimer = null
+    const tidied = this.#tidying
+    const all = tidied.length === 0 ? changes : tidied.concat(changes)
+    if (tidied.length > 0) this.#tidying = []
+    // Also without any: lanes count on it that of two commits the earlier one resolves first.
+    return this.#parts.ledger.commit(all).catch((error: unknown) => {
+      // They wait for the next; what was changed since counts.
+      this.#tidying = tidied.concat(this.#tidying)
+      throw error
+    })
+  }
+}
+
+/** Makes room for another; false when all are in use. */
+function closeIdle(lanes: Map<string, InLane>): boolean {
+  for (const [text, lane] of lanes) {
+    if (!lane.isIdle) continue
+    lane.close()
+    lanes.delete(text)
+    return true
+  }
+  return false
+}

@@ -1,0 +1,29 @@
+import type { NodeId } from '../../../kit/ids.js'
+
+/** Runs of one peer that are remembered; the oldest go first. */
+const MAX_OF_PEER = 256
+
+/** Runs that peers canceled before they were here: a cancellation is faster than a message that has to be recorded. */
+export class Canceled {
+  readonly #byPeer = new Map<NodeId, Set<string>>()
+
+  /** A peer canceled a run, named as heartbeats name it. */
+  add(peer: NodeId, key: string): void {
+    const keys = this.#byPeer.get(peer) ?? new Set()
+    this.#byPeer.set(peer, keys.add(key))
+    for (const oldest of keys) {
+      if (keys.size <= MAX_OF_PEER) break
+      keys.delete(oldest)
+    }
+  }
+
+  /** Was it canceled? Says so once. */
+  take(peer: NodeId, key: string): boolean {
+    return this.#byPeer.get(peer)?.delete(key) ?? false
+  }
+
+  /** A peer is gone: what it sends later is not what it canceled. */
+  forget(peer: NodeId): void {
+    this.#byPeer.delete(peer)
+  }
+}

@@ -1,0 +1,205 @@
+import { type ErrorBody, NodeError } from '../../../kit/errors.js'
+import type { NodeId } from '../../../kit/ids.js'
+import { TransientMap } from '../../../kit/transient.js'
+import { addressText } from '../../../domain/card/card.js'
+import type { RequestRecord } from '../../../domain/reliable/records.js'
+import { workKey } from '../../../domain/task/payloads.js'
+import type { RequestPayload } from '../../../domain/task/payloads.js'
+import type { AgentTask } from '../../../ports/agent-runtime.js'
+import type { Abort } from '../../../kit/abort.js'
+import type { HostOutcome } from '../../agents/agents.js'
+import type { Incoming, Thread } from '../../messaging/incoming.js'
+
+/** Threads that get the answer of one run: a request may be sent again while it is worked on. */
+const MAX_THREADS = 8
+
+/** One request being worked on, or waiting for its agent. */
+export interface Piece {
+  /** Unique on this node; those of notifications are never those of requests. */
+  readonly key: string
+  readonly peer: NodeId
+  readonly recipient: Incoming['recipient']
+  /** Checked, its capability named. */
+  readonly payload: RequestPayload
+  readonly taskId: string
+  /** About how much its input holds in memory. */
+  readonly bytes: number
+  readonly abort: Abort
+  /** Where the answer goes; the newest gets the progress. */
+  readonly threads: Thread[]
+  /** What the ledger holds of it; null for work of this very node, and for notifications. */
+  record: RequestRecord | null
+  /** A one-way message: there is no answer to remember. */
+  readonly isNotification: boolean
+  /** Has its agent begun? Before, it waits for a free place. */
+  isRunning: boolean
+  /** Has its agent ended? Then only its end has to be recorded and told. */
+  hasEnded: boolean
+  /** Does its caller wait for the answer? */
+  isAwaited: boolean
+  /** Was it ended because this node stops? */
+  isStopped: boolean
+  /** Resolves when how it ended is on record, with the error that came of a result that fits no message; null while it runs or waits. */
+  ending: Promise<ErrorBody | null> | null
+  /** When its caller went away, on the monotonic clock. */
+  lostAt: number | null
+}
+
+/** Work for somebody in this process. */
+export interface HereWork {
+  readonly recipient: Incoming['recipient']
+  readonly capability: string
+  readonly input: unknown
+  readonly names: { readonly requestId: string; readonly taskId: string }
+}
+
+/** Such work under way. */
+export interface HereRun {
+  /** Never rejects. */
+  readonly outcome: Promise<HostOutcome>
+  readonly cancel: () => void
+}
+
+/** A request that is about to be in flight, or to be answered without that. */
+export interface Claim {
+  readonly peer: NodeId
+  readonly key: string
+  /** Where its answer goes, also to those that join. */
+  readonly threads: Thread[]
+}
+
+const NO_LOAD = { count: 0, bytes: 0 } as const
+
+/** The pieces of work in flight, by the peer who asked. */
+export class InFlight {
+  /** Peers that once asked for something stay: there are no more of them than members. */
+  readonly #byPeer = new Map<NodeId, TransientMap<string, Piece>>()
+  /** Threads of requests that are about to be in flight, by peer and key. */
+  readonly #claims = new TransientMap<string, Thread[]>()
+  readonly #all = { count: 0, bytes: 0 }
+  readonly #loads = new Map<NodeId, { count: number; bytes: number }>()
+
+  /** How many there are, and the bytes of their inputs: of one peer, or of all. */
+  load(peer?: NodeId): { readonly count: number; readonly bytes: number } {
+    return peer === undefined ? this.#all : (this.#loads.get(peer) ?? NO_LOAD)
+  }
+
+  /** Every request asks for it: it is counted, not summed up anew each time. */
+  #count({ peer, bytes }: Piece, by: 1 | -1): void {
+    let ofPeer = this.#loads.get(peer)
+    if (ofPeer === undefined) this.#loads.set(peer, (ofPeer = { count: 0, bytes: 0 }))
+    ofPeer.count += by
+    ofPeer.bytes += by * bytes
+    this.#all.count += by
+    this.#all.bytes += by * bytes
+  }
+
+  /** Is it in flight, or about to be? */
+  has(peer: NodeId, key: string): boolean {
+    return this.#byPeer.get(peer)?.has(key) === true || (this.#claims.size > 0 && this.#claims.has(claimText(peer, key)))
+  }
+
+  /** From now on the same request joins, until it is in flight or released. */
+  claim(peer: NodeId, key: string, thread: Thread): Claim {
+    const threads = [thread]
+    this.#claims.set(claimText(peer, key), threads)
+    return { peer, key, threads }
+  }
+
+  /** It does not get in flight. */
+  release({ peer, key }: Pick<Claim, 'peer' | 'key'>): void {
+    if (this.#claims.size > 0) this.#claims.delete(claimText(peer, key))
+  }
+
+  /** Adds a piece. @throws NodeError INTERNAL when its key is in flight. */
+  add(piece: Piece): void {
+    this.release(piece)
+    if (this.has(piece.peer, piece.key)) throw new NodeError('INTERNAL', 'that work is in flight already')
+    let ofPeer = this.#byPeer.get(piece.peer)
+    if (ofPeer === undefined) this.#byPeer.set(piece.peer, (ofPeer = new TransientMap()))
+    ofPeer.set(piece.key, piece)
+    this.#count(piece, 1)
+  }
+
+  /** Takes a piece out. */
+  remove({ peer, key }: Piece): void {
+    const ofPeer = this.#byPeer.get(peer)
+    const piece = ofPeer?.get(key)
+    if (ofPeer === undefined || piece === undefined) return
+    ofPeer.delete(key)
+    this.#count(piece, -1)
+  }
+
+  /** The same request came again: its answer goes there as well, unless it goes there already or to too many. */
+  join(peer: NodeId, key: string, thread: Thread): 'new' | 'joined' | 'known' | 'full' {
+    const threads = this.#byPeer.get(peer)?.get(key)?.threads ?? this.#claims.get(claimText(peer, key))
+    if (threads === undefined) return 'new'
+    if (threads.some((one) => one.correlationId === thread.correlationId)) return 'known'
+    if (threads.length >= MAX_THREADS) return 'full'
+    threads.push(thread)
+    return 'joined'
+  }
+
+  /** The pieces of one peer. */
+  ofPeer(peer: NodeId): Piece[] {
+    return [...(this.#byPeer.get(peer)?.values() ?? [])]
+  }
+
+  /** The peer of a piece of a swarm; null: there is none. */
+  leaderOf(swarm: string): NodeId | null {
+    return this.all().find(({ payload }) => payload.swarm === swarm)?.peer ?? null
+  }
+
+  /** The pieces whose answer goes to a node, whoever asked for them first. */
+  heardBy(node: NodeId): readonly Piece[] {
+    return this.all().filter(({ threads }) => threads.some(({ recipient }) => recipient.nodeId === node))
+  }
+
+  /** Every piece, by each node that its answer goes to. */
+  byListener(): ReadonlyMap<NodeId, readonly Piece[]> {
+    const pieces = new Map<NodeId, Piece[]>()
+    for (const piece of this.all())
+      for (const node of new Set(piece.threads.map(({ recipient }) => recipient.nodeId))) {
+        const heard = pieces.get(node)
+        if (heard === undefined) pieces.set(node, [piece])
+        else heard.push(piece)
+      }
+    return pieces
+  }
+
+  /** Every piece. */
+  all(): Piece[] {
+    return [...this.#byPeer.values()].flatMap((pieces) => [...pieces.values()])
+  }
+}
+
+function claimText(peer: NodeId, key: string): string {
+  return `${peer} ${key}`
+}
+
+/** As heartbeats name it. */
+export function nameOf({ payload: { requestId, attempt } }: Piece): string {
+  return workKey(requestId, attempt)
+}
+
+/** Another agent, peer or attempt is other work. */
+export function keyOf(
+  { sender, recipient }: Pick<Incoming, 'sender' | 'recipient'>,
+  { requestId, attempt }: Pick<RequestPayload, 'requestId' | 'attempt'>
+): string {
+  return `${addressText(sender)} ${recipient.agentId} ${workKey(requestId, attempt)}`
+}
+
+/** What its agent gets. */
+export function taskOf({ taskId, payload, record, peer }: Piece): AgentTask {
+  const { requestId, attempt, capability, description, swarm, input } = payload
+  // Each run after one that ended with its node is a further attempt.
+  const tries = record?.tries ?? 0
+  return { taskId, requestId, attempt: attempt + tries, capability: capability ?? '', description, swarm, input, peer }
+}
+
+/** Ends work that nobody wants any more: it is stopped, and not answered. */
+export function giveUp(piece: Piece): void {
+  piece.isAwaited = false
+  piece.abort.abort()
+}

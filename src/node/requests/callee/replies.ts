@@ -1,0 +1,229 @@
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { asNodeError, messageOf, NodeError } from '../../../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../../../kit/errors.js'
+import type { RequestRecord } from '../../../domain/reliable/records.js'
+import { isForgotten } from '../../../domain/reliable/repeat.js'
+import { SETTLED } from '../../../domain/reliable/request.js'
+import type { LedgerChange } from '../../../ports/ledger.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import type { NodeId } from '../../../kit/ids.js'
+import { OPERATOR } from '../../../domain/card/card.js'
+import type { CalleeRequests } from './callee-requests.js'
+import type { Conversations } from '../../messaging/conversations.js'
+import type { Directory } from '../../cards/directory.js'
+import type { Thread } from '../../messaging/incoming.js'
+import type { Draft, Outbox } from '../../messaging/outbox.js'
+import type { Ways } from '../../relay/ways.js'
+import type { RequestBook } from '../request-book.js'
+
+/** The ledger takes nothing now, but may later. */
+const LATER: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION'])
+/** First wait for the ledger, in milliseconds; doubled each time. */
+const RETRY_MS = 1000
+/** Longest such wait. */
+const MAX_RETRY_MS = 60_000
+
+/** What replying needs. */
+export interface RepliesParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly outbox: Pick<Outbox, 'send'>
+  readonly conversations: Pick<Conversations, 'end'>
+  readonly directory: Pick<Directory, 'card'>
+  readonly ways: Pick<Ways, 'isReachable'>
+  readonly self: NodeId
+  readonly book: RequestBook
+  readonly callee: CalleeRequests
+  /** How long a recorded reply waits for its caller, in milliseconds. */
+  readonly answerTtlMs: number
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+}
+
+/** What goes with a response. */
+export interface ResponseParts {
+  /** What the ledger holds from then on. */
+  readonly changes?: readonly LedgerChange[]
+  /** Its result fits no message, so that the request has failed with this error. */
+  onUnfit?(error: ErrorBody): void
+}
+
+/** The last reply to a request, and what the ledger holds from then on. */
+interface Last extends ResponseParts {
+  readonly type: 'response' | 'error'
+  readonly payload: unknown
+  readonly changes: readonly LedgerChange[]
+}
+
+/**
+ * Replies along threads. The last reply to a request that is recorded, or came over a lane, goes over a lane, in one commit with
+ * how the request ended. Other requests only read: their reply is sent once, and a caller that missed it asks again.
+ */
+export class Replies {
+  readonly #parts: RepliesParts
+  readonly #waits = new Map<Timer, () => void>()
+  #isStopping = false
+  #isClosed = false
+
+  constructor(parts: RepliesParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Ends a request by a response. Resolves when the response is on its way, or waits for its caller: true when the changes are on
+   * record. Never rejects.
+   */
+  respond(thread: Thread, payload: unknown, parts: ResponseParts = {}): Promise<boolean> {
+    return this.#last(thread, { type: 'response', payload, ...parts, changes: parts.changes ?? [] })
+  }
+
+  /** Tells the sender of an opening message that it was refused; a request that was recorded ends so. As {@link respond}. */
+  async refuse(thread: Thread, error: ErrorBody): Promise<boolean> {
+    return await this.#last(thread, { type: 'error', payload: error, changes: await this.refused(thread, error) })
+  }
+
+  /** Ends a request whose run has a result that fits no message. */
+  async #refuseUnfit(thread: Thread, error: ErrorBody): Promise<void> {
+    await this.#last(thread, { type: 'error', payload: error, changes: await this.refused(thread, error, true) })
+  }
+
+  /** Ends a recorded request that nobody waits for. As {@link respond}. */
+  async withdraw(thread: Thread): Promise<boolean> {
+    this.#parts.conversations.end(thread)
+    const error = new NodeError('CANCELED', 'canceled by its caller').toBody()
+    return await this.#commit(await this.refused(thread, error))
+  }
+
+  /** Changes that need no reply. Never rejects. */
+  async note(changes: readonly LedgerChange[]): Promise<void> {
+    await this.#commit(changes)
+  }
+
+  /** Sends progress, if the caller is reachable. */
+  progress(thread: Thread, payload: unknown): void {
+    const { nodeId } = thread.recipient
+    if (nodeId !== this.#parts.self && !this.#parts.ways.isReachable(nodeId)) return
+    this.#send(thread, { type: 'stream-data', payload }).catch((error: unknown) => this.#note(thread, error))
+  }
+
+  /** This node stops: what cannot be recorded goes out now or never, and what waits for the ledger is tried at once and often. */
+  stopping(): void {
+    this.#isStopping = true
+    this.#wake()
+  }
+
+  /** Nothing is tried again. */
+  close(): void {
+    this.#isClosed = true
+    this.#wake()
+  }
+
+  #wake(): void {
+    for (const [timer, go] of this.#waits) {
+      this.#parts.clock.clear(timer)
+      go()
+    }
+    this.#waits.clear()
+  }
+
+  /** How a refusal ends what the ledger holds of a request. What has begun and may not be repeated ends by its run alone: `hasRun`, it is over. */
+  async refused({ request }: Thread, error: ErrorBody, hasRun = false): Promise<readonly LedgerChange[]> {
+    if (request === undefined) return []
+    const { book, callee } = this.#parts
+    const record: RequestRecord | null = await book.get(request).catch((failure: unknown) => this.#damaged(failure))
+    if (record === null || SETTLED.has(record.status) || (record.status === 'started' && !record.isRepeatable && !hasRun)) return []
+    return isForgotten(error.code) ? book.removal(record) : callee.end(record, { status: 'failed', error })
+  }
+
+  async #last(thread: Thread, last: Last): Promise<boolean> {
+    const { conversations, self, answerTtlMs: ttlMs } = this.#parts
+    const isByLane = thread.recipient.nodeId !== self && (thread.isReliable === true || thread.request !== undefined)
+    const { type, payload, changes } = last
+    const requestId = thread.request ?? null
+    const reliable = { requestId, mayWait: true, ttlMs, changes: () => changes }
+    let isKept = true
+    try {
+      if (isByLane) await this.#insist(() => this.#send(thread, { type, payload, reliable }))
+      else {
+        isKept = await this.#commit(changes)
+        await this.#send(thread, { type, payload })
+      }
+    } catch (error) {
+      isKept = await this.#unsent(thread, last, asNodeError(error))
+    }
+    conversations.end(thread)
+    return isKept
+  }
+
+  #send(thread: Thread, reply: Pick<Draft, 'type' | 'payload' | 'reliable'>): Promise<unknown> {
+    // A node that stops does not wait for a channel to come back.
+    return this.#parts.outbox.send({ isKept: this.#isStopping, ...reply, ...asOperatorIfGone(thread, this.#parts) })
+  }
+
+  /** The reply does not go out; how the request ended has to be on record all the same. */
+  async #unsent(thread: Thread, { type, changes, onUnfit }: Last, error: NodeError): Promise<boolean> {
+    const isUnfit = error.code === 'PAYLOAD_TOO_LARGE' || error.code === 'INVALID_ENVELOPE'
+    if (type === 'response' && isUnfit) {
+      onUnfit?.(error.toBody())
+      await this.#refuseUnfit(thread, error.toBody())
+      return false
+    }
+    this.#note(thread, error)
+    return await this.#commit(changes)
+  }
+
+  /** True: they are on record. */
+  async #commit(changes: readonly LedgerChange[]): Promise<boolean> {
+    if (changes.length === 0) return true
+    return await this.#insist(() => this.#parts.commit(changes)).then(
+      () => true,
+      (error: unknown) => {
+        this.#damaged(error)
+        return false
+      }
+    )
+  }
+
+  /** Does it again while the ledger takes nothing. */
+  #insist(run: () => Promise<unknown>): Promise<unknown> {
+    return run().catch((error: unknown) => this.#again(run, error))
+  }
+
+  async #again(run: () => Promise<unknown>, error: unknown): Promise<unknown> {
+    let failure = error
+    for (let retry = 0; ; retry++) {
+      if (this.#isClosed || !LATER.has(asNodeError(failure).code)) throw failure
+      await this.#pause(this.#isStopping ? RETRY_MS : Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** retry))
+      try {
+        return await run()
+      } catch (next) {
+        failure = next
+      }
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#parts.clock.after(ms, () => {
+        this.#waits.delete(timer)
+        resolve()
+      })
+      this.#waits.set(timer, resolve)
+    })
+  }
+
+  #damaged(error: unknown): null {
+    this.#parts.telemetry.count('errors', 'ledger')
+    this.#parts.telemetry.log('error', 'the end of a request could not be recorded', { reason: messageOf(error) })
+    return null
+  }
+
+  #note({ correlationId }: Thread, error: unknown): void {
+    this.#parts.telemetry.log('warn', 'an answer could not be sent', { correlationId, reason: messageOf(error) })
+  }
+}
+
+/** The operator speaks for an agent that is not there, or no longer. */
+function asOperatorIfGone(thread: Thread, { directory, self }: Pick<RepliesParts, 'directory' | 'self'>): Thread {
+  return directory.card(thread.sender) === undefined ? { ...thread, sender: { agentId: OPERATOR, nodeId: self } } : thread
+}

@@ -1,0 +1,422 @@
+import type { Timer } from '../../../kit/clock.js'
+import { asNodeError, messageOf, NodeError } from '../../../kit/errors.js'
+import type { ErrorCode } from '../../../kit/errors.js'
+import type { IdSource, NodeId } from '../../../kit/ids.js'
+import { addressText, parseAddress } from '../../../domain/card/card.js'
+import type { RequestRecord } from '../../../domain/reliable/records.js'
+import { workKey } from '../../../domain/task/payloads.js'
+import type { LedgerChange } from '../../../ports/ledger.js'
+import { isIdempotent, onlyReads } from '../callee/callee-requests.js'
+import { CallerRecord, freshRecord } from './caller-record.js'
+import { Cancellations } from './cancellations.js'
+import type { CancellationsParts } from './cancellations.js'
+import type { Directory } from '../../cards/directory.js'
+import { DurableTales } from '../../ledger/durable-tales.js'
+import type { Admission } from '../../reliable/in-lane.js'
+import type { Incoming } from '../../messaging/incoming.js'
+import type { Lanes } from '../../reliable/lanes.js'
+import type { LedgerRoom } from '../../ledger/ledger-room.js'
+import { STORED } from './asking.js'
+import type { Answer, Asking, RequestMaking, RequestNames, RequestParts } from './asking.js'
+import { ENDINGS } from '../../../domain/task/outcome.js'
+import type { AskedElsewhere } from '../../agents/expected-tasks.js'
+import { OneRequest } from './one-request.js'
+import type { RequestBook } from '../request-book.js'
+import { RequestLane } from './request-lane.js'
+import { StrayRuns } from './stray-runs.js'
+import type { Ways } from '../../relay/ways.js'
+
+/** Requests under way to a peer beyond which those that waited for it wait on: it takes only so many at once. */
+const WINDOW = 128
+
+/** The peer cannot take it now, but may later. */
+const LATER: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'DELIVERY_FAILED', 'OVERLOADED'])
+
+/** What asking others needs. */
+export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onNoRoom' | 'cancellations' | 'ends' | 'record'>, CancellationsParts {
+  readonly ids: IdSource
+  readonly ways: Ways
+  readonly directory: Directory
+  readonly book: RequestBook
+  readonly ledgerRoom: Pick<LedgerRoom, 'isFull'>
+  readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'forget' | 'holds'>
+  readonly asked: Pick<AskedElsewhere, 'begun' | 'ended'>
+}
+
+/** A request under way. */
+export interface Asked extends Omit<RequestNames, 'attempt'> {
+  /** Never rejects. */
+  readonly answer: Promise<Answer>
+  /** Asks the other side to stop; the answer is then a failure with CANCELED. */
+  cancel(): void
+}
+
+/** The caller's side of requests. */
+export class Requests {
+  readonly #parts: RequestsParts
+  readonly #ofRequest: RequestParts
+  readonly #cancellations: Cancellations
+  readonly #ends: DurableTales
+  /** Requests that have not ended, by peer. */
+  readonly #lanes = new Map<NodeId, RequestLane<OneRequest>>()
+  /** Those that are recorded, by their id: leases are the business of their swarms. */
+  readonly #byId = new Map<string, OneRequest>()
+  readonly #byTask = new Map<string, OneRequest>()
+  readonly #strays: StrayRuns
+  /** The same by their threads, which this node names: no two share one. */
+  readonly #byThread = new Map<string, { readonly request: OneRequest; readonly agent: string }>()
+  #timer: Timer | null = null
+
+  constructor(parts: RequestsParts) {
+    this.#parts = parts
+    this.#cancellations = new Cancellations(parts)
+    this.#strays = new StrayRuns({ ...parts, cancel: (peer, key) => this.#cancellations.cancel(peer, key) })
+    this.#ends = new DurableTales({ ...parts, commit: (changes) => parts.lanes.commit(changes) })
+    this.#ofRequest = {
+      ...parts,
+      cancellations: this.#cancellations,
+      ends: this.#ends,
+      record: (changes, requestId) => this.#record(changes, requestId),
+      onNoRoom: (request) => this.#wait(request),
+      onEnd: (request) => this.#forget(request)
+    }
+  }
+
+  /** Begins to look after what is under way. */
+  start(): void {
+    const { clock, limits } = this.#parts
+    this.#timer = clock.every(limits.heartbeatMs, () => this.#tick())
+  }
+
+  /**
+   * Sends a request. Resolves when it is on its way (or queued), and durable.
+   * @throws NodeError what the road out or the ledger refuses.
+   */
+  async ask(asking: Asking): Promise<Asked> {
+    const making = this.#make(asking)
+    if (making.record !== null && this.#parts.ledgerRoom.isFull) throw NodeError.fromBody(ENDINGS.full.error)
+    const request = this.#add(making)
+    try {
+      if (asking.mayQueue && this.#isAway(request.peer)) await this.#queueAtOnce(request)
+      else await request.send()
+    } catch (error) {
+      const end = request.isOver ? await request.answer : null
+      // It was canceled before it left: its answer says so. Whatever else ended it is refused, since nothing is on record.
+      if (end?.outcome === 'FAILED' && end.error.code === 'CANCELED') return asked(request)
+      const failure = asNodeError(error)
+      this.#notSent(request, failure)
+      if (request.isOver) throw failure
+      await this.#keepWaiting(request)
+    }
+    return asked(request)
+  }
+
+  /** A request that had no end when this node stopped goes on. */
+  resume(record: RequestRecord): void {
+    const [sender, target] = [parseAddress(record.source), parseAddress(record.target)]
+    if (sender === null || target === null) return
+    const { requestId, attempt, correlationId, taskId, capability, description, deadline, createdAt } = record
+    const { book, self } = this.#parts
+    const asking: Asking = {
+      sender,
+      target,
+      capability,
+      input: STORED,
+      description,
+      timeoutMs: deadline - createdAt,
+      mayQueue: false,
+      ...record.asking
+    }
+    const names = { requestId, attempt, correlationId, taskId }
+    const request = this.#add({ asking, names, record: new CallerRecord(book, record, true) })
+    // What its own agents did ended with this node. Who waited for it is gone as well.
+    if (target.nodeId === self) return request.interrupted()
+    request.resume()
+    if (request.isAwaited && !request.isSent) this.#wait(request)
+    if (request.isAwaited && this.#isAway(target.nodeId)) request.waitForPeer()
+  }
+
+  #make(asking: Asking): RequestMaking {
+    const { book, clock, directory, limits } = this.#parts
+    const names = this.#name(asking)
+    const { target, capability, allowRepeat = false, mayGoUnrecorded = false, mayQueue } = asking
+    if (asking.lease !== undefined || (mayGoUnrecorded && !mayQueue && onlyReads(directory, target, capability)))
+      return { asking, names, record: null }
+    const isRepeatable = allowRepeat || isIdempotent(directory, target, capability)
+    const record = freshRecord(asking, names, { now: clock.now(), ttlMs: limits.defaultTtlMs, isRepeatable })
+    return { asking, names, record: new CallerRecord(book, record, false) }
+  }
+
+  #add(making: RequestMaking): OneRequest {
+    const request = new OneRequest(this.#ofRequest, making)
+    const lane = this.#lanes.get(request.peer) ?? new RequestLane()
+    this.#lanes.set(request.peer, lane)
+    const agent = addressText(making.asking.target)
+    this.#byThread.set(request.names.correlationId, { request, agent })
+    const { requestId, taskId } = request.names
+    if (taskId !== null) {
+      this.#byId.set(requestId, request)
+      this.#byTask.set(taskId, request)
+    }
+    this.#parts.asked.begun(agent)
+    lane.send(request)
+    return request
+  }
+
+  /** What a reply that came over a lane changes in the ledger. */
+  recordReply({ peer, header, payload }: Pick<Incoming, 'peer' | 'header' | 'payload'>): Pick<Admission, 'changes' | 'failed'> {
+    const request = this.#byThread.get(header.correlationId ?? '')?.request
+    const changes = request?.peer === peer ? request.recordReply(header, payload) : []
+    return { changes, failed: () => void (changes.length > 0 && request?.replyNotRecorded()) }
+  }
+
+  #isAway(peer: NodeId): boolean {
+    return peer !== this.#parts.self && !this.#parts.ways.isReachable(peer, true)
+  }
+
+  /** Nobody waits for it: it is queued at once, and the peer is looked for meanwhile. @throws NodeError what the rules or the ledger refuse. */
+  async #queueAtOnce(request: OneRequest): Promise<void> {
+    request.check()
+    await request.keep()
+    this.#queue(request)
+    this.#parts.ways.seek(request.peer)
+  }
+
+  /** It waits although it could not be sent, which nobody may rely on before it is durable. @throws NodeError what the ledger refuses. */
+  async #keepWaiting(request: OneRequest): Promise<void> {
+    try {
+      await request.keep()
+    } catch (error) {
+      request.fail(asNodeError(error).toBody())
+      throw error
+    }
+  }
+
+  /** This node stops: whoever waits for an answer waits no longer. Ends that are not durable are decided anew at its next start. */
+  async stop(): Promise<void> {
+    this.#parts.clock.clear(this.#timer)
+    const requests = this.#all()
+    this.#lanes.clear()
+    for (const request of requests) request.abandon()
+    await this.#ends.stop()
+  }
+
+  /** Is a request to the peer under way, or waiting for it? */
+  has(peer: NodeId): boolean {
+    return this.#lanes.has(peer)
+  }
+
+  /** Cancels the request of a caller's task; false when it is not under way. */
+  cancelTask(taskId: string): boolean {
+    for (const request of this.#all()) {
+      if (request.names.taskId !== taskId) continue
+      request.cancel()
+      return true
+    }
+    return false
+  }
+
+  /** Takes back a lease that was asked for before this node started: what was not delivered never is, what runs is stopped. */
+  withdraw(peer: NodeId, requestId: string, attempt: number): void {
+    this.#parts.lanes.giveUp(peer, requestId)
+    this.endRun(peer, workKey(requestId, attempt))
+  }
+
+  /** Tells a peer to end a run, named as heartbeats name it, unless somebody here waits for it. */
+  endRun(peer: NodeId, key: string): void {
+    if (!this.#of(peer).some((request) => request.key === key)) this.#cancellations.cancel(peer, key)
+  }
+
+  /** A peer says which requests it has, and which of them wait for a free place of their agent. */
+  onHeartbeat(peer: NodeId, keys: readonly string[], waiting: readonly string[] = []): void {
+    const named = new Set(keys)
+    const idle = new Set(waiting)
+    for (const request of this.#of(peer)) {
+      if (!named.delete(request.key)) continue
+      request.named(idle.has(request.key) ? 'slot' : null)
+    }
+    if (named.size > 0) void this.#strays.look(peer, named)
+  }
+
+  /** A peer says which requests wait for a person of it. */
+  onApproval(peer: NodeId, keys: readonly string[]): void {
+    const named = new Set(keys)
+    for (const request of this.#of(peer)) if (named.delete(request.key)) request.named('approval')
+    if (named.size > 0) void this.#strays.look(peer, named)
+  }
+
+  /** A message of a request is durable at its peer. */
+  onAcknowledged(requestId: string): void {
+    this.#byId.get(requestId)?.acknowledged()
+  }
+
+  /** Is a request under way here, or may its end be on its way to the ledger? */
+  knows(requestId: string): boolean {
+    return this.#byId.has(requestId) || this.#ends.pending > 0
+  }
+
+  /** What the request of a task waits for, while nothing said so: for its node to acknowledge it, then for a place of its agent. null: it is not under way. */
+  holdup(taskId: string): 'ack' | 'slot' | null {
+    const request = this.#byTask.get(taskId)
+    if (request === undefined || !request.isAwaited) return null
+    return request.isSent && !request.isOnItsWay ? 'slot' : 'ack'
+  }
+
+  /** Sent requests that no lane, queue or peer holds. There are none, unless a part of this node is at fault. */
+  orphans(): OneRequest[] {
+    const { self } = this.#parts
+    const isOrphan = (request: OneRequest): boolean =>
+      request.peer !== self &&
+      request.isSent &&
+      !request.isTended &&
+      this.#lanes.get(request.peer)?.isWaiting(request) !== true &&
+      !request.isOnItsWay
+    return this.#all().filter(isOrphan)
+  }
+
+  /** Requests that wait for their peer to come back, or to have room. */
+  waitingCount(): number {
+    let count = 0
+    for (const lane of this.#lanes.values()) count += lane.waiting
+    return count
+  }
+
+  /** The last link to a peer is gone. Without a way over relays requests wait for it, until each one's own time is over. */
+  onOffline(peer: NodeId): void {
+    if (this.#isAway(peer)) this.#waitForPeer(peer)
+  }
+
+  #waitForPeer(peer: NodeId): void {
+    for (const request of this.#of(peer)) request.waitForPeer()
+  }
+
+  /** Copies of requests certainly never got to a peer, and were given up. Leases are the business of their swarms. */
+  onUndelivered(peer: NodeId, requestIds: readonly string[]): void {
+    for (const id of requestIds)
+      for (const request of this.#of(peer)) if (request.names.requestId === id && request.names.taskId !== null) request.undelivered()
+  }
+
+  /** A peer was put out of the mesh: nothing is expected of it any more. */
+  onRevoked(peer: NodeId): void {
+    const requests = this.#of(peer)
+    this.#lanes.delete(peer)
+    for (const request of requests) request.peerIsOut()
+    this.#cancellations.forget(peer)
+    void this.#parts.lanes.forget(peer)
+  }
+
+  /** There is a new path to a peer: what waited for it is sent. */
+  onReachable(peer: NodeId): void {
+    this.#cancellations.onReachable(peer)
+    for (const request of this.#of(peer)) if (this.#lanes.get(peer)?.isWaiting(request) !== true) request.peerIsBack()
+    this.#sendQueued(peer)
+  }
+
+  /** Asks again what peers have lost, and sends what waited for room. */
+  #tick(): void {
+    for (const [peer, lane] of this.#lanes) {
+      if (this.#isAway(peer)) {
+        this.#waitForPeer(peer)
+        this.#parts.ways.seek(peer)
+      }
+      this.#askAgainOf(peer, lane)
+      this.#sendQueued(peer)
+    }
+  }
+
+  /** A peer that still has it, or did it, runs nothing twice. */
+  #askAgainOf(peer: NodeId, lane: RequestLane<OneRequest>): void {
+    const now = this.#parts.clock.now()
+    const isAway = this.#isAway(peer)
+    for (const request of lane.all()) {
+      const note = (error: unknown): void =>
+        this.#parts.telemetry.log('debug', 'a request could not be asked again', {
+          correlationId: request.names.correlationId,
+          reason: messageOf(error)
+        })
+      const isLost = request.isLost()
+      if (isAway) continue
+      // Its own agents answer late by themselves, once they have it.
+      if ((peer !== this.#parts.self || !request.isSent) && request.isDue(now)) request.askOutcome().catch(note)
+      // A message that its peer does not have yet is delivered by its lane: another copy of it proves nothing.
+      if (!isLost || request.isOnItsWay) continue
+      request.sendAgain().catch(note)
+    }
+  }
+
+  #sendQueued(peer: NodeId): void {
+    if (this.#isAway(peer)) return
+    for (const request of this.#lanes.get(peer)?.next(this.#parts.clock.monotonic(), WINDOW) ?? [])
+      request.send().catch((error: unknown) => this.#notSent(request, asNodeError(error)))
+  }
+
+  /** What may wait does so; what the rules or the agent refuse has failed. */
+  #notSent(request: OneRequest, error: NodeError): void {
+    if (!request.mayWait || !LATER.has(error.code)) request.fail(error.toBody())
+    else if (error.code === 'OVERLOADED') request.noRoom(error.toBody())
+    else this.#queue(request)
+  }
+
+  async #record(changes: readonly LedgerChange[], requestId: string): Promise<boolean> {
+    const { lanes, telemetry } = this.#parts
+    try {
+      await lanes.commit(changes)
+      return true
+    } catch (error) {
+      telemetry.count('errors', 'ledger')
+      telemetry.log('warn', 'how a request stands could not be recorded', { requestId, reason: messageOf(error) })
+      return false
+    }
+  }
+
+  #name({ lease, names, target, capability, description }: Asking): RequestNames {
+    const { ids, tasks } = this.#parts
+    const agent = addressText(target)
+    return {
+      requestId: lease?.requestId ?? names?.requestId ?? ids.next('req'),
+      attempt: lease?.attempt ?? 1,
+      correlationId: ids.next('thr'),
+      taskId:
+        lease === undefined
+          ? tasks.open({ kind: 'request', role: 'caller', agent, capability: capability ?? '', description }, names?.taskId)
+          : null
+    }
+  }
+
+  #queue(request: OneRequest): void {
+    if (request.isOver) return
+    this.#wait(request)
+    request.waitForPeer()
+  }
+
+  #wait(request: OneRequest): void {
+    this.#lanes.get(request.peer)?.wait(request, this.#parts.clock.monotonic())
+  }
+
+  #forget(request: OneRequest): void {
+    const known = this.#byThread.get(request.names.correlationId)
+    if (known !== undefined) this.#parts.asked.ended(known.agent)
+    const { requestId, taskId, correlationId } = request.names
+    this.#byThread.delete(correlationId)
+    if (taskId !== null) {
+      this.#byId.delete(requestId)
+      this.#byTask.delete(taskId)
+    }
+    if (this.#lanes.get(request.peer)?.remove(request) === true) this.#lanes.delete(request.peer)
+    // It leaves its room to the next.
+    this.#sendQueued(request.peer)
+  }
+
+  #of(peer: NodeId): readonly OneRequest[] {
+    return this.#lanes.get(peer)?.all() ?? []
+  }
+
+  #all(): OneRequest[] {
+    return [...this.#lanes.values()].flatMap((lane) => lane.all())
+  }
+}
+
+function asked(request: OneRequest): Asked {
+  const { requestId, correlationId, taskId } = request.names
+  return { requestId, correlationId, taskId, answer: request.answer, cancel: () => request.cancel() }
+}

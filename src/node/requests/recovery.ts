@@ -1,0 +1,241 @@
+import { type Clock, ExpiryClock, type Timer } from '../../kit/clock.js'
+import { messageOf } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { decodePayload } from '../../domain/envelope/codec.js'
+import type { RequestRecord } from '../../domain/reliable/records.js'
+import { recover, SETTLED } from '../../domain/reliable/request.js'
+import type { Ledger } from '../../ports/ledger.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { isStopped } from './callee/callee-requests.js'
+import type { Conversations } from '../messaging/conversations.js'
+import type { CutRuns } from './callee/cut-runs.js'
+import { parseAddress } from '../../domain/card/card.js'
+import type { Directory } from '../cards/directory.js'
+import { ENDINGS, failed } from '../../domain/task/outcome.js'
+import type { Inbox } from '../messaging/inbox.js'
+import { recordedTask } from '../tasks/recorded-task.js'
+import type { LastFault } from '../parts.js'
+import type { RecordedTask } from '../tasks/recorded-task.js'
+import type { RequestBook } from './request-book.js'
+import type { Requests } from './caller/requests.js'
+import type { Swarms } from '../swarms/swarms.js'
+import type { Tasks } from '../tasks/tasks.js'
+import type { Work } from './callee/work.js'
+
+/** How often requests that wait for the cards of their senders are looked at, in milliseconds. */
+const AGAIN_MS = 1000
+/** How often what has expired is removed, in milliseconds. */
+const PURGE_MS = 600_000
+/** Requests that ended which are listed again after a start. */
+const LISTED = 500
+/** Requests removed at once that make it worth giving their room back. */
+const MANY = 1000
+
+/** How long the answer to a request that is not taken up may take to go out, in milliseconds. */
+const ANSWER_MS = 60_000
+/** How long after the start requests wait for an agent that is not here, in milliseconds. */
+const ATTACHING_MS = 10_000
+/** Why a request is not taken up of which only the record is there. */
+const LOST = { code: 'STORE_DAMAGED', reason: 'what it was asked with is no longer there' } as const
+
+/** What taking up what was not finished needs. */
+export interface RecoveryParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly book: RequestBook
+  readonly cutRuns: CutRuns
+  readonly lastFault?: LastFault
+  readonly directory: Pick<Directory, 'card' | 'isPutOut' | 'party'>
+  readonly ledger: Pick<Ledger, 'commit' | 'compact'>
+  readonly requests: Pick<Requests, 'onRevoked' | 'resume'>
+  readonly inbox: Pick<Inbox, 'recover'>
+  readonly conversations: Pick<Conversations, 'letIn'>
+  readonly work: Pick<Work, 'end'>
+  readonly tasks: Pick<Tasks, 'restore'>
+  readonly swarms: Pick<Swarms, 'purgeExpired' | 'resume'>
+}
+
+/** Takes up what had no end when this node stopped, and removes what is past its time. */
+export class Recovery {
+  readonly #parts: RecoveryParts
+  /** Requests of others that wait for the card of their sender. */
+  readonly #waiting: RequestRecord[] = []
+  #isStopped = false
+  /** Turns of requests that ran when this node ended. */
+  #turnsOver = 0
+  #timer: Timer | null = null
+  #purgeTimer: Timer | null = null
+  readonly #expiry: ExpiryClock
+  /** Monotonic milliseconds. */
+  #startedAt = 0
+
+  constructor(parts: RecoveryParts) {
+    this.#parts = parts
+    this.#expiry = new ExpiryClock(parts.clock)
+  }
+
+  /** Goes on with what this node asked of others, but for those that were put out, and lists again what ended lately. @throws NodeError STORE_DAMAGED */
+  async resume(putOut: readonly NodeId[]): Promise<void> {
+    const { book, requests } = this.#parts
+    const ended = (await book.lasting(LISTED)).filter(hasEnded)
+    for (const record of ended.sort((a, b) => a.createdAt - b.createdAt)) await this.#restore(record)
+    for await (const record of book.pending()) {
+      if (record.role === 'callee') {
+        this.#waiting.push(record)
+        this.#parts.cutRuns.add(book.name(record), record)
+        continue
+      }
+      await this.#restore(record)
+      requests.resume(record)
+    }
+    for (const peer of putOut) requests.onRevoked(peer)
+    await this.#parts.swarms.resume()
+  }
+
+  async #restore(record: RequestRecord): Promise<void> {
+    const restored = await taskOf(this.#parts.book, record)
+    if (restored !== null) this.#parts.tasks.restore(restored.task, restored.events)
+  }
+
+  /** Goes on with what others asked of this node, and begins to remove what is past its time. */
+  async start(): Promise<void> {
+    const { clock, cutRuns, lastFault, telemetry } = this.#parts
+    this.#startedAt = clock.monotonic()
+    this.#purgeTimer = clock.every(PURGE_MS, () => void this.#purge())
+    const { waiting: requests } = cutRuns
+    if (lastFault !== undefined) telemetry.log('error', 'this node ended by an error of its own', { reason: lastFault.reason })
+    if (requests > 0) telemetry.log('warn', 'this node ended while requests ran; they run again one after the other', { requests })
+    cutRuns.onFree(() => {
+      this.#turnsOver++
+      void this.#again()
+    })
+    await this.#again()
+    await lastFault?.settled()
+  }
+
+  /** Nothing is taken up any more. */
+  stop(): void {
+    const { clock } = this.#parts
+    this.#isStopped = true
+    this.#parts.cutRuns.stop()
+    clock.clear(this.#timer)
+    clock.clear(this.#purgeTimer)
+  }
+
+  async #again(): Promise<void> {
+    const before = this.#turnsOver
+    for (const record of this.#waiting.splice(0)) {
+      if (this.#isStopped) return
+      if (!(await this.#recovered(record))) this.#waiting.push(record)
+    }
+    // A turn that was over meanwhile found those that are looked at here in no list.
+    if (before !== this.#turnsOver) return await this.#again()
+    this.#takeUpSoon()
+  }
+
+  /** Looks at waiting requests again after a second. */
+  #takeUpSoon(): void {
+    if (this.#waiting.length === 0 || this.#isStopped) return
+    this.#timer ??= this.#parts.clock.after(AGAIN_MS, () => {
+      this.#timer = null
+      void this.#again()
+    })
+  }
+
+  /** False: it waits for its turn, or, until its own time is over, for the card of its sender or its agent. */
+  async #recovered(waiting: RequestRecord): Promise<boolean> {
+    const { book, clock, cutRuns } = this.#parts
+    const name = book.name(waiting)
+    if (cutRuns.isHeldUp(name)) return false
+    const isLate = waiting.deadline <= clock.now()
+    if (!isLate && (this.#isOfStranger(waiting) || this.#isForNobody(waiting))) return false
+    cutRuns.take(name)
+    try {
+      const record = await book.get(name)
+      if (record !== null) await this.#takeUp(name, record)
+    } catch (error) {
+      this.#note('a request that was not finished could not be read', error)
+    }
+    return true
+  }
+
+  /** Is the card of its sender not known yet? */
+  #isOfStranger({ source: text }: RequestRecord): boolean {
+    const { directory } = this.#parts
+    const source = parseAddress(text)
+    return source !== null && !directory.isPutOut(source.nodeId) && directory.party(source) === null
+  }
+
+  /** Is its agent not here yet, so soon after the start? A program attaches it when the node runs. */
+  #isForNobody({ target: text }: RequestRecord): boolean {
+    const { clock, directory } = this.#parts
+    const target = parseAddress(text)
+    return target !== null && directory.card(target) === undefined && clock.monotonic() - this.#startedAt < ATTACHING_MS
+  }
+
+  /** It runs again, or ends. What has an end has told it as well, or tells it when it is asked after. */
+  async #takeUp(name: string, record: RequestRecord): Promise<void> {
+    const { book, cutRuns, inbox, ledger } = this.#parts
+    const next = recover(cutRuns.found(name, record))
+    if (next === 'nothing') return
+    const isDone = next !== 'run'
+    // The launcher of a swarm gives leases of what may be repeated to others; of the rest it is told that nobody can say.
+    if (record.swarm !== null && next !== 'unknown') return await ledger.commit(book.removal(record))
+    const envelope = await book.input(name)
+    const [sender, recipient] = [parseAddress(record.target), parseAddress(record.source)]
+    if (sender === null || recipient === null) return
+    // It was accepted before, so it is not refused; it waits while newer requests have the places.
+    const later = (): void => {
+      this.#waiting.push(record)
+      this.#takeUpSoon()
+    }
+    const recorded = { name, isFirst: true, isDone, refusal: null, deadline: record.deadline, later }
+    const refusal = envelope === null ? LOST : inbox.recover(recipient.nodeId, { envelope, recorded })
+    if (refusal === null) return
+    const thread = { sender, recipient, correlationId: record.correlationId, isReliable: true }
+    this.#parts.conversations.letIn(thread, ANSWER_MS)
+    // A ledger that takes nothing now holds up nobody else.
+    void this.#parts.work.end(thread, record, isDone ? ENDINGS.interrupted : failed(refusal.code, refusal.reason))
+  }
+
+  async #purge(): Promise<void> {
+    const { book, clock, ledger, swarms, telemetry } = this.#parts
+    const now = this.#expiry.now()
+    const byMs = clock.now() - now
+    if (byMs > 0) telemetry.log('info', 'the clock went forward: what has expired by it is removed when it stays', { byMs })
+    try {
+      const purged = (await book.purgeExpired(now)) + (await swarms.purgeExpired(now))
+      if (purged >= MANY) await ledger.compact()
+    } catch (error) {
+      this.#note('what has expired could not be removed', error)
+    }
+  }
+
+  #note(what: string, error: unknown): void {
+    this.#parts.telemetry.count('errors', 'ledger')
+    this.#parts.telemetry.log('error', what, { reason: messageOf(error) })
+  }
+}
+
+/** A run that was stopped goes on as the same task when its caller asks once more, so it has not ended. */
+function hasEnded(record: RequestRecord): boolean {
+  return SETTLED.has(record.status) || (record.role === 'callee' && record.status === 'unknown' && !isStopped(record))
+}
+
+/** A task that is no longer in memory, by its id (or a beginning of it that no other has): as the ledger tells of it; null for none, or several. */
+export async function taskOfLedger(book: RequestBook, prefix: string): Promise<RecordedTask | null> {
+  const record = await book.ofTask(prefix)
+  return record === null ? null : taskOf(book, record)
+}
+
+async function taskOf(book: RequestBook, record: RequestRecord): Promise<RecordedTask | null> {
+  const bytes = record.status === 'completed' ? await book.result(book.name(record)) : null
+  const read = bytes === null ? null : decodePayload(bytes)
+  const payload = read?.ok === true ? read.value : null
+  return recordedTask(record, record.role === 'caller' ? payload : resultOf(payload))
+}
+
+/** Of a callee the whole response is kept. */
+function resultOf(response: unknown): unknown {
+  return typeof response === 'object' && response !== null && 'result' in response ? response.result : null
+}

@@ -1,0 +1,183 @@
+import type { Clock } from '../../kit/clock.js'
+import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
+import type { ErrorCode } from '../../kit/errors.js'
+import { Emitter } from '../../kit/events.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import type { ChannelEffect, ChannelStatus } from '../../domain/channel/machine.js'
+import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
+import type { AgentEndpoint } from '../../domain/card/card.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { ChannelLife } from '../peers/channel-life.js'
+import { sizeOf } from '../../kit/size.js'
+
+/** Messages of one channel that may wait for a link. */
+const MAX_WAITING = 1000
+/** Bytes of them, beyond the first. */
+const MAX_WAITING_BYTES = 8 * 1024 * 1024
+/** What says that the link is gone; the channel waits for the next one. */
+const LINK_GONE: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'DELIVERY_FAILED'])
+
+/** What a channel is made of. */
+export interface AgentChannelParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly id: string
+  /** `agentId@nodeId` of both ends. */
+  readonly localAgent: string
+  readonly remoteAgent: string
+  readonly transport: AgentEndpoint['transport']
+  /** How long it may be without a link, in milliseconds. */
+  readonly giveUpMs: number
+  /** Sends one message. @throws NodeError what the road out refuses. */
+  post(envelope: A2AEnvelope): Promise<void>
+  /** Is there a link now? */
+  isLinked(): boolean
+  /** Called once. */
+  onClosed(): void
+}
+
+interface Waiting {
+  readonly envelope: A2AEnvelope
+  readonly bytes: number
+  readonly resolve: () => void
+  readonly reject: (error: NodeError) => void
+}
+
+/**
+ * The channel between an agent of this node and another one (spec a2a-mcp-mesh, A2AChannel), over whatever links there are
+ * to its node, one after another. Messages leave in the order of {@link send}, also across a reconnect.
+ */
+export class AgentChannel {
+  readonly #parts: AgentChannelParts
+  readonly #heard: Emitter<A2AEnvelope>
+  readonly #moved: Emitter<ChannelStatus>
+  readonly #waiting: Waiting[] = []
+  readonly #life: ChannelLife
+  #waitingBytes = 0
+  #isPumping = false
+
+  constructor(parts: AgentChannelParts) {
+    const { clock, giveUpMs, telemetry } = parts
+    const onError = (error: unknown): void => telemetry.log('error', 'a listener of a channel failed', { reason: messageOf(error) })
+    this.#parts = parts
+    this.#heard = new Emitter(onError)
+    this.#moved = new Emitter(onError)
+    this.#life = new ChannelLife({ clock, giveUpMs, onMove: (effect) => this.#moveOn(effect) })
+  }
+
+  /** Unique on this node. */
+  get id(): string {
+    return this.#parts.id
+  }
+
+  /** `agentId@nodeId` of the agent here. */
+  get localAgentId(): string {
+    return this.#parts.localAgent
+  }
+
+  /** `agentId@nodeId` of the agent at the other end. */
+  get remoteAgentId(): string {
+    return this.#parts.remoteAgent
+  }
+
+  /** Where it stands. */
+  get status(): ChannelStatus {
+    return this.#life.state.status
+  }
+
+  /** `local` for an agent of the same node. */
+  get transport(): AgentEndpoint['transport'] {
+    return this.#parts.transport
+  }
+
+  /**
+   * Sends an envelope between its two agents; resolves when it is handed to the link. While there is none it waits.
+   * @throws NodeError CHANNEL_CLOSED; USAGE for other agents' envelopes; OVERLOADED when too many wait; what the road out
+   * refuses.
+   */
+  send(envelope: A2AEnvelope): Promise<void> {
+    const { localAgent, remoteAgent } = this.#parts
+    if (this.status === 'closed') return Promise.reject(this.#closedError())
+    if (envelope.sender !== localAgent || envelope.recipient !== remoteAgent)
+      return Promise.reject(new NodeError('USAGE', `this channel carries messages from ${localAgent} to ${remoteAgent}`))
+    const bytes = sizeOf(envelope.payload)
+    const isFull = this.#waiting.length > 0 && this.#waitingBytes + bytes > MAX_WAITING_BYTES
+    if (isFull || this.#waiting.length >= MAX_WAITING) return Promise.reject(new NodeError('OVERLOADED', 'too much waits for this channel'))
+    return new Promise((resolve, reject) => {
+      this.#waitingBytes += bytes
+      this.#waiting.push({ envelope, bytes, resolve, reject })
+      void this.#pump()
+    })
+  }
+
+  /** Calls back for each message from the agent at the other end to the one here. Returns the stop. */
+  onMessage(handler: (envelope: A2AEnvelope) => void): Unsubscribe {
+    return this.#heard.on(handler)
+  }
+
+  /** Calls back when the status has changed. Returns the stop. */
+  onStatus(handler: (status: ChannelStatus) => void): Unsubscribe {
+    return this.#moved.on(handler)
+  }
+
+  /** Closes it; what waits fails. Idempotent. */
+  close(): Promise<void> {
+    this.#life.step({ type: 'close', reason: 'closed by its agent' })
+    return Promise.resolve()
+  }
+
+  /** A message came for the agent here. */
+  received(envelope: A2AEnvelope): void {
+    if (this.status !== 'closed' && envelope.sender === this.#parts.remoteAgent) this.#heard.emit(envelope)
+  }
+
+  /** There is a link: both ends have taken it up. */
+  linked(): void {
+    this.#life.step({ type: 'acknowledged' })
+  }
+
+  /** The last link is gone. */
+  unlinked(): void {
+    this.#life.step({ type: 'disconnected' })
+  }
+
+  async #pump(): Promise<void> {
+    if (this.#isPumping) return
+    this.#isPumping = true
+    for (let next = this.#waiting[0]; next !== undefined && this.status === 'open'; next = this.#waiting[0]) {
+      const failure = await this.#post(next.envelope)
+      // It may have been closed meanwhile: then what waited has its answer.
+      if (this.#waiting[0] !== next) continue
+      if (failure !== null && LINK_GONE.has(failure.code) && !this.#parts.isLinked()) break
+      this.#waiting.shift()
+      this.#waitingBytes -= next.bytes
+      if (failure === null) next.resolve()
+      else next.reject(failure)
+    }
+    this.#isPumping = false
+    // A link that came while the last try was failing found the pump at work.
+    if (this.#waiting.length > 0 && this.status === 'open' && this.#parts.isLinked()) void this.#pump()
+  }
+
+  async #post(envelope: A2AEnvelope): Promise<NodeError | null> {
+    try {
+      await this.#parts.post(envelope)
+      return null
+    } catch (error) {
+      return asNodeError(error)
+    }
+  }
+
+  #moveOn({ type }: ChannelEffect): void {
+    this.#moved.emit(this.status)
+    if (type === 'opened') void this.#pump()
+    if (type !== 'closed') return
+    this.#waitingBytes = 0
+    for (const { reject } of this.#waiting.splice(0)) reject(this.#closedError())
+    this.#parts.onClosed()
+  }
+
+  #closedError(): NodeError {
+    return new NodeError('CHANNEL_CLOSED', `the channel to ${this.#parts.remoteAgent} is closed: ${this.#life.state.reason ?? ''}`)
+  }
+}

@@ -1,0 +1,148 @@
+import type { Clock } from '../../kit/clock.js'
+import { NodeError } from '../../kit/errors.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import type { IdSource, NodeId } from '../../kit/ids.js'
+import { addressText, type AgentAddress, parseAddress } from '../../domain/card/card.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { AgentChannel } from './agent-channel.js'
+import type { Conversations } from '../messaging/conversations.js'
+import type { Listeners } from '../messaging/listeners.js'
+import { draftOf, withReplies } from './mesh-router.js'
+import type { Outbox } from '../messaging/outbox.js'
+import type { Peers } from '../peers/peers.js'
+import { findAgent } from '../cards/targets.js'
+import type { NameParts } from '../cards/targets.js'
+
+/** Channels that may be open at once. */
+const MAX_CHANNELS = 4096
+
+/** What channels need. */
+export interface ChannelsParts extends NameParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly telemetry: Telemetry
+  readonly peers: Peers
+  readonly outbox: Outbox
+  readonly listeners: Listeners
+  readonly conversations: Conversations
+  readonly self: NodeId
+  /** How long a channel may be without a link unless it says otherwise, in milliseconds. */
+  readonly giveUpMs: number
+}
+
+/** How a channel is opened. */
+export interface OpenChannelOptions {
+  /** How long it may be without a link before it closes, in milliseconds. Default: `network.giveUpMs`. */
+  readonly giveUpMs?: number
+}
+
+interface Opened {
+  readonly channel: AgentChannel
+  readonly peer: NodeId
+  readonly stop: Unsubscribe
+}
+
+/** The channels of this node's agents (spec a2a-mcp-mesh, ChannelManager). */
+export class Channels {
+  readonly #parts: ChannelsParts
+  readonly #open = new Map<string, Opened>()
+
+  constructor(parts: ChannelsParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Opens a channel from an agent of this node (id or address) to any agent (address, or a name that people may type).
+   * Resolves when it is open; a peer that is away is waited for.
+   * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; CHANNEL_CLOSED when there was no link in time; OVERLOADED.
+   */
+  async openChannel(localAgentId: string, remoteAgentId: string, options: OpenChannelOptions = {}): Promise<AgentChannel> {
+    const { self, directory, peers } = this.#parts
+    const local = parseAddress(localAgentId) ?? { agentId: localAgentId, nodeId: self }
+    if (local.nodeId !== self || directory.card(local) === undefined)
+      throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(local)} on this node`)
+    const known = parseAddress(remoteAgentId)
+    const isKnown = known !== null && directory.card(known) !== undefined
+    const remote = isKnown ? known : await findAgent(this.#parts, remoteAgentId)
+    if (this.#open.size >= MAX_CHANNELS) throw new NodeError('OVERLOADED', `at most ${MAX_CHANNELS} channels are open at once`)
+    const channel = this.#add(local, remote, options)
+    if (this.#isLinked(remote.nodeId)) channel.linked()
+    else peers.reach(remote.nodeId).catch(() => {})
+    return await opened(channel)
+  }
+
+  /** A channel that is not closed, by its id. */
+  getChannel(channelId: string): AgentChannel | undefined {
+    return this.#open.get(channelId)?.channel
+  }
+
+  /** Every channel that is not closed. */
+  listChannels(): AgentChannel[] {
+    return [...this.#open.values()].map((one) => one.channel)
+  }
+
+  /** Is a channel to an agent of the peer open, or opening? */
+  has(peer: NodeId): boolean {
+    return this.#ofPeer(peer).length > 0
+  }
+
+  /** Closes every channel. */
+  async closeAll(): Promise<void> {
+    await Promise.all(this.listChannels().map((one) => one.close()))
+  }
+
+  /** A peer has a link. */
+  onOnline(peer: NodeId): void {
+    for (const one of this.#ofPeer(peer)) one.linked()
+  }
+
+  /** The last link to a peer is gone. */
+  onOffline(peer: NodeId): void {
+    for (const one of this.#ofPeer(peer)) one.unlinked()
+  }
+
+  #add(local: AgentAddress, remote: AgentAddress, { giveUpMs }: OpenChannelOptions): AgentChannel {
+    const { clock, ids, telemetry, self, outbox, listeners, conversations } = this.#parts
+    const id = ids.next('chan')
+    const channel = new AgentChannel({
+      clock,
+      telemetry,
+      id,
+      localAgent: addressText(local),
+      remoteAgent: addressText(remote),
+      transport: remote.nodeId === self ? 'local' : 'hyperswarm',
+      giveUpMs: giveUpMs ?? this.#parts.giveUpMs,
+      post: async (envelope) => void (await outbox.send(withReplies(draftOf(envelope, local, remote), conversations))),
+      isLinked: () => this.#isLinked(remote.nodeId),
+      onClosed: () => this.#forget(id)
+    })
+    const stop = listeners.onReceive(local.agentId, (envelope) => channel.received(envelope))
+    this.#open.set(id, { channel, peer: remote.nodeId, stop })
+    return channel
+  }
+
+  #isLinked(nodeId: NodeId): boolean {
+    return nodeId === this.#parts.self || this.#parts.peers.isOnline(nodeId)
+  }
+
+  #ofPeer(peer: NodeId): AgentChannel[] {
+    return [...this.#open.values()].filter((one) => one.peer === peer).map((one) => one.channel)
+  }
+
+  #forget(id: string): void {
+    this.#open.get(id)?.stop()
+    this.#open.delete(id)
+  }
+}
+
+/** Resolves when a channel is open. @throws NodeError CHANNEL_CLOSED. */
+function opened(channel: AgentChannel): Promise<AgentChannel> {
+  if (channel.status === 'open') return Promise.resolve(channel)
+  return new Promise((resolve, reject) => {
+    const stop = channel.onStatus((status) => {
+      stop()
+      if (status === 'open') resolve(channel)
+      else reject(new NodeError('CHANNEL_CLOSED', `no link to ${channel.remoteAgentId} in time`))
+    })
+  })
+}

@@ -1,0 +1,46 @@
+import type { EnvelopeHeader } from '../../domain/envelope/codec.js'
+import { EnvelopeFactory } from '../../domain/envelope/factory.js'
+import type { Channels } from './channels.js'
+import { Discovery } from '../cards/discovery.js'
+import { MeshRouter } from './mesh-router.js'
+import type { Negotiations } from '../negotiation/negotiations.js'
+import type { NodeCore } from '../node.js'
+import { Reliable } from './reliable.js'
+import { SwarmCoordinator } from './swarm-coordinator.js'
+
+/** The A2A layer of a running node, for programs in its process: the operations of the specification a2a-mcp-mesh. */
+export interface Layer {
+  /** Who is there. */
+  readonly registry: Discovery
+  /** Makes envelopes with this node's ids and clock. */
+  readonly envelopes: EnvelopeFactory
+  /** Sends and receives them. */
+  readonly router: MeshRouter
+  /** Ordered channels between two agents. */
+  readonly channels: Channels
+  /** Proposals of tasks and their answers. */
+  readonly negotiator: Negotiations
+  /** Messages and requests that must not be lost, and what is on record of them. */
+  readonly reliable: Reliable
+  /** Swarms launched here. */
+  readonly swarms: SwarmCoordinator
+  /** Headers of the messages of a thread, by time: those that passed here since this layer was asked for. Bounded. */
+  thread(correlationId: string): readonly EnvelopeHeader[]
+}
+
+/** The layer of a node. Its parts are the node's own; what is new here holds no state. */
+export function createLayer(node: NodeCore): Layer {
+  const { clock, ids, log } = node.parts
+  const { listeners, channels, negotiations } = node
+  listeners.keepThreads()
+  return {
+    registry: new Discovery({ ...node, log }),
+    envelopes: new EnvelopeFactory(ids, clock),
+    router: new MeshRouter({ ...node, clock }),
+    channels,
+    negotiator: negotiations,
+    reliable: new Reliable({ ...node, clock }),
+    swarms: new SwarmCoordinator(node),
+    thread: (correlationId) => listeners.thread(correlationId)
+  }
+}

@@ -1,0 +1,65 @@
+import test, { type Assert } from 'brittle'
+import { failsWith } from '../../support/fails.js'
+import { type FakeNode, type FakeNodeOptions, World } from '../../support/fake-node.js'
+
+/** `a` has no place for `c`, which has a link to `b` alone, as `a` does. */
+async function beyond(t: Assert, options: FakeNodeOptions = {}): Promise<{ world: World; a: FakeNode; b: FakeNode; c: FakeNode }> {
+  const world = new World(t)
+  const [a, b, c] = [await world.member('a'), await world.member('b', options), await world.member('c')]
+  a.links.withoutPlace = [c.id]
+  await world.link(a, b)
+  await world.link(b, c)
+  await world.pass(5000)
+  return { world, a, b, c }
+}
+
+test('a ping of a member that is reached by way of another says so, by whom, and what gets through', async (t) => {
+  const { world, a } = await beyond(t)
+  t.is((await a.api().call('peers.list', {})).peers.find((one) => one.name === 'c')?.path, 'relayed')
+  const failing = failsWith(t, 'PEER_OFFLINE', () => a.api().call('peers.ping', { peer: 'c' }))
+  await world.settle()
+  const { message, next } = await failing
+  t.is(message, 'c has no direct link; it is reached by way of b (relayed), which carries messages but no pings')
+  t.alike(next, ['a2a-node agents --remote', 'a2a-node call <agent> <capability> <json>'])
+})
+
+test('a ping of a member to which others have links and carry nothing says that', async (t) => {
+  const { world, a } = await beyond(t, { settings: { forward: false } })
+  const failing = failsWith(t, 'PEER_OFFLINE', () => a.api().call('peers.ping', { peer: 'c' }))
+  await world.settle()
+  t.is(
+    (await failing).message,
+    'c has no direct link; another had one to it within the last minute (relayed), but none carries anything to it now'
+  )
+})
+
+test('a way that is remembered and leads nowhere by now is not told as one', async (t) => {
+  const { world, a, b, c } = await beyond(t)
+  const ping = async (): Promise<string> => {
+    const failing = failsWith(t, 'PEER_OFFLINE', () => a.api().call('peers.ping', { peer: 'c' }))
+    await world.settle()
+    return (await failing).message
+  }
+  t.ok((await ping()).includes('by way of b'))
+  world.net.disconnect(b.id, c.id)
+  t.is(await ping(), 'c has no direct link; another had one to it within the last minute (relayed), but none carries anything to it now')
+  t.is(a.core.routes.next(c.id), null)
+})
+
+test('a ping of a member that nobody reaches says no more than that it is offline', async (t) => {
+  const { world, a, b, c } = await beyond(t)
+  world.net.disconnect(b.id, c.id)
+  await world.pass(66_000)
+  const failing = failsWith(t, 'PEER_OFFLINE', () => a.api().call('peers.ping', { peer: 'c' }))
+  await world.settle()
+  t.absent((await failing).message.includes('relayed'))
+})
+
+test('a ping makes a link where it can, and measures it', async (t) => {
+  const { world, a, c } = await beyond(t)
+  a.links.reachable.add(c.id)
+  const pinging = a.api().call('peers.ping', { peer: 'c', count: 2 })
+  await world.settle()
+  const { peer, rttMs } = await pinging
+  t.alike([peer.name, rttMs.length], ['c', 2])
+})

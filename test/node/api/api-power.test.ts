@@ -1,0 +1,119 @@
+import test from 'brittle'
+import { asNodeError } from '../../../src/kit/errors.js'
+import { TIERS, tierText } from '../../../src/domain/routing/tier.js'
+import type { Calls, NodeApi } from '../../../src/ports/node-api.js'
+import { echo } from '../../support/fake-agents.js'
+import { World } from '../../support/fake-node.js'
+import { failsWith } from '../../support/fails.js'
+
+/** The code of what a call fails with; its outcome when it does not. */
+async function outcomeOf(world: World, call: Promise<Calls['message.call']['result']>): Promise<string> {
+  const result = call.then(
+    ({ outcome, error }) => error?.code ?? outcome,
+    (error: unknown) => asNodeError(error).code
+  )
+  await world.settle()
+  return result
+}
+
+test('a token of each tier is let in and refused exactly as the operator of a node of that tier is, here and elsewhere', async (t) => {
+  const world = new World(t)
+  const agents = TIERS.map((tier) => echo(`own${tier}`, { tier }))
+  const owner = await world.owner({ agents })
+  const peer = await world.member('peer', { agents: TIERS.map((tier) => echo(`far${tier}`, { tier })), terms: { tier: 0 } })
+  await world.link(owner, peer)
+  let refused = 0
+  for (const tier of TIERS) {
+    const { token } = await owner.api().call('token.create', { tier })
+    const principal = owner.core.tokens.admit(token)?.principal
+    if (principal === undefined) throw new Error('the token is not admitted')
+    const holder = owner.api(principal)
+    const member = await world.member(`sender${tier}`, { terms: { tier } })
+    await world.link(member, owner, peer)
+    for (const target of TIERS) {
+      for (const justification of [{}, { justification: 'asked to' }]) {
+        const askEach = async (api: NodeApi, agent: string): Promise<string> =>
+          outcomeOf(world, api.call('message.call', { agent, capability: `${agent.split('@')[0]}.do`, input: {}, ...justification }))
+        for (const agent of [`own${target}@owner`, `far${target}@peer`]) {
+          const [got, wanted] = [await askEach(holder, agent), await askEach(member.api(), agent)]
+          t.is(got, wanted, `${tierText(tier)} to ${agent} ${Object.keys(justification).join()}: ${wanted}`)
+          if (wanted !== 'COMPLETED') refused++
+        }
+      }
+    }
+  }
+  t.ok(refused > 10, `${refused} were refused`)
+})
+
+test('a sandboxed caller sees the tasks and swarms of its own sandbox, and those of others are none', async (t) => {
+  const world = new World(t)
+  const owner = await world.owner({ agents: [echo('text'), echo('boxed', { sandboxId: 'ci' })] })
+  await world.settle()
+  const boxed = owner.api({ kind: 'token', sandboxId: 'ci' })
+  const call = async (api: NodeApi, agent: string): Promise<string> => {
+    const reply = api.call('message.call', { agent, capability: `${agent}.do`, input: 1, wait: false })
+    await world.settle()
+    return (await reply).taskId ?? ''
+  }
+  const [hidden, own] = [await call(owner.api(), 'text'), await call(boxed, 'boxed')]
+  t.ok((await owner.api().call('tasks.list', {})).tasks.length >= 2)
+  const { tasks } = await boxed.call('tasks.list', {})
+  t.ok(tasks.length > 0 && tasks.every(({ agent }) => agent === 'boxed@owner'))
+  t.is((await boxed.call('tasks.show', { id: own })).id, own)
+  await failsWith(t, 'TASK_NOT_FOUND', () => boxed.call('tasks.show', { id: hidden }))
+  await failsWith(t, 'TASK_NOT_FOUND', () => boxed.call('tasks.show', { id: hidden.slice(0, -2) }))
+  await failsWith(t, 'TASK_NOT_FOUND', () => boxed.call('tasks.cancel', { id: hidden }))
+  const swarm = { goal: 'g', strategy: 'each' } as const
+  const theirs = await owner.api().call('swarm.start', { ...swarm, capability: 'text.do' })
+  const ours = await boxed.call('swarm.start', { ...swarm, capability: 'boxed.do' })
+  await world.settle()
+  t.alike(
+    (await boxed.call('swarm.list', {})).swarms.map(({ id }) => id),
+    [ours.id]
+  )
+  t.is((await owner.api().call('swarm.list', {})).swarms.length, 2)
+  t.is((await boxed.call('swarm.results', { id: ours.id })).id, ours.id)
+  for (const name of ['swarm.show', 'swarm.results', 'swarm.cancel'] as const)
+    await failsWith(t, 'SWARM_NOT_FOUND', () => boxed.call(name, { id: theirs.id }))
+  await failsWith(t, 'SWARM_NOT_FOUND', async () => {
+    for await (const _ of boxed.watch('swarm.watch', { id: theirs.id })) t.fail('nothing is shown')
+  })
+})
+
+test('what is about the whole node is not for a sandboxed caller, whatever its scopes', async (t) => {
+  const world = new World(t)
+  const owner = await world.owner()
+  const boxed = owner.api({ kind: 'token', sandboxId: 'ci' })
+  const calls: readonly (readonly [keyof Calls, object])[] = [
+    ['node.stop', {}],
+    ['node.config', {}],
+    ['node.backup', { file: '/x' }],
+    ['mesh.set', { reset: true }],
+    ['peers.revoke', { peer: 'peer' }],
+    ['invite.list', {}],
+    ['approvals.list', {}],
+    ['approvals.allow', { id: 'app_1' }],
+    ['token.list', {}],
+    ['token.revoke', { id: 'tok_1' }],
+    ['push.list', {}],
+    ['push.retry', { all: true }],
+    ['tools.list', {}],
+    ['tools.refresh', {}]
+  ]
+  for (const [name, params] of calls) await failsWith(t, 'SANDBOX_VIOLATION', () => boxed.call(name, params))
+  await failsWith(t, 'SANDBOX_VIOLATION', async () => {
+    for await (const _ of boxed.watch('node.events', {})) t.fail('nothing is shown')
+  })
+})
+
+test('an admin weaker than the node neither changes the rules of the mesh, nor decides for its person, nor takes its key', async (t) => {
+  const world = new World(t)
+  const owner = await world.owner()
+  const weak = owner.api({ kind: 'token', tier: 1 })
+  await failsWith(t, 'FORBIDDEN', () => weak.call('mesh.set', { reset: true }))
+  await failsWith(t, 'FORBIDDEN', () => weak.call('node.backup', { file: '/x' }))
+  for (const name of ['approvals.allow', 'approvals.deny'] as const) await failsWith(t, 'FORBIDDEN', () => weak.call(name, { id: 'app_1' }))
+  const full = owner.api({ kind: 'token', tier: 0 })
+  t.is((await full.call('mesh.set', { reset: true })).changed, false)
+  await failsWith(t, 'APPROVAL_NOT_FOUND', () => full.call('approvals.allow', { id: 'app_1' }))
+})

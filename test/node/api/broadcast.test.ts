@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import test from 'brittle'
+import fc from 'fast-check'
+import { broadcastError, type Outcome, refusingRule } from '../../../src/node/api/broadcast.js'
+import { agentDefinition, echo, FakeAgent } from '../../support/fake-agents.js'
+import { World } from '../../support/fake-node.js'
+import { holds } from '../../support/holds.js'
+
+const TAKEN = ['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'] as const
+const FAILED = ['TASK_FAILED', 'PEER_OFFLINE', 'OVERLOADED', 'UNKNOWN', 'AGENT_NOT_FOUND'] as const
+const REFUSED = ['POLICY_DENIED', 'TIER_VIOLATION', 'SANDBOX_VIOLATION', 'ESCALATION_REQUIRED', 'FORBIDDEN'] as const
+
+const target: fc.Arbitrary<Outcome> = fc.oneof(
+  fc.constantFrom(...TAKEN, ...FAILED).map((outcome) => ({ outcome, rule: null })),
+  fc.constantFrom(...REFUSED, 'APPROVAL_TIMEOUT').map((outcome) => ({ outcome, rule: 'policy.yaml:2: deny' })),
+  fc.constant({ outcome: 'SKIPPED', rule: 'it has no capability' })
+)
+
+/** A number that stands in a text in front of some words; 0 when it does not. */
+function told(text: string, words: string): number {
+  return Number(new RegExp(String.raw`(\d+) ${words}`).exec(text)?.[1] ?? 0)
+}
+
+test('a broadcast that failed counts apart who was left out by rules, who was not approved, who has no capability and who is offline', async (t) => {
+  await holds(
+    t,
+    fc.property(fc.array(target, { maxLength: 12 }), (targets) => {
+      const count = (...outcomes: readonly string[]): number => targets.filter((one) => outcomes.includes(one.outcome)).length
+      const error = broadcastError(targets)
+      const isFailed = count(...FAILED) > 0 || (targets.length > 0 && count(...TAKEN) === 0)
+      assert.equal(error !== null, isFailed)
+      if (error === null) return
+      const { message } = error
+      assert.equal(told(message, 'by rules'), count(...REFUSED), message)
+      assert.equal(told(message, 'not approved in time'), count('APPROVAL_TIMEOUT'), message)
+      assert.equal(told(message, 'without a capability'), count('SKIPPED'), message)
+      assert.equal(told(message, 'offline'), count('PEER_OFFLINE'), message)
+      assert.equal(message.includes('left out'), count(...REFUSED, 'APPROVAL_TIMEOUT', 'SKIPPED') > 0, message)
+    }),
+    500
+  )
+})
+
+test('the end of a broadcast in words', (t) => {
+  const row = (outcome: string, rule: string | null = null): Outcome => ({ outcome, rule })
+  const said = (...targets: readonly Outcome[]): string | undefined => broadcastError(targets)?.message
+  const skipped = row('SKIPPED', 'it has no capability')
+  const denied = row('POLICY_DENIED', 'policy.yaml:2: deny')
+  t.is(said(), undefined)
+  t.is(said(row('COMPLETED'), skipped, denied), undefined)
+  t.is(said(skipped, skipped), 'no agent took the message; left out: 2 without a capability')
+  t.is(said(denied, skipped), 'no agent took the message; left out: 1 by rules, 1 without a capability')
+  t.is(said(row('PEER_OFFLINE')), 'no agent took it: it failed at the only agent (1 offline)')
+  t.is(said(row('TASK_FAILED'), row('OVERLOADED')), 'no agent took it: it failed at all 2 agents')
+  t.is(said(row('SENT'), row('TASK_FAILED'), denied), 'partly done: it failed at 1 of 2 agents; left out: 1 by rules')
+})
+
+test('only what the rules of a node refuse has a rule: what is full or away failed', (t) => {
+  t.is(refusingRule({ code: 'POLICY_DENIED', data: { rule: 'policy.yaml:2: deny' } }), 'policy.yaml:2: deny')
+  t.is(refusingRule({ code: 'TIER_VIOLATION', data: null }), 'TIER_VIOLATION')
+  t.is(refusingRule({ code: 'OVERLOADED', data: { rule: 'exchanges: bounded' } }), null)
+  t.is(refusingRule({ code: 'PEER_OFFLINE', data: { rule: 'hops: a way' } }), null)
+})
+
+test('an agent to which nothing is granted that it needs is left out of a broadcast, which has not failed', async (t) => {
+  const world = new World(t)
+  const locked = new FakeAgent(agentDefinition('locked'), () => ({ ok: false, code: 'FORBIDDEN', message: 'nothing is granted' }))
+  const here = await world.owner({ agents: [locked, echo('text')] })
+  const reply = here.api().call('message.send', { agent: '*', text: 'x' })
+  await world.settle()
+  t.is((await reply).outcome, 'COMPLETED')
+  const left = (await reply).targets?.filter(({ rule }) => rule !== null) ?? []
+  t.alike(
+    left.map(({ agent, outcome, reason }) => [agent, outcome, reason]),
+    [['locked@owner', 'FORBIDDEN', 'nothing is granted']]
+  )
+})

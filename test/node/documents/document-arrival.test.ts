@@ -1,0 +1,52 @@
+import test, { type Assert } from 'brittle'
+import { Program, documentScene as scene, textOn, write } from '../../support/document-scene.js'
+import { failsWith } from '../../support/fails.js'
+
+test('who never had the whole of a document reads no part of it and edits none; who had it goes on with what it has', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  await write(owner.api(), 'of the owner')
+  await world.settle()
+  await textOn(ann)
+  for (const other of [owner, bob]) world.net.disconnect(ann.id, other.id)
+  await write(ann.api(), 'of the owner and ann')
+  const late = await world.member('late')
+  await world.link(bob, late)
+  await world.settle()
+  world.net.disconnect(bob.id, late.id)
+  const program = new Program(t, late.api())
+  const calls = [() => textOn(late), () => write(late.api(), 'of late')].map(async (call) => await failsWith(t, 'PEER_OFFLINE', call))
+  await world.pass(4000)
+  await Promise.all(calls)
+  t.alike([program.events, program.fault?.code], [[], 'PEER_OFFLINE'], 'nor does a program')
+  await world.link(bob, late)
+  const reading = textOn(late)
+  await world.pass(4000)
+  t.is(await reading, 'of the owner', 'who is there has nothing of ann')
+  await world.link(ann, owner, bob, late)
+  await world.settle()
+  t.is(await textOn(late), 'of the owner and ann')
+  for (const other of [ann, owner, bob]) world.net.disconnect(late.id, other.id)
+  await write(bob.api(), 'of all')
+  await world.settle()
+  const again = await world.start(late.actor, { store: late.store })
+  t.is(await textOn(again), 'of the owner and ann', 'also after a restart')
+})
+
+test('what still comes, in no order, is waited for, and never taken for gone though everybody is there', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  await write(owner.api(), 'of the owner')
+  await world.settle()
+  const late = await world.member('late')
+  const heard = new Set([owner.id, ann.id, bob.id])
+  let fetched = 0
+  // The first block comes last.
+  Object.assign(late.core.parts.documents, {
+    size: () => ({ blocks: 0, from: 0, bytes: 0 }),
+    extent: () => ({ blocks: 1000, isMore: false, heard, fetched: fetched++ })
+  })
+  await world.link(owner, ann, bob, late)
+  await world.settle()
+  const reading = failsWith(t, 'TIMEOUT', () => textOn(late))
+  await world.pass(10_000, 500)
+  await reading
+})

@@ -1,0 +1,129 @@
+import test, { type Assert } from 'brittle'
+import type { DocumentRuleRequest } from '../../../src/ports/document-api.js'
+import { agentDefinition, capability, FakeAgent } from '../../support/fake-agents.js'
+import { failsWith } from '../../support/fails.js'
+import { type FakeNode, World } from '../../support/fake-node.js'
+import { forgeControl } from '../../support/forge.js'
+import { mapOf } from '../../support/swarm-scene.js'
+
+interface Scene {
+  readonly world: World
+  readonly owner: FakeNode
+  readonly launcher: FakeNode
+  readonly worker: FakeNode
+  readonly agent: FakeAgent
+  readonly other: FakeNode
+  readonly swarm: string
+}
+
+/** A swarm of a member, whose items a worker in the same sandbox, or in none, has, four at most; another member has no part in it. */
+async function scene(t: Assert, sandboxId: string | null = null, items = 1): Promise<Scene> {
+  const world = new World(t)
+  const terms = sandboxId === null ? {} : { sandboxId }
+  const agent = new FakeAgent(agentDefinition('w', { capabilities: [capability('work.again')], concurrency: 4 }))
+  const owner = await world.owner()
+  const launcher = await world.member('launcher', { terms })
+  const worker = await world.member('worker', { terms, agents: [agent] })
+  const other = await world.member('other')
+  await world.link(owner, launcher, worker, other)
+  const swarm = await launcher.core.swarms.launch(mapOf(items))
+  await world.settle()
+  return { world, owner, launcher, worker, agent, other, swarm }
+}
+
+async function write({ world }: Pick<Scene, 'world'>, node: FakeNode, swarm: string, text: string): Promise<void> {
+  const written = node.api().call('documents.edit', { document: swarm, edit: { type: 'text', text } })
+  await world.settle()
+  await written
+  await world.settle()
+}
+
+async function read(node: FakeNode, swarm: string): Promise<unknown> {
+  return (await node.api().call('documents.read', { document: swarm, type: 'text' })).value
+}
+
+test('participants in no sandbox read and write the document of their swarm, which is made when the first asks for it', (t) =>
+  shared(t, null))
+
+test('participants of one sandbox read and write the document of their swarm, which is made when the first asks for it', (t) =>
+  shared(t, 'ci'))
+
+async function shared(t: Assert, sandboxId: string | null): Promise<void> {
+  const { swarm, launcher, worker, agent, ...rest } = await scene(t, sandboxId)
+  t.is(agent.tasks[0]?.swarm, swarm, 'an agent is told which swarm it works for')
+  t.is(launcher.core.parts.log.view().documents.size, 0, 'nothing is in the log until somebody asks')
+  await write(rest, worker, swarm, 'found it')
+  t.is(await read(launcher, swarm), 'found it')
+  await write(rest, launcher, swarm, 'found it, stop')
+  t.is(await read(worker, swarm), 'found it, stop')
+  t.is(await read(rest.owner, swarm), 'found it, stop', 'the owner of the mesh sees all documents')
+  await failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(rest.other, swarm))
+}
+
+test('who has no part in a swarm cannot have its document made', async (t) => {
+  const { world, swarm, launcher, other } = await scene(t)
+  await failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(other, swarm))
+  forgeControl(other, launcher, { name: 'swarm-document', body: { swarm } })
+  forgeControl(other, launcher, { name: 'swarm-document', body: { swarm: 'swarm_none' } })
+  await world.settle()
+  t.is(launcher.core.parts.log.view().documents.size, 0)
+})
+
+test('who takes part later is let into the document', async (t) => {
+  const { world, owner, swarm, launcher, worker, other } = await scene(t, null, 6)
+  await write({ world }, worker, swarm, 'early')
+  const agent = new FakeAgent(agentDefinition('v', { capabilities: [capability('work.again')] }))
+  const late = await world.member('late', { agents: [agent] })
+  await world.link(owner, launcher, worker, other, late)
+  await world.pass(5000, 500)
+  t.is(agent.tasks[0]?.swarm, swarm)
+  await write({ world }, late, swarm, 'early, and late')
+  t.is(await read(worker, swarm), 'early, and late')
+  await failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(other, swarm))
+})
+
+const only = (member: string): DocumentRuleRequest => ({ members: [member], tier: null, sandboxes: [], unsandboxed: false })
+
+test('a rule that somebody set for the document of a swarm stays as it is, whoever takes part later', async (t) => {
+  const { world, owner, swarm, launcher, worker, other } = await scene(t, null, 6)
+  await write({ world }, worker, swarm, 'early')
+  const rules = [
+    [owner, { members: ['worker'] }, { members: ['worker'] }],
+    // As the launcher's node made it, but shorter.
+    [launcher, only('worker'), only('worker')],
+    [launcher, { tier: 'L1' }, { tier: 'L1' }]
+  ] as const
+  const agent = new FakeAgent(agentDefinition('v', { capabilities: [capability('work.again')] }))
+  const late = await world.member('late', { agents: [agent] })
+  await world.link(owner, launcher, worker, other, late)
+  await world.pass(5000, 500)
+  t.is(agent.tasks[0]?.swarm, swarm)
+  for (const [by, see, may] of rules) {
+    const restricted = by.api().call('documents.restrict', { document: swarm, see, write: may })
+    await world.settle()
+    await restricted
+    await world.settle()
+    const set = launcher.core.parts.log.view().documents.get(swarm)?.access
+    t.is(set?.by, by.id)
+    forgeControl(late, launcher, { name: 'swarm-document', body: { swarm } })
+    await world.settle()
+    t.alike(launcher.core.parts.log.view().documents.get(swarm)?.access, set)
+  }
+  t.alike(await launcher.store.read('swarm-documents'), [swarm], 'after a restart too')
+})
+
+test('a document of a swarm that does not come is not there, and nobody waits longer', async (t) => {
+  const { world, swarm, launcher, worker } = await scene(t)
+  world.net.disconnect(launcher.id, worker.id)
+  await failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(worker, swarm))
+  await world.link(launcher, worker)
+  await world.settle()
+  launcher.core.peers.isOnline = () => true
+  const { send } = worker.core.peers
+  worker.core.peers.send = (to, message) => {
+    if (message.kind !== 'control' || message.name !== 'swarm-document') send.call(worker.core.peers, to, message)
+  }
+  const reading = failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(worker, swarm))
+  await world.pass(11_000, 1000)
+  await reading
+})

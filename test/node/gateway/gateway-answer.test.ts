@@ -1,0 +1,47 @@
+import test, { type Assert } from 'brittle'
+import type { GatewaySnapshot } from '../../../src/domain/gateway/task.js'
+import { agentDefinition, FakeAgent } from '../../support/fake-agents.js'
+import { World } from '../../support/fake-node.js'
+import { ALICE, gatewayOf } from '../../support/gateway.js'
+
+const ASKED = { skill: null, mayAnswer: false, wait: false } as const
+
+/** A task whose agent says `Let me see.` in one turn of its model and `Two words.` in the next one, and gives this result. */
+async function answered(t: Assert, result: unknown): Promise<GatewaySnapshot & { readonly told: string[] }> {
+  const world = new World(t)
+  const slow = new FakeAgent(agentDefinition('slow'))
+  const gateway = await gatewayOf(t, await world.owner({ agents: [slow] }))
+  const message = { messageId: 'm', role: 'user', parts: [{ text: 'a' }] } as const
+  const reply = await gateway.send(ALICE, { ...ASKED, agent: 'slow', message })
+  if (reply.kind !== 'task') throw new Error('an answer without a task')
+  await world.settle()
+  for (const [token, turn] of [
+    ['Let me ', 1],
+    ['see.', 1],
+    ['Two ', 2],
+    ['words.', 2]
+  ] as const) {
+    slow.open[0]?.run.progress({ token, turn })
+    await world.settle()
+  }
+  slow.finish(result)
+  await world.settle()
+  const { id } = reply.snapshot.task
+  const told: string[] = []
+  for await (const event of gateway.follow(ALICE, id, { after: 0 }))
+    told.push(event.type === 'artifact' ? `${event.append ? '+' : ''}${event.artifact.parts[0]?.text}` : event.type)
+  return { ...(await gateway.get(ALICE, id)), told }
+}
+
+test('what a language model says is the result in pieces, which its next turn replaces, and which is not told again as a whole', async (t: Assert) => {
+  const { artifacts, history, told } = await answered(t, 'Two words.')
+  t.alike(artifacts, [{ artifactId: 'result', name: 'result', parts: [{ text: 'Two words.' }] }])
+  t.alike(told, ['message', 'status', 'Let me ', '+see.', 'Two ', '+words.', '+', 'status'])
+  t.is(history.length, 1, 'no piece is a message')
+})
+
+test('a result that is not what a language model said takes its place', async (t: Assert) => {
+  const { artifacts, told } = await answered(t, { words: 2 })
+  t.alike(artifacts, [{ artifactId: 'result', name: 'result', parts: [{ data: { words: 2 }, mediaType: 'application/json' }] }])
+  t.is(told.length, 8)
+})

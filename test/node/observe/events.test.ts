@@ -1,0 +1,60 @@
+import test from 'brittle'
+import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
+import { NodeEvents } from '../../../src/node/observe/events.js'
+import { ManualClock } from '../../support/manual-clock.js'
+
+function events(): { events: NodeEvents; lines: string[]; clock: ManualClock } {
+  const clock = new ManualClock()
+  const lines: string[] = []
+  const telemetry = new MemoryTelemetry({ clock, level: 'error', format: 'text', write: (line) => lines.push(line) })
+  return { events: new NodeEvents(clock, telemetry), lines, clock }
+}
+
+test('events are kept with their time and told to who listens', (t) => {
+  const { events: list, clock } = events()
+  const heard: string[] = []
+  const stop = list.on((event) => heard.push(event.type))
+  list.add('peer', 'a peer is online', { peer: 'b' })
+  clock.advance(1000)
+  stop()
+  list.add('swarm', 'a swarm ended')
+  t.alike(heard, ['peer'])
+  t.alike(
+    list.recent().map((event) => [event.at, event.type, event.data]),
+    [
+      ['2023-11-14T22:13:20.000Z', 'peer', { peer: 'b' }],
+      ['2023-11-14T22:13:21.000Z', 'swarm', {}]
+    ]
+  )
+})
+
+test('the newest thousand are kept', (t) => {
+  const { events: list } = events()
+  for (let i = 0; i < 1500; i++) list.add('n', `${i}`)
+  t.is(list.recent().length, 1000)
+  t.is(list.recent()[0]?.message, '500')
+})
+
+test('what happens again and again pushes out nothing but itself', (t) => {
+  const { events: list } = events()
+  list.add('approval', 'a message that waited for approval: ALLOWED')
+  for (let i = 0; i < 300; i++) list.add('peer', 'a peer is online', { i })
+  for (let i = 0; i < 5000; i++) list.add('approval', 'a message waits for approval', { i })
+  const kept = list.recent()
+  t.is(kept.length, 1000)
+  t.is(kept[0]?.message, 'a message that waited for approval: ALLOWED')
+  t.is(kept.filter(({ type }) => type === 'peer').length, 300)
+  t.alike(kept.at(-1)?.data, { i: 4999 })
+})
+
+test('a listener that throws harms nobody', (t) => {
+  const { events: list, lines } = events()
+  list.on(() => {
+    throw new Error('oops')
+  })
+  let heard = 0
+  list.on(() => heard++)
+  list.add('a', 'b')
+  t.is(heard, 1)
+  t.is(lines.length, 1)
+})

@@ -1,0 +1,129 @@
+import test, { type Assert } from 'brittle'
+import type { SwarmEvent, SwarmRequest } from '../../../src/ports/swarm-api.js'
+import { createLayer } from '../../../src/node/sdk/layer.js'
+import { isRecord } from '../../../src/kit/json.js'
+import { echo } from '../../support/fake-agents.js'
+import { SwarmScene } from '../../support/swarm-scene.js'
+
+const base = { goal: 'do it', capability: 'work.again', input: { n: 1 }, retries: 0 } as const
+const items = [
+  { item: 'x', input: 1 },
+  { item: 'y', input: 2 },
+  { item: 'z', input: 3 }
+]
+const REQUESTS: Readonly<Record<SwarmRequest['strategy'], SwarmRequest>> = {
+  each: { ...base, strategy: 'each' },
+  map: { goal: 'do it', capability: 'work.again', strategy: 'map', items, retries: 0 },
+  race: { ...base, strategy: 'race', answers: 2 },
+  vote: { ...base, strategy: 'vote', answers: 2 },
+  pipeline: { ...base, strategy: 'pipeline', stages: ['work.again', 'work.again'] },
+  plan: {
+    ...base,
+    strategy: 'plan',
+    plan: {
+      tasks: [
+        { id: 'a', capability: 'work.again' },
+        { id: 'b', capability: 'work.again', needs: ['a'] },
+        { id: 'c', capability: 'work.again' }
+      ]
+    }
+  }
+}
+
+async function followed(scene: SwarmScene, id: string): Promise<SwarmEvent[]> {
+  const events: SwarmEvent[] = []
+  const swarm = await scene.launcher.core.swarms.find(id)
+  events.push(...swarm.follow((event) => events.push(event)).past)
+  return events
+}
+
+test('vote: one that ends without a majority says which command shows the answers, when it ends and later', async (t: Assert) => {
+  const scene = await SwarmScene.start(t)
+  const id = await scene.run(REQUESTS.vote)
+  for (let round = 0; (await scene.info(id)).status === 'running' && round < 200; round++) {
+    for (const { agent } of scene.workers) for (const run of [...agent.open]) scene.end(run)
+    await scene.world.pass(500, 500)
+  }
+  const done = (await followed(scene, id)).find((event) => event.type === 'done')
+  const { status, error } = await scene.info(id)
+  t.is(status, 'failed')
+  for (const one of [error, done?.type === 'done' ? done.error : null]) {
+    t.is(one?.message, 'vote: no majority among 2: 1, 1 alike')
+    t.alike(one?.next, [`a2a-node swarm results ${id}`])
+  }
+})
+
+for (const [strategy, request] of Object.entries(REQUESTS)) {
+  test(`${strategy}: when no agent is left the swarm says so, fails and ends, and never hangs`, async (t: Assert) => {
+    const scene = await SwarmScene.start(t)
+    const id = await scene.run(request)
+    await scene.world.pass(1000, 500)
+    const events = await followed(scene, id)
+    for (const worker of scene.workers) await scene.unlink(worker)
+    await scene.world.pass(2000, 500)
+    t.is((await scene.info(id)).status, 'stalled')
+    t.ok(events.some((event) => event.type === 'status' && event.status === 'stalled'))
+    t.ok(
+      scene.launcher.core.events.recent().some(({ type, data }) => type === 'swarm' && data['swarm'] === id),
+      'the node tells it'
+    )
+    await scene.world.pass(150_000, 2500)
+    t.is((await scene.info(id)).status, 'failed')
+    const done = events.find((event) => event.type === 'done')
+    t.ok(['NO_CAPABLE_AGENT', 'PEER_OFFLINE'].includes(done?.type === 'done' ? (done.error?.code ?? '') : ''))
+    const session = scene.launcher.core.swarms.session(id)
+    t.is(session?.status, 'failed')
+  })
+
+  if (strategy !== 'each')
+    test(`${strategy}: what a lost agent was at is done by another`, async (t: Assert) => {
+      const scene = await SwarmScene.start(t, ['b', 'c', 'd'])
+      scene.answer = () => 'same'
+      const id = await scene.run(request)
+      await scene.world.pass(1000, 500)
+      const [lost] = scene.workers.filter(({ agent }) => agent.open.length > 0)
+      if (lost === undefined) throw new Error('nobody works')
+      const runs = lost.agent.open.map(({ task }) => task.requestId)
+      await scene.unlink(lost)
+      const others = scene.workers.filter((one) => one !== lost)
+      for (let round = 0; (await scene.info(id)).status === 'running' && round < 200; round++) {
+        for (const { agent } of others) for (const run of [...agent.open]) scene.end(run)
+        await scene.world.pass(500, 500)
+      }
+      t.is((await scene.info(id)).status, 'completed')
+      const begun = new Set(others.flatMap(({ agent }) => agent.tasks.map(({ requestId }) => requestId)))
+      const rows = await scene.rows(id)
+      for (const run of runs)
+        t.ok(begun.has(run) || rows[Number(run.split('.').at(-1))]?.status === 'canceled', `${run} was taken over, or not needed`)
+    })
+}
+
+test('Feature: a2a-mcp-protocols, Property 25: Swarm broadcast to capable agents, for every strategy and sub-task', async (t) => {
+  const mixed: SwarmRequest = { ...base, strategy: 'pipeline', stages: ['work.again', 'other.do'] }
+  for (const request of [...Object.values(REQUESTS), mixed]) {
+    const scene = await SwarmScene.start(t)
+    const other = await scene.world.member('other', { agents: [echo('other')] })
+    scene.world.net.connect(scene.launcher.id, other.id)
+    await scene.world.settle()
+    const asked = new Set<string>()
+    for (const { core } of [scene.launcher, other, ...scene.workers.map(({ node }) => node)]) {
+      const { router } = createLayer(core)
+      for (const card of core.registry.getLocalCards()) {
+        router.onReceive(card.id, ({ type, payload }) => {
+          const wanted = isRecord(payload) && Array.isArray(payload['requiredCapabilities']) ? payload['requiredCapabilities'] : []
+          if (type === 'task-proposal') asked.add(`${card.id}: ${wanted.join(' ')}`)
+        })
+      }
+    }
+    const id = await scene.run({ ...request, retries: 2 })
+    await scene.finish(id)
+    const expected = request === mixed ? ['other: other.do', 'w: work.again'] : ['w: work.again']
+    t.alike([...asked].sort(), expected, `${request.strategy}: who can do it, and nobody else`)
+    const participants = new Set((await scene.rows(id)).map(({ agent }) => agent).filter((agent) => agent !== '-'))
+    t.ok(
+      [...participants].every((agent) => agent === 'other@other' || agent.startsWith('w@')),
+      [...participants].join(' ')
+    )
+    await scene.close()
+  }
+})
