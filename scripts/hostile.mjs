@@ -73,10 +73,10 @@ async function together({ siege }, minutes) {
 /** Tests with random messages, by the channel: documents, hints about the log, cores, pairing, and the multiplexer itself. */
 const CHANNELS = [
   'node/documents/documents.hostile-bytes',
-  'adapters/mesh/hostile-hints',
-  'adapters/mesh/hostile-replication',
-  'adapters/mesh/hostile-pairing',
-  'adapters/mesh/hostile-frames'
+  'adapters/mesh/log/hostile-hints',
+  'adapters/mesh/cores/hostile-replication',
+  'adapters/mesh/pairing/hostile-pairing',
+  'adapters/mesh/links/hostile-frames'
 ]
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..')
 

@@ -6,7 +6,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 
 const CODE = /\.(?:tsx?|mjs|js)$/
-const SPECIFIER = /((?:\bfrom|\bimport)\s*\(?\s*)(['"])(\.{1,2}\/[^'"\n]+)\2/g
+const SPECIFIER = /((?:\bfrom|\bimport)\s*\(?\s*|\bnew URL\()(['"])(\.{1,2}\/[^'"\n]+)\2/g
 
 function filesIn(...dirs) {
   return dirs.flatMap((dir) =>
@@ -51,7 +51,7 @@ function textNames(from, to) {
 
 function renamed(text, names) {
   const found = new RegExp(
-    `(?<![\\w/-])(?:${names.map(([from]) => from.replaceAll(/[.+*?^$()[\]{}|\\]/g, String.raw`\$&`)).join('|')})(?![\\w-])`,
+    `(?<![\\w-]|\\w/)(?:${names.map(([from]) => from.replaceAll(/[.+*?^$()[\]{}|\\]/g, String.raw`\$&`)).join('|')})(?![\\w-])`,
     'g'
   )
   const byName = new Map(names)
@@ -69,7 +69,16 @@ function main(list) {
   }
   const names = [...moves].flatMap(([from, to]) => textNames(from, to))
   for (const [file, text] of texts) fs.writeFileSync(moves.get(file) ?? file, file.startsWith('src/') ? text : renamed(text, names))
-  const prose = [...filesIn('docs'), 'README.md', 'CHANGELOG.md', 'SECURITY.md', 'knip.json', 'package.json', 'biome.json']
+  const prose = [
+    ...filesIn('docs'),
+    'README.md',
+    'CHANGELOG.md',
+    'SECURITY.md',
+    'knip.json',
+    'package.json',
+    'biome.json',
+    '.oxlintrc.json'
+  ]
   for (const file of prose) {
     const before = fs.readFileSync(file, 'utf8')
     const after = renamed(before, names)

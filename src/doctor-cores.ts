@@ -1,8 +1,8 @@
 import { shortId } from './kit/ids.js'
 import { shown } from './kit/text.js'
 import type { NodeStore } from './ports/storage.js'
-import { CORE_CARE, leaveOut, readCare, type StoredCare } from './adapters/mesh/core-care.js'
-import type { MeshState } from './adapters/mesh/mesh-node.js'
+import { CORE_CARE, leaveOut, readCare, type StoredCare } from './adapters/mesh/log/core-care.js'
+import type { MeshState } from './adapters/mesh/network/mesh-node.js'
 import type { Repair } from './doctor-documents.js'
 import { type Check, doubtful, good } from './doctor-check.js'
 

@@ -3,8 +3,8 @@ import path from 'node:path'
 import { asNodeError, NodeError } from './kit/errors.js'
 import type { HomePaths } from './config/paths.js'
 import type { NodeStore } from './ports/storage.js'
-import type { MeshState } from './adapters/mesh/mesh-node.js'
-import { damagedDocuments, mendDocuments } from './adapters/storage/node-store.js'
+import type { MeshState } from './adapters/mesh/network/mesh-node.js'
+import { damagedDocuments, mendDocuments } from './adapters/storage/home/node-store.js'
 import { freshEpoch, type StoredRecord } from './node-record.js'
 
 /** One thing that was repaired. */

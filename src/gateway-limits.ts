@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { type GatewayFace, limited, type LimitAnswer } from './adapters/a2a/limited-routes.js'
-import { CallLimit } from './adapters/a2a/rate-limit.js'
+import { type GatewayFace, limited, type LimitAnswer } from './adapters/a2a/limits/limited-routes.js'
+import { CallLimit } from './adapters/a2a/limits/rate-limit.js'
 import { HttpError } from './adapters/http/http-error.js'
 import type { HttpRoute, TokenCall } from './adapters/http/route.js'
 import type { NodeCore } from './node/node.js'

@@ -1,7 +1,7 @@
 import type { AbortSignalLike, Clock } from './kit/clock.js'
 import { NodeError } from './kit/errors.js'
 import { isKeyText, type NodeId } from './kit/ids.js'
-import type { MeshReach } from './adapters/a2a/mesh-client.js'
+import type { MeshReach } from './adapters/a2a/mesh-binding/mesh-client.js'
 import type { NodeCore } from './node/node.js'
 import type { CallPiece, CallRequest } from './ports/member-calls.js'
 

@@ -4,7 +4,7 @@ import { NodeError } from './kit/errors.js'
 import { refuseName } from './kit/names/refuse-name.js'
 import { nameFault, NODE_NAME } from './kit/names/rule.js'
 import type { Config } from './config/settings.js'
-import type { CodeNetwork } from './adapters/mesh/pairing.js'
+import type { CodeNetwork } from './adapters/mesh/pairing/pairing.js'
 
 /** What the home remembers of the node beside the mesh. */
 export interface NodeRecord {

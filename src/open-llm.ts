@@ -3,9 +3,9 @@ import { NodeError } from './kit/errors.js'
 import type { CompileSchema } from './kit/sign.js'
 import type { AgentTools } from './ports/agent-tools.js'
 import type { NodeApi, Principal } from './ports/node-api.js'
-import { toAgentJson } from './adapters/agents/agent-json.js'
-import { TokenDays, type TokenDaysParts } from './adapters/agents/llm-days.js'
-import type { LlmParts, LlmProvider } from './adapters/agents/llm-parts.js'
+import { toAgentJson } from './adapters/agents/schemas/agent-json.js'
+import { TokenDays, type TokenDaysParts } from './adapters/agents/llm/llm-days.js'
+import type { LlmParts, LlmProvider } from './adapters/agents/llm/llm-parts.js'
 import type { LlmProviderSetting } from './config/llm-providers.js'
 import { type Environment, resolvedValue } from './env-values.js'
 import type { NodeCore } from './node/node.js'
@@ -93,7 +93,7 @@ export function toolsOfMesh(
 ): AgentTools {
   return {
     async open(agentId, choice, signal) {
-      const [api, { openToolbox }] = await Promise.all([apis.of(agentId, signal), import('./adapters/mcp/agent-toolbox.js')])
+      const [api, { openToolbox }] = await Promise.all([apis.of(agentId, signal), import('./adapters/mcp/tools/agent-toolbox.js')])
       return await openToolbox({ api, agentId, clock, compileSchema, toJson: toAgentJson }, choice, signal)
     }
   }

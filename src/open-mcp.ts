@@ -2,13 +2,13 @@ import type { Duplex } from 'node:stream'
 import { messageOf } from './kit/errors.js'
 import type { ImportedTools } from './ports/imported-tools.js'
 import type { NodeApi, Principal } from './ports/node-api.js'
-import { toAgentJson } from './adapters/agents/agent-json.js'
-import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
+import { toAgentJson } from './adapters/agents/schemas/agent-json.js'
+import { createSchemaCompiler } from './adapters/agents/schemas/compile-schema.js'
 import { HttpError } from './adapters/http/http-error.js'
 import type { HttpRoute } from './adapters/http/route.js'
-import { maxMessageBytes } from './adapters/mcp/message-bytes.js'
-import type { McpService } from './adapters/mcp/service.js'
-import { readAudit } from './adapters/storage/audit-read.js'
+import { maxMessageBytes } from './adapters/mcp/server/message-bytes.js'
+import type { McpService } from './adapters/mcp/server/service.js'
+import { readAudit } from './adapters/storage/audit/audit-read.js'
 import type { A2AObservability } from './node/observe/observability.js'
 import type { StartParts } from './open-home.js'
 import { VERSION } from './version.js'
@@ -59,8 +59,8 @@ export function openMcp(parts: StartParts, opening: McpOpening): McpPlaces {
 
 async function loadMcp(parts: StartParts, opening: McpOpening): Promise<McpService> {
   const [{ McpService: Service }, { invocationEvent }, apiFor] = await Promise.all([
-    import('./adapters/mcp/service.js'),
-    import('./adapters/mcp/tool-record.js'),
+    import('./adapters/mcp/server/service.js'),
+    import('./adapters/mcp/server/tool-record.js'),
     guardedApis(parts, opening)
   ])
   const { options, clock, telemetry } = parts
@@ -86,8 +86,8 @@ async function loadMcp(parts: StartParts, opening: McpOpening): Promise<McpServi
 async function guardedApis({ options: { config } }: StartParts, { apiFor }: McpOpening): Promise<McpOpening['apiFor']> {
   if (config.http.listen === null) return apiFor
   const [{ guardedApi }, { Guardrails }] = await Promise.all([
-    import('./adapters/a2a/guarded-api.js'),
-    import('./adapters/a2a/guardrails.js')
+    import('./adapters/a2a/server/guarded-api.js'),
+    import('./adapters/a2a/server/guardrails.js')
   ])
   const rules = new Guardrails(config.a2a.guardrails)
   return (principal) => (principal.kind === 'token' ? guardedApi(apiFor(principal), rules) : apiFor(principal))

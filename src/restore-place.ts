@@ -3,9 +3,9 @@ import path from 'node:path'
 import { NodeError } from './kit/errors.js'
 import { shellWord } from './kit/text.js'
 import type { HomePaths } from './config/paths.js'
-import { syncDir } from './adapters/storage/atomic-file.js'
-import { configDir } from './adapters/storage/home-files.js'
-import { takeProcessLock } from './adapters/storage/process-lock.js'
+import { syncDir } from './adapters/storage/home/atomic-file.js'
+import { configDir } from './adapters/storage/home/home-files.js'
+import { takeProcessLock } from './adapters/storage/home/process-lock.js'
 
 /** Ending of what a restore puts down before it has its name. */
 const UNFINISHED = '.restoring'

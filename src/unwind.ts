@@ -1,4 +1,4 @@
-import { timely } from './adapters/mesh/timely.js'
+import { timely } from './adapters/mesh/network/timely.js'
 import type { Clock } from './kit/clock.js'
 
 /** How often the timer fires that holds the process: any time will do. */

@@ -1,7 +1,7 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import test from 'brittle'
-import { knownKeysAt, TOP_LEVEL_KEYS } from '../src/adapters/agents/agent-file-schema.js'
+import { knownKeysAt, TOP_LEVEL_KEYS } from '../src/adapters/agents/files/agent-file-schema.js'
 import { runAgentFile } from '../src/compose.js'
 import { encodeMessage, FRAME } from '../src/domain/channel/frames.js'
 import { encodeEnvelope } from '../src/domain/envelope/codec.js'

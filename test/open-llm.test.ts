@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { createSchemaCompiler } from '../src/adapters/agents/compile-schema.js'
+import { createSchemaCompiler } from '../src/adapters/agents/schemas/compile-schema.js'
 import { NodeError } from '../src/kit/errors.js'
 import type { Principal } from '../src/ports/node-api.js'
 import { AgentApis, openLlm, toolsOfMesh } from '../src/open-llm.js'

@@ -24,11 +24,11 @@ export function sdkServer() {
 export async function ourParts(tools = [[NOOP, () => Promise.resolve(null)]]) {
   const [{ createSchemaCompiler }, { ToolRegistry }, { ToolCatalog }, { ResourceManager }, { uuidRunIds }, { systemClock }] =
     await Promise.all([
-      import(dist('agents/compile-schema.js')),
-      import(dist('mcp/tool-registry.js')),
-      import(dist('mcp/tool-catalog.js')),
-      import(dist('mcp/resource-limits.js')),
-      import(dist('mcp/run-ids.js')),
+      import(dist('agents/schemas/compile-schema.js')),
+      import(dist('mcp/server/tool-registry.js')),
+      import(dist('mcp/server/tool-catalog.js')),
+      import(dist('mcp/resources/resource-limits.js')),
+      import(dist('mcp/server/run-ids.js')),
       import(dist('system/system-clock.js'))
     ])
   const registry = new ToolRegistry(createSchemaCompiler())
@@ -50,9 +50,9 @@ export async function ourParts(tools = [[NOOP, () => Promise.resolve(null)]]) {
 
 async function ourHandler() {
   const [{ serveMcp }, { McpHttp }, { HttpConnection }, { readBody: readRequest }] = await Promise.all([
-    import(dist('mcp/serve.js')),
-    import(dist('mcp/http-route.js')),
-    import(dist('mcp/http-connection.js')),
+    import(dist('mcp/server/serve.js')),
+    import(dist('mcp/http/http-route.js')),
+    import(dist('mcp/http/http-connection.js')),
     import(dist('http/body.js'))
   ])
   const parts = await ourParts()

@@ -15,7 +15,7 @@ const ONE_DAMAGED = 'a document of which one file is damaged, cut or gone is rea
 export const CARE_MUTANTS = [
   {
     name: 'the lock of a home locks nothing',
-    file: 'src/adapters/storage/process-lock.ts',
+    file: 'src/adapters/storage/home/process-lock.ts',
     find: 'if (!extensions.tryLock(fd)) return null',
     put: 'if (fd < 0) return null',
     test: 'scripts/prove/starters',
@@ -31,26 +31,26 @@ export const CARE_MUTANTS = [
   },
   {
     name: 'a lock file that was removed meanwhile counts as the lock',
-    file: 'src/adapters/storage/process-lock.ts',
+    file: 'src/adapters/storage/home/process-lock.ts',
     find: 'isOurs = await isAt(fd, file)',
     put: 'isOurs = fd > 0',
-    test: 'adapters/storage/process-lock',
+    test: 'adapters/storage/home/process-lock',
     title: 'of holders that come and go at every moment never two hold the place at once'
   },
   {
     name: 'who releases a lock removes the files of the next holder',
-    file: 'src/adapters/storage/process-lock.ts',
+    file: 'src/adapters/storage/home/process-lock.ts',
     find: 'if (!(await isAt(fd, lockFile))) return',
     put: 'if (fd < 0) return',
-    test: 'adapters/storage/process-lock',
+    test: 'adapters/storage/home/process-lock',
     title: 'a holder whose lock file was taken away by force removes nothing of the next holder'
   },
   {
     name: 'a start that fails removes what another start made in its directories',
-    file: 'src/adapters/storage/data-dir.ts',
+    file: 'src/adapters/storage/home/data-dir.ts',
     find: 'await fs.rmdir(dir)',
     put: 'await fs.rm(dir, { recursive: true })',
-    test: 'adapters/storage/data-dir',
+    test: 'adapters/storage/home/data-dir',
     title: 'what another start put into a directory meanwhile stays when this one cannot make all of them'
   },
   {
@@ -63,7 +63,7 @@ export const CARE_MUTANTS = [
   },
   {
     name: 'the marks of the mesh log are not compared',
-    file: 'src/adapters/mesh/log-marks.ts',
+    file: 'src/adapters/mesh/log/log-marks.ts',
     find: '(lengths.get(core) ?? 0) < marked',
     put: '(lengths.get(core) ?? 0) < marked - marked',
     test: 'doctor-log',
@@ -71,74 +71,74 @@ export const CARE_MUTANTS = [
   },
   {
     name: 'the copy of a small file is not read',
-    file: 'src/adapters/storage/node-store.ts',
+    file: 'src/adapters/storage/home/node-store.ts',
     find: 'const whole = found.find(({ document }) => document !== null)?.document',
     put: 'const whole = found.slice(0, 1).find(({ document }) => document !== null)?.document',
-    test: 'adapters/storage/node-store',
+    test: 'adapters/storage/home/node-store',
     title: ONE_DAMAGED
   },
   {
     name: 'a small file has no copy',
-    file: 'src/adapters/storage/node-store.ts',
+    file: 'src/adapters/storage/home/node-store.ts',
     find: 'await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))',
     put: 'void copy',
-    test: 'adapters/storage/node-store',
+    test: 'adapters/storage/home/node-store',
     title: ONE_DAMAGED
   },
   {
     name: 'a copy that could not be replaced stays',
-    file: 'src/adapters/storage/node-store.ts',
+    file: 'src/adapters/storage/home/node-store.ts',
     find: 'await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))',
     put: 'await replaceFile(copy, text).catch(() => undefined)',
-    test: 'adapters/storage/node-store',
+    test: 'adapters/storage/home/node-store',
     title: 'a copy that the disk refuses is gone'
   },
   {
     name: 'an older copy of a small file stays',
-    file: 'src/adapters/storage/node-store.ts',
+    file: 'src/adapters/storage/home/node-store.ts',
     find: 'document === null || encode(document.value) !== text)',
     put: 'document === null)',
-    test: 'adapters/storage/node-store',
+    test: 'adapters/storage/home/node-store',
     title: 'a copy that is older never takes the place of what was written'
   },
   {
     name: 'a damaged part of a backup is restored',
-    file: 'src/adapters/storage/backup-file.ts',
+    file: 'src/adapters/storage/home/backup-file.ts',
     find: 'if (hashOf(bytes) !== head.sha256)',
     put: 'if (hashOf(bytes) === "")',
-    test: 'adapters/storage/backup-file',
+    test: 'adapters/storage/home/backup-file',
     title: FORGED
   },
   {
     name: 'a backup may have lost parts',
-    file: 'src/adapters/storage/backup-file.ts',
+    file: 'src/adapters/storage/home/backup-file.ts',
     find: 'if (line !== `${JSON.stringify({ end: true, ...expected })}\\n`)',
     put: 'if (line === `${JSON.stringify({ end: false, ...expected })}`)',
-    test: 'adapters/storage/backup-file',
+    test: 'adapters/storage/home/backup-file',
     title: FORGED
   },
   {
     name: 'something may stand behind the end of a backup',
-    file: 'src/adapters/storage/backup-file.ts',
+    file: 'src/adapters/storage/home/backup-file.ts',
     find: 'if (size !== this.#at)',
     put: 'if (size < this.#at)',
-    test: 'adapters/storage/backup-file',
+    test: 'adapters/storage/home/backup-file',
     title: FORGED
   },
   {
     name: 'a backup is made that is too large to be restored',
-    file: 'src/adapters/storage/backup-file.ts',
+    file: 'src/adapters/storage/home/backup-file.ts',
     find: 'if (bytes.byteLength > MAX_PART) throw',
     put: 'if (bytes.byteLength > 2 * MAX_PART) throw',
-    test: 'adapters/storage/backup-file',
+    test: 'adapters/storage/home/backup-file',
     title: 'a part or a name beyond the limits is not written, and not read: no backup is made that cannot be restored'
   },
   {
     name: 'a part of a backup may be restored outside of the home',
-    file: 'src/adapters/storage/backup-file.ts',
+    file: 'src/adapters/storage/home/backup-file.ts',
     find: "one !== '.' && one !== '..'",
     put: "one !== '.'",
-    test: 'adapters/storage/backup-file',
+    test: 'adapters/storage/home/backup-file',
     title: 'a name that leads out of a home is neither written nor read'
   },
   {
@@ -175,58 +175,58 @@ export const CARE_MUTANTS = [
   },
   {
     name: 'a forked core puts nobody in quarantine',
-    file: 'src/adapters/mesh/writer-cores.ts',
+    file: 'src/adapters/mesh/cores/writer-cores.ts',
     find: "core.on('conflict', () => this.#onForked(key))",
     put: "core.on('close', () => this.#forked.delete(key))",
-    test: 'adapters/mesh/quarantine',
+    test: 'adapters/mesh/log/quarantine',
     title: FORKED
   },
   {
     name: 'a member in quarantine is no problem',
-    file: 'src/adapters/mesh/quarantine.ts',
+    file: 'src/adapters/mesh/log/quarantine.ts',
     find: 'member.revoked !== null || !this.has(nodeId)',
     put: 'member.revoked !== null || this.has(nodeId)',
-    test: 'adapters/mesh/quarantine',
+    test: 'adapters/mesh/log/quarantine',
     title: FORKED
   },
   {
     name: 'two tales that are equally long are not compared',
-    file: 'src/adapters/mesh/writer-cores.ts',
+    file: 'src/adapters/mesh/cores/writer-cores.ts',
     find: 'peer.remoteLength <= core.length',
     put: 'peer.remoteLength < core.length',
-    test: 'adapters/mesh/quarantine',
+    test: 'adapters/mesh/log/quarantine',
     title: EQUAL
   },
   {
     name: 'a longer tale is not compared with a shorter one',
-    file: 'src/adapters/mesh/writer-cores.ts',
+    file: 'src/adapters/mesh/cores/writer-cores.ts',
     find: 'peer.remoteLength <= core.length',
     put: 'peer.remoteLength === core.length',
-    test: 'adapters/mesh/writer-cores',
+    test: 'adapters/mesh/cores/writer-cores',
     title: LONGER
   },
   {
     name: 'a view that differs from the signed one stays',
-    file: 'src/adapters/mesh/signed-view.ts',
+    file: 'src/adapters/mesh/log/signed-view.ts',
     find: 'return !isSame',
     put: 'return isSame && length < 0',
-    test: 'adapters/mesh/quarantine',
+    test: 'adapters/mesh/log/quarantine',
     title: EQUAL
   },
   {
     name: 'a log that stands still stays so',
-    file: 'src/adapters/mesh/catch-up.ts',
+    file: 'src/adapters/mesh/log/catch-up.ts',
     find: '(own < signed || ',
     put: '(own > signed || ',
-    test: 'adapters/mesh/catch-up',
+    test: 'adapters/mesh/log/catch-up',
     title: STILL
   },
   {
     name: 'a log that goes on by itself is jumped over',
-    file: 'src/adapters/mesh/catch-up.ts',
+    file: 'src/adapters/mesh/log/catch-up.ts',
     find: 'own === before && ',
     put: 'own >= before && ',
-    test: 'adapters/mesh/catch-up',
+    test: 'adapters/mesh/log/catch-up',
     title: STILL
   }
 ]

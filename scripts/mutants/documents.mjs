@@ -22,10 +22,10 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'doctor reads blocks alone',
-    file: 'src/adapters/mesh/store-scan.ts',
+    file: 'src/adapters/mesh/cores/store-scan.ts',
     find: 'for await (const _ of entries);',
     put: 'void entries',
-    test: 'adapters/mesh/store-scan',
+    test: 'adapters/mesh/cores/store-scan',
     title: 'whatever entry of a store is damaged, reading all of them fails'
   },
   {
@@ -102,10 +102,10 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'streams of a document go to everybody',
-    file: 'src/adapters/mesh/document-cores.ts',
+    file: 'src/adapters/mesh/documents/document-cores.ts',
     find: '&& following.mayHave(peer))',
     put: ')',
-    test: 'adapters/mesh/document-cores',
+    test: 'adapters/mesh/documents/document-cores',
     title: 'a peer that may not have a stream gets nothing of it'
   },
   {
@@ -198,34 +198,34 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'a stream of a document begins earlier again',
-    file: 'src/adapters/mesh/document-core.ts',
+    file: 'src/adapters/mesh/documents/document-core.ts',
     find: 'if (this.#isClosed || blocks <= this.#beginning.blocks) return',
     put: 'if (this.#isClosed) return',
-    test: 'adapters/mesh/document-cores.beginning',
+    test: 'adapters/mesh/documents/document-cores.beginning',
     title: 'of a stream that begins later nothing before is left'
   },
   {
     name: 'where a stream of a document begins is forgotten at a restart',
-    file: 'src/adapters/mesh/document-core.ts',
+    file: 'src/adapters/mesh/documents/document-core.ts',
     find: 'this.#beginning = await beginningOf(core)',
     put: '',
-    test: 'adapters/mesh/document-cores.beginning',
+    test: 'adapters/mesh/documents/document-cores.beginning',
     title: 'of a stream that begins later nothing before is left'
   },
   {
     name: 'what is before the beginning of a stream is fetched',
-    file: 'src/adapters/mesh/document-core.ts',
+    file: 'src/adapters/mesh/documents/document-core.ts',
     find: 'core.download({ start: blocks, end:',
     put: 'core.download({ start: 0, end:',
-    test: 'adapters/mesh/document-cores.beginning',
+    test: 'adapters/mesh/documents/document-cores.beginning',
     title: 'a newcomer whose stream begins later fetches what is behind'
   },
   {
     name: 'a stream of any size is fetched behind its beginning',
-    file: 'src/adapters/mesh/document-core.ts',
+    file: 'src/adapters/mesh/documents/document-core.ts',
     find: 'end: this.#before === null ? blocks + 1 : -1',
     put: 'end: -1',
-    test: 'adapters/mesh/document-cores.beginning',
+    test: 'adapters/mesh/documents/document-cores.beginning',
     title: 'of a stream whose first block behind its beginning nobody gives'
   },
   {
@@ -342,10 +342,10 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'a core of a document counts as signed before the owner signed it',
-    file: 'src/adapters/mesh/log.ts',
+    file: 'src/adapters/mesh/log/log.ts',
     find: 'entry.seq < this.#base.view.core.core.state.length',
     put: 'entry.seq >= 0',
-    test: 'adapters/mesh/log',
+    test: 'adapters/mesh/log/log',
     title: 'a core of a document is signed once'
   },
   {

@@ -4,18 +4,18 @@
 export const HOSTILE_MUTANTS = [
   {
     name: 'all that a peer asks for is read at once',
-    file: 'src/adapters/mesh/guarded-mux.ts',
+    file: 'src/adapters/mesh/links/guarded-mux.ts',
     find: 'turns.apply(harmless) : harmless',
     put: 'harmless : harmless',
-    test: 'adapters/mesh/request-turns',
+    test: 'adapters/mesh/links/request-turns',
     title: 'a peer that asks for all large blocks of a core at once has few of them read at once'
   },
   {
     name: 'blocks are read for a peer that reads none',
-    file: 'src/adapters/mesh/request-turns.ts',
+    file: 'src/adapters/mesh/links/request-turns.ts',
     find: ' && this.#parts.isDrained()',
     put: '',
-    test: 'adapters/mesh/request-turns',
+    test: 'adapters/mesh/links/request-turns',
     title: 'each request is answered once unless its peer gives it up'
   },
   {
@@ -28,10 +28,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'each tree of a store holds as much in memory as its library takes by itself',
-    file: 'src/adapters/mesh/core-store.ts',
+    file: 'src/adapters/mesh/cores/core-store.ts',
     find: ', globalCache: new Rache({ maxSize: MAX_CACHED_BLOCKS })',
     put: ', globalCache: new Rache()',
-    test: 'adapters/mesh/core-store',
+    test: 'adapters/mesh/cores/core-store',
     title: 'all trees of a store together hold 256 blocks in memory'
   },
   {
@@ -44,18 +44,18 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'a stream does not rest',
-    file: 'src/adapters/mesh/document-core.ts',
+    file: 'src/adapters/mesh/documents/document-core.ts',
     find: 'if (ms === 0 || this.#isClosed) return',
     put: 'if (ms >= 0 || this.#isClosed) return',
-    test: 'adapters/mesh/document-cores',
+    test: 'adapters/mesh/documents/document-cores',
     title: 'of a stream nothing more is asked for as long as it is to rest'
   },
   {
     name: 'large blocks of a stream are asked for as small ones are',
-    file: 'src/adapters/mesh/block-window.ts',
+    file: 'src/adapters/mesh/links/block-window.ts',
     find: 'this.#blocks + 1, fitting(bytes))',
     put: 'this.#blocks + 1)',
-    test: 'adapters/mesh/block-window',
+    test: 'adapters/mesh/links/block-window',
     title: 'after any block no more are asked for'
   },
   {
@@ -68,122 +68,122 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'blocks of the log reach its engine unchecked',
-    file: 'src/adapters/mesh/guarded-base.ts',
+    file: 'src/adapters/mesh/log/guarded-base.ts',
     find: 'checkBlock(writer.node, { core: writer.core.key, at, due })',
     put: '',
-    test: 'adapters/mesh/guarded-base',
+    test: 'adapters/mesh/log/guarded-base',
     title: 'a block that would end the engine sets its core aside at every node'
   },
   {
     name: 'a writer puts a block into the middle of a batch',
-    file: 'src/adapters/mesh/guarded-base.ts',
+    file: 'src/adapters/mesh/log/guarded-base.ts',
     find: '(await link(boot)) && (await this.#checkHeads(writer))',
     put: 'await link(boot)',
-    test: 'adapters/mesh/guarded-base',
+    test: 'adapters/mesh/log/guarded-base',
     title: 'a block that would end the engine sets its core aside at every node'
   },
   {
     name: 'cores that the log does not name are fetched',
-    file: 'src/adapters/mesh/guarded-base.ts',
+    file: 'src/adapters/mesh/log/guarded-base.ts',
     find: 'if (system === null && !isAdded && !(await this.#isKnown(key))) return null',
     put: '',
-    test: 'adapters/mesh/hostile-log',
+    test: 'adapters/mesh/log/hostile-log',
     title: 'blocks of a member without the right to write are not fetched'
   },
   {
     name: 'hints about the log have no limit',
-    file: 'src/adapters/mesh/frame-guard.ts',
+    file: 'src/adapters/mesh/links/frame-guard.ts',
     find: 'new OpenChannels((bytes) => hints.take(bytes))',
     put: 'new OpenChannels(() => hints.take(0))',
-    test: 'adapters/mesh/hostile-log',
+    test: 'adapters/mesh/log/hostile-log',
     title: 'who hints at a hundred thousand cores costs nobody anything'
   },
   {
     name: 'a channel of hints may lack its key',
-    file: 'src/adapters/mesh/open-channels.ts',
+    file: 'src/adapters/mesh/links/open-channels.ts',
     find: 'if ((isCore || isHints) && keyBytes !== KEY_BYTES)',
     put: 'if (isCore && keyBytes !== KEY_BYTES)',
-    test: 'adapters/mesh/frame-guard',
+    test: 'adapters/mesh/links/frame-guard',
     title: 'a channel of a core or of hints without a key ends the stream'
   },
   {
     name: 'numbers of channels have no bound',
-    file: 'src/adapters/mesh/open-channels.ts',
+    file: 'src/adapters/mesh/links/open-channels.ts',
     find: 'if (channel > MAX_CHANNEL_NUMBER)',
     put: 'if (channel > MAX_CHANNEL_NUMBER * 1000)',
-    test: 'adapters/mesh/frame-guard',
+    test: 'adapters/mesh/links/frame-guard',
     title: 'a channel that is closed before it is open does not give its number back'
   },
   {
     name: 'a proof of a fork may have a node too many',
-    file: 'src/adapters/mesh/core-messages.ts',
+    file: 'src/adapters/mesh/log/core-messages.ts',
     find: 'if (c.uint.decode(state) !== roots.length) return',
     put: 'if (c.uint.decode(state) < 0) return',
-    test: 'adapters/mesh/core-messages',
+    test: 'adapters/mesh/log/core-messages',
     title: 'a proof of a fork has the roots of its tree, all of them and nothing else'
   },
   {
     name: 'an upgrade of a core may be one to no block',
-    file: 'src/adapters/mesh/core-messages.ts',
+    file: 'src/adapters/mesh/log/core-messages.ts',
     find: "if (length === 0) return 'an upgrade to nothing'",
     put: '',
-    test: 'adapters/mesh/core-messages',
+    test: 'adapters/mesh/log/core-messages',
     title: 'an upgrade to no block at all is refused, whatever stands before it'
   },
   {
     name: 'blocks that a peer says it has are not counted over all its cores',
-    file: 'src/adapters/mesh/open-channels.ts',
+    file: 'src/adapters/mesh/links/open-channels.ts',
     find: 'this.#mappedInAll > MAX_MAPPED_BLOCKS',
     put: 'this.#mappedInAll < 0',
-    test: 'adapters/mesh/frame-guard',
+    test: 'adapters/mesh/links/frame-guard',
     title: 'blocks that a peer says it has are counted over all its cores, each once'
   },
   {
     name: 'mistakes of packages at bytes of a peer are thrown on',
-    file: 'src/adapters/mesh/guarded-mux.ts',
+    file: 'src/adapters/mesh/links/guarded-mux.ts',
     find: 'if (!isMistake(error)) return error',
     put: 'if (isMistake(error)) return error',
-    test: 'adapters/mesh/guarded-mux',
+    test: 'adapters/mesh/links/guarded-mux',
     title: 'a mistake of a package at what a peer sent ends the stream and nothing else'
   },
   {
     name: 'a core of the log is read without end',
-    file: 'src/adapters/mesh/core-share.ts',
+    file: 'src/adapters/mesh/log/core-share.ts',
     find: "return limit.isKnown ? 'over' : 'wait'",
     put: "return 'read'",
-    test: 'adapters/mesh/guarded-base',
+    test: 'adapters/mesh/log/guarded-base',
     title: 'of a core over its share every node reads the same blocks and fetches no more'
   },
   {
     name: 'a core of the log is fetched beyond its share',
-    file: 'src/adapters/mesh/guarded-base.ts',
+    file: 'src/adapters/mesh/log/guarded-base.ts',
     find: 'const end = frozen ? nodes.length : last',
     put: 'const end = nodes.length + 256',
-    test: 'adapters/mesh/guarded-base',
+    test: 'adapters/mesh/log/guarded-base',
     title: 'of a core over its share every node reads the same blocks and fetches no more'
   },
   {
     name: 'a core of the owner is set aside before the log says whose it is',
-    file: 'src/adapters/mesh/core-share.ts',
+    file: 'src/adapters/mesh/log/core-share.ts',
     find: "return limit.isKnown ? 'over' : 'wait'",
     put: "return 'over'",
-    test: 'adapters/mesh/guarded-base',
+    test: 'adapters/mesh/log/guarded-base',
     title: 'a core over the share of members waits until it is known that it is one of the owner'
   },
   {
     name: 'a core that waited for its owner is never read on',
-    file: 'src/adapters/mesh/log-writers.ts',
+    file: 'src/adapters/mesh/log/log-writers.ts',
     find: 'if (known.length > 0 || isNewlyRevoked) this.#parts.onLimits()',
     put: '',
-    test: 'adapters/mesh/log-writers',
+    test: 'adapters/mesh/log/log-writers',
     title: 'a core that waits for its owner to be named is read on once'
   },
   {
     name: 'a writer goes on appending beyond its share of the log',
-    file: 'src/adapters/mesh/log.ts',
+    file: 'src/adapters/mesh/log/log.ts',
     find: 'this.#base.writable && !this.isFull ?',
     put: 'this.#base.writable ?',
-    test: 'adapters/mesh/log-share',
+    test: 'adapters/mesh/log/log-share',
     title: 'a node that wrote its share of the log says so'
   },
   {
@@ -196,82 +196,82 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'a member fills the cores of other writers',
-    file: 'src/adapters/mesh/entry-intake.ts',
+    file: 'src/adapters/mesh/log/entry-intake.ts',
     find: '|| this.#authorRates.take(by, byteLength)',
     put: '|| true',
-    test: 'adapters/mesh/entry-intake',
+    test: 'adapters/mesh/log/entry-intake',
     title: 'a writer carries 4 MiB of one author'
   },
   {
     name: 'blocks of a revoked writer stay on every disk',
-    file: 'src/adapters/mesh/revoked-cores.ts',
+    file: 'src/adapters/mesh/log/revoked-cores.ts',
     find: 'await giveBack(core, needed)',
     put: '',
-    test: 'adapters/mesh/revoked-cores',
+    test: 'adapters/mesh/log/revoked-cores',
     title: 'what a revoked member wrote beyond the order of the log is removed'
   },
   {
     name: 'blocks of a revoked writer go before the owner has signed',
-    file: 'src/adapters/mesh/revoked-cores.ts',
+    file: 'src/adapters/mesh/log/revoked-cores.ts',
     find: 'if (needed === null) return this.#lookAgain()',
     put: 'if (needed === null) return giveBack(this.#parts.open(key), 0)',
-    test: 'adapters/mesh/revoked-cores',
+    test: 'adapters/mesh/log/revoked-cores',
     title: 'what a revoked member wrote beyond the order of the log is removed'
   },
   {
     name: 'hints bring back what a revoked writer wrote',
-    file: 'src/adapters/mesh/guarded-base.ts',
+    file: 'src/adapters/mesh/log/guarded-base.ts',
     find: 'writer._resume = () => resume(writer, share.end(writer.nodes.length, this.#named.get(keyToText(writer.core.key)) ?? 0))',
     put: 'writer._resume = () => resume(writer, share.end(writer.nodes.length, 1000))',
-    test: 'adapters/mesh/guarded-base',
+    test: 'adapters/mesh/log/guarded-base',
     title: 'of a core of a revoked member blocks come that another block names'
   },
   {
     name: 'blocks of a revoked writer are fetched again',
-    file: 'src/adapters/mesh/core-share.ts',
+    file: 'src/adapters/mesh/log/core-share.ts',
     find: 'return isRevoked ? Math.max(at, Math.min(this.#end(at), named)) : this.#end(at)',
     put: 'return this.#end(at)',
-    test: 'adapters/mesh/core-share',
+    test: 'adapters/mesh/log/core-share',
     title: 'of a revoked member only blocks that others name are asked for'
   },
   {
     name: 'a log without blocks of a revoked writer counts as damaged',
-    file: 'src/adapters/mesh/log-marks.ts',
+    file: 'src/adapters/mesh/log/log-marks.ts',
     find: '(await isGivenBack(core)) ? Number.POSITIVE_INFINITY : core.contiguousLength',
     put: 'core.contiguousLength',
-    test: 'adapters/mesh/log-marks',
+    test: 'adapters/mesh/log/log-marks',
     title: 'a core of which this node removed blocks is never taken for shorter'
   },
   {
     name: 'a core at which starts ended is read again at the third one',
-    file: 'src/adapters/mesh/core-care.ts',
+    file: 'src/adapters/mesh/log/core-care.ts',
     find: 'if (failed >= FAILED_STARTS || isSuspect)',
     put: 'if (isSuspect)',
-    test: 'adapters/mesh/core-care',
+    test: 'adapters/mesh/log/core-care',
     title: 'the third start in a row that did not come up'
   },
   {
     name: 'a core that is left out stays so, whatever the next start would find',
-    file: 'src/adapters/mesh/core-care.ts',
+    file: 'src/adapters/mesh/log/core-care.ts',
     find: 'leftOut: [], suspects: leftOut }',
     put: 'suspects: leftOut }',
-    test: 'adapters/mesh/core-care',
+    test: 'adapters/mesh/log/core-care',
     title: 'a core that is left out is tried again by the next start'
   },
   {
     name: 'a start that failed with an error counts as one that ended at a core',
-    file: 'src/adapters/mesh/core-care.ts',
+    file: 'src/adapters/mesh/log/core-care.ts',
     find: 'failed: this.#stored.failed - 1 }',
     put: 'failed: this.#stored.failed }',
-    test: 'adapters/mesh/core-care',
+    test: 'adapters/mesh/log/core-care',
     title: 'a start that came up, and one that failed with an error that it told'
   },
   {
     name: 'a core that is left out is read all the same',
-    file: 'src/adapters/mesh/guarded-base.ts',
+    file: 'src/adapters/mesh/log/guarded-base.ts',
     find: 'nodes.length < ordered || (await care.mayRead(keyToText(core.key)))',
     put: 'nodes.length < ordered || (await care.mayRead(keyToText(core.key))) || true',
-    test: 'adapters/mesh/guarded-base',
+    test: 'adapters/mesh/log/guarded-base',
     title: 'of a core at which starts ended only what was in the order is read'
   },
   {
@@ -292,26 +292,26 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'nobody hands on that a member writes to another core',
-    file: 'src/adapters/mesh/log.ts',
+    file: 'src/adapters/mesh/log/log.ts',
     find: 'for (const claim of this.#writers.claims()) void courier.hand(claim)',
     put: '',
-    test: 'adapters/mesh/restored',
+    test: 'adapters/mesh/log/restored',
     title: 'the core of a restored writer reaches members without a link to it'
   },
   {
     name: 'pairing chain not followed',
-    file: 'src/adapters/mesh/mesh-node.ts',
+    file: 'src/adapters/mesh/network/mesh-node.ts',
     find: 'if (!verdict.ok) {',
     put: 'if (chain.length === 0) {',
-    test: 'adapters/mesh/impostor',
+    test: 'adapters/mesh/links/impostor',
     title: 'a certificate of a member that may not invite is none'
   },
   {
     name: 'pairing chain not led to the owner that the code names',
-    file: 'src/adapters/mesh/join.ts',
+    file: 'src/adapters/mesh/pairing/join.ts',
     find: 'rootFault({ info, encryptionKey }, root, hash) ?? {',
     put: '{',
-    test: 'adapters/mesh/impostor',
+    test: 'adapters/mesh/links/impostor',
     title: 'a member that answers the second use of its code as the owner is refused'
   },
   {
@@ -372,10 +372,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'share of documents asked for nothing by their cores',
-    file: 'src/adapters/mesh/document-core.ts',
+    file: 'src/adapters/mesh/documents/document-core.ts',
     find: 'this.#parts.mayHold(core.byteLength - this.#before)',
     put: 'core.byteLength >= 0',
-    test: 'adapters/mesh/document-cores',
+    test: 'adapters/mesh/documents/document-cores',
     title: 'of a stream over the share nothing is fetched'
   },
   {

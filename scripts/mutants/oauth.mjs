@@ -7,90 +7,90 @@ const RATED = 'whatever they ask who show nothing of a client, it gets tokens as
 export const OAUTH_MUTANTS = [
   {
     name: 'a client that revokes more than there is room for gets what it revoked before back',
-    file: 'src/adapters/a2a/oauth-denials.ts',
+    file: 'src/adapters/a2a/oauth/oauth-denials.ts',
     find: 'own.set(ALL, Math.max(before, this.#clock.now() + MAX_ACCESS_TOKEN_MS))',
     put: 'own.delete(ALL)',
-    test: 'adapters/a2a/oauth-denials',
+    test: 'adapters/a2a/oauth/oauth-denials',
     title: DENIALS
   },
   {
     name: 'what was revoked of a client has no bound',
-    file: 'src/adapters/a2a/oauth-denials.ts',
+    file: 'src/adapters/a2a/oauth/oauth-denials.ts',
     find: 'if (own.size >= MAX_OAUTH_DENIED && !own.has(what)) {',
     put: 'if (own.size >= 1e9 && !own.has(what)) {',
-    test: 'adapters/a2a/oauth-denials',
+    test: 'adapters/a2a/oauth/oauth-denials',
     title: DENIALS
   },
   {
     name: 'tokens of a revoked grant are good',
-    file: 'src/adapters/a2a/oauth-denials.ts',
+    file: 'src/adapters/a2a/oauth/oauth-denials.ts',
     find: '(grantId !== null && isOut(`grant:${grantId}`))',
     put: '(grantId !== null && isOut(`jti:${grantId}`))',
-    test: 'adapters/a2a/oauth-denials',
+    test: 'adapters/a2a/oauth/oauth-denials',
     title: DENIALS
   },
   {
     name: 'sign-ins of others go first',
-    file: 'src/adapters/a2a/oauth-store.ts',
+    file: 'src/adapters/a2a/oauth/oauth-store.ts',
     find: 'toSorted((a, b) => b.length - a.length)',
     put: 'toSorted((a, b) => a.length - b.length)',
-    test: 'adapters/a2a/oauth-store',
+    test: 'adapters/a2a/oauth/oauth-store',
     title: 'whoever begins however many sign-ins, so many wait and no more, and nobody with a fair share loses one'
   },
   {
     name: 'a grant that expired is forgotten before its last tokens',
-    file: 'src/adapters/a2a/oauth-store.ts',
+    file: 'src/adapters/a2a/oauth/oauth-store.ts',
     find: "(model === 'Grant' ? MAX_ACCESS_TOKEN_MS : 0)",
     put: "(model === 'Grant' ? 0 : 0)",
-    test: 'adapters/a2a/oauth-store',
+    test: 'adapters/a2a/oauth/oauth-store',
     title: 'a grant that expired still ends the access tokens that came of it last'
   },
   {
     name: 'who only knows the name of a client uses up its share',
-    file: 'src/adapters/a2a/oauth-limit.ts',
+    file: 'src/adapters/a2a/oauth/oauth-limit.ts',
     find: 'return tooMany(this.#signIns, id)',
     put: 'return tooMany(this.#clients, id)',
-    test: 'adapters/a2a/oauth-limit',
+    test: 'adapters/a2a/oauth/oauth-limit',
     title: RATED
   },
   {
     name: 'what another client has opens the share of a client',
-    file: 'src/adapters/a2a/oauth-limit.ts',
+    file: 'src/adapters/a2a/oauth/oauth-limit.ts',
     find: 'shown.find(({ clientId }) => clientId === id)',
     put: 'shown.find(({ clientId }) => clientId !== null)',
-    test: 'adapters/a2a/oauth-limit',
+    test: 'adapters/a2a/oauth/oauth-limit',
     title: 'a name alone has its own small share for each client, strangers one for all of them'
   },
   {
     name: 'a device may ask as often as it likes',
-    file: 'src/adapters/a2a/oauth-limit.ts',
+    file: 'src/adapters/a2a/oauth/oauth-limit.ts',
     find: "own?.model === 'DeviceCode' && ",
     put: "own?.model === 'Device' && ",
-    test: 'adapters/a2a/oauth-limit',
+    test: 'adapters/a2a/oauth/oauth-limit',
     title: 'a device that asks too often is told to slow down, and asks no less than its interval allows'
   },
   {
     name: 'a key of before is good until the next rotation',
-    file: 'src/adapters/a2a/oauth-keys.ts',
+    file: 'src/adapters/a2a/oauth/oauth-keys.ts',
     find: 'this.#clock.now() - retiredAt < RETIRED_MS',
     put: 'retiredAt > 0',
-    test: 'adapters/a2a/oauth-keys',
+    test: 'adapters/a2a/oauth/oauth-keys',
     title: 'whenever keys are rotated, each is good while a token of it may be, and no longer; the newest signs'
   },
   {
     name: 'tokens for other gateways as well are taken',
-    file: 'src/adapters/a2a/oauth-tokens.ts',
+    file: 'src/adapters/a2a/oauth/oauth-tokens.ts',
     find: "typeof aud !== 'string' || ",
     put: '',
-    test: 'adapters/a2a/oauth-tokens',
+    test: 'adapters/a2a/oauth/oauth-tokens',
     title: 'a token counts only with its type, issuer, audience, times, key and all its claims'
   },
   {
     name: 'a token that was revoked in its last seconds is good again',
-    file: 'src/adapters/a2a/oauth-adapter.ts',
+    file: 'src/adapters/a2a/oauth/oauth-adapter.ts',
     find: 'denials.token(handle, handle.endsAt)',
     put: 'denials.token(handle, handle.endsAt - 5000)',
-    test: 'adapters/a2a/oauth-tokens',
+    test: 'adapters/a2a/oauth/oauth-tokens',
     title: 'a token that was revoked in its last seconds'
   },
   {

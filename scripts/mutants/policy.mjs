@@ -204,10 +204,10 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'a vanished policy file opens everything',
-    file: 'src/adapters/storage/policy-file.ts',
+    file: 'src/adapters/storage/policy/policy-file.ts',
     find: 'if (text === null && this.#text !== null)',
     put: 'if (text === null && this.#text === null)',
-    test: 'adapters/storage/policy-file',
+    test: 'adapters/storage/policy/policy-file',
     title: 'a broken or vanished file leaves the last good rules'
   }
 ]

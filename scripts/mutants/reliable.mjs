@@ -381,18 +381,18 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'what was removed a moment ago, and is there again, is taken for new',
-    file: 'src/adapters/storage/ledger-store.ts',
+    file: 'src/adapters/storage/ledger/ledger-store.ts',
     find: 'if (isNew && value !== null && !values.has(key) &&',
     put: 'if (isNew && value !== null &&',
-    test: 'adapters/storage/ledger-store',
+    test: 'adapters/storage/ledger/ledger-store',
     title: 'what is known to be new may come and go any number of times, before, while and after it is written'
   },
   {
     name: 'the number of commits is kept elsewhere only when the ledger closes',
-    file: 'src/adapters/storage/durable-ledger.ts',
+    file: 'src/adapters/storage/ledger/durable-ledger.ts',
     find: 'this.#marking ??= this.#markSoon()',
     put: 'this.#marking ??= null',
-    test: 'adapters/storage/durable-ledger',
+    test: 'adapters/storage/ledger/durable-ledger',
     title: 'a ledger that lost what was committed before its process was killed is found'
   },
   {
@@ -445,10 +445,10 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a mark of the ledger tells of what a power cut may take after a clean stop',
-    file: 'src/adapters/storage/durable-ledger.ts',
+    file: 'src/adapters/storage/ledger/durable-ledger.ts',
     find: 'const isSynced = this.#broken === null && (await this.#trySync())',
     put: 'const isSynced = this.#broken === null',
-    test: 'adapters/storage/durable-ledger',
+    test: 'adapters/storage/ledger/durable-ledger',
     title: 'a commit that need only survive the process does not wait for the disk, and the next one that does takes it along'
   },
   {
@@ -461,10 +461,10 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a commit that need only survive the process waits for the disk',
-    file: 'src/adapters/storage/durable-ledger.ts',
+    file: 'src/adapters/storage/ledger/durable-ledger.ts',
     find: "group.some(({ survives }) => survives === 'power')",
     put: 'group.some(({ survives }) => survives !== undefined)',
-    test: 'adapters/storage/durable-ledger',
+    test: 'adapters/storage/ledger/durable-ledger',
     title: 'a commit that need only survive the process does not wait for the disk'
   }
 ]

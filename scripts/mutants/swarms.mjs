@@ -150,10 +150,10 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'work that its time limit ended and that may go on elsewhere has failed',
-    file: 'src/adapters/agents/hosted-agent.ts',
+    file: 'src/adapters/agents/files/hosted-agent.ts',
     find: 'isUnknown ? { ...ended.by, isUnknown } : ',
     put: '',
-    test: 'adapters/agents/hosted-agent',
+    test: 'adapters/agents/files/hosted-agent',
     title: 'after its time nobody can say whether it was done, where the runtime says so'
   },
   {

@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { MESH_EXTENSION } from '../../src/adapters/a2a/card-subject.js'
+import { MESH_EXTENSION } from '../../src/adapters/a2a/cards/card-subject.js'
 import { request } from '../support/a2a.js'
 import { at, isRestFault, isRpcFault, type Json, read, says, type Subject, subject } from '../support/compliance.js'
 

@@ -8,7 +8,7 @@ import * as tasks from '../support/bad-input/tasks.js'
 import type { BadWire, Cell, Places, Row } from '../support/bad-input/table.js'
 import { type HttpWire, IN_WIRES, OUT_WIRES } from '../support/bad-input/wires.js'
 
-const SERVER = 'nobody asks the node there: what a server answers the node with is in test/adapters/a2a/remote-hostile.test.ts'
+const SERVER = 'nobody asks the node there: what a server answers the node with is in test/adapters/a2a/remote/remote-hostile.test.ts'
 const inward = (row: Row): Readonly<Record<BadWire, Cell>> => ({ ...row, 'imported card': SERVER, 'call <card URL>': SERVER })
 
 /** All that the issue names as bad input. */

@@ -1,7 +1,7 @@
 import type { PrimitiveSchemaDefinition } from '@modelcontextprotocol/server'
-import { askClient, type ClientAnswer, type ClientRequest, type ClientSide } from '../../src/adapters/mcp/client-ask.js'
-import type { ToolHandler } from '../../src/adapters/mcp/tool.js'
-import { mcpContent } from '../../src/adapters/mcp/tool-result.js'
+import { askClient, type ClientAnswer, type ClientRequest, type ClientSide } from '../../src/adapters/mcp/tools/client-ask.js'
+import type { ToolHandler } from '../../src/adapters/mcp/server/tool.js'
+import { mcpContent } from '../../src/adapters/mcp/server/tool-result.js'
 
 type FormProperties = Record<string, PrimitiveSchemaDefinition>
 

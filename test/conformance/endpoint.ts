@@ -1,6 +1,6 @@
 import type { HttpRoute } from '../../src/adapters/http/route.js'
 import { type HttpListener, startHttpListener } from '../../src/adapters/http/listener.js'
-import type { McpService } from '../../src/adapters/mcp/service.js'
+import type { McpService } from '../../src/adapters/mcp/server/service.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { World } from '../support/fake-node.js'
 import { echo } from '../support/fake-agents.js'

@@ -1,6 +1,6 @@
 import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
-import type { PromptSource } from '../../src/adapters/mcp/prompt-source.js'
-import { askClient, type ClientAsk, type ClientSide } from '../../src/adapters/mcp/client-ask.js'
+import type { PromptSource } from '../../src/adapters/mcp/resources/prompt-source.js'
+import { askClient, type ClientAsk, type ClientSide } from '../../src/adapters/mcp/tools/client-ask.js'
 import { Emitter } from '../../src/kit/events.js'
 import { form } from './asking.js'
 import { PIXEL } from './media.js'

@@ -1,5 +1,5 @@
-import { joinResources, ResourceRegistry } from '../../src/adapters/mcp/resource-registry.js'
-import type { ResourceSource } from '../../src/adapters/mcp/resource-source.js'
+import { joinResources, ResourceRegistry } from '../../src/adapters/mcp/resources/resource-registry.js'
+import type { ResourceSource } from '../../src/adapters/mcp/resources/resource-source.js'
 import { PIXEL } from './media.js'
 
 const TEMPLATE = /^test:\/\/template\/([^/]+)\/data$/

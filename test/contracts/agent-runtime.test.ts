@@ -1,4 +1,4 @@
-import { createStarters } from '../../src/adapters/agents/starters.js'
+import { createStarters } from '../../src/adapters/agents/starters/starters.js'
 import { COMMAND_AGENT, MODULE_AGENT, openAgent } from '../support/agents/open-agent.js'
 import { realClock } from '../support/agents/real-clock.js'
 import { agentRuntimeContract, type EndlessWork } from './agent-runtime-contract.js'

@@ -1,4 +1,4 @@
-import { createWebhooks } from '../../src/adapters/a2a/webhook-sender.js'
+import { createWebhooks } from '../../src/adapters/a2a/push/webhook-sender.js'
 import { systemClock } from '../../src/adapters/system/system-clock.js'
 import { countingIds } from '../support/counting-ids.js'
 import { FakeWebhooks } from '../support/fake-webhooks.js'

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import test from 'brittle'
-import { encodeGateMessage } from '../../src/adapters/mesh/hello.js'
+import { encodeGateMessage } from '../../src/adapters/mesh/links/hello.js'
 import { dial, rawDht } from '../adapters/mesh/raw-stream.js'
 import { type TestNode, testMesh, untilOnline } from '../support/nodes.js'
 

@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { SwarmLinks } from '../../src/adapters/mesh/links.js'
+import { SwarmLinks } from '../../src/adapters/mesh/links/links.js'
 import { MESSAGE_TYPES, OPENING_TYPES, type A2AEnvelope, type MessageType } from '../../src/domain/envelope/envelope.js'
 import { TIERS, type Tier } from '../../src/domain/routing/tier.js'
 import { eventually } from '../support/agents/eventually.js'

@@ -1,4 +1,4 @@
-import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
+import { createSchemaCompiler } from '../../src/adapters/agents/schemas/compile-schema.js'
 import type { Clock } from '../../src/kit/clock.js'
 import { laneText } from '../../src/domain/reliable/keys.js'
 import type { AgentOutcome, AgentRun, AgentTask } from '../../src/ports/agent-runtime.js'

@@ -1,5 +1,5 @@
 import fc, { type Arbitrary } from 'fast-check'
-import { CardSigner, type KeySet } from '../../src/adapters/a2a/card-signature.js'
+import { CardSigner, type KeySet } from '../../src/adapters/a2a/cards/card-signature.js'
 import type { SignedCard } from '../../src/domain/membership/types.js'
 import { seal } from '../../src/domain/membership/signing.js'
 import { cardBodyOf } from '../../src/domain/card/schema.js'

@@ -1,5 +1,5 @@
 import type { Assert } from 'brittle'
-import { meshCallHandler } from '../../src/adapters/a2a/mesh-binding.js'
+import { meshCallHandler } from '../../src/adapters/a2a/mesh-binding/mesh-binding.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
 import { GatewayTasks } from '../../src/node/gateway/gateway.js'
 import { memberPrincipal } from '../../src/node/gateway/mesh/member-principal.js'

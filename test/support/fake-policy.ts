@@ -1,5 +1,5 @@
-import { insertRule, type RuleInsertion } from '../../src/adapters/storage/policy-edit.js'
-import { readPolicy } from '../../src/adapters/storage/policy-text.js'
+import { insertRule, type RuleInsertion } from '../../src/adapters/storage/policy/policy-edit.js'
+import { readPolicy } from '../../src/adapters/storage/policy/policy-text.js'
 import { NodeError } from '../../src/kit/errors.js'
 import type { PolicySource, PolicyState, WrittenRule } from '../../src/ports/policy.js'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { OpenChannels } from '../../src/adapters/mesh/open-channels.js'
-import { decodeGateMessage, encodeGateMessage } from '../../src/adapters/mesh/hello.js'
+import { OpenChannels } from '../../src/adapters/mesh/links/open-channels.js'
+import { decodeGateMessage, encodeGateMessage } from '../../src/adapters/mesh/links/hello.js'
 import { checkSignedCard } from '../../src/domain/card/schema.js'
 import { decodeCall, encodeCall } from '../../src/domain/channel/call.js'
 import { decodeControl } from '../../src/domain/channel/control.js'

@@ -11,14 +11,14 @@ import {
   type Transport
 } from '@modelcontextprotocol/client'
 import type { Assert } from 'brittle'
-import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
-import { RequestStates } from '../../src/adapters/mcp/request-states.js'
-import { ResourceManager } from '../../src/adapters/mcp/resource-limits.js'
-import { serveMcp, type ServedConnection, type ServeParts } from '../../src/adapters/mcp/serve.js'
-import type { ToolHandler, ToolSource } from '../../src/adapters/mcp/tool.js'
-import { ToolCatalog } from '../../src/adapters/mcp/tool-catalog.js'
-import type { InvocationRecord } from '../../src/adapters/mcp/tool-record.js'
-import { ToolRegistry } from '../../src/adapters/mcp/tool-registry.js'
+import { createSchemaCompiler } from '../../src/adapters/agents/schemas/compile-schema.js'
+import { RequestStates } from '../../src/adapters/mcp/http/request-states.js'
+import { ResourceManager } from '../../src/adapters/mcp/resources/resource-limits.js'
+import { serveMcp, type ServedConnection, type ServeParts } from '../../src/adapters/mcp/server/serve.js'
+import type { ToolHandler, ToolSource } from '../../src/adapters/mcp/server/tool.js'
+import { ToolCatalog } from '../../src/adapters/mcp/server/tool-catalog.js'
+import type { InvocationRecord } from '../../src/adapters/mcp/server/tool-record.js'
+import { ToolRegistry } from '../../src/adapters/mcp/server/tool-registry.js'
 import { ManualClock } from './manual-clock.js'
 
 /** A line that a server wrote. */

@@ -1,5 +1,5 @@
-import { NO_CLIENT } from '../../src/adapters/mcp/client-ask.js'
-import type { ToolContext } from '../../src/adapters/mcp/tool.js'
+import { NO_CLIENT } from '../../src/adapters/mcp/tools/client-ask.js'
+import type { ToolContext } from '../../src/adapters/mcp/server/tool.js'
 
 /** The context of a call of a tool, and what was told on the way. */
 export interface RecordedContext extends ToolContext {

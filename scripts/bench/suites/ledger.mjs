@@ -1,5 +1,5 @@
-import { RequestBook } from '../../../dist/node/request-book.js'
-import { hash } from '../../../dist/adapters/mesh/sodium.js'
+import { RequestBook } from '../../../dist/node/requests/request-book.js'
+import { hash } from '../../../dist/adapters/mesh/network/sodium.js'
 import { quantile } from '../figures.mjs'
 import { openLab } from '../lab.mjs'
 import { openBee, openJournaled, openStoreAlone } from '../ledgers.mjs'

@@ -1,7 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
-import { openAudit } from '../../../src/adapters/storage/audit-log.js'
+import { openAudit } from '../../../src/adapters/storage/audit/audit-log.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import type { Clock } from '../../../src/kit/clock.js'
 import type { AuditEvent } from '../../../src/ports/audit.js'

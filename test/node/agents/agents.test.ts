@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
+import { createSchemaCompiler } from '../../../src/adapters/agents/schemas/compile-schema.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { Abort } from '../../../src/kit/abort.js'
 import { AgentHost, type HostOutcome } from '../../../src/node/agents/agents.js'

@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { beginTask } from '../../../src/adapters/a2a/operations.js'
+import { beginTask } from '../../../src/adapters/a2a/server/operations.js'
 import { Abort } from '../../../src/kit/abort.js'
 import { MAX_WAITING } from '../../../src/node/agents/agent-queue.js'
 import { MAX_ON_THE_WAY_MS } from '../../../src/node/agents/expected-tasks.js'

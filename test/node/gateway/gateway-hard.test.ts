@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { toAgentJson } from '../../../src/adapters/agents/agent-json.js'
+import { toAgentJson } from '../../../src/adapters/agents/schemas/agent-json.js'
 import type { Message } from '../../../src/domain/gateway/message.js'
 import { MAX_MEMBER_TASKS } from '../../../src/node/gateway/gateway.js'
 import { RETENTION_MS } from '../../../src/node/gateway/gateway-room.js'

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { Guardrails } from '../../../src/adapters/a2a/guardrails.js'
+import { Guardrails } from '../../../src/adapters/a2a/server/guardrails.js'
 import { GatewayTasks } from '../../../src/node/gateway/gateway.js'
 import type { GatewayEvent } from '../../../src/domain/gateway/task.js'
 import type { Principal } from '../../../src/ports/node-api.js'

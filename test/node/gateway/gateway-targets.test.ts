@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { beginTask } from '../../../src/adapters/a2a/operations.js'
+import { beginTask } from '../../../src/adapters/a2a/server/operations.js'
 import { gatewayAgent } from '../../../src/node/gateway/gateway-targets.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { failsWith } from '../../support/fails.js'

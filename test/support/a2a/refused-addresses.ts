@@ -1,4 +1,4 @@
-import { MAX_ADDRESS } from '../../../src/adapters/a2a/address-guard.js'
+import { MAX_ADDRESS } from '../../../src/adapters/a2a/net/address-guard.js'
 
 /** Each is refused, with a reason in which these words are. */
 export const REFUSED: readonly (readonly [string, RegExp])[] = [

@@ -1,4 +1,4 @@
-import { MAX_GATEWAY_BODY } from '../../../src/adapters/a2a/gateway-route.js'
+import { MAX_GATEWAY_BODY } from '../../../src/adapters/a2a/server/gateway-route.js'
 import { type Cell, onHttp, refused, refusedCalls, type Row, tried } from './table.js'
 import { type BadRequest, type HttpWire, rpc, saying, v1 } from './wires.js'
 

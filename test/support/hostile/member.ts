@@ -1,6 +1,6 @@
 import path from 'node:path'
 import Corestore from 'corestore'
-import { DocumentCores } from '../../../src/adapters/mesh/document-cores.js'
+import { DocumentCores } from '../../../src/adapters/mesh/documents/document-cores.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { asNodeError } from '../../../src/kit/errors.js'

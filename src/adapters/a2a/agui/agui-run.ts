@@ -1,0 +1,148 @@
+import { isRecord } from '../../../kit/json.js'
+import type { Message, Part } from '../../../domain/gateway/message.js'
+import { ASKING_STATES } from '../../../domain/gateway/task.js'
+import type { GatewaySnapshot } from '../../../ports/gateway.js'
+import { type AguiEvent, type AguiRunHead, type AguiStep, breakOff, questionId, startRun, translate } from './agui-events.js'
+import type { AguiAnswer, AguiInput, AguiSaid } from './agui-input.js'
+import { A2AFault } from '../server/fault.js'
+import { beginTask, type Caller } from '../server/operations.js'
+import { invalid, messageOf } from '../server/read-params.js'
+import { present } from '../server/wire.js'
+
+/** Who asks for a run, and where. */
+export type AguiCaller = Pick<Caller, 'gateway' | 'by' | 'agent' | 'signal'>
+
+/** What a run is of, once it is known, and from where on its task is told of. */
+export interface AguiBegun {
+  readonly head: AguiRunHead
+  readonly after: number
+  readonly warnings: readonly string[]
+}
+
+/** The task of a thread that changed last, as far as it may be gone on with. */
+interface Thread {
+  readonly input: AguiInput
+  readonly snapshot: GatewaySnapshot | null
+}
+
+/**
+ * Begins the task that a run is of, goes on with the one that waits in its thread, or finds the one that the same input led to
+ * before. @throws A2AFault, NodeError
+ */
+export async function beginRun(given: AguiInput, caller: AguiCaller): Promise<AguiBegun> {
+  const input = { ...given, agent: caller.agent ?? given.agent }
+  const thread = { input, snapshot: await newestOf(input, caller) }
+  const asked = thread.snapshot === null ? [] : questionsOf(thread.snapshot)
+  const answer = input.resume.find(({ interruptId }) => asked.includes(interruptId))
+  const strange = input.resume
+    .filter((one) => one !== answer)
+    .map(({ interruptId }) => `resume: nothing waits for ${interruptId.slice(0, 256)}`)
+  const begun =
+    answer === undefined || thread.snapshot === null
+      ? await say(thread, caller)
+      : answer.status === 'cancelled'
+        ? await abandon({ ...thread, snapshot: thread.snapshot }, answer, caller)
+        : await resolve({ ...thread, snapshot: thread.snapshot }, answer, caller)
+  return { ...begun, warnings: [...input.warnings, ...strange.slice(0, 16)] }
+}
+
+/** The events of a run, from RUN_STARTED on. Its task goes on when nobody listens any more. */
+export async function* eventsOf({ head, after, warnings }: AguiBegun, { gateway, by, signal }: AguiCaller): AsyncIterable<AguiEvent> {
+  let step: AguiStep = startRun(head, warnings)
+  yield* step.events
+  for await (const event of gateway.follow(by, head.task.id, { after, untilRest: true, signal })) {
+    step = translate(step.run, event)
+    yield* step.events
+    if (step.run.isEnded) return
+  }
+  yield* breakOff(step.run).events
+}
+
+async function newestOf({ threadId, agent }: AguiInput, { gateway, by }: AguiCaller): Promise<GatewaySnapshot | null> {
+  const filter = { contextId: threadId, ...(agent === null ? {} : { agentName: agent }) }
+  const { tasks } = await gateway.list(by, filter, { after: null, limit: 1, isWhole: true })
+  return tasks[0] ?? null
+}
+
+/** What the last message of the user leads to: a task, or the answer to the one that waits. */
+async function say({ input, snapshot }: Thread, caller: AguiCaller): Promise<Omit<AguiBegun, 'warnings'>> {
+  const { said, agent, skill } = input
+  if (said === null) throw invalid('messages', 'there must be one of a user')
+  const ofUser = snapshot?.history.filter(({ role }) => role === 'user') ?? []
+  const place = ofUser.findIndex(({ messageId }) => messageId === said.messageId)
+  const isAnswer = place === -1 ? snapshot !== null && isWaiting(snapshot) : place > 0
+  if (isAnswer && snapshot !== null) return await send({ input, said, taskId: snapshot.task.id }, caller)
+  if (agent === null && skill === null)
+    throw invalid('forwardedProps', 'must name an agent or a skill, e.g. {"agent": "text"}; or use /agents/{agent}/agui')
+  return await send({ input, said }, caller)
+}
+
+type Waiting = Thread & { readonly snapshot: GatewaySnapshot }
+
+async function resolve(
+  { input, snapshot }: Waiting,
+  { interruptId, payload }: AguiAnswer,
+  caller: AguiCaller
+): Promise<Omit<AguiBegun, 'warnings'>> {
+  const { said } = input
+  const isNew = said !== null && isBehind(snapshot, { said, interruptId })
+  if (payload === undefined && isNew) return await send({ input, said, taskId: snapshot.task.id }, caller)
+  // Named by its question: of one there is one answer, however often it is sent.
+  const answer = { messageId: `answer.${interruptId}`, parts: [partOf(payload ?? {})] }
+  return await send({ input, said: answer, taskId: snapshot.task.id }, caller)
+}
+
+/** A question that nobody answers ends its task; what the user says instead is a new one. */
+async function abandon(
+  { input, snapshot }: Waiting,
+  { interruptId }: AguiAnswer,
+  caller: AguiCaller
+): Promise<Omit<AguiBegun, 'warnings'>> {
+  const { gateway, by } = caller
+  const { id, state, message } = snapshot.task
+  if (state !== 'canceled') {
+    if (!isWaiting(snapshot) || questionId(id, message) !== interruptId)
+      throw new A2AFault('UNSUPPORTED_OPERATION', `resume: ${interruptId} has its answer already`)
+    await gateway.cancel(by, id)
+  }
+  if (input.said !== null && isBehind(snapshot, { said: input.said, interruptId })) return await say({ input, snapshot: null }, caller)
+  const { task } = await gateway.get(by, id)
+  return { head: headOf(input, task, null), after: task.generation - 1 }
+}
+
+async function send(
+  { input, said, taskId }: { readonly input: AguiInput; readonly said: AguiSaid; readonly taskId?: string },
+  { gateway, by, signal }: AguiCaller
+): Promise<Omit<AguiBegun, 'warnings'>> {
+  const { agent, skill, justification } = input
+  const metadata = justification === null ? undefined : { justification }
+  const message = messageOf(present({ ...said, role: 'user', contextId: input.threadId, taskId, metadata }))
+  const reply = await beginTask({ gateway, by, agent, signal }, { message, skill }, { wait: false, mayAnswer: false })
+  if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a run is of a task')
+  return { head: headOf(input, reply.snapshot.task, said.messageId), after: 0 }
+}
+
+function headOf({ threadId, runId, parentRunId }: AguiInput, task: GatewaySnapshot['task'], behind: string | null): AguiRunHead {
+  return { threadId, runId, parentRunId, task, behind, settled: task.generation }
+}
+
+function isWaiting({ task: { state } }: GatewaySnapshot): boolean {
+  return ASKING_STATES.has(state)
+}
+
+/** All that a task asked, by the ids that answers name. */
+function questionsOf({ task, history }: GatewaySnapshot): string[] {
+  const asked = [...history.filter(({ role }) => role === 'agent'), ...(task.message === null ? [] : [task.message])]
+  return [...asked.map(({ messageId }) => messageId), task.id]
+}
+
+/** Did the user say it after that question? */
+function isBehind({ history }: GatewaySnapshot, { said, interruptId }: { readonly said: AguiSaid; readonly interruptId: string }): boolean {
+  const place = (id: string): number => history.findIndex(({ messageId }: Message) => messageId === id)
+  const [word, question] = [place(said.messageId), place(interruptId)]
+  return word === -1 || (question !== -1 && word > question)
+}
+
+function partOf(payload: unknown): Part {
+  return typeof payload === 'string' ? { text: payload } : { data: isRecord(payload) ? payload : { value: payload } }
+}

@@ -1,0 +1,184 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { asNodeError, NodeError } from '../../../kit/errors.js'
+import type { Clock } from '../../../kit/clock.js'
+import { shown } from '../../../kit/text.js'
+import type { NodeApi, Principal } from '../../../ports/node-api.js'
+import { answerDocument, answerFresh, prepare, type PreparedDocument } from './card-answer.js'
+import type { CardBook, CardEntry } from './card-book.js'
+import { pathIdFrom } from './card-interfaces.js'
+import type { CardSigner } from './card-signature.js'
+import { agentSubject, type CardHost, nodeSubject } from './card-subject.js'
+import { type CallerLimits, USAGE_MAX_TASKS, usageExtension } from './card-usage.js'
+import { nodePath } from '../server/gateway-route.js'
+import { type ListenerError, listenerFault } from '../server/listener-fault.js'
+import type { HybridCard } from './card-v03.js'
+import type { CardV1 } from './card-v1.js'
+import { type OfferedExtension, versionText } from '../server/service-params.js'
+
+/** Which form of a card a client reads: that of 1.0, or the one for all others. */
+export type CardForm = 'one' | 'hybrid'
+
+/** What the routes of cards are made of. */
+export interface CardRouteParts extends CardHost {
+  readonly book: CardBook
+  readonly signer: CardSigner
+  readonly clock: Clock
+  readonly version: string
+  apiFor(principal: Principal): NodeApi
+  /** What this caller may ask of this node now. */
+  limits(by: Principal): CallerLimits
+}
+
+type PublicHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  call: { readonly path: string; readonly query: string }
+) => unknown
+type TokenHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  call: { readonly path: string; readonly query: string; readonly principal: Principal }
+) => unknown
+
+type Place = { readonly path: string } | { readonly prefix: string; readonly suffix: string }
+
+/** A place of the HTTP listener; with `suffix`: the paths with one segment between the two. */
+export type CardRoute = Place & {
+  readonly methods: readonly string[]
+  /** What the listener refuses there, as it stands in the body of its answer. */
+  readonly errorBody?: (error: ListenerError, request: { readonly method: string; readonly path: string }) => object
+} & ({ readonly isPublic: true; readonly handle: PublicHandler } | { readonly isPublic?: false; readonly handle: TokenHandler })
+
+/** The cards of a node over HTTP. */
+export interface CardService {
+  readonly routes: readonly CardRoute[]
+  /**
+   * The card for callers that have shown who they are: the public one and what is counted now. `pathId` null: of the node.
+   * @throws NodeError AGENT_NOT_FOUND, FORBIDDEN
+   */
+  extended(pathId: string | null, asked: { readonly form: CardForm; readonly principal: Principal }): Promise<CardV1 | HybridCard>
+  /** The extensions on the public card; none for an agent that has no card here. */
+  extensions(pathId: string | null): readonly OfferedExtension[]
+}
+
+const METHODS: readonly string[] = ['GET', 'HEAD']
+const NAMES = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const
+const STATUS: Readonly<Record<string, number>> = { AGENT_NOT_FOUND: 404, FORBIDDEN: 403, SANDBOX_VIOLATION: 403, NODE_NOT_RUNNING: 503 }
+/** Names of HTTP statuses in error bodies (google.rpc.Code). */
+const STATUS_NAMES: Readonly<Record<number, string>> = { 403: 'PERMISSION_DENIED', 404: 'NOT_FOUND', 503: 'UNAVAILABLE' }
+
+/** The form that a text of a version asks for: clients before 1.0 name none. */
+export function cardForm(text: string): CardForm {
+  const major = /^\s*(\d{1,3})(?!\d)/.exec(text)?.[1]
+  return major === undefined || Number(major) === 0 ? 'hybrid' : 'one'
+}
+
+/** Makes the routes: the well-known ones without a token, the extended card behind one. */
+export function createCardService(parts: CardRouteParts): CardService {
+  const keys = prepare(parts.signer.keySet(), parts.clock.now())
+  const extended: CardService['extended'] = (pathId, asked) => extendedCard(parts, { pathId, ...asked })
+  const publicCard =
+    (idOf: (path: string) => string | null | undefined): PublicHandler =>
+    (request, response, { path, query }) =>
+      guarded(response, async () => {
+        const form = cardForm(versionText({ headers: request.headers, query }))
+        answerDocument(request, response, await preparedOf(parts.book, { pathId: idOf(path), form }))
+      })
+  const agentRoute = (prefix: string, suffix: string): CardRoute => {
+    const handle = publicCard((path) => idIn(path, { prefix, suffix }))
+    return { prefix, suffix, methods: METHODS, isPublic: true, handle }
+  }
+  const extendedPlace = { prefix: '/a2a/', suffix: '/card' }
+  const extendedAt =
+    (idOf: (path: string) => string | null | undefined): TokenHandler =>
+    (request, response, { path, query, principal }) =>
+      guarded(response, async () => {
+        const pathId = idOf(path)
+        if (pathId === undefined) throw unknownAgent('')
+        answerFresh(response, 200, await extended(pathId, { form: cardForm(versionText({ headers: request.headers, query })), principal }))
+      })
+  return {
+    extended,
+    extensions: (pathId) => parts.book.find(pathId)?.extensions ?? [],
+    routes: [
+      ...NAMES.map((path): CardRoute => ({ path, methods: METHODS, isPublic: true, handle: publicCard(() => null) })),
+      ...NAMES.flatMap((suffix) => [agentRoute('/agents/', suffix), agentRoute('/a2a/', suffix)]),
+      {
+        path: '/.well-known/jwks.json',
+        methods: METHODS,
+        isPublic: true,
+        handle: (request, response) => answerDocument(request, response, keys)
+      },
+      { ...extendedPlace, methods: METHODS, errorBody, handle: extendedAt((path) => idIn(path, extendedPlace)) },
+      // REST of 0.3 below the URL of the node: this is no agent called `v1`.
+      { path: '/a2a/v1/card', methods: METHODS, errorBody, handle: extendedAt(() => null) }
+    ]
+  }
+}
+
+/** As at all other places of the gateway. */
+const errorBody: NonNullable<CardRoute['errorBody']> = (error, { method, path }) =>
+  listenerFault(error, { method, path: nodePath(path).path })
+
+/** Undefined where the path does not say it well. */
+function idIn(path: string, { prefix, suffix }: { readonly prefix: string; readonly suffix: string }): string | undefined {
+  return pathIdFrom(path.slice(prefix.length, -suffix.length)) ?? undefined
+}
+
+async function preparedOf(
+  book: CardBook,
+  { pathId, form }: { readonly pathId: string | null | undefined; readonly form: CardForm }
+): Promise<PreparedDocument> {
+  if (pathId === undefined) throw unknownAgent('')
+  return (await entryOf(book, pathId))[form]
+}
+
+async function entryOf(book: CardBook, pathId: string | null): Promise<CardEntry> {
+  if (!book.isOpen) await book.ready
+  const entry = book.find(pathId)
+  if (entry !== null) return entry
+  if (book.isOpen) throw unknownAgent(pathId ?? '')
+  throw new NodeError('NODE_NOT_RUNNING', 'the cards of this node are not there yet')
+}
+
+async function extendedCard(
+  { book, signer, apiFor, limits, ...host }: CardRouteParts,
+  { pathId, form, principal }: { readonly pathId: string | null; readonly form: CardForm; readonly principal: Principal }
+): Promise<CardV1 | HybridCard> {
+  const { agent: known, original } = await entryOf(book, pathId)
+  // A member asks the other node itself.
+  if (principal.kind === 'peer' && known !== null && known.node.id !== host.meshNode) throw unknownAgent(pathId ?? '')
+  const api = apiFor(principal)
+  const [tasks, agent] = await Promise.all([
+    api.call('tasks.list', { limit: USAGE_MAX_TASKS }),
+    known === null ? null : api.call('agents.show', { agent: `${known.id}@${known.node.id}` })
+  ])
+  const subject = agent === null ? await nodeOf(api, host) : agentSubject(agent, original, host)
+  const extensions = [...subject.extensions, usageExtension(tasks, { agent, limits: limits(principal) })]
+  return signer.cards({ ...subject, extensions })[form]
+}
+
+/** The node as this caller sees it. */
+async function nodeOf(api: NodeApi, host: CardHost & { readonly version: string }): Promise<ReturnType<typeof nodeSubject>> {
+  const [info, { agents }] = await Promise.all([api.call('node.info', {}), api.call('agents.list', {})])
+  const details = await Promise.all(agents.map(({ id, node }) => api.call('agents.show', { agent: `${id}@${node.id}` })))
+  return nodeSubject(info, details, host)
+}
+
+/** Runs it; what it throws becomes an error in the form of the protocol (A2A 1.0, section 11.6). */
+async function guarded(response: ServerResponse, run: () => Promise<void>): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    const { code, message } = asNodeError(error)
+    const status = STATUS[code]
+    // The listener knows what to do with what nobody foresaw.
+    if (status === undefined) throw error
+    const details = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code, domain: 'a2a-protocol.org' }]
+    answerFresh(response, status, { error: { code: status, status: STATUS_NAMES[status], message, details } })
+  }
+}
+
+function unknownAgent(name: string): NodeError {
+  return new NodeError('AGENT_NOT_FOUND', name === '' ? 'no such agent' : `no agent "${shown(name)}" is served here`)
+}

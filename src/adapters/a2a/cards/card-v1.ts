@@ -1,0 +1,46 @@
+import { DEFAULT_INPUT_MODES } from '../../../domain/gateway/content.js'
+import type { CardInterface } from './card-interfaces.js'
+import { type SecurityV1, securityV1 } from './card-security.js'
+import type { CardSignature } from './card-signature.js'
+import type { CardExtension, CardSkill, CardSubject } from './card-subject.js'
+
+/** Media types that agents take where a skill names none: an input is an object, and text becomes one. */
+export const DEFAULT_MODES = DEFAULT_INPUT_MODES
+
+/** The card of A2A 1.0 as this node makes it (specification, section 4.4.1, in the JSON form of its a2a.proto). */
+export interface CardV1 {
+  readonly name: string
+  readonly description: string
+  readonly supportedInterfaces: readonly CardInterface[]
+  readonly version: string
+  readonly capabilities: {
+    readonly streaming: boolean
+    readonly pushNotifications: boolean
+    readonly extensions: readonly CardExtension[]
+    readonly extendedAgentCard: boolean
+  }
+  readonly securitySchemes: SecurityV1['securitySchemes']
+  readonly securityRequirements: SecurityV1['securityRequirements']
+  readonly defaultInputModes: readonly string[]
+  readonly defaultOutputModes: readonly string[]
+  readonly skills: readonly CardSkill[]
+  readonly signatures?: readonly CardSignature[]
+}
+
+/**
+ * The card in the words of 1.0. What equals a default of the protocol is left out where it may be, as what is signed must
+ * have it (section 8.4.1).
+ */
+export function toCardV1({ name, description, version, interfaces, skills, pushNotifications, extensions, oauth }: CardSubject): CardV1 {
+  return {
+    name,
+    description,
+    supportedInterfaces: interfaces,
+    version,
+    capabilities: { streaming: true, pushNotifications, extensions, extendedAgentCard: true },
+    ...securityV1({ oauth }),
+    defaultInputModes: DEFAULT_MODES,
+    defaultOutputModes: DEFAULT_MODES,
+    skills
+  }
+}

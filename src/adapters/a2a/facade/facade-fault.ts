@@ -1,0 +1,117 @@
+import { asNodeError } from '../../../kit/errors.js'
+import { JUSTIFICATION_PLACE } from '../../../domain/gateway/content.js'
+import type { Part } from '../../../domain/gateway/message.js'
+import { A2AFault } from '../server/fault.js'
+import { type Violation, violationText } from '../server/guardrails.js'
+
+/** Kinds of failure by the names that clients are told, with the status of each. */
+const STATUS = {
+  agent_not_found: 404,
+  guardrail_violation: 400,
+  llm_init_failed: 500,
+  internal_error: 500,
+  invalid_request: 400,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  unavailable: 503,
+  timeout: 504
+} as const
+
+/** One of the kinds. */
+export type FacadeFaultKind = keyof typeof STATUS
+
+/** What the node calls a failure, and what the facade does; anything else is `internal_error`. */
+const OF_NODE: Readonly<Record<string, FacadeFaultKind>> = {
+  AGENT_NOT_FOUND: 'agent_not_found',
+  LLM_INIT_FAILED: 'llm_init_failed',
+  AMBIGUOUS_NAME: 'invalid_request',
+  CAPABILITY_NOT_FOUND: 'invalid_request',
+  INVALID_INPUT: 'invalid_request',
+  USAGE: 'invalid_request',
+  PAYLOAD_TOO_LARGE: 'payload_too_large',
+  CONFLICT: 'conflict',
+  CANCELED: 'conflict',
+  FORBIDDEN: 'forbidden',
+  TIER_VIOLATION: 'forbidden',
+  ESCALATION_REQUIRED: 'forbidden',
+  POLICY_DENIED: 'forbidden',
+  APPROVAL_TIMEOUT: 'forbidden',
+  SANDBOX_VIOLATION: 'forbidden',
+  OVERLOADED: 'unavailable',
+  PEER_OFFLINE: 'unavailable',
+  DISK_FULL: 'unavailable',
+  TIMEOUT: 'timeout'
+}
+
+const UNEXPECTED = 'Unexpected failure'
+/** Seconds after which what is unavailable may be tried again. */
+const RETRY_SECONDS = 5
+
+/** A request to the facade that fails: `{"error", "message", "details"?}`. */
+export class FacadeFault extends Error {
+  readonly kind: FacadeFaultKind
+  readonly details: unknown
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(
+    kind: FacadeFaultKind,
+    message: string,
+    {
+      details,
+      headers,
+      cause
+    }: { readonly details?: unknown; readonly headers?: Readonly<Record<string, string>>; readonly cause?: unknown } = {}
+  ) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'FacadeFault'
+    this.kind = kind
+    this.details = details
+    this.headers = headers ?? (kind === 'unavailable' ? { 'retry-after': String(RETRY_SECONDS) } : {})
+  }
+
+  get status(): number {
+    return STATUS[this.kind]
+  }
+
+  /** The body of its answer. What is unexpected is told as that, and as nothing else. */
+  toBody(): { readonly error: FacadeFaultKind; readonly message: string; readonly details?: unknown } {
+    const message = this.kind === 'internal_error' ? UNEXPECTED : this.message.replace(JUSTIFICATION_PLACE, 'in justification')
+    return { error: this.kind, message, ...(this.details === undefined ? {} : { details: this.details }) }
+  }
+}
+
+/** A request that cannot be taken as it is. */
+export function invalidRequest(message: string): FacadeFault {
+  return new FacadeFault('invalid_request', message)
+}
+
+/** A content that breaks a guardrail. */
+export function guardrailFault(broken: Violation): FacadeFault {
+  return new FacadeFault('guardrail_violation', violationText(broken), { details: broken })
+}
+
+/** What was thrown, as the facade tells it. */
+export function facadeFaultOf(thrown: unknown): FacadeFault {
+  if (thrown instanceof FacadeFault) return thrown
+  if (thrown instanceof A2AFault) {
+    const kind = thrown.status === 415 ? 'unsupported_media_type' : thrown.status === 400 ? 'invalid_request' : 'internal_error'
+    return new FacadeFault(kind, thrown.message, { cause: thrown })
+  }
+  const { code, message } = asNodeError(thrown)
+  return new FacadeFault(OF_NODE[code] ?? 'internal_error', message, { cause: thrown })
+}
+
+/** How a task failed: its last words end with the code, `... (TASK_FAILED)`, which the node puts there. */
+export function taskFault({ text: words = '', metadata }: Part): FacadeFault {
+  const details = metadata?.['guardrail']
+  if (details !== undefined) return new FacadeFault('guardrail_violation', words, { details })
+  const [, message = words, code = ''] = /^(.*) \(([A-Z][A-Z_]*)\)$/s.exec(words) ?? []
+  // What an agent wrote too much of is no fault of the request.
+  const isKnown = Object.hasOwn(OF_NODE, code) && code !== 'PAYLOAD_TOO_LARGE'
+  return new FacadeFault(isKnown ? (OF_NODE[code] ?? 'internal_error') : 'internal_error', message, { cause: words })
+}

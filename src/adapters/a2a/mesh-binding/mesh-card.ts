@@ -1,0 +1,35 @@
+import { isRecord, parseJson } from '../../../kit/json.js'
+import { type MeshReach, meshFetch } from './mesh-client.js'
+import { readMeshUrl } from './mesh-uri.js'
+import { MAX_REMOTE_CARD_BYTES } from '../remote/remote-card.js'
+import { RemoteFault } from '../remote/remote-fault.js'
+
+/** Where an agent of another member is, and in whose name it is asked. */
+export interface MeshAgent {
+  readonly url: string
+  /** The agent of this node that asks; null: its operator. */
+  readonly agent: string | null
+}
+
+/**
+ * Asks an agent of another member for its card, and gives it with that member's URL as the one way to reach it: where else the
+ * card leads does not matter here. @throws RemoteFault
+ */
+export async function meshCard(
+  reach: MeshReach,
+  { url, agent }: MeshAgent,
+  signal: AbortSignal
+): Promise<{ readonly card: unknown; readonly reached: unknown }> {
+  if (readMeshUrl(url) === null)
+    throw new RemoteFault('unsent', 'a URL of the mesh is a2a-mesh://<node>/agents/<id>, with the key or the name of the node')
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'GetExtendedAgentCard' })
+  const response = await meshFetch(reach, agent)(url, { method: 'POST', body, headers: { 'a2a-version': '1.0' }, signal })
+  const text = await response.text()
+  if (text.length > MAX_REMOTE_CARD_BYTES) throw new RemoteFault('answered', `its card has more than ${MAX_REMOTE_CARD_BYTES} bytes`)
+  const parsed = parseJson(text)
+  const answer = parsed.ok && isRecord(parsed.value) ? parsed.value : {}
+  const { result: card, error } = answer
+  if (isRecord(error)) throw new RemoteFault('refused', `its card is not there: ${String(error['message'])}`)
+  if (!isRecord(card)) throw new RemoteFault('answered', 'its card is not to be read')
+  return { card, reached: { ...card, supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }] } }
+}

@@ -1,0 +1,242 @@
+import dns from 'node:dns'
+import http, { type IncomingMessage } from 'node:http'
+import https from 'node:https'
+import type { LookupFunction } from 'node:net'
+import type { Clock } from '../../../kit/clock.js'
+import { addressFault, type AddressPolicy, judgeAddress } from './address-guard.js'
+import { networkFault, refusedAddress, RemoteFault, type RemoteFaultKind } from '../remote/remote-fault.js'
+
+/** Bytes of the headers of an answer. */
+export const MAX_ANSWER_HEADER_BYTES = 16_384
+/** Headers of an answer. */
+const MAX_ANSWER_HEADERS = 128
+
+/** How much and how long an answer may be. */
+export interface FetchLimits {
+  /** Until its headers are there, in milliseconds. */
+  readonly headMs: number
+  /** From them on until its end, unless it is a stream of events; in milliseconds. */
+  readonly bodyMs: number
+  /** Longest silence within a stream of events, in milliseconds. */
+  readonly silenceMs: number
+  readonly maxBytes: number
+  /** Of a stream of events, all together. */
+  readonly maxStreamBytes: number
+}
+
+/** What a name stands for, as the resolver of the machine says it. */
+export type Resolve = (name: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
+
+/** Parts of {@link guardedFetch}. */
+export interface GuardedFetchParts {
+  readonly policy: AddressPolicy
+  readonly limits: FetchLimits
+  readonly clock: Clock
+  /** Default: that of the machine. */
+  readonly resolve?: Resolve
+}
+
+/** The part of `fetch` that clients use here: bodies are text. */
+export type GuardedFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
+
+/**
+ * A `fetch` for addresses that others gave: it goes where {@link judgeAddress} lets it. Names are judged by the addresses that
+ * are connected to, in the look-up of the connection itself, so that a second answer of the resolver changes nothing; each
+ * request has a connection of its own, no redirect is followed, no proxy is used. Rejects with RemoteFault, or with an
+ * AbortError when its signal aborts.
+ */
+export function guardedFetch(parts: GuardedFetchParts): GuardedFetch {
+  return async (input, init = {}) => {
+    const text = typeof input === 'string' ? input : input instanceof URL ? input.href : input.url
+    const verdict = judgeAddress(text, parts.policy)
+    if (!verdict.ok) throw refusedAddress(verdict.reason)
+    const { body = null } = init
+    if (body !== null && typeof body !== 'string') throw new RemoteFault('unsent', 'only text can be sent')
+    const response = await new Exchange(parts, { url: verdict.url, isAllowed: verdict.isAllowed, init, body }).head()
+    return response
+  }
+}
+
+interface Asked {
+  readonly url: URL
+  readonly isAllowed: boolean
+  readonly init: RequestInit
+  readonly body: string | null
+}
+
+/** One request with its answer. */
+class Exchange {
+  readonly #parts: GuardedFetchParts
+  readonly #asked: Asked
+  #isConnected = false
+
+  constructor(parts: GuardedFetchParts, asked: Asked) {
+    this.#parts = parts
+    this.#asked = asked
+  }
+
+  /** Resolves with the answer as soon as its headers are there. */
+  head(): Promise<Response> {
+    const { url, init, body } = this.#asked
+    const { clock, limits } = this.#parts
+    return new Promise((resolve, reject) => {
+      const request = (url.protocol === 'https:' ? https : http).request(url, {
+        method: init.method ?? 'GET',
+        headers: this.#headers(),
+        lookup: this.#lookup(),
+        // Its own connection: one from a pool could have been made for another policy.
+        agent: false,
+        maxHeaderSize: MAX_ANSWER_HEADER_BYTES,
+        ...(init.signal === null || init.signal === undefined ? {} : { signal: init.signal })
+      })
+      request.maxHeadersCount = MAX_ANSWER_HEADERS
+      const timer = clock.after(limits.headMs, () => request.destroy(this.#late()))
+      request.on('socket', (socket) => socket.once('connect', () => this.#connected(request, socket.remoteAddress)))
+      request.once('error', (error) => {
+        clock.clear(timer)
+        reject(this.#fault(error))
+      })
+      request.once('response', (answer) => {
+        clock.clear(timer)
+        // What happens to it later is told by its body.
+        request.on('error', () => {})
+        try {
+          resolve(this.#answered(answer))
+        } catch (error) {
+          answer.destroy()
+          reject(error)
+        }
+      })
+      request.end(body ?? undefined)
+    })
+  }
+
+  /** The last word: whatever the look-up said, this is where the bytes would go. */
+  #connected(request: http.ClientRequest, address: string | undefined): void {
+    const fault = addressFault(address ?? '', this.#asked.isAllowed)
+    if (fault === null) this.#isConnected = true
+    else request.destroy(refusedAddress(fault))
+  }
+
+  #headers(): Record<string, string> {
+    const headers = Object.fromEntries(new Headers(this.#asked.init.headers))
+    // Compressed bytes could be far more than they look.
+    return { 'user-agent': 'a2a-node', ...headers, 'accept-encoding': 'identity', connection: 'close' }
+  }
+
+  #lookup(): LookupFunction {
+    const resolve = this.#parts.resolve ?? resolveByMachine
+    return (name, options, done) => {
+      resolve(name).then(
+        (found) => {
+          const [first] = found
+          const fault = first === undefined ? `${name} has no address` : this.#refusedAmong(found)
+          if (fault !== null || first === undefined) return done(refusedAddress(fault ?? ''), '', 0)
+          if (options.all === true)
+            return done(
+              null,
+              found.map((one) => ({ ...one }))
+            )
+          done(null, first.address, first.family)
+        },
+        (error: unknown) => done(error as NodeJS.ErrnoException, '', 0)
+      )
+    }
+  }
+
+  /** All of them: who answers with a private address among others is not to be trusted with the choice. */
+  #refusedAmong(found: Awaited<ReturnType<Resolve>>): string | null {
+    for (const { address } of found) {
+      const fault = addressFault(address, this.#asked.isAllowed)
+      if (fault !== null) return fault
+    }
+    return null
+  }
+
+  #answered(answer: IncomingMessage): Response {
+    const status = answer.statusCode ?? 0
+    if (status >= 300 && status < 400 && status !== 304)
+      throw new RemoteFault('refused', `it answers with a redirect (HTTP ${status}), and none is followed`)
+    if (status < 200 || status > 599) throw new RemoteFault('answered', `it answers with HTTP ${status}`)
+    const encoding = answer.headers['content-encoding']
+    if (encoding !== undefined && encoding !== 'identity')
+      throw new RemoteFault('answered', `it answers in ${encoding}, which nobody asked for`)
+    const headers = new Headers()
+    for (const [name, value] of Object.entries(answer.headersDistinct)) for (const one of value ?? []) headers.append(name, one)
+    const isEmpty = status === 204 || status === 205 || status === 304
+    if (isEmpty) answer.resume()
+    return new Response(isEmpty ? null : this.#body(answer), { status, statusText: answer.statusMessage ?? '', headers })
+  }
+
+  #body(answer: IncomingMessage): ReadableStream<Uint8Array> {
+    const { limits, clock } = this.#parts
+    const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true
+    const most = isStream ? limits.maxStreamBytes : limits.maxBytes
+    const timeMs = isStream ? limits.silenceMs : limits.bodyMs
+    const late = (): void =>
+      void answer.destroy(new RemoteFault('unknown', `its answer did not ${isStream ? 'go on' : 'end'} within ${timeMs} ms`))
+    let timer = clock.after(timeMs, late)
+    let bytes = 0
+    const count = (chunk: Uint8Array): void => {
+      bytes += chunk.byteLength
+      if (bytes > most) return void answer.destroy(new RemoteFault('answered', `its answer has more than ${most} bytes`))
+      if (!isStream) return
+      clock.clear(timer)
+      timer = clock.after(timeMs, late)
+    }
+    answer.once('close', () => clock.clear(timer))
+    return webStream(answer, count)
+  }
+
+  #fault(error: Error): Error {
+    return error instanceof RemoteFault || isAbort(error) ? error : networkFault(this.#kind(), error)
+  }
+
+  #late(): RemoteFault {
+    return new RemoteFault(this.#kind(), `timeout: no answer within ${this.#parts.limits.headMs} ms`)
+  }
+
+  #kind(): RemoteFaultKind {
+    return this.#isConnected ? 'unknown' : 'unsent'
+  }
+}
+
+/** The bytes of an answer as the reader takes them; who stops reading ends the connection. */
+function webStream(answer: IncomingMessage, count: (chunk: Uint8Array) => void): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        let isOver = false
+        const end = (act: () => void): void => {
+          if (!isOver) act()
+          isOver = true
+        }
+        answer.on('data', (chunk: Buffer) => {
+          count(chunk)
+          if (isOver || answer.destroyed) return
+          controller.enqueue(new Uint8Array(chunk))
+          if ((controller.desiredSize ?? 0) <= 0) answer.pause()
+        })
+        answer.once('end', () => end(() => controller.close()))
+        answer.once('error', (error) => end(() => controller.error(brokenOff(error))))
+        answer.once('close', () => end(() => controller.error(new RemoteFault('unknown', 'its answer broke off: the connection ended'))))
+      },
+      pull: () => void answer.resume(),
+      cancel: () => void answer.destroy()
+    },
+    { highWaterMark: 65_536, size: (chunk) => chunk?.byteLength ?? 0 }
+  )
+}
+
+function brokenOff(error: unknown): unknown {
+  if (error instanceof RemoteFault || isAbort(error)) return error
+  return networkFault('unknown', error, 'its answer broke off: ')
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError'
+}
+
+async function resolveByMachine(name: string): ReturnType<Resolve> {
+  return await dns.promises.lookup(name, { all: true })
+}

@@ -1,0 +1,127 @@
+import { createLocalJWKSet, type JWTPayload, jwtVerify } from 'jose'
+import type { Clock } from '../../../kit/clock.js'
+import { type ScopeTable, powerOfScopes } from '../../../domain/gateway/oauth-scope.js'
+import { weakest, type Tier } from '../../../domain/routing/tier.js'
+import type { TokenGrant } from '../../../ports/token-api.js'
+import type { TokenHandle } from './oauth-adapter.js'
+import type { OAuthKeys } from './oauth-keys.js'
+import type { OAuthStore, StoredClient } from './oauth-store.js'
+
+/** Seconds by which clocks may differ. The tokens are this node's own: its clock alone counts. */
+const CLOCK_TOLERANCE_SECONDS = 5
+/** What an access token must say (RFC 9068, section 2.2, and `nbf`). */
+const CLAIMS = ['exp', 'nbf', 'iat', 'jti', 'sub', 'client_id', 'scope']
+
+/** What checking access tokens needs. */
+export interface AccessTokenParts {
+  readonly store: OAuthStore
+  readonly keys: OAuthKeys
+  readonly clock: Clock
+  readonly issuer: string
+  readonly scopes: ScopeTable
+  /** Of the node's certificate now. */
+  nodePower(): { readonly tier: Tier; readonly sandboxId: string | null }
+}
+
+interface CheckedToken extends TokenHandle {
+  readonly sub: string
+  readonly scopes: readonly string[]
+}
+
+/** Says who holds an access token, and ends what is open under one that is revoked. */
+export class AccessTokens {
+  readonly #parts: AccessTokenParts
+  readonly #held = new Set<{ readonly token: CheckedToken; readonly tell: () => void }>()
+
+  constructor(parts: AccessTokenParts) {
+    this.#parts = parts
+  }
+
+  /** Null for what is no token of this server, is not for this gateway, has expired or was revoked. */
+  async admit(text: string): Promise<TokenGrant | null> {
+    const token = await this.check(text)
+    const client = token === null ? undefined : this.#clientOf(token)
+    if (token === null || client === undefined) return null
+    const { scopes, nodePower } = this.#parts
+    const { tier, may, capabilities } = powerOfScopes(scopes, client, token.scopes)
+    const node = nodePower()
+    return {
+      principal: {
+        kind: 'client',
+        name: `client ${client.name}`,
+        id: `${client.id}/${token.sub}`,
+        tier: weakest(tier, node.tier),
+        sandboxId: node.sandboxId,
+        scopes: may,
+        ...(capabilities === null ? {} : { capabilities })
+      },
+      onEnd: (listener) => this.#hold(token, listener)
+    }
+  }
+
+  /** A token that this server made, which has not expired; it may be revoked. */
+  async check(text: string): Promise<CheckedToken | null> {
+    const { keys, issuer, clock } = this.#parts
+    try {
+      const { payload } = await jwtVerify(text, createLocalJWKSet(keys.publicKeys), {
+        algorithms: ['EdDSA'],
+        typ: 'at+jwt',
+        issuer,
+        audience: issuer,
+        requiredClaims: CLAIMS,
+        clockTolerance: CLOCK_TOLERANCE_SECONDS,
+        currentDate: new Date(clock.now())
+      })
+      return checked(payload)
+    } catch {
+      return null
+    }
+  }
+
+  /** Ends what is open under tokens that are not good any more. */
+  sweep(): void {
+    for (const one of this.#held) {
+      if (this.#clientOf(one.token) !== undefined) continue
+      this.#held.delete(one)
+      one.tell()
+    }
+  }
+
+  /** Ends everything. */
+  close(): void {
+    for (const { tell } of this.#held) tell()
+    this.#held.clear()
+  }
+
+  /** Undefined when the token is not good any more. */
+  #clientOf(token: CheckedToken): StoredClient | undefined {
+    const { store, clock } = this.#parts
+    return token.endsAt <= clock.now() || store.denials.has(token) ? undefined : store.clients.get(token.clientId)
+  }
+
+  #hold(token: CheckedToken, listener: () => void): () => void {
+    if (this.#clientOf(token) === undefined) {
+      listener()
+      return () => {}
+    }
+    const { clock } = this.#parts
+    const timer = clock.after(token.endsAt - clock.now(), () => {
+      this.#held.delete(one)
+      listener()
+    })
+    const one = { token, tell: () => (clock.clear(timer), listener()) }
+    this.#held.add(one)
+    return () => {
+      clock.clear(timer)
+      this.#held.delete(one)
+    }
+  }
+}
+
+function checked({ jti, sub, exp, iat, client_id: clientId, gid, scope, aud }: JWTPayload): CheckedToken | null {
+  // One audience alone: a token that is good elsewhere as well could be shown here by whoever got it there.
+  if (typeof aud !== 'string' || typeof jti !== 'string' || typeof sub !== 'string' || typeof exp !== 'number') return null
+  if (typeof clientId !== 'string' || typeof scope !== 'string' || typeof iat !== 'number') return null
+  const endsAt = (exp + CLOCK_TOLERANCE_SECONDS) * 1000
+  return { jti, sub, iat, endsAt, clientId, grantId: typeof gid === 'string' ? gid : null, scopes: scope.split(' ') }
+}

@@ -1,0 +1,69 @@
+import type { AbortSignalLike, Clock } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import { shown } from '../../../kit/text.js'
+import type { PushHook } from '../../../domain/gateway/push.js'
+import { type WebhookAnswer, webhookAnswer } from '../../../domain/gateway/push-verdict.js'
+import type { WebhookCall, Webhooks } from '../../../ports/webhooks.js'
+import { type AddressPolicy, judgeAddress } from '../net/address-guard.js'
+import { RemoteFault } from '../remote/remote-fault.js'
+import { type FetchLimits, type GuardedFetch, guardedFetch, type Resolve } from '../net/ssrf-fetch.js'
+import { webhookBody } from './webhook-body.js'
+import { webhookHeaders, type WebhookSigner } from './webhook-signature.js'
+
+/** How long one try may take until the head of its answer is there, in milliseconds. */
+export const WEBHOOK_MS = 10_000
+/** Of an answer the head alone is read. */
+const LIMITS: FetchLimits = { headMs: WEBHOOK_MS, bodyMs: 1000, silenceMs: 1000, maxBytes: 1, maxStreamBytes: 1 }
+
+/** What sending notifications needs. */
+export interface WebhookSenderParts {
+  readonly policy: AddressPolicy
+  readonly signer: WebhookSigner
+  readonly clock: Clock
+  /** Default: that of the machine. */
+  readonly resolve?: Resolve
+}
+
+/** Sends notifications to the webhooks of clients, where the policy lets it: no redirect is followed, and a name leads nowhere private. */
+export function createWebhooks({ policy, signer, clock, resolve }: WebhookSenderParts): Webhooks {
+  const fetch = guardedFetch({ policy, limits: LIMITS, clock, ...(resolve === undefined ? {} : { resolve }) })
+  return {
+    refusal: (url) => {
+      const verdict = judgeAddress(url, policy)
+      return verdict.ok ? null : verdict.reason
+    },
+    bodyOf: webhookBody,
+    send: async (hook, call, signal) => {
+      try {
+        return await sendOnce(fetch, { hook, call, signal, headers: webhookHeaders(hook, call, { signer, now: clock.now() }) }, clock)
+      } catch (error) {
+        const reason = shown(messageOf(error))
+        // Of what the guard says of an answer only a redirect is a refusal.
+        if (error instanceof RemoteFault && error.kind === 'refused') return { type: 'refused', reason }
+        return { type: 'failed', reason, retryAfterMs: null }
+      }
+    }
+  }
+}
+
+interface Sending {
+  readonly hook: PushHook
+  readonly call: WebhookCall
+  readonly signal: AbortSignalLike
+  readonly headers: Record<string, string>
+}
+
+async function sendOnce(fetch: GuardedFetch, { hook, call, signal, headers }: Sending, clock: Clock): Promise<WebhookAnswer> {
+  const stop = new AbortController()
+  const onAbort = (): void => stop.abort()
+  signal.addEventListener('abort', onAbort)
+  try {
+    if (signal.aborted) onAbort()
+    const response = await fetch(hook.url, { method: 'POST', headers, body: call.body, signal: stop.signal })
+    // What follows the head is not read, so how that fails says nothing of what was taken.
+    await response.body?.cancel().catch(() => {})
+    return webhookAnswer({ status: response.status, retryAfter: response.headers.get('retry-after') }, clock.now())
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}

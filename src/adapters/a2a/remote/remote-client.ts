@@ -1,0 +1,162 @@
+import type { AgentCard, Artifact as SdkArtifact, Message as SdkMessage, StreamResponse, Task as SdkTask, TaskStatus } from '@a2a-js/sdk'
+import type { Client } from '@a2a-js/sdk/client'
+import type { Artifact, Part } from '../../../domain/gateway/message.js'
+import { chosenInterface, type RemoteCard } from './remote-card.js'
+import { RemoteFault } from './remote-fault.js'
+import { fromSdkPart, type RemoteInput, toSdkPart } from './remote-parts.js'
+import type { RemoteEvent, RemoteState, Said } from './remote-task.js'
+import type { GuardedFetch } from '../net/ssrf-fetch.js'
+
+/** A message for a remote agent. */
+export interface RemoteMessage extends RemoteInput {
+  /** The same each time that the same is said. */
+  readonly messageId: string
+  /** By the id that its card has; null: its agent finds out. */
+  readonly skill: string | null
+}
+
+/** The way to one remote agent. Failures are those of the client library and RemoteFault. */
+export interface RemoteLink {
+  /** Says it once. What comes is an answer, or a task with what happens to it; the end of a stream says nothing. */
+  send(message: RemoteMessage, signal: AbortSignal): AsyncIterable<RemoteEvent>
+  /** The task as it is, then what happens to it; null: its agent has no streams. */
+  readonly follow: ((taskId: string, signal: AbortSignal) => AsyncIterable<RemoteEvent>) | null
+  get(taskId: string, signal: AbortSignal): Promise<RemoteEvent>
+  cancel(taskId: string, signal: AbortSignal): Promise<void>
+}
+
+/** By the numbers of the protocol's enumeration. */
+const STATES: readonly RemoteState[] = [
+  'unknown',
+  'submitted',
+  'working',
+  'completed',
+  'failed',
+  'canceled',
+  'input-required',
+  'rejected',
+  'auth-required'
+]
+
+/** Makes the way to an agent by its card, in the version that the card says. The client library is loaded at the first use. */
+export async function remoteLink(card: RemoteCard, fetchImpl: GuardedFetch): Promise<RemoteLink> {
+  const { ClientFactory, JsonRpcTransportFactory, RestTransportFactory } = await import('@a2a-js/sdk/client')
+  const options = { fetchImpl, legacyCompat: { enabled: true } }
+  const factory = new ClientFactory({ transports: [new JsonRpcTransportFactory(options), new RestTransportFactory(options)] })
+  return linkOf(await factory.createFromAgentCard(sdkCard(card)), card.isStreaming)
+}
+
+function linkOf(client: Client, isStreaming: boolean): RemoteLink {
+  return {
+    async *send(message, signal) {
+      const request = {
+        tenant: '',
+        message: sdkMessage(message),
+        configuration: configuration(!isStreaming),
+        metadata: aboutSkill(message)
+      }
+      if (!isStreaming) {
+        const given = await client.sendMessage(request, { signal })
+        yield 'messageId' in given ? answerOf(given) : taskEvent(given)
+        return
+      }
+      for await (const one of client.sendMessageStream(request, { signal })) yield* eventsOf(one)
+    },
+    follow: isStreaming
+      ? async function* (id, signal) {
+          for await (const one of client.resubscribeTask({ tenant: '', id }, { signal })) yield* eventsOf(one)
+        }
+      : null,
+    get: async (id, signal) => taskEvent(await client.getTask({ tenant: '', id, historyLength: 0 }, { signal })),
+    cancel: async (id, signal) => void (await client.cancelTask({ tenant: '', id, metadata: undefined }, { signal }))
+  }
+}
+
+/** What the client library needs of a card. */
+function sdkCard(card: RemoteCard): AgentCard {
+  const { url, binding, version, tenant } = chosenInterface(card)
+  return {
+    name: card.name,
+    description: card.description,
+    version: card.version,
+    supportedInterfaces: [{ url, protocolBinding: binding, protocolVersion: version, tenant }],
+    provider: undefined,
+    documentationUrl: undefined,
+    capabilities: { streaming: card.isStreaming, pushNotifications: undefined, extensions: [], extendedAgentCard: undefined },
+    securitySchemes: {},
+    securityRequirements: [],
+    defaultInputModes: [],
+    defaultOutputModes: [],
+    skills: [],
+    signatures: [],
+    iconUrl: undefined
+  }
+}
+
+function sdkMessage(message: RemoteMessage): SdkMessage {
+  return {
+    messageId: message.messageId,
+    contextId: message.contextId ?? '',
+    taskId: message.taskId ?? '',
+    role: 1,
+    parts: message.parts.map(toSdkPart),
+    metadata: aboutSkill(message),
+    extensions: [],
+    referenceTaskIds: []
+  }
+}
+
+function aboutSkill({ skill }: RemoteMessage): { skillId: string } | undefined {
+  return skill === null ? undefined : { skillId: skill }
+}
+
+/** Without a stream it is asked how the task stands, instead of holding a request open. */
+function configuration(returnImmediately: boolean): {
+  acceptedOutputModes: string[]
+  taskPushNotificationConfig: undefined
+  historyLength: number
+  returnImmediately: boolean
+} {
+  return { acceptedOutputModes: [], taskPushNotificationConfig: undefined, historyLength: 0, returnImmediately }
+}
+
+function* eventsOf({ payload }: StreamResponse): Generator<RemoteEvent> {
+  if (payload?.$case === 'message') yield answerOf(payload.value)
+  else if (payload?.$case === 'task') yield taskEvent(payload.value)
+  else if (payload?.$case === 'statusUpdate') {
+    const { taskId, contextId, status } = payload.value
+    yield { type: 'status', taskId, contextId, ...statusOf(status) }
+  } else if (payload?.$case === 'artifactUpdate') {
+    const { taskId, artifact, append, lastChunk } = payload.value
+    const read = artifact === undefined ? null : artifactOf(artifact)
+    if (read !== null) yield { type: 'artifact', taskId, artifact: read, append, lastChunk }
+  }
+}
+
+function answerOf(message: SdkMessage): RemoteEvent {
+  return { type: 'answer', message: saidOf(message) }
+}
+
+function taskEvent({ id, contextId, status, artifacts }: SdkTask): RemoteEvent {
+  if (id === '') throw new RemoteFault('answered', 'its answer is neither a task nor a message')
+  return { type: 'task', taskId: id, contextId, ...statusOf(status), artifacts: artifacts.flatMap((one) => artifactOf(one) ?? []) }
+}
+
+function statusOf(status: TaskStatus | undefined): { readonly state: RemoteState; readonly message: Said | null } {
+  return { state: STATES[status?.state ?? 0] ?? 'unknown', message: status?.message === undefined ? null : saidOf(status.message) }
+}
+
+function saidOf({ messageId, parts }: SdkMessage): Said {
+  return { id: messageId, parts: partsOf(parts) }
+}
+
+/** null: nothing is in it that could be told. */
+function artifactOf({ artifactId, name, description, parts }: SdkArtifact): Artifact | null {
+  if (artifactId === '') return null
+  const about = { ...(name === '' ? {} : { name }), ...(description === '' ? {} : { description }) }
+  return { artifactId, ...about, parts: partsOf(parts) }
+}
+
+function partsOf(parts: SdkMessage['parts']): Part[] {
+  return parts.flatMap((one) => fromSdkPart(one) ?? [])
+}

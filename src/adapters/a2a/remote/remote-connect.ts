@@ -1,0 +1,175 @@
+import type { Clock } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import { canonicalJson, isRecord, parseJson } from '../../../kit/json.js'
+import { type AddressPolicy, judgeAddress } from '../net/address-guard.js'
+import { meshCard } from '../mesh-binding/mesh-card.js'
+import { meshFetch, type MeshReach } from '../mesh-binding/mesh-client.js'
+import { isMeshUrl } from '../mesh-binding/mesh-uri.js'
+import { chosenInterface, MAX_REMOTE_CARD_BYTES, type RemoteCard, readRemoteCard } from './remote-card.js'
+import { type RemoteLink, remoteLink } from './remote-client.js'
+import { refusedAddress, RemoteFault } from './remote-fault.js'
+import { judgeSignatures } from './remote-signature.js'
+import { type FetchLimits, type GuardedFetch, guardedFetch, type Resolve } from '../net/ssrf-fetch.js'
+
+/** How long the card of an agent may take, in milliseconds. */
+export const CARD_TIMEOUT_MS = 10_000
+/** A stream in which nothing comes for so long is lost, in milliseconds; heartbeats come four times as often. */
+export const STREAM_SILENCE_MS = 60_000
+/** Room of an answer beside the content in it: JSON writes some characters as six, and events have lines of their own. */
+const BODY_FACTOR = 2
+const BODY_EXTRA_BYTES = 1_048_576
+
+/** The secret of an agent, and where it may go. */
+export interface RemoteSecret {
+  /** Read anew each time. @throws NodeError CONFIG_INVALID when it is not there */
+  headers(): Readonly<Record<string, string>>
+  /** Origins beside the card's own. */
+  readonly origins: readonly string[]
+}
+
+/** Where an agent is, and how it is reached. */
+export interface RemotePlace {
+  /** URL of its card, or its origin; or that of an agent of another member (`a2a-mesh://`). */
+  readonly card: string
+  /** The agent of this node that asks over the mesh; absent: its operator. */
+  readonly asker?: string
+  readonly secret: RemoteSecret | null
+  /** JWK by which its card must be signed; null: it need not be. */
+  readonly key: Readonly<Record<string, unknown>> | null
+  readonly maxOutputBytes: number
+  /** How long a call may take, in milliseconds. */
+  readonly timeoutMs: number
+}
+
+/** What reaching agents needs. */
+export interface RemoteNet {
+  readonly policy: AddressPolicy
+  readonly clock: Clock
+  readonly resolve?: Resolve
+  /** The way to other members; absent: there is none. */
+  readonly mesh?: MeshReach
+}
+
+/** Fetches the card of an agent. @throws RemoteFault when it is not there or cannot be used */
+export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: AbortSignal): Promise<RemoteCard> {
+  if (isMeshUrl(place.card)) return await fetchMeshCard(net, place, signal)
+  const url = cardUrl(place.card)
+  const limits = { headMs: CARD_TIMEOUT_MS, bodyMs: CARD_TIMEOUT_MS, silenceMs: CARD_TIMEOUT_MS, maxBytes: MAX_REMOTE_CARD_BYTES }
+  const get = withSecret(guardedFetch({ ...net, limits: { ...limits, maxStreamBytes: MAX_REMOTE_CARD_BYTES } }), place)
+  const response = await get(url, { headers: { accept: 'application/json', 'a2a-version': '1.0' }, signal })
+  if (response.status !== 200) {
+    await response.body?.cancel().catch(() => {})
+    throw new RemoteFault('refused', `its card is not there (HTTP ${response.status})`)
+  }
+  const parsed = parseJson(await response.text())
+  if (!parsed.ok) throw new RemoteFault('answered', `its card is not to be read: ${parsed.reason}`)
+  const read = readRemoteCard(parsed.value)
+  if (!read.ok) throw new RemoteFault('answered', read.isCard ? `its card is not to be used: ${read.reason}` : noCard(url))
+  await checkSignature(parsed.value, place.key)
+  checkPlace(net, place, read.card)
+  return read.card
+}
+
+/** Makes the way to an agent by a card that was fetched from its place. @throws RemoteFault when it leads where it may not */
+export async function connectRemote(net: RemoteNet, place: RemotePlace, card: RemoteCard): Promise<RemoteLink> {
+  if (isMeshUrl(place.card)) {
+    // It leads to its member and nowhere else, whatever was kept of it.
+    const reached = { ...card, interfaces: [{ url: place.card, binding: 'JSONRPC', version: '1.0', tenant: '' } as const] }
+    return await remoteLink(reached, meshFetch(meshOf(net), place.asker ?? null))
+  }
+  const policy = checkPlace(net, place, card)
+  const maxBytes = place.maxOutputBytes * BODY_FACTOR + BODY_EXTRA_BYTES
+  const limits: FetchLimits = {
+    // As long as a call may take: an agent without streams answers when it is done.
+    headMs: place.timeoutMs,
+    bodyMs: place.timeoutMs,
+    silenceMs: STREAM_SILENCE_MS,
+    maxBytes,
+    maxStreamBytes: maxBytes * 2
+  }
+  return await remoteLink(card, withSecret(guardedFetch({ ...net, policy, limits }), place))
+}
+
+async function fetchMeshCard(net: RemoteNet, place: RemotePlace, signal: AbortSignal): Promise<RemoteCard> {
+  const { card, reached } = await meshCard(meshOf(net), { url: place.card, agent: place.asker ?? null }, signal)
+  const read = readRemoteCard(reached)
+  if (!read.ok) throw new RemoteFault('answered', `its card is not to be used: ${read.reason}`)
+  await checkSignature(card, place.key)
+  return read.card
+}
+
+function meshOf({ mesh }: RemoteNet): MeshReach {
+  if (mesh === undefined) throw new RemoteFault('unsent', 'there is no mesh here')
+  return mesh
+}
+
+/** The URL of an agent itself is easily taken for that of its card. */
+function noCard(url: string): string {
+  const place = url.replace(/[?#].*$/s, '').replace(/\/+$/, '')
+  return `what is there is no agent card${place.includes('/.well-known/') ? '' : `: try ${place}/.well-known/agent-card.json`}`
+}
+
+/** Where the card is: an address without a path stands for the well-known one. */
+function cardUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null
+  // As it was written otherwise: the guard judges what it says, not what a parser makes of it.
+  return url !== null && url.pathname === '/' && url.search === '' ? `${text.replace(/\/?$/, '')}/.well-known/agent-card.json` : text
+}
+
+/**
+ * A card leads to no better place than it came from: of a host that the config does not name never to one that it names, and
+ * from https never to http. Gives the policy for what it leads to.
+ */
+function checkPlace({ policy }: RemoteNet, { card: place }: RemotePlace, card: RemoteCard): AddressPolicy {
+  const from = judgeAddress(cardUrl(place), policy)
+  if (!from.ok) throw refusedAddress(from.reason, 'the address of the card is refused')
+  const within = from.isAllowed ? policy : { allowed: [] }
+  const { url } = chosenInterface(card)
+  const to = judgeAddress(url, within)
+  if (!to.ok) throw refusedAddress(to.reason, 'its card leads to an address that is refused')
+  if (from.url.protocol === 'https:' && to.url.protocol !== 'https:')
+    throw new RemoteFault('unsent', 'its card came over https and leads to http')
+  return within
+}
+
+/** Sends the secret to the origin of the card and those that the config names, and nowhere else. */
+function withSecret(send: GuardedFetch, { card, secret }: RemotePlace): GuardedFetch {
+  if (secret === null) return send
+  const origins = new Set([card, ...secret.origins].flatMap((one) => (URL.canParse(one) ? [new URL(one).origin] : [])))
+  return async (input, init = {}) => {
+    const url = input instanceof Request ? input.url : String(input)
+    if (!URL.canParse(url) || !origins.has(new URL(url).origin)) return await send(input, init)
+    const headers = new Headers(init.headers)
+    for (const [name, value] of Object.entries(readSecret(secret))) headers.set(name, value)
+    return await send(input, { ...init, headers })
+  }
+}
+
+function readSecret(secret: RemoteSecret): Readonly<Record<string, string>> {
+  try {
+    return secret.headers()
+  } catch (error) {
+    throw new RemoteFault('unsent', messageOf(error))
+  }
+}
+
+async function checkSignature(card: unknown, key: RemotePlace['key']): Promise<void> {
+  if (!isRecord(card) || (card['signatures'] === undefined && key === null)) return
+  const text = await canonicalCard(card)
+  const verdict = judgeSignatures(card, { text: () => text, key })
+  if (verdict !== 'wrong') return
+  throw new RemoteFault('answered', key === null ? 'the signature of its card is wrong' : 'its card is not signed by the key of the config')
+}
+
+/** As A2A 1.0 signs it: empty members are left out, so only its own library knows the form. */
+async function canonicalCard(card: Readonly<Record<string, unknown>>): Promise<string> {
+  const { signatures: _, ...rest } = card
+  // 0.3 signs it as it stands.
+  if (!Array.isArray(card['supportedInterfaces'])) return canonicalJson(rest)
+  const { canonicalizeAgentCard } = await import('@a2a-js/sdk')
+  try {
+    return canonicalizeAgentCard(card as never)
+  } catch {
+    return ''
+  }
+}

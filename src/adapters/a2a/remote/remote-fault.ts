@@ -1,0 +1,85 @@
+import { messageOf } from '../../../kit/errors.js'
+import { shown } from '../../../kit/text.js'
+import type { AgentOutcome } from '../../../ports/agent-runtime.js'
+
+/** Characters of what a remote agent says of a failure. */
+export const MAX_FAULT_TEXT = 2000
+
+/**
+ * What a failure says of the message: `unsent` it did not reach the agent, `refused` the agent did not begin it, `busy` neither,
+ * since it has too much to do, `answered` the agent gave an error, `unknown` it may have been done.
+ */
+export type RemoteFaultKind = 'unsent' | 'refused' | 'busy' | 'answered' | 'unknown'
+
+/** Why there is no answer of a remote agent. */
+export class RemoteFault extends Error {
+  readonly kind: RemoteFaultKind
+  /** What A2A calls it, e.g. `TASK_NOT_FOUND`; null where the agent did not say. */
+  readonly reason: string | null
+  /** What callers are told: no address. The message is for the node itself. */
+  readonly told: string
+
+  constructor(
+    kind: RemoteFaultKind,
+    message: string,
+    { reason = null, told = message }: { readonly reason?: string | null; readonly told?: string } = {}
+  ) {
+    super(shown(message, MAX_FAULT_TEXT))
+    this.name = 'RemoteFault'
+    this.kind = kind
+    this.reason = reason
+    this.told = shown(told, MAX_FAULT_TEXT)
+  }
+}
+
+/** That an address is refused; why, by which it could be found out, is not told. */
+export function refusedAddress(why: string, what = 'the address is refused'): RemoteFault {
+  return new RemoteFault('unsent', `${what}: ${why}`, { told: what })
+}
+
+/** The kind of a failure of the network, as its code has it: in its words there are addresses. */
+export function networkFault(kind: RemoteFaultKind, error: unknown, before = ''): RemoteFault {
+  const code: unknown = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
+  const known = typeof code === 'string' && /^[A-Z][A-Z0-9_]*$/.test(code) ? code : null
+  const words = messageOf(error)
+  const message = words === '' ? (known ?? 'the connection failed') : words
+  return new RemoteFault(kind, before + message, { told: before + (known ?? 'the connection failed') })
+}
+
+/** Codes of JSON-RPC and reasons of A2A with which an agent says that it did not begin. */
+const NOT_BEGUN = new Set([
+  'TASK_NOT_FOUND',
+  'UNSUPPORTED_OPERATION',
+  'CONTENT_TYPE_NOT_SUPPORTED',
+  'EXTENSION_SUPPORT_REQUIRED',
+  'VERSION_NOT_SUPPORTED',
+  'INVALID_PARAMS'
+])
+
+/** Reads an error of the client library. Where it leaves open whether the message was taken, it may have been. */
+export function remoteFaultOf(error: unknown): RemoteFault {
+  for (let one: unknown = error, depth = 0; one instanceof Error && depth < 5; one = one.cause, depth++) {
+    if (one instanceof RemoteFault) return one
+    const { reason } = one as { readonly reason?: unknown }
+    if (typeof reason === 'string') return new RemoteFault(NOT_BEGUN.has(reason) ? 'refused' : 'answered', one.message, { reason })
+  }
+  const message = messageOf(error)
+  const status = Number(/\b(?:[Ss]tatus|stream for \S+): (\d{3})\b/.exec(message)?.[1] ?? Number.NaN)
+  if (status === 401 || status === 403) return new RemoteFault('refused', `it wants other credentials (HTTP ${status})`)
+  if (status === 429) return new RemoteFault('busy', 'it has too much to do (HTTP 429)')
+  if (status >= 400 && status < 500) return new RemoteFault('refused', message)
+  return new RemoteFault('unknown', message)
+}
+
+/** How a call ends that failed so. */
+export function failedRemote(agent: string, { kind, told: message }: Pick<RemoteFault, 'kind' | 'told'>): AgentOutcome {
+  const told = {
+    unsent: `the A2A agent ${agent} was not reached, and nothing was done: ${message}`,
+    refused: `the A2A agent ${agent} refused the message, and nothing was done: ${message}`,
+    busy: `the A2A agent ${agent} refused the message, and nothing was done: ${message}`,
+    answered: `the A2A agent ${agent} answered with an error: ${message}`,
+    unknown: `the A2A agent ${agent} was lost while it had the message: it may have done it, and is not asked again. ${message}`
+  }[kind]
+  const known = kind === 'unknown' ? { isUnknown: true } : kind === 'unsent' || kind === 'busy' ? { retryable: true } : {}
+  return { ok: false, code: 'TASK_FAILED', message: told, ...known }
+}

@@ -1,0 +1,64 @@
+import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:crypto'
+import { isRecord, parseJson } from '../../../kit/json.js'
+
+/** Signatures of one card that are looked at. */
+const MAX_SIGNATURES = 8
+
+/**
+ * What the signatures of a card say. `verified`: by the key of the config. `sound`: by a key that the card itself names, which
+ * says that it came whole and nothing of who made it. `none`: it has none, or none whose key is at hand. `wrong`: it is not
+ * what was signed, or not by the key of the config.
+ */
+export type SignatureVerdict = 'verified' | 'sound' | 'none' | 'wrong'
+
+/**
+ * Judges the signatures of a card (A2A 1.0, 8.4: JWS over RFC 8785). A `jku` is never fetched: whoever can change a card can
+ * change where it points. `text`: the canonical form of the card without its signatures. `key`: that of the config; null: none. Total.
+ */
+export function judgeSignatures(
+  card: Readonly<Record<string, unknown>>,
+  { text, key }: { readonly text: () => string; readonly key: JsonWebKey | null }
+): SignatureVerdict {
+  const signatures = Array.isArray(card['signatures']) ? card['signatures'].slice(0, MAX_SIGNATURES) : []
+  const verdicts = signatures.map((one: unknown) => judgeOne(one, text, key))
+  if (key !== null) return verdicts.includes('verified') ? 'verified' : 'wrong'
+  if (verdicts.includes('wrong')) return 'wrong'
+  return verdicts.includes('sound') ? 'sound' : 'none'
+}
+
+function judgeOne(value: unknown, text: () => string, key: JsonWebKey | null): SignatureVerdict {
+  if (!isRecord(value) || typeof value['protected'] !== 'string' || typeof value['signature'] !== 'string') return 'wrong'
+  const header = headerOf(value['protected'])
+  if (header === null) return 'wrong'
+  const named = isRecord(header['jwk']) ? (header['jwk'] as JsonWebKey) : null
+  const used = key ?? named
+  if (used === null) return 'none'
+  try {
+    const signed = Buffer.from(`${value['protected']}.${Buffer.from(text()).toString('base64url')}`)
+    const isGood = isSigned(signed, Buffer.from(value['signature'], 'base64url'), {
+      alg: header['alg'],
+      key: createPublicKey({ key: used, format: 'jwk' })
+    })
+    return isGood ? (key === null ? 'sound' : 'verified') : 'wrong'
+  } catch {
+    // A key or a form that cannot be used is no proof of anything.
+    return 'wrong'
+  }
+}
+
+function headerOf(text: string): Record<string, unknown> | null {
+  const parsed = text.length > 16_384 ? null : parseJson(Buffer.from(text, 'base64url').toString('utf8'))
+  return parsed?.ok === true && isRecord(parsed.value) ? parsed.value : null
+}
+
+function isSigned(data: Buffer, signature: Buffer, { alg, key }: { readonly alg: unknown; readonly key: KeyObject }): boolean {
+  const kind = key.asymmetricKeyType
+  if (alg === 'EdDSA' || alg === 'Ed25519') return kind === 'ed25519' && verify(null, data, key, signature)
+  if (alg === 'ES256')
+    return (
+      kind === 'ec' &&
+      key.asymmetricKeyDetails?.namedCurve === 'prime256v1' &&
+      verify('sha256', data, { key, dsaEncoding: 'ieee-p1363' }, signature)
+    )
+  return alg === 'RS256' && kind === 'rsa' && verify('sha256', data, key, signature)
+}

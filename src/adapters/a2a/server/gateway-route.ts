@@ -1,0 +1,185 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AbortSignalLike, Clock } from '../../../kit/clock.js'
+import { isRecord } from '../../../kit/json.js'
+import type { Gateway } from '../../../ports/gateway.js'
+import type { Principal } from '../../../ports/node-api.js'
+import { pathIdFrom } from '../cards/card-interfaces.js'
+import { answerStream } from './event-stream.js'
+import { A2AFault, faultOf } from './fault.js'
+import { callRpc, parsedBody, rpcJson, rpcOperation } from './json-rpc.js'
+import { atTenant, type Caller, type Given, type Operation } from './operations.js'
+import { pathVersion, restCall } from './rest.js'
+import {
+  activatedExtensions,
+  checkRequired,
+  type OfferedExtension,
+  type ProtocolVersion,
+  requestedVersion,
+  type ServiceSource
+} from './service-params.js'
+
+/** Largest body of a request, in bytes. One text in it has 1 MiB at most: a file of 768 KiB, as base64. */
+export const MAX_GATEWAY_BODY = 10_485_760
+const JSON_TYPES: ReadonlySet<string> = new Set(['application/json', 'application/a2a+json'])
+
+/** What answering A2A clients needs. */
+export interface GatewayRouteParts {
+  readonly gateway: Gateway
+  readonly clock: Clock
+  /** The extended card of an agent, or of the node, as a version has it. */
+  readonly extendedCard: Caller['extendedCard']
+  /** The extensions on the card of an agent, or of the node. */
+  extensions(agent: string | null): readonly OfferedExtension[]
+}
+
+/** One request whose token was good. */
+export interface GatewayCall {
+  readonly principal: Principal
+  readonly signal: AbortSignalLike
+  readonly query: string
+  readBody(): Promise<Buffer>
+}
+
+/** Answers a request to the URL of an agent or of the node. `path`: what follows that URL, '' for the URL itself. */
+export class GatewayRoute {
+  readonly #parts: GatewayRouteParts
+
+  constructor(parts: GatewayRouteParts) {
+    this.#parts = parts
+  }
+
+  /** @throws HttpError for a body that is too large or breaks off; all else is answered here. */
+  handle(
+    { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
+    call: GatewayCall,
+    { agent, path }: { readonly agent: string | null; readonly path: string }
+  ): Promise<void> {
+    const { method = '', headers } = request
+    const answer = (body: Buffer | null): Promise<void> => {
+      const asking = { response, body, source: { headers, query: call.query }, caller: this.#caller(request, call, agent) }
+      return body !== null && path === '' ? this.#rpc(asking) : this.#rest(asking, method, path)
+    }
+    return method === 'POST' ? call.readBody().then(answer) : answer(null)
+  }
+
+  async #rpc({ response, body, source, caller }: Asking): Promise<void> {
+    try {
+      checkBodyType(source, body)
+    } catch (error) {
+      const fault = faultOf(error)
+      return answerJson(response, fault.status, rpcJson(null, { fault }))
+    }
+    const { id, given } = await callRpc(body ?? Buffer.alloc(0), (method, params) => {
+      const operation = rpcOperation(method, requestedVersion(source))
+      return this.#perform({ operation, params, response, source }, caller)
+    })
+    if (!('items' in given)) return answerJson(response, 200, rpcJson(id, given))
+    await answerStream(response, given.items, {
+      clock: this.#parts.clock,
+      encode: (value) => rpcJson(id, { value }),
+      encodeFault: (error) => rpcJson(id, { fault: faultOf(error) })
+    })
+  }
+
+  async #rest({ response, body, source, caller }: Asking, method: string, path: string): Promise<void> {
+    let version = pathVersion(path, null)
+    try {
+      checkBodyType(source, body)
+      const asked = requestedVersion(source)
+      version = pathVersion(path, asked)
+      const { operation, params, hasBody } = restCall({ method, path, query: source.query, asked })
+      const all = hasBody ? { ...bodyOf(body), ...params } : params
+      const given = await this.#perform({ operation, params: all, response, source }, caller)
+      if ('value' in given) return answerJson(response, 200, given.value, REST_TYPES[version])
+      await answerStream(response, given.items, {
+        clock: this.#parts.clock,
+        encode: (value) => value,
+        encodeFault: (error) => restFault(faultOf(error), version)
+      })
+    } catch (error) {
+      const fault = faultOf(error)
+      answerJson(response, fault.status, restFault(fault, version))
+    }
+  }
+
+  /** Runs an operation once it is known whom it is for, and that its client speaks what that agent requires. */
+  #perform({ operation, params, response, source }: Performance, given: Caller): Promise<Given> {
+    const caller = atTenant(given, params)
+    const offered = this.#parts.extensions(caller.agent)
+    const activated = activatedExtensions(source, offered)
+    checkRequired(offered, activated?.uris ?? [])
+    if (activated !== null && activated.uris.length > 0) response.setHeader(activated.header, activated.uris.join(', '))
+    return operation(params, caller)
+  }
+
+  #caller(request: IncomingMessage, { principal, signal }: GatewayCall, agent: string | null): Caller {
+    const { gateway, extendedCard } = this.#parts
+    return { gateway, by: principal, agent, signal, lastEventId: request.headers['last-event-id'], extendedCard }
+  }
+}
+
+/** A request as it came. */
+interface Asking {
+  readonly response: ServerResponse
+  /** null: it has none. */
+  readonly body: Buffer | null
+  readonly source: ServiceSource
+  readonly caller: Caller
+}
+
+interface Performance extends Pick<Asking, 'response' | 'source'> {
+  readonly operation: Operation
+  readonly params: unknown
+}
+
+/** Media types of REST answers. */
+const REST_TYPES: Readonly<Record<ProtocolVersion, string>> = { '1.0': 'application/a2a+json', '0.3': 'application/json' }
+
+/** The agent and the rest of a path below a prefix: `/agents/text/tasks` is `text` and `/tasks`. Null for no agent's. */
+export function agentPath(path: string, prefix: string): { readonly agent: string; readonly path: string } | null {
+  const rest = path.slice(prefix.length)
+  const at = rest.indexOf('/')
+  const agent = pathIdFrom(at === -1 ? rest : rest.slice(0, at)) ?? ''
+  return agent === '' || agent.length > 256 ? null : { agent, path: at === -1 ? '' : rest.slice(at) }
+}
+
+/** The agent and the rest of a path below `/a2a/`: a name of the protocol or of the gateway's specification is the node's own. */
+export function nodePath(path: string): { readonly agent: string | null; readonly path: string } {
+  const target = agentPath(path, '/a2a/')
+  return target === null || OWN_NAMES.has(target.agent) ? { agent: null, path: path.slice('/a2a'.length) } : target
+}
+
+/** An agent that is called so is reached below `/agents/`. */
+const OWN_NAMES: ReadonlySet<string> = new Set(['tasks', 'message:send', 'message:stream', 'extendedAgentCard', 'card', 'v1'])
+
+/** Answers with JSON. */
+export function answerJson(...[response, status, value, type = 'application/json']: JsonAnswer): void {
+  if (response.headersSent || response.destroyed) return void response.destroy()
+  // As a text it leaves in one write with the head.
+  const text = JSON.stringify(value)
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text), 'cache-control': 'no-store' }).end(text)
+}
+
+type JsonAnswer = readonly [response: ServerResponse, status: number, value: unknown, type?: string]
+
+/** Errors of REST in 0.3 are those of its JSON-RPC, bare. */
+function restFault(fault: A2AFault, version: ProtocolVersion): object {
+  return version === '0.3' ? fault.toRpc() : fault.toRest()
+}
+
+function bodyOf(body: Buffer | null): Record<string, unknown> {
+  const value = parsedBody(body ?? Buffer.alloc(0))
+  if (!isRecord(value)) throw new A2AFault('INVALID_REQUEST', 'the body must be an object')
+  return value
+}
+
+function checkBodyType(source: Pick<IncomingMessage, 'headers'>, body: Buffer | null): void {
+  if (body !== null && body.length > 0) checkType(source)
+}
+
+/** Is the body JSON, as its client says? @throws A2AFault MEDIA_TYPE */
+export function checkType({ headers }: Pick<IncomingMessage, 'headers'>): void {
+  const text = headers['content-type'] ?? ''
+  if (JSON_TYPES.has(text) || JSON_TYPES.has(text.split(';')[0]?.trim().toLowerCase() ?? '')) return
+  throw new A2AFault('MEDIA_TYPE', 'the body must be application/json')
+}

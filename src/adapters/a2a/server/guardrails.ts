@@ -1,0 +1,123 @@
+import { RE2JS } from 're2js'
+import { NodeError } from '../../../kit/errors.js'
+import { isRecord } from '../../../kit/json.js'
+import { inputOf } from '../../../domain/gateway/content.js'
+import type { Part } from '../../../domain/gateway/message.js'
+import type { Gateway, OutputRules, OutputViolation } from '../../../ports/gateway.js'
+
+/** What goes to an agent, or comes back from it. */
+export type GuardedSide = 'input' | 'output'
+
+/** What a text may be: so long, and without these patterns (RE2 syntax, checked with the config). */
+export interface GuardrailRules {
+  readonly maxLength: number
+  readonly deny: readonly string[]
+}
+
+/** Which rule a content breaks. It tells nothing of the content, and of a pattern only its place in the config. */
+export type Violation =
+  | { readonly on: GuardedSide; readonly rule: 'maxLength'; readonly limit: number; readonly length: number }
+  | { readonly on: GuardedSide; readonly rule: 'deny'; readonly place: number }
+
+interface Compiled {
+  readonly maxLength: number
+  readonly deny: readonly RE2JS[]
+}
+
+/** The rules of a config, compiled once. A text costs time linear to its length, whatever it is. */
+export class Guardrails {
+  readonly #rules: Readonly<Record<GuardedSide, Compiled>>
+
+  constructor({ input, output }: Readonly<Record<GuardedSide, GuardrailRules>>) {
+    this.#rules = { input: compiled(input), output: compiled(output) }
+  }
+
+  /** Must all of an output be known before any of it may be shown? A pattern is known to be absent only at the end. */
+  get holdsOutputBack(): boolean {
+    return this.#rules.output.deny.length > 0
+  }
+
+  /** The first rule that a JSON value breaks by its texts; null for none. Total. */
+  violation(on: GuardedSide, value: unknown): Violation | null {
+    const text = guardedText(value)
+    return this.lengthViolation(on, text.length) ?? this.#denied(on, text)
+  }
+
+  #denied(on: GuardedSide, text: string): Violation | null {
+    const place = this.#rules[on].deny.findIndex((pattern) => pattern.test(text))
+    return place === -1 ? null : { on, rule: 'deny', place }
+  }
+
+  /** The rules of what comes back, for the tasks of the gateway. */
+  get output(): OutputRules {
+    const told = (broken: Violation | null): OutputViolation | null =>
+      broken === null ? null : { words: violationText(broken), details: broken }
+    return {
+      holdsBack: this.holdsOutputBack,
+      lengthOf: (value) => guardedText(value).length,
+      tooLong: (length) => told(this.lengthViolation('output', length)),
+      denied: (value) => told(this.#denied('output', guardedText(value))),
+      violation: (value) => told(this.violation('output', value))
+    }
+  }
+
+  /** The first rule that what is sent breaks: as it is, and, where its text is JSON, as an agent gets it. */
+  inputViolation(parts: readonly Part[]): Violation | null {
+    const whole = parts.map((part) => part.text ?? guardedText([part.data, part.url, part.filename])).join('\n')
+    const texts = parts.filter(({ text }) => text !== undefined)
+    const input = texts.length === 0 ? null : inputOf(texts)
+    const said = texts.length === parts.length ? whole : texts.map(({ text }) => text).join('\n')
+    const isRead = isRecord(input) && input['text'] !== said
+    return this.violation('input', whole) ?? (isRead ? this.violation('input', input) : null)
+  }
+
+  /** Is so much too long? */
+  lengthViolation(on: GuardedSide, length: number): Violation | null {
+    const { maxLength } = this.#rules[on]
+    return length > maxLength ? { on, rule: 'maxLength', limit: maxLength, length } : null
+  }
+}
+
+/** A gateway that refuses messages whose content breaks a rule. */
+export function guardedGateway(gateway: Gateway, guardrails: Guardrails): Gateway {
+  return {
+    push: gateway.push,
+    send: (by, request) => {
+      const broken = guardrails.inputViolation(request.message.parts)
+      if (broken === null) return gateway.send(by, request)
+      return Promise.reject(new NodeError('INVALID_INPUT', violationText(broken), { data: broken }))
+    },
+    get: (by, id) => gateway.get(by, id),
+    isOf: (by, id, agentName) => gateway.isOf(by, id, agentName),
+    list: (by, filter, page) => gateway.list(by, filter, page),
+    cancel: (by, id, signal) => gateway.cancel(by, id, signal),
+    follow: (by, id, options) => gateway.follow(by, id, options)
+  }
+}
+
+/** The rule in words. */
+export function violationText(broken: Violation): string {
+  const what = broken.on === 'input' ? 'what is sent' : 'what the agent gave'
+  if (broken.rule === 'maxLength') return `${what} has ${broken.length} characters, more than the ${broken.limit} that are allowed`
+  return `${what} has a text that is denied (a2a.guardrails.${broken.on}.deny, pattern ${broken.place + 1})`
+}
+
+/** All texts and numbers of a JSON value, names of members too, a line each: patterns see them as an agent would, not as JSON escapes them. Bytes count for nothing. */
+export function guardedText(value: unknown): string {
+  if (typeof value === 'string') return value
+  const lines: string[] = []
+  const open: unknown[] = [value]
+  while (open.length > 0) {
+    const one = open.pop()
+    if (typeof one === 'string') lines.push(one)
+    else if (typeof one === 'number' || typeof one === 'boolean') lines.push(String(one))
+    else if (Array.isArray(one)) for (let i = one.length - 1; i >= 0; i--) open.push(one[i])
+    else if (typeof one === 'object' && one !== null && !ArrayBuffer.isView(one))
+      for (const [name, member] of Object.entries(one).reverse()) open.push(member, name)
+  }
+  return lines.join('\n')
+}
+
+function compiled({ maxLength, deny }: GuardrailRules): Compiled {
+  return { maxLength, deny: deny.map((pattern) => RE2JS.compile(pattern)) }
+}

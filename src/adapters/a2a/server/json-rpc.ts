@@ -1,0 +1,85 @@
+import { fromUtf8 } from '../../../kit/ids.js'
+import { isRecord, jsonFault } from '../../../kit/json.js'
+import { A2AFault, faultOf } from './fault.js'
+import { type Given, METHODS, type Operation } from './operations.js'
+import type { ProtocolVersion } from './service-params.js'
+
+/** The id of a request; null where none can be told. */
+export type RpcId = string | number | null
+
+/** The answer to one request. */
+export interface RpcAnswer {
+  readonly id: RpcId
+  readonly given: Given | { readonly fault: A2AFault }
+}
+
+/** Reads one JSON-RPC request and runs it by `perform`, which is given its method. Neither throws nor rejects. */
+export function callRpc(body: Uint8Array, perform: (method: string, params: unknown) => Promise<Given>): Promise<RpcAnswer> {
+  let id: RpcId = null
+  const failed = (error: unknown): RpcAnswer => ({ id, given: { fault: faultOf(error) } })
+  try {
+    const request = jsonIn(body)
+    // Before the limits: clients take no answer that does not name their request.
+    if (isRecord(request)) id = idOf(request)
+    checkLimits(request)
+    if (Array.isArray(request)) throw new A2AFault('INVALID_REQUEST', 'the protocol has no batches: send one request')
+    if (!isRecord(request)) throw new A2AFault('INVALID_REQUEST', 'a request is an object')
+    const { jsonrpc, method, params } = request
+    if (jsonrpc !== '2.0') throw new A2AFault('INVALID_REQUEST', 'jsonrpc: must be "2.0"')
+    if (typeof method !== 'string') throw new A2AFault('INVALID_REQUEST', 'method: must be a text')
+    return perform(method, params ?? {}).then((given) => ({ id, given }), failed)
+  } catch (error) {
+    return Promise.resolve(failed(error))
+  }
+}
+
+/** The operation of a method; its name tells of which version it is. `asked`: by the client. @throws A2AFault METHOD_NOT_FOUND */
+export function rpcOperation(method: string, asked: ProtocolVersion | null): Operation {
+  const operation = METHODS.get(method)
+  if (operation === undefined) throw new A2AFault('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 100))}`)
+  const version = /^[A-Z]/.test(method) ? '1.0' : '0.3'
+  if (asked !== null && asked !== version)
+    throw new A2AFault('METHOD_NOT_FOUND', `${method} is a method of A2A ${version}, and the request is of ${asked}`)
+  return operation
+}
+
+/** A body as JSON within the limits. @throws A2AFault PARSE_ERROR, INVALID_REQUEST */
+export function parsedBody(body: Uint8Array): unknown {
+  const value = jsonIn(body)
+  checkLimits(value)
+  return value
+}
+
+function jsonIn(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(fromUtf8(body))
+  } catch {
+    throw new A2AFault('PARSE_ERROR', 'the body is not JSON')
+  }
+}
+
+function checkLimits(value: unknown): void {
+  const fault = jsonFault(value)
+  if (fault !== null) throw new A2AFault('INVALID_REQUEST', `the body is not taken: ${fault}`)
+}
+
+/** The answer as JSON. */
+export function rpcJson(id: RpcId, given: { readonly value: unknown } | { readonly fault: A2AFault }): object {
+  return 'fault' in given ? { jsonrpc: '2.0', id, error: given.fault.toRpc() } : { jsonrpc: '2.0', id, result: given.value }
+}
+
+/** The id of the request in a body, for who answers without reading the rest; null where none can be told. */
+export function rpcIdIn(body: Uint8Array): RpcId {
+  try {
+    const request = jsonIn(body)
+    return isRecord(request) ? idOf(request) : null
+  } catch {
+    return null
+  }
+}
+
+function idOf({ id }: Record<string, unknown>): RpcId {
+  if (typeof id === 'string' && id.length <= 256) return id
+  if (typeof id === 'number' && Number.isSafeInteger(id)) return id
+  throw new A2AFault('INVALID_REQUEST', 'id: must be a text of at most 256 characters or a whole number')
+}

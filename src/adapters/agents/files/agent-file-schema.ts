@@ -1,0 +1,224 @@
+import { z } from 'zod'
+import { CARD_MAX_CAPABILITIES, isPathStep } from '../../../domain/card/schema.js'
+import { type KindWords, plainReason } from '../../../domain/schema-words.js'
+import { tierFromText } from '../../../domain/routing/tier.js'
+import { isRecord } from '../../../kit/json.js'
+import { shown } from '../../../kit/text.js'
+import { parseDuration, parseSize } from '../../../kit/units.js'
+
+/** Ids that no file may take: the node's own agent and the broadcast address. */
+const RESERVED_IDS: ReadonlySet<string> = new Set(['operator', '*'])
+
+const DAY_MS = 86_400_000
+const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+
+/** Tokens that a run, and all runs of a day, may use. */
+const RUN_TOKENS = 100_000
+const DAY_TOKENS = 1_000_000
+
+const Text = (max: number) => z.string().min(1).max(max)
+const Texts = z.array(Text(1024)).max(64).optional()
+
+const Name = z
+  .string()
+  .regex(/^[a-z0-9._-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, dot, underscore and dash')
+  .refine((name) => !RESERVED_IDS.has(name), 'is reserved by the node; choose another name')
+  .refine((name) => !isPathStep(name), 'is a step of a path, which no URL can name; choose another name')
+
+const Tier = z.string('must be L0, L1, L2 or L3').transform((text, context) => {
+  const tier = tierFromText(text)
+  if (tier !== null) return tier
+  context.addIssue('must be L0, L1, L2 or L3')
+  return z.NEVER
+})
+
+const DURATION = 'must be a duration such as 10s, 5m or 2h, at most 24h'
+
+const Duration = (maxMs: number) =>
+  z.string(DURATION).transform((text, context) => {
+    const ms = parseDuration(text)
+    if (ms !== null && ms >= 1 && ms <= maxMs) return ms
+    context.addIssue(DURATION)
+    return z.NEVER
+  })
+
+const SIZE = 'must be a size such as 64KiB or 1MiB, at most 16MiB'
+
+const Size = (maxBytes: number) =>
+  z.string(SIZE).transform((text, context) => {
+    const bytes = parseSize(text)
+    if (bytes !== null && bytes >= 1 && bytes <= maxBytes) return bytes
+    context.addIssue(SIZE)
+    return z.NEVER
+  })
+
+const Schema = z.union([z.record(z.string(), z.unknown()), z.boolean()], { error: 'must be a JSON Schema (a mapping)' })
+
+const CapabilityBlock = z.strictObject({
+  id: z
+    .string()
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$/,
+      'must be 1 to 128 characters of letters, digits and ._:/- and begin with a letter or digit'
+    ),
+  name: Text(128).optional(),
+  description: z.string().max(4096).default(''),
+  input: Schema.default({}),
+  output: Schema.default({}),
+  idempotent: z.boolean().default(false),
+  sideEffect: z.enum(['none', 'read', 'write', 'exec'], { error: 'must be none, read, write or exec' }).default('exec'),
+  default: z.boolean().optional(),
+  tags: Texts,
+  examples: Texts,
+  inputModes: Texts,
+  outputModes: Texts
+})
+
+const WORD = 'must be 1 to 64 letters, digits, underscores and dashes'
+const Word = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, WORD)
+
+const ArgumentBlock = z.strictObject({ name: Word, description: z.string().max(1024).default(''), required: z.boolean().default(true) })
+
+const PromptBlock = z
+  .strictObject({
+    name: Word,
+    description: z.string().max(1024).default(''),
+    arguments: z.array(ArgumentBlock).max(32).default([]),
+    template: Text(65_536)
+  })
+  .superRefine(({ arguments: given, template }, context) => {
+    for (const [at, { name }] of given.entries()) {
+      const path = ['arguments', at, 'name']
+      if (given.findIndex((one) => one.name === name) < at)
+        context.addIssue({ code: 'custom', path, message: 'is the name of another one too' })
+      else if (!template.includes(`{${name}}`))
+        context.addIssue({ code: 'custom', path, message: `does not stand in the template as {${name}}` })
+    }
+  })
+
+const Environment = z
+  .record(
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name that an environment variable may have'),
+    z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String)
+  )
+  .default({})
+
+const COMMAND = 'must be a list of the program and its arguments: [program, argument]'
+
+const CommandBlock = z.strictObject({
+  type: z.literal('command'),
+  command: z
+    .array(z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String), COMMAND)
+    .min(1, COMMAND)
+    .max(256),
+  env: Environment,
+  cwd: Text(4096).optional()
+})
+
+const ModuleBlock = z.strictObject({ type: z.literal('module'), path: Text(4096), env: Environment })
+
+const MODEL = 'must be the name of a provider of the config, or provider/model'
+
+const TokenCount = (min: number, max: number) => z.int().min(min).max(max)
+
+const BudgetBlock = z.strictObject({
+  run: TokenCount(1, 100_000_000).default(RUN_TOKENS),
+  day: TokenCount(1, 10_000_000_000).default(DAY_TOKENS)
+})
+
+const LlmBlock = z.strictObject({
+  type: z.literal('llm'),
+  model: z.string(MODEL).regex(/^[a-z0-9]+(?:-[a-z0-9]+)*(?:\/[^\p{C}\s]{1,256})?$/u, MODEL),
+  tools: z.array(Text(256)).max(64).default([]),
+  maxTurns: z.int().min(1).max(64).default(8),
+  maxTokens: TokenCount(1, 1_000_000).default(4096),
+  budget: BudgetBlock.default({ run: RUN_TOKENS, day: DAY_TOKENS })
+})
+
+const RUNTIMES = { command: CommandBlock, module: ModuleBlock, llm: LlmBlock }
+
+const RuntimeBlock = z.discriminatedUnion('type', [CommandBlock, ModuleBlock, LlmBlock], {
+  error: ({ input }) => (isRecord(input) ? 'must be command, module or llm' : 'must be a mapping with type: command, module or llm')
+})
+
+const LimitsBlock = z.strictObject({
+  timeout: Duration(DAY_MS).default(300_000),
+  concurrency: z.int().min(1).max(256).default(1),
+  maxOutput: Size(MAX_OUTPUT_BYTES).default(10 * 1024 * 1024)
+})
+
+const NodeBlock = z.strictObject({
+  version: z
+    .string({ error: 'must be text such as 0.1.0 (quote it when it looks like a number)' })
+    .max(64)
+    .regex(/^\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/, 'must be a version such as 0.1.0')
+    .default('0.0.0'),
+  tier: Tier.nullable().default(null),
+  sandbox: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 characters of letters, digits, dot, underscore and dash')
+    .nullable()
+    .default(null),
+  capabilities: z.array(CapabilityBlock).min(1, 'must list at least one capability').max(CARD_MAX_CAPABILITIES),
+  prompts: z
+    .array(PromptBlock)
+    .max(64)
+    .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'must each have a name of its own')
+    .default([]),
+  runtime: RuntimeBlock,
+  limits: LimitsBlock.default({ timeout: 300_000, concurrency: 1, maxOutput: 10 * 1024 * 1024 })
+})
+
+/** The front matter of an agent file. Keys above `a2a` that nobody knows pass; inside `a2a` every key must be known. */
+export const AgentFrontMatter = z.looseObject({
+  name: Name,
+  description: Text(8192),
+  tools: z.unknown().optional(),
+  model: z.unknown().optional(),
+  a2a: NodeBlock
+})
+
+/** What the checks themselves say no word of, in the words of a file: what must stand at a place, and what does. */
+export function fileReason(issue: z.core.$ZodRawIssue): string | undefined {
+  const reason = plainReason(issue, KINDS)
+  return issue.code === 'invalid_type' ? `${reason}, not ${kindOf(issue.input)}` : reason
+}
+
+const KINDS: KindWords = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a mapping (lines of the form "key: value")',
+  record: 'a mapping (lines of the form "key: value")'
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'empty'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'string') return `the text ${JSON.stringify(shown(value, 40))}`
+  return typeof value === 'number' || typeof value === 'boolean'
+    ? `the ${typeof value === 'number' ? 'number' : 'word'} ${value}`
+    : 'a mapping'
+}
+
+/** One capability of a file, checked. */
+export type CapabilityFields = z.output<typeof CapabilityBlock>
+/** The runtime of a file, checked; paths as written. */
+export type RuntimeFields = z.output<typeof RuntimeBlock>
+/** A whole front matter, checked. */
+export type AgentFields = z.output<typeof AgentFrontMatter>
+
+/** Keys at the top level that have a meaning; all others are ignored, and reported as such. */
+export const TOP_LEVEL_KEYS: readonly string[] = Object.keys(AgentFrontMatter.shape)
+
+/** The keys that are known where an unknown one was found, for a suggestion. `path` leads to the mapping; `type` is that of a runtime. */
+export function knownKeysAt(path: readonly PropertyKey[], type?: unknown): readonly string[] {
+  if (path.length === 1) return Object.keys(NodeBlock.shape)
+  if (path[1] === 'capabilities') return Object.keys(CapabilityBlock.shape)
+  if (path[1] === 'prompts') return Object.keys(path.includes('arguments') ? ArgumentBlock.shape : PromptBlock.shape)
+  if (path[1] === 'limits') return Object.keys(LimitsBlock.shape)
+  if (path[2] === 'budget') return Object.keys(BudgetBlock.shape)
+  return Object.keys((RUNTIMES[type as keyof typeof RUNTIMES] ?? CommandBlock).shape)
+}

@@ -1,0 +1,229 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import type { CompileSchema } from '../../../kit/sign.js'
+import type { AgentFault, AgentSource, HostedAgent } from '../../../ports/agent-runtime.js'
+import type { AgentFile } from './agent-file.js'
+import { type AgentLog, type AgentParts, buildAgent } from './build-agent.js'
+import { createSchemaCompiler } from '../schemas/compile-schema.js'
+import type { Environment } from './environment.js'
+import type { LocalAgent } from './hosted-agent.js'
+import type { LlmParts } from '../llm/llm-parts.js'
+import { ProcessGroups } from '../process/process-groups.js'
+import { readAgentFile } from './read-agent-file.js'
+import { killLeftovers } from '../process/run-records.js'
+import { BUILT_IN, createStarters } from '../starters/starters.js'
+import { WatchedDirectories } from './watched-directories.js'
+
+/** Changes that come together are taken together. */
+const GATHER_MS = 25
+/** Most agent files of one directory. */
+const MAX_FILES = 1000
+
+/** Parts of {@link AgentFiles}. */
+export interface AgentFilesOptions {
+  /** Absolute directories with agent files (`*.md`, not below); on a duplicate id the earlier one wins. */
+  readonly dirs: readonly string[]
+  /** Where process groups are recorded, `<home>/run`. */
+  readonly runDir: string
+  /** Directories that the starter agent `files` may read (config key `agents.grants`). */
+  readonly grants: readonly string[]
+  /** Offer `host`, `text` and `files`; they come before all files. */
+  readonly starters: boolean
+  /** The process groups of the node; closed with the agents. Default: own ones of `runDir`. */
+  readonly groups?: ProcessGroups
+  readonly clock: Clock
+  /** What agents of language models share. Default: they have no provider. */
+  readonly llm?: LlmParts
+  /** Default: one of its own. Given the node's, equal schemas share their checks. */
+  readonly compileSchema?: CompileSchema
+  /** The node's own environment. Default: that of this process. */
+  readonly env?: Environment
+  /** Default: nobody listens. */
+  readonly log?: AgentLog
+}
+
+/** What is known of one file. */
+interface Entry {
+  readonly file: string
+  /** What was read; '' before. */
+  text: string
+  faults: readonly AgentFault[]
+  /** The last version that could be used. */
+  good: AgentFile | null
+  /** The agent in service, and the version it was made of. */
+  agent: { readonly hosted: LocalAgent; readonly made: AgentFile } | null
+}
+
+interface AgentSet {
+  readonly agents: readonly HostedAgent[]
+  readonly faults: readonly AgentFault[]
+}
+
+type OnChange = (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void
+
+/** The agents of a node: the starters and those of agent files, read anew whenever a file changes. */
+export class AgentFiles implements AgentSource {
+  readonly #options: AgentFilesOptions
+  readonly #parts: AgentParts & { readonly groups: ProcessGroups }
+  readonly #compileSchema: CompileSchema
+  readonly #starters: readonly LocalAgent[]
+  #entries = new Map<string, Entry>()
+  #current: AgentSet = { agents: [], faults: [] }
+  readonly #retiring = new Set<LocalAgent>()
+  #watcher: WatchedDirectories | null = null
+  #gather: Timer | null = null
+  /** Scans run one after the other. */
+  #scanning: Promise<unknown> = Promise.resolve()
+  #closing: Promise<void> | null = null
+
+  constructor(options: AgentFilesOptions) {
+    this.#options = options
+    const { runDir, clock, grants, env = process.env, log = () => {}, llm } = options
+    const groups = options.groups ?? new ProcessGroups(runDir)
+    this.#parts = { groups, clock, env, log, ...(llm === undefined ? {} : { llm }) }
+    this.#compileSchema = options.compileSchema ?? createSchemaCompiler()
+    this.#starters = options.starters ? createStarters({ grants, clock }) : []
+  }
+
+  async load(): Promise<AgentSet> {
+    for (const { processGroup, requestId } of await killLeftovers(this.#options.runDir)) {
+      this.#parts.log('warn', 'ended an agent process that a dead node left behind', { processGroup, requestId })
+    }
+    await this.#scan(() => {})
+    return this.#current
+  }
+
+  watch(onChange: OnChange): void {
+    if (this.#watcher !== null || this.#closing !== null) return
+    const rescan = (): void => {
+      this.#options.clock.clear(this.#gather)
+      this.#gather = this.#options.clock.after(GATHER_MS, () => void this.#scan(onChange))
+    }
+    const onError = (error: unknown): void => this.#parts.log('warn', 'agent files cannot be watched', { reason: messageOf(error) })
+    this.#watcher = new WatchedDirectories({ dirs: this.#options.dirs, clock: this.#options.clock, onChange: rescan, onError })
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await this.#watcher?.close()
+    this.#options.clock.clear(this.#gather)
+    await this.#scanning
+    const own = [...this.#entries.values()].flatMap((entry) => entry.agent?.hosted ?? [])
+    await Promise.all([...this.#starters, ...own, ...this.#retiring].map((agent) => agent.close()))
+    await this.#parts.groups.close()
+  }
+
+  #scan(onChange: OnChange): Promise<void> {
+    const scan = this.#scanning
+      .then(() => this.#scanNow(onChange))
+      .catch((error: unknown) => {
+        this.#parts.log('error', 'agent files could not be read', { reason: messageOf(error) })
+      })
+    this.#scanning = scan
+    return scan
+  }
+
+  async #scanNow(onChange: OnChange): Promise<void> {
+    if (this.#closing !== null) return
+    const { files, faults } = await listFiles(this.#options.dirs)
+    const entries = new Map<string, Entry>()
+    for (const file of files) entries.set(file, await this.#read(file))
+    const before = this.#current
+    const hostedBefore = [...this.#entries.values()].flatMap((entry) => entry.agent?.hosted ?? [])
+    this.#entries = entries
+    this.#current = this.#elect(faults)
+    this.#tellFaults(before.faults)
+    if (!isSame(before, this.#current)) onChange(this.#current.agents, this.#current.faults)
+    for (const hosted of hostedBefore) if (!this.#current.agents.includes(hosted)) this.#retire(hosted)
+  }
+
+  /** Each fault is told once, when it comes up. */
+  #tellFaults(before: readonly AgentFault[]): void {
+    const told = new Set(before.map((fault) => JSON.stringify(fault)))
+    for (const fault of this.#current.faults) {
+      const { file, line, reason } = fault
+      if (!told.has(JSON.stringify(fault))) this.#parts.log('warn', 'an agent file cannot be used', { file, line, reason })
+    }
+  }
+
+  async #read(file: string): Promise<Entry> {
+    const known = this.#entries.get(file) ?? { file, text: '', faults: [], good: null, agent: null }
+    const read = await readAgentFile(file, this.#compileSchema)
+    if (read.text === known.text && read.text !== '') return known
+    if (read.ok) return { ...known, text: read.text, faults: [], good: read }
+    return { ...known, text: read.text, faults: read.faults }
+  }
+
+  /** Who is in service: starters first, then files in order; an id that is taken is a fault of the later one. */
+  #elect(listFaults: readonly AgentFault[]): AgentSet {
+    const faults = [...listFaults]
+    const agents: HostedAgent[] = [...this.#starters]
+    const taken = new Map(this.#starters.map(({ definition }) => [definition.id, definition.source]))
+    for (const entry of this.#entries.values()) {
+      faults.push(...entry.faults)
+      const { good } = entry
+      const holder = good === null ? undefined : taken.get(good.definition.id)
+      if (good !== null && holder === undefined) {
+        taken.set(good.definition.id, entry.file)
+        agents.push(this.#serve(entry, good))
+        continue
+      }
+      entry.agent = null
+      if (good === null || holder === undefined) continue
+      faults.push(takenTwice(good, entry.file, holder))
+    }
+    return { agents, faults }
+  }
+
+  #serve(entry: Entry, good: AgentFile): LocalAgent {
+    if (entry.agent?.made !== good) entry.agent = { hosted: buildAgent(good, this.#parts), made: good }
+    return entry.agent.hosted
+  }
+
+  /** It closes when its running tasks have ended; whoever got it before may still be using it. */
+  #retire(hosted: LocalAgent): void {
+    this.#retiring.add(hosted)
+    hosted.retire().then(
+      () => this.#retiring.delete(hosted),
+      (error: unknown) =>
+        this.#parts.log('error', 'an agent could not be closed', { agent: hosted.definition.id, reason: messageOf(error) })
+    )
+  }
+}
+
+/** The fault of a file whose agent id another file, or a starter, has already. */
+export function takenTwice({ definition, lines }: AgentFile, file: string, holder: string): AgentFault {
+  const first = holder === BUILT_IN ? 'the built-in starter agent' : holder
+  const reason = `the agent id ${definition.id} is used twice: by ${first}, which stays in service, and by ${file}`
+  return { file, line: lines.name, reason }
+}
+
+/** The agent files of directories, in the order of their names; a directory that cannot be read is a fault. */
+export async function listFiles(dirs: readonly string[]): Promise<{ files: readonly string[]; faults: readonly AgentFault[] }> {
+  const files = new Set<string>()
+  const faults: AgentFault[] = []
+  for (const dir of dirs) {
+    try {
+      const names = (await fs.readdir(dir)).filter((name) => name.endsWith('.md') && !name.startsWith('.')).sort()
+      if (names.length > MAX_FILES)
+        faults.push({ file: dir, line: null, reason: `more than ${MAX_FILES} agent files; the rest is left out` })
+      for (const name of names.slice(0, MAX_FILES)) files.add(path.resolve(dir, name))
+    } catch (error) {
+      const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT'
+      const reason = isGone ? 'there is no such directory; its agents come with it' : `the directory cannot be read: ${messageOf(error)}`
+      faults.push({ file: dir, line: null, reason })
+    }
+  }
+  return { files: [...files], faults }
+}
+
+function isSame(before: AgentSet, after: AgentSet): boolean {
+  const sameAgents = before.agents.length === after.agents.length && before.agents.every((agent, i) => agent === after.agents[i])
+  return sameAgents && JSON.stringify(before.faults) === JSON.stringify(after.faults)
+}

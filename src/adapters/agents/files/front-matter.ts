@@ -1,0 +1,124 @@
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type Document, type Node } from 'yaml'
+import { jsonFault } from '../../../kit/json.js'
+import { messageOf } from '../../../kit/errors.js'
+
+/** Largest front matter, in characters: what a hostile one may cost to parse. The body of a file may be longer. */
+export const MAX_FRONT_MATTER = 32_768
+/** Most uses of YAML anchors in one front matter, their contents counted: `&a [*b, *b]` cannot grow without bound. */
+const MAX_ALIASES = 32
+/** Deepest nesting of brackets. The parser is recursive: deeper text is refused before it is parsed. */
+const MAX_BRACKETS = 64
+
+/** Something wrong at a place of a file. */
+export interface PlacedFault {
+  /** 1-based; null when it has no place. */
+  readonly line: number | null
+  readonly reason: string
+}
+
+/** A step into YAML data: a key or an index. */
+export type PathStep = string | number
+
+/** What stands between the two `---` lines, as data with places, and the text after it. */
+export type FrontMatter =
+  | {
+      readonly ok: true
+      readonly data: unknown
+      readonly body: string
+      /** Line (1-based) of the value at a path; of its nearest parent when it is missing. */
+      lineOf(path: readonly PathStep[]): number
+    }
+  | { readonly ok: false; readonly faults: readonly PlacedFault[] }
+
+/**
+ * Reads the YAML front matter of a Markdown text. Never throws.
+ * Bounds: 32 Ki characters of front matter, JSON nesting, 32 uses of anchors; faults carry lines of the whole file.
+ */
+export function readFrontMatter(text: string): FrontMatter {
+  const parts = split(text)
+  if (typeof parts === 'string') return failed([{ line: 1, reason: parts }])
+  const lines = new LineCounter()
+  try {
+    const document = parseDocument(parts.yaml, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, logLevel: 'silent' })
+    // The block starts on the second line of the file.
+    const lineAt = (offset: number): number => lines.linePos(offset).line + 1
+    if (document.errors.length > 0) {
+      return failed(document.errors.slice(0, 20).map((error) => ({ line: lineAt(error.pos[0]), reason: `not YAML: ${error.message}` })))
+    }
+    const key = collectionKey(document)
+    if (key !== null) return failed([{ line: lineAt(key), reason: 'not YAML that is used here: a key must be plain text' }])
+    const data: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
+    const fault = jsonFault(data)
+    if (fault !== null) return failed([{ line: 2, reason: `front matter: ${fault}` }])
+    return { ok: true, data, body: parts.body, lineOf: (path) => lineAt(offsetOf(document, path)) }
+  } catch (error) {
+    return failed([{ line: 2, reason: `not YAML: ${messageOf(error)}` }])
+  }
+}
+
+function failed(faults: readonly PlacedFault[]): FrontMatter {
+  return { ok: false, faults }
+}
+
+function split(text: string): { yaml: string; body: string } | string {
+  const opening = /^\uFEFF?---[ \t]*\r?\n/.exec(text)
+  if (opening === null) return 'the file must begin with a line of three dashes (---) that opens its front matter'
+  const closing = /^---[ \t]*\r?$/gm
+  closing.lastIndex = opening[0].length
+  const end = closing.exec(text)
+  if (end === null) return 'the front matter is never closed: a second line of three dashes (---) is missing'
+  const yaml = text.slice(opening[0].length, end.index)
+  if (yaml.length > MAX_FRONT_MATTER) return `the front matter is longer than ${MAX_FRONT_MATTER / 1024} KiB`
+  if (/^%/m.test(yaml)) return 'YAML directives (lines that begin with %) are not used here'
+  if (isTooDeep(yaml)) return 'the front matter is nested too deeply'
+  return { yaml, body: text.slice(closing.lastIndex).replace(/^\n/, '') }
+}
+
+/** Each bracket of a flow collection and each dash of `- - -` costs the parser a level of its stack. */
+function isTooDeep(yaml: string): boolean {
+  let depth = 0
+  for (const char of yaml) {
+    if (char === '[' || char === '{') depth++
+    else if (char === ']' || char === '}') depth--
+    if (depth > MAX_BRACKETS) return true
+  }
+  return /^(?: *[-?:] ){33}/m.test(yaml)
+}
+
+/** Where a list or mapping serves as a key: as text such keys grow by powers with their nesting. null when none does. */
+function collectionKey(document: Document.Parsed): number | null {
+  let found: number | null = null
+  visit(document, {
+    Pair: (_, pair) => {
+      if (pair.key === null || isScalar(pair.key)) return undefined
+      found = startOf(pair.key) ?? 0
+      return visit.BREAK
+    }
+  })
+  return found
+}
+
+function offsetOf(document: Document.Parsed, path: readonly PathStep[]): number {
+  let node: unknown = document.contents
+  let offset = startOf(node) ?? 0
+  for (const step of path) {
+    const next = childOf(isAlias(node) ? node.resolve(document) : node, step)
+    if (next === null) break
+    offset = startOf(next.at) ?? offset
+    node = next.value
+  }
+  return offset
+}
+
+function childOf(node: unknown, step: PathStep): { at: unknown; value: unknown } | null {
+  if (isMap(node)) {
+    const pair = node.items.find((item) => String(isScalar(item.key) ? item.key.value : item.key) === String(step))
+    return pair === undefined ? null : { at: pair.key, value: pair.value }
+  }
+  const item = isSeq(node) ? node.items[Number(step)] : undefined
+  return item === undefined ? null : { at: item, value: item }
+}
+
+function startOf(node: unknown): number | null {
+  return (node as Node | null)?.range?.[0] ?? null
+}

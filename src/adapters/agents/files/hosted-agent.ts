@@ -1,0 +1,152 @@
+import type { Clock } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import { formatDuration } from '../../../kit/units.js'
+import type { AbortSignalLike } from '../../../kit/clock.js'
+import type {
+  AgentDefinition,
+  AgentOutcome,
+  AgentRun,
+  AgentTask,
+  FailureCode,
+  HealthFinding,
+  HostedAgent
+} from '../../../ports/agent-runtime.js'
+
+/** Most progress reports of one run; later ones are dropped. */
+const MAX_PROGRESS = 10_000
+
+/** What a {@link Runtime} may use during one run. */
+export interface RuntimeContext {
+  /** Aborted at the timeout, on cancellation and on close; the reason for the caller is not the runtime's worry. */
+  readonly signal: AbortSignal
+  progress(data: unknown): void
+}
+
+/** A way to run an agent: what remains when timeout, cancellation and closing are taken care of. */
+export interface Runtime {
+  /** Does one task and resolves when it is really over, soon after an abort too. A rejection becomes TASK_FAILED. */
+  run(task: AgentTask, context: RuntimeContext): Promise<AgentOutcome>
+  /** Could it take a task now? Absent where nothing can be said of it. */
+  check?(signal: AbortSignal): HealthFinding | Promise<HealthFinding>
+  /** Ends children. Called once, when no run is under way. */
+  end(): Promise<void>
+}
+
+/** A {@link HostedAgent} that can also be taken out of service gently. */
+export interface LocalAgent extends HostedAgent {
+  /** Closes when the runs under way have ended by themselves. For an agent whose file has changed. */
+  retire(): Promise<void>
+}
+
+/** Parts of {@link hostAgent}. */
+export interface HostParts {
+  readonly definition: AgentDefinition
+  readonly runtime: Runtime
+  readonly clock: Clock
+}
+
+/** Makes an agent of a runtime: adds the timeout, cancellation, the bound on progress, and closing. */
+export function hostAgent(parts: HostParts): LocalAgent {
+  return new Host(parts)
+}
+
+/** How a run without a result ends. */
+type AgentFailure = Extract<AgentOutcome, { ok: false }>
+
+/** An outcome without a result. */
+export function failure(code: FailureCode, message: string): AgentFailure {
+  return { ok: false, code, message }
+}
+
+class Host implements LocalAgent {
+  readonly definition: AgentDefinition
+  /** Only of a runtime that can be asked: nobody is called healthy unseen. */
+  readonly check?: (signal: AbortSignalLike) => Promise<HealthFinding>
+  readonly #runtime: Runtime
+  readonly #clock: Clock
+  /** Runs under way, each with what stops it. */
+  readonly #runs = new Map<Promise<AgentOutcome>, () => void>()
+  #closing: Promise<void> | null = null
+
+  constructor({ definition, runtime, clock }: HostParts) {
+    this.definition = definition
+    this.#runtime = runtime
+    this.#clock = clock
+    const { check } = runtime
+    if (check !== undefined) this.check = async (signal) => await this.#check(check.bind(runtime), signal)
+  }
+
+  async run(task: AgentTask, run: AgentRun): Promise<AgentOutcome> {
+    if (this.#closing !== null) return failure('TASK_FAILED', `the agent ${this.definition.id} is no longer served by this node`)
+    if (run.signal.aborted) return failure('CANCELED', 'canceled before it began')
+    const stop = new AbortController()
+    const ended: { by: AgentFailure | null; isWanted: boolean } = { by: null, isWanted: false }
+    const stopAs = (outcome: AgentFailure, isWanted = false): void => {
+      if (ended.by === null) Object.assign(ended, { by: outcome, isWanted })
+      stop.abort()
+    }
+    const { timeoutMs } = this.definition.limits
+    const onAbort = (): void => stopAs(failure('CANCELED', 'canceled'), true)
+    const message = `no result within ${formatDuration(timeoutMs)}, the time limit of the agent`
+    const late = { ok: false, code: 'TIMEOUT', message, data: { limitMs: timeoutMs } } as const
+    const timer = this.#clock.after(timeoutMs, () => stopAs(late))
+    run.signal.addEventListener('abort', onAbort)
+    const work = this.#work(task, { signal: stop.signal, progress: boundedProgress(run) })
+    this.#runs.set(work, () => stopAs(failure('CANCELED', 'the agent was closed')))
+    const outcome = await work
+    this.#runs.delete(work)
+    run.signal.removeEventListener('abort', onAbort)
+    this.#clock.clear(timer)
+    if (ended.by === null) return outcome
+    // What its caller cancels is canceled; of what else was stopped and goes on elsewhere nobody knows the end.
+    const isUnknown = !ended.isWanted && !outcome.ok && outcome.isUnknown === true
+    return isUnknown ? { ...ended.by, isUnknown } : ended.by
+  }
+
+  async #check(check: NonNullable<Runtime['check']>, signal: AbortSignalLike): Promise<HealthFinding> {
+    const stop = new AbortController()
+    const onAbort = (): void => stop.abort()
+    signal.addEventListener('abort', onAbort)
+    try {
+      return await check(stop.signal)
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    for (const stop of this.#runs.values()) stop()
+    return this.#closing
+  }
+
+  async retire(): Promise<void> {
+    while (this.#closing === null && this.#runs.size > 0) await Promise.all(this.#runs.keys())
+    return this.close()
+  }
+
+  async #work(task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
+    try {
+      return await this.#runtime.run(task, context)
+    } catch (error) {
+      return failure('TASK_FAILED', messageOf(error))
+    }
+  }
+
+  async #close(): Promise<void> {
+    while (this.#runs.size > 0) await Promise.all(this.#runs.keys())
+    await this.#runtime.end()
+  }
+}
+
+function boundedProgress(run: AgentRun): (data: unknown) => void {
+  let count = 0
+  return (data) => {
+    if (++count > MAX_PROGRESS) return
+    try {
+      run.progress(data)
+    } catch {
+      // The listener's own fault; the work goes on.
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import fs from 'node:fs/promises'
+import { messageOf } from '../../../kit/errors.js'
+import { shown } from '../../../kit/text.js'
+import type { CompileSchema } from '../../../kit/sign.js'
+import { type AgentFile, type FaultyAgentFile, inOrder, MAX_AGENT_FILE_BYTES, parseAgentFile, tooLong } from './agent-file.js'
+
+/** An agent file with a text that changes whenever the agent has to be made anew. */
+export type ReadAgentFile = (AgentFile | FaultyAgentFile) & { readonly text: string }
+
+/**
+ * Reads an agent file, and looks whether the module it names is there. Never rejects: what cannot be read is a fault.
+ * `file` is absolute. At most 256 KiB are read.
+ */
+export async function readAgentFile(file: string, compileSchema: CompileSchema): Promise<ReadAgentFile> {
+  let text: string
+  try {
+    text = await readBounded(file)
+  } catch (error) {
+    return { ok: false, ignored: [], faults: [{ file, line: null, reason: unreadable(error) }], module: null, text: '' }
+  }
+  const parsed = parseAgentFile(text, { file, compileSchema })
+  const { module, ignored } = parsed
+  if (module === null) return { ...parsed, text }
+  const stat = await fs.stat(module.path).catch(() => null)
+  // A changed module is a changed agent, though its file stays the same.
+  if (stat?.isFile() === true) return { ...parsed, text: `${text}\n${stat.mtimeMs} ${stat.size} ${stat.ino}` }
+  const missing = { file, line: module.line, reason: shown(`a2a.runtime.path: there is no file ${module.path}`, 512) }
+  return { ok: false, ignored, faults: inOrder([...(parsed.ok ? [] : parsed.faults), missing]), module, text }
+}
+
+function unreadable(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'ENOENT' || code === 'ENOTDIR') return 'there is no such file'
+  if (code === 'EACCES' || code === 'EPERM') return 'this user may not read it'
+  return `cannot be read: ${messageOf(error)}`
+}
+
+async function readBounded(file: string): Promise<string> {
+  const handle = await fs.open(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
+  try {
+    const stat = await handle.stat()
+    if (!stat.isFile()) throw new Error('it is not a file')
+    if (stat.size > MAX_AGENT_FILE_BYTES) throw new Error(tooLong().reason)
+    return await handle.readFile('utf8')
+  } finally {
+    await handle.close()
+  }
+}

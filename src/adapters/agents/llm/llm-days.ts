@@ -1,0 +1,83 @@
+import type { Clock } from '../../../kit/clock.js'
+import { isRecord } from '../../../kit/json.js'
+import type { NodeStore } from '../../../ports/storage.js'
+
+const DAY_MS = 86_400_000
+/** Name of the stored document. */
+const DOCUMENT = 'llm-days'
+
+/** Parts of {@link TokenDays}. `store`: where it outlives its node; null: nowhere. `onFault`: told of what could not be kept. */
+export interface TokenDaysParts {
+  readonly clock: Pick<Clock, 'now'>
+  readonly store: Pick<NodeStore, 'read' | 'write'> | null
+  onFault(error: unknown): void
+}
+
+/** Tokens that agents have used since the day (UTC) began. */
+export class TokenDays {
+  readonly #parts: TokenDaysParts
+  readonly #used = new Map<string, number>()
+  #day = Number.NEGATIVE_INFINITY
+  #loading: Promise<void> | null = null
+  /** Writes go one after the other; one that waits has what was spent meanwhile. */
+  #writing: Promise<void> = Promise.resolve()
+  #waiting: Promise<void> | null = null
+
+  constructor(parts: TokenDaysParts) {
+    this.#parts = parts
+  }
+
+  /** Resolves when what was used before the node started is known. Never rejects. */
+  ready(): Promise<void> {
+    this.#loading ??= this.#load()
+    return this.#loading
+  }
+
+  /** What an agent has left of its budget for the day; never negative. */
+  left(agentId: string, budget: number): number {
+    this.#turn()
+    return Math.max(0, budget - (this.#used.get(agentId) ?? 0))
+  }
+
+  /** Notes what an agent has used. Resolves when it is kept. Never rejects. */
+  spend(agentId: string, tokens: number): Promise<void> {
+    this.#turn()
+    this.#used.set(agentId, (this.#used.get(agentId) ?? 0) + tokens)
+    this.#waiting ??= this.#writing = this.#writing.then(() => this.#write())
+    return this.#waiting
+  }
+
+  /** Seconds until the next day begins; at least 1. */
+  untilNextDay(): number {
+    return Math.max(1, Math.ceil((DAY_MS - (this.#parts.clock.now() % DAY_MS)) / 1000))
+  }
+
+  async #load(): Promise<void> {
+    const { store, onFault } = this.#parts
+    try {
+      const kept = await store?.read(DOCUMENT)
+      if (!isRecord(kept) || typeof kept['day'] !== 'number' || !isRecord(kept['used'])) return
+      this.#turn()
+      if (kept['day'] < this.#day) return
+      this.#day = kept['day']
+      for (const [id, tokens] of Object.entries(kept['used']))
+        if (typeof tokens === 'number') this.#used.set(id, (this.#used.get(id) ?? 0) + tokens)
+    } catch (error) {
+      onFault(error)
+    }
+  }
+
+  async #write(): Promise<void> {
+    await this.ready()
+    this.#waiting = null
+    await this.#parts.store?.write(DOCUMENT, { day: this.#day, used: Object.fromEntries(this.#used) }).catch(this.#parts.onFault)
+  }
+
+  /** A clock that was put back does not give the budget of a day twice. */
+  #turn(): void {
+    const day = Math.floor(this.#parts.clock.now() / DAY_MS)
+    if (day <= this.#day) return
+    this.#day = day
+    this.#used.clear()
+  }
+}

@@ -1,0 +1,29 @@
+import type { AgentTools } from '../../../ports/agent-tools.js'
+import type { TokenDays } from './llm-days.js'
+
+/** A server that speaks the protocol of OpenAI's chat completions. */
+export interface LlmProvider {
+  /** Base address, below which is `/chat/completions`. */
+  readonly url: string
+  /** Model of agents that name none; null: they have to. */
+  readonly model: string | null
+  /** null: none is sent. */
+  readonly apiKey: string | null
+  readonly headers: Readonly<Record<string, string>>
+  /** Milliseconds that it may say nothing, before its answer and within it. */
+  readonly stallTimeoutMs: number
+}
+
+/** The part of the standard `fetch` that is used. */
+export type Fetch = (url: string | URL | Request, init?: RequestInit) => Promise<Response>
+
+/** What the agents of language models of one node share. */
+export interface LlmParts {
+  /** The provider of that name, with its secrets; null: the config has none. @throws NodeError CONFIG_INVALID when a variable is not set. */
+  provider(name: string): LlmProvider | null | Promise<LlmProvider | null>
+  /** Capabilities of the mesh; null: there is no mesh. */
+  readonly tools: AgentTools | null
+  /** What each agent has used today; it outlives a change of the agent's file. */
+  readonly days: TokenDays
+  readonly fetch: Fetch
+}

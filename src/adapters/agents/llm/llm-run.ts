@@ -1,0 +1,189 @@
+import type { ModelMessage } from 'ai'
+import { asNodeError, messageOf } from '../../../kit/errors.js'
+import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
+import type { AgentToolbox } from '../../../ports/agent-tools.js'
+import { failure, type RuntimeContext } from '../files/hosted-agent.js'
+import { afterTurn, type Course, COURSE_START, nextTurn, type NextTurn, sumOf } from './llm-course.js'
+import { faultOutcome } from './llm-fault.js'
+import type { LlmParts, LlmProvider } from './llm-parts.js'
+import { answerOf, systemPrompt, userPrompt } from './llm-prompt.js'
+import type { LlmRuntimeParts } from './llm-runtime.js'
+import { TokenReports } from './llm-token-reports.js'
+import { askModel, type Turn, type TurnCall, type TurnParts } from './llm-turn.js'
+
+/** Tools that a model is offered. */
+const MAX_TOOLS = 64
+/** Tools that one answer of a model may call; further calls are refused. */
+const MAX_CALLS = 16
+/** Characters of a tool's result that a model is given; the rest is cut off. */
+const MAX_RESULT = 32_768
+
+const NO_TOOLS: AgentToolbox = { tools: [], left: 0, call: () => Promise.reject(new Error('there are no tools')) }
+
+type RunParts = LlmRuntimeParts & { readonly llm: LlmParts }
+
+/** Runs one task of an agent of a language model. */
+export async function runModel(parts: RunParts, task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
+  const { spec, llm, definition, log } = parts
+  const warn = (message: string, error: unknown): void =>
+    log('warn', message, { agent: definition.id, provider: spec.provider, reason: messageOf(error) })
+  let provider: LlmProvider | null
+  try {
+    provider = await llm.provider(spec.provider)
+  } catch (error) {
+    warn('an LLM provider cannot be used', error)
+    return failure('LLM_INIT_FAILED', `the LLM provider ${spec.provider} is not set up on the agent's node; its log says why`)
+  }
+  if (provider === null) return failure('LLM_INIT_FAILED', `the config of the agent's node has no LLM provider ${spec.provider}`)
+  const model = spec.model ?? provider.model
+  if (model === null) return failure('LLM_INIT_FAILED', `neither the agent nor the LLM provider ${spec.provider} names a model`)
+  let toolbox: AgentToolbox
+  try {
+    toolbox = await toolboxOf(parts, context.signal)
+  } catch (error) {
+    warn('an agent got no tools', error)
+    return failure('TASK_FAILED', `the tools of the agent could not be looked up: ${asNodeError(error).message}`)
+  }
+  return await new Run(parts, { task, context, provider, model, toolbox }).go()
+}
+
+async function toolboxOf({ spec, llm, definition, log }: RunParts, signal: AbortSignal): Promise<AgentToolbox> {
+  if (spec.tools.length === 0 || llm.tools === null) return NO_TOOLS
+  // A tool may be a model too: it may take as long as the agent itself.
+  const choice = { globs: spec.tools, max: MAX_TOOLS, timeoutMs: definition.limits.timeoutMs }
+  const toolbox = await llm.tools.open(definition.id, choice, signal)
+  if (toolbox.left > 0) log('warn', 'an agent was not given all of its tools', { agent: definition.id, left: toolbox.left })
+  return toolbox
+}
+
+interface Opening {
+  readonly task: AgentTask
+  readonly context: RuntimeContext
+  readonly provider: LlmProvider
+  readonly model: string
+  readonly toolbox: AgentToolbox
+}
+
+/** One conversation with a model, from the question to the answer. */
+class Run {
+  readonly #parts: RunParts
+  readonly #opening: Opening
+  readonly #reports: TokenReports
+  readonly #messages: ModelMessage[]
+  #course: Course = COURSE_START
+  #hasActed = false
+
+  constructor(parts: RunParts, opening: Opening) {
+    this.#parts = parts
+    this.#opening = opening
+    this.#reports = new TokenReports(parts.clock, (data) => opening.context.progress(data))
+    this.#messages = [{ role: 'user', content: userPrompt(opening.task) }]
+  }
+
+  async go(): Promise<AgentOutcome> {
+    const { definition, spec, llm } = this.#parts
+    const turnParts = this.#turnParts()
+    const limits = { maxTurns: spec.maxTurns, maxTokens: spec.maxTokens, run: spec.budget.run }
+    await llm.days.ready()
+    for (;;) {
+      const next = nextTurn(this.#course, limits, llm.days.left(definition.id, spec.budget.day))
+      if (next.kind === 'over') return this.#over(next.why)
+      const asked = await askModel(turnParts, this.#messages, next)
+      this.#reports.flush()
+      await llm.days.spend(definition.id, sumOf(asked.tokens))
+      const isBegun = this.#course.turns > 0
+      this.#course = afterTurn(this.#course, asked.tokens)
+      if (turnParts.signal.aborted) return failure('CANCELED', 'canceled')
+      if (!asked.ok) {
+        const { fault } = asked
+        this.#parts.log('warn', 'an LLM provider failed', { agent: definition.id, provider: spec.provider, reason: fault.message })
+        return faultOutcome(fault, { provider: spec.provider, isBegun, hasActed: this.#hasActed })
+      }
+      if (asked.turn.calls.length === 0) return this.#finished(asked.turn)
+      await this.#act(asked.turn, turnParts.signal)
+    }
+  }
+
+  #turnParts(): TurnParts {
+    const { definition, instructions, clock, llm } = this.#parts
+    const { task, context, provider, model, toolbox } = this.#opening
+    return {
+      provider,
+      model,
+      system: systemPrompt(definition, instructions, task.capability),
+      tools: toolbox.tools,
+      maxTextBytes: definition.limits.maxOutputBytes,
+      clock,
+      fetch: llm.fetch,
+      signal: context.signal,
+      onText: (text) => this.#reports.push(text, this.#course.turns + 1)
+    }
+  }
+
+  #over(why: Extract<NextTurn, { kind: 'over' }>['why']): AgentOutcome {
+    const { definition, spec, llm } = this.#parts
+    const told = { turns: `no answer within ${spec.maxTurns} turns`, run: `no answer within ${spec.budget.run} tokens` }
+    if (why !== 'day') return { ok: false, code: 'TASK_FAILED', message: told[why], retryable: false, data: this.#usage() }
+    return {
+      ok: false,
+      code: 'TASK_FAILED',
+      message: `the agent ${definition.id} has used its ${spec.budget.day} tokens of today`,
+      retryable: !this.#hasActed,
+      data: { ...this.#usage(), retryAfter: llm.days.untilNextDay() }
+    }
+  }
+
+  #finished({ text, finish }: Turn): AgentOutcome {
+    const { spec, definition } = this.#parts
+    this.#opening.context.progress(this.#usage())
+    if (finish === 'length') return failure('TASK_FAILED', `the answer of the model was cut off: it may have ${spec.maxTokens} tokens`)
+    if (finish === 'content-filter') return failure('TASK_FAILED', 'the model, or a filter before it, refuses to answer')
+    if (finish === 'tool-calls' && text === '') return failure('TASK_FAILED', 'the model wanted a tool, and named none')
+    return answerOf(
+      text,
+      definition.capabilities.find(({ id }) => id === this.#opening.task.capability)
+    )
+  }
+
+  #usage(): Readonly<Record<string, unknown>> {
+    const { turns, tokens } = this.#course
+    return { usage: { turns, inputTokens: tokens.input, outputTokens: tokens.output, isEstimated: tokens.isEstimated } }
+  }
+
+  /** Calls what the model wants called, all at once, and puts its words and the results behind the conversation. */
+  async #act({ text, calls }: Turn, signal: AbortSignal): Promise<void> {
+    this.#hasActed = true
+    const results = await Promise.all(calls.map((call, at) => this.#call(call, at, signal)))
+    const words = text === '' ? [] : [{ type: 'text' as const, text }]
+    const asked = calls.map(({ id, name, args }) => ({ type: 'tool-call' as const, toolCallId: id, toolName: name, input: args }))
+    const answered = calls.map(({ id, name }, at) => ({
+      type: 'tool-result' as const,
+      toolCallId: id,
+      toolName: name,
+      output: results[at] ?? { type: 'text' as const, value: '' }
+    }))
+    this.#messages.push({ role: 'assistant', content: [...words, ...asked] }, { role: 'tool', content: answered })
+  }
+
+  async #call(
+    { name, args, fault }: TurnCall,
+    at: number,
+    signal: AbortSignal
+  ): Promise<{ readonly type: 'text' | 'error-text'; readonly value: string }> {
+    const { definition, log } = this.#parts
+    if (at >= MAX_CALLS) return { type: 'error-text', value: `OVERLOADED: at most ${MAX_CALLS} tools at once` }
+    if (fault !== null) return { type: 'error-text', value: `INVALID_INPUT: ${fault}` }
+    try {
+      const result = await this.#opening.toolbox.call(name, args, signal)
+      return { type: 'text', value: cut(typeof result === 'string' ? result : JSON.stringify(result ?? null)) }
+    } catch (error) {
+      const { code, message } = asNodeError(error)
+      log('debug', 'a tool of an agent failed', { agent: definition.id, tool: name, code, reason: message })
+      return { type: 'error-text', value: cut(`${code}: ${message}`) }
+    }
+  }
+}
+
+function cut(text: string): string {
+  return text.length <= MAX_RESULT ? text : `${text.slice(0, MAX_RESULT)}… (cut off: ${text.length} characters)`
+}

@@ -1,0 +1,167 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'ai'
+import type { Clock } from '../../../kit/clock.js'
+import { isRecord, jsonFault } from '../../../kit/json.js'
+import { shown } from '../../../kit/text.js'
+import type { AgentTool } from '../../../ports/agent-tools.js'
+import { type ReportedTokens, type Tokens, tokensOf } from './llm-course.js'
+import { LlmFault, messageIn } from './llm-fault.js'
+import type { Fetch, LlmProvider } from './llm-parts.js'
+import { LlmRequest } from './llm-request.js'
+
+/** Nothing was said, so nothing is owed. */
+const NO_TOKENS: Tokens = { input: 0, output: 0, isEstimated: false }
+/** Characters of a server's words for a failure within its answer. */
+const MAX_WORDS = 300
+
+/** What all questions of one run share. */
+export interface TurnParts {
+  readonly provider: LlmProvider
+  readonly model: string
+  readonly system: string
+  readonly tools: readonly AgentTool[]
+  /** Bytes of an answer's text. */
+  readonly maxTextBytes: number
+  readonly clock: Clock
+  readonly fetch: Fetch
+  readonly signal: AbortSignal
+  /** Called with each piece of text as it comes. */
+  onText(text: string): void
+}
+
+/** A tool that the model wants called. */
+export interface TurnCall {
+  readonly id: string
+  readonly name: string
+  /** An object; empty where `fault` says what is wrong with it. */
+  readonly args: Readonly<Record<string, unknown>>
+  readonly fault: string | null
+}
+
+/** What the model said. */
+export interface Turn {
+  readonly text: string
+  readonly calls: readonly TurnCall[]
+  /** Why it ended, e.g. `stop`, `length`, `tool-calls`. */
+  readonly finish: string
+}
+
+/** How one question ended, and what it cost. */
+export type Asked =
+  | { readonly ok: true; readonly turn: Turn; readonly tokens: Tokens }
+  | { readonly ok: false; readonly fault: LlmFault; readonly tokens: Tokens }
+
+/** Asks the model once and reads its answer to the end. Never rejects; an abort ends it soon, as a fault. */
+export async function askModel(
+  parts: TurnParts,
+  messages: readonly ModelMessage[],
+  { maxTokens }: { readonly maxTokens: number }
+): Promise<Asked> {
+  const request = new LlmRequest({ fetch: parts.fetch, clock: parts.clock, stallTimeoutMs: parts.provider.stallTimeoutMs })
+  const stop = new AbortController()
+  const reading = new Reading(parts.maxTextBytes, (text) => parts.onText(text))
+  let fault: LlmFault | null = null
+  try {
+    const answer = streamText({
+      model: modelOf(parts, request),
+      messages: [...messages],
+      tools: toolsOf(parts.tools),
+      maxOutputTokens: maxTokens,
+      maxRetries: 0,
+      abortSignal: AbortSignal.any([parts.signal, stop.signal]),
+      // Its own way is to print it.
+      onError: () => {},
+      ...(parts.system === '' ? {} : { system: parts.system })
+    })
+    for await (const part of answer.fullStream) reading.take(part)
+  } catch (error) {
+    fault = error instanceof LlmFault ? error : new LlmFault('unreadable', wordsOf(error))
+  } finally {
+    stop.abort()
+  }
+  const failure = request.fault ?? fault ?? (parts.signal.aborted ? new LlmFault('dropped', 'was asked no further') : null)
+  // Whoever is asked no further has read the question all the same.
+  const isHeard = failure === null || parts.signal.aborted || !(failure.kind === 'unreachable' || failure.kind === 'refused')
+  const tokens = isHeard ? tokensOf(reading.reported, { sent: request.sentBytes, received: reading.received }) : NO_TOKENS
+  return failure === null ? { ok: true, turn: reading.turn(), tokens } : { ok: false, fault: failure, tokens }
+}
+
+type Part = ReturnType<typeof streamText>['fullStream'] extends AsyncIterable<infer P> ? P : never
+
+/** Collects an answer part by part, within its bounds. */
+class Reading {
+  readonly #maxTextBytes: number
+  readonly #onText: (text: string) => void
+  readonly #text: string[] = []
+  readonly #calls: TurnCall[] = []
+  #textBytes = 0
+  #finish = 'other'
+  reported: ReportedTokens = { input: undefined, output: undefined }
+  /** Bytes of all that the model said, what it thought and its arguments included. */
+  received = 0
+
+  constructor(maxTextBytes: number, onText: (text: string) => void) {
+    this.#maxTextBytes = maxTextBytes
+    this.#onText = onText
+  }
+
+  turn(): Turn {
+    return { text: this.#text.join(''), calls: this.#calls, finish: this.#finish }
+  }
+
+  /** @throws LlmFault what the server says went wrong, or too much text. */
+  take(part: Part): void {
+    if (part.type === 'text-delta') this.#takeText(part.text)
+    else if (part.type === 'reasoning-delta') this.received += Buffer.byteLength(part.text)
+    else if (part.type === 'tool-input-delta') this.received += Buffer.byteLength(part.delta)
+    else if (part.type === 'tool-call') this.#calls.push(callOf(part))
+    else if (part.type === 'finish-step') {
+      this.#finish = part.finishReason
+      this.reported = { input: part.usage.inputTokens, output: part.usage.outputTokens }
+    } else if (part.type === 'error') {
+      throw part.error instanceof LlmFault ? part.error : new LlmFault('unreadable', wordsOf(part.error))
+    }
+  }
+
+  #takeText(text: string): void {
+    const bytes = Buffer.byteLength(text)
+    this.received += bytes
+    this.#textBytes += bytes
+    if (this.#textBytes > this.#maxTextBytes) throw new LlmFault('too-large', `answered with more than ${this.#maxTextBytes} bytes of text`)
+    this.#text.push(text)
+    this.#onText(text)
+  }
+}
+
+function modelOf({ provider, model }: TurnParts, request: LlmRequest): ReturnType<ReturnType<typeof createOpenAICompatible>> {
+  const { url, apiKey, headers } = provider
+  const open = createOpenAICompatible({
+    name: 'llm',
+    baseURL: url,
+    headers: { ...headers },
+    includeUsage: true,
+    fetch: request.fetch,
+    ...(apiKey === null ? {} : { apiKey })
+  })
+  return open(model)
+}
+
+function toolsOf(tools: readonly AgentTool[]): ToolSet {
+  return Object.fromEntries(
+    tools.map(({ name, description, inputSchema }) => [name, tool({ description, inputSchema: jsonSchema(inputSchema) })])
+  )
+}
+
+/** A tool that is unknown is the toolbox's to refuse. */
+function callOf({ toolCallId: id, toolName: name, input }: Extract<Part, { type: 'tool-call' }>): TurnCall {
+  const args: unknown = input
+  if (!isRecord(args)) return { id, name, args: {}, fault: 'the arguments are no JSON object' }
+  const fault = jsonFault(args)
+  return { id, name, args: fault === null ? args : {}, fault }
+}
+
+/** What an answer that cannot be used says of itself, or what is wrong with it. */
+function wordsOf(error: unknown): string {
+  const words = messageIn(error instanceof Error ? error.message : error)
+  return `gave an answer that cannot be used${words === null || words === '' ? '' : `: ${shown(words, MAX_WORDS)}`}`
+}

@@ -1,0 +1,160 @@
+import fs from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { messageOf } from '../../../kit/errors.js'
+import { isRecord, jsonFault } from '../../../kit/json.js'
+import type { AgentOutcome, AgentTask, HealthFinding } from '../../../ports/agent-runtime.js'
+import type { CommandSpec } from '../files/agent-file.js'
+import { fillArguments } from './command-arguments.js'
+import { findProgram, type Launched, launch } from './command-launch.js'
+import { agentEnvironment, type Environment } from '../files/environment.js'
+import { failure, type Runtime, type RuntimeContext } from '../files/hosted-agent.js'
+import { BoundedOutput, LineReader, TailOutput } from './output.js'
+import type { ProcessGroups } from './process-groups.js'
+
+/** How much of stderr a failure tells. */
+const STDERR_TAIL_BYTES = 2048
+/** Longest progress line on descriptor 3, in bytes. */
+const MAX_PROGRESS_LINE = 65_536
+/** Output that a process outside the group still holds open is given up after so many looks without news, or in all. */
+const IDLE_LOOKS = 20
+const MAX_LOOKS = 100
+const LOOK_MS = 50
+/** Results are bounded in bytes; of their structure only depth and dangerous keys matter. */
+const RESULT_LIMITS = { maxDepth: 32, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
+
+/** Parts of {@link CommandRuntime}. */
+export interface CommandParts {
+  readonly spec: CommandSpec
+  /** Bytes of stdout at most. */
+  readonly maxOutputBytes: number
+  readonly groups: ProcessGroups
+  /** The node's own environment, from which PATH, HOME, LANG, TMPDIR and A2A_NODE_HOME are taken. */
+  readonly env: Environment
+}
+
+/**
+ * One process a task, in a process group of its own, without a shell. The program reads one line of JSON on stdin, writes its
+ * result to stdout (JSON when it parses, else text) and progress to descriptor 3; a non-zero exit is a failure.
+ */
+export class CommandRuntime implements Runtime {
+  readonly #parts: CommandParts
+
+  constructor(parts: CommandParts) {
+    this.#parts = parts
+  }
+
+  async run(task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
+    const { spec, groups } = this.#parts
+    const filled = fillArguments(spec.command, task.input)
+    if (!filled.ok) return failure('TASK_FAILED', filled.reason)
+    const [name = '', ...args] = filled.command
+    const env = agentEnvironment(this.#parts.env, spec.env)
+    if (!fs.existsSync(spec.cwd)) return failure('TASK_FAILED', `the agent's working directory ${spec.cwd} does not exist`)
+    const program = findProgram(name, env, spec.cwd)
+    if (program === null) return failure('TASK_FAILED', `the agent's program ${name} was not found or may not be executed`)
+    let launched: Launched
+    try {
+      launched = await launch(groups, { program, args, env, cwd: spec.cwd, requestId: task.requestId })
+    } catch (error) {
+      return failure('TASK_FAILED', `the agent's program ${name} could not be started: ${messageOf(error)}`)
+    }
+    return this.#follow(launched, task, context)
+  }
+
+  /** Is its program there, and may it be run? A program that stands in the input of a task is not known before. */
+  check(): HealthFinding {
+    const { spec, env } = this.#parts
+    const [name = ''] = spec.command
+    if (!fs.existsSync(spec.cwd)) return { state: 'unhealthy', reason: `its working directory ${spec.cwd} does not exist` }
+    if (name.includes('{') || findProgram(name, agentEnvironment(env, spec.env), spec.cwd) !== null)
+      return { state: 'healthy', reason: null }
+    return { state: 'unhealthy', reason: `its program ${name} was not found or may not be executed` }
+  }
+
+  end(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  async #follow(launched: Launched, task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
+    const { groups, maxOutputBytes } = this.#parts
+    const endGroup = (): Promise<void> => groups.end(launched.processGroup)
+    const output = new BoundedOutput(maxOutputBytes)
+    const stderr = new TailOutput(STDERR_TAIL_BYTES)
+    const progress = new LineReader(MAX_PROGRESS_LINE, (line) => readProgress(line, context))
+    let isTooLarge = false
+    let news = 0
+    launched.stdout.on('data', (chunk: Uint8Array) => {
+      news++
+      if (isTooLarge || output.push(chunk)) return
+      isTooLarge = true
+      void endGroup()
+    })
+    launched.stderr.on('data', (chunk: Uint8Array) => stderr.push(chunk))
+    launched.progress.on('data', (chunk: Uint8Array) => {
+      news++
+      progress.push(chunk)
+    })
+    const drained = closedStreams(launched)
+    const onAbort = (): void => void endGroup()
+    if (context.signal.aborted) onAbort()
+    context.signal.addEventListener('abort', onAbort)
+    launched.stdin.end(taskLine(task))
+    const { code, signal } = await launched.exited
+    // What the program left running in its group has no one to answer to any more.
+    await endGroup()
+    context.signal.removeEventListener('abort', onAbort)
+    await giveUpWhenIdle(launched, drained, () => news)
+    progress.end()
+    if (isTooLarge) return failure('PAYLOAD_TOO_LARGE', `the agent wrote more than ${maxOutputBytes} bytes`)
+    if (code !== 0) return failure('TASK_FAILED', exitText({ code, signal, stderr: stderr.text() }))
+    return resultOf(output.text())
+  }
+}
+
+function taskLine({ taskId, requestId, attempt, capability, description, swarm, input }: AgentTask): string {
+  return `${JSON.stringify({ taskId, requestId, attempt, capability, description, swarm, input })}\n`
+}
+
+function readProgress(line: string, context: RuntimeContext): void {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    return
+  }
+  if (!isRecord(value) || value['type'] !== 'progress' || jsonFault(value) !== null) return
+  const { type: _type, ...data } = value
+  context.progress(data)
+}
+
+function closedStreams({ stdout, stderr, progress }: Launched): Promise<unknown> {
+  return Promise.all([stdout, stderr, progress].map((stream) => new Promise((resolve) => stream.once('close', resolve))))
+}
+
+/** The group is gone, so its pipes end now, unless a process that left the group holds them: then nothing more is awaited. */
+async function giveUpWhenIdle({ stdout, stderr, progress }: Launched, drained: Promise<unknown>, news: () => number): Promise<void> {
+  const isDrained = drained.then(() => true)
+  let seen = news()
+  for (let looks = 0, idle = 0; looks < MAX_LOOKS && idle < IDLE_LOOKS; looks++) {
+    if (await Promise.race([isDrained, pause(LOOK_MS, false)])) return
+    idle = news() === seen ? idle + 1 : 0
+    seen = news()
+  }
+  for (const stream of [stdout, stderr, progress]) stream.destroy()
+}
+
+function exitText({ code, signal, stderr }: { code: number | null; signal: NodeJS.Signals | null; stderr: string }): string {
+  const how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`
+  return `the agent's program ${how}${stderr === '' ? '' : `: ${stderr}`}`
+}
+
+function resultOf(text: string): AgentOutcome {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return { ok: true, result: text.replace(/\r?\n$/, '') }
+  }
+  const fault = jsonFault(value, RESULT_LIMITS)
+  return fault === null ? { ok: true, result: value } : failure('INVALID_OUTPUT', `the agent's result: ${fault}`)
+}

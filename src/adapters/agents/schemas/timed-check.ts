@@ -1,0 +1,99 @@
+import { isRecord } from '../../../kit/json.js'
+import type { Check, SchemaFault } from '../../../kit/sign.js'
+import { isQuickPattern, LinearPatterns, type MakePattern } from './patterns.js'
+import type { TimeLimit } from '../process/time-limit.js'
+
+/** Milliseconds of a check by exact patterns. The node does nothing else meanwhile. */
+const EXACT_MS = 250
+/** The same for a schema by which a check took too long before: the next such value must not hold the node up as long. */
+const SLOW_MS = 10
+/** Milliseconds of a check by linear patterns. */
+const LINEAR_MS = 400
+
+/** Keywords of a quick schema that cost more than reading the value does. */
+const MAX_COST = 4
+
+/** How a schema checks a value. */
+export interface TimedCheckParts {
+  /** By patterns of JavaScript. It may throw, for one when there is no room to go on. */
+  readonly exact: Check
+  /** By other patterns; its check throws what those throw. @throws Error when one of its patterns cannot be made */
+  makeLinear(pattern: MakePattern): Check
+  readonly limit: TimeLimit
+}
+
+/** Does a check take time linear to the value, whatever that is? `$ref` may read a part of it many times, some patterns a text. */
+export function isQuickSchema(schema: unknown): boolean {
+  return costOf(schema) <= MAX_COST
+}
+
+/** Keywords whose check may take longer than reading the value does: one each, and without end for what may not end. */
+function costOf(schema: unknown): number {
+  if (Array.isArray(schema)) return sum(schema.map(costOf))
+  if (!isRecord(schema)) return 0
+  return sum(Object.entries(schema).map(([key, value]) => costOf(value) + ownCost(key, value)))
+}
+
+function ownCost(key: string, value: unknown): number {
+  if (key === '$ref' || key === '$dynamicRef' || key === '$recursiveRef') return Number.POSITIVE_INFINITY
+  if (key === 'uniqueItems') return 1
+  if (key === 'pattern' && typeof value === 'string') return isQuickPattern(value) ? 0 : Number.POSITIVE_INFINITY
+  if (key !== 'patternProperties' || !isRecord(value)) return 0
+  const patterns = Object.keys(value)
+  return patterns.every(isQuickPattern) ? patterns.length : Number.POSITIVE_INFINITY
+}
+
+function sum(costs: readonly number[]): number {
+  return costs.reduce((total, one) => total + one, 0)
+}
+
+/** A check that may take too long. It is ended then, and made again by linear patterns, which mean the same but for a few signs. */
+export class TimedCheck {
+  readonly #parts: TimedCheckParts
+  readonly #patterns = new LinearPatterns()
+  #linear: Check | null = null
+  /** Did exact patterns take too long before? */
+  #isSlow = false
+
+  constructor(parts: TimedCheckParts) {
+    this.#parts = parts
+  }
+
+  /** What does not fit; a value that cannot be checked in time does not fit. Total. */
+  check(value: unknown): readonly SchemaFault[] {
+    const wasSlow = this.#isSlow
+    const faults = this.#byExact(value, wasSlow ? SLOW_MS : EXACT_MS) ?? this.#byLinear(value)
+    // A long text may need more than the short time, and be too long for linear patterns.
+    return (
+      faults ??
+      (wasSlow ? this.#byExact(value, EXACT_MS) : null) ?? [
+        { path: '', message: 'could not be checked: a pattern, or a part that refers to itself, takes too long' }
+      ]
+    )
+  }
+
+  #byExact(value: unknown, ms: number): readonly SchemaFault[] | null {
+    const faults = this.#within(ms, () => this.#parts.exact(value))
+    if (faults === null) this.#isSlow = true
+    return faults
+  }
+
+  #byLinear(value: unknown): readonly SchemaFault[] | null {
+    const faults = this.#within(LINEAR_MS, () => {
+      this.#patterns.begin()
+      this.#linear ??= this.#parts.makeLinear((text) => this.#patterns.make(text))
+      return this.#linear(value)
+    })
+    // What was ended in the middle may be left in any state.
+    if (faults === null) this.#linear = null
+    return faults
+  }
+
+  #within(ms: number, check: () => readonly SchemaFault[]): readonly SchemaFault[] | null {
+    try {
+      return this.#parts.limit.within(ms, check)
+    } catch {
+      return null
+    }
+  }
+}

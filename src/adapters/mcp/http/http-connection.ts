@@ -1,0 +1,184 @@
+import type { JSONRPCMessage, RequestId, Transport, TransportSendOptions } from '@modelcontextprotocol/server'
+import { PROTOCOL_VERSION_META_KEY, SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/server'
+import { isRecord } from '../../../kit/json.js'
+import type { ParamHeaders } from './param-headers.js'
+
+/** An HTTP request that waits for what the server says to it. */
+export interface Exchange {
+  /** What is told before the answer: progress, changes that were subscribed to, questions. False when it cannot be told. */
+  note(message: unknown): boolean
+  /** The answer. Nothing follows it. */
+  answer(message: unknown): void
+  /** There is nothing more to say, and was no one answer. */
+  end(): void
+}
+
+interface Waiting {
+  readonly exchange: Exchange
+  /** As the client named it. */
+  readonly id: RequestId
+  /** What the server asked its client in its course. */
+  asked?: RequestId[]
+}
+
+/**
+ * One server whose messages go over many HTTP requests. Each request of a client is given an id of this connection's own, so
+ * that clients that know nothing of each other share it; its answer has the client's again.
+ */
+export class HttpConnection implements Transport {
+  onclose?: (() => void) | undefined
+  onerror?: ((error: Error) => void) | undefined
+  onmessage?: Transport['onmessage']
+  readonly #waiting = new Map<RequestId, Waiting>()
+  /** Ids of requests whose client hung up, which alone cancels none of the older protocol, by their own ones: it may still say so. */
+  readonly #left = new Map<RequestId, RequestId>()
+  #next = 0
+  /** What is told to nobody in particular goes to the stream that a client opened for it. */
+  #listener: Exchange | null = null
+  #isClosed = false
+  /** Checks the headers of calls against the tools that are served here. */
+  readonly paramHeaders: ParamHeaders | null
+
+  constructor(paramHeaders: ParamHeaders | null = null) {
+    this.paramHeaders = paramHeaders
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Requests that the server has not answered, also those whose client hung up: they go on. */
+  get underWay(): number {
+    return this.#waiting.size + this.#left.size
+  }
+
+  start(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  /**
+   * Gives a request to the server; what it says to it goes to the exchange. Returns what is to be called when the client hangs
+   * up: its answer goes nowhere then, and a request that claims its version (MCP 2026-07-28) is canceled.
+   */
+  request(message: { readonly id: RequestId; readonly params?: unknown }, exchange: Exchange): () => void {
+    const id = `request ${this.#next++}`
+    const waiting: Waiting = { exchange, id: message.id }
+    this.#waiting.set(id, waiting)
+    this.onmessage?.({ ...message, id } as unknown as JSONRPCMessage)
+    return () => {
+      if (!this.#waiting.delete(id)) return
+      for (const asked of waiting.asked ?? []) this.#unanswered(asked)
+      const meta = isRecord(message.params) ? message.params['_meta'] : undefined
+      if (!isRecord(meta) || !Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY)) return void this.#left.set(id, message.id)
+      // Without the same claim the gate would not let it pass.
+      const params = { requestId: id, reason: 'the client hung up', _meta: meta }
+      this.notify({ jsonrpc: '2.0', method: 'notifications/cancelled', params })
+    }
+  }
+
+  /** Nobody is there any more who could answer: the server is told so, as if the client had refused. */
+  #unanswered(id: RequestId): void {
+    this.notify({ jsonrpc: '2.0', id, error: { code: -32_000, message: 'the client hung up' } })
+  }
+
+  /** Is a request under way that a client named so? */
+  isUnderWay(id: RequestId): boolean {
+    return this.#named(id) !== undefined
+  }
+
+  /** The own id of the first request under way that a client named so. */
+  #named(id: unknown): RequestId | undefined {
+    for (const [own, one] of this.#waiting) if (one.id === id) return own
+    for (const [own, one] of this.#left) if (one === id) return own
+    return undefined
+  }
+
+  /** Gives a message that has no answer to the server. */
+  notify(message: unknown): void {
+    this.onmessage?.(message as JSONRPCMessage)
+  }
+
+  /** Cancels a request that a client named so, if it runs; its exchange, if it waits, ends without an answer. */
+  cancel(message: { readonly params: Readonly<Record<string, unknown>> }): void {
+    const named = this.#named(message.params['requestId'])
+    if (named === undefined) return
+    const exchange = this.#waiting.get(named)?.exchange
+    this.#waiting.delete(named)
+    this.#left.delete(named)
+    this.notify({ ...message, params: { ...message.params, requestId: named } })
+    exchange?.end()
+  }
+
+  /** Changes go to this exchange from now on; null: to nobody. */
+  listen(exchange: Exchange | null): void {
+    this.#listener = exchange
+  }
+
+  get isListenedTo(): boolean {
+    return this.#listener !== null
+  }
+
+  send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
+    if ('method' in message) {
+      const related = subscriptionOf(message) ?? options?.relatedRequestId
+      const waiting = related === undefined ? undefined : this.#waiting.get(related)
+      if ('id' in message) return this.#ask(message, waiting)
+      if (waiting !== undefined) waiting.exchange.note(withSubscription(message, waiting.id))
+      else if (related === undefined) this.#listener?.note(message)
+      return Promise.resolve()
+    }
+    if (message.id !== undefined) this.#left.delete(message.id)
+    const waiting = message.id === undefined ? undefined : this.#waiting.get(message.id)
+    if (waiting === undefined || message.id === undefined) return Promise.resolve()
+    this.#waiting.delete(message.id)
+    waiting.exchange.answer({ ...withSubscription(message, waiting.id), id: waiting.id })
+    return Promise.resolve()
+  }
+
+  /** A question goes to the client within the answer to its own request; nowhere else is it listening for one. */
+  #ask(message: { readonly id: RequestId }, waiting: Waiting | undefined): Promise<void> {
+    if (waiting?.exchange.note(message) !== true) return Promise.reject(new Error('the client cannot be asked: it reads no stream'))
+    waiting.asked ??= []
+    waiting.asked.push(message.id)
+    return Promise.resolve()
+  }
+
+  /** Ends it: who waits is told that the connection is closed. */
+  close(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
+    this.#isClosed = true
+    for (const { exchange, id } of this.#waiting.values()) {
+      exchange.answer({ jsonrpc: '2.0', id, error: { code: -32_000, message: 'Connection closed' } })
+    }
+    this.#waiting.clear()
+    this.#left.clear()
+    this.#listener?.end()
+    this.#listener = null
+    this.onclose?.()
+    return Promise.resolve()
+  }
+}
+
+type Parts = Readonly<Record<string, unknown>>
+
+/** Where the id of a subscription (that of the request that made it) stands: in what is told for it, and in its end. */
+function metaOf(message: object): { readonly place: 'params' | 'result'; readonly parts: Parts; readonly meta: Parts } | null {
+  for (const place of ['params', 'result'] as const) {
+    const parts = (message as Parts)[place]
+    const meta = isRecord(parts) ? parts['_meta'] : undefined
+    if (isRecord(parts) && isRecord(meta) && Object.hasOwn(meta, SUBSCRIPTION_ID_META_KEY)) return { place, parts, meta }
+  }
+  return null
+}
+
+function subscriptionOf(message: object): RequestId | undefined {
+  return metaOf(message)?.meta[SUBSCRIPTION_ID_META_KEY] as RequestId | undefined
+}
+
+function withSubscription(message: object, id: RequestId): object {
+  const found = metaOf(message)
+  if (found === null) return message
+  const { place, parts, meta } = found
+  return { ...message, [place]: { ...parts, _meta: { ...meta, [SUBSCRIPTION_ID_META_KEY]: id } } }
+}

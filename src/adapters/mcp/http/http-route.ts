@@ -1,0 +1,237 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { classifyInboundRequest, type RequestId } from '@modelcontextprotocol/server'
+import type { Clock } from '../../../kit/clock.js'
+import { isRecord } from '../../../kit/json.js'
+import type { Principal } from '../../../ports/node-api.js'
+import { HttpAnswer } from './http-answer.js'
+import type { HttpConnection } from './http-connection.js'
+import { standardHeadersFault } from './http-headers.js'
+import { HttpSessions, type SessionCaller } from './http-sessions.js'
+import { correlationIdOf, errorResponse, inFlightFault, type MessageFault } from '../server/json-rpc.js'
+import { createError, JSON_RPC } from '../server/structured-error.js'
+
+/** What is known of a request whose token was good. */
+export interface McpHttpCall extends SessionCaller {
+  /** Calls back when the client has hung up, its token ends or the node stops. */
+  onAbort(run: () => void): void
+  readBody(): Promise<Buffer>
+}
+
+/** What the HTTP side of MCP is made of. */
+export interface McpHttpParts {
+  readonly clock: Clock
+  /** Makes ids of sessions and correlation ids. */
+  readonly newId: () => string
+  /** A connection of a caller to a server of its own. */
+  connect(principal: Principal): HttpConnection
+  readonly keepAliveMs?: number
+}
+
+/** Milliseconds between two comments on a quiet stream. */
+const KEEP_ALIVE_MS = 15_000
+/** Statuses of errors that were found before anything ran. */
+const STATUS: Readonly<Record<number, number>> = {
+  [JSON_RPC.PARSE_ERROR]: 400,
+  [JSON_RPC.INVALID_REQUEST]: 400,
+  [JSON_RPC.UNSUPPORTED_VERSION]: 400,
+  [JSON_RPC.NOT_INITIALIZED]: 400,
+  [JSON_RPC.MISSING_CAPABILITY]: 400
+}
+/** Of messages that claim a version: since 2026 a method that is not there is like a page that is not there. */
+const STATUS_OF_CLAIMED: typeof STATUS = { ...STATUS, [JSON_RPC.METHOD_NOT_FOUND]: 404 }
+const SESSION = 'mcp-session-id'
+const LISTEN = 'subscriptions/listen'
+/** It keeps nothing between two texts. */
+const UTF_8 = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * MCP over streamable HTTP, in both eras. Messages that claim a version of 2026 or later need no session: all of a token share
+ * one server. Older clients get a session at their handshake. The answer is JSON, or a stream once something is told before it.
+ */
+export class McpHttp {
+  readonly #parts: McpHttpParts
+  readonly #sessions: HttpSessions
+
+  constructor(parts: McpHttpParts) {
+    this.#parts = parts
+    this.#sessions = new HttpSessions(parts)
+  }
+
+  /** Answers one request. */
+  async handle(request: IncomingMessage, response: ServerResponse, call: McpHttpCall): Promise<void> {
+    if (request.method === 'GET') return this.#listen(request, response, call)
+    if (request.method === 'DELETE') return this.#end(request, response, call)
+    if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+      return this.#refuse(response, { status: 415, message: 'the content type is not application/json' })
+    }
+    const accept = request.headers.accept ?? '*/*'
+    if (!/application\/json|\*\/\*|application\/\*|text\/event-stream/i.test(accept)) {
+      return this.#refuse(response, { status: 406, message: 'accept application/json and text/event-stream' })
+    }
+    const body = parsed(await call.readBody())
+    if (body === undefined) return this.#refuse(response, { status: 400, code: JSON_RPC.PARSE_ERROR, message: 'Parse error' })
+    if (!isRecord(body)) {
+      const reason = Array.isArray(body) ? 'batches are not served: send one message a request' : 'a message is a JSON object'
+      return this.#refuse(response, { status: 400, code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', data: { reason } })
+    }
+    await this.#post(body, { request, response, call, mayStream: /text\/event-stream|\*\/\*/i.test(accept) })
+  }
+
+  /** Ends every session and stream. */
+  async close(): Promise<void> {
+    await this.#sessions.close()
+  }
+
+  async #post(body: Message, posted: Posted): Promise<void> {
+    const { request, response } = posted
+    const headers = {
+      httpMethod: 'POST',
+      body,
+      ...header(request, 'mcp-protocol-version', 'protocolVersionHeader'),
+      ...header(request, 'mcp-method', 'mcpMethodHeader'),
+      ...header(request, 'mcp-name', 'mcpNameHeader')
+    }
+    const route = classifyInboundRequest(headers)
+    if (route.kind === 'reject') {
+      const { httpStatus: status, code, message, data } = route
+      return this.#refuse(response, { status, code, message, data, body })
+    }
+    if (route.kind === 'legacy') return this.#legacy(body, posted)
+    const fault = route.messageKind === 'request' ? standardHeadersFault(headers, body) : null
+    if (fault !== null) return this.#refuse(response, { ...fault, body })
+    // Its answer has no end: it can only be a stream.
+    if (route.messageKind === 'request' && body['method'] === LISTEN && !posted.mayStream) {
+      return this.#refuse(response, { status: 406, message: `${LISTEN} is answered as text/event-stream: accept that`, body })
+    }
+    // Its ids are those of many clients; who cancels a request of its own ends the answer.
+    if (body['method'] === 'notifications/cancelled') return void response.writeHead(202).end()
+    const connection = this.#sessions.shared(posted.call)
+    if (connection === null) return this.#full(response, body)
+    const isCall = body['method'] === 'tools/call'
+    const looked = isCall ? (connection.paramHeaders?.faultOf(body['params'], request.headers) ?? null) : null
+    const mismatch = looked instanceof Promise ? await looked : looked
+    if (mismatch !== null) return this.#refuse(response, { ...mismatch, body })
+    // It may have ended while its tools were asked.
+    if (connection.isClosed) return this.#refuse(response, { status: 503, message: 'Connection closed', body })
+    this.#deliver(connection, body, { ...posted, statuses: STATUS_OF_CLAIMED })
+  }
+
+  #legacy(body: Message, posted: Posted): void {
+    const { request, response, call } = posted
+    if (body['method'] === 'initialize' && idOf(body) !== null) {
+      const session = this.#sessions.open(call)
+      if (session === null) return this.#full(response, body)
+      // Its client does not learn of a session that was refused.
+      const onError = (): void => void this.#sessions.end(session.id, call.principal)
+      return this.#deliver(session.connection, body, { ...posted, headers: { [SESSION]: session.id }, onError })
+    }
+    const id = request.headers[SESSION]
+    if (typeof id !== 'string') {
+      const data = { ...createError('NOT_INITIALIZED', `send initialize first, then its ${SESSION} header with every request`) }
+      return this.#refuse(response, { status: 400, code: JSON_RPC.NOT_INITIALIZED, message: 'Not initialized', data, body })
+    }
+    const connection = this.#sessions.find(id, call.principal)
+    if (connection === null) return this.#noSession(response, body)
+    const named = typeof body['method'] === 'string' ? idOf(body) : null
+    if (named !== null && connection.isUnderWay(named)) return this.#refuse(response, { status: 400, ...inFlightFault(named), body })
+    this.#deliver(connection, body, posted)
+  }
+
+  #deliver(connection: HttpConnection, body: Message, posted: Posted): void {
+    const { response, call, mayStream, headers = {}, statuses = STATUS, onError = () => {} } = posted
+    const id = idOf(body)
+    if (id === null || typeof body['method'] !== 'string') {
+      const { method, params } = body
+      // It names the request as its client did; here it has another id.
+      if (method === 'notifications/cancelled' && isRecord(params)) connection.cancel({ ...body, params })
+      else connection.notify(body)
+      response.writeHead(202, headers).end()
+      return
+    }
+    const { keepAliveMs = KEEP_ALIVE_MS } = this.#parts
+    const answer = new HttpAnswer(response, { mayStream, headers, onError, keepAliveMs, statusOf: (code) => statuses[code] ?? 200 })
+    const giveUp = connection.request({ ...body, id }, answer)
+    call.onAbort(giveUp)
+  }
+
+  /** Opens the stream on which a session is told of changes. */
+  #listen(request: IncomingMessage, response: ServerResponse, { principal }: McpHttpCall): void {
+    if (!/text\/event-stream|\*\/\*/i.test(request.headers.accept ?? '')) {
+      return this.#refuse(response, { status: 406, message: 'accept text/event-stream' })
+    }
+    const id = request.headers[SESSION]
+    const connection = typeof id === 'string' ? this.#sessions.find(id, principal) : null
+    if (connection === null) return this.#noSession(response)
+    if (connection.isListenedTo) return this.#refuse(response, { status: 409, message: 'the session has a stream already' })
+    const { keepAliveMs = KEEP_ALIVE_MS } = this.#parts
+    const answer = new HttpAnswer(response, { mayStream: true, keepAliveMs })
+    answer.open()
+    connection.listen(answer)
+    response.once('close', () => connection.listen(null))
+  }
+
+  #end(request: IncomingMessage, response: ServerResponse, { principal }: McpHttpCall): void {
+    const id = request.headers[SESSION]
+    if (typeof id !== 'string' || !this.#sessions.end(id, principal)) return this.#noSession(response)
+    response.writeHead(204).end()
+  }
+
+  #noSession(response: ServerResponse, body: Message = {}): void {
+    this.#refuse(response, { status: 404, code: -32_001, message: 'Session not found', body })
+  }
+
+  #full(response: ServerResponse, body: Message): void {
+    const data = { ...createError('RESOURCE_EXHAUSTED', 'all sessions are taken; try again when one has ended') }
+    this.#refuse(response, { status: 503, message: 'Too many sessions', data, body })
+  }
+
+  #refuse(response: ServerResponse, { status, code = -32_000, message, data, body = {}, id = idOf(body) }: Refusal): void {
+    const fault: MessageFault = { code, message, id, ...(isRecord(data) ? { data } : {}) }
+    const { params } = body
+    const named = isRecord(params) ? correlationIdOf(params['_meta']) : null
+    const answer = Buffer.from(JSON.stringify(errorResponse(fault, named ?? this.#parts.newId())))
+    response.writeHead(status, { 'content-type': 'application/json', 'content-length': answer.length }).end(answer)
+  }
+}
+
+type Message = Readonly<Record<string, unknown>>
+
+interface Posted {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly call: McpHttpCall
+  /** Does the client take a stream? */
+  readonly mayStream: boolean
+  readonly headers?: Readonly<Record<string, string>>
+  readonly statuses?: typeof STATUS
+  /** Told when the answer was an error. */
+  readonly onError?: () => void
+}
+
+interface Refusal {
+  readonly status: number
+  readonly code?: number
+  readonly message: string
+  readonly data?: unknown
+  /** The message that is refused; it may name a correlation id. */
+  readonly body?: Message
+  /** Default: that of the message. */
+  readonly id?: RequestId | null
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(UTF_8.decode(body)) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+function idOf({ id }: Message): RequestId | null {
+  return typeof id === 'string' || typeof id === 'number' ? id : null
+}
+
+function header<K extends string>(request: IncomingMessage, name: string, key: K): { readonly [P in K]?: string } {
+  const value = request.headers[name]
+  return (typeof value === 'string' ? { [key]: value } : {}) as { readonly [P in K]?: string }
+}

@@ -1,0 +1,145 @@
+import type { Clock, Timer } from '../../../kit/clock.js'
+import type { Unsubscribe } from '../../../kit/events.js'
+import type { Principal } from '../../../ports/node-api.js'
+import type { HttpConnection } from './http-connection.js'
+
+/**
+ * Sessions at once, of all callers. One more takes the place of the one idle longest of the caller that has most; nobody loses
+ * one to a caller that has as many.
+ */
+export const MAX_SESSIONS = 256
+/** A session without a request or a stream for so long is ended, in milliseconds. */
+export const SESSION_IDLE_MS = 1_800_000
+/** How often it is looked for these, in milliseconds. */
+const SWEEP_MS = 60_000
+
+/** Ids of connections that are no session begin so; none that is made does. */
+const SHARED = 'shared '
+
+/** What sessions are made with. */
+export interface HttpSessionsParts {
+  readonly clock: Clock
+  readonly newId: () => string
+  connect(principal: Principal): HttpConnection
+}
+
+/** Who opens a session, or sends without one. */
+export interface SessionCaller {
+  readonly principal: Principal
+  /** Calls back once when its token ends; at once when it has. */
+  onTokenEnd(run: () => void): Unsubscribe
+}
+
+interface Session {
+  readonly connection: HttpConnection
+  readonly owner: string
+  usedAt: number
+  /** Waits for the end of its token no more. */
+  release: Unsubscribe
+}
+
+/** The sessions of clients with a handshake, by an id that nobody guesses. A session is its caller's alone, and ends with its token. */
+export class HttpSessions {
+  readonly #parts: HttpSessionsParts
+  readonly #sessions = new Map<string, Session>()
+  #sweeper: Timer | null = null
+
+  constructor(parts: HttpSessionsParts) {
+    this.#parts = parts
+  }
+
+  /** A new session; when there are too many in the place of an idle one (see {@link MAX_SESSIONS}), null when none may go. */
+  open(caller: SessionCaller): { readonly id: string; readonly connection: HttpConnection } | null {
+    const id = this.#parts.newId()
+    const connection = this.#open(id, caller)
+    return connection === null ? null : { id, connection }
+  }
+
+  /** The one connection of a caller for all messages without a session, until its token ends; null as above. */
+  shared(caller: SessionCaller): HttpConnection | null {
+    const id = SHARED + JSON.stringify(caller.principal)
+    const connection = this.#used(id, caller.principal)
+    if (connection !== null) return connection
+    const closed = this.#sessions.get(id)
+    if (closed !== undefined) this.#drop(id, closed)
+    return this.#open(id, caller)
+  }
+
+  /** The connection of a session of this caller; null when there is none. */
+  find(id: string, principal: Principal): HttpConnection | null {
+    return id.startsWith(SHARED) ? null : this.#used(id, principal)
+  }
+
+  #open(id: string, caller: SessionCaller): HttpConnection | null {
+    const { clock, connect } = this.#parts
+    const { principal } = caller
+    const owner = JSON.stringify(principal)
+    if (this.#sessions.size >= MAX_SESSIONS && !this.#makeRoom(owner)) return null
+    const session: Session = { connection: connect(principal), owner, usedAt: clock.monotonic(), release: () => {} }
+    this.#sessions.set(id, session)
+    this.#sweeper ??= clock.every(SWEEP_MS, () => this.#sweep())
+    // A call goes on without its client: here nobody else would end it.
+    session.release = caller.onTokenEnd(() => this.#drop(id, session))
+    return session.connection
+  }
+
+  #used(id: string, principal: Principal): HttpConnection | null {
+    const session = this.#sessions.get(id)
+    if (session === undefined || session.owner !== JSON.stringify(principal) || session.connection.isClosed) return null
+    session.usedAt = this.#parts.clock.monotonic()
+    return session.connection
+  }
+
+  /** Ends a session of this caller; false when there is none. */
+  end(id: string, principal: Principal): boolean {
+    const session = this.find(id, principal) === null ? undefined : this.#sessions.get(id)
+    if (session === undefined) return false
+    this.#drop(id, session)
+    return true
+  }
+
+  /** Ends all. */
+  async close(): Promise<void> {
+    this.#parts.clock.clear(this.#sweeper)
+    this.#sweeper = null
+    const all = [...this.#sessions.values()]
+    this.#sessions.clear()
+    for (const { release } of all) release()
+    await Promise.all(all.map(({ connection }) => connection.close()))
+  }
+
+  #sweep(): void {
+    const now = this.#parts.clock.monotonic()
+    for (const [id, session] of this.#sessions) {
+      // Its time begins when its last call has ended.
+      if (!isIdle(session)) session.usedAt = now
+      if (session.connection.isClosed || session.usedAt < now - SESSION_IDLE_MS) this.#drop(id, session)
+    }
+  }
+
+  #makeRoom(asker: string): boolean {
+    const counts = new Map<string, number>()
+    for (const { owner } of this.#sessions.values()) counts.set(owner, (counts.get(owner) ?? 0) + 1)
+    const share = (owner: string): number => counts.get(owner) ?? 0
+    let least: [string, Session] | null = null
+    for (const entry of this.#sessions) {
+      const { owner, usedAt } = entry[1]
+      if (!isIdle(entry[1]) || (owner !== asker && share(owner) <= share(asker))) continue
+      const more = least === null ? 1 : share(owner) - share(least[1].owner)
+      if (least === null || more > 0 || (more === 0 && usedAt < least[1].usedAt)) least = entry
+    }
+    if (least === null) return false
+    this.#drop(...least)
+    return true
+  }
+
+  #drop(id: string, { connection, release }: Session): void {
+    this.#sessions.delete(id)
+    release()
+    void connection.close()
+  }
+}
+
+function isIdle({ connection }: Session): boolean {
+  return connection.underWay === 0 && !connection.isListenedTo
+}

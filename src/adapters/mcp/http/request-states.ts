@@ -1,0 +1,57 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Clock } from '../../../kit/clock.js'
+import { canonicalJson, isRecord } from '../../../kit/json.js'
+
+/** How long a client may take to come back with what it was given to carry, in milliseconds. */
+export const STATE_TTL_MS = 600_000
+
+/** What states are sealed with. */
+export interface RequestStateParts {
+  /** 32 bytes that nobody else has. */
+  readonly key: Uint8Array
+  readonly clock: Pick<Clock, 'monotonic'>
+  /** Whose they are: another caller's are refused. */
+  readonly caller: string
+}
+
+/**
+ * Seals what a handler keeps between two rounds, which its client carries: it can be read there, but neither changed nor used by
+ * another caller, for another request or later than {@link STATE_TTL_MS}. Within that time it can be used again.
+ */
+export class RequestStates {
+  readonly #parts: RequestStateParts
+
+  constructor(parts: RequestStateParts) {
+    this.#parts = parts
+  }
+
+  /** A state as text, good for one request: `about` is all of it that counts. */
+  seal(about: unknown, value: unknown): string {
+    const until = this.#parts.clock.monotonic() + STATE_TTL_MS
+    const body = Buffer.from(JSON.stringify({ value, until })).toString('base64url')
+    return `${body}.${this.#tag(about, body)}`
+  }
+
+  /** What was sealed; null for what is no state of this request, or an old one. */
+  open(about: unknown, text: string): { readonly value: unknown } | null {
+    const [body = '', tag = '', ...rest] = text.split('.')
+    const [given, right] = [Buffer.from(tag), Buffer.from(this.#tag(about, body))]
+    if (rest.length > 0 || given.length !== right.length || !timingSafeEqual(given, right)) return null
+    const { value, until } = sealed(body)
+    return until >= this.#parts.clock.monotonic() ? { value } : null
+  }
+
+  #tag(about: unknown, body: string): string {
+    const { key, caller } = this.#parts
+    return createHmac('sha256', key)
+      .update(canonicalJson([caller, about, body]))
+      .digest('base64url')
+  }
+}
+
+/** Only what this process has sealed itself is read. */
+function sealed(body: string): { readonly value: unknown; readonly until: number } {
+  const read = JSON.parse(Buffer.from(body, 'base64url').toString('utf8')) as unknown
+  const { value, until } = isRecord(read) ? read : {}
+  return { value, until: typeof until === 'number' ? until : Number.NEGATIVE_INFINITY }
+}

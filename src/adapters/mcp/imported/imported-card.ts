@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto'
+import type { CapabilityDescriptor, SideEffect } from '../../../domain/card/card.js'
+import type { Tier } from '../../../domain/routing/tier.js'
+import { canonicalJson, isRecord, jsonFault } from '../../../kit/json.js'
+import type { AgentDefinition } from '../../../ports/agent-runtime.js'
+import type { ImportedTool } from './imported-list.js'
+import { ANY_OBJECT, outlineOf, safeSchema } from './imported-schema.js'
+
+/** Bytes of the capabilities of one card; the rest of its 64 KiB is for what else stands on it. */
+export const MAX_CAPABILITIES_BYTES = 61_440
+/** Capabilities of one card. */
+const MAX_CAPABILITIES = 512
+/** Characters of a capability's id. */
+const MAX_ID = 128
+/** Levels of a schema on a card, which has fewer than a message because log entries wrap it. */
+const MAX_CARD_DEPTH = 18
+/** A schema with more bytes does not stand on the card: the node checks by it all the same. */
+const MAX_CARD_SCHEMA_BYTES = 2048
+/** Characters of a description where the card has no room for whole ones. */
+const SHORT_DESCRIPTION = 200
+
+/** What the config says of a server's agent. */
+export interface ImportedCardSpec {
+  readonly name: string
+  readonly tier: Tier | null
+  readonly sandbox: string | null
+  readonly timeoutMs: number
+  readonly concurrency: number
+  readonly maxOutputBytes: number
+  readonly sideEffect: SideEffect
+  readonly idempotent: readonly string[]
+  /** The config file. */
+  readonly source: string
+}
+
+/** The agent of a server. */
+export interface ImportedCard {
+  readonly definition: AgentDefinition
+  /** The tool of each capability. */
+  readonly tools: ReadonlyMap<string, ImportedTool>
+  /** Tools for which the card has no room. */
+  readonly leftOut: readonly string[]
+}
+
+/** The capability of a tool: `mcp_<server>_<tool>`, in the letters of capabilities, cut with a hash where that is not the name itself. */
+export function capabilityId(server: string, tool: string): string {
+  const plain = `mcp_${server}_${tool.replace(/[^A-Za-z0-9_.-]/g, '_')}`
+  if (plain.length <= MAX_ID && plain.endsWith(tool)) return plain
+  const digest = createHash('sha256').update(tool).digest('hex').slice(0, 8)
+  return `${plain.slice(0, MAX_ID - 9)}_${digest}`
+}
+
+/** Makes the agent of a server: one capability a tool, fitted into a card. Long schemas go first, then descriptions, then tools. */
+export function importedCard(spec: ImportedCardSpec, tools: readonly ImportedTool[]): ImportedCard {
+  const byId = new Map(tools.map((tool) => [capabilityId(spec.name, tool.name), tool]))
+  const whole = [...byId].map(([id, tool]) => capabilityOf(spec, id, tool))
+  const capabilities = fitted(whole)
+  const kept = new Map(capabilities.flatMap(({ id }) => (byId.has(id) ? [[id, byId.get(id) as ImportedTool] as const] : [])))
+  const { name, tier, sandbox, timeoutMs, concurrency, maxOutputBytes, source } = spec
+  const definition: AgentDefinition = {
+    id: name,
+    name,
+    version: '1.0.0',
+    description: `Tools of the MCP server ${name}.`,
+    tier,
+    sandboxId: sandbox,
+    protocols: [],
+    capabilities,
+    limits: { timeoutMs, concurrency, maxOutputBytes },
+    runtime: 'mcp',
+    source
+  }
+  const isKept = new Set([...kept.values()].map((tool) => tool.name))
+  return { definition, tools: kept, leftOut: tools.flatMap((tool) => (isKept.has(tool.name) ? [] : [tool.name])) }
+}
+
+/**
+ * What a server says of itself decides nothing: its readOnlyHint would be a way for a hostile server past a policy that lets
+ * readers through. It is shown as a tag; policy goes by the config, which says `exec` unless a person wrote something else.
+ */
+function capabilityOf(spec: ImportedCardSpec, id: string, tool: ImportedTool): CapabilityDescriptor {
+  return {
+    id,
+    name: nameOf(tool.name),
+    description: tool.description,
+    inputSchema: cardSchema(tool.inputSchema),
+    outputSchema: tool.outputSchema === null ? {} : cardSchema(tool.outputSchema),
+    idempotent: spec.idempotent.includes(tool.name),
+    sideEffect: spec.sideEffect,
+    tags: ['mcp', ...(tool.claimsReadOnly ? ['claims to be read-only'] : [])]
+  }
+}
+
+function nameOf(tool: string): string {
+  const clean = tool.replace(/[^\x20-\x7e]/g, '_').slice(0, 128)
+  return clean.trim() === '' ? 'tool' : clean
+}
+
+/** A schema as it stands on a card: whole when it is small, else its outline. */
+export function cardSchema(schema: Readonly<Record<string, unknown>>): unknown {
+  const safe = safeSchema(schema)
+  return [safe, outlineOf(safe)].find(fitsCard) ?? ANY_OBJECT
+}
+
+function fitsCard(schema: unknown): boolean {
+  const fault = jsonFault(schema, { maxDepth: MAX_CARD_DEPTH, maxKeys: 1000, maxString: MAX_CARD_SCHEMA_BYTES })
+  return fault === null && bytesOf(schema) <= MAX_CARD_SCHEMA_BYTES
+}
+
+function fitted(capabilities: readonly CapabilityDescriptor[]): readonly CapabilityDescriptor[] {
+  const ways = [
+    (one: CapabilityDescriptor) => one,
+    (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description) }),
+    (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description), outputSchema: {} }),
+    (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description), inputSchema: outlined(one), outputSchema: {} }),
+    (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description), inputSchema: ANY_OBJECT, outputSchema: {} })
+  ]
+  for (const way of ways) {
+    const some = capabilities.slice(0, MAX_CAPABILITIES).map(way)
+    if (sum(some) <= MAX_CAPABILITIES_BYTES) return some
+  }
+  const kept: CapabilityDescriptor[] = []
+  let bytes = 0
+  for (const one of capabilities.slice(0, MAX_CAPABILITIES)) {
+    const bare = { ...one, description: shorter(one.description).slice(0, 80), inputSchema: ANY_OBJECT, outputSchema: {} }
+    bytes += bytesOf(bare) + 1
+    if (bytes > MAX_CAPABILITIES_BYTES) break
+    kept.push(bare)
+  }
+  return kept
+}
+
+function outlined({ inputSchema }: CapabilityDescriptor): unknown {
+  return isRecord(inputSchema) ? outlineOf(inputSchema) : inputSchema
+}
+
+function shorter(text: string): string {
+  return text.length > SHORT_DESCRIPTION ? `${text.slice(0, SHORT_DESCRIPTION - 1)}…` : text
+}
+
+function sum(capabilities: readonly CapabilityDescriptor[]): number {
+  return capabilities.reduce((bytes, one) => bytes + bytesOf(one) + 1, 0)
+}
+
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(canonicalJson(value))
+}

@@ -1,0 +1,271 @@
+import type { Client, Transport } from '@modelcontextprotocol/client'
+import { z } from 'zod'
+import type { Clock } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import { TokenBucket } from '../../../kit/rate.js'
+import { shown } from '../../../kit/text.js'
+import type { ProgramSpec, ProgramStarter } from '../../../ports/programs.js'
+import { boundAnswers } from './imported-answers.js'
+import { type FaultScene, ImportedFault, faultOf } from './imported-fault.js'
+import { importedFetch, type ListTags } from './imported-http.js'
+import { type ImportedTool, MAX_IMPORTED_TOOLS } from './imported-list.js'
+import { StdioTransport, UNASKED_RATE } from './imported-stdio.js'
+
+/** How long a server may take to begin, in milliseconds. */
+export const CONNECT_TIMEOUT_MS = 20_000
+/** How long the question for the newer protocol is waited with, in milliseconds; a program that is silent speaks the older one. */
+const PROBE_TIMEOUT_MS = 3000
+/** How long the end of a session may take to be told, in milliseconds. */
+const GOODBYE_MS = 1000
+/** Shortest wait before a stream that ended is opened again, in milliseconds. */
+const MIN_STREAM_RETRY_MS = 1000
+/** Longest, in milliseconds. */
+const MAX_STREAM_RETRY_MS = 30_000
+/** Longest time of the library's own timers; the node has its own deadlines. */
+const NEVER_MS = 2_147_483_647
+/** Bytes of one tool list as JSON, all pages together. */
+export const MAX_LIST_BYTES = 8_388_608
+/** Pages of it. */
+const MAX_PAGES = 64
+
+/** Lenient: one tool of a wrong shape must not hide the others. */
+const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() })
+
+/** Where a server is. */
+export type ImportedAddress =
+  | { readonly kind: 'stdio'; readonly program: ProgramSpec }
+  | { readonly kind: 'http'; readonly url: string; readonly headers: Readonly<Record<string, string>> }
+
+/** An open connection to a server. Failures are {@link ImportedFault}. */
+export interface Connection {
+  /** All tools, as the server writes them. */
+  list(signal: AbortSignal): Promise<readonly unknown[]>
+  /** Asks once, and never again by itself. */
+  call(tool: ImportedTool, input: Readonly<Record<string, unknown>>, run: ToolRun): Promise<unknown>
+  /** Ends it, with the program where there is one. Idempotent. */
+  close(): Promise<void>
+}
+
+/** How one call is followed. */
+export interface ToolRun {
+  readonly signal: AbortSignal
+  progress(data: unknown): void
+}
+
+/** What a connection tells by itself. */
+export interface ConnectionEvents {
+  /** The server says that its tools changed. */
+  onChanged(): void
+  /** It is over, and not by `close`. */
+  onClosed(reason: string): void
+}
+
+/** Opens a connection; rejects with ImportedFault, then nothing of it is left. An abort ends the opening. */
+export type OpenConnection = (events: ConnectionEvents, signal: AbortSignal) => Promise<Connection>
+
+/** What connections are made of. */
+export interface ConnectionParts {
+  /** Reads the secrets too. @throws Error when a variable is not set */
+  readonly address: () => ImportedAddress
+  readonly programs: ProgramStarter
+  readonly clock: Clock
+  readonly version: string
+  readonly maxOutputBytes: number
+  readonly tags: ListTags
+  readonly fetch: typeof fetch
+}
+
+/** Makes the way to one server. The client library is loaded at the first use. */
+export function connectionsTo(parts: ConnectionParts): OpenConnection {
+  /** What the server spoke last: the question is not put to an older one twice, since some end over it. */
+  const memory: { isLegacy: boolean } = { isLegacy: false }
+  return async (events, signal) => {
+    const library = await import('@modelcontextprotocol/client')
+    const opening = new Opening(parts, events, library)
+    const client = new library.Client(
+      { name: 'a2a-node', version: parts.version },
+      {
+        capabilities: {},
+        inputRequired: { autoFulfill: false },
+        versionNegotiation: memory.isLegacy ? { mode: 'legacy' } : { mode: 'auto', probe: { timeoutMs: PROBE_TIMEOUT_MS } },
+        listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: () => events.onChanged() } }
+      }
+    )
+    const abort = (): void => void opening.transport.close().catch(() => {})
+    signal.addEventListener('abort', abort)
+    try {
+      if (signal.aborted) throw new ImportedFault('unsent', 'given up')
+      const connection = await opening.connect(client)
+      memory.isLegacy = client.getProtocolEra() === 'legacy'
+      return connection
+    } catch (error) {
+      if ((error as { readonly code?: unknown }).code === 'ERA_NEGOTIATION_FAILED') memory.isLegacy = !memory.isLegacy
+      const reason = opening.reason
+      await opening.transport.close().catch(() => {})
+      throw reason === null ? faultOf(error, opening.scene()) : new ImportedFault('unsent', reason)
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
+  }
+}
+
+type Library = typeof import('@modelcontextprotocol/client')
+
+/** One connection from its beginning. */
+class Opening implements Connection {
+  readonly transport: Transport
+  readonly #parts: ConnectionParts
+  readonly #events: ConnectionEvents
+  readonly #stdio: StdioTransport | null = null
+  readonly #goodbye: () => Promise<void> = () => Promise.resolve()
+  #client: Client | null = null
+  #isClosed = false
+  #cutReason: string | null = null
+
+  constructor(parts: ConnectionParts, events: ConnectionEvents, library: Library) {
+    this.#parts = parts
+    this.#events = events
+    const address = parts.address()
+    if (address.kind === 'stdio') {
+      this.#stdio = new StdioTransport({ ...parts, program: address.program })
+      this.transport = this.#stdio
+      boundAnswers(this.transport, (reason) => this.#stdio?.cut(reason))
+      return
+    }
+    const http = new library.StreamableHTTPClientTransport(new URL(address.url), {
+      fetch: this.#fetch(),
+      requestInit: { headers: { ...address.headers } },
+      reconnectionOptions: {
+        initialReconnectionDelay: MIN_STREAM_RETRY_MS,
+        maxReconnectionDelay: MAX_STREAM_RETRY_MS,
+        reconnectionDelayGrowFactor: 2,
+        maxRetries: 5
+      },
+      // The server may name a delay of its own (`retry:`), none at all too.
+      reconnectionScheduler: (reconnect, delayMs) => {
+        const timer = parts.clock.after(Math.min(MAX_STREAM_RETRY_MS, Math.max(MIN_STREAM_RETRY_MS, delayMs)), reconnect)
+        return () => parts.clock.clear(timer)
+      }
+    })
+    this.transport = http
+    boundAnswers(http, (reason) => this.#cut(reason))
+    this.#goodbye = () => http.terminateSession()
+  }
+
+  /** Why it ended by itself; null while it has not. */
+  get reason(): string | null {
+    return this.#cutReason ?? this.#stdio?.reason ?? null
+  }
+
+  scene(): FaultScene {
+    return { hasSession: this.transport.sessionId !== undefined }
+  }
+
+  async connect(client: Client): Promise<Connection> {
+    this.#client = client
+    // Lines that are no messages and streams that break are told here; what matters of them ends the connection or a call.
+    Object.assign(client, { onerror: () => {} })
+    await client.connect(this.transport, { timeout: CONNECT_TIMEOUT_MS })
+    if (this.reason !== null) throw new ImportedFault('unsent', this.reason)
+    Object.assign(client, { onclose: () => this.#closed() })
+    return this
+  }
+
+  async list(signal: AbortSignal): Promise<readonly unknown[]> {
+    const client = this.#open()
+    if (client.getServerCapabilities()?.tools === undefined) return []
+    const tools: unknown[] = []
+    let bytes = 0
+    let cursor: string | null = null
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const params: Record<string, unknown> = cursor === null ? {} : { cursor }
+      const got: z.infer<typeof page> = await this.#ask(
+        client.request({ method: 'tools/list', params }, page, { signal, timeout: NEVER_MS })
+      )
+      tools.push(...got.tools)
+      bytes += Buffer.byteLength(JSON.stringify(got.tools))
+      if (tools.length > MAX_IMPORTED_TOOLS) throw new ImportedFault('answered', `it lists more than ${MAX_IMPORTED_TOOLS} tools`)
+      if (bytes > MAX_LIST_BYTES) throw new ImportedFault('answered', `its tool list has more than ${MAX_LIST_BYTES} bytes`)
+      cursor = got.nextCursor ?? null
+      if (cursor === null) return tools
+    }
+    throw new ImportedFault('answered', `its tool list has more than ${MAX_PAGES} pages`)
+  }
+
+  async call(
+    { name, inputSchema }: ImportedTool,
+    input: Readonly<Record<string, unknown>>,
+    { signal, progress }: ToolRun
+  ): Promise<unknown> {
+    const client = this.#open()
+    return await this.#ask(
+      client.callTool(
+        { name, arguments: { ...input } },
+        {
+          signal,
+          timeout: NEVER_MS,
+          // Without the output schema: results are judged by the node, by a check that no server can make hang.
+          toolDefinition: { name, inputSchema: { ...inputSchema, type: 'object' } },
+          onprogress: ({ progress: done, total, message }) =>
+            progress({
+              progress: done,
+              ...(total === undefined ? {} : { total }),
+              ...(message === undefined ? {} : { message: shown(message) })
+            })
+        }
+      )
+    )
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    const { clock } = this.#parts
+    if (this.transport.sessionId !== undefined) {
+      const late = new Promise<void>((resolve) => void clock.after(GOODBYE_MS, resolve))
+      await Promise.race([this.#goodbye().catch(() => {}), late])
+    }
+    await this.#client?.close().catch(() => {})
+    await this.transport.close().catch(() => {})
+  }
+
+  #open(): Client {
+    if (this.#client === null || this.#isClosed) throw new ImportedFault('unsent', this.reason ?? 'the connection is closed')
+    return this.#client
+  }
+
+  async #ask<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer
+    } catch (error) {
+      const fault = faultOf(error, this.scene())
+      if (fault.kind !== 'unknown' || this.reason === null) throw fault
+      throw new ImportedFault('unknown', this.reason)
+    }
+  }
+
+  #fetch(): ReturnType<typeof importedFetch> {
+    const { fetch: send, clock, maxOutputBytes, tags } = this.#parts
+    const events = new TokenBucket(UNASKED_RATE, clock)
+    return importedFetch({
+      fetch: send,
+      maxOutputBytes,
+      now: () => clock.now(),
+      tags,
+      takeEvent: () => events.take(),
+      cut: (reason) => this.#cut(reason)
+    })
+  }
+
+  #cut(reason: string): void {
+    this.#cutReason ??= reason
+    // Not from within the stream that brought it.
+    this.#parts.clock.after(0, () => void this.transport.close().catch((error: unknown) => messageOf(error)))
+  }
+
+  #closed(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#events.onClosed(this.reason ?? 'the connection ended')
+  }
+}

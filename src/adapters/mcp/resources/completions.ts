@@ -1,0 +1,49 @@
+import { type CompleteResult, ProtocolError, type Server } from '@modelcontextprotocol/server'
+import type { Completing } from './completing.js'
+import type { PromptSource } from './prompt-source.js'
+import type { ResourceSource } from './resource-source.js'
+import { JSON_RPC } from '../server/structured-error.js'
+
+/** Values of one completion, as the protocol has it. */
+const MAX_VALUES = 100
+
+/** What completions are made from. */
+export interface CompletionParts {
+  readonly prompts?: PromptSource | undefined
+  readonly resources?: ResourceSource | undefined
+  /** Turns what a source throws into an error of the protocol. */
+  told<T>(given: Promise<T>): Promise<T>
+}
+
+/** Is there anything that completes? */
+export function canComplete({ prompts, resources }: Pick<CompletionParts, 'prompts' | 'resources'>): boolean {
+  return prompts?.complete !== undefined || resources?.complete !== undefined
+}
+
+/** Answers `completion/complete`: of the values that an argument may have those that begin with what is written. */
+export function serveCompletions(server: Server, parts: CompletionParts): void {
+  server.setRequestHandler('completion/complete', async ({ params: { ref, argument, context } }): Promise<CompleteResult> => {
+    const completing = { argument: argument.name, value: argument.value, given: context?.arguments ?? {} }
+    const values = await parts.told(
+      ref.type === 'ref/prompt' ? ofPrompt(parts, ref.name, completing) : ofResource(parts, ref.uri, completing)
+    )
+    const fitting = [...new Set(values)].filter((one) => one.startsWith(argument.value))
+    return { completion: { values: fitting.slice(0, MAX_VALUES), total: fitting.length, hasMore: fitting.length > MAX_VALUES } }
+  })
+}
+
+async function ofPrompt({ prompts }: CompletionParts, name: string, completing: Completing): Promise<readonly string[]> {
+  const values = await prompts?.complete?.(name, completing)
+  if (values !== undefined) return values
+  const known = (await prompts?.list()) ?? []
+  if (known.some((one) => one.name === name)) return []
+  throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there is no prompt ${JSON.stringify(name)}`)
+}
+
+async function ofResource({ resources }: CompletionParts, uri: string, completing: Completing): Promise<readonly string[]> {
+  const values = await resources?.complete?.(uri, completing)
+  if (values !== undefined) return values
+  const known = (await resources?.templates?.()) ?? []
+  if (known.some((one) => one.uriTemplate === uri)) return []
+  throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there are no resources ${JSON.stringify(uri)}`)
+}

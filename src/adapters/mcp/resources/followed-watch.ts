@@ -1,0 +1,74 @@
+import { type Clock, wait } from '../../../kit/clock.js'
+import { asNodeError } from '../../../kit/errors.js'
+import { Emitter, type Unsubscribe } from '../../../kit/events.js'
+import type { NodeApi, WatchName, Watches } from '../../../ports/node-api.js'
+
+/** How often a watch that broke off is opened again at most, in milliseconds. */
+const AGAIN_MS = 1000
+
+/** What following the node needs. */
+export interface FollowParts {
+  /** That of the caller who is told. */
+  readonly api: NodeApi
+  readonly clock: Clock
+}
+
+/** Reads a watch until the result is called. One that broke off is opened anew, with its snapshot; one that is refused is not. */
+export function followWatch<N extends WatchName>(
+  parts: FollowParts,
+  { name, params }: { readonly name: N; readonly params: Watches[N]['params'] },
+  onItem: (item: Watches[N]['item']) => void
+): Unsubscribe {
+  const ended = new AbortController()
+  void follow(ended.signal)
+  return () => ended.abort()
+
+  async function follow(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        for await (const item of parts.api.watch(name, params, { signal })) onItem(item)
+      } catch (error) {
+        // A node that stops ends its watches, too: it may be back. Who may not look never will.
+        if (['FORBIDDEN', 'SANDBOX_VIOLATION'].includes(asNodeError(error).code)) return
+      }
+      if (!signal.aborted) await wait(parts.clock, AGAIN_MS, signal)
+    }
+  }
+}
+
+/** Changes for any number of listeners, which are looked for once, and only while somebody listens. */
+export class SharedChanges<T> {
+  readonly #listeners = new Emitter<T>(() => {})
+  readonly #begin: (tell: (change: T) => void) => Unsubscribe
+  #end: Unsubscribe | null = null
+
+  constructor(begin: (tell: (change: T) => void) => Unsubscribe) {
+    this.#begin = begin
+  }
+
+  /** Calls back with each change; returns what ends it. */
+  on(listener: (change: T) => void): Unsubscribe {
+    const remove = this.#listeners.on((change) => listener(change))
+    this.#end ??= this.#begin((change) => this.#listeners.emit(change))
+    return () => {
+      remove()
+      if (this.#listeners.size === 0) this.#stop()
+    }
+  }
+
+  #stop(): void {
+    this.#end?.()
+    this.#end = null
+  }
+}
+
+/** That agents came, went or changed since the first look at them. */
+export function agentChanges(parts: FollowParts, params: Watches['agents.list']['params']): SharedChanges<void> {
+  return new SharedChanges<void>((tell) => {
+    let isFirst = true
+    return followWatch(parts, { name: 'agents.list', params }, () => {
+      if (!isFirst) tell()
+      isFirst = false
+    })
+  })
+}

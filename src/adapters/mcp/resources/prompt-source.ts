@@ -1,0 +1,46 @@
+import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
+import type { ClientAsk, ClientSide } from '../tools/client-ask.js'
+import { type Complete, joinComplete } from './completing.js'
+
+/** What a prompt is filled in with beside its arguments. */
+export interface PromptContext {
+  readonly signal: AbortSignal
+  readonly client: ClientSide
+}
+
+/** Where prompts come from: the files of agents. */
+export interface PromptSource {
+  /** In the order to show. */
+  list(): readonly Prompt[] | Promise<readonly Prompt[]>
+  /** undefined when there is none; the client may be asked something first. @throws NodeError INVALID_INPUT for arguments that are missing. */
+  get(name: string, args: Readonly<Record<string, string>>, context: PromptContext): Promise<GetPromptResult | ClientAsk | undefined>
+  /** Values for the arguments of a prompt. */
+  readonly complete?: Complete
+  /** Calls back when `list` gives something else; returns what ends it. */
+  onChange?(changed: () => void): () => void
+}
+
+/** Several sources as one. Of two prompts with the same name the earlier source's counts. */
+export function joinPrompts(sources: readonly PromptSource[]): PromptSource {
+  return {
+    list: async () => {
+      const all = new Map<string, Prompt>()
+      for (const source of sources) for (const one of await source.list()) if (!all.has(one.name)) all.set(one.name, one)
+      return [...all.values()]
+    },
+    get: async (name, args, context) => {
+      for (const source of sources) {
+        const prompt = await source.get(name, args, context)
+        if (prompt !== undefined) return prompt
+      }
+      return undefined
+    },
+    ...joinComplete(sources),
+    onChange: (changed) => {
+      const ends = sources.map((source) => source.onChange?.(changed))
+      return () => {
+        for (const end of ends) end?.()
+      }
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import type { ProcessMeter } from '../server/process-meter.js'
+import type { StructuredErrorCode } from '../server/structured-error.js'
+import type { ValidationResult } from '../server/tool-registry.js'
+
+/** Gives a slot back; a second call does nothing. */
+export type ReleaseSlot = () => void
+
+/** What the process uses (spec mcp-runtime, ResourceTelemetry). */
+export interface ResourceTelemetry {
+  readonly memoryUsageBytes: number
+  readonly eventLoopDelayMs: number
+  readonly concurrentExecutions: number
+  readonly maxConcurrentExecutions: number
+}
+
+/** Bounds of {@link ResourceManager}. */
+export interface ResourceLimits {
+  readonly maxConcurrentExecutions: number
+  /** UTF-8 bytes of the JSON of a call's arguments. */
+  readonly maxPayloadBytes: number
+}
+
+/** Beyond this share of the slots the process is degraded. */
+const BUSY_SHARE = 0.8
+/** Delay of the event loop beyond which the process is degraded, and unhealthy. */
+const SLOW_LOOP_MS = 100
+const STUCK_LOOP_MS = 500
+/** So many calls in a row that were refused for want of resources make it unhealthy. */
+const EXHAUSTED_IN_A_ROW = 3
+
+/** Slots, payload sizes and telemetry of one process (spec mcp-runtime, ResourceManager): all its connections share one. */
+export class ResourceManager {
+  readonly #limits: ResourceLimits
+  readonly #meter: Pick<ProcessMeter, 'memoryBytes' | 'loopDelayMs'>
+  readonly #waiting: ((release: ReleaseSlot) => void)[] = []
+  #taken = 0
+  #exhausted = 0
+
+  constructor(limits: ResourceLimits, meter: Pick<ProcessMeter, 'memoryBytes' | 'loopDelayMs'>) {
+    this.#limits = limits
+    this.#meter = meter
+  }
+
+  /** A slot, or null when all are taken. */
+  tryAcquireSlot(): ReleaseSlot | null {
+    if (this.#taken >= this.#limits.maxConcurrentExecutions) return null
+    this.#taken++
+    return this.#release()
+  }
+
+  /** A slot as soon as one is free, first come, first served. */
+  acquireSlot(): Promise<ReleaseSlot> {
+    const free = this.tryAcquireSlot()
+    return free === null ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(free)
+  }
+
+  /** Are the arguments small enough? What has no JSON form is not. */
+  validatePayloadSize(payload: unknown): ValidationResult {
+    const { maxPayloadBytes } = this.#limits
+    const bytes = jsonBytes(payload)
+    if (bytes !== null && bytes <= maxPayloadBytes) return { valid: true, errors: [] }
+    const message = bytes === null ? 'has no JSON form' : `is ${bytes} bytes of JSON; at most ${maxPayloadBytes} are taken`
+    return { valid: false, errors: [{ path: '', message }] }
+  }
+
+  /** What is used now. */
+  getTelemetry(): ResourceTelemetry {
+    return {
+      memoryUsageBytes: this.#meter.memoryBytes(),
+      eventLoopDelayMs: this.#meter.loopDelayMs(),
+      concurrentExecutions: this.#taken,
+      maxConcurrentExecutions: this.#limits.maxConcurrentExecutions
+    }
+  }
+
+  /** Is it degraded or worse for want of slots or time? */
+  isApproachingLimits(): boolean {
+    return this.#taken > this.#limits.maxConcurrentExecutions * BUSY_SHARE || this.#meter.loopDelayMs() > SLOW_LOOP_MS
+  }
+
+  /** Told of each answered call: null for success, else the code of its error. Calls that no tool got are not counted. */
+  answered(code: StructuredErrorCode | null): void {
+    this.#exhausted = code === 'RESOURCE_EXHAUSTED' ? this.#exhausted + 1 : 0
+  }
+
+  /** Calls in a row that ended with RESOURCE_EXHAUSTED. */
+  get consecutiveExhausted(): number {
+    return this.#exhausted
+  }
+
+  /** The health of the process (spec mcp-runtime, Health Thresholds). */
+  health(): 'healthy' | 'degraded' | 'unhealthy' {
+    const isFull = this.#taken >= this.#limits.maxConcurrentExecutions
+    if (isFull || this.#meter.loopDelayMs() > STUCK_LOOP_MS || this.#exhausted >= EXHAUSTED_IN_A_ROW) return 'unhealthy'
+    return this.isApproachingLimits() ? 'degraded' : 'healthy'
+  }
+
+  #release(): ReleaseSlot {
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      const next = this.#waiting.shift()
+      // Handed on: the number of taken slots stays.
+      if (next !== undefined) next(this.#release())
+      else this.#taken--
+    }
+  }
+}
+
+function jsonBytes(value: unknown): number | null {
+  try {
+    const text = JSON.stringify(value) as string | undefined
+    return text === undefined ? null : Buffer.byteLength(text)
+  } catch {
+    return null
+  }
+}

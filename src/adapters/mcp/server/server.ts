@@ -1,0 +1,196 @@
+import { ProtocolError, ResourceNotFoundError, Server, type ServerContext } from '@modelcontextprotocol/server'
+import type { Clock } from '../../../kit/clock.js'
+import { asNodeError } from '../../../kit/errors.js'
+import { ASKING, type Asked, Asking } from '../tools/asking.js'
+import { ClientAsk } from '../tools/client-ask.js'
+import { ClientLog } from '../tools/client-log.js'
+import { canComplete, serveCompletions } from '../resources/completions.js'
+import { correlationIdOf } from './json-rpc.js'
+import { ListenedResources } from '../resources/listened-resources.js'
+import { pageOf } from './pages.js'
+import type { PromptSource } from '../resources/prompt-source.js'
+import { progressTo } from './progress.js'
+import { publishedTools } from '../tools/published-tools.js'
+import type { RequestStates } from '../http/request-states.js'
+import type { ResourceManager } from '../resources/resource-limits.js'
+import { nameOf, type ResourceSource } from '../resources/resource-source.js'
+import type { RunIds } from './run-ids.js'
+import { JSON_RPC, structuredErrorOf } from './structured-error.js'
+import type { ToolLog } from './tool.js'
+import type { ToolCatalog } from './tool-catalog.js'
+import { ToolPipeline } from './tool-pipeline.js'
+import type { InvocationRecord } from './tool-record.js'
+
+/** Resources of one client whose changes are told to it. */
+const MAX_SUBSCRIPTIONS = 1024
+
+/** What a server is made of. With a manual clock and ids that count, every answer is the same in each run. */
+export interface McpParts {
+  readonly name: string
+  readonly version: string
+  /** Told to the client at the handshake: how to use what is here. */
+  readonly instructions?: string
+  readonly clock: Clock
+  readonly ids: RunIds
+  readonly log: ToolLog
+  readonly tools: ToolCatalog
+  readonly resources?: ResourceSource
+  readonly prompts?: PromptSource
+  /** Shared by all servers of the process. */
+  readonly limits: ResourceManager
+  /** Seals what handlers keep while their client is asked. */
+  readonly states: RequestStates
+  /** `tools.defaultTimeoutMs`. */
+  readonly defaultTimeoutMs: number
+  /** Told how each call of a tool ended. */
+  readonly onCompleted?: (record: InvocationRecord) => void
+}
+
+type Listens = ConstructorParameters<typeof ListenedResources>[1]
+
+/**
+ * A server of one connection over the given parts: connect it to a transport, or give it to the SDK from a factory. `listens`:
+ * parameters of its `subscriptions/listen` that are open.
+ */
+export function createMcpServer(parts: McpParts, era: 'legacy' | 'modern', listens: Listens = () => []): Server {
+  const { name, version, instructions, resources, prompts } = parts
+  const server = new Server(
+    { name, version },
+    {
+      capabilities: {
+        tools: { listChanged: true },
+        logging: {},
+        ...(canComplete(parts) ? { completions: {} } : {}),
+        ...(resources === undefined ? {} : { resources: { listChanged: true, subscribe: true } }),
+        ...(prompts === undefined ? {} : { prompts: { listChanged: true } })
+      },
+      ...(instructions === undefined ? {} : { instructions }),
+      inputRequired: ASKING
+    }
+  )
+  const asking = new Asking(server, { states: parts.states, era })
+  serveTools(server, parts, { asking, log: new ClientLog(server, era) })
+  /** By the URI that the client gave, the one of which changes are told. */
+  const subscribed = new Map<string, string>()
+  if (resources !== undefined) serveResources(server, resources, subscribed)
+  if (prompts !== undefined) servePrompts(server, prompts, asking)
+  if (canComplete(parts)) serveCompletions(server, { prompts, resources, told })
+  tellChanges(server, parts, { era, subscribed, listens })
+  return server
+}
+
+function serveTools(server: Server, parts: McpParts, { asking, log }: { readonly asking: Asking; readonly log: ClientLog }): void {
+  const pipeline = new ToolPipeline(parts)
+  const published = publishedTools(parts.tools)
+  server.setRequestHandler('tools/list', async ({ params }) => {
+    const { items, nextCursor } = pageOf(await published(), params?.cursor)
+    return nextCursor === undefined ? { tools: items } : { tools: items, nextCursor }
+  })
+  server.setRequestHandler('tools/call', async ({ params: { name, arguments: args = {} } }, context) => {
+    const { signal, _meta: meta } = context.mcpReq
+    const about: Asked = ['tools/call', name, args]
+    const answer = await pipeline.call({
+      name,
+      args,
+      correlationId: correlationIdOf(meta),
+      signal,
+      progress: progressTo(context),
+      tell: log.of(context),
+      client: asking.client(context, about)
+    })
+    return answer instanceof ClientAsk ? asking.ask(answer, about) : answer
+  })
+}
+
+function serveResources(server: Server, source: ResourceSource, subscribed: Map<string, string>): void {
+  server.setRequestHandler('resources/list', async ({ params }) => {
+    const { items, nextCursor } = pageOf(await told(source.list()), params?.cursor)
+    return nextCursor === undefined ? { resources: items } : { resources: items, nextCursor }
+  })
+  server.setRequestHandler('resources/templates/list', async () => ({ resourceTemplates: [...((await told(source.templates?.())) ?? [])] }))
+  server.setRequestHandler('resources/read', async ({ params: { uri } }, { mcpReq }: ServerContext) => {
+    const contents = await told(source.read(uri, mcpReq.signal))
+    if (contents === undefined) throw new ResourceNotFoundError(uri)
+    return { contents }
+  })
+  server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, { mcpReq }: ServerContext) => {
+    const name = await told(nameOf(source, uri, mcpReq.signal))
+    if (name === undefined) throw new ResourceNotFoundError(uri)
+    if (!subscribed.has(uri) && subscribed.size >= MAX_SUBSCRIPTIONS) {
+      throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `at most ${MAX_SUBSCRIPTIONS} resources can be subscribed to`)
+    }
+    subscribed.set(uri, name)
+    return {}
+  })
+  server.setRequestHandler('resources/unsubscribe', ({ params: { uri } }) => {
+    subscribed.delete(uri)
+    return {}
+  })
+}
+
+function servePrompts(server: Server, source: PromptSource, asking: Asking): void {
+  server.setRequestHandler('prompts/list', async ({ params }) => {
+    const { items, nextCursor } = pageOf(await told(source.list()), params?.cursor)
+    return nextCursor === undefined ? { prompts: items } : { prompts: items, nextCursor }
+  })
+  server.setRequestHandler('prompts/get', async ({ params: { name, arguments: args = {} } }, context: ServerContext) => {
+    const about: Asked = ['prompts/get', name, args]
+    const prompt = await told(source.get(name, args, { signal: context.mcpReq.signal, client: asking.client(context, about) }))
+    if (prompt === undefined) throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there is no prompt ${JSON.stringify(name)}`)
+    return prompt instanceof ClientAsk ? asking.ask(prompt, about) : prompt
+  })
+}
+
+/** What a source gives; what it throws becomes an error of the protocol that carries the structured one. */
+async function told<T>(given: T | Promise<T>): Promise<T> {
+  try {
+    return await given
+  } catch (error) {
+    if (error instanceof ProtocolError) throw error
+    const structured = structuredErrorOf(error)
+    const isTheirs = structured.code !== 'INTERNAL'
+    throw new ProtocolError(isTheirs ? JSON_RPC.INVALID_PARAMS : JSON_RPC.INTERNAL_ERROR, asNodeError(error).message, structured)
+  }
+}
+
+/** Tells the client of changes, at most once a turn of each list, once it is ready to hear of them. */
+function tellChanges(
+  server: Server,
+  { tools, resources, prompts, log }: McpParts,
+  {
+    era,
+    subscribed,
+    listens
+  }: { readonly era: 'legacy' | 'modern'; readonly subscribed: ReadonlyMap<string, string>; readonly listens: Listens }
+): void {
+  let isReady = era === 'modern'
+  const listened = resources === undefined ? null : new ListenedResources(resources, listens)
+  const due = new Set<string>()
+  const tell = (key: string, send: () => Promise<void>): void => {
+    if (!isReady || due.has(key)) return
+    due.add(key)
+    queueMicrotask(() => {
+      due.delete(key)
+      if (server.transport === undefined) return
+      send().catch((error: unknown) => log('debug', 'a change was not told', { reason: asNodeError(error).message }))
+    })
+  }
+  server.oninitialized = () => {
+    isReady = true
+  }
+  const updated = (uri: string): void => tell(`resource ${uri}`, () => server.sendResourceUpdated({ uri }))
+  const ends = [
+    tools.onChange(() => tell('tools', () => server.sendToolListChanged())),
+    prompts?.onChange?.(() => tell('prompts', () => server.sendPromptListChanged())),
+    resources?.onChange?.((name) => {
+      if (name === null) {
+        listened?.forget()
+        tell('resources', () => server.sendResourceListChanged())
+      } else if (era === 'modern') listened?.changed(name, updated)
+      else for (const [uri, of] of subscribed) if (of === name) updated(uri)
+    })
+  ]
+  server.onclose = () => {
+    for (const end of ends) end?.()
+  }
+}

@@ -1,0 +1,246 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Clock } from '../../../kit/clock.js'
+import { asNodeError, type ErrorBody } from '../../../kit/errors.js'
+import type { CompileSchema } from '../../../kit/sign.js'
+import type { ImportedTools } from '../../../ports/imported-tools.js'
+import type { NodeApi, Principal } from '../../../ports/node-api.js'
+import { a2aTools } from '../tools/a2a-tools.js'
+import { type AdminCaller, type AdminPolicy, adminTools } from '../tools/admin-tools.js'
+import { AgentPrompts } from '../resources/agent-prompts.js'
+import { mcpClientTool } from '../tools/client-tool.js'
+import { type Expose, ExposedTools } from '../tools/exposed-tools.js'
+import type { Eras } from './gated-transport.js'
+import { healthTool } from '../tools/health-tool.js'
+import { HttpConnection } from '../http/http-connection.js'
+import { McpHttp, type McpHttpCall } from '../http/http-route.js'
+import type { LineStreams } from './line-transport.js'
+import { callAgent, sendToAgent } from '../tools/mesh-call.js'
+import { MeshResources } from '../resources/mesh-resources.js'
+import { MeshTools } from '../tools/mesh-tools.js'
+import { ParamHeaders } from '../http/param-headers.js'
+import { startProcessMeter } from './process-meter.js'
+import { joinPrompts, type PromptSource } from '../resources/prompt-source.js'
+import { ResourceManager } from '../resources/resource-limits.js'
+import { joinResources, ResourceRegistry } from '../resources/resource-registry.js'
+import type { ResourceSource } from '../resources/resource-source.js'
+import { RequestStates } from '../http/request-states.js'
+import type { RunIds } from './run-ids.js'
+import { uuidRunIds } from './run-ids.js'
+import { type ServedConnection, serveMcp } from './serve.js'
+import type { McpParts } from './server.js'
+import type { ToolLog, ToolSource } from './tool.js'
+import { ToolCatalog } from './tool-catalog.js'
+import type { InvocationRecord } from './tool-record.js'
+import { ToolRegistry } from './tool-registry.js'
+
+/** What a client is told first. */
+const INSTRUCTIONS =
+  'This server is a node of an a2a-node mesh: a group of machines whose agents work for each other. a2a_list_agents shows them; ' +
+  'each capability of an agent is a tool (agent.tool here, agent@node.tool on another machine); a2a_swarm spreads work over all of them. ' +
+  'A call may wait for a person to allow it. When a call ends as TIMEOUT, its work may go on: a2a_task tells what became of it.'
+
+/** Only who may do everything on this node reads it: it names all who were refused. */
+const AUDIT = { uri: 'a2a://audit', name: 'newest lines of the audit log', mimeType: 'application/json' }
+
+/** Settings of the MCP server, as the config names them. */
+export interface McpSettings {
+  readonly mcp: { readonly eras: Eras; readonly expose: Expose }
+  readonly tools: {
+    readonly defaultTimeoutMs: number
+    readonly maxPayloadBytes: number
+    readonly maxStateBytes: number
+    readonly adminRegistrationEnabled: boolean
+    readonly adminPolicy: AdminPolicy
+  }
+  readonly resources: { readonly maxConcurrentExecutions: number }
+  readonly security: { readonly dynamicRegistrationEnabled: boolean }
+}
+
+/** What the MCP server of a node is made of. */
+export interface McpServiceParts {
+  readonly version: string
+  readonly settings: McpSettings
+  readonly clock: Clock
+  readonly compileSchema: CompileSchema
+  /** Values of agents as JSON: bytes become base64 text. */
+  readonly toJson: (value: unknown) => unknown
+  readonly log: ToolLog
+  readonly ids?: RunIds
+  /** 32 bytes that seal what clients carry for handlers; absent: new ones. */
+  readonly stateKey?: Uint8Array
+  apiFor(principal: Principal): NodeApi
+  /** The newest lines of the audit log. */
+  readonly audit: () => Promise<readonly unknown[]>
+  /** The MCP servers of the config. */
+  readonly imported: Pick<ImportedTools, 'list' | 'named'>
+  /** Told how each call of a tool ended. */
+  readonly onCompleted: (record: InvocationRecord) => void
+  /** Offered to every caller beside what the node has. */
+  readonly more?: { readonly tools: ToolSource; readonly resources: ResourceSource; readonly prompts: PromptSource }
+}
+
+/** What one caller is offered, and how many connections use it. */
+interface Offer {
+  /** Whom it is for. */
+  readonly key: string
+  readonly parts: Pick<McpParts, 'tools' | 'resources' | 'prompts'>
+  readonly catalog: ToolCatalog
+  users: number
+}
+
+/** The MCP server of a node: each connection is served what its caller may see and do. Slots and telemetry are of the process. */
+export class McpService {
+  readonly #parts: McpServiceParts
+  readonly #limits: ResourceManager
+  readonly #meter: ReturnType<typeof startProcessMeter>
+  readonly #offers = new Map<string, Offer>()
+  readonly #connections = new Set<ServedConnection>()
+  readonly #http: McpHttp
+  readonly #ids: RunIds
+  readonly #stateKey: Uint8Array
+  #isClosed = false
+
+  constructor(parts: McpServiceParts) {
+    const { settings, clock } = parts
+    this.#parts = parts
+    this.#ids = parts.ids ?? uuidRunIds()
+    this.#stateKey = parts.stateKey ?? randomBytes(32)
+    this.#meter = startProcessMeter(clock)
+    this.#http = new McpHttp({ clock, newId: () => this.#ids.connectionCorrelationId(), connect: (principal) => this.#connect(principal) })
+    this.#limits = new ResourceManager(
+      { maxConcurrentExecutions: settings.resources.maxConcurrentExecutions, maxPayloadBytes: settings.tools.maxPayloadBytes },
+      this.#meter
+    )
+  }
+
+  /** Serves a stream of lines until either side ends it. */
+  open(stream: Duplex, principal: Principal): void {
+    if (this.#isClosed) stream.destroy()
+    else this.#serve({ input: stream, output: stream }, this.#offerTo(principal, { transport: 'stdio', hasToken: false }))
+  }
+
+  /** Answers a request to `/mcp` of a caller with a token. */
+  async handle(request: IncomingMessage, response: ServerResponse, call: McpHttpCall): Promise<void> {
+    await this.#http.handle(request, response, call)
+  }
+
+  #connect(principal: Principal): HttpConnection {
+    const offer = this.#offerTo(principal, { transport: 'http', hasToken: true })
+    const connection = new HttpConnection(new ParamHeaders(offer.catalog))
+    this.#serve(connection, offer)
+    return connection
+  }
+
+  #offerTo(principal: Principal, caller: AdminCaller): Offer {
+    const key = JSON.stringify([principal, caller])
+    const offer = this.#offers.get(key) ?? { ...this.#offer(principal, caller), key, users: 0 }
+    this.#offers.set(key, offer)
+    return offer
+  }
+
+  #serve(over: LineStreams | HttpConnection, offer: Offer): void {
+    offer.users++
+    const { version, settings, clock, log, onCompleted } = this.#parts
+    const connection = serveMcp(over, {
+      name: 'a2a-node',
+      version,
+      instructions: INSTRUCTIONS,
+      clock,
+      ids: this.#ids,
+      log,
+      limits: this.#limits,
+      states: new RequestStates({ key: this.#stateKey, clock, caller: offer.key }),
+      defaultTimeoutMs: settings.tools.defaultTimeoutMs,
+      maxPayloadBytes: settings.tools.maxPayloadBytes,
+      eras: settings.mcp.eras,
+      onCompleted,
+      ...offer.parts
+    })
+    this.#connections.add(connection)
+    void connection.closed.then(() => {
+      this.#connections.delete(connection)
+      if (--offer.users > 0) return
+      this.#offers.delete(offer.key)
+      offer.catalog.close()
+    })
+  }
+
+  /** Ends every connection; their calls are told to stop. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#http.close()
+    await Promise.all([...this.#connections].map((connection) => connection.close()))
+    this.#meter.close()
+  }
+
+  #offer(principal: Principal, caller: AdminCaller): Pick<Offer, 'parts' | 'catalog'> {
+    const { apiFor, clock, compileSchema, toJson, settings, version } = this.#parts
+    const more = this.#parts.more === undefined ? [] : [this.#parts.more]
+    const api = apiFor(principal)
+    const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
+    const { maxConcurrentExecutions } = settings.resources
+    const health = healthTool({ name: 'a2a-node', version, limits: this.#limits, settings: { ...limits, maxConcurrentExecutions } })
+    const own = this.#ownTools(api, principal)
+    own.register(health.definition, health.handler)
+    // What a caller registers acts as that caller: nobody else is offered it.
+    const registered = new ToolRegistry(compileSchema)
+    const admin = adminTools({
+      settings: { adminRegistrationEnabled, adminPolicy, dynamicRegistrationEnabled: settings.security.dynamicRegistrationEnabled },
+      caller,
+      compile: compileSchema,
+      registry: registered,
+      isTaken: (name) => catalog.isTaken(name),
+      health: health.handler,
+      sendMessage: (agent, message, context) => sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
+    })
+    const mesh = new ExposedTools({
+      source: new MeshTools({ api, clock, compileSchema, toJson }),
+      expose: settings.mcp.expose,
+      compileSchema
+    })
+    const catalog: ToolCatalog = new ToolCatalog([own, admin, registered, mesh, ...more.map((one) => one.tools)])
+    const resources = joinResources([
+      this.#auditFor(principal),
+      new MeshResources({ api, clock, toJson }),
+      ...more.map((one) => one.resources)
+    ])
+    const prompts = joinPrompts([new AgentPrompts({ api, clock }), ...more.map((one) => one.prompts)])
+    return { parts: { tools: catalog, resources, prompts }, catalog }
+  }
+
+  /** The tools that work the mesh. The client tool names all servers, also those that a sandbox may not see. */
+  #ownTools(api: NodeApi, { sandboxId }: Principal): ToolRegistry {
+    const { compileSchema, toJson, imported } = this.#parts
+    const own = new ToolRegistry(compileSchema)
+    for (const tool of a2aTools({ api, compileSchema, toJson })) own.register(tool.definition, tool.handler, tool)
+    if (imported.list().length === 0 || sandboxId !== null) return own
+    const client = mcpClientTool({
+      serverOf: (text) => imported.named(text),
+      servers: () => imported.list(),
+      call: async (work, context) => await outcomeOf(callAgent({ api, toJson }, work, context)),
+      compileSchema
+    })
+    own.register(client.definition, client.handler, client)
+    return own
+  }
+
+  #auditFor({ scopes, sandboxId }: Principal): ResourceRegistry {
+    const resources = new ResourceRegistry()
+    if (scopes.includes('admin') && sandboxId === null) {
+      resources.register(AUDIT, async () => JSON.stringify(await this.#parts.audit(), null, 2))
+    }
+    return resources
+  }
+}
+
+async function outcomeOf(
+  call: Promise<unknown>
+): Promise<{ readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: ErrorBody }> {
+  try {
+    return { ok: true, result: await call }
+  } catch (error) {
+    return { ok: false, error: asNodeError(error).toBody() }
+  }
+}

@@ -1,0 +1,213 @@
+import type { CallToolResult } from '@modelcontextprotocol/server'
+import type { Clock } from '../../../kit/clock.js'
+import { NodeError } from '../../../kit/errors.js'
+import { NO_CLIENT, type ClientAsk, type ClientSide } from '../tools/client-ask.js'
+import { Deadlines } from './deadlines.js'
+import type { ReleaseSlot, ResourceManager } from '../resources/resource-limits.js'
+import type { RunIds } from './run-ids.js'
+import { RunSignal } from './run-signal.js'
+import { refusalOf, structuredErrorOf, type StructuredError } from './structured-error.js'
+import type { RegisteredTool, ToolContext, ToolLog } from './tool.js'
+import type { ToolCatalog } from './tool-catalog.js'
+import { recordOf, tellRecord, type InvocationRecord, type ToolOutcome } from './tool-record.js'
+import { wrapError, wrapResult, type WrappedResult } from './tool-result.js'
+
+/** One `tools/call` whose shape is right. */
+export interface ToolCall {
+  /** Canonical or published. */
+  readonly name: string
+  /** JSON; absent counts as `{}`. */
+  readonly args: Readonly<Record<string, unknown>>
+  /** As the client named it. */
+  readonly correlationId: string | null
+  /** Aborts when the client cancels and when the connection ends: nobody waits any more. */
+  readonly signal: AbortSignal
+  readonly progress: ToolContext['progress']
+  /** Tells the client lines of the handler's log; absent when it asked for none. */
+  readonly tell?: ClientTell | undefined
+  /** What a handler may ask; absent: nothing. */
+  readonly client?: ClientSide
+}
+
+/** How a call is answered: at last, or with questions to its client. */
+export type ToolAnswer = CallToolResult | ClientAsk
+
+/** Tells a client one line of a log. */
+export type ClientTell = (level: Parameters<ToolLog>[0], message: string) => void
+
+/** What a pipeline is made of. */
+export interface PipelineParts {
+  readonly clock: Clock
+  readonly ids: Pick<RunIds, 'runId' | 'correlationId'>
+  readonly log: ToolLog
+  readonly tools: ToolCatalog
+  readonly limits: ResourceManager
+  /** Of tools that name none. */
+  readonly defaultTimeoutMs: number
+  /** Told how each call ended, and again when its handler ended after its caller had been answered. */
+  readonly onCompleted?: ((record: InvocationRecord) => void) | undefined
+}
+
+/** A call with what belongs to it. */
+interface Run {
+  readonly call: ToolCall
+  readonly runId: string
+  readonly correlationId: string
+  readonly startedMs: number
+  /** Canonical once the tool is known. */
+  tool: string
+}
+
+/** Runs calls of tools in the order of the specification (mcp-runtime, Processing Order, steps 3 to 10). */
+export class ToolPipeline {
+  readonly #parts: PipelineParts
+  readonly #deadlines: Deadlines
+
+  constructor(parts: PipelineParts) {
+    this.#parts = parts
+    this.#deadlines = new Deadlines(parts.clock)
+  }
+
+  /** The answer to a call. Never rejects: what goes wrong is a result with `isError`. */
+  async call(call: ToolCall): Promise<ToolAnswer> {
+    const { ids, clock, tools, limits } = this.#parts
+    const correlationId = call.correlationId ?? ids.correlationId()
+    const run: Run = { call, runId: ids.runId(), correlationId, startedMs: clock.monotonic(), tool: call.name }
+    try {
+      const size = limits.validatePayloadSize(call.args)
+      if (!size.valid) return this.#refuse(run, refusalOf('PAYLOAD_TOO_LARGE', `the input ${size.errors[0]?.message ?? 'too large'}`))
+      const found = tools.find(call.name)
+      const tool = found instanceof Promise ? await found : found
+      if (tool === undefined) return this.#refuse(run, await this.#unknown(call.name))
+      run.tool = tool.definition.name
+      const release = limits.tryAcquireSlot()
+      if (release === null) return this.#refuse(run, this.#full())
+      return await this.#checked(run, tool, release)
+    } catch (error) {
+      return this.#refuse(run, structuredErrorOf(error))
+    }
+  }
+
+  async #unknown(name: string): Promise<StructuredError> {
+    const hint = await this.#parts.tools.hint(name)
+    return refusalOf('CAPABILITY_NOT_FOUND', `there is no tool ${JSON.stringify(name.slice(0, 256))}; tools/list says what there is`, hint)
+  }
+
+  #full(): StructuredError {
+    const { maxConcurrentExecutions } = this.#parts.limits.getTelemetry()
+    return refusalOf('OVERLOADED', `${maxConcurrentExecutions} calls run already; try again when one has ended`, {
+      reason: 'concurrency',
+      maxConcurrentExecutions
+    })
+  }
+
+  /** A handler that runs holds its slot until it ends, however late. */
+  #checked(run: Run, tool: RegisteredTool, release: ReleaseSlot): ToolAnswer | Promise<ToolAnswer> {
+    try {
+      const [first, ...others] = tool.validator(run.call.args)
+      if (first === undefined) return this.#execute(run, tool, release)
+      release()
+      const faults = [first, ...others]
+      return this.#refuse(
+        run,
+        refusalOf('INVALID_INPUT', `the arguments do not fit: ${`${first.path} ${first.message}`.trim()}`, { faults })
+      )
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  /** Resolves when the handler ends or at the deadline, whichever is first. */
+  #execute(run: Run, tool: RegisteredTool, release: ReleaseSlot): Promise<ToolAnswer> {
+    const { defaultTimeoutMs } = this.#parts
+    const { signal } = run.call
+    const own = new RunSignal(signal)
+    let isLate = false
+    let isOver = false
+    const context = this.#contextOf(run, own, () => !isOver && !isLate)
+    return new Promise((resolve) => {
+      const timeoutMs = tool.timeoutMs === undefined ? defaultTimeoutMs : tool.timeoutMs
+      const deadline =
+        timeoutMs === null
+          ? null
+          : this.#deadlines.after(timeoutMs, () => {
+              isLate = true
+              own.abort(new NodeError('TIMEOUT', `not done within ${timeoutMs} ms`))
+              resolve(this.#fail(run, refusalOf('TIMEOUT', `not done within ${timeoutMs} ms; it may still run`, { timeoutMs }), 'timeout'))
+            })
+      const end = (ended: WrappedResult | StructuredError): void => {
+        isOver = true
+        deadline?.clear()
+        own.release()
+        release()
+        resolve(this.#ended(run, ended, { isLate, isAlone: signal.aborted }))
+      }
+      void invoke(tool, run.call.args, context).then(end)
+    })
+  }
+
+  #contextOf(run: Run, own: RunSignal, isOpen: () => boolean): ToolContext {
+    const { runId, correlationId, call } = run
+    return {
+      runId,
+      correlationId,
+      get abortSignal() {
+        return own.signal
+      },
+      client: call.client ?? NO_CLIENT,
+      log: (level, message, fields) => {
+        this.#parts.log(level, message, { ...fields, tool: run.tool, runId, correlationId })
+        if (isOpen()) call.tell?.(level, message)
+      },
+      progress: (report) => {
+        if (isOpen()) call.progress(report)
+      }
+    }
+  }
+
+  /** The handler ended: in time, late, or when nobody waited any more. Only the first is answered. */
+  #ended(run: Run, ended: WrappedResult | StructuredError, { isLate, isAlone }: { isLate: boolean; isAlone: boolean }): ToolAnswer {
+    const error = 'code' in ended ? ended : ended.error
+    const hasThrown = 'code' in ended && ended.details?.['reason'] !== 'result_not_serializable'
+    const gone: ToolOutcome = hasThrown ? 'aborted' : 'disconnected_completed'
+    const outcome = isLate ? 'late_completed' : isAlone ? gone : error === null ? 'success' : 'tool_error'
+    if ('code' in ended) return this.#fail(run, ended, outcome)
+    this.#report(run, { outcome, error, json: ended.json })
+    return ended.result
+  }
+
+  #refuse(run: Run, error: StructuredError): CallToolResult {
+    return this.#fail(run, error, 'tool_error')
+  }
+
+  #fail(run: Run, error: StructuredError, outcome: ToolOutcome): CallToolResult {
+    const full: StructuredError = { ...error, runId: run.runId, correlationId: run.correlationId }
+    this.#report(run, { outcome, error: full, json: null })
+    return wrapError(full)
+  }
+
+  #report(run: Run, { outcome, error, json }: { outcome: ToolOutcome; error: StructuredError | null; json: string | null }): void {
+    const { clock, limits, log, onCompleted } = this.#parts
+    const { runId, correlationId, tool } = run
+    const durationMs = clock.monotonic() - run.startedMs
+    if (outcome !== 'late_completed') limits.answered(error?.code ?? null)
+    const about = { tool, runId, correlationId, outcome, durationMs }
+    const level = outcome === 'success' ? 'debug' : outcome === 'late_completed' ? 'warn' : 'info'
+    log(level, 'tool call ended', error === null ? about : { ...about, error: { code: error.code, message: error.message } })
+    if (onCompleted === undefined) return
+    tellRecord({ onCompleted, log }, recordOf({ ...about, arguments: run.call.args, at: clock.now() }, { error, json }))
+  }
+}
+
+async function invoke(
+  tool: RegisteredTool,
+  args: Readonly<Record<string, unknown>>,
+  context: ToolContext
+): Promise<WrappedResult | StructuredError> {
+  try {
+    return wrapResult(await tool.handler(args, context), tool.definition)
+  } catch (error) {
+    return structuredErrorOf(error)
+  }
+}

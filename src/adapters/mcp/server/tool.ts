@@ -1,0 +1,57 @@
+import type { ClientSide } from '../tools/client-ask.js'
+
+/** A JSON Schema whose root is an object. */
+export type ObjectSchema = Readonly<Record<string, unknown>>
+
+/** What a client is told of a tool (spec mcp-runtime, ToolDefinition). */
+export interface ToolDefinition {
+  /** Canonical, e.g. `text.stats` or `text@gpu-box.stats`; 1 to 256 characters. Published under {@link publishedName}. */
+  readonly name: string
+  readonly description: string
+  readonly inputSchema: ObjectSchema
+  readonly outputSchema?: ObjectSchema
+  readonly version?: string
+  /** Hints of the protocol: `readOnlyHint`, `idempotentHint`, ... */
+  readonly annotations?: Readonly<Record<string, unknown>>
+  /** The agent that offers it, as `id@node`; absent for tools of the server itself. */
+  readonly source?: string
+}
+
+/** A line of a tool in the log of the node; its correlation and run ids are added. A client that asked for its level is told it, too. */
+export type ToolLog = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>) => void
+
+/** What a handler may use (spec mcp-runtime, ToolContext). */
+export interface ToolContext {
+  readonly runId: string
+  readonly correlationId: string
+  readonly log: ToolLog
+  /** Aborts at the deadline, when the client cancels and when the connection ends; a handler should stop then. */
+  readonly abortSignal: AbortSignal
+  /** Tells the client how far it is; nothing when the client did not ask for it. */
+  progress(report: { readonly progress: number; readonly total?: number; readonly message?: string }): void
+  /** What the client takes and says beside the arguments: to ask it something, return `askClient(...)`. */
+  readonly client: ClientSide
+}
+
+/** Runs a tool. What it throws becomes a tool error; its result must be JSON, `undefined` counts as null. */
+export type ToolHandler = (args: Readonly<Record<string, unknown>>, context: ToolContext) => Promise<unknown>
+
+/** A tool that can be called. */
+export interface RegisteredTool {
+  readonly definition: ToolDefinition
+  readonly handler: ToolHandler
+  /** Compiled when it was registered: the faults of arguments, empty when they fit. */
+  readonly validator: (args: unknown) => readonly { readonly path: string; readonly message: string }[]
+  /** Milliseconds until its caller is answered with TIMEOUT; absent: `tools.defaultTimeoutMs`; null: the handler sees to it. */
+  readonly timeoutMs?: number | null
+}
+
+/** Where tools come from: a registry, the agents of the mesh, the meta tools. */
+export interface ToolSource {
+  /** In no particular order. */
+  list(): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]>
+  /** By canonical or published name. */
+  get(name: string): RegisteredTool | undefined | Promise<RegisteredTool | undefined>
+  /** Calls back when `list` gives something else; returns what ends it. */
+  onChange?(changed: () => void): () => void
+}

@@ -1,0 +1,195 @@
+import { NodeError } from '../../../kit/errors.js'
+import { isRecord } from '../../../kit/json.js'
+import type { CompileSchema } from '../../../kit/sign.js'
+import type { Calls, NodeApi, SwarmResults } from '../../../ports/node-api.js'
+import { callAgent, sendToAgent } from './mesh-call.js'
+import type { ObjectSchema, RegisteredTool, ToolContext, ToolHandler } from '../server/tool.js'
+
+/** What the tools that work the mesh need. */
+export interface A2AToolsParts {
+  readonly api: NodeApi
+  readonly compileSchema: CompileSchema
+  /** Values of agents as JSON: bytes become base64 text. */
+  readonly toJson: (value: unknown) => unknown
+}
+
+/** A tool of ours as it stands in the table below. */
+interface ToolRow {
+  readonly description: string
+  readonly properties: Readonly<Record<string, unknown>>
+  readonly required?: readonly string[]
+  readonly annotations?: Readonly<Record<string, unknown>>
+  /** Milliseconds; absent: the default of all tools; null: it sees to that itself. */
+  readonly timeoutMs?: null
+  run(args: Args, parts: A2AToolsParts): (context: ToolContext) => Promise<unknown>
+}
+
+type Args = Readonly<Record<string, unknown>>
+
+const text = (description: string, maxLength = 256): object => ({ type: 'string', minLength: 1, maxLength, description })
+const TIMEOUT = { type: 'integer', minimum: 1, maximum: 86_400, description: 'how long to wait for the answer, in seconds (default 30)' }
+const JUSTIFICATION = text('why, in a sentence: needed to reach an agent of a more powerful tier (L0, L1) from L2 or L3', 1024)
+const NO_WAIT = { type: 'boolean', description: 'false: do not wait; gives a task id for a2a_task (default true)' }
+const READ_ONLY = { readOnlyHint: true }
+
+const ROWS: Readonly<Record<string, ToolRow>> = {
+  a2a_list_agents: {
+    description:
+      'Lists the agents of the mesh that can be reached from here: address (id@node), tier, status and what each can do. Call it first.',
+    properties: {
+      capability: text('only those that offer this capability', 128),
+      origin: { enum: ['local', 'remote'], description: 'only agents of this node, or of others' }
+    },
+    annotations: READ_ONLY,
+    run: (args, parts) => async () => await listAgents(args, parts)
+  },
+  a2a_send: {
+    description:
+      "Sends a text (or a JSON object as text) to an agent's default capability and gives its answer; to * it goes to every agent.",
+    properties: {
+      agent: text('address of the agent: id@node, a bare id when only one node has it, or *'),
+      text: text('what to say', 1_048_576),
+      justification: JUSTIFICATION,
+      timeoutSeconds: TIMEOUT,
+      wait: NO_WAIT
+    },
+    required: ['agent', 'text'],
+    timeoutMs: null,
+    run: (args, parts) => async (context) => await sendToAgent(parts, messageOf<'message.send'>(args), context)
+  },
+  a2a_call: {
+    description: 'Asks an agent for one capability and gives its result. Without an agent the node picks one that may and can.',
+    properties: {
+      capability: text('id of the capability, e.g. text.stats', 128),
+      input: { description: 'its input, as its schema says (default {})' },
+      agent: text('address of the agent: id@node, or a bare id'),
+      justification: JUSTIFICATION,
+      timeoutSeconds: TIMEOUT,
+      wait: NO_WAIT
+    },
+    required: ['capability'],
+    timeoutMs: null,
+    run: (args, parts) => async (context) => {
+      const { agent = null, input = {} } = args as { agent?: string; input?: unknown }
+      return await callAgent(parts, { ...messageOf<'message.call'>(args), agent, input }, context)
+    }
+  },
+  a2a_task: {
+    description:
+      'Tells where a task (state, result, error, what happened to it) or a swarm (status, counts, every result) stands, or cancels it.',
+    properties: {
+      id: text('id of the task or swarm'),
+      cancel: { type: 'boolean', description: 'true: cancel it (default false)' }
+    },
+    required: ['id'],
+    run: (args, parts) => async () => parts.toJson(await taskOrSwarm(parts.api, args as { id: string; cancel?: boolean }))
+  },
+  a2a_swarm: {
+    description:
+      'Spreads work over all agents of the mesh that offer a capability, and gives every result: `map` gives each item to one agent, `each` asks every agent once, `race` takes the first good answer, `vote` that of the majority.',
+    properties: {
+      goal: text('what it is for; agents read it', 65_536),
+      capability: text('what agents are asked for', 128),
+      strategy: { enum: ['each', 'map', 'race', 'vote'], description: 'default: map with items, else each' },
+      items: {
+        type: 'array',
+        minItems: 1,
+        maxItems: 10_000,
+        items: { anyOf: [{ type: 'string', minLength: 1, maxLength: 4096 }, { type: 'object' }] },
+        description: 'for map: an object is the input of its run as it is; a text becomes {"item": text}'
+      },
+      input: { description: 'for each, race and vote: the input of everyone (default {})' },
+      reduce: text('makes one of the results: concat, merge, count, first, or a capability', 128),
+      deadlineSeconds: { type: 'integer', minimum: 1, maximum: 86_400, description: 'when it must have ended (default 600)' },
+      justification: JUSTIFICATION,
+      wait: NO_WAIT
+    },
+    required: ['goal', 'capability'],
+    timeoutMs: null,
+    run: (args, parts) => async (context) => await runSwarm(args, { parts, context })
+  }
+}
+
+/** The tools that work the mesh: `a2a_list_agents`, `a2a_send`, `a2a_call`, `a2a_task`, `a2a_swarm`. */
+export function a2aTools(parts: A2AToolsParts): readonly RegisteredTool[] {
+  return Object.entries(ROWS).map(([name, { description, properties, required = [], annotations, timeoutMs, run }]) => {
+    const inputSchema: ObjectSchema = { type: 'object', properties, required, additionalProperties: false }
+    const handler: ToolHandler = async (args, context) => await run(args, parts)(context)
+    return {
+      definition: { name, description, inputSchema, ...(annotations === undefined ? {} : { annotations }) },
+      validator: parts.compileSchema(inputSchema),
+      handler,
+      ...(timeoutMs === undefined ? {} : { timeoutMs })
+    }
+  })
+}
+
+/** The parameters of a message; the schema has checked their types. */
+function messageOf<N extends 'message.send' | 'message.call'>({ timeoutSeconds, ...rest }: Args): Calls[N]['params'] {
+  const timeout = typeof timeoutSeconds === 'number' ? { timeoutMs: timeoutSeconds * 1000 } : {}
+  return { ...rest, ...timeout } as unknown as Calls[N]['params']
+}
+
+async function listAgents({ capability, origin }: Args, { api }: A2AToolsParts): Promise<unknown> {
+  const asked = origin === undefined ? {} : { origin: origin as 'local' | 'remote' }
+  const { agents, problems } = await api.call('agents.list', asked)
+  const wanted = typeof capability === 'string' ? agents.filter((one) => one.capabilities.includes(capability)) : agents
+  return {
+    agents: wanted.map((one) => ({
+      agent: one.address,
+      tier: one.tier,
+      status: one.status,
+      origin: one.origin,
+      capabilities: one.capabilities,
+      labels: one.labels
+    })),
+    ...(problems.length === 0 ? {} : { problems })
+  }
+}
+
+/** Which of both it is, its id says. */
+async function taskOrSwarm(api: NodeApi, { id, cancel = false }: { readonly id: string; readonly cancel?: boolean }): Promise<unknown> {
+  if (!id.startsWith('swarm_')) return cancel ? await api.call('tasks.cancel', { id }) : await api.call('tasks.show', { id })
+  const info = cancel ? await api.call('swarm.cancel', { id }) : await api.call('swarm.show', { id })
+  if (info.status === 'running' || info.status === 'stalled') return info
+  return { ...info, ...(await api.call('swarm.results', { id: info.id })) }
+}
+
+interface SwarmRun {
+  readonly parts: A2AToolsParts
+  readonly context: ToolContext
+}
+
+async function runSwarm(args: Args, { parts, context }: SwarmRun): Promise<unknown> {
+  const { wait, deadlineSeconds, items, strategy, ...rest } = args
+  if (items !== undefined && rest['input'] !== undefined)
+    throw new NodeError('INVALID_INPUT', 'input is that of everyone where there are no items: give each item its own, as an object')
+  const named = Array.isArray(items) ? items.map((one: unknown, at) => itemOf(one, at)) : undefined
+  const { id } = await parts.api.call('swarm.start', {
+    ...rest,
+    strategy: typeof strategy === 'string' ? strategy : named === undefined ? 'each' : 'map',
+    ...(named === undefined ? {} : { items: named }),
+    ...(typeof deadlineSeconds === 'number' ? { deadlineMs: deadlineSeconds * 1000 } : {})
+  } as unknown as Calls['swarm.start']['params'])
+  if (wait === false) return { id, status: 'running', next: 'a2a_task with this id tells what becomes of it' }
+  await followSwarm(id, { parts, context })
+  const results: SwarmResults = await parts.api.call('swarm.results', { id })
+  return parts.toJson(results)
+}
+
+/** Whoever asked for the swarm has given it up: it goes on for nobody. */
+async function followSwarm(id: string, { parts: { api }, context }: SwarmRun): Promise<void> {
+  const { abortSignal, progress } = context
+  let ended = 0
+  for await (const event of api.watch('swarm.watch', { id }, { signal: abortSignal })) {
+    if (event.type === 'item') progress({ progress: ++ended, message: `${event.item}: ${event.status} (${event.agent ?? 'nobody'})` })
+    else if (event.type === 'waiting' && event.waitingFor === 'approval') {
+      progress({ progress: ended, message: `${event.item}: waiting for approval at ${event.agent}` })
+    }
+  }
+  if (abortSignal.aborted) await api.call('swarm.cancel', { id }).catch(() => {})
+}
+
+function itemOf(one: unknown, at: number): { item: string; input: unknown } {
+  return isRecord(one) ? { item: `item ${at + 1}`, input: one } : { item: String(one), input: { item: one } }
+}

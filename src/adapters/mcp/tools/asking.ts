@@ -1,0 +1,63 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
+  inputRequired,
+  type InputRequiredResult,
+  ProtocolError,
+  type Server,
+  type ServerContext
+} from '@modelcontextprotocol/server'
+import { clientSide, type ClientAsk, type ClientSide } from './client-ask.js'
+import type { RequestStates } from '../http/request-states.js'
+import { JSON_RPC } from '../server/structured-error.js'
+
+/** Rounds of questions that one request of a client with a handshake may take. */
+const MAX_ROUNDS = 8
+/** How long such a client may take for an answer, in milliseconds. */
+const ANSWER_MS = 300_000
+
+/** For the SDK, which asks clients with a handshake by requests of its own and calls the handler again with what they say. */
+export const ASKING = { maxRounds: MAX_ROUNDS, roundTimeoutMs: ANSWER_MS }
+
+/** One request, as far as its rounds have it in common. */
+export type Asked = readonly [method: string, name: string, args: Readonly<Record<string, unknown>>]
+
+/** Stands between the handlers that ask their client and the two ways of the protocol to do it. */
+export class Asking {
+  readonly #server: Server
+  readonly #states: RequestStates
+  readonly #era: 'legacy' | 'modern'
+
+  constructor(server: Server, { states, era }: { readonly states: RequestStates; readonly era: 'legacy' | 'modern' }) {
+    this.#server = server
+    this.#states = states
+    this.#era = era
+  }
+
+  /** What a handler has of the client of this request. @throws ProtocolError for a state that is not one of ours */
+  client({ mcpReq }: ServerContext, about: Asked): ClientSide {
+    const carried: unknown = mcpReq.requestState()
+    const state = carried === undefined ? undefined : this.#opened(about, carried)
+    return clientSide(this.#declared(mcpReq.envelope), { answers: mcpReq.inputResponses, state })
+  }
+
+  /** Questions in the form of the protocol. */
+  ask({ requests, state }: ClientAsk, about: Asked): InputRequiredResult {
+    return inputRequired({
+      inputRequests: { ...requests },
+      ...(state === undefined ? {} : { requestState: this.#states.seal(about, state) })
+    })
+  }
+
+  /** Since MCP 2026-07-28 each request says it for itself. */
+  #declared(envelope: Readonly<Record<string, unknown>> | undefined): ClientCapabilities | undefined {
+    if (this.#era === 'legacy') return this.#server.getClientCapabilities()
+    return envelope?.[CLIENT_CAPABILITIES_META_KEY] as ClientCapabilities | undefined
+  }
+
+  #opened(about: Asked, carried: unknown): unknown {
+    const opened = typeof carried === 'string' ? this.#states.open(about, carried) : null
+    if (opened === null) throw new ProtocolError(JSON_RPC.INVALID_PARAMS, 'Invalid or expired requestState')
+    return opened.value
+  }
+}

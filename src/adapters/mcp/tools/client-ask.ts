@@ -1,0 +1,79 @@
+import { inputResponse, type ClientCapabilities, type InputRequest, type InputResponseView } from '@modelcontextprotocol/server'
+import { NodeError } from '../../../kit/errors.js'
+
+/** Questions of one {@link askClient}. */
+const MAX_REQUESTS = 8
+/** What a handler keeps between two rounds, as JSON (characters): the client carries it. */
+const MAX_STATE = 16_384
+
+/** A question to the client: to its person (`elicitation/create`), its model (`sampling/createMessage`), for its folders (`roots/list`). */
+export type ClientRequest = InputRequest
+
+/** What a client said to one of them. Nobody has checked it against what was asked. */
+export type ClientAnswer = Exclude<InputResponseView, { readonly kind: 'missing' }>
+
+/** What a handler of a tool or a prompt has of its client, to ask it things. */
+export interface ClientSide {
+  /** Has it declared that it takes such a question? One that it does not take fails the call. */
+  takes(request: ClientRequest): boolean
+  /** Its answer to the question of this name; undefined when there is none yet, or nothing that could be one. */
+  answer(name: string): ClientAnswer | undefined
+  /** What was given to {@link askClient} with the questions, unchanged; undefined in the first round. */
+  readonly state: unknown
+}
+
+/** What a handler returns that cannot end without its client. Made by {@link askClient}. */
+export class ClientAsk {
+  readonly requests: Readonly<Record<string, ClientRequest>>
+  readonly state: unknown
+
+  constructor(requests: Readonly<Record<string, ClientRequest>>, state: unknown) {
+    this.requests = requests
+    this.state = state
+  }
+}
+
+/**
+ * Asks the client, by names of the handler's choice: a handler that returns it is called again, with the same arguments and what
+ * the client said. Between the two calls nothing of it runs; `state` (JSON) comes back as it was, and the client can read it.
+ * @throws NodeError INVALID_INPUT without a question, for too many, and for a state that is too large
+ */
+export function askClient(requests: Readonly<Record<string, ClientRequest>>, state?: unknown): ClientAsk {
+  const count = Object.keys(requests).length
+  if (count === 0 || count > MAX_REQUESTS) throw new NodeError('INVALID_INPUT', `a client is asked 1 to ${MAX_REQUESTS} questions at once`)
+  if (state !== undefined && JSON.stringify(state).length > MAX_STATE) {
+    throw new NodeError('INVALID_INPUT', `what is kept between two rounds is larger than ${MAX_STATE} characters of JSON`)
+  }
+  return new ClientAsk(requests, state)
+}
+
+/** A client that takes no question. */
+export const NO_CLIENT: ClientSide = { takes: () => false, answer: () => undefined, state: undefined }
+
+/** The client as it declared itself, with what it said in this round. */
+export function clientSide(
+  declared: ClientCapabilities | undefined,
+  { answers, state }: { readonly answers: Readonly<Record<string, unknown>> | undefined; readonly state: unknown }
+): ClientSide {
+  return {
+    takes: (request) => takes(declared, request),
+    answer: (name) => {
+      if (answers === undefined || !Object.hasOwn(answers, name)) return undefined
+      const view = inputResponse(answers, name)
+      return view.kind === 'missing' ? undefined : view
+    },
+    state
+  }
+}
+
+function takes(declared: ClientCapabilities | undefined, { method, params }: ClientRequest): boolean {
+  if (method === 'roots/list') return declared?.roots !== undefined
+  if (method === 'sampling/createMessage') {
+    const needsTools = params.tools !== undefined || params.toolChoice !== undefined
+    return declared?.sampling !== undefined && (!needsTools || declared.sampling.tools !== undefined)
+  }
+  const { elicitation } = declared ?? {}
+  if (elicitation === undefined) return false
+  // Declared without modes it means forms, as before there were others.
+  return params.mode === 'url' ? elicitation.url !== undefined : elicitation.form !== undefined || elicitation.url === undefined
+}

@@ -1,0 +1,129 @@
+import { NodeError } from '../../../kit/errors.js'
+import { nearest } from '../../../kit/text.js'
+import type { CompileSchema } from '../../../kit/sign.js'
+import type { ObjectSchema, RegisteredTool, ToolContext, ToolDefinition, ToolSource } from '../server/tool.js'
+
+/** Which tools a client is told of at once: all; none but those to find others with; as many as a model can choose among. */
+export type Expose = 'auto' | 'all' | 'search'
+
+/** Tools of which a list is still told whole under `auto`. */
+export const LISTED_MAX = 100
+/** Tools that a search gives. */
+const FOUND_MAX = 20
+
+/** What exposing tools needs. */
+export interface ExposedToolsParts {
+  /** The tools to find, describe and call: those of the mesh. */
+  readonly source: ToolSource
+  readonly expose: Expose
+  readonly compileSchema: CompileSchema
+}
+
+/**
+ * The tools of a source, and three to find, describe and call them, so that a long list costs a model nothing. Under
+ * `search`, and under `auto` beyond {@link LISTED_MAX} tools, only these three are listed; every tool can be called all the same.
+ */
+export class ExposedTools implements ToolSource {
+  readonly #parts: ExposedToolsParts
+  readonly #meta: ReadonlyMap<string, RegisteredTool>
+
+  constructor(parts: ExposedToolsParts) {
+    this.#parts = parts
+    this.#meta = new Map(metaTools(parts).map((tool) => [tool.definition.name, tool]))
+  }
+
+  async list(): Promise<readonly ToolDefinition[]> {
+    const { source, expose } = this.#parts
+    const meta = [...this.#meta.values()].map(({ definition }) => definition)
+    if (expose === 'search') return meta
+    const all = await source.list()
+    return expose === 'auto' && all.length > LISTED_MAX ? meta : [...meta, ...all]
+  }
+
+  get(name: string): RegisteredTool | undefined | Promise<RegisteredTool | undefined> {
+    return this.#meta.get(name) ?? this.#parts.source.get(name)
+  }
+
+  onChange(changed: () => void): () => void {
+    return this.#parts.source.onChange?.(changed) ?? (() => {})
+  }
+}
+
+type Args = Readonly<Record<string, unknown>>
+
+function metaTools({ source, compileSchema }: ExposedToolsParts): readonly RegisteredTool[] {
+  const name = { type: 'string', minLength: 1, maxLength: 256, description: 'name of the tool' }
+  const rows: readonly [string, string, ObjectSchema, (args: Args, context: ToolContext) => Promise<unknown>][] = [
+    [
+      'a2a_find_tools',
+      'Finds tools of the mesh by words of their names and descriptions. Use it when the list does not show what you need.',
+      { query: { type: 'string', minLength: 1, maxLength: 256, description: 'words, e.g. "count lines of a text"' } },
+      async ({ query }) => ({ tools: found(String(query), await source.list()) })
+    ],
+    [
+      'a2a_describe_tool',
+      'Tells all of one tool: what it does and the schemas of its input and result.',
+      { name },
+      async (args) => definitionOf(await toolOf(source, args))
+    ],
+    [
+      'a2a_call_tool',
+      'Calls a tool of the mesh by its name, as if it were listed.',
+      { name, arguments: { type: 'object', description: 'its arguments, as its schema says (default {})' } },
+      async (args, context) => await callTool(await toolOf(source, args), (args['arguments'] ?? {}) as Args, context)
+    ]
+  ]
+  return rows.map(([toolName, description, properties, handler]) => {
+    const [required = ''] = Object.keys(properties)
+    const inputSchema = { type: 'object', properties, required: [required], additionalProperties: false }
+    const isCall = toolName === 'a2a_call_tool'
+    return {
+      definition: { name: toolName, description, inputSchema, ...(isCall ? {} : { annotations: { readOnlyHint: true } }) },
+      validator: compileSchema(inputSchema),
+      handler,
+      // The tool that is called has its own deadline.
+      ...(isCall ? { timeoutMs: null } : {})
+    }
+  })
+}
+
+function definitionOf({ definition }: RegisteredTool): ToolDefinition {
+  return definition
+}
+
+async function toolOf(source: ToolSource, { name }: Args): Promise<RegisteredTool> {
+  const tool = await source.get(String(name))
+  if (tool !== undefined) return tool
+  const near = nearest(
+    String(name),
+    (await source.list()).map((one) => one.name)
+  )
+  throw new NodeError(
+    'CAPABILITY_NOT_FOUND',
+    `no tool of that name${near.length === 0 ? '; a2a_find_tools finds them by words' : `; did you mean ${near.join(' or ')}?`}`
+  )
+}
+
+async function callTool({ validator, handler }: RegisteredTool, args: Args, context: ToolContext): Promise<unknown> {
+  const faults = validator(args)
+  if (faults.length > 0) {
+    const told = faults.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')
+    throw new NodeError('INVALID_INPUT', `the arguments: ${told}`, { data: { faults } })
+  }
+  return await handler(args, context)
+}
+
+/** Those that have the most of the words, a word of the name counting twice; the best first. */
+function found(query: string, all: readonly ToolDefinition[]): readonly { readonly name: string; readonly description: string }[] {
+  const words = query
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== '')
+  const scored = all.map(({ name, description }) => {
+    const [inName, inText] = [name.toLowerCase(), description.toLowerCase()]
+    const score = words.reduce((sum, word) => sum + (inName.includes(word) ? 2 : 0) + (inText.includes(word) ? 1 : 0), 0)
+    return { name, description, score }
+  })
+  const hits = scored.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score || (a.name < b.name ? -1 : 1))
+  return hits.slice(0, FOUND_MAX).map(({ name, description }) => ({ name, description }))
+}

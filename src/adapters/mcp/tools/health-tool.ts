@@ -1,0 +1,56 @@
+import type { ResourceManager, ResourceTelemetry } from '../resources/resource-limits.js'
+import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolHandler } from '../server/tool.js'
+
+/** Arguments of the health tool: none (spec mcp-runtime, ToolType Canonical Schemas). */
+export const HEALTH_SCHEMA: ObjectSchema = { type: 'object', properties: {}, additionalProperties: false }
+
+/** What the health tool needs. */
+export interface HealthParts {
+  readonly name: string
+  readonly version: string
+  readonly limits: ResourceManager
+  readonly settings: {
+    readonly defaultTimeoutMs: number
+    readonly maxConcurrentExecutions: number
+    readonly maxPayloadBytes: number
+    readonly maxStateBytes: number
+  }
+}
+
+/** What the health tool says (spec mcp-runtime, HealthResponse). */
+export interface HealthResponse {
+  readonly server: { readonly name: string; readonly version: string }
+  readonly config: {
+    readonly toolTimeoutMs: number
+    readonly maxConcurrentExecutions: number
+    readonly maxPayloadBytes: number
+    readonly maxStateBytes: number
+  }
+  readonly resources: ResourceTelemetry
+  readonly status: 'healthy' | 'degraded' | 'unhealthy'
+}
+
+/** The health tool, to register. Its own call holds a slot while it looks. */
+export function healthTool(parts: HealthParts): Pick<RegisteredTool, 'definition' | 'handler'> {
+  const definition: ToolDefinition = {
+    name: 'health',
+    description: 'Tells how busy this node is: slots, memory, delay of the event loop, and whether it is healthy, degraded or unhealthy.',
+    inputSchema: HEALTH_SCHEMA,
+    annotations: { readOnlyHint: true, idempotentHint: true }
+  }
+  return { definition, handler: healthHandler(parts) }
+}
+
+/** What a health tool of any name does. */
+export function healthHandler({ name, version, limits, settings }: HealthParts): ToolHandler {
+  const { defaultTimeoutMs, ...config } = settings
+  return () => {
+    const response: HealthResponse = {
+      server: { name, version },
+      config: { toolTimeoutMs: defaultTimeoutMs, ...config },
+      resources: limits.getTelemetry(),
+      status: limits.health()
+    }
+    return Promise.resolve(response)
+  }
+}

@@ -1,0 +1,213 @@
+import type { NodeApi, AgentDetail, AgentInfo } from '../../../ports/node-api.js'
+import type { CapabilityDescriptor } from '../../../domain/card/card.js'
+import type { Clock } from '../../../kit/clock.js'
+import { boundedCheck, placeBelow, type SchemaPlace } from '../../../kit/schema-cost.js'
+import type { CompileSchema, SchemaFault } from '../../../kit/sign.js'
+import { asNodeError } from '../../../kit/errors.js'
+import { isRecord } from '../../../kit/json.js'
+import { shown } from '../../../kit/text.js'
+import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
+import { callAgent } from './mesh-call.js'
+import { PublishedNames } from './published-names.js'
+import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolSource } from '../server/tool.js'
+
+/** What the tools of the mesh need. */
+export interface MeshToolsParts {
+  /** That of the caller whom the tools are for: what it may not see is not here. */
+  readonly api: NodeApi
+  readonly clock: Clock
+  readonly compileSchema: CompileSchema
+  /** Values of agents as JSON: bytes become base64 text. */
+  readonly toJson: (value: unknown) => unknown
+}
+
+/** A capability of an agent as a tool. */
+export interface MeshTool extends RegisteredTool {
+  readonly capability: string
+  /** The input of the capability that arguments stand for. */
+  inputOf(args: Readonly<Record<string, unknown>>): unknown
+}
+
+/** The tools of one agent, as its card was when they were made. */
+interface AgentTools {
+  readonly revision: number
+  readonly tools: readonly RegisteredTool[]
+}
+
+/** Why arguments are given as `{"input": ...}` where the input of a capability is no object. */
+const INPUT = 'input'
+/** Characters of a capability's description that a client is told. */
+const MAX_DESCRIPTION = 4096
+
+/**
+ * The capabilities of all agents that the caller sees, as tools: `agent.tool` for an agent of this node,
+ * `agent@node.tool` for one of another. Agents that are offline offer none. Cards are read once a revision.
+ */
+export class MeshTools implements ToolSource {
+  readonly #parts: MeshToolsParts
+  readonly #agents = new Map<string, AgentTools>()
+  readonly #changes: SharedChanges<void>
+  #byName = new Map<string, RegisteredTool>()
+  #published = new PublishedNames()
+  /** Agents changed since they were looked at. */
+  #isStale = false
+
+  constructor(parts: MeshToolsParts) {
+    this.#parts = parts
+    this.#changes = agentChanges(parts, {})
+  }
+
+  async list(): Promise<readonly ToolDefinition[]> {
+    await this.#refresh()
+    return [...this.#byName.values()].map(({ definition }) => definition)
+  }
+
+  /** A tool that is not known, or may have changed, is looked for once more: its agent may have come a moment ago. */
+  async get(name: string): Promise<RegisteredTool | undefined> {
+    const known = this.#known(name)
+    if (known !== undefined && !this.#isStale) return known
+    await this.#refresh()
+    return this.#known(name)
+  }
+
+  #known(name: string): RegisteredTool | undefined {
+    const canonical = this.#published.resolve(name)
+    return canonical === undefined ? undefined : this.#byName.get(canonical)
+  }
+
+  onChange(changed: () => void): () => void {
+    return this.#changes.on(() => {
+      this.#isStale = true
+      changed()
+    })
+  }
+
+  async #refresh(): Promise<void> {
+    this.#isStale = false
+    const online = await this.#online()
+    const [byName, published] = [new Map<string, RegisteredTool>(), new PublishedNames()]
+    const kept = new Set<string>()
+    for (const agent of online) {
+      kept.add(agent.address)
+      for (const tool of await this.#toolsOf(agent)) {
+        byName.set(tool.definition.name, tool)
+        published.add(tool.definition.name)
+      }
+    }
+    for (const address of this.#agents.keys()) if (!kept.has(address)) this.#agents.delete(address)
+    this.#byName = byName
+    this.#published = published
+  }
+
+  /** None for a caller that may call agents and not look at them: it has the tools that take an address. */
+  async #online(): Promise<readonly AgentInfo[]> {
+    try {
+      const { agents } = await this.#parts.api.call('agents.list', {})
+      return agents.filter(({ status }) => status !== 'offline')
+    } catch (error) {
+      if (asNodeError(error).code === 'FORBIDDEN') return []
+      this.#isStale = true
+      throw error
+    }
+  }
+
+  async #toolsOf({ address, revision }: AgentInfo): Promise<readonly RegisteredTool[]> {
+    const known = this.#agents.get(address)
+    if (known?.revision === revision) return known.tools
+    try {
+      const detail = await this.#parts.api.call('agents.show', { agent: address })
+      const tools = toolsOf(detail, this.#parts)
+      this.#agents.set(address, { revision: detail.revision, tools })
+      return tools
+    } catch {
+      // It went away in between; the next look tells.
+      return []
+    }
+  }
+}
+
+/** Every capability of an agent as a tool. */
+export function toolsOf(agent: AgentDetail, parts: MeshToolsParts): readonly MeshTool[] {
+  const short = agent.capabilities.map(({ id }) => shortName(agent.id, id))
+  return agent.capabilities.map((capability, at) => {
+    const name = short[at] ?? capability.id
+    const isTaken = short.indexOf(name) !== short.lastIndexOf(name)
+    return toolOf(agent, { capability, name: toolName(agent, isTaken ? capability.id : name), parts })
+  })
+}
+
+/** `text.stats` of the agent `text` is its tool `stats`. */
+function shortName(agentId: string, capability: string): string {
+  return capability.startsWith(`${agentId}.`) && capability.length > agentId.length + 1 ? capability.slice(agentId.length + 1) : capability
+}
+
+function toolName({ id, origin, node }: AgentDetail, tool: string): string {
+  // What an imported server calls its own has its name in it already.
+  if (origin === 'local') return tool.startsWith(`mcp_${id}_`) ? tool : `${id}.${tool}`
+  return `${id}@${node.name}.${tool}`
+}
+
+interface ToolMaking {
+  readonly capability: CapabilityDescriptor
+  readonly name: string
+  readonly parts: MeshToolsParts
+}
+
+function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): MeshTool {
+  const { address } = agent
+  const root = objectRoot(capability.inputSchema)
+  const inputSchema: ObjectSchema = root ?? {
+    type: 'object',
+    properties: { [INPUT]: moved(capability.inputSchema, 'schema') },
+    required: [INPUT],
+    additionalProperties: false
+  }
+  const inputOf: MeshTool['inputOf'] = (args) => (root === null ? args[INPUT] : args)
+  const effect = capability.sideEffect ?? 'exec'
+  const definition: ToolDefinition = {
+    name,
+    description: `${shown(capability.description || capability.name, MAX_DESCRIPTION)} (${shown(agent.name)}, ${shown(address)})`,
+    inputSchema,
+    source: address,
+    annotations: {
+      readOnlyHint: effect === 'none' || effect === 'read',
+      idempotentHint: capability.idempotent === true,
+      openWorldHint: effect === 'exec'
+    }
+  }
+  return {
+    definition,
+    capability: capability.id,
+    inputOf,
+    // A pattern in a schema of another node could hold this one up; that node checks by it, and says what does not fit.
+    validator: agent.origin === 'local' ? boundedCheck(parts.compileSchema(inputSchema), inputSchema) : root === null ? hasInput : () => [],
+    // A request has a deadline of its own, and may wait for a person.
+    timeoutMs: null,
+    handler: async (args, context) => await callAgent(parts, { agent: address, capability: capability.id, input: inputOf(args) }, context)
+  }
+}
+
+function hasInput(args: unknown): readonly SchemaFault[] {
+  return isRecord(args) && args[INPUT] !== undefined ? [] : [{ path: '', message: `must have ${JSON.stringify(INPUT)}` }]
+}
+
+/** A schema below the root of another one: its references lead where they led. */
+function moved(value: unknown, place: SchemaPlace): unknown {
+  if (place === 'data') return value
+  if (Array.isArray(value)) return value.map((one) => moved(one, 'schema'))
+  // With a base of its own they do anyway.
+  if (!isRecord(value) || typeof value['$id'] === 'string') return value
+  const entries = Object.entries(value).map(([key, one]): [string, unknown] => {
+    const isPointer = place === 'schema' && key === '$ref' && typeof one === 'string' && /^#(\/|$)/.test(one)
+    return [key, isPointer ? `#/properties/${INPUT}${one.slice(1)}` : moved(one, placeBelow(place, key))]
+  })
+  return Object.fromEntries(entries)
+}
+
+/** The schema with an object as its root, which arguments always are; null when the input can be none. */
+function objectRoot(schema: unknown): ObjectSchema | null {
+  if (!isRecord(schema)) return schema === false ? null : { type: 'object' }
+  const { type } = schema
+  if (type === 'object') return schema
+  return type === undefined || (Array.isArray(type) && type.includes('object')) ? { ...schema, type: 'object' } : null
+}

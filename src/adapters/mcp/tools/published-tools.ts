@@ -1,0 +1,48 @@
+import type { Tool, ToolAnnotations } from '@modelcontextprotocol/server'
+import type { ObjectSchema, ToolDefinition } from '../server/tool.js'
+import type { PublishedTool, ToolCatalog } from '../server/tool-catalog.js'
+
+/** Hints that clients know; a wrong one would make them refuse the whole list. */
+const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
+
+/** The tools of a catalogue as `tools/list` gives them; made anew only when the catalogue's list is another. */
+export function publishedTools(catalog: ToolCatalog): () => Promise<readonly Tool[]> {
+  let of: readonly PublishedTool[] | null = null
+  let tools: readonly Tool[] = []
+  return async () => {
+    const listed = await catalog.list()
+    if (listed !== of) {
+      of = listed
+      tools = listed.flatMap(({ name, definition }) => (isObject(definition.inputSchema) ? [wireTool(name, definition)] : []))
+    }
+    return tools
+  }
+}
+
+function wireTool(
+  name: string,
+  { name: canonical, description, inputSchema, outputSchema, version, annotations, source }: ToolDefinition
+): Tool {
+  const meta = { 'a2a-node/name': canonical, ...(source === undefined ? {} : { 'a2a-node/source': source }) }
+  const hints = annotations === undefined ? {} : { annotations: hintsOf(annotations) }
+  return {
+    name,
+    description,
+    inputSchema: inputSchema as Tool['inputSchema'],
+    // Clients of the old era refuse a list with any other root.
+    ...(isObject(outputSchema) ? { outputSchema } : {}),
+    ...hints,
+    ...(version === undefined ? {} : { version }),
+    _meta: meta
+  }
+}
+
+function isObject(schema: ObjectSchema | undefined): schema is ObjectSchema & { readonly type: 'object' } {
+  return schema?.['type'] === 'object'
+}
+
+function hintsOf(annotations: Readonly<Record<string, unknown>>): ToolAnnotations {
+  const { title } = annotations
+  const hints = HINTS.filter((hint) => typeof annotations[hint] === 'boolean').map((hint) => [hint, annotations[hint]])
+  return { ...Object.fromEntries(hints), ...(typeof title === 'string' ? { title } : {}) } as ToolAnnotations
+}

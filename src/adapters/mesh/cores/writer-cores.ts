@@ -1,0 +1,82 @@
+import type Hypercore from 'hypercore'
+import type { HypercorePeer } from 'hypercore'
+import type { Clock, Timer } from '../../../kit/clock.js'
+
+/** How often peers that have not come further are asked for what they have, in milliseconds. */
+const ASK_MS = 3000
+
+/** What {@link WriterCores} needs. */
+export interface WriterCoresParts {
+  readonly clock: Clock
+  /** Opens a session of a core by its key (z32). */
+  open(core: string): Hypercore
+  /** A core holds two different blocks at one place, both signed by its owner. */
+  onForked(core: string): void
+}
+
+/**
+ * Keeps cores that others write open, those of the log and those of documents, so that two tales of one are found. The engine
+ * compares what two nodes have when one asks the other for more. Here those are asked that have as much or less, once for each
+ * length: who has as much asks for nothing, and who has less does not either once it knows of two tales.
+ */
+export class WriterCores {
+  readonly #parts: WriterCoresParts
+  readonly #open = new Map<string, Hypercore>()
+  readonly #forked = new Set<string>()
+  /** Length at which a peer was asked. */
+  readonly #asked = new WeakMap<HypercorePeer, number>()
+  readonly #timer: Timer
+
+  constructor(parts: WriterCoresParts) {
+    this.#parts = parts
+    this.#timer = parts.clock.every(ASK_MS, () => this.#ask())
+  }
+
+  /** The writers now, as keys (z32) of their cores. */
+  follow(cores: readonly string[]): void {
+    for (const [key, core] of this.#open) {
+      if (cores.includes(key)) continue
+      this.#open.delete(key)
+      core.close().catch(() => {})
+    }
+    for (const key of cores) if (!this.#open.has(key) && !this.#forked.has(key)) this.#follow(key)
+  }
+
+  /** Asks nobody any more, and closes what it opened. */
+  async close(): Promise<void> {
+    this.#parts.clock.clear(this.#timer)
+    await Promise.all([...this.#open.values()].map((core) => core.close()))
+    this.#open.clear()
+  }
+
+  #follow(key: string): void {
+    const core = this.#parts.open(key)
+    this.#open.set(key, core)
+    core.on('conflict', () => this.#onForked(key))
+    core.ready().then(
+      () => (core.core.header.frozen ? this.#onForked(key) : undefined),
+      () => {}
+    )
+  }
+
+  #onForked(key: string): void {
+    this.#forked.add(key)
+    this.#open.delete(key)
+    this.#parts.onForked(key)
+  }
+
+  #ask(): void {
+    for (const core of this.#open.values()) {
+      if (!core.opened || core.closed || core.length === 0) continue
+      for (const peer of core.peers) if (peer.remoteLength > 0 && peer.remoteLength <= core.length) this.#askPeer(peer, core)
+    }
+  }
+
+  /** The engine's own question after a forged block; it takes the answer without being asked for it. */
+  #askPeer(peer: HypercorePeer, { fork }: Hypercore): void {
+    const length = peer.remoteLength
+    if (this.#asked.get(peer) === length) return
+    this.#asked.set(peer, length)
+    peer.wireRequest.send({ id: 0, fork, block: null, hash: null, seek: null, upgrade: { start: 0, length } })
+  }
+}

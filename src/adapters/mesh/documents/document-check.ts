@@ -1,0 +1,41 @@
+import type Corestore from 'corestore'
+import type Hypercore from 'hypercore'
+import { keyToText } from '../../../kit/ids.js'
+import type { StreamKey } from '../../../domain/document/client-ids.js'
+import { beginningOf, heldOf } from '../cores/core-beginning.js'
+import { readEntries } from '../cores/store-scan.js'
+
+/** What a store of documents holds. */
+export interface StreamFacts {
+  /** Blocks that could be read. */
+  readonly blocks: number
+  /** Up to which block each stream is here, counted from its first one of all. Infinity for a forked one: nothing of it counts. */
+  readonly lengths: ReadonlyMap<StreamKey, number>
+}
+
+/** Reads every block of the streams of a store. @throws what the store says when one cannot be read */
+export async function readStreams(store: Corestore): Promise<StreamFacts> {
+  await readEntries(store)
+  const lengths = new Map<StreamKey, number>()
+  let blocks = 0
+  for await (const discoveryKey of store.list()) {
+    const core = store.get({ discoveryKey, writable: false })
+    try {
+      await core.ready()
+      const { from, held } = await readCore(core)
+      blocks += held - from
+      lengths.set(keyToText(core.key), core.core.header.frozen ? Number.POSITIVE_INFINITY : held)
+    } finally {
+      await core.close()
+    }
+  }
+  return { blocks, lengths }
+}
+
+async function readCore(core: Hypercore): Promise<{ readonly from: number; readonly held: number }> {
+  const beginning = await beginningOf(core)
+  const from = beginning.blocks
+  const held = Math.max(from, heldOf(core, beginning))
+  for (let at = from; at < held; at++) if ((await core.get(at, { wait: false })) === null) return { from, held: at }
+  return { from, held }
+}

@@ -1,0 +1,94 @@
+import fs from 'node:fs/promises'
+import type Corestore from 'corestore'
+import type Hypercore from 'hypercore'
+import { coreStore } from '../cores/core-store.js'
+import { beginningOf, heldOf, setBeginning } from '../cores/core-beginning.js'
+import { copyKept } from './kept-bytes.js'
+
+/**
+ * Copies what is here of the streams of documents into a new store, the way a peer gets it. That store has a seed of its own, so
+ * in it none of the streams can be written, and whatever node has it writes streams that nobody wrote before. Forked streams
+ * are left out: nothing of them counts. What is kept beside streams goes along: the snapshot that they begin behind, whose core may
+ * be forked. @throws Error for what cannot be read
+ */
+export async function copyStreams(from: Corestore, dir: string): Promise<void> {
+  await intoNew(dir, async (to) => {
+    for await (const discoveryKey of from.list()) await withCore(from, discoveryKey, (source) => copyCore(source, to))
+  })
+}
+
+/**
+ * The same of a store that is damaged: of each stream what is before the first block that cannot be read.
+ * @throws Error when the store does not say which streams it has, and for what can be read and is not copied
+ */
+export async function salvageStreams(from: Corestore, dir: string): Promise<void> {
+  await intoNew(dir, async (to) => {
+    for await (const discoveryKey of from.list()) {
+      const end = await withCore(from, discoveryKey, readableEnd).catch(() => 0)
+      if (end > 0) await withCore(from, discoveryKey, (source) => copyCore(source, to, end))
+    }
+  })
+}
+
+async function intoNew(dir: string, fill: (to: Corestore) => Promise<void>): Promise<void> {
+  await fs.mkdir(dir, { recursive: true, mode: 0o700 })
+  const to = coreStore(dir)
+  try {
+    await to.ready()
+    await fill(to)
+  } finally {
+    await to.close()
+  }
+}
+
+async function withCore<T>(from: Corestore, discoveryKey: Uint8Array, use: (source: Hypercore) => Promise<T>): Promise<T> {
+  const source = from.get({ discoveryKey, writable: false })
+  try {
+    await source.ready()
+    return await use(source)
+  } finally {
+    await source.close()
+  }
+}
+
+async function copyCore(source: Hypercore, to: Corestore, end = Number.POSITIVE_INFINITY): Promise<void> {
+  await copyKept(source, to)
+  if (source.length > 0 && !source.core.header.frozen) await copyStream(source, to, end)
+}
+
+/** Where the blocks end that are here and can be read; infinite when all of them can. */
+async function readableEnd(source: Hypercore): Promise<number> {
+  const beginning = await beginningOf(source)
+  const held = heldOf(source, beginning)
+  for (let at = beginning.blocks; at < held; at++) {
+    const isRead = await source.get(at, { wait: false }).then(
+      () => true,
+      () => false
+    )
+    if (!isRead) return at
+  }
+  return Number.POSITIVE_INFINITY
+}
+
+async function copyStream(source: Hypercore, to: Corestore, end: number): Promise<void> {
+  const beginning = await beginningOf(source)
+  const held = Math.min(end, heldOf(source, beginning))
+  if (held <= beginning.blocks) return
+  const target = to.get({ key: source.key, writable: false })
+  const streams = [source.replicate(true), target.replicate(false)] as const
+  for (const stream of streams) stream.on('error', () => {})
+  streams[0].pipe(streams[1]).pipe(streams[0])
+  try {
+    await target.ready()
+    if (beginning.blocks > 0) await setBeginning(target, beginning)
+    const isCopied = target.download({ start: beginning.blocks, end: held }).done()
+    // A source that cannot prove a block ends its stream: nothing more comes then.
+    const isCut = new Promise<never>((_, reject) => {
+      for (const stream of streams) stream.on('close', () => reject(new Error('a stream could not be copied')))
+    })
+    await Promise.race([isCopied, isCut])
+  } finally {
+    for (const stream of streams) stream.destroy()
+    await target.close()
+  }
+}

@@ -1,0 +1,299 @@
+import type Corestore from 'corestore'
+import type Hypercore from 'hypercore'
+import type Protomux from 'protomux'
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { messageOf, NodeError } from '../../../kit/errors.js'
+import { keyFromText } from '../../../kit/ids.js'
+import type { StreamKey } from '../../../domain/document/client-ids.js'
+import type { StreamSize } from '../../../ports/documents.js'
+import { beginningOf, bytesBefore, type CoreBeginning, heldOf, NO_BEGINNING, setBeginning } from '../cores/core-beginning.js'
+import { BlockWindow } from '../links/block-window.js'
+
+/** Bytes of one stream: an own one takes no more, and more of another is not fetched. */
+export const MAX_STREAM_BYTES = 268_435_456
+
+/** What {@link DocumentCore} needs. */
+export interface DocumentCoreParts {
+  readonly stream: StreamKey
+  readonly clock: Clock
+  /** Resolves to the store of documents. */
+  open(): Promise<Corestore>
+  /** More blocks are here. */
+  onBlocks(stream: StreamKey): void
+  /** May as many bytes of it be here? */
+  mayHold(bytes: number): boolean
+  /** A block came from a peer. */
+  onFetched(stream: StreamKey): void
+  /** Counts bytes that came from peers (0: none). Gives the milliseconds after which more of the stream may be requested. */
+  restMs(bytes: number): number
+  /** It could not be opened, or holds too much. */
+  onFault(stream: StreamKey, reason: string): void
+  /** Any error of the store as one with a cause and a next step. */
+  toError(error: unknown): NodeError
+}
+
+/** A stream is not shorter for that it cannot be read now. */
+function cannotOpen(): NodeError {
+  return new NodeError('CONFLICT', 'a stream of the document cannot be opened now: try again')
+}
+
+/** One followed core of a document: fetched whole from every link that it is attached to. */
+export class DocumentCore {
+  readonly #parts: DocumentCoreParts
+  readonly #attached = new Set<Protomux>()
+  #core: Hypercore | null = null
+  #beginning: CoreBeginning = NO_BEGINNING
+  /** Bytes before it begins; null as long as the tree does not say. */
+  #before: number | null = 0
+  #download: ReturnType<Hypercore['download']> | null = null
+  readonly #window = new BlockWindow()
+  /** Until it fires nothing is requested. */
+  #rest: Timer | null = null
+  /** Blocks that were told of. */
+  #told = 0
+  /** Blocks that came from peers. */
+  #fetched = 0
+  #isClosed = false
+  #isForked = false
+  /** Why it could not be opened. */
+  #fault: NodeError | null = null
+  /** Resolves when it is open, or cannot be. */
+  #opening: Promise<void>
+  #wanted: readonly Protomux[] = []
+
+  constructor(parts: DocumentCoreParts) {
+    this.#parts = parts
+    this.#opening = this.#open().catch((error: unknown) => this.#failed(error))
+  }
+
+  /** The multiplexers of links that may have it, from now on these and no others. */
+  attach(links: readonly Protomux[]): void {
+    this.#wanted = links
+    const core = this.#core
+    if (core === null) return
+    const wanted = this.#mayFetch(core) ? links : []
+    for (const mux of this.#attached) if (!wanted.includes(mux)) this.#detach(core, mux)
+    for (const mux of wanted) {
+      if (this.#attached.has(mux)) continue
+      this.#attached.add(mux)
+      core.replicate(mux)
+    }
+  }
+
+  /** Blocks from `from` on without a hole, at most `limit`. @throws NodeError CONFLICT when it cannot be opened, STORE_DAMAGED when its store cannot */
+  async read(from: number, limit: number): Promise<readonly Uint8Array[]> {
+    await this.#opening
+    const core = this.#core
+    if (this.#isForked || this.#isClosed) return []
+    if (core === null) throw this.notOpen()
+    const end = Math.min(this.#held(core), from + limit)
+    if (from < this.#beginning.blocks || from >= end) return []
+    const blocks = await Promise.all(Array.from({ length: end - from }, (_, place) => core.get(from + place, { wait: false }))).catch(
+      (error: unknown) => Promise.reject(this.#parts.toError(error))
+    )
+    const hole = blocks.indexOf(null)
+    return (hole === -1 ? blocks : blocks.slice(0, hole)) as Uint8Array[]
+  }
+
+  /** How much of it is here. */
+  size(): StreamSize {
+    const core = this.#core
+    if (core === null) return { blocks: 0, from: 0, bytes: 0 }
+    return { blocks: this.#held(core), from: this.#beginning.blocks, bytes: core.byteLength - (this.#before ?? core.byteLength) }
+  }
+
+  /** How long it is known to be, and the links whose ends said how much they have; of one that is not fetched, what is here. */
+  extent(): { readonly blocks: number; readonly isMore: boolean; readonly heard: readonly Protomux[]; readonly fetched: number } {
+    const core = this.#core
+    if (core === null) return { blocks: 0, isMore: false, heard: [], fetched: 0 }
+    const peers = core.peers.filter(({ remoteSynced }) => remoteSynced)
+    const mayFetch = !this.#isForked && this.#mayFetch(core)
+    const isMore = mayFetch && peers.some(({ remoteLength }) => remoteLength > core.length)
+    const heard = peers.map(({ protomux }) => protomux)
+    return { blocks: mayFetch ? core.length : this.#held(core), isMore, heard, fetched: this.#fetched }
+  }
+
+  /** Lets it begin later, behind so many blocks. `onBegun`: told before any of them is removed. */
+  async begin(blocks: number, onBegun: (beginning: CoreBeginning) => void): Promise<void> {
+    await this.#opening
+    if (this.#isClosed || blocks <= this.#beginning.blocks) return
+    const core = this.#core
+    if (core === null) throw this.notOpen()
+    const isShort = this.#beginning.isShort || this.#held(core) < blocks
+    const beginning = { blocks, isShort }
+    // One with two tales takes nothing more, and nothing of it is read.
+    if (!this.#isForked) await setBeginning(core, beginning)
+    this.#beginning = beginning
+    this.#before = null
+    // Whoever writes it hears that others have more of it.
+    if (isShort) this.#parts.onFetched(this.#parts.stream)
+    if (this.#isForked) return
+    onBegun(beginning)
+    // What is still asked for would come back at once, and an own stream that others gave is left.
+    this.#download?.destroy()
+    await core.clear(0, Math.min(blocks, core.length))
+    await this.#measure(core)
+    this.#tell(core)
+  }
+
+  /** Blocks that it is known to have, here or not; null when it cannot be opened. */
+  async length(): Promise<number | null> {
+    await this.#opening
+    return this.#core?.length ?? null
+  }
+
+  /** Why it is not open. */
+  notOpen(): NodeError {
+    return this.#fault?.code === 'STORE_DAMAGED' ? this.#fault : cannotOpen()
+  }
+
+  /** Removes its blocks. Fetched again it is from the first one on that somebody has. */
+  async clear(): Promise<void> {
+    await this.#opening
+    if (this.#core === null) return
+    await this.#core.clear(0, this.#core.length)
+    if (this.#beginning.blocks > 0) await setBeginning(this.#core, { ...NO_BEGINNING, isShort: true })
+  }
+
+  /** It has two tales: nothing of it is read any more. The engine closes it; opened again it shows this node's tale to who has the other. */
+  forked(): void {
+    if (this.#isForked) return
+    this.#isForked = true
+    this.#core = null
+    this.#attached.clear()
+    this.#opening = this.#opening.then(() => this.#open()).catch((error: unknown) => this.#failed(error))
+  }
+
+  /** Gives it to nobody any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#parts.clock.clear(this.#rest)
+    await this.#opening
+    const core = this.#core
+    if (core === null) return
+    for (const mux of this.#attached) this.#detach(core, mux)
+    await core.close()
+  }
+
+  #failed(error: unknown): void {
+    this.#fault = this.#parts.toError(error)
+    this.#parts.onFault(this.#parts.stream, messageOf(error))
+  }
+
+  async #open(): Promise<void> {
+    const { stream, open } = this.#parts
+    const store = await open()
+    if (this.#isClosed) return
+    // Its writer could cut it back for everybody, also behind what others built on.
+    const core = store.get({ key: keyFromText(stream), writable: false, allowFork: false })
+    await core.ready()
+    if (this.#isClosed) return await core.close()
+    this.#window.signed(core.length, core.byteLength)
+    this.#ask(core)
+    this.#beginning = await beginningOf(core)
+    // Killed in between, it may have remembered where the stream begins and not removed what is before.
+    const { blocks } = this.#beginning
+    const first = core.core.bitfield.firstSet(0)
+    if (first !== -1 && first < blocks) await core.clear(0, Math.min(blocks, core.length))
+    this.#before = await bytesBefore(core, this.#beginning.blocks)
+    if (this.#isClosed) return await core.close()
+    this.#core = core
+    this.#isForked ||= core.core.header.frozen
+    if (!this.#isForked) {
+      core.on('append', () => this.#grown(core))
+      core.on('download', (_index, bytes) => {
+        this.#fetched++
+        this.#window.took(bytes)
+        this.#ask(core)
+        this.#slowDown(core, bytes)
+        this.#parts.onFetched(stream)
+        this.#tell(core)
+        if (this.#before === null) void this.#measure(core)
+      })
+      this.#slowDown(core, 0)
+      this.#fetch(core)
+    }
+    this.attach(this.#wanted)
+    this.#tell(core)
+  }
+
+  /** What is asked of others depends on how much is before its beginning: what a snapshot would say of that nobody can check. */
+  async #measure(core: Hypercore): Promise<void> {
+    const { blocks } = this.#beginning
+    const before = await bytesBefore(core, blocks)
+    // Begun later meanwhile, it is measured again.
+    if (this.#isClosed || this.#isForked || this.#beginning.blocks !== blocks) return
+    this.#before = before
+    this.#fetch(core)
+    this.attach(this.#wanted)
+  }
+
+  /** Limits requests under way to each peer, the same for a near and a far one. */
+  #ask(core: Hypercore): void {
+    core.core.replicator.setInflightRange(this.#window.blocks, this.#window.blocks)
+  }
+
+  /** Requests go on at once if nothing speaks against it any more: somebody may use the document now. */
+  resume(): void {
+    if (this.#rest === null || this.#core === null || this.#parts.restMs(0) > 0) return
+    this.#parts.clock.clear(this.#rest)
+    this.#rest = null
+    if (!this.#isClosed && !this.#isForked) this.#fetch(this.#core)
+  }
+
+  /** Requests nothing for a while when blocks come faster than they may. */
+  #slowDown(core: Hypercore, bytes: number): void {
+    const ms = this.#parts.restMs(bytes)
+    if (ms === 0 || this.#isClosed) return
+    const { clock } = this.#parts
+    this.#download?.destroy()
+    clock.clear(this.#rest)
+    this.#rest = clock.after(ms, () => {
+      this.#rest = null
+      if (!this.#isClosed && !this.#isForked) this.#fetch(core)
+    })
+  }
+
+  /** Of one that may have any size behind its beginning the first block alone, which tells: without it nothing else serves anybody. */
+  #fetch(core: Hypercore): void {
+    if (this.#rest !== null) return
+    this.#download?.destroy()
+    const { blocks } = this.#beginning
+    this.#download = core.download({ start: blocks, end: this.#before === null ? blocks + 1 : -1 })
+  }
+
+  #held(core: Hypercore): number {
+    return heldOf(core, this.#beginning)
+  }
+
+  #grown(core: Hypercore): void {
+    this.#window.signed(core.length, core.byteLength)
+    this.#ask(core)
+    if (this.#isTooLong(core)) this.#parts.onFault(this.#parts.stream, `the stream has more than ${MAX_STREAM_BYTES} bytes`)
+    // The links that may have it stay known: a share may have room later.
+    if (!this.#mayFetch(core)) this.attach(this.#wanted)
+    this.#tell(core)
+  }
+
+  #mayFetch(core: Hypercore): boolean {
+    return this.#before === null || (!this.#isTooLong(core) && this.#parts.mayHold(core.byteLength - this.#before))
+  }
+
+  #isTooLong({ byteLength }: Hypercore): boolean {
+    return this.#before !== null && byteLength - this.#before > MAX_STREAM_BYTES
+  }
+
+  #tell(core: Hypercore): void {
+    const held = this.#held(core)
+    if (this.#isClosed || this.#isForked || held <= this.#told) return
+    this.#told = held
+    this.#parts.onBlocks(this.#parts.stream)
+  }
+
+  /** The engine has no word for it: its channel with this link ends, and another one is not answered. */
+  #detach({ core, peers }: Hypercore, mux: Protomux): void {
+    this.#attached.delete(mux)
+    core.replicator.detachFrom(mux)
+    for (const peer of [...peers]) if (peer.protomux === mux) peer.channel.close()
+  }
+}

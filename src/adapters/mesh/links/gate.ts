@@ -1,0 +1,258 @@
+import type { NoiseStream } from 'hyperswarm'
+import type { Channel } from 'protomux'
+import type Protomux from 'protomux'
+import c from 'compact-encoding'
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import type { ErrorCode } from '../../../kit/errors.js'
+import { keyToText } from '../../../kit/ids.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { Hash, Verify } from '../../../kit/sign.js'
+import { chainOf } from '../../../domain/membership/chain.js'
+import { MAX_FRAME_BYTES as CHANNEL_FRAME_BYTES } from '../../../domain/channel/frames.js'
+import { type GateVerdict, judge } from '../../../domain/membership/gate.js'
+import type { CertificateChain, MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
+import { decodeGateMessage, encodeGateMessage, GATE_VERSION, meshProof } from './hello.js'
+import type { GateMessage, GateRefusal } from './hello.js'
+
+/** A stranger has this long to prove its membership, in milliseconds. */
+export const GATE_TIMEOUT_MS = 10_000
+
+/** What a member hears for whom there is no place. */
+export const FULL: GateRefusal = { code: 'OVERLOADED', reason: 'this node has as many links as it may' }
+
+/** What this node is in its mesh; absent while it pairs. */
+export interface GateIdentity {
+  readonly meshKey: Uint8Array
+  readonly encryptionKey: Uint8Array
+  view(): MembershipView
+  /** Are the channels behind the gate ready? Until then nobody is let through. */
+  isReady(): boolean
+  /** Are there as many links as there may be? Then members are sent away as well. */
+  isFull(): boolean
+  /** Own chain, leaf first; null until the certificate has come. */
+  chain(): CertificateChain | null
+  /** A peer that knows the mesh gave this node its certificate; the chain is not checked yet. */
+  onGrant(chain: CertificateChain): void
+  /** A member told that it refuses this node, and why. */
+  onRefused(refusal: GateRefusal, peer: NodeId): void
+}
+
+/** Why a stream is cut: an error's code, or what went wrong before anything could be judged. */
+export type CutCode = ErrorCode | 'TIMEOUT' | 'MALFORMED' | 'LEFT'
+
+/** What the gate of one stream needs. */
+export interface GateParts {
+  readonly stream: NoiseStream
+  readonly mux: Protomux
+  readonly software: string
+  readonly clock: Clock
+  readonly hash: Hash
+  readonly verify: Verify
+  /** Both ends are satisfied: replication and channels may be attached. Called at most once. */
+  onPassed(peerSoftware: string, certificate: SignedCertificate): void
+  /** The stream is to be cut. */
+  onCut(code: CutCode, reason: string): void
+}
+
+/** The gate of one stream: one hello channel, nothing else, until both ends have proved themselves. */
+export class Gate {
+  /** The key of the stream's other end. */
+  readonly peer: NodeId
+  readonly #parts: GateParts
+  readonly #timer: Timer
+  #channel: Channel | null = null
+  #identity: GateIdentity | null
+  #helloSent = false
+  #credentialsSent = ''
+  /** What the peer said. */
+  #proof: string | null = null
+  #software = ''
+  #hasCredentials = false
+  #chain: CertificateChain | null = null
+  #grant: CertificateChain | null = null
+  /** What each end thinks of the other. */
+  #ownVerdict: SignedCertificate | null = null
+  #peerVerdict = false
+  #isDone = false
+  #isPassed = false
+  #isCut = false
+
+  /** Opens the hello channel of a fresh stream. `identity`: null while this node is in no mesh. */
+  constructor(parts: GateParts, identity: GateIdentity | null) {
+    const { stream, clock } = parts
+    this.peer = keyToText(stream.remotePublicKey)
+    this.#parts = parts
+    this.#identity = identity
+    this.#timer = clock.after(GATE_TIMEOUT_MS, () => this.#cut('TIMEOUT', 'no proof of membership in time'))
+    stream.on('close', () => clock.clear(this.#timer))
+    this.#open()
+  }
+
+  /** The node has a mesh now (after pairing), or its view changed: judges again, also a peer that had passed. */
+  review(identity: GateIdentity): void {
+    this.#identity = identity
+    if (this.#isPassed) return this.#reviewMember(identity)
+    if (this.#isDone) return
+    this.#sendHello()
+    this.#step()
+  }
+
+  /** Tells a peer that has passed why its stream ends; who ends it is the caller. */
+  dismiss(refusal: GateRefusal): void {
+    this.#isCut = true
+    this.#sendRefusal(refusal)
+  }
+
+  #open(): void {
+    this.#channel = this.#parts.mux.createChannel({
+      protocol: 'a2a-node/gate',
+      messages: [{ encoding: c.raw, onmessage: (raw) => this.#received(raw) }],
+      onclose: () => this.#cut('LEFT', 'the peer closed the hello channel')
+    })
+    if (this.#channel === null) return this.#cut('LEFT', 'the stream is gone')
+    this.#channel.open()
+    this.#sendHello()
+  }
+
+  #received(raw: Uint8Array): void {
+    // A cut stream lingers for its last words; what the peer still says on it counts for nothing.
+    if (this.#isCut) return
+    // Anything thrown in here would end the process: a handler of a peer's bytes is total.
+    try {
+      const message = decodeGateMessage(raw)
+      if (message === null) this.#cut('MALFORMED', 'not a message of the gate')
+      else this.#handle(message)
+    } catch (error) {
+      this.#cut('MALFORMED', messageOf(error))
+    }
+  }
+
+  #handle(message: GateMessage): void {
+    if (message.type === 'refused') return this.#refused(message)
+    // Who has passed stays judged by what it showed before.
+    if (this.#isDone) return
+    if (message.type === 'hello') {
+      const { version, maxFrameBytes } = message
+      if (version !== GATE_VERSION)
+        return this.#refuse({ code: 'FORBIDDEN', reason: `gate version ${GATE_VERSION} is spoken here, not ${version}` })
+      if (maxFrameBytes < CHANNEL_FRAME_BYTES)
+        return this.#refuse({ code: 'FORBIDDEN', reason: `frames of ${CHANNEL_FRAME_BYTES} bytes must be taken` })
+      this.#proof = message.proof
+      this.#software = message.software
+    } else if (message.type === 'credentials') {
+      this.#hasCredentials = true
+      if (this.#ownVerdict === null) this.#chain = message.chain
+      this.#grant = message.grant
+    } else {
+      this.#peerVerdict = true
+    }
+    this.#step()
+  }
+
+  #refused(refusal: GateRefusal): void {
+    const identity = this.#identity
+    // Only who proved that it knows this mesh is heard; a stranger's word could make a newcomer give up.
+    if (identity !== null && this.#proof === this.#proofOf(identity, !this.#parts.stream.isInitiator))
+      identity.onRefused(refusal, this.peer)
+    this.#cut('LEFT', `the peer refused: ${refusal.reason}`)
+  }
+
+  /** Everything that may be possible now; safe to call at any time. */
+  #step(): void {
+    const identity = this.#identity
+    if (this.#isDone || identity === null || this.#proof === null) return
+    if (this.#proof !== this.#proofOf(identity, !this.#parts.stream.isInitiator)) {
+      return this.#refuse({ code: 'FORBIDDEN', reason: 'the peer does not know this mesh' })
+    }
+    this.#takeGrant(identity)
+    this.#sendCredentials(identity)
+    if (this.#ownVerdict === null) this.#decide(identity)
+    if (this.#ownVerdict === null || !this.#peerVerdict || !this.#end()) return
+    this.#isPassed = true
+    this.#parts.onPassed(this.#software, this.#ownVerdict)
+  }
+
+  /** Only of a peer that proved to know the mesh. */
+  #takeGrant(identity: GateIdentity): void {
+    const grant = this.#grant
+    this.#grant = null
+    if (grant !== null) identity.onGrant(grant)
+  }
+
+  #decide(identity: GateIdentity): void {
+    // Judged only by what the peer presents or the own view shows; before its credentials come, nothing is owed.
+    if (!this.#hasCredentials || !identity.isReady()) return
+    const verdict = this.#judge(identity)
+    if (verdict.verdict === 'refuse') return this.#refuse(verdict)
+    if (verdict.verdict === 'wait') return
+    if (identity.isFull()) return this.#refuse(FULL)
+    this.#ownVerdict = verdict.certificate
+    this.#send({ type: 'passed' })
+  }
+
+  /** The chain with which it passed still counts: a peer that this view does not know yet goes when neither holds. */
+  #reviewMember(identity: GateIdentity): void {
+    const verdict = this.#judge(identity)
+    if (verdict.verdict === 'pass') return
+    const refusal: GateRefusal = verdict.verdict === 'refuse' ? verdict : { code: 'FORBIDDEN', reason: verdict.reason }
+    this.#isPassed = false
+    this.#isCut = true
+    this.#sendRefusal(refusal)
+    this.#parts.onCut(refusal.code, refusal.reason)
+  }
+
+  #judge(identity: GateIdentity): GateVerdict {
+    const { clock, verify } = this.#parts
+    return judge(identity.view(), { remote: this.peer, chain: this.#chain, now: clock.now(), verify })
+  }
+
+  #sendHello(): void {
+    if (this.#helloSent || this.#identity === null) return
+    this.#helloSent = true
+    const proof = this.#proofOf(this.#identity, this.#parts.stream.isInitiator)
+    this.#send({ type: 'hello', version: GATE_VERSION, maxFrameBytes: CHANNEL_FRAME_BYTES, software: this.#parts.software, proof })
+  }
+
+  #sendCredentials(identity: GateIdentity): void {
+    const grant = chainOf(identity.view(), this.peer)
+    const chain = identity.chain()
+    // Sent again when something changed: a newcomer's chain, or the admission that this view now shows.
+    const state = `${chain === null}/${grant === null}`
+    if (state === this.#credentialsSent) return
+    this.#credentialsSent = state
+    this.#send({ type: 'credentials', chain, grant })
+  }
+
+  #proofOf({ meshKey, encryptionKey }: GateIdentity, isInitiator: boolean): string {
+    const { stream, hash } = this.#parts
+    return meshProof({ meshKey, encryptionKey, handshakeHash: stream.handshakeHash, isInitiator }, hash)
+  }
+
+  #send(message: GateMessage): void {
+    this.#channel?.messages[0]?.send(encodeGateMessage(message))
+  }
+
+  #refuse(refusal: GateRefusal): void {
+    this.#sendRefusal(refusal)
+    this.#cut(refusal.code, refusal.reason)
+  }
+
+  #sendRefusal({ code, reason, inviteId }: GateRefusal): void {
+    this.#send({ type: 'refused', code, reason, ...(inviteId === undefined ? {} : { inviteId }) })
+  }
+
+  #cut(code: CutCode, reason: string): void {
+    if (!this.#end()) return
+    this.#isCut = true
+    this.#parts.onCut(code, reason)
+  }
+
+  /** Nothing is judged any more. False when that was so already. */
+  #end(): boolean {
+    if (this.#isDone) return false
+    this.#isDone = true
+    this.#parts.clock.clear(this.#timer)
+    return true
+  }
+}

@@ -1,0 +1,97 @@
+import b4a from 'b4a'
+import { z } from 'zod'
+import { isErrorCode } from '../../../kit/errors.js'
+import type { ErrorCode } from '../../../kit/errors.js'
+import { fromUtf8, utf8 } from '../../../kit/ids.js'
+import { parseJson } from '../../../kit/json.js'
+import type { Hash } from '../../../kit/sign.js'
+import { shown } from '../../../kit/text.js'
+import { keySchema, signedCertificateSchema } from '../../../domain/membership/schema.js'
+import type { CertificateChain } from '../../../domain/membership/types.js'
+
+/** Version of the gate's protocol; a peer of another version is refused with a clear reason. */
+export const GATE_VERSION = 1
+
+/** Largest message of the gate, in bytes. */
+const MAX_BYTES = 64 * 1024
+
+/**
+ * What two nodes say to each other before anything else, in this order:
+ * `hello` proves knowledge of the mesh without telling it; `credentials` carries the sender's certificate chain and, for a
+ * newcomer, its own; `passed` says that the sender is satisfied; `refused` gives the reason before the stream is cut.
+ */
+export type GateMessage =
+  | {
+      readonly type: 'hello'
+      readonly version: number
+      /** Largest frame that the sender takes, in bytes; at least what a channel may send. */
+      readonly maxFrameBytes: number
+      readonly software: string
+      readonly proof: string
+    }
+  | { readonly type: 'credentials'; readonly chain: CertificateChain | null; readonly grant: CertificateChain | null }
+  | { readonly type: 'passed' }
+  | ({ readonly type: 'refused' } & GateRefusal)
+
+/** Why a stream is refused, as its other end is told. */
+export interface GateRefusal {
+  readonly code: ErrorCode
+  readonly reason: string
+  /** The invite that the refusal is about, when it is about one; a node that came by another need not mind it. */
+  readonly inviteId?: string
+}
+
+const chainSchema = z.array(signedCertificateSchema).max(8)
+const messageSchema = z.discriminatedUnion('type', [
+  z.strictObject({
+    type: z.literal('hello'),
+    version: z.number().int().min(1).max(1000),
+    maxFrameBytes: z.number().int().positive(),
+    software: z
+      .string()
+      .max(64)
+      .transform((text) => shown(text, 64)),
+    proof: z.string().max(64)
+  }),
+  z.strictObject({ type: z.literal('credentials'), chain: chainSchema.nullable(), grant: chainSchema.nullable() }),
+  z.strictObject({ type: z.literal('passed') }),
+  z.strictObject({
+    type: z.literal('refused'),
+    code: z.custom<ErrorCode>(isErrorCode),
+    reason: z
+      .string()
+      .max(512)
+      .transform((text) => shown(text)),
+    inviteId: keySchema.exactOptional()
+  })
+])
+
+/** The message as bytes (UTF-8 JSON). */
+export function encodeGateMessage(message: GateMessage): Uint8Array {
+  return utf8(JSON.stringify(message))
+}
+
+/** Reads a peer's bytes; null when they are no message of the gate. Never throws. */
+export function decodeGateMessage(bytes: Uint8Array): GateMessage | null {
+  if (bytes.byteLength > MAX_BYTES) return null
+  const parsed = parseJson(fromUtf8(bytes))
+  if (!parsed.ok) return null
+  const checked = messageSchema.safeParse(parsed.value)
+  return checked.success ? checked.data : null
+}
+
+/** What the proof is made of. */
+export interface ProofParts {
+  readonly meshKey: Uint8Array
+  readonly encryptionKey: Uint8Array
+  /** Of this one Noise session, so a proof is worth nothing on another stream. */
+  readonly handshakeHash: Uint8Array
+  /** Who proves: the two ends must not be able to echo each other. */
+  readonly isInitiator: boolean
+}
+
+/** Proof (hex) that its maker knows the mesh's secret, bound to one stream and one end of it. */
+export function meshProof(parts: ProofParts, hash: Hash): string {
+  const role = utf8(parts.isInitiator ? 'a2a-node/gate/initiator' : 'a2a-node/gate/responder')
+  return b4a.toString(hash(role, parts.meshKey, parts.encryptionKey, parts.handshakeHash), 'hex')
+}

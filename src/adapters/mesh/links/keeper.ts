@@ -1,0 +1,213 @@
+import b4a from 'b4a'
+import type Hyperswarm from 'hyperswarm'
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { keyFromText } from '../../../kit/ids.js'
+import type { NodeId } from '../../../kit/ids.js'
+import { dialPlan, keeperPlan, type MissingMember, nextDialAt } from '../../../domain/membership/keeper.js'
+import { neighbourPlan, type NeighbourPlan, restMs } from '../../../domain/membership/neighbours.js'
+
+/** Shortest and longest wait between two looks, in milliseconds. */
+const MIN_WAIT_MS = 50
+const MAX_WAIT_MS = 30_000
+/** A dial that has not come to anything after this time, in milliseconds, is not waited for. */
+const DIAL_MS = 2500
+
+/** What the keeper does with the swarm; the rest of Hyperswarm is not its business. */
+export type KeptSwarm = Pick<Hyperswarm, 'peers' | 'joinPeer' | 'leavePeer' | 'topics'> & {
+  readonly server: Pick<Hyperswarm['server'], 'refresh'>
+}
+
+/** What the keeper watches. */
+export interface KeeperParts {
+  readonly swarm: KeptSwarm
+  readonly clock: Clock
+  readonly networkKind: 'public' | 'private' | 'local'
+  /** 0..1, drawn for each look, so that nodes do not act in step. Default: Math.random. */
+  readonly chance?: () => number
+  isConnected(peer: NodeId): boolean
+  linkCount(): number
+  /** Links at most. Without a free place nobody is looked for. */
+  readonly places: number
+}
+
+/** What is known of a member that was dialled or lost. */
+interface Tries {
+  readonly attempts: number
+  readonly lastTriedAt: number | null
+  /** Was there a link, which nobody closed? */
+  readonly isLost: boolean
+}
+
+const UNTRIED: Tries = { attempts: 0, lastTriedAt: null, isLost: false }
+
+/**
+ * Keeps links to the wanted members: refreshes discovery and dials known keys, fast while somebody is missing. Stock
+ * Hyperswarm looks up once and is then silent for ten minutes, and forgets a peer after a few failed dials; the policy is
+ * in domain/membership/keeper and, where there are more members than places, in domain/membership/neighbours.
+ */
+export class Keeper {
+  readonly #parts: KeeperParts
+  readonly #chance: () => number
+  readonly #tries = new Map<NodeId, Tries>()
+  /** Until when members are left alone that had no place, or left theirs, and how often that was so. */
+  readonly #resting = new Map<NodeId, { readonly until: number; readonly times: number }>()
+  #wanted: ReadonlySet<NodeId> = new Set()
+  #lastRefreshAt: number | null = null
+  #refreshes = 0
+  #timer: Timer | null = null
+  #isClosed = false
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts
+    this.#chance = parts.chance ?? Math.random
+    this.#look()
+  }
+
+  /** Replaces the list of members that should be linked. */
+  want(peers: readonly NodeId[]): void {
+    const wanted = new Set(peers)
+    const isSame = wanted.size === this.#wanted.size && peers.every((peer) => this.#wanted.has(peer))
+    for (const peer of this.#wanted) if (!wanted.has(peer)) this.#forget(peer)
+    // Who came or went may have left a place.
+    if (!isSame) this.#resting.clear()
+    // Not in the order of the log: else everybody had the same neighbours.
+    if (!isSame) this.#wanted = new Set(shuffled(peers, this.#chance))
+    this.#look()
+  }
+
+  /** Should there be a link to the peer now? */
+  wants(peer: NodeId): boolean {
+    return this.#wanted.has(peer) && (this.#parts.isConnected(peer) || this.#plan().missing.includes(peer))
+  }
+
+  /** May the swarm dial the peer that it found? Where there are not places for all, only if it is looked for. */
+  welcomes(peer: NodeId): boolean {
+    const { isOpen, missing } = this.#plan()
+    return isOpen || missing.includes(peer)
+  }
+
+  /** Wanted members without a link by choice: here or there is no place for it. */
+  beyond(): readonly NodeId[] {
+    return this.#plan().beyond
+  }
+
+  /** A link to the peer opened. */
+  connected(peer: NodeId): void {
+    this.#tries.delete(peer)
+    this.#resting.delete(peer)
+    this.#look()
+  }
+
+  /** The link to the peer is gone. */
+  lost(peer: NodeId): void {
+    if (this.#wanted.has(peer) && !this.#resting.has(peer))
+      this.#tries.set(peer, { attempts: 0, lastTriedAt: this.#parts.clock.monotonic(), isLost: true })
+    this.#look()
+  }
+
+  /** One of the two has no place for the other, or closed the link since nobody used it: it is left alone for a while. */
+  rest(peer: NodeId): void {
+    const times = (this.#resting.get(peer)?.times ?? 0) + 1
+    this.#resting.set(peer, { until: this.#parts.clock.monotonic() + restMs(times), times })
+    this.#forget(peer)
+    this.#look()
+  }
+
+  /** Announces and looks up now, e.g. because the bootstrap node is a new one with empty records. */
+  refreshNow(): void {
+    this.#refresh(this.#parts.clock.monotonic())
+  }
+
+  /** Does nothing any more. */
+  close(): void {
+    this.#isClosed = true
+    this.#parts.clock.clear(this.#timer)
+  }
+
+  #forget(peer: NodeId): void {
+    this.#tries.delete(peer)
+    this.#parts.swarm.leavePeer(keyFromText(peer))
+  }
+
+  #look(): void {
+    const { clock } = this.#parts
+    clock.clear(this.#timer)
+    if (this.#isClosed) return
+    const now = clock.monotonic()
+    const plan = this.#plan()
+    const missing = this.#missing(plan)
+    const dialing = plan.isOpen ? 0 : missing.filter((one) => one.lastTriedAt !== null && now - one.lastTriedAt < DIAL_MS).length
+    for (const peer of dialPlan(missing, now, { chance: this.#chance(), dialing })) this.#dial(peer, now)
+    const plannedAt = this.#refreshPlan(missing.length, now)
+    const next = Math.min(plannedAt, nextDialAt(missing) ?? Number.POSITIVE_INFINITY) - now
+    this.#timer = clock.after(Math.min(MAX_WAIT_MS, Math.max(MIN_WAIT_MS, next)), () => this.#look())
+  }
+
+  #plan(): NeighbourPlan {
+    const { clock, isConnected, places } = this.#parts
+    const members = [...this.#wanted].map((nodeId) => {
+      const tries = this.#tries.get(nodeId) ?? UNTRIED
+      const returnDials = tries.isLost ? tries.attempts : null
+      return { nodeId, isLinked: isConnected(nodeId), restsUntil: this.#resting.get(nodeId)?.until ?? null, returnDials }
+    })
+    return neighbourPlan(members, places, clock.monotonic())
+  }
+
+  #missing({ missing }: NeighbourPlan): MissingMember[] {
+    const sought = new Set(missing)
+    for (const peer of [...this.#tries.keys()]) if (!sought.has(peer) && !this.#parts.isConnected(peer)) this.#forget(peer)
+    return missing.map((nodeId) => ({ nodeId, ...(this.#tries.get(nodeId) ?? UNTRIED) }))
+  }
+
+  /** Refreshes discovery when it is due. When to ask again at the latest. */
+  #refreshPlan(missing: number, now: number): number {
+    const plan = keeperPlan({
+      now,
+      network: this.#parts.networkKind,
+      missing,
+      connected: this.#parts.linkCount(),
+      lastRefreshAt: this.#lastRefreshAt,
+      attempt: this.#refreshes,
+      chance: this.#chance()
+    })
+    if (plan.refreshNow) this.#refresh(now)
+    // A node alone in its mesh must slow down too.
+    if (missing === 0 && this.#parts.linkCount() > 0) this.#refreshes = 0
+    return plan.nextAt
+  }
+
+  #dial(peer: NodeId, now: number): void {
+    const { swarm } = this.#parts
+    const { attempts, isLost } = this.#tries.get(peer) ?? UNTRIED
+    this.#tries.set(peer, { attempts: attempts + 1, lastTriedAt: now, isLost })
+    const key = keyFromText(peer)
+    // Without this a peer that failed a few times is never dialled again.
+    const info = swarm.peers.get(b4a.toString(key, 'hex'))
+    if (info !== undefined) {
+      info.ban(false)
+      info.attempts = 0
+    }
+    swarm.joinPeer(key)
+  }
+
+  #refresh(now: number): void {
+    const { swarm } = this.#parts
+    this.#lastRefreshAt = now
+    this.#refreshes++
+    // After an outage the announcer can be left without relays while it seems online.
+    swarm.server.refresh()
+    for (const discovery of swarm.topics()) discovery.refresh().catch(() => {})
+  }
+}
+
+/** The same in another order, each as likely as the others. */
+function shuffled<T>(items: readonly T[], chance: () => number): T[] {
+  const order = [...items]
+  for (let last = order.length - 1; last > 0; last--) {
+    const other = Math.min(last, Math.floor(chance() * (last + 1)))
+    const [a, b] = [order[last] as T, order[other] as T]
+    order[last] = b
+    order[other] = a
+  }
+  return order
+}

@@ -1,0 +1,207 @@
+import c from 'compact-encoding'
+import type { Codec } from 'compact-encoding'
+import type { NoiseStream } from 'hyperswarm'
+import type { Channel } from 'protomux'
+import type Protomux from 'protomux'
+import { messageOf } from '../../../kit/errors.js'
+import type { NodeId } from '../../../kit/ids.js'
+import { FIRST_CREDIT } from '../../../domain/channel/credit.js'
+import type { SignedCertificate } from '../../../domain/membership/types.js'
+import type { Link, LinkPath } from '../../../ports/mesh.js'
+
+/** Largest frame that is taken, in bytes. */
+export const MAX_FRAME_BYTES = 1024 * 1024
+/** Bytes of frames that leave together: with what surrounds them they fill one packet. What takes several takes far longer. */
+const MAX_GATHERED_BYTES = 1100
+/** Bytes of a message that gives credit, at most. */
+const GRANT_BYTES = 9
+
+/** What a peer says of flow control as it opens the channel; one of a version before it says nothing. */
+const FLOW_CONTROL: Codec<number | null> = {
+  preencode: (state, version) => c.uint8.preencode(state, version ?? 0),
+  encode: (state, version) => c.uint8.encode(state, version ?? 0),
+  decode: (state) => (state.start < state.end ? c.uint8.decode(state) : null)
+}
+/** The flow control of domain/channel/credit. */
+const FLOW_CONTROL_VERSION = 1
+
+/** What a link needs. */
+export interface LinkParts {
+  readonly id: number
+  readonly peer: NodeId
+  readonly peerVersion: string
+  readonly certificate: SignedCertificate
+  readonly stream: NoiseStream
+  readonly mux: Protomux
+  onFrame(link: Link, frame: Uint8Array): void
+  /** {@link Link.credit} changed. */
+  onCredit(link: Link): void
+  /** The peer broke the protocol: the stream is to be cut, since what it sent is lost. */
+  onMalformed(reason: string): void
+  onChannelClosed(): void
+}
+
+/** The A2A channel of one admitted stream. */
+export class StreamLink implements Link {
+  readonly id: number
+  readonly peer: NodeId
+  readonly path: LinkPath
+  readonly peerVersion: string
+  readonly certificate: SignedCertificate
+  readonly #parts: LinkParts
+  readonly #channel: Channel | null
+  #isClosed = false
+  #closeReason: string | null = null
+  #isResting = false
+  #waiting: (() => void)[] = []
+  #credit: number | null = FIRST_CREDIT
+  /** Bytes of the frames that leave at the end of this turn; null for none. */
+  #gathered: number | null = null
+
+  constructor(parts: LinkParts) {
+    this.id = parts.id
+    this.peer = parts.peer
+    this.path = pathOf(parts.stream)
+    this.peerVersion = parts.peerVersion
+    this.certificate = parts.certificate
+    this.#parts = parts
+    this.#channel = parts.mux.createChannel({
+      protocol: 'a2a-node/a2a',
+      handshake: FLOW_CONTROL,
+      messages: [
+        { encoding: c.raw, onmessage: (frame) => this.#received(frame) },
+        { encoding: c.raw, onmessage: (grant) => this.#granted(grant) }
+      ],
+      onopen: (version) => {
+        if (version === null) this.#credited(null)
+      },
+      ondrain: () => this.#wake(),
+      onclose: () => this.#channelClosed()
+    })
+    if (this.#channel === null) this.#isClosed = true
+    else this.#channel.open(FLOW_CONTROL_VERSION)
+  }
+
+  get closed(): boolean {
+    return this.#isClosed
+  }
+
+  rttMs(): number | null {
+    return this.#parts.stream.rawStream?.rtt ?? null
+  }
+
+  /** Small frames of one turn leave as one: each on its own would be encrypted and written apart. */
+  send(frame: Uint8Array): boolean {
+    if (this.#isClosed) return false
+    this.#gather(frame.byteLength)
+    const isTaken = this.#channel?.messages[0]?.send(frame) === true
+    return isTaken && this.#parts.mux.drained
+  }
+
+  get credit(): number | null {
+    return this.#credit
+  }
+
+  grant(limit: number): void {
+    if (this.#isClosed) return
+    this.#gather(GRANT_BYTES)
+    this.#channel?.messages[1]?.send(c.encode(c.uint, limit))
+  }
+
+  #gather(bytes: number): void {
+    if (this.#gathered !== null && this.#gathered + bytes > MAX_GATHERED_BYTES) this.#flush()
+    if (this.#gathered === null) {
+      this.#gathered = 0
+      this.#parts.mux.cork()
+      process.nextTick(() => this.#flush())
+    }
+    this.#gathered += bytes
+  }
+
+  #flush(): void {
+    if (this.#gathered === null) return
+    this.#gathered = null
+    this.#parts.mux.uncork()
+  }
+
+  drained(): Promise<void> {
+    if (this.#isClosed || this.#parts.mux.drained) return Promise.resolve()
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  close(reason: string): void {
+    this.#closeReason ??= reason
+    this.#flush()
+    this.#parts.stream.destroy()
+  }
+
+  fault(reason: string): void {
+    this.#parts.onMalformed(reason)
+  }
+
+  /** Takes nothing more to send: the place is needed for another link. What the peer has sent is still read. */
+  rest(): void {
+    this.#isClosed = true
+    this.#isResting = true
+    this.#wake()
+  }
+
+  /** Did it end since nobody used it? */
+  get isResting(): boolean {
+    return this.#isResting
+  }
+
+  /** Why this end cut it; null when it did not. */
+  get closeReason(): string | null {
+    return this.#closeReason
+  }
+
+  #received(frame: Uint8Array): void {
+    // What came in one piece with the reason to cut the link is still read.
+    if (this.#closeReason !== null) return
+    // Anything thrown in here would end the process.
+    try {
+      if (frame.byteLength > MAX_FRAME_BYTES) this.fault('a frame is too large')
+      else this.#parts.onFrame(this, frame)
+    } catch (error) {
+      this.fault(messageOf(error))
+    }
+  }
+
+  #granted(grant: Uint8Array): void {
+    if (this.#closeReason !== null) return
+    const limit = decodeGrant(grant)
+    if (limit === null) this.fault('credit that cannot be read')
+    else this.#credited(limit)
+  }
+
+  #credited(credit: number | null): void {
+    this.#credit = credit
+    this.#parts.onCredit(this)
+  }
+
+  #channelClosed(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#wake()
+    this.#parts.onChannelClosed()
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}
+
+function decodeGrant(bytes: Uint8Array): number | null {
+  try {
+    const limit = c.decode(c.uint, bytes)
+    return Number.isSafeInteger(limit) ? limit : null
+  } catch {
+    return null
+  }
+}
+
+function pathOf(stream: NoiseStream): LinkPath {
+  const host = stream.rawStream?.remoteHost ?? ''
+  return host === '::1' || host.startsWith('127.') ? 'local' : 'direct'
+}

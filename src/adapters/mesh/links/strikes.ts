@@ -1,0 +1,52 @@
+import type { Clock } from '../../../kit/clock.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { Strike } from '../../../ports/mesh.js'
+import { RateTable } from '../../../kit/rate.js'
+
+/** What each kind of strike counts. */
+const POINTS: Readonly<Record<Strike, number>> = { fault: 100, forged: 50, doubtful: 1 }
+/** Points that a peer may collect at once; in a minute as many are forgiven. */
+export const MAX_POINTS = 1000
+const FORGIVEN_IN_MS = 60_000
+/** How long a peer is kept out, in milliseconds: first, by how much longer each further time, and at most. */
+const FIRST_MS = 10_000
+const GROWTH = 6
+const LONGEST_MS = 3_600_000
+/** After this time without being kept out again, in milliseconds, it begins anew with the shortest. */
+const FORGOTTEN_MS = 24 * 3_600_000
+/** Peers that are remembered; the oldest are forgotten first. */
+const MAX_PEERS = 1024
+
+/** Counts what peers do that no honest peer does, and says who is kept out for it, and for how long. */
+export class Strikes {
+  readonly #clock: Clock
+  readonly #points: RateTable
+  /** In the order of being kept out. Monotonic times. */
+  readonly #out = new Map<NodeId, { readonly times: number; readonly until: number }>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#points = new RateTable({ perSecond: MAX_POINTS / (FORGIVEN_IN_MS / 1000), burst: MAX_POINTS }, clock)
+  }
+
+  /** Counts a strike. How long the peer is kept out for it, in milliseconds; 0: it may stay, or is out already. */
+  add(peer: NodeId, strike: Strike): number {
+    if (this.isOut(peer) || this.#points.take(peer, POINTS[strike])) return 0
+    const now = this.#clock.monotonic()
+    const before = this.#out.get(peer)
+    const times = before === undefined || before.until + FORGOTTEN_MS < now ? 1 : before.times + 1
+    const forMs = Math.min(LONGEST_MS, FIRST_MS * GROWTH ** (times - 1))
+    this.#out.delete(peer)
+    this.#out.set(peer, { times, until: now + forMs })
+    for (const oldest of this.#out.keys()) {
+      if (this.#out.size <= MAX_PEERS) break
+      this.#out.delete(oldest)
+    }
+    return forMs
+  }
+
+  /** Is the peer kept out now? */
+  isOut(peer: NodeId): boolean {
+    return (this.#out.get(peer)?.until ?? Number.NEGATIVE_INFINITY) > this.#clock.monotonic()
+  }
+}

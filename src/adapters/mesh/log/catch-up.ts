@@ -1,0 +1,58 @@
+import type { Clock, Timer } from '../../../kit/clock.js'
+
+/** How often it is looked whether the log stands still, in milliseconds. */
+const LOOK_MS = 3000
+/** The longest time between two looks while nothing helps, in milliseconds. */
+const MAX_LOOK_MS = 60_000
+
+/** How far a log is. */
+export interface LogLengths {
+  /** Entries of which the view is made here. */
+  readonly own: number
+  /** Entries that the owner has signed, as far as that is known here. */
+  readonly signed: number
+}
+
+/** What {@link CatchUp} needs. */
+export interface CatchUpParts {
+  readonly clock: Clock
+  lengths(): LogLengths
+  /** Is the view here another than the one that the owner signed, as far as that goes? */
+  isAstray(): Promise<boolean>
+  /** Takes the view that the owner signed, without the entries that it is made of. Never rejects. */
+  jump(): Promise<void>
+}
+
+/**
+ * Gets a log on that stands still behind what its owner signed, or tells something else. Nobody hands on a writer's core that is
+ * forked, so who does not have it yet cannot put the entries after it in order; and who took another tale of it than the owner
+ * has another view. The signed view can be taken as it is.
+ */
+export class CatchUp {
+  readonly #parts: CatchUpParts
+  #timer: Timer
+  #isClosed = false
+
+  constructor(parts: CatchUpParts) {
+    this.#parts = parts
+    this.#timer = this.#after(LOOK_MS)
+  }
+
+  /** Does nothing more. */
+  close(): void {
+    this.#isClosed = true
+    this.#parts.clock.clear(this.#timer)
+  }
+
+  #after(lookMs: number): Timer {
+    const { own } = this.#parts.lengths()
+    return this.#parts.clock.after(lookMs, () => void this.#look(own, lookMs))
+  }
+
+  async #look(before: number, lookMs: number): Promise<void> {
+    const { own, signed } = this.#parts.lengths()
+    const isStill = own === before && (own < signed || (await this.#parts.isAstray()))
+    if (isStill) await this.#parts.jump()
+    if (!this.#isClosed) this.#timer = this.#after(isStill ? Math.min(lookMs * 2, MAX_LOOK_MS) : LOOK_MS)
+  }
+}

@@ -1,0 +1,77 @@
+import fs from 'node:fs/promises'
+import b4a from 'b4a'
+import type Corestore from 'corestore'
+import type Hypercore from 'hypercore'
+import { coreStore } from '../cores/core-store.js'
+import { NodeError } from '../../../kit/errors.js'
+import { giveBack, isGivenBack } from '../cores/given-back.js'
+
+/** Rounds in which what was appended meanwhile is fetched as well. */
+const MAX_ROUNDS = 20
+
+/**
+ * Copies the writer cores of a mesh into a new store of the same seed, the way a peer gets them: in the copy none of them can
+ * be appended to. What the copy holds is what the cores held at one moment. Views are not copied, they are made of the cores.
+ * @throws NodeError CONFLICT when the log does not stand still
+ */
+export async function copyLog(from: Corestore, meshKey: Uint8Array, dir: string): Promise<void> {
+  await fs.mkdir(dir, { recursive: true, mode: 0o700 })
+  const to = coreStore(dir, { primaryKey: from.primaryKey, unsafe: true })
+  const opened: Hypercore[] = []
+  try {
+    await to.ready()
+    const streams = [from.replicate(true), to.replicate(false)] as const
+    for (const stream of streams) stream.on('error', () => {})
+    streams[0].pipe(streams[1]).pipe(streams[0])
+    try {
+      for (let round = 0; !(await copyRound({ from, to, meshKey, opened })); round++) {
+        if (round === MAX_ROUNDS) throw new NodeError('CONFLICT', 'the mesh log did not stand still', { next: ['a2a-node backup <file>'] })
+      }
+    } finally {
+      for (const stream of streams) stream.destroy()
+    }
+  } finally {
+    for (const core of opened) await core.close()
+    await to.close()
+  }
+}
+
+interface Round {
+  readonly from: Corestore
+  readonly to: Corestore
+  readonly meshKey: Uint8Array
+  readonly opened: Hypercore[]
+}
+
+/** True: nothing was appended while this was copied. */
+async function copyRound({ from, to, meshKey, opened }: Round): Promise<boolean> {
+  const pairs: (readonly [Hypercore, Hypercore])[] = []
+  for await (const source of writerCores(from, meshKey)) {
+    opened.push(source)
+    const target = to.get({ key: source.key })
+    opened.push(target)
+    await target.ready()
+    // What the node knows again when it opens the copy: to which mesh the core belongs.
+    await target.setUserData('referrer', meshKey)
+    if (await isGivenBack(source)) await giveBack(target, source.contiguousLength)
+    // What this node has not fetched yet itself comes from peers later.
+    await target.download({ start: 0, end: source.contiguousLength }).done()
+    pairs.push([source, target])
+  }
+  return pairs.every(([source, target]) => target.contiguousLength >= source.contiguousLength)
+}
+
+/** The cores of a store that writers of a mesh appended to, opened; close each. */
+export async function* writerCores(store: Corestore, meshKey: Uint8Array): AsyncGenerator<Hypercore> {
+  for await (const discoveryKey of store.list()) {
+    const core = store.get({ discoveryKey })
+    await core.ready()
+    if (core.length > 0 && (await isWriterOf(core, meshKey))) yield core
+    else await core.close()
+  }
+}
+
+async function isWriterOf(core: Hypercore, meshKey: Uint8Array): Promise<boolean> {
+  const [referrer, view] = await Promise.all([core.getUserData('referrer'), core.getUserData('autobase/view')])
+  return view === null && referrer !== null && b4a.equals(referrer, meshKey)
+}

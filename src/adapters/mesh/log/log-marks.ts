@@ -1,0 +1,162 @@
+import type Corestore from 'corestore'
+import type Hypercore from 'hypercore'
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { messageOf, STOP_AND_REPAIR } from '../../../kit/errors.js'
+import { Emitter, type Unsubscribe } from '../../../kit/events.js'
+import { keyFromText, keyToText } from '../../../kit/ids.js'
+import type { MeshId } from '../../../kit/ids.js'
+import type { MemberLog } from '../../../ports/mesh.js'
+import type { LogProblem } from '../../../ports/node-api.js'
+import type { NodeStore } from '../../../ports/storage.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import { isGivenBack } from '../cores/given-back.js'
+import { writerCores } from './log-copy.js'
+
+/** Name of the stored document of the marks. */
+export const LOG_MARKS = 'log-marks'
+/** How much later than a change of the log its mark is stored at most, in milliseconds. */
+const MARK_MS = 200
+/** Wait before the next look while entries are missing, in milliseconds: those that come back do not change the view. */
+const AGAIN_MS = 1000
+
+/** The marks of a mesh, as stored. */
+interface StoredLogMarks {
+  readonly mesh: MeshId
+  /** How many blocks of each writer core (z32) were here once. */
+  readonly cores: Readonly<Record<string, number>>
+}
+
+/** What {@link LogMarks} needs. */
+export interface LogMarksParts {
+  readonly store: Corestore
+  readonly documents: NodeStore
+  readonly meshId: MeshId
+  readonly log: Pick<MemberLog, 'onChange'>
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+}
+
+/**
+ * How much of the mesh log was durable here, kept outside of its store: the engine drops the end of a damaged log file without a
+ * word, and this node would know less of its mesh and tell nobody. The own core has a mark beside this one, that stops a start.
+ */
+export class LogMarks {
+  readonly #parts: LogMarksParts
+  #cores: StoredLogMarks['cores'] = {}
+  /** The JSON of what is stored. */
+  #stored = ''
+  #isShort = false
+  readonly #changes: Emitter<void>
+  #timer: Timer | null = null
+  /** Runs while entries are missing. */
+  #againTimer: Timer | null = null
+  #stop: () => void = () => {}
+  #working: Promise<void> = Promise.resolve()
+
+  constructor(parts: LogMarksParts) {
+    this.#parts = parts
+    this.#changes = new Emitter((error) => this.#failed(error))
+  }
+
+  /** Calls the listener when {@link problems} are others. */
+  onChange(listener: () => void): Unsubscribe {
+    return this.#changes.on(listener)
+  }
+
+  /** Compares what is here with the marks, and follows the log from now on. @throws what the store says when it cannot be read */
+  async start(): Promise<void> {
+    const { documents, log, meshId } = this.#parts
+    this.#cores = await readLogMarks(documents, meshId)
+    this.#stored = JSON.stringify(this.#cores)
+    await this.#look()
+    this.#stop = log.onChange(() => this.#due())
+    this.#due()
+  }
+
+  /** What is told in `status`. */
+  problems(): LogProblem[] {
+    if (!this.#isShort) return []
+    const message = 'the mesh log on this disk lost entries that were here; this node knows less of its mesh until members have given them'
+    return [{ code: 'STORE_DAMAGED', message, next: STOP_AND_REPAIR }]
+  }
+
+  /** Follows the log no more. */
+  async close(): Promise<void> {
+    this.#stop()
+    this.#cancel()
+    await this.#working
+    // What was under way may have asked for another look.
+    this.#cancel()
+  }
+
+  #cancel(): void {
+    const { clock } = this.#parts
+    clock.clear(this.#timer)
+    clock.clear(this.#againTimer)
+    this.#timer = null
+    this.#againTimer = null
+  }
+
+  /** A timer of its own: marks of what changes meanwhile are as prompt as ever. */
+  #lookAgain(): void {
+    this.#againTimer ??= this.#parts.clock.after(AGAIN_MS, () => {
+      this.#againTimer = null
+      this.#due()
+    })
+  }
+
+  #due(): void {
+    this.#timer ??= this.#parts.clock.after(MARK_MS, () => {
+      this.#timer = null
+      this.#working = this.#working.then(() => this.#store()).catch((error: unknown) => this.#failed(error))
+    })
+  }
+
+  async #store(): Promise<void> {
+    const { store, documents, meshId } = this.#parts
+    await this.#look()
+    if (this.#isShort) this.#lookAgain()
+    const cores = this.#cores
+    const json = JSON.stringify(cores)
+    // Not what memory had before: the start looked too, and a write may have failed since.
+    if (json === this.#stored) return
+    // What a mark tells of has to be there, also when the power fails.
+    await store.storage.db.flush()
+    await documents.write(LOG_MARKS, { mesh: meshId, cores } satisfies StoredLogMarks)
+    this.#stored = json
+  }
+
+  async #look(): Promise<void> {
+    const { store, meshId } = this.#parts
+    const lengths = new Map<string, number>()
+    for await (const core of writerCores(store, keyFromText(meshId))) {
+      lengths.set(keyToText(core.key), await lengthOf(core))
+      await core.close()
+    }
+    const wasShort = this.#isShort
+    this.#isShort = isShort(this.#cores, lengths)
+    if (this.#isShort !== wasShort) this.#changes.emit()
+    const higher = [...lengths].filter(([core, length]) => length > (this.#cores[core] ?? 0) && Number.isFinite(length))
+    if (higher.length > 0) this.#cores = { ...this.#cores, ...Object.fromEntries(higher) }
+  }
+
+  #failed(error: unknown): void {
+    this.#parts.telemetry.log('error', 'how long the mesh log is could not be kept', { reason: messageOf(error) })
+  }
+}
+
+/** How many blocks of a core are here from its first one on; infinite when this node removed some, so that it is never taken for shorter. */
+export async function lengthOf(core: Hypercore): Promise<number> {
+  return (await isGivenBack(core)) ? Number.POSITIVE_INFINITY : core.contiguousLength
+}
+
+/** How many blocks of each writer core of a mesh were in a home once. */
+export async function readLogMarks(documents: NodeStore, mesh: MeshId): Promise<StoredLogMarks['cores']> {
+  const stored = await documents.read<StoredLogMarks>(LOG_MARKS)
+  return stored?.mesh === mesh ? stored.cores : {}
+}
+
+/** Is less of some writer core here than was once? */
+export function isShort(marks: StoredLogMarks['cores'], lengths: ReadonlyMap<string, number>): boolean {
+  return Object.entries(marks).some(([core, marked]) => (lengths.get(core) ?? 0) < marked)
+}

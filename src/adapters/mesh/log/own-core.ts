@@ -1,0 +1,78 @@
+import { type Clock, wait } from '../../../kit/clock.js'
+import type { NodeId } from '../../../kit/ids.js'
+import { mayHaveCore } from '../../../domain/membership/log-share.js'
+import type { MembershipView } from '../../../domain/membership/types.js'
+
+/** A claim that led to nothing is made again after this time, in milliseconds. */
+const AGAIN_MS = 1000
+
+/** What {@link OwnCore} needs. */
+export interface OwnCoreParts {
+  readonly nodeId: NodeId
+  /** Key (z32) of the writer core of this home. */
+  readonly coreKey: string
+  /** This home was restored or repaired: its core takes the place of the one that the log knows. */
+  readonly takesOver: boolean
+  readonly clock: Clock
+  /** Brings the entry by which the core takes its place into the log. Rejects when nobody took it. */
+  claim(serial: number): Promise<void>
+  /** The log shows the core of this home: from now on it is the one. */
+  onHeld(): void
+  /** Another home of the same node took the place. */
+  onReplaced(): void
+}
+
+/**
+ * Which home of a node is the one that counts, when there may be two: the one whose core the log names. A home that was
+ * restored claims the place until it has it once; who loses it stops. So of two that run, one remains.
+ */
+export class OwnCore {
+  readonly #parts: OwnCoreParts
+  #takesOver: boolean
+  #isClaiming = false
+  #isClosed = false
+  #isRefused = false
+
+  constructor(parts: OwnCoreParts) {
+    this.#parts = parts
+    this.#takesOver = parts.takesOver
+  }
+
+  /** Can its core not take the place, since the node had as many as a member may have? */
+  get isRefused(): boolean {
+    return this.#isRefused
+  }
+
+  /** Claims nothing more. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  /** Looks at a new view. `view` gives the newest one. */
+  review(view: () => MembershipView): void {
+    const { members, mesh } = view()
+    const member = members.get(this.#parts.nodeId)
+    if (this.#isClosed || member === undefined || member.revoked !== null) return
+    if (member.coreKey === this.#parts.coreKey) return this.#held()
+    this.#isRefused = this.#takesOver && mesh?.owner !== this.#parts.nodeId && !mayHaveCore(member, this.#parts.coreKey)
+    if (this.#isRefused) return
+    if (this.#takesOver) void this.#claim(view, (member.coreSerial ?? 0) + 1)
+    // Without a serial it is the core of an earlier try to join, which does no harm.
+    else if (member.coreSerial !== undefined) this.#parts.onReplaced()
+  }
+
+  #held(): void {
+    if (!this.#takesOver) return
+    this.#takesOver = false
+    this.#parts.onHeld()
+  }
+
+  async #claim(view: () => MembershipView, serial: number): Promise<void> {
+    if (this.#isClaiming) return
+    this.#isClaiming = true
+    await this.#parts.claim(serial).catch(() => {})
+    if (!this.#isClosed) await wait(this.#parts.clock, AGAIN_MS)
+    this.#isClaiming = false
+    this.review(view)
+  }
+}

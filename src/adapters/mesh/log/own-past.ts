@@ -1,0 +1,68 @@
+import type Hypercore from 'hypercore'
+import type { Clock } from '../../../kit/clock.js'
+import { NodeError, REPAIR_STEPS } from '../../../kit/errors.js'
+
+/** How long an append may take to be whole, in milliseconds. */
+const SETTLE_MS = 100
+
+/** What {@link OwnPast} needs. */
+export interface OwnPastParts {
+  /** The own writer core. */
+  readonly core: Hypercore
+  readonly clock: Clock
+  /** It was found before. */
+  readonly isLost: boolean
+}
+
+/**
+ * Whether others have more of this node's own writer core than its home: then the home was put back to what it was before. It
+ * must write nothing more to that core, since it would sign two different blocks at one place.
+ */
+export class OwnPast {
+  readonly #parts: OwnPastParts
+  /** Resolves when it is found. */
+  readonly lost: Promise<void>
+  #isLost: boolean
+  #tellLost: () => void = () => {}
+
+  constructor(parts: OwnPastParts) {
+    const { core, clock } = parts
+    this.#parts = parts
+    this.#isLost = parts.isLost
+    this.lost = new Promise((resolve) => {
+      this.#tellLost = resolve
+    })
+    // What this node wrote itself it never has to fetch.
+    core.on('download', () => this.#found())
+    core.on('append', () => void clock.after(SETTLE_MS, () => this.#look()))
+    this.#look()
+  }
+
+  /** Is there something of the own core that this home has not? The base would wait for it without an end. */
+  get isBehind(): boolean {
+    return this.#isLost || this.#lacksBlocks()
+  }
+
+  /** Why nothing is written any more, or null. */
+  fault(): NodeError | null {
+    if (!this.#isLost) return null
+    const message =
+      'the home of this node was put back to an older copy: others have more of its log than it has, and it writes nothing more'
+    return new NodeError('STORE_DAMAGED', message, { next: REPAIR_STEPS })
+  }
+
+  #lacksBlocks(): boolean {
+    const { core } = this.#parts
+    return !core.closed && core.contiguousLength < core.length
+  }
+
+  #look(): void {
+    if (this.#lacksBlocks()) this.#found()
+  }
+
+  #found(): void {
+    if (this.#isLost) return
+    this.#isLost = true
+    this.#tellLost()
+  }
+}

@@ -1,0 +1,14 @@
+import type { NoiseStream } from 'hyperswarm'
+import type { NodeId } from '../../../kit/ids.js'
+import type { EntryCourier } from '../log/courier.js'
+import type { GateIdentity } from '../links/gate.js'
+
+/** What the links need of the log, once there is one. */
+export interface MeshBinding {
+  readonly identity: Omit<GateIdentity, 'isReady' | 'isFull'>
+  readonly topic: Uint8Array
+  replicate(stream: NoiseStream): void
+  appendFor(entry: Uint8Array, peer: NodeId): Promise<boolean>
+  /** A link opened: waiting log entries may go now. */
+  onLink(courier: Pick<EntryCourier, 'hand'>): void
+}

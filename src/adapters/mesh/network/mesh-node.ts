@@ -1,0 +1,453 @@
+import type Corestore from 'corestore'
+import type { NoiseStream } from 'hyperswarm'
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { NodeError, STOP_AND_REPAIR } from '../../../kit/errors.js'
+import type { ErrorCode } from '../../../kit/errors.js'
+import { keyToText, utf8 } from '../../../kit/ids.js'
+import type { MeshId, NodeId } from '../../../kit/ids.js'
+import type { Sign } from '../../../kit/sign.js'
+import { LOG_SHARE_LIMITS } from '../../../domain/membership/log-share.js'
+import { chainOf, verifyChain } from '../../../domain/membership/chain.js'
+import { changeFault } from '../../../domain/membership/grant.js'
+import type { Certificate, CertificateChain, MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
+import { firstView, isAdmin, isRevoked } from '../../../domain/membership/view.js'
+import type { Links, MemberLog, Membership, Pairing } from '../../../ports/mesh.js'
+import type { LogProblem, Problem } from '../../../ports/node-api.js'
+import type { AuditEvent } from '../../../ports/audit.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import type { CoreCare } from '../log/core-care.js'
+import type { CoreFault } from '../log/guarded-base.js'
+import type { GateRefusal } from '../links/hello.js'
+import { distrustedJoin, otherOwner, refusedJoin } from '../pairing/join.js'
+import { Quarantine } from '../log/quarantine.js'
+import type { SwarmLinks } from '../links/links.js'
+import type { AutobaseLog } from '../log/log.js'
+import type { MeshBinding } from './mesh-binding.js'
+import type { Network } from './network.js'
+import { OwnCore } from '../log/own-core.js'
+import { AdminPairing } from '../pairing/pairing.js'
+import type { CodeNetwork } from '../pairing/pairing.js'
+import { hash, signer, verify } from './sodium.js'
+import { LOG_NOT_HERE } from '../log/missing-log.js'
+import { timely } from './timely.js'
+
+/** How long a newcomer waits for its certificate after an admin confirmed, in milliseconds. */
+export const GRANT_TIMEOUT_MS = 15_000
+/** How long after a refusal of its invite a newcomer still waits for its certificate, in milliseconds: any member may lie. */
+const REFUSED_MS = 2000
+/** How long a step of closing may take, in milliseconds; on loopback answers come at once or never. */
+const CLOSE_MS = 2000
+const CLOSE_LOCAL_MS = 500
+
+/** How long a newcomer waits for the log to show its own admission, in milliseconds; it works before that, too. */
+const SETTLE_MS = 5000
+/** How long after its admission a newcomer may still lose it to another, in milliseconds. */
+const FRESH_MS = 600_000
+
+const FULL_CORE: Problem = {
+  code: 'OVERLOADED',
+  message:
+    'this node has written its share of the mesh log; other writers append its entries, and its changes wait while none of them is online',
+  next: 'a2a-node peers'
+}
+
+const NO_CORE_LEFT: Problem = {
+  code: 'OVERLOADED',
+  message: `this node had ${LOG_SHARE_LIMITS.maxCores} cores of the mesh log, as many as a member may have: that of this restored home is not read, so other writers append its entries`,
+  next: 'a2a-node start --home <new home> --join <code>   # as a new node; then revoke this one'
+}
+
+/** What the home remembers of the mesh. Holds the mesh's secret: a file of mode 0600. */
+export interface MeshState {
+  readonly v: 1
+  /** z32 of the Autobase key. */
+  readonly key: string
+  /** z32 of the Autobase encryption key. */
+  readonly encryptionKey: string
+  readonly owner: NodeId
+  readonly name: string
+  /** Own certificate and those above it, as last known. */
+  readonly chain: CertificateChain
+  /** Namespace of the log's cores in the store; a failed join leaves its own behind and takes the next. */
+  readonly epoch: number
+  /** Set when the mesh has put this node out: it does not start again with it. */
+  readonly isRevoked?: true
+  /** Set in a home that was restored or repaired, until its own core has taken the place of the former one. */
+  readonly takesOver?: true
+  /** Set when another home of this node has taken its place: it does not start again. */
+  readonly isReplaced?: true
+  /** Set when others have more of the own core than this home: it writes nothing more to it. */
+  readonly isRolledBack?: true
+  /** Keys (z32) of writer cores that are forked. */
+  readonly forked?: readonly string[]
+}
+
+/** What a mesh is opened with. */
+export interface MeshParts {
+  readonly store: Corestore
+  readonly network: Network
+  readonly codeNetwork: CodeNetwork
+  readonly keyPair: { readonly publicKey: Uint8Array; readonly secretKey: Uint8Array }
+  readonly software: string
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  /** Links to members, at most. Default 64. */
+  readonly maxLinks?: number
+  /** A peer passed the gate: its stream may carry more than the log. */
+  onPassed?(peer: NodeId, stream: NoiseStream): void
+  /** A stream was refused at the gate, or its peer broke the protocol: for the audit. */
+  onRefused(refusal: AuditEvent): void
+  /** Why the store can take nothing now; null: it can. Absent: nobody looks. */
+  writeFault?(): NodeError | null
+  /** Which cores of the log starts ended at, and which are set aside. Absent: nobody remembers. */
+  readonly care?: CoreCare
+}
+
+/** This node in its mesh: the ports of the mesh adapter. */
+export interface Mesh extends Membership {
+  readonly meshId: MeshId
+  readonly meshName: string
+  readonly owner: NodeId
+  readonly links: Links
+  readonly log: MemberLog
+  readonly pairing: Pairing
+  readonly sign: Sign
+  /** What the home must remember; again whenever it changes. */
+  state(): MeshState
+  onState(listener: (state: MeshState) => void): void
+  /** Resolves when the mesh put this node out: REVOKED or an INVITE_ code. Never rejects. */
+  readonly expelled: Promise<NodeError>
+  /** Resolves when the log here shows this node's own admission, or after 5 s. Call it when the links are up. */
+  settled(): Promise<void>
+  /** Blocks in this node's own writer core. */
+  ownLength(): number
+  /** Members whose writer core is forked, for `status`. */
+  problems(): readonly Problem[]
+  /** The same of one member, for `peers`; null when there is none. */
+  problemOf(nodeId: NodeId): Problem | null
+  /** Why the log tells nothing of the mesh; empty when it does. */
+  logProblems(): readonly LogProblem[]
+  close(): Promise<void>
+}
+
+/** What {@link MeshNode} ties together. */
+export interface MeshNodeParts {
+  readonly parts: MeshParts
+  readonly log: AutobaseLog
+  readonly links: SwarmLinks
+  readonly state: MeshState
+  /** The invite by which this node just joined (z32); null when it did not. */
+  readonly inviteId: string | null
+}
+
+/** This node in its mesh: log, links and pairing tied together. */
+export class MeshNode implements Mesh {
+  readonly nodeId: NodeId
+  readonly meshId: MeshId
+  readonly meshName: string
+  readonly owner: NodeId
+  readonly log: AutobaseLog
+  readonly links: SwarmLinks
+  readonly pairing: AdminPairing
+  readonly sign: Sign
+  readonly expelled: Promise<NodeError>
+  readonly #parts: MeshParts
+  readonly #stateListeners: ((state: MeshState) => void)[] = []
+  readonly #grantWaiters: (() => void)[] = []
+  readonly #joinedBy: string | null
+  readonly #ownCore: OwnCore
+  readonly #quarantine: Quarantine
+  #state: MeshState
+  /** Runs when a newcomer heard that its invite is lost. */
+  #refusedTimer: Timer | null = null
+  /** Why the certificate that a peer gave a newcomer last does not count; null: none was given. */
+  #grantFault: string | null = null
+  #tellExpelled: (error: NodeError) => void = () => {}
+
+  constructor({ parts, log, links, state, inviteId }: MeshNodeParts) {
+    this.#parts = parts
+    this.#state = state
+    this.#joinedBy = inviteId
+    this.nodeId = keyToText(parts.keyPair.publicKey)
+    this.meshId = log.meshId
+    this.meshName = state.name
+    this.owner = state.owner
+    this.log = log
+    this.links = links
+    this.sign = signer(parts.keyPair.secretKey)
+    this.expelled = new Promise((resolve) => {
+      this.#tellExpelled = resolve
+    })
+    links.bind(this.#binding())
+    log.setCourier((entry, options) => links.courier(entry, options))
+    const { clock, telemetry, codeNetwork: network } = parts
+    const { nodeId, sign } = this
+    this.#ownCore = new OwnCore({
+      nodeId,
+      coreKey: log.coreKey,
+      takesOver: state.takesOver === true,
+      clock,
+      claim: (serial) => log.submit({ kind: 'core', mesh: this.meshId, coreKey: log.coreKey, serial }),
+      onHeld: () => this.#setState(withoutTakeover(this.#state)),
+      onReplaced: () => this.#expel('CONFLICT')
+    })
+    this.#quarantine = this.#newQuarantine()
+    log.setQuarantine(this.#quarantine)
+    log.onUnreadable((coreKey, fault) => this.#onUnreadable(coreKey, fault))
+    this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
+    log.onChange(() => this.#onView())
+    void log.ownPast.lost.then(() => this.#onRolledBack())
+    void log.failed.then((error) => this.#tellExpelled(failedLog(error, parts.writeFault?.() ?? null)))
+    this.#onView()
+  }
+
+  certificate(): SignedCertificate {
+    const own = this.log.view().members.get(this.nodeId)?.certificate ?? this.#state.chain[0]
+    if (own === undefined) throw new NodeError('INTERNAL', 'this node has no certificate yet')
+    return own
+  }
+
+  state(): MeshState {
+    return this.#state
+  }
+
+  onState(listener: (state: MeshState) => void): void {
+    this.#stateListeners.push(listener)
+  }
+
+  ownLength(): number {
+    return this.log.ownLength()
+  }
+
+  /**
+   * Resolves when the own certificate is there and leads to the owner. @throws NodeError NO_ADMIN_ONLINE when none comes in time,
+   * INVITE_INVALID when one came that does not lead to the owner.
+   */
+  granted(clock: Clock): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.#state.chain.length > 0) return resolve()
+      const timer = clock.after(GRANT_TIMEOUT_MS, () => {
+        reject(this.#grantFault === null ? refusedJoin('NO_ADMIN_ONLINE') : distrustedJoin(this.#grantFault))
+      })
+      this.#grantWaiters.push(() => {
+        clock.clear(timer)
+        resolve()
+      })
+    })
+  }
+
+  settled(): Promise<void> {
+    const { clock } = this.#parts
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (!this.log.view().members.has(this.nodeId)) return
+        clock.clear(timer)
+        stop()
+        resolve()
+      }
+      const timer = clock.after(SETTLE_MS, () => {
+        stop()
+        resolve()
+      })
+      const stop = this.log.onChange(look)
+      look()
+    })
+  }
+
+  problems(): readonly Problem[] {
+    const fault = this.log.ownPast.fault()
+    const { code, message } = fault ?? {}
+    const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
+    const bounds = [...(this.log.isFull ? [FULL_CORE] : []), ...(this.#ownCore.isRefused ? [NO_CORE_LEFT] : [])]
+    return [...own, ...bounds, ...this.#quarantine.problems()]
+  }
+
+  logProblems(): readonly LogProblem[] {
+    return this.log.view().mesh === null ? [LOG_NOT_HERE] : []
+  }
+
+  problemOf(nodeId: NodeId): Problem | null {
+    return this.#quarantine.problemOf(nodeId)
+  }
+
+  async close(): Promise<void> {
+    const { clock, telemetry, codeNetwork } = this.#parts
+    clock.clear(this.#refusedTimer)
+    this.#ownCore.close()
+    // Unannouncing asks the DHT; where nobody answers (the bootstrap may have gone first) the limit ends it.
+    const limitMs = codeNetwork.network === 'local' ? CLOSE_LOCAL_MS : CLOSE_MS
+    // What is left open then ends with the network, which its owner closes by force.
+    await timely(Promise.all([this.pairing.close(), this.links.close()]), clock, limitMs)
+    if (!(await timely(this.log.close(), clock, CLOSE_MS))) telemetry.log('warn', 'closing the log took too long')
+  }
+
+  #binding(): MeshBinding {
+    const { log } = this
+    return {
+      identity: {
+        meshKey: log.key,
+        encryptionKey: log.encryptionKey,
+        view: () => this.#view(),
+        chain: () => this.#chain(),
+        onGrant: (chain) => this.#onGrant(chain),
+        onRefused: (refusal, peer) => this.#onRefused(refusal, peer)
+      },
+      topic: hash(utf8('a2a-node/topic'), log.key, log.encryptionKey),
+      replicate: (stream) => {
+        log.replicate(stream)
+        this.#parts.onPassed?.(keyToText(stream.remotePublicKey), stream)
+      },
+      appendFor: (entry, peer) => log.appendFor(entry, peer),
+      onLink: (courier) => log.linked(courier)
+    }
+  }
+
+  /** Before the log has come, the root of trust is what the invite said. */
+  #view(): MembershipView {
+    const view = this.log.view()
+    const { name, owner } = this.#state
+    return view.mesh === null ? firstView({ mesh: this.meshId, name, owner }) : view
+  }
+
+  /** The own chain, by the view or as remembered; null before the first. */
+  #chain(): CertificateChain | null {
+    const known = chainOf(this.log.view(), this.nodeId)
+    if (known !== null) return known
+    return this.#state.chain.length === 0 ? null : this.#state.chain
+  }
+
+  #onView(): void {
+    const view = this.log.view()
+    // The code lied, or an earlier version of this program believed an impostor.
+    if (view.mesh !== null && view.mesh.owner !== this.owner) return this.#tellExpelled(otherOwner())
+    const member = view.members.get(this.nodeId)
+    const refused = view.refusals.get(this.nodeId)
+    if (member !== undefined && member.revoked !== null) this.#expel('REVOKED')
+    else if (member === undefined && refused !== undefined && this.#isAboutThis(refused)) this.#expel(refused.code)
+    const chain = chainOf(view, this.nodeId)
+    if (chain !== null) this.#remember(chain)
+    this.#ownCore.review(() => this.log.view())
+    this.pairing.review()
+    this.links.review()
+  }
+
+  /** Where the view shows no admission yet, a chain that holds up to the owner of the code is as good. */
+  #onGrant(chain: CertificateChain): void {
+    const view = this.#view()
+    if (view.members.has(this.nodeId)) return
+    const { meshId: mesh, owner, nodeId: leaf } = this
+    const verdict = verifyChain(chain, { mesh, owner, leaf, now: this.#parts.clock.now(), verify, view })
+    // Another peer may still bring one that holds: any member may send a wrong one.
+    if (!verdict.ok) {
+      this.#grantFault = `the certificate that it gave does not count: ${verdict.reason}`
+      return
+    }
+    this.#remember(chain)
+    this.links.review()
+  }
+
+  #onRefused(refusal: GateRefusal, peer: NodeId): void {
+    const { code, reason } = refusal
+    const isBelieved = this.#mayPutOut(peer, code) && this.#isAboutThis(refusal)
+    this.#parts.telemetry.log(isBelieved ? 'warn' : 'debug', 'a peer refuses this node', { peer, code, reason })
+    if (!isBelieved) return
+    if (this.#chain() === null && peer !== this.owner) this.#expelLater(code)
+    else this.#expel(code)
+  }
+
+  /** Nobody's rights are known yet: the certificate, when it comes in time, says more than the refusal. */
+  #expelLater(code: ErrorCode): void {
+    this.#refusedTimer ??= this.#parts.clock.after(REFUSED_MS, () => {
+      if (this.#chain() === null) this.#expel(code)
+    })
+  }
+
+  /** Is it the word of one who could put this node out by the log, or whose admission of it was the one that failed? */
+  #mayPutOut(peer: NodeId, code: ErrorCode): boolean {
+    // Who has been put out has no word in it any more, not even about those whom it let in.
+    if (isRevoked(this.log.view(), peer)) return false
+    const own = this.#chain()?.[0]?.body
+    const isLostInvite = code.startsWith('INVITE_')
+    if (code !== 'REVOKED' && !isLostInvite) return false
+    // Before the own certificate has come nobody's rights are known here, and there is nothing to lose yet.
+    if (isLostInvite && own === undefined) return true
+    // An invite can only be lost while the admission is fresh and the admins' logs may still disagree.
+    if (isLostInvite && own !== undefined && this.#parts.clock.now() - own.issuedAt >= FRESH_MS) return false
+    if (peer === this.owner || (isLostInvite && peer === own?.issuer)) return true
+    return own?.mayInvite !== true && (peer === own?.issuer || (own !== undefined && this.#mayRevoke(peer, own)))
+  }
+
+  #mayRevoke(peer: NodeId, own: Certificate): boolean {
+    const view = this.log.view()
+    const author = view.members.get(peer)?.certificate.body
+    return author !== undefined && isAdmin(view, peer) && changeFault(author, own, { owner: this.owner }) === null
+  }
+
+  /** A refusal by an earlier invite says nothing of this membership. */
+  #isAboutThis({ inviteId }: { readonly inviteId?: string }): boolean {
+    const own = this.#chain()?.[0]?.body.inviteId ?? this.#joinedBy
+    return inviteId === undefined || own === null || inviteId === own
+  }
+
+  #newQuarantine(): Quarantine {
+    return new Quarantine({
+      self: this.nodeId,
+      forked: this.#state.forked ?? [],
+      view: () => this.log.view(),
+      onForked: (forked, member) => {
+        this.#setState({ ...this.#state, forked })
+        this.#onQuarantine('CONFLICT', 'it signed two different blocks of the mesh log at one place', member)
+      },
+      unreadable: (coreKey) => this.log.unreadable(coreKey)
+    })
+  }
+
+  #onUnreadable(coreKey: string, fault: CoreFault): void {
+    const member = this.#quarantine.memberOf(coreKey)
+    this.#parts.care?.setAside(coreKey, fault, member)
+    this.#onQuarantine(fault.code, `a core of the log: ${fault.reason}`, member)
+  }
+
+  #onQuarantine(code: 'CONFLICT' | CoreFault['code'], reason: string, member: NodeId | null): void {
+    this.#parts.telemetry.log('error', 'a member is in quarantine', { peer: member ?? 'nobody', reason })
+    if (member !== null) this.#parts.onRefused({ kind: 'strike', code, rule: 'quarantine', reason, peer: member })
+  }
+
+  #onRolledBack(): void {
+    this.#parts.telemetry.log('error', 'this node writes nothing more', { reason: this.log.ownPast.fault()?.message ?? '' })
+    this.#setState({ ...this.#state, isRolledBack: true })
+  }
+
+  #expel(code: ErrorCode): void {
+    if (code === 'REVOKED' && this.#state.isRevoked !== true) this.#setState({ ...this.#state, isRevoked: true })
+    if (code === 'CONFLICT') this.#setState({ ...this.#state, isReplaced: true })
+    this.#tellExpelled(refusedJoin(code))
+  }
+
+  #remember(chain: CertificateChain): void {
+    if (chain.length === 0 || JSON.stringify(chain) === JSON.stringify(this.#state.chain)) return
+    this.#setState({ ...this.#state, chain, name: this.log.view().mesh?.name ?? this.#state.name })
+    for (const resolve of this.#grantWaiters.splice(0)) resolve()
+  }
+
+  #setState(state: MeshState): void {
+    this.#state = state
+    for (const listener of this.#stateListeners) listener(state)
+  }
+}
+
+/** What a home remembers that is to take the place of the node's former one, with cores of its own (`epoch`: a number that no other has). */
+export function takeOver(state: MeshState, epoch: number): MeshState {
+  const { isReplaced: _, isRolledBack: __, ...kept } = state
+  return { ...kept, epoch, takesOver: true }
+}
+
+function withoutTakeover(state: MeshState): MeshState {
+  const { takesOver, ...rest } = state
+  return takesOver === undefined ? state : rest
+}
+
+function failedLog(cause: Error, fault: NodeError | null): NodeError {
+  if (fault !== null) return new NodeError(fault.code, fault.message, { next: [...fault.next, 'a2a-node start'], cause })
+  return new NodeError('STORE_DAMAGED', `the mesh log closed itself: ${cause.message}`, { cause })
+}

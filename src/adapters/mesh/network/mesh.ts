@@ -1,0 +1,151 @@
+import type Corestore from 'corestore'
+import Autobase from 'autobase'
+import { NodeError } from '../../../kit/errors.js'
+import { bytesFromText, bytesToText, keyFromText, keyToText } from '../../../kit/ids.js'
+import type { MeshId, NodeId } from '../../../kit/ids.js'
+import type { InviteCode } from '../../../domain/membership/invite-code.js'
+import { seal } from '../../../domain/membership/signing.js'
+import type { Certificate, SignedCertificate } from '../../../domain/membership/types.js'
+import type { AuditEvent } from '../../../ports/audit.js'
+import { type Paired, readInviteCode, requestJoin } from '../pairing/join.js'
+import { MAX_LINKS, SwarmLinks } from '../links/links.js'
+import { AutobaseLog } from '../log/log.js'
+import { MeshNode } from './mesh-node.js'
+import type { MeshParts, MeshState } from './mesh-node.js'
+import { hash, signer, verify } from './sodium.js'
+import { timely } from './timely.js'
+
+/** How long a newcomer waits for an admin, in milliseconds. */
+const JOIN_TIMEOUT_MS = 20_000
+/** How long a step of giving up may take, in milliseconds. */
+const GIVE_UP_MS = 2000
+
+/** How a newcomer joins. */
+export interface JoinMeshOptions {
+  readonly code: string
+  readonly name: string
+  readonly epoch: number
+  /** How long to wait for an admin. Default 20,000. */
+  readonly timeoutMs?: number
+}
+
+/** Founds a mesh with this node as its owner. */
+export async function foundMesh(parts: MeshParts, options: { name: string; meshName: string; epoch: number }): Promise<MeshNode> {
+  const { name, meshName, epoch } = options
+  const log = await openLog(parts, { epoch, mesh: null })
+  const certificate = ownerCertificate(parts, log.meshId, name)
+  const at = certificate.body.issuedAt
+  await log.submit({ kind: 'founding', mesh: log.meshId, name: meshName, certificate, coreKey: log.coreKey, at })
+  const { key, encryptionKey } = log
+  const state = { ...firstState({ key, encryptionKey, epoch }, { owner: certificate.by, name: meshName }), chain: [certificate] }
+  return new MeshNode({ parts, log, state, links: openLinks(parts), inviteId: null })
+}
+
+/** Opens the mesh that the home remembers. */
+export async function reopenMesh(parts: MeshParts, state: MeshState): Promise<MeshNode> {
+  const encryptionKey = bytesFromText(state.encryptionKey)
+  if (encryptionKey === null || encryptionKey.byteLength !== 32) throw new NodeError('STORE_DAMAGED', 'the mesh key in the home is damaged')
+  const isRolledBack = state.isRolledBack === true
+  const log = await openLog(parts, { epoch: state.epoch, mesh: { key: keyFromText(state.key), encryptionKey }, isRolledBack })
+  return new MeshNode({ parts, log, state, links: openLinks(parts), inviteId: null })
+}
+
+/**
+ * Joins a mesh by an invite code. Resolves when this node has a certificate that leads to the owner whom the code names.
+ * @throws NodeError as {@link requestJoin} and {@link readInviteCode}; INVITE_INVALID when only others certified it.
+ */
+export async function joinMesh(parts: MeshParts, options: JoinMeshOptions): Promise<MeshNode> {
+  const code = readInviteCode(options.code)
+  const links = openLinks(parts)
+  let close = (): Promise<unknown> => timely(links.close(), parts.clock, GIVE_UP_MS)
+  try {
+    const { epoch } = options
+    const paired = await pair(parts, { ...options, links, code })
+    const log = await openLog(parts, { epoch, mesh: paired })
+    const state = firstState({ ...paired, epoch }, paired.info)
+    const mesh = new MeshNode({ parts, log, links, state, inviteId: paired.inviteId })
+    close = () => mesh.close()
+    await Promise.race([mesh.granted(parts.clock), mesh.expelled.then((error) => Promise.reject(error))])
+    return mesh
+  } catch (error) {
+    await close()
+    if (error instanceof NodeError && error.code === 'INVITE_INVALID')
+      parts.onRefused({ kind: 'refusal', code: error.code, rule: 'pairing', reason: error.message })
+    throw error
+  }
+}
+
+async function pair(
+  { store, keyPair, clock, telemetry }: MeshParts,
+  options: Omit<JoinMeshOptions, 'code'> & { readonly links: SwarmLinks; readonly code: InviteCode }
+): Promise<Paired> {
+  const { links, code, name, epoch, timeoutMs = JOIN_TIMEOUT_MS } = options
+  const { invite, root } = code
+  const coreKey = keyToText(await Autobase.getLocalKey(namespaced(store, epoch)))
+  const nodeId = keyToText(keyPair.publicKey)
+  const sign = signer(keyPair.secretKey)
+  const asking = { swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry }
+  return await requestJoin(asking, { invite, root, coreKey, name, timeoutMs })
+}
+
+/** The state of a mesh in which this node has no certificate yet. */
+function firstState(
+  { key, encryptionKey, epoch }: { key: Uint8Array; encryptionKey: Uint8Array; epoch: number },
+  { owner, name }: { owner: NodeId; name: string }
+): MeshState {
+  return { v: 1, key: keyToText(key), encryptionKey: bytesToText(encryptionKey), owner, name, chain: [], epoch }
+}
+
+function ownerCertificate({ keyPair, clock }: MeshParts, mesh: MeshId, name: string): SignedCertificate {
+  const nodeKey = keyToText(keyPair.publicKey)
+  const body: Certificate = {
+    mesh,
+    nodeKey,
+    name,
+    maxTier: 0,
+    mayInvite: true,
+    mayWrite: true,
+    issuedAt: clock.now(),
+    serial: 1,
+    issuer: nodeKey
+  }
+  return seal('certificate', body, { id: nodeKey, sign: signer(keyPair.secretKey) })
+}
+
+/** The part of a store in which the own cores of a mesh are. */
+export function namespaced(store: Corestore, epoch: number): Corestore {
+  return store.namespace(`a2a-node/mesh/${epoch}`)
+}
+
+function openLog(
+  { store, keyPair, clock, telemetry, ...parts }: MeshParts,
+  {
+    epoch,
+    mesh,
+    isRolledBack = false
+  }: { epoch: number; mesh: null | { readonly key: Uint8Array; readonly encryptionKey: Uint8Array }; isRolledBack?: boolean }
+): Promise<AutobaseLog> {
+  const nodeId = keyToText(keyPair.publicKey)
+  const sign = signer(keyPair.secretKey)
+  const writeFault = (): NodeError | null => parts.writeFault?.() ?? null
+  const care = parts.care === undefined ? {} : { care: parts.care }
+  return AutobaseLog.open({
+    store: namespaced(store, epoch),
+    mesh,
+    nodeId,
+    sign,
+    verify,
+    clock,
+    telemetry,
+    writeFault,
+    isRolledBack,
+    ...care
+  })
+}
+
+function openLinks(parts: MeshParts): SwarmLinks {
+  const { network, codeNetwork, keyPair, software, clock, telemetry, maxLinks = MAX_LINKS } = parts
+  const networkKind = codeNetwork.network
+  const onRefused = (refusal: AuditEvent): void => parts.onRefused(refusal)
+  return new SwarmLinks({ network, networkKind, keyPair, software, clock, hash, verify, telemetry, maxLinks, onRefused })
+}

@@ -1,0 +1,145 @@
+import BlindPairing from 'blind-pairing'
+import type { DecodedInvite, PairedData } from 'blind-pairing'
+import { NodeError } from '../../../kit/errors.js'
+import type { ErrorCode } from '../../../kit/errors.js'
+import { bytesToText, keyToText } from '../../../kit/ids.js'
+import type { MeshId } from '../../../kit/ids.js'
+import { decodeMeshInfo, encodeJoinData } from '../../../domain/membership/codec.js'
+import type { MeshInfo } from '../../../domain/membership/codec.js'
+import { decodeInviteCode, type InviteCode } from '../../../domain/membership/invite-code.js'
+import { rootFault } from '../../../domain/membership/mesh-root.js'
+import { denyCode } from '../../../domain/membership/pairing-status.js'
+import { sealJoin } from '../../../domain/membership/signing.js'
+import type { PairingParts } from './pairing.js'
+import { hash } from '../network/sodium.js'
+
+/** What a newcomer learns when it is let in: the mesh of the owner that its code names. */
+export interface Paired {
+  readonly key: Uint8Array
+  readonly encryptionKey: Uint8Array
+  readonly info: MeshInfo
+  /** z32 of the invite's id. */
+  readonly inviteId: string
+}
+
+/** What a newcomer asks with. */
+export interface JoinOptions {
+  /** The invite of blind-pairing, out of the code. */
+  readonly invite: Uint8Array
+  /** The fingerprint of the owner and the mesh, out of the code. */
+  readonly root: Uint8Array
+  readonly coreKey: string
+  readonly name: string
+  readonly timeoutMs: number
+}
+
+/** Reads the code of an invite. @throws NodeError INVITE_INVALID when it is garbled, or of another version. */
+export function readInviteCode(text: string): InviteCode {
+  const decoded = decodeInviteCode(text, hash)
+  if (!decoded.ok) throw new NodeError('INVITE_INVALID', `the invite code cannot be used: ${decoded.reason}`)
+  return decoded
+}
+
+/**
+ * Asks any online admin to let this node in. An answer counts only when it is of the owner and the mesh that the code names.
+ * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID, AMBIGUOUS_NAME, INVALID_INPUT as an admin answers;
+ * INVITE_INVALID as {@link distrustedJoin}; NO_ADMIN_ONLINE when nobody answered in time.
+ */
+export async function requestJoin(parts: PairingParts, options: JoinOptions): Promise<Paired> {
+  const { id, expires } = readInvite(options.invite)
+  if (expires !== 0 && expires <= parts.clock.now()) throw refusedJoin('INVITE_EXPIRED')
+  const { coreKey, name, invite, root, timeoutMs } = options
+  const inviteId = bytesToText(id)
+  const request = sealJoin({ inviteId, nodeKey: parts.nodeId, coreKey, name }, parts.sign)
+  const blind = new BlindPairing(parts.swarm)
+  let stopWaiting: () => void = () => {}
+  try {
+    return await new Promise<Paired>((resolve, reject) => {
+      const timer = parts.clock.after(timeoutMs, () => reject(refusedJoin('NO_ADMIN_ONLINE')))
+      stopWaiting = () => parts.clock.clear(timer)
+      const userData = encodeJoinData({ v: 1, request })
+      const onadd = (paired: PairedData): void => {
+        const read = readPaired(paired, { inviteId, root })
+        if (typeof read === 'string') reject(distrustedJoin(read))
+        else resolve(read)
+      }
+      const candidate = blind.addCandidate({ invite, userData, onadd })
+      candidate.request.on('rejected', () => {
+        const code = denyCode(candidate.request.response?.status ?? 0)
+        if (code !== null) reject(refusedJoin(code))
+      })
+    })
+  } finally {
+    stopWaiting()
+    await blind.close()
+  }
+}
+
+/** What a code carries may be anything, even with the right checksum. */
+function readInvite(invite: Uint8Array): DecodedInvite {
+  try {
+    const decoded = BlindPairing.decodeInvite(invite)
+    if (decoded.discoveryKey !== null) return decoded
+  } catch {
+    // Refused below.
+  }
+  throw refusedJoin('INVITE_INVALID')
+}
+
+/** The mesh that an answer is about, or why it is not that of the code. */
+function readPaired(
+  { key, encryptionKey, data }: PairedData,
+  { inviteId, root }: { readonly inviteId: string; readonly root: Uint8Array }
+): Paired | string {
+  const decoded = data === null ? null : decodeMeshInfo(data)
+  if (encryptionKey === null || decoded === null || !decoded.ok) return 'it does not say whose mesh it is'
+  const { info } = decoded
+  if (info.mesh !== keyToText<MeshId>(key)) return 'the mesh that it names has another log'
+  return rootFault({ info, encryptionKey }, root, hash) ?? { key, encryptionKey, info, inviteId }
+}
+
+const REFUSALS: Partial<Record<ErrorCode, string>> = {
+  INVITE_EXPIRED: 'the invite has expired; an admin node can make a fresh one',
+  INVITE_USED: 'the invite has been used up; an admin node can make a fresh one',
+  INVITE_REVOKED: 'the invite has been revoked; an admin node can make a fresh one',
+  INVITE_INVALID: 'the invite was not accepted',
+  AMBIGUOUS_NAME: 'the name of this node looks like the name of another member; the invite is still good, join by it with another name',
+  INVALID_INPUT: 'the admin does not take the name of this node; the invite is still good, join by it with another name',
+  REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
+  NO_ADMIN_ONLINE:
+    'no admin of the mesh answered: the node that made the invite, or another admin, must run and be reachable; then join again',
+  CONFLICT:
+    'another home of this node has taken its place in the mesh: one that was restored from a backup, or repaired, since; a repair of this one takes it back, and the other one stops then'
+}
+
+/** What to do beside what the table of errors says. */
+const NEXT: Partial<Record<ErrorCode, readonly string[]>> = {
+  CONFLICT: ['a2a-node doctor --repair'],
+  AMBIGUOUS_NAME: ['a2a-node start --join - --name <name>'],
+  INVALID_INPUT: ['a2a-node start --join - --name <name>']
+}
+
+/** The impostor would answer newcomers by this code again: only another code is of use. */
+const END_INVITE = [
+  'a2a-node invite ls   # on a machine of an admin',
+  'a2a-node invite revoke <id>   # on a machine of an admin',
+  'a2a-node invite   # on a machine of an admin'
+]
+
+/** The error of a newcomer whose answer does not lead to the owner that the code names: INVITE_INVALID. `fault` says why. */
+export function distrustedJoin(fault: string): NodeError {
+  const state = `the answer to this code comes neither from the owner of the mesh nor from an admin: ${fault}`
+  const advice = 'somebody else may have the code, so end the invite and make a new one'
+  return new NodeError('INVITE_INVALID', `${state}. This node did not join; ${advice}`, { next: END_INVITE })
+}
+
+/** The error of a node in whose mesh the log names another owner than it joined by: INVITE_INVALID. It is in no mesh any more. */
+export function otherOwner(): NodeError {
+  const message = 'the log of the mesh names another owner than the one by whose invite this node joined, so it leaves the mesh'
+  return new NodeError('INVITE_INVALID', message, { next: ['a2a-node start --join -'] })
+}
+
+/** The error of a node that the mesh does not let in, or puts out. */
+export function refusedJoin(code: ErrorCode): NodeError {
+  return new NodeError(code, REFUSALS[code] ?? 'the mesh did not let this node in', { next: NEXT[code] ?? [] })
+}

@@ -1,0 +1,169 @@
+import BlindPairing from 'blind-pairing'
+import type { Member, MemberRequest } from 'blind-pairing'
+import type Hyperswarm from 'hyperswarm'
+import type { Clock } from '../../../kit/clock.js'
+import { messageOf, NodeError } from '../../../kit/errors.js'
+import { bytesFromText, bytesToText, keyToText } from '../../../kit/ids.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { Hash, Sign, Verify } from '../../../kit/sign.js'
+import { considerJoin } from '../../../domain/membership/admit.js'
+import { decodeJoinData, encodeMeshInfo } from '../../../domain/membership/codec.js'
+import type { MeshInfo } from '../../../domain/membership/codec.js'
+import { encodeInviteCode } from '../../../domain/membership/invite-code.js'
+import { rootFingerprint } from '../../../domain/membership/mesh-root.js'
+import { denyStatus } from '../../../domain/membership/pairing-status.js'
+import { seal } from '../../../domain/membership/signing.js'
+import type { Certificate, InviteRecord, JoinRequest } from '../../../domain/membership/types.js'
+import { isAdmin } from '../../../domain/membership/view.js'
+import type { IssuedInvite, Pairing } from '../../../ports/mesh.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import type { AutobaseLog } from '../log/log.js'
+import { LOG_NOT_HERE } from '../log/missing-log.js'
+
+/** Where blind-pairing takes a request, from a stream or out of the DHT; see {@link total}. */
+const ADD_REQUEST = '_addRequest'
+
+/** What both sides of a pairing need. */
+export interface PairingParts {
+  readonly swarm: Hyperswarm
+  readonly nodeId: NodeId
+  readonly sign: Sign
+  readonly verify: Verify
+  readonly hash: Hash
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+}
+
+/** How a newcomer reaches the network; goes into every code. */
+export interface CodeNetwork {
+  readonly network: 'public' | 'private' | 'local'
+  readonly bootstrap: readonly string[]
+  readonly localPort: number | null
+}
+
+/** What the admin's side needs beside. */
+export interface AdminParts extends PairingParts {
+  readonly log: AutobaseLog
+  readonly network: CodeNetwork
+}
+
+/** The admin's side of pairing: answers newcomers while this node may invite. */
+export class AdminPairing implements Pairing {
+  readonly #parts: AdminParts
+  readonly #blind: BlindPairing
+  #member: Member | null = null
+
+  constructor(parts: AdminParts) {
+    this.#parts = parts
+    this.#blind = new BlindPairing(parts.swarm)
+    this.review()
+  }
+
+  /** The view changed: begins or stops to answer. */
+  review(): void {
+    const { log, nodeId } = this.#parts
+    const mayInvite = isAdmin(log.view(), nodeId)
+    if (mayInvite && this.#member === null) {
+      this.#member = total(this.#blind.addMember({ discoveryKey: log.discoveryKey, onadd: (request) => this.#answer(request) }))
+    }
+    if (!mayInvite && this.#member !== null) {
+      this.#member.close().catch(() => {})
+      this.#member = null
+    }
+  }
+
+  create({ tier, admin, sandboxId, ttlMs, uses }: Parameters<Pairing['create']>[0]): IssuedInvite {
+    const { log, clock, hash, network } = this.#parts
+    const mesh = log.view().mesh
+    if (mesh === null) throw new NodeError(LOG_NOT_HERE.code, LOG_NOT_HERE.message, { next: [LOG_NOT_HERE.next] })
+    const createdAt = clock.now()
+    const expiresAt = createdAt + ttlMs
+    const info: MeshInfo = { v: 1, owner: mesh.owner, name: mesh.name, mesh: mesh.id }
+    const root = rootFingerprint({ info, encryptionKey: log.encryptionKey }, hash)
+    const { id, publicKey, invite, additional } = BlindPairing.createInvite(log.key, { expires: expiresAt, data: encodeMeshInfo(info) })
+    if (additional === null) throw new NodeError('INTERNAL', 'the invite carries no data')
+    return {
+      terms: {
+        id: bytesToText(id),
+        publicKey: bytesToText(publicKey),
+        tier,
+        admin,
+        ...(sandboxId === null ? {} : { sandboxId }),
+        uses,
+        createdAt,
+        expiresAt,
+        additional: { data: bytesToText(additional.data), signature: bytesToText(additional.signature) }
+      },
+      code: encodeInviteCode({ ...network, root, invite }, hash)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#member?.close()
+    await this.#blind.close()
+  }
+
+  async #answer(request: MemberRequest): Promise<void> {
+    try {
+      await this.#consider(request)
+    } catch (error) {
+      this.#parts.telemetry.log('warn', 'a request to join was not answered', { reason: messageOf(error) })
+    }
+  }
+
+  async #consider(request: MemberRequest): Promise<void> {
+    const { log, nodeId, clock, verify, telemetry } = this.#parts
+    const inviteId = bytesToText(request.inviteId)
+    const record = log.view().invites.get(inviteId)
+    const publicKey = record === undefined ? null : bytesFromText(record.terms.publicKey)
+    // An invite that this view does not know may be another admin's that is still on its way here.
+    if (record === undefined || publicKey === null) return
+    const joining = decodeJoinData(request.open(publicKey))
+    if (!joining.ok) return request.deny({ status: denyStatus('INVITE_INVALID') })
+    // Out of the DHT comes also what its sender has given up long since; one that still waits has a stream to some admin.
+    if (!this.#isHere(joining.request.nodeKey)) return telemetry.log('info', 'a request to join came without a stream')
+    const answer = considerJoin(log.view(), { self: nodeId, inviteId, request: joining.request, now: clock.now(), verify })
+    if (answer.answer === 'silent') return telemetry.log('info', 'a request to join is left to another admin', { reason: answer.reason })
+    if (answer.answer === 'deny') return request.deny({ status: denyStatus(answer.code) })
+    if (answer.answer === 'admit') await this.#admit(joining.request, answer.certificate)
+    this.#tell(request, record, joining.request.nodeKey)
+  }
+
+  /** Is a stream of the newcomer open now? */
+  #isHere(newcomer: NodeId): boolean {
+    return [...this.#parts.swarm.connections].some((stream) => !stream.destroying && keyToText(stream.remotePublicKey) === newcomer)
+  }
+
+  async #admit(request: JoinRequest, body: Certificate): Promise<void> {
+    const { log, nodeId, sign } = this.#parts
+    const certificate = seal('certificate', body, { id: nodeId, sign })
+    await log.submit({ kind: 'admission', mesh: log.meshId, certificate, coreKey: request.coreKey, request })
+  }
+
+  /** Confirms only what the own view shows: a confirmation that cannot be kept wedges the newcomer. */
+  #tell(request: MemberRequest, record: InviteRecord, newcomer: NodeId): void {
+    const { log } = this.#parts
+    const refusal = log.view().refusals.get(newcomer)
+    if (log.view().members.has(newcomer)) this.#confirm(request, record)
+    else if (refusal !== undefined) request.deny({ status: denyStatus(refusal.code) })
+  }
+
+  #confirm(request: MemberRequest, { terms }: InviteRecord): void {
+    const { key, encryptionKey } = this.#parts.log
+    const data = bytesFromText(terms.additional.data)
+    const signature = bytesFromText(terms.additional.signature)
+    if (data === null || signature === null) return
+    request.confirm({ key, encryptionKey, additional: { data, signature } })
+  }
+}
+
+/**
+ * Makes a member take any bytes. A request without a session makes blind-pairing 2.3.1 throw a TypeError, which Protomux
+ * lets end the process: anybody who knows the pairing topic could do that, over a stream or by a record in the DHT.
+ */
+function total(member: Member): Member {
+  const inner = member as unknown as Record<typeof ADD_REQUEST, (request: unknown) => Promise<unknown>>
+  const addRequest = inner[ADD_REQUEST].bind(member)
+  inner[ADD_REQUEST] = (request) => addRequest(request).catch(() => null)
+  return member
+}

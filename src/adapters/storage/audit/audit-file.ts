@@ -1,0 +1,189 @@
+import type { Clock, Timer } from '../../../kit/clock.js'
+import type { NodeError } from '../../../kit/errors.js'
+import type { Audit, AuditEvent } from '../../../ports/audit.js'
+import type { AuditChain } from './audit-chains.js'
+import type { AuditEntry } from './audit-line.js'
+import { RepeatWindows } from './audit-repeats.js'
+import { auditError, recentRefs } from './audit-segments.js'
+import { AuditWriter } from './audit-writer.js'
+import type { ChainOpening } from './audit-writer.js'
+import { storeError } from '../home/store-errors.js'
+
+/** Milliseconds that lines wait to share one fsync. */
+const GATHER_MS = 50
+/** Milliseconds between counts of repeats that are written while they go on. */
+const COUNT_MS = 1000
+/** Milliseconds before a failed write is tried again. */
+const RETRY_MS = 1000
+/** Lines that wait for the disk; later ones are dropped and counted. */
+const MAX_WAITING = 10_000
+/** Lines of one write. */
+const MAX_BATCH = 1000
+
+/** References that are remembered, to write no event twice. */
+const MAX_REFS = 4096
+
+/** What one chain of the audit log is made of. */
+export interface AuditFileOptions {
+  /** Its directory; made 0700 when it is not there. */
+  readonly dir: string
+  readonly chain: AuditChain
+  readonly clock: Clock
+  /** Told of each failed write (it is tried again) and how many lines had to be dropped that are not on record yet. */
+  readonly onError: (error: NodeError, droppedLines: number) => void
+  readonly opening: Pick<ChainOpening, 'chains' | 'isLost'>
+}
+
+/**
+ * Opens one chain of the audit log: one JSON object a line, each with the hash of the line before. Goes on where the chain ended
+ * and puts what it found amiss on record as a line of kind `control` and code `CHAIN_NOTE`. Lines of 50 ms share one fsync.
+ * @throws NodeError NO_PERMISSION, DISK_FULL, STORE_DAMAGED (a directory in the place of a file)
+ */
+export async function openAuditFile({ dir, chain, clock, onError, opening }: AuditFileOptions): Promise<Audit> {
+  const place = { dir, name: chain.name }
+  const opened = AuditWriter.open(place, { ...chain, ...opening })
+  const { writer, notes } = await opened.catch((error: unknown) => Promise.reject(auditError(error, dir)))
+  const refs = await recentRefs(place, MAX_REFS)
+  return new AuditFile({ writer, refs, notes, chain, dir, clock, onError })
+}
+
+interface FileParts extends Pick<AuditFileOptions, 'dir' | 'chain' | 'clock' | 'onError'> {
+  readonly writer: AuditWriter
+  readonly refs: ReadonlySet<string>
+  readonly notes: readonly string[]
+}
+
+class AuditFile implements Audit {
+  readonly #parts: FileParts
+  readonly #windows: RepeatWindows
+  readonly #refs: Set<string>
+  #waiting: AuditEntry[] = []
+  #dropped = 0
+  #writeTimer: Timer | null = null
+  #windowTimer: Timer | null = null
+  #countTimer: Timer | null = null
+  /** When counts were written last, on the monotonic clock. */
+  #countedAt = Number.NEGATIVE_INFINITY
+  #writing: Promise<void> = Promise.resolve()
+  #closed = false
+
+  constructor(parts: FileParts) {
+    this.#parts = parts
+    this.#windows = new RepeatWindows(parts.chain)
+    this.#refs = new Set(parts.refs)
+    // Not as events: each says something else, and none may be folded.
+    this.#add(parts.notes.map((reason) => this.#note(reason)))
+  }
+
+  append(event: AuditEvent, at = this.#parts.clock.now()): void {
+    if (this.#closed) this.#dropped++
+    else if (this.#isNew(event)) this.#add(this.#windows.take(event, at))
+  }
+
+  async flush(): Promise<void> {
+    this.#add(this.#windows.ended(Number.POSITIVE_INFINITY))
+    await this.#write()
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return this.#writing
+    this.#add(this.#windows.ended(Number.POSITIVE_INFINITY))
+    this.#closed = true
+    this.#stopTimers()
+    // A failure was told to onError; closing goes on.
+    await this.#write().catch(() => {})
+    this.#stopTimers()
+    await this.#parts.writer.close()
+  }
+
+  #isNew({ ref }: AuditEvent): boolean {
+    if (ref === undefined) return true
+    if (this.#refs.has(ref)) return false
+    this.#refs.add(ref)
+    for (const oldest of this.#refs) {
+      if (this.#refs.size <= MAX_REFS) break
+      this.#refs.delete(oldest)
+    }
+    return true
+  }
+
+  #add(entries: readonly AuditEntry[], delayMs = GATHER_MS): void {
+    if (this.#countTimer === null && this.#windows.hasCounts) this.#countLater()
+    // A repeat: the other timers run already.
+    if (entries.length === 0) return
+    const room = MAX_WAITING - this.#waiting.length
+    this.#waiting.push(...entries.slice(0, room))
+    this.#dropped += Math.max(0, entries.length - room)
+    this.#schedule(delayMs)
+  }
+
+  /** The count of repeats that begin comes with the lines of the next 50 ms, further ones once a second: a kill loses no more. */
+  #countLater(): void {
+    const { clock } = this.#parts
+    const waitMs = Math.max(GATHER_MS, this.#countedAt + COUNT_MS - clock.monotonic())
+    this.#countTimer = clock.after(waitMs, () => {
+      this.#countTimer = null
+      this.#countedAt = clock.monotonic()
+      this.#add(this.#windows.grown(clock.now()), 0)
+    })
+  }
+
+  #schedule(delayMs: number): void {
+    const { clock } = this.#parts
+    if (this.#waiting.length > 0) this.#writeTimer ??= clock.after(delayMs, () => this.#writeLater())
+    const end = this.#windows.nextEnd
+    if (end !== null) this.#windowTimer ??= clock.after(Math.max(0, end - clock.now()), () => this.#endWindows())
+  }
+
+  #endWindows(): void {
+    this.#windowTimer = null
+    this.#add(this.#windows.ended(this.#parts.clock.now()))
+    this.#schedule(GATHER_MS)
+  }
+
+  #writeLater(): void {
+    this.#write().catch(() => {
+      if (!this.#closed) this.#schedule(RETRY_MS)
+    })
+  }
+
+  #write(): Promise<void> {
+    this.#parts.clock.clear(this.#writeTimer)
+    this.#writeTimer = null
+    // One after the other; a failed one must not fail the next.
+    const result = this.#writing.then(() => this.#writeWaiting())
+    this.#writing = result.catch(() => {})
+    return result
+  }
+
+  async #writeWaiting(): Promise<void> {
+    while (this.#waiting.length > 0 || this.#dropped > 0) {
+      const batch = this.#waiting.slice(0, MAX_BATCH)
+      const dropped = this.#dropped
+      try {
+        await this.#parts.writer.append(
+          dropped > 0 ? [...batch, { ...this.#note('lines were dropped, the disk did not keep up'), count: dropped }] : batch
+        )
+      } catch (error) {
+        const fault = storeError(error, this.#parts.dir)
+        this.#parts.onError(fault, dropped)
+        throw fault
+      }
+      this.#waiting = this.#waiting.slice(batch.length)
+      this.#dropped -= dropped
+    }
+  }
+
+  #note(reason: string): AuditEntry {
+    return { kind: 'control', code: 'CHAIN_NOTE', reason, at: new Date(this.#parts.clock.now()).toISOString() }
+  }
+
+  #stopTimers(): void {
+    this.#parts.clock.clear(this.#writeTimer)
+    this.#parts.clock.clear(this.#windowTimer)
+    this.#parts.clock.clear(this.#countTimer)
+    this.#countTimer = null
+    this.#writeTimer = null
+    this.#windowTimer = null
+  }
+}

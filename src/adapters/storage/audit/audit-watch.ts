@@ -1,0 +1,62 @@
+import type { Clock } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import type { Problem } from '../../../ports/node-api.js'
+import { brokenText, verifyAudit } from './audit-verify.js'
+import type { BrokenChain } from './audit-verify.js'
+
+/** How often the whole log is checked while a node runs, in milliseconds: once a day. */
+const CHECK_MS = 24 * 3_600_000
+
+/** What watching over the audit log needs. */
+export interface AuditWatchParts {
+  readonly dir: string
+  /** As in `VerifyOptions`. */
+  readonly seen?: string
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+}
+
+/** Checks the audit log of a running node at its start and once a day, and keeps what is wrong with it for `status`. */
+export class AuditWatch {
+  readonly #parts: AuditWatchParts
+  readonly #end = new AbortController()
+  #broken: readonly BrokenChain[] = []
+  #running: Promise<void>
+
+  constructor(parts: AuditWatchParts) {
+    this.#parts = parts
+    this.#running = this.#check()
+    const timer = parts.clock.every(CHECK_MS, () => {
+      this.#running = this.#running.then(() => this.#check())
+    })
+    this.#end.signal.addEventListener('abort', () => parts.clock.clear(timer))
+  }
+
+  /** The chains that the last check found broken, with what to do. */
+  problems(): Problem[] {
+    return this.#broken.map((one) => ({
+      code: 'STORE_DAMAGED',
+      message: `the audit log is broken: ${brokenText(one)}`,
+      next: 'a2a-node audit --verify'
+    }))
+  }
+
+  /** Ends a check that is under way, and begins no further one. */
+  async close(): Promise<void> {
+    this.#end.abort()
+    await this.#running
+  }
+
+  async #check(): Promise<void> {
+    const { dir, seen, telemetry } = this.#parts
+    const { signal } = this.#end
+    try {
+      const { broken } = await verifyAudit(dir, { signal, ...(seen === undefined ? {} : { seen }) })
+      this.#broken = broken
+      for (const one of broken) telemetry.log('error', 'the audit log is broken', { ...one })
+    } catch (error) {
+      if (!signal.aborted) telemetry.log('warn', 'the audit log could not be checked', { reason: messageOf(error) })
+    }
+  }
+}

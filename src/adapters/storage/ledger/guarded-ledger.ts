@@ -1,0 +1,127 @@
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { asNodeError, STOP_AND_REPAIR } from '../../../kit/errors.js'
+import type { ErrorCode, NodeError } from '../../../kit/errors.js'
+import { shellWord } from '../../../kit/text.js'
+import { KEYS } from '../../../domain/reliable/keys.js'
+import type { Ledger, LedgerChange, LedgerChanges, LedgerDurability } from '../../../ports/ledger.js'
+import type { Problem } from '../../../ports/node-api.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import type { Ballast } from '../home/ballast.js'
+import { isDiskFull } from '../home/disk-room.js'
+import { diskFull } from '../home/store-errors.js'
+
+/** How often it is looked whether the disk is full, and tried whether the ledger takes something again, in milliseconds. */
+const PROBE_MS = 5000
+/** What a ledger that takes nothing fails with. */
+const FAULTS: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION', 'STORE_DAMAGED'])
+/** Keys of what a request is asked with: a commit that puts one begins something new. */
+const INPUT = KEYS.input('')
+const isInput = ({ key, value }: LedgerChange): boolean => value !== null && key.startsWith(INPUT)
+
+/** What guarding a ledger needs. */
+export interface GuardParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly ledger: Ledger
+  readonly ballast: Ballast
+  /** Its directory, for the message. */
+  readonly dir: string
+}
+
+/**
+ * A ledger that goes on read-only when its disk takes nothing more. It gives the room of a ballast back, so that how things
+ * end can still be recorded, refuses what is new, and takes it again when there is room for a new ballast.
+ */
+export class GuardedLedger implements Ledger {
+  readonly #parts: GuardParts
+  readonly #timer: Timer
+  #fault: NodeError | null = null
+  /** Set once something that it holds could not be read. */
+  #unread: NodeError | null = null
+  #isProbing = false
+
+  constructor(parts: GuardParts) {
+    this.#parts = parts
+    this.#timer = parts.clock.every(PROBE_MS, () => void this.#probe())
+    void parts.ballast.fill()
+  }
+
+  get: Ledger['get'] = (key) => this.#read(this.#parts.ledger.get(key))
+  list: Ledger['list'] = (range) => this.#read(this.#parts.ledger.list(range))
+  compact: Ledger['compact'] = () => this.#parts.ledger.compact()
+  size: Ledger['size'] = () => this.#parts.ledger.size()
+
+  commit(given: LedgerChanges, survives?: LedgerDurability): Promise<void> {
+    const changes = this.#fault !== null && typeof given === 'function' ? given() : given
+    if (this.#fault !== null && typeof changes !== 'function' && changes.some(isInput)) return Promise.reject(this.#fault)
+    const done = this.#parts.ledger.commit(changes, survives)
+    done.catch(this.#notTaken)
+    return done
+  }
+
+  #read<T>(reading: Promise<T>): Promise<T> {
+    reading.catch(this.#notRead)
+    return reading
+  }
+
+  /** What is damaged stays so: that is told from then on. */
+  readonly #notRead = (error: unknown): void => {
+    const failure = asNodeError(error)
+    if (failure.code === 'STORE_DAMAGED') this.#unread ??= failure
+  }
+
+  readonly #notTaken = (error: unknown): void => this.#failed(asNodeError(error))
+
+  get fault(): NodeError | null {
+    return this.#fault
+  }
+
+  /** What is wrong with the ledger, and what to do. */
+  problems(): Problem[] {
+    const unread = this.#unread === null ? [] : [{ code: this.#unread.code, message: this.#unread.message, next: STOP_AND_REPAIR }]
+    if (this.#fault === null) return unread
+    const { code, message, next } = this.#fault
+    const dir = this.#parts.dir
+    return [
+      ...unread,
+      {
+        code,
+        message: `${message}; new requests and changes of the mesh are refused, what is under way still ends, and all is taken again by itself ${code === 'DISK_FULL' ? `once ${Math.ceil(this.#parts.ballast.neededBytes / 1024 ** 2)} MiB are free` : 'when that is mended'}`,
+        next: next[0] ?? `df -h ${shellWord(dir)}`
+      }
+    ]
+  }
+
+  async close(): Promise<void> {
+    this.#parts.clock.clear(this.#timer)
+    await this.#parts.ledger.close()
+  }
+
+  #failed(error: NodeError): void {
+    if (!FAULTS.has(error.code)) return
+    if (this.#fault === null) {
+      this.#parts.telemetry.count('errors', 'ledger')
+      this.#parts.telemetry.log('error', 'the ledger takes nothing more; new requests are refused', { reason: error.message })
+    }
+    this.#fault = error
+    if (error.code === 'DISK_FULL') void this.#parts.ballast.free()
+  }
+
+  /** A disk that is full is noticed before something fails by it. When the ballast is there again there is room; then it takes a commit. */
+  async #probe(): Promise<void> {
+    const { ballast, ledger, telemetry, dir } = this.#parts
+    if (this.#fault === null && isDiskFull(dir)) return this.#failed(diskFull(dir))
+    if (this.#fault === null || this.#isProbing) return
+    this.#isProbing = true
+    try {
+      if (this.#fault.code === 'DISK_FULL' && !(await ballast.fill())) return
+      await ledger.commit([])
+      this.#fault = null
+      telemetry.log('info', 'the ledger takes requests again')
+    } catch (error) {
+      this.#failed(asNodeError(error))
+    } finally {
+      this.#isProbing = false
+    }
+  }
+}

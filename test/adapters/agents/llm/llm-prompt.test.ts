@@ -1,0 +1,36 @@
+import test from 'brittle'
+import { answerOf, systemPrompt, userPrompt } from '../../../../src/adapters/agents/llm/llm-prompt.js'
+import { definitionOf } from '../../../support/agents/definition.js'
+
+const TEXT = { id: 'a.text', name: 'Text', description: 'Writes.', inputSchema: {}, outputSchema: {} }
+const DATA = { ...TEXT, id: 'a.data', description: '', outputSchema: { type: ['object', 'null'] } }
+
+test('text and prompt are asked as they are, anything else as JSON, behind the goal of the task', (t) => {
+  const asked = (input: unknown, description = ''): string => userPrompt({ input, description })
+  t.is(asked({ text: 'hi' }), 'hi')
+  t.is(asked({ prompt: 'hi' }), 'hi')
+  t.is(asked('hi'), 'hi')
+  t.is(asked({ text: 'hi', lang: 'de' }), '{"text":"hi","lang":"de"}')
+  t.is(asked({ text: 1 }), '{"text":1}')
+  t.is(asked(null), 'null')
+  t.is(asked({ text: 'hi' }, 'Greet.'), 'Greet.\n\nhi')
+})
+
+test('the text of the file is the system prompt; of several capabilities the one that is asked for is named', (t) => {
+  const one = { ...definitionOf('llm'), capabilities: [TEXT] }
+  t.is(systemPrompt(one, '\nBe brief.\n', 'a.text'), 'Be brief.')
+  t.is(systemPrompt(one, '', 'a.text'), '')
+  const two = { ...one, capabilities: [TEXT, DATA] }
+  t.is(systemPrompt(two, 'Be brief.', 'a.text'), 'Be brief.\n\nYou are asked for a.text: Writes.')
+  t.ok(systemPrompt(two, 'Be brief.', 'a.data').endsWith('It must fit this JSON Schema: {"type":["object","null"]}'))
+})
+
+test('an answer is text unless its capability gives none; JSON is bounded and holds no key that is not allowed', (t) => {
+  t.alike(answerOf('{"a":1}', TEXT), { ok: true, result: '{"a":1}' })
+  t.alike(answerOf('{"a":1}', { ...TEXT, outputSchema: { type: 'string' } }), { ok: true, result: '{"a":1}' })
+  t.alike(answerOf(' {"a":1}\n', DATA), { ok: true, result: { a: 1 } })
+  for (const text of ['', 'a', '{"__proto__":1}', '['.repeat(40) + ']'.repeat(40)]) {
+    const outcome = answerOf(text, DATA)
+    t.is(outcome.ok ? 'ok' : outcome.code, 'INVALID_OUTPUT', text.slice(0, 20))
+  }
+})

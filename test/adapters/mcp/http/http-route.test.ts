@@ -1,0 +1,131 @@
+import test, { type Assert } from 'brittle'
+import { CLAIM } from '../../../support/mcp.js'
+import { INITIALIZE, modern, scene, session } from '../../../support/mcp-http-scene.js'
+
+interface Refusal {
+  readonly id: unknown
+  readonly error: { readonly code: number; readonly message: string; readonly data: Readonly<Record<string, unknown>> }
+}
+
+interface Bearer {
+  readonly authorization: string
+}
+
+const SLOW = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'slow__do', arguments: {} } }
+
+test('an initialize that is refused leaves no session', async (t: Assert) => {
+  const { send: post, tokens } = await scene(t)
+  const refused = await post('POST', { ...INITIALIZE, params: { protocolVersion: 1 } })
+  t.is((JSON.parse(refused.text) as Refusal).error.code, -32_602)
+  t.is(refused.headers['mcp-session-id'], undefined)
+  t.is(tokens.listenerCount('one'), 0, 'and nothing is kept for one')
+  t.ok((await post('POST', INITIALIZE)).headers['mcp-session-id'])
+  t.is(tokens.listenerCount('one'), 1)
+})
+
+test('a session refuses the id of a request that is under way, as stdio does, and takes it again afterwards', async (t: Assert) => {
+  const here = await scene(t)
+  const { send: post, slow, working } = here
+  const [mine, other] = [{ 'mcp-session-id': await session(here) }, { 'mcp-session-id': await session(here) }]
+  const first = post('POST', SLOW, mine)
+  await working(1)
+  const { status, text } = await post('POST', { ...SLOW, method: 'tools/list' }, mine)
+  const { id, error } = JSON.parse(text) as Refusal
+  t.alike([status, id, error.code, error.data['requestId']], [400, null, -32_600, 7])
+  t.is((await post('POST', { ...SLOW, id: '7', method: 'ping' }, mine)).status, 200, 'a text is another id')
+  t.is((await post('POST', { ...SLOW, method: 'ping' }, other)).status, 200, 'and so is that of another session')
+  slow.finish({ done: true })
+  t.ok((await first).text.includes('done'))
+  t.is((await post('POST', { ...SLOW, method: 'ping' }, mine)).status, 200)
+})
+
+test('what is refused before any server sees it names the correlation id of its request, too', async (t: Assert) => {
+  const here = await scene(t)
+  const { send: post, slow, working } = here
+  const mine = { 'mcp-session-id': await session(here) }
+  const first = post('POST', SLOW, mine)
+  await working(1)
+  const params = { _meta: { correlationId: 'as named' } }
+  const traced = { jsonrpc: '2.0', id: 7, method: 'ping', params }
+  const [, headers] = modern(3, 'tools/list')
+  const claimed = { jsonrpc: '2.0', id: 3, method: 'tools/list', params: { _meta: { ...CLAIM, ...params._meta } } }
+  for (const [body, more] of [
+    [traced, mine],
+    [traced, { 'mcp-session-id': 'gone' }],
+    [claimed, { ...headers, 'mcp-method': 'tools/call' }],
+    [claimed, { ...headers, 'mcp-protocol-version': '2025-06-18' }]
+  ] as const) {
+    const { status, text } = await post('POST', body, more)
+    t.alike([status >= 400, (JSON.parse(text) as Refusal).error.data['correlationId']], [true, 'as named'], text)
+  }
+  const { text } = await post('POST', { ...traced, params: { _meta: { correlationId: 7 } } }, mine)
+  t.is(typeof (JSON.parse(text) as Refusal).error.data['correlationId'], 'string', 'else it has one of its own')
+  slow.finish({})
+  await first
+})
+
+test('a listen is refused where its stream is not accepted', async (t: Assert) => {
+  const { send: post } = await scene(t)
+  const [body, headers] = modern(3, 'subscriptions/listen', { notifications: { toolsListChanged: true } })
+  const { status, text } = await post('POST', body, { ...headers, accept: 'application/json' })
+  const { id, error } = JSON.parse(text) as Refusal
+  t.alike([status, id, /text\/event-stream/.test(error.message)], [406, 3, true])
+})
+
+test('a token that ends takes its sessions along, with the calls in them, and no other', async (t: Assert) => {
+  const here = await scene(t)
+  const { send: post, tokens, working } = here
+  const mine = { 'mcp-session-id': await session(here) }
+  const other = { authorization: 'Bearer two', 'mcp-session-id': await session(here, 'two') }
+  const call = post('POST', SLOW, mine)
+  await working(1)
+  tokens.emit('one')
+  await working(0)
+  t.ok((await call).text.includes('Connection closed'), 'its answer is withheld')
+  t.is((await post('POST', { ...SLOW, method: 'ping' }, mine)).status, 404)
+  t.is((await post('POST', { ...SLOW, method: 'ping' }, other)).status, 200)
+  t.is((await post('DELETE', undefined, other)).status, 204)
+  t.is(tokens.listenerCount('two'), 0, 'what has ended waits for no token')
+  t.is((await post('POST', ...modern(1, 'tools/list'))).status, 200)
+})
+
+test('a token that ends takes along the calls and streams without a session, and what was kept for them', async (t: Assert) => {
+  const { send: post, tokens, working } = await scene(t)
+  const [listen, headers] = modern(1, 'subscriptions/listen', { notifications: { toolsListChanged: true } })
+  const [stream, call] = [post('POST', listen, headers), post('POST', ...modern(2, 'tools/call', SLOW.params))]
+  await working(1)
+  t.is(tokens.listenerCount('one'), 1)
+  tokens.emit('one')
+  await working(0)
+  t.ok((await call).text.includes('Connection closed'), 'the answer is withheld')
+  t.ok((await stream).text.includes('Connection closed'), 'the stream ends')
+  t.is(tokens.listenerCount('one'), 0)
+})
+
+test('of two tokens that differ only in their id neither gets into the session of the other or shares its connection', async (t: Assert) => {
+  const here = await scene(t)
+  const { send: post, tokens, slow, working } = here
+  const [first, second] = ['one#a', 'one#b'].map((bearer) => ({ authorization: `Bearer ${bearer}` })) as [Bearer, Bearer]
+  const [ofFirst, ofSecond] = [{ 'mcp-session-id': await session(here, 'one#a') }, { 'mcp-session-id': await session(here, 'one#b') }]
+  const ping = { ...SLOW, method: 'ping' }
+  for (const [bearer, id] of [
+    [first, ofSecond],
+    [second, ofFirst]
+  ] as const) {
+    const tries = [post('POST', ping, { ...bearer, ...id }), post('GET', undefined, { ...bearer, ...id })]
+    for (const one of [...tries, post('DELETE', undefined, { ...bearer, ...id })]) t.is((await one).status, 404)
+  }
+  const [list, listing] = modern(7, 'tools/list')
+  t.is((await post('POST', list, { ...listing, ...first })).status, 200)
+  const [body, calling] = modern(7, 'tools/call', SLOW.params)
+  const call = post('POST', body, { ...calling, ...second })
+  await working(1)
+  const held = ['one#a', 'one#b'].map((bearer) => tokens.listenerCount(bearer))
+  t.alike(held, [2, 2], 'each has a session and a connection without one')
+  tokens.emit('one#a')
+  t.is(tokens.listenerCount('one#a'), 0)
+  t.is((await post('POST', ping, { ...first, ...ofFirst })).status, 404)
+  t.is((await post('POST', ping, { ...second, ...ofSecond })).status, 200)
+  if (slow.open.length > 0) slow.finish({ done: true })
+  t.ok((await call).text.includes('done'), 'the other is at work')
+})

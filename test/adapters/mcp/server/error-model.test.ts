@@ -1,0 +1,273 @@
+import test, { type Assert } from 'brittle'
+import { call, CLAIM, initialize, McpScene, payloadOf, request, type Answer } from '../../../support/mcp.js'
+
+/** A line, as text or as what is written as JSON, and the error that it gets. */
+interface Row {
+  readonly what: string
+  readonly line: unknown
+  readonly code: number
+  /** Of the answer; null when it cannot be told. */
+  readonly id: unknown
+  /** In the answer's data; that of the connection when absent. */
+  readonly correlationId?: string
+}
+
+const meta = { correlationId: 'mine' }
+const deep = `${'{"a":'.repeat(40)}1${'}'.repeat(40)}`
+
+/** Refused whatever the state of the connection. */
+const MALFORMED: readonly Row[] = [
+  { what: 'no JSON', line: '{"jsonrpc":', code: -32_700, id: null },
+  { what: 'two messages in a line', line: '{} {}', code: -32_700, id: null },
+  { what: 'no UTF-8', line: Uint8Array.from([0x22, 0xff, 0x22, 0x0a]), code: -32_700, id: null },
+  { what: 'a number', line: '7', code: -32_600, id: null },
+  { what: 'null', line: 'null', code: -32_600, id: null },
+  { what: 'a text', line: '"ping"', code: -32_600, id: null },
+  { what: 'an empty batch', line: '[]', code: -32_600, id: null },
+  { what: 'a batch', line: [request(1, 'ping'), request(2, 'ping')], code: -32_600, id: null },
+  { what: 'an empty object', line: {}, code: -32_600, id: null },
+  { what: 'no jsonrpc', line: { id: 1, method: 'ping' }, code: -32_600, id: 1 },
+  { what: 'another jsonrpc', line: { jsonrpc: '1.0', id: 'x', method: 'ping' }, code: -32_600, id: 'x' },
+  { what: 'no method', line: { jsonrpc: '2.0', id: 1 }, code: -32_600, id: 1 },
+  { what: 'a method that is no text', line: { jsonrpc: '2.0', id: 1, method: 7 }, code: -32_600, id: 1 },
+  { what: 'id null', line: request(null, 'ping'), code: -32_600, id: null },
+  { what: 'id true', line: request(true, 'ping'), code: -32_600, id: null },
+  { what: 'id object', line: request({}, 'ping'), code: -32_600, id: null },
+  { what: 'id list', line: request([1], 'ping'), code: -32_600, id: null },
+  { what: 'id fraction', line: request(1.5, 'ping'), code: -32_600, id: null },
+  { what: 'id beyond the whole numbers', line: '{"jsonrpc":"2.0","id":1e400,"method":"ping"}', code: -32_600, id: null },
+  { what: 'id of 257 characters', line: request('x'.repeat(257), 'ping'), code: -32_600, id: null },
+  { what: 'params list', line: request(1, 'ping', []), code: -32_602, id: 1 },
+  { what: 'params text', line: request(1, 'ping', 'x'), code: -32_602, id: 1 },
+  { what: 'params null', line: '{"jsonrpc":"2.0","id":1,"method":"ping","params":null}', code: -32_602, id: 1 },
+  { what: 'nested too deep', line: `{"jsonrpc":"2.0","id":1,"method":"ping","params":${deep}}`, code: -32_600, id: 1 },
+  {
+    what: 'a key that could reach a prototype',
+    line: '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"__proto__":{}}}',
+    code: -32_600,
+    id: 1
+  },
+  {
+    what: 'a wrong shape with a correlation id',
+    line: request(null, 'tools/call', { _meta: meta }),
+    code: -32_600,
+    id: null,
+    correlationId: 'mine'
+  }
+]
+
+/** Refused in a connection that runs. */
+const RUNNING: readonly Row[] = [
+  { what: 'unknown method', line: request(1, 'no/such'), code: -32_601, id: 1 },
+  {
+    what: 'unknown method with a correlation id',
+    line: request(1, 'no/such', { _meta: meta }),
+    code: -32_601,
+    id: 1,
+    correlationId: 'mine'
+  },
+  { what: 'method of a part that is not there', line: request(1, 'resources/list'), code: -32_601, id: 1 },
+  { what: 'call without params', line: request(1, 'tools/call'), code: -32_602, id: 1 },
+  { what: 'call without name', line: request(1, 'tools/call', {}), code: -32_602, id: 1 },
+  { what: 'call of a number', line: call(1, 7), code: -32_602, id: 1 },
+  { what: 'arguments list', line: call(1, 'echo', []), code: -32_602, id: 1 },
+  { what: 'arguments text', line: call(1, 'echo', 'x'), code: -32_602, id: 1 },
+  { what: 'arguments null', line: call(1, 'echo', null), code: -32_602, id: 1 },
+  { what: 'arguments wrong, correlation id', line: call(1, 'echo', 7, meta), code: -32_602, id: 1, correlationId: 'mine' },
+  { what: '_meta list', line: call(1, 'echo', {}, []), code: -32_602, id: 1 },
+  { what: 'correlation id that is none', line: call(1, 7, {}, { correlationId: 7 }), code: -32_602, id: 1 },
+  { what: 'correlation id of 129 characters', line: call(1, 7, {}, { correlationId: 'x'.repeat(129) }), code: -32_602, id: 1 },
+  { what: 'a cursor that nobody gave', line: request(1, 'tools/list', { cursor: 'x' }), code: -32_602, id: 1 },
+  { what: 'a cursor that is no text', line: request(1, 'tools/list', { cursor: 1 }), code: -32_602, id: 1 },
+  { what: 'ping with _meta that is no object', line: request(1, 'ping', { _meta: 1 }), code: -32_602, id: 1 },
+  { what: 'initialize without its params', line: request(1, 'initialize', {}), code: -32_602, id: 1 },
+  {
+    what: 'initialize of a client without a name',
+    line: request(1, 'initialize', { protocolVersion: 'x', capabilities: {}, clientInfo: {} }),
+    code: -32_602,
+    id: 1
+  }
+]
+
+/** Refused before the handshake is done. */
+const EARLY: readonly Row[] = ['ping', 'tools/list', 'tools/call', 'resources/list', 'no/such', 'notifications/initialized'].map(
+  (method) => ({
+    what: `${method} before the handshake`,
+    line: request('early', method, { name: 7, _meta: meta }),
+    code: -32_002,
+    id: 'early'
+  })
+)
+
+function holdsRow(t: Assert, { what, code, id, correlationId = 'connection-1' }: Row, answer: Answer): void {
+  t.alike([answer.error?.code, answer.id, answer.error?.data?.['correlationId']], [code, id, correlationId], what)
+}
+
+function withEcho(): McpScene {
+  const scene = new McpScene()
+  scene.tool('echo', (args) => Promise.resolve(args))
+  return scene
+}
+
+test('every malformed line is answered, before the handshake and after it, and the connection goes on', async (t: Assert) => {
+  const [early, running] = [withEcho().connect(t), withEcho().connect(t)]
+  await running.open()
+  for (const row of MALFORMED) for (const client of [early, running]) holdsRow(t, row, await client.ask(row.line))
+  t.is((await early.open()).error, undefined)
+  for (const client of [early, running]) t.alike(payloadOf(await client.ask(call(1, 'echo', { a: 1 }))), { a: 1 })
+})
+
+test('every request that is wrong in itself is answered with its code and a correlation id', async (t: Assert) => {
+  const client = withEcho().connect(t)
+  await client.open()
+  for (const row of RUNNING) holdsRow(t, row, await client.ask(row.line))
+  t.alike(payloadOf(await client.ask(call(1, 'echo'))), {})
+})
+
+test('every request before the handshake is NOT_INITIALIZED with the correlation id of the connection', async (t: Assert) => {
+  const client = withEcho().connect(t)
+  for (const row of EARLY) {
+    const answer = await client.ask(row.line)
+    holdsRow(t, row, answer)
+    t.is(answer.error?.message, 'Not initialized')
+    t.alike(Object.keys(answer.error?.data ?? {}).sort(), ['code', 'correlationId', 'message'])
+    t.is(answer.error?.data?.['code'], 'NOT_INITIALIZED')
+  }
+  t.ok((await client.ask(initialize())).result)
+  holdsRow(t, EARLY[0], await client.ask(EARLY[0].line))
+})
+
+test('an initialize that is refused leaves the connection where it was', async (t: Assert) => {
+  const client = withEcho().connect(t)
+  t.is((await client.ask(request(1, 'initialize', {}))).error?.code, -32_602)
+  client.write({ jsonrpc: '2.0', method: 'notifications/initialized' })
+  t.is((await client.ask(request(2, 'tools/list'))).error?.code, -32_002)
+  await client.open()
+  t.ok((await client.ask(request(3, 'tools/list'))).result)
+})
+
+test('empty lines, and lines that end with a carriage return, are no fault', async (t: Assert) => {
+  const client = withEcho().connect(t)
+  client.write('', '   ', '\r')
+  await client.open()
+  const answer = await client.ask(`${JSON.stringify(request(1, 'ping'))}\r`)
+  t.alike(answer, { jsonrpc: '2.0', id: 1, result: {} })
+})
+
+test('what is never answered is dropped: notifications that are wrong, unknown or early, and responses to nothing', async (t: Assert) => {
+  const client = withEcho().connect(t)
+  const silent = [
+    { jsonrpc: '2.0', method: 'notifications/whatever' },
+    { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 99 } },
+    { jsonrpc: '2.0', method: 'notifications/cancelled', params: [] },
+    { jsonrpc: '2.0', id: 1, result: {} },
+    { jsonrpc: '2.0', id: null, error: { code: -32_700, message: 'x' } },
+    { jsonrpc: '2.0', result: {} },
+    { jsonrpc: '2.0', id: 1, result: {}, error: {} }
+  ]
+  client.write(...silent)
+  await client.open()
+  client.write(...silent)
+  t.alike(await client.ask(request(1, 'ping')), { jsonrpc: '2.0', id: 1, result: {} }, 'the first line that comes back')
+})
+
+test('a second request with an id in flight is refused without that id, and the first gets its answer', async (t: Assert) => {
+  const scene = new McpScene()
+  let go = (): void => {}
+  scene.tool('slow', () => new Promise((resolve) => (go = () => resolve('done'))))
+  const client = scene.connect(t)
+  await client.open()
+  client.write(call(7, 'slow'))
+  for (const line of [call(7, 'slow'), request(7, 'ping')]) {
+    const refused = await client.ask(line)
+    t.alike([refused.error?.code, refused.id, refused.error?.data?.['requestId']], [-32_600, null, 7])
+  }
+  t.alike((await client.ask(request('7', 'ping'))).result, {}, 'a text is another id than a number')
+  go()
+  t.is(payloadOf((await client.heard(4))[3]), 'done')
+  t.alike((await client.ask(request(7, 'ping'))).result, {}, 'answered: the id is free')
+})
+
+test('requests beyond 1,024 in flight are refused', async (t: Assert) => {
+  const scene = new McpScene({ maxConcurrentExecutions: 2000 })
+  const ends: (() => void)[] = []
+  scene.tool('slow', () => new Promise((resolve) => ends.push(() => resolve(null))))
+  const client = scene.connect(t)
+  await client.open()
+  for (let id = 0; id < 1024; id++) client.write(call(id, 'slow'))
+  const refused = await client.ask(request('more', 'ping'))
+  t.alike([refused.error?.code, refused.id, refused.error?.data?.['code']], [-32_603, 'more', 'RESOURCE_EXHAUSTED'])
+  while (ends.length < 1024) await new Promise((resolve) => setImmediate(resolve))
+  for (const end of ends) end()
+  await client.heard(1025)
+})
+
+test('a line that is too long is refused with its id where that can be told, and the next one is served', async (t: Assert) => {
+  const scene = new McpScene({ maxPayloadBytes: 1024 })
+  scene.tool('echo', (args) => Promise.resolve(args))
+  const client = scene.connect(t)
+  await client.open()
+  const long = 'x'.repeat(70_000)
+  const rows: readonly (readonly [unknown, unknown])[] = [
+    [call(5, 'echo', { long }), 5],
+    [{ method: 'tools/call', params: { name: 'echo', arguments: { long, id: 1 } }, jsonrpc: '2.0', id: 'last' }, 'last'],
+    [{ id: 'first', method: 'tools/call', params: { long } }, 'first'],
+    [{ jsonrpc: '2.0', method: 'x', params: { long, id: 7 } }, null],
+    [`${long}"id":7}`, null],
+    [long, null]
+  ]
+  for (const [line, id] of rows) {
+    const answer = await client.ask(line)
+    t.alike([answer.error?.code, answer.id, answer.error?.data?.['correlationId']], [-32_600, id, 'connection-1'])
+  }
+  t.alike(payloadOf(await client.ask(call(5, 'echo', { a: 1 }))), { a: 1 })
+})
+
+test('arguments beyond tools.maxPayloadBytes in a line that fits are RESOURCE_EXHAUSTED', async (t: Assert) => {
+  const scene = new McpScene({ maxPayloadBytes: 1024 })
+  scene.tool('echo', () => Promise.resolve('ran'))
+  const client = scene.connect(t)
+  await client.open()
+  // {"say":"..."} is ten bytes around the text; ü is two bytes.
+  t.is(payloadOf(await client.ask(call(1, 'echo', { say: 'ü'.repeat(507) }))), 'ran')
+  const answer = await client.ask(call(2, 'echo', { say: `${'ü'.repeat(507)}x` }))
+  t.is(answer.result?.['isError'], true)
+  t.is(payloadOf(answer)['code'], 'RESOURCE_EXHAUSTED')
+})
+
+test('only what mcp.eras names is served', async (t: Assert) => {
+  const modern = new McpScene({ eras: 'modern' }).connect(t)
+  for (const line of [initialize(1), request(1, 'tools/list'), call(1, 'x')]) t.is((await modern.ask(line)).error?.code, -32_022)
+  t.ok((await modern.ask(request(2, 'tools/list', { _meta: CLAIM }))).result)
+  const unclaimed = await modern.ask(request(3, 'tools/list'))
+  t.is(unclaimed.error?.code, -32_602, 'a message without its claim')
+  const legacy = new McpScene({ eras: 'legacy' }).connect(t)
+  const refused = await legacy.ask(request(1, 'server/discover', { _meta: CLAIM }))
+  t.alike([refused.error?.code, refused.error?.data?.['requested']], [-32_022, '2026-07-28'])
+  await legacy.open()
+  t.ok((await legacy.ask(request(2, 'tools/list'))).result)
+})
+
+test('a method that the claimed version does not have is not found, whatever its params are', async (t: Assert) => {
+  const client = withEcho().connect(t)
+  for (const method of ['initialize', 'resources/subscribe', 'resources/unsubscribe']) {
+    for (const params of [{}, { ...(initialize()['params'] as object), uri: 'a2a://audit' }]) {
+      t.is((await client.ask(request(1, method, { ...params, _meta: CLAIM }))).error?.code, -32_601, method)
+    }
+  }
+  t.ok((await client.open()).result, 'the handshake is still open to it')
+})
+
+test('a claim of a version that nobody serves is refused by its name, never with NOT_INITIALIZED', async (t: Assert) => {
+  const client = withEcho().connect(t)
+  for (const version of ['2031-01-01', 'x', '2025-06-18']) {
+    const claim = { ...CLAIM, 'io.modelcontextprotocol/protocolVersion': version }
+    for (const method of ['tools/list', 'server/discover']) {
+      const { error } = await client.ask(request(1, method, { _meta: claim }))
+      t.alike([error?.code, error?.data?.['supported'], error?.data?.['requested']], [-32_022, ['2026-07-28'], version], method)
+    }
+  }
+  const broken = { 'io.modelcontextprotocol/protocolVersion': 7 }
+  t.is((await client.ask(request(1, 'tools/list', { _meta: broken }))).error?.code, -32_602)
+  t.ok((await client.open()).result, 'the handshake is still open to it')
+})

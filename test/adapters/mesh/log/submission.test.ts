@@ -1,0 +1,106 @@
+import test from 'brittle'
+import { Submission } from '../../../../src/adapters/mesh/log/submission.js'
+import { seal } from '../../../../src/domain/membership/signing.js'
+import type { EntryBody } from '../../../../src/domain/membership/types.js'
+import { failsWith } from '../../../support/fails.js'
+import { ManualClock } from '../../../support/manual-clock.js'
+import { actor, cardBody, founded, MESH, signedCard } from '../../../support/membership.js'
+
+const owner = actor('owner')
+const body: EntryBody = { kind: 'card', mesh: MESH, card: signedCard(owner, cardBody('tester')) }
+
+/** A submission of a card to a log that is a model. */
+function submit(taken: () => boolean) {
+  const log = founded()
+  const clock = new ManualClock()
+  const listeners = new Set<() => void>()
+  const state = { offers: 0, again: 0, isClosed: false }
+  const submission = new Submission({
+    entry: seal('entry', body, owner),
+    clock,
+    timeoutMs: 5000,
+    view: () => log.view(),
+    isClosed: () => state.isClosed,
+    onChange: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    offer: (_, isAgain) => {
+      state.offers++
+      if (isAgain) state.again++
+      return Promise.resolve(taken())
+    },
+    refresh: () => Promise.resolve()
+  })
+  const apply = (): void => {
+    log.card(owner, cardBody('tester'))
+    for (const listener of [...listeners]) listener()
+  }
+  return { submission, clock, listeners, state, apply }
+}
+
+/** Lets promises that are settled go on. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+test('an entry is offered again each second until a writer takes it, then waited for', async (t) => {
+  let isTaken = false
+  const { submission, clock, state, apply, listeners } = submit(() => isTaken)
+  for (let second = 0; second < 3; second++) {
+    await settle()
+    clock.advance(1000)
+  }
+  t.is(state.offers, 4)
+  isTaken = true
+  await settle()
+  clock.advance(1000)
+  await settle()
+  clock.advance(500)
+  t.is(state.offers, 5, 'once taken it is not offered again')
+  apply()
+  await submission.done
+  t.is(listeners.size, 0)
+  t.is(clock.pending, 0, 'no timer is left')
+})
+
+test('an entry that was taken and does not show in three seconds is offered anew, as one that was taken before', async (t) => {
+  const { submission, clock, state, apply } = submit(() => true)
+  await settle()
+  clock.advance(2000)
+  await settle()
+  t.alike([state.offers, state.again], [1, 0])
+  clock.advance(1000)
+  await settle()
+  t.alike([state.offers, state.again], [2, 1])
+  apply()
+  await submission.done
+})
+
+test('an attempt while an offer is under way offers nothing', async (t) => {
+  const { submission, state, apply } = submit(() => true)
+  submission.attempt()
+  submission.attempt()
+  t.is(state.offers, 1)
+  apply()
+  await t.execution(submission.done)
+})
+
+test('what nobody takes, and what the log does not accept, time out with the reason', async (t) => {
+  for (const [isTaken, reason] of [
+    [false, 'took the entry'],
+    [true, 'does not show it']
+  ] as const) {
+    const { submission, clock } = submit(() => isTaken)
+    await settle()
+    clock.advance(5000)
+    const error = await failsWith(t, 'TIMEOUT', () => submission.done)
+    t.ok(error.message.includes(reason))
+  }
+})
+
+test('closing the log ends it', async (t) => {
+  const { submission, state } = submit(() => false)
+  await settle()
+  state.isClosed = true
+  submission.attempt()
+  await failsWith(t, 'INTERNAL', () => submission.done)
+})

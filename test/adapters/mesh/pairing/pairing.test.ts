@@ -1,0 +1,127 @@
+import test from 'brittle'
+import type { Assert } from 'brittle'
+import BlindPairing from 'blind-pairing'
+import c from 'compact-encoding'
+import { AdminPairing } from '../../../../src/adapters/mesh/pairing/pairing.js'
+import { hash, verify } from '../../../../src/adapters/mesh/network/sodium.js'
+import { systemClock } from '../../../../src/adapters/system/system-clock.js'
+import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
+import { encodeInviteCode } from '../../../../src/domain/membership/invite-code.js'
+import { pairingContract } from '../../../contracts/pairing.js'
+import { failsWith } from '../../../support/fails.js'
+import { inviteCode, type LabNode, loopbackDht, meshLab, untilView } from '../lab.js'
+import { rawStream } from '../raw-stream.js'
+
+pairingContract('Blind pairing', async (t: Assert) => {
+  const lab = await meshLab(t)
+  const admin = await lab.found('admin')
+  await admin.start({ want: false })
+  return {
+    admin: { id: admin.id, mesh: admin.mesh.meshId, pairing: admin.mesh.pairing, log: admin.mesh.log },
+    clock: systemClock(),
+    join: async ({ name, code, ...options }) => {
+      const node = await lab.join(name, code, options)
+      await node.close()
+      return node.id
+    }
+  }
+})
+
+test('two admins that cannot see each other let one node each in by a one-use invite: in the end exactly one is a member', async (t) => {
+  const lab = await meshLab(t)
+  const owner = await lab.found('owner')
+  await owner.start()
+  const admin = await lab.member('admin', owner, { admin: true })
+  const code = await inviteCode(owner)
+  await untilView(admin, (view) => view.invites.size === 2)
+  await admin.close()
+  // Two networks: what joins on one knows nothing of the other.
+  const apart = await loopbackDht(t)
+  const away = await lab.reopen(admin, { bootstrap: apart })
+  await away.start()
+  const joiners = await Promise.all([lab.join('one', code), lab.join('two', code, { bootstrap: apart })])
+  t.ok(owner.mesh.log.view().members.has(joiners[0].id))
+  t.ok(away.mesh.log.view().members.has(joiners[1].id))
+
+  await Promise.all([away.close(), joiners[1].close()])
+  const back = await lab.reopen(away)
+  const two = await lab.reopen(joiners[1])
+  const nodes = [owner, back, joiners[0], two]
+  await Promise.all(nodes.slice(1).map((node) => node.start()))
+  const isIn = (node: LabNode, id: string): boolean => node.mesh.log.view().members.has(id)
+  const expelled = await Promise.race([joiners[0], two].map((node) => node.mesh.expelled.then((error) => ({ node, error }))))
+  t.is(expelled.error.code, 'INVITE_USED')
+  const [winner] = [joiners[0], two].filter((node) => node !== expelled.node)
+  for (const node of [owner, back]) {
+    await untilView(node, (view) => view.refusals.get(expelled.node.id)?.code === 'INVITE_USED')
+    t.ok(isIn(node, winner.id))
+    t.absent(isIn(node, expelled.node.id))
+  }
+  await winner.seen.link(owner.id)
+  await owner.seen.until(() => owner.mesh.links.list().every((link) => link.peer !== expelled.node.id))
+  t.pass('the one that lost has no link any more')
+})
+
+test('who gave up is not let in later by the request that it left in the DHT', async (t) => {
+  const lab = await meshLab(t)
+  const admin = await lab.found('admin')
+  const code = await inviteCode(admin)
+  await admin.close()
+  await failsWith(t, 'NO_ADMIN_ONLINE', () => lab.join('newcomer', code, { timeoutMs: 2000 }))
+  const back = await lab.reopen(admin)
+  await back.mesh.pairing.close()
+  const { links, log, nodeId, sign } = back.mesh
+  const network = { network: 'private', bootstrap: [], localPort: null } as const
+  const clock = systemClock()
+  const left = new Promise<void>((resolve) => {
+    const telemetry = new MemoryTelemetry({
+      clock,
+      level: 'info',
+      format: 'text',
+      write: (line) => line.includes('came without a stream') && resolve()
+    })
+    const pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
+    t.teardown(() => pairing.close())
+  })
+  await Promise.race([left, untilView(back, (view) => view.members.size > 1)])
+  t.is(log.view().members.size, 1)
+})
+
+test('a code with the right checksum but a strange invite is INVITE_INVALID', async (t) => {
+  const lab = await meshLab(t)
+  for (const invite of [Uint8Array.of(9, 9, 9), Uint8Array.of(1, 0, ...new Uint8Array(32))]) {
+    const place = { network: 'private', bootstrap: ['127.0.0.1:1'], localPort: null } as const
+    const code = encodeInviteCode({ ...place, root: new Uint8Array(16), invite }, hash)
+    await failsWith(t, 'INVITE_INVALID', () => lab.join('newcomer', code, { timeoutMs: 500 }))
+  }
+})
+
+test('requests that no honest newcomer makes leave an admin up and change nothing', async (t) => {
+  const lab = await meshLab(t)
+  const admin = await lab.found('admin')
+  await admin.start({ want: false })
+  const code = await inviteCode(admin)
+  const stranger = await rawStream(t, lab.bootstrap, admin)
+  const channel = stranger.mux.createChannel({
+    protocol: 'blind-pairing',
+    id: admin.mesh.log.discoveryKey,
+    messages: [{ encoding: c.buffer as never }, { encoding: c.buffer as never }]
+  })
+  channel?.open()
+  t.ok(await channel?.fullyOpened())
+  const { id } = BlindPairing.createInvite(admin.mesh.log.key)
+  const session = new Uint8Array(32)
+  const requests = {
+    'nothing at all': new Uint8Array(0),
+    'a few bytes': Uint8Array.of(1, 2, 3),
+    'a session without data': Uint8Array.of(...id, 32, ...session, 0),
+    'data of another key': Uint8Array.of(...id, 32, ...session, 3, 1, 2, 3),
+    'neither session nor data': Uint8Array.of(...id, 0, 0),
+    'much too much': new Uint8Array(4000).fill(255)
+  }
+  for (const request of Object.values(requests)) channel?.messages[0]?.send(request)
+  t.ok(await stranger.stream.flush(), 'the admin has them all')
+  const node = await lab.join('newcomer', code)
+  t.ok(admin.mesh.log.view().members.has(node.id), 'it lets an honest newcomer in')
+  t.is(admin.mesh.log.view().members.size, 2, 'and nobody else')
+})
