@@ -21,7 +21,9 @@ export const ROOMS = {
   },
   dashboard: { rooms: [], npm: '*', node: false },
   types: { rooms: [], npm: '*', node: false }, // ambient declarations; they name the packages they describe
-  '': { rooms: '*', npm: '*', node: true } // compose.ts and the public entries
+  compose: { rooms: '*', npm: '*', node: true }, // a running node: chooses its adapters
+  maintenance: { rooms: '*', npm: '*', node: true }, // a home without one: backup, restore, doctor, audit
+  '': { rooms: '*', npm: '*', node: true } // the public entries
 }
 
 /** Subjects of a room that may use one package more. */
@@ -52,8 +54,17 @@ export const FEATURES = {
   api: ['agents', 'cards', 'documents', 'messaging', 'policy', 'requests']
 }
 
-/** Commands that build a node themselves, by a lazy import of compose.ts. The list may only shrink. */
-const EXCEPT = Object.fromEntries(['start', 'restore', 'doctor', 'agents', 'audit', 'mcp'].map((c) => [`cli/commands/${c}.ts`, ['']]))
+/** Commands that build a node or mend a home themselves, by a lazy import. The list may only shrink. */
+const EXCEPT = Object.fromEntries(
+  Object.entries({
+    start: 'compose',
+    agents: 'compose',
+    mcp: 'compose',
+    restore: 'maintenance',
+    doctor: 'maintenance',
+    audit: 'maintenance'
+  }).map(([command, room]) => [`cli/commands/${command}.ts`, [room]])
+)
 
 /** A pure room takes time, chance and speech from its caller. */
 const IMPURE =

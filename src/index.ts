@@ -16,7 +16,7 @@
  */
 
 // A node and what it offers.
-export { type RunningNode, startNode, type StartOptions } from './compose.js'
+export { type RunningNode, startNode, type StartOptions } from './compose/compose.js'
 export { loadConfig, type LoadedConfig, type LoadOptions } from './config/load.js'
 export { type HomePaths, type PathSources, resolveHome } from './config/paths.js'
 export type { Config } from './config/settings.js'
@@ -37,7 +37,7 @@ export type * from './ports/node-api.js'
 export type * from './ports/policy-api.js'
 export type * from './ports/token-api.js'
 export type * from './ports/swarm-api.js'
-export { VERSION } from './version.js'
+export { VERSION } from './compose/version.js'
 
 // What goes wrong.
 export { ERROR_CODES, type ErrorBody, type ErrorCode, isErrorCode, NodeError, type NodeErrorDetails } from './kit/errors.js'

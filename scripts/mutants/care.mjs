@@ -23,7 +23,7 @@ export const CARE_MUTANTS = [
   },
   {
     name: 'each process locks a file of its own for a home',
-    file: 'src/open-home.ts',
+    file: 'src/compose/open-home.ts',
     find: "return await takeProcessLock(path.join(run, 'node'), {",
     put: 'return await takeProcessLock(path.join(run, `node-${process.pid}`), {',
     test: 'scripts/prove/starters',
@@ -55,10 +55,10 @@ export const CARE_MUTANTS = [
   },
   {
     name: 'doctor takes the pid file for a node that runs',
-    file: 'src/doctor-stores.ts',
+    file: 'src/maintenance/doctor-stores.ts',
     find: 'await holdHome(home, unwind)\n    return {',
     put: "if ((await fs.readFile(`${home.run}/node.pid`, 'utf8').catch(() => '')) !== '') return { by: 'another process', pid: null }\n    return {",
-    test: 'doctor-stores',
+    test: 'maintenance/doctor-stores',
     title: 'a home whose pid file names a living process is free, as long as no process has its lock'
   },
   {
@@ -66,7 +66,7 @@ export const CARE_MUTANTS = [
     file: 'src/adapters/mesh/log/log-marks.ts',
     find: '(lengths.get(core) ?? 0) < marked',
     put: '(lengths.get(core) ?? 0) < marked - marked',
-    test: 'doctor-log',
+    test: 'maintenance/doctor-log',
     title: 'a member that writes no log, and whose store lost a part of it, says so until others have given it'
   },
   {
@@ -143,26 +143,26 @@ export const CARE_MUTANTS = [
   },
   {
     name: 'what a restore that was cut off left stays in the way',
-    file: 'src/restore-place.ts',
+    file: 'src/maintenance/restore-place.ts',
     find: 'if (lock.isAfterKill) await clear(staged, configDir(home))',
     put: 'if (wasCutOff) await isThere(configDir(home))',
-    test: 'restore-place',
+    test: 'maintenance/restore-place',
     title: KILLED
   },
   {
     name: 'settings of a person go with those of a restore that was cut off',
-    file: 'src/restore-place.ts',
+    file: 'src/maintenance/restore-place.ts',
     find: 'if (await isCopy(path.join(from, name), target)) await',
     put: 'if (isCopy.length > 0) await',
-    test: 'restore-place',
+    test: 'maintenance/restore-place',
     title: KILLED
   },
   {
     name: 'two restores to one home work at once',
-    file: 'src/restore-place.ts',
+    file: 'src/maintenance/restore-place.ts',
     find: '.catch((error: unknown) => Promise.reject(atWork(error, home)))',
     put: '.catch((error: unknown) => void atWork(error, home))',
-    test: 'restore-place',
+    test: 'maintenance/restore-place',
     title: 'of two restores to one home the second one is refused; so is one where a directory of nobody is in the way'
   },
   {

@@ -377,7 +377,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/node/documents/document-marks.ts',
     find: 'await store.write(DOCUMENT_MARKS, marks)',
     put: '',
-    test: 'doctor-streams',
+    test: 'maintenance/doctor-streams',
     title: 'what nobody else has of a document is refused until doctor --repair accepts that it is lost'
   },
   {

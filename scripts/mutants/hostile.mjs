@@ -340,7 +340,7 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'guardrails end at the gateway',
-    file: 'src/open-mcp.ts',
+    file: 'src/compose/open-mcp.ts',
     find: "principal.kind === 'token' ? guardedApi(apiFor(principal), rules) : apiFor(principal)",
     put: "principal.kind === 'token' && rules === null ? guardedApi(apiFor(principal), rules) : apiFor(principal)",
     test: 'e2e/mcp',

@@ -39,7 +39,7 @@ test('the public client loads none either, but Yjs for its provider', (t: Assert
 })
 
 test('a node without an agent of a language model loads nothing for one', (t: Assert) => {
-  const packages = packagesOf('compose.js')
+  const packages = packagesOf('compose/compose.js')
   t.ok(packages.includes('hyperswarm'), packages.join(', '))
   t.alike(
     packages.filter((one) => /^(?:ai$|@ai-sdk|@opentelemetry)/.test(one)),

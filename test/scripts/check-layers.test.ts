@@ -21,10 +21,10 @@ test('what the table allows is clean', async (t) => {
     'domain/card/card.ts': "import type { Id } from '../../kit/ids.js'\nimport { z } from 'zod'\nexport const card = z\n",
     'ports/mesh.ts': "import type { Card } from '../domain/card/card.js'\nexport interface Mesh { card: Card }\n",
     'adapters/mesh/log.ts': "import fs from 'node:fs'\nimport Autobase from 'autobase'\nimport { x } from './other.js'\n",
-    'cli/commands/start.ts': "export const start = async () => (await import('../../compose.js')).compose()\n",
+    'cli/commands/start.ts': "export const start = async () => (await import('../../compose/compose.js')).compose()\n",
     'node/tables.ts': "import { lanes } from './reliable/lanes.js'\n",
     'node/reliable/lanes.ts': "import { scan } from '../ledger/scan.js'\nimport type { Tables } from '../tables.js'\n",
-    'compose.ts': "import { log } from './adapters/mesh/log.js'\nimport { inbox } from './node/inbox.js'\n"
+    'compose/compose.ts': "import { log } from '../adapters/mesh/log.js'\nimport { inbox } from '../node/inbox.js'\n"
   })
   t.alike(broken, [])
 })
@@ -48,8 +48,8 @@ test('each rule can be broken', async (t) => {
     ['adapters/mesh/a.ts', "import { store } from '../storage/store.js'", 'adapters/mesh must not import adapters/storage'],
     ['adapters/mesh/a.ts', "import { inbox } from '../../node/inbox.js'", 'adapters/mesh must not import node'],
     ['cli/a.ts', "import { card } from '../domain/card/card.js'", 'cli must not import domain'],
-    ['cli/commands/peers.ts', "const compose = import('../../compose.js')", 'cli must not import root'],
-    ['cli/commands/start.ts', "import { compose } from '../../compose.js'", 'cli must not import root'],
+    ['cli/commands/peers.ts', "const compose = import('../../compose/compose.js')", 'cli must not import compose'],
+    ['cli/commands/start.ts', "import { compose } from '../../compose/compose.js'", 'cli must not import compose'],
     ['cellar/a.ts', 'export const a = 1', 'lies in no room'],
     ['kit/a.ts', '// line\n'.repeat(501), 'longer than 500 lines']
   ]

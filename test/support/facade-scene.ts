@@ -8,7 +8,7 @@ import { CallLimit, type CallRate } from '../../src/adapters/a2a/limits/rate-lim
 import { metricsRoute } from '../../src/adapters/http/metrics-route.js'
 import type { HttpRoute, TokenCall } from '../../src/adapters/http/route.js'
 import { type GuardrailSettings, GUARDRAILS, RATE_LIMIT } from '../../src/config/guardrails.js'
-import { limitRefusal } from '../../src/gateway-limits.js'
+import { limitRefusal } from '../../src/compose/gateway-limits.js'
 import { GatewayTasks } from '../../src/node/gateway/gateway.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { listening, TOKEN } from '../adapters/http/raw-http.js'

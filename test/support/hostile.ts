@@ -1,7 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Assert } from 'brittle'
-import { startNode, type RunningNode } from '../../src/compose.js'
+import { startNode, type RunningNode } from '../../src/compose/compose.js'
 import { loadConfig } from '../../src/config/load.js'
 import { resolveHome } from '../../src/config/paths.js'
 import { encodeMessage, type ChannelMessage } from '../../src/domain/channel/frames.js'

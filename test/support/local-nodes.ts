@@ -1,6 +1,6 @@
 import path from 'node:path'
 import type { Assert } from 'brittle'
-import { type RunningNode, startNode, type StartOptions } from '../../src/compose.js'
+import { type RunningNode, startNode, type StartOptions } from '../../src/compose/compose.js'
 import { loadConfig } from '../../src/config/load.js'
 import { resolveHome } from '../../src/config/paths.js'
 import type { NodeApi } from '../../src/ports/node-api.js'

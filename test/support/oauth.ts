@@ -5,7 +5,7 @@ import { randomIds, randomSecret } from '../../src/adapters/system/random-ids.js
 import { OAuthServer } from '../../src/adapters/a2a/oauth/oauth-server.js'
 import { startHttpListener } from '../../src/adapters/http/listener.js'
 import { SCOPES } from '../../src/domain/gateway/oauth-scope.js'
-import { oauthRoutes } from '../../src/open-oauth.js'
+import { oauthRoutes } from '../../src/compose/open-oauth.js'
 import type { OAuthClientRequest, OAuthCalls } from '../../src/ports/oauth-api.js'
 import type { Principal } from '../../src/ports/node-api.js'
 

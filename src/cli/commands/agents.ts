@@ -4,7 +4,7 @@ import { shortId } from '../../kit/ids.js'
 import { NodeError } from '../../kit/errors.js'
 import { shellWord, shown } from '../../kit/text.js'
 import type { AgentDetail, AgentInfo } from '../../ports/node-api.js'
-import type { AgentFileReport } from '../../compose.js'
+import type { AgentFileReport } from '../../compose/compose.js'
 import { hintedAll, noteProblems } from '../banner.js'
 import type { Action } from '../context.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
@@ -80,7 +80,7 @@ function printAgent(output: Output, agent: AgentDetail): void {
 
 /** `agents check <file>`: reads an agent file, or every one of a directory, as the node of this home would; it need not run. */
 export const checkAgent: Action = async ({ output, paths }, [file = '']) => {
-  const { checkAgentDirectory, checkAgentFile, sandboxOfHome } = await import('../../compose.js')
+  const { checkAgentDirectory, checkAgentFile, sandboxOfHome } = await import('../../compose/compose.js')
   const sandbox = await sandboxOfHome(paths().home)
   const place = path.resolve(file)
   const isDirectory = await stat(place).then(
@@ -112,7 +112,7 @@ function placeOf(fault: { readonly file: string; readonly line: number | null })
 
 /** `agents new <name>`: writes the file of an agent, or those of a preset; needs no running node. */
 export const newAgent: Action = async ({ output, paths, env }, [name], options) => {
-  const [{ loadConfig }, { newAgentFiles }] = await Promise.all([import('../../config/load.js'), import('../../compose.js')])
+  const [{ loadConfig }, { newAgentFiles }] = await Promise.all([import('../../config/load.js'), import('../../compose/compose.js')])
   const { agents: dir, configFile } = paths()
   const { config } = await loadConfig({ file: configFile, env })
   const { dirs, starters } = config.agents
@@ -139,7 +139,7 @@ function nextOfNew(files: readonly string[]): readonly string[] {
 /** `agents run <file> <json>`: runs an agent once in this process, without mesh and node. */
 export const runAgent: Action = async ({ output, paths, env }, [file = '', json = ''], options) => {
   const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX, output.typed) : json, 'the input')
-  const { runAgentFile } = await import('../../compose.js')
+  const { runAgentFile } = await import('../../compose/compose.js')
   const warn = (message: string, { reason }: Readonly<Record<string, unknown>>): void =>
     output.note(shown(`${message}: ${String(reason)}`, 1000))
   const providers = async () => {

@@ -1,5 +1,5 @@
 import fs from 'node:fs/promises'
-import type { BrokenChain, ReadLine } from '../../audit.js'
+import type { BrokenChain, ReadLine } from '../../maintenance/audit.js'
 import { isKeyText, shortId } from '../../kit/ids.js'
 import { NodeError } from '../../kit/errors.js'
 import { shellWord, shown } from '../../kit/text.js'
@@ -38,7 +38,7 @@ async function isThere(home: string): Promise<boolean> {
 async function verify({ output, paths }: CommandContext, options: Options): Promise<number> {
   if (textOption(options, 'since') !== undefined || textOption(options, 'peer') !== undefined)
     throw new NodeError('USAGE', '--verify checks every line; it takes neither --since nor --peer')
-  const { brokenText, verifyAudit } = await import('../../audit.js')
+  const { brokenText, verifyAudit } = await import('../../maintenance/audit.js')
   const { audit: dir, auditSeen: seen } = paths()
   const check = await verifyAudit(dir, { seen })
   const next = check.broken.length === 0 ? [] : stepsOf(output, { dir, seen, broken: check.broken })
@@ -70,7 +70,7 @@ async function list(context: CommandContext, options: Options): Promise<number> 
   const sinceMs = durationOption(options, 'since')
   const who = textOption(options, 'peer')
   const peer = who === undefined ? null : await peerOf(who, names, paths().audit)
-  const { readAudit } = await import('../../audit.js')
+  const { readAudit } = await import('../../maintenance/audit.js')
   const query = sinceMs === undefined ? {} : { since: Date.now() - sinceMs }
   let seen = 0
   let damaged = 0
@@ -117,7 +117,7 @@ async function peerOf(text: string, names: NodeNames, dir: string): Promise<stri
 
 /** Ids of members and of whoever is on record that begin so, the first 20. */
 async function idsLike(prefix: string, names: NodeNames, dir: string): Promise<string[]> {
-  const { readAudit } = await import('../../audit.js')
+  const { readAudit } = await import('../../maintenance/audit.js')
   const ids = new Set([...names.keys()].filter((id) => id.startsWith(prefix)))
   for await (const line of readAudit(dir, {})) {
     for (const id of 'damaged' in line ? [] : nodesIn(line)) if (id.startsWith(prefix)) ids.add(id)

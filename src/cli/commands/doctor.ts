@@ -1,6 +1,7 @@
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import type { Check, Repair } from '../../compose.js'
+import type { Repair } from '../../maintenance/doctor-documents.js'
+import type { Check } from '../../maintenance/doctor-check.js'
 import type { Config } from '../../config/settings.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
@@ -14,7 +15,10 @@ const STYLES: Readonly<Record<Check['result'], Style>> = { ok: 'green', warn: 'y
 export const doctor: Action = async (context, _args, options) => {
   const { output } = context
   const home = context.paths()
-  const { diagnoseHome, repairHome } = await import('../../compose.js')
+  const [{ diagnoseHome }, { repairHome }] = await Promise.all([
+    import('../../maintenance/doctor.js'),
+    import('../../maintenance/doctor-stores.js')
+  ])
   const repairs = isSet(options, 'repair') ? await repairHome(home, Date.now()) : []
   const found = await diagnoseHome({ home, config: await configOf(context, options), now: Date.now() })
   const checks = found.map((one) => ({ ...one, next: one.next.map((step) => output.hint(step)) }))

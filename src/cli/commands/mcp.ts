@@ -28,7 +28,7 @@ export const serveMcp: Action = async (context, _args, options) => {
 /** Runs a node for as long as the client stays. Nothing but the protocol may reach standard output. */
 async function embedded(context: CommandContext, options: Options, signals: StopSignals): Promise<number> {
   tuneHeap()
-  const { startNode } = await import('../../compose.js')
+  const { startNode } = await import('../../compose/compose.js')
   const { takeUncaughtErrors } = await import('../package-errors.js')
   const { takePackageOutput } = await import('../package-output.js')
   const node = await startNode({

@@ -34,7 +34,7 @@ export const backup: Action = async (context, [file = ''], options) => {
 async function ofStopped(context: CommandContext, request: { file: string; force: boolean }, options: Options): Promise<BackupInfo> {
   const config = await startConfig(context, options)
   const home = context.paths()
-  const { backupHome } = await import('../../compose.js')
+  const { backupHome } = await import('../../maintenance/backup.js')
   return await backupHome({ config, home, name: null, join: null, extraAgentDirs: [], log: null }, request)
 }
 
@@ -42,7 +42,7 @@ async function ofStopped(context: CommandContext, request: { file: string; force
 export const restore: Action = async (context, [file = '']) => {
   const { output } = context
   const home = context.paths()
-  const { restoreHome } = await import('../../compose.js')
+  const { restoreHome } = await import('../../maintenance/backup.js')
   const info = await restoreHome(home, fileOf('restore', file))
   if (output.json) {
     output.object('restore@1', info)

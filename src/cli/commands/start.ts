@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { tuneHeap } from '../heap.js'
-import type { RunningNode, StartOptions } from '../../compose.js'
+import type { RunningNode, StartOptions } from '../../compose/compose.js'
 import { listenAddress } from '../../config/settings.js'
 import { pidOfSocket } from '../../adapters/control/answer-limit.js'
 import { connectControl } from '../../adapters/control/client.js'
@@ -34,7 +34,7 @@ export const start: Action = async (context, _args, options) => {
   try {
     const code = await startAny(context, options, async (given) => {
       const handed = { packageOutput: takePackageOutput(), ...takeUncaughtErrors() }
-      return (await import('../../compose.js')).startNode({ ...given, ...handed })
+      return (await import('../../compose/compose.js')).startNode({ ...given, ...handed })
     })
     leave(code)
     return code

@@ -5,7 +5,7 @@ import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/co
 import { writeNewAgents } from '../../../../src/adapters/agents/process/new-files.js'
 import { readAgentFile } from '../../../../src/adapters/agents/files/read-agent-file.js'
 import { STARTER_IDS } from '../../../../src/adapters/agents/starters/starters.js'
-import { runAgentFile } from '../../../../src/compose.js'
+import { runAgentFile } from '../../../../src/compose/compose.js'
 import { DEFAULT_TIER_ASSIGNMENTS } from '../../../../src/domain/routing/tier-rules.js'
 import { agentText } from '../../../support/agents/agent-text.js'
 import { failsWith } from '../../../support/fails.js'

@@ -1,7 +1,7 @@
 import test from 'brittle'
 import { CoreCare, type CoreCareParts, readCare } from '../../../../src/adapters/mesh/log/core-care.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
-import { repairCores } from '../../../../src/doctor-cores.js'
+import { repairCores } from '../../../../src/maintenance/doctor-cores.js'
 import { FakeStore } from '../../../support/fake-store.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { actor, founded } from '../../../support/membership.js'

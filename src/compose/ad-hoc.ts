@@ -1,0 +1,66 @@
+import { NodeError } from '../kit/errors.js'
+import { addressText } from '../domain/card/card.js'
+import type { HostedAgent } from '../ports/agent-runtime.js'
+import type { ImportedTools } from '../ports/imported-tools.js'
+import type { Calls } from '../ports/node-api.js'
+import type { NodeCore } from '../node/node.js'
+
+/** What finding a remote agent needs. */
+export interface AdHocParts {
+  readonly node: Pick<NodeCore, 'attach' | 'self'>
+  /** Asks agents that the config does not name. */
+  readonly caller: HostedAgent
+  readonly tools: ImportedTools
+}
+
+type Find = (params: Calls['a2a.find']['params']) => Promise<Calls['a2a.find']['result']>
+
+/**
+ * Finds out whom to ask for the A2A agent of a card: the agent of the mesh that stands for it, with its pin and secret, else one
+ * that asks any. That one is made at the first need, and is like any other agent to tiers, policy, audit and tasks; it works
+ * for the operator of this node alone, so that no peer and no client reaches through it what this node reaches.
+ */
+export function adHocFinder({ node, caller, tools }: AdHocParts): Find {
+  let attaching: Promise<unknown> | null = null
+  const [capability] = caller.definition.capabilities
+  const attach = async (): Promise<void> => {
+    attaching ??= node.attach(attachOptions(node.self, caller)).catch((error: unknown) => {
+      attaching = null
+      throw error
+    })
+    await attaching
+  }
+  return async ({ card, skill }) => {
+    const known = tools.list().find((one) => one.transport === 'a2a' && one.url === card)
+    if (known !== undefined) {
+      const offered = known.tools.filter((one) => one.offered)
+      const tool = skill === undefined ? offered[0] : offered.find((one) => one.name === skill)
+      if (tool !== undefined)
+        return { agent: addressText({ agentId: known.agent, nodeId: node.self }), capability: tool.capability, isWrapped: false }
+      const names = offered.map((one) => one.name)
+      throw new NodeError('CAPABILITY_NOT_FOUND', `${known.name} offers no such skill now`, {
+        data: { skills: names },
+        next: ['a2a-node tools ls']
+      })
+    }
+    await attach()
+    return { agent: addressText({ agentId: caller.definition.id, nodeId: node.self }), capability: capability?.id ?? '', isWrapped: true }
+  }
+}
+
+function attachOptions(self: string, caller: HostedAgent): Parameters<NodeCore['attach']>[0] {
+  const { id, description, capabilities, limits } = caller.definition
+  return {
+    id,
+    description,
+    capabilities,
+    isReserved: true,
+    concurrency: limits.concurrency,
+    run: async (task, run) => {
+      if (task.peer !== self) throw new Error('it works for its own node alone')
+      const outcome = await caller.run(task, run)
+      if (!outcome.ok) throw new Error(outcome.message)
+      return outcome.result
+    }
+  }
+}

@@ -1,0 +1,315 @@
+import type Corestore from 'corestore'
+import { messageOf, NodeError } from '../kit/errors.js'
+import { keyToText } from '../kit/ids.js'
+import { NODE_NAME } from '../kit/names/rule.js'
+import { safeName } from '../kit/names/safe-name.js'
+import type { Audit } from '../ports/audit.js'
+import type { DocumentStreams } from '../ports/documents.js'
+import type { Ledger } from '../ports/ledger.js'
+import type { BackupInfo, BackupRequest, Problem } from '../ports/node-api.js'
+import type { PolicySource } from '../ports/policy.js'
+import type { NodeStore } from '../ports/storage.js'
+import { toAgentJson } from '../adapters/agents/schemas/agent-json.js'
+import { createSchemaCompiler } from '../adapters/agents/schemas/compile-schema.js'
+import type { DocumentCores } from '../adapters/mesh/documents/document-cores.js'
+import type { LogMarks } from '../adapters/mesh/log/log-marks.js'
+import { foundMesh, joinMesh, reopenMesh } from '../adapters/mesh/network/mesh.js'
+import type { Mesh, MeshNode, MeshParts, MeshState } from '../adapters/mesh/network/mesh-node.js'
+import { readInviteCode, refusedJoin } from '../adapters/mesh/pairing/join.js'
+import { openNetwork } from '../adapters/mesh/network/network.js'
+import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
+import { hash, verify } from '../adapters/mesh/network/sodium.js'
+import { damageError, storeError } from '../adapters/storage/home/store-errors.js'
+import { randomIds, randomSecret } from '../adapters/system/random-ids.js'
+import { systemClock } from '../adapters/system/system-clock.js'
+import { createNode } from '../node/node.js'
+import type { NodeCore } from '../node/node.js'
+import type { LastFault, LogState, NodeParts } from '../node/parts.js'
+import { writeBackup } from '../maintenance/backup.js'
+import { settingsOf } from './node-settings.js'
+import {
+  claimHome,
+  coreMark,
+  fullDisk,
+  guardLedger,
+  keepMark,
+  openHomeDocuments,
+  openCare,
+  openLogMarks,
+  openAudit,
+  openDocuments,
+  openLastFault,
+  openLedger,
+  openPolicy,
+  openStore,
+  openTelemetry
+} from './open-home.js'
+import type { StartOptions, StartParts } from './open-home.js'
+import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
+import { openAgents, type OpenedAgents } from './open-agents.js'
+import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
+import { bindHttp } from './serve-http.js'
+import { PackageFaults } from './package-faults.js'
+import { Unwind } from './unwind.js'
+import { VERSION } from './version.js'
+
+export type { StartOptions } from './open-home.js'
+export type { RunningNode } from './running-node.js'
+export { newAgentFiles, runAgentFile } from './agent-files.js'
+export { sandboxOfHome } from './home-sandbox.js'
+export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from '../adapters/agents/files/check-file.js'
+
+const DEFAULT_MESH_NAME = 'home'
+/**
+ * Starts a node: data directory, store, network, mesh, agents, control API, in this order; a failure undoes what was done.
+ * @throws NodeError ALREADY_RUNNING, STORE_LOCKED, ALREADY_IN_MESH, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, PORT_IN_USE,
+ * USAGE without `config` or `home`; INVITE_INVALID, INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, NO_ADMIN_ONLINE
+ */
+export async function startNode(options: StartOptions): Promise<RunningNode> {
+  checkGiven(options)
+  const clock = systemClock()
+  const telemetry = await openTelemetry(options, clock)
+  options.packageOutput?.((text) => telemetry.log('warn', 'a package says', { text }))
+  const faults = new PackageFaults()
+  options.packageErrors?.((fault) => {
+    faults.add(fault)
+    telemetry.log('error', 'a package failed', { package: fault.package, reason: fault.error.stack ?? fault.error.message })
+  })
+  const unwind = new Unwind((name, error) => telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) }))
+  try {
+    return await start({ options, clock, telemetry, unwind, faults })
+  } catch (error) {
+    await unwind.run()
+    throw storeError(error, options.home.home)
+  }
+}
+
+/** Programs without types forget the one or the other. */
+function checkGiven({ config, home }: Partial<StartOptions> = {}): void {
+  if (config === undefined) throw new NodeError('USAGE', 'startNode needs `config`: that of loadConfig({ file: home.configFile })')
+  if (home === undefined) throw new NodeError('USAGE', 'startNode needs `home`: that of resolveHome({ home })')
+}
+
+/** Of a home that is in a mesh. @throws NodeError ALREADY_IN_MESH with a code; REVOKED, CONFLICT when the mesh has it no more */
+function checkMember({ name, isRevoked, isReplaced }: MeshState, code: CodeNetwork | null): void {
+  if (code !== null) throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${safeName(name, NODE_NAME)} already`)
+  if (isRevoked === true) throw refusedJoin('REVOKED')
+  if (isReplaced === true) throw refusedJoin('CONFLICT')
+}
+
+function codeOf({ join }: StartOptions): CodeNetwork | null {
+  return join === null ? null : readCode(join)
+}
+
+async function start(parts: StartParts): Promise<RunningNode> {
+  const { options, unwind } = parts
+  const startedAt = parts.clock.now()
+  // A code that counts only for a home in no mesh is not read for another one: it may have been used up.
+  const early = options.joinsOnce === true ? null : codeOf(options)
+  await claimHome(parts, startedAt)
+  const lastFault = await openLastFault(parts)
+  const http = await bindHttp(parts)
+  const policy = await openPolicy(parts)
+  const { documents, mended } = await openHomeDocuments(parts)
+  const state = await documents.read<MeshState>(MESH)
+  const code = state === null ? codeOf(options) : early
+  if (state !== null) checkMember(state, code)
+  const store = await openStore(options.home.store, { unwind, documents })
+  const { audit, problems } = await openAudit(parts)
+  const ledger = await openLedger(parts, documents)
+  const stored = await documents.read<StoredRecord>(NODE)
+  // A node that is in a mesh has the name that the mesh gave it.
+  const name = state === null ? options.name : null
+  const record = nodeRecord({ config: options.config, name, code, stored })
+  const shared = openDocuments(parts)
+  const guarded = guardLedger(parts, ledger)
+  const { mesh, logState, onUp } = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state, ledger: guarded })
+  // One for node and agents: equal schemas share their checks.
+  const compileSchema = createSchemaCompiler()
+  const agents = openAgents(parts, { compileSchema, store: documents })
+  const found = (): readonly Problem[] => [
+    ...mended,
+    ...problems(),
+    ...guarded.problems(),
+    ...agents.problems(),
+    ...parts.faults.problems()
+  ]
+  const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, logState, record, policy, startedAt, lastFault }
+  const node = buildNode(parts, { ...making, agents, compileSchema })
+  unwind.add('node', () => node.close())
+  await node.start()
+  await onUp()
+  if (code !== null) await mesh.settled()
+  const backup = backupWith(parts, { audit, store, shared, ledger, mesh })
+  return await serveNode(parts, { node, mesh, backup, http, agents })
+}
+
+interface BackedUp {
+  readonly audit: Audit
+  readonly store: Corestore
+  readonly shared: DocumentCores
+  readonly ledger: Awaited<ReturnType<typeof openLedger>>
+  readonly mesh: Mesh
+}
+
+function backupWith({ options: { home }, clock }: StartParts, { audit, store, shared, ledger, mesh }: BackedUp) {
+  return async (request: BackupRequest): Promise<BackupInfo> => {
+    await audit.flush()
+    const createdAt = clock.now()
+    const copyDocuments = (dir: string): Promise<boolean> => shared.copyTo(dir)
+    return await writeBackup({ home, store, copyDocuments, ledger, state: mesh.state(), nodeId: mesh.nodeId, createdAt }, request)
+  }
+}
+
+function logStateOf(mesh: Mesh, marks: LogMarks): LogState {
+  return {
+    problems: () => [...marks.problems(), ...mesh.logProblems()],
+    onChange: (listener) => {
+      const stops = [marks.onChange(listener), mesh.log.onChange(listener)]
+      return () => stops.forEach((stop) => stop())
+    }
+  }
+}
+
+interface NodeMaking {
+  readonly mesh: Mesh
+  readonly documents: NodeStore
+  readonly shared: DocumentStreams
+  readonly ledger: Ledger
+  readonly audit: Audit
+  readonly problems: NodeParts['problems']
+  readonly logState: LogState
+  readonly record: NodeRecord
+  readonly policy: PolicySource
+  readonly startedAt: number
+  readonly lastFault: LastFault | null
+  readonly agents: OpenedAgents
+  readonly compileSchema: NodeParts['compileSchema']
+}
+
+function buildNode(
+  parts: StartParts,
+  { mesh, documents, shared, ledger, audit, problems, logState, record, policy, startedAt, lastFault, agents, compileSchema }: NodeMaking
+): NodeCore {
+  const { home, config } = parts.options
+  const node = createNode({
+    clock: parts.clock,
+    ids: randomIds(),
+    chance: Math.random,
+    ledger,
+    ...(lastFault === null ? {} : { lastFault }),
+    sign: mesh.sign,
+    verify,
+    hash,
+    secret: randomSecret,
+    compileSchema,
+    toAgentJson,
+    telemetry: parts.telemetry,
+    audit,
+    problems: () => [...problems(), ...mesh.problems(), ...logState.problems()],
+    logState,
+    store: documents,
+    membership: mesh,
+    links: mesh.links,
+    log: mesh.log,
+    pairing: mesh.pairing,
+    documents: shared,
+    agents: agents.source,
+    policy,
+    settings: settingsOf(config),
+    process: { pid: process.pid, home: home.home, network: record.network, version: VERSION, socket: home.socket, startedAt }
+  })
+  const told = 'a package of the network failed, and the node goes on'
+  parts.faults.onFault((name, reason) => node.events.add('package-failed', told, { package: name, reason }))
+  return node
+}
+
+function readCode(text: string): CodeNetwork {
+  const { network, bootstrap, localPort } = readInviteCode(text)
+  return { network, bootstrap, localPort }
+}
+
+interface MeshOpening extends StartParts {
+  readonly store: Corestore
+  readonly documents: NodeStore
+  readonly shared: DocumentCores
+  readonly audit: Audit
+  readonly record: NodeRecord
+  readonly stored: StoredRecord | null
+  readonly state: MeshState | null
+  readonly ledger: Ledger
+}
+
+interface OpenedMesh {
+  readonly mesh: Mesh
+  readonly logState: LogState
+  /** The node is up: what follows is no failed start. */
+  onUp(): Promise<void>
+}
+
+async function openMesh(opening: MeshOpening): Promise<OpenedMesh> {
+  const { options, clock, telemetry, unwind, record, documents, audit, state } = opening
+  const { serveBootstrap, behindNat } = options.config.network
+  const { network: kind, bootstrap, localPort } = record
+  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat }, clock)
+  unwind.add('network', () => network.close())
+  const reached = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
+  const care = await openCare(opening, opening)
+  const meshParts: MeshParts = {
+    care,
+    store: opening.store,
+    network,
+    codeNetwork: { network: kind, bootstrap: kind === 'private' ? reached : [], localPort: kind === 'local' ? localPort : null },
+    keyPair: await opening.store.createKeyPair('a2a-node/node'),
+    software: `a2a-node/${VERSION}`,
+    maxLinks: options.config.network.maxPeers,
+    clock,
+    telemetry,
+    onPassed: (peer, stream) => opening.shared.link(peer, stream),
+    onRefused: (refusal) => audit.append(refusal),
+    writeFault: () => fullDisk(options.home.store, opening.ledger)
+  }
+  const mesh = await foundOrJoin(opening, meshParts)
+  unwind.add('mesh', () => mesh.close())
+  await documents.write(NODE, state === null ? { ...record, epoch: record.epoch + 1 } : record)
+  await documents.write(MESH, mesh.state())
+  keepMark(mesh, opening)
+  mesh.onState((next) => {
+    documents
+      .write(MESH, next)
+      .catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
+  })
+  const logState = logStateOf(mesh, await openLogMarks(opening, { mesh, store: opening.store, documents }))
+  return { mesh, logState, onUp: () => care.up(mesh.log.view()) }
+}
+
+async function foundOrJoin({ options, record, stored, state, documents }: MeshOpening, parts: MeshParts): Promise<MeshNode> {
+  const { name, epoch } = record
+  if (state !== null) return await reopen({ options, documents }, parts, state)
+  // A join that is cut off at any moment leaves its cores in an epoch of their own, and else a home as it was.
+  await documents.write(NODE, { ...stored, epoch: epoch + 1 })
+  if (options.join === null) return foundMesh(parts, { name, meshName: DEFAULT_MESH_NAME, epoch })
+  options.onProgress?.('joining: looking for an admin of the mesh ...')
+  const mesh = await joinMesh(parts, { code: options.join, name, epoch, timeoutMs: options.config.network.joinTimeoutMs })
+  options.onProgress?.(`joined the mesh ${safeName(mesh.meshName, NODE_NAME)}`)
+  return mesh
+}
+
+/** Opens the mesh of the home, and follows how long its own core is: one that is shorter than it was must never grow again. */
+async function reopen(
+  { options, documents }: Pick<MeshOpening, 'options' | 'documents'>,
+  parts: MeshParts,
+  state: MeshState
+): Promise<MeshNode> {
+  const { store } = options.home
+  if (state.chain[0] !== undefined && state.chain[0].body.nodeKey !== keyToText(parts.keyPair.publicKey)) throw rolledBack(store)
+  const mesh = await reopenMesh(parts, state).catch((error: unknown) => Promise.reject(damageError(error, store)))
+  const mark = coreMark(documents)
+  if (mesh.ownLength() >= (await mark.read(mesh.log.coreKey))) return mesh
+  await mesh.close()
+  throw rolledBack(store)
+}
+
+function rolledBack(place: string): NodeError {
+  return new NodeError('STORE_DAMAGED', `the store ${place} has lost what it held: it is damaged, or an older copy`)
+}

@@ -1,0 +1,36 @@
+import type { AgentFault, AgentSource, HostedAgent } from '../ports/agent-runtime.js'
+
+type AgentSet = Awaited<ReturnType<AgentSource['load']>>
+
+const NONE: AgentSet = { agents: [], faults: [] }
+
+/** Makes one source of several. Of agents with one id that of the earlier source is in service; `onTaken` is told of all others at each change. */
+export function joinAgents(sources: readonly AgentSource[], onTaken: (agents: readonly HostedAgent[]) => void): AgentSource {
+  const sets = sources.map(() => NONE)
+  const joined = (): AgentSet => {
+    const all = sets.flatMap(({ agents }) => agents)
+    const first = new Map(all.toReversed().map((agent) => [agent.definition.id, agent]))
+    const faults: readonly AgentFault[] = sets.flatMap((set) => set.faults)
+    onTaken(all.filter((agent) => first.get(agent.definition.id) !== agent))
+    return { agents: all.filter((agent) => first.get(agent.definition.id) === agent), faults }
+  }
+  return {
+    async load() {
+      for (const [i, set] of (await Promise.all(sources.map((source) => source.load()))).entries()) sets[i] = set
+      return joined()
+    },
+    watch(onChange) {
+      for (const [i, source] of sources.entries()) {
+        source.watch((agents, faults) => {
+          sets[i] = { agents, faults }
+          const now = joined()
+          onChange(now.agents, now.faults)
+        })
+      }
+    },
+    async close() {
+      // The last one first: the earlier may own what the later use.
+      for (const source of sources.toReversed()) await source.close()
+    }
+  }
+}

@@ -1,0 +1,22 @@
+import type { Config } from '../config/settings.js'
+import { DEFAULT_TIER_RULES } from '../domain/routing/tier-rules.js'
+import type { NodeSettings } from '../node/parts.js'
+
+/** Numbers and rules of the node as its config gives them. */
+export function settingsOf({ node, network, tasks, ledger, swarm, routing, policy }: Config): NodeSettings {
+  return {
+    requestTimeoutMs: tasks.requestTimeoutMs,
+    defaultTtlMs: ledger.defaultTtlMs,
+    ledgerMaxBytes: ledger.maxMib * 1024 * 1024,
+    maxInFlight: tasks.maxInFlight,
+    maxInFlightPerPeer: tasks.maxInFlightPerPeer,
+    leaseMs: swarm.leaseMs,
+    heartbeatMs: swarm.heartbeatMs,
+    approvalTimeoutMs: policy.approvalTimeoutMs,
+    swarmDeadlineMs: swarm.deadlineMs,
+    channelGiveUpMs: network.giveUpMs,
+    forward: network.forward,
+    labels: [...new Set(node.labels)],
+    rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: routing.replies }
+  }
+}

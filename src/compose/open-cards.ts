@@ -1,0 +1,76 @@
+import { asNodeError } from '../kit/errors.js'
+import { tierText } from '../domain/routing/tier.js'
+import type { NodeApi, Principal } from '../ports/node-api.js'
+import { CardBook } from '../adapters/a2a/cards/card-book.js'
+import { type CardService, createCardService } from '../adapters/a2a/cards/card-routes.js'
+import type { CallLimit } from '../adapters/a2a/limits/rate-limit.js'
+import type { CardOAuth } from '../adapters/a2a/cards/card-subject.js'
+import { CardSigner } from '../adapters/a2a/cards/card-signature.js'
+import type { NodeCore } from '../node/node.js'
+import type { OpenedOAuth } from './open-oauth.js'
+import type { StartParts } from './open-home.js'
+import { VERSION } from './version.js'
+
+/** What the cards of a node need of it. */
+export interface CardsOpening {
+  /** URL by which clients reach the HTTP listener; null: there is none. */
+  readonly base: string | null
+  readonly node: NodeCore
+  readonly oauth: OpenedOAuth | null
+  readonly limit: CallLimit
+  apiFor(principal: Principal): NodeApi
+}
+
+/** The A2A cards of a node, kept ready for as long as it runs. */
+export function openCards(
+  { options, clock, telemetry, unwind }: StartParts,
+  { base, node, oauth, limit, apiFor }: CardsOpening
+): CardService {
+  const { log, membership, sign, settings } = node.parts
+  const host = {
+    base,
+    ...(options.config.a2a.mesh ? { meshNode: membership.nodeId } : {}),
+    pushNotifications: true,
+    version: VERSION,
+    clock,
+    ...(oauth === null ? {} : { oauth: cardOAuth(oauth) })
+  }
+  const signer = new CardSigner({ sign, nodeId: membership.nodeId, keysUrl: base === null ? null : `${base}/.well-known/jwks.json` })
+  const book = new CardBook({
+    ...host,
+    signer,
+    api: apiFor(everybody(membership.certificate().body.sandboxId ?? null)),
+    originals: {
+      find: (nodeId, agentId) => log.view().cards.get(nodeId)?.get(agentId) ?? null,
+      onChange: (listener) => log.onChange(listener)
+    },
+    onFault: (error) =>
+      telemetry.log('warn', 'cards could not be made', { code: asNodeError(error).code, reason: asNodeError(error).message })
+  })
+  unwind.add('cards', () => Promise.resolve(book.close()))
+  // The first two are of all callers together, the others of the one that asks.
+  const limits = (by: Principal): Record<string, number> => ({
+    maxConnections: options.config.http.maxConnections,
+    maxTasksInFlight: settings.maxInFlight,
+    ...limit.left(by)
+  })
+  return createCardService({ ...host, signer, book, apiFor, limits })
+}
+
+/** What cards tell of the OAuth server: which scopes there are, and what each gives. */
+function cardOAuth({ issuer, scopes }: OpenedOAuth): CardOAuth {
+  const words = Object.entries(scopes).map(([name, { may, tier, capabilities }]) => [
+    name,
+    [
+      ...may,
+      ...(tier === null ? [] : [`at most ${tierText(tier)}`]),
+      ...(capabilities === null ? [] : [`only ${capabilities.join(', ')}`])
+    ].join('; ')
+  ])
+  return { issuer, scopes: Object.fromEntries(words) }
+}
+
+/** Who comes without a token: sees what the weakest member may see, and does nothing. */
+function everybody(sandboxId: string | null): Principal {
+  return { kind: 'token', name: 'everybody', tier: 3, sandboxId, scopes: ['read'] }
+}

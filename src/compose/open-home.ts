@@ -1,0 +1,286 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type Corestore from 'corestore'
+import type { Clock } from '../kit/clock.js'
+import { messageOf } from '../kit/errors.js'
+import { NodeError, REPAIR_STEPS } from '../kit/errors.js'
+import { keyFromText, keyToText } from '../kit/ids.js'
+import type { PolicySource } from '../ports/policy.js'
+import type { Ledger } from '../ports/ledger.js'
+import type { Problem } from '../ports/node-api.js'
+import type { NodeStore } from '../ports/storage.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import type { Config } from '../config/settings.js'
+import type { HomePaths } from '../config/paths.js'
+import { CoreCare } from '../adapters/mesh/log/core-care.js'
+import { LogMarks } from '../adapters/mesh/log/log-marks.js'
+import type { MeshNode, MeshState } from '../adapters/mesh/network/mesh-node.js'
+import { closeStore, coreStore } from '../adapters/mesh/cores/core-store.js'
+import { DocumentCores } from '../adapters/mesh/documents/document-cores.js'
+import { type DurableLedgerOptions, type LedgerOnDisk, openDurableLedger } from '../adapters/storage/ledger/durable-ledger.js'
+import { openAudit as openAuditLog } from '../adapters/storage/audit/audit-log.js'
+import { AuditWatch } from '../adapters/storage/audit/audit-watch.js'
+import { openBallast } from '../adapters/storage/home/ballast.js'
+import { readFaultNote, removeFaultNote, writeFaultNote } from '../adapters/storage/home/fault-note.js'
+import { GuardedLedger } from '../adapters/storage/ledger/guarded-ledger.js'
+import { makeDataDirs } from '../adapters/storage/home/data-dir.js'
+import { isDiskFull } from '../adapters/storage/home/disk-room.js'
+import { mendDocuments, openNodeStore } from '../adapters/storage/home/node-store.js'
+import { openPolicyFile } from '../adapters/storage/policy/policy-file.js'
+import { type ProcessLock, takeProcessLock } from '../adapters/storage/home/process-lock.js'
+import { damageError, diskFull, storeError } from '../adapters/storage/home/store-errors.js'
+import { healStore } from '../adapters/storage/home/store-heal.js'
+import { MemoryTelemetry } from '../adapters/telemetry/memory-telemetry.js'
+import { REDACT_KEYS } from '../adapters/telemetry/redact.js'
+import type { LastFault, NodeParts } from '../node/parts.js'
+import type { PackageFault } from '../kit/package-fault.js'
+import type { PackageFaults } from './package-faults.js'
+import type { Unwind } from './unwind.js'
+
+/** Name of the document that tells how many commits the ledger had. */
+const LEDGER = 'ledger'
+/** Name of the document with the seed of every key of the node. */
+const SEED = 'seed'
+/** Name of the document that tells how long the own writer core was. */
+const CORE = 'core'
+
+interface SeedDocument {
+  /** z32. */
+  readonly key: string
+}
+
+/** What a node is started with. */
+export interface StartOptions {
+  readonly config: Config
+  readonly home: HomePaths
+  /** `--name`: what the mesh will call it. A node that is in a mesh keeps its name; its admins may rename it. */
+  readonly name: string | null
+  /** Invite code; null founds a mesh or opens the one of the home. */
+  readonly join: string | null
+  /** The code counts only for a home that is in no mesh. Default: false, and a home in a mesh is an error. */
+  readonly joinsOnce?: boolean
+  readonly extraAgentDirs: readonly string[]
+  readonly onProgress?: (line: string) => void
+  /** Hands what packages print by themselves to the log. */
+  readonly packageOutput?: (log: (line: string) => void) => void
+  /** Hands over errors that packages throw where nobody can catch them: the node goes on, and tells of them. Absent: they end the process. */
+  readonly packageErrors?: (listener: (fault: PackageFault) => void) => void
+  /** Hands over the error of its own by which this process is about to end: the next start does not run again what ran then. */
+  readonly ownErrors?: (listener: (error: unknown) => void) => void
+  /** Where log lines go. Default: stderr; null: nowhere. */
+  readonly log?: ((line: string) => void) | null
+}
+
+/** pino is loaded only by a node that writes structured lines. */
+export async function openTelemetry({ config, log }: StartOptions, clock: Clock): Promise<Telemetry> {
+  const { level, format, redactKeys } = config.log
+  const write = log === undefined ? (line: string) => void process.stderr.write(line) : log
+  return new MemoryTelemetry({
+    clock,
+    level: write === null ? null : level,
+    format: format === 'json' ? (await import('../adapters/telemetry/json-lines.js')).jsonLines : 'text',
+    redactKeys: [...REDACT_KEYS, ...redactKeys],
+    write: write ?? (() => {})
+  })
+}
+
+/** What starting goes by. */
+export interface StartParts {
+  readonly options: StartOptions
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly unwind: Unwind
+  /** Errors of packages that the node survived. */
+  readonly faults: PackageFaults
+}
+
+/**
+ * Makes the directories and takes the home for this process, until `unwind` runs or the process ends. Everything that writes in a
+ * home claims it first. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, CONFIG_INVALID
+ */
+export async function claimHome({ options: { home }, unwind }: Pick<StartParts, 'options' | 'unwind'>, startedAt: number): Promise<void> {
+  await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
+  const lock = await takeHomeLock(home, startedAt)
+  unwind.add('lock of the home', () => lock.release())
+}
+
+/** Takes a home whose `run` directory exists for this process. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL */
+export async function takeHomeLock({ run, socket }: HomePaths, startedAt: number): Promise<ProcessLock> {
+  return await takeProcessLock(path.join(run, 'node'), { pid: process.pid, startedAt, socket })
+}
+
+/** The error by which the process before ended, from the claimed home; from now on this process writes down its own. @throws NodeError NO_PERMISSION */
+export async function openLastFault({ options, telemetry }: StartParts): Promise<LastFault | null> {
+  const file = path.join(options.home.run, 'fault')
+  const reason = await readFaultNote(file)
+  options.ownErrors?.((error) => writeFaultNote(file, messageOf(error)))
+  const onError = (error: unknown): void =>
+    telemetry.log('warn', 'the note of the last error could not be removed', { reason: messageOf(error) })
+  return reason === null ? null : { reason, settled: () => removeFaultNote(file).catch(onError) }
+}
+
+/** Opens the audit log, and what watches it. */
+export async function openAudit({
+  options: { home },
+  clock,
+  telemetry,
+  unwind
+}: StartParts): Promise<Pick<NodeParts, 'audit' | 'problems'>> {
+  const onError = (error: Error): void => telemetry.log('error', 'the audit log', { reason: error.message })
+  const audit = await openAuditLog({ dir: home.audit, seen: home.auditSeen, clock, onError })
+  unwind.add('audit log', () => audit.close())
+  const watch = new AuditWatch({ dir: home.audit, seen: home.auditSeen, clock, telemetry })
+  unwind.add('check of the audit log', () => watch.close())
+  return { audit, problems: () => watch.problems() }
+}
+
+/** Before anything is joined: who runs under a broken policy must hear of it, and change nothing. */
+export function openPolicy({ options: { home }, telemetry }: StartParts): Promise<PolicySource> {
+  const log: MemoryTelemetry['log'] = (level, message, fields) => telemetry.log(level, message, fields)
+  return openPolicyFile({ file: home.policyFile, seen: path.join(home.home, 'policy.seen'), log })
+}
+
+/** Opens the documents of the home. `mended`: files that were damaged and made again from their copies, for `status`: their disk may fail. */
+export async function openHomeDocuments({
+  options: { home },
+  telemetry
+}: StartParts): Promise<{ readonly documents: NodeStore; readonly mended: readonly Problem[] }> {
+  const files = await mendDocuments(home.home)
+  const mended = files.map(({ file }) => {
+    telemetry.log('warn', 'a damaged file was made again from its copy', { file })
+    return { code: 'STORE_DAMAGED', message: `the file ${file} was damaged; it was made again from its copy`, next: 'a2a-node doctor' }
+  })
+  return { documents: openNodeStore(home.home), mended }
+}
+
+/** How many commits it had is kept apart: one that has fewer is damaged, or an old copy. */
+export async function openLedger(
+  { options: { home, config }, unwind }: Pick<StartParts, 'options' | 'unwind'>,
+  documents: NodeStore
+): Promise<LedgerOnDisk> {
+  const ledger = await openDurableLedger({ dir: home.ledger, durability: config.ledger.durability, mark: ledgerMark(documents) })
+  unwind.add('ledger', () => ledger.close())
+  return ledger
+}
+
+/** Lets a ledger whose disk is full go on read-only, with a ballast in the home that is freed then. */
+export function guardLedger({ options: { home }, clock, telemetry, unwind }: StartParts, ledger: Ledger): GuardedLedger {
+  const guarded = new GuardedLedger({ clock, telemetry, ledger, ballast: openBallast(path.join(home.home, 'ballast')), dir: home.ledger })
+  unwind.add('guard of the ledger', () => guarded.close())
+  return guarded
+}
+
+/** The error of a home whose disk is full, by its ledger, which keeps the last room for how things end, or by itself; else null. */
+export function fullDisk(store: string, { fault }: Pick<Ledger, 'fault'>): NodeError | null {
+  return fault?.code === 'DISK_FULL' || isDiskFull(store) ? diskFull(store) : null
+}
+
+/** The number of its commits as a document of the home. */
+export function ledgerMark(documents: NodeStore): DurableLedgerOptions['mark'] {
+  return {
+    read: async () => (await documents.read<{ commits: number }>(LEDGER))?.commits ?? 0,
+    write: (commits) => documents.write(LEDGER, { commits })
+  }
+}
+
+/**
+ * Opens the store of the mesh. The seed of its keys is kept in a document as well: a store that has lost it, or has another, is
+ * not the one of this node. @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION
+ */
+export async function openStore(dir: string, { unwind, documents }: { unwind: Unwind; documents: NodeStore }): Promise<Corestore> {
+  const seed = await documents.read<SeedDocument>(SEED)
+  try {
+    // Its engine would leave it open to others.
+    await fs.mkdir(dir, { recursive: true, mode: 0o700 })
+    await healStore(dir)
+    const store = coreStore(dir, seed === null ? {} : { primaryKey: keyFromText(seed.key), unsafe: true })
+    unwind.add('store', () => closeStore(store))
+    await store.ready()
+    if (seed === null) await documents.write(SEED, { key: keyToText(store.primaryKey) } satisfies SeedDocument)
+    return store
+  } catch (error) {
+    throw damageError(error, dir)
+  }
+}
+
+/** Opens the store of shared documents; makes it when there is none. @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION */
+export async function openDocumentStore({ home, documents }: HomePaths): Promise<Corestore> {
+  try {
+    await makeDataDirs({ home, dirs: [documents] })
+    await healStore(documents)
+    const store = coreStore(documents)
+    await store.ready().catch(async (error: unknown) => {
+      await closeStore(store).catch(() => {})
+      throw error
+    })
+    return store
+  } catch (error) {
+    throw damageError(error, documents)
+  }
+}
+
+/** The cores of shared documents, in a store that is made when the first one is followed or written. */
+export function openDocuments({ options: { home }, clock, telemetry, unwind }: StartParts): DocumentCores {
+  const toError = (error: unknown): NodeError => {
+    const failure = storeError(error, home.documents)
+    if (failure.code !== 'STORE_DAMAGED') return failure
+    return new NodeError(failure.code, failure.message, { cause: error, next: REPAIR_STEPS })
+  }
+  const cores = new DocumentCores({ open: () => openDocumentStore(home), toError, clock, telemetry })
+  unwind.add('documents', () => cores.close())
+  return cores
+}
+
+/** The mark of the own writer core: that it was so long once. */
+export function coreMark(documents: NodeStore): {
+  read(core: string): Promise<number>
+  write(core: string, length: number): Promise<void>
+} {
+  return {
+    read: async (core) => {
+      const mark = await documents.read<{ core: string; length: number }>(CORE)
+      return mark?.core === core ? mark.length : 0
+    },
+    write: (core, length) => documents.write(CORE, { core, length })
+  }
+}
+
+/** Keeps how much of the mesh log is here, from now on, and tells when that is less than it was. */
+export async function openLogMarks(
+  { clock, telemetry, unwind }: StartParts,
+  { mesh, ...of }: { readonly mesh: Pick<MeshNode, 'log' | 'meshId'>; readonly store: Corestore; readonly documents: NodeStore }
+): Promise<LogMarks> {
+  const marks = new LogMarks({ ...of, meshId: mesh.meshId, log: mesh.log, clock, telemetry })
+  unwind.add('marks of the log', () => marks.close())
+  await marks.start().catch((error: unknown) => Promise.reject(damageError(error, 'the store of the mesh')))
+  return marks
+}
+
+/** Counts a start that reads the log of a home; see {@link CoreCare}. */
+export async function openCare(
+  { telemetry, unwind }: StartParts,
+  { documents, state }: { readonly documents: NodeStore; readonly state: MeshState | null }
+): Promise<CoreCare> {
+  const care = await CoreCare.begin({ documents, telemetry, mesh: state })
+  unwind.add('cares of the log', () => care.close())
+  return care
+}
+
+/** Keeps how long the own writer core is, from now on. */
+export function keepMark(
+  mesh: Pick<MeshNode, 'log' | 'ownLength'>,
+  { documents, telemetry }: { documents: NodeStore; telemetry: Telemetry }
+): void {
+  const mark = coreMark(documents)
+  let kept = -1
+  const keep = (): void => {
+    const length = mesh.ownLength()
+    if (length <= kept) return
+    kept = length
+    mark
+      .write(mesh.log.coreKey, length)
+      .catch((error: unknown) => telemetry.log('error', 'the length of the own core could not be kept', { reason: messageOf(error) }))
+  }
+  mesh.log.onChange(keep)
+  keep()
+}

@@ -1,0 +1,100 @@
+import type { AbortSignalLike, Clock } from '../kit/clock.js'
+import { NodeError } from '../kit/errors.js'
+import type { CompileSchema } from '../kit/sign.js'
+import type { AgentTools } from '../ports/agent-tools.js'
+import type { NodeApi, Principal } from '../ports/node-api.js'
+import { toAgentJson } from '../adapters/agents/schemas/agent-json.js'
+import { TokenDays, type TokenDaysParts } from '../adapters/agents/llm/llm-days.js'
+import type { LlmParts, LlmProvider } from '../adapters/agents/llm/llm-parts.js'
+import type { LlmProviderSetting } from '../config/llm-providers.js'
+import { type Environment, resolvedValue } from './env-values.js'
+import type { NodeCore } from '../node/node.js'
+
+/** Where the agents of language models get their providers from. */
+export interface LlmOpening {
+  providers(): Readonly<Record<string, LlmProviderSetting>> | Promise<Readonly<Record<string, LlmProviderSetting>>>
+  readonly env: Environment
+  readonly clock: Clock
+  /** null: there is no mesh. */
+  readonly tools: AgentTools | null
+  /** Where what agents used of their day is kept. Default: nowhere. */
+  readonly kept?: Omit<TokenDaysParts, 'clock'>
+}
+
+/** What the agents of language models share. Nothing is loaded or asked before one of them has a task. */
+export function openLlm({ providers, env, clock, tools, kept = { store: null, onFault: () => {} } }: LlmOpening): LlmParts {
+  return {
+    async provider(name) {
+      const all = await providers()
+      const setting = Object.hasOwn(all, name) ? all[name] : undefined
+      return setting === undefined ? null : providerOf(name, setting, env)
+    },
+    tools,
+    days: new TokenDays({ clock, ...kept }),
+    fetch
+  }
+}
+
+function providerOf(name: string, { apiKey, headers, ...rest }: LlmProviderSetting, env: Environment): LlmProvider {
+  const given = (key: string, value: string): string => resolvedValue(value, env, `llm.providers.${name}: ${key}`)
+  return {
+    ...rest,
+    apiKey: apiKey === null ? null : given('apiKey', apiKey),
+    headers: Object.fromEntries(Object.entries(headers).map(([key, value]) => [key, given(key, value)]))
+  }
+}
+
+/** A node that is up, and what serves its own agents. */
+interface Up {
+  readonly node: NodeCore
+  readonly running: { apiFor(principal: Principal): NodeApi }
+}
+
+/** The API of a node for its own agents, each in its own name: they may be asked before the node is up, and wait. */
+export class AgentApis {
+  readonly #up: Promise<Up>
+  #tell: (up: Up) => void = () => {}
+
+  constructor() {
+    this.#up = new Promise((resolve) => {
+      this.#tell = resolve
+    })
+  }
+
+  /** The node is up. */
+  serve(node: NodeCore, running: Up['running']): void {
+    this.#tell({ node, running })
+  }
+
+  /** As powerful as the card of the agent says, and no more. @throws NodeError CANCELED by the signal, AGENT_NOT_FOUND without a card. */
+  async of(agentId: string, signal: AbortSignalLike): Promise<NodeApi> {
+    const { node, running } = await this.#whenUp(signal)
+    const party = node.directory.party({ agentId, nodeId: node.self })
+    if (party === null) throw new NodeError('AGENT_NOT_FOUND', `the agent ${agentId} has no card yet`)
+    const { tier, sandboxId } = party
+    return running.apiFor({ kind: 'agent', name: `agent ${agentId}`, agentId, tier, sandboxId, scopes: ['read', 'send'] })
+  }
+
+  async #whenUp(signal: AbortSignalLike): Promise<Up> {
+    let stop: () => void = () => {}
+    const stopped = new Promise<never>((_resolve, reject) => {
+      stop = () => reject(new NodeError('CANCELED', 'canceled before the node was up'))
+      if (signal.aborted) stop()
+      signal.addEventListener('abort', stop)
+    })
+    return await Promise.race([this.#up, stopped]).finally(() => signal.removeEventListener('abort', stop))
+  }
+}
+
+/** The capabilities of the mesh as tools of the agents of a node. */
+export function toolsOfMesh(
+  apis: AgentApis,
+  { clock, compileSchema }: { readonly clock: Clock; readonly compileSchema: CompileSchema }
+): AgentTools {
+  return {
+    async open(agentId, choice, signal) {
+      const [api, { openToolbox }] = await Promise.all([apis.of(agentId, signal), import('../adapters/mcp/tools/agent-toolbox.js')])
+      return await openToolbox({ api, agentId, clock, compileSchema, toJson: toAgentJson }, choice, signal)
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import type { Duplex } from 'node:stream'
+import { messageOf } from '../kit/errors.js'
+import type { ImportedTools } from '../ports/imported-tools.js'
+import type { NodeApi, Principal } from '../ports/node-api.js'
+import { toAgentJson } from '../adapters/agents/schemas/agent-json.js'
+import { createSchemaCompiler } from '../adapters/agents/schemas/compile-schema.js'
+import { HttpError } from '../adapters/http/http-error.js'
+import type { HttpRoute } from '../adapters/http/route.js'
+import { maxMessageBytes } from '../adapters/mcp/server/message-bytes.js'
+import type { McpService } from '../adapters/mcp/server/service.js'
+import { readAudit } from '../adapters/storage/audit/audit-read.js'
+import type { A2AObservability } from '../node/observe/observability.js'
+import type { StartParts } from './open-home.js'
+import { VERSION } from './version.js'
+
+/** Lines of the audit log that a client reads at once. */
+const AUDIT_LINES = 200
+
+/** What the MCP server of a node needs of it. */
+export interface McpOpening {
+  apiFor(principal: Principal): NodeApi
+  readonly observability: A2AObservability
+  readonly imported: ImportedTools
+}
+
+/** Where MCP is spoken: on streams of the control socket, and on HTTP. */
+export interface McpPlaces {
+  readonly protocol: (stream: Duplex, principal: Principal) => void
+  readonly route: HttpRoute
+}
+
+/** The MCP server of a node. It is loaded when the first client comes, and closed with the node. */
+export function openMcp(parts: StartParts, opening: McpOpening): McpPlaces {
+  const { config } = parts.options
+  let service: Promise<McpService> | null = null
+  const load = (): Promise<McpService> => (service ??= loadMcp(parts, opening))
+  parts.unwind.add('MCP server', async () => await (await service?.catch(() => null))?.close())
+  return {
+    protocol: (stream, principal) => {
+      load()
+        .then((loaded) => loaded.open(stream, principal))
+        .catch((error: unknown) => {
+          parts.telemetry.log('error', 'an MCP client could not be served', { reason: messageOf(error) })
+          stream.destroy()
+        })
+    },
+    route: {
+      path: '/mcp',
+      methods: ['POST', 'GET', 'DELETE'],
+      maxBodyBytes: maxMessageBytes(config.tools.maxPayloadBytes),
+      handle: async (request, response, call) => {
+        if (call.principal.kind === 'client')
+          throw new HttpError(403, { code: 'FORBIDDEN', message: 'clients of the OAuth server have the A2A gateway alone' })
+        await (await load()).handle(request, response, call)
+      }
+    }
+  }
+}
+
+async function loadMcp(parts: StartParts, opening: McpOpening): Promise<McpService> {
+  const [{ McpService: Service }, { invocationEvent }, apiFor] = await Promise.all([
+    import('../adapters/mcp/server/service.js'),
+    import('../adapters/mcp/server/tool-record.js'),
+    guardedApis(parts, opening)
+  ])
+  const { options, clock, telemetry } = parts
+  const { config, home } = options
+  return new Service({
+    version: VERSION,
+    settings: config,
+    clock,
+    compileSchema: createSchemaCompiler(),
+    toJson: toAgentJson,
+    log: (level, message, fields) => telemetry.log(level, message, fields),
+    apiFor,
+    audit: () => newestLines(home.audit),
+    imported: opening.imported,
+    onCompleted: (record) => {
+      const event = invocationEvent(record)
+      if (event !== null) opening.observability.emit(event)
+    }
+  })
+}
+
+/** APIs of MCP clients: guardrails bind those that come with a token, as at every other URL, and never the operator of this node. */
+async function guardedApis({ options: { config } }: StartParts, { apiFor }: McpOpening): Promise<McpOpening['apiFor']> {
+  if (config.http.listen === null) return apiFor
+  const [{ guardedApi }, { Guardrails }] = await Promise.all([
+    import('../adapters/a2a/server/guarded-api.js'),
+    import('../adapters/a2a/server/guardrails.js')
+  ])
+  const rules = new Guardrails(config.a2a.guardrails)
+  return (principal) => (principal.kind === 'token' ? guardedApi(apiFor(principal), rules) : apiFor(principal))
+}
+
+async function newestLines(dir: string): Promise<readonly unknown[]> {
+  const lines: unknown[] = []
+  for await (const line of readAudit(dir)) {
+    lines.push(line)
+    if (lines.length > AUDIT_LINES) lines.shift()
+  }
+  return lines
+}

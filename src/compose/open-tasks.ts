@@ -1,0 +1,78 @@
+import { allowedHost } from '../adapters/a2a/net/address-guard.js'
+import type { CardService } from '../adapters/a2a/cards/card-routes.js'
+import { guardedGateway, Guardrails } from '../adapters/a2a/server/guardrails.js'
+import { meshCallHandler } from '../adapters/a2a/mesh-binding/mesh-binding.js'
+import { meshUrl } from '../adapters/a2a/mesh-binding/mesh-uri.js'
+import { OAuthStore } from '../adapters/a2a/oauth/oauth-store.js'
+import { createWebhooks } from '../adapters/a2a/push/webhook-sender.js'
+import { GatewayTasks } from '../node/gateway/gateway.js'
+import { GatewayOwners } from '../node/gateway/gateway-owners.js'
+import { memberPrincipal } from '../node/gateway/mesh/member-principal.js'
+import type { NodeCore } from '../node/node.js'
+import type { Gateway, KnownClients } from '../ports/gateway.js'
+import type { PushAdmin } from '../ports/push-api.js'
+import type { Webhooks } from '../ports/webhooks.js'
+import type { StartParts } from './open-home.js'
+
+/** The tasks of A2A clients, however they are reached. */
+export interface OpenedTasks {
+  readonly gateway: Gateway
+  readonly guardrails: Guardrails
+  /** The gateway behind the guardrails. */
+  readonly guarded: Gateway
+  readonly push: PushAdmin | null
+}
+
+/** What they need. */
+export interface TasksOpening {
+  readonly node: NodeCore
+  /** URL of the HTTP listener; null: there is none. */
+  readonly base: string | null
+  /** Of the OAuth server; null: it does not serve. */
+  readonly clients: KnownClients | null
+}
+
+/** The tasks of A2A clients: they go on where they were. @throws NodeError STORE_DAMAGED */
+export async function openTasks(parts: StartParts, opening: TasksOpening): Promise<OpenedTasks> {
+  const guardrails = new Guardrails(parts.options.config.a2a.guardrails)
+  const { tokens, parts: own } = opening.node
+  const clients = opening.clients ?? (await keptClients(parts, opening))
+  const owners = new GatewayOwners({ tokens, log: own.log, clients })
+  const push = { webhooks: openWebhooks(parts, opening), owners }
+  const gateway = new GatewayTasks(opening.node, { push, rules: guardrails.output })
+  await gateway.start()
+  parts.unwind.add('A2A gateway', async () => gateway.stop())
+  return { gateway, guardrails, guarded: guardedGateway(gateway, guardrails), push: gateway.push?.admin ?? null }
+}
+
+/** Those that there are while the OAuth server does not serve. */
+async function keptClients({ clock }: StartParts, { node }: TasksOpening): Promise<KnownClients> {
+  const store = new OAuthStore(node.parts.store, clock)
+  await store.open()
+  return store.known
+}
+
+function openWebhooks({ options, clock }: StartParts, { node, base }: TasksOpening): Webhooks {
+  const { sign, ids } = node.parts
+  return createWebhooks({
+    clock,
+    policy: { allowed: options.config.a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) },
+    signer: { sign, ids, nodeId: node.self, issuer: base ?? meshUrl(node.self, '/a2a') }
+  })
+}
+
+/** Takes calls of members over their links from now on. `cards`: made when one is asked for. */
+export function openMeshBinding(
+  { unwind }: StartParts,
+  { node, tasks, cards }: { readonly node: NodeCore; readonly tasks: OpenedTasks; cards(): Pick<CardService, 'extended' | 'extensions'> }
+): void {
+  const stop = node.memberCalls.serve(
+    meshCallHandler({
+      gateway: tasks.guarded,
+      principalOf: (peer, claims) => memberPrincipal(node, peer, claims),
+      extensions: (agent) => cards().extensions(agent),
+      extendedCard: (principal, agent, version) => cards().extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
+    })
+  )
+  unwind.add('A2A over the mesh', async () => stop())
+}

@@ -1,0 +1,202 @@
+import { type ErrorCode, NodeError } from '../kit/errors.js'
+import type { NodeApi, NodeInfo, Principal } from '../ports/node-api.js'
+import type { PushAdmin } from '../ports/push-api.js'
+import type { OAuthDesk } from '../ports/oauth-api.js'
+import { adHocFinder } from './ad-hoc.js'
+import { startControlServer } from '../adapters/control/server.js'
+import { shownConfig } from '../config/settings.js'
+import type { CardService } from '../adapters/a2a/cards/card-routes.js'
+import type { HttpListener } from '../adapters/http/listener.js'
+import type { HttpRoute } from '../adapters/http/route.js'
+import type { Mesh } from '../adapters/mesh/network/mesh-node.js'
+import { createApi, nodeInfo } from '../node/api/api.js'
+import type { ApiHost } from '../node/api/api.js'
+import type { AttachedAgent, AttachOptions } from '../node/agents/attached.js'
+import { createLayer } from '../node/sdk/layer.js'
+import type { Layer } from '../node/sdk/layer.js'
+import type { NodeCore } from '../node/node.js'
+import type { A2AObservability } from '../node/observe/observability.js'
+import type { StoredRecord } from './node-record.js'
+import type { OpenedAgents } from './open-agents.js'
+import type { StartParts } from './open-home.js'
+import { openMcp } from './open-mcp.js'
+import { loadOAuth, openHttp, publicBase } from './serve-http.js'
+
+/** A node that runs in this process. */
+export interface RunningNode {
+  readonly info: NodeInfo
+  apiFor(principal: Principal): NodeApi
+  /** Makes a part of this program an agent of the mesh, with a signed card like any other. @throws NodeError INVALID_CARD */
+  attach(options: AttachOptions): Promise<AttachedAgent>
+  /** What happened to its messages: events, sums and averages. */
+  readonly observability: A2AObservability
+  /** The operations of the A2A layer, for programs in this process. The same object each time. */
+  readonly layer: Layer
+  /** Resolves when the node has stopped, by close() or by itself (revoked, invite used up): null or the reason. */
+  readonly stopped: Promise<NodeError | null>
+  /** Stops cleanly within `node.shutdownTimeoutMs`. Idempotent. */
+  close(): Promise<void>
+}
+
+/** Name of the stored document of the node. */
+export const NODE = 'node'
+/** Name of the stored document of its mesh. */
+export const MESH = 'mesh'
+/** Ends after which the home remembers its mesh. */
+const STAYS: ReadonlySet<ErrorCode> = new Set(['REVOKED', 'CONFLICT', 'STORE_DAMAGED', 'DISK_FULL'])
+
+/** A node that is up, before anybody reaches it. */
+export interface Served {
+  readonly node: NodeCore
+  readonly mesh: Mesh
+  readonly backup: ApiHost['backup']
+  readonly http: HttpListener | null
+  readonly agents: OpenedAgents
+}
+
+/** Opens the control API of a node that is up, and what is served over it. */
+export async function serveNode(parts: StartParts, served: Served): Promise<RunningNode> {
+  const { node, mesh } = served
+  const running = new ComposedNode(parts, served)
+  served.agents.apis.serve(node, running)
+  served.agents.mesh.serve(node)
+  const mcp = openMcp(parts, {
+    apiFor: (principal) => running.apiFor(principal),
+    observability: node.observability,
+    imported: served.agents.tools
+  })
+  const server = await startControlServer({
+    path: parts.options.home.socket,
+    apiFor: (principal) => running.apiFor(principal),
+    tier: () => mesh.certificate().body.maxTier,
+    protocols: { mcp: mcp.protocol },
+    onRefusal: ({ rule, reason }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason })
+  })
+  parts.unwind.add('control API', () => server.close())
+  await serveA2A(parts, served, { running, mcp: mcp.route })
+  void mesh.expelled.then((error) => running.expelled(error))
+  return running
+}
+
+/** The A2A gateway, over HTTP and over the links to members, as far as the config wants it. */
+async function serveA2A(
+  parts: StartParts,
+  { node, http }: Served,
+  { running, mcp }: { readonly running: ComposedNode; readonly mcp: HttpRoute }
+): Promise<void> {
+  const { mesh: isOverMesh } = parts.options.config.a2a
+  if (!isOverMesh) node.memberCalls.serve(null)
+  if (http === null && !isOverMesh) {
+    // Nothing is ever made for a member where no member is served.
+    node.checkShare.payers = { memberBehind: () => null }
+    return
+  }
+  const [{ openCards }, { openGateway }, { limitedRoutes, openLimit }, { openMeshBinding, openTasks }] = await Promise.all([
+    import('./open-cards.js'),
+    import('./open-gateway.js'),
+    import('./gateway-limits.js'),
+    import('./open-tasks.js')
+  ])
+  const base = http === null ? null : publicBase(parts, http)
+  const limit = openLimit(parts)
+  const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
+  const oauth = http === null ? null : await loadOAuth(parts, { node, listener: http })
+  running.oauth = oauth?.desk ?? null
+  const tasks = await openTasks(parts, { node, base, clients: oauth?.clients ?? null })
+  running.push = tasks.push
+  // Without HTTP cards are made once a member asks for one.
+  let made: CardService | null = null
+  const cards = (): CardService => (made ??= openCards(parts, { base, node, oauth, limit, apiFor }))
+  if (isOverMesh) openMeshBinding(parts, { node, tasks, cards })
+  if (http === null) return
+  const routes = openGateway(parts, { node, tasks, cards: cards(), limit, apiFor })
+  openHttp(parts, {
+    listener: http,
+    node,
+    oauth,
+    routes: [...limitedRoutes([mcp], { limit, node }, parts), ...routes, ...(oauth?.routes ?? [])]
+  })
+}
+
+/** The node of a process that is up. */
+class ComposedNode implements RunningNode {
+  readonly info: NodeInfo
+  readonly observability: A2AObservability
+  readonly stopped: Promise<NodeError | null>
+  /** Of the gateway, once there is one. */
+  push: PushAdmin | null = null
+  /** Set once HTTP is served. */
+  oauth: OAuthDesk | null = null
+  readonly #parts: StartParts
+  readonly #mesh: Mesh
+  readonly #host: ApiHost
+  #layer: Layer | null = null
+  #closing: Promise<void> | null = null
+  #reason: NodeError | null = null
+  #tellStopped: (reason: NodeError | null) => void = () => {}
+
+  constructor(parts: StartParts, { node, mesh, backup, http, agents }: Served) {
+    const { home, config } = parts.options
+    this.#parts = parts
+    this.#mesh = mesh
+    this.observability = node.observability
+    this.stopped = new Promise((resolve) => {
+      this.#tellStopped = resolve
+    })
+    this.#host = {
+      node,
+      config: { path: home.configFile, config: { ...shownConfig(config), given: [...config.given] } },
+      tools: agents.tools,
+      findRemote: adHocFinder({ node, ...agents }),
+      backup,
+      oauth: () => this.oauth,
+      stop: () => void parts.clock.after(0, () => void this.close()),
+      isStopping: () => this.#closing !== null,
+      http: () => http?.url ?? null,
+      push: () => this.push
+    }
+    this.info = nodeInfo(this.#host)
+  }
+
+  apiFor(principal: Principal): NodeApi {
+    return createApi(this.#host, principal)
+  }
+
+  get layer(): Layer {
+    this.#layer ??= createLayer(this.#host.node)
+    return this.#layer
+  }
+
+  attach(options: AttachOptions): Promise<AttachedAgent> {
+    return this.#host.node.attach(options)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  /** The mesh put this node out: it stops by itself. */
+  async expelled(error: NodeError): Promise<void> {
+    this.#reason = error
+    this.#parts.telemetry.log('error', 'this node stops', { code: error.code, reason: error.message })
+    await this.#forget(error.code).catch(() => {})
+    await this.close()
+  }
+
+  /** A home that was put out before it was really in behaves as a fresh one; a revoked one knows it at its next start. */
+  async #forget(code: ErrorCode): Promise<void> {
+    const { store } = this.#host.node.parts
+    if (STAYS.has(code)) return store.write(MESH, this.#mesh.state())
+    const stored = await store.read<StoredRecord>(NODE)
+    await store.remove(MESH)
+    await store.write(NODE, { epoch: stored?.epoch ?? 1 })
+  }
+
+  async #close(): Promise<void> {
+    const { clock, unwind, options, telemetry } = this.#parts
+    const late = await unwind.runWithin(options.config.node.shutdownTimeoutMs, clock)
+    if (late !== null) telemetry.log('warn', 'this node was not closed in time', { step: late })
+    this.#tellStopped(this.#reason)
+  }
+}

@@ -1,0 +1,215 @@
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import dgram from 'node:dgram'
+import path from 'node:path'
+import { asNodeError, NodeError, STOP_AND_REPAIR } from '../kit/errors.js'
+import type { HomePaths } from '../config/paths.js'
+import type { Config } from '../config/settings.js'
+import { connectControl } from '../adapters/control/client.js'
+import { checkAgentDirectory } from '../adapters/agents/files/check-file.js'
+import { sandboxOfHome } from '../compose/home-sandbox.js'
+import type { MeshState } from '../adapters/mesh/network/mesh-node.js'
+import { readIfThere } from '../adapters/storage/home/atomic-file.js'
+import { brokenText, verifyAudit } from '../adapters/storage/audit/audit-verify.js'
+import { type DamagedFile, damagedDocuments, openNodeStore } from '../adapters/storage/home/node-store.js'
+import { readPolicy } from '../adapters/storage/policy/policy-text.js'
+import { bad, type Check, doubtful, good } from './doctor-check.js'
+import { diagnoseStores, type HomeUse, useHome } from './doctor-stores.js'
+import { isReplaceable, isThere } from './doctor-documents.js'
+import { Unwind } from '../compose/unwind.js'
+
+/** Free bytes of the disk below which a node may soon not go on. */
+const LOW_BYTES = 256 * 1024 * 1024
+const FULL_BYTES = 16 * 1024 * 1024
+/** The clock may be this far behind what this node has seen, in milliseconds. */
+const BEHIND_MS = 300_000
+
+/** A node that runs has this long to say what is wrong, in milliseconds. */
+const STATUS_MS = 5000
+
+/** What a home is looked at with. */
+export interface DoctorOptions {
+  readonly home: HomePaths
+  /** The settings, or why there are none. */
+  readonly config: Config | NodeError
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+/**
+ * Looks at everything that a node needs. Changes nothing but what a start would change as well; no node starts in the home
+ * meanwhile. Never rejects.
+ */
+export async function diagnoseHome(options: DoctorOptions): Promise<readonly Check[]> {
+  const { home } = options
+  if (!(await isThere(home.home))) return [doubtful('home', `there is no node in ${home.home}`, ['a2a-node start'])]
+  const unwind = new Unwind(() => {})
+  try {
+    return await diagnoseUsed(options, await useHome(home, unwind))
+  } finally {
+    await unwind.run()
+  }
+}
+
+async function diagnoseUsed(options: DoctorOptions, use: HomeUse): Promise<readonly Check[]> {
+  const { home, config } = options
+  const checks: Check[] = []
+  const looks: readonly (() => Promise<Check | readonly Check[]>)[] = [
+    () => homeCheck(home),
+    () => Promise.resolve(processCheck(use)),
+    () => socketCheck(home, use),
+    () => runningChecks(home, use),
+    () => Promise.resolve(configCheck(config)),
+    () => policyCheck(home),
+    () => agentsCheck(home),
+    () => documentChecks(home),
+    () => diagnoseStores(home, use),
+    () => auditCheck(home),
+    () => diskCheck(home),
+    () => clockCheck(options),
+    () => networkCheck(config, use)
+  ]
+  for (const look of looks) checks.push(...[await look().catch(unexpected)].flat())
+  return checks
+}
+
+function unexpected(error: unknown): Check {
+  const { message, next } = asNodeError(error)
+  return bad('doctor', `a check could not be made: ${message}`, next)
+}
+
+async function homeCheck({ home, run, store }: HomePaths): Promise<Check> {
+  for (const dir of [home, run, store]) {
+    const stats = await fs.stat(dir).catch(() => null)
+    if (stats === null) continue
+    if (stats.uid !== process.getuid?.()) return bad('home', `${dir} belongs to another user`, [`ls -ld ${dir}`])
+    if ((stats.mode & 0o022) !== 0) return bad('home', `others may write in ${dir}`, [`chmod 700 ${dir}`])
+    if ((stats.mode & 0o700) !== 0o700) return bad('home', `its user may not use ${dir}`, [`chmod 700 ${dir}`])
+    if ((stats.mode & 0o055) !== 0) return doubtful('home', `others may read ${dir}`, [`chmod 700 ${dir}`])
+  }
+  return good('home', home)
+}
+
+function processCheck(use: HomeUse): Check {
+  if (use.by !== 'another process') return good('process', 'no node runs here')
+  return good('process', use.pid === null ? 'another process uses this home' : `a node runs (pid ${use.pid})`)
+}
+
+async function socketCheck({ socket }: HomePaths, use: HomeUse): Promise<Check> {
+  const isServed = await new Promise<boolean>((resolve) => {
+    const connection = net.connect(socket, () => resolve(true))
+    connection.on('error', () => resolve(false))
+    connection.setTimeout(2000, () => resolve(false))
+    connection.once('close', () => connection.destroy())
+    connection.once('connect', () => connection.end())
+  })
+  if (isServed) return good('socket', socket)
+  if (use.by === 'another process') return silentCheck(socket, use.pid)
+  return good('socket', (await isThere(socket)) ? 'left by a node that was killed; the next start takes it' : 'free')
+}
+
+function silentCheck(socket: string, pid: number | null): Check {
+  if (pid === null) return bad('socket', `the process that uses this home does not answer at ${socket}`, ['a2a-node status'])
+  return bad('socket', `the node (pid ${pid}) does not answer at ${socket}`, [`kill -9 ${pid}`, 'a2a-node start'])
+}
+
+/** What the node that runs says itself is wrong: a peer in quarantine, requests that nobody holds, a full disk. */
+async function runningChecks({ socket }: HomePaths, use: HomeUse): Promise<readonly Check[]> {
+  if (use.by !== 'another process') return []
+  // A node that does not answer is a fault of the socket, and told as one.
+  const status = await connectControl(socket)
+    .call('node.status', {}, { signal: AbortSignal.timeout(STATUS_MS) })
+    .catch(() => null)
+  if (status === null) return []
+  if (status.problems.length === 0) return [good('node', 'reports no problem')]
+  return status.problems.map(({ code, message, next }) => {
+    const tell = next === STOP_AND_REPAIR ? bad : doubtful
+    return tell('node', `${code}: ${message}`, [next])
+  })
+}
+
+function configCheck(config: Config | NodeError): Check {
+  return config instanceof NodeError ? bad('config', config.message, config.next) : good('config', 'every setting can be used')
+}
+
+async function policyCheck({ policyFile, home }: HomePaths): Promise<Check> {
+  const text = await readIfThere(policyFile)
+  if (text === null) {
+    const isMissed = await isThere(path.join(home, 'policy.seen'))
+    return isMissed ? bad('policy', `${policyFile} is gone; there was one`, ['a2a-node start']) : good('policy', 'none')
+  }
+  const reading = readPolicy(text)
+  return reading.ok ? good('policy', policyFile) : bad('policy', `${policyFile} has faults`, [`less ${policyFile}`, 'a2a-node policy show'])
+}
+
+async function agentsCheck({ agents, home }: HomePaths): Promise<Check> {
+  if (!(await isThere(agents))) return good('agents', 'no files')
+  const reports = await checkAgentDirectory(agents, await sandboxOfHome(home))
+  const faulty = reports.filter((one) => !one.ok)
+  const [first] = faulty
+  if (first === undefined) return good('agents', `${reports.length} ${reports.length === 1 ? 'file' : 'files'}`)
+  return doubtful('agents', `${faulty.length} of ${reports.length} files cannot be used`, [`a2a-node agents check ${first.file}`])
+}
+
+async function documentChecks({ home }: HomePaths): Promise<readonly Check[]> {
+  const damaged = await damagedDocuments(home)
+  if (damaged.length > 0) return damaged.map(documentCheck)
+  return [
+    good('documents', `${(await fs.readdir(home)).filter((name) => name.endsWith('.json')).length} small files of the node, all whole`)
+  ]
+}
+
+function documentCheck({ name, file, isMendable }: DamagedFile): Check {
+  if (isMendable)
+    return doubtful('documents', `the file ${file} is damaged, and the other one of the two is whole`, ['a2a-node doctor --repair'])
+  const next = isReplaceable(name) ? ['a2a-node doctor --repair'] : ['a2a-node restore <backup> --home <new directory>']
+  return bad('documents', `the file ${file} is damaged`, next)
+}
+
+async function auditCheck({ audit, auditSeen }: HomePaths): Promise<Check> {
+  const { ok, entries, broken } = await verifyAudit(audit, { seen: auditSeen })
+  const [first] = broken
+  if (ok || first === undefined) return good('audit', `${entries} lines hold`)
+  return bad('audit', brokenText(first), ['a2a-node audit --verify'])
+}
+
+async function diskCheck({ home }: HomePaths): Promise<Check> {
+  const { bavail, bsize } = await fs.statfs(home)
+  const free = bavail * bsize
+  const text = `${Math.floor(free / 1024 ** 2)} MiB free`
+  if (free < FULL_BYTES) return bad('disk', text, [`df -h ${home}`])
+  return free < LOW_BYTES ? doubtful('disk', text, [`df -h ${home}`]) : good('disk', text)
+}
+
+/** Signed times and files of this node itself say when it was at least. */
+async function clockCheck({ home, now }: DoctorOptions): Promise<Check> {
+  const state = await openNodeStore(home.home)
+    .read<MeshState>('mesh')
+    .catch(() => null)
+  const issued = state?.chain.map((one) => one.body.issuedAt) ?? []
+  const files = await Promise.all(['mesh.json', 'core.json'].map((name) => fs.stat(path.join(home.home, name)).catch(() => null)))
+  const seen = Math.max(0, ...issued, ...files.map((one) => one?.mtimeMs ?? 0))
+  if (now >= seen - BEHIND_MS) return good('clock', new Date(now).toISOString())
+  return bad('clock', `it says ${new Date(now).toISOString()}, and this node was at work at ${new Date(seen).toISOString()}`, ['date'])
+}
+
+async function networkCheck(config: Config | NodeError, use: HomeUse): Promise<Check> {
+  const free = await bindError(0, '0.0.0.0')
+  if (free !== null) return bad('network', `no UDP socket: ${free}`, ['a2a-node config show'])
+  const served = config instanceof NodeError ? null : config.network.serveBootstrap
+  if (served === null || use.by === 'another process') return good('network', 'UDP sockets can be opened')
+  const place = /^(.*):(\d+)$/.exec(served)
+  const fault = await bindError(Number(place?.[2] ?? 0), '0.0.0.0')
+  return fault === null ? good('network', `${served} is free`) : bad('network', `${served}: ${fault}`, ['a2a-node config show'])
+}
+
+function bindError(port: number, host: string): Promise<string | null> {
+  const socket = dgram.createSocket('udp4')
+  return new Promise((resolve) => {
+    socket.once('error', (error) => {
+      socket.close()
+      resolve(error.message)
+    })
+    socket.bind(port, host, () => socket.close(() => resolve(null)))
+  })
+}
