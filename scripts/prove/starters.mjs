@@ -48,7 +48,9 @@ function options() {
 /** A process that claims a home whenever it is asked to, and holds it until it is killed. */
 async function serve([home, code]) {
   const load = (name) => import(pathToFileURL(path.join(code, name)).href)
-  const [{ claimHome }, { Unwind }, { resolveHome }] = await Promise.all(['compose/open-home.js', 'compose/unwind.js', 'config/paths.js'].map(load))
+  const [{ claimHome }, { Unwind }, { resolveHome }] = await Promise.all(
+    ['compose/open-home.js', 'compose/unwind.js', 'config/paths.js'].map(load)
+  )
   process.on('message', async ({ waitMs }) => {
     // A timer would be too coarse.
     const until = performance.now() + waitMs

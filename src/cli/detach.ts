@@ -46,7 +46,12 @@ async function openLog(paths: HomePaths): ReturnType<typeof open> {
     return await open(paths.logFile, 'a', 0o600)
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? ''
-    const code = reason === 'ENOSPC' ? 'DISK_FULL' : reason === 'EEXIST' || reason === 'ENOTDIR' ? 'CONFIG_INVALID' : 'NO_PERMISSION'
+    if (reason === 'EEXIST' || reason === 'ENOTDIR')
+      throw new NodeError('CONFIG_INVALID', `${paths.home} is not a directory`, {
+        cause: error,
+        next: ['a2a-node start --home <directory>']
+      })
+    const code = reason === 'ENOSPC' ? 'DISK_FULL' : 'NO_PERMISSION'
     const next = code === 'DISK_FULL' ? [] : ['a2a-node start --home <directory you may write>']
     throw new NodeError(code, `cannot write ${paths.logFile}: ${messageOf(error)}`, { cause: error, next })
   }

@@ -75,7 +75,7 @@ function unwritten(error: NodeJS.ErrnoException): NodeError {
 }
 
 function isVersionAsked(argv: readonly string[]): boolean {
-  return argv[0] === '-V' || argv[0] === '--version'
+  return argv[0] !== undefined && ['-V', '-v', '--version', 'version'].includes(argv[0])
 }
 
 async function printVersion(argv: readonly string[]): Promise<void> {

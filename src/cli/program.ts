@@ -4,8 +4,24 @@ import { nearest } from '../kit/text.js'
 import type { Options } from './options.js'
 import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from './table.js'
 
+/** The verb of lists; `list` is the same. */
+const LIST = 'ls'
+
 const EXITS = `Exit codes: 0 done, 1 the task or swarm failed, 2 wrong usage, 3 no node runs, 4 not found or ambiguous, 5 denied,
 6 timed out, 7 peer offline, 8 partly done, 9 conflict, 70 a bug, 78 bad config or file, 130 and 143 ended by a signal.`
+
+/** Words that people know from other programs, with what they mean here. */
+const OTHER_WORDS: Readonly<Record<string, { readonly about: string; readonly next: readonly string[] }>> = {
+  join: { about: 'a node joins a mesh when it starts', next: ['a2a-node start --join <code>'] },
+  init: { about: 'the first start makes the home of a node', next: ['a2a-node start'] },
+  restart: { about: 'stop the node, then start it', next: ['a2a-node stop', 'a2a-node start --detach'] },
+  update: { about: 'install a newer version the way this one was installed, then start the node again', next: ['a2a-node --version'] },
+  upgrade: { about: 'install a newer version the way this one was installed, then start the node again', next: ['a2a-node --version'] },
+  leave: { about: 'a member leaves a mesh when an admin revokes it', next: ['a2a-node peers revoke <peer>'] },
+  ls: { about: 'lists are asked for by what they are of', next: ['a2a-node peers', 'a2a-node agents', 'a2a-node tasks'] },
+  list: { about: 'lists are asked for by what they are of', next: ['a2a-node peers', 'a2a-node agents', 'a2a-node tasks'] },
+  run: { about: 'a swarm runs a goal, one agent runs one input', next: ['a2a-node swarm run --help', 'a2a-node call --help'] }
+}
 
 /** Called when a command line was understood. */
 export type Run = (...given: [CommandSpec, readonly string[], Options, AddUsage]) => Promise<void>
@@ -41,14 +57,24 @@ export function buildProgram(run: Run): Command {
   for (const spec of COMMANDS) addCommand(program, spec, run)
   program.addHelpText('after', `\n${EXITS}\n\nBegin with: a2a-node start`)
   program.action(() => {
-    const [word] = program.args
-    throw word === undefined ? usageError(program, 'which command?') : unknownCommand(program, word)
+    const [word, ...path] = program.args
+    if (word !== undefined && word !== 'help') throw unknownCommand(program, word)
+    commandAt(program, path).outputHelp()
   })
   return program
 }
 
+/** The command of a path below another one. @throws NodeError USAGE when there is none */
+function commandAt(parent: Command, [word, ...path]: readonly string[]): Command {
+  if (word === undefined) return parent
+  const found = parent.commands.find((one) => one.name() === word || one.aliases().includes(word))
+  if (found === undefined) throw unknownCommand(parent, word)
+  return commandAt(found, path)
+}
+
 function addCommand(parent: Command, spec: CommandSpec, run: Run): void {
   const command = parent.command(spec.name).description(spec.about)
+  if (spec.name === LIST) command.alias('list')
   if (spec.group !== undefined) command.helpGroup(`${spec.group}:`)
   if (spec.args !== undefined) command.arguments(spec.args)
   for (const option of spec.options ?? []) command.addOption(optionOf(option))
@@ -59,9 +85,11 @@ function addCommand(parent: Command, spec: CommandSpec, run: Run): void {
   command.action(async () => {
     const [word] = command.args
     if (spec.sub !== undefined && word !== undefined) throw unknownCommand(command, word)
-    if (spec.load === undefined) throw usageError(command, `which one: ${(spec.sub ?? []).map((one) => one.name).join(', ')}?`)
+    // What is said without a verb is a list, where there is one.
+    const meant = spec.load === undefined ? spec.sub?.find(({ name }) => name === LIST) : spec
+    if (meant === undefined) throw usageError(command, `which one: ${(spec.sub ?? []).map((one) => one.name).join(', ')}?`)
     const given = command.optsWithGlobals()
-    await run(spec, command.args, given, (error) => withUsage(command, error))
+    await run(meant, command.args, given, (error) => withUsage(command, error))
   })
 }
 
@@ -74,6 +102,14 @@ function optionOf(spec: OptionSpec): Option {
 }
 
 function unknownCommand(parent: Command, word: string): NodeError {
+  const other = parent.parent === null && Object.hasOwn(OTHER_WORDS, word) ? OTHER_WORDS[word] : undefined
+  if (other !== undefined) {
+    const next = [...other.next, `${pathOf(parent)} --help`]
+    return new NodeError('USAGE', `there is no command '${word}': ${other.about}`, {
+      data: { usage: `${pathOf(parent)} ${parent.usage()}` },
+      next
+    })
+  }
   const near = nearest(
     word,
     parent.commands.map((one) => one.name())

@@ -116,8 +116,15 @@ const NODE: readonly CommandSpec[] = [
   }
 ]
 
+/** A command that lists by itself: with the verb `ls` it does the same. */
+function listing(spec: CommandSpec): CommandSpec {
+  const { name, options = [], load, sub = [] } = spec
+  const ls: CommandSpec = { name: 'ls', about: `the same as ${name} alone`, options, ...(load === undefined ? {} : { load }) }
+  return { ...spec, sub: [ls, ...sub] }
+}
+
 const MESH: readonly CommandSpec[] = [
-  {
+  listing({
     name: 'peers',
     about: 'the other nodes of the mesh',
     group: 'Mesh',
@@ -151,7 +158,7 @@ const MESH: readonly CommandSpec[] = [
         load: async () => (await import('./commands/peers.js')).revokePeer
       }
     ]
-  },
+  }),
   {
     name: 'mesh',
     about: 'rules that hold for every node; the owner sets them',
@@ -206,7 +213,7 @@ const MESH: readonly CommandSpec[] = [
 ]
 
 const AGENTS: readonly CommandSpec[] = [
-  {
+  listing({
     name: 'agents',
     about: 'the agents of all nodes',
     group: 'Agents',
@@ -216,7 +223,7 @@ const AGENTS: readonly CommandSpec[] = [
     ],
     load: async () => (await import('./commands/agents.js')).agents,
     sub: AGENT_COMMANDS
-  },
+  }),
   {
     name: 'send',
     args: '<agent> <text>',
@@ -257,7 +264,7 @@ const WORK: readonly CommandSpec[] = [
     sub: SWARM_COMMANDS
   },
   { name: 'doc', about: 'documents that members of the mesh share', group: 'Work', sub: DOC_COMMANDS },
-  {
+  listing({
     name: 'tasks',
     about: 'work asked of this node or by it, newest first',
     group: 'Work',
@@ -272,7 +279,7 @@ const WORK: readonly CommandSpec[] = [
       },
       { name: 'cancel', args: '<id>', about: 'cancel a task', load: async () => (await import('./commands/tasks.js')).cancelTask }
     ]
-  },
+  }),
   {
     name: 'events',
     about: 'what happened lately',

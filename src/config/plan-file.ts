@@ -23,7 +23,7 @@ export async function readPlanFile(file: string): Promise<PlanFile> {
 
 async function readText(file: string): Promise<string> {
   const handle = await open(file, 'r').catch((error: unknown) => {
-    throw new NodeError('USAGE', `cannot read the plan ${shown(file, 4096)}: ${messageOf(error)}`, { cause: error })
+    throw unreadable(file, error)
   })
   try {
     const bytes = new Uint8Array(MAX_BYTES + 1)
@@ -32,11 +32,26 @@ async function readText(file: string): Promise<string> {
     if (read > MAX_BYTES) throw new NodeError('USAGE', `${shown(file, 4096)}: a plan has at most ${MAX_BYTES} bytes`)
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(0, read))
   } catch (error) {
-    if (error instanceof NodeError) throw error
-    throw new NodeError('USAGE', `cannot read the plan ${shown(file, 4096)}: ${messageOf(error)}`, { cause: error })
+    throw error instanceof NodeError ? error : unreadable(file, error)
   } finally {
     await handle.close()
   }
+}
+
+/** Why a file cannot be read, by the code of the system. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EISDIR: 'it is a directory',
+  EACCES: 'you may not read it'
+}
+
+function unreadable(file: string, error: unknown): NodeError {
+  const { code } = error as { readonly code?: unknown }
+  const reason = error instanceof TypeError ? 'it is no UTF-8 text' : (REASONS[String(code)] ?? messageOf(error))
+  return new NodeError('USAGE', `cannot read the plan ${shown(file, 4096)}: ${reason}`, {
+    cause: error,
+    next: ['a2a-node swarm run --help']
+  })
 }
 
 /** What is wrong with a plan file, each fault with its `file:line`. One is the message; several are told one by one by whoever shows it. */
@@ -80,6 +95,8 @@ export async function parsePlan(text: string, file: string): Promise<PlanFile> {
   } catch (cause) {
     throw new NodeError('USAGE', `${shown(file, 4096)}: aliases are not allowed in a plan`, { cause })
   }
+  if (value === null || value === undefined)
+    throw new NodeError('USAGE', `the plan ${shown(file, 4096)} is empty`, { next: ['a2a-node swarm run --help'] })
   const rangeOf = (path: readonly (string | number)[]): number | null => {
     const parent = path.length === 0 ? null : doc.getIn(path.slice(0, -1), true)
     const pair = yaml.isMap(parent) ? parent.items.find(({ key }) => yaml.isScalar(key) && key.value === path.at(-1)) : undefined

@@ -82,6 +82,7 @@ async function homeCheck({ home, run, store }: HomePaths): Promise<Check> {
   for (const dir of [home, run, store]) {
     const stats = await fs.stat(dir).catch(() => null)
     if (stats === null) continue
+    if (!stats.isDirectory()) return bad('home', `${dir} is not a directory`, ['a2a-node start --home <directory>'])
     if (stats.uid !== process.getuid?.()) return bad('home', `${dir} belongs to another user`, [`ls -ld ${dir}`])
     if ((stats.mode & 0o022) !== 0) return bad('home', `others may write in ${dir}`, [`chmod 700 ${dir}`])
     if ((stats.mode & 0o700) !== 0o700) return bad('home', `its user may not use ${dir}`, [`chmod 700 ${dir}`])

@@ -51,14 +51,50 @@ test('wrong usage exits 2 with the usage line and names what was meant', async (
     [['peers', '--al'], /unknown option '--al' \(did you mean --all\?\)/],
     [['peers', 'show'], /missing required argument 'peer'/],
     [['start', '--network', 'space'], /Allowed choices are public, private, local/],
-    [['swarm'], /which one: run, ls, show, watch, results, cancel\?/],
+    [['mesh'], /which one: show, set, reset\?/],
     [['swarm', 'run', 'x', '--items', 'a', 'b'], /too many arguments.*must be quoted/],
-    [[], /which command\?/]
+    [['help', 'swarm', 'resutls'], /unknown command 'resutls' \(did you mean results\?\)/]
   ]
   for (const [args, expected] of cases) {
     const ran = await run(args)
     t.is(ran.code, 2, args.join(' '))
     t.ok(expected.test(ran.stderr) && /\[USAGE\]\n {2}usage: a2a-node/.test(ran.stderr), ran.stderr)
+  }
+})
+
+test('words of other programs are answered with the command that does it here', async (t: Assert) => {
+  const cases: [string, string][] = [
+    ['join', 'a2a-node start --join <code>'],
+    ['init', 'a2a-node start'],
+    ['restart', 'a2a-node start --detach'],
+    ['leave', 'a2a-node peers revoke <peer>'],
+    ['ls', 'a2a-node peers'],
+    ['run', 'a2a-node swarm run --help'],
+    ['update', 'a2a-node --version']
+  ]
+  for (const [word, expected] of cases) {
+    const ran = await run([word])
+    t.is(ran.code, 2, word)
+    t.ok(ran.stderr.includes(`there is no command '${word}'`) && ran.stderr.includes(`  try: ${expected}\n`), ran.stderr)
+  }
+  t.ok(errorOf((await run(['join', '--json'])).stderr).next.includes('a2a-node start --join <code>'))
+})
+
+test('a list is the same without a verb, with ls and with list', async (t: Assert) => {
+  const { run: cli, fake } = await fakeHome(t, { peers: [peer('gpu-box')], agents: [agent('text', 'laptop')] })
+  for (const [noun, ...flags] of [['peers', '--all'], ['agents', '--remote'], ['tasks', '--limit', '5'], ['swarm'], ['approvals']]) {
+    const seen: unknown[] = []
+    const said: string[] = []
+    for (const verb of [[], ['ls'], ['list']]) {
+      const before = fake.seen.length
+      const { code, stdout, stderr } = await cli([noun ?? '', ...verb, ...flags, '--json'])
+      t.is(code, 0, stderr)
+      seen.push(fake.seen.slice(before))
+      said.push(stdout)
+    }
+    t.alike(seen[1], seen[0], noun)
+    t.alike(seen[2], seen[0], noun)
+    t.is(new Set(said).size, 1, noun)
   }
 })
 
@@ -91,9 +127,11 @@ test('help and version go to stdout and exit 0', async (t: Assert) => {
   const help = await run(['--help'])
   t.is(help.code, 0)
   for (const name of ['start', 'peers', 'swarm', 'completion']) t.ok(help.stdout.includes(`\n  ${name}`), name)
-  t.is((await run(['peers', 'rename', '--help'])).code, 0)
-  const version = await run(['--version'])
-  t.ok(/^\d+\.\d+\.\d+\n$/.test(version.stdout))
+  for (const args of [[], ['help'], ['--json']]) t.alike(await run(args), help, args.join(' '))
+  const rename = await run(['peers', 'rename', '--help'])
+  t.is(rename.code, 0)
+  t.alike(await run(['help', 'peers', 'rename']), rename)
+  for (const word of ['--version', '-V', '-v', 'version']) t.ok(/^\d+\.\d+\.\d+\n$/.test((await run([word])).stdout), word)
 })
 
 test('peers is a table for people and typed JSON for scripts', async (t: Assert) => {

@@ -65,3 +65,21 @@ test('what is no YAML, has aliases, or is too large is refused with its place', 
   fs.writeFileSync(file, 'tasks: []\n')
   t.alike((await readPlanFile(file)).value, { tasks: [] })
 })
+
+test('a plan that is not there, a directory, no text, or empty is refused in plain words with a next step', async (t) => {
+  const dir = await tempDir(t)
+  const [bytes, empty] = [path.join(dir, 'bytes'), path.join(dir, 'empty')]
+  fs.writeFileSync(bytes, Uint8Array.of(0xff, 0xfe))
+  fs.writeFileSync(empty, '# nothing\n')
+  const cases: [string, string][] = [
+    [path.join(dir, 'none'), 'there is no such file'],
+    [dir, 'it is a directory'],
+    [bytes, 'it is no UTF-8 text'],
+    [empty, 'is empty']
+  ]
+  for (const [file, expected] of cases) {
+    const { message, next } = await failsWith(t, 'USAGE', () => readPlanFile(file))
+    t.ok(message.endsWith(expected) && !/E[A-Z]{4,}|illegal operation/.test(message), message)
+    t.alike(next, ['a2a-node swarm run --help'])
+  }
+})

@@ -81,7 +81,7 @@ export function selfInfo(node: NodeCore): IdInfo['node'] {
 
 /**
  * Gives a member another name or tier. `by`: nobody makes another more powerful than itself.
- * @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, REVOKED, FORBIDDEN, TIMEOUT; AMBIGUOUS_NAME for the name of another.
+ * @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, REVOKED, FORBIDDEN, TIMEOUT; CONFLICT for the name of another.
  */
 export async function amendPeer(
   node: NodeCore,
@@ -133,7 +133,7 @@ function checkName(node: NodeCore, nodeId: NodeId, name: string): void {
   const isRevoked = (node.parts.log.view().members.get(other.id)?.revoked ?? null) !== null
   const who = isRevoked ? 'a node that was put out of the mesh' : 'another node'
   const how = like === null ? `is called ${shown(name)} already` : `is called ${safeName(like, NODE_NAME)}, which looks like ${shown(name)}`
-  throw new NodeError('AMBIGUOUS_NAME', `${who} ${how}`, {
+  throw new NodeError('CONFLICT', `${who} ${how}`, {
     data: { candidates: [`${node.directory.ref(other.id).name} (${shortId(other.id)})`] },
     next: ['a2a-node peers --all']
   })

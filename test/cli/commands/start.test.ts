@@ -101,12 +101,16 @@ test('a background start where no directory can be made ends with NO_PERMISSION'
   t.ok(/\[NO_PERMISSION\]\n {2}try: a2a-node start --home <.+>/.test(ran.stderr), ran.stderr)
 })
 
-test('a background start that cannot write its log says so', async (t: Assert) => {
+test('a home that is a file is refused in plain words, in the foreground, in the background and by doctor', async (t: Assert) => {
   const file = path.join(await tempDir(t), 'in-the-way')
   await writeFile(file, '')
-  const ran = await run(['start', '--detach'], { home: file })
-  t.is(ran.code, 78)
-  t.ok(ran.stderr.includes('[CONFIG_INVALID]'), ran.stderr)
+  for (const args of [['start'], ['start', '--detach']]) {
+    const ran = await run(args, { home: file })
+    t.is(ran.code, 78)
+    t.is(ran.stderr, `error: ${file} is not a directory  [CONFIG_INVALID]\n  try: a2a-node start --home <directory>\n`)
+  }
+  const { stdout } = await run(['doctor'], { home: file })
+  t.ok(stdout.includes(`${file} is not a directory`) && stdout.includes('try: a2a-node start --home <directory>'), stdout)
 })
 
 /** Starts with a fake composition root in this process. */

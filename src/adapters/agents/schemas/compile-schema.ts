@@ -109,11 +109,19 @@ function withLinearUniqueItems(engine: Ajv): Ajv {
   return engine
 }
 
+/** What is wrong with a schema. Of a word that must be one of a list the list alone: the library tells of every branch that does not fit. */
+function schemaFault(judge: Ajv): string {
+  const wrong = judge.errors?.find(({ keyword }) => keyword === 'enum')
+  if (wrong === undefined) return judge.errorsText(judge.errors, { dataVar: 'schema' })
+  const { path, message } = faultOf(wrong)
+  return `schema${path} ${message}`
+}
+
 function compile({ judge, fresh }: Engine, schema: AnySchema, limit: TimeLimit): Check {
   // Its dialect chose the engine; left in, an alias of that dialect would be looked up by name.
   if (typeof schema === 'object') delete schema['$schema']
   try {
-    if (judge.validateSchema(schema) !== true) throw new Error(judge.errorsText(judge.errors, { dataVar: 'schema' }))
+    if (judge.validateSchema(schema) !== true) throw new Error(schemaFault(judge))
     // The names ($id) of one schema must neither clash with those of another nor be seen by it.
     const validate = fresh(exactPattern).compile(schema)
     // An asynchronous validator answers with a promise, which reads as "valid".

@@ -1,6 +1,6 @@
 import dgram from 'node:dgram'
 import HyperDHT from 'hyperdht'
-import { NodeError } from '../../../kit/errors.js'
+import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
 import { timely } from './timely.js'
 
@@ -41,7 +41,7 @@ export const STREAM_TIMEOUT_MS = 6000
 
 /**
  * Opens the DHT node.
- * @throws NodeError PORT_IN_USE when `serveBootstrap` names a taken port, or no node of this kind holds the taken port of `local`; CONFIG_INVALID for a broken address.
+ * @throws NodeError PORT_IN_USE when `serveBootstrap` names a taken port, or no node of this kind holds the taken port of `local`; CONFIG_INVALID for an address that is broken or of another machine; NO_PERMISSION.
  */
 export async function openNetwork(options: NetworkOptions, clock: Clock): Promise<Network> {
   const bootstrap = await openBootstrap(options, clock)
@@ -166,8 +166,20 @@ async function serve(host: string, port: number): Promise<HyperDHT | null> {
   } catch (error) {
     await node.destroy().catch(() => {})
     if ((error as { code?: unknown }).code === 'EADDRINUSE') return null
-    throw new NodeError('PORT_IN_USE', `no bootstrap node can be served on ${host}:${port}`, { cause: error })
+    throw cannotServe(error, { host, port })
   }
+}
+
+/** Why a port that nobody holds cannot be bound. */
+function cannotServe(error: unknown, { host, port }: { readonly host: string; readonly port: number }): NodeError {
+  const { code } = error as { readonly code?: unknown }
+  if (code === 'EADDRNOTAVAIL')
+    return new NodeError('CONFIG_INVALID', `${host} is no address of this machine, so no bootstrap node can be served on it`, {
+      cause: error,
+      next: [`a2a-node start --serve-bootstrap <address of this machine>:${port}`]
+    })
+  const text = `no bootstrap node can be served on ${host}:${port}: ${messageOf(error)}`
+  return new NodeError(code === 'EACCES' ? 'NO_PERMISSION' : 'CONFIG_INVALID', text, { cause: error })
 }
 
 function isFree(host: string, port: number): Promise<boolean> {
@@ -176,7 +188,7 @@ function isFree(host: string, port: number): Promise<boolean> {
     socket.once('error', (error: NodeJS.ErrnoException) => {
       socket.close()
       if (error.code === 'EADDRINUSE') resolve(false)
-      else reject(new NodeError('PORT_IN_USE', `no bootstrap node can be served on ${host}:${port}: ${error.message}`, { cause: error }))
+      else reject(cannotServe(error, { host, port }))
     })
     socket.bind(port, host, () => socket.close(() => resolve(true)))
   })

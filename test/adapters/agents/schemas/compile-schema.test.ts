@@ -101,6 +101,13 @@ test('what is no schema is INVALID_CARD and says why', async (t) => {
   }
 })
 
+test('a word of a schema that is none is told with those that it may be, and nothing else', async (t) => {
+  const schema = { type: 'object', properties: { a: { type: 'strng' } } }
+  const { message } = await failsWith(t, 'INVALID_CARD', () => createSchemaCompiler()(schema))
+  t.ok(message.includes('schema/properties/a/type must be one of ["array","boolean","integer","null","number","object","string"]'), message)
+  t.absent(/anyOf|allowed values/.test(message), message)
+})
+
 test('a schema that refers to itself without end gives a fault, not an exception', (t) => {
   const [fault] = createSchemaCompiler()({ $ref: '#' })({})
   t.ok(fault?.message.includes('could not be checked'), fault?.message)
