@@ -1,7 +1,6 @@
 #!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072 node
-// glibc gives each thread places of its own to allocate from, eight for each core, and keeps what is freed there: of 143 MiB that a
-// node held after a load, 119 were free. With two places, and blocks from 128 KiB on outside of them, a node gives them back.
-// It reads this before any program runs.
+// By default glibc has eight arenas for each core and keeps freed memory in them: of 143 MiB that a node held after a load, 119 were
+// free. With two arenas, and blocks from 128 KiB on mapped by themselves, it returns them. It reads this before any program runs.
 //
 // Plain syntax up to the import: an old Node must be able to read this far.
 var version = process.versions.node.split('.').map(Number)

@@ -27,12 +27,20 @@ export const HOSTILE_MUTANTS = [
     title: 'what a member asks over its A2A binding is checked in its share of time'
   },
   {
+    name: 'requests that a start takes up again pay for no checks',
+    file: 'src/node/agents/check-share.ts',
+    find: 'this.payers === null ? UNREAD',
+    put: 'this.payers === null ? peer',
+    test: 'node/gateway/gateway-check-share',
+    title: 'after a start the requests of members have one share until the gateway has read its tasks'
+  },
+  {
     name: 'each tree of a store holds as much in memory as its library takes by itself',
     file: 'src/adapters/mesh/cores/core-store.ts',
     find: ', globalCache: new Rache({ maxSize: MAX_CACHED_BLOCKS })',
     put: ', globalCache: new Rache()',
     test: 'adapters/mesh/cores/core-store',
-    title: 'all trees of a store together hold 256 blocks in memory'
+    title: 'all trees of a store together hold 512 blocks in memory'
   },
   {
     name: 'documents of a member come as fast as they can',

@@ -6,20 +6,24 @@ import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from './t
 
 /** The verb of lists; `list` is the same. */
 const LIST = 'ls'
+/** The verb that prints the help of a command. */
+const HELP = 'help'
 
 const EXITS = `Exit codes: 0 done, 1 the task or swarm failed, 2 wrong usage, 3 no node runs, 4 not found or ambiguous, 5 denied,
 6 timed out, 7 peer offline, 8 partly done, 9 conflict, 70 a bug, 78 bad config or file, 130 and 143 ended by a signal.`
 
+const UPDATE = { about: 'install a newer version the way this one was installed, then start the node again', next: ['a2a-node --version'] }
+const LISTS = { about: 'lists are asked for by what they are of', next: ['a2a-node peers', 'a2a-node agents', 'a2a-node tasks'] }
 /** Words that people know from other programs, with what they mean here. */
 const OTHER_WORDS: Readonly<Record<string, { readonly about: string; readonly next: readonly string[] }>> = {
   join: { about: 'a node joins a mesh when it starts', next: ['a2a-node start --join <code>'] },
   init: { about: 'the first start makes the home of a node', next: ['a2a-node start'] },
   restart: { about: 'stop the node, then start it', next: ['a2a-node stop', 'a2a-node start --detach'] },
-  update: { about: 'install a newer version the way this one was installed, then start the node again', next: ['a2a-node --version'] },
-  upgrade: { about: 'install a newer version the way this one was installed, then start the node again', next: ['a2a-node --version'] },
+  update: UPDATE,
+  upgrade: UPDATE,
   leave: { about: 'a member leaves a mesh when an admin revokes it', next: ['a2a-node peers revoke <peer>'] },
-  ls: { about: 'lists are asked for by what they are of', next: ['a2a-node peers', 'a2a-node agents', 'a2a-node tasks'] },
-  list: { about: 'lists are asked for by what they are of', next: ['a2a-node peers', 'a2a-node agents', 'a2a-node tasks'] },
+  ls: LISTS,
+  list: LISTS,
   run: { about: 'a swarm runs a goal, one agent runs one input', next: ['a2a-node swarm run --help', 'a2a-node call --help'] }
 }
 
@@ -58,7 +62,7 @@ export function buildProgram(run: Run): Command {
   program.addHelpText('after', `\n${EXITS}\n\nBegin with: a2a-node start`)
   program.action(() => {
     const [word, ...path] = program.args
-    if (word !== undefined && word !== 'help') throw unknownCommand(program, word)
+    if (word !== undefined && word !== HELP) throw unknownCommand(program, word)
     commandAt(program, path).outputHelp()
   })
   return program
@@ -83,7 +87,8 @@ function addCommand(parent: Command, spec: CommandSpec, run: Run): void {
   // A word that is no subcommand must be called that, not an argument too many.
   command.allowExcessArguments(spec.sub !== undefined)
   command.action(async () => {
-    const [word] = command.args
+    const [word, ...path] = command.args
+    if (spec.sub !== undefined && word === HELP) return commandAt(command, path).outputHelp()
     if (spec.sub !== undefined && word !== undefined) throw unknownCommand(command, word)
     // What is said without a verb is a list, where there is one.
     const meant = spec.load === undefined ? spec.sub?.find(({ name }) => name === LIST) : spec

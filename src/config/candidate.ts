@@ -19,7 +19,7 @@ export interface Candidate {
 export interface ConfigFault {
   readonly where: string
   readonly line: number | null
-  /** `section.key`, as it was written. */
+  /** `section.key`, as it was written; empty for a fault of the file itself. */
   readonly key: string
   readonly reason: string
   /** What would be right; null when nothing of that name exists. */
@@ -32,7 +32,8 @@ export interface ConfigFault {
 export function faultText(fault: ConfigFault): string {
   const hint = fault.nearest.length > 0 ? `; did you mean ${fault.nearest.join(' or ')}?` : ''
   const allowed = fault.allowed === null ? '' : ` (allowed: ${fault.allowed})`
-  return `${fault.where}: ${fault.key}: ${fault.reason}${allowed}${hint}`
+  const key = fault.key === '' ? '' : `${fault.key}: `
+  return `${fault.where}: ${key}${fault.reason}${allowed}${hint}`
 }
 
 /** Text of the environment in the form that the file would have; what does not parse stays as it is and fails the check. */

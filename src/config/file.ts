@@ -1,8 +1,9 @@
 import { readFile, stat } from 'node:fs/promises'
 import type { Document, Node } from 'yaml'
-import { messageOf, NodeError } from '../kit/errors.js'
+import { NodeError } from '../kit/errors.js'
+import { fileReason } from '../kit/file-reason.js'
 import { nearest } from '../kit/text.js'
-import type { Candidate, ConfigFault } from './candidate.js'
+import { type Candidate, type ConfigFault, faultText } from './candidate.js'
 import { SETTINGS, type SettingTable } from './settings.js'
 
 const MAX_BYTES = 262_144
@@ -25,7 +26,7 @@ export async function readConfigFile(file: string): Promise<FileValues> {
 
 async function readText(file: string): Promise<string | null> {
   try {
-    if ((await stat(file)).size > MAX_BYTES) throw new NodeError('CONFIG_INVALID', `${file}: larger than ${MAX_BYTES} bytes`)
+    if ((await stat(file)).size > MAX_BYTES) throw invalid(file, null, `larger than ${MAX_BYTES} bytes`)
     return await readFile(file, 'utf8')
   } catch (error) {
     if (error instanceof NodeError) throw error
@@ -33,7 +34,7 @@ async function readText(file: string): Promise<string | null> {
     if (code === 'ENOENT' || code === 'ENOTDIR') return null
     if (code === 'EACCES' || code === 'EPERM')
       throw new NodeError('NO_PERMISSION', `may not read the config file ${file}`, { cause: error })
-    throw new NodeError('CONFIG_INVALID', `${file}: cannot be read: ${messageOf(error)}`, { cause: error })
+    throw invalid(file, null, `cannot be read: ${fileReason(error)}`)
   }
 }
 
@@ -91,9 +92,11 @@ function plainValue(node: unknown, doc: Document): unknown {
   }
 }
 
-function invalid(file: string, line: number, reason: string): NodeError {
-  const fault: ConfigFault = { where: `${file}:${line}`, line, key: '', reason, allowed: null, nearest: [] }
-  return new NodeError('CONFIG_INVALID', `${file}:${line}: ${reason}`, { data: { faults: [fault] } })
+/** A fault of the file as a whole, or of a line of it. */
+function invalid(file: string, line: number | null, reason: string): NodeError {
+  const where = line === null ? file : `${file}:${line}`
+  const fault: ConfigFault = { where, line, key: '', reason, allowed: null, nearest: [] }
+  return new NodeError('CONFIG_INVALID', faultText(fault), { data: { faults: [fault] } })
 }
 
 /** Collects the values and faults of one file. */

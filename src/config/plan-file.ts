@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises'
 import type { CST } from 'yaml'
-import { messageOf, NodeError } from '../kit/errors.js'
+import { NodeError } from '../kit/errors.js'
+import { fileReason } from '../kit/file-reason.js'
 import { JSON_LIMITS } from '../kit/json.js'
 import { shown } from '../kit/text.js'
 
@@ -38,16 +39,9 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-/** Why a file cannot be read, by the code of the system. */
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
-  EISDIR: 'it is a directory',
-  EACCES: 'you may not read it'
-}
-
 function unreadable(file: string, error: unknown): NodeError {
-  const { code } = error as { readonly code?: unknown }
-  const reason = error instanceof TypeError ? 'it is no UTF-8 text' : (REASONS[String(code)] ?? messageOf(error))
+  // Of a decoder a TypeError says that the bytes are no text.
+  const reason = error instanceof TypeError ? 'it is no UTF-8 text' : fileReason(error)
   return new NodeError('USAGE', `cannot read the plan ${shown(file, 4096)}: ${reason}`, {
     cause: error,
     next: ['a2a-node swarm run --help']

@@ -55,7 +55,7 @@ test('a2a token speaks JSON as its contract says', async (t: Assert) => {
   t.absent(stdout.includes('a2a_'), 'a list never holds a token')
   const gone = JSON.parse((await run(['a2a', 'token', 'revoke', String(made['id']), '--json'])).stdout) as Record<string, unknown>
   t.alike([gone['schema'], gone['id']], ['a2a-node/token-info@1', made['id']])
-  t.is((await run(['a2a', 'token', 'ls'])).stdout, 'no tokens\n')
+  for (const verb of [['ls'], ['list'], []]) t.is((await run(['a2a', 'token', ...verb])).stdout, 'no tokens\n')
 })
 
 test('wrong words about tokens are usage, and reach no node', async (t: Assert) => {

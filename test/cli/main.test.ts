@@ -130,7 +130,11 @@ test('help and version go to stdout and exit 0', async (t: Assert) => {
   for (const args of [[], ['help'], ['--json']]) t.alike(await run(args), help, args.join(' '))
   const rename = await run(['peers', 'rename', '--help'])
   t.is(rename.code, 0)
-  t.alike(await run(['help', 'peers', 'rename']), rename)
+  for (const args of [
+    ['help', 'peers', 'rename'],
+    ['peers', 'help', 'rename']
+  ])
+    t.alike(await run(args), rename, args.join(' '))
   for (const word of ['--version', '-V', '-v', 'version']) t.ok(/^\d+\.\d+\.\d+\n$/.test((await run([word])).stdout), word)
 })
 

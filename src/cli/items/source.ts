@@ -1,6 +1,7 @@
 import { open, stat } from 'node:fs/promises'
 import path from 'node:path'
-import { messageOf, NodeError } from '../../kit/errors.js'
+import { NodeError } from '../../kit/errors.js'
+import { fileReason } from '../../kit/file-reason.js'
 import { isRecord, JSON_LIMITS } from '../../kit/json.js'
 import { shellWord } from '../../kit/text.js'
 import { boundedJson } from '../options.js'
@@ -111,7 +112,7 @@ async function attachment(file: string, name: string): Promise<string | Uint8Arr
 /** Reads a file that may grow meanwhile, never more than `max` bytes. */
 async function readBounded(file: string, { name, max }: { readonly name: string; readonly max: number }): Promise<Uint8Array> {
   const handle = await open(file, 'r').catch((error: unknown) => {
-    throw new NodeError('USAGE', `cannot read ${name}: ${messageOf(error)}`, { cause: error })
+    throw new NodeError('USAGE', `cannot read ${name}: ${fileReason(error)}`, { cause: error })
   })
   try {
     const { size } = await handle.stat()
@@ -125,7 +126,7 @@ async function readBounded(file: string, { name, max }: { readonly name: string;
     if (read > max) throw tooLarge(name, read, max)
     return Buffer.concat(chunks)
   } catch (error) {
-    throw error instanceof NodeError ? error : new NodeError('USAGE', `cannot read ${name}: ${messageOf(error)}`, { cause: error })
+    throw error instanceof NodeError ? error : new NodeError('USAGE', `cannot read ${name}: ${fileReason(error)}`, { cause: error })
   } finally {
     await handle.close()
   }

@@ -5,7 +5,7 @@ import { BusyShare, type BusyShareParts } from '../peers/busy-share.js'
 /** Milliseconds that checks of a member's inputs take of this node's thread, a second, and at once after a pause. */
 const SHARE = { perSecond: 200, burst: 1000 } as const
 
-/** Stands for whoever the requests are made for that a start takes up again: no node has this name. */
+/** Pays for requests of this node while the gateway's tasks are not read: nobody knows yet for which member each is. No node has this id. */
 const UNREAD: NodeId = 'unread'
 
 /** Knows the member that a request under way is made for; null: none. */
@@ -26,8 +26,8 @@ export class CheckShare {
   readonly #parts: CheckShareParts
   readonly #share: BusyShare
   /**
-   * Knows for which member this node makes a request: that member asked over its A2A binding, and its share pays for the checks.
-   * null: the tasks of members are not read yet, and all that a start takes up again has one share.
+   * Knows the member for which this node makes a request: it asked over the A2A binding, and its share pays for the checks.
+   * null: the gateway has not read its tasks yet, and all requests of this node have one share together.
    */
   payers: Payers | null = null
 

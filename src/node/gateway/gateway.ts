@@ -67,7 +67,6 @@ export class GatewayTasks implements Gateway {
   constructor(node: NodeCore, { push = null, rules = null }: GatewayOptions = {}) {
     this.#node = node
     this.#rules = rules
-    node.checkShare.payers = this.#index
     this.#log = new GatewayLog(
       node.parts,
       (task, isFirst) => {
@@ -93,6 +92,7 @@ export class GatewayTasks implements Gateway {
     for await (const task of this.#log.tasks()) read.push(task)
     read.sort((a, b) => a.since - b.since || (a.id < b.id ? -1 : 1))
     for (const task of read) this.#index.put(this.#index.sharing(task))
+    this.#node.checkShare.payers = this.#index
     const all = [...this.#index.all()]
     await this.push?.start(all)
     this.#unlisten = this.#node.tasks.onChange((task) => this.#runs.look(task))

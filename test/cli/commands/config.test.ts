@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { allSettings } from '../../../src/config/settings.js'
@@ -39,4 +39,21 @@ test('config check names every fault and exits 78, or says ok', async (t: Assert
   t.ok(ran.stdout.includes('config.yaml:3: log.colour: no such key'))
   const json = JSON.parse((await run(['config', 'check', '--json'], { home })).stdout) as { ok: boolean; faults: { line: number }[] }
   t.alike([json.ok, json.faults.map((one) => one.line).sort((a, b) => a - b)], [false, [2, 3]])
+})
+
+test('config check says what is wrong with the file itself', async (t: Assert) => {
+  const home = await tempDir(t)
+  const file = path.join(home, 'config.yaml')
+  const check = async (expected: string): Promise<void> => {
+    const ran = await run(['config', 'check'], { home })
+    t.is(ran.code, 78)
+    t.is(ran.stdout, `fault  ${file}${expected}\n`)
+    const { faults } = JSON.parse((await run(['config', 'check', '--json'], { home })).stdout) as { faults: { where: string }[] }
+    t.is(faults.length, 1)
+  }
+  await mkdir(file)
+  await check(': cannot be read: it is a directory')
+  await rm(file, { recursive: true })
+  await writeFile(file, ' '.repeat(262_145))
+  await check(': larger than 262144 bytes')
 })

@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import type { GatewayTasks } from '../../../src/node/gateway/gateway.js'
+import { GatewayTasks } from '../../../src/node/gateway/gateway.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { agentDefinition, FakeAgent } from '../../support/fake-agents.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
@@ -61,4 +61,25 @@ test('what a member asks over its A2A binding is checked in its share of time: o
   agent.finish('done')
   await world.settle()
   t.is((await gateway.get(member, task.id)).task.state, 'completed')
+})
+
+test('after a start the requests of members have one share until the gateway has read its tasks, then each that of its member', async (t: Assert) => {
+  const { world, owner, gateway, member } = await spent(t)
+  const { checkShare } = owner.core
+  const requests = new Set<string>()
+  const payerOf = checkShare.payerOf.bind(checkShare)
+  checkShare.payerOf = (requestId, peer) => payerOf((requests.add(requestId), requestId), peer)
+  await gateway.send(member, asked('one'))
+  await world.settle()
+  const [requestId = ''] = requests
+  t.is(payerOf(requestId, owner.id), member.id)
+  gateway.stop()
+  await owner.core.close()
+  const agents = [new FakeAgent(agentDefinition('slow'))]
+  const { core } = await world.start(owner.actor, { agents, store: owner.store, ledger: owner.ledger })
+  const next = new GatewayTasks(core)
+  t.absent([owner.id, member.id].includes(core.checkShare.payerOf(requestId, owner.id)), 'nobody knows yet')
+  await next.start()
+  t.teardown(() => next.stop())
+  t.is(core.checkShare.payerOf(requestId, owner.id), member.id)
 })

@@ -2,6 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Clock, Timer } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
+import { fileReason } from '../../../kit/file-reason.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { AgentFault, AgentSource, HostedAgent } from '../../../ports/agent-runtime.js'
 import type { AgentFile } from './agent-file.js'
@@ -215,8 +216,10 @@ export async function listFiles(dirs: readonly string[]): Promise<{ files: reado
         faults.push({ file: dir, line: null, reason: `more than ${MAX_FILES} agent files; the rest is left out` })
       for (const name of names.slice(0, MAX_FILES)) files.add(path.resolve(dir, name))
     } catch (error) {
-      const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT'
-      const reason = isGone ? 'there is no such directory; its agents come with it' : `the directory cannot be read: ${messageOf(error)}`
+      const { code } = error as NodeJS.ErrnoException
+      const known =
+        code === 'ENOENT' ? 'there is no such directory; its agents come with it' : code === 'ENOTDIR' ? 'it is not a directory' : null
+      const reason = known ?? `the directory cannot be read: ${fileReason(error)}`
       faults.push({ file: dir, line: null, reason })
     }
   }

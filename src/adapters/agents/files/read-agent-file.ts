@@ -1,5 +1,5 @@
 import fs from 'node:fs/promises'
-import { messageOf } from '../../../kit/errors.js'
+import { fileReason } from '../../../kit/file-reason.js'
 import { shown } from '../../../kit/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import { type AgentFile, type FaultyAgentFile, inOrder, MAX_AGENT_FILE_BYTES, parseAgentFile, tooLong } from './agent-file.js'
@@ -16,7 +16,7 @@ export async function readAgentFile(file: string, compileSchema: CompileSchema):
   try {
     text = await readBounded(file)
   } catch (error) {
-    return { ok: false, ignored: [], faults: [{ file, line: null, reason: unreadable(error) }], module: null, text: '' }
+    return { ok: false, ignored: [], faults: [{ file, line: null, reason: fileReason(error) }], module: null, text: '' }
   }
   const parsed = parseAgentFile(text, { file, compileSchema })
   const { module, ignored } = parsed
@@ -26,13 +26,6 @@ export async function readAgentFile(file: string, compileSchema: CompileSchema):
   if (stat?.isFile() === true) return { ...parsed, text: `${text}\n${stat.mtimeMs} ${stat.size} ${stat.ino}` }
   const missing = { file, line: module.line, reason: shown(`a2a.runtime.path: there is no file ${module.path}`, 512) }
   return { ok: false, ignored, faults: inOrder([...(parsed.ok ? [] : parsed.faults), missing]), module, text }
-}
-
-function unreadable(error: unknown): string {
-  const { code } = error as NodeJS.ErrnoException
-  if (code === 'ENOENT' || code === 'ENOTDIR') return 'there is no such file'
-  if (code === 'EACCES' || code === 'EPERM') return 'this user may not read it'
-  return `cannot be read: ${messageOf(error)}`
 }
 
 async function readBounded(file: string): Promise<string> {

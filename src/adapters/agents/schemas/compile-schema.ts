@@ -109,19 +109,11 @@ function withLinearUniqueItems(engine: Ajv): Ajv {
   return engine
 }
 
-/** What is wrong with a schema. Of a word that must be one of a list the list alone: the library tells of every branch that does not fit. */
-function schemaFault(judge: Ajv): string {
-  const wrong = judge.errors?.find(({ keyword }) => keyword === 'enum')
-  if (wrong === undefined) return judge.errorsText(judge.errors, { dataVar: 'schema' })
-  const { path, message } = faultOf(wrong)
-  return `schema${path} ${message}`
-}
-
 function compile({ judge, fresh }: Engine, schema: AnySchema, limit: TimeLimit): Check {
   // Its dialect chose the engine; left in, an alias of that dialect would be looked up by name.
   if (typeof schema === 'object') delete schema['$schema']
   try {
-    if (judge.validateSchema(schema) !== true) throw new Error(schemaFault(judge))
+    if (judge.validateSchema(schema) !== true) throw new Error(schemaFaults(judge.errors ?? []))
     // The names ($id) of one schema must neither clash with those of another nor be seen by it.
     const validate = fresh(exactPattern).compile(schema)
     // An asynchronous validator answers with a promise, which reads as "valid".
@@ -138,12 +130,18 @@ function compile({ judge, fresh }: Engine, schema: AnySchema, limit: TimeLimit):
 
 /** @throws what reading the value throws */
 function plainCheck(validate: ValidateFunction): Check {
-  return (value) =>
-    validate(value)
-      ? []
-      : withoutWays(validate.errors ?? [])
-          .slice(0, 20)
-          .map(faultOf)
+  return (value) => (validate(value) ? [] : faultsOf(validate.errors ?? []))
+}
+
+function faultsOf(errors: readonly ErrorObject[]): SchemaFault[] {
+  return withoutWays(errors).slice(0, 20).map(faultOf)
+}
+
+/** What is wrong with a schema itself. */
+function schemaFaults(errors: readonly ErrorObject[]): string {
+  return faultsOf(errors)
+    .map(({ path, message }) => `schema${path} ${message}`)
+    .join(', ')
 }
 
 function checked(check: Check, value: unknown): readonly SchemaFault[] {

@@ -106,6 +106,8 @@ test('a word of a schema that is none is told with those that it may be, and not
   const { message } = await failsWith(t, 'INVALID_CARD', () => createSchemaCompiler()(schema))
   t.ok(message.includes('schema/properties/a/type must be one of ["array","boolean","integer","null","number","object","string"]'), message)
   t.absent(/anyOf|allowed values/.test(message), message)
+  const listed = await failsWith(t, 'INVALID_CARD', () => createSchemaCompiler()({ type: ['string', 'strng'] }))
+  t.ok(/schema\/type .*\/1 must be one of/.test(listed.message), listed.message)
 })
 
 test('a schema that refers to itself without end gives a fault, not an exception', (t) => {

@@ -3,7 +3,7 @@ import Hyperbee from 'hyperbee'
 import { closeStore, coreStore } from '../../../../src/adapters/mesh/cores/core-store.js'
 import { tempDir } from '../../../support/tmp.js'
 
-test('all trees of a store together hold 256 blocks in memory, however many a member made them have', async (t: Assert) => {
+test('all trees of a store together hold 512 blocks in memory, however many a member made them have', async (t: Assert) => {
   const store = coreStore(await tempDir(t))
   await store.ready()
   t.teardown(() => closeStore(store), { order: -1 })
@@ -16,5 +16,5 @@ test('all trees of a store together hold 256 blocks in memory, however many a me
     for await (const { value } of tree.createReadStream()) read += (value as Uint8Array).length
     t.is(read, 500 * 1024)
   }
-  t.is(store.globalCache?.globalSize, 256)
+  t.is(store.globalCache?.globalSize, 512)
 })
