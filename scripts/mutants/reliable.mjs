@@ -83,6 +83,14 @@ export const RELIABLE_MUTANTS = [
     title: 'a message that expires holds up none behind it'
   },
   {
+    name: 'a lane takes any acknowledgement for the answer to its greeting',
+    file: 'src/domain/reliable/lane-sender.ts',
+    find: "if (lane.link === 'greeting' && input.isAnswer === false)",
+    put: "if (lane.link === 'greeting' && input.ack < 0)",
+    test: 'domain/reliable/lanes',
+    title: 'a message of a lost past that waits for its turn is not taken'
+  },
+  {
     name: 'what may not be repeated is begun before that is durable',
     file: 'src/node/requests/callee/work.ts',
     find: 'if (!record.isRepeatable || isLeft) return await commit.',

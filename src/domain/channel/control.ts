@@ -94,10 +94,19 @@ export const CONTROL_SCHEMAS = {
   'swarm-document': z.object({ swarm: Id }),
   /** Asks how far lanes of the sender's agents have come; `base`: the lowest number of each that still comes. */
   greet: z.object({ lanes: z.array(z.object({ source: agentIdSchema, target: agentIdSchema, base: Sequence })).max(MAX_NAMED_LANES) }),
-  /** How far lanes of the receiver's agents have come: the number that is durable here last, and which message bore it. `ledger`: what this node calls its ledger (another name: it lost what it had), while nothing of the lane is about to become durable. */
+  /** How far lanes of the receiver's agents have come: the number that is durable here last, and which message bore it. `ledger`: what this node calls its ledger (another name: it lost what it had), while nothing of the lane is about to become durable. `isAnswer`: false when no `greet` asked; absent: true. */
   ack: z.object({
     lanes: z
-      .array(z.object({ source: agentIdSchema, target: agentIdSchema, ack: Sequence, messageId: Id.nullable(), ledger: Id.optional() }))
+      .array(
+        z.object({
+          source: agentIdSchema,
+          target: agentIdSchema,
+          ack: Sequence,
+          messageId: Id.nullable(),
+          ledger: Id.optional(),
+          isAnswer: z.boolean().optional()
+        })
+      )
       .max(MAX_NAMED_LANES)
   }),
   /** What participants of a swarm say to each other about who coordinates it. Not bound by tiers. */

@@ -55,8 +55,8 @@ export type ReceiverInput<T> =
 export type ReceiverEffect<T> =
   /** Make these durable, together and in this order; then say `committed`. */
   | { readonly type: 'take'; readonly messages: readonly Arrived<T>[] }
-  /** Tell the sender `contig` and `lastId`. */
-  | { readonly type: 'ack' }
+  /** Tell the sender `contig` and `lastId`. `isAnswer`: it asked, and nothing that came before it asked is held any more. */
+  | { readonly type: 'ack'; readonly isAnswer: boolean }
 
 /** A receiving end as the ledger has it; a fresh one begins with 0 and null. */
 export function openReceiver<T>({ contig, lastId }: Pick<LaneReceiver<T>, 'contig' | 'lastId'>): LaneReceiver<T> {
@@ -164,6 +164,7 @@ function committed<T>(lane: LaneReceiver<T>, { seq, messageId }: { seq: number; 
 }
 
 function acknowledge<T>(lane: LaneReceiver<T>): ReceiverEffect<T>[] {
-  Object.assign(lane, { unacked: 0, ackAt: null, isGreeted: false })
-  return [{ type: 'ack' }]
+  const isAnswer = lane.isGreeted && lane.taken === lane.contig
+  Object.assign(lane, { unacked: 0, ackAt: null, isGreeted: lane.isGreeted && !isAnswer })
+  return [{ type: 'ack', isAnswer }]
 }

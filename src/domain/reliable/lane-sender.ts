@@ -78,9 +78,15 @@ export type SenderInput =
   | { readonly type: 'down' }
   /**
    * The receiver says which number it has last, and which message bore it (null: it does not say). `ledger`: what it calls its
-   * ledger, when it is not about to have more.
+   * ledger, when it is not about to have more. `isAnswer`: false when no greeting made it say so; absent: true.
    */
-  | { readonly type: 'ack'; readonly ack: number; readonly messageId: string | null; readonly ledger?: string | undefined }
+  | {
+      readonly type: 'ack'
+      readonly ack: number
+      readonly messageId: string | null
+      readonly ledger?: string | undefined
+      readonly isAnswer?: boolean | undefined
+    }
   /** The numbers were changed in the ledger. */
   | { readonly type: 'renumbered'; readonly first: number }
   /** Nobody wants these any more. */
@@ -185,6 +191,8 @@ function acknowledged(lane: LaneSender, input: Extract<SenderInput, { type: 'ack
   const { ack, messageId } = input
   if (lane.link === 'down' || !Number.isSafeInteger(ack) || ack < 0 || ack > MAX_SEQ) return []
   if (ack > lane.sent && lane.link === 'up') return []
+  // Until the greeting is answered, the receiver may hold messages from before, of numbers that mean others by now.
+  if (lane.link === 'greeting' && input.isAnswer === false) return []
   if (isOfAnother(lane, ack, messageId)) return foreign(lane, ack, now)
   if (lane.link === 'greeting') {
     // Only what it lacks is sent.

@@ -48,11 +48,12 @@ const MAX_GAP_BYTES = MAX_ROOM_BYTES / 2
 /** What a message takes beside its envelope. */
 const MESSAGE_BYTES = 1024
 
-/** The number that is durable last, and the message that bore it. `isAll`: nothing else is about to become durable. */
+/** The number that is durable last, and the message that bore it. `isAll`: nothing else is about to become durable. `isAnswer`: to a greeting. */
 export interface Acknowledged {
   readonly ack: number
   readonly messageId: string | null
   readonly isAll: boolean
+  readonly isAnswer: boolean
 }
 
 /** What the receiving end of a lane needs. */
@@ -139,7 +140,7 @@ export class InLane {
       if (effect.type === 'take') this.#take(effect.messages)
       else {
         const { contig: ack, lastId: messageId, taken } = this.#state
-        this.#parts.acknowledge(this.#lane, { ack, messageId, isAll: taken === ack })
+        this.#parts.acknowledge(this.#lane, { ack, messageId, isAll: taken === ack, isAnswer: effect.isAnswer })
       }
     }
     if (this.#state.ackAt !== null) this.#ackTimer ??= this.#parts.clock.after(ACK_AFTER_MS, () => this.#tick())

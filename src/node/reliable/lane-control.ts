@@ -38,9 +38,13 @@ export class LaneControl {
   }
 
   /** Tells the sender of a lane what is here. */
-  acknowledge(lane: Lane, at: Omit<Ack, 'source' | 'target'>): void {
+  acknowledge(lane: Lane, at: Omit<Ack, 'source' | 'target' | 'isAnswer'> & { readonly isAnswer: boolean }): void {
     const { source, target } = lane
-    this.#gather(source.nodeId).acks.set(laneText(lane), { source: source.agentId, target: target.agentId, ...at })
+    const { acks } = this.#gather(source.nodeId)
+    const before = acks.get(laneText(lane))
+    // One that was asked for stays an answer, whatever else became durable in the same turn.
+    const isAnswer = at.isAnswer || (before !== undefined && before.isAnswer !== false)
+    acks.set(laneText(lane), { source: source.agentId, target: target.agentId, ...at, isAnswer: isAnswer ? undefined : false })
   }
 
   /** Drops what is gathered for a node: it was for another path. */

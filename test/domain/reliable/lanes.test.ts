@@ -16,6 +16,7 @@ type Wire =
       readonly ack: number
       readonly messageId: string | null
       readonly ledger: string | undefined
+      readonly isAnswer: boolean
     }
 
 /** Both ends of a lane, their disks, and a link that loses, repeats and reorders. */
@@ -133,7 +134,7 @@ class World {
     const one = this.#wire[at]
     if (one === undefined) return
     if (!isKept) this.#wire.splice(at, 1)
-    if (one.to === 'sender') this.#send({ type: 'ack', ack: one.ack, messageId: one.messageId, ledger: one.ledger })
+    if (one.to === 'sender') this.#send({ ...one, type: 'ack' })
     else if (one.type === 'greet') this.#receive({ type: 'greeted' })
     else this.#receive({ type: 'arrived', message: one.message })
   }
@@ -215,11 +216,11 @@ class World {
   #receive(input: ReceiverInput<boolean>): void {
     for (const effect of stepReceiver(this.#receiver, input, this.#now)) {
       if (effect.type === 'take') this.#committing.push([...effect.messages])
-      else this.#acknowledge()
+      else this.#acknowledge(effect.isAnswer)
     }
   }
 
-  #acknowledge(): void {
+  #acknowledge(isAnswer: boolean): void {
     const { contig, lastId, taken } = this.#receiver
     if (contig > this.#disk.contig) this.faults.push('an acknowledgement is ahead of the disk')
     if (contig < this.#acked) this.faults.push('an acknowledgement goes back')
@@ -230,7 +231,8 @@ class World {
         type: 'ack',
         ack: contig,
         messageId: lastId,
-        ledger: taken === contig ? `ledger ${this.#losses}` : undefined
+        ledger: taken === contig ? `ledger ${this.#losses}` : undefined,
+        isAnswer
       })
   }
 
@@ -388,6 +390,30 @@ test('a sender that was put back to what it was before loses none of what it wri
     if (lost.length > 0) throw new Error(`lost ${lost.join()}`)
   })
   await holds(t, property, 2000)
+})
+
+test('a message of a lost past that waits for its turn is not taken for the new one of its number, when the greeting is lost', (t) => {
+  const world = new World()
+  const write = (): void => world.write(1_000_000_000)
+  const arrive = (): void => world.arrive(0, false)
+  world.up()
+  write()
+  for (let at = 0; at < 3; at++) arrive()
+  world.backUp()
+  write()
+  write()
+  world.lose(0)
+  arrive()
+  world.restore()
+  write()
+  write()
+  world.up()
+  world.lose(0)
+  // What was taken before becomes durable, and its acknowledgement answers nothing.
+  world.commit(true)
+  arrive()
+  world.settle()
+  t.alike(world.delivered, ['m0', 'm3', 'm4'])
 })
 
 test('nor does one that begins behind all numbers it ever used, where relays still have what it sent before', async (t) => {
