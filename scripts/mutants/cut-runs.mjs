@@ -28,7 +28,7 @@ export const CUT_RUN_MUTANTS = [
   },
   {
     name: 'a request that perhaps ended its node is begun by a copy before its turn',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: 'if (standing.isEarly) this.#leave',
     put: 'if (standing.isEarly && false) this.#leave',
     test: 'node/requests/callee/cut-runs',
@@ -36,7 +36,7 @@ export const CUT_RUN_MUTANTS = [
   },
   {
     name: 'a request that perhaps ended its node begins again before that is on disk',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: 'if (!record.isRepeatable || isLeft) return',
     put: 'if (!record.isRepeatable || (isLeft && false)) return',
     test: 'node/requests/callee/cut-runs',

@@ -6,10 +6,10 @@ const replica = 'domain/document/replica'
 export const DOCUMENT_MUTANTS = [
   {
     name: 'what a store of documents that was begun anew lacks is forgotten',
-    file: 'src/node/documents/own-streams.ts',
+    file: 'src/node/documents/local-streams.ts',
     find: 'if (known.stream !== null && known.blocks > 0) this.#parts.onLost(name, known.stream, known.blocks)',
     put: '',
-    test: 'node/documents/own-streams',
+    test: 'node/documents/local-streams',
     title: 'what a store of documents that was begun anew lacks is lost'
   },
   {
@@ -17,7 +17,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/node/documents/documents.ts',
     find: '[own, ...this.#own.unheardOf(name)]',
     put: '[own]',
-    test: 'node/documents/own-streams',
+    test: 'node/documents/local-streams',
     title: 'what a node wrote before the mesh heard of it is there, and told to the others, though which streams are its own is lost'
   },
   {
@@ -129,7 +129,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/domain/membership/fold-document.ts',
     find: 'if (streams.length >= MAX_DOCUMENT_STREAMS) return false',
     put: 'if (streams.length < MAX_DOCUMENT_STREAMS) return true',
-    test: 'node/documents/own-streams',
+    test: 'node/documents/local-streams',
     title: 'an edit that nobody else would ever see is refused'
   },
   {
@@ -150,7 +150,7 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'a watch of a document goes on when the right to see it is gone',
-    file: 'src/node/api/api-documents.ts',
+    file: 'src/node/api/documents.ts',
     find: 'whileAllowed(node, () => void node.documents.known.find(known.record.name, by), end)',
     put: 'whileAllowed(node, () => {}, end)',
     test: 'node/api/document-watches',
@@ -294,50 +294,50 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'a snapshot that differs from what is here is used',
-    file: 'src/node/documents/snapshots/document-snapshots.ts',
+    file: 'src/node/documents/snapshots/snapshots.ts',
     find: "if (result !== 'incomplete') return result",
     put: "if (result !== 'incomplete') return 'same'",
-    test: 'node/documents/snapshots/document-compaction',
+    test: 'node/documents/snapshots/compaction',
     title: 'a snapshot that is not what its streams make of the document is refused by who has these'
   },
   {
     name: 'a snapshot is used before the owner has signed it',
-    file: 'src/node/documents/snapshots/document-snapshots.ts',
+    file: 'src/node/documents/snapshots/snapshots.ts',
     find: 'if (!(await this.#isSigned(snapshot))) return',
     put: '',
-    test: 'node/documents/snapshots/document-compaction',
+    test: 'node/documents/snapshots/compaction',
     title: 'what the owner has not signed removes no block'
   },
   {
     name: 'a snapshot that says more of a stream than there is lets go of it',
-    file: 'src/node/documents/snapshots/document-snapshots.ts',
+    file: 'src/node/documents/snapshots/snapshots.ts',
     find: 'if (!(await this.#hasLengths(snapshot))) return this.#again(name, AGAIN_MS)',
     put: '',
-    test: 'node/documents/snapshots/document-compaction',
+    test: 'node/documents/snapshots/compaction',
     title: 'a snapshot that says more of a stream than there is lets go of no block'
   },
   {
     name: 'a node asks with a timer more at each change for a snapshot that it cannot use',
-    file: 'src/node/documents/snapshots/document-snapshots.ts',
+    file: 'src/node/documents/snapshots/snapshots.ts',
     find: 'clock.clear(this.#timers.get(name) ?? null)',
     put: '',
-    test: 'node/documents/snapshots/document-compaction',
+    test: 'node/documents/snapshots/compaction',
     title: 'of snapshots that nobody can use there is one timer at most'
   },
   {
     name: 'snapshots that nobody could use stay on disk',
-    file: 'src/node/documents/snapshots/document-snapshots.ts',
+    file: 'src/node/documents/snapshots/snapshots.ts',
     find: 'await this.used.tidy(name)\n    const snapshot',
     put: 'const snapshot',
-    test: 'node/documents/snapshots/document-compaction',
+    test: 'node/documents/snapshots/compaction',
     title: 'of snapshots that nobody can use there is one timer at most'
   },
   {
     name: 'who has a part believes a snapshot at once',
-    file: 'src/node/documents/snapshots/document-snapshots.ts',
+    file: 'src/node/documents/snapshots/snapshots.ts',
     find: 'if (!hasSome || this.#patience.has(coreKey)) return true',
     put: 'return true',
-    test: 'node/documents/snapshots/document-compaction',
+    test: 'node/documents/snapshots/compaction',
     title: 'who has a part of what a snapshot holds waits for the rest of it a while'
   },
   {
@@ -366,15 +366,15 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'the marks of the documents store are not compared',
-    file: 'src/node/documents/document-marks.ts',
+    file: 'src/node/documents/marks.ts',
     find: 'Math.max(0, marked - this.#length(stream))',
     put: 'Math.max(0, marked - marked - this.#length(stream))',
-    test: 'node/documents/document-marks',
+    test: 'node/documents/marks',
     title: 'a document that a node with nobody else lost is refused, never shown as empty'
   },
   {
     name: 'the marks of the documents store are not kept',
-    file: 'src/node/documents/document-marks.ts',
+    file: 'src/node/documents/marks.ts',
     find: 'await store.write(DOCUMENT_MARKS, marks)',
     put: '',
     test: 'maintenance/doctor-streams',
@@ -382,39 +382,39 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'an access list is signed with the lengths of a store that lost blocks',
-    file: 'src/node/api/api-documents.ts',
+    file: 'src/node/api/documents.ts',
     find: 'if (fault !== null) throw fault',
     put: '',
-    test: 'node/documents/document-marks',
+    test: 'node/documents/marks',
     title: 'a document of which this disk lost blocks is told in status'
   },
   {
     name: 'what an own stream lost since its mark is not told',
-    file: 'src/node/documents/own-streams.ts',
+    file: 'src/node/documents/local-streams.ts',
     find: 'if (known.stream === stream && blocks < expected) this.#parts.onLost',
     put: 'if (known.stream === stream && blocks < 0) this.#parts.onLost',
-    test: 'node/documents/own-streams',
+    test: 'node/documents/local-streams',
     title: 'an own stream that is shorter than its mark is told as lost'
   },
   {
     name: 'the length of an own stream is not on record when its edit is acknowledged',
-    file: 'src/node/documents/own-streams.ts',
+    file: 'src/node/documents/local-streams.ts',
     find: 'await this.#record(stream, String(blocks))',
     put: '',
-    test: 'node/documents/own-streams',
+    test: 'node/documents/local-streams',
     title: 'an edit is on record, apart from its stream, before it is acknowledged'
   },
   {
     name: 'own streams are not compared with their lengths at the start',
-    file: 'src/node/documents/document-marks.ts',
+    file: 'src/node/documents/marks.ts',
     find: 'Math.max(marks[stream] ?? 0, own.blocksOf(stream))',
     put: 'marks[stream] ?? 0',
-    test: 'node/documents/own-streams',
+    test: 'node/documents/local-streams',
     title: 'an own stream that is shorter than it was is a problem of its node from its start on'
   },
   {
     name: 'who reads a document is not told of what nobody takes',
-    file: 'src/node/api/api-documents.ts',
+    file: 'src/node/api/documents.ts',
     find: 'return skipped.length === 0 ? {} : { skipped }',
     put: 'return skipped.length >= 0 ? {} : { skipped }',
     test: 'node/documents/documents',

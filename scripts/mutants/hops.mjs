@@ -7,7 +7,7 @@ export const HOPS_MUTANTS = [
     file: 'src/domain/channel/relayed.ts',
     find: 'return verify(signedBytes(frame, binding), frame.signature, keyFromText(frame.origin))',
     put: 'return verify !== undefined && signedBytes(frame, binding).byteLength > 0 && keyFromText(frame.origin).byteLength === 32',
-    test: 'node/relay/forwarded',
+    test: 'node/relay/origin-signature',
     title: 'nobody can put words into the mouth of another node: a forged origin, an altered body or header'
   },
   {
@@ -15,7 +15,7 @@ export const HOPS_MUTANTS = [
     file: 'src/domain/channel/relayed.ts',
     find: 'const keys = [mesh, firstHop, origin, target]',
     put: 'const keys = [mesh, firstHop, origin, target].filter((key) => key !== firstHop)',
-    test: 'node/relay/forwarded',
+    test: 'node/relay/origin-signature',
     title: 'a signature is good for one mesh, one recipient and one way'
   },
   {
@@ -28,18 +28,18 @@ export const HOPS_MUTANTS = [
   },
   {
     name: 'hops do not weaken what passes them',
-    file: 'src/node/messaging/verified.ts',
+    file: 'src/node/messaging/verify-parties.ts',
     find: 'party: weakened(party, powers), certified: known',
     put: 'party, certified: known',
-    test: 'node/relay/passing',
+    test: 'node/relay/forwarder',
     title: 'a message is as weak as what it passed: every tier of sender, hop and target, at the hop and at the end'
   },
   {
     name: 'who carries a message lends it its own power',
-    file: 'src/node/relay/passing.ts',
+    file: 'src/node/relay/forwarder.ts',
     find: 'own === null ? party : weakened(party, [own])',
     put: 'own === null ? party : weakened(party, [])',
-    test: 'node/relay/passing',
+    test: 'node/relay/forwarder',
     title: 'a message is as weak as what it passed: every tier of sender, hop and target, at the hop and at the end'
   },
   {
@@ -47,7 +47,7 @@ export const HOPS_MUTANTS = [
     file: 'src/domain/routing/hops.ts',
     find: 'if ((hops.at(-1) ?? origin) !== peer)',
     put: 'if ((hops.at(-1) ?? origin) === self)',
-    test: 'node/relay/forwarded',
+    test: 'node/relay/origin-signature',
     title: 'the last hop is who brings it, and no node is passed twice, nor sender, recipient or reader at all'
   },
   {
@@ -60,10 +60,10 @@ export const HOPS_MUTANTS = [
   },
   {
     name: 'what others carry counts each time it comes',
-    file: 'src/node/relay/forwarded.ts',
+    file: 'src/node/relay/origin-signature.ts',
     find: 'if (isOnce) this.#replays.add(message)',
     put: 'void message',
-    test: 'node/relay/forwarded',
+    test: 'node/relay/origin-signature',
     title: 'an envelope outside of a lane counts once; one that its node sends again is another frame'
   },
   {
@@ -71,7 +71,7 @@ export const HOPS_MUTANTS = [
     file: 'src/domain/routing/exchanges.ts',
     find: 'from < to ? `${peer}\\n${from}\\n${to}\\n${correlationId}`',
     put: "from !== '' ? `${peer}\\n${correlationId}`",
-    test: 'node/messaging/inbox.agents',
+    test: 'node/messaging/inbound.agents',
     title: 'a stream to one agent is no way into another one of the node'
   },
   {
@@ -79,39 +79,39 @@ export const HOPS_MUTANTS = [
     file: 'src/domain/routing/exchanges.ts',
     find: 'this.#byOpener.get(openerText({ peer, correlationId, from: to })) ?? []',
     put: '[...this.#byOpener.values()].flat()',
-    test: 'node/messaging/conversations',
+    test: 'node/messaging/exchange-table',
     title: 'whatever is open, a reply is let in only between the two agents of one exchange'
   },
   {
     name: 'words about messages that were never passed on are relayed',
-    file: 'src/node/relay/passing.ts',
+    file: 'src/node/relay/forwarder.ts',
     find: 'if (passed?.next !== peer || passed.to !== body.to) return',
     put: 'if (passed === undefined) return this.#tell(body.origin, body)\n    if (passed.to !== body.to) return',
-    test: 'node/relay/passing.words',
+    test: 'node/relay/forwarder.words',
     title: 'words about undelivered messages that a peer has relayed'
   },
   {
     name: 'neighbours that were not asked answer too',
-    file: 'src/node/peers/questions.ts',
+    file: 'src/node/peers/query.ts',
     find: 'if (open?.missing.delete(peer) !== true) return',
     put: 'open?.missing.delete(peer)\n    if (open === undefined) return',
-    test: 'node/peers/questions',
+    test: 'node/peers/query',
     title: 'each that was asked is heard once, on its own question, until all have answered or the time is over'
   },
   {
     name: 'vain searches are forgotten at once',
-    file: 'src/node/relay/routes.ts',
+    file: 'src/node/relay/route-discovery.ts',
     find: 'peer !== to && !isVain(peer)',
     put: 'peer !== to && (!isVain(peer) || peer !== to)',
-    test: 'node/relay/routes.searches',
+    test: 'node/relay/route-discovery.searches',
     title: 'a search that was in vain is not made again for whoever asks, for a while'
   },
   {
     name: 'silence during the search of another counts as having no way',
-    file: 'src/node/relay/routes.ts',
+    file: 'src/node/relay/route-discovery.ts',
     find: 'if (except === self) for (const one of silent)',
     put: 'for (const one of silent)',
-    test: 'node/relay/routes.searches',
+    test: 'node/relay/route-discovery.searches',
     title: 'whoever asks in vain hides no way: not its own, and not that of a slow neighbour'
   },
   {
@@ -119,55 +119,55 @@ export const HOPS_MUTANTS = [
     file: 'src/domain/routing/no-ways.ts',
     find: '    const of = this.#ofNeighbour.get(neighbour)\n',
     put: '    const of = this.#ofNeighbour.get(neighbour) ?? [...this.#ofNeighbour.values()][0]\n',
-    test: 'node/relay/routes.searches',
+    test: 'node/relay/route-discovery.searches',
     title: 'a newcomer is asked, and those who had no way are not asked again'
   },
   {
     name: 'no neighbour is assured of a search',
-    file: 'src/node/relay/routes.ts',
+    file: 'src/node/relay/route-discovery.ts',
     find: '(this.#allSearches.take() || this.#assured.take(peer))',
     put: 'this.#allSearches.take()',
-    test: 'node/relay/routes.searches',
+    test: 'node/relay/route-discovery.searches',
     title: 'many neighbours that ask for all kinds of nodes leave each other one its searches, and this node its answers'
   },
   {
     name: 'what a person of this node denies has passed before',
-    file: 'src/node/messaging/outbox.ts',
+    file: 'src/node/messaging/outbound.ts',
     find: 'isTold ? null : path',
     put: 'path',
-    test: 'node/messaging/inbox.here',
+    test: 'node/messaging/inbound.here',
     title: 'a call within the node that a person denies is one decision and one line'
   },
   {
     name: 'what is not even looked at within the node is not on record',
-    file: 'src/node/messaging/inbox.ts',
+    file: 'src/node/messaging/inbound.ts',
     find: "      this.#parts.router.record('refusal', verified.refusal, { peer: null, header })\n",
     put: '',
-    test: 'node/messaging/inbox.here',
+    test: 'node/messaging/inbound.here',
     title: 'one whose sender goes away under it is refused to whoever sent it, on record once'
   },
   {
     name: 'nobody is assured of being carried',
-    file: 'src/node/relay/carry-rates.ts',
+    file: 'src/node/relay/limits.ts',
     find: 'return bytes <= ASSURED_BYTES && this.#assured.take(key) && this.#reserve.take()',
     put: 'return false',
-    test: 'node/relay/passing',
+    test: 'node/relay/forwarder',
     title: 'nodes that have much carried together do not keep out one that has little carried'
   },
   {
     name: 'who has much carried uses up what is assured',
-    file: 'src/node/relay/carry-rates.ts',
+    file: 'src/node/relay/limits.ts',
     find: 'ASSURED_BYTES && this.#assured.take(key) && this',
     put: 'ASSURED_BYTES && this',
-    test: 'node/relay/carry-rates',
+    test: 'node/relay/limits',
     title: 'however many nodes have much carried, one that has little is carried too, and no more than a neighbour takes'
   },
   {
     name: 'the bytes that are carried for all are not bounded',
-    file: 'src/node/relay/carry-rates.ts',
+    file: 'src/node/relay/limits.ts',
     find: 'this.#inAll.take() && this.#bytesInAll.take(bytes)',
     put: 'this.#inAll.take()',
-    test: 'node/relay/carry-rates',
+    test: 'node/relay/limits',
     title: 'however many nodes have much carried, one that has little is carried too, and no more than a neighbour takes'
   },
   {
@@ -175,7 +175,7 @@ export const HOPS_MUTANTS = [
     file: 'src/domain/routing/hops.ts',
     find: 'isDoubted ? 1 : 0',
     put: 'isDoubted ? 0 : 0',
-    test: 'node/relay/ways.attacks',
+    test: 'node/relay/next-hop.attacks',
     title: 'a request goes by another neighbour when the one that said it has a way relays nothing'
   },
   {
@@ -183,15 +183,15 @@ export const HOPS_MUTANTS = [
     file: 'src/node/reliable/lanes.ts',
     find: '    for (const lane of lanes) lane.tick()\n',
     put: '    for (const lane of lanes) if (this.#parts.isOnline(peer)) lane.tick()\n',
-    test: 'node/relay/ways',
+    test: 'node/relay/next-hop',
     title: 'a request over a neighbour is sent until its node has it, whatever gets lost: the message, its acknowledgement, the answer'
   },
   {
     name: 'nothing looks for a way for what waits',
-    file: 'src/node/relay/ways.ts',
+    file: 'src/node/relay/next-hop.ts',
     find: 'if (search.isRunning || clock.monotonic() < search.dueAt) return',
     put: 'if (clock.monotonic() >= 0) return',
-    test: 'node/relay/ways',
+    test: 'node/relay/next-hop',
     title: 'a request whose hop dies before it arrives goes by another one'
   },
   {
@@ -199,28 +199,28 @@ export const HOPS_MUTANTS = [
     file: 'src/node/reliable/lanes.ts',
     find: 'if (isSilent) ways.doubt(peer)',
     put: 'if (isSilent && isOnline(peer)) ways.doubt(peer)',
-    test: 'node/relay/ways.attacks',
+    test: 'node/relay/next-hop.attacks',
     title: 'an answer arrives, whatever ways a member offers meanwhile that lead nowhere'
   },
   {
     name: 'a sender may name relays by itself',
-    file: 'src/node/messaging/arrivals.ts',
+    file: 'src/node/messaging/verify.ts',
     find: 'if (isRelayed(decoded.header)) return',
     put: 'if (isRelayed(decoded.header) && lane !== null) return',
-    test: 'node/relay/forwarded',
+    test: 'node/relay/origin-signature',
     title: 'the origin alone answers for what it put into a relayed frame'
   },
   {
     name: 'every control message is relayed',
-    file: 'src/node/peer-messages.ts',
+    file: 'src/node/peer-dispatch.ts',
     find: 'if (!RELAYED_CONTROLS.has(message.name)) return',
     put: 'if (message.name.length > 100) return',
-    test: 'node/relay/forwarded',
+    test: 'node/relay/origin-signature',
     title: 'the origin alone answers for what it put into a relayed frame'
   },
   {
     name: 'requests without a message of a lane are taken to be with their node',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'if (!this.isOnItsWay) this.#heard.named()',
     put: 'void this.isOnItsWay',
     test: 'node/requests/orphans',
@@ -244,10 +244,10 @@ export const HOPS_MUTANTS = [
   },
   {
     name: 'a copy whose record was removed leaves no trace',
-    file: 'src/node/requests/callee/callee-requests.ts',
+    file: 'src/node/requests/callee/record.ts',
     find: 'responseOf(payload, ENDINGS.removed)',
     put: 'responseOf(payload, ENDINGS.noTrace)',
-    test: 'node/requests/callee/callee-requests',
+    test: 'node/requests/callee/record',
     title: 'a copy whose record was removed while it arrived was not done: its caller may ask once more'
   }
 ]

@@ -20,10 +20,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'a member pays for no checks of what it asks over its A2A binding',
-    file: 'src/node/gateway/gateway-index.ts',
+    file: 'src/node/gateway/task-index.ts',
     find: 'if (member !== null) this.#members.set',
     put: 'if (member === null) this.#members.set',
-    test: 'node/gateway/gateway-check-share',
+    test: 'node/gateway/check-share',
     title: 'what a member asks over its A2A binding is checked in its share of time'
   },
   {
@@ -31,7 +31,7 @@ export const HOSTILE_MUTANTS = [
     file: 'src/node/agents/check-share.ts',
     find: 'this.payers === null ? UNREAD',
     put: 'this.payers === null ? peer',
-    test: 'node/gateway/gateway-check-share',
+    test: 'node/gateway/check-share',
     title: 'after a start the requests of members have one share until the gateway has read its tasks'
   },
   {
@@ -324,10 +324,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'budget off: answers to calls of a member take no turns',
-    file: 'src/node/gateway/mesh/calls-in.ts',
+    file: 'src/node/gateway/mesh/inbound-calls.ts',
     find: '    await call.turn()\n    if (call.signal.aborted) return',
     put: '    if (call.signal.aborted) return',
-    test: 'node/gateway/mesh/calls-in',
+    test: 'node/gateway/mesh/inbound-calls',
     title: 'of a member that reads nothing one answer is made'
   },
   {
@@ -335,7 +335,7 @@ export const HOSTILE_MUTANTS = [
     file: 'src/node/peers/busy-share.ts',
     find: 'if (!this.#shares.take(peer, counted)) this.#owed.set(peer, counted)',
     put: 'this.#shares.take(peer, counted)',
-    test: 'node/gateway/mesh/calls-in',
+    test: 'node/gateway/mesh/inbound-calls',
     title: 'a member over its share waits while others are served'
   },
   {
@@ -359,7 +359,7 @@ export const HOSTILE_MUTANTS = [
     file: 'src/domain/document/share.ts',
     find: '.slice(0, limit)',
     put: '',
-    test: 'node/documents/document-shares',
+    test: 'node/documents/shares',
     title: 'a member that announces 952 documents, with names that sort first'
   },
   {
@@ -372,10 +372,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'share of documents in bytes off',
-    file: 'src/node/documents/document-shares.ts',
+    file: 'src/node/documents/shares.ts',
     find: '+ wanted <= maxBytes)',
     put: '+ wanted >= 0 * maxBytes)',
-    test: 'node/documents/document-shares',
+    test: 'node/documents/shares',
     title: 'a member makes another node keep 256 MiB of its documents'
   },
   {
@@ -388,10 +388,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'a document is removed although somebody used it before its writer was revoked',
-    file: 'src/node/documents/followed-documents.ts',
+    file: 'src/node/documents/replication-set.ts',
     find: "&& this.#useOf(record) === 'none'",
     put: "&& this.#useOf(record) !== 'open'",
-    test: 'node/documents/document-shares',
+    test: 'node/documents/shares',
     title: 'documents that a revoked member alone wrote'
   },
   {
@@ -399,7 +399,7 @@ export const HOSTILE_MUTANTS = [
     file: 'src/domain/channel/credit.ts',
     find: 'return window.spent < window.limit + URGENT_CREDIT ?',
     put: 'return window.limit > 0 ?',
-    test: 'node/peers/peers',
+    test: 'node/peers/peer-table',
     title: 'a peer that sends more than its credit is cut'
   },
   {
@@ -412,10 +412,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'a busy node gives credit as an idle one',
-    file: 'src/node/peers/channel.ts',
+    file: 'src/node/peers/link-channel.ts',
     find: 'if (!this.#parts.isBusy()) return this.#give(more)',
     put: 'return this.#give(more)',
-    test: 'node/peers/peers',
+    test: 'node/peers/peer-table',
     title: 'while others use a node, members that send much get 5,000 tokens a second each'
   }
 ]

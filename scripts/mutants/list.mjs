@@ -283,36 +283,36 @@ export const MUTANTS = [
     file: 'src/domain/channel/retry.ts',
     find: '2 ** (failed - 1)',
     put: '1.5 ** (failed - 1)',
-    test: 'node/messaging/delivery',
+    test: 'node/messaging/channel-retry',
     title: property(12)
   },
   {
     name: 'a message goes to every agent that listens',
-    file: 'src/node/messaging/listeners.ts',
+    file: 'src/node/messaging/subscriptions.ts',
     find: 'this.#byAgent.get(agentId)?.emit({ payload, ...header })',
     put: 'for (const one of this.#byAgent.values()) one.emit({ payload, ...header })',
-    test: 'node/sdk/mesh-router',
+    test: 'node/sdk/router',
     title: property(13)
   },
   {
     name: 'a broadcast stays on its node',
-    file: 'src/node/sdk/mesh-router.ts',
+    file: 'src/node/sdk/router.ts',
     find: 'card.address !== from)',
     put: "card.address !== from && card.origin === 'local')",
-    test: 'node/sdk/mesh-router',
+    test: 'node/sdk/router',
     title: property(14)
   },
   {
     name: 'a capability is looked for nowhere',
-    file: 'src/node/cards/targets.ts',
+    file: 'src/node/cards/select-target.ts',
     find: 'registry.findByCapability(first)',
     put: 'registry.listAll()',
-    test: 'node/sdk/mesh-router',
+    test: 'node/sdk/router',
     title: property(15)
   },
   {
     name: 'waiting messages of a channel leave in another order',
-    file: 'src/node/sdk/agent-channel.ts',
+    file: 'src/node/sdk/channel.ts',
     find: 'this.#waiting.push({',
     put: 'this.#waiting.splice(1, 0, {',
     test: 'node/sdk/channels',
@@ -344,18 +344,18 @@ export const MUTANTS = [
   },
   {
     name: 'a swarm is offered to who lacks a capability',
-    file: 'src/node/swarms/swarm-survey.ts',
+    file: 'src/node/swarms/eligibility.ts',
     find: 'if (!further.every(',
     put: 'if (further.length > 9 && !further.every(',
-    test: 'node/sdk/swarm-coordinator',
+    test: 'node/sdk/swarms',
     title: property(25)
   },
   {
     name: 'a result does not reach the shared state',
-    file: 'src/node/swarms/swarm-session.ts',
+    file: 'src/node/swarms/session.ts',
     find: 'completed.map((one) => [one.id, one.result])',
     put: 'completed.slice(1).map((one) => [one.id, one.result])',
-    test: 'node/sdk/swarm-coordinator',
+    test: 'node/sdk/swarms',
     title: property(26)
   },
   {

@@ -95,26 +95,26 @@ export const OAUTH_MUTANTS = [
   },
   {
     name: 'a weaker token goes on with what a stronger one began',
-    file: 'src/node/gateway/gateway-caller.ts',
+    file: 'src/node/gateway/caller.ts',
     find: 'tier > by.maxTier || ',
     put: '',
-    test: 'node/gateway/gateway-caller',
+    test: 'node/gateway/caller',
     title: 'a token goes on with a task exactly when it could have begun it with that power'
   },
   {
     name: 'webhooks outlive the client that wanted them',
-    file: 'src/node/gateway/gateway-owners.ts',
+    file: 'src/node/gateway/owners.ts',
     find: 'return !clients.has(id)',
     put: 'return clients.has(owner)',
-    test: 'node/gateway/gateway-owners',
+    test: 'node/gateway/owners',
     title: 'who is revoked, by token, client or membership, is told nothing more'
   },
   {
     name: 'a webhook of somebody who is gone is still told what waits',
-    file: 'src/node/gateway/push/gateway-delivery.ts',
+    file: 'src/node/gateway/push/delivery.ts',
     find: " || this.#parts.isGone(this.#parts.taskOf(task)?.owner ?? '')",
     put: '',
-    test: 'node/gateway/gateway-owners',
+    test: 'node/gateway/owners',
     title: 'a ledger that refuses to delete a webhook delays it to the next look; nothing is sent meanwhile'
   }
 ]

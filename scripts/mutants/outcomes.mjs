@@ -12,7 +12,7 @@ export const OUTCOME_MUTANTS = [
   },
   {
     name: 'a node that stops begins what is being recorded',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: 'if (this.#isStopping) return this.#leave(request, record)',
     put: '',
     test: 'node/requests/outcomes.attacks',
@@ -28,7 +28,7 @@ export const OUTCOME_MUTANTS = [
   },
   {
     name: 'an A2A task waits for what nobody will ever tell',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'retryAt === null ? { ...doubt, isFinal: true as const } : doubt',
     put: 'doubt',
     test: 'node/requests/outcomes.attacks',
@@ -36,7 +36,7 @@ export const OUTCOME_MUTANTS = [
   },
   {
     name: 'an answer that is being recorded is lost when its peer is put out',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'if (this.#record?.isSettled === true) return\n    const isKnown',
     put: 'const isKnown',
     test: 'node/requests/outcomes.attacks',
@@ -60,7 +60,7 @@ export const OUTCOME_MUTANTS = [
   },
   {
     name: 'what was accepted before a start is given up for want of a place',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: "payload?.code === 'OVERLOADED' && incoming",
     put: "payload?.code === 'CANCELED' && incoming",
     test: 'node/requests/outcomes.attacks',
@@ -84,7 +84,7 @@ export const OUTCOME_MUTANTS = [
   },
   {
     name: 'a result that fits no message is listed as completed',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: 'if (unfit !== null) tasks.fail(piece.taskId, unfit)\n    else if',
     put: 'if',
     test: 'node/requests/outcomes.attacks',
@@ -92,7 +92,7 @@ export const OUTCOME_MUTANTS = [
   },
   {
     name: 'a restart forgets what an own agent said of its end',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: "if (record.status === 'unknown' && record.retryAt === null && !record.isRepeatable) return",
     put: '',
     test: 'node/requests/outcomes.attacks',
@@ -100,18 +100,18 @@ export const OUTCOME_MUTANTS = [
   },
   {
     name: 'a query counts as a copy of its request',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'isOfOneCopy(answer) && (this.#record?.current.isRepeatable !== false || isByNeighbour(answer.error))',
     put: 'isOfOneCopy(answer)',
-    test: 'node/requests/caller/one-request',
+    test: 'node/requests/caller/request',
     title: 'a request that may not be repeated, of which its peer was asked how it stands'
   },
   {
     name: 'a late answer to a query ends a request that was sent again',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'this.#staleQueries += this.#queries',
     put: '',
-    test: 'node/requests/caller/one-request',
+    test: 'node/requests/caller/request',
     title: 'a request that may not be repeated, of which its peer was asked how it stands'
   }
 ]

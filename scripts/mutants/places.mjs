@@ -7,10 +7,10 @@ const DIALLED = 'who is dialled: all where there is a place for each, else only 
 export const PLACES_MUTANTS = [
   {
     name: 'who cannot be pinged is said to be reached by a way of long ago',
-    file: 'src/node/api/api-peers.ts',
+    file: 'src/node/api/peers.ts',
     find: '(await routes.confirm(nodeId))',
     put: '(await routes.find(nodeId))',
-    test: 'node/api/api-peers',
+    test: 'node/api/peers',
     title: 'a way that is remembered and leads nowhere by now is not told as one'
   },
   {
@@ -63,7 +63,7 @@ export const PLACES_MUTANTS = [
   },
   {
     name: 'cards and searches keep a link',
-    file: 'src/node/peers/peers.ts',
+    file: 'src/node/peers/peer-table.ts',
     find: "return kind === 'envelope' || kind === 'reliable'",
     put: "return kind === 'envelope' || kind !== 'ping'",
     test: 'node/peers/spare-link',
@@ -71,7 +71,7 @@ export const PLACES_MUTANTS = [
   },
   {
     name: 'a link over which an exchange is open makes room',
-    file: 'src/node/peer-messages.ts',
+    file: 'src/node/peer-dispatch.ts',
     find: '|| conversations.isOpenWith(peer) || requests.has(peer)',
     put: '|| (conversations.isOpenWith(peer) && requests.has(peer))',
     test: 'node/peers/spare-link',

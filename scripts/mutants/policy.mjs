@@ -20,10 +20,10 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'what a person here is asked about is denied on its way to them',
-    file: 'src/node/messaging/outbox.ts',
+    file: 'src/node/messaging/outbound.ts',
     find: 'isArriving: isHere',
     put: 'isArriving: false',
-    test: 'node/api/api-policy',
+    test: 'node/api/policy',
     title: 'where nobody here can be asked a later deny refuses and a later allow allows'
   },
   {
@@ -60,7 +60,7 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'whoever knows the ids of a message that waits rides on its approval',
-    file: 'src/node/policy/waiting.ts',
+    file: 'src/node/policy/pending-approvals.ts',
     find: '!isEqual(untimed(one.incoming.payload), untimed(incoming.payload))',
     put: 'one.incoming.payload === null',
     test: 'node/policy/approvals.seen',
@@ -68,7 +68,7 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'a remembered permission holds whatever the capability may do one day',
-    file: 'src/node/policy/policy-book.ts',
+    file: 'src/node/policy/policy-store.ts',
     find: 'sideEffect: isAllowed && sideEffect !== null',
     put: 'sideEffect: !isAllowed && sideEffect !== null',
     test: 'node/policy/approvals.seen',
@@ -76,10 +76,10 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'nobody is told of names in rules that no node has',
-    file: 'src/node/policy/policy-book.ts',
+    file: 'src/node/policy/policy-store.ts',
     find: 'if (nodes.length === 1) return []',
     put: 'if (nodes.length < 2) return []',
-    test: 'node/policy/policy-book',
+    test: 'node/policy/policy-store',
     title: 'a rule for a name that no node has is a warning, a problem, and told as soon as it is so'
   },
   {
@@ -95,7 +95,7 @@ export const POLICY_MUTANTS = [
     file: 'src/domain/routing/names.ts',
     find: 'return isNamed(first[1]) ? [first[0]] :',
     put: 'const named = fitting.find(([, name]) => isNamed(name))\n  return named ? [named[0]] :',
-    test: 'node/policy/policy-book',
+    test: 'node/policy/policy-store',
     title: 'the beginning of an id stands for its node'
   },
   {
@@ -127,7 +127,7 @@ export const POLICY_MUTANTS = [
     file: 'src/domain/swarm/machine.ts',
     find: 'if (outcome.isRefusal === true) item',
     put: 'if (outcome.isUnsent === true) item',
-    test: 'node/policy/waiting',
+    test: 'node/policy/pending-approvals',
     title: 'an item that a person did not allow is not asked of the same agent again'
   },
   {
@@ -135,7 +135,7 @@ export const POLICY_MUTANTS = [
     file: 'src/node/policy/approvals.ts',
     find: 'const isCallers = callerMs < limits.approvalTimeoutMs',
     put: 'const isCallers = callerMs < 0',
-    test: 'node/api/api-approvals',
+    test: 'node/api/approvals',
     title: 'what is left ends when whoever called gives up'
   },
   {
@@ -143,15 +143,15 @@ export const POLICY_MUTANTS = [
     file: 'src/domain/card/sandbox.ts',
     find: 'certified === null || asked === certified',
     put: 'certified === null || asked !== certified',
-    test: 'node/cards/own-cards',
+    test: 'node/cards/local-cards',
     title: 'an agent that asks for another sandbox than that of its node is not offered'
   },
   {
     name: 'an agent of another sandbox is a problem, and offered all the same',
-    file: 'src/node/cards/own-cards.ts',
+    file: 'src/node/cards/local-cards.ts',
     find: 'definitions.filter((one) => faultOf(one) === null)',
     put: 'definitions.filter((one) => faultOf(one) !== undefined)',
-    test: 'node/cards/own-cards',
+    test: 'node/cards/local-cards',
     title: 'an agent that asks for another sandbox than that of its node is not offered'
   },
   {
@@ -172,7 +172,7 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'a sender without a link is not told that its request waits for a person',
-    file: 'src/node/policy/approval-words.ts',
+    file: 'src/node/policy/approval-notices.ts',
     find: "ways.sendControl(peer, 'approval', { requests: keys })",
     put: 'void ways',
     test: 'node/policy/approvals.caller-time',
@@ -188,10 +188,10 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'a refusal does not say whose it is',
-    file: 'src/node/requests/caller/asking.ts',
+    file: 'src/node/requests/caller/request-codec.ts',
     find: "outcome === 'FAILED' ? refusedThere(error, peer) : error",
     put: 'error',
-    test: 'node/messaging/next-steps',
+    test: 'node/messaging/error-hints',
     title: 'whoever calls reads the name of the node whose person'
   },
   {

@@ -18,10 +18,10 @@ export const PUSH_MUTANTS = [
   },
   {
     name: 'what one caller was not told of pushes out what others were not',
-    file: 'src/node/gateway/push/gateway-dead-letters.ts',
+    file: 'src/node/gateway/push/dead-letters.ts',
     find: 'if (own !== undefined && own.size > MAX_DEAD_LETTERS_OF_ONE) return own',
     put: '',
-    test: 'node/gateway/push/gateway-push-bounds',
+    test: 'node/gateway/push/bounds',
     title: 'what one caller was not told of pushes out nothing of others'
   }
 ]

@@ -4,15 +4,15 @@
 export const RELIABLE_MUTANTS = [
   {
     name: 'a copy that came while its node was stopping is unknown for good',
-    file: 'src/node/requests/callee/callee-requests.ts',
+    file: 'src/node/requests/callee/record.ts',
     find: 'if (isStopped(record)) return responseOf(payload, ENDINGS.stopped)',
     put: '',
-    test: 'node/requests/callee/callee-requests',
+    test: 'node/requests/callee/record',
     title: 'a copy that came while its node was stopping is answered as the one before'
   },
   {
     name: 'a message is acknowledged before it is committed',
-    file: 'src/node/reliable/in-lane.ts',
+    file: 'src/node/reliable/lane-receiver.ts',
     find: '      const value = receiverRecord.encode(',
     put: '      this.step({ type: "committed", seq: last.seq, messageId: last.messageId })\n      const value = receiverRecord.encode(',
     test: 'node/reliable/lanes',
@@ -36,10 +36,10 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a request that is recorded already is recorded anew',
-    file: 'src/node/requests/callee/callee-requests.ts',
+    file: 'src/node/requests/callee/record.ts',
     find: 'if (isNew && ledgerRoom.refusal === null) {',
     put: 'if (before !== undefined) {',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a request that was done is not done again after a restart of its node'
   },
   {
@@ -47,15 +47,15 @@ export const RELIABLE_MUTANTS = [
     file: 'src/node/requests/callee/replies.ts',
     find: 'changes: () => changes }',
     put: 'changes: () => [] }',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a request that was done is not done again after a restart of its node'
   },
   {
     name: 'a message is recorded without what goes with it',
-    file: 'src/node/reliable/out-lane.ts',
+    file: 'src/node/reliable/lane-sender.ts',
     find: '      ...changes,\n',
     put: '',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a caller that is killed while it waits learns the outcome after its restart'
   },
   {
@@ -63,15 +63,15 @@ export const RELIABLE_MUTANTS = [
     file: 'src/node/requests/caller/requests.ts',
     find: '    await request.keep()\n    this.#queue(request)\n',
     put: '    this.#queue(request)\n',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a request to a node that is away waits through restarts of its caller'
   },
   {
     name: 'an answer is acknowledged without what it says',
-    file: 'src/node/messaging/inbox.ts',
+    file: 'src/node/messaging/inbound.ts',
     find: '...this.#parts.onReply(arrival)',
     put: '...this.#parts.onReply(arrival), changes: []',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a late outcome is recorded and can be read, also after a restart'
   },
   {
@@ -92,10 +92,10 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'what may not be repeated is begun before that is durable',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: 'if (!record.isRepeatable || isLeft) return await commit.',
     put: 'if (record.isRepeatable || isLeft) return await commit.',
-    test: 'node/requests/callee/work.durable',
+    test: 'node/requests/callee/executor.durable',
     title: 'what may not be repeated does not begin before that is durable'
   },
   {
@@ -103,15 +103,15 @@ export const RELIABLE_MUTANTS = [
     file: 'src/domain/reliable/request.ts',
     find: 'if (!mayRunAgain({ isRepeatable: request.isRepeatable, isUndone: false }))',
     put: 'if (!mayRunAgain({ isRepeatable: true, isUndone: false }))',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'what may not be repeated ends as unknown when its node is killed at it'
   },
   {
     name: 'requests are removed before they expire',
-    file: 'src/node/requests/request-book.ts',
+    file: 'src/node/requests/store.ts',
     find: "rangeUpTo('request-expiry', now)",
     put: "rangeUpTo('request-expiry', now + 20)",
-    test: 'node/requests/request-book',
+    test: 'node/requests/store',
     title: 'nothing of a request is removed before it expires, and all of it then'
   },
   {
@@ -119,12 +119,12 @@ export const RELIABLE_MUTANTS = [
     file: 'src/node/reliable/lanes.ts',
     find: 'begun.size < MAX_BEGUN',
     put: 'begun.size < MAX_BEGUN * 1000',
-    test: 'node/requests/callee/work.durable',
+    test: 'node/requests/callee/executor.durable',
     title: 'a node may begin so many lanes'
   },
   {
     name: 'messages that wait for others are bounded lane by lane only',
-    file: 'src/node/reliable/in-lane.ts',
+    file: 'src/node/reliable/lane-receiver.ts',
     find: 'isNext ? MAX_ROOM_BYTES : MAX_GAP_BYTES',
     put: 'Infinity',
     test: 'node/reliable/lanes',
@@ -148,10 +148,10 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a request that has an end waits for room again',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'if (this.#record?.isSettled === true) return\n    const { clock',
     put: 'const { clock',
-    test: 'node/requests/caller/caller-record',
+    test: 'node/requests/caller/record',
     title: 'an end that comes in one commit with the word that there was no room'
   },
   {
@@ -164,7 +164,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'asking after a request begins it',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: '    if (payload.isQuery) return void this.#tell(thread, asked, payload)\n',
     put: '',
     test: 'node/policy/approvals.queries',
@@ -172,7 +172,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'asking after a request waits for a person',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: 'payload.isQuery || ',
     put: '',
     test: 'node/policy/approvals.queries',
@@ -180,18 +180,18 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'what runs may be repeated because another capability under its id may be',
-    file: 'src/node/requests/callee/callee-requests.ts',
+    file: 'src/node/requests/callee/record.ts',
     find: 'before.isRepeatable && this',
     put: 'before.isRepeatable || this',
-    test: 'node/requests/callee/callee-requests',
+    test: 'node/requests/callee/record',
     title: 'what runs may be repeated only when its capability says so'
   },
   {
     name: 'a damaged record holds up its lane',
-    file: 'src/node/requests/callee/callee-requests.ts',
+    file: 'src/node/requests/callee/record.ts',
     find: "if (asNodeError(error).code !== 'STORE_DAMAGED') throw error",
     put: 'throw error',
-    test: 'node/requests/callee/callee-requests',
+    test: 'node/requests/callee/record',
     title: 'a request whose record is damaged ends as unknown'
   },
   {
@@ -228,7 +228,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'an answer to a node that was put out goes on a lane',
-    file: 'src/node/messaging/outbox.ts',
+    file: 'src/node/messaging/outbound.ts',
     find: ' || directory.isPutOut(recipient.nodeId)',
     put: '',
     test: 'node/requests/recovery',
@@ -236,15 +236,15 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'one copy of a request that was not done ends it while another is under way',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'isOfOneCopy(answer) && !this.#copies.denied()',
     put: 'isOfOneCopy(answer) && this.#copies.denied() === null',
-    test: 'node/requests/caller/one-request',
+    test: 'node/requests/caller/request',
     title: 'a word of the peer that it did not do one copy of a request'
   },
   {
     name: 'an end that the ledger did not take is shown',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'if (isKept && !isNow) tell()',
     put: 'if (!isNow) tell()',
     test: 'simulation/worlds-1',
@@ -252,7 +252,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'an end that a start decides is shown before it is on disk',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: '    let isKept = true\n    for (const [at',
     put: '    if (task) this.#parts.tasks.restore(task.task, task.events, true)\n    let isKept = true\n    for (const [at',
     test: 'node/requests/recovery',
@@ -260,72 +260,72 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'an end that the ledger did not take is never recorded',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'if (!isKept) this.#parts.ends.add({ changes, tell: isNow ? () => {} : tell })',
     put: '',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'an end that a caller decides by itself while its disk is full'
   },
   {
     name: 'a request that was canceled while its answer was not taken has no end on disk',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: '    if (this.#told !== null) void this.#finish(this.#told, true)\n',
     put: '',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a request that is canceled while the answer to it is not taken by a full disk'
   },
   {
     name: 'a cancellation is told while an answer is being recorded',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: '    if (this.#record?.isSettled === true) this.#told ??= answer\n    else void',
     put: '    void',
-    test: 'node/requests/durable-requests.cancel',
+    test: 'node/requests/durable.cancel',
     title: 'a request that is canceled while its answer is written ends by that answer'
   },
   {
     name: 'what was sent before is called not done by a node that lost its disk',
-    file: 'src/node/requests/callee/callee-requests.ts',
+    file: 'src/node/requests/callee/record.ts',
     find: '  if (isAgain) return ENDINGS.lateInDoubt\n',
     put: '',
-    test: 'node/requests/durable-requests.late',
+    test: 'node/requests/durable.late',
     title:
       'of what had begun before its node was killed and lost its disk nobody says that nothing was done, when it comes too late a second time'
   },
   {
     name: 'what a node lost with its disk is begun again, though it may not be repeated',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'await this.send(this.#record?.current.isRepeatable === false)',
     put: 'await this.send(false)',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a node that lost its disk does not begin again'
   },
   {
     name: 'that a request may be repeated is forgotten with its caller',
-    file: 'src/node/requests/caller/caller-record.ts',
+    file: 'src/node/requests/caller/record.ts',
     find: '...(allowRepeat === true ? { allowRepeat } : {})',
     put: '...{}',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'that a request may be repeated by the word of its caller'
   },
   {
     name: 'a try counts that the disk of the caller did not take',
-    file: 'src/node/requests/caller/caller-record.ts',
+    file: 'src/node/requests/caller/record.ts',
     find: 'if (this.#current === asked) this.#current = before',
     put: 'if (this.#current === asked) this.#current = asked',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a try that the disk of the caller did not take'
   },
   {
     name: 'what could not be recorded as begun has failed',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: 'return await commit.catch(notBegun)',
     put: 'return await commit',
-    test: 'node/requests/callee/work.durable',
+    test: 'node/requests/callee/executor.durable',
     title: 'what may not be repeated finds no place while its node cannot record'
   },
   {
     name: 'what goes with a message is decided before its turn',
-    file: 'src/node/messaging/outbox.ts',
+    file: 'src/node/messaging/outbound.ts',
     find: 'return lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())',
     put: 'const before = reliable.changes()\n    return lanes.record({ source: sender, target: recipient }, message, () => before)',
     test: 'simulation/worlds-2',
@@ -333,7 +333,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a node does not start when one record is damaged',
-    file: 'src/node/requests/request-book.ts',
+    file: 'src/node/requests/store.ts',
     find: "if (asNodeError(error).code !== 'STORE_DAMAGED') throw error",
     put: 'throw error',
     test: 'node/requests/recovery',
@@ -341,50 +341,50 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'what was given up while it was read is sent all the same',
-    file: 'src/node/reliable/out-lane.ts',
+    file: 'src/node/reliable/lane-sender.ts',
     find: 'if (message !== undefined) this.#sendOne(message, envelope)',
     put: 'this.#sendOne(message ?? next, envelope)',
-    test: 'node/reliable/out-lane',
+    test: 'node/reliable/lane-sender',
     title: 'what was given up or acknowledged while it was read is not sent'
   },
   {
     name: 'a message that cannot be read now is taken for one that was given up',
-    file: 'src/node/reliable/out-lane.ts',
+    file: 'src/node/reliable/lane-sender.ts',
     find: 'else if (envelope === undefined) this.#wait(seq)',
     put: "else if (envelope === undefined) this.step({ type: 'give-up', messageIds: new Set([messageId]) })",
-    test: 'node/reliable/out-lane',
+    test: 'node/reliable/lane-sender',
     title: 'a message that cannot be read is read again'
   },
   {
     name: 'a request that is being written when its time is over counts as not sent',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'return this.#isSent || this.#isLeaving || ',
     put: 'return this.#isSent || ',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a request whose time is over while it is written on its way out'
   },
   {
     name: 'a request that is canceled while it is looked up is begun',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: 'const payload = isCanceled ? null : this',
     put: 'const payload = isCanceled && threads.length === 0 ? null : this',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a request that is canceled while its node looks it up'
   },
   {
     name: 'a request whose end waits for the disk is run once more when it comes again',
-    file: 'src/node/requests/callee/work.ts',
+    file: 'src/node/requests/callee/executor.ts',
     find: '    for (const [at, thread] of claim.threads.entries()) isKept = ',
     put: '    this.#inFlight.release(claim)\n    for (const [at, thread] of claim.threads.entries()) isKept = ',
-    test: 'node/requests/callee/work.durable',
+    test: 'node/requests/callee/executor.durable',
     title: 'while the end of a request cannot be recorded no further copy of it is run'
   },
   {
     name: 'a caller that was restarted has forgotten that its request was given back',
-    file: 'src/node/requests/caller/caller-record.ts',
+    file: 'src/node/requests/caller/record.ts',
     find: "return this.#current.status === 'pending' ? this.#current.error : null",
     put: 'return null',
-    test: 'node/requests/durable-requests.late',
+    test: 'node/requests/durable.late',
     title: 'of a request that a stopping node gave back nobody says after a restart of its caller that nothing was sent'
   },
   {
@@ -429,7 +429,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'what a peer had begun has failed once the peer is put out',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'const isKnown = this.isAwaited && !this.#hasLeft',
     put: 'const isKnown = true',
     test: 'node/requests/recovery',
@@ -445,10 +445,10 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'messages are dropped under their old numbers while a lane is numbered anew',
-    file: 'src/node/reliable/out-lane.ts',
+    file: 'src/node/reliable/lane-sender.ts',
     find: 'if (this.#isNumbering && this.#isHeldBack(input)) return',
     put: '',
-    test: 'node/reliable/out-lane',
+    test: 'node/reliable/lane-sender',
     title: 'what is given up, acknowledged or expires while a lane is numbered anew is dropped under its new number'
   },
   {
@@ -461,10 +461,10 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'what a node said of the copy that it had is forgotten once no other copy got there',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'this.fail(this.#ofOneCopy ?? this.#refusal',
     put: 'this.fail(this.#refusal',
-    test: 'node/requests/caller/one-request',
+    test: 'node/requests/caller/request',
     title: 'a request of whose copies one was with a node that stopped, and no other got there, ends with what that node said'
   },
   {

@@ -1,20 +1,20 @@
 // One-line faults in durable swarms. Part of the list in list.mjs.
 
-const test = 'node/swarms/durable-swarms'
+const test = 'node/swarms/durable'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const SWARM_MUTANTS = [
   {
     name: 'an item that a node which is put out may have begun is given to another one',
-    file: 'src/node/swarms/swarm-leases.ts',
+    file: 'src/node/swarms/lease-requests.ts',
     find: "new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED'])",
     put: "new Set(['CHANNEL_CLOSED'])",
-    test: 'node/swarms/swarm-repeats',
+    test: 'node/swarms/repeats',
     title: 'an item that may not be repeated is not given to another node when the one that runs it is put out of the mesh'
   },
   {
     name: 'an outcome of a swarm is told before it is durable',
-    file: 'src/node/ledger/durable-tales.ts',
+    file: 'src/node/ledger/commit-queue.ts',
     find: 'async () => this.#tell(await durable, tell))',
     put: 'async () => this.#tell(durable !== null, tell))',
     test,
@@ -22,7 +22,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'the number of a lease is not recorded',
-    file: 'src/node/swarms/swarm-run.ts',
+    file: 'src/node/swarms/coordinator.ts',
     find: 'changes: (lease) => [swarmBook.leased(head.id, lease)]',
     put: 'changes: () => []',
     test,
@@ -62,7 +62,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'a lease that may not be repeated is begun by whoever never saw it',
-    file: 'src/node/swarms/swarm-leases.ts',
+    file: 'src/node/swarms/lease-requests.ts',
     find: 'isQuery: isResumed && !isRepeatable',
     put: 'isQuery: false',
     test,
@@ -70,7 +70,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'a worker stops what may not be repeated when its launcher is away',
-    file: 'src/node/requests/callee/work-beat.ts',
+    file: 'src/node/requests/callee/heartbeats.ts',
     find: 'piece.payload.swarm !== null && piece.record?.isRepeatable !== false',
     put: 'piece.payload.swarm !== null',
     test,
@@ -78,7 +78,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'an idempotency key is looked for by nobody',
-    file: 'src/node/swarms/swarms.ts',
+    file: 'src/node/swarms/swarm-table.ts',
     find: 'if (known === null) return await',
     put: 'if (known !== undefined) return await',
     test,
@@ -86,7 +86,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'a key takes any request',
-    file: 'src/node/swarms/swarms.ts',
+    file: 'src/node/swarms/swarm-table.ts',
     find: 'known.key?.fingerprint === wanted.key.fingerprint',
     put: 'known.key !== wanted.key',
     test,
@@ -94,7 +94,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'two launches of one key at once are two swarms',
-    file: 'src/node/swarms/swarms.ts',
+    file: 'src/node/swarms/swarm-table.ts',
     find: 'const before = this.#launching.get(key.name) ?? Promise.resolve()',
     put: 'const before = Promise.resolve()',
     test,
@@ -102,7 +102,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'who works for a swarm that has ended is not told to stop',
-    file: 'src/node/swarms/swarms.ts',
+    file: 'src/node/swarms/swarm-table.ts',
     find: 'for (const { index, attempt } of strays) this.#parts',
     put: 'for (const { index, attempt } of strays.slice(0, 0)) this.#parts',
     test,
@@ -110,7 +110,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'a lease that ended before it left is recorded over the next one',
-    file: 'src/node/swarms/swarm-leases.ts',
+    file: 'src/node/swarms/lease-requests.ts',
     find: 'if (this.#held.get(held.lease.index) !== held) throw',
     put: 'if (this.#held.size < 0) throw',
     test: 'simulation/worlds-2',
@@ -129,7 +129,7 @@ export const SWARM_MUTANTS = [
     file: 'src/domain/reliable/repeat.ts',
     find: 'return isRepeatable || isUndone',
     put: 'return isRepeatable || !isUndone || isUndone',
-    test: 'node/swarms/swarm-repeats',
+    test: 'node/swarms/repeats',
     title: 'an item that may not be repeated runs once'
   },
   {
@@ -145,7 +145,7 @@ export const SWARM_MUTANTS = [
     file: 'src/domain/task/outcome.ts',
     find: "if (status === 'unknown') return { status, error: {",
     put: "if (status === 'unknown') return { status: 'failed', error: {",
-    test: 'node/swarms/swarm-repeats',
+    test: 'node/swarms/repeats',
     title: 'what its agent cannot say whether it was done ends unknown'
   },
   {
@@ -161,7 +161,7 @@ export const SWARM_MUTANTS = [
     file: 'src/domain/task/outcome.ts',
     find: 'retryable === false ? { ...error, isFinal: true }',
     put: 'retryable === null ? { ...error, isFinal: true }',
-    test: 'node/swarms/swarm-repeats',
+    test: 'node/swarms/repeats',
     title: 'a failure with retryable: false is not tried again'
   },
   {
@@ -177,7 +177,7 @@ export const SWARM_MUTANTS = [
     file: 'src/domain/reliable/repeat.ts',
     find: '? { ...error, retryable: false } : error',
     put: '? error : error',
-    test: 'node/swarms/swarm-repeats',
+    test: 'node/swarms/repeats',
     title: 'an item that may not be repeated runs once'
   },
   {
@@ -185,39 +185,39 @@ export const SWARM_MUTANTS = [
     file: 'src/domain/swarm/leases.ts',
     find: 'if (afterMs > 0) state.resting',
     put: 'if (afterMs < 0) state.resting',
-    test: 'node/swarms/swarm-repeats',
+    test: 'node/swarms/repeats',
     title: 'retryAfter is waited for, though another worker is free'
   },
   {
     name: 'a clock that is put back prolongs the rest of an item',
-    file: 'src/node/swarms/swarm-past.ts',
+    file: 'src/node/swarms/restore.ts',
     find: 'Math.min(atOf(rest.until), now + rest.ms)',
     put: 'atOf(rest.until)',
-    test: 'node/swarms/swarm-repeats',
+    test: 'node/swarms/repeats',
     title: 'an item that rests waits no longer because the clock of its launcher was put back'
   },
   {
     name: 'retryAfter ends with the launcher',
-    file: 'src/node/swarms/swarm-run.ts',
+    file: 'src/node/swarms/coordinator.ts',
     find: 'isRepeatable, rest, ...(leasedAt',
     put: 'isRepeatable, ...(leasedAt',
-    test: 'node/swarms/swarm-repeats',
+    test: 'node/swarms/repeats',
     title: 'a launcher that is killed or stopped while an item rests waits on'
   },
   {
     name: 'a request is sent again before the time that its node named',
-    file: 'src/node/requests/caller/one-request.ts',
+    file: 'src/node/requests/caller/request.ts',
     find: 'Math.max(waitMs, retryAfterMs(error))',
     put: 'waitMs',
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a request that waits for room is not sent before the time that its node names'
   },
   {
     name: 'the time that a node named ends with its caller',
-    file: 'src/node/requests/caller/caller-record.ts',
+    file: 'src/node/requests/caller/record.ts',
     find: "if (status !== 'pending' || retryAt === null",
     put: "if (status === 'pending' || retryAt === null",
-    test: 'node/requests/durable-requests',
+    test: 'node/requests/durable',
     title: 'a request that waits for room is not sent before the time that its node names'
   },
   {
@@ -230,10 +230,10 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'a sub-task is built on a result before that is durable',
-    file: 'src/node/swarms/swarm-run.ts',
+    file: 'src/node/swarms/coordinator.ts',
     find: 'tell: () => this.#told(row) })',
     put: 'tell: () => {} })\n    this.#told(row)',
-    test: 'node/swarms/swarm-strategies.property',
+    test: 'node/swarms/strategies.property',
     title: 'Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and state consistency, for every strategy'
   },
   {

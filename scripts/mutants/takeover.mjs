@@ -1,12 +1,12 @@
 // One-line faults in how nodes follow the rule of coordination. Part of the list in list.mjs.
 
-const test = 'node/swarms/consensus/swarm-takeover'
+const test = 'node/swarms/consensus/takeover'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const TAKEOVER_MUTANTS = [
   {
     name: 'a coordinator accepts without a lease: an outcome is told before a majority has it',
-    file: 'src/node/swarms/consensus/swarm-term.ts',
+    file: 'src/node/swarms/consensus/leadership.ts',
     find: 'if ((await accepted) && !this.#isOver) tell()',
     put: 'tell()',
     test,
@@ -14,7 +14,7 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'a worker begins leases of any epoch',
-    file: 'src/node/swarms/consensus/swarm-seats.ts',
+    file: 'src/node/swarms/consensus/participants.ts',
     find: 'epoch < swarm.epoch',
     put: 'epoch < 0',
     test,
@@ -22,7 +22,7 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'what may not be repeated is leased before a majority knows of it',
-    file: 'src/node/swarms/swarm-leases.ts',
+    file: 'src/node/swarms/lease-requests.ts',
     find: 'term !== null && !isRepeatable && !(await',
     put: 'term !== null && isRepeatable && !(await',
     test,
@@ -30,15 +30,15 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'any member hears of the leases of a swarm',
-    file: 'src/node/requests/callee/asked-before.ts',
+    file: 'src/node/requests/callee/prior-request.ts',
     find: '!isSeated && !nodes.every((node) => amongVoters.includes(node))',
     put: 'nodes.length === 0',
-    test: 'node/requests/callee/asked-before',
+    test: 'node/requests/callee/prior-request',
     title: 'nobody else is told of the requests of another'
   },
   {
     name: 'a node that lost its disk votes as if it never had',
-    file: 'src/node/swarms/consensus/swarm-seats.ts',
+    file: 'src/node/swarms/consensus/participants.ts',
     find: "this.#seat(ledger === null ? 'invited' : 'lost')",
     put: "this.#seat(ledger === '' ? 'lost' : 'invited')",
     test,
@@ -46,7 +46,7 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'what was never accepted stays with the results',
-    file: 'src/node/swarms/consensus/accepted-swarm.ts',
+    file: 'src/node/swarms/consensus/committed-results.ts',
     find: 'changes.push(...(await this.#missing(name, content)))',
     put: 'changes.push()',
     test,
@@ -54,39 +54,39 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'who takes over tells what is accepted before it is durable there',
-    file: 'src/node/swarms/consensus/swarm-seat.ts',
+    file: 'src/node/swarms/consensus/participant.ts',
     find: 'if (this.#unstored > 0 || !isCoordinating',
     put: 'if (!isCoordinating',
-    test: 'node/swarms/consensus/swarm-takeover',
+    test: 'node/swarms/consensus/takeover',
     title: 'who takes over tells nothing of what was accepted before it is durable there'
   },
   {
     name: 'that items were leased counts among what a participant waits for',
-    file: 'src/node/swarms/consensus/accepted-records.ts',
+    file: 'src/node/swarms/consensus/committed-records.ts',
     find: '!isMark(this.#items, index) && !this.#digests',
     put: '!this.#digests',
-    test: 'node/swarms/consensus/accepted-records',
+    test: 'node/swarms/consensus/committed-records',
     title: 'who heard that items were leased knows no more than who did not'
   },
   {
     name: 'who only takes part in swarms forgets none of them',
-    file: 'src/node/swarms/swarms.ts',
+    file: 'src/node/swarms/swarm-table.ts',
     find: '    else tasks.fail(run.head.taskId, outcome.error)\n    this.#trim(0)',
     put: '    else tasks.fail(run.head.taskId, outcome.error)',
-    test: 'node/swarms/consensus/swarm-takeover',
+    test: 'node/swarms/consensus/takeover',
     title: 'who only takes part in swarms keeps the newest hundred in memory'
   },
   {
     name: 'what was accepted while its coordinator stepped back is never told there',
-    file: 'src/node/swarms/consensus/accepted-swarm.ts',
+    file: 'src/node/swarms/consensus/committed-results.ts',
     find: 'index < head.itemCount && !course.rows.has(index)',
     put: 'index < 0 && !course.rows.has(index)',
-    test: 'node/swarms/consensus/accepted-swarm',
+    test: 'node/swarms/consensus/committed-results',
     title: 'what was accepted while its coordinator stepped back, and was not told by it, is told'
   },
   {
     name: 'a participant that has learned again what it lost abstains at every start',
-    file: 'src/node/swarms/consensus/own-seat.ts',
+    file: 'src/node/swarms/consensus/own-membership.ts',
     find: "if (this.#record.state !== 'lost') return",
     put: "if (this.#record.state !== 'open') return",
     test,
@@ -94,7 +94,7 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'a seat is kept though its records have expired',
-    file: 'src/node/swarms/swarms.ts',
+    file: 'src/node/swarms/swarm-table.ts',
     find: 'run.head.expiresAt <= now) await run.expire()',
     put: 'run.head.expiresAt < 0) await run.expire()',
     test,
@@ -102,7 +102,7 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'an accepted outcome that is not there is passed over by who takes over',
-    file: 'src/node/swarms/consensus/accepted-swarm.ts',
+    file: 'src/node/swarms/consensus/committed-results.ts',
     find: 'if (mark === null && row?.index !== name.index) throw',
     put: 'if (mark === null && row?.index === -1) throw',
     test,
@@ -110,7 +110,7 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'who cannot go on with a swarm holds on to it',
-    file: 'src/node/swarms/consensus/seated-swarm.ts',
+    file: 'src/node/swarms/consensus/replicated-swarm.ts',
     find: 'if (!isOver()) this.#seat?.retreat()',
     put: 'if (isOver()) this.#seat?.retreat()',
     test,
@@ -118,39 +118,39 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'a late vote takes the place of the outcome that was told',
-    file: 'src/node/swarms/consensus/swarm-seat.ts',
+    file: 'src/node/swarms/consensus/participant.ts',
     find: 'content === undefined || this.#seating.isVoid(name)',
     put: 'content === undefined',
-    test: 'node/swarms/consensus/swarm-seat',
+    test: 'node/swarms/consensus/participant',
     title: 'a vote that becomes durable late does not take the place of the outcome that was told meanwhile'
   },
   {
     name: 'plans that are offered push out those that are on their way',
-    file: 'src/node/swarms/consensus/swarm-seats.ts',
+    file: 'src/node/swarms/consensus/participants.ts',
     find: 'heardAt <= since',
     put: 'heardAt > since - PLAN_IDLE_MS',
-    test: 'node/swarms/consensus/swarm-seats',
+    test: 'node/swarms/consensus/participants',
     title: 'more large plans than there is room for all come, however often each is offered again meanwhile'
   },
   {
     name: 'the wish to cancel a swarm that nobody coordinates is forgotten',
-    file: 'src/node/swarms/consensus/seated-swarm.ts',
+    file: 'src/node/swarms/consensus/replicated-swarm.ts',
     find: 'if (this.#wish.isOpen) this.onCancel()',
     put: 'if (!this.#wish.isOpen) this.onCancel()',
-    test: 'node/swarms/consensus/swarm-cancel',
+    test: 'node/swarms/consensus/cancel',
     title: 'a swarm that is canceled while nobody coordinates it says so'
   },
   {
     name: 'a swarm is canceled after its deadline because somebody once wished it',
-    file: 'src/node/swarms/consensus/cancel-wish.ts',
+    file: 'src/node/swarms/consensus/cancel-request.ts',
     find: 'return this.#isWanted && this.#isTimely',
     put: 'return this.#isWanted',
-    test: 'node/swarms/consensus/swarm-cancel',
+    test: 'node/swarms/consensus/cancel',
     title: 'the wish to cancel a swarm is given up with its deadline'
   },
   {
     name: 'who waits for a content that nobody can give keeps its lease for ever',
-    file: 'src/node/swarms/consensus/swarm-seat.ts',
+    file: 'src/node/swarms/consensus/participant.ts',
     find: 'now - this.#way.since >= STUCK_MS',
     put: 'now < this.#way.since',
     test,
@@ -158,7 +158,7 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'who has all but the contents of what was accepted waits for those for ever',
-    file: 'src/node/swarms/consensus/swarm-seat.ts',
+    file: 'src/node/swarms/consensus/participant.ts',
     find: "phase === 'settling' || this.#beginning !== null",
     put: "phase === 'settling'",
     test,
@@ -169,15 +169,15 @@ export const TAKEOVER_MUTANTS = [
     file: 'src/domain/swarm/coordination-candidate.ts',
     find: 'voter.provenEpoch === voter.epoch && voter.candidate !== null',
     put: 'voter.candidate !== null',
-    test: 'node/swarms/consensus/swarm-minority',
+    test: 'node/swarms/consensus/minority',
     title: 'two of four participants are no majority: both say that it is stalled, and name nobody who only stands'
   },
   {
     name: 'a node without a seat tells whoever names voters of its own',
-    file: 'src/node/requests/callee/callee-requests.ts',
+    file: 'src/node/requests/callee/record.ts',
     find: 'record?.asking?.voters !== voters)',
     put: "voters === '')",
-    test: 'node/requests/callee/asked-before',
+    test: 'node/requests/callee/prior-request',
     title: 'a node without a seat tells of a run, under way or done, whom the lease was given with'
   },
   {

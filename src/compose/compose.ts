@@ -24,7 +24,7 @@ import { randomIds, randomSecret } from '../adapters/system/random-ids.js'
 import { systemClock } from '../adapters/system/system-clock.js'
 import { createNode } from '../node/node.js'
 import type { NodeCore } from '../node/node.js'
-import type { LastFault, LogState, NodeParts } from '../node/parts.js'
+import type { LastFault, LogState, NodeParts } from '../node/dependencies.js'
 import { writeBackup } from '../maintenance/backup.js'
 import { settingsOf } from './node-settings.js'
 import {

@@ -32,7 +32,7 @@ import { damageError, diskFull, storeError } from '../adapters/storage/home/stor
 import { healStore } from '../adapters/storage/home/store-heal.js'
 import { MemoryTelemetry } from '../adapters/telemetry/memory-telemetry.js'
 import { REDACT_KEYS } from '../adapters/telemetry/redact.js'
-import type { LastFault, NodeParts } from '../node/parts.js'
+import type { LastFault, NodeParts } from '../node/dependencies.js'
 import type { PackageFault } from '../kit/package-fault.js'
 import type { PackageFaults } from './package-faults.js'
 import type { Unwind } from './unwind.js'

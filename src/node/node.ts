@@ -1,14 +1,14 @@
-import type { AttachOptions, AttachedAgent } from './agents/attached.js'
-import { MemberChanges } from './peers/member-changes.js'
-import { Members } from './peers/members.js'
+import type { AttachOptions, AttachedAgent } from './agents/in-process-agents.js'
+import { MemberChanges } from './peers/membership-audit.js'
+import { Members } from './peers/member-sync.js'
 import { Orphans } from './requests/orphans.js'
-import type { NodeParts } from './parts.js'
-import { PeerMessages } from './peer-messages.js'
+import type { NodeParts } from './dependencies.js'
+import { PeerMessages } from './peer-dispatch.js'
 import { Recovery } from './requests/recovery.js'
-import { createRoads } from './roads.js'
-import type { Roads } from './roads.js'
-import { createTables } from './tables.js'
-import type { Tables } from './tables.js'
+import { createRoads } from './pipelines.js'
+import type { Roads } from './pipelines.js'
+import { createTables } from './services.js'
+import type { Tables } from './services.js'
 
 /** The use cases of one node, wired together. `NodeApi` bodies speak to this. */
 export interface NodeCore extends Tables, Roads {

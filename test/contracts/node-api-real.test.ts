@@ -1,6 +1,6 @@
 import { checkedApi } from '../../src/adapters/control/contract.js'
 import { echo } from '../support/fake-agents.js'
-import { GatewayTasks } from '../../src/node/gateway/gateway.js'
+import { GatewayTasks } from '../../src/node/gateway/task-service.js'
 import { FakeWebhooks } from '../support/fake-webhooks.js'
 import { World } from '../support/fake-node.js'
 import { NOBODY_GONE } from '../support/push-scene.js'

@@ -1,7 +1,7 @@
 import { asNodeError } from '../../src/kit/errors.js'
 import { canonicalJson } from '../../src/kit/json.js'
-import type { SwarmPlan } from '../../src/node/swarms/swarms.js'
-import type { SwarmView } from '../../src/node/swarms/ended-swarm.js'
+import type { SwarmPlan } from '../../src/node/swarms/swarm-table.js'
+import type { SwarmView } from '../../src/node/swarms/finished-swarm.js'
 import type { Place, PlaceParts } from './place.js'
 
 /** What people launch, once or, with a key, again and again. */

@@ -1,7 +1,7 @@
 import type { Assert } from 'brittle'
 import { meshCallHandler } from '../../src/adapters/a2a/mesh-binding/mesh-binding.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
-import { GatewayTasks } from '../../src/node/gateway/gateway.js'
+import { GatewayTasks } from '../../src/node/gateway/task-service.js'
 import { memberPrincipal } from '../../src/node/gateway/mesh/member-principal.js'
 import type { CallPiece, CallRequest } from '../../src/ports/member-calls.js'
 import type { FakeNode, World } from './fake-node.js'

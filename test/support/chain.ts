@@ -4,7 +4,7 @@ import { passedOn, type RelayedFrame, signRelayed } from '../../src/domain/chann
 import { encodeEnvelope } from '../../src/domain/envelope/codec.js'
 import type { A2AEnvelope } from '../../src/domain/envelope/envelope.js'
 import type { InviteTerms } from '../../src/domain/membership/types.js'
-import type { NodeSettings } from '../../src/node/parts.js'
+import type { NodeSettings } from '../../src/node/dependencies.js'
 import { echo, type FakeAgent } from './fake-agents.js'
 import { type FakeNode, World } from './fake-node.js'
 import { envelope, sendFrames } from './forge.js'

@@ -2,7 +2,7 @@ import * as Y from 'yjs'
 import { keyToText } from '../../src/kit/ids.js'
 import { Replica } from '../../src/domain/document/replica.js'
 import { decodeSnapshot, encodeSnapshot, type SnapshotHead } from '../../src/domain/document/snapshot.js'
-import { openBlock } from '../../src/node/documents/document-road.js'
+import { openBlock } from '../../src/node/documents/block-envelope.js'
 import { hash, MESH } from './membership.js'
 import type { StreamKey } from '../../src/domain/document/client-ids.js'
 import type { DocumentRecord } from '../../src/domain/membership/types.js'
@@ -17,7 +17,7 @@ export const MANY = 1100
 /** Writes a text of one character, again and again, and one that stays. */
 export async function writeMuch(node: FakeNode, last: string): Promise<void> {
   // A node loads it when it first needs it, and no clock of a test waits for that.
-  await import('../../src/node/documents/snapshots/compared-snapshot.js')
+  await import('../../src/node/documents/snapshots/verify.js')
   for (let edit = 0; edit < MANY; edit++) await write(node.api(), `${edit % 10}`)
   await write(node.api(), last)
 }

@@ -2,7 +2,7 @@ import { documentCoreKey } from '../../src/domain/membership/keys.js'
 import { NodeError } from '../../src/kit/errors.js'
 import { seal } from '../../src/domain/membership/signing.js'
 import type { EntryBody, MembershipView, SignedCertificate } from '../../src/domain/membership/types.js'
-import type { NodeParts } from '../../src/node/parts.js'
+import type { NodeParts } from '../../src/node/dependencies.js'
 import type { MemberLog } from '../../src/ports/mesh.js'
 import { type Actor, actor, type LogModel, MESH } from './membership.js'
 

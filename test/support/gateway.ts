@@ -1,5 +1,5 @@
 import type { Assert } from 'brittle'
-import { GatewayTasks } from '../../src/node/gateway/gateway.js'
+import { GatewayTasks } from '../../src/node/gateway/task-service.js'
 import type { GatewayReply, GatewaySnapshot } from '../../src/ports/gateway.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import type { FakeNode } from './fake-node.js'

@@ -1,7 +1,7 @@
 import type { Assert } from 'brittle'
 import { MortalLedger } from './durable-scene.js'
 import type { Task } from '../../src/domain/task/task.js'
-import type { Asking } from '../../src/node/requests/caller/asking.js'
+import type { Asking } from '../../src/node/requests/caller/request-codec.js'
 import type { Asked } from '../../src/node/requests/caller/requests.js'
 import { agentDefinition, capability, FakeAgent } from './fake-agents.js'
 import { type FakeNode, type FakeNodeOptions, World } from './fake-node.js'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Assert } from 'brittle'
-import type { NodeSettings } from '../../src/node/parts.js'
+import type { NodeSettings } from '../../src/node/dependencies.js'
 import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from '../../src/ports/swarm-api.js'
 import { MortalLedger } from './durable-scene.js'
 import { agentDefinition, capability, FakeAgent } from './fake-agents.js'

@@ -1,4 +1,4 @@
-import { RequestBook } from '../../../dist/node/requests/request-book.js'
+import { RequestBook } from '../../../dist/node/requests/store.js'
 import { hash } from '../../../dist/adapters/mesh/network/sodium.js'
 import { quantile } from '../figures.mjs'
 import { openLab } from '../lab.mjs'

@@ -14,7 +14,7 @@ import { effectiveParty } from '../../domain/routing/effective.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { NodeRef } from '../../ports/node-api.js'
-import type { Peers } from '../peers/peers.js'
+import type { Peers } from '../peers/peer-table.js'
 
 /** What the directory looks into. */
 export interface DirectoryParts {

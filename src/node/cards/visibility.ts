@@ -3,7 +3,7 @@ import { addressText, type AgentCard } from '../../domain/card/card.js'
 import { isVisibleTo } from '../../domain/card/registry.js'
 import type { RoutingRules } from '../../domain/routing/decide.js'
 import { type CallerPower, effectiveParty } from '../../domain/routing/effective.js'
-import type { AgentHost } from '../agents/agents.js'
+import type { AgentHost } from '../agents/agent-host.js'
 import type { Directory } from './directory.js'
 
 /** What says who finds whom. */

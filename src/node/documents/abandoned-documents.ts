@@ -2,9 +2,9 @@ import type { Clock, Timer } from '../../kit/clock.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { DocumentRecord } from '../../domain/membership/types.js'
 import type { MemberLog } from '../../ports/mesh.js'
-import type { DocumentMarks } from './document-marks.js'
-import type { DocumentShares } from './document-shares.js'
-import type { FollowedDocuments } from './followed-documents.js'
+import type { DocumentMarks } from './marks.js'
+import type { DocumentShares } from './shares.js'
+import type { FollowedDocuments } from './replication-set.js'
 
 /** How long a document must be abandoned before its blocks are removed, in milliseconds: the log may still undo a revocation. */
 const RECLAIM_MS = 600_000

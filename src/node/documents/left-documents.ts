@@ -5,8 +5,8 @@ import { DOCUMENT_SHARE_LIMITS, MAX_FOLLOWED } from '../../domain/document/share
 import type { DocumentRecord, MembershipView } from '../../domain/membership/types.js'
 import type { DocumentShareInfo } from '../../ports/document-api.js'
 import type { Problem } from '../../ports/node-api.js'
-import type { DocumentShares } from './document-shares.js'
-import type { FollowedDocuments, LeftStream } from './followed-documents.js'
+import type { DocumentShares } from './shares.js'
+import type { FollowedDocuments, LeftStream } from './replication-set.js'
 
 const MIB = 1_048_576
 const SHARE = `${DOCUMENT_SHARE_LIMITS.maxStreams} documents, ${DOCUMENT_SHARE_LIMITS.maxBytes / MIB} MiB`

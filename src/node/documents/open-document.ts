@@ -3,11 +3,11 @@ import { Emitter, type Unsubscribe } from '../../kit/events.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { Replica, StreamStop } from '../../domain/document/replica.js'
 import type { DocumentStreams } from '../../ports/documents.js'
-import { NOT_ALLOWED } from './document-access.js'
-import { FedReplica } from './fed-replica.js'
-import { type KeptDocument, replicaOfKept } from './kept-documents.js'
+import { NOT_ALLOWED } from './access.js'
+import { FedReplica } from './replica-feed.js'
+import { type KeptDocument, replicaOfKept } from './local-cache.js'
 import { ProgramIds } from './program-ids.js'
-import { type DocumentNews, Renewal } from './renewal.js'
+import { type DocumentNews, Renewal } from './replica-rebuild.js'
 
 /** A document is kept once it has so many blocks that what is kept of it does not have. */
 const KEEP_BLOCKS = 256

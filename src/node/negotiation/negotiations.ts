@@ -20,13 +20,13 @@ import {
 import type { ProposalInput, ProposalParts, TaskProposal, TaskProposalPayload } from '../../domain/task/negotiation.js'
 import { errorBodySchema } from '../../domain/task/payloads.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import type { Conversations } from '../messaging/conversations.js'
-import { threadOf } from '../messaging/incoming.js'
-import type { Incoming, Thread } from '../messaging/incoming.js'
-import type { Listeners } from '../messaging/listeners.js'
-import type { Draft } from '../messaging/outbox.js'
-import { findAgent, pickCapable } from '../cards/targets.js'
-import type { NameParts, TargetParts } from '../cards/targets.js'
+import type { Conversations } from '../messaging/exchange-table.js'
+import { threadOf } from '../messaging/inbound-message.js'
+import type { Incoming, Thread } from '../messaging/inbound-message.js'
+import type { Listeners } from '../messaging/subscriptions.js'
+import type { Draft } from '../messaging/outbound.js'
+import { findAgent, pickCapable } from '../cards/select-target.js'
+import type { NameParts, TargetParts } from '../cards/select-target.js'
 
 /** Proposals that are kept, each way; settled ones go first. */
 const KEPT = 1000

@@ -5,8 +5,8 @@ import { type ControlBody, MAX_NAMED_LINKS } from '../../domain/channel/control.
 import { isActive } from '../../domain/membership/view.js'
 import type { Links, MemberLog } from '../../ports/mesh.js'
 import type { NodeEvents } from '../observe/events.js'
-import type { Peers } from './peers.js'
-import { Questions } from './questions.js'
+import type { Peers } from './peer-table.js'
+import { Questions } from './query.js'
 
 /** How often members beyond the places are probed, in milliseconds. */
 const PROBE_MS = 30_000

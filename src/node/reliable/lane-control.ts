@@ -5,7 +5,7 @@ import type { ControlBody } from '../../domain/channel/control.js'
 import { laneText } from '../../domain/reliable/keys.js'
 import type { Lane } from '../../domain/reliable/keys.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import type { Ways } from '../relay/ways.js'
+import type { Ways } from '../relay/next-hop.js'
 
 type Greet = ControlBody<'greet'>['lanes'][number]
 type Ack = ControlBody<'ack'>['lanes'][number]

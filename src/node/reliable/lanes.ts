@@ -12,12 +12,12 @@ import type { Lane } from '../../domain/reliable/keys.js'
 import type { Ledger, LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { LaneControl } from './lane-control.js'
-import { InLane } from './in-lane.js'
-import type { Acknowledged, InLaneParts, LaneRoom } from './in-lane.js'
-import { OutLane } from './out-lane.js'
-import type { GivenUp, Outgoing } from './out-lane.js'
+import { InLane } from './lane-receiver.js'
+import type { Acknowledged, InLaneParts, LaneRoom } from './lane-receiver.js'
+import { OutLane } from './lane-sender.js'
+import type { GivenUp, Outgoing } from './lane-sender.js'
 import { storedLanes } from './stored-lanes.js'
-import type { RefusedFrame, Ways } from '../relay/ways.js'
+import type { RefusedFrame, Ways } from '../relay/next-hop.js'
 
 /** Messages that may wait for one node; then OVERLOADED. */
 const MAX_WAITING = 10_000

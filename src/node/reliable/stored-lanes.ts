@@ -6,7 +6,7 @@ import { messageRecord, senderRecord } from '../../domain/reliable/records.js'
 import type { Ledger } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { parseAddress } from '../../domain/card/card.js'
-import { ledgerEntries } from '../ledger/ledger-entries.js'
+import { ledgerEntries } from '../ledger/scan.js'
 
 /** A message that is not acknowledged, as the ledger has it. */
 type Stored = Unacked & { readonly requestId: string | null }

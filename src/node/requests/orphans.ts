@@ -4,7 +4,7 @@ import type { RequestRecord } from '../../domain/reliable/records.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { NodeEvents } from '../observe/events.js'
-import type { RequestBook } from './request-book.js'
+import type { RequestBook } from './store.js'
 import type { Requests } from './caller/requests.js'
 
 /** How often requests without an outcome are checked, in milliseconds. */

@@ -1,12 +1,12 @@
 import type { EnvelopeHeader } from '../../domain/envelope/codec.js'
 import { EnvelopeFactory } from '../../domain/envelope/factory.js'
 import type { Channels } from './channels.js'
-import { Discovery } from '../cards/discovery.js'
-import { MeshRouter } from './mesh-router.js'
+import { Discovery } from '../cards/registry-view.js'
+import { MeshRouter } from './router.js'
 import type { Negotiations } from '../negotiation/negotiations.js'
 import type { NodeCore } from '../node.js'
 import { Reliable } from './reliable.js'
-import { SwarmCoordinator } from './swarm-coordinator.js'
+import { SwarmCoordinator } from './swarms.js'
 
 /** The A2A layer of a running node, for programs in its process: the operations of the specification a2a-mcp-mesh. */
 export interface Layer {

@@ -7,7 +7,7 @@ import { utf8 } from '../../../src/kit/ids.js'
 import { firstNumber } from '../../../src/domain/reliable/lane-sender.js'
 import { KEYS } from '../../../src/domain/reliable/keys.js'
 import { Lanes } from '../../../src/node/reliable/lanes.js'
-import type { Outgoing } from '../../../src/node/reliable/out-lane.js'
+import type { Outgoing } from '../../../src/node/reliable/lane-sender.js'
 import type { Ledger, LedgerChange } from '../../../src/ports/ledger.js'
 import { ManualClock } from '../../support/manual-clock.js'
 

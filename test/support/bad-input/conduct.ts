@@ -1,5 +1,5 @@
 import { HEARTBEAT_MS, BEHIND_WAIT_MS } from '../../../src/adapters/a2a/server/event-stream.js'
-import { CALL_STALL_MS } from '../../../src/node/gateway/mesh/calls-in.js'
+import { CALL_STALL_MS } from '../../../src/node/gateway/mesh/inbound-calls.js'
 import type { CallPiece } from '../../../src/ports/member-calls.js'
 import { statusOf } from '../../adapters/http/raw-http.js'
 import { settled } from '../calls.js'

@@ -5,7 +5,7 @@ import { createWebhooks } from '../../../src/adapters/a2a/push/webhook-sender.js
 import { startHttpListener, type HttpLimits } from '../../../src/adapters/http/listener.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { GUARDRAILS, RATE_LIMIT } from '../../../src/config/guardrails.js'
-import { GatewayTasks } from '../../../src/node/gateway/gateway.js'
+import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
 import { openGateway } from '../../../src/compose/open-gateway.js'
 import type { StartParts } from '../../../src/compose/open-home.js'
 import type { Gateway } from '../../../src/ports/gateway.js'

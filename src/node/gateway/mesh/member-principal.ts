@@ -5,7 +5,7 @@ import { askedWork } from '../../../domain/policy/asked.js'
 import type { Tier } from '../../../domain/routing/tier.js'
 import type { Principal } from '../../../ports/node-api.js'
 import type { NodeCore } from '../../node.js'
-import type { Refusal } from '../../policy/router.js'
+import type { Refusal } from '../../policy/access-control.js'
 
 /** In whose name a member calls, as it says itself: never more than it has. */
 export interface MemberClaims {

@@ -7,8 +7,8 @@ import { workKey } from '../../../domain/task/payloads.js'
 import type { RequestPayload } from '../../../domain/task/payloads.js'
 import type { AgentTask } from '../../../ports/agent-runtime.js'
 import type { Abort } from '../../../kit/abort.js'
-import type { HostOutcome } from '../../agents/agents.js'
-import type { Incoming, Thread } from '../../messaging/incoming.js'
+import type { HostOutcome } from '../../agents/agent-host.js'
+import type { Incoming, Thread } from '../../messaging/inbound-message.js'
 
 /** Threads that get the answer of one run: a request may be sent again while it is worked on. */
 const MAX_THREADS = 8

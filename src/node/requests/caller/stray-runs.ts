@@ -3,7 +3,7 @@ import { messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { parseAddress } from '../../../domain/card/card.js'
-import type { RequestBook } from '../request-book.js'
+import type { RequestBook } from '../store.js'
 
 /** Runs that are looked up at once for one peer: a peer names what it likes, and each costs a question to the ledger. */
 const MAX_LOOKED_UP = 32

@@ -1,0 +1,366 @@
+import { OPERATOR } from '../../domain/card/card.js'
+import type { AbortSignalLike, Clock } from '../../kit/clock.js'
+import { NodeError } from '../../kit/errors.js'
+import { boundedCheck } from '../../kit/schema-cost.js'
+import { faultText, shapeText } from '../../kit/schema-text.js'
+import type { Check, CompileSchema } from '../../kit/sign.js'
+import type {
+  AgentDefinition,
+  AgentFault,
+  AgentHealth,
+  AgentOutcome,
+  AgentSource,
+  AgentTask,
+  HostedAgent
+} from '../../ports/agent-runtime.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { AgentMeasured } from '../../kit/prometheus.js'
+import { AgentChecks } from './health-checks.js'
+import { ExpectedTasks } from './load-estimate.js'
+import { RunMeter } from './run-meter.js'
+import { AgentQueue } from './agent-queue.js'
+import type { Turn } from './agent-queue.js'
+
+/** Agents of which metrics are told. */
+export const MAX_MEASURED = 256
+
+/** Runtime of the agents of imported MCP servers. */
+const IMPORTED_RUNTIME = 'mcp'
+
+/** What hosting needs. */
+export interface AgentHostParts {
+  readonly source: AgentSource
+  readonly compileSchema: CompileSchema
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+}
+
+/** How a caller follows one run. */
+export interface RunOptions {
+  readonly signal: AbortSignalLike
+  /** The agent has a free place, and begins when this has returned, or resolves. What it throws or rejects with is why it does not. */
+  onStart(): void | Promise<void>
+  onProgress(data: unknown): void
+}
+
+/** How a run ended, or why there was none: then the agent has not begun. */
+export type HostOutcome =
+  | AgentOutcome
+  | {
+      readonly ok: false
+      readonly code: 'AGENT_NOT_FOUND' | 'CAPABILITY_NOT_FOUND' | 'INVALID_INPUT' | 'OVERLOADED'
+      readonly message: string
+    }
+
+interface Checks {
+  readonly input: Check
+  readonly inputSchema: unknown
+  readonly output: Check
+}
+
+interface Hosting {
+  /** The version in service; runs keep the one they began with. */
+  agent: HostedAgent
+  readonly queue: AgentQueue
+  readonly expected: ExpectedTasks
+  /** Of the version in service, by capability. */
+  checks: Map<string, Checks>
+  /** Of its ended runs. */
+  readonly meter: RunMeter
+}
+
+/** A task on its way to its agent. */
+interface Given {
+  readonly agentId: string
+  readonly hosting: Hosting
+  /** The version that it was given to. */
+  readonly asked: HostedAgent
+  readonly task: AgentTask
+  readonly options: RunOptions
+}
+
+/** The agents of this node and their queues: strictly serial an agent unless its file says otherwise. */
+export class AgentHost {
+  readonly #parts: AgentHostParts
+  readonly #agents = new Map<string, Hosting>()
+  readonly #checks: AgentChecks
+  /** Queues of removed agents whose runs have not ended: one that comes back goes on with its own. */
+  readonly #leftovers = new Map<string, AgentQueue>()
+  /** Agents of programs in this process; those of files come from the source. */
+  readonly #attached = new Map<string, HostedAgent>()
+  #ofSource: readonly HostedAgent[] = []
+  #faults: readonly AgentFault[] = []
+  #onChange: () => void = () => {}
+
+  constructor(parts: AgentHostParts) {
+    this.#parts = parts
+    this.#checks = new AgentChecks({ ...parts, agents: () => [...this.#agents.values()].map(({ agent }) => agent) })
+  }
+
+  /** Loads the agents and follows their files; `onChange` is called after each change of the set. */
+  async start(onChange: () => void): Promise<void> {
+    const { source } = this.#parts
+    const { agents, faults } = await source.load()
+    this.#take(agents, faults)
+    this.#onChange = onChange
+    source.watch((next, nextFaults) => this.#take(next, nextFaults))
+    this.#checks.start()
+  }
+
+  /** Hosts an agent of a program. @throws NodeError USAGE when the id is taken; INVALID_CARD for a schema that is none. */
+  attach(agent: HostedAgent): void {
+    const { id, capabilities, runtime } = agent.definition
+    if (id === OPERATOR || this.#agents.has(id)) throw new NodeError('USAGE', `an agent ${id} is on this node already`)
+    for (const one of capabilities) this.#compile(one, runtime)
+    this.#attached.set(id, agent)
+    this.#replace()
+  }
+
+  /** Hosts an agent of a program no longer. */
+  detach(agent: HostedAgent): void {
+    const { id } = agent.definition
+    if (this.#attached.get(id) !== agent) return
+    this.#attached.delete(id)
+    this.#replace()
+  }
+
+  /** What the agents say of themselves, by id. */
+  definitions(): AgentDefinition[] {
+    return [...this.#agents.values()].map((one) => one.agent.definition)
+  }
+
+  /** What one agent says of itself; undefined for an unknown one. */
+  definition(agentId: string): AgentDefinition | undefined {
+    return this.#agents.get(agentId)?.agent.definition
+  }
+
+  /** Files that cannot be used now. */
+  faults(): readonly AgentFault[] {
+    return this.#faults
+  }
+
+  /** Is there such an agent here (the operator is none)? */
+  has(agentId: string): boolean {
+    return this.#agents.has(agentId)
+  }
+
+  /** Does it work for the operator of this node alone? */
+  isReserved(agentId: string): boolean {
+    return this.#agents.get(agentId)?.agent.definition.isReserved === true
+  }
+
+  /** Runs and waiting tasks of one agent. */
+  load(agentId: string): { running: number; waiting: number; slots: number } {
+    const queue = this.#agents.get(agentId)?.queue
+    return queue === undefined
+      ? { running: 0, waiting: 0, slots: 0 }
+      : { running: queue.running, waiting: queue.waiting, slots: queue.places }
+  }
+
+  /** How many tasks it has for each of its places: those that run, that wait, and that it was chosen for ({@link expect}). */
+  tasksAPlace(agentId: string): number {
+    const hosting = this.#agents.get(agentId)
+    if (hosting === undefined) return 0
+    const { queue, expected } = hosting
+    return (queue.running + queue.waiting + expected.count(this.#parts.clock.monotonic())) / queue.places
+  }
+
+  /** It was chosen for a task, which is on its way: several may be sent before the first of them is there. */
+  expect(agentId: string): void {
+    this.#agents.get(agentId)?.expected.add(this.#parts.clock.monotonic())
+  }
+
+  /** Could it take a task now: is there room, and was it found well, as far as anybody looked? */
+  isAble(agentId: string): boolean {
+    const hosting = this.#agents.get(agentId)
+    return hosting !== undefined && !hosting.queue.isFull && this.#checks.of(hosting.agent)?.state !== 'unhealthy'
+  }
+
+  /** How it was found last; null: nobody has looked, or nothing can be said of it. */
+  health(agentId: string): AgentHealth | null {
+    const agent = this.#agents.get(agentId)?.agent
+    return agent === undefined ? null : this.#checks.of(agent)
+  }
+
+  /** What is counted of each agent, those with the most runs first; at most {@link MAX_MEASURED}. */
+  measured(): AgentMeasured[] {
+    const all = [...this.#agents].sort(([, one], [, other]) => other.meter.runs - one.meter.runs).slice(0, MAX_MEASURED)
+    return all.map(([id, { meter, queue, agent }]) => ({
+      id,
+      health: this.#checks.of(agent)?.state ?? null,
+      running: queue.running,
+      waiting: queue.waiting,
+      ...meter.snapshot()
+    }))
+  }
+
+  /** How long a task given now may take until it ends, in milliseconds: by the agent's own past runs, else by its timeout. */
+  estimateMs(agentId: string): number {
+    const hosting = this.#agents.get(agentId)
+    if (hosting === undefined) return 1
+    const { agent, queue, meter } = hosting
+    const { runs, spentMs } = meter
+    const each = runs === 0 ? agent.definition.limits.timeoutMs : spentMs / runs
+    return Math.max(1, Math.round(each * (1 + queue.waiting / queue.places)))
+  }
+
+  /**
+   * Why an input does not fit, or null.
+   * @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND.
+   */
+  inputFault(agentId: string, capability: string, input: unknown): NodeError | null {
+    const hosting = this.#agents.get(agentId)
+    if (hosting === undefined) throw new NodeError('AGENT_NOT_FOUND', `no agent ${agentId} on this node`)
+    return inputFault(this.#checksOf(hosting, capability), capability, input)
+  }
+
+  /** Queues a task and runs it when the agent has a free place. Never rejects. */
+  run(agentId: string, task: AgentTask, options: RunOptions): Promise<HostOutcome> {
+    const hosting = this.#agents.get(agentId)
+    if (hosting === undefined) return Promise.resolve(noTurn(agentId, 'closed'))
+    const asked = hosting.agent
+    const given: Given = { agentId, hosting, asked, task, options }
+    hosting.expected.arrived()
+    const taken = hosting.queue.take(options.signal)
+    return typeof taken === 'string' ? this.#runAt(taken, given) : taken.then((turn) => this.#runAt(turn, given))
+  }
+
+  async #runAt(turn: Turn, { agentId, hosting, asked, task, options }: Given): Promise<HostOutcome> {
+    if (turn !== 'held') return noTurn(agentId, turn)
+    try {
+      if (this.#agents.get(agentId) !== hosting) return noTurn(agentId, 'closed')
+      if (hosting.agent !== asked) this.#checkAgain(hosting, task)
+      // It may be replaced while it runs: its result is judged by its own schemas.
+      const { output } = this.#checksOf(hosting, task.capability)
+      const from = this.#parts.clock.monotonic()
+      const starting = options.onStart()
+      if (starting !== undefined) await starting
+      // It may have been told to stop while its beginning was recorded.
+      if (options.signal.aborted) return noTurn(agentId, 'aborted')
+      const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
+      const faults = outcome.ok ? output(outcome.result) : []
+      this.#spent(hosting, this.#parts.clock.monotonic() - from, outcome.ok && faults.length === 0)
+      if (faults.length === 0) return outcome
+      return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${task.capability}: ${faultText(faults)}` }
+    } catch (error) {
+      return this.#broken(agentId, task.requestId, error)
+    } finally {
+      this.#release(agentId, hosting.queue)
+    }
+  }
+
+  /** Ends every agent. */
+  async close(): Promise<void> {
+    this.#checks.stop()
+    for (const { queue } of this.#agents.values()) queue.close()
+    await Promise.all([this.#parts.source.close(), ...[...this.#attached.values()].map((agent) => agent.close())])
+  }
+
+  #release(agentId: string, queue: AgentQueue): void {
+    queue.release()
+    if (queue.running === 0 && this.#leftovers.get(agentId) === queue) this.#leftovers.delete(agentId)
+  }
+
+  /** The agent was replaced while the task waited. @throws NodeError when the new version does not take the task. */
+  #checkAgain(hosting: Hosting, { capability, input }: AgentTask): void {
+    const fault = inputFault(this.#checksOf(hosting, capability), capability, input)
+    if (fault !== null) throw fault
+  }
+
+  #broken(agentId: string, requestId: string, error: unknown): HostOutcome {
+    if (error instanceof NodeError && (error.code === 'CAPABILITY_NOT_FOUND' || error.code === 'INVALID_INPUT'))
+      return { ok: false, code: error.code, message: `the agent changed while the task waited: ${error.message}` }
+    if (error instanceof NodeError && (error.code === 'OVERLOADED' || error.code === 'TIMEOUT'))
+      return { ok: false, code: error.code, message: error.message }
+    // Runtimes answer with values; one that throws is broken, and its queue must go on.
+    this.#parts.telemetry.log('error', 'an agent runtime threw', { agent: agentId, requestId, reason: String(error) })
+    return { ok: false, code: 'TASK_FAILED', message: 'the agent runtime failed' }
+  }
+
+  #spent({ meter }: Hosting, durationMs: number, isDone: boolean): void {
+    meter.add(durationMs, isDone)
+    this.#parts.telemetry.time('task_ms', durationMs)
+  }
+
+  #checksOf({ agent, checks }: Hosting, capability: string): Checks {
+    const known = checks.get(capability)
+    if (known !== undefined) return known
+    const { id, capabilities } = agent.definition
+    const descriptor = capabilities.find((one) => one.id === capability)
+    if (descriptor === undefined) {
+      throw new NodeError('CAPABILITY_NOT_FOUND', `agent ${id} has no capability ${capability}`, {
+        data: { capabilities: capabilities.map((one) => one.id) }
+      })
+    }
+    const compiled = this.#compile(descriptor, agent.definition.runtime)
+    checks.set(capability, compiled)
+    return compiled
+  }
+
+  #compile({ inputSchema, outputSchema }: AgentDefinition['capabilities'][number], runtime: string): Checks {
+    const { compileSchema } = this.#parts
+    const [input, output] = [compileSchema(inputSchema), compileSchema(outputSchema)]
+    // The schemas of an imported server are its own, and it checks by them.
+    if (runtime !== IMPORTED_RUNTIME) return { input, inputSchema, output }
+    return { input: boundedCheck(input, inputSchema), inputSchema, output: boundedCheck(output, outputSchema) }
+  }
+
+  #take(agents: readonly HostedAgent[], faults: readonly AgentFault[]): void {
+    this.#ofSource = agents
+    const told = new Set(this.#faults.map((one) => JSON.stringify(one)))
+    const fresh = faults.filter((one) => !told.has(JSON.stringify(one))).length
+    if (fresh > 0) this.#parts.telemetry.count('agent_file_faults', undefined, fresh)
+    this.#faults = faults
+    this.#replace()
+  }
+
+  /** Brings the table in line with the agents there are. A program's agent goes before a file's of the same id. */
+  #replace(): void {
+    const wanted = new Map(this.#ofSource.map((agent) => [agent.definition.id, agent]))
+    for (const [id, agent] of this.#attached) wanted.set(id, agent)
+    for (const [id, hosting] of this.#agents) {
+      if (wanted.has(id)) continue
+      this.#agents.delete(id)
+      hosting.queue.close()
+      if (hosting.queue.running > 0) this.#leftovers.set(id, hosting.queue)
+    }
+    for (const [id, agent] of wanted) this.#serve(id, agent)
+    this.#onChange()
+  }
+
+  #serve(id: string, agent: HostedAgent): void {
+    const { concurrency } = agent.definition.limits
+    const known = this.#agents.get(id)
+    if (known === undefined) {
+      const queue = this.#leftovers.get(id) ?? new AgentQueue(concurrency)
+      this.#leftovers.delete(id)
+      queue.reopen(concurrency)
+      this.#agents.set(id, { agent, queue, expected: new ExpectedTasks(), checks: new Map(), meter: new RunMeter() })
+    } else if (known.agent !== agent) {
+      // The queue goes on with the new version; what runs ends with the old one.
+      known.agent = agent
+      this.#parts.telemetry.count('agent_reloads')
+      known.checks = new Map()
+      known.queue.resize(concurrency)
+    }
+  }
+}
+
+function inputFault({ input: check, inputSchema }: Checks, capability: string, input: unknown): NodeError | null {
+  const faults = check(input)
+  if (faults.length === 0) return null
+  return new NodeError('INVALID_INPUT', `the input does not fit ${capability}: ${faultText(faults)}`, {
+    data: { faults, expected: shapeText(inputSchema) }
+  })
+}
+
+function noTurn(agentId: string, turn: Exclude<Turn, 'held'>): HostOutcome {
+  switch (turn) {
+    case 'aborted':
+      return { ok: false, code: 'CANCELED', message: 'canceled before it began' }
+    case 'closed':
+      return { ok: false, code: 'AGENT_NOT_FOUND', message: `agent ${agentId} is no longer on this node` }
+    case 'full':
+      return { ok: false, code: 'OVERLOADED', message: 'too many tasks wait for this agent' }
+  }
+}

@@ -1,0 +1,277 @@
+import type { Clock } from '../../kit/clock.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import { isKeyText } from '../../kit/ids.js'
+import type { NodeId } from '../../kit/ids.js'
+import { jsonCopy } from '../../kit/json.js'
+import { addressText, type AgentAddress, type CapabilityDescriptor, parseAddress } from '../../domain/card/card.js'
+import { isPathStep } from '../../domain/card/schema.js'
+import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
+import type { A2AEnvelope, MessageType } from '../../domain/envelope/envelope.js'
+import { namedCapabilities } from '../../domain/policy/asked.js'
+import type { Tier } from '../../domain/routing/tier.js'
+import { readRequest, workKey } from '../../domain/task/payloads.js'
+import type { AgentOutcome, AgentRun, AgentTask, HostedAgent } from '../../ports/agent-runtime.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { AgentHost } from './agent-host.js'
+import type { CardNews } from '../cards/card-gossip.js'
+import type { Conversations, ReplyHandler } from '../messaging/exchange-table.js'
+import type { Directory } from '../cards/directory.js'
+import { threadOf } from '../messaging/inbound-message.js'
+import type { Incoming, Thread } from '../messaging/inbound-message.js'
+import type { Listeners } from '../messaging/subscriptions.js'
+import type { Draft, Outbox } from '../messaging/outbound.js'
+import type { OwnCards } from '../cards/local-cards.js'
+import { surplusReason } from './problems.js'
+
+/** How long replies to what a program sent may come, in milliseconds. */
+const REPLY_TTL_MS = 600_000
+/** Limits that a program's agent has unless it says otherwise. */
+const LIMITS = { timeoutMs: 300_000, concurrency: 1, maxOutputBytes: 10 * 1024 * 1024 }
+
+/** Replies after which nothing more comes. */
+const FINAL_REPLIES: ReadonlySet<MessageType> = new Set(['response', 'error', 'task-reject', 'stream-end'])
+
+/** Sends back along the thread of the message it came with. @throws NodeError what the road out refuses. */
+export type Reply = (payload: unknown) => Promise<void>
+
+/** An agent that a program in the node's own process is. */
+export interface AttachOptions {
+  /** Unique on the node; 1..64 of `[a-z0-9._-]`, not `.` or `..`. */
+  readonly id: string
+  readonly description?: string
+  /** A request; capped by the node's certificate. Default: the certificate's. */
+  readonly tier?: Tier
+  /** Sandbox it is in. Default: the node's; another than that is INVALID_CARD. */
+  readonly sandboxId?: string
+  /** What it can do; needs `run`. */
+  readonly capabilities?: readonly CapabilityDescriptor[]
+  /** It works for the operator of this node alone: for tokens, clients and other agents of the node there is no such agent. */
+  readonly isReserved?: true
+  /** Runs at once. Default 1. */
+  readonly concurrency?: number
+  /**
+   * Called with each notification; with requests too when there is no `run`, and with replies to what it sent. `reply`
+   * answers: a request with its response, a notification with a notification.
+   */
+  onMessage?(message: A2AEnvelope, reply: Reply): void
+  /** Does one task; what it throws is a failure. It must end soon after its signal aborts. */
+  run?(task: AgentTask, run: AgentRun): unknown
+}
+
+/** What a program's agent sends. */
+export interface OutgoingMessage {
+  /** `id@node key`, or any name that people may type for an agent. */
+  readonly recipient: string
+  readonly type: MessageType
+  readonly payload: unknown
+  readonly correlationId?: string
+  readonly justification?: string
+}
+
+/** A program's agent in the mesh. */
+export interface AttachedAgent {
+  /** `id@node key`. */
+  readonly address: string
+  /** Sends a message as this agent. @throws NodeError what names, rules and channel refuse. */
+  send(message: OutgoingMessage): Promise<A2AEnvelope>
+  /** Takes it out of the mesh. Idempotent. */
+  close(): Promise<void>
+}
+
+/** What attaching needs. */
+export interface AttachedParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly agents: AgentHost
+  readonly ownCards: OwnCards
+  readonly news: CardNews
+  readonly directory: Directory
+  readonly conversations: Conversations
+  readonly outbox: Outbox
+  /** Those who listen answer requests themselves. */
+  readonly listeners: Listeners
+  readonly self: NodeId
+}
+
+/** The agents that programs in this process are: they have signed cards like any other, and get their messages in person. */
+export class Attached {
+  readonly #parts: AttachedParts
+  readonly #programs = new Map<string, AttachOptions>()
+  /** Requests that were given to programs in person, by their threads' ids, while their exchanges are open. */
+  readonly #open = new Map<string, { readonly thread: Thread; readonly key: string }>()
+
+  constructor(parts: AttachedParts) {
+    this.#parts = parts
+  }
+
+  /** Makes a program an agent. Resolves when its card is signed. @throws NodeError USAGE (id taken, too many agents), INVALID_CARD. */
+  async attach(options: AttachOptions): Promise<AttachedAgent> {
+    const { agents, ownCards, self } = this.#parts
+    const hosted = hostedOf(options)
+    const { id } = options
+    ownCards.check(hosted.definition)
+    agents.attach(hosted)
+    this.#programs.set(id, options)
+    const close = (): Promise<void> => this.#detach(options, hosted)
+    try {
+      await this.#parts.news.refresh()
+      if (ownCards.surplus().includes(id))
+        throw new NodeError('USAGE', `the mesh takes no more agents of this node: ${surplusReason(ownCards)}`)
+    } catch (error) {
+      await close().catch(() => {})
+      throw error
+    }
+    const address = { agentId: id, nodeId: self }
+    return { address: addressText(address), send: (message) => this.#send(address, options, message), close }
+  }
+
+  async #detach(program: AttachOptions, hosted: HostedAgent): Promise<void> {
+    if (this.#programs.get(program.id) !== program) return
+    this.#programs.delete(program.id)
+    this.#parts.agents.detach(hosted)
+    await this.#parts.news.refresh()
+  }
+
+  /** Gives a notification to its program; false when it is for none. */
+  onNotification(incoming: Incoming): boolean {
+    const program = this.#programs.get(incoming.recipient.agentId)
+    if (program?.onMessage === undefined) return false
+    this.#deliver(program, incoming, (payload) => this.#post({ type: 'notification', payload, ...threadOf(incoming) }))
+    return true
+  }
+
+  /** Does a program answer the requests of that agent by itself? */
+  isInPerson(agentId: string): boolean {
+    const program = this.#programs.get(agentId)
+    return program !== undefined && program.run === undefined && (program.onMessage !== undefined || this.#parts.listeners.has(agentId))
+  }
+
+  /** Gives a request to a program that does not run tasks; false when it is for none. */
+  onRequest(incoming: Incoming): boolean {
+    const program = this.#programs.get(incoming.recipient.agentId)
+    if (program === undefined || program.run !== undefined) return false
+    if (program.onMessage === undefined && !this.#parts.listeners.has(program.id)) return false
+    const thread = threadOf(incoming)
+    this.#noteOpen(incoming, thread)
+    if (program.onMessage === undefined) return true
+    this.#deliver(program, incoming, async (payload) => {
+      await this.#post({ type: 'response', payload: responseTo(incoming.payload, payload), ...thread })
+      this.#parts.conversations.end(thread)
+    })
+    return true
+  }
+
+  /** Runs that programs here answer in person and have not answered yet, by the node that asked: a caller hears that they live. */
+  inPerson(): ReadonlyMap<NodeId, readonly string[]> {
+    const runs = new Map<NodeId, string[]>()
+    for (const [id, { thread, key }] of this.#open) {
+      const { nodeId } = thread.recipient
+      if (!this.#parts.conversations.maySend(thread)) this.#open.delete(id)
+      else if (nodeId !== this.#parts.self) runs.set(nodeId, [...(runs.get(nodeId) ?? []), key])
+    }
+    return runs
+  }
+
+  /** Each is an open exchange, of which there is a bound. */
+  #noteOpen({ payload }: Incoming, thread: Thread): void {
+    const request = readRequest(payload)
+    if (request !== null)
+      this.#open.set(`${thread.recipient.nodeId} ${thread.correlationId}`, { thread, key: workKey(request.requestId, request.attempt) })
+  }
+
+  async #send(sender: AgentAddress, program: AttachOptions, message: OutgoingMessage): Promise<A2AEnvelope> {
+    const { recipient: name, ...rest } = message
+    const recipient = this.#target(name)
+    const isAsking = OPENING_TYPES.has(message.type) && message.type !== 'notification'
+    const replies = isAsking ? { replies: { ttlMs: REPLY_TTL_MS, handler: this.#replyHandler({ sender, recipient }, program) } } : {}
+    const [capability] = namedCapabilities(message.type, message.payload)
+    return await this.#parts.outbox.send({ sender, recipient, ...rest, capability, ...replies })
+  }
+
+  /** Gives replies to the program that asked; the last one ends the exchange. */
+  #replyHandler(parties: Omit<Thread, 'correlationId'>, program: AttachOptions): ReplyHandler {
+    return (header, payload) => {
+      if (FINAL_REPLIES.has(header.type)) this.#parts.conversations.end({ ...parties, correlationId: header.correlationId ?? '' })
+      this.#deliver(program, { header, payload }, () => Promise.reject(new NodeError('USAGE', 'a reply takes no reply')))
+    }
+  }
+
+  /** Addresses with a node key, as messages carry them, need no look-up. */
+  #target(recipient: string): AgentAddress {
+    const address = parseAddress(recipient)
+    return address !== null && isKeyText(address.nodeId) ? address : this.#parts.directory.agent(recipient)
+  }
+
+  async #post(draft: Draft): Promise<void> {
+    await this.#parts.outbox.send(draft)
+  }
+
+  #deliver(program: AttachOptions, { header, payload }: Pick<Incoming, 'header' | 'payload'>, reply: Reply): void {
+    try {
+      program.onMessage?.({ payload, ...header }, reply)
+    } catch (error) {
+      this.#parts.telemetry.log('error', 'a program did not take its message', {
+        correlationId: header.correlationId ?? header.id,
+        agent: program.id,
+        reason: messageOf(error)
+      })
+    }
+  }
+}
+
+function hostedOf(options: AttachOptions): HostedAgent {
+  const { id, description = '', tier = null, sandboxId = null, capabilities = [], concurrency = LIMITS.concurrency } = options
+  if (isPathStep(id)) throw new NodeError('INVALID_CARD', `the agent's card is not valid: id: no URL can name ${id}; choose another id`)
+  if (capabilities.length > 0 && options.run === undefined) throw new NodeError('USAGE', `agent ${id} has capabilities, but no run`)
+  return {
+    definition: {
+      id,
+      name: id,
+      version: '1.0.0',
+      description,
+      tier,
+      sandboxId,
+      protocols: [],
+      capabilities,
+      limits: { ...LIMITS, concurrency: Math.max(1, concurrency) },
+      ...(options.isReserved === true ? { isReserved: true } : {}),
+      runtime: 'attached',
+      source: 'in process'
+    },
+    run: (task, run) => runOf(options, task, run),
+    close: () => Promise.resolve()
+  }
+}
+
+async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Promise<AgentOutcome> {
+  try {
+    // What it does to its input, and later to what it gave, is its own.
+    const given = options.run?.({ ...task, input: jsonCopy(task.input) }, { signal: run.signal, progress: (data) => reported(run, data) })
+    // A program that has its result at once waits for no turn.
+    const result = jsonCopy((isThenable(given) ? await given : given) ?? null)
+    if (run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }
+    if (result === undefined) return { ok: false, code: 'INVALID_OUTPUT', message: 'the result has no form as JSON' }
+    return { ok: true, result }
+  } catch (error) {
+    return { ok: false, code: run.signal.aborted ? 'CANCELED' : 'TASK_FAILED', message: messageOf(error) }
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  const mayBe = (typeof value === 'object' && value !== null) || typeof value === 'function'
+  return mayBe && 'then' in value && typeof value.then === 'function'
+}
+
+/** A report that could be neither recorded nor sent is none. */
+function reported(run: AgentRun, data: unknown): void {
+  const copy = jsonCopy(data)
+  if (copy !== undefined) run.progress(copy)
+}
+
+/** The answer in the form that callers of requests read; as it is for a request of another form. */
+function responseTo(request: unknown, result: unknown): unknown {
+  const asked = readRequest(request)
+  if (asked === null) return result
+  const { requestId, attempt } = asked
+  return { requestId, attempt, outcome: 'COMPLETED', result, error: null }
+}

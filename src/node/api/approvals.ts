@@ -1,0 +1,102 @@
+import { shown, SHOWN_MAX } from '../../kit/text.js'
+import { tierText } from '../../domain/routing/tier.js'
+import type { Calls } from '../../ports/node-api.js'
+import type { ApprovalDetail, ApprovalInfo, ApprovalResult, ApprovalText } from '../../ports/policy-api.js'
+import type { ApprovalDecision } from '../policy/approvals.js'
+import type { NodeCore } from '../node.js'
+import { previewOf } from '../../kit/preview.js'
+import type { Waiting } from '../policy/pending-approvals.js'
+
+/** Characters of an input that `approvals ls` shows. */
+const INPUT_SHOWN = 1024
+
+/** How agents and nodes are shown. */
+interface Namer {
+  readonly address: ReturnType<NodeCore['directory']['namer']>
+  readonly ref: NodeCore['directory']['ref']
+}
+
+function namerOf({ directory }: NodeCore): Namer {
+  return { address: directory.namer(), ref: (nodeId) => directory.ref(nodeId) }
+}
+
+/** Rows of `approvals ls`, the oldest first. */
+export function listApprovals(node: NodeCore): { approvals: ApprovalInfo[] } {
+  const namer = namerOf(node)
+  return { approvals: node.approvals.list().map((one) => approvalInfo(one, namer)) }
+}
+
+/** One of them, its texts and input whole. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME. */
+export function showApproval(node: NodeCore, text: string): ApprovalDetail {
+  const one = node.approvals.get(text)
+  const { request, incoming, threads } = one
+  return {
+    ...approvalInfo(one, namerOf(node)),
+    requestId: request?.requestId ?? null,
+    attempt: request?.attempt ?? null,
+    copies: threads.length,
+    whole: { ...textsOf(one), input: request === null ? incoming.payload : request.input }
+  }
+}
+
+/** A person decides. @throws NodeError what `Approvals` throws. */
+export async function decideApproval(
+  node: NodeCore,
+  decision: 'allow' | 'deny',
+  { id, remember = false, by }: Calls['approvals.allow']['params'] & { readonly by: string }
+): Promise<ApprovalResult> {
+  const decided = await node.approvals[decision](id, { remember, by })
+  const namer = namerOf(node)
+  const info = approvalInfo(decided.one, namer)
+  return remember ? { ...info, ...rememberedInfo(node, decided, namer) } : info
+}
+
+function rememberedInfo(
+  { policy }: NodeCore,
+  { remembered, thereby }: ApprovalDecision,
+  namer: Namer
+): Pick<ApprovalResult, 'remembered' | 'alsoDecided'> {
+  const { file, rules } = policy.state()
+  const at = rules.findIndex(({ line }) => line === remembered?.line)
+  return {
+    remembered: remembered === null ? null : { file, ...remembered, id: policy.ids()[at] ?? '' },
+    alsoDecided: thereby.map(({ one, outcome }) => ({ ...approvalInfo(one, namer), outcome }))
+  }
+}
+
+function approvalInfo(one: Waiting, { address, ref }: Namer): ApprovalInfo {
+  const { id, incoming, question, request, rule, askedAt, expiresAt, endsBy } = one
+  const { sender, recipient, header, payload } = incoming
+  const { description, justification } = textsOf(one)
+  const input = previewOf(request === null ? payload : request.input, INPUT_SHOWN)
+  const cut: ApprovalText[] = input.endsWith('…') ? ['input'] : []
+  if (isLong(description)) cut.push('description')
+  if (justification !== null && isLong(justification)) cut.push('justification')
+  return {
+    id,
+    from: shown(address(sender)),
+    fromNode: ref(sender.nodeId),
+    to: shown(address(recipient)),
+    toNode: ref(recipient.nodeId),
+    fromTier: tierText(question.sender.tier),
+    type: header.type,
+    capability: question.capability === null ? null : shown(question.capability, 128),
+    sideEffect: question.sideEffect,
+    description: shown(description),
+    justification: justification === null ? null : shown(justification),
+    input: shown(input, INPUT_SHOWN + 1),
+    cut,
+    rule,
+    askedAt: new Date(askedAt).toISOString(),
+    expiresAt: new Date(expiresAt).toISOString(),
+    endsBy
+  }
+}
+
+function textsOf({ request, incoming }: Waiting): Omit<ApprovalDetail['whole'], 'input'> {
+  return { description: request?.description ?? '', justification: incoming.header.metadata?.justification ?? null }
+}
+
+function isLong(text: string): boolean {
+  return shown(text, Number.POSITIVE_INFINITY).length > SHOWN_MAX
+}

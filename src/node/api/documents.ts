@@ -1,0 +1,428 @@
+import { NodeError } from '../../kit/errors.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import type { NodeId } from '../../kit/ids.js'
+import { LookAlikes } from '../../kit/names/look-alikes.js'
+import { refuseName } from '../../kit/names/refuse-name.js'
+import { DOCUMENT_NAME } from '../../kit/names/rule.js'
+import { safeName } from '../../kit/names/safe-name.js'
+import { shellWord } from '../../kit/text.js'
+import type { AccessRule, DocumentAccess } from '../../domain/document/access.js'
+import { type DeniedDocument, restrictDenied, writeDenied } from '../../domain/document/denied.js'
+import type { DocumentRecord } from '../../domain/membership/types.js'
+import { tierText } from '../../domain/routing/tier.js'
+import type {
+  DocumentAccessInfo,
+  DocumentCalls,
+  DocumentDetail,
+  DocumentGaps,
+  DocumentInfo,
+  DocumentLiveEvent,
+  DocumentReading,
+  DocumentRoot,
+  DocumentRuleInfo,
+  DocumentRuleRequest,
+  DocumentWatches,
+  DocumentWriter
+} from '../../ports/document-api.js'
+import { knownLengths, memberAccess, type DocumentCaller } from '../documents/access.js'
+import { awaitHere, mustBeHere, recordOf } from '../documents/initial-sync.js'
+import type { LeftStream } from '../documents/replication-set.js'
+import type { KnownDocument } from '../documents/document-index.js'
+import { leftReason } from '../documents/left-documents.js'
+import type { Principal } from '../../ports/node-api.js'
+import type { NodeCore } from '../node.js'
+import { Pace } from './debounce.js'
+
+/** How long bringing a change into the log may take, in milliseconds. */
+const LOG_TIMEOUT_MS = 10_000
+/** A watched list and a watched value are told again after so many milliseconds at the earliest. */
+const LIST_MS = 100
+const READ_MS = 20
+
+type Params<N extends keyof DocumentCalls> = DocumentCalls[N]['params']
+type Result<N extends keyof DocumentCalls> = Promise<DocumentCalls[N]['result']>
+
+type Scope = Principal['scopes'][number]
+
+/** The calls about documents, of a caller. */
+export function documentCalls(
+  node: NodeCore,
+  by: DocumentCaller
+): { readonly [N in keyof DocumentCalls]: readonly [Scope, (params: Params<N>) => DocumentCalls[N]['result'] | Result<N>] } {
+  return {
+    'documents.list': ['read', () => listDocuments(node, by)],
+    'documents.show': ['read', (params) => showDocument(node, params, by)],
+    'documents.create': ['send', (params) => createDocument(node, params, by)],
+    'documents.read': ['read', (params) => readDocument(node, params, by)],
+    'documents.edit': ['send', (params) => editDocument(node, params, by)],
+    'documents.forget': ['admin', (params) => forgetDocument(node, params, by)],
+    'documents.restrict': ['admin', (params) => restrictDocument(node, params, by)],
+    'documents.apply': ['send', (params) => applyToDocument(node, params, by)],
+    'documents.awareness': ['send', (params) => tellPresence(node, params, by)]
+  }
+}
+
+/** Who watches. */
+interface Watcher<T> {
+  push(item: T): void
+  /** The watch cannot go on. */
+  end(error: unknown): void
+}
+
+type Watch<N extends keyof DocumentWatches> = (
+  node: NodeCore,
+  params: DocumentWatches[N]['params'],
+  to: Watcher<DocumentWatches[N]['item']>
+) => Unsubscribe | Promise<Unsubscribe>
+
+/** The watches of documents, of a caller. */
+export function documentWatches(by: DocumentCaller): {
+  readonly [N in keyof DocumentWatches]: readonly [Scope, Watch<N>, 'newest' | 'all']
+} {
+  return {
+    'documents.list': ['read', (node, _params, { push }) => watchDocuments(node, by, push), 'newest'],
+    'documents.read': ['read', (node, params, to) => watchDocument(node, params, { by, ...to }), 'newest'],
+    'documents.live': ['read', (node, params, to) => watchLive(node, params, { by, ...to }), 'all']
+  }
+}
+
+/** `doc ls`. */
+function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['documents.list']['result'] {
+  const warningOf = node.documents.known.nameWarnings(by)
+  return {
+    documents: node.documents.known
+      .list(by)
+      .map((known) => ({ ...documentInfo(node, known, by), ...warned(warningOf(known.record.name)) })),
+    problems: [...node.parts.logState.problems(), ...node.documents.damage()]
+  }
+}
+
+/** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND; STORE_DAMAGED when nobody can say how much of it is here */
+async function showDocument(node: NodeCore, { document }: Params<'documents.show'>, by: DocumentCaller): Result<'documents.show'> {
+  const { fault: damage } = node.parts.documents
+  if (damage !== null) throw damage
+  return documentDetail(node, await found(node, document, by), by)
+}
+
+/**
+ * Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT for a text that is no name, AMBIGUOUS_NAME for
+ * one that looks like the name of another document, FORBIDDEN, TIMEOUT
+ */
+async function createDocument(
+  node: NodeCore,
+  { name, see, write }: Params<'documents.create'>,
+  by: DocumentCaller
+): Result<'documents.create'> {
+  const { log, clock } = node.parts
+  if (!log.view().documents.has(name)) refuseDocumentName(node, name, by)
+  await node.swarmDocuments.ensure(name)
+  const isThere = log.view().documents.has(name)
+  if (!isThere) {
+    mustBeWhole(node, by)
+    const access = see === undefined && write === undefined ? null : accessList(node, see ?? {}, write ?? {}, 1)
+    await log.submit({ kind: 'document', mesh: meshOf(node), name, access, at: clock.now() }, LOG_TIMEOUT_MS)
+  }
+  const known = node.documents.known.find(name, by)
+  return { ...documentDetail(node, known, by), created: !isThere && known.record.creator === node.self }
+}
+
+/** Only what the caller may see is compared: nobody learns of other documents by their names. */
+function refuseDocumentName(node: NodeCore, name: string, by: DocumentCaller): void {
+  const command = (better: string): string => `a2a-node doc open ${better}`
+  refuseName(name, DOCUMENT_NAME, { code: 'INVALID_INPUT', label: 'the name of the document', command })
+  const like = new LookAlikes(node.documents.known.list(by).map(({ record }) => record.name)).find(name)
+  if (like === null) return
+  const { id } = node.documents.known.find(like, by)
+  const message = `the name ${name} looks like that of the document ${safeName(like, DOCUMENT_NAME)}; another name tells them apart`
+  throw new NodeError('AMBIGUOUS_NAME', message, { data: { candidates: [like] }, next: [`a2a-node doc show ${shellWord(id)}`] })
+}
+
+/** Sets who may see and write. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, CONFLICT, TIMEOUT, PEER_NOT_FOUND */
+async function restrictDocument(
+  node: NodeCore,
+  { document, see, write }: Params<'documents.restrict'>,
+  by: DocumentCaller
+): Result<'documents.restrict'> {
+  const { log, documents } = node.parts
+  const { record } = await found(node, document, by)
+  if (!node.documents.known.access(record, by).mayRestrict) throw restrictDenied(deniedDocument(node, record))
+  const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
+  await node.swarmDocuments.handOver(record.name)
+  const lengths = await knownLengths(documents, record)
+  const fault = node.documents.marks.fault(record.name)
+  // Lengths that are too short would take from everybody what this disk lost.
+  if (fault !== null) throw fault
+  const ends = await node.documents.wrongSnapshot(record)
+  await log.submit(
+    { kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths, ...(ends === undefined ? {} : { ends }) },
+    LOG_TIMEOUT_MS
+  )
+  return documentDetail(node, node.documents.known.find(record.name, by), by)
+}
+
+/** Reads one shared type. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT, PEER_OFFLINE, TIMEOUT */
+async function readDocument(node: NodeCore, params: Params<'documents.read'>, by: DocumentCaller): Result<'documents.read'> {
+  const known = await found(node, params.document, by)
+  const { readShared } = await import('../../domain/document/shared-types.js')
+  const root = rootOf(params)
+  return await node.documents.with(known.record.name, async (open) => {
+    await mustBeHere(node, known.record)
+    const value = await open.read(({ doc }) => readShared(doc, params.type, root))
+    return reading(node, known, params.type, root, value)
+  })
+}
+
+/** Edits one shared type. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, INVALID_INPUT, CONFLICT, OVERLOADED, PAYLOAD_TOO_LARGE, PEER_OFFLINE, TIMEOUT */
+async function editDocument(node: NodeCore, { document, edit }: Params<'documents.edit'>, by: DocumentCaller): Result<'documents.edit'> {
+  const known = writable(node, await found(node, document, by), by)
+  const { editShared, readShared } = await import('../../domain/document/shared-types.js')
+  const root = rootOf(edit)
+  return await node.documents.with(known.record.name, async (open) => {
+    await mustBeHere(node, known.record)
+    let changed = false
+    const stop = open.onNews(() => (changed = true))
+    const value = await open
+      .edit((doc) => {
+        editShared(doc, root, edit)
+        return readShared(doc, edit.type, root)
+      })
+      .finally(stop)
+    return { ...reading(node, known, edit.type, root, value), changed }
+  })
+}
+
+/** `doc rm`. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
+async function forgetDocument(node: NodeCore, { document }: Params<'documents.forget'>, by: DocumentCaller): Result<'documents.forget'> {
+  const known = node.documents.known.find(document, by)
+  const bytes = await node.documents.forget(known)
+  return { id: known.id, name: known.record.name, bytes }
+}
+
+/** An update of a program that holds a document. @throws NodeError as `DocumentSessions.apply` */
+async function applyToDocument(
+  node: NodeCore,
+  { document, session, update }: Params<'documents.apply'>,
+  by: DocumentCaller
+): Result<'documents.apply'> {
+  await node.documentSessions.apply(session, writable(node, node.documents.known.find(document, by), by).record.name, update)
+  return { applied: true }
+}
+
+/** Presence of a program that holds a document. @throws NodeError as `DocumentSessions.tell` */
+async function tellPresence(
+  node: NodeCore,
+  { document, session, update }: Params<'documents.awareness'>,
+  by: DocumentCaller
+): Result<'documents.awareness'> {
+  await node.documentSessions.tell(session, node.documents.known.find(document, by).record.name, update)
+  return { told: true }
+}
+
+/** The document of a name or an id; that of a swarm is made when it is first asked for. @throws NodeError DOCUMENT_NOT_FOUND */
+async function found(node: NodeCore, document: string, by: DocumentCaller): Promise<KnownDocument> {
+  await node.swarmDocuments.ensure(document)
+  return node.documents.known.find(document, by)
+}
+
+/** The same document, for who may write it. @throws NodeError FORBIDDEN */
+function writable(node: NodeCore, known: KnownDocument, by: DocumentCaller): KnownDocument {
+  if (node.documents.known.access(known.record, by).mayWrite) return known
+  throw writeDenied(deniedDocument(node, known.record))
+}
+
+function deniedDocument(node: NodeCore, { name, creator }: KnownDocument['record']): DeniedDocument {
+  const { mesh, members } = node.parts.log.view()
+  const nameOf = (one: NodeId | undefined): string | null =>
+    one === undefined || members.get(one)?.revoked !== null ? null : node.directory.ref(one).name
+  return { name, creator: nameOf(creator), owner: nameOf(mesh?.owner) }
+}
+
+/** Pushes the list, again at each change of it. */
+function watchDocuments(node: NodeCore, by: DocumentCaller, push: (item: DocumentWatches['documents.list']['item']) => void): Unsubscribe {
+  const pace = new Pace(node.parts.clock, LIST_MS, () => push(listDocuments(node, by)))
+  pace.run()
+  const stops = [node.documents.onChange(() => pace.due()), node.parts.logState.onChange(() => pace.due())]
+  return () => {
+    for (const stop of stops) stop()
+    pace.close()
+  }
+}
+
+/** Ends a watch with what a check throws, once the mesh or the document changed so that it does. */
+function whileAllowed(node: NodeCore, check: () => void, end: (error: unknown) => void): Unsubscribe {
+  return node.documents.onChange(() => {
+    try {
+      check()
+    } catch (error) {
+      end(error)
+    }
+  })
+}
+
+/**
+ * Pushes the value of one shared type, again whenever it changed, while it may be seen; nothing as long as others wrote it and
+ * it is not here. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT
+ */
+async function watchDocument(
+  node: NodeCore,
+  params: Params<'documents.read'>,
+  { by, push, end }: Watcher<DocumentReading> & { readonly by: DocumentCaller }
+): Promise<Unsubscribe> {
+  const known = await found(node, params.document, by)
+  const { readShared } = await import('../../domain/document/shared-types.js')
+  const root = rootOf(params)
+  const { document, release } = await node.documents.hold(known.record.name)
+  let last: string | null = null
+  const tell = async (): Promise<void> => {
+    if (!arrival.isOver) return
+    const value = await document.read(({ doc }) => readShared(doc, params.type, root))
+    const text = JSON.stringify(value)
+    if (text !== last) push(reading(node, known, params.type, root, value))
+    last = text
+  }
+  const pace = new Pace(node.parts.clock, READ_MS, () => void tell().catch(end))
+  const arrival = awaitHere(node, () => recordOf(node, known.record), { onOver: () => pace.due() })
+  const stops = [
+    document.onNews(() => pace.due()),
+    whileAllowed(node, () => void node.documents.known.find(known.record.name, by), end),
+    arrival.stop,
+    () => pace.close(),
+    release
+  ]
+  const stop = (): void => stops.forEach((one) => one())
+  await tell().catch((error: unknown) => {
+    stop()
+    throw error
+  })
+  return stop
+}
+
+/** Pushes what a program needs that holds a document, while it may see it, and write it if it might at first. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED, PEER_OFFLINE, TIMEOUT */
+async function watchLive(
+  node: NodeCore,
+  { document, clientId }: DocumentWatches['documents.live']['params'],
+  { by, ...to }: Watcher<DocumentLiveEvent> & { readonly by: DocumentCaller }
+): Promise<Unsubscribe> {
+  const { record } = await found(node, document, by)
+  const { mayWrite } = node.documents.known.access(record, by)
+  await node.documents.with(record.name, () => mustBeHere(node, record))
+  const close = await node.documentSessions.open(record.name, { mayWrite, clientId: clientId ?? null, ...to })
+  const check = (): void => {
+    const known = node.documents.known.find(record.name, by)
+    if (mayWrite) writable(node, known, by)
+  }
+  const stop = whileAllowed(node, check, (error) => to.end(error))
+  return () => {
+    stop()
+    close()
+  }
+}
+
+function rootOf({ type, root }: DocumentRoot): string {
+  return root ?? type
+}
+
+type Read = readonly [type: DocumentRoot['type'], root: string, value: unknown]
+
+function reading(node: NodeCore, { id, record }: KnownDocument, ...[type, root, value]: Read): DocumentReading {
+  return { id, name: record.name, type, root, value, ...skippedOf(node, recordOf(node, record)) }
+}
+
+/** Members with a stream that ended, until they go on in another one: as `status` tells of forks. */
+function skippedOf(node: NodeCore, { name, streams }: DocumentRecord): DocumentGaps {
+  const stopped = streams.flatMap(({ nodeKey, coreKey }) => {
+    const reason = node.documents.stopOf(name, coreKey)
+    return reason === null ? [] : [{ nodeKey, reason }]
+  })
+  const goesOn = ({ nodeKey }: { readonly nodeKey: NodeId }): boolean =>
+    streams.some((one) => one.nodeKey === nodeKey && node.documents.stopOf(name, one.coreKey) === null)
+  const skipped = stopped.filter((one) => !goesOn(one)).map(({ nodeKey, reason }) => ({ node: node.directory.ref(nodeKey), reason }))
+  return skipped.length === 0 ? {} : { skipped }
+}
+
+function documentInfo(node: NodeCore, { id, record }: KnownDocument, by: DocumentCaller): DocumentInfo {
+  const sizes = record.streams.map(({ coreKey }) => node.parts.documents.size(coreKey))
+  const { mayWrite, mayRestrict } = node.documents.known.access(record, by)
+  const left = node.documents.followed.leftOf(record)
+  return {
+    id,
+    name: record.name,
+    creator: node.directory.ref(record.creator),
+    createdAt: new Date(record.createdAt).toISOString(),
+    bytes: sizes.reduce((sum, { bytes }) => sum + bytes, node.documents.snapshotBytes(record.name)),
+    blocks: sizes.reduce((sum, { blocks }) => sum + blocks, 0),
+    writers: new Set(record.streams.map(({ nodeKey }) => nodeKey)).size,
+    may: { write: mayWrite, restrict: mayRestrict },
+    following: left.length === 0 && node.documents.isFollowed(record.name),
+    ...(left.length === 0 ? {} : { left: leftInfo(node, left) })
+  }
+}
+
+function warned(nameWarning: string | null): Pick<DocumentInfo, 'nameWarning'> {
+  return nameWarning === null ? {} : { nameWarning }
+}
+
+function leftInfo(node: NodeCore, left: readonly LeftStream[]): NonNullable<DocumentInfo['left']> {
+  const counts = new Map<string, { readonly node: DocumentInfo['creator']; readonly streams: number; readonly reason: string }>()
+  for (const one of left) {
+    const key = `${one.node} ${one.reason}`
+    counts.set(key, { node: node.directory.ref(one.node), streams: (counts.get(key)?.streams ?? 0) + 1, reason: leftReason(one) })
+  }
+  return [...counts.values()]
+}
+
+function documentDetail(node: NodeCore, known: KnownDocument, by: DocumentCaller): DocumentDetail {
+  const { record } = known
+  const view = node.parts.log.view()
+  const streams = record.streams.map(({ nodeKey, coreKey }): DocumentWriter => {
+    const { blocks, from, bytes } = node.parts.documents.size(coreKey)
+    const { mayWrite } = memberAccess(view, record, nodeKey)
+    return {
+      node: node.directory.ref(nodeKey),
+      stream: coreKey,
+      blocks,
+      from,
+      bytes,
+      mayWrite,
+      stopped: node.documents.stopOf(record.name, coreKey)
+    }
+  })
+  const warning = warned(node.documents.known.nameWarnings(by)(record.name))
+  return { ...documentInfo(node, known, by), ...warning, access: accessInfo(node, record.access), streams, ...skippedOf(node, record) }
+}
+
+function accessInfo(node: NodeCore, signed: KnownDocument['record']['access']): DocumentAccessInfo | null {
+  if (signed === null) return null
+  const { access, by } = signed
+  const rule = ({ members, maxTier, sandboxes, unsandboxed }: AccessRule): DocumentRuleInfo => ({
+    members: members.map((member) => node.directory.ref(member)),
+    tier: maxTier === null ? null : tierText(maxTier),
+    sandboxes,
+    unsandboxed
+  })
+  return { see: rule(access.see), write: rule(access.write), serial: access.serial, by: node.directory.ref(by) }
+}
+
+function accessList(node: NodeCore, ...[see, write, serial]: [DocumentRuleRequest, DocumentRuleRequest, number]): DocumentAccess {
+  return { see: ruleOf(node, see), write: ruleOf(node, write), serial }
+}
+
+function ruleOf(node: NodeCore, { members = [], tier = 'L3', sandboxes = [], unsandboxed = true }: DocumentRuleRequest): AccessRule {
+  const keys = members.map((member): NodeId => node.directory.node(member))
+  return { members: keys, maxTier: tier === null ? null : tierOf(tier), sandboxes: [...sandboxes], unsandboxed }
+}
+
+function tierOf(text: string): 0 | 1 | 2 | 3 {
+  return text === 'L0' ? 0 : text === 'L1' ? 1 : text === 'L2' ? 2 : 3
+}
+
+/** The log knows nodes: what is weaker than its node cannot create a document for itself. */
+function mustBeWhole(node: NodeCore, by: DocumentCaller): void {
+  const { maxTier, sandboxId = null } = node.parts.membership.certificate().body
+  if (by.maxTier > maxTier || (by.sandboxId !== null && by.sandboxId !== sandboxId))
+    throw new NodeError('FORBIDDEN', 'this caller may not create documents')
+}
+
+function meshOf(node: NodeCore): string {
+  return node.parts.membership.meshId
+}

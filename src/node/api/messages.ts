@@ -1,0 +1,351 @@
+import type { AbortSignalLike } from '../../kit/clock.js'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import type { ErrorBody } from '../../kit/errors.js'
+import { isRecord, parseJson } from '../../kit/json.js'
+import { safeTitle } from '../../kit/names/safe-name.js'
+import { shellWord, shown } from '../../kit/text.js'
+import { type AgentAddress, defaultCapability, OPERATOR } from '../../domain/card/card.js'
+import type { RegisteredCard } from '../../domain/card/registry.js'
+import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
+import type { CallerPower } from '../../domain/routing/effective.js'
+import { tierText } from '../../domain/routing/tier.js'
+import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../../ports/node-api.js'
+import type { Task } from '../../domain/task/task.js'
+import { broadcastError, refusingRule } from './broadcast.js'
+import type { Outcome } from './broadcast.js'
+import type { MessageHooks } from './follow-message.js'
+import type { Asked } from '../requests/caller/requests.js'
+import { refusal, stepsFor } from '../messaging/error-hints.js'
+import type { NodeCore } from '../node.js'
+import type { Answer } from '../requests/caller/request-codec.js'
+import type { DraftHead } from '../messaging/outbound.js'
+import { previewOf } from '../../kit/preview.js'
+import { agentProblems } from '../agents/problems.js'
+import { findAgent, pickCapable } from '../cards/select-target.js'
+
+/** Rows of `agents`: those of this node first, then by address; the operator is not listed. A sandboxed caller sees its sandbox. */
+export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params'], by: CallerPower): Calls['agents.list']['result'] {
+  const cards = node.registry
+    .listAll()
+    .filter((card) => card.id !== OPERATOR && (origin === undefined || card.origin === origin) && node.visibility.toCaller(card, by))
+  const agents = cards.map((card) => ({ ...agentInfo(node, card), capabilities: card.capabilities.map((one) => one.id) }))
+  agents.sort((a, b) => a.origin.localeCompare(b.origin) || a.address.localeCompare(b.address))
+  const ofHere = origin === 'remote' ? [] : agentProblems(node)
+  return { agents, problems: [...ofHere, ...(origin === 'local' ? [] : node.parts.logState.problems())] }
+}
+
+/** Longest display name of a card that is shown, in UTF-16 units. */
+const TITLE_MAX = 128
+
+/** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
+export function showAgent(node: NodeCore, text: string, by: CallerPower): AgentDetail {
+  const address = node.directory.agent(text, (one) => node.visibility.toCaller(one, by))
+  const card = node.directory.card(address)
+  if (card === undefined) throw new NodeError('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`)
+  const definition = card.origin === 'local' ? node.agents.definition(card.id) : undefined
+  const { name, version, description, capabilities } = card
+  return {
+    ...agentInfo(node, card),
+    name: safeTitle(name, TITLE_MAX),
+    version,
+    description,
+    capabilities,
+    prompts: definition?.prompts ?? [],
+    source: definition?.source ?? null
+  }
+}
+
+function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capabilities'> {
+  const isHere = card.origin === 'local'
+  const isOnline = isHere || node.presence.isOnline(card.nodeId)
+  const load = isHere ? node.agents.load(card.id) : null
+  const party = node.directory.party({ agentId: card.id, nodeId: card.nodeId })
+  return {
+    id: card.id,
+    address: node.directory.shownAddress({ agentId: card.id, nodeId: card.nodeId }),
+    node: node.directory.ref(card.nodeId),
+    tier: tierText(party?.tier ?? card.tier),
+    origin: card.origin,
+    sandboxId: party?.sandboxId ?? card.sandboxId ?? null,
+    labels: card.labels ?? [],
+    revision: card.revision,
+    ...(isHere ? healthOf(node, card.id) : {}),
+    status: !isOnline ? 'offline' : load !== null && load.running >= load.slots ? 'busy' : 'ready'
+  }
+}
+
+function healthOf(node: NodeCore, agentId: string): Pick<AgentInfo, 'health'> {
+  const health = node.agents.health(agentId)
+  return health === null ? {} : { health: { ...health, since: new Date(health.since).toISOString() } }
+}
+
+/** `send`: text to an agent's default capability, or to everybody. */
+export async function sendText(
+  node: NodeCore,
+  params: Calls['message.send']['params'],
+  { by, as, onAsked, signal }: Caller
+): Promise<Reply> {
+  const { agent, text, type, ...rest } = params
+  const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, as, signal }
+  if (agent === '*') return broadcast(node, type ?? 'request', question)
+  const target = await agentFor(node, agent, { by, head: headOf(node, type ?? 'request', question) })
+  return type === 'notification' ? notify(node, question, target) : ask(node, question, { target, onBehalfOf: by, as, signal, onAsked })
+}
+
+/** `call`: a capability of an agent, or of whoever has it. */
+export async function callCapability(
+  node: NodeCore,
+  params: Calls['message.call']['params'],
+  { by, as, onAsked, signal }: Caller
+): Promise<Reply> {
+  const { agent, justification } = params
+  const sees = (one: RegisteredCard): boolean => node.visibility.toCaller(one, by)
+  const head = headOf(node, 'request', { onBehalfOf: by, as, ...(justification === undefined ? {} : { justification }) })
+  const target =
+    agent === null
+      ? pickCapable(node, { ...head, capabilities: [params.capability], mayBeAway: params.wait === false, sees })
+      : await agentFor(node, agent, { by, head })
+  const card = node.directory.card(target)
+  if (card !== undefined && sees(card) && card.capabilities.every((one) => one.id !== params.capability)) {
+    const capabilities = card.capabilities.map((one) => one.id)
+    const has = capabilities.length === 0 ? 'it has none' : `it has ${capabilities.join(', ')}`
+    throw new NodeError('CAPABILITY_NOT_FOUND', `${node.directory.shownAddress(target)} has no capability ${params.capability}; ${has}`, {
+      data: { capabilities }
+    })
+  }
+  return ask(node, params, { target, onBehalfOf: by, as, signal, onAsked })
+}
+
+/** The agent that a caller names. One that it does not see is as good as none; that it was refused goes on record. */
+async function agentFor(
+  node: NodeCore,
+  text: string,
+  { by, head }: { readonly by: CallerPower; readonly head: Omit<DraftHead, 'recipient'> }
+): Promise<AgentAddress> {
+  try {
+    return await findAgent(node, text, (card) => node.visibility.toCaller(card, by))
+  } catch (error) {
+    const hidden = asNodeError(error).code === 'AGENT_NOT_FOUND' ? node.directory.exactAgent(text) : null
+    if (hidden !== null && node.outbox.judge({ ...head, recipient: hidden }).allowed) return hidden
+    throw error
+  }
+}
+
+function headOf(
+  node: NodeCore,
+  type: 'request' | 'notification',
+  { justification, onBehalfOf, as }: Pick<Question, 'justification' | 'onBehalfOf' | 'as'>
+): Omit<DraftHead, 'recipient'> {
+  return { sender: senderOf(node, as), type, onBehalfOf, ...(justification === undefined ? {} : { justification }) }
+}
+
+/** A task as people see it. */
+export function taskInfo(node: NodeCore, task: Task): TaskInfo {
+  const { id, kind, role, capability, state, waitingFor, attempt, result, error } = task
+  const agent = kind === 'swarm' ? '*' : node.directory.shownAddress(task.agent)
+  const createdAt = new Date(task.createdAt).toISOString()
+  return {
+    id,
+    kind,
+    role,
+    agent,
+    capability,
+    state,
+    waitingFor: waitingFor ?? (state === 'submitted' ? node.requests.holdup(id) : null),
+    attempt,
+    createdAt,
+    updatedAt: new Date(task.updatedAt).toISOString(),
+    result,
+    error: error === null ? null : stepsFor(error, agent)
+  }
+}
+
+/** A JSON object is the input as it is; other text is `{"text": ...}`. */
+function inputOf(text: string): unknown {
+  const parsed = parseJson(text)
+  return parsed.ok && isRecord(parsed.value) ? parsed.value : { text }
+}
+
+function senderOf(node: NodeCore, as: string | undefined): AgentAddress {
+  return { agentId: as ?? OPERATOR, nodeId: node.parts.membership.nodeId }
+}
+
+/** Who has a message sent, and who is told of its way. */
+interface Caller extends MessageHooks {
+  /** Its power: what it has done in the operator's name is as weak. */
+  readonly by: CallerPower
+  /** The agent of this node that it is; undefined: it speaks in the operator's name. */
+  readonly as?: string | undefined
+}
+
+/** What is asked. */
+interface Matter {
+  readonly capability: string | null
+  readonly input: unknown
+  readonly isBroadcast?: boolean
+  readonly justification?: string
+  readonly timeoutMs?: number
+  readonly wait?: boolean
+  readonly allowRepeat?: boolean
+  readonly record?: boolean
+}
+
+/** For whom it is asked. */
+interface Client {
+  readonly onBehalfOf: CallerPower
+  readonly as: string | undefined
+  readonly signal: AbortSignalLike | undefined
+}
+
+type Question = Matter & Client
+
+async function ask(
+  node: NodeCore,
+  question: Matter,
+  to: Client & { readonly target: AgentAddress; readonly onAsked?: Caller['onAsked'] | undefined }
+): Promise<Reply> {
+  const { target, onBehalfOf, as, signal, onAsked } = to
+  const { clock, settings } = node.parts
+  const from = clock.monotonic()
+  const isWaiting = question.wait ?? true
+  const asking = {
+    sender: senderOf(node, as),
+    target,
+    capability: question.capability,
+    input: question.input,
+    description: '',
+    onBehalfOf,
+    isBroadcast: question.isBroadcast ?? false,
+    timeoutMs: question.timeoutMs ?? (isWaiting ? settings.requestTimeoutMs : settings.defaultTtlMs),
+    mayQueue: !isWaiting,
+    allowRepeat: question.allowRepeat ?? false,
+    mayGoUnrecorded: question.record === false,
+    ...(question.justification === undefined ? {} : { justification: question.justification })
+  }
+  const asked = await node.requests.ask(asking).catch((error: unknown) => refusedAsking(node, target, error))
+  onAsked?.(asked)
+  const { requestId, correlationId, taskId } = asked
+  const agent = node.directory.shownAddress(target)
+  const { outcome, payload, error } = isWaiting ? answered(node, target, await untilAnswered(asked, signal)) : QUEUED
+  return { requestId, correlationId, agent, taskId, outcome, payload, error, latencyMs: elapsed(node, from) }
+}
+
+/** @throws NodeError what asking refuses; its next steps name the agent. */
+function refusedAsking(node: NodeCore, target: AgentAddress, error: unknown): never {
+  const known = asNodeError(error)
+  const steps = stepsFor(known.toBody(), node.directory.shownAddress(target))
+  const { code, message, data, next } = known.code === 'POLICY_DENIED' ? refusal(steps, node.directory.ref(node.self).name) : steps
+  throw new NodeError(code, message, { data, next, cause: error })
+}
+
+function untilAnswered(asked: Asked, signal: AbortSignalLike | undefined): Promise<Answer> {
+  if (signal === undefined) return asked.answer
+  const cancel = (): void => asked.cancel()
+  if (signal.aborted) cancel()
+  signal.addEventListener('abort', cancel)
+  return asked.answer.finally(() => signal.removeEventListener('abort', cancel))
+}
+
+/** What a reply says of how it ended. */
+type Told = Pick<Reply, 'outcome' | 'payload' | 'error'>
+
+/** Nobody waits for it. */
+const QUEUED: Told = { outcome: 'QUEUED', payload: null, error: null }
+
+function answered(node: NodeCore, target: AgentAddress, answer: Answer): Told {
+  if (answer.outcome === 'COMPLETED') return { outcome: 'COMPLETED', payload: answer.result, error: null }
+  const error = answer.error.code === 'INVALID_OUTPUT' ? atFault(node, target, answer.error) : answer.error
+  return { outcome: answer.outcome, payload: null, error: stepsFor(error, node.directory.shownAddress(target)) }
+}
+
+/** An agent that does not keep to its own schema: its file is to be mended here, or looked at from afar. */
+function atFault(node: NodeCore, target: AgentAddress, error: ErrorBody): ErrorBody {
+  const source = target.nodeId === node.parts.membership.nodeId ? node.agents.definition(target.agentId)?.source : undefined
+  const isFile = source !== undefined && source !== 'built-in'
+  return { ...error, next: [isFile ? `a2a-node agents check ${shellWord(source)}` : 'a2a-node agents show <agent>'] }
+}
+
+function elapsed(node: NodeCore, from: number): number {
+  return Math.round((node.parts.clock.monotonic() - from) * 100) / 100
+}
+
+function post(node: NodeCore, recipient: AgentAddress, question: Question): Promise<A2AEnvelope> {
+  const { input, justification, onBehalfOf, as, isBroadcast = false } = question
+  const draft = { sender: senderOf(node, as), recipient, type: 'notification', payload: { input }, onBehalfOf, isBroadcast } as const
+  return node.outbox.send(justification === undefined ? draft : { ...draft, justification })
+}
+
+async function notify(node: NodeCore, question: Question, target: AgentAddress): Promise<Reply> {
+  const from = node.parts.clock.monotonic()
+  const envelope = await post(node, target, question)
+  return {
+    requestId: envelope.id,
+    correlationId: envelope.id,
+    agent: node.directory.shownAddress(target),
+    taskId: null,
+    outcome: 'COMPLETED',
+    payload: null,
+    error: null,
+    latencyMs: elapsed(node, from)
+  }
+}
+
+/**
+ * To every registered agent but the operator here; each target is listed with what became of it. What a rule keeps from one
+ * that the caller does not see goes on record alone.
+ */
+async function broadcast(node: NodeCore, type: 'request' | 'notification', question: Question): Promise<Reply> {
+  const { clock, ids, membership } = node.parts
+  const from = clock.monotonic()
+  const head = headOf(node, type, question)
+  const isFor = (card: RegisteredCard): boolean =>
+    (card.id !== OPERATOR || card.nodeId !== membership.nodeId) &&
+    (node.visibility.toCaller(card, question.onBehalfOf) ||
+      node.outbox.judge({ ...head, isBroadcast: true, recipient: { agentId: card.id, nodeId: card.nodeId } }).allowed)
+  const cards = node.registry.listAll().filter(isFor)
+  const name = node.directory.namer()
+  const toAll = { type, question: { ...question, isBroadcast: true } }
+  const outcomes: Promise<Outcome>[] = []
+  for (const card of cards) {
+    const outcome = toOne(node, card, toAll)
+    outcomes.push(outcome)
+    // It is there at once, and a thousand half sent ones are more than the memory likes.
+    if (type === 'notification' && card.origin === 'local') await outcome
+  }
+  const targets = (await Promise.all(outcomes)).map((outcome, place) => ({ agent: name(cards[place]?.address ?? ''), ...outcome }))
+  const error = broadcastError(targets)?.toBody() ?? null
+  const isQueued = targets.some((one) => one.outcome === 'QUEUED')
+  const outcome = error !== null ? 'FAILED' : isQueued ? 'QUEUED' : 'COMPLETED'
+  const id = ids.next('req')
+  const latencyMs = elapsed(node, from)
+  return { requestId: id, correlationId: id, agent: '*', taskId: null, outcome, payload: null, error, latencyMs, targets }
+}
+
+/** Characters of JSON of an answer that one row of a broadcast holds. */
+const ANSWER_SHOWN = 16_384
+
+async function toOne(
+  node: NodeCore,
+  card: RegisteredCard,
+  { type, question }: { readonly type: 'request' | 'notification'; readonly question: Question }
+): Promise<Outcome> {
+  const target = { agentId: card.id, nodeId: card.nodeId }
+  try {
+    if (type === 'request' && defaultCapability(card) === null) return { outcome: 'SKIPPED', rule: 'it has no capability' }
+    if (card.origin === 'remote' && !node.presence.isOnline(card.nodeId)) return { outcome: 'PEER_OFFLINE', rule: null }
+    if (type === 'notification') {
+      await post(node, target, question)
+      // Of what goes to another node nothing says whether it arrives.
+      return { outcome: card.origin === 'local' ? 'DELIVERED' : 'SENT', rule: null }
+    }
+    const reply = await ask(node, question, { ...question, target })
+    const { taskId, payload, error } = reply
+    const preview = previewOf(payload, ANSWER_SHOWN)
+    const rule = error === null ? null : refusingRule(error)
+    const answer = error === null ? { payload: preview.endsWith('…') ? preview : payload } : { reason: shown(error.message), payload: null }
+    return { outcome: error?.code ?? reply.outcome, rule, taskId, ...answer }
+  } catch (error) {
+    const known = asNodeError(error)
+    return { outcome: known.code, rule: refusingRule(known), reason: shown(known.message) }
+  }
+}

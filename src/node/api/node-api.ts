@@ -1,0 +1,352 @@
+import type { AbortSignalLike } from '../../kit/clock.js'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import { AsyncQueue } from '../../kit/queue.js'
+import { NODE_NAME } from '../../kit/names/rule.js'
+import { safeName } from '../../kit/names/safe-name.js'
+import { shown } from '../../kit/text.js'
+import { isActive } from '../../domain/membership/view.js'
+import type { CallerPower, CertifiedPower } from '../../domain/routing/effective.js'
+import type { OAuthCalls, OAuthDesk } from '../../ports/oauth-api.js'
+import type { ImportedTools } from '../../ports/imported-tools.js'
+import type { PushAdmin } from '../../ports/push-api.js'
+import type {
+  BackupInfo,
+  BackupRequest,
+  CallName,
+  Calls,
+  NodeApi,
+  NodeInfo,
+  Principal,
+  StatusInfo,
+  WatchName
+} from '../../ports/node-api.js'
+import { callCapability, listAgents, sendText, showAgent } from './messages.js'
+import { decideApproval, listApprovals, showApproval } from './approvals.js'
+import { refuseBeyondPower } from './authorization.js'
+import { policyInfo, testPolicy } from './policy.js'
+import {
+  amendPeer,
+  createInvite,
+  listInvites,
+  listPeers,
+  renamePeer,
+  pingPeer,
+  revokeInvite,
+  revokePeer,
+  selfInfo,
+  showId,
+  showPeer
+} from './peers.js'
+import { findSwarm, listSwarms, watchSwarm } from './swarms.js'
+import { cancelTask, listTasks, showTask, watchTasks } from './tasks.js'
+import { setSettings, showSettings } from '../policy/mesh-rules.js'
+import { type End, type Push, type Watch, watchAgents, watchApprovals, watchEvents, watchPeers } from './watches.js'
+import { documentCalls, documentWatches } from './documents.js'
+import { pushCalls } from './push.js'
+import { toolCalls } from './imported.js'
+import { followMessage } from './follow-message.js'
+import type { NodeCore } from '../node.js'
+import { agentProblems, withLogProblem } from '../agents/problems.js'
+
+/** Values a watch of events may be behind before it gets a gap. */
+const WATCH_QUEUE = 4096
+/** How often a watched status is taken anew, in milliseconds. */
+const STATUS_MS = 1000
+
+type Scope = Principal['scopes'][number]
+
+/** What an API needs beside the node. */
+export interface ApiHost {
+  readonly node: NodeCore
+  /** Where `config show` of the running node comes from. */
+  readonly config: { readonly path: string; readonly config: unknown }
+  /** The imported MCP servers. */
+  readonly tools: ImportedTools
+  /** Whom to ask for the A2A agent of a card. @throws NodeError CAPABILITY_NOT_FOUND; USAGE when there is no room for its agent */
+  findRemote(params: Calls['a2a.find']['params']): Promise<Calls['a2a.find']['result']>
+  /** The OAuth server; null when it is off. */
+  oauth(): OAuthDesk | null
+  /** Writes a backup of this node. */
+  backup(request: BackupRequest): Promise<BackupInfo>
+  /** Begins a clean stop; it must not wait for the call that asked for it. */
+  stop(): void
+  isStopping(): boolean
+  /** URL of the HTTP listener; null without one. */
+  http(): string | null
+  /** Push notifications of the A2A gateway; null without one. */
+  push(): PushAdmin | null
+}
+
+/** Facts of this node as `start` prints them. */
+export function nodeInfo({ node, http }: Pick<ApiHost, 'node' | 'http'>): NodeInfo {
+  const { membership, process: facts } = node.parts
+  return {
+    node: selfInfo(node),
+    mesh: { id: membership.meshId, name: safeName(membership.meshName, NODE_NAME) },
+    pid: facts.pid,
+    socket: facts.socket,
+    http: http()
+  }
+}
+
+/** `status`: every number is counted now, from links, queues and the log's view. */
+export function statusInfo(host: ApiHost): StatusInfo {
+  const { node, isStopping } = host
+  const { process: facts, clock, log } = node.parts
+  const view = log.view()
+  const members = view.members.size === 0 ? [] : [...view.members.keys()].filter((id) => isActive(view, id))
+  const left = new Set([...node.ownCards.surplus(), ...node.ownCards.misplaced().map(({ id }) => id)])
+  const isReady = (id: string): boolean => !left.has(id) && node.agents.health(id)?.state !== 'unhealthy'
+  const ready = node.agents.definitions().flatMap(({ id }) => (isReady(id) ? [id] : []))
+  return {
+    state: isStopping() ? 'stopping' : 'running',
+    ...nodeInfo(host),
+    uptimeMs: clock.now() - facts.startedAt,
+    version: facts.version,
+    home: facts.home,
+    network: facts.network,
+    mesh: { ...nodeInfo(host).mesh, members: Math.max(1, members.length), online: 1 + node.presence.online().length },
+    agents: { ready, faults: node.agents.faults() },
+    tasks: node.work.counts(),
+    approvals: { waiting: node.approvals.list().length },
+    outbox: { pending: node.requests.waitingCount() + node.lanes.waiting },
+    problems: [node.parts, node.policy, node.ledgerRoom, node.documents, node.orphans]
+      .flatMap((part) => part.problems())
+      .concat(agentProblems(node))
+  }
+}
+
+type CallTable = {
+  readonly [N in CallName]: readonly [
+    Scope,
+    (params: Calls[N]['params'], signal: AbortSignalLike | undefined) => Calls[N]['result'] | Promise<Calls[N]['result']>
+  ]
+}
+
+function callTable(host: ApiHost, principal: Principal): CallTable {
+  const { node } = host
+  const { directory } = node
+  const by = powerIn(principal)
+  const as = principal.agentId
+  return {
+    'node.info': ['read', () => nodeInfo(host)],
+    'node.status': ['read', () => statusInfo(host)],
+    'node.id': ['read', () => showId(node)],
+    'node.stop': ['admin', () => stop(host)],
+    'node.metrics': ['read', () => ({ ...node.parts.telemetry.snapshot(), agents: node.agents.measured() })],
+    'audit.flush': ['read', () => flushAudit(node)],
+    'node.backup': ['admin', (params) => host.backup(params)],
+    'node.config': ['read', () => host.config],
+    'peers.list': ['read', (params) => listPeers(node, params, by)],
+    'peers.show': ['read', ({ peer }) => showPeer(node, directory.node(peer), by)],
+    'peers.rename': ['admin', ({ peer, name }) => renamePeer(node, directory.node(peer), { name, by })],
+    'peers.tier': ['admin', ({ peer, tier }) => amendPeer(node, directory.node(peer), { tier, by })],
+    'peers.revoke': ['admin', ({ peer, reason }) => revokePeer(node, directory.node(peer), { reason: reason ?? '', by })],
+    'peers.ping': ['read', ({ peer, count }) => pingPeer(node, directory.node(peer), count ?? 1)],
+    'invite.create': ['admin', (params) => createInvite(node, params, by)],
+    'invite.list': ['admin', () => listInvites(node)],
+    'invite.revoke': ['admin', ({ id }) => revokeInvite(node, id)],
+    'mesh.settings': ['read', () => showSettings(node)],
+    'mesh.set': ['admin', (params) => setSettings(node, params)],
+    'agents.list': ['read', (params) => listAgents(node, params, by)],
+    'agents.show': ['read', ({ agent }) => showAgent(node, agent, by)],
+    'message.send': ['send', (params, signal) => sendText(node, params, { by, as, signal })],
+    'message.call': ['send', (params, signal) => callCapability(node, params, { by, as, signal })],
+    'tasks.list': ['read', (params) => listTasks(node, params, by)],
+    'tasks.show': ['read', ({ id }) => showTask(node, id, by)],
+    'tasks.cancel': ['send', ({ id }) => cancelTask(node, id, by)],
+    'a2a.find': ['send', (params) => findRemote(host, params, principal)],
+    ...toolCalls(host.tools),
+    ...swarmCalls(node, certified(principal)),
+    ...policyCalls(node, principal),
+    ...clientCalls(host, principal),
+    ...documentCalls(node, certified(principal))
+  }
+}
+
+/** What a caller has done in the operator's name is as weak as the caller. */
+function powerIn(principal: Principal): CallerPower {
+  return principal.kind === 'operator' ? { ...certified(principal), isOperator: true } : certified(principal)
+}
+
+/** The same for what other nodes take over, where nobody is the operator of this one. */
+function certified({ tier, sandboxId }: Principal): Required<CertifiedPower> {
+  return { maxTier: tier, sandboxId }
+}
+
+/** The agent that may be found here asks any URL. @throws NodeError FORBIDDEN, what finding refuses */
+function findRemote(host: ApiHost, params: Calls['a2a.find']['params'], { kind }: Principal): ReturnType<ApiHost['findRemote']> {
+  if (kind !== 'operator') throw new NodeError('FORBIDDEN', 'only the operator of the node asks agents by the URL of their card')
+  return host.findRemote(params)
+}
+
+type SwarmCall = Extract<CallName, `swarm.${string}`>
+
+function swarmCalls(node: NodeCore, by: CertifiedPower): Pick<CallTable, SwarmCall> {
+  return {
+    'swarm.start': ['send', async (params) => ({ id: await node.swarms.launch(params, by) })],
+    'swarm.preview': ['send', (params) => node.swarms.preview(params, by)],
+    'swarm.list': ['read', async () => ({ swarms: await listSwarms(node, by) })],
+    'swarm.show': ['read', async ({ id }) => (await findSwarm(node, id, by)).info()],
+    'swarm.results': ['read', async ({ id }) => (await findSwarm(node, id, by)).results()],
+    'swarm.cancel': ['send', async ({ id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)]
+  }
+}
+
+type ClientCall = Extract<CallName, `token.${string}` | `push.${string}`>
+
+/** Who calls over HTTP, and who is called. */
+function clientCalls(host: ApiHost, principal: Principal): Pick<CallTable, ClientCall | keyof OAuthCalls> {
+  const { tokens } = host.node
+  return {
+    ...pushCalls(host),
+    ...oauthCalls(host, principal),
+    'token.create': ['admin', (params) => tokens.create(params, principal)],
+    'token.list': ['admin', () => ({ tokens: tokens.list() })],
+    'token.revoke': ['admin', ({ id }) => tokens.revoke(id)]
+  }
+}
+
+/** All are the operator's: a client that could make clients, or approve itself, would be no client. */
+function oauthCalls({ oauth }: ApiHost, { kind }: Principal): Pick<CallTable, keyof OAuthCalls> {
+  const desk = (): OAuthDesk => {
+    if (kind !== 'operator' && kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node decides about clients')
+    const found = oauth()
+    if (found === null) {
+      const next = ['a2a-node config path   # a2a: { oauth: { enabled: true } }', 'a2a-node start --http <[host:]port>']
+      throw new NodeError('USAGE', 'this node gives no tokens by OAuth: set a2a.oauth.enabled, and serve HTTP', { next })
+    }
+    return found
+  }
+  return {
+    'oauth.client.create': ['admin', (params) => desk()['oauth.client.create'](params)],
+    'oauth.client.list': ['admin', (params) => desk()['oauth.client.list'](params)],
+    'oauth.client.revoke': ['admin', (params) => desk()['oauth.client.revoke'](params)],
+    'oauth.requests': ['admin', (params) => desk()['oauth.requests'](params)],
+    'oauth.show': ['admin', (params) => desk()['oauth.show'](params)],
+    'oauth.approve': ['admin', (params) => desk()['oauth.approve'](params)],
+    'oauth.deny': ['admin', (params) => desk()['oauth.deny'](params)],
+    'oauth.rotate': ['admin', (params) => desk()['oauth.rotate'](params)]
+  }
+}
+
+type PolicyCall = Extract<CallName, `policy.${string}` | `approvals.${string}`>
+
+function policyCalls(node: NodeCore, principal: Principal): Pick<CallTable, PolicyCall> {
+  const power = powerIn(principal)
+  return {
+    'policy.show': ['read', () => policyInfo(node, power)],
+    'policy.test': ['read', (params) => testPolicy(node, params, power)],
+    'approvals.list': ['read', () => listApprovals(node)],
+    'approvals.show': ['read', ({ id }) => showApproval(node, id)],
+    'approvals.allow': ['admin', (params) => decideApproval(node, 'allow', { ...params, by: principal.name })],
+    'approvals.deny': ['admin', (params) => decideApproval(node, 'deny', { ...params, by: principal.name })]
+  }
+}
+
+/** `newest`: each value is the whole, so a reader that is behind needs only the last one. */
+type WatchTable = {
+  readonly [N in WatchName]: readonly [Scope, Watch<N>, 'newest' | 'all']
+}
+
+/** Each watch pushes the snapshot, then what changes, and returns its stop. */
+function watchTable(host: ApiHost, principal: Principal): WatchTable {
+  const by = powerIn(principal)
+  const as = principal.agentId
+  const watchStatus: Watch<'node.status'> = ({ parts }, _params, { push }) => {
+    push(statusInfo(host))
+    const timer = parts.clock.every(STATUS_MS, () => push(statusInfo(host)))
+    return () => parts.clock.clear(timer)
+  }
+  return {
+    'node.status': ['read', watchStatus, 'newest'],
+    'peers.list': ['read', (node, params, { push }) => watchPeers(node, () => push(listPeers(node, params, by))), 'newest'],
+    'agents.list': ['read', (node, params, { push }) => watchAgents(node, () => listAgents(node, params, by), push), 'newest'],
+    'tasks.list': ['read', (node, params, { push }) => watchTasks(node, () => push(listTasks(node, params, by))), 'newest'],
+    'approvals.list': ['read', watchApprovals, 'newest'],
+    'message.send': ['send', (node, params, to) => followMessage(node, (hooks) => sendText(node, params, { by, as, ...hooks }), to), 'all'],
+    'message.call': [
+      'send',
+      (node, params, to) => followMessage(node, (hooks) => callCapability(node, params, { by, as, ...hooks }), to),
+      'all'
+    ],
+    ...documentWatches(certified(principal)),
+    'swarm.watch': ['read', async (node, { id }, to) => watchSwarm(await findSwarm(node, id, by), to), 'all'],
+    'node.events': ['read', watchEvents, 'all']
+  }
+}
+
+/** The in-process body of NodeApi for one principal. */
+export function createApi(host: ApiHost, principal: Principal): NodeApi {
+  const calls = callTable(host, principal)
+  const watches = watchTable(host, principal)
+  function allow(scope: Scope, name: CallName | WatchName): void {
+    if (!principal.scopes.includes(scope))
+      throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
+    refuseBeyondPower(name, principal, host.node.parts.membership.certificate().body.maxTier)
+  }
+  const { peers } = host.node
+  const { logState, telemetry } = host.node.parts
+  const told: Told = (error) => withLogProblem(asNodeError(error), logState.problems)
+  return {
+    call: async (name, params, options) => {
+      const row = Object.hasOwn(calls, name) ? calls[name] : undefined
+      if (row === undefined) throw new NodeError('USAGE', `no call ${shown(name)}`)
+      const [scope, run] = row
+      allow(scope, name)
+      peers.usedHere()
+      try {
+        return await run(params, options?.signal)
+      } catch (error) {
+        const failure = told(error)
+        if (failure.code === 'INTERNAL') telemetry.log('error', 'a call failed', { call: name, reason: failure.message })
+        throw failure
+      }
+    },
+    watch: (name, params, options) => {
+      const row = Object.hasOwn(watches, name) ? watches[name] : undefined
+      if (row === undefined) throw new NodeError('USAGE', `no watch ${shown(name)}`)
+      const [scope, open, keeps] = row
+      const opened = async (to: Parameters<typeof open>[2]): Promise<Unsubscribe> => {
+        allow(scope, name)
+        peers.usedHere()
+        return await open(host.node, params, to)
+      }
+      return watching(opened, queueFor(keeps, options?.signal), told)
+    }
+  }
+}
+
+/** What a failure is told as. */
+type Told = (error: unknown) => NodeError
+
+/** An iterable that begins to listen when it is read, and stops when its reader, its source or the signal ends it. */
+async function* watching<T>(
+  open: (to: { readonly push: Push<T>; readonly end: End }) => Promise<Unsubscribe>,
+  queue: AsyncQueue<T>,
+  told: Told
+): AsyncGenerator<T> {
+  const [push, end] = [(value: T) => queue.push(value), (error?: unknown) => queue.end(error === undefined ? null : told(error))]
+  const stopListening = await open({ push, end }).catch((error: unknown) => Promise.reject(told(error)))
+  try {
+    yield* queue
+  } finally {
+    stopListening()
+  }
+}
+
+function queueFor<T>(keeps: 'newest' | 'all', signal: AbortSignalLike | undefined): AsyncQueue<T> {
+  if (keeps === 'newest') return new AsyncQueue<T>(1, null, signal)
+  return new AsyncQueue<T>(WATCH_QUEUE, (lost) => ({ type: 'gap', lost }) as T, signal)
+}
+
+async function flushAudit(node: NodeCore): Promise<Calls['audit.flush']['result']> {
+  await node.parts.audit.flush()
+  return { flushed: true }
+}
+
+function stop(host: ApiHost): { pid: number } {
+  host.stop()
+  return { pid: host.node.parts.process.pid }
+}

@@ -1,0 +1,111 @@
+import { NodeError } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import type { AgentAddress } from '../../domain/card/card.js'
+import type { AgentRegistry, RegisteredCard } from '../../domain/card/registry.js'
+import type { AgentHost } from '../agents/agent-host.js'
+import type { Directory } from './directory.js'
+import type { AskedElsewhere } from '../agents/load-estimate.js'
+import type { Lookups } from './agent-lookup.js'
+import type { DraftHead, Outbox } from '../messaging/outbound.js'
+import type { Presence } from '../peers/presence.js'
+
+/** What finding a name needs. */
+export interface NameParts {
+  readonly directory: Directory
+  readonly lookups: Lookups
+}
+
+/**
+ * The agent that a name means; an unknown one is asked of the connected members once: only that takes a promise. `sees`: as
+ * {@link Directory.agent}.
+ * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
+ */
+export function findAgent(
+  { directory, lookups }: NameParts,
+  text: string,
+  sees?: (card: RegisteredCard) => boolean
+): AgentAddress | Promise<AgentAddress> {
+  try {
+    return directory.agent(text, sees)
+  } catch (error) {
+    if (!(error instanceof NodeError) || error.code !== 'AGENT_NOT_FOUND') throw error
+    return lookups.ask(text.split('@')[0] ?? text).then(() => directory.agent(text, sees))
+  }
+}
+
+/** What choosing needs. */
+export interface TargetParts {
+  readonly self: NodeId
+  readonly registry: AgentRegistry
+  readonly presence: Presence
+  readonly agents: AgentHost
+  readonly asked: Pick<AskedElsewhere, 'expect' | 'tasks'>
+  readonly outbox: Outbox
+}
+
+/** What the chosen one is sent. */
+export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
+  readonly capabilities: readonly [string, ...string[]]
+  /** Takes one that is away where nobody is there: the message waits for it. */
+  readonly mayBeAway?: boolean
+  /** Which ones the caller sees; that another was refused goes on record, and is not told. Default: all. */
+  readonly sees?: (card: RegisteredCard) => boolean
+}
+
+/**
+ * The agent to turn to for capabilities, of those that have them all: allowed ones only, online unless told otherwise, never the sender.
+ * Those that can take work go before those that cannot now, agents of the mesh before those outside of it, then the least busy, here first.
+ * How busy agents of other nodes are is known only as far as this node keeps them busy.
+ * @throws NodeError CAPABILITY_NOT_FOUND when nobody has them; what the rules refuse when none may; PEER_OFFLINE when all
+ * are away.
+ */
+export function pickCapable(
+  parts: TargetParts,
+  { capabilities, mayBeAway = false, sees = () => true, ...draft }: CapableDraft
+): AgentAddress {
+  const { self, registry, presence, agents, asked } = parts
+  const [first, ...rest] = capabilities
+  const cards = registry.findByCapability(first).filter((card) => hasAll(card, rest) && !isSame(card, draft.sender))
+  const isHere = (card: RegisteredCard): boolean => card.nodeId === self
+  const isAway = (card: RegisteredCard): boolean => !isHere(card) && !presence.isOnline(card.nodeId)
+  const draftTo = ({ id, nodeId }: RegisteredCard): DraftHead => ({ ...draft, capability: first, recipient: { agentId: id, nodeId } })
+  let refused: RegisteredCard | null = null
+  const usable = cards.filter((card) => {
+    if (isAway(card) && !mayBeAway) return false
+    const { allowed } = parts.outbox.verdict(draftTo(card))
+    if (!allowed && (refused === null || (sees(card) && !sees(refused)))) refused = card
+    return allowed
+  })
+  const placeOf = (card: RegisteredCard): readonly number[] => [
+    Number(isAway(card)),
+    Number(isHere(card) && !agents.isAble(card.id)),
+    Number(card.external === true),
+    isHere(card) ? agents.tasksAPlace(card.id) : asked.tasks(card.address),
+    Number(!isHere(card))
+  ]
+  const [best] = usable.map((card) => ({ card, place: placeOf(card) })).sort((a, b) => compared(a.place, b.place))
+  if (best !== undefined) {
+    if (isHere(best.card)) agents.expect(best.card.id)
+    else asked.expect(best.card.address)
+    return { agentId: best.card.id, nodeId: best.card.nodeId }
+  }
+  // What nobody may be sent is refused like what was sent to one, and stands on record.
+  if (refused !== null && sees(refused)) parts.outbox.check(draftTo(refused))
+  else if (refused !== null) parts.outbox.judge(draftTo(refused))
+  if (!cards.some(sees)) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
+  throw new NodeError('PEER_OFFLINE', `every agent that has ${capabilities.join(', ')} is offline`)
+}
+
+/** By the first number in which two differ. */
+function compared(one: readonly number[], other: readonly number[]): number {
+  const at = one.findIndex((value, i) => value !== other[i])
+  return at === -1 ? 0 : (one[at] ?? 0) - (other[at] ?? 0)
+}
+
+function hasAll(card: RegisteredCard, capabilities: readonly string[]): boolean {
+  return capabilities.every((id) => card.capabilities.some((one) => one.id === id))
+}
+
+function isSame(card: RegisteredCard, { agentId, nodeId }: AgentAddress): boolean {
+  return card.id === agentId && card.nodeId === nodeId
+}

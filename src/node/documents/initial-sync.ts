@@ -1,0 +1,184 @@
+import { NodeError } from '../../kit/errors.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import type { NodeId } from '../../kit/ids.js'
+import { shellWord, shown } from '../../kit/text.js'
+import { memberAccess } from './access.js'
+import type { KnownDocument } from './document-index.js'
+import type { NodeCore } from '../node.js'
+
+/** How long nothing more of a document comes before it is taken that nothing does, in milliseconds. */
+const HERE_MS = 3000
+/** So many times as long is waited for who is slow to say what it has; and by a call for what comes and comes. */
+const MAX_LOOKS = 3
+
+type DocumentRecord = KnownDocument['record']
+
+/**
+ * What others wrote comes in a moment, or somebody is away who may have it: before it was whole here once, a part of a document
+ * must not be taken for all of it. What none of all others has, who are there, is gone: it was removed before anybody got it.
+ * @throws NodeError PEER_OFFLINE, TIMEOUT; STORE_DAMAGED for one of which this disk lost a part that nobody gives
+ */
+export async function mustBeHere(node: NodeCore, known: DocumentRecord): Promise<void> {
+  const find = (): DocumentRecord => recordOf(node, known)
+  await new Promise<void>((resolve, reject) => {
+    let looks = 0
+    const onLook = (seen: Seen): void => {
+      looks++
+      if (seen === 'silent' || (seen === 'moving' && looks < MAX_LOOKS)) return
+      arrival.stop()
+      reject(notHere(node, find(), seen))
+    }
+    const arrival = awaitHere(node, find, { onOver: resolve, onLook })
+    if (arrival.isOver) resolve()
+  })
+}
+
+/** The same for who waits for as long as it takes. */
+export interface Arrival {
+  /** Is the document here, or what is missing gone for good? Stays true. */
+  readonly isOver: boolean
+  stop: Unsubscribe
+}
+
+/** What was seen of a document that is not here: it comes, not everybody said what it has, or nothing more comes as things are. */
+type Seen = 'moving' | 'silent' | 'still'
+
+interface Waiting {
+  /** Once {@link mustBeHere} would not throw; never at once. */
+  onOver(): void
+  /** Again and again before. */
+  onLook?(seen: Seen): void
+}
+
+/** Waits until {@link mustBeHere} would not throw. `find` gives the document as it is known now. */
+export function awaitHere(node: NodeCore, find: () => DocumentRecord, { onOver, onLook = () => {} }: Waiting): Arrival {
+  const { clock } = node.parts
+  if (isHere(node, find())) return { isOver: true, stop: () => {} }
+  let last = progressOf(node, find())
+  let unmoved = 0
+  const look = (): void => {
+    const record = find()
+    const now = progressOf(node, record)
+    // Who came a moment ago may be about to give it.
+    unmoved = now === last ? unmoved + 1 : 0
+    const seen = unmoved === 0 ? 'moving' : unmoved < MAX_LOOKS && mayBeTold(node, record) ? 'silent' : 'still'
+    last = now
+    if (isHere(node, record) || (seen === 'still' && isGoodEnough(node, record))) return over()
+    timer = clock.after(HERE_MS, look)
+    onLook(seen)
+  }
+  let timer = clock.after(HERE_MS, look)
+  const stopChanges = node.documents.onChange(() => isHere(node, find()) && over())
+  const arrival = {
+    isOver: false,
+    stop: (): void => {
+      stopChanges()
+      clock.clear(timer)
+    }
+  }
+  const over = (): void => {
+    arrival.isOver = true
+    arrival.stop()
+    noted(node, find())
+    onOver()
+  }
+  return arrival
+}
+
+/** As the log has it now. */
+export function recordOf(node: NodeCore, known: DocumentRecord): DocumentRecord {
+  return node.parts.log.view().documents.get(known.name) ?? known
+}
+
+/** Is it whole, as far as anybody who is there knows, or was it so once? */
+function isHere(node: NodeCore, record: DocumentRecord): boolean {
+  const { arrived, marks } = node.documents
+  // A document that lost blocks on this disk is incomplete, whichever members are offline.
+  if (marks.lost(record.name) > 0) return false
+  if (othersOf(node, record).length === 0) return true
+  if (arrived.isMissing(record)) return false
+  if (arrived.has(record.name)) return true
+  const lacking = arrived.lacking(record)
+  const isMore = arrived.streams(record).some(([stream]) => node.parts.documents.extent(stream).isMore)
+  const isGone = !isMore && areAllThere(node, record) && haveAllSaid(node, record) && lacking.every((stream) => isUnknown(node, stream))
+  const isWhole = isGone || (lacking.length === 0 && hasSomebodySaid(node, record))
+  if (isWhole) arrived.note(record.name)
+  return isWhole
+}
+
+/** Nothing more comes: is what is here all there is, as far as anybody can say who is there? */
+function isGoodEnough(node: NodeCore, record: DocumentRecord): boolean {
+  const { arrived, marks } = node.documents
+  if (marks.lost(record.name) > 0) return false
+  if (areAllThere(node, record)) return true
+  if (arrived.isMissing(record)) return false
+  const lacking = arrived.lacking(record)
+  const isAsked = onlineOf(node, record).length > 0 && haveAllSaid(node, record)
+  return lacking.length === 0 || (isAsked && lacking.every((stream) => isUnknown(node, stream)))
+}
+
+/** From now on what is here is read and edited, whoever is away. */
+function noted({ documents: { arrived } }: NodeCore, record: DocumentRecord): void {
+  if (!arrived.isMissing(record)) arrived.note(record.name)
+}
+
+/** Something is missing, and somebody who is there did not say yet whether it has it. */
+function mayBeTold(node: NodeCore, record: DocumentRecord): boolean {
+  return node.documents.arrived.lacking(record).length > 0 && !haveAllSaid(node, record)
+}
+
+/** Did nobody of those who are there ever hear of a block of a stream? */
+function isUnknown(node: NodeCore, stream: string): boolean {
+  const { blocks, isMore } = node.parts.documents.extent(stream)
+  return blocks === 0 && !isMore
+}
+
+/** Did each member that is there say how much it has of each stream? */
+function haveAllSaid(node: NodeCore, record: DocumentRecord): boolean {
+  const online = onlineOf(node, record)
+  return node.documents.arrived.streams(record).every(([stream]) => {
+    const { heard } = node.parts.documents.extent(stream)
+    return online.every((one) => heard.has(one))
+  })
+}
+
+/** Did one of them say it of each stream, and none that it has more? Where nobody is there, nobody has to. */
+function hasSomebodySaid(node: NodeCore, record: DocumentRecord): boolean {
+  const isAlone = onlineOf(node, record).length === 0
+  return node.documents.arrived.streams(record).every(([stream]) => {
+    const { heard, isMore } = node.parts.documents.extent(stream)
+    return !isMore && (isAlone || heard.size > 0)
+  })
+}
+
+/** Changes as long as something comes. */
+function progressOf(node: NodeCore, record: DocumentRecord): string {
+  const { documents } = node.parts
+  const cores = node.documents.arrived.streams(record).map(([stream]) => stream)
+  if (record.snapshot !== undefined) cores.push(record.snapshot.coreKey)
+  const moved = cores.map((core) => `${documents.size(core).blocks}/${documents.extent(core).fetched}`)
+  return [node.documents.snapshotBytes(record.name), ...onlineOf(node, record), ...moved].join(' ')
+}
+
+function areAllThere(node: NodeCore, record: DocumentRecord): boolean {
+  return othersOf(node, record).every((one) => node.peers.isOnline(one))
+}
+
+function onlineOf(node: NodeCore, record: DocumentRecord): NodeId[] {
+  return othersOf(node, record).filter((one) => node.peers.isOnline(one))
+}
+
+function othersOf(node: NodeCore, record: DocumentRecord): NodeId[] {
+  const view = node.parts.log.view()
+  return [...view.members.keys()].filter((one) => one !== node.self && memberAccess(view, record, one).maySee)
+}
+
+function notHere(node: NodeCore, record: DocumentRecord, seen: Seen): NodeError {
+  const name = shown(record.name)
+  const next = [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
+  if (seen === 'moving') return new NodeError('TIMEOUT', `the document ${name} is on its way here, and not whole yet: try again`, { next })
+  const fault = node.parts.documents.fault ?? node.documents.marks.fault(record.name)
+  if (fault !== null) return fault
+  const part = node.documents.arrived.isMissing(record) ? 'nothing' : 'not all'
+  return new NodeError('PEER_OFFLINE', `the document ${name} was written, ${part} of it is here, and whoever has it is away`, { next })
+}

@@ -1,0 +1,290 @@
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import type { IdSource, NodeId } from '../../../kit/ids.js'
+import type { Hash } from '../../../kit/sign.js'
+import { shellWord, shown } from '../../../kit/text.js'
+import { countedBlocks } from '../../../domain/document/counted.js'
+import type { StreamKey } from '../../../domain/document/client-ids.js'
+import type { DocumentRecord, DocumentSnapshot } from '../../../domain/membership/types.js'
+import type { DocumentStreams } from '../../../ports/documents.js'
+import type { MemberLog } from '../../../ports/mesh.js'
+import type { Problem } from '../../../ports/node-api.js'
+import type { NodeStore } from '../../../ports/storage.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import type { OpenDocument } from '../open-document.js'
+import { SnapshotMaker } from './maker.js'
+import { UsedSnapshots } from './active.js'
+
+/** How long a node that has some of what a snapshot holds waits for the rest, to compare it, before it believes the snapshot. */
+const GRACE_MS = 30_000
+/** How soon is looked again for what is on its way, in milliseconds. */
+const AGAIN_MS = 1000
+/** How long the log may take to say whether the owner has signed an entry, in milliseconds. */
+const SIGNED_MS = 5000
+
+/** What {@link DocumentSnapshots} needs. */
+export interface DocumentSnapshotsParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly hash: Hash
+  readonly telemetry: Telemetry
+  readonly store: NodeStore
+  readonly log: MemberLog
+  readonly documents: DocumentStreams
+  readonly self: NodeId
+  idOf(name: string): string
+  isFollowed(name: string): boolean
+  /** A block as a stream of the document holds it; null for what is none. */
+  open(name: string, bytes: Uint8Array): Uint8Array | null
+  /** The streams of a document begin later here. `isOther`: what was made of them so far was wrong. */
+  onBegun(name: string, isOther: boolean): void
+}
+
+/** `same`: it may be used. `other`: never. `early`: not now. */
+type Verdict = 'same' | 'other' | 'early'
+
+/**
+ * Snapshots of documents, so that their first blocks need not be kept: made by a member that may write, put in force by the log, and
+ * taken by everybody once they are here and the owner has signed that entry. Whoever has the blocks compares before it lets them go.
+ */
+export class DocumentSnapshots {
+  readonly used: UsedSnapshots
+  readonly #parts: DocumentSnapshotsParts
+  readonly #maker: SnapshotMaker
+  /** Cores of those that are not what they should be. */
+  readonly #wrong = new Set<StreamKey>()
+  /** Until when is waited before what cannot be compared is believed. */
+  readonly #patience = new Map<StreamKey, number>()
+  /** Cores of snapshots in force that are not used here yet, and of which documents they are. */
+  readonly #wanted = new Map<StreamKey, string>()
+  /** What is done for a document, one after the other. */
+  readonly #tails = new Map<string, Promise<void>>()
+  /** Documents that wait for their turn. */
+  readonly #due = new Set<string>()
+  /** When is looked at a document again, at most one timer each. */
+  readonly #timers = new Map<string, Timer>()
+  /** Ends questions that the log has not answered yet. */
+  readonly #asked = new Set<() => void>()
+  #isClosed = false
+
+  constructor(parts: DocumentSnapshotsParts) {
+    this.#parts = parts
+    this.used = new UsedSnapshots(parts)
+    this.#maker = new SnapshotMaker({
+      ...parts,
+      used: this.used,
+      onError: (name, error) => this.#failed(name, error),
+      onSettled: (name) => void this.#inTurn(name, () => this.used.tidy(name))
+    })
+  }
+
+  /** Once what was begun is done. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const timer of this.#timers.values()) this.#parts.clock.clear(timer)
+    for (const end of this.#asked) end()
+    await Promise.all(this.#tails.values())
+    await this.used.close()
+  }
+
+  /** What is told in `status`: one problem for each document whose snapshot in force is refused. */
+  problems(): Problem[] {
+    const documents = [...this.#parts.log.view().documents.values()]
+    return documents
+      .filter(({ snapshot }) => snapshot !== undefined && this.#wrong.has(snapshot.coreKey))
+      .map(({ name }) => ({
+        code: 'CONFLICT',
+        message: `a member wrote a snapshot of the document ${shown(name)} that is not what is in it; this node keeps its own`,
+        next: `a2a-node doc export ${shellWord(name)}`
+      }))
+  }
+
+  /** Notes which cores will be here, before they are followed: one that comes and goes while others are looked at is removed, too. */
+  note(): void {
+    for (const record of this.#parts.log.view().documents.values()) {
+      if (record.snapshot === undefined || !this.#parts.isFollowed(record.name)) continue
+      this.used.note(record.name, this.used.coresOf(record)).catch((error: unknown) => this.#failed(record.name, error))
+    }
+  }
+
+  /** Takes each snapshot in force that can be taken now, and ends what was begun before. */
+  review(): void {
+    this.#wanted.clear()
+    for (const { name, snapshot } of this.#parts.log.view().documents.values()) {
+      if (snapshot === undefined || snapshot.coreKey === this.used.of(name)?.coreKey || this.#wrong.has(snapshot.coreKey)) continue
+      this.#wanted.set(snapshot.coreKey, name)
+      if (snapshot.before !== undefined) this.#wanted.set(snapshot.before.coreKey, name)
+      this.#later(name)
+    }
+    for (const name of this.used.unbegun()) if (this.#parts.isFollowed(name)) void this.#inTurn(name, () => this.#begin(name))
+  }
+
+  /** More of a core is here. */
+  onBlocks(core: StreamKey): void {
+    const name = this.#wanted.get(core)
+    if (name !== undefined) this.#later(name)
+  }
+
+  /** Makes a snapshot of an open document that has grown enough, and brings it into the log. Never rejects. */
+  offer(name: string, document: OpenDocument): Promise<void> {
+    return this.#inTurn(name, () => this.#maker.offer(name, document))
+  }
+
+  /** All of it is removed here. */
+  forget(name: string): Promise<void> {
+    return this.#inTurn(name, () => this.used.forget(name))
+  }
+
+  /** The snapshot in force of a document, when it is here and does not hold what it says; undefined: there is none like that. */
+  async wrongOf({ name, snapshot }: DocumentRecord): Promise<StreamKey | undefined> {
+    if (snapshot === undefined || this.used.of(name)?.coreKey === snapshot.coreKey) return undefined
+    const isTooLong = this.#isWhole(snapshot) && !(await this.#hasLengths(snapshot))
+    return this.#wrong.has(snapshot.coreKey) || isTooLong ? snapshot.coreKey : undefined
+  }
+
+  #later(name: string): void {
+    if (this.#due.has(name)) return
+    this.#due.add(name)
+    void this.#inTurn(name, async () => {
+      this.#due.delete(name)
+      await this.#take(name)
+    })
+  }
+
+  /** What fails is tried again later. */
+  #inTurn(name: string, job: () => Promise<void>): Promise<void> {
+    const before = this.#tails.get(name) ?? Promise.resolve()
+    const done = before.then(async () => (this.#isClosed ? undefined : await job())).catch((error: unknown) => this.#failed(name, error))
+    this.#tails.set(name, done)
+    void done.then(() => this.#tails.get(name) === done && this.#tails.delete(name))
+    return done
+  }
+
+  #failed(name: string, error: unknown): void {
+    if (!this.#isClosed) this.#parts.telemetry.log('warn', 'a snapshot of a document', { document: shown(name), reason: messageOf(error) })
+  }
+
+  async #take(name: string): Promise<void> {
+    const { isFollowed, log } = this.#parts
+    const record = log.view().documents.get(name)
+    if (record?.snapshot === undefined || !isFollowed(name)) return
+    // Also what was refused, or never came, goes once another one is in force.
+    await this.used.tidy(name)
+    const snapshot = this.#candidate(record, record.snapshot)
+    if (snapshot === null) return
+    const patienceMs = this.#patienceLeft(snapshot)
+    if (patienceMs > 0) return this.#again(name, patienceMs)
+    // Until then the log may still put another one in its place.
+    if (!(await this.#isSigned(snapshot))) return
+    if (!(await this.#hasLengths(snapshot))) return this.#again(name, AGAIN_MS)
+    const bytes = await this.used.read(snapshot)
+    const verdict = bytes === null ? 'other' : await this.#verdict(record, snapshot, bytes)
+    const now = log.view().documents.get(name)?.snapshot
+    const isInForce = snapshot.coreKey === now?.coreKey || snapshot.coreKey === now?.before?.coreKey
+    if (this.#isClosed || !isInForce || verdict === 'early') return
+    if (verdict === 'other' || bytes === null) return this.#refuse(name, snapshot)
+    await this.#use(name, snapshot, bytes)
+  }
+
+  /** The snapshot to go on with: that in force when it is here, else the one before it, unless that is used already. */
+  #candidate({ name }: DocumentRecord, { before, ...inForce }: NonNullable<DocumentRecord['snapshot']>): DocumentSnapshot | null {
+    const used = this.used.of(name)
+    if (used?.coreKey === inForce.coreKey) return null
+    if (this.#isWhole(inForce) && !this.#wrong.has(inForce.coreKey)) return inForce
+    if (before === undefined || used?.coreKey === before.coreKey || this.#wrong.has(before.coreKey)) return null
+    return this.#isWhole(before) ? before : null
+  }
+
+  #isWhole({ coreKey, blocks }: DocumentSnapshot): boolean {
+    return this.#parts.documents.size(coreKey).blocks >= blocks
+  }
+
+  /** No, too, when the log does not say so in time, or this node closes. */
+  async #isSigned({ coreKey }: DocumentSnapshot): Promise<boolean> {
+    const { clock, log } = this.#parts
+    let end = (): void => {}
+    const ended = new Promise<false>((resolve) => (end = () => resolve(false)))
+    const timer = clock.after(SIGNED_MS, end)
+    this.#asked.add(end)
+    try {
+      return await Promise.race([log.isCoreSigned(coreKey), ended])
+    } finally {
+      clock.clear(timer)
+      this.#asked.delete(end)
+    }
+  }
+
+  /** Streams that are as long as it says: what is longer than its stream would let go of blocks that are not in it. */
+  async #hasLengths({ lengths }: DocumentSnapshot): Promise<boolean> {
+    for (const [stream, length] of Object.entries(lengths)) if ((await this.#parts.documents.length(stream)) < length) return false
+    return true
+  }
+
+  async #verdict(record: DocumentRecord, snapshot: DocumentSnapshot, bytes: Uint8Array): Promise<Verdict> {
+    const { documents, hash, idOf, log, open } = this.#parts
+    const { name } = record
+    const counted = ([stream, length]: readonly [StreamKey, number]): boolean => length <= countedBlocks(log.view(), record, stream)
+    if (!Object.entries(snapshot.lengths).every(counted)) return 'other'
+    const { Replica } = await import('../../../domain/document/replica.js')
+    const { compareSnapshot } = await import('./verify.js')
+    // One that a list ended says nothing of the next one.
+    const base = this.used.isEnded(record) ? null : await this.used.base(record).catch(() => undefined)
+    const result = await compareSnapshot(bytes, {
+      lengths: snapshot.lengths,
+      base: base ?? null,
+      make: () => new Replica({ guid: idOf(name), hash, own: null }),
+      streams: documents,
+      open: (block) => open(name, block),
+      isOver: () => this.#isClosed
+    })
+    if (result !== 'incomplete') return result
+    // What is not here any more it must hold.
+    if (Object.entries(snapshot.lengths).some(([stream, length]) => length < documents.size(stream).from)) return 'early'
+    return base === undefined || this.#isPatienceOver(name, snapshot) ? 'same' : 'early'
+  }
+
+  #refuse(name: string, { coreKey }: DocumentSnapshot): void {
+    this.#wrong.add(coreKey)
+    this.#parts.telemetry.log('error', 'a snapshot of a document is not what is in it', { document: shown(name), core: coreKey })
+  }
+
+  #patienceLeft({ coreKey }: DocumentSnapshot): number {
+    return (this.#patience.get(coreKey) ?? 0) - this.#parts.clock.monotonic()
+  }
+
+  /** Who has nothing of what it holds has nothing to compare, and nothing to lose; anybody else waits for the rest, once. */
+  #isPatienceOver(name: string, { coreKey, lengths }: DocumentSnapshot): boolean {
+    const { clock, documents } = this.#parts
+    const hasSome = Object.keys(lengths).some((stream) => documents.size(stream).blocks > documents.size(stream).from)
+    if (!hasSome || this.#patience.has(coreKey)) return true
+    this.#patience.set(coreKey, clock.monotonic() + GRACE_MS)
+    this.#again(name, GRACE_MS)
+    return false
+  }
+
+  #again(name: string, delayMs: number): void {
+    const { clock } = this.#parts
+    clock.clear(this.#timers.get(name) ?? null)
+    const look = (): void => {
+      this.#timers.delete(name)
+      this.#later(name)
+    }
+    if (!this.#isClosed) this.#timers.set(name, clock.after(delayMs, look))
+  }
+
+  async #use(name: string, snapshot: DocumentSnapshot, bytes: Uint8Array): Promise<void> {
+    const { documents, idOf, log } = this.#parts
+    const record = log.view().documents.get(name)
+    const isOther = record !== undefined && this.used.isEnded(record)
+    // Else what this node keeps of the document would bring back what is wrong.
+    if (isOther) await documents.keep(idOf(name), null)
+    await this.used.use(name, snapshot, bytes)
+    this.#patience.delete(snapshot.coreKey)
+    await this.#begin(name, isOther)
+  }
+
+  async #begin(name: string, isOther = false): Promise<void> {
+    await this.used.begin(name).finally(() => this.#parts.onBegun(name, isOther))
+    await this.used.tidy(name)
+  }
+}

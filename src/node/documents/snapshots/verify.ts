@@ -1,0 +1,63 @@
+import { canonicalJson } from '../../../kit/json.js'
+import type { Replica } from '../../../domain/document/replica.js'
+import { isPartOfReplica, isSameReplica } from '../../../domain/document/same-replica.js'
+import { decodeSnapshot, type SnapshotHead } from '../../../domain/document/snapshot.js'
+import { lengthOf } from '../../../domain/membership/fold-document.js'
+import type { StreamLengths } from '../../../domain/membership/types.js'
+import type { DocumentStreams } from '../../../ports/documents.js'
+import { FedReplica } from '../replica-feed.js'
+
+/** What a snapshot is compared with. */
+export interface Compared {
+  /** How many blocks of each stream the log says that it holds. */
+  readonly lengths: StreamLengths['lengths']
+  /** The snapshot behind which the streams begin here, or null. */
+  readonly base: Uint8Array | null
+  /** A replica that has seen nothing yet. */
+  make(): Replica
+  readonly streams: Pick<DocumentStreams, 'read' | 'size'>
+  open(bytes: Uint8Array): Uint8Array | null
+  /** Does nobody want to know any more? */
+  isOver(): boolean
+}
+
+/**
+ * Is a snapshot of a document what its streams here make of it? `other`: something that is here contradicts it. `incomplete`: not
+ * all that it holds is here, and what is here is in it or was deleted. Reads all of these blocks.
+ */
+export async function compareSnapshot(bytes: Uint8Array, compared: Compared): Promise<'same' | 'other' | 'incomplete'> {
+  const [theirs, ours] = [compared.make(), compared.make()]
+  try {
+    const snapshot = decodeSnapshot(bytes)
+    if (!snapshot.ok || !isSame(lengthsOf(snapshot.head), compared.lengths) || theirs.load(bytes, true) !== null) return 'other'
+    if (compared.base !== null && ours.load(compared.base, true) !== null) return 'incomplete'
+    await feed(ours, compared)
+    if (!isPartOfReplica(ours, theirs)) return 'other'
+    return !isSame(ours.vectorClock(), compared.lengths) ? 'incomplete' : isSameReplica(theirs, ours) ? 'same' : 'other'
+  } finally {
+    for (const replica of [theirs, ours]) replica.doc.destroy()
+  }
+}
+
+/** Puts into a replica what is here of what the snapshot holds. */
+async function feed(replica: Replica, { lengths, streams, open, isOver }: Compared): Promise<void> {
+  const fed = new FedReplica(replica, {
+    streams,
+    open,
+    limitOf: (stream) => lengthOf(lengths, stream),
+    onStops: () => {},
+    onLater: () => {},
+    isOver
+  })
+  for (const stream of Object.keys(lengths)) fed.offer(stream)
+  await fed.feed()
+}
+
+/** How many blocks of each stream it says that it holds. */
+function lengthsOf({ streams }: SnapshotHead): StreamLengths['lengths'] {
+  return Object.fromEntries(streams.flatMap(({ key, length }) => (length > 0 ? [[key, length] as const] : [])))
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return canonicalJson(one) === canonicalJson(other)
+}

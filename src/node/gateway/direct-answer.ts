@@ -1,0 +1,118 @@
+import type { Clock } from '../../kit/clock.js'
+import { NodeError } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { type AgentAddress, OPERATOR } from '../../domain/card/card.js'
+import { askedWork } from '../../domain/policy/asked.js'
+import type { RoutingQuestion } from '../../domain/routing/decide.js'
+import { type CallerPower, confinement } from '../../domain/routing/effective.js'
+import type { AgentHost } from '../agents/agent-host.js'
+import type { Attached } from '../agents/in-process-agents.js'
+import { isIdempotent } from '../requests/callee/record.js'
+import type { Directory } from '../cards/directory.js'
+import type { Listeners } from '../messaging/subscriptions.js'
+import type { Router } from '../policy/access-control.js'
+import type { Traffic } from '../observe/traffic.js'
+import type { HereRun } from '../requests/callee/in-flight.js'
+import type { Work } from '../requests/callee/executor.js'
+
+/** What doing work without a message needs. */
+export interface DirectParts {
+  readonly self: NodeId
+  readonly clock: Clock
+  readonly directory: Directory
+  readonly router: Router
+  readonly traffic: Traffic
+  readonly listeners: Pick<Listeners, 'isListening'>
+  readonly attached: Pick<Attached, 'isInPerson'>
+  readonly agents: Pick<AgentHost, 'load'>
+  readonly work: Pick<Work, 'here'>
+}
+
+/** Who is asked for what, in whose name. */
+export interface DirectQuestion {
+  readonly target: AgentAddress
+  readonly capability: string
+  readonly by: CallerPower
+  readonly justification?: string | undefined
+}
+
+/** What an agent is given, and by which names its work is known. */
+export interface DirectWork {
+  readonly input: unknown
+  readonly names: { readonly requestId: string; readonly taskId: string }
+}
+
+/** That work may begin directly: true in the turn in which it was found. */
+export interface DirectWay {
+  readonly target: AgentAddress
+  readonly capability: string
+  readonly question: RoutingQuestion
+  /** The rule that lets it pass. */
+  readonly rule: string
+  /** Monotonic milliseconds: when it was asked for, and when the rules had decided. */
+  readonly since: number
+  readonly at: number
+}
+
+/**
+ * Work of an agent of this node for somebody who waits in this process: by the rules, the checks and the places that a request has,
+ * counted and on record as one, but no message is written, kept and answered. Only for what may be repeated, while its agent has a
+ * free place and nobody has to be asked: all else goes as a request.
+ */
+export class Direct {
+  readonly #parts: DirectParts
+
+  constructor(parts: DirectParts) {
+    this.#parts = parts
+  }
+
+  /** How it may begin, as things are now. Null: it has to go as a request, which is told what speaks against it. */
+  way(asking: DirectQuestion): DirectWay | null {
+    const { clock, router } = this.#parts
+    const since = clock.monotonic()
+    const question = this.#question(asking)
+    const rule = question === null ? null : router.allows(question)
+    if (question === null || rule === null) return null
+    const { target, capability } = asking
+    return { target, capability, question, rule, since, at: clock.monotonic() }
+  }
+
+  /** Begins it. Null: it has to go as a request after all, e.g. because of its input. */
+  begin({ target, capability, question, rule, since, at }: DirectWay, { input, names }: DirectWork): HereRun | null {
+    const { router, traffic, work } = this.#parts
+    const run = work.here({ recipient: target, capability, input, names })
+    if (run instanceof NodeError) return null
+    const { sender, target: party, type } = question
+    const header = { id: names.requestId, sender: sender.address, recipient: party.address, type }
+    const passage = { peer: null, header, from: sender.tier, to: party.tier, rule, since, at }
+    router.passed(at - since)
+    traffic.received(header, since)
+    traffic.delivered(passage)
+    traffic.sent(passage, 'local')
+    return run
+  }
+
+  /** What the rules are asked; null for what goes as a request whatever they say. */
+  #question({ target, capability, by, justification }: DirectQuestion): RoutingQuestion | null {
+    const { self, directory, listeners, attached, agents } = this.#parts
+    if (target.nodeId !== self || attached.isInPerson(target.agentId) || listeners.isListening(target.agentId)) return null
+    const { running, waiting, slots } = agents.load(target.agentId)
+    if (running + waiting >= slots || !isIdempotent(directory, target, capability)) return null
+    const operator = { agentId: OPERATOR, nodeId: self }
+    const [sender, certified, party] = [directory.party(operator, by), directory.party(operator), directory.party(target)]
+    if (sender === null || certified === null || party === null) return null
+    const asked = askedWork(directory.card(target), capability)
+    const question: RoutingQuestion = {
+      sender,
+      certified,
+      target: party,
+      type: 'request',
+      capability: asked.capability,
+      sideEffect: asked.sideEffect,
+      justification: justification ?? null,
+      isReply: false,
+      isArriving: true
+    }
+    return by.capabilities === undefined ? question : { ...question, ...confinement(by) }
+  }
+}

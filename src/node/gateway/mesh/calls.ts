@@ -1,0 +1,63 @@
+import type { AbortSignalLike, Clock } from '../../../kit/clock.js'
+import type { NodeId } from '../../../kit/ids.js'
+import { type CallPart, decodeCall, encodeCall } from '../../../domain/channel/call.js'
+import type { CallHandler, CallPiece, CallRequest, MemberCalls } from '../../../ports/member-calls.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import { InCalls } from './inbound-calls.js'
+import { OutCalls } from './outbound-calls.js'
+import type { Peers } from '../../peers/peer-table.js'
+
+/** What calls between members need. */
+export interface LinkCallsParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly peers: Pick<Peers, 'reach' | 'send' | 'isAlone'>
+}
+
+/**
+ * Calls of the A2A protocol over links, in both directions. A call lives on the links as they are: when one comes or goes, what
+ * was on its way may be lost, and both ends drop the call. Whoever follows a task calls again behind the last event it has.
+ */
+export class LinkCalls implements MemberCalls {
+  readonly #in: InCalls
+  readonly #out: OutCalls
+
+  constructor({ clock, telemetry, peers }: LinkCallsParts) {
+    const send = (peer: NodeId, part: CallPart): void => peers.send(peer, { kind: 'call', bytes: encodeCall(part) })
+    this.#in = new InCalls({ clock, telemetry, send, isAlone: (peer) => peers.isAlone(peer) })
+    this.#out = new OutCalls({ reach: (peer) => peers.reach(peer), send })
+  }
+
+  serve(handler: CallHandler | null): () => void {
+    return this.#in.serve(handler)
+  }
+
+  open(peer: NodeId, request: CallRequest, signal?: AbortSignalLike): AsyncIterable<CallPiece> {
+    return this.#out.open(peer, request, signal)
+  }
+
+  /** Is a call of or at the member open? */
+  has(peer: NodeId): boolean {
+    return this.#in.has(peer) || this.#out.has(peer)
+  }
+
+  /** Takes a part of a call; what is wrong with it that no honest peer sends, or null. */
+  onPart(peer: NodeId, bytes: Uint8Array): string | null {
+    const part = decodeCall(bytes)
+    if (part === null) return 'a part of a call that cannot be read'
+    if (part.type === 'request' || part.type === 'credit' || part.type === 'hangup') return this.#in.onCall(peer, part)
+    return this.#out.onAnswer(peer, part)
+  }
+
+  /** A link of the peer came or went. */
+  onLinks(peer: NodeId): void {
+    this.#in.onLinks(peer)
+    this.#out.onLinks(peer)
+  }
+
+  /** Ends all calls. */
+  stop(): void {
+    this.#in.stop()
+    this.#out.stop()
+  }
+}

@@ -1,0 +1,234 @@
+import { type Timer, wait } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import { type PushHook, type PushNotice } from '../../../domain/gateway/push.js'
+import { emptyOutbox, isFuture, type PushEffect, type PushInput, stepPush } from '../../../domain/gateway/push-outbox.js'
+import { NOTICE_RANGE, type NoticeName, noticeId, noticeNameOf, noticeRange, PUSH_KEYS } from '../../../domain/gateway/push-records.js'
+import { judgePush, type PushVerdict } from '../../../domain/gateway/push-verdict.js'
+import { decodeRecord, encodeRecord } from '../../../domain/gateway/records.js'
+import { toldOf } from '../../../domain/gateway/push-tale.js'
+import { ENDED_STATES, type GatewayTask } from '../../../domain/gateway/task.js'
+import type { LedgerChange } from '../../../ports/ledger.js'
+import type { Webhooks } from '../../../ports/webhooks.js'
+import { Abort } from '../../../kit/abort.js'
+import type { DeadLetters } from './dead-letters.js'
+import type { GatewayHooks } from './configs.js'
+import type { GatewayLog } from '../task-log.js'
+import { GatewayTales } from './task-snapshots.js'
+import type { NodeParts } from '../../dependencies.js'
+
+/** How long after something failed within this node it is tried again, in milliseconds. */
+const AGAIN_MS = 1000
+
+/** What delivering notifications needs. */
+export interface DeliveryParts {
+  readonly node: Pick<NodeParts, 'clock' | 'ledger' | 'telemetry' | 'chance'>
+  readonly webhooks: Webhooks
+  readonly hooks: GatewayHooks
+  readonly dead: DeadLetters
+  readonly log: Pick<GatewayLog, 'events'>
+  readonly taskOf: (id: string) => GatewayTask | undefined
+  readonly isGone: (owner: string) => boolean
+}
+
+/** The oldest notification of a hook. */
+interface Head extends NoticeName {
+  readonly notice: PushNotice
+}
+
+/** Takes notifications from the ledger to their hooks, each hook's in order, until they are taken or given up. */
+export class GatewayDelivery {
+  readonly #parts: DeliveryParts
+  readonly #outbox = emptyOutbox()
+  readonly #busy = new Map<string, { readonly stop: Abort; readonly done: Promise<void> }>()
+  readonly #stopped = new Abort()
+  readonly #tales: GatewayTales
+  #timer: Timer | null = null
+  /** Bodies are made one after the other: each may take much of the log into memory. */
+  #making: Promise<unknown> = Promise.resolve()
+
+  constructor(parts: DeliveryParts) {
+    this.#parts = parts
+    this.#tales = new GatewayTales(parts.log)
+  }
+
+  /** Looks for what waits, hook by hook, and delivers it. Resolves when it has seen all hooks. Never rejects. */
+  async start(): Promise<void> {
+    const { ledger, telemetry } = this.#parts.node
+    for (let { from } = NOTICE_RANGE; !this.#stopped.aborted; ) {
+      try {
+        const [entry] = await ledger.list({ from, to: NOTICE_RANGE.to, limit: 1 })
+        const name = entry === undefined ? null : noticeNameOf(entry.key)
+        if (entry === undefined || name === null) return
+        const notice = decodeRecord<PushNotice>(entry.value)
+        this.queued(name.hook, this.#parts.taskOf(notice?.task ?? '')?.owner ?? '')
+        from = noticeRange(name.hook).to
+      } catch (error) {
+        telemetry.log('warn', 'notifications that wait could not be read yet', { reason: messageOf(error) })
+        await wait(this.#parts.node.clock, AGAIN_MS, this.#stopped)
+      }
+    }
+  }
+
+  /** Something waits for a hook, durably. */
+  queued(hook: string, owner: string): void {
+    this.#step({ type: 'queued', hook, owner })
+  }
+
+  /** A person wants what waits for a hook to be tried now. */
+  hurry(hook: string): void {
+    this.#step({ type: 'hurry', hook })
+  }
+
+  /** A hook gets nothing any more. Resolves when nothing is under way to it. */
+  async end(hook: string): Promise<void> {
+    const busy = this.#busy.get(hook)
+    this.#step({ type: 'removed', hook })
+    await busy?.done
+    this.#tales.forget(hook)
+  }
+
+  /** Sends nothing any more. */
+  stop(): void {
+    this.#stopped.abort()
+    this.#parts.node.clock.clear(this.#timer)
+    for (const { stop } of this.#busy.values()) stop.abort()
+  }
+
+  #step(input: PushInput): void {
+    if (this.#stopped.aborted) return
+    for (const effect of stepPush(this.#outbox, input, this.#parts.node.clock.now())) this.#perform(effect)
+  }
+
+  #perform(effect: PushEffect): void {
+    const { clock } = this.#parts.node
+    if (effect.type === 'stop') return this.#busy.get(effect.hook)?.stop.abort()
+    if (effect.type === 'wake') {
+      clock.clear(this.#timer)
+      this.#timer = clock.after(effect.at - clock.now(), () => this.#step({ type: 'time' }))
+      return
+    }
+    const stop = new Abort()
+    this.#busy.set(effect.hook, { stop, done: this.#serve(effect, stop) })
+  }
+
+  async #serve({ hook, isHurried }: { readonly hook: string; readonly isHurried: boolean }, stop: Abort): Promise<void> {
+    const { clock, telemetry } = this.#parts.node
+    // Whoever begins it notes it first.
+    await Promise.resolve()
+    let dueAt: number | null
+    try {
+      dueAt = await this.#next(hook, { isHurried, stop })
+    } catch (error) {
+      telemetry.count('errors', 'push')
+      telemetry.log('warn', 'a notification could not be read or recorded yet', { hook, reason: messageOf(error) })
+      dueAt = clock.now() + AGAIN_MS
+    }
+    this.#busy.delete(hook)
+    this.#step({ type: 'served', hook, dueAt })
+  }
+
+  /** Tries the oldest notification of a hook; gives when to look again, null when nothing waits. */
+  async #next(hook: string, { isHurried, stop }: { readonly isHurried: boolean; readonly stop: Abort }): Promise<number | null> {
+    const { clock, ledger, chance } = this.#parts.node
+    const head = await this.#head(hook)
+    if (head === null) return null
+    const { dueAt, tries, task } = head.notice
+    if (isFuture(dueAt, clock.now()) && !isHurried) return dueAt
+    const config = await this.#parts.hooks.find(task, hook)
+    const body = config === null ? null : await this.#body(config, head)
+    if (stop.aborted) return null
+    if (config === null || body === null || this.#parts.isGone(this.#parts.taskOf(task)?.owner ?? '')) {
+      // Its config was deleted while this one was being written, or is about to be: whose it was is gone.
+      await ledger.commit([{ key: PUSH_KEYS.notice(hook, head.generation), value: null }])
+      this.#parts.hooks.settled(hook)
+      return clock.now()
+    }
+    const answer = await this.#parts.webhooks.send(config, { id: noticeId(head), event: head.notice.event, body }, stop)
+    if (stop.aborted) return null
+    const verdict = judgePush(answer, { tries, now: clock.now(), chance: chance() })
+    if (verdict.type === 'gone') await this.#unhook(config, head, verdict)
+    else await this.#record(head, verdict)
+    return verdict.type === 'again' ? verdict.dueAt : clock.now()
+  }
+
+  async #head(hook: string): Promise<Head | null> {
+    const { ledger } = this.#parts.node
+    const [entry] = await ledger.list({ ...noticeRange(hook), limit: 1 })
+    const name = entry === undefined ? null : noticeNameOf(entry.key)
+    const notice = entry === undefined ? null : decodeRecord<PushNotice>(entry.value)
+    return name === null || notice === null ? null : { ...name, notice }
+  }
+
+  /** null: there is nothing to tell of any more. */
+  #body({ version, task: id }: PushHook, head: Head): Promise<string | null> {
+    const making = this.#making.then(async () => {
+      const { log, taskOf, webhooks } = this.#parts
+      const { hook, generation } = head
+      const task = taskOf(id)
+      if (task === undefined) return null
+      if (version === '1.0' && (head.notice.folded ?? 0) === 0) {
+        const [event] = await log.events(id, generation - 1, generation)
+        if (event === undefined) return null
+        if (event.type !== 'message') return webhooks.bodyOf(version, { task, event })
+      }
+      const tale = await this.#tales.after({ hook, task: id, generation })
+      if (tale === null) return null
+      const snapshot = toldOf(task, tale)
+      if (version === '1.0' || ENDED_STATES.has(snapshot.task.state)) this.#tales.forget(hook)
+      return webhooks.bodyOf(version, { snapshot })
+    })
+    this.#making = making.catch(() => null)
+    return making
+  }
+
+  /** Nothing else is told to the hook before it is on record: after a kill it would come out of order. */
+  async #record({ hook, generation, notice }: Head, verdict: Exclude<PushVerdict, { type: 'gone' }>): Promise<void> {
+    const key = PUSH_KEYS.notice(hook, generation)
+    this.#parts.node.telemetry.count('notifications', verdict.type)
+    if (verdict.type === 'again') {
+      const { tries, dueAt, reason } = verdict
+      return await this.#commit([{ key, value: encodeRecord({ ...notice, tries, dueAt, reason } satisfies PushNotice) }])
+    }
+    const kept = verdict.type === 'dead' ? this.#giveUp({ hook, generation, notice }, verdict) : []
+    await this.#commit([{ key, value: null }, ...kept])
+    this.#parts.hooks.settled(hook)
+  }
+
+  /** Whoever is there no more wants nothing of what waits, nor of what was given up; what waits finds no config. */
+  async #unhook({ task, hook, url }: PushHook, head: Head, { type, reason }: Extract<PushVerdict, { type: 'gone' }>): Promise<void> {
+    const { dead, hooks, node } = this.#parts
+    // It may have been sent elsewhere meanwhile: that one is tried next.
+    if ((await hooks.find(task, hook))?.url !== url) return
+    node.telemetry.count('notifications', type)
+    node.telemetry.log('warn', 'a webhook is gone: its push config is deleted', { id: noticeId(head), task, reason })
+    hooks.drop(task, hook)
+    const letters = dead.of(hook)
+    const keys = [PUSH_KEYS.config(task, hook), PUSH_KEYS.notice(hook, head.generation)]
+    await this.#commit([...keys.map((key) => ({ key, value: null })), ...dead.removal(letters)])
+    dead.forget(letters)
+    this.#tales.forget(hook)
+  }
+
+  #giveUp({ hook, generation, notice }: Head, { tries, reason }: Extract<PushVerdict, { type: 'dead' }>): readonly LedgerChange[] {
+    const { clock, telemetry } = this.#parts.node
+    const { task, event } = notice
+    telemetry.log('warn', 'a push notification was given up', { id: noticeId({ hook, generation }), task, event, tries, reason })
+    const { dueAt: _, ...told } = notice
+    const owner = this.#parts.taskOf(task)?.owner ?? ''
+    return this.#parts.dead.add({ hook, generation, owner }, { ...told, tries, reason, deadAt: clock.now() })
+  }
+
+  /** What happened is written once the ledger takes it. */
+  async #commit(changes: readonly LedgerChange[]): Promise<void> {
+    const { clock, ledger, telemetry } = this.#parts.node
+    while (!this.#stopped.aborted) {
+      try {
+        return await ledger.commit(changes)
+      } catch (error) {
+        telemetry.count('errors', 'ledger')
+        telemetry.log('warn', 'what became of a notification could not be recorded yet', { reason: messageOf(error) })
+        await wait(clock, AGAIN_MS, this.#stopped)
+      }
+    }
+  }
+}

@@ -1,0 +1,199 @@
+import type { NodeId } from '../../kit/ids.js'
+import type { CallerPower } from '../../domain/routing/effective.js'
+import type { GatewayTask } from '../../domain/gateway/task.js'
+import { RESTING_STATES } from '../../domain/gateway/task.js'
+import { type PageCursor, type TaskFilter, TaskOrder, type TaskPage } from '../../domain/gateway/task-order.js'
+import { memberOf } from './caller.js'
+
+/** Texts that are known to be shared. */
+const MAX_SHARED_TEXTS = 4096
+
+/** What a task is done by. */
+type RunOf = Pick<GatewayTask, 'owner' | 'state' | 'run'>
+
+/** What one owner has. */
+interface Owned {
+  readonly order: TaskOrder
+  /** Ids of its tasks by the message that began each, also of those that are being written. */
+  readonly begun: Map<string, string>
+  /** What it may, as the task has it that began last. */
+  power: CallerPower | null
+  /** How many do not rest, those that begin included. */
+  underWay: number
+}
+
+/** Gateway tasks without their contents, as they are durable: by id, and by owner in the order of lists. */
+export class GatewayIndex {
+  readonly #byId = new Map<string, GatewayTask>()
+  readonly #owners = new Map<string, Owned>()
+  /** Texts that many tasks share: each is there once. */
+  readonly #texts = new Map<string, string>()
+  /** Members by the requests under way that are made for them. */
+  readonly #members = new Map<string, NodeId>()
+  /** Those that begin, by id: they are not durable yet. */
+  readonly #beginning = new Map<string, RunOf>()
+
+  /** How many there are, those that begin included. */
+  get size(): number {
+    return this.#byId.size + this.#beginning.size
+  }
+
+  /** A task by its id; undefined for none. */
+  get(id: string): GatewayTask | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** A task as it is durable now. */
+  put(task: GatewayTask): void {
+    const before = this.#byId.get(task.id)
+    if (before === undefined) {
+      const owned = this.#of(task.owner)
+      owned.power = task.by
+      // Of one that is put back another may have begun by its message meanwhile.
+      if (!owned.begun.has(task.messageId)) owned.begun.set(task.messageId, task.id)
+      return this.#enter(owned, task)
+    }
+    const owned = this.#of(task.owner)
+    owned.underWay += weightOf(task) - weightOf(before)
+    this.#byId.set(task.id, task)
+    owned.order.put(task, before)
+    this.#run(before, task)
+  }
+
+  /** A task whose message is known ({@link begin}) is durable now, for the first time. */
+  add(task: GatewayTask): void {
+    const owned = this.#of(task.owner)
+    owned.underWay--
+    this.#run(this.#beginning.get(task.id), undefined)
+    this.#beginning.delete(task.id)
+    this.#enter(owned, task)
+  }
+
+  #enter(owned: Owned, task: GatewayTask): void {
+    owned.underWay += weightOf(task)
+    this.#byId.set(task.id, task)
+    owned.order.put(task)
+    this.#run(undefined, task)
+  }
+
+  /** Forgets a task. */
+  remove(task: GatewayTask): void {
+    const known = this.#byId.get(task.id)
+    if (known === undefined) return
+    const owned = this.#of(known.owner)
+    owned.underWay -= weightOf(known)
+    this.#byId.delete(known.id)
+    owned.order.remove(known)
+    this.#run(known, undefined)
+    this.#forget(owned, known)
+  }
+
+  /** The id of the task that a message of an owner began, or is beginning; undefined for none. */
+  begunBy(owner: string, messageId: string): string | undefined {
+    return this.#owners.get(owner)?.begun.get(messageId)
+  }
+
+  /** A task begins: the message that began it is its own. */
+  begin(task: GatewayTask): void {
+    const { id, owner, messageId, by } = task
+    const owned = this.#of(owner)
+    this.#run(undefined, task)
+    owned.begun.set(messageId, id)
+    owned.power = by
+    owned.underWay++
+    this.#beginning.set(id, task)
+  }
+
+  /** It did not, after all. Whoever comes second has said nothing new. */
+  notBegun(task: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>): void {
+    const owned = this.#owners.get(task.owner)
+    if (owned === undefined || owned.begun.get(task.messageId) !== task.id) return
+    owned.underWay--
+    this.#run(this.#beginning.get(task.id), undefined)
+    this.#beginning.delete(task.id)
+    this.#forget(owned, task)
+  }
+
+  #forget({ begun, order }: Owned, { id, owner, messageId }: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>): void {
+    if (begun.get(messageId) === id) begun.delete(messageId)
+    if (begun.size === 0 && order.size === 0) this.#owners.delete(owner)
+  }
+
+  #of(owner: string): Owned {
+    const known = this.#owners.get(owner)
+    if (known !== undefined) return known
+    const owned = { order: new TaskOrder(), begun: new Map<string, string>(), power: null, underWay: 0 }
+    this.#owners.set(this.shared(owner), owned)
+    return owned
+  }
+
+  /** The member that a request under way is made for; null: none. */
+  memberBehind(requestId: string): NodeId | null {
+    return this.#members.get(requestId) ?? null
+  }
+
+  /** A request is made for an owner. That of a task is known by the task, and needs neither this nor {@link requestEnded}. */
+  requestMade(requestId: string, owner: string): void {
+    const member = memberOf(owner)
+    if (member !== null) this.#members.set(requestId, member)
+  }
+
+  /** A request is no longer under way. */
+  requestEnded(requestId: string): void {
+    this.#members.delete(requestId)
+  }
+
+  /** What a task is done by changes; undefined: the task is not there. */
+  #run(before: RunOf | undefined, after: RunOf | undefined): void {
+    if (before?.run) this.requestEnded(before.run.requestId)
+    if (after?.run && !RESTING_STATES.has(after.state)) this.requestMade(after.run.requestId, after.owner)
+  }
+
+  /** How many tasks of an owner do not rest. */
+  underWay(owner: string): number {
+    return this.#owners.get(owner)?.underWay ?? 0
+  }
+
+  /** One page of an owner's tasks. */
+  page(owner: string, filter: TaskFilter, page: { readonly after: PageCursor | null; readonly limit: number }): TaskPage {
+    return (this.#owners.get(owner)?.order ?? new TaskOrder()).page(filter, page)
+  }
+
+  /** All of them, in no order. */
+  all(): IterableIterator<GatewayTask> {
+    return this.#byId.values()
+  }
+
+  /** A task that was read, with what it shares with others. */
+  sharing(task: GatewayTask): GatewayTask {
+    const { owner, agent, capability, by } = task
+    const shared = { owner: this.shared(owner), agent: this.shared(agent), capability: this.shared(capability) }
+    return { ...task, ...shared, by: this.sharedPower(owner, by) }
+  }
+
+  /** The same power, as the task of an owner has it that began last: most of them have one. */
+  sharedPower(owner: string, power: CallerPower): CallerPower {
+    const known = this.#owners.get(owner)?.power ?? null
+    return known !== null && isSamePower(known, power) ? known : power
+  }
+
+  /** The same text, as those have it that are kept: for what many tasks have in common. */
+  shared(text: string): string {
+    const known = this.#texts.get(text)
+    if (known !== undefined) return known
+    // Owners, agents and capabilities come and go: what is shared afterwards is merely there once more.
+    if (this.#texts.size >= MAX_SHARED_TEXTS) this.#texts.clear()
+    this.#texts.set(text, text)
+    return text
+  }
+}
+
+function isSamePower(one: CallerPower, other: CallerPower): boolean {
+  if (one.maxTier !== other.maxTier || one.sandboxId !== other.sandboxId) return false
+  const [some, others] = [one.capabilities, other.capabilities]
+  return some === others || (some?.length === others?.length && some?.every((text, at) => text === others?.[at]) === true)
+}
+
+function weightOf(task: GatewayTask | undefined): 0 | 1 {
+  return task === undefined || RESTING_STATES.has(task.state) ? 0 : 1
+}

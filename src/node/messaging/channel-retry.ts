@@ -1,0 +1,166 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import type { ErrorCode } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { MAX_RETRIES, retryDelayMs } from '../../domain/channel/retry.js'
+import type { PeerRoom, SendRoom } from '../peers/send-budget.js'
+
+/** Messages to one peer that may wait for another try. */
+const MAX_WAITING = 1000
+/** What says that the channel failed under a message. Backpressure (OVERLOADED) is told to the sender at once. */
+const FAILURES: ReadonlySet<ErrorCode> = new Set(['CHANNEL_CLOSED', 'PEER_OFFLINE'])
+
+/** What delivering needs. */
+export interface DeliveryParts {
+  readonly clock: Clock
+  /** Where what waits is counted. */
+  readonly room: SendRoom
+  /** Sees to a link. @throws NodeError PEER_OFFLINE. */
+  reach(peer: NodeId): Promise<void>
+  /** A message was given up. */
+  onFailure(peer: NodeId, cause: NodeError): void
+}
+
+/** A message to be handed over. */
+interface Shipment {
+  /** What it takes while it waits. */
+  readonly bytes: number
+  /** Hands it to the channel. Throws where that fails. */
+  send(): void
+}
+
+/** A message that waits for another try. */
+interface Retry extends Shipment {
+  readonly resolve: () => void
+  readonly reject: (error: NodeError) => void
+  failed: number
+  timer: Timer | null
+}
+
+/** What waits for one peer, in the order it was sent. */
+interface Lane {
+  readonly room: PeerRoom
+  readonly waiting: Retry[]
+}
+
+/**
+ * Hands messages to channels. One that fails on its way is tried up to three times more, each wait at least double the
+ * last. What was sent later to the same peer does not overtake it.
+ */
+export class Delivery {
+  readonly #parts: DeliveryParts
+  /** Messages that wait for another try, by peer. */
+  readonly #lanes = new Map<NodeId, Lane>()
+  #isClosed = false
+
+  constructor(parts: DeliveryParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Runs `send`, again where the channel fails. Resolves when it did not throw.
+   * @throws NodeError DELIVERY_FAILED after the last try; OVERLOADED when too many wait; what else `send` throws, at once.
+   */
+  async deliver(peer: NodeId, { bytes, send }: Shipment): Promise<void> {
+    const lane = this.#lanes.get(peer) ?? { room: this.#parts.room.peer(), waiting: [] }
+    if (lane.waiting.length === 0) {
+      const failure = tried(send)
+      if (failure === null) return
+      if (!FAILURES.has(failure.code) || this.#isClosed) throw failure
+    }
+    if (lane.waiting.length >= MAX_WAITING || !lane.room.take(bytes))
+      throw new NodeError('OVERLOADED', 'too many messages wait for another try to reach this peer')
+    this.#lanes.set(peer, lane)
+    await new Promise<void>((resolve, reject) => {
+      const retry: Retry = { bytes, send, resolve, reject, failed: 1, timer: null }
+      lane.waiting.push(retry)
+      this.#later(peer, retry, null)
+    })
+  }
+
+  /** Gives up what waits. */
+  close(): void {
+    this.#isClosed = true
+    for (const { room, waiting } of this.#lanes.values()) {
+      for (const { bytes, timer, reject } of waiting) {
+        room.leave(bytes)
+        this.#parts.clock.clear(timer)
+        reject(new NodeError('CHANNEL_CLOSED', 'this node stopped before the message could be delivered'))
+      }
+    }
+    this.#lanes.clear()
+  }
+
+  #later(peer: NodeId, retry: Retry, cause: NodeError | null): void {
+    const delay = retryDelayMs(retry.failed)
+    if (delay !== null) {
+      retry.timer = this.#parts.clock.after(delay, () => void this.#again(peer, retry))
+      return
+    }
+    this.#leave(peer, retry)
+    const error = new NodeError('DELIVERY_FAILED', `the message could not be delivered; it was tried ${MAX_RETRIES} times more`, {
+      ...(cause === null ? {} : { cause })
+    })
+    this.#parts.onFailure(peer, error)
+    retry.reject(error)
+  }
+
+  /** One that waits behind another has failed this time too: it must not overtake. */
+  async #again(peer: NodeId, retry: Retry): Promise<void> {
+    const isFirst = this.#first(peer) === retry
+    const failure = isFirst ? await this.#tryAgain(peer, retry) : null
+    if (this.#isClosed || (isFirst && failure === null)) return
+    retry.failed++
+    this.#later(peer, retry, failure)
+  }
+
+  /** null: it has ended, well or for good. */
+  async #tryAgain(peer: NodeId, retry: Retry): Promise<NodeError | null> {
+    try {
+      await this.#parts.reach(peer)
+    } catch (error) {
+      return asNodeError(error)
+    }
+    if (this.#isClosed) return null
+    const failure = tried(retry.send)
+    if (failure !== null && FAILURES.has(failure.code)) return failure
+    this.#leave(peer, retry)
+    if (failure === null) retry.resolve()
+    else retry.reject(failure)
+    this.#followUp(peer)
+    return null
+  }
+
+  /** The channel works again: those behind need not wait. */
+  #followUp(peer: NodeId): void {
+    for (let next = this.#first(peer); next !== undefined; next = this.#first(peer)) {
+      const failure = tried(next.send)
+      if (failure !== null && FAILURES.has(failure.code)) return
+      this.#parts.clock.clear(next.timer)
+      this.#leave(peer, next)
+      if (failure === null) next.resolve()
+      else next.reject(failure)
+    }
+  }
+
+  #leave(peer: NodeId, retry: Retry): void {
+    const lane = this.#lanes.get(peer)
+    if (lane === undefined) return
+    lane.waiting.splice(lane.waiting.indexOf(retry), 1)
+    lane.room.leave(retry.bytes)
+    if (lane.waiting.length === 0) this.#lanes.delete(peer)
+  }
+
+  #first(peer: NodeId): Retry | undefined {
+    return this.#lanes.get(peer)?.waiting[0]
+  }
+}
+
+function tried(send: () => void): NodeError | null {
+  try {
+    send()
+    return null
+  } catch (error) {
+    return asNodeError(error)
+  }
+}

@@ -1,0 +1,343 @@
+import type { Clock } from '../../kit/clock.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import type { ErrorBody } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { shown } from '../../kit/text.js'
+import { headerOf } from '../../domain/envelope/header.js'
+import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
+import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
+import { askedWork, namedCapabilities } from '../../domain/policy/asked.js'
+import type { RoutingQuestion } from '../../domain/routing/decide.js'
+import type { LedgerChange } from '../../ports/ledger.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { Arrivals } from './verify.js'
+import type { Arrival, ArrivalsParts } from './verify.js'
+import type { Conversations } from './exchange-table.js'
+import { threadOf } from './inbound-message.js'
+import type { Held, Incoming, RecordedRequest, Thread } from './inbound-message.js'
+import type { Admission, LaneMessage } from '../reliable/lane-receiver.js'
+import { refusedArrival } from './verify-parties.js'
+import type { Decision, Refusal } from '../policy/access-control.js'
+
+/** How long the answer to a proposal or the error for a refused message may take to go out, in milliseconds. */
+const SHORT_TTL_MS = 60_000
+/** How long a stream of a peer may last, in milliseconds. */
+export const STREAM_TTL_MS = 600_000
+
+/** What this room refuses by itself; tiers and sandboxes are the router's. */
+const REFUSALS = {
+  noAgent: { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent of this node', reason: 'no such agent on this node' },
+  tooManyOpen: { code: 'OVERLOADED', rule: 'exchanges: bounded', reason: 'too many exchanges are open' },
+  noStreams: { code: 'CAPABILITY_NOT_FOUND', rule: 'streams: none', reason: 'this agent takes no streams' },
+  noRecord: { code: 'OVERLOADED', rule: 'ledger: recorded first', reason: 'this node cannot record requests now' }
+} as const satisfies Record<string, Refusal>
+
+/** What a message changes in the ledger before it goes on. */
+export interface Recording {
+  readonly changes: readonly LedgerChange[]
+  readonly recorded: RecordedRequest
+  /** The changes were made, or could not be. */
+  end(): void
+}
+
+/** What the road in needs. */
+export interface InboxParts extends ArrivalsParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly conversations: Conversations
+  readonly self: NodeId
+  /** How long the answer to a request may take to go out, in milliseconds. */
+  readonly ttlMs: number
+  /** What the ledger has to hold of a request before it goes on; null for what is not recorded. */
+  record(incoming: Incoming, envelope: Uint8Array): Promise<Recording | null>
+  /** What a reply that was let in changes in the ledger. */
+  onReply(incoming: Incoming): Pick<Admission, 'changes' | 'failed'>
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+  /** Every message that was let in, before it goes on. */
+  onLetIn(incoming: Incoming): void
+  /** Opening messages that were let in, by type. */
+  onRequest(incoming: Incoming): void
+  onNotification(incoming: Incoming): void
+  onProposal(incoming: Incoming): void
+  /** False: nobody here takes the stream. */
+  onStream(incoming: Incoming): boolean
+  /** Tells the sender of an opening message that it was refused. */
+  refuse(to: Thread, error: ErrorBody): void
+  /** Keeps a message until a person has decided, or says why it does not. */
+  hold(message: Held): Refusal | null
+}
+
+/** What became of a message within this node. */
+export interface ReceivedHere {
+  /** It was refused or waits for a person: the road in tells of that decision, or will. */
+  readonly isTold: boolean
+  /** Why it could not be taken at all; on record. */
+  readonly refusal: Refusal | null
+}
+
+/** What was asked of the rules, and what they said. */
+interface Asked extends Decision {
+  readonly question: RoutingQuestion
+}
+
+/** Of a message within this node, which is never encoded. */
+const NO_BYTES = new Uint8Array(0)
+
+const NOTHING: Admission = { changes: [], done: () => {}, failed: () => {} }
+
+/** The road in: decode, verify (those are {@link Arrivals}), record, decide, dispatch. Nothing that a peer sends can throw out of it. */
+export class Inbox {
+  readonly #parts: InboxParts
+  readonly #arrivals: Arrivals
+
+  constructor(parts: InboxParts) {
+    this.#parts = parts
+    this.#arrivals = new Arrivals(parts, (refused, refusal) => this.#answer(refused, refusal))
+  }
+
+  /** Takes an encoded envelope of a peer, which came over no lane; `hops`: the nodes that relayed it. */
+  receive(peer: NodeId, bytes: Uint8Array, hops: readonly NodeId[] = []): void {
+    this.#guarded(peer, () => {
+      const arrival = this.#arrivals.read(peer, { bytes, lane: null, hops })
+      if (arrival?.header.type === 'request') void this.#recordFirst(arrival)
+      else if (arrival !== null) this.#decideAndDispatch(arrival)
+    })
+  }
+
+  /**
+   * Says what a message of a lane changes in the ledger; it goes on when that is durable. A reply is decided on before:
+   * what it says has to be durable with its number. Never rejects for what a peer sent.
+   * @throws NodeError what the ledger refuses
+   */
+  admit({ lane, envelope, hops }: LaneMessage): Promise<Admission> {
+    const peer = lane.source.nodeId
+    const arrival = this.#guarded(peer, () => this.#arrivals.read(peer, { bytes: envelope, lane, hops }))
+    return arrival === null ? Promise.resolve(NOTHING) : this.#admitted(arrival)
+  }
+
+  /** Takes up a request that was recorded before this node stopped. Gives why it is not taken up, which is on record, or null. */
+  recover(peer: NodeId, { envelope, recorded }: { readonly envelope: Uint8Array; readonly recorded: RecordedRequest }): Refusal | null {
+    const again = this.#arrivals.again(peer, envelope)
+    if (!('party' in again)) {
+      this.#parts.router.record('refusal', again, { peer, header: null })
+      return again
+    }
+    // What had begun was let in: its end is told, whatever the rules say of it now.
+    if (recorded.isDone) this.#guarded(peer, () => this.#open(again) && this.#parts.onRequest({ ...again, recorded }))
+    else this.#guarded(peer, () => this.#decideAndDispatch({ ...again, recorded }))
+    return null
+  }
+
+  /** Takes an envelope of an agent of this node for another; the same rules, nothing to decode. */
+  receiveHere(envelope: A2AEnvelope): ReceivedHere {
+    const header = headerOf(envelope)
+    const peer = this.#parts.self
+    const since = this.#parts.clock.monotonic()
+    const verified = this.#arrivals.verify(peer, header)
+    if ('refusal' in verified) {
+      this.#parts.router.record('refusal', verified.refusal, { peer: null, header })
+      return { isTold: true, refusal: verified.refusal }
+    }
+    this.#parts.traffic.received(header, since)
+    const { sender, recipient, party, certified, target } = verified
+    const { payload } = envelope
+    const isTold = this.#decideAndDispatch({
+      peer,
+      sender,
+      recipient,
+      party,
+      certified,
+      target,
+      header,
+      payload,
+      isReliable: false,
+      since,
+      bytes: NO_BYTES
+    })
+    return { isTold, refusal: null }
+  }
+
+  /** Gives a message that was held to those whom it concerns, or to `taker` alone. Its exchange is open. */
+  pass({ incoming, question, rule }: Held, taker = (one: Incoming): void => this.#dispatch(one)): void {
+    const { peer, header } = incoming
+    const { clock, traffic, self } = this.#parts
+    const [from, to] = [question.sender.tier, question.target.tier]
+    const at = clock.monotonic()
+    traffic.delivered({ peer: peer === self ? null : peer, header, from, to, rule, since: at, at }, false)
+    taker(incoming)
+  }
+
+  /** What the rules say now of a message that was held: cards, certificates and policy may have changed. */
+  askAgain(incoming: Incoming): Asked | Refusal {
+    const verified = this.#arrivals.verify(incoming.peer, incoming.header)
+    if ('refusal' in verified) return verified.refusal
+    const { clock, router } = this.#parts
+    const target = verified.target.party
+    if (target === null) return REFUSALS.noAgent
+    return this.#ask(
+      { ...incoming, ...verified },
+      { target, isReply: false, ask: (question) => ({ verdict: router.ask(question), at: clock.monotonic() }) }
+    )
+  }
+
+  /** A request that came without a lane is recorded as well: it must not run again after a restart either. */
+  async #recordFirst(arrival: Arrival): Promise<void> {
+    const { peer, header } = arrival
+    try {
+      const recording = await this.#parts.record(arrival, arrival.bytes)
+      if (recording === null) return void this.#guarded(peer, () => this.#decideAndDispatch(arrival))
+      await this.#parts.commit(recording.changes).finally(() => recording.end())
+      this.#guarded(peer, () => this.#goOn({ recorded: recording.recorded, ...arrival }))
+    } catch (error) {
+      this.#note(peer, error, header.correlationId ?? header.id)
+      this.#guarded(peer, () => this.#answer(arrival, REFUSALS.noRecord))
+    }
+  }
+
+  async #admitted(arrival: Arrival): Promise<Admission> {
+    if (!OPENING_TYPES.has(arrival.header.type)) {
+      if (this.#fate(arrival) !== null) return NOTHING
+      return { done: () => this.#dispatch(arrival), ...this.#parts.onReply(arrival) }
+    }
+    const recording = await this.#parts.record(arrival, arrival.bytes)
+    if (recording === null) return { changes: [], done: () => this.#goOn(arrival), failed: () => {} }
+    const { changes, recorded } = recording
+    const done = (): void => {
+      recording.end()
+      this.#goOn({ recorded, ...arrival })
+    }
+    return { changes, done, failed: () => recording.end() }
+  }
+
+  /** While it was recorded, its sender may have been put out, or made weaker. */
+  #goOn(arrival: Arrival): void {
+    const verified = this.#arrivals.verify(arrival.peer, arrival.header)
+    if ('refusal' in verified) this.#refuse(arrival, verified.refusal)
+    else this.#decideAndDispatch({ ...arrival, ...verified })
+  }
+
+  /** What `run` gives; null when it fails. */
+  #guarded<T>(peer: NodeId, run: () => T): T | null {
+    try {
+      return run()
+    } catch (error) {
+      this.#note(peer, error, null)
+      return null
+    }
+  }
+
+  #note(peer: NodeId, error: unknown, correlationId: string | null): void {
+    const { telemetry } = this.#parts
+    telemetry.count('errors', 'inbox')
+    telemetry.log('error', 'a message could not be handled', { correlationId, peer, reason: messageOf(error) })
+  }
+
+  /** True: it was refused, or waits for a person. */
+  #decideAndDispatch(arrival: Arrival): boolean {
+    const fate = this.#fate(arrival)
+    if (fate === null) this.#dispatch(arrival)
+    return fate !== null && fate !== 'late'
+  }
+
+  /** What is decided, and everything that follows from it but for what goes on (null). */
+  #fate(arrival: Arrival): Refusal | 'late' | 'held' | null {
+    const fate = this.#decide(arrival)
+    if (fate === 'late') this.#parts.telemetry.count('messages_refused', 'late')
+    else if (fate !== null && fate !== 'held') this.#refuse(arrival, fate)
+    return fate
+  }
+
+  /** `late`: a reply that nobody waits for any more, which any honest peer may send. `held`: a person has to allow it. */
+  #decide(arrival: Arrival): Refusal | 'late' | 'held' | null {
+    const { peer, header, recipient, party, since } = arrival
+    const { conversations, router, traffic, self } = this.#parts
+    const target = arrival.target.party
+    if (target === null) return { ...REFUSALS.noAgent, reason: `no agent ${shown(recipient.agentId, 64)} on this node` }
+    const isOpening = OPENING_TYPES.has(header.type)
+    const thread = isOpening || header.correlationId === undefined ? null : threadOf(arrival)
+    const isReply = thread !== null && conversations.mayReceive(thread)
+    if (thread !== null && !isReply && conversations.hasEnded(thread)) return 'late'
+    const { question, verdict, at } = this.#ask(arrival, { target, isReply, ask: (asked) => router.decide(asked, since) })
+    const { rule } = verdict
+    const asks = !verdict.allowed && verdict.asks === true
+    if (!verdict.allowed && !asks) return { code: verdict.code, rule, reason: verdict.reason }
+    if (!isOpening && (thread === null || !conversations.isAwaited(thread))) return 'late'
+    if (!this.#open(arrival)) return REFUSALS.tooManyOpen
+    if (asks) return this.#hold({ incoming: arrival, question, rule })
+    traffic.delivered({ peer: peer === self ? null : peer, header, from: party.tier, to: target.tier, rule, since, at })
+    return null
+  }
+
+  #hold(held: Held): Refusal | 'held' {
+    const refusal = this.#parts.hold(held)
+    if (refusal === null) return 'held'
+    if (held.incoming.header.type !== 'notification') this.#parts.conversations.end(threadOf(held.incoming))
+    return refusal
+  }
+
+  /** Asks the rules; of several capabilities that a proposal names, the first that is refused decides. */
+  #ask(
+    { header, party, certified, payload, target: { card } }: Omit<Arrival, 'since' | 'bytes'>,
+    { ask, target, isReply }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Decision }
+  ): Asked {
+    const justification = header.metadata?.justification ?? null
+    const { type } = header
+    const decided = (named: string | null): Asked => {
+      // Member by member: every message comes through here, and spreading is slow.
+      const { capability, sideEffect } = askedWork(card, named)
+      const asked = { sender: party, target, type, justification, isReply, isArriving: true, capability, sideEffect }
+      const question = certified === party ? asked : { ...asked, certified }
+      const { verdict, at } = ask(question)
+      return { question, verdict, at }
+    }
+    const [first, ...others] = namedCapabilities(type, payload)
+    let answer = decided(first)
+    for (const named of others) if (answer.verdict.allowed) answer = decided(named)
+    return answer
+  }
+
+  /** What awaits a reply opens an exchange; a notification awaits none. */
+  #open(arrival: Arrival): boolean {
+    const { type } = arrival.header
+    if (type === 'notification' || !OPENING_TYPES.has(type)) return true
+    const ttlMs = type === 'task-proposal' ? SHORT_TTL_MS : type === 'stream-start' ? STREAM_TTL_MS : this.#parts.ttlMs
+    return this.#parts.conversations.letIn(threadOf(arrival), ttlMs)
+  }
+
+  #dispatch(incoming: Incoming): void {
+    this.#parts.onLetIn(incoming)
+    switch (incoming.header.type) {
+      case 'request':
+        return this.#parts.onRequest(incoming)
+      case 'notification':
+        return this.#parts.onNotification(incoming)
+      case 'task-proposal':
+        return this.#parts.onProposal(incoming)
+      case 'stream-start':
+        if (!this.#parts.onStream(incoming)) this.#tell(threadOf(incoming), REFUSALS.noStreams)
+        return
+      default:
+        return this.#parts.conversations.deliver(threadOf(incoming), incoming.header, incoming.payload)
+    }
+  }
+
+  #refuse(arrival: Arrival, refusal: Refusal): void {
+    const { router, directory } = this.#parts
+    router.record('refusal', refusal, refusedArrival(directory, arrival))
+    this.#answer(arrival, refusal)
+  }
+
+  /** Tells who awaits an answer that there is none. */
+  #answer(refused: Omit<Incoming, 'payload'>, refusal: Refusal): void {
+    const { type } = refused.header
+    if (type === 'notification' || !OPENING_TYPES.has(type)) return
+    const thread = threadOf(refused)
+    // The error goes back along the thread, so the thread must be open for it.
+    if (this.#parts.conversations.letIn(thread, SHORT_TTL_MS)) this.#tell(thread, refusal)
+  }
+
+  #tell(thread: Thread, { code, rule, reason }: Refusal): void {
+    this.#parts.refuse(thread, new NodeError(code, reason, { data: { rule } }).toBody())
+  }
+}

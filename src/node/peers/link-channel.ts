@@ -1,0 +1,249 @@
+import { type Clock, wait } from '../../kit/clock.js'
+import { NodeError } from '../../kit/errors.js'
+import type { TokenBucket } from '../../kit/rate.js'
+import { frameCost } from '../../domain/channel/cost.js'
+import {
+  creditFault,
+  creditFor,
+  FIRST_CREDIT,
+  FIRST_WINDOW,
+  moreCredit,
+  takeFrame,
+  URGENT_CREDIT,
+  type CreditWindow
+} from '../../domain/channel/credit.js'
+import { encodeMessage, FRESH_READER, readFrame } from '../../domain/channel/frames.js'
+import type { ChannelMessage } from '../../domain/channel/frames.js'
+import type { Link } from '../../ports/mesh.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { CreditAsker } from './credit-shares.js'
+import type { PeerRoom } from './send-budget.js'
+
+/** Messages that may wait for one peer. */
+const MAX_QUEUED = 1000
+
+/** A message that waits for its turn, as frames. */
+interface Queued extends Unsent {
+  readonly frames: readonly Uint8Array[]
+}
+
+/** A message that a link could not send, and the bytes for which it holds room. */
+export interface Unsent {
+  readonly message: ChannelMessage
+  readonly bytes: number
+}
+
+/** What a channel needs besides its link. */
+export interface PeerChannelParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  /** What a peer without flow control may be sent in a time, over this link and those before it. */
+  readonly pace: TokenBucket
+  /** What such a peer may send in a time. */
+  readonly arrivals: TokenBucket
+  /** Does anybody but the peer use this node now? */
+  isBusy(): boolean
+  /** Asks for credit for the peer while others use the node: it gets it in its turn. */
+  askCredit(asker: Omit<CreditAsker, 'peer'>): void
+  /** Where what waits for the peer is counted. */
+  readonly room: PeerRoom
+}
+
+/** Messages over one link: cuts and reassembles large ones, waits for the stream to drain, keeps to the credit that the peer gives, and the order. */
+export class PeerChannel {
+  readonly link: Link
+  readonly #parts: PeerChannelParts
+  /** Tokens spent since the link opened. */
+  #spent = 0
+  /** Credit of the peer before its last word. */
+  #given = FIRST_CREDIT
+  #window = FIRST_WINDOW
+  #isAsking = false
+  #goOn: (() => void)[] = []
+  #reader = FRESH_READER
+  #nextStreamId = 1
+  #queue: Queued[] = []
+  #pumping = false
+  /** The stream's buffer is full: the peer reads more slowly than this node sends. */
+  #isBehind = false
+
+  constructor(link: Link, parts: PeerChannelParts) {
+    this.link = link
+    this.#parts = parts
+  }
+
+  /**
+   * Queues one message behind those before it.
+   * @throws NodeError CHANNEL_CLOSED when the link is closed; OVERLOADED when too much waits already.
+   */
+  send(message: ChannelMessage): void {
+    if (this.link.closed) throw new NodeError('CHANNEL_CLOSED', 'the channel to the peer is closed')
+    const frames = encodeMessage(message, () => this.#nextStreamId++)
+    const [frame] = frames
+    if (!this.#pumping && frames.length === 1 && frame !== undefined && this.#spend(frameCost(frame))) {
+      this.#put(frame)
+      if (this.#isBehind) this.#pump()
+      return
+    }
+    const bytes = sizeOf(frames)
+    if (this.#queue.length >= MAX_QUEUED || !this.#parts.room.take(bytes)) {
+      throw new NodeError('OVERLOADED', 'too much waits for this peer; it reads more slowly than this node sends')
+    }
+    this.#queue.push({ message, frames, bytes })
+    this.#pump()
+  }
+
+  /** Does something wait here, or in the stream's buffer? */
+  get isBusy(): boolean {
+    return this.#queue.length > 0 || this.#pumping || this.#isBehind
+  }
+
+  /** Queues what another link could not send, with the room it holds. */
+  resume({ message, bytes }: Unsent): void {
+    this.#queue.push({ message, frames: encodeMessage(message, () => this.#nextStreamId++), bytes })
+    this.#pump()
+  }
+
+  /** Sends at once, before what waits: for pings, whose frames stand alone. To a peer that does not read, nothing is sent. */
+  sendNow(message: ChannelMessage): void {
+    const { credit } = this.link
+    if (this.#isBehind || (credit !== null && this.#spent >= credit + URGENT_CREDIT)) return
+    for (const frame of encodeMessage(message, () => this.#nextStreamId++)) {
+      const cost = frameCost(frame)
+      if (!this.#spend(cost)) this.#spent += cost
+      this.#put(frame)
+    }
+    if (this.#isBehind) this.#pump()
+  }
+
+  /** The peer gave more credit, or knows none. */
+  onCredit(): void {
+    const { credit } = this.link
+    const fault = credit === null ? null : creditFault(credit, { given: this.#given, spent: this.#spent })
+    if (fault !== null) return this.link.fault(fault)
+    this.#given = credit ?? this.#given
+    this.#wake()
+  }
+
+  /** The link is closed: what waited for credit waits no more. */
+  onClosed(): void {
+    this.#wake()
+  }
+
+  #wake(): void {
+    for (const goOn of this.#goOn.splice(0)) goOn()
+  }
+
+  /** May a frame of this cost leave now? The last one before the credit ends may cost more than is left. */
+  #spend(cost: number): boolean {
+    const { credit } = this.link
+    if (credit === null ? !this.#parts.pace.take(cost) : this.#spent >= credit) return false
+    this.#spent += cost
+    return true
+  }
+
+  /** Waits until the frame may leave, or the link closed. */
+  async #untilSpent(cost: number): Promise<void> {
+    const { clock, pace } = this.#parts
+    while (!this.link.closed && !this.#spend(cost)) {
+      if (this.link.credit === null) await wait(clock, pace.waitMs(cost))
+      else await new Promise<void>((resolve) => this.#goOn.push(resolve))
+    }
+  }
+
+  #put(frame: Uint8Array): void {
+    if (!this.link.send(frame)) this.#isBehind = true
+  }
+
+  async #caughtUp(): Promise<void> {
+    await this.link.drained()
+    this.#isBehind = false
+  }
+
+  /** What waits still once the link has closed, in order; no part of it will be sent any more. It keeps its room. */
+  takeUnsent(): Unsent[] {
+    return this.#queue.splice(0).map(({ message, bytes }) => ({ message, bytes }))
+  }
+
+  /** Takes one frame of the peer; the message it completes, or null. A fault leaves a hole in the order, so it cuts the link. */
+  receive(frame: Uint8Array): ChannelMessage | null {
+    if (!this.#isTaken(frameCost(frame))) {
+      this.link.fault('more messages than it has credit for')
+      return null
+    }
+    const step = readFrame(this.#reader, frame)
+    this.#reader = step.state
+    if (step.fault !== null) this.link.fault(step.fault)
+    return step.message
+  }
+
+  #isTaken(cost: number): boolean {
+    if (this.link.credit === null) return this.#parts.arrivals.take(cost)
+    const window = takeFrame(this.#window, cost)
+    if (window === null) return false
+    this.#window = window
+    this.#giveCredit()
+    return true
+  }
+
+  #giveCredit(): void {
+    if (this.#isAsking) return
+    const more = this.#moreCredit()
+    if (more === this.#window) return
+    if (!this.#parts.isBusy()) return this.#give(more)
+    this.#isAsking = true
+    const tokens = (): number => this.#moreCredit().limit - this.#window.limit
+    const give = (): void => {
+      this.#isAsking = false
+      this.#give(this.#moreCredit())
+    }
+    this.#parts.askCredit({ tokens, give })
+  }
+
+  #moreCredit(): CreditWindow {
+    if (this.link.closed) return this.#window
+    return moreCredit(this.#window, this.#parts.isBusy() ? creditFor(this.link.rttMs()) : null)
+  }
+
+  #give(window: CreditWindow): void {
+    // While it waited for its turn the round trip may have become shorter, and what it has be enough.
+    if (window === this.#window) return
+    this.#window = window
+    this.link.grant(window.limit)
+  }
+
+  #pump(): void {
+    if (this.#pumping) return
+    this.#pumping = true
+    this.#drain().catch((error: unknown) => {
+      this.#parts.telemetry.log('error', 'a channel stopped', { peer: this.link.peer, reason: String(error) })
+    })
+  }
+
+  async #drain(): Promise<void> {
+    await this.#caughtUp()
+    for (let next = this.#queue[0]; next !== undefined && !this.link.closed; next = this.#queue[0]) {
+      for (const [place, frame] of next.frames.entries()) {
+        const cost = frameCost(frame)
+        // A peer that is sent more than it gave credit for cuts the link.
+        if (!this.#spend(cost)) await this.#untilSpent(cost)
+        // The link may have closed with a part of it unsent: then it stays, for the next link.
+        if (this.link.closed) break
+        this.#put(frame)
+        if (place === next.frames.length - 1) this.#sent(next)
+        if (this.#isBehind) await this.#caughtUp()
+      }
+    }
+    this.#pumping = false
+  }
+
+  /** All of a message is on its way: whatever becomes of the link, it is not sent again. */
+  #sent({ bytes }: Queued): void {
+    this.#queue.shift()
+    this.#parts.room.leave(bytes)
+  }
+}
+
+function sizeOf(frames: readonly Uint8Array[]): number {
+  return frames.reduce((sum, frame) => sum + frame.byteLength, 0)
+}

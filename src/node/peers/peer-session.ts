@@ -1,0 +1,132 @@
+import type { Clock } from '../../kit/clock.js'
+import { TokenBucket } from '../../kit/rate.js'
+import { MEMBER_RATE, SENDER_RATE } from '../../domain/channel/cost.js'
+import { FRAME } from '../../domain/channel/frames.js'
+import type { ChannelState } from '../../domain/channel/machine.js'
+import type { Link } from '../../ports/mesh.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { PeerChannel } from './link-channel.js'
+import type { PeerChannelParts, Unsent } from './link-channel.js'
+import { ChannelLife } from './channel-life.js'
+import type { PeerRoom } from './send-budget.js'
+
+/** What a line needs. */
+export interface PeerLineParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  /** Where what waits for the peer is counted. */
+  readonly room: PeerRoom
+  /** As a channel asks for it. */
+  readonly isBusy: PeerChannelParts['isBusy']
+  readonly askCredit: PeerChannelParts['askCredit']
+  /** How long it may be without a link, in milliseconds. */
+  readonly giveUpMs: number
+  /** It was without a link for too long: so many messages are lost with it. */
+  onClosed(lost: number): void
+}
+
+/**
+ * The channel to one peer over all the links that carry it one after another. What a link could not send any more goes
+ * first over the next one, in the same order; a line that finds no next link in time closes.
+ */
+export class PeerLine {
+  readonly #parts: PeerLineParts
+  #channels: readonly PeerChannel[] = []
+  /** What waits for the next link, with the room that it holds. */
+  #unsent: Unsent[] = []
+  readonly #rates: Pick<PeerChannelParts, 'pace' | 'arrivals'>
+  readonly #life: ChannelLife
+  /** Monotonic milliseconds. */
+  #usedAt = 0
+
+  constructor(parts: PeerLineParts) {
+    this.#parts = parts
+    this.#rates = { pace: new TokenBucket(SENDER_RATE, parts.clock), arrivals: new TokenBucket(MEMBER_RATE, parts.clock) }
+    this.#life = new ChannelLife({
+      clock: parts.clock,
+      giveUpMs: parts.giveUpMs,
+      onMove: ({ type }) => type === 'closed' && parts.onClosed(this.#drop(this.#unsent.splice(0)))
+    })
+  }
+
+  /** Where it stands. Times are of the monotonic clock. */
+  get state(): ChannelState {
+    return this.#life.state
+  }
+
+  /** The channel over the newest link; null without one. */
+  get newest(): PeerChannel | null {
+    return this.#channels.at(-1) ?? null
+  }
+
+  /** When its newest link opened, or was used last. Monotonic milliseconds. */
+  get usedAt(): number {
+    return this.#usedAt
+  }
+
+  /** Does something wait to be sent? */
+  get isBusy(): boolean {
+    return this.#unsent.length > 0 || this.#channels.some((one) => one.isBusy)
+  }
+
+  /** It is used for more than keeping it alive. */
+  used(): void {
+    this.#usedAt = this.#parts.clock.monotonic()
+  }
+
+  /** The channel over this link. */
+  over(link: Link): PeerChannel | undefined {
+    return this.#channels.find((one) => one.link.id === link.id)
+  }
+
+  /** A new link. Returns whether it is the only one. */
+  opened(link: Link): boolean {
+    this.used()
+    this.#channels = [...this.#channels, new PeerChannel(link, { ...this.#parts, ...this.#rates })]
+    if (this.#channels.length > 1) return false
+    this.#life.step({ type: 'acknowledged' })
+    this.#carry(this.#unsent.splice(0))
+    return true
+  }
+
+  /** A link is gone. Returns whether it was the last one; null for one that was none of its own. */
+  closed(link: Link): boolean | null {
+    const gone = this.over(link)
+    if (gone === undefined) return null
+    this.#channels = this.#channels.filter((one) => one !== gone)
+    const [kept, stale] = divided(gone.takeUnsent())
+    gone.onClosed()
+    this.#drop(stale)
+    if (this.#channels.length > 0) {
+      this.#carry(kept)
+      return false
+    }
+    this.#unsent = kept
+    this.#life.step({ type: 'disconnected' })
+    return true
+  }
+
+  /** Ends it, with what waits. */
+  close(reason: string): void {
+    this.#life.step({ type: 'close', reason })
+  }
+
+  #carry(messages: readonly Unsent[]): void {
+    for (const one of messages) this.newest?.resume(one)
+  }
+
+  /** How many they were. */
+  #drop(messages: readonly Unsent[]): number {
+    for (const { bytes } of messages) this.#parts.room.leave(bytes)
+    return messages.length
+  }
+}
+
+/** What is worth sending later, and the rest: lanes send again, cards are told anew, heartbeats are stale, pings belong to their link. */
+function divided(messages: readonly Unsent[]): [kept: Unsent[], stale: Unsent[]] {
+  const isKept = ({ message }: Unsent): boolean =>
+    message.kind === 'envelope' ||
+    (message.kind === 'control' && message.name === 'cancel') ||
+    (message.kind === 'relayed' && message.frame.content[0] === FRAME.envelope)
+  return [messages.filter(isKept), messages.filter((one) => !isKept(one))]
+}

@@ -1,0 +1,259 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import { NodeError } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import type { ChannelMessage } from '../../domain/channel/frames.js'
+import { type LinkUse, spareLink } from '../../domain/membership/neighbours.js'
+import type { Certificate, MemberRecord, MembershipView } from '../../domain/membership/types.js'
+import { activeMembers } from '../../domain/membership/view.js'
+import type { Link, Links, MemberLog } from '../../ports/mesh.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { ChannelState } from '../../domain/channel/machine.js'
+import type { PeerChannel } from './link-channel.js'
+import { CreditShares } from './credit-shares.js'
+import { PeerLine } from './peer-session.js'
+import { SendRoom } from './send-budget.js'
+
+/** How long a dial on demand may take, in milliseconds. */
+const DIAL_TIMEOUT_MS = 2500
+/** How long one ping may take, in milliseconds. */
+const PING_TIMEOUT_MS = 5000
+
+/** Who used nothing of this node for so many milliseconds counts as away for the shares of others. */
+const ALONE_MS = 1000
+
+/** What the table needs. */
+export interface PeersParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly links: Links
+  readonly log: MemberLog
+  readonly nodeId: NodeId
+  /** How long a channel may be without a link, in milliseconds. */
+  readonly giveUpMs: number
+}
+
+/** What the node is told of its peers. */
+export interface PeersHandlers {
+  /** The first link to a peer that had none. */
+  onOnline(peer: NodeId): void
+  /** A further link to a peer that has one: the same process again, or one that has just started anew. */
+  onRelinked(peer: NodeId): void
+  /** One of its links is gone, and it has another. */
+  onLinkLost(peer: NodeId): void
+  /** Its last link is gone. `isRest`: nobody used it, and it made room for another. */
+  onOffline(peer: NodeId, isRest: boolean): void
+  /** Is something under way with it? */
+  isInUse(peer: NodeId): boolean
+  /** It did not come back in time: the channel is closed, and so many messages that waited for it are lost. */
+  onGivenUp(peer: NodeId, lost: number): void
+  /** What is wrong with a message that no honest peer sends; null when nothing is. */
+  onMessage(peer: NodeId, message: ChannelMessage): string | null
+}
+
+/** Who is connected: a table of live links, and the way to send to each. `online` means connected, nothing else. */
+export class Peers {
+  /** Where what waits for peers is counted. */
+  readonly room = new SendRoom()
+  readonly #parts: PeersParts
+  readonly #shares: CreditShares
+  readonly #lines = new Map<NodeId, PeerLine>()
+  readonly #lastSeen = new Map<NodeId, number>()
+  /** Pings under way, by peer and nonce. */
+  readonly #pings = new Map<string, (at: number) => void>()
+  #handlers: PeersHandlers | null = null
+  #nextNonce = 1
+  /** Monotonic milliseconds. */
+  #usedHereAt = Number.NEGATIVE_INFINITY
+  #generation = 0
+  #stop: () => void = () => {}
+
+  constructor(parts: PeersParts) {
+    this.#parts = parts
+    this.#shares = new CreditShares(parts.clock)
+  }
+
+  /** Opens the links and begins to look for every member. */
+  async start(handlers: PeersHandlers): Promise<void> {
+    this.#handlers = handlers
+    const { links, log } = this.#parts
+    await links.start({
+      onOpen: (link) => this.#opened(link),
+      onFrame: (link, frame) => this.#frame(link, frame),
+      onCredit: (link) => this.#lines.get(link.peer)?.over(link)?.onCredit(),
+      onClose: (link, _reason, isRest) => this.#closed(link, isRest),
+      spare: () => this.#spare()
+    })
+    this.#stop = log.onChange((view) => this.#want(view))
+    this.#want(log.view())
+  }
+
+  /** Stops to look for members. The links are closed by their owner. */
+  stop(): void {
+    this.#stop()
+    for (const [peer, line] of this.#lines) if (!this.isOnline(peer)) line.close('this node stopped')
+  }
+
+  /** Is there a live link? */
+  isOnline(peer: NodeId): boolean {
+    return this.#newest(peer) !== null
+  }
+
+  /** Peers with a live link. */
+  online(): NodeId[] {
+    return [...this.#lines.keys()].filter((peer) => this.isOnline(peer))
+  }
+
+  /** Rises whenever a link opens or closes. */
+  get generation(): number {
+    return this.#generation
+  }
+
+  /** The newest link to a peer, or null. */
+  link(peer: NodeId): Link | null {
+    return this.#newest(peer)?.link ?? null
+  }
+
+  /** Where the channel to a peer stands; null when there is none: never opened, or closed since. Monotonic times. */
+  channel(peer: NodeId): ChannelState | null {
+    return this.#lines.get(peer)?.state ?? null
+  }
+
+  /** When the peer last had a link; now while it has one; null when never since this node started. */
+  lastSeenAt(peer: NodeId): number | null {
+    return this.isOnline(peer) ? this.#parts.clock.now() : (this.#lastSeen.get(peer) ?? null)
+  }
+
+  /** The certificate in force: the view's, else what the peer showed at the gate; null for strangers. */
+  certificate(peer: NodeId): Certificate | null {
+    const member: MemberRecord | undefined = this.#parts.log.view().members.get(peer)
+    if (member !== undefined) return member.revoked === null ? member.certificate.body : null
+    return this.link(peer)?.certificate.body ?? null
+  }
+
+  /** Sends over the live link. @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED. */
+  send(peer: NodeId, message: ChannelMessage): void {
+    const channel = this.#newest(peer)
+    if (channel === null) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
+    channel.send(message)
+    if (isUse(message)) this.#lines.get(peer)?.used()
+  }
+
+  /** Sees to a link: dials when there is none. @throws NodeError PEER_OFFLINE. */
+  async reach(peer: NodeId): Promise<void> {
+    if (!this.isOnline(peer)) await this.#parts.links.dial(peer, DIAL_TIMEOUT_MS)
+  }
+
+  /** Somebody at this node wants something of it. */
+  usedHere(): void {
+    this.#usedHereAt = this.#parts.clock.monotonic()
+  }
+
+  /** Did nobody but the peer want something of this node in the last second? */
+  isAlone(peer: NodeId): boolean {
+    const since = this.#parts.clock.monotonic() - ALONE_MS
+    return this.#usedHereAt <= since && [...this.#lines].every(([other, { usedAt }]) => other === peer || usedAt <= since)
+  }
+
+  /** One round trip through the peer's node, in milliseconds. @throws NodeError PEER_OFFLINE, TIMEOUT. */
+  async ping(peer: NodeId): Promise<number> {
+    await this.reach(peer)
+    const { clock } = this.#parts
+    const channel = this.#newest(peer)
+    if (channel === null) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
+    const nonce = this.#nextNonce++
+    const key = pingKey(peer, nonce)
+    const from = clock.monotonic()
+    return new Promise((resolve, reject) => {
+      const timer: Timer = clock.after(PING_TIMEOUT_MS, () => {
+        this.#pings.delete(key)
+        reject(new NodeError('TIMEOUT', 'no answer to the ping'))
+      })
+      this.#pings.set(key, (at) => {
+        clock.clear(timer)
+        this.#pings.delete(key)
+        resolve(at - from)
+      })
+      channel.sendNow({ kind: 'ping', nonce })
+    })
+  }
+
+  #want(view: MembershipView): void {
+    this.#parts.links.want(activeMembers(view).filter((id) => id !== this.#parts.nodeId))
+  }
+
+  #newest(peer: NodeId): PeerChannel | null {
+    return this.#lines.get(peer)?.newest ?? null
+  }
+
+  #opened(link: Link): void {
+    this.#generation++
+    const { peer } = link
+    const line = this.#lines.get(peer) ?? this.#line(peer)
+    this.#lines.set(peer, line)
+    if (line.opened(link)) this.#handlers?.onOnline(peer)
+    else this.#handlers?.onRelinked(peer)
+  }
+
+  #line(peer: NodeId): PeerLine {
+    const { clock, telemetry, giveUpMs } = this.#parts
+    return new PeerLine({
+      clock,
+      telemetry,
+      giveUpMs,
+      room: this.room.peer(),
+      isBusy: () => !this.isAlone(peer),
+      askCredit: (asker) => this.#shares.ask({ peer, ...asker }),
+      onClosed: (lost) => {
+        this.#lines.delete(peer)
+        this.#handlers?.onGivenUp(peer, lost)
+      }
+    })
+  }
+
+  #closed(link: Link, isRest: boolean): void {
+    const { peer } = link
+    const wasLast = this.#lines.get(peer)?.closed(link) ?? null
+    if (wasLast === null) return
+    this.#generation++
+    this.#lastSeen.set(peer, this.#parts.clock.now())
+    if (!wasLast) return this.#handlers?.onLinkLost(peer)
+    this.#handlers?.onOffline(peer, isRest)
+    // Its other end could not know, and nobody else looks for the peer now.
+    if (isRest && this.#isInUse(peer)) this.reach(peer).catch(() => {})
+  }
+
+  /** The link that nobody needs; one that is closing counts no more. */
+  #spare(): Link | null {
+    const links: LinkUse[] = []
+    for (const [peer, line] of this.#lines)
+      if (line.newest?.link.closed === false) links.push({ peer, usedAt: line.usedAt, isBusy: () => this.#isInUse(peer) })
+    const spare = spareLink(links, this.#parts.clock.monotonic())
+    return spare === null ? null : this.link(spare)
+  }
+
+  #isInUse(peer: NodeId): boolean {
+    const isPinged = [...this.#pings.keys()].some((key) => key.startsWith(`${peer}/`))
+    return isPinged || this.#lines.get(peer)?.isBusy === true || this.#handlers?.isInUse(peer) === true
+  }
+
+  #frame(link: Link, frame: Uint8Array): void {
+    const channel = this.#lines.get(link.peer)?.over(link)
+    const message = channel?.receive(frame) ?? null
+    if (message === null || isUse(message)) this.#lines.get(link.peer)?.used()
+    if (channel === undefined || message === null) return
+    if (message.kind === 'ping') return channel.sendNow({ kind: 'pong', nonce: message.nonce })
+    if (message.kind === 'pong') return this.#pings.get(pingKey(link.peer, message.nonce))?.(this.#parts.clock.monotonic())
+    const fault = this.#handlers?.onMessage(link.peer, message) ?? null
+    if (fault !== null) link.fault(fault)
+  }
+}
+
+/** Cards, searches and heartbeats keep no link; what a heartbeat is about is an open exchange, which does. */
+function isUse({ kind }: ChannelMessage): boolean {
+  return kind === 'envelope' || kind === 'reliable' || kind === 'relayed' || kind === 'call'
+}
+
+/** A peer answers its own pings only. */
+function pingKey(peer: NodeId, nonce: number): string {
+  return `${peer}/${nonce}`
+}

@@ -1,0 +1,91 @@
+import type { Clock } from '../../kit/clock.js'
+import type { IdSource, NodeId } from '../../kit/ids.js'
+import type { ControlBody } from '../../domain/channel/control.js'
+import type { Peers } from './peer-table.js'
+
+/** The control messages that ask, each with the one that answers. */
+interface Answers {
+  lookup: 'found'
+  way: 'way-found'
+  linked: 'linked-to'
+}
+
+type AnswerTo<Q extends keyof Answers> = ControlBody<Answers[Q]>
+
+/** What asking neighbours needs. */
+export interface QuestionsParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly peers: Pick<Peers, 'send'>
+}
+
+/** What several neighbours are asked. */
+export interface Question<Q extends keyof Answers> {
+  /** How long they may take to answer, in milliseconds. */
+  readonly patienceMs: number
+  /** The control message. */
+  body(id: string): ControlBody<Q>
+  /** Called with the first answer of each. */
+  onAnswer(peer: NodeId, answer: AnswerTo<Q>): void
+}
+
+interface Open<Q extends keyof Answers> {
+  readonly missing: Set<NodeId>
+  readonly onAnswer: Question<Q>['onAnswer']
+  readonly done: () => void
+}
+
+/** Questions of one kind to several neighbours at once. Only who was asked is heard, and once. */
+export class Questions<Q extends keyof Answers> {
+  readonly #parts: QuestionsParts
+  readonly #name: Q
+  readonly #open = new Map<string, Open<Q>>()
+
+  constructor(parts: QuestionsParts, name: Q) {
+    this.#parts = parts
+    this.#name = name
+  }
+
+  /** Resolves when all have answered, or when their time is over; at once where nobody is asked. */
+  async ask(asked: readonly NodeId[], { patienceMs, body, onAnswer }: Question<Q>): Promise<void> {
+    if (asked.length === 0) return
+    const { clock, ids } = this.#parts
+    const id = ids.next(this.#name)
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        clock.clear(timer)
+        this.#open.delete(id)
+        resolve()
+      }
+      const timer = clock.after(patienceMs, done)
+      this.#open.set(id, { missing: new Set(asked), onAnswer, done })
+      for (const peer of asked) this.#send(peer, this.#name, body(id))
+    })
+  }
+
+  /** A neighbour answers. */
+  answered(peer: NodeId, answer: AnswerTo<Q>): void {
+    const open = this.#open.get(answer.id)
+    if (open?.missing.delete(peer) !== true) return
+    open.onAnswer(peer, answer)
+    if (open.missing.size === 0) open.done()
+  }
+
+  /** Answers a neighbour that asked. */
+  answer(peer: NodeId, name: Answers[Q], body: AnswerTo<Q>): void {
+    this.#send(peer, name, body)
+  }
+
+  /** Waits for nobody any more. */
+  close(): void {
+    for (const { done } of [...this.#open.values()]) done()
+  }
+
+  #send<N extends Q | Answers[Q]>(peer: NodeId, name: N, body: ControlBody<N>): void {
+    try {
+      this.#parts.peers.send(peer, { kind: 'control', name, body })
+    } catch {
+      // The peer went in this moment: as with one that does not answer, the time runs out.
+    }
+  }
+}

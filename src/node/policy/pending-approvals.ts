@@ -1,0 +1,151 @@
+import { sameBytes } from '../../kit/bytes.js'
+import type { Timer } from '../../kit/clock.js'
+import type { NodeId } from '../../kit/ids.js'
+import { isRecord } from '../../kit/json.js'
+import { addressText } from '../../domain/card/card.js'
+import { readRequest, workKey } from '../../domain/task/payloads.js'
+import type { RequestPayload } from '../../domain/task/payloads.js'
+import { threadOf } from '../messaging/inbound-message.js'
+import type { Held, Incoming, Thread } from '../messaging/inbound-message.js'
+import { sizeOf } from '../../kit/size.js'
+
+/** Messages that wait for a person, in all. */
+export const MAX_APPROVALS = 256
+/** Those of one peer. */
+export const MAX_APPROVALS_PER_PEER = 64
+/** Bytes of them together. */
+const MAX_BYTES = 32 * 1024 * 1024
+/** Bytes of those of one peer. */
+const MAX_BYTES_PER_PEER = 16 * 1024 * 1024
+/** Deepest nesting of payloads that are compared; deeper ones are never the same. */
+const MAX_DEPTH = 64
+/** Threads that hear of one decision: a message may be sent again while it waits. */
+const MAX_THREADS = 8
+
+/** A message that waits for a person. */
+export interface Waiting extends Held {
+  readonly id: string
+  /** The rule that asks, where it stands now. */
+  rule: string
+  /** The same message sent again has the same. */
+  readonly key: string
+  /** What a request asks; null for other messages and for requests of another form. */
+  readonly request: RequestPayload | null
+  /** Where the answer goes. */
+  readonly threads: Thread[]
+  readonly bytes: number
+  /** Unix milliseconds. */
+  readonly askedAt: number
+  /** When it ends if nobody decides: whichever is earlier of the time of this node and the caller's own. */
+  readonly expiresAt: number
+  readonly endsBy: 'caller' | 'node'
+  /** When nobody waits for it any more, on the monotonic clock; Infinity: not before this node ends it. */
+  readonly callerEndsAt: number
+  readonly timer: Timer
+  /** When its sender went away, on the monotonic clock. */
+  lostAt: number | null
+}
+
+/** What a waiting message is made of, before it has its place. */
+export type WaitingParts = Pick<Waiting, 'id' | 'askedAt' | 'expiresAt' | 'endsBy' | 'callerEndsAt' | 'timer'>
+
+/** As heartbeats and cancellations name a request; null for what they cannot name. */
+export function runKeyOf({ request }: Waiting): string | null {
+  return request === null ? null : workKey(request.requestId, request.attempt)
+}
+
+/** The messages that wait for a person: bounded in number and bytes, in all and for each peer. */
+export class WaitingList {
+  readonly #byId = new Map<string, Waiting>()
+  readonly #byKey = new Map<string, Waiting>()
+  #bytes = 0
+
+  /** Puts a message in line. False: there is no room. `parts` is asked for only when there is. */
+  add(held: Held, parts: (request: RequestPayload | null) => WaitingParts): boolean {
+    const { incoming } = held
+    const bytes = sizeOf(incoming.payload)
+    const ofPeer = this.ofPeer(incoming.peer)
+    const peerBytes = ofPeer.reduce((sum, one) => sum + one.bytes, 0)
+    if (this.#byId.size >= MAX_APPROVALS || ofPeer.length >= MAX_APPROVALS_PER_PEER) return false
+    if (this.#bytes + bytes > MAX_BYTES || peerBytes + bytes > MAX_BYTES_PER_PEER) return false
+    const request = requestOf(incoming)
+    const key = keyOf(incoming, request)
+    const one: Waiting = { ...held, ...parts(request), key, request, threads: [threadOf(incoming)], bytes, lostAt: null }
+    this.#byId.set(one.id, one)
+    this.#byKey.set(key, one)
+    this.#bytes += bytes
+    return true
+  }
+
+  /**
+   * A message that waits already came again, or is asked after: it hears of the decision as well (`joined`), on this thread
+   * already (`known`), or not, since too many do (`full`). `new`: none such waits. `other`: it has the ids of one that waits,
+   * and says something else: what a person sees of the one must not be taken for the other.
+   */
+  join({ incoming }: Held): 'new' | 'joined' | 'known' | 'full' | 'other' {
+    const request = requestOf(incoming)
+    const one = this.#byKey.get(keyOf(incoming, request))
+    if (one === undefined) return 'new'
+    if (request?.isQuery !== true && !isEqual(untimed(one.incoming.payload), untimed(incoming.payload))) return 'other'
+    const thread = threadOf(incoming)
+    if (one.threads.some(({ correlationId }) => correlationId === thread.correlationId)) return 'known'
+    if (one.threads.length >= MAX_THREADS) return 'full'
+    one.threads.push(thread)
+    return 'joined'
+  }
+
+  /** The one that a message is, or has joined. */
+  find({ incoming }: Held): Waiting | undefined {
+    return this.#byKey.get(keyOf(incoming, requestOf(incoming)))
+  }
+
+  /** Takes a message out. False when it is not there (any more): whoever takes it out decides its fate. */
+  remove({ id, key, bytes }: Waiting): boolean {
+    if (!this.#byId.delete(id)) return false
+    this.#byKey.delete(key)
+    this.#bytes -= bytes
+    return true
+  }
+
+  /** Those whose id begins with a text. */
+  matching(prefix: string): Waiting[] {
+    const exact = this.#byId.get(prefix)
+    return exact === undefined ? this.all().filter(({ id }) => id.startsWith(prefix)) : [exact]
+  }
+
+  /** Those of one peer. */
+  ofPeer(peer: NodeId): Waiting[] {
+    return this.all().filter(({ incoming }) => incoming.peer === peer)
+  }
+
+  /** Every message, the oldest first. */
+  all(): Waiting[] {
+    return [...this.#byId.values()]
+  }
+}
+
+function requestOf({ header, payload }: Incoming): RequestPayload | null {
+  return header.type === 'request' ? readRequest(payload) : null
+}
+
+function keyOf({ peer, sender, recipient, header }: Incoming, request: RequestPayload | null): string {
+  const what = request === null ? header.id : workKey(request.requestId, request.attempt)
+  return `${peer} ${addressText(sender)} ${recipient.agentId} ${header.type} ${what}`
+}
+
+/** What a payload says, but for how long it is waited for: that differs when it is sent again. */
+function untimed(payload: unknown): unknown {
+  return isRecord(payload) ? { ...payload, timeoutMs: null, ttlMs: null, isAgain: null } : payload
+}
+
+/** Do two payloads say the same? JSON values and bytes. */
+function isEqual(a: unknown, b: unknown, depth = 0): boolean {
+  if (Object.is(a, b)) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null || depth > MAX_DEPTH) return false
+  if (a instanceof Uint8Array || b instanceof Uint8Array) {
+    return a instanceof Uint8Array && b instanceof Uint8Array && sameBytes(a, b)
+  }
+  const [left, right] = [a, b].map((one) => new Map<string, unknown>(Object.entries(one)))
+  if (left === undefined || right === undefined || Array.isArray(a) !== Array.isArray(b) || left.size !== right.size) return false
+  return [...left].every(([key, value]) => right.has(key) && isEqual(value, right.get(key), depth + 1))
+}

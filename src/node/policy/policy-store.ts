@@ -1,0 +1,220 @@
+import type { Clock } from '../../kit/clock.js'
+import { NodeError } from '../../kit/errors.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import { bytesToText, isKeyText, shortId, utf8 } from '../../kit/ids.js'
+import type { NodeId } from '../../kit/ids.js'
+import { canonicalJson } from '../../kit/json.js'
+import type { Hash } from '../../kit/sign.js'
+import { nearest, shown } from '../../kit/text.js'
+import { ANYBODY } from '../../domain/policy/rule.js'
+import type { PolicyRule } from '../../domain/policy/rule.js'
+import { routingPolicy } from '../../domain/routing/policy-verdict.js'
+import type { MemberLog } from '../../ports/mesh.js'
+import type { Problem } from '../../ports/node-api.js'
+import type { NamedInPolicy, PolicyWarning } from '../../ports/policy-api.js'
+import type { PolicySource, PolicyState, WrittenRule } from '../../ports/policy.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { Directory } from '../cards/directory.js'
+import type { NodeEvents } from '../observe/events.js'
+import type { Held } from '../messaging/inbound-message.js'
+import type { Router } from './access-control.js'
+
+/** Names without a node that one event lists. */
+const LISTED = 10
+/** Characters of z32 that stand for what a rule says. */
+const ID_LENGTH = 6
+
+/** What keeping the policy needs. */
+export interface PolicyBookParts {
+  readonly clock: Clock
+  readonly hash: Hash
+  readonly telemetry: Telemetry
+  readonly log: Pick<MemberLog, 'onChange'>
+  readonly policy: PolicySource
+  readonly router: Router
+  readonly directory: Directory
+  readonly events: NodeEvents
+  readonly self: NodeId
+}
+
+/** The policy in force: read from its file, asked by the router, and written when a person wants a decision remembered. */
+export class PolicyBook {
+  readonly #parts: PolicyBookParts
+  #stop: Unsubscribe = () => {}
+  /** Names that were told of: without a node, or of several. */
+  #told: ReadonlySet<string> = new Set()
+
+  constructor(parts: PolicyBookParts) {
+    this.#parts = parts
+  }
+
+  /** Puts the rules in force, and those of each change. Tells of names in them that no node has, also when the members change. */
+  start(onChange: () => void): void {
+    const { policy, events, log } = this.#parts
+    this.#use(policy.state())
+    this.#stop = log.onChange(() => this.#tellUnknown())
+    policy.watch((state) => {
+      this.#use(state)
+      const { rules, faults } = state
+      const data = { rules: rules.length, fault: faults?.list[0] ?? null, faults: faults === null ? 0 : faults.list.length + faults.more }
+      events.add('policy', faults === null ? 'the policy was read' : 'the policy file cannot be used', data)
+      onChange()
+    })
+  }
+
+  /** The rules in force. */
+  state(): PolicyState {
+    return this.#parts.policy.state()
+  }
+
+  /** The name of the file, as verdicts tell it. */
+  get fileName(): string {
+    return nameOf(this.state().file)
+  }
+
+  /** What each rule is called, in their order: see {@link PolicyRuleInfo.id}. Rules that say the same are counted: `#k2m4qa-2`. */
+  ids(): string[] {
+    const seen = new Map<string, number>()
+    return this.state().rules.map(({ line: _line, name, ...rule }) => {
+      if (name !== undefined) return name
+      const id = `#${bytesToText(this.#parts.hash(utf8(canonicalJson(rule)))).slice(0, ID_LENGTH)}`
+      const count = (seen.get(id) ?? 0) + 1
+      seen.set(id, count)
+      return count === 1 ? id : `${id}-${count}`
+    })
+  }
+
+  /** Names of nodes in the rules that no node has now, or that several may be meant by. A whole key is never one of them. */
+  warnings(): PolicyWarning[] {
+    const { directory } = this.#parts
+    return this.named().flatMap(({ line, name, nodes }) => {
+      if (nodes.length === 1) return []
+      const names = nodes.length > 0 ? [] : directory.nodes().map(({ id }) => directory.ref(id).name)
+      const candidates = nodes.map((id) => `${directory.ref(id).name} (${shortId(id)})`)
+      const meant = { name, candidates, nearest: nearest(name, names) }
+      return [{ line, ...meant, message: warningText(meant, 0) }]
+    })
+  }
+
+  /** Every name of a node in the rules, with the nodes that it may mean now. Keys are none. */
+  named(): (NamedInPolicy & { readonly nodes: readonly NodeId[] })[] {
+    const { directory } = this.#parts
+    return this.state().rules.flatMap(({ line, from, to }) =>
+      [...new Set([...(from.node ?? []), ...(to.node ?? [])])]
+        .filter((name) => !isKeyText(name))
+        .map((name) => ({ line, name, nodes: directory.nodesOfName(name) }))
+    )
+  }
+
+  /** What is wrong with the file or with names in it, for `status`. */
+  problems(): Problem[] {
+    const { file, faults } = this.state()
+    const problems: Problem[] = []
+    const [fault] = faults?.list ?? []
+    if (faults !== null && fault !== undefined) {
+      const place = fault.line === null ? file : `${file}:${fault.line}`
+      const reason = `${shown(fault.reason, 512)}${andMore(faults.list.length - 1 + faults.more)}`
+      const message = `${place}: ${reason}; the last good version stays in force`
+      problems.push({ code: 'CONFIG_INVALID', message, next: 'a2a-node policy show' })
+    }
+    const [first, ...others] = this.warnings()
+    if (first !== undefined) {
+      const message = `${file}:${first.line}: ${warningText(first, others.length)}`
+      problems.push({ code: first.candidates.length > 0 ? 'AMBIGUOUS_NAME' : 'PEER_NOT_FOUND', message, next: 'a2a-node policy show' })
+    }
+    return problems
+  }
+
+  /**
+   * Writes a decision into the policy file, in front of the rule that asked: for exactly this sender at its tier, this agent
+   * and this capability, to allow it also its side effect. `askingLine` tells the line of that rule now; null when no rule asks any more, then nothing is
+   * written. @throws NodeError USAGE, CONFIG_INVALID, DISK_FULL, NO_PERMISSION.
+   */
+  async remember(
+    { incoming, question }: Held,
+    choice: { readonly decision: 'allow' | 'deny'; readonly note: string; askingLine(): number | null }
+  ): Promise<WrittenRule | null> {
+    const { policy, clock, directory, self } = this.#parts
+    const { sender, recipient } = incoming
+    const { capability, sideEffect } = question
+    const isAllowed = choice.decision === 'allow'
+    // Without a capability the rule would be for all of them.
+    if (capability === null)
+      throw new NodeError('USAGE', 'a message that names no capability cannot be remembered; write the rule yourself')
+    // A rule that allows asks for no reason, and this was seen with one.
+    if (isAllowed && question.justification !== null && question.sender.tier > question.target.tier)
+      throw new NodeError(
+        'USAGE',
+        'what is allowed for its justification cannot be remembered; allow it this once, or write the rule yourself'
+      )
+    await policy.refresh()
+    const beforeLine = choice.askingLine()
+    if (beforeLine === null) return null
+    const rule: Omit<PolicyRule, 'line'> = {
+      from: { ...ANYBODY, node: [sender.nodeId], agent: [sender.agentId], tier: [(question.certified ?? question.sender).tier] },
+      to: { ...ANYBODY, node: [self], agent: [recipient.agentId] },
+      capability: [capability],
+      // What comes another way, or may do more one day, is not what was allowed.
+      type: isAllowed ? [incoming.header.type] : null,
+      sideEffect: isAllowed && sideEffect !== null ? [sideEffect] : null,
+      decision: choice.decision
+    }
+    const day = new Date(clock.now()).toISOString().slice(0, 10)
+    return await policy.insert(rule, { beforeLine, note: `${day} ${directory.shownAddress(sender)}: ${choice.note}` })
+  }
+
+  /** Watches the file no longer. */
+  close(): void {
+    this.#stop()
+    this.#parts.policy.close()
+  }
+
+  #tellUnknown(): void {
+    const { events, telemetry } = this.#parts
+    const warnings = this.warnings()
+    const news = warnings.filter((one) => !this.#told.has(keyOf(one)))
+    this.#told = new Set(warnings.map(keyOf))
+    if (news.length === 0) return
+    for (const isAmbiguous of [false, true]) {
+      const told = news.filter(({ candidates }) => candidates.length > 0 === isAmbiguous)
+      if (told.length === 0) continue
+      const names = told.slice(0, LISTED).map(({ line, name }) => `${this.fileName}:${line}: ${shown(name, 64)}`)
+      const data = { names, more: told.length - names.length }
+      const message = isAmbiguous
+        ? 'rules of the policy name nodes that are several'
+        : 'rules of the policy name nodes that nobody is called'
+      events.add('policy', message, data)
+      telemetry.log('warn', message, data)
+    }
+  }
+
+  #use({ rules, file }: PolicyState): void {
+    const { router, directory } = this.#parts
+    const nodesOfName = (name: string): readonly NodeId[] => directory.nodesOfName(name)
+    router.usePolicy(rules.length === 0 ? null : routingPolicy(rules, { file: nameOf(file), nodesOfName }))
+    this.#tellUnknown()
+  }
+}
+
+/** What was once told of a name is told again when another thing is wrong with it. */
+function keyOf({ name, candidates }: PolicyWarning): string {
+  return `${candidates.length > 0} ${name}`
+}
+
+function warningText({ name, candidates, nearest: near }: Omit<PolicyWarning, 'line' | 'message'>, others: number): string {
+  const quoted = `"${shown(name, 64)}"`
+  if (candidates.length > 0) {
+    const which = `${quoted} may mean ${candidates.slice(0, LISTED).join(' or ')}${andMore(others, ' like it')}`
+    return `${which}: the rule denies and asks about each, and allows none of them; write more of the id`
+  }
+  const hint = near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`
+  return `no node is called ${quoted}${hint}${andMore(others, ' like it')}: the rule is for nobody of that name`
+}
+
+function andMore(count: number, what = ''): string {
+  return count === 0 ? '' : ` (and ${count} more${what})`
+}
+
+function nameOf(file: string): string {
+  return file.slice(file.lastIndexOf('/') + 1)
+}

@@ -1,0 +1,235 @@
+import type { Clock } from '../../kit/clock.js'
+import { asNodeError, messageOf } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { isUndeliveredCode } from '../../domain/channel/control.js'
+import type { ControlBody } from '../../domain/channel/control.js'
+import { decodeWhole, envelopeOf } from '../../domain/channel/frames.js'
+import type { RelayableMessage } from '../../domain/channel/frames.js'
+import { passedOn, relayedId } from '../../domain/channel/relayed.js'
+import type { RelayedFrame } from '../../domain/channel/relayed.js'
+import { decodeEnvelope } from '../../domain/envelope/codec.js'
+import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
+import type { EnvelopeHeader } from '../../domain/envelope/header.js'
+import { ENVELOPE_LIMITS } from '../../domain/envelope/limits.js'
+import { askedWork } from '../../domain/policy/asked.js'
+import type { RoutingParty } from '../../domain/routing/decide.js'
+import { weakened } from '../../domain/routing/hops.js'
+import type { Links } from '../../ports/mesh.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { CarryRates } from './limits.js'
+import type { Directory } from '../cards/directory.js'
+import type { Acceptance } from './origin-signature.js'
+import type { Peers } from '../peers/peer-table.js'
+import { refusedArrival } from '../messaging/verify-parties.js'
+import type { Refusal, RefusedFrom, Router } from '../policy/access-control.js'
+import type { Routes } from './route-discovery.js'
+import type { Traffic } from '../observe/traffic.js'
+import { verifyParties } from '../messaging/verify-parties.js'
+import type { Verified } from '../messaging/verify-parties.js'
+
+/** Frames passed on of which the next node may still say that it does not relay them further. */
+const MAX_PASSED = 8192
+
+const REFUSALS = {
+  off: { code: 'PEER_OFFLINE', rule: 'hops: network.forward', reason: 'this node relays nothing' },
+  tooFar: {
+    code: 'PEER_OFFLINE',
+    rule: `hops: at most ${ENVELOPE_LIMITS.maxHops}`,
+    reason: 'the frame has passed as many nodes as it may'
+  },
+  noWay: { code: 'PEER_OFFLINE', rule: 'hops: a way', reason: 'this node knows no way to the recipient' },
+  noAgent: { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent with a card', reason: 'this node knows no such agent' },
+  flood: { code: 'OVERLOADED', rule: 'hops: a rate for each node', reason: 'that node has more relayed than it may' },
+  unreadable: { code: 'INVALID_ENVELOPE', rule: 'envelope', reason: 'a relayed frame cannot be read' }
+} as const satisfies Record<string, Refusal>
+
+/** What relaying needs. */
+export interface PassingParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly self: NodeId
+  readonly peers: Peers
+  readonly directory: Directory
+  readonly router: Router
+  readonly routes: Routes
+  readonly traffic: Traffic
+  readonly links: Pick<Links, 'strike'>
+  readonly settings: { readonly forward: boolean }
+}
+
+/** A message within a relayed frame, verified, with the hops so far in its header. */
+interface Passenger extends Verified {
+  readonly header: EnvelopeHeader
+}
+
+/** A frame that was passed on: from which neighbour it came, to which it went, and for which node it is. */
+interface Passed {
+  readonly from: NodeId
+  readonly next: NodeId
+  readonly to: NodeId
+}
+
+/**
+ * Relays frames of others a node further: messages that open something by the rules of this node too, all of it bounded, and
+ * with a word back for what it does not relay. Whether a reply may pass is decided where it is received.
+ */
+export class Passing {
+  readonly #parts: PassingParts
+  readonly #rates: CarryRates
+  /** Frames that were passed on, by their origin and id. */
+  readonly #passed = new Map<string, Passed>()
+
+  constructor(parts: PassingParts) {
+    this.#parts = parts
+    this.#rates = new CarryRates(parts.clock)
+  }
+
+  /** Puts on record why a frame is not accepted: a forged one is the fault of the neighbour that brought it. */
+  rejected(neighbour: NodeId, frame: RelayedFrame, { refusal, isForged, isTold }: Extract<Acceptance, { readonly ok: false }>): void {
+    const { router, links } = this.#parts
+    router.record(isForged ? 'strike' : 'refusal', refusal, { peer: neighbour, header: null })
+    if (isForged) links.strike(neighbour, 'forged', refusal.reason)
+    if (isTold) this.refuse(frame, refusal)
+  }
+
+  /** Sends an accepted frame on, or puts on record why not and tells its origin. */
+  pass(frame: RelayedFrame): void {
+    const message = decodeWhole(frame.content)
+    if (typeof message === 'string') return void this.#forged(frame, { ...REFUSALS.unreadable, reason: message })
+    const bytes = envelopeOf(message)
+    const passenger = bytes === null ? null : this.#passenger(frame, bytes)
+    if (passenger === 'refused') return
+    const refusal = this.#take(frame, message, passenger)
+    if (refusal === null) return
+    const from: RefusedFrom =
+      passenger === null
+        ? { peer: frame.origin, header: null }
+        : refusedArrival(this.#parts.directory, { peer: frame.origin, ...passenger })
+    this.#parts.router.record('refusal', refusal, from)
+    this.refuse(frame, refusal)
+  }
+
+  /** Tells the origin of a frame that it is not relayed, by the neighbour that brought it. */
+  refuse(frame: RelayedFrame, { code, rule }: Refusal): void {
+    const { origin, target: to, hops } = frame
+    const told = isUndeliveredCode(code) ? code : 'FORBIDDEN'
+    const id = relayedId(frame)
+    this.#tell(hops.at(-1) ?? origin, { origin, to, id, code: told, rule: rule.slice(0, 256), left: ENVELOPE_LIMITS.maxHops })
+  }
+
+  /** Such a word for another node goes back the way of the frame: once, and only from the neighbour that the frame was passed to. */
+  relay(peer: NodeId, body: ControlBody<'undelivered'>): void {
+    const { telemetry } = this.#parts
+    const key = `${body.origin}/${body.id}`
+    const passed = this.#passed.get(key)
+    if (passed?.next !== peer || passed.to !== body.to) return telemetry.count('errors', 'undelivered')
+    this.#passed.delete(key)
+    if (body.code === 'PEER_OFFLINE') this.#parts.routes.drop(body.to, peer)
+    this.#tell(passed.from, body)
+  }
+
+  #tell(next: NodeId, body: ControlBody<'undelivered'>): void {
+    const { peers, telemetry } = this.#parts
+    if (body.left === 0) return telemetry.count('errors', 'undelivered')
+    try {
+      peers.send(next, { kind: 'control', name: 'undelivered', body: { ...body, left: body.left - 1 } })
+    } catch (error) {
+      telemetry.count('errors', 'undelivered')
+      telemetry.log('debug', 'a node could not be told that its frame is not relayed', { reason: messageOf(error) })
+    }
+  }
+
+  /** The message of a frame, verified: its origin signed it, so what is wrong with it is the fault of its origin. */
+  #passenger(frame: RelayedFrame, bytes: Uint8Array): Passenger | 'refused' {
+    const { directory, router } = this.#parts
+    const { origin, target, hops } = frame
+    const read = decodeEnvelope(bytes)
+    if (!read.ok) return this.#forged(frame, { code: read.code, rule: 'envelope', reason: read.reason })
+    const header = { ...read.header, metadata: { ...(read.header.metadata ?? { tier: 3 as const }), hops } }
+    const verified = verifyParties(directory, { origin, target, header })
+    if (!('refusal' in verified)) return { header, ...verified }
+    if (verified.strike === 'forged') return this.#forged(frame, verified.refusal)
+    router.record('refusal', verified.refusal, { peer: origin, header })
+    this.refuse(frame, verified.refusal)
+    return 'refused'
+  }
+
+  #forged({ origin }: RelayedFrame, refusal: Refusal): 'refused' {
+    this.#parts.router.record('strike', refusal, { peer: origin, header: null })
+    this.#parts.links.strike(origin, 'forged', refusal.reason)
+    return 'refused'
+  }
+
+  #take(frame: RelayedFrame, message: RelayableMessage, passenger: Passenger | null): Refusal | null {
+    const { traffic, peers, self, clock } = this.#parts
+    const since = clock.monotonic()
+    const isOpening = passenger !== null && OPENING_TYPES.has(passenger.header.type)
+    const next = this.#next(frame, isOpening)
+    if (typeof next !== 'string') return next
+    const asked = passenger === null ? null : this.#ask(passenger, since)
+    if (asked !== null && 'code' in asked) return asked
+    const { origin, target, content } = frame
+    const isOfLane = message.kind !== 'envelope'
+    if (!this.#rates.take({ origin, target, isOpening, isOfLane, bytes: content.byteLength })) return REFUSALS.flood
+    try {
+      peers.send(next, { kind: 'relayed', frame: passedOn(frame, self) })
+    } catch (error) {
+      return handedOver(error)
+    }
+    this.#notePassed(frame, next)
+    if (passenger !== null && asked !== null)
+      traffic.passed({ peer: origin, header: passenger.header, since, at: clock.monotonic(), ...asked })
+    return null
+  }
+
+  /** The neighbour that gets it: its target, or one that has a way to it, unless it was there already. */
+  #next({ origin, target, hops }: RelayedFrame, isOpening: boolean): NodeId | Refusal {
+    const { peers, routes, settings } = this.#parts
+    if (!settings.forward) return REFUSALS.off
+    if (hops.length >= ENVELOPE_LIMITS.maxHops) return REFUSALS.tooFar
+    if (peers.isOnline(target)) return target
+    const next = isOpening ? routes.next(target) : routes.back(target)
+    return next === null || next === origin || hops.includes(next) ? REFUSALS.noWay : next
+  }
+
+  /** The rules of this node, by which the message is no more powerful than this node. What it asks for is in its body, which is not read. */
+  #ask(
+    { party, certified, recipient, header, target: { party: known } }: Passenger,
+    since: number
+  ): { rule: string; from: RoutingParty['tier']; to: RoutingParty['tier'] } | Refusal {
+    const { directory, router, self } = this.#parts
+    const own = directory.certificate(self)
+    const from = own === null ? party : weakened(party, [own])
+    const isReply = !OPENING_TYPES.has(header.type)
+    if (known === null && !isReply) return REFUSALS.noAgent
+    const target = known ?? { ...from, address: header.recipient }
+    const question = {
+      sender: from,
+      certified,
+      target,
+      type: header.type,
+      justification: header.metadata?.justification ?? null,
+      isReply,
+      isArriving: false,
+      ...askedWork(directory.card(recipient), null)
+    }
+    const { verdict } = router.decide(question, since)
+    if (!verdict.allowed) return { code: verdict.code, rule: verdict.rule, reason: verdict.reason }
+    return { rule: verdict.rule, from: from.tier, to: target.tier }
+  }
+
+  #notePassed(frame: RelayedFrame, next: NodeId): void {
+    const { origin, target: to, hops } = frame
+    this.#passed.set(`${origin}/${relayedId(frame)}`, { from: hops.at(-1) ?? origin, next, to })
+    for (const oldest of this.#passed.keys()) {
+      if (this.#passed.size <= MAX_PASSED) break
+      this.#passed.delete(oldest)
+    }
+  }
+}
+
+function handedOver(error: unknown): Refusal {
+  const { code, message } = asNodeError(error)
+  const isOffline = code === 'CHANNEL_CLOSED' || code === 'PEER_OFFLINE'
+  return { code: isOffline ? 'PEER_OFFLINE' : code, rule: 'hops: handed to the next node', reason: message }
+}

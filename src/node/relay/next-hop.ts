@@ -1,0 +1,245 @@
+import type { Clock } from '../../kit/clock.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import type { ErrorCode } from '../../kit/errors.js'
+import { Emitter } from '../../kit/events.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import type { MeshId, NodeId } from '../../kit/ids.js'
+import type { Hash, Sign } from '../../kit/sign.js'
+import { shown } from '../../kit/text.js'
+import type { ControlBody, ControlName } from '../../domain/channel/control.js'
+import { encodeWhole, envelopeOf } from '../../domain/channel/frames.js'
+import type { RelayableMessage } from '../../domain/channel/frames.js'
+import { relayedId, signRelayed } from '../../domain/channel/relayed.js'
+import { decodeEnvelope } from '../../domain/envelope/codec.js'
+import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
+import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
+import { threadOf } from '../../domain/envelope/factory.js'
+import type { EnvelopeHeader } from '../../domain/envelope/header.js'
+import type { ReliableFrame } from '../../domain/reliable/frame.js'
+import { retryDelay } from '../../domain/reliable/retry-policy.js'
+import type { RetryPolicy } from '../../domain/reliable/retry-policy.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { Conversations } from '../messaging/exchange-table.js'
+import { parseAddress } from '../../domain/card/card.js'
+import type { Directory } from '../cards/directory.js'
+import type { NodeEvents } from '../observe/events.js'
+import type { Thread } from '../messaging/inbound-message.js'
+import type { Peers } from '../peers/peer-table.js'
+import type { Routes } from './route-discovery.js'
+
+/** Frames handed to a neighbour of which it may still say that it does not relay them. */
+const MAX_HANDED = 4096
+/** How often a way to a node is looked for while something waits for it: after up to 1 s, 2 s, ... 30 s, without end. */
+const SEEK_POLICY: RetryPolicy = {
+  maxAttempts: Number.POSITIVE_INFINITY,
+  baseDelayMs: 1000,
+  maxDelayMs: 30_000,
+  backoffMultiplier: 2
+}
+
+/** What sending by any way needs. */
+export interface WaysParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  /** In [0, 1). */
+  readonly chance: () => number
+  readonly self: NodeId
+  readonly membership: { readonly meshId: MeshId }
+  readonly sign: Sign
+  readonly hash: Hash
+  readonly peers: Peers
+  readonly routes: Routes
+  readonly directory: Directory
+  readonly conversations: Conversations
+  readonly events: NodeEvents
+}
+
+/** A message of a lane, by the agents of its lane. */
+export type LaneMessageName = Pick<ReliableFrame, 'source' | 'target' | 'messageId'>
+
+/** A frame that was handed to a neighbour: memory holds none of its content. */
+interface Handed {
+  readonly via: NodeId
+  readonly to: NodeId
+  /** Of the envelope in it; null for none. */
+  readonly header: EnvelopeHeader | null
+  /** The message of a lane in it; null for none. */
+  readonly lane: LaneMessageName | null
+}
+
+/** A message of a lane that a neighbour did not relay. */
+export interface RefusedFrame extends LaneMessageName {
+  readonly to: NodeId
+  readonly code: ErrorCode
+  /** Is it of a type that opens an exchange? */
+  readonly isOpening: boolean
+}
+
+/** A search for a way. */
+interface Search {
+  /** Monotonic milliseconds before which it is not begun again. */
+  dueAt: number
+  failures: number
+  isRunning: boolean
+}
+
+/** How this node's own messages reach other nodes: over the link to them, or relayed by a neighbour that has one. */
+export class Ways {
+  readonly #parts: WaysParts
+  readonly #handed = new Map<string, Handed>()
+  readonly #searches = new Map<NodeId, Search>()
+  readonly #found: Emitter<NodeId>
+  #onRefused: (refused: RefusedFrame) => boolean = () => false
+
+  constructor(parts: WaysParts) {
+    this.#parts = parts
+    this.#found = new Emitter((error) => parts.telemetry.log('error', 'a listener to ways failed', { reason: messageOf(error) }))
+  }
+
+  /** Is there a link, or a neighbour that is known to reach the node? `isOpening`: a way that was found for what opens something. */
+  isReachable(node: NodeId, isOpening = false): boolean {
+    return this.#parts.peers.isOnline(node) || this.#via(node, isOpening) !== null
+  }
+
+  /** Sees to a link; where none comes about, to a way through a neighbour. @throws NodeError PEER_OFFLINE. */
+  async reach(node: NodeId, isOpening = true): Promise<void> {
+    const { peers, routes, directory } = this.#parts
+    if (this.isReachable(node, isOpening)) return
+    try {
+      await peers.reach(node)
+    } catch (error) {
+      if (directory.certificate(node) === null || !(await routes.find(node))) throw error
+    }
+  }
+
+  /** Looks for a way to a node with pending messages, less and less often. Never rejects. */
+  seek(node: NodeId): void {
+    const { clock, chance } = this.#parts
+    const search = this.#searches.get(node) ?? { dueAt: 0, failures: 0, isRunning: false }
+    if (search.isRunning || clock.monotonic() < search.dueAt) return
+    this.#searches.set(node, search)
+    search.isRunning = true
+    this.reach(node)
+      .then(
+        () => this.found(node),
+        () => {
+          search.dueAt = clock.monotonic() + SEEK_POLICY.baseDelayMs + retryDelay(SEEK_POLICY, search.failures++, chance())
+        }
+      )
+      .finally(() => {
+        search.isRunning = false
+      })
+  }
+
+  /** A node is reachable again: pending messages for it may be sent. */
+  found(node: NodeId): void {
+    this.#searches.delete(node)
+    this.#found.emit(node)
+  }
+
+  /** Calls back with each node to which a way was found. */
+  onFound(listener: (node: NodeId) => void): Unsubscribe {
+    return this.#found.on(listener)
+  }
+
+  /** A node does not answer over its relay: another way is preferred for a while. */
+  doubt(node: NodeId): void {
+    const via = this.#parts.peers.isOnline(node) ? null : this.#via(node, false)
+    if (via !== null) this.#parts.routes.drop(node, via)
+  }
+
+  /** Sends an encoded envelope. @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED, PAYLOAD_TOO_LARGE. */
+  send(node: NodeId, envelope: A2AEnvelope, bytes: Uint8Array): void {
+    this.#send(node, { kind: 'envelope', bytes }, OPENING_TYPES.has(envelope.type))
+  }
+
+  /** Sends a message of a lane. @throws NodeError as {@link Ways.send}. */
+  sendFrame(node: NodeId, frame: ReliableFrame): void {
+    this.#send(node, { kind: 'reliable', frame }, false)
+  }
+
+  /** Sends a control message. @throws NodeError as {@link Ways.send}. */
+  sendControl<N extends ControlName>(node: NodeId, name: N, body: ControlBody<N>): void {
+    this.#send(node, { kind: 'control', name, body }, false)
+  }
+
+  #send(node: NodeId, message: RelayableMessage, isOpening: boolean): void {
+    const { peers } = this.#parts
+    if (peers.isOnline(node)) return peers.send(node, message)
+    const via = this.#via(node, isOpening)
+    if (via === null) throw new NodeError('PEER_OFFLINE', 'no link to the peer, and no neighbour that has one', { data: { peer: node } })
+    this.#relay(node, via, message)
+  }
+
+  #relay(node: NodeId, via: NodeId, message: RelayableMessage): void {
+    const { peers, membership, hash, sign, clock, self } = this.#parts
+    const content = encodeWhole(message)
+    // Signed only here: over a link of its own the stream says whose it is.
+    const frame = signRelayed(
+      { origin: self, target: node, timestamp: clock.now(), content },
+      { mesh: membership.meshId, firstHop: via, hash, sign }
+    )
+    peers.send(via, { kind: 'relayed', frame })
+    this.#handed.set(relayedId(frame), { via, to: node, header: headerOf(message), lane: laneOf(message) })
+    for (const oldest of this.#handed.keys()) {
+      if (this.#handed.size <= MAX_HANDED) break
+      this.#handed.delete(oldest)
+    }
+  }
+
+  #via(node: NodeId, isOpening: boolean): NodeId | null {
+    const { routes } = this.#parts
+    return isOpening ? routes.next(node) : routes.back(node)
+  }
+
+  /** Asked about each message of a lane that a neighbour did not relay: true when it is given up. One handler, the last one counts. */
+  onRefusedFrame(handler: (refused: RefusedFrame) => boolean): void {
+    this.#onRefused = handler
+  }
+
+  /** A neighbour says that a frame of this node is not relayed: the sender of a message that is lost with it hears of it. */
+  onUndelivered(peer: NodeId, { id, to, code, rule }: ControlBody<'undelivered'>): void {
+    const handed = this.#handed.get(id)
+    if (handed === undefined || handed.via !== peer || handed.to !== to) return
+    const { routes, directory, events, telemetry } = this.#parts
+    this.#handed.delete(id)
+    if (code === 'PEER_OFFLINE') routes.drop(to, peer)
+    const { header, lane } = handed
+    if (header === null || (lane !== null && !this.#onRefused({ to, code, isOpening: OPENING_TYPES.has(header.type), ...lane }))) return
+    telemetry.count('errors', 'delivery')
+    const [via, node] = [directory.ref(peer).name, directory.ref(to).name]
+    events.add('delivery-failed', 'a message was not relayed', { code, peer: node, via, rule: shown(rule) })
+    this.#fail(
+      header,
+      new NodeError(code, `on the way to ${node}, ${via} says: ${shown(rule)}`, { data: { via: peer, rule: shown(rule) } })
+    )
+  }
+
+  #fail(header: EnvelopeHeader, error: NodeError): void {
+    const { conversations } = this.#parts
+    const thread = ownThread(header)
+    if (thread === null || !conversations.isAwaited(thread)) return
+    const { sender, recipient } = header
+    const { correlationId } = thread
+    conversations.deliver(thread, { ...header, sender: recipient, recipient: sender, correlationId, type: 'error' }, error.toBody())
+  }
+}
+
+/** The header of the envelope in a message; null for none. */
+function headerOf(message: RelayableMessage): EnvelopeHeader | null {
+  const bytes = envelopeOf(message)
+  const read = bytes === null ? null : decodeEnvelope(bytes)
+  return read?.ok === true ? read.header : null
+}
+
+function laneOf(message: RelayableMessage): LaneMessageName | null {
+  if (message.kind !== 'reliable') return null
+  const { source, target, messageId } = message.frame
+  return { source, target, messageId }
+}
+
+/** The thread of a message of this node; null for one that names no addresses. */
+function ownThread(header: Pick<EnvelopeHeader, 'id' | 'sender' | 'recipient' | 'correlationId'>): Thread | null {
+  const [sender, recipient] = [parseAddress(header.sender), parseAddress(header.recipient)]
+  return sender === null || recipient === null ? null : { sender, recipient, correlationId: threadOf(header) }
+}

@@ -1,0 +1,107 @@
+import type { Clock } from '../../kit/clock.js'
+import type { MeshId, NodeId } from '../../kit/ids.js'
+import { RateTable } from '../../kit/rate.js'
+import type { Hash, Verify } from '../../kit/sign.js'
+import { FRAME } from '../../domain/channel/frames.js'
+import { isSignedByOrigin, relayedId } from '../../domain/channel/relayed.js'
+import type { RelayedFrame } from '../../domain/channel/relayed.js'
+import { wayFault } from '../../domain/routing/hops.js'
+import { MAX_AGE_MS, Replays } from '../../domain/routing/replays.js'
+import type { Freshness } from '../../domain/routing/replays.js'
+import type { Links } from '../../ports/mesh.js'
+import type { Directory } from '../cards/directory.js'
+import type { Refusal } from '../policy/access-control.js'
+
+/** Relayed frames that one neighbour may bring: each costs a signature to check. An honest one brings fewer. */
+const PER_NEIGHBOUR = { perSecond: 2000, burst: 4000 }
+
+/** What checking relayed frames needs. */
+export interface ForwardedParts {
+  readonly clock: Clock
+  readonly self: NodeId
+  readonly membership: { readonly meshId: MeshId }
+  readonly verify: Verify
+  readonly hash: Hash
+  readonly directory: Directory
+  readonly links: Pick<Links, 'isKeptOut'>
+}
+
+/** Is a relayed frame taken? If not: why, whether that is the fault of the neighbour that brought it, and whether its origin is told. */
+export type Acceptance =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly refusal: Refusal; readonly isForged: boolean; readonly isTold: boolean }
+
+const REFUSALS = {
+  unsigned: { code: 'FORBIDDEN', rule: 'origin: signed by its node', reason: 'the signature is not of the node that the frame is from' },
+  unknown: {
+    code: 'FORBIDDEN',
+    rule: 'hops: members',
+    reason: 'a node at an end or on the way is no member, was put out, or is kept out for its strikes'
+  },
+  flood: { code: 'OVERLOADED', rule: 'hops: a rate for each neighbour', reason: 'too many relayed frames at once' }
+} as const satisfies Record<string, Refusal>
+
+const STALE: Readonly<Record<Exclude<Freshness, 'new'>, Refusal>> = {
+  repeated: { code: 'FORBIDDEN', rule: 'hops: once', reason: 'the message came before' },
+  untimely: {
+    code: 'FORBIDDEN',
+    rule: 'hops: in time',
+    reason: `it was not signed within ${MAX_AGE_MS / 60_000} minutes of this node's time, or before this node started`
+  },
+  full: { code: 'OVERLOADED', rule: 'hops: remembered', reason: 'too many messages of that node came over relays' }
+}
+
+/**
+ * Checks relayed frames: signed by their origin, for this mesh and this first hop, in time. An envelope outside of a lane is
+ * taken once; frames of lanes and control messages may come twice without harm, so they are not remembered. A frame that no
+ * honest neighbour passes on is forged.
+ */
+export class Forwarded {
+  readonly #parts: ForwardedParts
+  readonly #replays: Replays
+  readonly #rate: RateTable
+
+  constructor(parts: ForwardedParts) {
+    this.#parts = parts
+    this.#replays = new Replays(parts.clock.now())
+    this.#rate = new RateTable(PER_NEIGHBOUR, parts.clock)
+  }
+
+  /** Judges a relayed frame, as it came from a neighbour. */
+  accept(peer: NodeId, frame: RelayedFrame): Acceptance {
+    const { self, clock, membership, hash, verify } = this.#parts
+    const { origin, target, hops } = frame
+    const fault = wayFault({ origin, target, hops, peer, self })
+    if (fault !== null) return forged({ code: 'FORBIDDEN', rule: 'hops: the way it came', reason: fault })
+    if (!this.#rate.take(peer)) return refused(REFUSALS.flood)
+    if ([origin, target, ...hops].some((node) => !this.#isTaken(node))) return refused(REFUSALS.unknown)
+    const message = { origin, id: relayedId(frame), timestamp: frame.timestamp }
+    const isOnce = frame.content[0] === FRAME.envelope
+    const freshness = isOnce
+      ? this.#replays.judge(message, clock.now())
+      : Replays.isTimely(frame.timestamp, clock.now())
+        ? 'new'
+        : 'untimely'
+    if (freshness !== 'new') return refused(STALE[freshness])
+    if (!isSignedByOrigin(frame, { verify, mesh: membership.meshId, firstHop: hops[0] ?? self, hash })) return forged(REFUSALS.unsigned)
+    if (isOnce) this.#replays.add(message)
+    return { ok: true }
+  }
+
+  /** What no stream may bring no other may bring either: a gate would let this node in now. */
+  #isTaken(node: NodeId): boolean {
+    const { clock, directory, links } = this.#parts
+    const certificate = directory.certificate(node)
+    if (certificate === null || links.isKeptOut(node)) return false
+    return certificate.expiresAt === undefined || clock.now() <= certificate.expiresAt
+  }
+}
+
+function refused(refusal: Refusal): Acceptance {
+  // The sender of a repeated frame still waits for the answer to the first one.
+  return { ok: false, refusal, isForged: false, isTold: refusal !== STALE.repeated }
+}
+
+function forged(refusal: Refusal): Acceptance {
+  return { ok: false, refusal, isForged: true, isTold: false }
+}

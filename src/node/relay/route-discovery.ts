@@ -1,0 +1,212 @@
+import type { Clock } from '../../kit/clock.js'
+import type { IdSource, NodeId } from '../../kit/ids.js'
+import { RateTable, TokenBucket } from '../../kit/rate.js'
+import type { ControlBody } from '../../domain/channel/control.js'
+import { ENVELOPE_LIMITS } from '../../domain/envelope/limits.js'
+import { isActive } from '../../domain/membership/view.js'
+import { chooseWay } from '../../domain/routing/hops.js'
+import type { WayOffer } from '../../domain/routing/hops.js'
+import { NoWays } from '../../domain/routing/no-ways.js'
+import { RouteTable } from '../../domain/routing/route-table.js'
+import type { Route } from '../../domain/routing/route-table.js'
+import type { MemberLog } from '../../ports/mesh.js'
+import type { Directory } from '../cards/directory.js'
+import type { Peers } from '../peers/peer-table.js'
+import { Questions } from '../peers/query.js'
+
+/** A neighbour that had a way and carried nothing on comes after others for so long, in milliseconds. */
+const DOUBT_MS = 60_000
+/** How long the neighbours may take to answer, in milliseconds. */
+const SEARCH_MS = 1000
+/** The same for those who are asked on behalf of another. */
+const FURTHER_SEARCH_MS = 400
+/**
+ * How often a neighbour may ask; how often this node asks its own neighbours for it, and for all: less often than they answer,
+ * so that its own questions are. Once in half a minute it asks for each neighbour, whatever the others want.
+ */
+const QUESTIONS = { perSecond: 10, burst: 50 }
+const FURTHER_SEARCHES = { perSecond: 2, burst: 10 }
+const ALL_SEARCHES = { perSecond: 5, burst: 25 }
+const ASSURED_SEARCHES = { perSecond: 1 / 30, burst: 1 }
+
+/** What finding ways needs. */
+export interface RoutesParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly self: NodeId
+  readonly log: MemberLog
+  readonly peers: Peers
+  readonly directory: Directory
+  /** Does this node carry messages of others? */
+  readonly settings: { readonly forward: boolean }
+}
+
+/** Whom to ask for a way. */
+interface Search {
+  /** Those who are asked may ask their neighbours in turn. */
+  readonly isFurther: boolean
+  /** Who wants to know. */
+  readonly except: NodeId
+  readonly patienceMs: number
+  /** Asked before anybody is; false: nobody is asked. */
+  mayAsk?(): boolean
+}
+
+/** Ways to members without a link: asks the neighbours who has one, and remembers for a while. */
+export class Routes {
+  readonly #parts: RoutesParts
+  readonly #table = new RouteTable()
+  /** By which neighbour frames of a node came last: what goes back to it may go the same way. */
+  readonly #back = new RouteTable()
+  readonly #noWays = new NoWays()
+  readonly #doubts = new NoWays(DOUBT_MS)
+  readonly #finding = new Map<NodeId, Promise<boolean>>()
+  /** The searches for others that began last. */
+  readonly #searching = new Map<NodeId, Promise<boolean>>()
+  readonly #questions: Questions<'way'>
+  readonly #questionRate: RateTable
+  readonly #searches: RateTable
+  readonly #allSearches: TokenBucket
+  readonly #assured: RateTable
+
+  constructor(parts: RoutesParts) {
+    this.#parts = parts
+    this.#questions = new Questions(parts, 'way')
+    this.#questionRate = new RateTable(QUESTIONS, parts.clock)
+    this.#searches = new RateTable(FURTHER_SEARCHES, parts.clock)
+    this.#allSearches = new TokenBucket(ALL_SEARCHES, parts.clock)
+    this.#assured = new RateTable(ASSURED_SEARCHES, parts.clock)
+  }
+
+  /** The neighbour that takes messages for a node; null when no way was found. */
+  next(target: NodeId): NodeId | null {
+    return this.#linked(this.#table, target)
+  }
+
+  /** The same for what need not choose its way by what it passes: replies, acknowledgements, control messages. */
+  back(target: NodeId): NodeId | null {
+    return this.next(target) ?? this.#linked(this.#back, target)
+  }
+
+  /** A frame of a node came by this neighbour. */
+  heard(origin: NodeId, { via, hops }: Route): void {
+    this.#back.set(origin, { via, hops }, this.#parts.clock.monotonic())
+  }
+
+  #linked(table: RouteTable, target: NodeId): NodeId | null {
+    const via = table.get(target, this.#parts.clock.monotonic())?.via ?? null
+    return via !== null && this.#parts.peers.isOnline(via) ? via : null
+  }
+
+  /** The neighbour cannot reach the node, whatever it says: another that can comes before it for a while. */
+  drop(target: NodeId, via: NodeId): void {
+    for (const table of [this.#table, this.#back]) table.drop(target, via)
+    this.#doubts.add({ neighbour: via, target, isFurther: false }, this.#parts.clock.monotonic())
+  }
+
+  /** Looks for a way: first one neighbour long, then two. Resolves whether one is known; searches for the same node are one. */
+  find(target: NodeId): Promise<boolean> {
+    return this.next(target) === null ? this.#sought(target) : Promise.resolve(true)
+  }
+
+  /** Looks for a way as if none were remembered; one that no neighbour says it has now is forgotten. Resolves whether there is one. */
+  async confirm(target: NodeId): Promise<boolean> {
+    const via = this.next(target)
+    const isFound = await this.#sought(target)
+    if (!isFound && via !== null) this.#table.drop(target, via)
+    return isFound
+  }
+
+  /** A neighbour asks for a way. */
+  onWay(peer: NodeId, question: ControlBody<'way'>): void {
+    this.#answer(peer, question).then(
+      (further) => this.#questions.answer(peer, 'way-found', { id: question.id, further }),
+      () => {}
+    )
+  }
+
+  /** A neighbour answers. */
+  onWayFound(peer: NodeId, answer: ControlBody<'way-found'>): void {
+    this.#questions.answered(peer, answer)
+  }
+
+  /** A peer has a link now: it may be asked. */
+  onOnline(peer: NodeId): void {
+    this.#dropNode(peer)
+  }
+
+  /** A peer is gone, and with it every way through it. */
+  onOffline(peer: NodeId): void {
+    this.#dropNode(peer)
+  }
+
+  #dropNode(peer: NodeId): void {
+    for (const table of [this.#table, this.#back]) table.dropNode(peer)
+    this.#noWays.drop(peer)
+  }
+
+  #sought(target: NodeId): Promise<boolean> {
+    const finding = this.#finding.get(target) ?? this.#find(target).finally(() => this.#finding.delete(target))
+    this.#finding.set(target, finding)
+    return finding
+  }
+
+  async #find(target: NodeId): Promise<boolean> {
+    const { self } = this.#parts
+    for (const isFurther of [false, true]) {
+      if (await this.#search(target, { isFurther, except: self, patienceMs: SEARCH_MS })) return true
+    }
+    return false
+  }
+
+  /** How many nodes lie between this one and the target, for a neighbour that asks; null for no way. */
+  async #answer(peer: NodeId, { to, isFurther }: ControlBody<'way'>): Promise<number | null> {
+    const { peers, log, settings } = this.#parts
+    const isMember = isActive(log.view(), to)
+    if (!settings.forward || !isMember || to === peer || !this.#questionRate.take(peer)) return null
+    if (peers.isOnline(to)) return 0
+    const known = this.#further(to, peer)
+    if (known !== null || !isFurther) return known
+    // What another has it search for now is known in a moment.
+    await this.#searching.get(to)
+    const mayAsk = (): boolean => this.#searches.take(peer) && (this.#allSearches.take() || this.#assured.take(peer))
+    const search = this.#search(to, { isFurther: false, except: peer, patienceMs: FURTHER_SEARCH_MS, mayAsk })
+    this.#searching.set(to, search)
+    await search.finally(() => this.#searching.get(to) === search && this.#searching.delete(to))
+    return this.#further(to, peer)
+  }
+
+  /** No way leads through who asks. */
+  #further(to: NodeId, except: NodeId): number | null {
+    const route = this.next(to) === null ? null : this.#table.get(to, this.#parts.clock.monotonic())
+    return route === null || route.via === except || route.hops >= ENVELOPE_LIMITS.maxHops ? null : route.hops
+  }
+
+  /** Asks those who may have a way, and remembers who has none. */
+  async #search(to: NodeId, { isFurther, except, patienceMs, mayAsk = () => true }: Search): Promise<boolean> {
+    const { peers, self, directory, clock } = this.#parts
+    const own = directory.certificate(self)
+    const isVain = (neighbour: NodeId): boolean => this.#noWays.has({ neighbour, target: to, isFurther }, clock.monotonic())
+    const asked = peers.online().filter((peer) => peer !== except && peer !== to && !isVain(peer))
+    if (own === null || asked.length === 0 || !mayAsk()) return false
+    const offers: WayOffer[] = []
+    const silent = new Set(asked)
+    const noWay = (neighbour: NodeId): void => this.#noWays.add({ neighbour, target: to, isFurther }, clock.monotonic())
+    await this.#questions.ask(asked, {
+      patienceMs,
+      body: (id) => ({ id, to, isFurther }),
+      onAnswer: (via, { further }) => {
+        silent.delete(via)
+        const power = directory.certificate(via)
+        const isDoubted = this.#doubts.has({ neighbour: via, target: to, isFurther: false }, clock.monotonic())
+        if (further !== null && power !== null) offers.push({ via, further, power, isDoubted })
+        else noWay(via)
+      }
+    })
+    // Who is slow has a way for those who wait longer.
+    if (except === self) for (const one of silent) noWay(one)
+    const best = chooseWay(own, offers)
+    if (best !== null) this.#table.set(to, { via: best.via, hops: best.further + 1 }, clock.monotonic())
+    return best !== null
+  }
+}

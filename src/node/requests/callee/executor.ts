@@ -1,0 +1,432 @@
+import type { Clock, Timer } from '../../../kit/clock.js'
+import { messageOf, NodeError } from '../../../kit/errors.js'
+import type { ErrorBody } from '../../../kit/errors.js'
+import type { NodeId } from '../../../kit/ids.js'
+import { addressText } from '../../../domain/card/card.js'
+import type { ControlBody } from '../../../domain/channel/control.js'
+import type { RequestRecord } from '../../../domain/reliable/records.js'
+import { readRequest, workKey } from '../../../domain/task/payloads.js'
+import type { RequestPayload } from '../../../domain/task/payloads.js'
+import type { LedgerChange } from '../../../ports/ledger.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import { Abort } from '../../../kit/abort.js'
+import type { AgentHost, HostOutcome } from '../../agents/agent-host.js'
+import { askedBefore } from './prior-request.js'
+import type { AskedBeforeParts } from './prior-request.js'
+import { Canceled } from './early-cancels.js'
+import { threadOf } from '../../messaging/inbound-message.js'
+import type { Incoming, Thread } from '../../messaging/inbound-message.js'
+import { ENDINGS, notBegun, responseOf, type SaidFailure } from '../../../domain/task/outcome.js'
+import type { Ending } from '../../../domain/task/outcome.js'
+import { giveUp, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
+import type { Claim, HereRun, HereWork, Piece } from './in-flight.js'
+import type { RecordedTask } from '../../tasks/from-record.js'
+import { Replies } from './replies.js'
+import type { RepliesParts, ResponseParts } from './replies.js'
+import { sizeOf } from '../../../kit/size.js'
+import type { Tasks } from '../../tasks/task-table.js'
+import { beat, type WorkBeatParts } from './heartbeats.js'
+import { oneWay, oneWayPayload, WorkIntake, type WorkIntakeParts } from './admission.js'
+
+/** What doing others' work needs. */
+export interface WorkParts
+  extends Omit<RepliesParts, 'answerTtlMs' | 'ways'>,
+    Pick<WorkIntakeParts, 'isPast' | 'checkShare'>,
+    Omit<AskedBeforeParts, 'book'> {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly ways: WorkBeatParts['ways'] & RepliesParts['ways']
+  readonly agents: AgentHost
+  readonly tasks: Tasks
+  readonly limits: {
+    readonly maxInFlight: number
+    readonly maxInFlightPerPeer: number
+    readonly leaseMs: number
+    readonly heartbeatMs: number
+    readonly answerTtlMs: number
+  }
+  /** See WorkBeatParts. */
+  inPerson(): ReadonlyMap<NodeId, readonly string[]>
+  /** Heartbeats of work for this very node. */
+  onHeartbeatHere(body: ControlBody<'heartbeat'>): void
+  /** Makes bytes of attachments into base64 text, as agents get them. */
+  toAgentJson(value: unknown): unknown
+}
+
+/** The callee's side of requests: checks, queues, runs, answers, and heartbeats what it works on. */
+export class Work {
+  readonly #parts: WorkParts
+  readonly #replies: Replies
+  readonly #inFlight = new InFlight()
+  readonly #intake: WorkIntake
+  /** What was canceled before it was here. */
+  readonly #canceled = new Canceled()
+  #isStopping = false
+  #timer: Timer | null = null
+
+  constructor(parts: WorkParts) {
+    this.#parts = parts
+    this.#replies = new Replies({ ...parts, answerTtlMs: parts.limits.answerTtlMs })
+    this.#intake = new WorkIntake({ ...parts, inFlight: this.#inFlight })
+  }
+
+  /** Begins to heartbeat. */
+  start(): void {
+    const { clock, limits } = this.#parts
+    this.#timer = clock.every(limits.heartbeatMs, () => beat(this.#parts, this.#inFlight))
+  }
+
+  /**
+   * Ends every run. Resolves when how they ended is on record, and those who wait for an answer were told: a swarm gives its
+   * leases away by itself, others may ask again, unless the work had begun and may not be repeated.
+   */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    this.#parts.clock.clear(this.#timer)
+    const pieces = this.#inFlight.all()
+    const awaited = pieces.filter((one) => one.isAwaited)
+    this.#replies.stopping()
+    for (const piece of pieces) {
+      piece.isStopped = true
+      giveUp(piece)
+    }
+    await Promise.all(awaited.map((piece) => piece.ending ?? this.#stopped(piece)))
+    this.#replies.close()
+  }
+
+  async #stopped({ payload, record, isRunning, threads }: Piece): Promise<void> {
+    const { callee } = this.#parts
+    const isUnknown = record !== null && isRunning && !record.isRepeatable
+    const changes = record === null ? [] : isUnknown ? callee.end(record, ENDINGS.interrupted) : callee.stopped(record, isRunning)
+    if (payload.swarm !== null && !isUnknown) return await this.#replies.note(changes)
+    const response = isUnknown ? responseOf(payload, ENDINGS.interrupted) : responseOf(payload, ENDINGS.stopped)
+    await this.#answer(threads, response, { changes })
+  }
+
+  /** Who gave this node what it does for a swarm; null: it does nothing. */
+  leaderOf = (swarm: string): NodeId | null => this.#inFlight.leaderOf(swarm)
+
+  /** Runs under way, also of agents that were removed meanwhile, and tasks that wait for an agent. */
+  counts(): { running: number; queued: number } {
+    const pieces = this.#inFlight.all().filter((one) => !one.hasEnded)
+    const running = pieces.filter((one) => one.isRunning).length
+    return { running, queued: pieces.length - running }
+  }
+
+  /** Would a message run nothing new, since it only asks after a request, or the same is under way or was done already? */
+  knows(incoming: Incoming): boolean {
+    const payload = incoming.header.type === 'request' ? readRequest(incoming.payload) : null
+    if (payload === null) return false
+    return payload.isQuery || incoming.recorded?.isDone === true || this.#inFlight.has(incoming.peer, keyOf(incoming, payload))
+  }
+
+  /** A request that the road in let through. */
+  onRequest(incoming: Incoming): void {
+    const thread = threadOf(incoming)
+    const payload = readRequest(incoming.payload)
+    if (payload === null) return void this.#replies.refuse(thread, ENDINGS.malformed.error)
+    const refusal = incoming.recorded?.refusal ?? null
+    if (refusal !== null) return void this.#replies.refuse(thread, refusal)
+    const asked = askedBefore(incoming, payload, this.#parts)
+    const key = keyOf(asked, payload)
+    const joined = asked.voters === undefined ? this.#inFlight.join(asked.peer, key, thread) : 'new'
+    if (joined !== 'new') return this.#repeated(thread, joined)
+    // It claims nothing: what it asks after may begin at any moment.
+    if (payload.isQuery) return void this.#tell(thread, asked, payload)
+    const request = { incoming, payload, claim: this.#inFlight.claim(incoming.peer, key, thread) }
+    if (incoming.recorded === undefined) this.#take(request, null)
+    else void this.#look(request, incoming.recorded.name)
+  }
+
+  /** What the ledger holds of a request decides what becomes of it. */
+  async #look(request: Claimed, name: string): Promise<void> {
+    const { incoming, payload } = request
+    try {
+      const standing = await this.#parts.callee.standing(incoming, name, payload)
+      if ('record' in standing) {
+        // A copy of it came before it was taken up, which answers it.
+        if (standing.isEarly) this.#leave(request, standing.record)
+        else this.#take(request, standing.record)
+      } else void this.#conclude(request.claim, this.#respond(standing.response, standing.changes), standing.task)
+    } catch (error) {
+      this.#notLookedUp(payload, error)
+      void this.#conclude(request.claim, this.#respond(responseOf(payload, ENDINGS.unreadable)))
+    }
+  }
+
+  /** Tells somebody who only asks how a request stands. One without an end is answered when it has one: it runs by what it was asked with alone. */
+  async #tell(thread: Thread, asked: Incoming, payload: RequestPayload): Promise<void> {
+    const response = await this.#parts.callee
+      .told(asked.recorded?.name ?? null, payload, asked.voters)
+      .catch((error: unknown) => this.#notLookedUp(payload, error))
+    // It may have begun meanwhile. Who needs a proof and has none is told something.
+    const isTold = asked.voters !== undefined && response !== null
+    const joined = isTold ? 'new' : this.#inFlight.join(asked.peer, keyOf(asked, payload), thread)
+    if (joined !== 'new') return this.#repeated(thread, joined)
+    if (response === null) this.#parts.conversations.end(thread)
+    else await this.#replies.respond(thread, response)
+  }
+
+  #notLookedUp({ requestId }: RequestPayload, error: unknown): null {
+    this.#parts.telemetry.count('errors', 'ledger')
+    this.#parts.telemetry.log('error', 'a request could not be looked up', { requestId, reason: messageOf(error) })
+    return null
+  }
+
+  /**
+   * Ends what was claimed. Further copies join until its end is on record: they would find that it has none, and be run. `task` is
+   * listed once the end is on record: before, a crash may bring about another end.
+   */
+  async #conclude(claim: Claim, end: (thread: Thread, at: number) => Promise<boolean>, task?: RecordedTask | null): Promise<void> {
+    let isKept = true
+    for (const [at, thread] of claim.threads.entries()) isKept = (await end(thread, at)) && isKept
+    this.#inFlight.release(claim)
+    if (isKept && task !== undefined && task !== null) this.#parts.tasks.restore(task.task, task.events, true)
+  }
+
+  /** Runs a request that nothing speaks against, under its claim. */
+  #take(request: Claimed, record: RequestRecord | null): void {
+    const { incoming, payload: asked, claim } = request
+    if (this.#isStopping) return this.#leave(request, record)
+    // Also while the ledger was asked.
+    const isCanceled = this.#canceled.take(incoming.peer, workKey(asked.requestId, asked.attempt))
+    const payload = isCanceled ? null : this.#intake.check(incoming, asked)
+    if (payload !== null && !(payload instanceof NodeError))
+      return void this.#run(this.#open(incoming, { payload, isNotification: false, record, ...claim }))
+    const replies = this.#replies
+    if (payload?.code === 'OVERLOADED' && incoming.recorded?.later !== undefined) {
+      this.#leave(request, record)
+      return incoming.recorded.later()
+    }
+    void this.#conclude(claim, (thread) => (payload === null ? replies.withdraw(thread) : replies.refuse(thread, payload.toBody())))
+  }
+
+  /** It is not begun by now: what is on record is taken up later, or by the next start; of the rest its caller may ask again. */
+  #leave({ payload, claim }: Claimed, record: RequestRecord | null): void {
+    if (record === null) return void this.#conclude(claim, this.#respond(responseOf(payload, ENDINGS.stopped)))
+    for (const thread of claim.threads) this.#parts.conversations.end(thread)
+    this.#inFlight.release(claim)
+  }
+
+  /** The first one's answer and the changes are one commit. */
+  async #answer(threads: readonly Thread[], response: unknown, parts: ResponseParts): Promise<void> {
+    // While the ledger takes nothing further ones join.
+    for (const [at, thread] of threads.entries()) await this.#replies.respond(thread, response, at === 0 ? parts : {})
+  }
+
+  /** Answers one of several threads: the first one's answer and the changes are one commit. */
+  #respond(response: unknown, changes: readonly LedgerChange[] = []): (thread: Thread, at: number) => Promise<boolean> {
+    return (thread, at) => this.#replies.respond(thread, response, at === 0 ? { changes } : {})
+  }
+
+  /** A one-way message: the agent does its default capability when the input fits; nobody waits. False: nothing runs. */
+  onNotification(incoming: Incoming): boolean {
+    if (this.#isStopping) return false
+    const asked = oneWay(incoming)
+    // The id is the peer's own choice: without a name of its own it could pass for a request, or for another notification.
+    const key = `notification ${keyOf(incoming, asked)}`
+    if (this.#inFlight.has(incoming.peer, key)) return false
+    const payload = this.#intake.check(incoming, asked)
+    if (payload instanceof NodeError) return false
+    void this.#run(this.#open(incoming, { key, payload, isNotification: true, threads: [threadOf(incoming)], record: null }))
+    return true
+  }
+
+  /**
+   * Has an agent do what somebody in this process waits for, whom the rules have let: of a message it has nothing, and its outcome is
+   * told to nobody else. Gives why it is not taken instead.
+   */
+  here({ recipient, capability, input, names }: HereWork): HereRun | NodeError {
+    const { self } = this.#parts
+    if (this.#isStopping) return new NodeError('PEER_OFFLINE', 'this node stops')
+    const payload = this.#intake.check({ peer: self, recipient }, oneWayPayload(names.requestId, input, capability))
+    if (payload instanceof NodeError) return payload
+    const key = `here ${names.requestId}`
+    const piece = this.#open({ peer: self, recipient }, { key, payload, isNotification: true, threads: [], record: null }, names.taskId)
+    return { outcome: this.#run(piece), cancel: () => piece.abort.abort() }
+  }
+
+  /** A peer asks to stop its request. Only its own: the key is looked up under the peer. What is not in flight yet is not begun. */
+  onCancel(peer: NodeId, key: string): void {
+    const pieces = this.#inFlight.heardBy(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
+    for (const piece of pieces) giveUp(piece)
+    if (pieces.length === 0) this.#canceled.add(peer, key)
+  }
+
+  /** Cancels by a callee's task of this node; its caller is told. */
+  cancelTask(taskId: string): boolean {
+    const piece = this.#inFlight.all().find((one) => one.taskId === taskId)
+    piece?.abort.abort()
+    return piece !== undefined
+  }
+
+  /** A peer is gone: its leases end here when it stays away for longer than a lease. */
+  onOffline(peer: NodeId): void {
+    const now = this.#parts.clock.monotonic()
+    for (const piece of this.#inFlight.ofPeer(peer)) piece.lostAt = now
+    this.#canceled.forget(peer)
+  }
+
+  /** A peer is back. */
+  onOnline(peer: NodeId): void {
+    for (const piece of this.#inFlight.ofPeer(peer)) piece.lostAt = null
+  }
+
+  /** A peer was put out of the mesh: nothing is done for it any more. */
+  onRevoked(peer: NodeId): void {
+    for (const piece of this.#inFlight.ofPeer(peer)) giveUp(piece)
+  }
+
+  /** Sends a response, now or when its caller is back; what was asked has failed with it. */
+  fail(thread: Thread, payload: { readonly requestId: string; readonly attempt: number }, error: ErrorBody): void {
+    void this.#failed(thread, payload, error)
+  }
+
+  /** Ends what was recorded before this node started and is not taken up again. Never rejects. */
+  async end(thread: Thread, record: RequestRecord, ending: Ending): Promise<void> {
+    const [peer, key] = [thread.recipient.nodeId, keyOf({ sender: thread.recipient, recipient: thread.sender }, record)]
+    if (this.#inFlight.join(peer, key, thread) !== 'new') return
+    const { changes, task } = this.#parts.callee.endBefore(record, ending)
+    await this.#conclude(this.#inFlight.claim(peer, key, thread), this.#respond(responseOf(record, ending), changes), task)
+  }
+
+  /** Nobody waits for what was asked any more. */
+  withdraw(thread: Thread): void {
+    void this.#replies.withdraw(thread)
+  }
+
+  /** Tells the sender of an opening message that it was refused. */
+  refuse(thread: Thread, error: ErrorBody): void {
+    void this.#replies.refuse(thread, error)
+  }
+
+  async #failed(thread: Thread, payload: { readonly requestId: string; readonly attempt: number }, error: ErrorBody): Promise<void> {
+    const response = responseOf(payload, { status: 'failed', error })
+    await this.#replies.respond(thread, response, { changes: await this.#replies.refused(thread, error) })
+  }
+
+  /** A request that is in flight came again: its thread is answered with the others, or its exchange ends now. */
+  #repeated(thread: Thread, joined: 'joined' | 'known' | 'full'): void {
+    if (joined === 'full') void this.#replies.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
+    // The one answer that comes ends one opening of the thread.
+    if (joined === 'known') this.#parts.conversations.end(thread)
+  }
+
+  /** Puts work in flight and opens its task. */
+  #open(
+    { peer, recipient }: Pick<Incoming, 'peer' | 'recipient'>,
+    { key, payload, isNotification, threads, record }: Pick<Piece, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
+    name?: string
+  ): Piece {
+    const { agents, directory, tasks } = this.#parts
+    const { capability, description } = payload
+    // The text of its card, where it has one: thousands of tasks are kept.
+    const agent = directory.card(recipient)?.address ?? addressText(recipient)
+    const { running, slots } = agents.load(recipient.agentId)
+    // What has a name is done at once.
+    const state = running < slots && name !== undefined ? 'working' : 'submitted'
+    const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description, state } as const
+    const taskId = tasks.open(opening, record?.taskId ?? name)
+    if (running >= slots) tasks.waitFor(taskId, 'slot')
+    const piece: Piece = {
+      key,
+      peer,
+      recipient,
+      payload,
+      taskId,
+      bytes: sizeOf(payload.input),
+      isNotification,
+      isRunning: false,
+      hasEnded: false,
+      isAwaited: !isNotification,
+      isStopped: false,
+      ending: null,
+      threads,
+      record,
+      abort: new Abort((error) =>
+        this.#parts.telemetry.log('error', 'a program failed while it was stopped', { agent, reason: messageOf(error) })
+      ),
+      lostAt: null
+    }
+    this.#inFlight.add(piece)
+    return piece
+  }
+
+  async #run(piece: Piece): Promise<HostOutcome> {
+    const { agents, tasks, telemetry } = this.#parts
+    const task = taskOf(piece)
+    const outcome = await agents.run(piece.recipient.agentId, task, {
+      signal: piece.abort,
+      onStart: () => {
+        tasks.attempt(piece.taskId, task.attempt)
+        const { record } = piece
+        if (record === null) return this.#started(piece)
+        return this.#begin(piece, record).then(() => this.#started(piece))
+      },
+      onProgress: (data) => this.#progress(piece, data)
+    })
+    piece.hasEnded = true
+    telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
+    // An end that is not durable may come out otherwise after a crash, so it is not shown before.
+    const ending = this.#finish(piece, outcome)
+    piece.ending = ending
+    const unfit = ending === null ? null : await ending
+    if (unfit !== null) tasks.fail(piece.taskId, unfit)
+    else if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
+    else this.#failedRun(piece, outcome)
+    this.#inFlight.remove(piece)
+    return outcome
+  }
+
+  #failedRun(piece: Piece, said: SaidFailure): void {
+    const { tasks, callee } = this.#parts
+    const { status, error } = callee.endOf(piece, said)
+    if (status === 'unknown') tasks.unknown(piece.taskId, error)
+    else tasks.fail(piece.taskId, error)
+  }
+
+  /** That it begins has to be durable before it does anything, unless it may be repeated and is new: what may end this node once more is counted. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its time. */
+  async #begin(piece: Piece, before: RequestRecord): Promise<void> {
+    const { record, changes, isLeft } = this.#parts.callee.begin(before)
+    piece.record = record
+    const commit = this.#parts.commit(changes)
+    if (!record.isRepeatable || isLeft) return await commit.catch(notBegun)
+    commit.catch((error: unknown) =>
+      this.#parts.telemetry.log('warn', 'that work began could not be recorded', { requestId: record.requestId, reason: messageOf(error) })
+    )
+  }
+
+  #started(piece: Piece): void {
+    piece.isRunning = true
+    this.#parts.telemetry.count('tasks_started')
+    this.#parts.tasks.working(piece.taskId)
+  }
+
+  #progress({ taskId, isAwaited, threads, payload: { requestId, attempt } }: Piece, data: unknown): void {
+    this.#parts.tasks.progress(taskId, data)
+    const thread = threads.at(-1)
+    if (isAwaited && thread !== undefined) this.#replies.progress(thread, { requestId, attempt, progress: data })
+  }
+
+  /** Puts the end on record and tells it, and gives the error that it ended with when its result fits no message; null: there is nobody to tell, or what is given up by a stop is not over (see there). */
+  #finish(piece: Piece, outcome: HostOutcome): Promise<ErrorBody | null> | null {
+    return piece.isNotification || piece.isStopped ? null : this.#conclusion(piece, outcome)
+  }
+
+  /** How it ended and the answer are one commit; what found no place may be asked again as if it had never come. */
+  async #conclusion(piece: Piece, outcome: HostOutcome): Promise<ErrorBody | null> {
+    const { isAwaited, threads } = piece
+    const { response, changes, ...concluded } = this.#parts.callee.ending(piece, outcome)
+    let unfit = concluded.unfit ?? null
+    if (isAwaited) await this.#answer(threads, response, { changes, onUnfit: (error) => (unfit = error) })
+    else await this.#replies.note(changes)
+    if (!isAwaited) for (const thread of threads) this.#parts.conversations.end(thread)
+    return unfit
+  }
+}
+
+interface Claimed {
+  readonly incoming: Incoming
+  readonly payload: RequestPayload
+  readonly claim: Claim
+}

@@ -1,0 +1,302 @@
+import type { Clock } from '../../../kit/clock.js'
+import { asNodeError, NodeError } from '../../../kit/errors.js'
+import type { ErrorBody } from '../../../kit/errors.js'
+import type { IdSource, NodeId } from '../../../kit/ids.js'
+import { addressText, type AgentAddress, type CapabilityDescriptor, defaultCapability } from '../../../domain/card/card.js'
+import { decodePayload, encodePayload } from '../../../domain/envelope/codec.js'
+import type { RequestRecord } from '../../../domain/reliable/records.js'
+import { arrive, recover } from '../../../domain/reliable/request.js'
+import { readRequest } from '../../../domain/task/payloads.js'
+import type { RequestPayload } from '../../../domain/task/payloads.js'
+import type { LedgerChange } from '../../../ports/ledger.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import type { HostOutcome } from '../../agents/agent-host.js'
+import type { Directory } from '../../cards/directory.js'
+import type { CutRuns } from './cut-runs.js'
+import { completedBy, ENDINGS, endedBy, responseOf } from '../../../domain/task/outcome.js'
+import type { Ending, SaidFailure } from '../../../domain/task/outcome.js'
+import type { LedgerRoom } from '../../ledger/quota.js'
+import type { Recording } from '../../messaging/inbound.js'
+import type { Incoming } from '../../messaging/inbound-message.js'
+import { recordedTask } from '../../tasks/from-record.js'
+import type { RecordedTask } from '../../tasks/from-record.js'
+import type { RequestBook } from '../store.js'
+
+/** How much longer than its caller may ask after it a request is remembered, in milliseconds: clocks differ, and messages take time. */
+const BEYOND_MS = 3_600_000
+
+/** What recording the requests of others needs. */
+export interface CalleeRequestsParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly ids: IdSource
+  readonly book: RequestBook
+  readonly cutRuns: Pick<CutRuns, 'begins' | 'ended' | 'found' | 'isAtFault' | 'isWaiting'>
+  readonly directory: Directory
+  readonly self: NodeId
+  readonly ledgerRoom: Pick<LedgerRoom, 'refusal'>
+  /** Are its requests answered by a program in person? Those are not recorded: only that program knows whether they may be repeated. */
+  isInPerson(agent: AgentAddress): boolean
+}
+
+/** How a request ended. */
+export type CalleeOutcome =
+  | { readonly status: 'completed'; readonly response: unknown }
+  | { readonly status: 'failed' | 'unknown'; readonly error: ErrorBody }
+
+/** A run that has ended: of which request, and its record; null: it has none. */
+interface EndedRun {
+  readonly record: RequestRecord | null
+  readonly recipient: AgentAddress
+  readonly payload: RequestPayload
+}
+
+/** A request that runs, now or when it has its turn (`isEarly`), or what is answered to it and the changes that go with that. */
+export type Standing = { readonly record: RequestRecord; readonly isEarly: boolean } | Concluded
+
+/** A response, and what the ledger holds from then on. */
+interface Concluded {
+  readonly response: unknown
+  readonly changes: readonly LedgerChange[]
+  /** Shown in the list of tasks once the changes are durable; absent for what is there already, or has no task. */
+  readonly task?: RecordedTask | null
+  /** The result has no form in which it could be sent, so that the request has failed with this error. */
+  readonly unfit?: ErrorBody
+}
+
+/** What the ledger is to hold of the requests that others ask of this node. */
+export class CalleeRequests {
+  readonly #parts: CalleeRequestsParts
+  /** Names of those that are being recorded: of equal ones that come at once one is new. */
+  readonly #recording = new Set<string>()
+
+  constructor(parts: CalleeRequestsParts) {
+    this.#parts = parts
+  }
+
+  /** What has to be recorded before a message goes on; null for what is no request of another node. @throws NodeError STORE_DAMAGED */
+  async record(incoming: Incoming, envelope: Uint8Array): Promise<Recording | null> {
+    const { book, directory, self, isInPerson, ledgerRoom } = this.#parts
+    if (incoming.peer === self || incoming.header.type !== 'request' || isInPerson(incoming.recipient)) return null
+    const payload = readRequest(incoming.payload)
+    if (payload === null || (payload.isUnrecorded && onlyReads(directory, incoming.recipient, payload.capability))) return null
+    const record = this.#fresh(incoming, payload)
+    const name = book.name(record)
+    const copy = { name, isFirst: false, isDone: false, refusal: null }
+    const known = { changes: [], recorded: copy, end: () => {} }
+    if (payload.isQuery || this.#recording.has(name)) return known
+    const end = (): void => void this.#recording.delete(name)
+    this.#recording.add(name)
+    try {
+      const before = await this.#before(name)
+      const stopped = before !== null && before !== 'damaged' && isStopped(before) ? before : null
+      const isNew = before === null || stopped !== null
+      if (isNew && ledgerRoom.refusal === null) {
+        const { tries, taskId } = stopped ?? record
+        const asking = record.asking ?? stopped?.asking ?? null
+        const changes = book.changes(stopped, { ...record, tries, taskId, asking }, { input: envelope })
+        return { changes, recorded: { ...copy, isFirst: true }, end }
+      }
+      end()
+      const isDone = before === 'damaged' || (before !== null && before.status !== 'pending' && before.status !== 'started')
+      return { ...known, recorded: { ...copy, isDone, refusal: isNew ? ledgerRoom.refusal : null } }
+    } catch (error) {
+      end()
+      throw error
+    }
+  }
+
+  /**
+   * What becomes of a request that is not in flight: it runs (`record`), or this is answered.
+   * @throws NodeError what the ledger says that cannot be read
+   */
+  async standing(incoming: Incoming, name: string, payload: RequestPayload): Promise<Standing> {
+    const before = await this.#before(name)
+    // Its record was there when it came, and was removed since: a copy before it found no room.
+    if (before === null) return { response: responseOf(payload, ENDINGS.removed), changes: [] }
+    if (before === 'damaged') return { response: responseOf(payload, ENDINGS.damaged), changes: [] }
+    // Its card may have changed since it came, and a peer may give one id to two capabilities.
+    const record = { ...before, isRepeatable: before.isRepeatable && this.#isRepeatable(incoming.recipient, payload) }
+    const { clock, cutRuns } = this.#parts
+    const known = cutRuns.found(name, record)
+    if (arrive(known, 'query') === 'tell') return { response: await this.#told(record, name, payload), changes: [] }
+    // It has no end and is not in flight, so this node ended while it was.
+    const next = recover(known)
+    if (next === 'unknown') return this.#ended(record, payload, ENDINGS.interrupted)
+    if (next === 'suspect') return this.#suspected(record, payload)
+    if (record.deadline <= clock.now()) return this.#ended(record, payload, lateEnding(before, incoming.recorded, payload))
+    const { asking } = record
+    const counted = known.cuts === 0 ? record : { ...record, asking: { mayQueue: false, ...asking, cuts: known.cuts } }
+    return { record: counted, isEarly: cutRuns.isWaiting(name) }
+  }
+
+  /** Its node ended as often while it ran as it may, so that it is perhaps what ended it. */
+  #suspected(record: RequestRecord, payload: RequestPayload): Standing {
+    const ending = this.#parts.cutRuns.isAtFault ? ENDINGS.cutByFault : ENDINGS.cutTwice
+    const { requestId, source, target, capability, taskId } = record
+    const facts = { requestId, taskId, source, target, capability, reason: ending.error.message }
+    this.#parts.telemetry.log('warn', 'a request is not run again', facts)
+    return this.#ended(record, payload, ending)
+  }
+
+  /** What is answered to whoever only asks after a request; null while it has no end: that is told when it comes. `voters`: it has to have that digest. @throws NodeError as `standing`. */
+  async told(name: string | null, payload: RequestPayload, voters?: string): Promise<unknown> {
+    // What cannot be read proves nothing.
+    const unread = (error: unknown): null => {
+      if (voters === undefined) throw error
+      return null
+    }
+    const record = name === null ? null : await this.#before(name).catch(unread)
+    const isOther = payload.askedBy !== undefined && record !== 'damaged' && record?.swarm !== payload.swarm
+    const isUnproven = voters !== undefined && (record === 'damaged' || record?.asking?.voters !== voters)
+    if (record === null || name === null || isOther || isUnproven) return responseOf(payload, ENDINGS.noTrace)
+    if (record === 'damaged') return responseOf(payload, ENDINGS.damaged)
+    return arrive(this.#parts.cutRuns.found(name, record), 'query') === 'tell' ? await this.#told(record, name, payload) : null
+  }
+
+  /** One damaged record must not hold up its lane: its request ends, and what comes behind it goes on. */
+  #before(name: string): Promise<RequestRecord | 'damaged' | null> {
+    return this.#parts.book.get(name).catch((error: unknown) => {
+      if (asNodeError(error).code !== 'STORE_DAMAGED') throw error
+      this.#parts.telemetry.count('errors', 'ledger')
+      this.#parts.telemetry.log('error', 'the record of a request is damaged: nobody can say whether it was done', { record: name })
+      return 'damaged'
+    })
+  }
+
+  #isRepeatable(agent: AgentAddress, { allowRepeat, capability }: RequestPayload): boolean {
+    return allowRepeat || isIdempotent(this.#parts.directory, agent, capability)
+  }
+
+  #ended(record: RequestRecord, payload: RequestPayload, ending: Ending): Standing {
+    return { response: responseOf(payload, ending), ...this.endBefore(record, ending) }
+  }
+
+  /** The response to a request that has an end. */
+  async #told(record: RequestRecord, name: string, payload: RequestPayload): Promise<unknown> {
+    const { status } = record
+    // It came while this node was stopping: no copy of it is done, and its caller may ask once more.
+    if (isStopped(record)) return responseOf(payload, ENDINGS.stopped)
+    if (status === 'failed' || status === 'unknown') return responseOf(payload, { status, error: record.error ?? ENDINGS.forgotten.error })
+    const bytes = await this.#parts.book.result(name)
+    const response = bytes === null ? null : decodePayload(bytes)
+    return response?.ok === true ? response.value : responseOf(payload, ENDINGS.forgotten)
+  }
+
+  /** The changes with which a run begins, and the record after them. `isLeft`: it is of before the start of this node. @throws NodeError TIMEOUT for one that begins for the first time when its time is over. */
+  begin(record: RequestRecord): { readonly record: RequestRecord; readonly changes: readonly LedgerChange[]; readonly isLeft: boolean } {
+    const { book, cutRuns } = this.#parts
+    const now = this.#parts.clock.now()
+    if (record.tries === 0 && record.deadline <= now) throw NodeError.fromBody(ENDINGS.noPlace.error)
+    const next = { ...record, status: 'started' as const, tries: record.tries + 1, updatedAt: now }
+    return { record: next, changes: book.changes(record, next), isLeft: cutRuns.begins(book.name(record)) }
+  }
+
+  /**
+   * What is answered when its agent has ended, and what the ledger holds then. What found no place may be asked again as if
+   * it had never come.
+   */
+  ending({ record, recipient, payload }: EndedRun, outcome: HostOutcome): Concluded {
+    const concluded = (end: CalleeOutcome, response: unknown): Concluded => ({
+      response,
+      changes: record === null ? [] : this.end(record, end)
+    })
+    const run = record !== null && record.tries > 1 ? { ...payload, run: payload.attempt + record.tries - 1 } : payload
+    try {
+      if (outcome.ok) {
+        const response = completedBy(run, outcome.result)
+        return concluded({ status: 'completed', response }, response)
+      }
+      const end = this.endOf({ record, recipient, payload }, outcome)
+      const { response, changes } = concluded(end, responseOf(run, end))
+      return { response, changes: record !== null && outcome.code === 'OVERLOADED' ? this.#parts.book.removal(record) : changes }
+    } catch (error) {
+      const end = { status: 'failed', error: asNodeError(error).toBody() } as const
+      return { ...concluded(end, responseOf(payload, end)), unfit: end.error }
+    }
+  }
+
+  /** How a run without a result ended. */
+  endOf({ record, recipient, payload }: EndedRun, said: SaidFailure): Ending {
+    return endedBy(said, record?.isRepeatable ?? this.#isRepeatable(recipient, payload))
+  }
+
+  /** What is left of a request that this node stops: its caller is told that it was not done, and may ask once more. */
+  stopped(record: RequestRecord, isRunning: boolean): LedgerChange[] {
+    const { error } = ENDINGS.stopped
+    return isRunning && record.swarm === null ? this.end(record, { status: 'unknown', error }) : this.#parts.book.removal(record)
+  }
+
+  /** Ends what had no end when this node started, without a run. */
+  endBefore(record: RequestRecord, { status, error }: Ending): Pick<Concluded, 'changes' | 'task'> {
+    const task = recordedTask({ ...record, status, error, updatedAt: this.#parts.clock.now() }, null)
+    return { changes: this.end(record, { status, error }), task }
+  }
+
+  /** The changes with which a request ends. What is kept of a result is the whole response. */
+  end(record: RequestRecord, outcome: CalleeOutcome): LedgerChange[] {
+    const { book, clock, cutRuns } = this.#parts
+    const { status } = outcome
+    cutRuns.ended(book.name(record))
+    const next = { ...record, status, updatedAt: clock.now(), error: 'error' in outcome ? outcome.error : null }
+    return book.changes(record, next, 'response' in outcome ? { result: encodePayload(outcome.response) } : {})
+  }
+
+  #fresh({ sender, recipient, header }: Incoming, payload: RequestPayload): RequestRecord {
+    const { clock, ids } = this.#parts
+    const now = clock.now()
+    return {
+      role: 'callee',
+      requestId: payload.requestId,
+      attempt: payload.attempt,
+      source: addressText(sender),
+      target: addressText(recipient),
+      capability: payload.capability,
+      description: payload.description,
+      swarm: payload.swarm,
+      correlationId: header.correlationId ?? header.id,
+      taskId: ids.next('task'),
+      status: 'pending',
+      isRepeatable: this.#isRepeatable(recipient, payload),
+      tries: 0,
+      createdAt: now,
+      updatedAt: now,
+      deadline: now + payload.timeoutMs,
+      retryAt: null,
+      expiresAt: now + Math.max(payload.ttlMs, payload.timeoutMs) + BEYOND_MS,
+      error: null,
+      asking: payload.voters === undefined ? null : { mayQueue: false, voters: payload.voters }
+    }
+  }
+}
+
+/** Did the node stop while it worked on it, so that a further copy is a further attempt? */
+export function isStopped({ status, error }: RequestRecord): boolean {
+  return status === 'unknown' && error?.code === ENDINGS.stopped.error.code
+}
+
+/** The end of a request that is not begun since its time is over. Only of one that came just now, or whose beginning is on record first, is it known that nothing was done. */
+function lateEnding({ status, tries, isRepeatable }: RequestRecord, recorded: Incoming['recorded'], { isAgain }: RequestPayload): Ending {
+  if (status === 'started' || tries > 0) return ENDINGS.late
+  // What it was asked before may have gone with a disk.
+  if (isAgain) return ENDINGS.lateInDoubt
+  const isFresh = recorded?.isFirst === true && recorded.deadline === undefined
+  return isFresh || !isRepeatable ? ENDINGS.tooLate : ENDINGS.lateInDoubt
+}
+
+/** May a capability be repeated after an unknown outcome? `capability` null: the agent's default one. */
+export function isIdempotent(directory: Directory, agent: AgentAddress, capability: string | null): boolean {
+  return described(directory, agent, capability)?.idempotent === true
+}
+
+/** Does a capability change nothing, so that it may be done again, or never, and needs no record? */
+export function onlyReads(directory: Directory, agent: AgentAddress, capability: string | null): boolean {
+  const one = described(directory, agent, capability)
+  return one?.idempotent === true && (one.sideEffect === 'none' || one.sideEffect === 'read')
+}
+
+function described(directory: Directory, agent: AgentAddress, capability: string | null): CapabilityDescriptor | null | undefined {
+  const card = directory.card(agent)
+  if (card === undefined) return null
+  return capability === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === capability)
+}

@@ -1,0 +1,69 @@
+import { messageOf } from '../../../kit/errors.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import type { Ways } from '../../relay/next-hop.js'
+
+/** Cancellations that wait for one peer. */
+const MAX_WAITING = 1000
+
+/** What telling others to stop needs. */
+export interface CancellationsParts {
+  readonly telemetry: Telemetry
+  readonly ways: Pick<Ways, 'isReachable' | 'sendControl'>
+  readonly self: NodeId
+  /** Cancels work on this very node. */
+  cancelHere(key: string): void
+}
+
+/**
+ * Tells peers to stop what this node asked of them; those that are not reachable are told when they are. A word that is lost is said
+ * again when the peer names the run as one that it has (see Requests.onHeartbeat).
+ */
+export class Cancellations {
+  readonly #parts: CancellationsParts
+  readonly #waiting = new Map<NodeId, Set<string>>()
+
+  constructor(parts: CancellationsParts) {
+    this.#parts = parts
+  }
+
+  /** Stops a run, named as heartbeats name it. Never throws. */
+  cancel(peer: NodeId, key: string): void {
+    const { self, cancelHere } = this.#parts
+    if (peer === self) cancelHere(key)
+    else if (!this.#send(peer, key)) this.#keep(peer, key)
+  }
+
+  /** A peer is back: it may have gone on all the time. */
+  onReachable(peer: NodeId): void {
+    const keys = this.#waiting.get(peer) ?? []
+    this.#waiting.delete(peer)
+    for (const key of keys) this.cancel(peer, key)
+  }
+
+  /** A peer will not come back. */
+  forget(peer: NodeId): void {
+    this.#waiting.delete(peer)
+  }
+
+  #send(peer: NodeId, key: string): boolean {
+    const { ways, telemetry } = this.#parts
+    if (!ways.isReachable(peer)) return false
+    try {
+      ways.sendControl(peer, 'cancel', { requestId: key })
+      return true
+    } catch (error) {
+      telemetry.log('debug', 'a cancellation could not be sent', { peer, reason: messageOf(error) })
+      return false
+    }
+  }
+
+  #keep(peer: NodeId, key: string): void {
+    const keys = this.#waiting.get(peer) ?? new Set()
+    this.#waiting.set(peer, keys.add(key))
+    for (const oldest of keys) {
+      if (keys.size <= MAX_WAITING) break
+      keys.delete(oldest)
+    }
+  }
+}

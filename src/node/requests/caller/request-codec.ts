@@ -1,0 +1,270 @@
+import { NodeError } from '../../../kit/errors.js'
+import type { ErrorBody } from '../../../kit/errors.js'
+import { isRecord } from '../../../kit/json.js'
+import { addressText, type AgentAddress } from '../../../domain/card/card.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { EnvelopeHeader } from '../../../domain/envelope/codec.js'
+import { isForgotten } from '../../../domain/reliable/repeat.js'
+import { REQUEST_POLICY } from '../../../domain/reliable/request.js'
+import { retryDelay } from '../../../domain/reliable/retry-policy.js'
+import type { CallerPower } from '../../../domain/routing/effective.js'
+import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, readResponse } from '../../../domain/task/payloads.js'
+import type { RequestPayload } from '../../../domain/task/payloads.js'
+import type { Clock } from '../../../kit/clock.js'
+import type { LedgerChange } from '../../../ports/ledger.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import type { Cancellations } from './cancel-queue.js'
+import type { Conversations } from '../../messaging/exchange-table.js'
+import type { DurableTales } from '../../ledger/commit-queue.js'
+import type { Lanes } from '../../reliable/lanes.js'
+import type { OneRequest } from './request.js'
+import type { Tasks } from '../../tasks/task-table.js'
+import type { CallerRecord } from './record.js'
+import { refusedThere } from '../../messaging/error-hints.js'
+import type { DraftHead, Outbox } from '../../messaging/outbound.js'
+
+const LATE_MS = 3_600_000
+const GONE_MS = 10_000
+const MAX_PATIENCE_MS = 300_000
+const RETRY_MS = 1000
+const MAX_RETRY_MS = 60_000
+
+/** How long a caller waits, in milliseconds. */
+export const PATIENCE = {
+  /** For a late answer to a lease, beyond the caller's own time. */
+  lateMs: LATE_MS,
+  /** For a peer that is gone while it works: a link that was only cut has healed by then. */
+  goneMs: GONE_MS,
+  /** At most between two times that a request is asked again. */
+  maxMs: MAX_PATIENCE_MS,
+  /** After the first refusal for lack of room; doubled with each. */
+  retryMs: RETRY_MS,
+  /** At most after such a refusal. */
+  maxRetryMs: MAX_RETRY_MS
+} as const
+
+/** A request to one agent. */
+export interface Asking {
+  readonly sender: AgentAddress
+  readonly target: AgentAddress
+  /** null: the agent's default capability. */
+  readonly capability: string | null
+  readonly input: unknown
+  readonly description: string
+  readonly justification?: string
+  /** Who asks, when that may be weaker than the sender. */
+  readonly onBehalfOf?: CallerPower
+  /** Is it one of those of a broadcast? */
+  readonly isBroadcast?: boolean
+  /** How long the answer may take; past it the outcome is unknown, and a late answer still counts. */
+  readonly timeoutMs: number
+  /** Waits for an agent that is offline or has no room now, as long as `timeoutMs` lasts. */
+  readonly mayQueue: boolean
+  /** It may be run again after an unknown outcome, though its capability says that it may not. */
+  readonly allowRepeat?: boolean
+  /** Neither node records it, if its capability only reads and may be repeated, and somebody waits for it. */
+  readonly mayGoUnrecorded?: boolean
+  /** What it is called, where its caller has named it before. */
+  readonly names?: { readonly requestId: string; readonly taskId: string }
+  /** Set for the lease of a swarm's item. */
+  readonly lease?: AskedLease
+}
+
+/** The lease that a request carries. */
+export interface AskedLease {
+  readonly swarm: string
+  /** The coordinator's, where several could coordinate. */
+  readonly epoch?: number
+  readonly requestId: string
+  readonly attempt: number
+  /** Only asks how it stands: what its node never saw is not begun. */
+  readonly isQuery: boolean
+  /** Of a query: who asked for it, when another node coordinated. */
+  readonly askedBy?: AgentAddress
+  /** The digest of those who vote on who coordinates; of such a query all of them. */
+  readonly voters?: string
+  readonly amongVoters?: readonly NodeId[]
+  /** What the ledger holds from then on, in the commit that lets the request out. */
+  changes(): readonly LedgerChange[]
+}
+
+/** How a request ended for its caller. */
+export type Answer = (
+  | { readonly outcome: 'COMPLETED'; readonly result: unknown }
+  | { readonly outcome: 'FAILED'; readonly error: ErrorBody }
+  | { readonly outcome: 'UNKNOWN'; readonly error: ErrorBody }
+) & {
+  /** The attempt that its agent was given; absent for the one that was asked. */
+  readonly run?: number
+}
+
+/** An answer that nothing follows. */
+export type Ended = Exclude<Answer, { outcome: 'UNKNOWN' }>
+
+/** In the place of the input of a request that was read from the ledger: it is read when it is needed. */
+export const STORED = Symbol('the input is in the ledger')
+
+/** What a request is called. */
+export interface RequestNames {
+  readonly requestId: string
+  readonly attempt: number
+  readonly correlationId: string
+  /** null for leases: the swarm keeps their books. */
+  readonly taskId: string | null
+}
+
+/** What following a request needs. */
+export interface RequestParts {
+  readonly clock: Clock
+  readonly outbox: Outbox
+  readonly conversations: Conversations
+  readonly cancellations: Cancellations
+  readonly tasks: Tasks
+  readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'holds'>
+  /** Changes how a request stands in the ledger. False: it did not take it. Never rejects. */
+  record(changes: readonly LedgerChange[], requestId: string): Promise<boolean>
+  /** Tells ends that the ledger did not take at first, once it has taken them. */
+  readonly ends: Pick<DurableTales, 'add'>
+  readonly telemetry: Telemetry
+  /** In [0, 1). */
+  readonly chance: () => number
+  /** A peer that says nothing of a request for longer than `leaseMs` has lost it. A late answer is taken for `defaultTtlMs`. */
+  readonly limits: { readonly leaseMs: number; readonly heartbeatMs: number; readonly defaultTtlMs: number }
+  /** Its peer had no room for it; it may wait until {@link OneRequest.dueAt}. */
+  onNoRoom(request: OneRequest): void
+  /** It has ended, for good. */
+  onEnd(request: OneRequest): void
+}
+
+/** What a request is made of. */
+export interface RequestMaking {
+  readonly asking: Asking
+  readonly names: RequestNames
+  /** null for leases, and for what is not recorded. */
+  readonly record: CallerRecord | null
+}
+
+/** What the rules need to know of a request. */
+export function headOf(
+  { sender, target: recipient, capability, justification, onBehalfOf, isBroadcast = false }: Asking,
+  { correlationId }: RequestNames
+): DraftHead {
+  return {
+    sender,
+    recipient,
+    type: 'request',
+    capability,
+    correlationId,
+    isBroadcast,
+    ...(justification === undefined ? {} : { justification }),
+    ...(onBehalfOf === undefined ? {} : { onBehalfOf })
+  }
+}
+
+/** Does its peer say that it did not do it, and has forgotten it? */
+export function isNotDone(answer: Answer): answer is Ended & { readonly outcome: 'FAILED' } {
+  return answer.outcome === 'FAILED' && isForgotten(answer.error.code)
+}
+
+/** Does whoever answers speak of one copy alone: its peer has forgotten it, or a neighbour did not carry it on? */
+export function isOfOneCopy(answer: Answer): answer is Ended & { readonly outcome: 'FAILED' } {
+  if (answer.outcome !== 'FAILED') return false
+  return isForgotten(answer.error.code) || isByNeighbour(answer.error)
+}
+
+/** Is an error that of a neighbour on the way? */
+export function isByNeighbour({ data }: ErrorBody): boolean {
+  return isRecord(data) && 'via' in data
+}
+
+/** How a request ended for its caller, as the ledger has it. */
+export type CallerOutcome =
+  | { readonly status: 'completed'; readonly result: unknown; readonly run?: number }
+  | { readonly status: 'failed'; readonly error: ErrorBody; readonly run?: number }
+  | { readonly status: 'unknown'; readonly error: ErrorBody; readonly retryAt: number | null }
+
+/** What a request says; its times are milliseconds from now: at least one of each, and no more than any node takes. */
+export function requestPayload(
+  { capability, description, lease, allowRepeat = false }: Asking,
+  { requestId, attempt }: RequestNames,
+  {
+    timeoutMs,
+    ttlMs,
+    isQuery,
+    isAgain,
+    isUnrecorded,
+    input
+  }: Pick<RequestPayload, 'timeoutMs' | 'ttlMs' | 'isQuery' | 'isAgain' | 'isUnrecorded' | 'input'>
+): RequestPayload {
+  const whole = (ms: number): number => Math.min(MAX_TTL_MS, Math.max(1, Math.round(ms)))
+  return {
+    requestId,
+    attempt,
+    capability,
+    input,
+    description,
+    swarm: lease?.swarm ?? null,
+    timeoutMs: whole(timeoutMs),
+    ttlMs: whole(ttlMs),
+    allowRepeat,
+    isQuery,
+    isAgain,
+    isUnrecorded,
+    ...leasePayload(lease)
+  }
+}
+
+function leasePayload(lease: AskedLease | undefined): Pick<RequestPayload, 'epoch' | 'askedBy' | 'voters' | 'amongVoters'> {
+  const { epoch, askedBy, voters, amongVoters } = lease ?? {}
+  return {
+    ...(epoch === undefined ? {} : { epoch }),
+    ...(askedBy === undefined ? {} : { askedBy: addressText(askedBy) }),
+    ...(voters === undefined ? {} : { voters }),
+    ...(amongVoters === undefined ? {} : { amongVoters: [...amongVoters] })
+  }
+}
+
+/** What comes before the answer. */
+type Word = { readonly progress: unknown }
+
+/** What a reply says: an outcome, progress, or nothing that counts (null). */
+export function readReply(
+  header: EnvelopeHeader,
+  payload: unknown,
+  { names: expected, peer }: { readonly names: RequestNames; readonly peer: NodeId }
+): Answer | Word | null {
+  if (header.type === 'error') {
+    const error = errorBodySchema.safeParse(payload)
+    return error.success ? { outcome: 'FAILED', error: refusedThere(error.data, peer) } : null
+  }
+  if (header.type === 'stream-data') {
+    const data = progressPayloadSchema.safeParse(payload)
+    return data.success ? { progress: data.data.progress } : null
+  }
+  if (header.type !== 'response') return null
+  const response = readResponse(payload)
+  if (response === null || !isOf(response, expected)) return null
+  const { outcome, run } = response
+  const by = run === undefined ? {} : { run }
+  if (outcome === 'COMPLETED') return { outcome, result: response.result ?? null, ...by }
+  const error = response.error ?? new NodeError('TASK_FAILED', 'the agent failed').toBody()
+  return { outcome, error: outcome === 'FAILED' ? refusedThere(error, peer) : error, ...by }
+}
+
+function isOf(said: Pick<RequestNames, 'requestId' | 'attempt'>, { requestId, attempt }: RequestNames): boolean {
+  return said.requestId === requestId && said.attempt === attempt
+}
+
+/** The same as the ledger has it. One that its peer does not know is not asked for again. */
+export function outcomeOf(answer: Answer): CallerOutcome {
+  const run = answer.run === undefined ? {} : { run: answer.run }
+  if (answer.outcome === 'COMPLETED') return { status: 'completed', result: answer.result, ...run }
+  return answer.outcome === 'FAILED'
+    ? { status: 'failed', error: answer.error, ...run }
+    : { status: 'unknown', error: answer.error, retryAt: null }
+}
+
+/** When a request is asked for again, so long from now at the earliest. */
+export function retryAfter({ clock, chance }: Pick<RequestParts, 'clock' | 'chance'>, ms: number): number {
+  return clock.now() + ms + retryDelay(REQUEST_POLICY, 0, chance())
+}

@@ -1,0 +1,238 @@
+import type { Clock } from '../../kit/clock.js'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import type { ErrorCode } from '../../kit/errors.js'
+import type { Unsubscribe } from '../../kit/events.js'
+import { isKeyText } from '../../kit/ids.js'
+import { isRecord } from '../../kit/json.js'
+import { shown } from '../../kit/text.js'
+import { addressText, type AgentAddress, parseAddress } from '../../domain/card/card.js'
+import type { RegisteredCard } from '../../domain/card/registry.js'
+import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
+import type { A2AEnvelope, MessageType } from '../../domain/envelope/envelope.js'
+import { headerFault, headerOf } from '../../domain/envelope/header.js'
+import { meshSettingsSchema } from '../../domain/membership/schema.js'
+import type { MeshSettings } from '../../domain/membership/types.js'
+import type { SandboxRules } from '../../domain/routing/decide.js'
+import type { TierRule } from '../../domain/routing/tier-rules.js'
+import type { Conversations } from '../messaging/exchange-table.js'
+import { STREAM_TTL_MS } from '../messaging/inbound.js'
+import { threadOf } from '../messaging/inbound-message.js'
+import type { Incoming } from '../messaging/inbound-message.js'
+import type { EnvelopeHandler, Listeners } from '../messaging/subscriptions.js'
+import type { Draft } from '../messaging/outbound.js'
+import type { RoutingPath } from '../observe/observability.js'
+import type { Router } from '../policy/access-control.js'
+import { findAgent, pickCapable } from '../cards/select-target.js'
+import type { NameParts, TargetParts } from '../cards/select-target.js'
+
+/** How long replies to what was sent may come, in milliseconds. */
+const REPLY_TTL_MS = 600_000
+/** Replies after which nothing more comes. */
+const FINAL_REPLIES: ReadonlySet<MessageType> = new Set(['response', 'error', 'task-reject', 'stream-end'])
+
+/** What became of one envelope (spec a2a-mcp-mesh, RoutingResult). */
+export interface RoutingResult {
+  /** It was handed to the channel of its target, or to the agent here; of a broadcast: to at least one. */
+  readonly delivered: boolean
+  readonly path: RoutingPath
+  /** `agentId@nodeId` of the target; `*` for a broadcast; the recipient as given when it could not be resolved. */
+  readonly targetAgentId: string
+  readonly latencyMs: number
+  /** Why it was not delivered: a code of the table. */
+  readonly code?: ErrorCode
+  /** The same in words. */
+  readonly error?: string
+  /** Of a broadcast: what became of it for each agent. */
+  readonly targets?: readonly RoutingResult[]
+}
+
+/** Who may open to whom (spec a2a-mcp-mesh, TierRoutingConfig). */
+export interface TierRoutingConfig {
+  readonly rules: readonly TierRule[]
+}
+
+/** What routing for programs needs. */
+export interface MeshRouterParts extends TargetParts, NameParts {
+  readonly clock: Clock
+  readonly conversations: Conversations
+  readonly router: Router
+  readonly listeners: Listeners
+}
+
+/** Envelopes of this node's agents to any agent of the mesh, by the node's own roads and rules (spec a2a-mcp-mesh, A2ARouter). */
+export class MeshRouter {
+  readonly #parts: MeshRouterParts
+
+  constructor(parts: MeshRouterParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Sends an envelope of an agent of this node: to `agentId@nodeId` (or a name that people may type), to `*`, or with
+   * `metadata.routingHint` to whoever has the capability. Id, time and thread stay; tier and sandbox are what certificate
+   * and card say, or weaker where the envelope claims less. Never rejects: refusals are results.
+   */
+  async send(envelope: A2AEnvelope): Promise<RoutingResult> {
+    const since = this.#parts.clock.monotonic()
+    if (!isRecord(envelope) || typeof envelope.recipient !== 'string') {
+      const error = new NodeError('INVALID_ENVELOPE', 'an envelope is an object with a recipient')
+      return this.#failed(error, { path: 'local', targetAgentId: '', since })
+    }
+    try {
+      const sender = this.#sender(envelope)
+      if (envelope.recipient === '*') return await this.#broadcast(envelope, sender, since)
+      const target = await this.#target(envelope, sender)
+      return await this.#toOne(draftOf(envelope, sender, target), since)
+    } catch (error) {
+      return this.#failed(error, { path: 'local', targetAgentId: envelope.recipient, since })
+    }
+  }
+
+  /** Calls back for each message that is let in for an agent of this node, whatever its type. Returns the stop. */
+  onReceive(agentId: string, handler: EnvelopeHandler): Unsubscribe {
+    return this.#parts.listeners.onReceive(agentId, handler)
+  }
+
+  /**
+   * Replaces the tier rules of this node, until it stops or the mesh settings change. Other nodes keep theirs. At most one rule a
+   * tier; a tier without one may open to nobody. @throws NodeError USAGE naming what is no such rule; then nothing has changed.
+   */
+  setTierConfig(config: TierRoutingConfig): void {
+    const { tierRules } = this.#checked({ tierRules: isRecord(config) ? config.rules : config })
+    this.#parts.router.setRules({ tierRules })
+  }
+
+  /** Replaces the sandbox rules of this node, in the same way. @throws NodeError USAGE as well */
+  setSandboxConfig(config: SandboxRules): void {
+    const { sandbox } = this.#checked({ sandbox: config })
+    this.#parts.router.setRules({ sandbox })
+  }
+
+  /** The rules in force with what a program gives in their place, as the owner of a mesh may set them. */
+  #checked(change: { readonly tierRules?: unknown; readonly sandbox?: unknown }): MeshSettings {
+    const { tierRules, sandbox } = this.#parts.router.rules()
+    const read = meshSettingsSchema.safeParse({ tierRules, sandbox, ...change })
+    if (read.success) return read.data
+    const [issue] = read.error.issues
+    throw new NodeError('USAGE', `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'no such rules'}`)
+  }
+
+  #sender(envelope: A2AEnvelope): AgentAddress {
+    const fault = headerFault(headerOf(envelope))
+    if (fault !== null) throw new NodeError('INVALID_ENVELOPE', fault)
+    const { self } = this.#parts
+    const sender = parseAddress(envelope.sender) ?? { agentId: envelope.sender, nodeId: self }
+    if (sender.nodeId === self) return sender
+    throw new NodeError('FORBIDDEN', `${shown(envelope.sender)} is not an agent of this node`)
+  }
+
+  async #target({ recipient, type, metadata }: A2AEnvelope, sender: AgentAddress): Promise<AgentAddress> {
+    if (metadata?.routingHint === 'capability') {
+      const { justification } = metadata
+      return pickCapable(this.#parts, {
+        sender,
+        type,
+        capabilities: [recipient],
+        ...(justification === undefined ? {} : { justification })
+      })
+    }
+    const address = parseAddress(recipient)
+    if (address !== null && isKeyText(address.nodeId) && this.#parts.directory.card(address) !== undefined) return address
+    return await findAgent(this.#parts, recipient)
+  }
+
+  async #toOne(draft: Draft, since: number): Promise<RoutingResult> {
+    const { outbox, self, clock, conversations } = this.#parts
+    const { recipient } = draft
+    const path = draft.isBroadcast === true ? 'broadcast' : recipient.nodeId === self ? 'local' : 'remote'
+    const targetAgentId = addressText(recipient)
+    try {
+      await outbox.send(withReplies(draft, conversations))
+      return { delivered: true, path, targetAgentId, latencyMs: clock.monotonic() - since }
+    } catch (error) {
+      return this.#failed(error, { path, targetAgentId, since })
+    }
+  }
+
+  async #broadcast(envelope: A2AEnvelope, sender: AgentAddress, since: number): Promise<RoutingResult> {
+    const { registry, clock } = this.#parts
+    const from = addressText(sender)
+    const cards = registry.listAll().filter((card) => card.address !== from)
+    const outcomes: Promise<RoutingResult>[] = []
+    for (const card of cards) {
+      const outcome = this.#oneOfAll(draftOf(envelope, sender, addressOf(card)), since)
+      outcomes.push(outcome)
+      // It is there at once, and a thousand half sent ones are more than the memory likes.
+      if (card.origin === 'local') await outcome
+    }
+    const targets = await Promise.all(outcomes)
+    const delivered = targets.some((one) => one.delivered)
+    const result = { delivered, path: 'broadcast' as const, targetAgentId: '*', latencyMs: clock.monotonic() - since, targets }
+    return delivered ? result : { ...result, code: 'DELIVERY_FAILED', error: 'no agent took the message' }
+  }
+
+  /** Each copy has an id of its own; the thread tells that they belong together. */
+  async #oneOfAll({ made, ...draft }: Draft, since: number): Promise<RoutingResult> {
+    const { presence, self } = this.#parts
+    const { recipient } = draft
+    const correlationId = draft.correlationId ?? made?.id
+    const isAway = recipient.nodeId !== self && !presence.isOnline(recipient.nodeId)
+    if (!isAway) return this.#toOne({ ...draft, isBroadcast: true, ...(correlationId === undefined ? {} : { correlationId }) }, since)
+    const error = new NodeError('PEER_OFFLINE', 'the peer is not connected')
+    return this.#failed(error, { path: 'broadcast', targetAgentId: addressText(recipient), since })
+  }
+
+  #failed(
+    error: unknown,
+    { path, targetAgentId, since }: Pick<RoutingResult, 'path' | 'targetAgentId'> & { since: number }
+  ): RoutingResult {
+    const { code, message } = asNodeError(error)
+    return { delivered: false, path, targetAgentId, latencyMs: this.#parts.clock.monotonic() - since, code, error: `${code}: ${message}` }
+  }
+}
+
+function addressOf({ id, nodeId }: RegisteredCard): AgentAddress {
+  return { agentId: id, nodeId }
+}
+
+/** An envelope that was made before, as the road out takes it. */
+export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: AgentAddress): Draft {
+  const { id, timestamp, type, payload, correlationId, metadata } = envelope
+  return {
+    sender,
+    recipient,
+    type,
+    payload,
+    made: { id, timestamp },
+    ...(correlationId === undefined ? {} : { correlationId }),
+    ...(metadata?.justification === undefined ? {} : { justification: metadata.justification }),
+    // A claim of less than certificate and card give is honoured; of more it changes nothing.
+    ...(metadata === undefined ? {} : { onBehalfOf: { maxTier: metadata.tier, sandboxId: metadata.sandboxId ?? null } })
+  }
+}
+
+/** Lets replies in, if it asks for any: they reach the listeners as all messages do, and the last one ends the exchange. */
+export function withReplies(draft: Draft, conversations: Conversations): Draft {
+  const { sender, recipient } = draft
+  if (!OPENING_TYPES.has(draft.type) || draft.type === 'notification') return draft
+  const handler: NonNullable<Draft['replies']>['handler'] = (header) => {
+    if (FINAL_REPLIES.has(header.type)) conversations.end({ sender, recipient, correlationId: header.correlationId ?? '' })
+  }
+  return { ...draft, replies: { ttlMs: REPLY_TTL_MS, handler } }
+}
+
+/** Takes a stream for an agent that somebody listens for, until its sender ends it; false: nobody does. */
+export function takeStream(
+  { listeners, conversations }: Pick<MeshRouterParts, 'listeners' | 'conversations'>,
+  incoming: Incoming
+): boolean {
+  if (!listeners.has(incoming.recipient.agentId)) return false
+  const thread = threadOf(incoming)
+  conversations.follow(thread, {
+    ttlMs: STREAM_TTL_MS,
+    handler: ({ type }) => {
+      if (FINAL_REPLIES.has(type)) conversations.end(thread)
+    }
+  })
+  return true
+}

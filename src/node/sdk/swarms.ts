@@ -1,0 +1,87 @@
+import { NodeError } from '../../kit/errors.js'
+import type { SwarmItemInput, SwarmRequest } from '../../ports/swarm-api.js'
+import { findAgent } from '../cards/select-target.js'
+import type { NameParts } from '../cards/select-target.js'
+import { addressText } from '../../domain/card/card.js'
+import type { SwarmSession } from '../swarms/session.js'
+import type { Swarms } from '../swarms/swarm-table.js'
+
+/** How a swarm is made, beside its task and capabilities. */
+export interface CreateSwarmOptions
+  extends Pick<SwarmRequest, 'maxParallel' | 'retries' | 'deadlineMs' | 'justification' | 'allowRepeat' | 'idempotencyKey'> {
+  /** The sub-tasks, shared out among the participants. Default: one for each capable agent. */
+  readonly items?: readonly SwarmItemInput[]
+  /** The input of everyone when there are no items. Default `{}`. */
+  readonly input?: unknown
+}
+
+/** What coordinating needs. */
+export interface SwarmCoordinatorParts extends NameParts {
+  readonly swarms: Swarms
+}
+
+/** The swarms of this node, by the operations of the specification (a2a-mcp-mesh, SwarmCoordinator). */
+export class SwarmCoordinator {
+  readonly #parts: SwarmCoordinatorParts
+
+  constructor(parts: SwarmCoordinatorParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Offers a task to every agent whose card has all the capabilities and that may be asked; the first capability is the one
+   * that is called. Resolves when the swarm is durable: it goes on when this node starts again.
+   * @throws NodeError NO_CAPABLE_AGENT, TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, PEER_OFFLINE when nobody can
+   * take part; USAGE for no capability, no items or too many.
+   */
+  async createSwarm(
+    taskDescription: string,
+    requiredCapabilities: readonly string[],
+    options: CreateSwarmOptions = {}
+  ): Promise<SwarmSession> {
+    const [capability, ...furtherCapabilities] = requiredCapabilities
+    if (capability === undefined) throw new NodeError('USAGE', 'a swarm needs at least one capability')
+    const strategy = options.items === undefined ? 'each' : 'map'
+    const begun: SwarmSession[] = []
+    const { swarms } = this.#parts
+    const plan = { goal: taskDescription, capability, furtherCapabilities, strategy, ...options } as const
+    const id = await swarms.launch(plan, undefined, (run) => begun.push(run.session()))
+    const session = begun[0] ?? swarms.session(id)
+    if (session === undefined) throw new NodeError('SWARM_NOT_FOUND', 'the swarm is no longer kept in memory')
+    return session
+  }
+
+  /**
+   * Offers a part to an agent that came later (address, or a name that people may type); it is in once it accepts.
+   * @throws NodeError SWARM_NOT_FOUND, AGENT_NOT_FOUND; CAPABILITY_NOT_FOUND when it cannot or may not take part.
+   */
+  async joinSwarm(swarmId: string, agent: string): Promise<void> {
+    this.#parts.swarms.invite(swarmId, addressText(await findAgent(this.#parts, agent)))
+  }
+
+  /**
+   * Completes a sub-task in the place of its agent, which is told to stop.
+   * @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND when nobody works on it now.
+   */
+  completeSubTask(swarmId: string, subTaskId: string, result: unknown): void {
+    this.#parts.swarms.settle(swarmId, subTaskId, { ok: true, result })
+  }
+
+  /**
+   * Fails a sub-task in the place of its agent, which is told to stop. While it has retries it goes to another agent.
+   * @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND when nobody works on it now.
+   */
+  failSubTask(swarmId: string, subTaskId: string, error: string): void {
+    this.#parts.swarms.settle(swarmId, subTaskId, { ok: false, error: new NodeError('TASK_FAILED', error).toBody() })
+  }
+
+  /** A swarm of this node; undefined for one that is not kept. */
+  getSwarm(swarmId: string): SwarmSession | undefined {
+    return this.#parts.swarms.session(swarmId)
+  }
+
+  /** Swarms that have not ended, oldest first. */
+  listActiveSwarms(): SwarmSession[] {
+    return this.#parts.swarms.activeSessions()
+  }
+}

@@ -1,0 +1,85 @@
+import { wait } from '../../../kit/clock.js'
+import type { Clock } from '../../../kit/clock.js'
+import { NodeError } from '../../../kit/errors.js'
+import type { LedgerChange } from '../../../ports/ledger.js'
+import { Abort } from '../../../kit/abort.js'
+import type { SwarmBook, SwarmHead } from '../store.js'
+import type { SwarmCourse } from '../event-log.js'
+
+/** Who cancels a swarm that another coordinates hears of its end, or that it has been asked for, after so many milliseconds at the latest. */
+const PATIENCE_MS = 5000
+
+/** What a wish needs. */
+export interface CancelWishParts {
+  readonly clock: Clock
+  readonly swarmBook: SwarmBook
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+}
+
+/** Of which swarm it is. */
+export interface WishedSwarm {
+  readonly head: SwarmHead
+  readonly course: SwarmCourse
+  /** It was wished before this node was started. */
+  readonly isWanted: boolean
+}
+
+/**
+ * The wish of somebody at this node that a swarm with several participants be canceled. Only its coordinator can do it, so the
+ * wish is durable and stands until there is one, at most until the deadline: all of it ends then anyway.
+ */
+export class CancelWish {
+  readonly #parts: CancelWishParts
+  readonly #swarm: WishedSwarm
+  readonly #stopping = new Abort()
+  #isWanted: boolean
+
+  constructor(parts: CancelWishParts, swarm: WishedSwarm) {
+    this.#parts = parts
+    this.#swarm = swarm
+    this.#isWanted = swarm.isWanted
+  }
+
+  /** Is it still to be canceled? */
+  get isOpen(): boolean {
+    return this.#isWanted && this.#isTimely
+  }
+
+  get #isTimely(): boolean {
+    return this.#parts.clock.now() < this.#swarm.head.deadline
+  }
+
+  /** Notes it, durably. @throws NodeError CONFLICT when the time of the swarm is over; what the ledger refuses. */
+  async make(): Promise<void> {
+    const { head } = this.#swarm
+    if (!this.#isTimely) {
+      throw new NodeError(
+        'CONFLICT',
+        'the time of the swarm is over: it ends as soon as a majority of its participants can reach each other'
+      )
+    }
+    if (this.#isWanted) return
+    await this.#parts.commit([this.#parts.swarmBook.cancelWished(head.id)])
+    this.#isWanted = true
+  }
+
+  /** Resolves when the swarm has ended, at the latest after {@link PATIENCE_MS}. */
+  async heeded(): Promise<void> {
+    const ended = new Abort()
+    const stop = (): void => ended.abort()
+    const { stop: unfollow } = this.#swarm.course.follow((event) => {
+      if (event.type === 'done') stop()
+    })
+    this.#stopping.addEventListener('abort', stop)
+    if (this.#stopping.aborted) stop()
+    await wait(this.#parts.clock, PATIENCE_MS, ended)
+    this.#stopping.removeEventListener('abort', stop)
+    unfollow()
+  }
+
+  /** Nobody waits any more. */
+  stop(): void {
+    this.#stopping.abort()
+  }
+}

@@ -1,0 +1,185 @@
+import { messageOf, NodeError } from '../../../kit/errors.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { Clock } from '../../../kit/clock.js'
+import { decodeEnd, decodeMark, decodeOutcome } from '../../../domain/swarm/handover.js'
+import type { LeaseMark } from '../../../domain/swarm/handover.js'
+import { isMark, RECORDS, recordKind } from '../../../domain/swarm/record-index.js'
+import type { LedgerChange } from '../../../ports/ledger.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import { AcceptedRecords } from './committed-records.js'
+import type { SwarmBook, SwarmEnd, SwarmHead, SwarmRow } from '../store.js'
+import type { ContentName } from './content-transfer.js'
+import type { SwarmCourse } from '../event-log.js'
+import type { SwarmShelf } from './content-store.js'
+import type { SwarmVotes } from './vote-store.js'
+
+/** What following a swarm needs. */
+export interface AcceptedSwarmParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly swarmBook: SwarmBook
+  readonly swarmVotes: SwarmVotes
+  readonly limits: { readonly defaultTtlMs: number }
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+}
+
+/** What is followed. */
+export interface FollowedSwarm {
+  readonly head: SwarmHead
+  readonly course: SwarmCourse
+  readonly shelf: Pick<SwarmShelf, 'content' | 'contents' | 'obtain'>
+  /** All of it is accepted, the end too, and durable here. */
+  onOver(end: SwarmEnd): void
+}
+
+/** What was accepted in a swarm with several participants, as far as this node knows: tells it, and ends with it. */
+export class AcceptedSwarm {
+  /** By index and digest. */
+  readonly records: AcceptedRecords
+  readonly #parts: AcceptedSwarmParts
+  readonly #swarm: FollowedSwarm
+  /** Accepted, but the contents are not here yet. */
+  readonly #lacking = new Map<number, ContentName>()
+  /** Contents are taken one after the other. */
+  #taking: Promise<void> = Promise.resolve()
+  #isOver = false
+
+  constructor(parts: AcceptedSwarmParts, swarm: FollowedSwarm) {
+    this.#parts = parts
+    this.#swarm = swarm
+    this.records = new AcceptedRecords(swarm.head.itemCount)
+  }
+
+  /** Has the end been accepted? */
+  get hasEnd(): boolean {
+    return this.records.get(RECORDS.end(this.#swarm.head.itemCount)) !== undefined
+  }
+
+  /** Notes what is accepted, and gives what was not known. What else was proposed in its place is let go. */
+  learn(names: readonly ContentName[], said: { readonly total: number; readonly epoch: number }): ContentName[] {
+    const fresh = this.records.add(names, said)
+    if (fresh.length > 0) this.#swarm.shelf.contents.keep((name) => !this.records.isVoid(name))
+    return fresh
+  }
+
+  /** It has ended: what was not accepted by now never is. */
+  close(): void {
+    this.#swarm.shelf.contents.keep(({ index, digest }) => this.records.get(index) === digest)
+  }
+
+  /** Takes what is accepted, and what was lacking, as far as the contents are here; the others are fetched. */
+  take(names: readonly ContentName[], from: NodeId): void {
+    for (const name of names) if (!isMark(this.#swarm.head.itemCount, name.index)) this.#lacking.set(name.index, name)
+    if (this.#lacking.size === 0 && !this.hasEnd) return
+    this.#taking = this.#taking
+      .then(() => this.#takeAll(from))
+      .catch((error: unknown) => this.#parts.telemetry.log('warn', 'what was accepted could not be kept', { reason: messageOf(error) }))
+  }
+
+  /** Takes what is known to be accepted but was not told: whoever coordinated here had no time for it. */
+  takeUntold(self: NodeId): void {
+    const { head, course } = this.#swarm
+    this.take(
+      this.records.names.filter(({ index }) => index < head.itemCount && !course.rows.has(index)),
+      self
+    )
+  }
+
+  /** Resolves when nothing more is taken. Nothing is told after it. */
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await this.#taking
+  }
+
+  /** The outcomes that were accepted, and what may not be repeated but was leased, by item. @throws NodeError STORE_DAMAGED */
+  async read(accepted: readonly ContentName[]): Promise<{ readonly rows: SwarmRow[]; readonly marks: Map<number, LeaseMark> }> {
+    const rows: SwarmRow[] = []
+    const marks = new Map<number, LeaseMark>()
+    for (const name of accepted) {
+      const kind = recordKind(this.#swarm.head.itemCount, name.index)
+      if (kind.type === 'end') continue
+      const content = await this.#swarm.shelf.content(name)
+      const row = content === null || kind.type === 'mark' ? null : decodeOutcome(content)
+      const mark = content === null || kind.type === 'outcome' ? null : decodeMark(content)
+      // Without it an item that has its outcome would be done once more.
+      if (mark === null && row?.index !== name.index) throw new NodeError('STORE_DAMAGED', 'an outcome that was accepted is not there')
+      if (row !== null) rows.push(row)
+      if (mark !== null) marks.set(kind.item, mark)
+    }
+    return { rows, marks }
+  }
+
+  /** What an ended swarm has accepted is what its ledger has. @throws NodeError STORE_DAMAGED */
+  async recall(): Promise<void> {
+    const { swarmVotes } = this.#parts
+    const { id, itemCount } = this.#swarm.head
+    const kept = await swarmVotes.outcomes(id)
+    const end = await swarmVotes.content(id, RECORDS.end(itemCount), itemCount)
+    if (end !== null) kept.set(RECORDS.end(itemCount), end)
+    const names = [...kept].map(([index, content]) => ({ index, digest: swarmVotes.digest(content) }))
+    this.learn(names, { total: names.length, epoch: 0 })
+  }
+
+  async #takeAll(from: NodeId): Promise<void> {
+    const taken: { readonly name: ContentName; readonly content: Uint8Array }[] = []
+    const changes: LedgerChange[] = []
+    for (const name of this.#lacking.values()) {
+      const content = await this.#swarm.shelf.content(name)
+      if (content === null) continue
+      taken.push({ name, content })
+      changes.push(...(await this.#missing(name, content)))
+    }
+    // What is told is durable here.
+    if (changes.length > 0) await this.#parts.commit(changes)
+    for (const { name, content } of taken) {
+      if (this.#isOver) return
+      this.#lacking.delete(name.index)
+      // It is durable here.
+      this.#swarm.shelf.contents.drop(name)
+      const row = name.index >= this.#swarm.head.itemCount ? null : decodeOutcome(content)
+      if (row?.index === name.index) this.#swarm.course.settled(row)
+    }
+    if (this.#lacking.size > 0) this.#swarm.shelf.obtain([...this.#lacking.values()], from)
+    else await this.#finishIfOver()
+  }
+
+  /** The change with which the ledger has a content; none when it has it. Another outcome of the item is never accepted any more. */
+  async #missing({ index, digest }: ContentName, content: Uint8Array): Promise<LedgerChange[]> {
+    const { swarmVotes } = this.#parts
+    const { id, itemCount: items } = this.#swarm.head
+    const kept = await swarmVotes.content(id, index, items)
+    return kept !== null && swarmVotes.digest(kept) === digest ? [] : [swarmVotes.contentChange(id, { index, items }, content)]
+  }
+
+  async #finishIfOver(): Promise<void> {
+    const { head, shelf, onOver } = this.#swarm
+    const index = RECORDS.end(head.itemCount)
+    const digest = this.records.get(index)
+    if (digest === undefined || !this.records.isWhole || this.#isOver) return
+    const bytes = await shelf.content({ index, digest })
+    const end = bytes === null ? null : decodeEnd(bytes)
+    if (end === null) return
+    const { swarmBook, commit, clock, limits } = this.#parts
+    const settling = await this.#settling()
+    if (settling === null) return
+    await commit([...settling, ...swarmBook.ended(head, { end, expiresAt: clock.now() + limits.defaultTtlMs })])
+    if (this.#isOver) return
+    this.#isOver = true
+    onOver(end)
+  }
+
+  /** The changes with which the ledger has no outcomes but those that were accepted; null when one has to be taken again. */
+  async #settling(): Promise<LedgerChange[] | null> {
+    const { swarmVotes } = this.#parts
+    const { id, itemCount: items } = this.#swarm.head
+    const changes: LedgerChange[] = []
+    for (const [index, content] of await swarmVotes.outcomes(id)) {
+      const digest = this.records.get(index)
+      if (digest === undefined) changes.push(swarmVotes.contentChange(id, { index, items }, null))
+      // A vote of before may have become durable after it.
+      else if (swarmVotes.digest(content) !== digest) this.#lacking.set(index, { index, digest })
+    }
+    return this.#lacking.size > 0 ? null : changes
+  }
+}

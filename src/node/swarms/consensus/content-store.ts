@@ -1,0 +1,71 @@
+import type { NodeId } from '../../../kit/ids.js'
+import { PIECE_BYTES } from '../../../domain/swarm/seat-message.js'
+import type { SeatMessageOf } from '../../../domain/swarm/seat-message.js'
+import { SwarmContents, pieceOf, piecesMessages } from './content-transfer.js'
+import type { ContentName, Piece } from './content-transfer.js'
+import type { SwarmHead } from '../store.js'
+import type { SwarmSeatParts } from './participant.js'
+
+/** The contents of one swarm's records: those that are here, durable or not, and the way to those that others have. */
+export class SwarmShelf {
+  readonly #parts: SwarmSeatParts
+  readonly #head: SwarmHead
+  /** What is here, but not durable yet. */
+  readonly contents: SwarmContents
+  /** What is being given away piece by piece: whoever asks for it asks again and again. */
+  #given: (ContentName & { readonly content: Uint8Array }) | null = null
+  #pieces = 0
+
+  constructor(parts: SwarmSeatParts, head: SwarmHead) {
+    const { clock, swarmVotes, tell } = parts
+    this.#parts = parts
+    this.#head = head
+    this.contents = new SwarmContents({
+      now: () => clock.monotonic(),
+      digest: (content) => swarmVotes.digest(content),
+      ask: (to, wants) => tell(to, { name: 'swarm', body: { kind: 'want', swarm: head.id, wants } })
+    })
+  }
+
+  /** Rises with every piece that came or was given. */
+  get moved(): number {
+    return this.contents.moved + this.#pieces
+  }
+
+  /** A content, durable or not; null when it is not here. @throws NodeError STORE_DAMAGED */
+  async content(name: ContentName): Promise<Uint8Array | null> {
+    const here = this.contents.get(name)
+    if (here !== undefined) return here
+    const { swarmVotes } = this.#parts
+    const kept = await swarmVotes.content(this.#head.id, name.index, this.#head.itemCount)
+    return kept !== null && swarmVotes.digest(kept) === name.digest ? kept : null
+  }
+
+  /** Fetches contents: of this node first, unless it is this very one. */
+  obtain(names: readonly ContentName[], from: NodeId): void {
+    const { self } = this.#parts
+    const others = (this.#head.voters ?? []).filter((node) => node !== self && node !== from)
+    this.contents.want(names, from === self ? others : [from, ...others])
+  }
+
+  /** Gives another what it asks for, and `more` with it. @throws NodeError STORE_DAMAGED */
+  async give(to: NodeId, wants: SeatMessageOf<'want'>['wants'], more: readonly Piece[]): Promise<void> {
+    const pieces = [...more]
+    for (const one of wants) {
+      const content = one.index < 0 ? null : await this.#piecemeal(one)
+      if (content !== null && one.at < Math.max(1, content.byteLength)) pieces.push(pieceOf(one, content, one.at))
+    }
+    this.#pieces += pieces.length
+    for (const body of piecesMessages(this.#head.id, pieces)) this.#parts.tell(to, { name: 'swarm', body })
+  }
+
+  /** A content of which a piece is asked for: it is read once for all of them, and let go with the last. */
+  async #piecemeal(one: ContentName & { readonly at: number }): Promise<Uint8Array | null> {
+    const isGiven = this.#given?.index === one.index && this.#given.digest === one.digest
+    const content = isGiven ? (this.#given?.content ?? null) : await this.content(one)
+    if (content === null) return null
+    if (one.at + PIECE_BYTES < content.byteLength) this.#given = { index: one.index, digest: one.digest, content }
+    else if (isGiven) this.#given = null
+    return content
+  }
+}

@@ -1,0 +1,216 @@
+import { concatBytes, fromBase64, toBase64 } from '../../../kit/bytes.js'
+import type { Clock } from '../../../kit/clock.js'
+import type { NodeId } from '../../../kit/ids.js'
+import { MAX_CONTENT_BYTES, MAX_PIECES, PIECE_BYTES } from '../../../domain/swarm/seat-message.js'
+import type { SeatMessageOf } from '../../../domain/swarm/seat-message.js'
+import type { SwarmVotes } from './vote-store.js'
+
+/** Bytes of contents that are kept though nobody asked for them; the others are asked for again. */
+const MAX_PUSHED_BYTES = 8 * 1024 * 1024
+/** Bytes of pieces that one message carries. */
+const MESSAGE_BYTES = 48 * 1024
+/** What was asked for and did not come is asked for again, of the next one, after so many milliseconds; doubled each time, so often. */
+const AGAIN_MS = 1000
+const DOUBLINGS = 5
+
+/** A content by what it is of and what it is called. */
+export interface ContentName {
+  readonly index: number
+  readonly digest: string
+}
+
+/** A piece of a content, as it travels. */
+export type Piece = SeatMessageOf<'pieces'>['pieces'][number]
+
+interface Wanted extends ContentName {
+  /** Whom to ask, one after the other. */
+  readonly sources: readonly NodeId[]
+  tries: number
+  /** Who was asked last: pieces of it come from nobody else. */
+  asked: NodeId | null
+  askedAt: number
+  /** As far as it has come, and how many bytes that is. */
+  chunks: Uint8Array[]
+  at: number
+  /** How many it is said to have. */
+  bytes: number
+}
+
+/** What contents need. */
+export interface ContentsParts {
+  /** Monotonic milliseconds. */
+  now(): number
+  digest(content: Uint8Array): string
+  /** Asks a node for contents, each from a byte on. */
+  ask(to: NodeId, wants: SeatMessageOf<'want'>['wants']): void
+}
+
+/** Contents of one swarm that are here, but not durable yet, and those that are fetched from others, piece by piece. */
+export class SwarmContents {
+  readonly #parts: ContentsParts
+  readonly #here = new Map<string, { readonly name: ContentName; readonly content: Uint8Array }>()
+  readonly #wanted = new Map<string, Wanted>()
+  #bytes = 0
+  #moved = 0
+
+  constructor(parts: ContentsParts) {
+    this.#parts = parts
+  }
+
+  /** Rises with every piece that came. */
+  get moved(): number {
+    return this.#moved
+  }
+
+  /** A content that is here; undefined for none. */
+  get(name: ContentName): Uint8Array | undefined {
+    return this.#here.get(keyOf(name))?.content
+  }
+
+  /** It is here from now on. */
+  put(name: ContentName, content: Uint8Array): void {
+    const key = keyOf(name)
+    this.#wanted.delete(key)
+    if (this.#here.has(key)) return
+    this.#here.set(key, { name, content })
+    this.#bytes += content.byteLength
+  }
+
+  /** It is durable, or nobody needs it. */
+  drop(name: ContentName): void {
+    const key = keyOf(name)
+    this.#bytes -= this.#here.get(key)?.content.byteLength ?? 0
+    this.#here.delete(key)
+    this.#wanted.delete(key)
+  }
+
+  /** Lets all others go, and fetches them no more. */
+  keep(isOfUse: (name: ContentName) => boolean): void {
+    const names = [...this.#here.values()].map(({ name }) => name)
+    for (const name of [...names, ...this.#wanted.values()]) if (!isOfUse(name)) this.drop(name)
+  }
+
+  /** Fetches contents from the first of some nodes that has them. */
+  want(names: readonly ContentName[], sources: readonly NodeId[]): void {
+    const fresh = names.filter((name) => !this.#here.has(keyOf(name)) && !this.#wanted.has(keyOf(name)))
+    for (const name of fresh) {
+      const none = { tries: 0, asked: null, askedAt: Number.NEGATIVE_INFINITY, chunks: [], at: 0, bytes: 0 }
+      this.#wanted.set(keyOf(name), { ...name, sources, ...none })
+    }
+    if (fresh.length > 0) this.tick()
+  }
+
+  /** Asks for what did not come. */
+  tick(): void {
+    const now = this.#parts.now()
+    const due = [...this.#wanted.values()].filter(({ askedAt, tries }) => now - askedAt >= AGAIN_MS * 2 ** Math.min(tries - 1, DOUBLINGS))
+    this.#ask(due.slice(0, 4 * MAX_PIECES))
+  }
+
+  #ask(due: readonly Wanted[]): void {
+    const byNode = new Map<NodeId, Wanted[]>()
+    for (const one of due) {
+      const source = one.sources[one.tries++ % Math.max(1, one.sources.length)]
+      if (source === undefined) continue
+      // Who says how large it is may be wrong: nobody goes on from where another was.
+      if (one.asked !== source) this.#anew(one)
+      one.asked = source
+      one.askedAt = this.#parts.now()
+      byNode.set(source, [...(byNode.get(source) ?? []), one])
+    }
+    for (const [node, wants] of byNode) {
+      for (let from = 0; from < wants.length; from += MAX_PIECES) {
+        this.#parts.ask(
+          node,
+          wants.slice(from, from + MAX_PIECES).map(({ index, digest, at }) => ({ index, digest, at }))
+        )
+      }
+    }
+  }
+
+  /** Takes pieces of what was asked for, and with `isWelcome` also whole contents that were not. True: some content is whole now. */
+  take(from: NodeId, pieces: readonly Piece[], isWelcome: boolean): boolean {
+    let isWhole = false
+    for (const piece of pieces) {
+      const wanted = this.#wanted.get(keyOf(piece))
+      const data = fromBase64(piece.data)
+      if (data === null || piece.bytes > MAX_CONTENT_BYTES) continue
+      if (wanted?.asked === from) isWhole = this.#grow(wanted, piece, data) || isWhole
+      else if (isWelcome && data.byteLength === piece.bytes && this.#bytes + piece.bytes <= MAX_PUSHED_BYTES) {
+        if (this.#parts.digest(data) !== piece.digest) continue
+        this.put(piece, data)
+        isWhole ||= wanted !== undefined
+      }
+    }
+    return isWhole
+  }
+
+  #grow(wanted: Wanted, piece: Piece, data: Uint8Array): boolean {
+    const at = wanted.at + data.byteLength
+    if (piece.at !== wanted.at || at > piece.bytes || (data.byteLength === 0 && piece.bytes > 0)) return false
+    if (piece.at > 0 && piece.bytes !== wanted.bytes) return this.#anew(wanted)
+    wanted.chunks.push(data)
+    this.#moved++
+    wanted.at = at
+    wanted.bytes = piece.bytes
+    if (at < piece.bytes) {
+      wanted.askedAt = this.#parts.now()
+      if (wanted.asked !== null) this.#parts.ask(wanted.asked, [{ index: wanted.index, digest: wanted.digest, at }])
+      return false
+    }
+    // Memory is taken for what came, never for what was announced.
+    const content = concatBytes(wanted.chunks)
+    if (this.#parts.digest(content) !== wanted.digest) return this.#anew(wanted)
+    this.put(wanted, content)
+    return true
+  }
+
+  /** It begins from its beginning. */
+  #anew(wanted: Wanted): false {
+    Object.assign(wanted, { chunks: [], at: 0 })
+    return false
+  }
+}
+
+/** What asking others for contents needs. */
+export interface AskingParts {
+  readonly clock: Clock
+  readonly swarmVotes: SwarmVotes
+  /** Sends to another participant. Never throws. */
+  tell(to: NodeId, message: { readonly name: 'swarm'; readonly body: SeatMessageOf<'want'> }): void
+}
+
+/** The contents of a swarm, none at first. */
+export function contentsOf({ clock, swarmVotes, tell }: AskingParts, swarm: string): SwarmContents {
+  return new SwarmContents({
+    now: () => clock.monotonic(),
+    digest: (content) => swarmVotes.digest(content),
+    ask: (to, wants) => tell(to, { name: 'swarm', body: { kind: 'want', swarm, wants } })
+  })
+}
+
+/** The piece of a content from a byte on. */
+export function pieceOf({ index, digest }: ContentName, content: Uint8Array, at: number): Piece {
+  return { index, digest, at, bytes: content.byteLength, data: toBase64(content.subarray(at, at + PIECE_BYTES)) }
+}
+
+/** Pieces in as few messages as may be. */
+export function piecesMessages(swarm: string, pieces: readonly Piece[]): SeatMessageOf<'pieces'>[] {
+  const messages: Piece[][] = []
+  let room = 0
+  for (const piece of pieces) {
+    const last = messages.at(-1)
+    if (last === undefined || room < piece.data.length || last.length >= MAX_PIECES) {
+      messages.push([piece])
+      room = MESSAGE_BYTES - piece.data.length
+    } else {
+      last.push(piece)
+      room -= piece.data.length
+    }
+  }
+  return messages.map((one) => ({ kind: 'pieces', swarm, pieces: one }))
+}
+
+function keyOf({ index, digest }: ContentName): string {
+  return `${index} ${digest}`
+}

@@ -1,0 +1,75 @@
+import type { NodeId } from '../../../kit/ids.js'
+import type { SeatMessageOf } from '../../../domain/swarm/seat-message.js'
+import type { AcceptedSwarm } from './committed-results.js'
+import type { CancelWish } from './cancel-request.js'
+import type { ContentName } from './content-transfer.js'
+import type { SwarmSeatParts } from './participant.js'
+
+/** Who does not coordinate asks what was accepted every so many milliseconds. */
+const FOLLOW_MS = 1000
+
+/** What is followed. */
+export interface Followed {
+  readonly swarm: string
+  readonly voters: readonly NodeId[]
+  readonly accepted: AcceptedSwarm
+  readonly wish: Pick<CancelWish, 'isOpen'>
+}
+
+/** What participants of one swarm tell each other of what was accepted, and whether it is to go on. */
+export class SwarmFollowing {
+  readonly #parts: Pick<SwarmSeatParts, 'clock' | 'self' | 'tell'>
+  readonly #swarm: string
+  readonly #others: readonly NodeId[]
+  readonly #accepted: AcceptedSwarm
+  readonly #wish: Pick<CancelWish, 'isOpen'>
+  #askedAt = Number.NEGATIVE_INFINITY
+
+  constructor(parts: Pick<SwarmSeatParts, 'clock' | 'self' | 'tell'>, { swarm, voters, accepted, wish }: Followed) {
+    this.#parts = parts
+    this.#swarm = swarm
+    this.#others = voters.filter((node) => node !== parts.self)
+    this.#accepted = accepted
+    this.#wish = wish
+  }
+
+  /** Time passed, and this node does not coordinate: it asks who does, or all. */
+  tick(coordinator: NodeId | null): void {
+    if (this.#parts.clock.monotonic() - this.#askedAt >= FOLLOW_MS) this.ask(coordinator)
+  }
+
+  /** Asks at once. */
+  ask(coordinator: NodeId | null): void {
+    const { clock, self, tell } = this.#parts
+    this.#askedAt = clock.monotonic()
+    const { isWhole, size } = this.#accepted.records
+    const have = isWhole ? size : 0
+    for (const node of coordinator === null || coordinator === self ? this.#others : [coordinator]) {
+      tell(node, { name: 'swarm', body: { kind: 'follow', swarm: this.#swarm, have, from: 0 } })
+      if (this.#wish.isOpen) tell(node, { name: 'swarm', body: { kind: 'cancel', swarm: this.#swarm } })
+    }
+    this.#accepted.take([], self)
+  }
+
+  /** Tells somebody who asks; when all of it is known there, only that it is coordinated, and in which epoch. */
+  answer(from: NodeId, { have, from: index }: SeatMessageOf<'follow'>): void {
+    const { records } = this.#accepted
+    const page = records.page(this.#swarm, index)
+    this.#parts.tell(from, { name: 'swarm', body: have < records.size ? page : { ...page, items: [], next: null } })
+  }
+
+  /** Somebody tells. */
+  heard(from: NodeId, { epoch, total, items, next }: SeatMessageOf<'accepted'>): void {
+    this.#accepted.take(this.#accepted.learn(items, { total, epoch }), from)
+    if (next === null) return
+    this.#parts.tell(from, { name: 'swarm', body: { kind: 'follow', swarm: this.#swarm, have: this.#accepted.records.size, from: next } })
+  }
+
+  /** Tells all others what was accepted just now. */
+  announce(epoch: number, accepted: readonly ContentName[]): void {
+    const items = this.#accepted.learn(accepted, { total: 0, epoch })
+    if (items.length === 0) return
+    const body = { kind: 'accepted', swarm: this.#swarm, epoch, total: this.#accepted.records.size, items, next: null } as const
+    for (const node of this.#others) this.#parts.tell(node, { name: 'swarm', body })
+  }
+}

@@ -1,0 +1,145 @@
+import { messageOf } from '../../../kit/errors.js'
+import type { NodeId } from '../../../kit/ids.js'
+import { encodePayload } from '../../../domain/envelope/codec.js'
+import { majorityOf } from '../../../domain/swarm/coordination.js'
+import { PLAN_INDEX } from '../../../domain/swarm/seat-message.js'
+import type { SeatMessageOf } from '../../../domain/swarm/seat-message.js'
+import type { SwarmHead, SwarmItem } from '../store.js'
+import { pieceOf } from './content-transfer.js'
+import type { Piece } from './content-transfer.js'
+import type { SwarmSeatParts } from './participant.js'
+import type { SeatRecord } from './vote-store.js'
+
+/** A seat is offered again to who has not taken it after so many milliseconds. */
+const AGAIN_MS = 1000
+
+/** Whom seats are offered to. */
+export interface SeatOffering {
+  readonly head: SwarmHead
+  readonly voters: readonly NodeId[]
+  readonly seat: SeatRecord
+  items(): Promise<readonly SwarmItem[]>
+}
+
+interface Plan {
+  readonly bytes: Uint8Array
+  readonly digest: string
+}
+
+/** What a participant has to have to carry a swarm on, as the launcher hands it over. */
+export function planOf(
+  { key: _key, taskId: _taskId, end: _end, isRestored: _isRestored, ...head }: SwarmHead,
+  items: readonly SwarmItem[]
+): Uint8Array {
+  return encodePayload({ head, items })
+}
+
+/** The launcher's offers of seats in one swarm. A participant votes once the launcher has on record that it does. */
+export class SeatOffers {
+  readonly #parts: SwarmSeatParts
+  readonly #offering: SeatOffering
+  /** What is durable of it. */
+  #seat: SeatRecord
+  /** The same with what is being recorded. */
+  #next: SeatRecord
+  /** Those that said that they vote. */
+  readonly #open = new Set<NodeId>()
+  readonly #askedAt = new Map<NodeId, number>()
+  /** null while nobody needs it. */
+  #plan: Promise<Plan | null> | null = null
+
+  constructor(parts: SwarmSeatParts, offering: SeatOffering) {
+    this.#parts = parts
+    this.#offering = offering
+    this.#seat = this.#next = offering.seat
+  }
+
+  /** Do so many vote that the launcher may stand? Who once had a seat counts: it goes on from its disk. */
+  get hasMajority(): boolean {
+    const { self } = this.#parts
+    const votes = this.#offering.voters.filter((node) => node === self || this.#open.has(node) || node in this.#offering.seat.seated)
+    return votes.length >= majorityOf(this.#offering)
+  }
+
+  /** Offers seats to those who have none. */
+  tick(): void {
+    const now = this.#parts.clock.monotonic()
+    for (const node of this.#offering.voters) {
+      const isDue = now - (this.#askedAt.get(node) ?? Number.NEGATIVE_INFINITY) >= AGAIN_MS
+      if (node !== this.#parts.self && isDue && !this.#open.has(node)) void this.#offer(node)
+    }
+  }
+
+  /** A participant is gone: it may come back without what it had. */
+  lost(node: NodeId): void {
+    this.#open.delete(node)
+  }
+
+  /** A participant has the plan. */
+  async seated(from: NodeId, { ledger, isOpen }: SeatMessageOf<'seated'>): Promise<void> {
+    if (!this.#offering.voters.includes(from)) return
+    if (this.#next.seated[from] === undefined) {
+      const isRecorded = await this.#record({ ...this.#next, seated: { ...this.#next.seated, [from]: ledger } })
+      return isRecorded ? await this.#offer(from) : undefined
+    }
+    if (isOpen) this.#open.add(from)
+    if (this.#open.size === this.#offering.voters.length - 1) this.#plan = null
+  }
+
+  /** What this node had lost of its vote is learned again, and durable. */
+  async relearned(): Promise<void> {
+    await this.#record({ ...this.#next, state: 'open' })
+  }
+
+  /**
+   * Nothing is offered by what a crash would forget: who then lost its ledger would pass for one that never voted. False: it
+   * could not be recorded; it is asked again.
+   */
+  async #record(next: SeatRecord): Promise<boolean> {
+    const { swarmVotes, commit, telemetry } = this.#parts
+    this.#next = next
+    try {
+      await commit([swarmVotes.seatChange(this.#offering.head.id, next)])
+      this.#seat = next
+      return true
+    } catch (error) {
+      this.#next = this.#seat
+      telemetry.log('warn', 'a seat could not be recorded', { reason: messageOf(error) })
+      return false
+    }
+  }
+
+  /** The pieces of the plan that a participant asks for. */
+  async pieces(wants: SeatMessageOf<'want'>['wants']): Promise<Piece[]> {
+    const plan = await this.#read()
+    return wants.flatMap((one) =>
+      one.index === PLAN_INDEX && plan?.digest === one.digest && one.at < plan.bytes.byteLength ? [pieceOf(one, plan.bytes, one.at)] : []
+    )
+  }
+
+  async #offer(node: NodeId): Promise<void> {
+    this.#askedAt.set(node, this.#parts.clock.monotonic())
+    const plan = await this.#read()
+    if (plan === null) return
+    const { bytes, digest } = plan
+    const ledger = this.#seat.seated[node] ?? null
+    const body = { kind: 'seat', swarm: this.#offering.head.id, digest, bytes: bytes.byteLength, ledger } as const
+    this.#parts.tell(node, { name: 'swarm', body })
+  }
+
+  #read(): Promise<Plan | null> {
+    this.#plan ??= this.#readNow()
+    return this.#plan
+  }
+
+  async #readNow(): Promise<Plan | null> {
+    try {
+      const bytes = planOf(this.#offering.head, await this.#offering.items())
+      return { bytes, digest: this.#parts.swarmVotes.digest(bytes) }
+    } catch (error) {
+      this.#parts.telemetry.log('error', 'what a swarm is could not be read', { reason: messageOf(error) })
+      this.#plan = null
+      return null
+    }
+  }
+}

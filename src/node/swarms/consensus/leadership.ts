@@ -1,0 +1,112 @@
+import type { NodeId } from '../../../kit/ids.js'
+import { encodePayload } from '../../../domain/envelope/codec.js'
+import { leaseInEpoch } from '../../../domain/swarm/coordination.js'
+import type { LeaseMark } from '../../../domain/swarm/handover.js'
+import { RECORDS } from '../../../domain/swarm/record-index.js'
+import { DurableTales } from '../../ledger/commit-queue.js'
+import type { DurableTalesParts, Tale, Tales } from '../../ledger/commit-queue.js'
+import type { SwarmLease } from '../store.js'
+import type { ContentName } from './content-transfer.js'
+import type { SwarmCourse } from '../event-log.js'
+import type { SwarmSeat } from './participant.js'
+
+/** What a term needs. */
+export interface SwarmTermParts extends DurableTalesParts {
+  readonly self: NodeId
+  readonly seat: Pick<SwarmSeat, 'isCoordinating' | 'propose'>
+  readonly course: SwarmCourse
+  readonly epoch: number
+  /** Items of the swarm. */
+  readonly items: number
+  /** By index: what was accepted before. */
+  readonly accepted: ReadonlySet<number>
+}
+
+/** The time in which this node coordinates a swarm of several participants: outcomes are told once a majority has accepted them. */
+export class SwarmTerm implements Tales {
+  readonly epoch: number
+  readonly course: SwarmCourse
+  readonly #parts: SwarmTermParts
+  readonly #accepted: Set<number>
+  readonly #waiting = new Map<number, (isAccepted: boolean) => void>()
+  readonly #durable: DurableTales
+  #told: Promise<void> = Promise.resolve()
+  #isOver = false
+
+  constructor(parts: SwarmTermParts) {
+    this.#parts = parts
+    this.epoch = parts.epoch
+    this.course = parts.course
+    this.#accepted = new Set(parts.accepted)
+    this.#durable = new DurableTales(parts)
+  }
+
+  /** May items be leased, and outcomes accepted, now? */
+  get isOn(): boolean {
+    return !this.#isOver && this.#parts.seat.isCoordinating
+  }
+
+  /** Which attempt people are told that a lease is: one of this coordinator. How often others leased the item nobody here knows. */
+  attemptOf(lease: number): number {
+    return leaseInEpoch(lease)
+  }
+
+  /** Makes it known to a majority that an item which may not be repeated is about to be leased. False: the term is over. */
+  async mark({ index, agent, attempt, failures }: SwarmLease): Promise<boolean> {
+    const { self: node, items } = this.#parts
+    const mark: LeaseMark = { node, agent, attempt, failures }
+    return await this.#accept(RECORDS.mark(items, index), encodePayload(mark))
+  }
+
+  /** These are accepted. */
+  onAccepted(names: readonly ContentName[]): void {
+    for (const { index } of names) {
+      this.#accepted.add(index)
+      this.#waiting.get(index)?.(true)
+      this.#waiting.delete(index)
+    }
+  }
+
+  add({ record, tell }: Tale): void {
+    const accepted = record === undefined ? Promise.resolve(true) : this.#accept(record.index, record.content)
+    this.#told = this.#told.then(async () => {
+      if ((await accepted) && !this.#isOver) tell()
+    })
+  }
+
+  addLast(make: () => Tale): void {
+    this.#told = this.#told.then(async () => {
+      if (this.#isOver) return
+      const tale = make()
+      const { record } = tale
+      if (record !== undefined && !(await this.#accept(record.index, record.content))) return
+      this.#durable.add(tale)
+      await this.#durable.told()
+    })
+  }
+
+  told(): Promise<void> {
+    return this.#told
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    for (const end of this.#waiting.values()) end(false)
+    this.#waiting.clear()
+    await this.#durable.stop()
+    await this.#told
+  }
+
+  #accept(index: number, content: Uint8Array): Promise<boolean> {
+    if (this.#accepted.has(index)) return Promise.resolve(true)
+    if (!this.isOn) return Promise.resolve(false)
+    return new Promise((resolve) => {
+      const before = this.#waiting.get(index)
+      this.#waiting.set(index, (isAccepted) => {
+        before?.(isAccepted)
+        resolve(isAccepted)
+      })
+      if (before === undefined) this.#parts.seat.propose(index, content)
+    })
+  }
+}

@@ -1,0 +1,331 @@
+import type { Clock } from '../../../kit/clock.js'
+import { messageOf } from '../../../kit/errors.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { Coordination } from '../../../domain/swarm/coordination.js'
+import { coordinationStatus, isCoordinating, openCandidate, stepCandidate } from '../../../domain/swarm/coordination-candidate.js'
+import type { CandidateEffect, CandidateInput, CandidateState } from '../../../domain/swarm/coordination-candidate.js'
+import { MAX_RECORDS } from '../../../domain/swarm/coordination-message.js'
+import type { CoordinationMessage, Tell } from '../../../domain/swarm/coordination-message.js'
+import { openVoter, stepVoter } from '../../../domain/swarm/coordination-vote.js'
+import type { VoterEffect, VoterInput, VoterStart, VoterState } from '../../../domain/swarm/coordination-vote.js'
+import type { SeatMessage } from '../../../domain/swarm/seat-message.js'
+import type { LedgerChange } from '../../../ports/ledger.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import { pieceOf, piecesMessages } from './content-transfer.js'
+import type { ContentName, SwarmContents } from './content-transfer.js'
+import { NO_CONTENTS, NO_MAJORITY } from './leader-status.js'
+import type { SwarmShelf } from './content-store.js'
+import type { SwarmVotes, VoteStore } from './vote-store.js'
+
+/** Messages that wait for contents. */
+const MAX_HELD = 64
+/** A coordinator that gets no further with what was accepted before lets go after so many milliseconds. */
+const STUCK_MS = 60_000
+/** Contents up to so many bytes go to the others before they are asked to have them on record. */
+const PUSHED_BYTES = 16 * 1024
+
+/** What a seat needs. */
+export interface SwarmSeatParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly self: NodeId
+  readonly swarmVotes: SwarmVotes
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+  /** Sends to another participant, unless there is no link. Never throws. */
+  tell(to: NodeId, message: SwarmWord): void
+}
+
+/** What participants say to each other. */
+export type SwarmWord =
+  | { readonly name: 'coordination'; readonly body: CoordinationMessage }
+  | { readonly name: 'swarm'; readonly body: SeatMessage }
+
+/** How a seat is taken. */
+export interface SwarmSeating {
+  /** Its items are the records of the swarm. */
+  readonly coordination: Coordination
+  /** Items of the swarm. */
+  readonly items: number
+  /** Is another outcome accepted? A vote of before may still come, and must not take its place. */
+  isVoid(name: ContentName): boolean
+  readonly shelf: Pick<SwarmShelf, 'contents' | 'obtain' | 'moved'>
+  /** An id that no other start of it has had. */
+  readonly run: string
+  readonly start: VoterStart
+  /** It coordinates, and has all that was accepted before. */
+  onBegin(epoch: number, accepted: readonly ContentName[]): void
+  onAccepted(epoch: number, accepted: readonly ContentName[]): void
+  /** It coordinates no more. */
+  onEnded(): void
+  /** What it promised is durable. */
+  onStored(): void
+  /** What it said could not be made durable: it has to be opened anew. */
+  onFailed(): void
+}
+
+/** The seat of this node among the participants of one swarm: votes, stands, has outcomes accepted while it coordinates. */
+export class SwarmSeat {
+  readonly #parts: SwarmSeatParts
+  readonly #seating: SwarmSeating
+  readonly #voter: VoterState
+  readonly #candidate: CandidateState
+  readonly #contents: SwarmContents
+  readonly #held: { readonly from: NodeId; readonly message: CoordinationMessage }[] = []
+  /** What is still to be done, in order. */
+  readonly #effects: (VoterEffect | CandidateEffect)[] = []
+  #isPerforming = false
+  /** What its voter has on record that is not durable yet: so many stores. */
+  #unstored = 0
+  /** What is to be proposed with the next message. */
+  #proposed: ContentName[] = []
+  /** It coordinates, but contents of what was accepted are still missing. */
+  #beginning: { readonly epoch: number; readonly accepted: readonly ContentName[] } | null = null
+  /** How far it had come on its way to coordinate when that changed last, and when that was. */
+  #way: { readonly mark: string | null; readonly since: number } = { mark: null, since: 0 }
+  #isClosed = false
+
+  constructor(parts: SwarmSeatParts, seating: SwarmSeating) {
+    const { clock, self } = parts
+    const { coordination, run, start } = seating
+    const now = clock.monotonic()
+    const making = { coordination, self, run }
+    this.#parts = parts
+    this.#seating = seating
+    this.#voter = openVoter(making, start, now)
+    this.#candidate = openCandidate(making, now)
+    this.#contents = seating.shelf.contents
+  }
+
+  /** May items be leased, and outcomes accepted, by this node now? */
+  get isCoordinating(): boolean {
+    return !this.#isClosed && this.#beginning === null && isCoordinating(this.#candidate, this.#parts.clock.monotonic())
+  }
+
+  /** How the swarm stands for this node. */
+  get status(): 'coordinating' | 'following' | 'stalled' {
+    return coordinationStatus(this.#candidate, this.#voter, this.#parts.clock.monotonic())
+  }
+
+  /** Whom this node takes for the coordinator, null for nobody, why nobody does then, and the highest epoch that it knows of. */
+  get coordinator(): { readonly node: NodeId | null; readonly epoch: number; readonly lack: string } {
+    const { epoch, candidate } = this.#voter
+    const { knownEpoch, retreats } = this.#candidate
+    const lack = retreats === 0 ? NO_MAJORITY : NO_CONTENTS
+    return { node: this.status === 'stalled' ? null : candidate, epoch: Math.max(epoch, knownEpoch), lack }
+  }
+
+  /** The highest epoch that this node has granted. */
+  get granted(): number {
+    return this.#voter.epoch
+  }
+
+  /** Time passed; at least once a second. */
+  tick(): void {
+    if (this.#isClosed) return
+    this.#vote({ type: 'tick' })
+    this.#stand({ type: 'tick', voter: this.#voter })
+    this.#tryBegin()
+    this.#watchWay()
+  }
+
+  /** What was accepted before cannot be read here: another may try. */
+  retreat(): void {
+    this.#stand({ type: 'retreat' })
+  }
+
+  /** May this node reach the remaining agents? */
+  standing(mayStand: boolean): void {
+    this.#stand({ type: 'standing', mayStand })
+  }
+
+  /** A participant says something. */
+  receive(from: NodeId, message: CoordinationMessage): void {
+    if (this.#isClosed) return
+    const missing = this.#missing(from, message)
+    if (missing.length > 0) {
+      this.#hold(from, message)
+      return this.#seating.shelf.obtain(missing, from)
+    }
+    this.#vote({ type: 'message', from, message })
+    this.#stand({ type: 'message', from, message })
+  }
+
+  /** A participant says what was accepted, up to this epoch. */
+  heardAccepted(from: NodeId, epoch: number): void {
+    if (!this.#isClosed) this.#vote({ type: 'coordinates', from, epoch })
+  }
+
+  /** Whom this node takes contents of that it did not ask for: the coordinator. */
+  get supplier(): NodeId | null {
+    return this.#voter.candidate
+  }
+
+  /** Contents have come. */
+  supplied(): void {
+    for (const { from, message } of this.#held.splice(0)) this.receive(from, message)
+    this.#tryBegin()
+  }
+
+  /** Has a content accepted, once. It has to be told of {@link SwarmSeating.onAccepted}; when the lease ends before, it is void. */
+  propose(index: number, content: Uint8Array): ContentName {
+    const name = { index, digest: this.#parts.swarmVotes.digest(content) }
+    this.#contents.put(name, content)
+    this.#proposed.push(name)
+    if (this.#proposed.length === 1) void this.#proposeSoon()
+    return name
+  }
+
+  /** Nothing is said, and nothing happens, any more. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  /** Contents that nobody has, or can read, would hold it up for ever. */
+  #watchWay(): void {
+    const now = this.#parts.clock.monotonic()
+    const { phase, epoch, readings, accepted } = this.#candidate
+    const isOnItsWay = phase === 'reading' || phase === 'settling' || this.#beginning !== null
+    const read = [...readings.values()].map(({ from, records }) => `${from} ${records.size}`)
+    const mark = isOnItsWay ? [epoch, phase, accepted.size, this.#unstored, this.#seating.shelf.moved, ...read].join() : null
+    if (mark !== this.#way.mark) this.#way = { mark, since: now }
+    else if (isOnItsWay && now - this.#way.since >= STUCK_MS) this.retreat()
+  }
+
+  /** What is said again takes the place of what was said before. */
+  #hold(from: NodeId, message: CoordinationMessage): void {
+    const isSame = (one: { readonly from: NodeId; readonly message: CoordinationMessage }): boolean =>
+      one.from === from && one.message.kind === message.kind && firstIndex(one.message) === firstIndex(message)
+    const at = this.#held.findIndex(isSame)
+    if (at >= 0) this.#held.splice(at, 1)
+    this.#held.push({ from, message })
+    if (this.#held.length > MAX_HELD) this.#held.shift()
+  }
+
+  /** Contents without which what a message says must not be on record here. */
+  #missing(from: NodeId, message: CoordinationMessage): ContentName[] {
+    const { epoch, candidate, recovery, parts } = this.#voter
+    const isRecord = message.kind === 'record' && message.epoch === epoch && from === candidate && recovery === null
+    const isLearned = message.kind === 'held' && recovery !== null && message.run === parts.run
+    if (!isRecord && !isLearned) return []
+    return message.items.filter(
+      ({ index, digest }) =>
+        index < parts.coordination.itemCount &&
+        this.#voter.records.get(index)?.digest !== digest &&
+        !this.#seating.isVoid({ index, digest }) &&
+        this.#contents.get({ index, digest }) === undefined
+    )
+  }
+
+  /** What comes in one turn, and while the ledger is at work, goes together. */
+  async #proposeSoon(): Promise<void> {
+    await Promise.resolve()
+    if (!this.#isPerforming) this.#proposeNow()
+  }
+
+  #proposeNow(): void {
+    const names = this.#proposed.splice(0)
+    if (names.length === 0 || this.#isClosed) return
+    const { coordination } = this.#seating
+    const pieces = names.flatMap((name) => {
+      const content = this.#contents.get(name)
+      return content === undefined || content.byteLength > PUSHED_BYTES ? [] : [pieceOf(name, content, 0)]
+    })
+    const messages = piecesMessages(coordination.swarm, pieces)
+    for (const node of coordination.voters) {
+      if (node !== this.#parts.self) for (const body of messages) this.#parts.tell(node, { name: 'swarm', body })
+    }
+    for (let at = 0; at < names.length; at += MAX_RECORDS) this.#stand({ type: 'propose', items: names.slice(at, at + MAX_RECORDS) })
+  }
+
+  #vote(input: VoterInput): void {
+    this.#perform(stepVoter(this.#voter, input, this.#parts.clock.monotonic()))
+  }
+
+  #stand(input: CandidateInput): void {
+    if (!this.#isClosed) this.#perform(stepCandidate(this.#candidate, input, this.#parts.clock.monotonic()))
+  }
+
+  #perform(effects: readonly (VoterEffect | CandidateEffect)[]): void {
+    this.#effects.push(...effects)
+    this.#unstored += effects.filter(({ type }) => type === 'store').length
+    if (!this.#isPerforming) void this.#performAll()
+  }
+
+  /** Strictly one after the other: nothing is said before what it promises is durable. */
+  async #performAll(): Promise<void> {
+    this.#isPerforming = true
+    for (let next = this.#effects.shift(); next !== undefined && !this.#isClosed; next = this.#effects.shift()) {
+      if (next.type === 'store') await this.#store(next)
+      else this.#do(next)
+    }
+    this.#isPerforming = false
+    if (this.#proposed.length > 0) this.#proposeNow()
+  }
+
+  #do(effect: Tell | Exclude<CandidateEffect, Tell>): void {
+    switch (effect.type) {
+      case 'tell':
+        if (effect.to === this.#parts.self) return this.receive(effect.to, effect.message)
+        return this.#parts.tell(effect.to, { name: 'coordination', body: effect.message })
+      case 'begin':
+        this.#beginning = { epoch: effect.epoch, accepted: [...effect.accepted].map(([index, digest]) => ({ index, digest })) }
+        return this.#tryBegin()
+      case 'accepted':
+        return this.#seating.onAccepted(effect.epoch, effect.items)
+      case 'ended':
+        this.#beginning = null
+        this.#proposed = []
+        return this.#seating.onEnded()
+    }
+  }
+
+  /** Nothing goes on before all that is final is durable here. */
+  #tryBegin(): void {
+    if (this.#beginning === null) return
+    const { epoch, accepted } = this.#beginning
+    const missing = accepted.filter(({ index, digest }) => this.#voter.records.get(index)?.digest !== digest)
+    if (missing.length > 0) return this.#complete(missing, epoch)
+    if (this.#unstored > 0 || !isCoordinating(this.#candidate, this.#parts.clock.monotonic())) return
+    this.#beginning = null
+    this.#seating.onBegin(epoch, accepted)
+  }
+
+  /** A majority has it on record: so has this node, once the contents are here. */
+  #complete(missing: readonly ContentName[], epoch: number): void {
+    const { swarm } = this.#seating.coordination
+    const away = missing.filter((name) => this.#contents.get(name) === undefined)
+    const items = missing.filter((name) => this.#contents.get(name) !== undefined).slice(0, MAX_RECORDS)
+    if (away.length > 0) this.#seating.shelf.obtain(away, this.#parts.self)
+    const message = { kind: 'record', swarm, run: this.#seating.run, round: 0, epoch, items } as const
+    if (items.length > 0) this.receive(this.#parts.self, message)
+  }
+
+  async #store(effect: VoteStore): Promise<void> {
+    const { telemetry, swarmVotes, commit } = this.#parts
+    const { coordination, items } = this.#seating
+    const names = effect.records.map(([index, { digest }]) => ({ index, digest }))
+    const contents = names.flatMap((name) => {
+      const content = this.#contents.get(name)
+      return content === undefined || this.#seating.isVoid(name)
+        ? []
+        : [swarmVotes.contentChange(coordination.swarm, { index: name.index, items }, content)]
+    })
+    try {
+      await commit(swarmVotes.changes(coordination.swarm, effect, contents))
+      for (const name of names) this.#contents.drop(name)
+      this.#unstored--
+      this.#seating.onStored()
+      this.#tryBegin()
+    } catch (error) {
+      telemetry.count('errors', 'ledger')
+      telemetry.log('error', 'a vote could not be recorded', { swarm: coordination.swarm, reason: messageOf(error) })
+      this.close()
+      this.#seating.onFailed()
+    }
+  }
+}
+
+function firstIndex(message: CoordinationMessage): number {
+  return message.kind === 'record' || message.kind === 'held' ? (message.items[0]?.index ?? -1) : -1
+}

@@ -1,0 +1,405 @@
+import type { Timer } from '../../../kit/clock.js'
+import { messageOf, NodeError } from '../../../kit/errors.js'
+import type { IdSource, NodeId } from '../../../kit/ids.js'
+import type { CoordinationMessage } from '../../../domain/swarm/coordination-message.js'
+import type { VoterStart } from '../../../domain/swarm/coordination-vote.js'
+import type { RunOutcome } from '../../../domain/swarm/machine.js'
+import { RECORDS } from '../../../domain/swarm/record-index.js'
+import type { SeatMessageOf } from '../../../domain/swarm/seat-message.js'
+import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../../../ports/swarm-api.js'
+import { AcceptedSwarm } from './committed-results.js'
+import { CancelWish } from './cancel-request.js'
+import { courseOf, infoOf } from '../finished-swarm.js'
+import type { SwarmView } from '../finished-swarm.js'
+import { FollowedStages, followedSession, stagesOf, standingOf } from './follower-view.js'
+import type { FollowedView } from './follower-view.js'
+import { OwnSeat } from './own-membership.js'
+import { SeatOffers } from './invitations.js'
+import type { SwarmEnd, SwarmHead, SwarmItem, SwarmRow } from '../store.js'
+import type { ContentName } from './content-transfer.js'
+import type { Following, SwarmCourse } from '../event-log.js'
+import type { ItemRun } from '../lease-requests.js'
+import { leasesBefore } from '../restore.js'
+import { SwarmFollowing } from './follower-sync.js'
+import { NO_MAJORITY, SwarmNews } from './leader-status.js'
+import { SwarmRun } from '../coordinator.js'
+import type { SwarmRunParts } from '../coordinator.js'
+import { SwarmSeat } from './participant.js'
+import type { SwarmSeatParts } from './participant.js'
+import type { SwarmSession } from '../session.js'
+import type { Survey } from '../eligibility.js'
+import { SwarmShelf } from './content-store.js'
+import { SwarmTerm } from './leadership.js'
+import type { SeatRecord } from './vote-store.js'
+
+/** A vote that could not be recorded is opened again after so many milliseconds. */
+const REOPEN_MS = 1000
+
+/** What a swarm with several participants needs. */
+export interface SeatedSwarmParts extends Omit<SwarmRunParts, 'onStatus' | 'onEnd'>, SwarmSeatParts {
+  readonly ids: IdSource
+  isPutOut(node: NodeId): boolean
+  onStatus(swarm: SeatedSwarm, status: 'running' | 'stalled'): void
+  /** Called once, when it has ended here. */
+  onEnd(swarm: SeatedSwarm): void
+  /** Who may take part now, by need. */
+  survey(head: SwarmHead): Survey[]
+}
+
+/** How this node takes part. */
+export interface Seating {
+  readonly head: SwarmHead
+  /** Without their inputs. */
+  readonly items: readonly SwarmItem[]
+  readonly seat: SeatRecord
+  readonly isCancelWished: boolean
+}
+
+/** A swarm with several participants, as one of them sees it: it votes, follows who coordinates, and coordinates itself when it is to. */
+export class SeatedSwarm implements SwarmView {
+  readonly head: SwarmHead
+  readonly #parts: SeatedSwarmParts
+  readonly #items: readonly SwarmItem[]
+  readonly #voters: readonly NodeId[]
+  readonly #course: SwarmCourse
+  readonly #shelf: SwarmShelf
+  readonly #accepted: AcceptedSwarm
+  readonly #following: SwarmFollowing
+  readonly #wish: CancelWish
+  readonly #offers: SeatOffers | null
+  readonly #place: OwnSeat
+  #seat: SwarmSeat | null = null
+  #run: SwarmRun | null = null
+  #term: SwarmTerm | null = null
+  /** Counts terms and openings: what was begun in one of them ends with it. */
+  #generation = 0
+  #end: SwarmEnd | null
+  #isStopped = false
+  #timer: Timer | null = null
+  readonly #news: SwarmNews
+  readonly #stages = new FollowedStages()
+
+  constructor(parts: SeatedSwarmParts, { head, items, seat, isCancelWished }: Seating) {
+    this.head = head
+    this.#voters = head.voters ?? []
+    this.#parts = parts
+    this.#items = items.map(({ name, pinnedTo }) => ({ name, ...(pinnedTo === undefined ? {} : { pinnedTo }) }))
+    this.#end = head.end
+    this.#course = courseOf(head, parts.telemetry)
+    this.#news = new SwarmNews(parts, { course: this.#course, onStatus: (status) => parts.onStatus(this, status) })
+    const isLauncher = this.#voters[0] === parts.self
+    const offering = { head, voters: this.#voters, seat, items: async () => (await parts.swarmBook.unfinished(head.id)).items }
+    this.#shelf = new SwarmShelf(parts, head)
+    this.#accepted = new AcceptedSwarm(parts, {
+      head,
+      course: this.#course,
+      shelf: this.#shelf,
+      onOver: (end) => {
+        this.#ended(end)
+        this.#tellEnd(end)
+      }
+    })
+    this.#wish = new CancelWish(parts, { head, course: this.#course, isWanted: isCancelWished })
+    this.#following = new SwarmFollowing(parts, { swarm: head.id, voters: this.#voters, accepted: this.#accepted, wish: this.#wish })
+    this.#offers = isLauncher ? new SeatOffers(parts, offering) : null
+    this.#place = new OwnSeat(parts, { swarm: head.id, record: seat, offers: this.#offers })
+  }
+
+  /** Begins to vote. */
+  open(start: VoterStart): void {
+    if (this.#isStopped || this.#end !== null) return
+    const { ids } = this.#parts
+    const { id, itemCount: items } = this.head
+    const generation = ++this.#generation
+    const coordination = {
+      swarm: id,
+      itemCount: RECORDS.count(items),
+      endIndex: RECORDS.end(items),
+      voters: this.#voters,
+      mayTakeOver: true
+    }
+    this.#seat = new SwarmSeat(this.#parts, {
+      coordination,
+      items,
+      shelf: this.#shelf,
+      isVoid: (name) => this.#accepted.records.isVoid(name),
+      run: ids.next('run'),
+      start,
+      onBegin: (epoch, accepted) => void this.#begin(epoch, accepted),
+      onAccepted: (epoch, accepted) => this.#onAccepted(epoch, accepted),
+      onEnded: () => this.#leave(),
+      onStored: () => void this.#place.recovered(),
+      onFailed: () => this.#reopen(generation)
+    })
+    this.#seat.standing(false)
+  }
+
+  /** The launcher knows of the seat now. */
+  async confirm(ledger: string): Promise<void> {
+    if (await this.#place.confirm(ledger)) this.open({ type: 'fresh' })
+  }
+
+  /** It had ended before: this is what came of it. */
+  recall(rows: readonly SwarmRow[]): void {
+    for (const row of rows) this.#course.settled(row)
+    if (this.#end !== null) this.#tellEnd(this.#end)
+  }
+
+  /** Does this node vote in it? */
+  get isOpen(): boolean {
+    return this.#seat !== null || this.#end !== null
+  }
+
+  get isRunning(): boolean {
+    return this.#end === null
+  }
+
+  /** Does this node coordinate it? */
+  get isHere(): boolean {
+    return this.#term?.isOn === true
+  }
+
+  /** The highest epoch that this node has granted. */
+  get epoch(): number {
+    return this.#seat?.granted ?? 0
+  }
+
+  get status(): SwarmStatus {
+    if (this.#end !== null) return this.#end.status
+    if (this.#run !== null && this.isHere) return this.#run.status
+    return this.#news.status
+  }
+
+  get bytes(): number {
+    return Math.max(this.#course.bytes, this.#run?.bytes ?? 0)
+  }
+
+  get isHeld(): boolean {
+    return this.#run?.isHeld === true
+  }
+
+  get end(): SwarmEnd | null {
+    return this.#end
+  }
+
+  session(): SwarmSession {
+    return this.#run?.session() ?? followedSession(this.#parts, this.#view, this.#end)
+  }
+
+  invite(agents: readonly (readonly string[])[]): void {
+    this.#run?.invite(agents)
+  }
+
+  settle(subTask: string, outcome: RunOutcome): boolean {
+    return this.#run?.settle(subTask, outcome) === true
+  }
+
+  /** Time passed. `found`: who may take part, by need. */
+  tick(found: readonly Survey[]): void {
+    if (this.#isStopped || this.#end !== null) return
+    this.#offers?.tick()
+    this.#shelf.contents.tick()
+    this.#stand(found)
+    if (!this.isHere) this.#following.tick(this.#seat?.coordinator.node ?? null)
+    this.#run?.tick(found)
+    this.#tell()
+  }
+
+  #stand(found: readonly Survey[]): void {
+    const [launcher] = this.#voters
+    const isWelcome = launcher !== undefined && !this.#parts.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
+    this.#seat?.standing(this.#offers === null ? isWelcome : this.#offers.hasMajority)
+    this.#seat?.tick()
+  }
+
+  #tell(): void {
+    if (!this.isHere) this.#stages.tell(this.#view)
+    this.#news.look(this.#seat?.coordinator ?? { node: null, epoch: 0, lack: NO_MAJORITY }, this.isHere)
+  }
+
+  /**
+   * Stops it, or has it stopped by who coordinates it: that may take a while, or wait for a majority, so it need not have ended
+   * when this resolves. @throws NodeError CONFLICT when its time is over; what the ledger refuses.
+   */
+  async cancel(): Promise<void> {
+    if (this.#end !== null) return
+    // Also here: this node may lose its lease before the end is accepted.
+    await this.#wish.make()
+    const { node = null } = this.#seat?.coordinator ?? {}
+    if (this.isHere) await this.#run?.cancel()
+    else this.#following.ask(node)
+    if (this.isRunning && node !== null) await this.#wish.heeded()
+  }
+
+  /** A participant wishes it canceled. */
+  onCancel(): void {
+    if (this.isHere) void this.#run?.cancel()
+  }
+
+  /** Its records are about to go, and nobody coordinates it: whoever has more of it goes on without this node. */
+  async expire(): Promise<void> {
+    const { lack = NO_MAJORITY } = this.#seat?.coordinator ?? {}
+    await this.stop()
+    const error = new NodeError('TIMEOUT', `${lack}, until all that is known of it expired`).toBody()
+    const end = { ...standingOf(this.#parts, this.#view), status: 'failed', error } as const
+    this.#ended(end)
+    this.#tellEnd(end)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#generation++
+    this.#parts.clock.clear(this.#timer)
+    this.#seat?.close()
+    this.#wish.stop()
+    await this.#run?.stop()
+    await this.#accepted.stop()
+  }
+
+  heard(peer: NodeId, runs: readonly ItemRun[], isHeld: boolean): ItemRun[] {
+    if (this.#run !== null) return this.#run.heard(peer, runs, isHeld)
+    return this.#end === null ? [] : [...runs]
+  }
+
+  lost(peer: NodeId): void {
+    this.#offers?.lost(peer)
+    this.#run?.lost(peer)
+  }
+
+  follow(listener: (event: SwarmEvent) => void): Following {
+    return this.#course.follow(listener)
+  }
+
+  results(): SwarmResults {
+    const together = this.#end === null ? {} : stagesOf(this.#view).together()
+    return { id: this.head.id, status: this.status, ...together, results: this.#course.results() }
+  }
+
+  info(): SwarmInfo {
+    const { coordinator, epoch } = this.#seat === null ? { coordinator: null, epoch: this.#accepted.records.epoch } : this.#news.coordinator
+    const participants = this.#voters.map((node) => this.#parts.directory.ref(node).name)
+    const wished = this.isRunning && this.#wish.isOpen ? { willBeCanceled: true as const } : {}
+    const more = { coordination: { coordinator, epoch, participants }, ...wished }
+    if (this.#run !== null && this.#end === null) return { ...this.#run.info(), status: this.status, ...more }
+    const info = infoOf(this.head, this.#end ?? { ...standingOf(this.#parts, this.#view), status: this.status, error: null })
+    return { ...info, ...(this.isRunning ? { running: null, waitingForApproval: null } : {}), ...more }
+  }
+
+  get #view(): FollowedView {
+    return { head: this.head, course: this.#course, items: this.#items }
+  }
+
+  /** A participant speaks of who coordinates. */
+  onCoordination(from: NodeId, message: CoordinationMessage): void {
+    this.#seat?.receive(from, message)
+    if (message.kind === 'granted' || message.kind === 'refused') this.#tell()
+  }
+
+  async onSeated(from: NodeId, message: SeatMessageOf<'seated'>): Promise<void> {
+    await this.#offers?.seated(from, message)
+    this.tick(this.#parts.survey(this.head))
+  }
+
+  onPieces(from: NodeId, message: SeatMessageOf<'pieces'>): void {
+    if (!this.#shelf.contents.take(from, message.pieces, from === this.#seat?.supplier)) return
+    this.#seat?.supplied()
+    this.#accepted.take([], from)
+  }
+
+  /** Somebody asks for contents. */
+  async onWant(from: NodeId, { wants }: SeatMessageOf<'want'>): Promise<void> {
+    await this.#shelf.give(from, wants, (await this.#offers?.pieces(wants)) ?? [])
+  }
+
+  /** Somebody asks what was accepted. */
+  async onFollow(from: NodeId, message: SeatMessageOf<'follow'>): Promise<void> {
+    if (this.#end !== null && this.#accepted.records.size === 0) await this.#accepted.recall()
+    if (this.#end !== null || this.#seat?.isCoordinating === true) this.#following.answer(from, message)
+  }
+
+  /** The coordinator, or who saw the end, says what was accepted. */
+  onAcceptedThere(from: NodeId, message: SeatMessageOf<'accepted'>): void {
+    if (this.#end !== null || this.isHere) return
+    this.#seat?.heardAccepted(from, message.epoch)
+    this.#following.heard(from, message)
+  }
+
+  #onAccepted(epoch: number, accepted: readonly ContentName[]): void {
+    this.#following.announce(epoch, accepted)
+    this.#term?.onAccepted(accepted)
+  }
+
+  /** This node coordinates: it goes on from what was accepted before. */
+  async #begin(epoch: number, accepted: readonly ContentName[]): Promise<void> {
+    const { swarmBook, telemetry, self } = this.#parts
+    const generation = ++this.#generation
+    const isOver = (): boolean => generation !== this.#generation || this.#end !== null
+    const { id, itemCount } = this.head
+    this.#accepted.learn(accepted, { total: 0, epoch })
+    try {
+      const { rows, marks } = await this.#accepted.read(accepted)
+      if (isOver()) return
+      if (this.#accepted.hasEnd) return this.#accepted.take(accepted, self)
+      const { items, leases } = await swarmBook.unfinished(id)
+      if (isOver() || this.#seat === null) return
+      for (const row of rows) this.#course.settled(row)
+      const known = new Set(accepted.map(({ index }) => index))
+      const term = new SwarmTerm({ ...this.#parts, seat: this.#seat, course: this.#course, epoch, items: itemCount, accepted: known })
+      const past = { rows, leases: leasesBefore(leases, marks, self) }
+      this.#term = term
+      telemetry.log('info', 'this node coordinates a swarm', { swarm: id, epoch, accepted: rows.length })
+      this.#tell()
+      const hooks = {
+        onEnd: (run: SwarmRun) => this.#ended(run.end),
+        onStatus: (_run: SwarmRun, status: 'running' | 'stalled') => this.#parts.onStatus(this, status)
+      }
+      const isNew = rows.length + past.leases.length === 0
+      const allowed = this.#parts.survey(this.head).map((one) => one.allowed)
+      this.#run = new SwarmRun({ ...this.#parts, ...hooks }, { head: this.head, items, allowed, past: isNew ? null : past, term })
+      if (this.#wish.isOpen) this.onCancel()
+    } catch (error) {
+      telemetry.log('error', 'a swarm could not be read', { swarm: id, reason: messageOf(error) })
+      if (!isOver()) this.#seat?.retreat()
+    }
+  }
+
+  /** It coordinates no more: whoever does goes on from what was accepted. */
+  #leave(): void {
+    this.#generation++
+    const [run, term] = [this.#run, this.#term]
+    this.#run = null
+    this.#term = null
+    void run?.stop()
+    void (term?.stop() ?? Promise.resolve()).then(() => {
+      if (this.#end === null) this.#accepted.takeUntold(this.#parts.self)
+    })
+    if (run !== null) this.#parts.telemetry.log('info', 'this node coordinates a swarm no more', { swarm: this.head.id })
+    this.#tell()
+  }
+
+  #reopen(generation: number): void {
+    this.#leave()
+    this.#seat = null
+    if (this.#isStopped || generation > this.#generation) return
+    this.#timer = this.#parts.clock.after(REOPEN_MS, () => {
+      this.#place.start().then(
+        (start) => this.open(start),
+        () => this.#reopen(this.#generation)
+      )
+    })
+  }
+
+  #tellEnd({ status, counts, durationMs, error }: SwarmEnd): void {
+    this.#stages.tell(this.#view)
+    this.#course.tell({ type: 'done', id: this.head.id, status, counts, durationMs, error, ...stagesOf(this.#view).together() })
+  }
+
+  #ended(end: SwarmEnd | null): void {
+    if (end === null || this.#end !== null) return
+    this.#end = end
+    this.#seat?.close()
+    this.#seat = null
+    this.#accepted.close()
+    this.#parts.onEnd(this)
+  }
+}

@@ -1,0 +1,102 @@
+import { isRecord } from '../../../kit/json.js'
+import { bytesToText } from '../../../kit/ids.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { Hash } from '../../../kit/sign.js'
+import { decodePayload, encodePayload } from '../../../domain/envelope/codec.js'
+import { lastPart, rangeOfSwarm, SWARM_KEYS } from '../../../domain/reliable/swarm-keys.js'
+import type { ItemRecord } from '../../../domain/swarm/coordination.js'
+import type { StoredVote, VoterEffect } from '../../../domain/swarm/coordination-vote.js'
+import type { Ledger, LedgerChange } from '../../../ports/ledger.js'
+import { ledgerEntries } from '../../ledger/scan.js'
+
+/** Bytes of the hash that names a content. */
+const DIGEST_BYTES = 20
+
+/** The seat of a node among the participants of a swarm, as its ledger has it. */
+export interface SeatRecord {
+  /** What this ledger was called then: under another name it has lost what it promised. */
+  readonly ledger: string
+  /** `invited`: the launcher does not know of it yet, so it does not vote. `lost`: it has voted, and does not know what. */
+  readonly state: 'invited' | 'open' | 'lost'
+  /** At the launcher: what the others called their ledgers when they took their seats. */
+  readonly seated: Readonly<Record<NodeId, string>>
+}
+
+/** What a voter makes durable. */
+export type VoteStore = Extract<VoterEffect, { type: 'store' }>
+
+/** What a ledger holds of this node's votes, and the contents of what it has on record. */
+export class SwarmVotes {
+  readonly #ledger: Ledger
+  readonly #hash: Hash
+
+  constructor(ledger: Ledger, hash: Hash) {
+    this.#ledger = ledger
+    this.#hash = hash
+  }
+
+  /** What a content is called. */
+  digest(content: Uint8Array): string {
+    return bytesToText(this.#hash(content).subarray(0, DIGEST_BYTES))
+  }
+
+  /** The seat of this node; null when it has none. @throws NodeError STORE_DAMAGED */
+  async seat(id: string): Promise<SeatRecord | null> {
+    const bytes = await this.#ledger.get(SWARM_KEYS.seat(id))
+    return bytes === null ? null : (valueOf(bytes) as SeatRecord | null)
+  }
+
+  /** The change with which the seat is this. */
+  seatChange(id: string, seat: SeatRecord): LedgerChange {
+    return { key: SWARM_KEYS.seat(id), value: encodePayload(seat) }
+  }
+
+  /** What this node granted, and has on record. @throws NodeError STORE_DAMAGED */
+  async stored(id: string): Promise<StoredVote> {
+    const bytes = await this.#ledger.get(SWARM_KEYS.vote(id))
+    const vote = bytes === null ? null : valueOf(bytes)
+    const { epoch, candidate } = isRecord(vote) ? (vote as unknown as Omit<StoredVote, 'records'>) : { epoch: 0, candidate: null }
+    const records = new Map<number, ItemRecord>()
+    for await (const { key, value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-record', id))) {
+      const record = valueOf(value)
+      if (isRecord(record)) records.set(Number(lastPart(key)), record as unknown as ItemRecord)
+    }
+    return { epoch, candidate, records }
+  }
+
+  /** The changes with which a vote is durable, with the contents that are new here. */
+  changes(id: string, { epoch, candidate, records }: VoteStore, contents: readonly LedgerChange[]): LedgerChange[] {
+    const kept = records.map(([index, record]) => ({ key: SWARM_KEYS.record(id, index), value: encodePayload(record) }))
+    return [{ key: SWARM_KEYS.vote(id), value: encodePayload({ epoch, candidate }) }, ...kept, ...contents]
+  }
+
+  /** The change with which a content is kept: outcomes where those of any swarm are. */
+  contentChange(
+    id: string,
+    { index, items }: { readonly index: number; readonly items: number },
+    content: Uint8Array | null
+  ): LedgerChange {
+    return { key: contentKey(id, index, items), value: content }
+  }
+
+  /** The content of what is on record under an index; null for none. @throws NodeError STORE_DAMAGED */
+  async content(id: string, index: number, items: number): Promise<Uint8Array | null> {
+    return await this.#ledger.get(contentKey(id, index, items))
+  }
+
+  /** Every outcome of an item that is kept, by index. @throws NodeError STORE_DAMAGED */
+  async outcomes(id: string): Promise<Map<number, Uint8Array>> {
+    const kept = new Map<number, Uint8Array>()
+    for await (const { key, value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-result', id))) kept.set(Number(lastPart(key)), value)
+    return kept
+  }
+}
+
+function contentKey(id: string, index: number, items: number): string {
+  return index < items ? SWARM_KEYS.result(id, index) : SWARM_KEYS.note(id, index)
+}
+
+function valueOf(bytes: Uint8Array): unknown {
+  const read = decodePayload(bytes)
+  return read.ok ? read.value : null
+}

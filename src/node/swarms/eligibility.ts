@@ -1,0 +1,113 @@
+import { NodeError } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { shellWord } from '../../kit/text.js'
+import type { AgentRegistry, RegisteredCard } from '../../domain/card/registry.js'
+import type { RefusalCode } from '../../domain/routing/decide.js'
+import type { CertifiedPower } from '../../domain/routing/effective.js'
+import type { StageWants } from '../../domain/swarm/expand.js'
+import type { LeftOut, SwarmRequest } from '../../ports/swarm-api.js'
+import { OPERATOR } from '../../domain/card/card.js'
+import type { Directory } from '../cards/directory.js'
+import type { Outbox } from '../messaging/outbound.js'
+import type { Peers } from '../peers/peer-table.js'
+import { justified } from './offers.js'
+import type { Visibility } from '../cards/visibility.js'
+
+/** Why an agent is left out whose node is away. */
+const OFFLINE = 'offline'
+
+/** What surveying needs. */
+export interface SurveyParts {
+  readonly registry: AgentRegistry
+  readonly peers: Pick<Peers, 'isOnline'>
+  readonly outbox: Outbox
+  readonly self: NodeId
+  readonly visibility: Visibility
+  readonly directory: Directory
+}
+
+/** Who could take part: who may, who is left out and why. */
+export interface Survey {
+  readonly allowed: readonly string[]
+  readonly leftOut: readonly LeftOut[]
+  readonly refusals: readonly RefusalCode[]
+}
+
+/** Whom a swarm looks for. */
+export interface Wanted {
+  readonly request: Pick<SwarmRequest, 'justification'>
+  readonly wants: StageWants
+  /** Who launches it, when that may be weaker than the operator. */
+  readonly onBehalfOf?: CertifiedPower | undefined
+}
+
+/** Under what a refusal is remembered. */
+export function refusedKey(agent: string, capability: string): string {
+  return `${capability} ${agent}`
+}
+
+/**
+ * Looks who could take part in a swarm. `refused`: {@link refusedKey} of whose refusal is on record; others are put there,
+ * null: nothing is put on record.
+ */
+export function survey(
+  { registry, peers, outbox, self, visibility }: SurveyParts,
+  { request, wants, onBehalfOf }: Wanted,
+  onRecord: Set<string> | null = new Set()
+): Survey {
+  const by = onBehalfOf === undefined ? {} : { onBehalfOf }
+  const sender = { agentId: OPERATOR, nodeId: self }
+  const allowed: string[] = []
+  const leftOut: LeftOut[] = []
+  const refusals: RefusalCode[] = []
+  const leaveOut = (card: RegisteredCard, rule: string): void => {
+    if (sees(card)) leftOut.push({ agent: card.address, rule })
+  }
+  const sees = (card: RegisteredCard): boolean => onBehalfOf === undefined || visibility.toCaller(card, onBehalfOf)
+  const { capability, further = [], labels = [] } = wants
+  for (const card of registry.findByCapability(capability)) {
+    if (!further.every((id) => card.capabilities.some((one) => one.id === id))) continue
+    const missing = labels.find((label) => card.labels?.includes(label) !== true)
+    const isAway = card.nodeId !== self && !peers.isOnline(card.nodeId)
+    if (missing !== undefined || isAway) {
+      leaveOut(card, missing === undefined ? OFFLINE : `label: its node is not marked ${missing}`)
+      continue
+    }
+    const recipient = { agentId: card.id, nodeId: card.nodeId }
+    const draft = { sender, recipient, type: 'task-proposal', capability, ...justified(request), ...by } as const
+    const verdict = outbox.verdict(draft)
+    if (verdict.allowed) {
+      allowed.push(card.address)
+      continue
+    }
+    const key = refusedKey(card.address, capability)
+    if (onRecord?.has(key) === false) outbox.judge(draft)
+    onRecord?.add(key)
+    leaveOut(card, verdict.rule)
+    if (sees(card)) refusals.push(verdict.code)
+  }
+  return { allowed, leftOut, refusals }
+}
+
+/** Nobody takes part: tells "nobody can", or is on a node with the labels, from "may not" and from "all away". */
+export function nobody(
+  { directory }: Pick<SurveyParts, 'directory'>,
+  { capability, labels = [] }: StageWants,
+  { leftOut, refusals }: Survey
+): NodeError {
+  if (leftOut.length === 0)
+    return new NodeError('NO_CAPABLE_AGENT', `no agent in the mesh has the capability ${capability}`, { data: { capability } })
+  const namer = directory.namer()
+  const named = leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule }))
+  const why = named.map((one) => `${one.agent} (${one.rule})`).join(', ')
+  const [first] = named
+  if (refusals.length === 0 && first !== undefined && leftOut.every(({ rule }) => rule !== OFFLINE)) {
+    const message = `no agent that has ${capability} is on a node with the ${labels.length === 1 ? 'label' : 'labels'} ${labels.join(', ')}: ${why}`
+    // Its labels are shown there.
+    const next = [`a2a-node agents show ${shellWord(first.agent)}`, 'a2a-node agents']
+    return new NodeError('NO_CAPABLE_AGENT', message, { data: { leftOut: named }, next })
+  }
+  return new NodeError(refusals[0] ?? 'PEER_OFFLINE', `no agent that has ${capability} may take part: ${why}`, {
+    data: { leftOut: named }
+  })
+}

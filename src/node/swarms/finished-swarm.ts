@@ -1,0 +1,81 @@
+import { NodeError } from '../../kit/errors.js'
+import type { ErrorBody } from '../../kit/errors.js'
+import type { SwarmEvent, SwarmInfo, SwarmResults } from '../../ports/swarm-api.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { SwarmEnd, SwarmHead, SwarmRow } from './store.js'
+import { SwarmCourse } from './event-log.js'
+import { shownStages, SwarmStages } from './stages.js'
+import type { Following } from './event-log.js'
+
+/** What people see of a swarm, under way or ended. */
+export interface SwarmView {
+  readonly head: SwarmHead
+  info(): SwarmInfo
+  results(): SwarmResults
+  follow(listener: (event: SwarmEvent) => void): Following
+}
+
+/** Why a swarm ended as it did; null when all went well. `fault`: what went wrong in it first. */
+export function endError({ isRestored }: SwarmHead, status: SwarmEnd['status'], fault: ErrorBody | null): ErrorBody | null {
+  if (status !== 'canceled') return status === 'completed' ? null : fault
+  const restored = 'this home was restored from a backup that was made while the swarm ran: what it has done since is not known here'
+  return new NodeError('CANCELED', isRestored === true ? `${restored}, so it was canceled` : 'the swarm was canceled').toBody()
+}
+
+/** Where a swarm stands; no lease of it is live. */
+export function infoOf(
+  { id, request, createdAt, deadline }: SwarmHead,
+  { status, counts, durationMs, participants, leftOut, stages, error }: Omit<SwarmEnd, 'status'> & Pick<SwarmInfo, 'status'>
+): SwarmInfo {
+  const { goal, capability, strategy } = request
+  const at = { createdAt: new Date(createdAt).toISOString(), deadlineAt: new Date(deadline).toISOString(), durationMs }
+  const { round } = request
+  const loop = round === undefined ? {} : { round: { number: round.number, first: round.first ?? id } }
+  return {
+    id,
+    goal,
+    capability,
+    strategy,
+    ...loop,
+    stages,
+    status,
+    participants,
+    leftOut,
+    counts,
+    running: 0,
+    waitingForApproval: 0,
+    ...at,
+    error
+  }
+}
+
+/** What is told of a swarm, from its beginning on. */
+export function courseOf(head: SwarmHead, telemetry: Telemetry): SwarmCourse {
+  const { id, agents, leftOut } = head
+  const course = new SwarmCourse(telemetry)
+  course.tell({ type: 'swarm', id, agents, leftOut, stages: shownStages(head) })
+  return course
+}
+
+/** A swarm that has ended, as the ledger tells of it. */
+export function endedSwarm(
+  head: SwarmHead,
+  end: SwarmEnd,
+  { rows, telemetry }: { rows: readonly SwarmRow[]; telemetry: Telemetry }
+): SwarmView {
+  const { id } = head
+  const { status, counts, durationMs, error } = end
+  const course = courseOf(head, telemetry)
+  const stages = new SwarmStages(head)
+  stages.begin(rows)
+  const together = stages.together()
+  for (const row of rows) course.settled(row)
+  if (!stages.isPlain) for (const { id: stage, status: at, reason } of end.stages) course.tell({ type: 'stage', stage, status: at, reason })
+  course.tell({ type: 'done', id, status, counts, durationMs, error, ...together })
+  return {
+    head,
+    info: () => infoOf(head, end),
+    results: () => ({ id, status, ...together, results: course.results() }),
+    follow: (listener) => course.follow(listener)
+  }
+}

@@ -1,0 +1,295 @@
+import { wait } from '../../kit/clock.js'
+import type { Clock } from '../../kit/clock.js'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import type { Hash } from '../../kit/sign.js'
+import { isNotTaken, isRefusal } from '../../domain/reliable/repeat.js'
+import { votersDigest } from '../../domain/swarm/coordination.js'
+import type { RunOutcome, SwarmInput } from '../../domain/swarm/machine.js'
+import type { LedgerChange } from '../../ports/ledger.js'
+import { OPERATOR, parseAddress } from '../../domain/card/card.js'
+import type { Answer, AskedLease } from '../requests/caller/request-codec.js'
+import { ENDINGS } from '../../domain/task/outcome.js'
+import type { Peers } from '../peers/peer-table.js'
+import type { Asked, Requests } from '../requests/caller/requests.js'
+import type { SwarmHead, SwarmLease } from './store.js'
+import { justified } from './offers.js'
+import type { PastLease } from './restore.js'
+import { subTaskId } from './session.js'
+import type { SwarmTerm } from './consensus/leadership.js'
+
+/** This node's ledger takes nothing now. */
+const NOT_RECORDED: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION'])
+/** This node says so of what was asked before, so it may have begun. */
+const BROKEN_OFF: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED'])
+
+/** What asking agents to do leased items needs. */
+export interface SwarmLeasesParts {
+  readonly clock: Clock
+  readonly hash: Hash
+  readonly requests: Requests
+  readonly peers: Pick<Peers, 'isOnline'>
+  readonly self: NodeId
+  readonly head: SwarmHead
+  /** The time in which this node coordinates, where others could. */
+  readonly term: Pick<SwarmTerm, 'epoch' | 'mark'> | null
+  /** What is asked for, and with what input. @throws NodeError when that cannot be made, or was not kept. */
+  work(index: number): { readonly capability: string; readonly input: unknown }
+  /** What the ledger holds of a lease, from the commit on that lets its request out. */
+  changes(lease: SwarmLease): readonly LedgerChange[]
+  /** May a result be taken? Why not, or null. */
+  fault(lease: SwarmLease, result: unknown): NodeError | null
+  /** What becomes of leases. */
+  onInput(input: SwarmInput): void
+  /** A lease begins, or ceases, to wait for a person of its node. */
+  onHeld(lease: SwarmLease, isHeld: boolean): void
+}
+
+/** A run of an item: which, and the number of its lease. */
+export interface ItemRun {
+  readonly index: number
+  readonly attempt: number
+}
+
+interface Held {
+  readonly lease: SwarmLease
+  /** It was given by the launcher's process before this one, or by whoever coordinated before. */
+  readonly isResumed: boolean
+  /**
+   * The node that coordinated before, and asked its agent; null: this one did. What that lease completed is the outcome; when it
+   * failed, that node may have given the item to another of which no mark tells.
+   */
+  readonly givenBy: NodeId | null
+  asked: Asked | null
+  isAsking: boolean
+  isHeld: boolean
+}
+
+/** The live leases of one swarm: asks their agents, hears them, tells them to stop. */
+export class SwarmLeases {
+  readonly #parts: SwarmLeasesParts
+  readonly #held = new Map<number, Held>()
+  #isStopped = false
+
+  constructor(parts: SwarmLeasesParts) {
+    this.#parts = parts
+  }
+
+  /** Live leases. */
+  get size(): number {
+    return this.#held.size
+  }
+
+  /** Those that wait for a person of their node, by what it says. */
+  get waiting(): number {
+    return [...this.#held.values()].filter((one) => one.isHeld).length
+  }
+
+  /** Asks the agent of a new lease. */
+  begin(lease: SwarmLease): void {
+    this.#ask(this.#hold(lease, { isResumed: false, givenBy: null }))
+  }
+
+  /** A lease of the process before goes on: its agent is asked under the same number once it is there, and does nothing twice. */
+  resume({ givenBy, ...lease }: PastLease): void {
+    const held = this.#hold(lease, { isResumed: true, givenBy: givenBy ?? null })
+    if (this.#nodeOf(lease) !== this.#parts.self) return
+    // What agents of this very node did for it has ended with it; what they did for another is in its ledger.
+    if (givenBy === undefined || givenBy === this.#parts.self) this.#lost(held, ENDINGS.interrupted.error)
+    else this.#ask(held)
+  }
+
+  /** Time passed: agents that are back are asked for what they had. */
+  tick(): void {
+    for (const held of this.#held.values()) {
+      const peer = this.#nodeOf(held.lease)
+      if (held.asked === null && !held.isAsking && peer !== null && this.#parts.peers.isOnline(peer)) this.#ask(held)
+    }
+  }
+
+  /** The live lease of an item. */
+  of(index: number): SwarmLease | undefined {
+    return this.#held.get(index)?.lease
+  }
+
+  /** Forgets a lease that has its outcome. */
+  drop(index: number, attempt: number): void {
+    if (this.of(index)?.attempt === attempt) this.#held.delete(index)
+  }
+
+  /** Forgets a lease, and tells its agent to stop. */
+  cancel(index: number, attempt: number): void {
+    const held = this.#held.get(index)
+    if (held?.lease.attempt !== attempt) return
+    this.#held.delete(index)
+    const peer = this.#nodeOf(held.lease)
+    if (held.asked !== null) held.asked.cancel()
+    else if (held.isResumed && peer !== null) this.#parts.requests.withdraw(peer, this.#name(index), attempt)
+  }
+
+  /** Forgets all of them, and tells their agents to stop. */
+  cancelAll(): void {
+    for (const { lease } of [...this.#held.values()]) this.cancel(lease.index, lease.attempt)
+  }
+
+  /** This node stops: the leases live on in the ledger. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  /** A peer works on runs of items, or says that they wait for a person there (`isHeld`). Gives those that are no live leases of it. */
+  heard(peer: NodeId, runs: readonly ItemRun[], isHeld: boolean): ItemRun[] {
+    const live = runs.flatMap((run) => this.#live(peer, run) ?? [])
+    if (live.length > 0) this.#parts.onInput({ type: 'heartbeat', leases: live.map(({ lease }) => lease) })
+    for (const held of live) {
+      if (held.isHeld === isHeld) continue
+      held.isHeld = isHeld
+      this.#parts.onHeld(held.lease, isHeld)
+    }
+    return runs.filter((run) => this.#live(peer, run) === null)
+  }
+
+  #live(peer: NodeId, { index, attempt }: ItemRun): Held | null {
+    const held = this.#held.get(index)
+    return held === undefined || held.lease.attempt !== attempt || this.#nodeOf(held.lease) !== peer ? null : held
+  }
+
+  #hold(lease: SwarmLease, from: Pick<Held, 'isResumed' | 'givenBy'>): Held {
+    const held = { lease, ...from, asked: null, isAsking: false, isHeld: false }
+    this.#held.set(lease.index, held)
+    return held
+  }
+
+  #nodeOf({ agent }: SwarmLease): NodeId | null {
+    return parseAddress(agent)?.nodeId ?? null
+  }
+
+  #name(index: number): string {
+    return subTaskId(this.#parts.head.id, index)
+  }
+
+  #ask(held: Held): void {
+    held.isAsking = true
+    void this.#asked(held)
+  }
+
+  /** Asks the agent to do the item; its answer goes back into the machine with the attempt it belongs to. */
+  async #asked(held: Held): Promise<void> {
+    const { lease } = held
+    const { clock, self } = this.#parts
+    try {
+      const asked = await this.#send(held)
+      // It may have been released while the message was on its way out.
+      if (this.#held.get(lease.index) !== held) asked.cancel()
+      held.asked = asked
+    } catch (error) {
+      return this.#notSent(held, asNodeError(error).toBody())
+    }
+    const answer = await held.asked.answer
+    // Agents of this node answer without any I/O: without a breath here they would starve those of all other nodes.
+    if (this.#nodeOf(lease) === self) await wait(clock, 0)
+    if (!this.#isStopped) this.#answered(held, answer)
+  }
+
+  async #send(held: Held): Promise<Asked> {
+    const { lease, isResumed, givenBy } = held
+    const { requests, self, head, clock, work, term } = this.#parts
+    const { request, onBehalfOf, id, deadline } = head
+    const { index, attempt, agent, isRepeatable } = lease
+    const target = parseAddress(agent)
+    if (target === null) throw new NodeError('AGENT_NOT_FOUND', 'the agent has no address')
+    // Whoever coordinates next has to know that it may have begun.
+    if (term !== null && !isRepeatable && !(await term.mark(lease))) throw new NodeError('CANCELED', 'this node coordinates no more')
+    return await requests.ask({
+      sender: { agentId: OPERATOR, nodeId: self },
+      target,
+      ...work(index),
+      description: request.goal,
+      ...justified(request),
+      ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+      timeoutMs: Math.max(1, deadline - clock.now()),
+      mayQueue: false,
+      allowRepeat: request.allowRepeat === true,
+      // Its node may have lost its disk meanwhile: what may not be repeated is only asked after.
+      lease: {
+        swarm: id,
+        ...(term === null ? {} : { epoch: term.epoch }),
+        requestId: this.#name(index),
+        attempt,
+        isQuery: isResumed && !isRepeatable,
+        ...(givenBy === null ? {} : { askedBy: { agentId: OPERATOR, nodeId: givenBy } }),
+        ...(head.voters === undefined || isRepeatable ? {} : this.#forVoters(head.voters, givenBy)),
+        changes: () => this.#recorded(held)
+      }
+    })
+  }
+
+  /** Who takes over may ask after what it did not ask for, also a node that has no seat: of that node it has to be one of those that it was told. */
+  #forVoters(voters: readonly NodeId[], givenBy: NodeId | null): Pick<AskedLease, 'voters' | 'amongVoters'> {
+    return givenBy === null ? { voters: votersDigest(voters, this.#parts.hash) } : { amongVoters: voters }
+  }
+
+  /** What the ledger holds of a lease that is sent. @throws NodeError CANCELED when it is no longer live: the next one has its place. */
+  #recorded(held: Held): readonly LedgerChange[] {
+    if (this.#held.get(held.lease.index) !== held) throw new NodeError('CANCELED', 'the lease has ended before it left')
+    return this.#parts.changes(held.lease)
+  }
+
+  /** The request did not leave this node, so nothing has begun, unless the process before had sent it. */
+  #notSent(held: Held, error: ErrorBody): void {
+    held.isAsking = false
+    if (this.#isStopped) return
+    const isLater = isNotTaken(error.code) || NOT_RECORDED.has(error.code)
+    if (!isLater && isInDoubt(held)) return this.#lost(held, error)
+    if (!isLater) return this.#failed(held, error, true)
+    // Until its time is over it may be asked again: see `tick`.
+    if (!held.isResumed) this.#parts.onInput({ type: 'busy', ...held.lease })
+  }
+
+  #answered(held: Held, answer: Answer): void {
+    if (answer.outcome === 'COMPLETED') return this.#completed(held, answer.result)
+    const { error } = answer
+    if (answer.outcome === 'UNKNOWN') return this.#end(held, { ok: false, error, isUnknown: true })
+    // A run of the process before was ended by its node, which had missed its launcher for too long.
+    if (held.isResumed && error.code === 'CANCELED') return this.#lost(held, ENDINGS.interrupted.error)
+    // Nor does what it says now tell what it did for the process before.
+    if (BROKEN_OFF.has(error.code) || (held.isResumed && isNotTaken(error.code))) return this.#lost(held, error)
+    if (isInDoubt(held) && (held.givenBy !== null || isRefusal(error.code))) return this.#lost(held, error)
+    this.#failed(held, error)
+  }
+
+  #completed(held: Held, result: unknown): void {
+    const fault = this.#parts.fault(held.lease, result)
+    if (fault !== null && held.givenBy !== null) this.#lost(held, fault.toBody())
+    else if (fault !== null) this.#failed(held, fault.toBody())
+    else this.#end(held, { ok: true, result })
+  }
+
+  /** `isUnsent`: the lease never left this node. */
+  #failed(held: Held, error: ErrorBody, isUnsent = false): void {
+    this.#end(held, { ok: false, error, isRefusal: isRefusal(error.code), ...(isUnsent ? { isUnsent } : {}) })
+  }
+
+  /** It may have begun, and has no outcome. What may be repeated goes to whoever is free, without a retry. */
+  #lost(held: Held, error: ErrorBody): void {
+    if (held.lease.isRepeatable) this.#parts.onInput({ type: 'busy', ...held.lease })
+    else this.#end(held, { ok: false, error, isUnknown: true })
+  }
+
+  #end({ lease }: Held, outcome: RunOutcome): void {
+    const { index, attempt, agent } = lease
+    const kept = outcome.ok ? outcome : { ...outcome, error: this.#kept(lease, outcome.error) }
+    this.#parts.onInput({ type: 'result', index, attempt, agent, outcome: kept })
+  }
+
+  /** What else an agent says of a failure is left out when there is no room for it. */
+  #kept(lease: SwarmLease, { data, ...bare }: ErrorBody): ErrorBody {
+    return data === undefined || this.#parts.fault(lease, data) !== null ? bare : { ...bare, data }
+  }
+}
+
+/** May a run have begun before, which must not be repeated? Its agent was only asked how it stands, so not to have been asked proves nothing. */
+function isInDoubt({ isResumed, lease }: Held): boolean {
+  return isResumed && !lease.isRepeatable
+}

@@ -1,0 +1,214 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
+import type { IdSource, NodeId } from '../../kit/ids.js'
+import { isRecord } from '../../kit/json.js'
+import { shown } from '../../kit/text.js'
+import type { EnvelopeHeader } from '../../domain/envelope/codec.js'
+import type { CertifiedPower } from '../../domain/routing/effective.js'
+import { TaskRejectPayloadSchema } from '../../domain/task/negotiation.js'
+import type { TaskProposalPayload } from '../../domain/task/negotiation.js'
+import { errorBodySchema, offerAcceptSchema } from '../../domain/task/payloads.js'
+import type { LeftOut, SwarmRequest } from '../../ports/swarm-api.js'
+import { OPERATOR, parseAddress } from '../../domain/card/card.js'
+import type { Conversations } from '../messaging/exchange-table.js'
+import type { Directory } from '../cards/directory.js'
+import type { Outbox } from '../messaging/outbound.js'
+
+/** An agent that does not answer an offer in this time may be asked again, in milliseconds. */
+const OFFER_TIMEOUT_MS = 5000
+/** Leases wait for the first answers so long, in milliseconds: else the nearest agents would take a small swarm whole. */
+const RECRUIT_MS = 500
+
+/** An agent that does not take part after it was asked. */
+export interface Declined {
+  readonly agent: string
+  readonly leftOut: LeftOut
+  /** What ends the items that only it may do. */
+  readonly error: ErrorBody
+}
+
+/** An agent that takes part, and how many runs it takes at once. */
+export interface Recruit {
+  readonly agent: string
+  readonly slots: number
+}
+
+/** What offering needs. */
+export interface SwarmOffersParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly directory: Directory
+  readonly outbox: Outbox
+  readonly conversations: Conversations
+  readonly self: NodeId
+}
+
+/** What is offered, and who is told of the answers. */
+export interface Offering {
+  readonly request: SwarmRequest
+  readonly capabilities: readonly string[]
+  readonly itemCount: number
+  readonly onBehalfOf?: CertifiedPower
+  /** Shown addresses. */
+  readonly leftOut: readonly LeftOut[]
+  /** Everybody who was asked at first has answered, or has had its time. Called once. */
+  onRecruited(recruits: readonly Recruit[]): void
+  /** A later one accepts. */
+  onAccepted(recruit: Recruit): void
+  /** One declines, or its node does. */
+  onLeft(declined: Declined): void
+}
+
+/** The offers of one swarm: who was asked to take part, and what each said. */
+export class SwarmOffers {
+  readonly #parts: SwarmOffersParts
+  readonly #offering: Offering
+  /** Agents that were offered a part, and what they said. */
+  readonly #offered = new Map<string, 'asked' | 'accepted' | 'refused'>()
+  /** Agents that accepted while recruiting; null once leases are given. */
+  #recruits: Recruit[] | null = []
+  readonly #recruiting: Timer
+  #leftOut: readonly LeftOut[]
+
+  constructor(parts: SwarmOffersParts, offering: Offering) {
+    this.#parts = parts
+    this.#offering = offering
+    this.#leftOut = offering.leftOut
+    this.#recruiting = parts.clock.after(RECRUIT_MS, () => this.#recruited())
+  }
+
+  /** Does it wait for the first answers? */
+  get isRecruiting(): boolean {
+    return this.#recruits !== null
+  }
+
+  /** Agents that could, but do not take part. */
+  get leftOut(): readonly LeftOut[] {
+    return this.#leftOut
+  }
+
+  /** Offers a part to every agent of the list that was not asked yet. */
+  offer(agents: readonly string[]): void {
+    for (const agent of agents) if (!this.#offered.has(agent)) void this.#offer(agent)
+  }
+
+  /** A peer is gone: its agents may be asked again when it is back. Returns those that were asked. */
+  lost(peer: NodeId): string[] {
+    return this.#forget((agent) => parseAddress(agent)?.nodeId === peer)
+  }
+
+  /** Agents that no longer exist, of those asked. Should they come back, they are asked anew. */
+  removed(known: ReadonlySet<string>): string[] {
+    return this.#forget((agent) => !known.has(agent))
+  }
+
+  /** The swarm has ended. */
+  stop(): void {
+    this.#recruits = null
+    this.#parts.clock.clear(this.#recruiting)
+  }
+
+  #forget(isOut: (agent: string) => boolean): string[] {
+    const out = [...this.#offered.keys()].filter(isOut)
+    for (const agent of out) this.#offered.delete(agent)
+    this.#recruits = this.#recruits?.filter((one) => !out.includes(one.agent)) ?? null
+    return out
+  }
+
+  async #offer(agent: string): Promise<void> {
+    const recipient = parseAddress(agent)
+    if (recipient === null) return
+    this.#offered.set(agent, 'asked')
+    const { clock, outbox, ids, conversations, self } = this.#parts
+    const { request, capabilities, onBehalfOf } = this.#offering
+    const thread = { sender: { agentId: OPERATOR, nodeId: self }, recipient, correlationId: ids.next('thr') }
+    const timer = clock.after(OFFER_TIMEOUT_MS, () => this.#askAgain(agent))
+    const handler = (header: EnvelopeHeader, answer: unknown): void => {
+      clock.clear(timer)
+      conversations.end(thread)
+      this.#answered(agent, header, answer)
+    }
+    try {
+      await outbox.send({
+        ...thread,
+        type: 'task-proposal',
+        capability: capabilities[0] ?? request.capability,
+        payload: this.#proposal(),
+        ...justified(request),
+        ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+        replies: { ttlMs: OFFER_TIMEOUT_MS, handler }
+      })
+    } catch (error) {
+      // The timer runs on: it is asked again when that is over.
+      this.#leaveOut({ agent: this.#parts.directory.shownAddress(agent), rule: asNodeError(error).message })
+    }
+  }
+
+  #proposal(): TaskProposalPayload {
+    const { request, capabilities, itemCount } = this.#offering
+    return {
+      taskDescription: request.goal,
+      requiredCapabilities: [...capabilities],
+      estimatedComplexity: itemCount <= 10 ? 'simple' : itemCount <= 100 ? 'medium' : 'complex',
+      deadlineMs: OFFER_TIMEOUT_MS
+    }
+  }
+
+  #askAgain(agent: string): void {
+    if (this.#offered.get(agent) === 'asked') this.#offered.delete(agent)
+  }
+
+  #answered(agent: string, header: EnvelopeHeader, payload: unknown): void {
+    if (this.#offered.get(agent) !== 'asked') return
+    const accept = header.type === 'task-accept' ? offerAcceptSchema.safeParse(payload) : null
+    if (accept?.success === true) this.#accepted({ agent, slots: accept.data.slots })
+    else this.#declined(agent, payload)
+    // Nobody's answer is missing: no need to wait longer.
+    if ([...this.#offered.values()].every((state) => state !== 'asked')) this.#recruited()
+  }
+
+  #accepted(recruit: Recruit): void {
+    this.#offered.set(recruit.agent, 'accepted')
+    const name = this.#parts.directory.shownAddress(recruit.agent)
+    this.#leftOut = this.#leftOut.filter((one) => one.agent !== name)
+    if (this.#recruits === null) this.#offering.onAccepted(recruit)
+    else this.#recruits.push(recruit)
+  }
+
+  #declined(agent: string, payload: unknown): void {
+    const name = this.#parts.directory.shownAddress(agent)
+    const { code, rule } = reasonOf(payload)
+    const leftOut = { agent: name, rule, ...(code === null ? {} : { code }) }
+    this.#offered.set(agent, 'refused')
+    this.#leaveOut(leftOut)
+    const message = `${name} does not take part: ${rule}`
+    this.#offering.onLeft({ agent, leftOut, error: new NodeError(code ?? 'NO_CAPABLE_AGENT', message, { data: { rule } }).toBody() })
+  }
+
+  #recruited(): void {
+    const recruits = this.#recruits
+    if (recruits === null) return
+    this.stop()
+    this.#offering.onRecruited(recruits)
+  }
+
+  #leaveOut(left: LeftOut): void {
+    this.#leftOut = [...this.#leftOut.filter((one) => one.agent !== left.agent), left]
+  }
+}
+
+/** Why an offer was declined: by the agent (no code), or by its node with the code and rule of that. */
+function reasonOf(payload: unknown): { readonly code: ErrorCode | null; readonly rule: string } {
+  const reject = TaskRejectPayloadSchema.safeParse(payload)
+  if (reject.success) return { code: null, rule: `rejected: ${shown(reject.data.rejectionReason)}` }
+  const error = errorBodySchema.safeParse(payload)
+  if (!error.success) return { code: null, rule: 'refused by its node' }
+  const { code, message, data } = error.data
+  return { code, rule: shown(isRecord(data) && typeof data['rule'] === 'string' ? data['rule'] : message) }
+}
+
+/** The justification of a swarm's messages, when it has one. */
+export function justified(request: Pick<SwarmRequest, 'justification'>): { justification?: string } {
+  return request.justification === undefined ? {} : { justification: request.justification }
+}

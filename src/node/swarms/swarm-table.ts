@@ -1,0 +1,400 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import { NodeError } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import { shown } from '../../kit/text.js'
+import type { CertifiedPower } from '../../domain/routing/effective.js'
+import { needsOf } from '../../domain/swarm/expand.js'
+import type { RunOutcome } from '../../domain/swarm/machine.js'
+import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from '../../ports/swarm-api.js'
+import { endedSwarm, infoOf } from './finished-swarm.js'
+import type { SwarmView } from './finished-swarm.js'
+import type { NodeEvents } from '../observe/events.js'
+import { recordedSwarmTask, swarmOutcome } from '../tasks/from-record.js'
+import type { RecordedTask } from '../tasks/from-record.js'
+import type { SwarmHead } from './store.js'
+import type { Following } from './event-log.js'
+import { checkPrepared, prepare, previewOf } from './prepare.js'
+import { newHead } from './create.js'
+import type { Launching, SwarmLaunch } from './create.js'
+import { SeatedSwarm } from './consensus/replicated-swarm.js'
+import { hitOf, runsOf } from './swarm-ids.js'
+import { SwarmRun } from './coordinator.js'
+import type { SwarmRunParts } from './coordinator.js'
+import { SwarmSeats } from './consensus/participants.js'
+import type { SwarmSeatsParts } from './consensus/participants.js'
+import type { SwarmSession } from './session.js'
+import { refusedKey, survey } from './eligibility.js'
+import type { Survey, SurveyParts } from './eligibility.js'
+import type { Tasks } from '../tasks/task-table.js'
+
+/** Swarms that are kept in memory; the oldest finished ones go first, and are read from the ledger then. */
+const KEPT = 100
+/** Bytes of results that are kept; the same. When those of running swarms take it all, further results are refused. */
+const KEPT_BYTES = 128 * 1024 * 1024
+/** How often leases and deadlines are looked at, in milliseconds. */
+const TICK_MS = 500
+
+/** What swarms need. */
+export interface SwarmsParts
+  extends Omit<SwarmRunParts, 'onEnd' | 'onStatus' | 'hasRoom' | 'peers'>,
+    Omit<SwarmSeatsParts, keyof SwarmRunParts | 'survey' | 'seated' | 'running' | 'add'>,
+    SurveyParts {
+  readonly clock: Clock
+  readonly tasks: Tasks
+  readonly events: NodeEvents
+}
+
+/** What a program launches. */
+export interface SwarmPlan extends SwarmRequest {
+  /** What agents must be able to do beside the capability that they are asked for. Default: nothing. */
+  readonly furtherCapabilities?: readonly string[]
+}
+
+/** A swarm in memory: of this node alone, or of several participants. */
+export type SwarmHere = SwarmRun | SeatedSwarm
+
+/** The swarms launched here, and those of others in which this node votes. Those under way go on from the ledger when this node starts again. */
+export class Swarms {
+  /** The seats of this node among the participants of swarms. */
+  readonly seats: SwarmSeats
+  readonly #parts: SwarmsParts
+  readonly #runs = new Map<string, SwarmHere>()
+  /** By running swarm: addresses of agents that the rules refuse, each on record once. */
+  readonly #refused = new Map<string, Set<string>>()
+  /** Launches under way, by the name of their idempotency key: one after the other. */
+  readonly #launching = new Map<string, Promise<unknown>>()
+  #timer: Timer | null = null
+  #isStopped = false
+
+  constructor(parts: SwarmsParts) {
+    this.#parts = parts
+    this.seats = new SwarmSeats({
+      ...parts,
+      ...this.#hooks(),
+      survey: (head) => this.#survey(head, null),
+      seated: (id) => seatedOf(this.#runs.get(id)),
+      running: () => this.#running().flatMap((run) => seatedOf(run) ?? []),
+      add: (swarm) => void this.#runs.set(swarm.head.id, swarm)
+    })
+  }
+
+  /** Goes on with the swarms that had not ended when this node stopped. @throws NodeError STORE_DAMAGED */
+  async resume(): Promise<void> {
+    const { swarmBook, tasks } = this.#parts
+    for (const id of await swarmBook.open()) {
+      const head = await swarmBook.get(id)
+      if (head === null) continue
+      const { items, leases } = await swarmBook.unfinished(id)
+      const { task, events } = recordedSwarmTask(head)
+      if (head.taskId !== '') tasks.restore(task, events)
+      if (head.voters !== undefined) {
+        await this.seats.resume(head, items)
+        continue
+      }
+      const run = this.#run({ head, items, allowed: [], past: { leases, rows: await swarmBook.results(id) } }, new Set())
+      // What it has done since the copy was made would be done again.
+      if (head.isRestored === true) await run.cancel()
+    }
+  }
+
+  /** Begins to watch leases and deadlines. */
+  start(): void {
+    this.#timer = this.#parts.clock.every(TICK_MS, () => {
+      for (const run of this.#running()) run.tick(this.#survey(run.head))
+      this.#showHeld()
+    })
+  }
+
+  /** The head of a swarm in memory: launched here, or one in which this node has a seat. */
+  headOf(id: string): SwarmHead | undefined {
+    return this.#runs.get(id)?.head
+  }
+
+  /** Who may take part, by need. */
+  #survey({ id, request, onBehalfOf, stages }: SwarmHead, refused: Set<string> | null = this.#refused.get(id) ?? null): Survey[] {
+    return needsOf(stages).wants.map((wants) => survey(this.#parts, { request, wants, onBehalfOf }, refused))
+  }
+
+  /** This node stops; what runs goes on at its next start. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#parts.clock.clear(this.#timer)
+    await Promise.all([...this.#runs.values()].map((run) => run.stop()))
+  }
+
+  /**
+   * Launches a swarm and returns its id, once it is durable; its course is in {@link Swarms.follow}. With an idempotency key
+   * that was given before it is the swarm of then, running or ended. `onRun`: sees a new one before anything happens in it.
+   * @throws NodeError NO_CAPABLE_AGENT when nobody can, or is on a node with the labels; TIER_VIOLATION, SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the
+   * rule) when some can, but none may; PEER_OFFLINE when those who can are all offline; USAGE for no or too many items;
+   * CONFLICT for the key of another request; what the ledger refuses.
+   */
+  async launch(
+    { furtherCapabilities = [], ...request }: SwarmPlan,
+    onBehalfOf?: CertifiedPower,
+    onRun: (run: SwarmHere) => void = () => {}
+  ): Promise<string> {
+    const capabilities = [request.capability, ...furtherCapabilities]
+    const by = onBehalfOf === undefined ? {} : { onBehalfOf }
+    const { idempotencyKey } = request
+    const wanted = { request, capabilities, ...by, onRun }
+    if (idempotencyKey === undefined) return await this.#launch({ ...wanted, key: null })
+    const key = this.#parts.swarmBook.key(idempotencyKey, request, capabilities)
+    const before = this.#launching.get(key.name) ?? Promise.resolve()
+    const turn = before.then(() => this.#launchOnce({ ...wanted, key }))
+    const settled = turn.catch(() => {})
+    this.#launching.set(key.name, settled)
+    try {
+      return await turn
+    } finally {
+      if (this.#launching.get(key.name) === settled) this.#launching.delete(key.name)
+    }
+  }
+
+  /** What a launch would do, and who would be left out. Nothing is recorded. @throws NodeError USAGE */
+  preview(request: SwarmRequest, onBehalfOf?: CertifiedPower): SwarmPreview {
+    return previewOf(this.#parts, { request, further: [], onBehalfOf })
+  }
+
+  async #launchOnce(wanted: Launch & { readonly key: NonNullable<SwarmHead['key']> }): Promise<string> {
+    const known = await this.#parts.swarmBook.ofKey(wanted.key.name)
+    if (known === null) return await this.#launch(wanted)
+    if (known.key?.fingerprint === wanted.key.fingerprint) return known.id
+    const message = `that idempotency key is the one of swarm ${known.id}, which was launched with something else: give another key for a new swarm`
+    throw new NodeError('CONFLICT', message, {
+      data: { swarm: known.id },
+      next: [`a2a-node swarm show ${known.id}`, "--idempotency-key '<another key>'"]
+    })
+  }
+
+  async #launch(launching: Launch): Promise<string> {
+    const { tasks, events, commit, swarmBook } = this.#parts
+    const { request } = launching
+    const refused = new Set<string>()
+    const [, ...further] = launching.capabilities
+    const prepared = prepare(this.#parts, { ...launching, further }, refused)
+    checkPrepared(this.#parts, prepared)
+    const { items } = prepared
+    if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
+    const allowed = prepared.found.map((one) => one.allowed)
+    const head = this.seats.seatedHead(newHead(this.#parts, launching, prepared), items, allowed.flat())
+    await commit([...swarmBook.launched(head, items), ...this.seats.launchChanges(head)])
+    const { capability, goal } = request
+    tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, head.taskId)
+    tasks.working(head.taskId)
+    events.add('swarm', 'a swarm was launched', { swarm: head.id, capability, items: items.length })
+    // It goes on at the next start.
+    if (!this.#isStopped) launching.onRun(this.#begin({ head, items, allowed, past: null }, refused))
+    return head.id
+  }
+
+  #begin(launch: SwarmLaunch, refused: Set<string>): SwarmHere {
+    if (launch.head.voters === undefined) return this.#run(launch, refused)
+    this.#refused.set(launch.head.id, refused)
+    return this.seats.launched(launch.head, launch.items)
+  }
+
+  #run(launch: SwarmLaunch, refused: Set<string>): SwarmRun {
+    const { id } = launch.head
+    this.#refused.set(id, refused)
+    const run = new SwarmRun({ ...this.#parts, ...this.#hooks() }, launch)
+    this.#runs.set(id, run)
+    return run
+  }
+
+  #hooks(): {
+    onEnd(swarm: SwarmHere): void
+    onStatus(swarm: SwarmHere, status: 'running' | 'stalled'): void
+    hasRoom(bytes: number): boolean
+  } {
+    return {
+      onEnd: (swarm) => this.#ended(swarm),
+      hasRoom: (bytes) => this.#hasRoom(bytes),
+      onStatus: ({ head: { id } }, status) => {
+        const text = status === 'stalled' ? 'a swarm has nobody who could go on' : 'a swarm goes on'
+        this.#parts.events.add('swarm', text, { swarm: id })
+      }
+    }
+  }
+
+  /** Stops a swarm; resolves when that is durable. One that has ended stays as it is. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  async cancel(id: string): Promise<SwarmInfo> {
+    const swarm = await this.find(id)
+    if (swarm instanceof SwarmRun || swarm instanceof SeatedSwarm) await swarm.cancel()
+    return swarm.info()
+  }
+
+  /** Cancels by the swarm's task; false when no running swarm has it. */
+  async cancelTask(taskId: string): Promise<boolean> {
+    const run = this.#running().find((one) => one.head.taskId === taskId)
+    await run?.cancel()
+    return run !== undefined
+  }
+
+  /** The task of a swarm that is no longer in memory, as the ledger tells of it; null for none. @throws NodeError STORE_DAMAGED */
+  async recordedTask(taskId: string): Promise<RecordedTask | null> {
+    const head = await this.#parts.swarmBook.ofTask(taskId)
+    return head === null ? null : recordedSwarmTask(head)
+  }
+
+  /** Every swarm in memory, newest first. */
+  list(): SwarmInfo[] {
+    return [...this.#runs.values()].reverse().map((run) => run.info())
+  }
+
+  /** The same, and those that only the ledger has. @throws NodeError STORE_DAMAGED */
+  async listAll(): Promise<SwarmInfo[]> {
+    const all = this.list()
+    for await (const head of this.#parts.swarmBook.heads()) {
+      if (head.end !== null && !this.#runs.has(head.id)) all.push(infoOf(head, head.end))
+    }
+    return all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0))
+  }
+
+  /** A swarm by its id or the beginning of it, in memory or in the ledger. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED. */
+  async find(id: string): Promise<SwarmView> {
+    const { swarmBook, telemetry } = this.#parts
+    const heads = new Map<string, SwarmHead | null>()
+    for (const known of this.#runs.keys()) heads.set(known, null)
+    if (!this.#runs.has(id)) for await (const head of swarmBook.heads(id)) if (!heads.has(head.id)) heads.set(head.id, head)
+    const hit = hitOf(id, [...heads.keys()])
+    const run = this.#runs.get(hit)
+    const head = heads.get(hit) ?? null
+    if (run !== undefined) return run
+    if (head === null || head.end === null) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
+    return endedSwarm(head, head.end, { rows: await swarmBook.results(hit), telemetry })
+  }
+
+  /** One swarm in memory. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  show(id: string): SwarmInfo {
+    return this.#get(id).info()
+  }
+
+  /** One swarm in the words of the specification; undefined for an unknown one. */
+  session(id: string): SwarmSession | undefined {
+    return this.#runs.get(id)?.session()
+  }
+
+  /** Those that have not ended, oldest first. */
+  activeSessions(): SwarmSession[] {
+    return this.#running().map((run) => run.session())
+  }
+
+  /**
+   * Offers a part in a running swarm to one more agent.
+   * @throws NodeError SWARM_NOT_FOUND; CAPABILITY_NOT_FOUND when it may not or cannot take part.
+   */
+  invite(id: string, agent: string): void {
+    const run = this.#get(id)
+    const { wants } = needsOf(run.head.stages)
+    // Who asks once more is refused once more.
+    for (const { capability } of wants) this.#refused.get(run.head.id)?.delete(refusedKey(agent, capability))
+    const found = this.#survey(run.head)
+    if (found.some(({ allowed }) => allowed.includes(agent))) {
+      return run.invite(found.map(({ allowed }) => allowed.filter((one) => one === agent)))
+    }
+    const rule = found.flatMap(({ leftOut }) => leftOut).find((one) => one.agent === agent)?.rule ?? 'it lacks a capability'
+    throw new NodeError('CAPABILITY_NOT_FOUND', `${this.#parts.directory.shownAddress(agent)} cannot take part: ${rule}`)
+  }
+
+  /** Ends the live lease of an item in the place of its agent. @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND without a lease. */
+  settle(id: string, subTask: string, outcome: RunOutcome): void {
+    if (!this.#get(id).settle(subTask, outcome)) throw new NodeError('TASK_NOT_FOUND', `nobody works on "${shown(subTask)}" now`)
+  }
+
+  /** The accepted results so far of one in memory. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  results(id: string): SwarmResults {
+    return this.#get(id).results()
+  }
+
+  /** The events so far of one in memory, and those to come. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  follow(id: string, listener: (event: SwarmEvent) => void): Following {
+    return this.#get(id).follow(listener)
+  }
+
+  /** A peer says which requests it works on. */
+  onHeartbeat(peer: NodeId, keys: readonly string[]): void {
+    this.#heard(peer, keys, false)
+  }
+
+  /** A peer says which requests wait for a person of it: their leases live, but nobody works on them. */
+  onApproval(peer: NodeId, keys: readonly string[]): void {
+    this.#heard(peer, keys, true)
+  }
+
+  /** Who works on a run that is nobody's lease is told to stop: its swarm has ended, or has given the item to another. */
+  #heard(peer: NodeId, keys: readonly string[], isHeld: boolean): void {
+    for (const [id, runs] of runsOf(keys)) {
+      const strays = this.#runs.get(id)?.heard(peer, runs, isHeld) ?? runs
+      for (const { index, attempt } of strays) this.#parts.requests.endRun(peer, `${id}.${index}#${attempt}`)
+    }
+    this.#showHeld()
+  }
+
+  #showHeld(): void {
+    const { tasks } = this.#parts
+    for (const { head, isHeld } of this.#running()) {
+      if (isHeld) tasks.lost(head.taskId)
+      else tasks.working(head.taskId)
+      tasks.waitFor(head.taskId, isHeld ? 'approval' : null)
+    }
+  }
+
+  /** A peer is gone: its leases that others may have go back at once. */
+  onOffline(peer: NodeId): void {
+    for (const run of this.#running()) run.lost(peer)
+  }
+
+  /** Removes what has expired by now from the ledger; the number of keys. */
+  async purgeExpired(now: number): Promise<number> {
+    for (const run of this.#running()) if (run instanceof SeatedSwarm && run.head.expiresAt <= now) await run.expire()
+    return await this.#parts.swarmBook.purgeExpired(now)
+  }
+
+  #ended(run: SwarmHere): void {
+    const { tasks, events } = this.#parts
+    this.#refused.delete(run.head.id)
+    const { counts, status } = run.info()
+    events.add('swarm', 'a swarm ended', { swarm: run.head.id, status, ...counts })
+    const outcome = swarmOutcome({ status, counts, error: run.end?.error ?? null })
+    if (outcome.type === 'result') tasks.complete(run.head.taskId, outcome.result)
+    else tasks.fail(run.head.taskId, outcome.error)
+    this.#trim(0)
+  }
+
+  #get(id: string): SwarmHere {
+    const run = this.#runs.get(hitOf(id, [...this.#runs.keys()]))
+    if (run === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
+    return run
+  }
+
+  #running(): SwarmHere[] {
+    return [...this.#runs.values()].filter((run) => run.isRunning)
+  }
+
+  /** Makes room by forgetting; says whether there is enough then. */
+  #hasRoom(bytes: number): boolean {
+    return this.#trim(bytes) <= KEPT_BYTES
+  }
+
+  /** Forgets swarms that have ended, oldest first, until so many bytes have room too; gives the bytes held with them. */
+  #trim(more: number): number {
+    let bytes = [...this.#runs.values()].reduce((sum, run) => sum + run.bytes, more)
+    for (const [id, run] of this.#runs) {
+      if (this.#runs.size <= KEPT && bytes <= KEPT_BYTES) break
+      if (run.isRunning) continue
+      this.#runs.delete(id)
+      bytes -= run.bytes
+    }
+    return bytes
+  }
+}
+
+/** What is to be launched, and who sees it first. */
+interface Launch extends Launching {
+  onRun(run: SwarmHere): void
+}
+
+function seatedOf(swarm: SwarmHere | undefined): SeatedSwarm | undefined {
+  return swarm instanceof SeatedSwarm ? swarm : undefined
+}

@@ -1,0 +1,25 @@
+import test, { type Assert } from 'brittle'
+import { Pace } from '../../../src/node/api/debounce.js'
+import { ManualClock } from '../../support/manual-clock.js'
+
+test('what is due often runs at once, then once in a while, and never after its end', (t: Assert) => {
+  const clock = new ManualClock()
+  let runs = 0
+  const pace = new Pace(clock, 100, () => runs++)
+  pace.due()
+  t.is(runs, 1)
+  for (let i = 0; i < 5; i++) pace.due()
+  t.is(runs, 1)
+  clock.advance(99)
+  t.is(runs, 1)
+  clock.advance(1)
+  t.is(runs, 2)
+  clock.advance(1000)
+  t.is(runs, 2, 'nothing was due')
+  pace.due()
+  pace.due()
+  pace.close()
+  clock.advance(1000)
+  pace.due()
+  t.is(runs, 3)
+})

@@ -1,0 +1,157 @@
+import test, { type Assert } from 'brittle'
+import fc from 'fast-check'
+import type { Tier } from '../../../src/domain/routing/tier.js'
+import type { Direct, DirectQuestion, DirectWork } from '../../../src/node/gateway/direct-answer.js'
+import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
+import type { HereRun } from '../../../src/node/requests/callee/in-flight.js'
+import type { Principal } from '../../../src/ports/node-api.js'
+import { agentDefinition, capability, echo, FakeAgent } from '../../support/fake-agents.js'
+import { type FakeNode, World } from '../../support/fake-node.js'
+import { failsWith } from '../../support/fails.js'
+import { holds } from '../../support/holds.js'
+
+const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+
+let made = 0
+type Asking = DirectQuestion & DirectWork
+const begin = (direct: Direct, asked: Asking): HereRun | null => {
+  const way = direct.way(asked)
+  return way === null ? null : direct.begin(way, asked)
+}
+const asking = (node: FakeNode, agentId: string, more: Partial<Asking> = {}): Asking => ({
+  target: { agentId, nodeId: node.id },
+  capability: `${agentId}.do`,
+  by: { maxTier: 0, sandboxId: null },
+  input: { n: 1 },
+  names: { requestId: `req_${++made}`, taskId: `task_${made}` },
+  ...more
+})
+
+const tier = fc.integer({ min: 0, max: 3 }).map((number) => number as Tier)
+const sandbox = fc.constantFrom(null, 'one', 'two')
+
+test('what is begun directly is what a request would have begun, for any caller, agent and policy', async (t: Assert) => {
+  await holds(
+    t,
+    fc.asyncProperty(
+      fc.record({
+        by: fc.record(
+          { maxTier: tier, sandboxId: sandbox, capabilities: fc.constantFrom(['one.do'], ['other.do'], []) },
+          { requiredKeys: ['maxTier', 'sandboxId'] }
+        ),
+        agent: fc.record({ tier, sandboxId: sandbox }),
+        sideEffect: fc.constantFrom('none', 'read', 'write', 'exec'),
+        idempotent: fc.boolean(),
+        decision: fc.constantFrom(null, 'allow', 'deny', 'ask')
+      }),
+      async ({ by, agent, sideEffect, idempotent, decision }) => {
+        const world = new World(t)
+        const one = echo('one', { ...agent, capabilities: [capability('one.do', { sideEffect, idempotent })] })
+        const policy = decision === null ? '' : `rules:\n  - capability: one.*\n    decision: ${decision}\n`
+        const node = await world.owner({ agents: [one], policy })
+        const { requests, direct } = node.core
+        const sender = { agentId: 'operator', nodeId: node.id }
+        const asked = asking(node, 'one', { by })
+        const hasWay = direct.way(asked) !== null
+        const run = begin(direct, asked)
+        const isBegun = run !== null && (await run.outcome).ok
+        const runs = one.tasks.length
+        const { justification: _none, ...what } = asked
+        const sent = requests.ask({ ...what, sender, onBehalfOf: by, description: '', timeoutMs: 1000, mayQueue: false })
+        const request = sent.then(({ answer }) => answer).catch(() => null)
+        await world.settle()
+        const isLet = one.tasks.length > runs
+        await world.pass(2000)
+        await request
+        return hasWay === isBegun && isBegun === (isLet && idempotent) && runs === (isBegun ? 1 : 0)
+      }
+    ),
+    150
+  )
+})
+
+test('what is begun directly is counted, timed and on record as a request is, and kept by no ledger', async (t: Assert) => {
+  const world = new World(t)
+  const node = await world.owner({ agents: [echo('one', { tier: 2 })] })
+  const before = (await node.ledger.list({ from: 'a', to: 'z', limit: 100 })).length
+  t.ok(node.core.direct.way(asking(node, 'one')), 'a way that is not gone is no decision')
+  const run = begin(node.core.direct, asking(node, 'one'))
+  t.alike(await run?.outcome, { ok: true, result: { n: 1 } })
+  t.is((await node.ledger.list({ from: 'a', to: 'z', limit: 100 })).length, before)
+  const { counters } = node.core.parts.telemetry.snapshot()
+  for (const name of ['messages_sent', 'messages_received', 'messages_delivered'] as const)
+    t.is(counters.find((one) => one.name === name && one.label === 'request')?.value, 1, name)
+  t.is(counters.find((one) => one.name === 'routing_decisions' && one.label === 'allowed')?.value, 1)
+  t.is(node.audit.of('cross-tier').length, 1)
+  t.alike(
+    node.core.tasks.list().map(({ id, state, role }) => [id, state, role]),
+    [[`task_${made}`, 'completed', 'callee']]
+  )
+})
+
+test('an agent that has no free place, or answers in person, is asked by a request', async (t: Assert) => {
+  const world = new World(t)
+  const slow = new FakeAgent(agentDefinition('slow'))
+  const node = await world.owner({ agents: [slow] })
+  const first = begin(node.core.direct, asking(node, 'slow'))
+  t.ok(first)
+  t.is(begin(node.core.direct, asking(node, 'slow')), null)
+  await world.settle()
+  t.is(node.core.work.counts().running, 1)
+  t.ok(node.core.work.cancelTask(`task_${made - 1}`))
+  t.is((await first?.outcome)?.ok, false)
+  t.ok(node.core.direct.way(asking(node, 'slow')))
+  await node.core.attach({ id: 'person', onMessage: () => {} })
+  t.absent(node.core.direct.way(asking(node, 'person')))
+})
+
+test('what only reads is stopped when nobody waits for it any more, and when its time is over', async (t: Assert) => {
+  const world = new World(t)
+  const slow = new FakeAgent(agentDefinition('slow', { capabilities: [capability('slow.do', { sideEffect: 'read' })] }))
+  const node = await world.owner({ agents: [slow] })
+  const gateway = new GatewayTasks(node.core)
+  await gateway.start()
+  t.teardown(() => gateway.stop())
+  const ends = new AbortController()
+  const read = async (messageId: string, signal?: AbortSignal) => {
+    const message = { messageId, role: 'user' as const, parts: [{ text: 'hi' }] }
+    const how = { agent: 'slow', skill: null, mayAnswer: true, wait: true }
+    return await gateway.send(ALICE, { message, ...how, ...(signal === undefined ? {} : { signal }) })
+  }
+  const gone = failsWith(t, 'CANCELED', () => read('m1', ends.signal))
+  await world.settle()
+  t.is(slow.open.length, 1)
+  ends.abort()
+  await gone
+  t.is(slow.open.length, 0)
+  const late = failsWith(t, 'TIMEOUT', () => read('m2'))
+  await world.settle()
+  await world.pass(node.core.parts.settings.requestTimeoutMs)
+  await late
+  t.is(slow.open.length, 0)
+})
+
+test('a weaker token asks a stronger agent with a justification in the metadata of its message, and is told so', async (t: Assert) => {
+  const reads = capability('look.up', { sideEffect: 'read' })
+  const world = new World(t)
+  const node = await world.owner({ agents: [echo('strong', { tier: 0 }), echo('look', { tier: 0, capabilities: [reads] })] })
+  const gateway = new GatewayTasks(node.core)
+  await gateway.start()
+  t.teardown(() => gateway.stop())
+  const weak: Principal = { ...ALICE, tier: 2 }
+  const ask = async (agent: string, metadata: Record<string, unknown> = {}) => {
+    const message = { messageId: `m${++made}`, role: 'user' as const, parts: [{ text: 'hi' }], metadata }
+    const isRead = agent === 'look'
+    const reply = await gateway.send(weak, { message, agent, skill: null, mayAnswer: isRead, wait: isRead })
+    await world.settle()
+    return reply.kind === 'message' ? 'message' : (await gateway.get(weak, reply.snapshot.task.id)).task
+  }
+  const refused = await ask('strong')
+  t.is(refused === 'message' ? '' : refused.state, 'rejected')
+  t.ok(JSON.stringify(refused).includes('metadata.justification'))
+  t.ok((await failsWith(t, 'ESCALATION_REQUIRED', () => ask('look')))?.message.includes('metadata.justification'))
+  const why = { justification: 'the report is due' }
+  const taken = await ask('strong', why)
+  t.is(taken === 'message' ? '' : taken.state, 'completed')
+  t.is(await ask('look', why), 'message')
+})

@@ -1,0 +1,337 @@
+import assert from 'node:assert/strict'
+import test, { type Assert } from 'brittle'
+import fc from 'fast-check'
+import type { A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
+import type { EnvelopeParts } from '../../../src/domain/envelope/factory.js'
+import type { SandboxRules } from '../../../src/domain/routing/decide.js'
+import type { Tier } from '../../../src/domain/routing/tier.js'
+import { createLayer, type Layer } from '../../../src/node/sdk/layer.js'
+import type { TierRoutingConfig } from '../../../src/node/sdk/router.js'
+import { failsWith } from '../../support/fails.js'
+import { capability } from '../../support/fake-agents.js'
+import { type FakeNode, World } from '../../support/fake-node.js'
+import { holds } from '../../support/holds.js'
+import { isOpen } from '../../support/exchanges.js'
+
+interface Place {
+  readonly node: FakeNode
+  readonly layer: Layer
+}
+
+interface ListenOptions {
+  readonly tier?: Tier
+  readonly can?: readonly string[]
+  readonly sandboxId?: string | null
+}
+
+interface Scene {
+  readonly world: World
+  readonly places: readonly [Place, Place, Place]
+  /** Every message that an agent of a test was given, by its address. */
+  readonly heard: Map<string, A2AEnvelope[]>
+  /** Attaches an agent that listens through its layer; its address. */
+  listen(place: Place, id: string, options?: ListenOptions): Promise<string>
+}
+
+async function scene(t: Assert): Promise<Scene> {
+  const world = new World(t)
+  // Three members at L0, so that the rules let everybody open to everybody.
+  const nodes = [await world.owner(), await world.member('b', { terms: { tier: 0 } }), await world.member('c', { terms: { tier: 0 } })]
+  await world.link(...nodes)
+  const [a, b, c] = nodes.map((node) => ({ node, layer: createLayer(node.core) }))
+  const heard = new Map<string, A2AEnvelope[]>()
+  return {
+    world,
+    places: [a, b, c],
+    heard,
+    listen: async ({ node, layer }, id, { tier = 0, can = [], sandboxId = null } = {}) => {
+      const capabilities = can.map((one) => capability(one))
+      const { address } = await node.core.attach({
+        id,
+        tier,
+        capabilities,
+        ...(sandboxId === null ? {} : { sandboxId }),
+        ...(can.length === 0 ? {} : { run: () => null })
+      })
+      layer.router.onReceive(id, (envelope) => heard.set(address, [...(heard.get(address) ?? []), envelope]))
+      await world.settle()
+      return address
+    }
+  }
+}
+
+/** An envelope of `from`, made by its node's factory. */
+function made({ layer }: Place, parts: EnvelopeParts): A2AEnvelope {
+  return layer.envelopes.create(parts)
+}
+
+const OPENING = ['request', 'notification', 'task-proposal', 'stream-start'] as const
+
+test('Feature: a2a-mcp-protocols, Property 13: Direct message routing', async (t) => {
+  const { world, places, heard, listen } = await scene(t)
+  const [here] = places
+  const sender = await listen(here, 'sender')
+  const targets = [await listen(here, 'x'), await listen(here, 'y')]
+  for (const place of places.slice(1)) targets.push(await listen(place, 'x'), await listen(place, 'y'))
+  await holds(
+    t,
+    fc.asyncProperty(fc.constantFrom(...targets), fc.constantFrom(...OPENING), fc.string(), async (recipient, type, text) => {
+      heard.clear()
+      const envelope = made(here, { sender, recipient, type, payload: { text } })
+      const result = await here.layer.router.send(envelope)
+      await world.settle()
+      const path = recipient.endsWith(here.node.id) ? 'local' : 'remote'
+      assert.deepEqual([result.delivered, result.path, result.targetAgentId, result.error], [true, path, recipient, undefined])
+      assert.ok(result.latencyMs >= 0)
+      // Answers of the targets' own nodes to the sender are no deliveries of this message.
+      heard.delete(sender)
+      assert.deepEqual([...heard.keys()], [recipient], 'exactly that agent')
+      const [got, ...more] = heard.get(recipient) ?? []
+      assert.equal(more.length, 0)
+      assert.deepEqual([got?.id, got?.type, got?.timestamp, got?.payload], [envelope.id, type, envelope.timestamp, { text }])
+    }),
+    100
+  )
+})
+
+test('Feature: a2a-mcp-protocols, Property 14: Broadcast delivery', async (t) => {
+  const { world, places, heard, listen } = await scene(t)
+  const sender = await listen(places[0], 'sender')
+  const present = new Map<string, string>()
+  const arbWho = fc.uniqueArray(fc.tuple(fc.nat({ max: 2 }), fc.nat({ max: 3 })), {
+    selector: ([node, id]) => `${node}/${id}`,
+    maxLength: 6
+  })
+  await holds(
+    t,
+    fc.asyncProperty(arbWho, fc.string(), async (who, text) => {
+      const closing: (() => Promise<void>)[] = []
+      present.clear()
+      heard.clear()
+      for (const [index, number] of who) {
+        const { node, layer } = places[index]
+        const agent = await node.core.attach({ id: `agent${number}` })
+        const stop = layer.router.onReceive(`agent${number}`, ({ payload }) =>
+          present.set(agent.address, (payload as { text: string }).text)
+        )
+        closing.push(async () => {
+          stop()
+          await agent.close()
+        })
+      }
+      await world.settle()
+      const envelope = made(places[0], { sender, recipient: '*', type: 'notification', payload: { text } })
+      const result = await places[0].layer.router.send(envelope)
+      await world.settle()
+      const wanted = who.map(([index, number]) => `agent${number}@${places[index].node.id}`)
+      assert.deepEqual([...present.keys()].sort(), [...wanted].sort(), 'all of them')
+      assert.ok([...present.values()].every((one) => one === text))
+      assert.deepEqual([result.path, result.targetAgentId, result.delivered], ['broadcast', '*', true])
+      const told = (result.targets ?? []).filter((one) => one.delivered).map((one) => one.targetAgentId)
+      for (const address of wanted) assert.ok(told.includes(address))
+      assert.equal(heard.has(sender), false, 'the sender is not one of them')
+      for (const close of closing) await close()
+      await world.settle()
+    }),
+    100
+  )
+})
+
+test('Feature: a2a-mcp-protocols, Property 15: Capability-based routing', async (t) => {
+  const { world, places, heard, listen } = await scene(t)
+  const sender = await listen(places[0], 'sender')
+  const skills = new Map<string, readonly string[]>()
+  const can = [['one', 'two'], ['two'], ['three'], ['one', 'three'], ['two', 'four'], []]
+  for (const [index, mine] of can.entries()) skills.set(await listen(places[index % 3], `agent${index}`, { can: mine }), mine)
+  await holds(
+    t,
+    fc.asyncProperty(
+      fc.constantFrom('one', 'two', 'three', 'four', 'five'),
+      fc.constantFrom('notification', 'task-proposal'),
+      async (wanted, type) => {
+        heard.clear()
+        const metadata = { tier: 0 as const, routingHint: 'capability' as const }
+        const result = await places[0].layer.router.send(made(places[0], { sender, recipient: wanted, type, payload: 1, metadata }))
+        await world.settle()
+        heard.delete(sender)
+        if (wanted === 'five') {
+          assert.deepEqual([result.delivered, result.code, heard.size], [false, 'CAPABILITY_NOT_FOUND', 0])
+          assert.ok(result.error?.includes('five'))
+          return
+        }
+        assert.equal(result.delivered, true)
+        assert.deepEqual([...heard.keys()], [result.targetAgentId])
+        assert.ok(skills.get(result.targetAgentId)?.includes(wanted), 'its card has the capability')
+      }
+    ),
+    100
+  )
+})
+
+test('Feature: a2a-mcp-protocols, Property 29: Sandbox routing enforcement between nodes', async (t) => {
+  const { world, places, heard, listen } = await scene(t)
+  const [here, there] = places
+  const boxes = ['ci', 'lab', null]
+  const senders: string[] = []
+  const targets: string[] = []
+  for (const sandboxId of boxes) {
+    senders.push(await listen(here, `from-${sandboxId ?? 'none'}`, { sandboxId }))
+    for (const place of [here, there]) targets.push(await listen(place, `to-${sandboxId ?? 'none'}`, { sandboxId }))
+  }
+  const arbAllowed = fc.subarray([...targets, 'to-ci', 'to-lab', 'to-none'], { maxLength: 3 })
+  await holds(
+    t,
+    fc.asyncProperty(
+      fc.nat({ max: 2 }),
+      fc.nat({ max: 5 }),
+      fc.boolean(),
+      arbAllowed,
+      async (from, to, enforced, crossSandboxAllowList) => {
+        for (const place of places) place.layer.router.setSandboxConfig({ enforced, crossSandboxAllowList })
+        heard.clear()
+        const before = here.node.audit.events.length
+        const [sender, recipient] = [senders[from] ?? '', targets[to] ?? '']
+        const result = await here.layer.router.send(made(here, { sender, recipient, type: 'notification', payload: 1 }))
+        await world.settle()
+        const isListed = crossSandboxAllowList.some((one) => one === recipient || one === recipient.split('@')[0])
+        const mayPass = !enforced || boxes[from] === null || boxes[from] === boxes[Math.floor(to / 2)] || isListed
+        assert.equal(result.code ?? 'delivered', mayPass ? 'delivered' : 'SANDBOX_VIOLATION')
+        assert.equal(heard.has(recipient), mayPass)
+        const told = here.node.audit.events.slice(before).filter((one) => one.kind === 'refusal')
+        assert.deepEqual(
+          told.map((one) => [one.code, one.sender, one.recipient]),
+          mayPass ? [] : [['SANDBOX_VIOLATION', sender, recipient]],
+          'a refusal is a security event'
+        )
+      }
+    ),
+    200
+  )
+})
+
+test('an agent that no card told of is asked of the members; one that nobody has is AGENT_NOT_FOUND by name', async (t) => {
+  const { world, places, heard, listen } = await scene(t)
+  const [here, there] = places
+  const sender = await listen(here, 'sender')
+  const remote = await listen(there, 'late')
+  here.node.core.registry.unregister(remote)
+  const sending = here.layer.router.send(made(here, { sender, recipient: 'late', type: 'notification', payload: 1 }))
+  await world.settle()
+  t.alike([(await sending).delivered, (await sending).targetAgentId], [true, remote])
+  t.is(heard.get(remote)?.length, 1)
+  const lost = here.layer.router.send(made(here, { sender, recipient: 'nobody', type: 'notification', payload: 1 }))
+  await world.pass(1000)
+  t.is((await lost).code, 'AGENT_NOT_FOUND')
+  t.ok((await lost).error?.includes('nobody'))
+})
+
+test('refusals are results: who may not send, to whom, and what is malformed', async (t) => {
+  const { places, listen } = await scene(t)
+  const [here, there] = places
+  const sender = await listen(here, 'sender', { tier: 3 })
+  const target = await listen(there, 'target', { tier: 1 })
+  const { router } = here.layer
+  const base = { sender, recipient: target, type: 'notification' as const, payload: 1 }
+  t.is((await router.send(made(here, base))).code, 'ESCALATION_REQUIRED')
+  t.is((await router.send(made(here, { ...base, metadata: { tier: 3, justification: 'asked to' } }))).delivered, true)
+  t.is((await router.send(made(here, { ...base, sender: target, recipient: sender }))).code, 'FORBIDDEN')
+  t.is((await router.send({ ...made(here, base), schemaVersion: 2 })).error, 'INVALID_ENVELOPE: schemaVersion: expected 1, got 2')
+  t.is((await router.send(made(here, { ...base, sender: 'ghost' }))).code, 'AGENT_NOT_FOUND')
+})
+
+test('other tier and sandbox rules are those of this node from then on', async (t) => {
+  const { places, listen } = await scene(t)
+  const [here] = places
+  const sender = await listen(here, 'sender', { tier: 1 })
+  const weak = await listen(here, 'weak', { tier: 3 })
+  const { router } = here.layer
+  const send = async (): Promise<string> => {
+    const result = await router.send(made(here, { sender, recipient: weak, type: 'notification', payload: 1 }))
+    return result.code ?? 'delivered'
+  }
+  t.is(await send(), 'TIER_VIOLATION')
+  router.setTierConfig({ rules: [{ sourceTier: 1, allowedTargetTiers: [3], requiresEscalationJustification: false }] })
+  t.is(await send(), 'delivered')
+  await here.node.core.attach({ id: 'boxed', tier: 1, sandboxId: 'ci' })
+  const boxed = { sender: 'boxed', recipient: weak, type: 'notification' as const, payload: 1 }
+  t.is((await router.send(made(here, boxed))).code, 'SANDBOX_VIOLATION')
+  router.setSandboxConfig({ enforced: true, crossSandboxAllowList: ['weak'] })
+  t.is((await router.send(made(here, boxed))).delivered, true)
+})
+
+test('what is no envelope and no rule is refused with a code, and changes nothing', async (t) => {
+  const { places, listen } = await scene(t)
+  const [here] = places
+  const sender = await listen(here, 'sender', { tier: 1 })
+  const { router } = here.layer
+  const sent = made(here, { sender, recipient: sender, type: 'notification', payload: 1 })
+  const broken: unknown[] = [null, 1, 'text', [], {}, { ...sent, recipient: 7 }, { ...sent, metadata: null }, { ...sent, type: 'nope' }]
+  for (const envelope of broken) t.is((await router.send(envelope as A2AEnvelope)).code, 'INVALID_ENVELOPE')
+  const before = JSON.stringify(here.node.core.router.rules())
+  const rule = { sourceTier: 0, allowedTargetTiers: [0], requiresEscalationJustification: false }
+  for (const config of [null, {}, { rules: 'x' }, { rules: [null] }, { rules: [{ ...rule, sourceTier: 4 }] }, { rules: [rule, rule] }])
+    await failsWith(t, 'USAGE', () => router.setTierConfig(config as TierRoutingConfig))
+  for (const config of [null, { enforced: 'x' }, { enforced: true }, { enforced: 'x', crossSandboxAllowList: [] }])
+    await failsWith(t, 'USAGE', () => router.setSandboxConfig(config as SandboxRules))
+  t.is(JSON.stringify(here.node.core.router.rules()), before)
+})
+
+test('a stream goes to who listens until it ends, and the thread holds all of it', async (t) => {
+  const { world, places, heard, listen } = await scene(t)
+  const [here, there] = places
+  const sender = await listen(here, 'sender')
+  const target = await listen(there, 'target')
+  const deaf = (await there.node.core.attach({ id: 'deaf' })).address
+  await world.settle()
+  const start = made(here, { sender, recipient: target, type: 'stream-start', payload: null })
+  const part = (type: 'stream-data' | 'stream-end'): A2AEnvelope =>
+    made(here, { sender, recipient: target, type, payload: 1, correlationId: start.id })
+  for (const one of [start, part('stream-data'), part('stream-data'), part('stream-end')])
+    t.is((await here.layer.router.send(one)).delivered, true)
+  await world.settle()
+  const types = ['stream-start', 'stream-data', 'stream-data', 'stream-end']
+  t.alike(
+    heard.get(target)?.map((one) => one.type),
+    types
+  )
+  for (const { layer } of [here, there])
+    t.alike(
+      layer.thread(start.id).map((one) => one.type),
+      types
+    )
+  t.absent(isOpen(there.node, { peer: here.node.id, correlationId: start.id, own: 'target', other: 'sender' }), 'it is over at its target')
+  await here.layer.router.send(made(here, { sender, recipient: deaf, type: 'stream-start', payload: null }))
+  await world.settle()
+  t.is(heard.get(sender)?.at(-1)?.type, 'error')
+})
+
+test('a stream that is never ended is over after ten minutes', async (t) => {
+  const { world, places, listen } = await scene(t)
+  const [here, there] = places
+  const sender = await listen(here, 'sender')
+  const target = await listen(there, 'target')
+  await world.settle()
+  const start = made(here, { sender, recipient: target, type: 'stream-start', payload: null })
+  await here.layer.router.send(start)
+  await world.settle()
+  const stream = { peer: here.node.id, correlationId: start.id, own: 'target', other: 'sender' }
+  t.ok(isOpen(there.node, stream))
+  await world.pass(600_000, 60_000)
+  t.absent(isOpen(there.node, stream))
+})
+
+test('a listener that stops or throws disturbs nobody', async (t) => {
+  const { world, places, heard, listen } = await scene(t)
+  const [here] = places
+  const sender = await listen(here, 'sender')
+  const target = await listen(here, 'target')
+  here.layer.router.onReceive('target', () => {
+    throw new Error('oops')
+  })
+  const stop = here.layer.router.onReceive('target', () => t.fail('it has stopped'))
+  stop()
+  t.is((await here.layer.router.send(made(here, { sender, recipient: target, type: 'notification', payload: 1 }))).delivered, true)
+  await world.settle()
+  t.is(heard.get(target)?.length, 1)
+  t.ok(here.node.lines.some((line) => line.includes('a listener did not take its message')))
+})

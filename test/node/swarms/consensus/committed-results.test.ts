@@ -1,0 +1,83 @@
+import test, { type Assert } from 'brittle'
+import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
+import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
+import { encodePayload } from '../../../../src/domain/envelope/codec.js'
+import { AcceptedSwarm } from '../../../../src/node/swarms/consensus/committed-results.js'
+import { SwarmBook, type SwarmHead, type SwarmRow } from '../../../../src/node/swarms/store.js'
+import type { ContentName } from '../../../../src/node/swarms/consensus/content-transfer.js'
+import { SwarmCourse } from '../../../../src/node/swarms/event-log.js'
+import { SwarmShelf } from '../../../../src/node/swarms/consensus/content-store.js'
+import { SwarmVotes } from '../../../../src/node/swarms/consensus/vote-store.js'
+import type { LedgerChange } from '../../../../src/ports/ledger.js'
+import type { SwarmEvent } from '../../../../src/ports/swarm-api.js'
+import { ManualClock } from '../../../support/manual-clock.js'
+import { actor, hash } from '../../../support/membership.js'
+
+function rowOf(index: number): SwarmRow {
+  const row = { item: `item ${index}`, agent: 'w@b', attempt: 1, status: 'completed', result: index, error: null, durationMs: 1 } as const
+  return { index, order: index, holder: 'w', row }
+}
+
+/** What was accepted in a swarm of three items, as a node with an empty ledger follows it. */
+function scene(t: Assert): {
+  readonly accepted: AcceptedSwarm
+  readonly course: SwarmCourse
+  readonly shelf: SwarmShelf
+  readonly swarmVotes: SwarmVotes
+} {
+  const clock = new ManualClock()
+  const telemetry = new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} })
+  const ledger = createMemoryLedger()
+  const [swarmBook, swarmVotes] = [new SwarmBook(ledger, hash), new SwarmVotes(ledger, hash)]
+  const commit = (changes: readonly LedgerChange[]): Promise<void> => ledger.commit(changes)
+  const course = new SwarmCourse(telemetry)
+  const head = { id: 'swarm_1', itemCount: 3 } as SwarmHead
+  const shelf = new SwarmShelf({ clock, telemetry, self: actor('a').id, swarmVotes, commit, tell: () => t.fail('all is here') }, head)
+  const accepted = new AcceptedSwarm(
+    { clock, telemetry, swarmBook, swarmVotes, limits: { defaultTtlMs: 1000 }, commit },
+    { head, course, shelf, onOver: () => t.fail('it has no end') }
+  )
+  return { accepted, course, shelf, swarmVotes }
+}
+
+test('what was proposed for an item that has another outcome is not held any more, and after the end only what was accepted', (t) => {
+  const { accepted, shelf, swarmVotes } = scene(t)
+  const [won, lost, open] = [0, 0, 1].map((index, at) => {
+    const content = encodePayload([index, at])
+    const name = { index, digest: swarmVotes.digest(content) }
+    shelf.contents.put(name, content)
+    return name
+  }) as [ContentName, ContentName, ContentName]
+  const held = (): boolean[] => [won, lost, open].map((name) => shelf.contents.get(name) !== undefined)
+  accepted.learn([won], { total: 1, epoch: 1 })
+  t.alike(held(), [true, false, true])
+  accepted.close()
+  t.alike(held(), [true, false, false])
+})
+
+test('what was accepted while its coordinator stepped back, and was not told by it, is told as what others accept is', async (t) => {
+  const { accepted, course, shelf, swarmVotes } = scene(t)
+  const told: SwarmEvent[] = []
+  course.follow((event) => told.push(event))
+  const contents = new Map([0, 1].map((index) => [index, encodePayload(rowOf(index))]))
+  const names = [...contents].map(([index, content]) => ({ index, digest: swarmVotes.digest(content) }))
+  for (const [at, content] of contents) shelf.contents.put(names[at] ?? { index: at, digest: '' }, content)
+  // As a coordinator does: its term tells.
+  accepted.records.add(names, { total: 0, epoch: 1 })
+  course.settled(rowOf(0))
+  const last = new Promise<void>((resolve) =>
+    course.follow((event) => {
+      if (event.type === 'item' && event.item === 'item 1') resolve()
+    })
+  )
+  accepted.takeUntold(actor('a').id)
+  await last
+  await accepted.stop()
+  t.alike(
+    told.flatMap((event) => (event.type === 'item' ? [event.item] : [])),
+    ['item 0', 'item 1'],
+    'each once'
+  )
+  const kept = await swarmVotes.content('swarm_1', 1, 3)
+  t.is(kept === null ? '' : swarmVotes.digest(kept), names[1]?.digest, 'and is durable before')
+})

@@ -1,0 +1,69 @@
+import test from 'brittle'
+import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
+import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
+import { utf8 } from '../../../../src/kit/ids.js'
+import { RECORDS } from '../../../../src/domain/swarm/record-index.js'
+import { AcceptedRecords } from '../../../../src/node/swarms/consensus/committed-records.js'
+import type { SwarmHead } from '../../../../src/node/swarms/store.js'
+import { SwarmSeat, type SwarmSeatParts, type SwarmWord } from '../../../../src/node/swarms/consensus/participant.js'
+import { SwarmShelf } from '../../../../src/node/swarms/consensus/content-store.js'
+import { SwarmVotes } from '../../../../src/node/swarms/consensus/vote-store.js'
+import { ManualClock } from '../../../support/manual-clock.js'
+import { actor, hash } from '../../../support/membership.js'
+
+const [a, b, c] = [actor('a').id, actor('b').id, actor('c').id]
+const items = 2
+const head = { id: 'swarm_1', itemCount: items, voters: [a, b, c] } as unknown as SwarmHead
+
+test('a vote that becomes durable late does not take the place of the outcome that was told meanwhile', async (t) => {
+  const clock = new ManualClock()
+  const ledger = createMemoryLedger()
+  const swarmVotes = new SwarmVotes(ledger, hash)
+  const [late, told] = [utf8('what a former coordinator proposed'), utf8('what was accepted')]
+  const [before, accepted] = [late, told].map((content) => ({ index: 0, digest: swarmVotes.digest(content) }))
+  if (before === undefined || accepted === undefined) throw new Error('two names')
+  let go = (): void => {}
+  const gate = new Promise<void>((resolve) => (go = resolve))
+  let answered = (): void => {}
+  const recorded = new Promise<void>((resolve) => (answered = resolve))
+  const parts: SwarmSeatParts = {
+    clock,
+    telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
+    self: c,
+    swarmVotes,
+    commit: async (changes) => {
+      await gate
+      await ledger.commit(changes)
+    },
+    tell: (_to, word: SwarmWord) => {
+      if (word.body.kind === 'recorded') answered()
+    }
+  }
+  const shelf = new SwarmShelf(parts, head)
+  const records = new AcceptedRecords(items)
+  const seat = new SwarmSeat(parts, {
+    coordination: { swarm: head.id, itemCount: RECORDS.count(items), voters: [a, b, c], mayTakeOver: true },
+    items,
+    shelf,
+    isVoid: (name) => records.isVoid(name),
+    run: 'run',
+    start: { type: 'fresh' },
+    onBegin: () => t.fail('it does not stand'),
+    onAccepted: () => t.fail('it does not stand'),
+    onEnded: () => t.fail('it does not stand'),
+    onStored: () => {},
+    onFailed: () => t.fail('the ledger takes all')
+  })
+  t.teardown(() => seat.close())
+  const about = { swarm: head.id, run: 'other', epoch: 1 }
+  shelf.contents.put(before, late)
+  seat.receive(a, { ...about, kind: 'ask', round: 1 })
+  seat.receive(a, { ...about, kind: 'record', round: 2, items: [before] })
+  // Others have accepted it in a higher epoch; it is told here.
+  records.add([accepted], { total: 1, epoch: 2 })
+  await ledger.commit([swarmVotes.contentChange(head.id, { index: 0, items }, told)])
+  go()
+  await recorded
+  const kept = await swarmVotes.content(head.id, 0, items)
+  t.is(kept === null ? '' : swarmVotes.digest(kept), accepted.digest)
+})
