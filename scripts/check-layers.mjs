@@ -59,7 +59,7 @@ const EXCEPT = Object.fromEntries(
   Object.entries({
     start: 'compose',
     agents: 'compose',
-    mcp: 'compose',
+    'mcp/mcp': 'compose',
     restore: 'maintenance',
     doctor: 'maintenance',
     audit: 'maintenance'

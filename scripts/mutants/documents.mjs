@@ -38,18 +38,18 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'an update may have any size',
-    file: 'src/domain/document/update.ts',
+    file: 'src/domain/document/update/update.ts',
     find: 'if (bytes.byteLength > limits.maxBytes)',
     put: 'if (bytes.byteLength < 0)',
-    test: 'domain/document/update',
+    test: 'domain/document/update/update',
     title: 'an update may have 256 KiB and 16,384 parts, and no more'
   },
   {
     name: 'an edit is cut inside of a character',
-    file: 'src/domain/document/update-cut.ts',
+    file: 'src/domain/document/update/cut.ts',
     find: 'while (((text[end] ?? 0) & 0xc0) === 0x80) end--',
     put: '',
-    test: 'domain/document/update-cut',
+    test: 'domain/document/update/cut',
     title: 'what a program writes at once is cut before others get it'
   },
   {
@@ -110,23 +110,23 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'what a member writes counts though it lost the right to',
-    file: 'src/domain/membership/fold-document.ts',
+    file: 'src/domain/membership/fold/document.ts',
     find: '(lengths[stream] ?? 0) : 0',
     put: '(lengths[stream] ?? 0) : Number.POSITIVE_INFINITY',
-    test: 'domain/membership/fold-document',
+    test: 'domain/membership/fold/document',
     title: 'of who may write all blocks count'
   },
   {
     name: 'who may not write adds a stream',
-    file: 'src/domain/membership/fold-document.ts',
+    file: 'src/domain/membership/fold/document.ts',
     find: "memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')\n  if (!hasPlaceFor",
     put: 'memberOf(author.certificate.body)).maySee === undefined) return skip()\n  if (!hasPlaceFor',
-    test: 'domain/membership/fold-document',
+    test: 'domain/membership/fold/document',
     title: 'a member adds streams to documents that it may write'
   },
   {
     name: 'edits go into a stream that the log never takes',
-    file: 'src/domain/membership/fold-document.ts',
+    file: 'src/domain/membership/fold/document.ts',
     find: 'if (streams.length >= MAX_DOCUMENT_STREAMS) return false',
     put: 'if (streams.length < MAX_DOCUMENT_STREAMS) return true',
     test: 'node/documents/local-streams',
@@ -158,34 +158,34 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'a stream of a document may be named in another one',
-    file: 'src/domain/membership/fold-document.ts',
+    file: 'src/domain/membership/fold/document.ts',
     find: "if ((records.documentOfCore(coreKey) ?? name) !== name) return skip('the stream is one of another document')",
     put: '',
-    test: 'domain/membership/fold-document',
+    test: 'domain/membership/fold/document',
     title: 'a core is a stream of one document only'
   },
   {
     name: 'a snapshot that holds less of a stream takes the place of another',
-    file: 'src/domain/membership/fold-document.ts',
+    file: 'src/domain/membership/fold/document.ts',
     find: 'if (before.some(([stream, length]) => lengthOf(lengths, stream) < length)) return false',
     put: '',
-    test: 'domain/membership/fold-document',
+    test: 'domain/membership/fold/document',
     title: 'a snapshot holds at least 1,024 blocks more'
   },
   {
     name: 'who may not write puts a snapshot in force',
-    file: 'src/domain/membership/fold-document.ts',
+    file: 'src/domain/membership/fold/document.ts',
     find: "memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')\n  if (serial",
     put: 'memberOf(author.certificate.body)).maySee === undefined) return skip()\n  if (serial',
-    test: 'domain/membership/fold-document',
+    test: 'domain/membership/fold/document',
     title: 'a member that may write a document puts a snapshot of it in force'
   },
   {
     name: 'a snapshot of another access list is put in force',
-    file: 'src/domain/membership/fold-document.ts',
+    file: 'src/domain/membership/fold/document.ts',
     find: "if (serial !== (record.access?.access.serial ?? 0)) return skip('it was made under another access list')",
     put: '',
-    test: 'domain/membership/fold-document',
+    test: 'domain/membership/fold/document',
     title: 'a snapshot that was made under another access list'
   },
   {
@@ -193,7 +193,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/domain/document/counted.ts',
     find: 'Math.max(lengthOf(access?.lengths ?? {}, stream), lengthOf(snapshot?.lengths ?? {}, stream))',
     put: 'lengthOf(access?.lengths ?? {}, stream)',
-    test: 'domain/membership/fold-document',
+    test: 'domain/membership/fold/document',
     title: 'of who lost the right by its certificate so many blocks count as the snapshot in force holds'
   },
   {
@@ -254,10 +254,10 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'a whole document may have any number of parts',
-    file: 'src/domain/document/update.ts',
+    file: 'src/domain/document/update/update.ts',
     find: 'new UpdateWalk(bytes, MAX_STATE_PARTS).walk()',
     put: 'new UpdateWalk(bytes, Number.POSITIVE_INFINITY).walk()',
-    test: 'domain/document/update',
+    test: 'domain/document/update/update',
     title: 'a whole document has as many as 2,097,152 parts'
   },
   {

@@ -116,7 +116,7 @@ export const HOPS_MUTANTS = [
   },
   {
     name: 'what one neighbour has no way to, none has',
-    file: 'src/domain/routing/no-ways.ts',
+    file: 'src/domain/routing/negative-route-cache.ts',
     find: '    const of = this.#ofNeighbour.get(neighbour)\n',
     put: '    const of = this.#ofNeighbour.get(neighbour) ?? [...this.#ofNeighbour.values()][0]\n',
     test: 'node/relay/route-discovery.searches',
@@ -197,8 +197,8 @@ export const HOPS_MUTANTS = [
   {
     name: 'a relay that relays nothing is believed for ever',
     file: 'src/node/reliable/lanes.ts',
-    find: 'if (isSilent) ways.doubt(peer)',
-    put: 'if (isSilent && isOnline(peer)) ways.doubt(peer)',
+    find: 'if (isSilent) nextHop.doubt(peer)',
+    put: 'if (isSilent && isOnline(peer)) nextHop.doubt(peer)',
     test: 'node/relay/next-hop.attacks',
     title: 'an answer arrives, whatever ways a member offers meanwhile that lead nowhere'
   },
@@ -221,8 +221,8 @@ export const HOPS_MUTANTS = [
   {
     name: 'requests without a message of a lane are taken to be with their node',
     file: 'src/node/requests/caller/request.ts',
-    find: 'if (!this.isOnItsWay) this.#heard.named()',
-    put: 'void this.isOnItsWay',
+    find: 'if (!this.isQueued) this.#liveness.named()',
+    put: 'void this.isQueued',
     test: 'node/requests/orphans',
     title: 'requests that a build before left without a message of a lane are asked for again after the start, once their node is linked'
   },
@@ -237,7 +237,7 @@ export const HOPS_MUTANTS = [
   {
     name: 'a request is sent again though its lane still delivers it',
     file: 'src/node/requests/caller/requests.ts',
-    find: 'if (!isLost || request.isOnItsWay) continue',
+    find: 'if (!isLost || request.isQueued) continue',
     put: 'if (!isLost) continue',
     test: 'node/requests/orphans',
     title: 'a request is asked for again once while its node says nothing, and not again before that message arrives'

@@ -284,7 +284,7 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'invites of an admin have no share of the log',
-    file: 'src/domain/membership/fold.ts',
+    file: 'src/domain/membership/fold/fold.ts',
     find: "if (index === null) return skip('invites of the node fill its share of the log')",
     put: 'if (index === null) return put(new Map([invite]))',
     test: 'domain/membership/invite-share',
@@ -295,13 +295,13 @@ export const HOSTILE_MUTANTS = [
     file: 'src/domain/membership/grant.ts',
     find: 'return fault === null ? null : `its author could not have admitted the node: ${fault}`',
     put: 'return fault === null ? null : null',
-    test: 'domain/membership/fold',
+    test: 'domain/membership/fold/fold',
     title: 'an admin revokes, renames or changes nobody that it could not have admitted'
   },
   {
     name: 'nobody hands on that a member writes to another core',
     file: 'src/adapters/mesh/log/log.ts',
-    find: 'for (const claim of this.#writers.claims()) void courier.hand(claim)',
+    find: 'for (const claim of this.#writers.claims()) void relay.hand(claim)',
     put: '',
     test: 'adapters/mesh/log/restored',
     title: 'the core of a restored writer reaches members without a link to it'
@@ -340,10 +340,10 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'budget off: access lists take what room they like',
-    file: 'src/domain/membership/fold-document.ts',
+    file: 'src/domain/membership/fold/document.ts',
     find: 'sum > before && sum > MAX_DOCUMENT_BYTES_OF_MEMBER',
     put: 'sum > before && sum > Number.POSITIVE_INFINITY',
-    test: 'domain/membership/fold-document',
+    test: 'domain/membership/fold/document',
     title: 'access lists and streams of a member have a share of the view'
   },
   {

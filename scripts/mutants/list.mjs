@@ -171,7 +171,7 @@ export const MUTANTS = [
     file: 'src/domain/membership/signing.ts',
     find: 'return verify(bytes, signature, keyFromText(by))',
     put: 'return verify !== undefined && keyFromText(by).byteLength === 32',
-    test: 'domain/membership/fold',
+    test: 'domain/membership/fold/fold',
     title: 'nothing counts before the founding, from strangers, for another mesh, or with a wrong signature'
   },
   {
@@ -179,15 +179,15 @@ export const MUTANTS = [
     file: 'src/domain/membership/grant.ts',
     find: 'invite.admitted.length >= invite.terms.uses',
     put: 'invite.admitted.length > 1000 + invite.terms.uses',
-    test: 'domain/membership/fold',
+    test: 'domain/membership/fold/fold',
     title: 'the first uses of an invite are admitted, later ones find their refusal'
   },
   {
     name: 'what a revoked author writes counts',
-    file: 'src/domain/membership/fold.ts',
+    file: 'src/domain/membership/fold/fold.ts',
     find: "if (author.revoked !== null) return skip('its author is revoked')",
     put: '',
-    test: 'domain/membership/fold',
+    test: 'domain/membership/fold/fold',
     title: 'a revoked node is out for good: nothing of it counts, and its invites end with it'
   },
   {

@@ -173,8 +173,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'a sender without a link is not told that its request waits for a person',
     file: 'src/node/policy/approval-notices.ts',
-    find: "ways.sendControl(peer, 'approval', { requests: keys })",
-    put: 'void ways',
+    find: "nextHop.sendControl(peer, 'approval', { requests: keys })",
+    put: 'void nextHop',
     test: 'node/policy/approvals.caller-time',
     title: 'over a hop the sender sees that its request waits for a person'
   },

@@ -37,7 +37,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a request that is recorded already is recorded anew',
     file: 'src/node/requests/callee/record.ts',
-    find: 'if (isNew && ledgerRoom.refusal === null) {',
+    find: 'if (isNew && ledgerQuota.refusal === null) {',
     put: 'if (before !== undefined) {',
     test: 'node/requests/durable',
     title: 'a request that was done is not done again after a restart of its node'
@@ -125,7 +125,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'messages that wait for others are bounded lane by lane only',
     file: 'src/node/reliable/lane-receiver.ts',
-    find: 'isNext ? MAX_ROOM_BYTES : MAX_GAP_BYTES',
+    find: 'isNext ? MAX_BUDGET_BYTES : MAX_GAP_BYTES',
     put: 'Infinity',
     test: 'node/reliable/lanes',
     title: 'what the lanes of one node hold together is bounded'
@@ -261,7 +261,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'an end that the ledger did not take is never recorded',
     file: 'src/node/requests/caller/request.ts',
-    find: 'if (!isKept) this.#parts.ends.add({ changes, tell: isNow ? () => {} : tell })',
+    find: 'if (!isKept) this.#parts.ends.add({ changes, notify: isNow ? () => {} : tell })',
     put: '',
     test: 'node/requests/durable',
     title: 'an end that a caller decides by itself while its disk is full'
@@ -269,7 +269,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a request that was canceled while its answer was not taken has no end on disk',
     file: 'src/node/requests/caller/request.ts',
-    find: '    if (this.#told !== null) void this.#finish(this.#told, true)\n',
+    find: '    if (this.#fallbackEnd !== null) void this.#finish(this.#fallbackEnd, true)\n',
     put: '',
     test: 'node/requests/durable',
     title: 'a request that is canceled while the answer to it is not taken by a full disk'
@@ -277,7 +277,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a cancellation is told while an answer is being recorded',
     file: 'src/node/requests/caller/request.ts',
-    find: '    if (this.#record?.isSettled === true) this.#told ??= answer\n    else void',
+    find: '    if (this.#record?.isSettled === true) this.#fallbackEnd ??= answer\n    else void',
     put: '    void',
     test: 'node/requests/durable.cancel',
     title: 'a request that is canceled while its answer is written ends by that answer'
@@ -446,7 +446,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'messages are dropped under their old numbers while a lane is numbered anew',
     file: 'src/node/reliable/lane-sender.ts',
-    find: 'if (this.#isNumbering && this.#isHeldBack(input)) return',
+    find: 'if (this.#isNumbering && this.#isDeferred(input)) return',
     put: '',
     test: 'node/reliable/lane-sender',
     title: 'what is given up, acknowledged or expires while a lane is numbered anew is dropped under its new number'

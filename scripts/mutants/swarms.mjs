@@ -15,15 +15,15 @@ export const SWARM_MUTANTS = [
   {
     name: 'an outcome of a swarm is told before it is durable',
     file: 'src/node/ledger/commit-queue.ts',
-    find: 'async () => this.#tell(await durable, tell))',
-    put: 'async () => this.#tell(durable !== null, tell))',
+    find: 'async () => this.#notify(await durable, notify))',
+    put: 'async () => this.#notify(durable !== null, notify))',
     test,
     title: 'a ledger that takes nothing for a while holds results back, and loses none'
   },
   {
     name: 'the number of a lease is not recorded',
     file: 'src/node/swarms/coordinator.ts',
-    find: 'changes: (lease) => [swarmBook.leased(head.id, lease)]',
+    find: 'changes: (lease) => [swarmStore.leased(head.id, lease)]',
     put: 'changes: () => []',
     test,
     title: 'a swarm goes on after its launcher was killed'
@@ -111,8 +111,8 @@ export const SWARM_MUTANTS = [
   {
     name: 'a lease that ended before it left is recorded over the next one',
     file: 'src/node/swarms/lease-requests.ts',
-    find: 'if (this.#held.get(held.lease.index) !== held) throw',
-    put: 'if (this.#held.size < 0) throw',
+    find: 'if (this.#leases.get(open.lease.index) !== open) throw',
+    put: 'if (this.#leases.size < 0) throw',
     test: 'simulation/worlds-2',
     title: 'whatever happens to the nodes of five hundred further worlds'
   },
@@ -135,8 +135,8 @@ export const SWARM_MUTANTS = [
   {
     name: 'a timeout passes for a failure that did nothing',
     file: 'src/domain/reliable/repeat.ts',
-    find: 'const isSaid = retryable && !ERROR_CODES[code].retryable',
-    put: 'const isSaid = retryable',
+    find: 'const isKnown = retryable && !ERROR_CODES[code].retryable',
+    put: 'const isKnown = retryable',
     test: 'domain/reliable/repeat',
     title: 'what may not be repeated ends failed after a run'
   },
@@ -231,8 +231,8 @@ export const SWARM_MUTANTS = [
   {
     name: 'a sub-task is built on a result before that is durable',
     file: 'src/node/swarms/coordinator.ts',
-    find: 'tell: () => this.#told(row) })',
-    put: 'tell: () => {} })\n    this.#told(row)',
+    find: 'notify: () => this.#flushed(row) })',
+    put: 'notify: () => {} })\n    this.#flushed(row)',
     test: 'node/swarms/strategies.property',
     title: 'Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and state consistency, for every strategy'
   },

@@ -31,7 +31,7 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'any member hears of the leases of a swarm',
     file: 'src/node/requests/callee/prior-request.ts',
-    find: '!isSeated && !nodes.every((node) => amongVoters.includes(node))',
+    find: '!isParticipant && !nodes.every((node) => amongVoters.includes(node))',
     put: 'nodes.length === 0',
     test: 'node/requests/callee/prior-request',
     title: 'nobody else is told of the requests of another'
@@ -39,8 +39,8 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'a node that lost its disk votes as if it never had',
     file: 'src/node/swarms/consensus/participants.ts',
-    find: "this.#seat(ledger === null ? 'invited' : 'lost')",
-    put: "this.#seat(ledger === '' ? 'lost' : 'invited')",
+    find: "this.#join(ledger === null ? 'invited' : 'lost')",
+    put: "this.#join(ledger === '' ? 'lost' : 'invited')",
     test,
     title: 'a participant that lost its disk votes only when'
   },
@@ -79,8 +79,8 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'what was accepted while its coordinator stepped back is never told there',
     file: 'src/node/swarms/consensus/committed-results.ts',
-    find: 'index < head.itemCount && !course.rows.has(index)',
-    put: 'index < 0 && !course.rows.has(index)',
+    find: 'index < head.itemCount && !eventLog.rows.has(index)',
+    put: 'index < 0 && !eventLog.rows.has(index)',
     test: 'node/swarms/consensus/committed-results',
     title: 'what was accepted while its coordinator stepped back, and was not told by it, is told'
   },
@@ -111,15 +111,15 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'who cannot go on with a swarm holds on to it',
     file: 'src/node/swarms/consensus/replicated-swarm.ts',
-    find: 'if (!isOver()) this.#seat?.retreat()',
-    put: 'if (isOver()) this.#seat?.retreat()',
+    find: 'if (!isOver()) this.#participant?.retreat()',
+    put: 'if (isOver()) this.#participant?.retreat()',
     test,
     title: 'who cannot read what was accepted leaves it to another to coordinate'
   },
   {
     name: 'a late vote takes the place of the outcome that was told',
     file: 'src/node/swarms/consensus/participant.ts',
-    find: 'content === undefined || this.#seating.isVoid(name)',
+    find: 'content === undefined || this.#swarm.isVoid(name)',
     put: 'content === undefined',
     test: 'node/swarms/consensus/participant',
     title: 'a vote that becomes durable late does not take the place of the outcome that was told meanwhile'
@@ -127,16 +127,16 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'plans that are offered push out those that are on their way',
     file: 'src/node/swarms/consensus/participants.ts',
-    find: 'heardAt <= since',
-    put: 'heardAt > since - PLAN_IDLE_MS',
+    find: 'lastSeenAt <= since',
+    put: 'lastSeenAt > since - PLAN_IDLE_MS',
     test: 'node/swarms/consensus/participants',
     title: 'more large plans than there is room for all come, however often each is offered again meanwhile'
   },
   {
     name: 'the wish to cancel a swarm that nobody coordinates is forgotten',
     file: 'src/node/swarms/consensus/replicated-swarm.ts',
-    find: 'if (this.#wish.isOpen) this.onCancel()',
-    put: 'if (!this.#wish.isOpen) this.onCancel()',
+    find: 'if (this.#cancelRequest.isOpen) this.onCancel()',
+    put: 'if (!this.#cancelRequest.isOpen) this.onCancel()',
     test: 'node/swarms/consensus/cancel',
     title: 'a swarm that is canceled while nobody coordinates it says so'
   },
@@ -151,8 +151,8 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'who waits for a content that nobody can give keeps its lease for ever',
     file: 'src/node/swarms/consensus/participant.ts',
-    find: 'now - this.#way.since >= STUCK_MS',
-    put: 'now < this.#way.since',
+    find: 'now - this.#progress.since >= STUCK_MS',
+    put: 'now < this.#progress.since',
     test,
     title: 'who takes over and waits for what nobody can give, though one had it, lets another try'
   },

@@ -27,7 +27,7 @@ export interface CheckParts {
 /** Runs a command by the shell in a process group of its own. Never throws. Ctrl-C and the end of its time end the whole group. */
 export async function runCheck(command: string, { input, env, timeoutMs }: CheckParts): Promise<Checked> {
   const child = spawn('/bin/sh', ['-c', command], { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, ...env }, detached: true })
-  const said = new Tail(CHECK_OUTPUT_MAX)
+  const stated = new Tail(CHECK_OUTPUT_MAX)
   const state = { isInterrupted: false }
   const end = (): void => endGroup(child)
   const interrupt = (): void => {
@@ -35,24 +35,24 @@ export async function runCheck(command: string, { input, env, timeoutMs }: Check
     end()
   }
   const timer = setTimeout(() => {
-    said.add(Buffer.from('\nit ran too long\n'))
+    stated.add(Buffer.from('\nit ran too long\n'))
     end()
   }, timeoutMs)
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, interrupt)
-  child.stdout.on('data', (bytes: Buffer) => said.add(bytes))
-  child.stderr.on('data', (bytes: Buffer) => said.add(bytes))
+  child.stdout.on('data', (bytes: Buffer) => stated.add(bytes))
+  child.stderr.on('data', (bytes: Buffer) => stated.add(bytes))
   // One that does not read its input has not failed.
   child.stdin.on('error', () => {})
   child.stdin.end(input)
   try {
     const code = await new Promise<number | null>((resolve) => {
       child.once('error', (error) => {
-        said.add(Buffer.from(error.message))
+        stated.add(Buffer.from(error.message))
         resolve(null)
       })
       child.once('close', resolve)
     })
-    return { code, output: said.text(), isInterrupted: state.isInterrupted }
+    return { code, output: stated.text(), isInterrupted: state.isInterrupted }
   } finally {
     clearTimeout(timer)
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupt)

@@ -2,7 +2,7 @@ import { connectControl } from '../adapters/control/client.js'
 import { type HomePaths, resolveHome } from '../config/paths.js'
 import type { NodeApi } from '../ports/node-api.js'
 import type { Options } from './options.js'
-import type { Output } from './output.js'
+import type { Output } from './terminal/output.js'
 
 /** What every command is given. */
 export interface CommandContext {

@@ -3,7 +3,7 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import { commandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { type Options, textOption } from './options.js'
-import { type ColorMode, Output } from './output.js'
+import { type ColorMode, Output } from './terminal/output.js'
 import { buildProgram, type Run } from './program.js'
 import { checkTyped } from './typed.js'
 

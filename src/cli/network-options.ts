@@ -1,4 +1,4 @@
-import type { OptionSpec } from './table.js'
+import type { OptionSpec } from './terminal/table.js'
 
 /** Which network a node that is started here uses. */
 export const NETWORK_OPTIONS: readonly OptionSpec[] = [

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { isMistake, type PackageFault } from '../kit/package-fault.js'
-import { terminalText } from './terminal.js'
+import { terminalText } from './terminal/terminal.js'
 
 /** Who is told of errors that nobody catches. */
 export interface UncaughtErrors {

@@ -2,7 +2,7 @@ import { Command, type ErrorOptions, Option } from 'commander'
 import { NodeError } from '../kit/errors.js'
 import { nearest } from '../kit/text.js'
 import type { Options } from './options.js'
-import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from './table.js'
+import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from './terminal/table.js'
 
 /** The verb of lists; `list` is the same. */
 const LIST = 'ls'

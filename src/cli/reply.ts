@@ -8,8 +8,8 @@ import type { CommandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { followMessage, type MessageCall } from './follow-message.js'
 import { durationOption, given, type Given, type Options, textOption } from './options.js'
-import { jsonText, type Output, plainText } from './output.js'
-import { type Cell, printTable } from './render.js'
+import { jsonText, type Output, plainText } from './terminal/output.js'
+import { type Cell, printTable } from './terminal/render.js'
 
 /** The step of errors that know of no task. */
 const ALL_TASKS = 'a2a-node tasks'

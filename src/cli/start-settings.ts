@@ -5,7 +5,7 @@ import type { Config } from '../config/settings.js'
 import { NodeError } from '../kit/errors.js'
 import type { CommandContext } from './context.js'
 import { isSet, type Options, textOption, textsOption } from './options.js'
-import { askLine } from './confirm.js'
+import { askLine } from './terminal/confirm.js'
 import { readStdin } from './stdin.js'
 
 const CODE_MAX_BYTES = 4096

@@ -1,6 +1,6 @@
 import { NodeError } from '../kit/errors.js'
 import type { Options } from './options.js'
-import { type CommandSpec, GLOBAL_OPTIONS } from './table.js'
+import { type CommandSpec, GLOBAL_OPTIONS } from './terminal/table.js'
 
 /** Longest texts in characters, by the name of the argument or option; the node takes no longer ones. */
 const LONGEST: Readonly<Record<string, number>> = {

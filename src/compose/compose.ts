@@ -219,8 +219,8 @@ function buildNode(
     settings: settingsOf(config),
     process: { pid: process.pid, home: home.home, network: record.network, version: VERSION, socket: home.socket, startedAt }
   })
-  const told = 'a package of the network failed, and the node goes on'
-  parts.faults.onFault((name, reason) => node.events.add('package-failed', told, { package: name, reason }))
+  const reported = 'a package of the network failed, and the node goes on'
+  parts.faults.onFault((name, reason) => node.events.add('package-failed', reported, { package: name, reason }))
   return node
 }
 

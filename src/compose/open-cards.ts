@@ -1,7 +1,7 @@
 import { asNodeError } from '../kit/errors.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { NodeApi, Principal } from '../ports/node-api.js'
-import { CardBook } from '../adapters/a2a/cards/card-book.js'
+import { CardStore } from '../adapters/a2a/cards/card-store.js'
 import { type CardService, createCardService } from '../adapters/a2a/cards/card-routes.js'
 import type { CallLimit } from '../adapters/a2a/limits/rate-limit.js'
 import type { CardOAuth } from '../adapters/a2a/cards/card-subject.js'
@@ -36,7 +36,7 @@ export function openCards(
     ...(oauth === null ? {} : { oauth: cardOAuth(oauth) })
   }
   const signer = new CardSigner({ sign, nodeId: membership.nodeId, keysUrl: base === null ? null : `${base}/.well-known/jwks.json` })
-  const book = new CardBook({
+  const store = new CardStore({
     ...host,
     signer,
     api: apiFor(everybody(membership.certificate().body.sandboxId ?? null)),
@@ -47,14 +47,14 @@ export function openCards(
     onFault: (error) =>
       telemetry.log('warn', 'cards could not be made', { code: asNodeError(error).code, reason: asNodeError(error).message })
   })
-  unwind.add('cards', () => Promise.resolve(book.close()))
+  unwind.add('cards', () => Promise.resolve(store.close()))
   // The first two are of all callers together, the others of the one that asks.
   const limits = (by: Principal): Record<string, number> => ({
     maxConnections: options.config.http.maxConnections,
     maxTasksInFlight: settings.maxInFlight,
     ...limit.left(by)
   })
-  return createCardService({ ...host, signer, book, apiFor, limits })
+  return createCardService({ ...host, signer, store: store, apiFor, limits })
 }
 
 /** What cards tell of the OAuth server: which scopes there are, and what each gives. */

@@ -13,14 +13,14 @@ import type { HomePaths } from '../config/paths.js'
 import type { Config } from '../config/settings.js'
 import type { NodeCore } from '../node/node.js'
 import type { KnownClients } from '../ports/gateway.js'
-import type { OAuthDesk } from '../ports/oauth-api.js'
+import type { OAuthAdmin } from '../ports/oauth-api.js'
 import type { TokenGrant } from '../ports/token-api.js'
 import type { StartParts } from './open-home.js'
 
 /** The OAuth server of a node that serves HTTP. */
 export interface OpenedOAuth {
   readonly routes: readonly HttpRoute[]
-  readonly desk: OAuthDesk
+  readonly admin: OAuthAdmin
   readonly issuer: string
   readonly scopes: ScopeTable
   /** URL of the metadata that a client without a token is told of (RFC 9728). */
@@ -50,7 +50,7 @@ export async function openOAuth(
   unwind.add('OAuth server', () => Promise.resolve(server.close()))
   return {
     routes: oauthRoutes(server),
-    desk: server.desk,
+    admin: server.admin,
     clients: server.clients,
     issuer,
     scopes,

@@ -1,7 +1,7 @@
 import { type ErrorCode, NodeError } from '../kit/errors.js'
 import type { NodeApi, NodeInfo, Principal } from '../ports/node-api.js'
 import type { PushAdmin } from '../ports/push-api.js'
-import type { OAuthDesk } from '../ports/oauth-api.js'
+import type { OAuthAdmin } from '../ports/oauth-api.js'
 import { adHocFinder } from './ad-hoc.js'
 import { startControlServer } from '../adapters/control/server.js'
 import { shownConfig } from '../config/settings.js'
@@ -101,7 +101,7 @@ async function serveA2A(
   const limit = openLimit(parts)
   const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
   const oauth = http === null ? null : await loadOAuth(parts, { node, listener: http })
-  running.oauth = oauth?.desk ?? null
+  running.oauth = oauth?.admin ?? null
   const tasks = await openTasks(parts, { node, base, clients: oauth?.clients ?? null })
   running.push = tasks.push
   // Without HTTP cards are made once a member asks for one.
@@ -126,7 +126,7 @@ class ComposedNode implements RunningNode {
   /** Of the gateway, once there is one. */
   push: PushAdmin | null = null
   /** Set once HTTP is served. */
-  oauth: OAuthDesk | null = null
+  oauth: OAuthAdmin | null = null
   readonly #parts: StartParts
   readonly #mesh: Mesh
   readonly #host: ApiHost

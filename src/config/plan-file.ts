@@ -79,8 +79,8 @@ export async function parsePlan(text: string, file: string): Promise<PlanFile> {
   const doc = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false, schema: 'core' })
   const lineOf = (offset: number): string => `${shown(file, 4096)}:${lines.linePos(offset).line}`
   if (doc.errors.length > 0) {
-    const told = doc.errors.slice(0, FAULTS_MAX).map((error) => ({ place: lineOf(error.pos[0]), reason: error.message }))
-    throw faultyPlan(told, doc.errors.length - told.length)
+    const printed = doc.errors.slice(0, FAULTS_MAX).map((error) => ({ place: lineOf(error.pos[0]), reason: error.message }))
+    throw faultyPlan(printed, doc.errors.length - printed.length)
   }
   let value: unknown
   try {

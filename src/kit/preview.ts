@@ -4,14 +4,14 @@ const MAX_DEPTH = 32
 /** The beginning of a JSON value as text, about `max` characters; bytes show their length. Costs no more than what it shows. */
 export function previewOf(value: unknown, max: number): string {
   const parts: string[] = []
-  let room = max
+  let left = max
   const put = (text: string): boolean => {
-    parts.push(text.slice(0, room))
-    room -= text.length
-    return room > 0
+    parts.push(text.slice(0, left))
+    left -= text.length
+    return left > 0
   }
   const show = (one: unknown, depth: number): boolean => {
-    if (typeof one === 'string') return put(JSON.stringify(one.slice(0, room)))
+    if (typeof one === 'string') return put(JSON.stringify(one.slice(0, left)))
     if (typeof one !== 'object' || one === null) return put(String(one))
     if (one instanceof Uint8Array) return put(`<${one.byteLength} bytes>`)
     if (depth >= MAX_DEPTH) return put('...')
@@ -25,7 +25,7 @@ export function previewOf(value: unknown, max: number): string {
   const showMembers = (record: Record<string, unknown>, depth: number): boolean => {
     let lead = '{'
     for (const key in record) {
-      if (!put(`${lead}${JSON.stringify(key.slice(0, room))}:`) || !show(record[key], depth + 1)) return false
+      if (!put(`${lead}${JSON.stringify(key.slice(0, left))}:`) || !show(record[key], depth + 1)) return false
       lead = ','
     }
     return put(lead === '{' ? '{}' : '}')

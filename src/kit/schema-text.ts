@@ -10,12 +10,12 @@ const NAMED_MAX = 12
 /** Levels of objects and arrays that are told. */
 const DEPTH_MAX = 3
 /** Faults that are told. */
-const FAULTS_TOLD = 3
+const FAULTS_SHOWN = 3
 
 /** The first three faults of a value as a sentence without its subject: `it must have "text"; /count must be integer`. */
 export function faultText(faults: readonly SchemaFault[]): string {
-  const told = faults.slice(0, FAULTS_TOLD).map(({ path, message }) => `${path === '' ? 'it' : path} ${message}`)
-  return told.join('; ')
+  const printed = faults.slice(0, FAULTS_SHOWN).map(({ path, message }) => `${path === '' ? 'it' : path} ${message}`)
+  return printed.join('; ')
 }
 
 /**
@@ -41,28 +41,28 @@ function shapeOf(schema: unknown, depth: number): string {
     return depth < DEPTH_MAX ? objectShape(schema, depth) : '{...}'
   if (type === 'array') return depth < DEPTH_MAX ? `[${shapeOf(items, depth + 1)}, ...]` : '[...]'
   if (typeof type === 'string') return type
-  const ways = waysOf(schema)
-  return ways.length === 0 || depth >= DEPTH_MAX ? 'anything' : eitherOf(ways, (one) => shapeOf(one, depth + 1))
+  const variants = variantsOf(schema)
+  return variants.length === 0 || depth >= DEPTH_MAX ? 'anything' : eitherOf(variants, (one) => shapeOf(one, depth + 1))
 }
 
 function objectShape(schema: Readonly<Record<string, unknown>>, depth: number): string {
   const properties = isRecord(schema['properties']) ? schema['properties'] : {}
   const required = requiredOf(schema)
   const names = [...new Set([...required, ...Object.keys(properties)])]
-  const told = names.slice(0, NAMED_MAX).map((name) => {
+  const printed = names.slice(0, NAMED_MAX).map((name) => {
     const value = Object.hasOwn(properties, name) ? shapeOf(properties[name], depth + 1) : 'anything'
     return `${JSON.stringify(name)}${required.includes(name) ? '' : '?'}: ${value}`
   })
-  const isAll = names.length === told.length && names.length > 0
-  const needs = waysOf(schema)
+  const isAll = names.length === printed.length && names.length > 0
+  const needs = variantsOf(schema)
     .slice(0, NAMED_MAX)
-    .map((way) => requiredOf(way).map((name) => JSON.stringify(name)))
-    .map((way) => way.join(' and '))
+    .map((variant) => requiredOf(variant).map((name) => JSON.stringify(name)))
+    .map((variant) => variant.join(' and '))
   const needed = needs.length > 0 && needs.every((one) => one !== '') ? ` with ${needs.join(' or ')}` : ''
-  return `{${[...told, ...(isAll ? [] : ['...'])].join(', ')}}${needed}`
+  return `{${[...printed, ...(isAll ? [] : ['...'])].join(', ')}}${needed}`
 }
 
-function waysOf({ anyOf, oneOf }: Readonly<Record<string, unknown>>): readonly unknown[] {
+function variantsOf({ anyOf, oneOf }: Readonly<Record<string, unknown>>): readonly unknown[] {
   return Array.isArray(anyOf) ? anyOf : Array.isArray(oneOf) ? oneOf : []
 }
 

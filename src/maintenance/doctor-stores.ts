@@ -16,7 +16,7 @@ import { bad, type Check, doubtful, good } from './doctor-check.js'
 import { coresChecks, repairCores } from './doctor-cores.js'
 import { type Aside, beyondRepair, isThere, type Repair, repairDocuments } from './doctor-documents.js'
 import { lostText, readDocuments, repairStreams } from './doctor-streams.js'
-import { RequestBook } from '../node/requests/store.js'
+import { RequestStore } from '../node/requests/store.js'
 import { freshEpoch, type StoredRecord } from '../compose/node-record.js'
 import { coreMark, ledgerMark, openStore, takeHomeLock } from '../compose/open-home.js'
 import { Unwind } from '../compose/unwind.js'
@@ -182,7 +182,7 @@ async function readLedger(home: HomePaths, documents: NodeStore): Promise<{ read
   try {
     const count = { entries: 0, open: 0 }
     for await (const page of ledger.pages(500)) count.entries += page.length
-    for await (const { role } of new RequestBook(ledger, hash).pending()) if (role === 'caller') count.open++
+    for await (const { role } of new RequestStore(ledger, hash).pending()) if (role === 'caller') count.open++
     return count
   } finally {
     await ledger.close()

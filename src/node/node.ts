@@ -5,13 +5,13 @@ import { Orphans } from './requests/orphans.js'
 import type { NodeParts } from './dependencies.js'
 import { PeerMessages } from './peer-dispatch.js'
 import { Recovery } from './requests/recovery.js'
-import { createRoads } from './pipelines.js'
-import type { Roads } from './pipelines.js'
+import { createPipelines } from './pipelines.js'
+import type { Pipelines } from './pipelines.js'
 import { createTables } from './services.js'
 import type { Tables } from './services.js'
 
 /** The use cases of one node, wired together. `NodeApi` bodies speak to this. */
-export interface NodeCore extends Tables, Roads {
+export interface NodeCore extends Tables, Pipelines {
   readonly parts: NodeParts
   readonly orphans: Orphans
   start(): Promise<void>
@@ -23,15 +23,15 @@ export interface NodeCore extends Tables, Roads {
 /** Wires the use cases. Nothing runs before `start`. */
 export function createNode(parts: NodeParts): NodeCore {
   const tables = createTables(parts)
-  const roads = createRoads(parts, tables)
-  const orphans = new Orphans({ ...tables, ...roads, clock: parts.clock, telemetry: parts.telemetry })
-  const core = { ...tables, ...roads, orphans }
-  const { agents, approvals, channels, conversations, lanes, negotiations, news } = core
+  const pipelines = createPipelines(parts, tables)
+  const orphans = new Orphans({ ...tables, ...pipelines, clock: parts.clock, telemetry: parts.telemetry })
+  const core = { ...tables, ...pipelines, orphans }
+  const { agents, approvals, channels, conversations, lanes, negotiations, cardGossip: news } = core
   const { outbox, ownCards, peers, policy, presence, requests, swarms, work } = core
   const [members, changes] = [new Members({ ...parts, ...tables }), new MemberChanges({ ...parts, ...tables })]
   const messages = new PeerMessages({ ...core, telemetry: parts.telemetry, links: parts.links })
   const recovery = new Recovery({ ...parts, ...core })
-  const guards = [core.ledgerRoom, orphans]
+  const guards = [core.ledgerQuota, orphans]
   const stopped = [...guards, recovery, messages, members, presence, approvals, swarms, requests, work, negotiations, lanes, peers]
   return {
     parts,

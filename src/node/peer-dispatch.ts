@@ -7,7 +7,7 @@ import type { RelayedFrame } from '../domain/channel/relayed.js'
 import type { Links } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Approvals } from './policy/approvals.js'
-import type { CardNews } from './cards/card-gossip.js'
+import type { CardGossip } from './cards/card-gossip.js'
 import type { Channels } from './sdk/channels.js'
 import type { Conversations } from './messaging/exchange-table.js'
 import type { DocumentSessions } from './documents/sessions.js'
@@ -27,7 +27,7 @@ import type { Requests } from './requests/caller/requests.js'
 import type { Routes } from './relay/route-discovery.js'
 import type { SwarmDocuments } from './documents/swarm-documents.js'
 import type { Swarms } from './swarms/swarm-table.js'
-import type { Ways } from './relay/next-hop.js'
+import type { NextHop } from './relay/next-hop.js'
 import type { Work } from './requests/callee/executor.js'
 
 /** Who is told of what peers do and say. */
@@ -37,7 +37,7 @@ export interface PeerMessagesParts {
   readonly directory: Directory
   readonly ownCards: OwnCards
   readonly peerCards: PeerCards
-  readonly news: CardNews
+  readonly cardGossip: CardGossip
   readonly lookups: Lookups
   readonly memberCalls: LinkCalls
   readonly inbox: Inbox
@@ -51,7 +51,7 @@ export interface PeerMessagesParts {
   readonly presence: Presence
   readonly self: NodeId
   readonly routes: Routes
-  readonly ways: Ways
+  readonly nextHop: NextHop
   readonly passing: Passing
   readonly forwarded: Forwarded
   readonly links: Pick<Links, 'strike'>
@@ -69,9 +69,9 @@ export class PeerMessages implements PeersHandlers {
 
   constructor(parts: PeerMessagesParts) {
     this.#parts = parts
-    const { lanes, requests, ways } = parts
-    ways.onRefusedFrame((refused) => lanes.onRefused(refused))
-    ways.onFound((peer) => {
+    const { lanes, requests, nextHop } = parts
+    nextHop.onRefusedFrame((refused) => lanes.onRefused(refused))
+    nextHop.onFound((peer) => {
       if (this.#isStopped) return
       lanes.onPath(peer)
       requests.onReachable(peer)
@@ -86,11 +86,11 @@ export class PeerMessages implements PeersHandlers {
 
   onOnline(peer: NodeId): void {
     if (this.#isStopped) return
-    const { approvals, news, ownCards, requests, routes, work } = this.#parts
+    const { approvals, cardGossip, ownCards, requests, routes, work } = this.#parts
     this.#note(peer, 'online')
     routes.onOnline(peer)
     this.#parts.lanes.onPath(peer)
-    news.tellAll(peer)
+    cardGossip.tellAll(peer)
     ownCards.publish()
     requests.onReachable(peer)
     work.onOnline(peer)
@@ -100,7 +100,7 @@ export class PeerMessages implements PeersHandlers {
 
   onRelinked(peer: NodeId): void {
     if (this.#isStopped) return
-    this.#parts.news.tellAll(peer)
+    this.#parts.cardGossip.tellAll(peer)
     this.#parts.ownCards.publish()
     // What went over the other link may be lost.
     this.#parts.lanes.onPath(peer)
@@ -129,7 +129,7 @@ export class PeerMessages implements PeersHandlers {
   isInUse(peer: NodeId): boolean {
     const { channels, conversations, lanes, memberCalls, requests, swarms } = this.#parts
     const isAsked = lanes.load(peer).count > 0 || conversations.isOpenWith(peer) || requests.has(peer)
-    return isAsked || memberCalls.has(peer) || channels.has(peer) || swarms.seats.has(peer)
+    return isAsked || memberCalls.has(peer) || channels.has(peer) || swarms.participants.has(peer)
   }
 
   onGivenUp(peer: NodeId, lost: number): void {
@@ -152,7 +152,7 @@ export class PeerMessages implements PeersHandlers {
     if (message.kind !== 'control') return null
     const control = decodeControl(message.name, message.body)
     if (!control.ok) return control.reason
-    if (control.name === 'coordination' || control.name === 'swarm') this.#parts.swarms.seats.onWord(peer, control)
+    if (control.name === 'coordination' || control.name === 'swarm') this.#parts.swarms.participants.onWord(peer, control)
     else this.#onControl(peer, control)
     return null
   }
@@ -163,7 +163,7 @@ export class PeerMessages implements PeersHandlers {
     const accepted = forwarded.accept(neighbour, frame)
     if (!accepted.ok) return passing.rejected(neighbour, frame, accepted)
     const { origin, target, hops, content } = frame
-    routes.heard(origin, { via: neighbour, hops: hops.length })
+    routes.onAnswer(origin, { via: neighbour, hops: hops.length })
     if (target !== self) return passing.pass(frame)
     const message = decodeWhole(content)
     const fault = typeof message === 'string' ? message : this.#onContent(origin, message, hops)
@@ -182,7 +182,7 @@ export class PeerMessages implements PeersHandlers {
   }
 
   #onControl(peer: NodeId, control: Exclude<ControlMessage, { name: 'coordination' | 'swarm' }>): void {
-    const { approvals, lanes, peerCards, lookups, passing, presence, requests, routes, self, swarms, ways, work } = this.#parts
+    const { approvals, lanes, peerCards, lookups, passing, presence, requests, routes, self, swarms, nextHop, work } = this.#parts
     switch (control.name) {
       case 'cards':
         return peerCards.fromPeer(peer, control.body.cards, control.body.all)
@@ -218,7 +218,7 @@ export class PeerMessages implements PeersHandlers {
       case 'ack':
         return lanes.onAck(peer, control.body)
       case 'undelivered':
-        return control.body.origin === self ? ways.onUndelivered(peer, control.body) : passing.relay(peer, control.body)
+        return control.body.origin === self ? nextHop.onUndelivered(peer, control.body) : passing.relay(peer, control.body)
     }
   }
 

@@ -18,11 +18,11 @@ import { Outbox } from './messaging/outbound.js'
 import type { NodeParts } from './dependencies.js'
 import { Requests } from './requests/caller/requests.js'
 import { sizeOf } from '../kit/size.js'
-import { SwarmBook } from './swarms/store.js'
+import { SwarmStore } from './swarms/store.js'
 import { Swarms } from './swarms/swarm-table.js'
 import type { SwarmWord } from './swarms/consensus/participant.js'
 import { SwarmDocuments } from './documents/swarm-documents.js'
-import { SwarmVotes } from './swarms/consensus/vote-store.js'
+import { VoteStore } from './swarms/consensus/vote-store.js'
 import type { Tables } from './services.js'
 import { Work } from './requests/callee/executor.js'
 
@@ -30,7 +30,7 @@ import { Work } from './requests/callee/executor.js'
 const EVENT_PAYLOAD_BYTES = 4096
 
 /** What messages and work pass through. */
-export interface Roads {
+export interface Pipelines {
   readonly inbox: Inbox
   readonly lanes: Lanes
   readonly outbox: Outbox
@@ -47,12 +47,11 @@ export interface Roads {
 
 type Common = Omit<NodeParts, keyof Tables> & Tables
 
-/** Builds the roads of a node. What they call of each other is there when a message comes. */
-export function createRoads(parts: NodeParts, tables: Tables): Roads {
+/** Builds the pipelines of a node. What they call of each other is there when a message comes. */
+export function createPipelines(parts: NodeParts, tables: Tables): Pipelines {
   const common = { ...parts, ...tables }
   const { settings, self, listeners } = common
-  const { defaultTtlMs: answerTtlMs } = settings
-  const later = (): Roads => roads
+  const later = (): Pipelines => pipelines
   const callee = new CalleeRequests({ ...common, isInPerson: ({ agentId }) => attached.isInPerson(agentId) })
   const lanes = createLanes(common, later)
   const inbox = createInbox(common, callee, later)
@@ -68,28 +67,50 @@ export function createRoads(parts: NodeParts, tables: Tables): Roads {
   const swarms = createSwarms(common, { outbox, requests, lanes })
   const negotiations = new Negotiations({ ...common, outbox })
   const channels = new Channels({ ...common, outbox, giveUpMs: settings.channelGiveUpMs })
-  const work: Work = new Work({
+  const work = createWork(common, { outbox, callee, lanes }, later)
+  const approvals: Approvals = new Approvals({ ...common, inbox, work, requests, swarms, limits: settings })
+  const swarmDocuments = new SwarmDocuments({ ...common, outbox, streams: parts.documents, swarms, work })
+  const direct = new Direct({ ...common, attached, work })
+  const pipelines: Pipelines = {
+    inbox,
+    lanes,
+    outbox,
+    requests,
+    work,
+    direct,
+    swarms,
+    swarmDocuments,
+    attached,
+    approvals,
+    channels,
+    negotiations
+  }
+  return pipelines
+}
+
+function createWork(
+  common: Common,
+  { outbox, callee, lanes }: Pick<Pipelines, 'outbox' | 'lanes'> & { readonly callee: CalleeRequests },
+  later: () => Pipelines
+): Work {
+  const { settings, self } = common
+  return new Work({
     ...common,
     outbox,
     callee,
     commit: (changes) => lanes.commit(changes),
-    limits: { ...settings, answerTtlMs },
-    inPerson: () => attached.inPerson(),
-    isPast: (peer, swarm, epoch) => swarms.seats.isPast(peer, swarm, epoch),
-    areVoters: (swarm, nodes) => swarms.seats.areVoters(swarm, nodes),
+    limits: { ...settings, answerTtlMs: settings.defaultTtlMs },
+    inPerson: () => later().attached.inPerson(),
+    isPast: (peer, swarm, epoch) => later().swarms.participants.isPast(peer, swarm, epoch),
+    areVoters: (swarm, nodes) => later().swarms.participants.areVoters(swarm, nodes),
     onHeartbeatHere: ({ requests: keys, waiting }) => {
-      requests.onHeartbeat(self, keys, waiting)
-      swarms.onHeartbeat(self, keys)
+      later().requests.onHeartbeat(self, keys, waiting)
+      later().swarms.onHeartbeat(self, keys)
     }
   })
-  const approvals: Approvals = new Approvals({ ...common, inbox, work, requests, swarms, limits: settings })
-  const swarmDocuments = new SwarmDocuments({ ...common, outbox, streams: parts.documents, swarms, work })
-  const direct = new Direct({ ...common, attached, work })
-  const roads: Roads = { inbox, lanes, outbox, requests, work, direct, swarms, swarmDocuments, attached, approvals, channels, negotiations }
-  return roads
 }
 
-function createLanes(common: Common, later: () => Roads): Lanes {
+function createLanes(common: Common, later: () => Pipelines): Lanes {
   const { peers, telemetry } = common
   return new Lanes({
     ...common,
@@ -101,14 +122,14 @@ function createLanes(common: Common, later: () => Roads): Lanes {
   })
 }
 
-function createSwarms(common: Common, { outbox, requests, lanes }: Pick<Roads, 'outbox' | 'requests' | 'lanes'>): Swarms {
+function createSwarms(common: Common, { outbox, requests, lanes }: Pick<Pipelines, 'outbox' | 'requests' | 'lanes'>): Swarms {
   const { leaseMs, defaultTtlMs, swarmDeadlineMs: deadlineMs } = common.settings
   return new Swarms({
     ...common,
     outbox,
     requests,
-    swarmBook: new SwarmBook(common.ledger, common.hash),
-    swarmVotes: new SwarmVotes(common.ledger, common.hash),
+    swarmStore: new SwarmStore(common.ledger, common.hash),
+    swarmVotes: new VoteStore(common.ledger, common.hash),
     ledgerName: () => lanes.ledgerName,
     tell: (to, message) => tellPeer(common, to, message),
     commit: (changes) => lanes.commit(changes),
@@ -126,7 +147,7 @@ function tellPeer({ peers, telemetry }: Common, to: NodeId, message: SwarmWord):
   }
 }
 
-function createInbox(common: Common, callee: CalleeRequests, later: () => Roads): Inbox {
+function createInbox(common: Common, callee: CalleeRequests, later: () => Pipelines): Inbox {
   const { listeners, settings } = common
   return new Inbox({
     ...common,
@@ -141,11 +162,11 @@ function createInbox(common: Common, callee: CalleeRequests, later: () => Roads)
     onProposal: (incoming) => takeProposal({ ...common, ...later() }, incoming),
     onStream: (incoming) => takeStream(common, incoming),
     refuse: (thread, error) => later().work.refuse(thread, error),
-    hold: (held) => later().approvals.hold(held)
+    hold: (awaiting) => later().approvals.hold(awaiting)
   })
 }
 
-function takeProposal(parts: OffersParts & Pick<Roads, 'negotiations' | 'work'>, incoming: Incoming): void {
+function takeProposal(parts: OffersParts & Pick<Pipelines, 'negotiations' | 'work'>, incoming: Incoming): void {
   const taken = parts.negotiations.onProposal(incoming)
   if (taken === 'nobody') answerProposal(parts, incoming)
   if (taken === 'full') parts.work.refuse(threadOf(incoming), new NodeError('OVERLOADED', 'too many proposals wait here').toBody())

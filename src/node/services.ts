@@ -2,7 +2,7 @@ import type { NodeId } from '../kit/ids.js'
 import { AgentRegistry } from '../domain/card/registry.js'
 import { AgentHost } from './agents/agent-host.js'
 import { CheckShare } from './agents/check-share.js'
-import { CardNews } from './cards/card-gossip.js'
+import { CardGossip } from './cards/card-gossip.js'
 import { Conversations } from './messaging/exchange-table.js'
 import { CutRuns } from './requests/callee/cut-runs.js'
 import { Directory } from './cards/directory.js'
@@ -11,7 +11,7 @@ import { Documents } from './documents/documents.js'
 import { AskedElsewhere } from './agents/load-estimate.js'
 import { NodeEvents } from './observe/events.js'
 import { Forwarded } from './relay/origin-signature.js'
-import { LedgerRoom } from './ledger/quota.js'
+import { LedgerQuota } from './ledger/quota.js'
 import { Listeners } from './messaging/subscriptions.js'
 import { Lookups } from './cards/agent-lookup.js'
 import { rulesInForce } from './policy/mesh-rules.js'
@@ -21,16 +21,16 @@ import type { NodeParts } from './dependencies.js'
 import { Passing } from './relay/forwarder.js'
 import { PeerCards } from './cards/remote-cards.js'
 import { Peers } from './peers/peer-table.js'
-import { PolicyBook } from './policy/policy-store.js'
+import { PolicyStore } from './policy/policy-store.js'
 import { Presence } from './peers/presence.js'
-import { RequestBook } from './requests/store.js'
+import { RequestStore } from './requests/store.js'
 import { Router } from './policy/access-control.js'
 import { Routes } from './relay/route-discovery.js'
 import { A2AObservability } from './observe/observability.js'
 import { Traffic } from './observe/traffic.js'
 import { Tasks } from './tasks/task-table.js'
 import { Tokens } from './access/tokens.js'
-import { Ways } from './relay/next-hop.js'
+import { NextHop } from './relay/next-hop.js'
 import { Visibility } from './cards/visibility.js'
 
 /** What the node knows and holds. */
@@ -49,21 +49,21 @@ export interface Tables {
   readonly memberCalls: LinkCalls
   readonly agents: AgentHost
   readonly asked: AskedElsewhere
-  readonly news: CardNews
+  readonly cardGossip: CardGossip
   readonly tasks: Tasks
   readonly router: Router
   readonly observability: A2AObservability
   readonly traffic: Traffic
-  readonly policy: PolicyBook
+  readonly policy: PolicyStore
   readonly listeners: Listeners
   readonly routes: Routes
-  readonly ways: Ways
+  readonly nextHop: NextHop
   readonly passing: Passing
   readonly forwarded: Forwarded
-  readonly book: RequestBook
+  readonly requestStore: RequestStore
   readonly cutRuns: CutRuns
   readonly checkShare: CheckShare
-  readonly ledgerRoom: LedgerRoom
+  readonly ledgerQuota: LedgerQuota
   readonly documents: Documents
   readonly documentSessions: DocumentSessions
   readonly tokens: Tokens
@@ -97,13 +97,13 @@ export function createTables(parts: NodeParts): Tables {
     agents,
     asked,
     conversations,
-    ...createWays(parts, { self, peers, directory, conversations, events, router, traffic }),
+    ...createRelay(parts, { self, peers, directory, conversations, events, router, traffic }),
     lookups: new Lookups({ clock, ids, peers, ownCards, peerCards, visibility }),
-    news: new CardNews({ clock, telemetry, agents, ownCards, peers, visibility }),
+    cardGossip: new CardGossip({ clock, telemetry, agents, ownCards, peers, visibility }),
     memberCalls: new LinkCalls({ clock, telemetry, peers }),
     tasks: new Tasks({ clock, ids, telemetry }),
     router,
-    policy: new PolicyBook({ ...parts, router, directory, events, self }),
+    policy: new PolicyStore({ ...parts, router, directory, events, self }),
     observability,
     traffic,
     listeners: new Listeners(telemetry),
@@ -112,16 +112,16 @@ export function createTables(parts: NodeParts): Tables {
 }
 
 /** What outlives the process. */
-function createKept(parts: NodeParts): Pick<Tables, 'book' | 'cutRuns' | 'ledgerRoom' | 'tokens'> {
+function createKept(parts: NodeParts): Pick<Tables, 'requestStore' | 'cutRuns' | 'ledgerQuota' | 'tokens'> {
   return {
-    book: new RequestBook(parts.ledger, parts.hash, parts.telemetry),
+    requestStore: new RequestStore(parts.ledger, parts.hash, parts.telemetry),
     cutRuns: new CutRuns({ clock: parts.clock, isAtFault: parts.lastFault !== undefined }),
-    ledgerRoom: new LedgerRoom({ ...parts, maxBytes: parts.settings.ledgerMaxBytes }),
+    ledgerQuota: new LedgerQuota({ ...parts, maxBytes: parts.settings.ledgerMaxBytes }),
     tokens: new Tokens(parts)
   }
 }
 
-type WayTables = Pick<Tables, 'self' | 'peers' | 'directory' | 'conversations' | 'events' | 'router' | 'traffic'>
+type RelayTables = Pick<Tables, 'self' | 'peers' | 'directory' | 'conversations' | 'events' | 'router' | 'traffic'>
 
 function createDocuments(
   parts: NodeParts,
@@ -132,13 +132,13 @@ function createDocuments(
 }
 
 /** What brings messages to members without a link, and carries those of others. */
-function createWays(parts: NodeParts, tables: WayTables): Pick<Tables, 'routes' | 'forwarded' | 'ways' | 'passing'> {
+function createRelay(parts: NodeParts, tables: RelayTables): Pick<Tables, 'routes' | 'forwarded' | 'nextHop' | 'passing'> {
   const common = { ...parts, ...tables }
   const routes = new Routes(common)
   return {
     routes,
     forwarded: new Forwarded(common),
-    ways: new Ways({ ...common, routes }),
+    nextHop: new NextHop({ ...common, routes }),
     passing: new Passing({ ...common, routes })
   }
 }

@@ -17,7 +17,7 @@ export interface StreamExtent {
   /** Blocks that its writer signed, whether they are here or not; 0: not known. */
   readonly blocks: number
   /** Linked members who said how much of it they have. */
-  readonly heard: ReadonlySet<NodeId>
+  readonly announced: ReadonlySet<NodeId>
   /** Does one of them say that it has more? Its word alone. */
   readonly isMore: boolean
   /** Blocks that came from others since it is followed: they come in no order, so what is here without a hole may stand still meanwhile. */

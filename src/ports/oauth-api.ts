@@ -56,6 +56,6 @@ export interface OAuthCalls {
 }
 
 /** What the operator may do with the OAuth server. Errors are NodeError. */
-export type OAuthDesk = {
+export type OAuthAdmin = {
   readonly [N in keyof OAuthCalls]: (params: OAuthCalls[N]['params']) => Promise<OAuthCalls[N]['result']>
 }

@@ -4,7 +4,7 @@ import type { WebhookAnswer } from '../domain/gateway/push-verdict.js'
 import type { GatewayEvent, GatewaySnapshot, GatewayTask } from '../domain/gateway/task.js'
 
 /** What a notification tells: a task as it was then, or one event of it. */
-export type Told = { readonly snapshot: GatewaySnapshot } | { readonly task: GatewayTask; readonly event: GatewayEvent }
+export type WebhookContent = { readonly snapshot: GatewaySnapshot } | { readonly task: GatewayTask; readonly event: GatewayEvent }
 
 /** One try of a notification. */
 export interface WebhookCall {
@@ -20,7 +20,7 @@ export interface Webhooks {
   /** Why nothing would be sent to an address; null: it may be tried. What its name stands for is looked at when it is. */
   refusal(url: string): string | null
   /** A notification in the JSON of a version, of bounded length. Total. */
-  bodyOf(version: PushVersion, told: Told): string
+  bodyOf(version: PushVersion, content: WebhookContent): string
   /** Sends it once, in bounded time. Never rejects; what it gives after the signal has aborted says nothing. */
   send(hook: PushHook, call: WebhookCall, signal: AbortSignalLike): Promise<WebhookAnswer>
 }

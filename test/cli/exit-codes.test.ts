@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { EXIT_CODES } from '../../src/cli/exit-codes.js'
-import { COMMANDS } from '../../src/cli/table.js'
+import { COMMANDS } from '../../src/cli/terminal/table.js'
 import { ERROR_CODES, type ErrorCode } from '../../src/kit/errors.js'
 
 const TOLD: Readonly<Record<number, readonly ErrorCode[]>> = {

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import type { PushHook } from '../../src/domain/gateway/push.js'
 import type { GatewayEvent, GatewayTask } from '../../src/domain/gateway/task.js'
 import { Abort } from '../../src/kit/abort.js'
-import type { Told, WebhookCall, Webhooks } from '../../src/ports/webhooks.js'
+import type { WebhookContent, WebhookCall, Webhooks } from '../../src/ports/webhooks.js'
 import { holds } from '../support/holds.js'
 
 /** How a receiver answers: `holds`: never. */
@@ -90,7 +90,7 @@ export function webhooksContract(name: string, make: (t: Assert) => Promise<Webh
     )
     const numbered = event.map((one): GatewayEvent => ({ ...one, generation: 2, at: 0 }))
     const property = fc.property(numbered, fc.boolean(), (one, isWhole) => {
-      const told: Told = isWhole ? { snapshot: { task: TASK, history: [], artifacts: [] } } : { task: TASK, event: one }
+      const told: WebhookContent = isWhole ? { snapshot: { task: TASK, history: [], artifacts: [] } } : { task: TASK, event: one }
       for (const version of ['1.0', '0.3'] as const) {
         const body = webhooks.bodyOf(version, told)
         if (typeof JSON.parse(body) !== 'object' || webhooks.bodyOf(version, told) !== body) throw new Error(body)

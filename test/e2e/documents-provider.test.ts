@@ -38,7 +38,7 @@ async function synced(provider: A2AProvider): Promise<void> {
 }
 
 /** A Slate editor over slate-yjs, as its manual makes one; only the provider is ours. */
-async function desk(t: Assert, node: TestNode): Promise<Desk> {
+async function admin(t: Assert, node: TestNode): Promise<Desk> {
   const doc = new Y.Doc()
   const provider = new A2AProvider({ home: node.home }, 'letter', doc, { create: true })
   t.teardown(() => provider.destroy(), { order: -1 })
@@ -66,11 +66,11 @@ function type({ editor }: Desk, text: string, at: 'start' | 'end'): void {
 test('an editor binding of others works over A2AProvider on two nodes: text, cursors, undo', { timeout: 120_000 }, async (t) => {
   const mesh = await testMesh(t)
   const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
-  const one = await desk(t, a)
+  const one = await admin(t, a)
   one.doc.get('content', Y.XmlText).applyDelta(slateNodesToInsertDelta([PARAGRAPH]))
   await one.provider.saved()
   await until(b.api, 'documents.list', {}, ({ documents }) => documents.length === 1)
-  const two = await desk(t, b)
+  const two = await admin(t, b)
   await untilText([one, two], (text) => text === 'Dear reader.', 'the paragraph is on both')
   t.not(one.doc.clientID, two.doc.clientID)
   // Both type at once.

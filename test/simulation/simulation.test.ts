@@ -2,7 +2,7 @@ import test from 'brittle'
 import { createMemoryLedger } from '../../src/adapters/storage/ledger/memory-ledger.js'
 import { SWARM_KEYS } from '../../src/domain/reliable/swarm-keys.js'
 import { utf8 } from '../../src/kit/ids.js'
-import { SwarmBook } from '../../src/node/swarms/store.js'
+import { SwarmStore } from '../../src/node/swarms/store.js'
 import type { LedgerChange } from '../../src/ports/ledger.js'
 import { Simulation } from './simulation.js'
 import { SwarmWitness } from './swarm-witness.js'
@@ -99,7 +99,7 @@ test('swarms of worlds have what they are there for: every outcome and end, leas
 test('a witness of swarms says when an item is begun against its word, and when leases, outcomes, keys or ends are not what they were', (t) => {
   const faults: string[] = []
   const witness = new SwarmWitness({ fault: (what) => faults.push(what), calleeRecord: () => null })
-  const book = new SwarmBook(createMemoryLedger(), (bytes) => bytes)
+  const book = new SwarmStore(createMemoryLedger(), (bytes) => bytes)
   const task = {
     taskId: 't',
     requestId: 'swarm_1.0',
@@ -137,7 +137,7 @@ test('a witness of swarms says when an item is begun against its word, and when 
 test('a witness of swarms says when nodes that vote in one tell different outcomes of an item', (t) => {
   const faults: string[] = []
   const witness = new SwarmWitness({ fault: (what) => faults.push(what), calleeRecord: () => null })
-  const book = new SwarmBook(createMemoryLedger(), (bytes) => bytes)
+  const book = new SwarmStore(createMemoryLedger(), (bytes) => bytes)
   const told = { item: 'i', agent: '-', attempt: 0, status: 'skipped', error: null } as const
   for (const [node, result] of Object.entries({ a: null, b: null, c: 'other' })) {
     witness.keeps(node, book.settled('swarm_1', { index: 0, order: 1, holder: '', row: { ...told, result, durationMs: 0 } }))

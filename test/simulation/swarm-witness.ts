@@ -4,7 +4,7 @@ import { messageRecord } from '../../src/domain/reliable/records.js'
 import { sameBytes } from '../../src/kit/bytes.js'
 import { canonicalJson } from '../../src/kit/json.js'
 import type { SwarmHead, SwarmLease, SwarmRow } from '../../src/node/swarms/store.js'
-import type { SeatRecord } from '../../src/node/swarms/consensus/vote-store.js'
+import type { ParticipantRecord } from '../../src/node/swarms/consensus/vote-store.js'
 import type { AgentOutcome, AgentTask } from '../../src/ports/agent-runtime.js'
 import type { LedgerChange } from '../../src/ports/ledger.js'
 import { heldValue } from '../support/ledger-changes.js'
@@ -46,7 +46,7 @@ export class SwarmWitness {
   /** Nodes that lost their disks while they voted in a swarm, by its id; and whether its launcher is one of them. */
   readonly #losers = new Map<string, { readonly voters: number; readonly nodes: Set<string>; isLaunchers: boolean }>()
   /** What disks say of seats, by `node id`. */
-  readonly #seats = new Map<string, SeatRecord['state']>()
+  readonly #seats = new Map<string, ParticipantRecord['state']>()
 
   constructor(parts: SwarmWitnessParts) {
     this.#parts = parts
@@ -118,7 +118,7 @@ export class SwarmWitness {
     if (kind === 'out') this.#keepMessage(name, value)
     if (kind === 'swarm' && value !== null) this.#keepHead(`${node} ${id}`, (read(value) as { readonly head: SwarmHead }).head)
     if (kind === 'swarm-key' && value !== null) this.#keepKey(name, value)
-    if (kind === 'swarm-seat' && value !== null) this.#seats.set(`${node} ${id}`, (read(value) as SeatRecord).state)
+    if (kind === 'swarm-seat' && value !== null) this.#seats.set(`${node} ${id}`, (read(value) as ParticipantRecord).state)
     if (kind === 'swarm-lease') this.#keepLease(`${node} ${id}/${index}`, value)
     if (kind === 'swarm-result') this.#keepRow(`${node} ${id}/${index}`, value)
   }

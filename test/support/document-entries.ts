@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { canonicalJson } from '../../src/kit/json.js'
 import { accessOf } from '../../src/domain/document/access.js'
-import { lengthOf, memberOf, SNAPSHOT_BLOCKS } from '../../src/domain/membership/fold-document.js'
+import { lengthOf, memberOf, SNAPSHOT_BLOCKS } from '../../src/domain/membership/fold/document.js'
 import type { DocumentRecord, Entry, EntryBody, MembershipView } from '../../src/domain/membership/types.js'
 import type { Tier } from '../../src/domain/routing/tier.js'
 import { demand } from './demand.js'

@@ -1,7 +1,7 @@
 import type { AbortSignalLike } from '../../src/kit/clock.js'
 import type { PushHook } from '../../src/domain/gateway/push.js'
 import type { WebhookAnswer } from '../../src/domain/gateway/push-verdict.js'
-import type { Told, WebhookCall, Webhooks } from '../../src/ports/webhooks.js'
+import type { WebhookContent, WebhookCall, Webhooks } from '../../src/ports/webhooks.js'
 
 /** A try as a receiver saw it. */
 export interface FakeTry extends WebhookCall {
@@ -20,7 +20,7 @@ export class FakeWebhooks implements Webhooks {
     return url.includes('//private') ? 'it is private' : null
   }
 
-  bodyOf(version: PushHook['version'], told: Told): string {
+  bodyOf(version: PushHook['version'], told: WebhookContent): string {
     return JSON.stringify({ version, ...told })
   }
 

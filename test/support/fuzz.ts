@@ -19,7 +19,7 @@ import {
   encodeMeshInfo
 } from '../../src/domain/membership/codec.js'
 import { decodeInviteCode, encodeInviteCode } from '../../src/domain/membership/invite-code.js'
-import { fold, reads } from '../../src/domain/membership/fold.js'
+import { fold, reads } from '../../src/domain/membership/fold/fold.js'
 import { decodeCoordination } from '../../src/domain/swarm/coordination-message.js'
 import { TaskProposalPayloadSchema } from '../../src/domain/task/negotiation.js'
 import { offerAcceptSchema, progressPayloadSchema, requestPayloadSchema, responsePayloadSchema } from '../../src/domain/task/payloads.js'
@@ -234,7 +234,7 @@ function logEntries(): FuzzTarget {
     const decoded = decodeEntry(bytes)
     if (!decoded.ok) return false
     const records = new Map(reads(decoded.entry).flatMap((key) => (log.records.has(key) ? [[key, log.records.get(key)] as const] : [])))
-    const { puts } = fold(records, decoded.entry, { verify, isBootstrapCourier: false, meshId: MESH })
+    const { puts } = fold(records, decoded.entry, { verify, isBootstrapRelay: false, meshId: MESH })
     demand(puts.size === 0 || originals.has(fromUtf8(encodeEntry(decoded.entry))), 'a changed entry counts for nothing')
     demand(log.state() === before, 'folding changes nothing by itself')
     return true

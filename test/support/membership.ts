@@ -3,7 +3,7 @@ import { bytesToText, keyToText, type MeshId, type NodeId, utf8 } from '../../sr
 import { canonicalJson } from '../../src/kit/json.js'
 import type { Hash, Sign, Verify } from '../../src/kit/sign.js'
 import { encodeMeshInfo } from '../../src/domain/membership/codec.js'
-import { fold, type FoldResult, reads } from '../../src/domain/membership/fold.js'
+import { fold, type FoldResult, reads } from '../../src/domain/membership/fold/fold.js'
 import { seal, sealJoin } from '../../src/domain/membership/signing.js'
 import type {
   Certificate,
@@ -153,7 +153,7 @@ export function signedCard(node: Actor, body: CardBody): SignedCard {
 /** The records of a view and every entry that was folded into them, as one node's log adapter would hold them. */
 export class LogModel {
   readonly records = new Map<string, unknown>()
-  readonly entries: { readonly entry: Entry; readonly isBootstrapCourier: boolean }[] = []
+  readonly entries: { readonly entry: Entry; readonly isBootstrapRelay: boolean }[] = []
   /** Writers as addWriters and removeWriters made them; the founder's core is one from the start. */
   readonly writers: Set<string>
 
@@ -167,17 +167,17 @@ export class LogModel {
   }
 
   /** Folds an entry; only the keys it reads are shown to the fold. */
-  apply(entry: Entry, isBootstrapCourier = false): FoldResult {
+  apply(entry: Entry, isBootstrapRelay = false): FoldResult {
     const shown = new Map<string, unknown>()
     for (const key of reads(entry)) if (this.records.has(key)) shown.set(key, this.records.get(key))
-    const result = fold(shown, entry, { verify, isBootstrapCourier, meshId: MESH })
+    const result = fold(shown, entry, { verify, isBootstrapRelay, meshId: MESH })
     for (const [key, value] of result.puts) {
       if (value === null) this.records.delete(key)
       else this.records.set(key, value)
     }
     for (const core of result.addWriters) this.writers.add(core)
     for (const core of result.removeWriters) this.writers.delete(core)
-    this.entries.push({ entry, isBootstrapCourier })
+    this.entries.push({ entry, isBootstrapRelay })
     return result
   }
 

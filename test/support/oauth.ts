@@ -96,7 +96,7 @@ function callers(url: string, server: OAuthServer): Pick<OAuthScene, 'client' | 
   }
   return {
     post,
-    client: (request = {}) => server.desk['oauth.client.create']({ redirectUris: [REDIRECT], ...request }),
+    client: (request = {}) => server.admin['oauth.client.create']({ redirectUris: [REDIRECT], ...request }),
     token: (client, form) =>
       client.secret === null
         ? post('/oauth/token', { client_id: client.id, ...form })
@@ -161,7 +161,7 @@ export async function signedIn(
   const page = begun.headers.get('location') ?? ''
   const waited = await browsing.get(page)
   const code = /approve ([A-Z-]+)/.exec(await waited.clone().text())?.[1] ?? ''
-  await scene.server.desk[`oauth.${decide}`]({ code })
+  await scene.server.admin[`oauth.${decide}`]({ code })
   const resumed = await browsing.get(page)
   const last = await browsing.get(resumed.headers.get('location') ?? '')
   const answer = new URL(last.headers.get('location') ?? 'about:blank')

@@ -1,4 +1,4 @@
-import { RequestBook } from '../../../dist/node/requests/store.js'
+import { RequestStore } from '../../../dist/node/requests/store.js'
 import { hash } from '../../../dist/adapters/mesh/network/sodium.js'
 import { quantile } from '../figures.mjs'
 import { openLab } from '../lab.mjs'
@@ -108,7 +108,7 @@ async function measureLarge(dir, { open, purge, full, left }) {
 }
 
 function bookOf(ledger) {
-  return new RequestBook(ledger, hash)
+  return new RequestStore(ledger, hash)
 }
 
 function requestOf(at) {

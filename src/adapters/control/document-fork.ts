@@ -10,7 +10,7 @@ import {
   sharedParts,
   type SharedType
 } from '../../domain/document/shared-types.js'
-import { mustCutUpdate } from '../../domain/document/update-cut.js'
+import { mustCutUpdate } from '../../domain/document/update/cut.js'
 import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
 import type { DocumentLiveEvent } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'

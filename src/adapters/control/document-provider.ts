@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Awareness, applyAwarenessUpdate, encodeAwarenessUpdate, removeAwarenessStates } from 'y-protocols/awareness'
 import * as Y from 'yjs'
-import { mustCutUpdate } from '../../domain/document/update-cut.js'
+import { mustCutUpdate } from '../../domain/document/update/cut.js'
 import { writeDenied } from '../../domain/document/denied.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import type { DocumentLiveEvent } from '../../ports/document-api.js'
@@ -165,8 +165,8 @@ export class DocumentProvider {
   async #follow(): Promise<NodeError> {
     const { signal } = this.#ending
     if (this.#options.create === true) await this.#api.call('documents.create', { name: this.name }, { signal })
-    const wish = this.#clientId === null ? {} : { clientId: this.#clientId }
-    for await (const line of this.#api.watch('documents.live', { document: this.name, ...wish }, { signal })) {
+    const wanted = this.#clientId === null ? {} : { clientId: this.#clientId }
+    for await (const line of this.#api.watch('documents.live', { document: this.name, ...wanted }, { signal })) {
       if (line.type === 'open') this.#begin(line)
       else if (line.type === 'update') Y.applyUpdate(this.doc, line.update, this)
       else if (line.type === 'awareness') applyAwarenessUpdate(this.awareness, line.update, this)
@@ -183,7 +183,7 @@ export class DocumentProvider {
       throw begunAnew('another program goes on with the session whose edits were not sent')
     this.#clientId = clientId
     // A binding may edit while it is told of the state. But where that has more of this very clientID, Yjs would take another.
-    if (clientId !== null && !hasNewsOf(clientId, this.doc, vector)) this.#takeClientId(clientId)
+    if (clientId !== null && !hasChangesOf(clientId, this.doc, vector)) this.#takeClientId(clientId)
     Y.applyUpdate(this.doc, update, this)
     const missing = Y.encodeStateAsUpdate(this.doc, vector)
     const isForeign = Y.decodeUpdate(missing).structs.some(({ id }) => id.client !== clientId)
@@ -318,7 +318,7 @@ export class DocumentProvider {
   }
 }
 
-function hasNewsOf(client: number, doc: Y.Doc, vector: Uint8Array): boolean {
+function hasChangesOf(client: number, doc: Y.Doc, vector: Uint8Array): boolean {
   return (Y.decodeStateVector(vector).get(client) ?? 0) > Y.getState(doc.store, client)
 }
 

@@ -209,10 +209,10 @@ class Listener implements HttpListener {
       const answering = this.#answer(asked)
       if (answering instanceof Promise)
         answering.then(
-          () => this.#told(asked.response),
+          () => this.#report(asked.response),
           (error: unknown) => this.#failed(asked, error)
         )
-      else this.#told(asked.response)
+      else this.#report(asked.response)
     } catch (error) {
       this.#failed(asked, error)
     }
@@ -245,7 +245,7 @@ class Listener implements HttpListener {
     const how = {
       hasBegun: answers.some(({ headersSent }) => headersSent),
       drainMs: this.#limits.drainMs,
-      shape: (told: HttpError) => (last === undefined ? undefined : this.#shape(last.req, told))
+      shape: (reported: HttpError) => (last === undefined ? undefined : this.#shape(last.req, reported))
     }
     const refusal = isNew ? refuseConnection(error, socket, how) : null
     if (refusal !== null) this.#service?.onRefusal(refusal)
@@ -301,7 +301,7 @@ class Listener implements HttpListener {
     return route.handle(request, response, exchange)
   }
 
-  #told(response: http.ServerResponse): void {
+  #report(response: http.ServerResponse): void {
     if (response.writableLength > LARGE_BYTES) this.#unread.check()
   }
 

@@ -26,9 +26,9 @@ export function refuseConnection(
     return null
   }
   const { code, ...refusal } = REFUSALS[status]
-  const told = new HttpError(status, { code, message: `refused: ${refusal.reason}` })
-  shape(told)
-  const { body } = told
+  const reported = new HttpError(status, { code, message: `refused: ${refusal.reason}` })
+  shape(reported)
+  const { body } = reported
   const head = `HTTP/1.1 ${status} ${REASONS[status]}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`
   socket.end(`${head}Cache-Control: no-store\r\nConnection: close\r\n\r\n${body.toString()}`)
   const timer = setTimeout(() => socket.destroy(), drainMs)

@@ -30,7 +30,7 @@ export async function readClientFile(file: string): Promise<ClientFile> {
     const read = await readWhole(file)
     return { file, read, text: read === null ? null : textOf(file, read.bytes) }
   } catch (error) {
-    throw told(file, error)
+    throw reported(file, error)
   }
 }
 
@@ -60,7 +60,7 @@ export async function writeClientFile(before: ClientFile, text: string, now: num
     return backup
   } catch (error) {
     await Promise.all(made.map((one) => fs.rm(one, { force: true }).catch(() => {})))
-    throw told(file, error)
+    throw reported(file, error)
   }
 }
 
@@ -132,7 +132,7 @@ async function checkUnchanged({ file, read }: ClientFile): Promise<void> {
 }
 
 /** An error of the file system as one that says what to do. */
-function told(file: string, error: unknown): NodeError {
+function reported(file: string, error: unknown): NodeError {
   if (error instanceof NodeError) return error
   const { code } = error as NodeJS.ErrnoException
   const details = { cause: error, next: lookAt(file) }

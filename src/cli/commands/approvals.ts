@@ -4,10 +4,10 @@ import { formatDuration } from '../../kit/units.js'
 import type { ApprovalDetail, ApprovalInfo, ApprovalResult, ApprovalText } from '../../ports/policy-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { showWatch } from '../live.js'
+import { showWatch } from '../terminal/live.js'
 import { isSet } from '../options.js'
-import { jsonText, type Output } from '../output.js'
-import { type Cell, printFacts, tableLines } from '../render.js'
+import { jsonText, type Output } from '../terminal/output.js'
+import { type Cell, printFacts, tableLines } from '../terminal/render.js'
 import { agoText } from '../words.js'
 
 /** Characters of one text in a row of the list. */
@@ -39,11 +39,11 @@ async function approvalLines(output: Output, list: readonly ApprovalInfo[]): Pro
     leftText(one),
     one.rule,
     inputOf(one),
-    saidOf(one)
+    statedOf(one)
   ])
   const titles = ['ID', 'FROM', 'AGENT', 'CAPABILITY', 'EFFECT', 'ASKED', 'LEFT', 'RULE', 'INPUT', 'SENDER SAYS']
   const lines = await tableLines(output, titles, rows)
-  const [cut] = list.filter((one) => `${inputOf(one)}${saidOf(one)}`.includes(CUT))
+  const [cut] = list.filter((one) => `${inputOf(one)}${statedOf(one)}`.includes(CUT))
   return cut === undefined ? lines : [...lines, `(cut): all of it is shown by ${output.hint(`a2a-node approvals show ${shown(cut.id)}`)}`]
 }
 
@@ -64,10 +64,10 @@ function inputOf({ input, cut }: ApprovalInfo): string {
 }
 
 /** What the sender says of it, quoted: nothing in it can pass for a column of its own. */
-function saidOf({ description, justification, cut }: ApprovalInfo): string {
-  const said = (of: ApprovalText, text: string): string => begin(text, { isCut: cut.includes(of), quoted: JSON.stringify })
-  const goal = description === '' ? [] : [`goal ${said('description', description)}`]
-  const why = justification === null ? [] : [`justification ${said('justification', justification)}`]
+function statedOf({ description, justification, cut }: ApprovalInfo): string {
+  const stated = (of: ApprovalText, text: string): string => begin(text, { isCut: cut.includes(of), quoted: JSON.stringify })
+  const goal = description === '' ? [] : [`goal ${stated('description', description)}`]
+  const why = justification === null ? [] : [`justification ${stated('justification', justification)}`]
   return [...goal, ...why].join(', ') || '-'
 }
 
@@ -97,12 +97,12 @@ function printApproval(output: Output, one: ApprovalDetail): void {
     ['rule', one.rule]
   ])
   // Quoted, so that no word of the sender passes for one of this node.
-  const said = [
+  const stated = [
     ['input:', whole.input],
     ['goal, as the sender gives it:', whole.description === '' ? null : whole.description],
     ['justification, as the sender gives it:', whole.justification]
   ] as const
-  said.forEach(([label, text], at) => {
+  stated.forEach(([label, text], at) => {
     if (text !== null || at === 0) output.print(`  ${output.paint('dim', label)}\n${jsonText(text)}`)
   })
   for (const verb of ['allow', 'deny']) output.note(`  ${verb}: ${output.hint(`a2a-node approvals ${verb} ${shown(id)}`)}`)

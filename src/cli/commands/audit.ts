@@ -8,8 +8,8 @@ import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { durationOption, isSet, type Options, textOption } from '../options.js'
 import { type NodeNames, nodeNames } from '../node-names.js'
-import type { Output, Style } from '../output.js'
-import { plural } from '../render.js'
+import type { Output, Style } from '../terminal/output.js'
+import { plural } from '../terminal/render.js'
 import { timeText } from '../words.js'
 
 /** Longest line, where no terminal says how wide it is. */

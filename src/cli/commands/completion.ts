@@ -1,7 +1,7 @@
 import { NodeError } from '../../kit/errors.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from '../table.js'
+import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from '../terminal/table.js'
 
 /** One place on a command line: the words before, and what may follow. */
 interface Place {

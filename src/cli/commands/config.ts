@@ -6,8 +6,8 @@ import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
-import { jsonLine } from '../output.js'
-import { wrap } from '../render.js'
+import { jsonLine } from '../terminal/output.js'
+import { wrap } from '../terminal/render.js'
 
 /** `config path`: where the file lies, whether it is there or not. */
 export const configPath: Action = async ({ output, paths }) => {

@@ -6,7 +6,7 @@ import type { Config } from '../../config/settings.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { isSet, type Options } from '../options.js'
-import type { Output, Style } from '../output.js'
+import type { Output, Style } from '../terminal/output.js'
 import { startConfig } from '../start-settings.js'
 
 const STYLES: Readonly<Record<Check['result'], Style>> = { ok: 'green', warn: 'yellow', fail: 'red' }

@@ -4,7 +4,7 @@ import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { idsIn, type NodeNames, nodeNames, withNames } from '../node-names.js'
 import { isSet } from '../options.js'
-import { jsonLine, type Output } from '../output.js'
+import { jsonLine, type Output } from '../terminal/output.js'
 import { timeText } from '../words.js'
 
 /** Longest line, where no terminal says how wide it is. */
@@ -36,10 +36,10 @@ class Names {
   }
 
   async of(event: EventInfo): Promise<NodeNames> {
-    const news = idsIn(jsonLine(event)).filter((id) => !this.#asked.has(id))
+    const fresh = idsIn(jsonLine(event)).filter((id) => !this.#asked.has(id))
     const isRenamed = event.data['code'] === 'renamed'
-    if (news.length > 0 || isRenamed) this.#names = await nodeNames(this.#api)
-    for (const id of news) this.#asked.add(id)
+    if (fresh.length > 0 || isRenamed) this.#names = await nodeNames(this.#api)
+    for (const id of fresh) this.#asked.add(id)
     return this.#names
   }
 }
@@ -60,12 +60,12 @@ function eventLine(output: Output, event: EventInfo, names: NodeNames): string {
 /** Who and what: `key=value` of each field that says more than those before it. A payload is no line of a log. */
 function fieldTexts({ data, message }: EventInfo, names: NodeNames): string[] {
   const texts: string[] = []
-  const told = new Set<string>()
+  const printed = new Set<string>()
   for (const [key, value] of Object.entries(data)) {
     if (key === 'payload' || value === null || value === undefined) continue
     const text = withNames(typeof value === 'string' ? value : jsonLine(value), names)
-    if (told.has(text) || (key === 'code' && message.startsWith(`${text} `))) continue
-    if (typeof value === 'string') told.add(text)
+    if (printed.has(text) || (key === 'code' && message.startsWith(`${text} `))) continue
+    if (typeof value === 'string') printed.add(text)
     texts.push(`${shown(key, 40)}=${shown(text, VALUE_MAX)}`)
   }
   return texts

@@ -2,7 +2,7 @@ import { shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { printFacts } from '../render.js'
+import { printFacts } from '../terminal/render.js'
 import { timeText } from '../words.js'
 
 /** `id`: keys, mesh and certificate. */

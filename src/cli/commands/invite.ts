@@ -1,9 +1,9 @@
 import { formatDuration } from '../../kit/units.js'
-import { emptyText, hintedAll, noteProblems } from '../banner.js'
+import { emptyText, hintedAll, noteProblems } from '../terminal/banner.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { countOption, durationOption, given, isSet, sandboxOption, tierOption } from '../options.js'
-import { type Cell, plural, printTable } from '../render.js'
+import { type Cell, plural, printTable } from '../terminal/render.js'
 
 /** `invite`: the code alone on stdout, what it is good for on stderr. */
 export const invite: Action = async ({ output, api }, _args, options) => {

@@ -2,7 +2,7 @@ import { prometheusLines } from '../../kit/prometheus.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { isSet } from '../options.js'
-import { printTable } from '../render.js'
+import { printTable } from '../terminal/render.js'
 import { rttText } from '../words.js'
 
 /** `metrics`: counts and times; with `--prometheus` in that text format. */

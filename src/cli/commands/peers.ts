@@ -3,11 +3,11 @@ import { shown } from '../../kit/text.js'
 import type { Calls, PeerDetail, PeerInfo, PeerList, Problem } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { emptyText, hinted, hintedAll, noteProblems, problemLines } from '../banner.js'
-import { showWatch } from '../live.js'
+import { emptyText, hinted, hintedAll, noteProblems, problemLines } from '../terminal/banner.js'
+import { showWatch } from '../terminal/live.js'
 import { isSet, nameArgument, textOption, tierArgument } from '../options.js'
-import type { Output } from '../output.js'
-import { type Cell, plural, printFacts, tableLines } from '../render.js'
+import type { Output } from '../terminal/output.js'
+import { type Cell, plural, printFacts, tableLines } from '../terminal/render.js'
 import { agoText, bytesText, rttText, timeText } from '../words.js'
 
 /** `peers`: the table of the other nodes; with `--watch` again at each change. */
@@ -115,7 +115,7 @@ function styleOf(status: PeerInfo['status']): 'green' | 'red' | 'dim' {
 export const renamePeer: Action = async (context, [peer = '', name = '']) => {
   const detail = await context.api().call('peers.rename', { peer, name: nameArgument(name) })
   const { output } = context
-  told(output, detail, `${shown(peer)} is now called ${shown(detail.name)}`)
+  printChanged(output, detail, `${shown(peer)} is now called ${shown(detail.name)}`)
   if (!output.json) for (const one of detail.policy) output.note(`${output.paintNote('yellow', 'warning')}  ${ruleText(one)}`)
   return EXIT.ok
 }
@@ -128,7 +128,7 @@ function ruleText({ file, line, name, means }: Calls['peers.rename']['result']['
 /** `peers tier <peer> <L>`. */
 export const tierPeer: Action = async (context, [peer = '', level = '']) => {
   const detail = await context.api().call('peers.tier', { peer, tier: tierArgument(level) })
-  return told(context.output, detail, `${shown(detail.name)} is ${detail.tier} now`)
+  return printChanged(context.output, detail, `${shown(detail.name)} is ${detail.tier} now`)
 }
 
 /** `peers revoke <peer>`. */
@@ -137,12 +137,12 @@ export const revokePeer: Action = async (context, [peer = ''], options) => {
   const detail = await context.api().call('peers.revoke', reason === undefined ? { peer } : { peer, reason })
   const who = `${shown(detail.name)} (${shortId(detail.id)})`
   const { revoked } = detail
-  if (!detail.wasRevoked || revoked === null) return told(context.output, detail, `${who} is out of the mesh for good`)
+  if (!detail.wasRevoked || revoked === null) return printChanged(context.output, detail, `${who} is out of the mesh for good`)
   const before = `by ${shown(revoked.by.name)}, ${timeText(revoked.at)}: ${shown(revoked.reason) || 'no reason given'}`
-  return told(context.output, detail, `${who} was out of the mesh before, ${before}; nothing was changed`)
+  return printChanged(context.output, detail, `${who} was out of the mesh before, ${before}; nothing was changed`)
 }
 
-function told(output: Output, detail: PeerDetail, text: string): number {
+function printChanged(output: Output, detail: PeerDetail, text: string): number {
   if (output.json) output.object('peer@1', detail)
   else output.print(text)
   return EXIT.ok

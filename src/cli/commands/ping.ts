@@ -3,7 +3,7 @@ import { shown } from '../../kit/text.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { countOption } from '../options.js'
-import { plural } from '../render.js'
+import { plural } from '../terminal/render.js'
 import { rttText } from '../words.js'
 
 const PINGS = 4

@@ -15,8 +15,8 @@ import type {
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { given, type Options, textOption } from '../options.js'
-import type { Output, Style } from '../output.js'
-import { type Cell, printFacts, printTable } from '../render.js'
+import type { Output, Style } from '../terminal/output.js'
+import { type Cell, printFacts, printTable } from '../terminal/render.js'
 
 const STYLES: Readonly<Record<PolicyRuleInfo['decision'], Style>> = { allow: 'green', ask: 'yellow', deny: 'red' }
 
@@ -46,8 +46,8 @@ async function printPolicy(output: Output, info: PolicyInfo): Promise<void> {
     ])
     await printTable(output, ['LINE', 'RULE', 'DECISION', 'FROM', 'TO', 'CAPABILITY', 'EFFECT', 'TYPE'], rows)
   }
-  const told = [...warnings, ...unasked].sort((a, b) => a.line - b.line)
-  for (const one of told) output.print(`${output.paint('yellow', 'warning')}  line ${one.line}: ${shown(one.message, 2000)}`)
+  const printed = [...warnings, ...unasked].sort((a, b) => a.line - b.line)
+  for (const one of printed) output.print(`${output.paint('yellow', 'warning')}  line ${one.line}: ${shown(one.message, 2000)}`)
   output.print(`Sandboxes come before, the tier table after them. ask waits ${formatDuration(approvalTimeoutMs)}.`)
 }
 

@@ -1,16 +1,16 @@
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import type { SwarmRequest } from '../../ports/swarm-api.js'
-import { canAsk, confirm } from '../confirm.js'
+import { canAsk, confirm } from '../terminal/confirm.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { countOption, isSet, type Options, textOption } from '../options.js'
-import { jsonLine } from '../output.js'
-import { followOwnSwarm } from '../swarm-follow.js'
+import { jsonLine } from '../terminal/output.js'
+import { followOwnSwarm } from '../swarm/follow.js'
 import { withSuggestion } from '../suggest.js'
-import { goalOf, runLoop } from '../swarm-loop.js'
-import { hasPlanner, planOf } from '../swarm-planner.js'
-import { printPlan, printPreview } from '../swarm-preview.js'
-import { type AskedSwarm, firstCapability, goalRequest, isForPlanner, placed, swarmRequest } from '../swarm-request.js'
+import { goalOf, runLoop } from '../swarm/loop.js'
+import { hasPlanner, planOf } from '../swarm/planner.js'
+import { printPlan, printPreview } from '../swarm/preview.js'
+import { type AskedSwarm, firstCapability, goalRequest, isForPlanner, placed, swarmRequest } from '../swarm/request.js'
 
 /** Rounds of a loop, unless told otherwise. */
 const ROUNDS = 10
@@ -30,7 +30,7 @@ export const runSwarm: Action = async (context, [goal = ''], options) => {
   }
   if (isSet(options, 'dryRun')) return await preview(context, await launched())
   const launch = async (one: Pick<AskedSwarm, 'request' | 'planFile'>): Promise<string> =>
-    (await told(one, () => context.api().call('swarm.start', one.request))).id
+    (await withPlanFile(one, () => context.api().call('swarm.start', one.request))).id
   if (command === undefined) return await runOnce(context, { asked: await launched(), launch, isDetached: isSet(options, 'detach') })
   const maxRounds = countOption(options, 'maxRounds', [1, ROUNDS_MAX]) ?? ROUNDS
   return await runLoop(context, { command, maxRounds, requestOf: launched, launch: (one) => launch({ ...one, planFile: asked.planFile }) })
@@ -86,7 +86,7 @@ function unasked(): NodeError {
   return usage('a planner makes a plan of this goal, and nobody can be asked here whether to begin it: --yes begins it, --dry-run shows it')
 }
 
-async function told<T>({ planFile }: Pick<AskedSwarm, 'planFile'>, call: () => Promise<T>): Promise<T> {
+async function withPlanFile<T>({ planFile }: Pick<AskedSwarm, 'planFile'>, call: () => Promise<T>): Promise<T> {
   try {
     return await call()
   } catch (error) {
@@ -97,7 +97,7 @@ async function told<T>({ planFile }: Pick<AskedSwarm, 'planFile'>, call: () => P
 /** `--dry-run`: shows who would do what; exits as the launch would, were it refused. */
 async function preview(context: CommandContext, asked: AskedSwarm): Promise<number> {
   const { api, output } = context
-  const seen = await told(asked, () => api().call('swarm.preview', asked.request))
+  const seen = await withPlanFile(asked, () => api().call('swarm.preview', asked.request))
   const error = seen.error === null ? null : await withSuggestion(NodeError.fromBody(seen.error), context, [])
   const found = { ...seen, error: error?.toBody() ?? null }
   if (output.json) output.object('swarm-preview@1', { goal: asked.request.goal, strategy: asked.request.strategy, ...found })

@@ -3,11 +3,11 @@ import { formatDuration } from '../../kit/units.js'
 import type { SwarmInfo, SwarmItemStatus, SwarmResults } from '../../ports/swarm-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { jsonLine, type Output, plainText, type Style } from '../output.js'
-import { type Cell, plural, printFacts, printTable } from '../render.js'
-import { cancelingText, followSwarm } from '../swarm-follow.js'
-import { errorSteps } from '../swarm-steps.js'
-import { failuresText, ruleText } from '../swarm-view.js'
+import { jsonLine, type Output, plainText, type Style } from '../terminal/output.js'
+import { type Cell, plural, printFacts, printTable } from '../terminal/render.js'
+import { cancelingText, followSwarm } from '../swarm/follow.js'
+import { errorSteps } from '../swarm/steps.js'
+import { failuresText, ruleText } from '../swarm/view.js'
 import { agoText, timeText } from '../words.js'
 
 const STYLES: Readonly<Record<SwarmInfo['status'] | SwarmItemStatus, Style>> = {
@@ -53,8 +53,8 @@ export const showSwarm: Action = async ({ output, api }, [id = '']) => {
 }
 
 function itemsText({ counts, running, waitingForApproval }: SwarmInfo): string {
-  const held = waitingForApproval === 0 || waitingForApproval === null ? '' : `, ${waitingForApproval} waiting for approval`
-  return `${counts.completed} of ${counts.total} done${failuresText(counts)}${running === null ? '' : `, ${running} running`}${held}`
+  const waiting = waitingForApproval === 0 || waitingForApproval === null ? '' : `, ${waitingForApproval} waiting for approval`
+  return `${counts.completed} of ${counts.total} done${failuresText(counts)}${running === null ? '' : `, ${running} running`}${waiting}`
 }
 
 function coordinationText({ coordinator, epoch, participants }: NonNullable<SwarmInfo['coordination']>): string {

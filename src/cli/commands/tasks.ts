@@ -3,10 +3,10 @@ import { shown } from '../../kit/text.js'
 import type { TaskEventInfo, TaskInfo, TaskList } from '../../ports/task-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { showWatch } from '../live.js'
+import { showWatch } from '../terminal/live.js'
 import { countOption, isSet } from '../options.js'
-import { jsonLine, jsonText, type Output, type Style } from '../output.js'
-import { type Cell, printFacts, tableLines } from '../render.js'
+import { jsonLine, jsonText, type Output, type Style } from '../terminal/output.js'
+import { type Cell, printFacts, tableLines } from '../terminal/render.js'
 import { agoText, timeText } from '../words.js'
 
 const STYLES: Readonly<Record<string, Style>> = {

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../kit/errors.js'
 import { isKeyText, type NodeId } from '../../kit/ids.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
 import { COORDINATION_SCHEMA } from '../swarm/coordination-message.js'
-import { SEAT_SCHEMA } from '../swarm/seat-message.js'
+import { PARTICIPANT_SCHEMA } from '../swarm/participant-message.js'
 
 const Id = z.string().min(1).max(64)
 /** A run of a request: its id, `#` and the attempt. */
@@ -112,7 +112,7 @@ export const CONTROL_SCHEMAS = {
   /** What participants of a swarm say to each other about who coordinates it. Not bound by tiers. */
   coordination: COORDINATION_SCHEMA,
   /** What else they say: what the swarm is, what was accepted, contents. */
-  swarm: SEAT_SCHEMA
+  swarm: PARTICIPANT_SCHEMA
 } as const satisfies Record<string, z.ZodType>
 
 /** Name of a control message. */

@@ -1,6 +1,6 @@
 import { utf8 } from '../../kit/ids.js'
 import { parseJson } from '../../kit/json.js'
-import { UpdateCursor, UpdateFault } from './update-bytes.js'
+import { UpdateCursor, UpdateFault } from './update/bytes.js'
 
 /** Bounds of an update of presence. */
 export const AWARENESS_LIMITS = { maxBytes: 16_384, maxClients: 64 } as const

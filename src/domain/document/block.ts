@@ -1,5 +1,5 @@
 import c from 'compact-encoding'
-import { UPDATE_LIMITS } from './update.js'
+import { UPDATE_LIMITS } from './update/update.js'
 
 /** Bounds of one block of a member's stream. */
 export const BLOCK_LIMITS = {

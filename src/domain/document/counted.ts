@@ -1,4 +1,4 @@
-import { lengthOf, memberOf } from '../membership/fold-document.js'
+import { lengthOf, memberOf } from '../membership/fold/document.js'
 import type { DocumentRecord, MembershipView } from '../membership/types.js'
 import { accessOf } from './access.js'
 import type { StreamKey } from './client-ids.js'

@@ -1,7 +1,7 @@
 import { BLOCK_LIMITS, encodeBlock } from './block.js'
 import type { CheckedBlock, DocumentStream } from './stream.js'
-import { cutUpdate } from './update-cut.js'
-import { UPDATE_LIMITS } from './update.js'
+import { cutUpdate } from './update/cut.js'
+import { UPDATE_LIMITS } from './update/update.js'
 
 /**
  * Blocks to append in this order, all or none of them; or why what was edited here can never be told to others. Then the replica is

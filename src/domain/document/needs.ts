@@ -1,5 +1,5 @@
 import type { CheckedBlock } from './stream.js'
-import { sevens } from './update-bytes.js'
+import { sevens } from './update/bytes.js'
 
 /** A clientID and how far its clock must come. */
 export interface Missing {

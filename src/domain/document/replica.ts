@@ -6,7 +6,7 @@ import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
 import { decodeSnapshot, encodeSnapshot, hasWritten, headInForce, type SnapshotHead, type SnapshotState } from './snapshot.js'
 import { type CheckedBlock, DocumentStream, onlyDeletes, type StreamEnd, type StreamPast } from './stream.js'
-import { EDIT_LIMITS, readUpdate, type UpdateContents } from './update.js'
+import { EDIT_LIMITS, readUpdate, type UpdateContents } from './update/update.js'
 import { blocker, gapFilling } from './needs.js'
 
 /** Largest document in bytes, as one update of Yjs. */

@@ -29,7 +29,7 @@ export interface StreamClaim {
   /** Does somebody on this node use the document, and is it open now? */
   readonly use: 'open' | 'used' | 'none'
   /** Is something of it here? Then it stays before what is not. */
-  readonly isHeld: boolean
+  readonly isStored: boolean
   /** When its document was created, Unix milliseconds. */
   readonly since: number
 }
@@ -104,8 +104,8 @@ function inTurns(claims: readonly StreamClaim[], limit = Number.POSITIVE_INFINIT
 const USES = { open: 0, used: 1, none: 2 }
 
 function byRank(a: StreamClaim, b: StreamClaim): number {
-  const isHeld = Number(b.isHeld) - Number(a.isHeld)
-  return USES[a.use] - USES[b.use] || isHeld || a.since - b.since || compareText(a.stream, b.stream)
+  const isStored = Number(b.isStored) - Number(a.isStored)
+  return USES[a.use] - USES[b.use] || isStored || a.since - b.since || compareText(a.stream, b.stream)
 }
 
 function compareText(a: string, b: string): number {

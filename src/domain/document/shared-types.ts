@@ -4,7 +4,18 @@ import { messageOf, NodeError } from '../../kit/errors.js'
 import { jsonFault, writtenJson } from '../../kit/json.js'
 import { editText, replaceParts } from './edit.js'
 import { sequenceDiff } from './sequence-diff.js'
-import { contentsOf, type Held, isNested, isXml, isXmlTexts, listValue, mapValue, markup, mixedValue, textValue } from './shared-values.js'
+import {
+  contentsOf,
+  type TypeFields,
+  isNested,
+  isXml,
+  isXmlTexts,
+  listValue,
+  mapValue,
+  markup,
+  mixedValue,
+  textValue
+} from './shared-values.js'
 
 /** The shared types of a document that are read and edited by name. */
 export type SharedType = 'text' | 'map' | 'list'
@@ -20,7 +31,7 @@ export type SharedEdit =
 
 type Root = NonNullable<ReturnType<Y.Doc['share']['get']>>
 
-const VALUES: Readonly<Record<SharedType, (held: Held) => unknown>> = { text: textValue, map: mapValue, list: listValue }
+const VALUES: Readonly<Record<SharedType, (fields: TypeFields) => unknown>> = { text: textValue, map: mapValue, list: listValue }
 
 /**
  * The value of a shared type: text, object or list; empty when nothing was written. The document stays as it is.
@@ -45,26 +56,26 @@ export interface SharedPart {
 
 /** All shared types of a document that hold something, by name, though nobody says what they are. The document stays as it is. */
 export function sharedParts(doc: Y.Doc): SharedPart[] {
-  const found = [...doc.share].flatMap(([root, held]): SharedPart[] => {
-    const type = kindOf(held)
-    return type === null ? [] : [partOf(root, type, held)]
+  const found = [...doc.share].flatMap(([root, fields]): SharedPart[] => {
+    const type = kindOf(fields)
+    return type === null ? [] : [partOf(root, type, fields)]
   })
   return found.sort((a, b) => (a.root < b.root ? -1 : 1))
 }
 
 /** One that cannot be read does not keep the others from being. */
-function partOf(root: string, type: SharedPart['type'], held: Held): SharedPart {
+function partOf(root: string, type: SharedPart['type'], fields: TypeFields): SharedPart {
   try {
-    return { root, type, value: { ...VALUES, xml: markup, mixed: mixedValue }[type](held) }
+    return { root, type, value: { ...VALUES, xml: markup, mixed: mixedValue }[type](fields) }
   } catch (error) {
     return { root, type, value: null, fault: messageOf(error) }
   }
 }
 
 /** What a shared type is by what it holds; null when it holds nothing. */
-function kindOf(held: Held): SharedPart['type'] | null {
-  const contents = contentsOf(held)
-  if (contents.length === 0) return isMap(held) ? 'map' : null
+function kindOf(fields: TypeFields): SharedPart['type'] | null {
+  const contents = contentsOf(fields)
+  if (contents.length === 0) return isMap(fields) ? 'map' : null
   if (contents.every(isXml)) return 'xml'
   const mayBe = (type: SharedType): boolean => contents.every((content) => canHold(content).includes(type))
   if (mayBe('text') && !contents.every(isNested)) return 'text'
@@ -101,13 +112,13 @@ function isOpen(found: Root): boolean {
 
 /** What holds nothing may become anything. */
 function mustHold(root: Root, type: SharedType): void {
-  const held = new Set<SharedType | 'xml'>()
-  if (isMap(root)) held.add('map')
-  for (const content of contentsOf(root)) for (const one of canHold(content)) held.add(one)
-  if (held.size > 0 && !held.has(type)) throw somethingElse(type)
+  const fields = new Set<SharedType | 'xml'>()
+  if (isMap(root)) fields.add('map')
+  for (const content of contentsOf(root)) for (const one of canHold(content)) fields.add(one)
+  if (fields.size > 0 && !fields.has(type)) throw somethingElse(type)
 }
 
-function isMap({ _map }: Held): boolean {
+function isMap({ _map }: TypeFields): boolean {
   return [..._map.values()].some(({ deleted }) => !deleted)
 }
 

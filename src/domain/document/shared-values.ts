@@ -10,16 +10,16 @@ const MAX_MARKUP = 67_108_864
 /** How deep a reading is, and how much markup it may make yet. */
 interface Reading {
   readonly depth: number
-  readonly room: { left: number }
+  readonly budget: { left: number }
 }
 
 /** What a shared type holds, whether anybody said what it is or not. */
-export type Held = Pick<Y.AbstractType<unknown>, '_start' | '_map'>
+export type TypeFields = Pick<Y.AbstractType<unknown>, '_start' | '_map'>
 
 type Content = Y.Item['content']
 
 /** What a sequence holds, in order. */
-export function contentsOf({ _start }: Held): Content[] {
+export function contentsOf({ _start }: TypeFields): Content[] {
   const contents: Content[] = []
   for (let item = _start; item !== null; item = item.right) if (!item.deleted) contents.push(item.content)
   return contents
@@ -36,37 +36,37 @@ export function isXml(content: Content): content is Y.ContentType {
 }
 
 /** Has a sequence texts of XML and nothing else, so that read as a text it would be empty? */
-export function isXmlTexts(held: Held): boolean {
-  const contents = contentsOf(held)
+export function isXmlTexts(fields: TypeFields): boolean {
+  const contents = contentsOf(fields)
   return contents.length > 0 && contents.every((content) => isNested(content) && content.type instanceof Y.XmlText)
 }
 
 /** The text of a sequence, without what is embedded in it; of one that has texts of XML alone their markup. @throws NodeError CONFLICT for what is nested too deep */
-export function textValue(held: Held, at = begun()): string {
-  if (isXmlTexts(held)) return markup(held, at)
-  return contentsOf(held)
+export function textValue(fields: TypeFields, at = begun()): string {
+  if (isXmlTexts(fields)) return markup(fields, at)
+  return contentsOf(fields)
     .map((content) => (content instanceof Y.ContentString ? content.str : ''))
     .join('')
 }
 
 /** The object that a map holds. @throws NodeError CONFLICT for what is nested too deep */
-export function mapValue({ _map }: Held, at = begun()): Record<string, unknown> {
+export function mapValue({ _map }: TypeFields, at = begun()): Record<string, unknown> {
   // fromEntries defines: a key named __proto__ stays a key.
   return Object.fromEntries([..._map].flatMap(([key, item]) => (item.deleted ? [] : [[key, valueOf(lastOf(item), at)]])))
 }
 
 /** The values of a list. @throws NodeError CONFLICT for what is nested too deep */
-export function listValue(held: Held, at = begun()): unknown[] {
-  const countable = contentsOf(held).filter((content) => content.isCountable())
+export function listValue(fields: TypeFields, at = begun()): unknown[] {
+  const countable = contentsOf(fields).filter((content) => content.isCountable())
   return countable.flatMap((content) => content.getContent().map((value) => valueOf(value, at)))
 }
 
 /** All that a sequence of several kinds holds, in order: its text in as few pieces as may be. @throws NodeError CONFLICT for what is nested too deep */
-export function mixedValue(held: Held): unknown[] {
+export function mixedValue(fields: TypeFields): unknown[] {
   const at = begun()
   const values: unknown[] = []
   let hasText = false
-  for (const content of contentsOf(held)) {
+  for (const content of contentsOf(fields)) {
     if (!content.isCountable()) continue
     const isText = content instanceof Y.ContentString
     if (isText && hasText) values.push(String(values.pop()) + content.str)
@@ -78,19 +78,19 @@ export function mixedValue(held: Held): unknown[] {
 }
 
 /** The markup of a sequence of XML, as Yjs writes it; what is no XML in it as JSON. @throws NodeError CONFLICT for what is nested too deep, or too long */
-export function markup(held: Held, at = begun()): string {
-  const countable = contentsOf(held).filter((content) => content.isCountable())
+export function markup(fields: TypeFields, at = begun()): string {
+  const countable = contentsOf(fields).filter((content) => content.isCountable())
   return countable.flatMap((content) => (content instanceof Y.ContentString ? [content.str] : texts(content.getContent(), at))).join('')
 }
 
 function begun(): Reading {
-  return { depth: 0, room: { left: MAX_MARKUP } }
+  return { depth: 0, budget: { left: MAX_MARKUP } }
 }
 
 /** Counts what may be there more often than in the document. */
-function counted(text: string, { room }: Reading): string {
-  room.left -= text.length
-  if (room.left < 0) throw new NodeError('CONFLICT', `its markup is longer than ${MAX_MARKUP} characters`)
+function counted(text: string, { budget }: Reading): string {
+  budget.left -= text.length
+  if (budget.left < 0) throw new NodeError('CONFLICT', `its markup is longer than ${MAX_MARKUP} characters`)
   return text
 }
 

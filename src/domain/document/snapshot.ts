@@ -6,7 +6,7 @@ import { parseJson } from '../../kit/json.js'
 import { type ClientIds, MAX_SESSIONS, type StreamKey } from './client-ids.js'
 import { SNAPSHOT_LIMITS } from './snapshot-limits.js'
 import { isPossible, type StreamEnd, type StreamPast } from './stream.js'
-import { stateFault } from './update.js'
+import { stateFault } from './update/update.js'
 
 const Length = z.int().nonnegative()
 const HeadSchema = z.object({
@@ -105,9 +105,9 @@ export function hasWritten(
   streams: SnapshotHead['streams'],
   { clocks, ids }: Pick<SnapshotState, 'clocks'> & { readonly ids: Pick<ClientIds, 'ownerOf'> }
 ): boolean {
-  const told = streams.flatMap(({ key, clients }) => clients.map((one) => ({ ...one, key })))
-  const isRight = told.every(({ key, client, clock }) => clocks.get(client) === clock && ids.ownerOf(client) === key)
-  return isRight && new Set(told.map(({ client }) => client)).size === clocks.size
+  const stated = streams.flatMap(({ key, clients }) => clients.map((one) => ({ ...one, key })))
+  const isRight = stated.every(({ key, client, clock }) => clocks.get(client) === clock && ids.ownerOf(client) === key)
+  return isRight && new Set(stated.map(({ client }) => client)).size === clocks.size
 }
 
 /** Read into a document that is thrown away: what waits for something that is not there must not get into the real one. */

@@ -1,6 +1,6 @@
 import { BLOCK_LIMITS, decodeBlock } from './block.js'
 import { type ClientIds, MAX_SESSIONS, type StreamKey } from './client-ids.js'
-import { type Crossing, readUpdate, type UpdateContents } from './update.js'
+import { type Crossing, readUpdate, type UpdateContents } from './update/update.js'
 
 /** Bounds of what waits in one stream for what it stands on. */
 export const WAITING_LIMITS = { maxBlocks: 256, maxBytes: 1_048_576 } as const

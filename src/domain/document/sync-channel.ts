@@ -26,14 +26,14 @@ export interface SyncChannelParts {
 /** Spreads the updates of documents among connected agents (spec a2a-mcp-mesh, CRDTSyncChannel). */
 export class CRDTSyncChannel {
   readonly #parts: SyncChannelParts
-  readonly #heard: Emitter<CRDTSyncMessage>
+  readonly #received: Emitter<CRDTSyncMessage>
   readonly #clock = new Map<string, number>()
   readonly #stop: () => void
   #isClosed = false
 
   constructor(parts: SyncChannelParts) {
     this.#parts = parts
-    this.#heard = new Emitter(parts.onError)
+    this.#received = new Emitter(parts.onError)
     this.#stop = parts.wire.listen((payload, from) => this.#hear(payload, from))
   }
 
@@ -46,7 +46,7 @@ export class CRDTSyncChannel {
 
   /** Hands every update of others to `handler`, in the order of arrival. Returns how to stop. */
   onUpdate(handler: (message: CRDTSyncMessage) => void): Unsubscribe {
-    return this.#heard.on(handler)
+    return this.#received.on(handler)
   }
 
   /** How many updates of each agent were sent or came in here. */
@@ -70,7 +70,7 @@ export class CRDTSyncChannel {
     }
     // Only the source's own count is a fact to this node; what it says of others, those others will tell.
     this.#clock.set(from, Math.max(this.#clock.get(from) ?? 0, message.vectorClock[from] ?? 0))
-    this.#heard.emit(message)
+    this.#received.emit(message)
   }
 
   #faultOf({ sourceAgentId, payload }: CRDTSyncMessage, from: string): string | null {

@@ -33,17 +33,17 @@ export interface Message {
 /** A message as the node keeps it: with its task and context. */
 export function placed(message: Message, { taskId, contextId }: { readonly taskId: string; readonly contextId: string }): Message {
   const { messageId, role, parts, metadata: about, extensions: uses, referenceTaskIds } = message
-  const said: Mutable<Message> = { messageId, contextId, taskId, role, parts }
-  if (about !== undefined) said.metadata = about
-  if (uses !== undefined) said.extensions = uses
-  if (referenceTaskIds !== undefined) said.referenceTaskIds = referenceTaskIds
-  return said
+  const stated: Mutable<Message> = { messageId, contextId, taskId, role, parts }
+  if (about !== undefined) stated.metadata = about
+  if (uses !== undefined) stated.extensions = uses
+  if (referenceTaskIds !== undefined) stated.referenceTaskIds = referenceTaskIds
+  return stated
 }
 
 /** Does a message that came again say what one that is kept said? That one has a context, which its sender need not have known. */
 export function saysTheSame(kept: Message, { contextId = kept.contextId, parts, metadata: about, extensions: uses }: Message): boolean {
-  const said = { contextId: kept.contextId, parts: kept.parts, metadata: kept.metadata, extensions: kept.extensions }
-  return writtenJson(said) === writtenJson({ contextId, parts, metadata: about, extensions: uses })
+  const stated = { contextId: kept.contextId, parts: kept.parts, metadata: kept.metadata, extensions: kept.extensions }
+  return writtenJson(stated) === writtenJson({ contextId, parts, metadata: about, extensions: uses })
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }

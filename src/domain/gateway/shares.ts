@@ -1,13 +1,13 @@
 import { type GatewayTask, RESTING_STATES } from './task.js'
 
 /** What counts of a task. */
-type Held = Pick<GatewayTask, 'owner' | 'state' | 'updatedAt' | 'id'>
+type Counted = Pick<GatewayTask, 'owner' | 'state' | 'updatedAt' | 'id'>
 
 /**
  * The tasks that are let go of to make room for `count` more, of those that rest: each time the oldest of whoever holds the most.
  * Nobody who holds fewer than `newcomer` loses one; so who begins too many makes room by its own, and they may be fewer than asked for.
  */
-export function letGo<T extends Held>(tasks: Iterable<T>, count: number, newcomer: string | null): T[] {
+export function letGo<T extends Counted>(tasks: Iterable<T>, count: number, newcomer: string | null): T[] {
   if (count <= 0) return []
   const shares = sharesOf(tasks)
   const gone: T[] = []
@@ -30,7 +30,7 @@ interface Share<T> {
   readonly resting: T[]
 }
 
-function sharesOf<T extends Held>(tasks: Iterable<T>): Map<string, Share<T>> {
+function sharesOf<T extends Counted>(tasks: Iterable<T>): Map<string, Share<T>> {
   const shares = new Map<string, Share<T>>()
   for (const task of tasks) {
     const share: Share<T> = shares.get(task.owner) ?? { size: 0, resting: [] }

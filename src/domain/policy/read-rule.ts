@@ -11,7 +11,7 @@ export const MAX_RULES = 1000
 /** Values of one criterion. */
 const MAX_VALUES = 256
 /** Characters of a wrong value that are told. */
-const TOLD = 64
+const MAX_SHOWN = 64
 
 /** What is wrong with a rule, in words for whoever wrote it. */
 export interface RuleFault {
@@ -87,7 +87,7 @@ export function unknownKeys(
 ): RuleFault[] {
   const strange = Object.keys(record).filter((key) => !known.includes(key))
   return strange.map((key) => {
-    const reason = `${of} has no key ${JSON.stringify(shown(key, TOLD))}${meant(nearest(key, known)[0])} (${known.join(', ')})`
+    const reason = `${of} has no key ${JSON.stringify(shown(key, MAX_SHOWN))}${meant(nearest(key, known)[0])} (${known.join(', ')})`
     return { path: [...path, key], reason }
   })
 }
@@ -96,7 +96,7 @@ function readParty(rule: Readonly<Record<string, unknown>>, side: 'from' | 'to',
   const value = rule[side]
   if (value === undefined) return ANYBODY
   if (!isRecord(value)) {
-    const near = typeof value === 'string' ? `{ ${tierFromText(value) === null ? 'node' : 'tier'}: ${shown(value, TOLD)} }` : undefined
+    const near = typeof value === 'string' ? `{ ${tierFromText(value) === null ? 'node' : 'tier'}: ${shown(value, MAX_SHOWN)} }` : undefined
     faults.push({ path: [side], reason: misfit(side, { takes: `criteria (${PARTY_KEYS.join(', ')})`, value, near }) })
     return ANYBODY
   }
@@ -152,7 +152,7 @@ function meant(near: string | undefined): string {
 function valueText(value: unknown): string {
   if (value === undefined) return 'it is missing'
   if (value === null) return 'it has no value'
-  if (typeof value === 'string') return `${JSON.stringify(shown(value, TOLD))} does not fit`
+  if (typeof value === 'string') return `${JSON.stringify(shown(value, MAX_SHOWN))} does not fit`
   if (typeof value === 'object') return `${Array.isArray(value) ? 'a list' : 'a mapping'} does not fit`
   return `${JSON.stringify(value) ?? 'it'} is no text (put it in quotes)`
 }

@@ -81,7 +81,7 @@ export function endOf({ isUnknown, isRepeatable }: Pick<FailedTry, 'isUnknown' |
 type Tried = Pick<FailedTry, 'error' | 'isUnknown' | 'isUnsent' | 'isRepeatable'>
 
 /** The error that a caller gets: it is not retryable when the work may have been done and may not be repeated. */
-export function errorTold(one: Tried): ErrorBody {
+export function errorForCaller(one: Tried): ErrorBody {
   const { error, isRepeatable } = one
   return error.retryable && !mayRunAgain({ isRepeatable, isUndone: isNothingDone(one) }) ? { ...error, retryable: false } : error
 }
@@ -111,12 +111,12 @@ export function retryAfterMs({ data }: Pick<ErrorBody, 'data'>): number {
 function isNothingDone({ error: { code, retryable }, isUnknown, isUnsent }: Tried): boolean {
   if (isUnknown) return false
   // An agent that says of a failure, which else could not be retried, that it can, says so only when nothing was done.
-  const isSaid = retryable && !ERROR_CODES[code].retryable
-  return isUnsent === true || isSaid || isNotTaken(code) || isRefusal(code) || UNABLE.has(code)
+  const isKnown = retryable && !ERROR_CODES[code].retryable
+  return isUnsent === true || isKnown || isNotTaken(code) || isRefusal(code) || UNABLE.has(code)
 }
 
-function isFinal({ code, retryable, isFinal: isSaid }: ErrorBody): boolean {
-  return isSaid === true || AT_FAULT.has(code) || (!retryable && ERROR_CODES[code].retryable)
+function isFinal({ code, retryable, isFinal: isKnown }: ErrorBody): boolean {
+  return isKnown === true || AT_FAULT.has(code) || (!retryable && ERROR_CODES[code].retryable)
 }
 
 function isPlaceless({ error: { code }, isForAnyone = false }: FailedTry): boolean {

@@ -116,7 +116,7 @@ export function stepCaller(
   { now, policy = REQUEST_POLICY }: { readonly now: number; readonly policy?: RetryPolicy }
 ): { readonly request: CallerRequest; readonly effects: readonly CallerEffect[] } {
   if (SETTLED.has(request.status)) return { request, effects: [] }
-  if (input.type === 'outcome') return told(request, input.outcome)
+  if (input.type === 'outcome') return settled(request, input.outcome)
   if (input.type === 'back')
     return { request: isAskedOnReturn(request, { now, policy }) ? { ...request, retryAt: now } : request, effects: [] }
   if (request.status === 'pending') {
@@ -148,7 +148,7 @@ function isAskedOnReturn(
   return dueAt === null ? tries >= policy.maxAttempts : dueAt > now
 }
 
-function told(request: CallerRequest, outcome: 'completed' | 'failed' | 'unknown'): ReturnType<typeof stepCaller> {
+function settled(request: CallerRequest, outcome: 'completed' | 'failed' | 'unknown'): ReturnType<typeof stepCaller> {
   const isLate = request.status === 'unknown'
   // Whoever cannot say now will never be able to.
   if (outcome === 'unknown' && isLate) return { request: { ...request, retryAt: null }, effects: [] }

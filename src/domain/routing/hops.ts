@@ -2,7 +2,7 @@ import type { NodeId } from '../../kit/ids.js'
 import { CONFLICT_SANDBOX, effectiveParty, type CertifiedPower, type EffectiveParty } from './effective.js'
 
 /** Ends and way of a message, as it came to a node. */
-export interface Way {
+export interface MessagePath {
   /** The node it is from. */
   readonly origin: NodeId
   /** The node it is for. */
@@ -16,7 +16,7 @@ export interface Way {
 }
 
 /** Why no honest node sends a message by that way; null when one may. */
-export function wayFault({ origin, target, hops, peer, self }: Way): string | null {
+export function pathFault({ origin, target, hops, peer, self }: MessagePath): string | null {
   if (origin === target) return 'a message within one node goes by no other'
   if (origin === self) return 'a message of this node came back'
   if ((hops.at(-1) ?? origin) !== peer) return 'the last node on the way is not the one that sent it'
@@ -34,7 +34,7 @@ export function weakened<P extends EffectiveParty>(party: P, hops: readonly Cert
 }
 
 /** A neighbour that says it has a way. */
-export interface WayOffer {
+export interface RouteOffer {
   readonly via: NodeId
   /** Nodes between it and the target; 0 for a link of its own. */
   readonly further: number
@@ -48,9 +48,9 @@ export interface WayOffer {
  * The best of several ways for what `own` sends; null of none. A message is no more powerful than what it passes, so a
  * neighbour that weakens it least comes first, then one that is not doubted, then the shortest way; equal ones in the order of their keys.
  */
-export function chooseWay(own: CertifiedPower, offers: readonly WayOffer[]): WayOffer | null {
+export function chooseRoute(own: CertifiedPower, offers: readonly RouteOffer[]): RouteOffer | null {
   const sender = { tier: own.maxTier, sandboxId: own.sandboxId ?? null }
-  const rank = ({ power, further, isDoubted = false }: WayOffer): readonly number[] => {
+  const rank = ({ power, further, isDoubted = false }: RouteOffer): readonly number[] => {
     const { tier, sandboxId } = weakened(sender, [power])
     return [sandboxId === CONFLICT_SANDBOX ? 2 : sandboxId === sender.sandboxId ? 0 : 1, tier, isDoubted ? 1 : 0, further]
   }

@@ -148,7 +148,7 @@ export function stepCandidate(state: CandidateState, input: CandidateInput, now:
     case 'tick':
       return [...ended, ...tick(state, input.voter, now)]
     case 'message':
-      return [...ended, ...heard(state, { ...input, now })]
+      return [...ended, ...onReply(state, { ...input, now })]
   }
 }
 
@@ -210,7 +210,7 @@ function proceed(state: CandidateState, now: number): Tell[] {
   return others.length >= majorityOf(coordination) - 1 ? ask(state, [self], now) : []
 }
 
-function heard(
+function onReply(
   state: CandidateState,
   { from, message, now }: { from: NodeId; message: CoordinationMessage; now: number }
 ): CandidateEffect[] {
@@ -222,7 +222,7 @@ function heard(
   if (message.kind === 'refused') return refused(state, message, now)
   if (!('epoch' in message) || message.epoch !== state.epoch) return []
   if (message.kind === 'granted') return granted(state, { from, sentAt: sent.at, now })
-  if (message.kind === 'held') return held(state, { from, message, now })
+  if (message.kind === 'held') return onPage(state, { from, message, now })
   return message.kind === 'recorded' ? recorded(state, { ...sent, from, now }) : []
 }
 
@@ -255,7 +255,10 @@ function read(state: CandidateState, { to, from, now }: { to: NodeId; from: numb
   return { type: 'tell', to, message: { ...nextRound(state, now), kind: 'read', from } }
 }
 
-function held(state: CandidateState, { from, message, now }: { from: NodeId; message: MessageOf<'held'>; now: number }): CandidateEffect[] {
+function onPage(
+  state: CandidateState,
+  { from, message, now }: { from: NodeId; message: MessageOf<'held'>; now: number }
+): CandidateEffect[] {
   const reading = state.readings.get(from)
   // From the time of its grant on a voter records nothing of lower epochs: what it has is final then.
   if (state.phase !== 'reading' || message.candidate !== state.parts.self || reading === undefined) return []

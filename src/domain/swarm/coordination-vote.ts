@@ -94,7 +94,7 @@ export function stepVoter(state: VoterState, input: VoterInput, now: number): Vo
   if (message.kind !== 'read') return []
   // A candidate reads only when a majority has granted it; a voter that lost its disk counts no rounds.
   if (message.round > 0) prove(state, from)
-  return [tell(from, heldPage(state, message))]
+  return [tell(from, pageMessage(state, message))]
 }
 
 /** Says what only who has a majority says. */
@@ -124,7 +124,7 @@ function record(state: VoterState, from: NodeId, { items, ...message }: MessageO
   return [store(state, records), tell(from, { ...message, kind: 'recorded' })]
 }
 
-function heldPage({ epoch, candidate, records }: VoterState, { from, run, round, swarm }: MessageOf<'read'>): MessageOf<'held'> {
+function pageMessage({ epoch, candidate, records }: VoterState, { from, run, round, swarm }: MessageOf<'read'>): MessageOf<'held'> {
   return { kind: 'held', swarm, run, round, epoch, candidate, from, ...pageOf(records, from) }
 }
 

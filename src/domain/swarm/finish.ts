@@ -1,5 +1,5 @@
 import { NodeError, type ErrorBody, type ErrorCode } from '../../kit/errors.js'
-import { endOf, errorTold } from '../reliable/repeat.js'
+import { endOf, errorForCaller } from '../reliable/repeat.js'
 import type { FinalSwarmStatus, ItemCounts, ItemState, RunOutcome, SwarmEffect, SwarmState } from './types.js'
 
 /** Gives an item that waits (no lease is live) its one outcome, and ends the swarm with the last. */
@@ -31,7 +31,7 @@ function errorOf(
   { error, isUnknown = false, isUnsent }: Extract<RunOutcome, { ok: false }>,
   { attempt, isRepeatable }: ItemState
 ): ErrorBody {
-  return errorTold({ error, isUnknown, isUnsent: isUnsent === true || attempt === 0, isRepeatable })
+  return errorForCaller({ error, isUnknown, isUnsent: isUnsent === true || attempt === 0, isRepeatable })
 }
 
 /** Gives an item that is not needed its outcome, whatever it waits for. One that is leased has to be released first. */

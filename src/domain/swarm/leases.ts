@@ -29,11 +29,11 @@ export function renew(state: SwarmState, { index, agent }: LiveLease, now: numbe
   // Set anew, so that the table stays in the order of the last heartbeat.
   state.leases.delete(index)
   state.leases.set(index, now)
-  if (agent !== undefined) heard(agent)
+  if (agent !== undefined) markAlive(agent)
 }
 
 /** Notes a sign of life of an agent. */
-export function heard(agent: AgentState): void {
+export function markAlive(agent: AgentState): void {
   agent.refusals = 0
   agent.host.silentUntil = 0
 }

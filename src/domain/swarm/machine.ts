@@ -5,7 +5,7 @@ import { dropItem, endIfDone, failure, finishItem, finishSwarm } from './finish.
 import {
   backOff,
   endLease,
-  heard,
+  markAlive,
   leasesOf,
   type LiveLease,
   liveLease,
@@ -200,7 +200,7 @@ function result(step: Step, input: Extract<SwarmInput, { type: 'result' }>): voi
   if (lease === null) return
   if (!input.outcome.ok) return failedRun(step, lease, input.outcome)
   endLease(state, lease)
-  if (lease.agent !== undefined) heard(lease.agent)
+  if (lease.agent !== undefined) markAlive(lease.agent)
   credit(state, lease, now)
   finishItem(state, lease.index, { outcome: input.outcome, now, effects })
 }
@@ -215,7 +215,7 @@ function failedRun(step: Step, lease: LiveLease, outcome: Extract<RunOutcome, { 
   const next = decideRepeat({ error, isUnknown, isUnsent, isRepeatable, isForAnyone: true, failures, retries, leftMs: deadlineAt - now })
   if (next.type === 'repeat' && !next.isCounted) return notTaken(step, lease, retryAfterMs(error))
   endLease(state, lease)
-  if (lease.agent !== undefined) heard(lease.agent)
+  if (lease.agent !== undefined) markAlive(lease.agent)
   if (outcome.isRefusal === true) item.barred.push(item.agent)
   item.failures++
   if (next.type === 'end' || !isDoable(state, item)) return finishItem(state, index, { outcome, now, effects })

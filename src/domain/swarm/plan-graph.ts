@@ -167,11 +167,11 @@ function circleOf(waits: Waits): string[] | null {
   }
   const start = [...waits.keys()].find((id) => !isDone.has(id))
   if (start === undefined) return null
-  const way: string[] = []
+  const path: string[] = []
   let at = start
-  while (!way.includes(at)) {
-    way.push(at)
+  while (!path.includes(at)) {
+    path.push(at)
     at = [...(waits.get(at)?.for ?? [])].find((one) => !isDone.has(one)) ?? at
   }
-  return way.slice(way.indexOf(at))
+  return path.slice(path.indexOf(at))
 }

@@ -40,8 +40,9 @@ function freeAgents(state: SwarmState, now: number): AgentState[] {
 
 /** Without those of nodes that have just missed heartbeats, while agents of others are there, free or busy. */
 function preferred(state: SwarmState, agents: readonly AgentState[], now: number): readonly AgentState[] {
-  const isHeard = ({ host }: AgentState): boolean => host.silentUntil <= now
-  for (const agent of state.agents.values()) if (agent.isPresent && agent.slots > 0 && isHeard(agent)) return agents.filter(isHeard)
+  const isResponsive = ({ host }: AgentState): boolean => host.silentUntil <= now
+  for (const agent of state.agents.values())
+    if (agent.isPresent && agent.slots > 0 && isResponsive(agent)) return agents.filter(isResponsive)
   return agents
 }
 
@@ -53,12 +54,12 @@ function best(agents: readonly AgentState[], fits: (agent: AgentState) => boolea
 }
 
 function isBefore(a: AgentState, b: AgentState): boolean {
-  const more = roomOf(a) - roomOf(b)
+  const more = freeSlots(a) - freeSlots(b)
   if (more !== 0) return more > 0
   return a.lastLease === b.lastLease ? a.address < b.address : a.lastLease < b.lastLease
 }
 
-function roomOf({ slots, inUse, host }: AgentState): number {
+function freeSlots({ slots, inUse, host }: AgentState): number {
   return Math.min(slots - inUse, host.allowed - host.inUse)
 }
 

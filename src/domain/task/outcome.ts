@@ -55,7 +55,7 @@ export function failed(code: ErrorCode, message: string): Ending & { readonly st
 }
 
 /** What an agent says of a run without a result. */
-export interface SaidFailure {
+export interface ReportedFailure {
   readonly code: ErrorCode
   readonly message: string
   readonly retryable?: boolean
@@ -64,8 +64,8 @@ export interface SaidFailure {
 }
 
 /** How work ends of which an agent says so, with the details that it gives. `isRepeatable`: its capability may be repeated, or its caller allowed it. */
-export function endedBy(said: SaidFailure, isRepeatable: boolean): Ending {
-  const { code, message, retryable, data, isUnknown = false } = said
+export function endedBy(reported: ReportedFailure, isRepeatable: boolean): Ending {
+  const { code, message, retryable, data, isUnknown = false } = reported
   const details = { ...(retryable === undefined ? {} : { retryable }), ...(data === undefined ? {} : { data }) }
   const error = new NodeError(code, message, details).toBody()
   const status = endOf({ isUnknown, isRepeatable })

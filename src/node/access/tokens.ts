@@ -83,7 +83,7 @@ export class Tokens {
   readonly #revoked: Emitter<string>
   #expiry: Timer | null = null
   /** Uses that are not written yet. */
-  #hasNews = false
+  #isChanged = false
 
   constructor(parts: TokenParts) {
     this.#parts = parts
@@ -186,7 +186,7 @@ export class Tokens {
   async close(): Promise<void> {
     this.#parts.clock.clear(this.#expiry)
     for (const one of this.#byHash.values()) end(one)
-    if (this.#hasNews) await this.#saveUses()
+    if (this.#isChanged) await this.#saveUses()
   }
 
   #terms(request: TokenRequest, by: Principal): Omit<StoredToken, 'hash'> {
@@ -298,7 +298,7 @@ export class Tokens {
     const at = Math.max(now, one.stored.createdAt, lastUsedAt ?? 0)
     if (at === lastUsedAt) return
     one.lastUsedAt = at
-    this.#hasNews = true
+    this.#isChanged = true
     if (lastUsedAt === null || Math.floor(at / USED_MS) > Math.floor(lastUsedAt / USED_MS)) void this.#saveUses()
   }
 
@@ -310,14 +310,14 @@ export class Tokens {
   }
 
   async #save(): Promise<void> {
-    this.#hasNews = false
+    this.#isChanged = false
     const revoked = [...this.#unwritten.keys()]
     try {
       await this.#parts.store.write(DOCUMENT, {
         tokens: [...this.#byHash.values()].map(({ stored, lastUsedAt }) => ({ ...stored, lastUsedAt }))
       })
     } catch (error) {
-      this.#hasNews = true
+      this.#isChanged = true
       throw error
     }
     for (const id of revoked) this.#unwritten.delete(id)

@@ -307,8 +307,8 @@ export class AgentHost {
 
   #take(agents: readonly HostedAgent[], faults: readonly AgentFault[]): void {
     this.#ofSource = agents
-    const told = new Set(this.#faults.map((one) => JSON.stringify(one)))
-    const fresh = faults.filter((one) => !told.has(JSON.stringify(one))).length
+    const reported = new Set(this.#faults.map((one) => JSON.stringify(one)))
+    const fresh = faults.filter((one) => !reported.has(JSON.stringify(one))).length
     if (fresh > 0) this.#parts.telemetry.count('agent_file_faults', undefined, fresh)
     this.#faults = faults
     this.#replace()

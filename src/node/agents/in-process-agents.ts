@@ -7,13 +7,13 @@ import { addressText, type AgentAddress, type CapabilityDescriptor, parseAddress
 import { isPathStep } from '../../domain/card/schema.js'
 import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../../domain/envelope/envelope.js'
-import { namedCapabilities } from '../../domain/policy/asked.js'
+import { namedCapabilities } from '../../domain/policy/requested-work.js'
 import type { Tier } from '../../domain/routing/tier.js'
 import { readRequest, workKey } from '../../domain/task/payloads.js'
 import type { AgentOutcome, AgentRun, AgentTask, HostedAgent } from '../../ports/agent-runtime.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { AgentHost } from './agent-host.js'
-import type { CardNews } from '../cards/card-gossip.js'
+import type { CardGossip } from '../cards/card-gossip.js'
 import type { Conversations, ReplyHandler } from '../messaging/exchange-table.js'
 import type { Directory } from '../cards/directory.js'
 import { threadOf } from '../messaging/inbound-message.js'
@@ -84,7 +84,7 @@ export interface AttachedParts {
   readonly telemetry: Telemetry
   readonly agents: AgentHost
   readonly ownCards: OwnCards
-  readonly news: CardNews
+  readonly cardGossip: CardGossip
   readonly directory: Directory
   readonly conversations: Conversations
   readonly outbox: Outbox
@@ -114,7 +114,7 @@ export class Attached {
     this.#programs.set(id, options)
     const close = (): Promise<void> => this.#detach(options, hosted)
     try {
-      await this.#parts.news.refresh()
+      await this.#parts.cardGossip.refresh()
       if (ownCards.surplus().includes(id))
         throw new NodeError('USAGE', `the mesh takes no more agents of this node: ${surplusReason(ownCards)}`)
     } catch (error) {
@@ -129,7 +129,7 @@ export class Attached {
     if (this.#programs.get(program.id) !== program) return
     this.#programs.delete(program.id)
     this.#parts.agents.detach(hosted)
-    await this.#parts.news.refresh()
+    await this.#parts.cardGossip.refresh()
   }
 
   /** Gives a notification to its program; false when it is for none. */

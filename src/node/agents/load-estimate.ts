@@ -1,7 +1,7 @@
 import type { Clock } from '../../kit/clock.js'
 
 /** How long a task that was sent to an agent is counted when it does not come, in milliseconds. */
-export const MAX_ON_THE_WAY_MS = 2000
+export const MAX_IN_FLIGHT_MS = 2000
 
 /** Tasks that an agent was chosen for and that are not in its queue yet: whoever chooses next counts them. Times are monotonic milliseconds. */
 export class ExpectedTasks {
@@ -10,7 +10,7 @@ export class ExpectedTasks {
 
   /** One is on its way. */
   add(now: number): void {
-    this.#until.push(now + MAX_ON_THE_WAY_MS)
+    this.#until.push(now + MAX_IN_FLIGHT_MS)
   }
 
   /** One is there, of those that were sent or one that somebody asked for by name: then one too few is counted for a moment. */

@@ -1,6 +1,6 @@
 import { type ErrorCode, NodeError } from '../../kit/errors.js'
 import { shellWord } from '../../kit/text.js'
-import { MAX_CARDS, MAX_CARDS_BYTES } from '../../domain/membership/fold-card.js'
+import { MAX_CARDS, MAX_CARDS_BYTES } from '../../domain/membership/fold/card.js'
 import type { LogProblem, Problem } from '../../ports/node-api.js'
 import type { AgentHost } from './agent-host.js'
 import type { OwnCards } from '../cards/local-cards.js'

@@ -180,7 +180,7 @@ async function editDocument(node: NodeCore, { document, edit }: Params<'document
   return await node.documents.with(known.record.name, async (open) => {
     await mustBeHere(node, known.record)
     let changed = false
-    const stop = open.onNews(() => (changed = true))
+    const stop = open.onChange(() => (changed = true))
     const value = await open
       .edit((doc) => {
         editShared(doc, root, edit)
@@ -283,7 +283,7 @@ async function watchDocument(
   const pace = new Pace(node.parts.clock, READ_MS, () => void tell().catch(end))
   const arrival = awaitHere(node, () => recordOf(node, known.record), { onOver: () => pace.due() })
   const stops = [
-    document.onNews(() => pace.due()),
+    document.onChange(() => pace.due()),
     whileAllowed(node, () => void node.documents.known.find(known.record.name, by), end),
     arrival.stop,
     () => pace.close(),

@@ -247,12 +247,12 @@ function untilAnswered(asked: Asked, signal: AbortSignalLike | undefined): Promi
 }
 
 /** What a reply says of how it ended. */
-type Told = Pick<Reply, 'outcome' | 'payload' | 'error'>
+type ReplyOutcome = Pick<Reply, 'outcome' | 'payload' | 'error'>
 
 /** Nobody waits for it. */
-const QUEUED: Told = { outcome: 'QUEUED', payload: null, error: null }
+const QUEUED: ReplyOutcome = { outcome: 'QUEUED', payload: null, error: null }
 
-function answered(node: NodeCore, target: AgentAddress, answer: Answer): Told {
+function answered(node: NodeCore, target: AgentAddress, answer: Answer): ReplyOutcome {
   if (answer.outcome === 'COMPLETED') return { outcome: 'COMPLETED', payload: answer.result, error: null }
   const error = answer.error.code === 'INVALID_OUTPUT' ? atFault(node, target, answer.error) : answer.error
   return { outcome: answer.outcome, payload: null, error: stepsFor(error, node.directory.shownAddress(target)) }

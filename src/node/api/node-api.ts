@@ -7,7 +7,7 @@ import { safeName } from '../../kit/names/safe-name.js'
 import { shown } from '../../kit/text.js'
 import { isActive } from '../../domain/membership/view.js'
 import type { CallerPower, CertifiedPower } from '../../domain/routing/effective.js'
-import type { OAuthCalls, OAuthDesk } from '../../ports/oauth-api.js'
+import type { OAuthCalls, OAuthAdmin } from '../../ports/oauth-api.js'
 import type { ImportedTools } from '../../ports/imported-tools.js'
 import type { PushAdmin } from '../../ports/push-api.js'
 import type {
@@ -66,7 +66,7 @@ export interface ApiHost {
   /** Whom to ask for the A2A agent of a card. @throws NodeError CAPABILITY_NOT_FOUND; USAGE when there is no room for its agent */
   findRemote(params: Calls['a2a.find']['params']): Promise<Calls['a2a.find']['result']>
   /** The OAuth server; null when it is off. */
-  oauth(): OAuthDesk | null
+  oauth(): OAuthAdmin | null
   /** Writes a backup of this node. */
   backup(request: BackupRequest): Promise<BackupInfo>
   /** Begins a clean stop; it must not wait for the call that asked for it. */
@@ -111,7 +111,7 @@ export function statusInfo(host: ApiHost): StatusInfo {
     tasks: node.work.counts(),
     approvals: { waiting: node.approvals.list().length },
     outbox: { pending: node.requests.waitingCount() + node.lanes.waiting },
-    problems: [node.parts, node.policy, node.ledgerRoom, node.documents, node.orphans]
+    problems: [node.parts, node.policy, node.ledgerQuota, node.documents, node.orphans]
       .flatMap((part) => part.problems())
       .concat(agentProblems(node))
   }
@@ -210,7 +210,7 @@ function clientCalls(host: ApiHost, principal: Principal): Pick<CallTable, Clien
 
 /** All are the operator's: a client that could make clients, or approve itself, would be no client. */
 function oauthCalls({ oauth }: ApiHost, { kind }: Principal): Pick<CallTable, keyof OAuthCalls> {
-  const desk = (): OAuthDesk => {
+  const admin = (): OAuthAdmin => {
     if (kind !== 'operator' && kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node decides about clients')
     const found = oauth()
     if (found === null) {
@@ -220,14 +220,14 @@ function oauthCalls({ oauth }: ApiHost, { kind }: Principal): Pick<CallTable, ke
     return found
   }
   return {
-    'oauth.client.create': ['admin', (params) => desk()['oauth.client.create'](params)],
-    'oauth.client.list': ['admin', (params) => desk()['oauth.client.list'](params)],
-    'oauth.client.revoke': ['admin', (params) => desk()['oauth.client.revoke'](params)],
-    'oauth.requests': ['admin', (params) => desk()['oauth.requests'](params)],
-    'oauth.show': ['admin', (params) => desk()['oauth.show'](params)],
-    'oauth.approve': ['admin', (params) => desk()['oauth.approve'](params)],
-    'oauth.deny': ['admin', (params) => desk()['oauth.deny'](params)],
-    'oauth.rotate': ['admin', (params) => desk()['oauth.rotate'](params)]
+    'oauth.client.create': ['admin', (params) => admin()['oauth.client.create'](params)],
+    'oauth.client.list': ['admin', (params) => admin()['oauth.client.list'](params)],
+    'oauth.client.revoke': ['admin', (params) => admin()['oauth.client.revoke'](params)],
+    'oauth.requests': ['admin', (params) => admin()['oauth.requests'](params)],
+    'oauth.show': ['admin', (params) => admin()['oauth.show'](params)],
+    'oauth.approve': ['admin', (params) => admin()['oauth.approve'](params)],
+    'oauth.deny': ['admin', (params) => admin()['oauth.deny'](params)],
+    'oauth.rotate': ['admin', (params) => admin()['oauth.rotate'](params)]
   }
 }
 
@@ -288,7 +288,7 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
   }
   const { peers } = host.node
   const { logState, telemetry } = host.node.parts
-  const told: Told = (error) => withLogProblem(asNodeError(error), logState.problems)
+  const toError: ToError = (error) => withLogProblem(asNodeError(error), logState.problems)
   return {
     call: async (name, params, options) => {
       const row = Object.hasOwn(calls, name) ? calls[name] : undefined
@@ -299,7 +299,7 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       try {
         return await run(params, options?.signal)
       } catch (error) {
-        const failure = told(error)
+        const failure = toError(error)
         if (failure.code === 'INTERNAL') telemetry.log('error', 'a call failed', { call: name, reason: failure.message })
         throw failure
       }
@@ -313,22 +313,22 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
         peers.usedHere()
         return await open(host.node, params, to)
       }
-      return watching(opened, queueFor(keeps, options?.signal), told)
+      return watching(opened, queueFor(keeps, options?.signal), toError)
     }
   }
 }
 
 /** What a failure is told as. */
-type Told = (error: unknown) => NodeError
+type ToError = (error: unknown) => NodeError
 
 /** An iterable that begins to listen when it is read, and stops when its reader, its source or the signal ends it. */
 async function* watching<T>(
   open: (to: { readonly push: Push<T>; readonly end: End }) => Promise<Unsubscribe>,
   queue: AsyncQueue<T>,
-  told: Told
+  toError: ToError
 ): AsyncGenerator<T> {
-  const [push, end] = [(value: T) => queue.push(value), (error?: unknown) => queue.end(error === undefined ? null : told(error))]
-  const stopListening = await open({ push, end }).catch((error: unknown) => Promise.reject(told(error)))
+  const [push, end] = [(value: T) => queue.push(value), (error?: unknown) => queue.end(error === undefined ? null : toError(error))]
+  const stopListening = await open({ push, end }).catch((error: unknown) => Promise.reject(toError(error)))
   try {
     yield* queue
   } finally {

@@ -77,7 +77,7 @@ export async function showTask(node: NodeCore, text: string, by: CallerPower): P
 /** Of a task that ended before this node started, or long ago, the ledger tells. */
 async function keptTask(node: NodeCore, text: string, by: CallerPower): Promise<RecordedTask | null> {
   if (text.length < MIN_PREFIX || matching(node, text, by).length > 0) return null
-  const kept = (await taskOfLedger(node.book, text)) ?? (await node.swarms.recordedTask(text))
+  const kept = (await taskOfLedger(node.requestStore, text)) ?? (await node.swarms.recordedTask(text))
   return kept === null || isTooShort(text, kept.task.id) || !isSeen(node, kept.task, by) ? null : kept
 }
 

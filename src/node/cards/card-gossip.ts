@@ -16,7 +16,7 @@ const CARDS_BYTES = 96 * 1024
 const RETELL_MS = 2000
 
 /** What telling of cards needs. */
-export interface CardNewsParts {
+export interface CardGossipDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly agents: AgentHost
@@ -26,14 +26,14 @@ export interface CardNewsParts {
 }
 
 /** Keeps the cards of this node in line with its agents and its certificate, and tells connected peers of them. */
-export class CardNews {
-  readonly #parts: CardNewsParts
+export class CardGossip {
+  readonly #parts: CardGossipDeps
   #turn: Promise<unknown> = Promise.resolve()
   #waiting: Promise<void> | null = null
   /** Peers that lack some of what they were to be told, each with the timer of the next try. */
   readonly #untold = new Map<NodeId, Timer>()
 
-  constructor(parts: CardNewsParts) {
+  constructor(parts: CardGossipDeps) {
     this.#parts = parts
   }
 
@@ -61,7 +61,7 @@ export class CardNews {
     for (const peer of peers.online()) {
       // First what makes room: a peer takes no more cards of a node than the log does.
       if (removed.length > 0) this.#send(peer, 'cards-removed', { agents: removed.slice(0, MAX_NAMED_AGENTS) })
-      this.#tell(peer, this.#toldTo(peer, changed), null)
+      this.#tell(peer, this.#shareWith(peer, changed), null)
     }
   }
 
@@ -72,13 +72,13 @@ export class CardNews {
 
   /** Tells one peer of all cards of this node, but for those of sandboxes that are none of its business. */
   tellAll(peer: NodeId): void {
-    const own = this.#toldTo(peer, this.#parts.ownCards.own())
+    const own = this.#shareWith(peer, this.#parts.ownCards.own())
     const all = own.slice(0, MAX_NAMED_AGENTS).map((one) => one.body.id)
     this.#tell(peer, own, all)
   }
 
-  #toldTo(peer: NodeId, cards: readonly SignedCard[]): readonly SignedCard[] {
-    return cards.filter(({ body }) => this.#parts.visibility.isToldTo(body, peer))
+  #shareWith(peer: NodeId, cards: readonly SignedCard[]): readonly SignedCard[] {
+    return cards.filter(({ body }) => this.#parts.visibility.isVisibleTo(body, peer))
   }
 
   /** In as few frames as fit; a last one of its own says which agents there are in all, since their ids may fill it. */

@@ -6,7 +6,7 @@ import { addressText, type CardBody, OPERATOR } from '../../domain/card/card.js'
 import type { AgentRegistry } from '../../domain/card/registry.js'
 import { sandboxFault } from '../../domain/card/sandbox.js'
 import { cardBytes, validateCard } from '../../domain/card/schema.js'
-import { MAX_CARDS, MAX_CARDS_BYTES } from '../../domain/membership/fold-card.js'
+import { MAX_CARDS, MAX_CARDS_BYTES } from '../../domain/membership/fold/card.js'
 import { seal } from '../../domain/membership/signing.js'
 import type { Certificate, EntryBody, SignedCard } from '../../domain/membership/types.js'
 import { weakest } from '../../domain/routing/tier.js'
@@ -165,9 +165,9 @@ export class OwnCards {
   }
 
   #noteSurplus(ids: readonly string[]): void {
-    const isNews = ids.some((id) => !this.#surplus.includes(id))
+    const isChange = ids.some((id) => !this.#surplus.includes(id))
     this.#surplus = ids
-    if (isNews) this.#parts.telemetry.log('warn', 'the mesh takes no more agents of this node', { agents: ids.join(', ') })
+    if (isChange) this.#parts.telemetry.log('warn', 'the mesh takes no more agents of this node', { agents: ids.join(', ') })
   }
 
   /** The operator, then those that have a card already: a new agent never takes the place of one that is announced. */

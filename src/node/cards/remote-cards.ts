@@ -5,7 +5,7 @@ import type { Verify } from '../../kit/sign.js'
 import { addressText } from '../../domain/card/card.js'
 import type { AgentRegistry } from '../../domain/card/registry.js'
 import { cardBytes, checkSignedCard } from '../../domain/card/schema.js'
-import { MAX_CARDS, MAX_CARDS_BYTES } from '../../domain/membership/fold-card.js'
+import { MAX_CARDS, MAX_CARDS_BYTES } from '../../domain/membership/fold/card.js'
 import type { Certificate, MembershipView, SignedCard } from '../../domain/membership/types.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 

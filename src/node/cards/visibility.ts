@@ -47,7 +47,7 @@ export class Visibility {
    * Must a peer know the card of an agent of this node? Also one that it does not find, when the agent may write to it:
    * without the card the peer could not tell who writes.
    */
-  isToldTo(card: Card, peer: NodeId): boolean {
+  isVisibleTo(card: Card, peer: NodeId): boolean {
     const { crossSandboxAllowList } = this.#parts.rules().sandbox
     return card.sandboxId === undefined || crossSandboxAllowList.length > 0 || this.toPeer(card, peer)
   }

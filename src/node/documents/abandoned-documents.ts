@@ -14,7 +14,7 @@ export interface AbandonedDocumentsParts {
   readonly clock: Clock
   readonly log: Pick<MemberLog, 'view'>
   readonly followed: Pick<FollowedDocuments, 'isAbandoned' | 'removeAbandoned'>
-  readonly shares: Pick<DocumentShares, 'isHeld'>
+  readonly shares: Pick<DocumentShares, 'isStored'>
   readonly marks: Pick<DocumentMarks, 'has'>
   /** Does somebody want a document now? */
   isInUse(name: string): boolean
@@ -36,7 +36,7 @@ export class AbandonedDocuments {
 
   /** What is abandoned may have changed. */
   review(): void {
-    if (this.#isClosed || this.#timer !== null || this.#held().length === 0) return
+    if (this.#isClosed || this.#timer !== null || this.#stored().length === 0) return
     this.#timer = this.#parts.clock.after(RECLAIM_MS, () => {
       this.#removing = this.#remove().catch(this.#parts.onError)
     })
@@ -50,16 +50,17 @@ export class AbandonedDocuments {
   }
 
   /** Abandoned documents of which something is here. */
-  #held(): DocumentRecord[] {
+  #stored(): DocumentRecord[] {
     const { log, followed, shares, marks } = this.#parts
-    const isHeld = ({ name, streams }: DocumentRecord): boolean => marks.has(name) || streams.some(({ coreKey }) => shares.isHeld(coreKey))
-    return [...log.view().documents.values()].filter((record) => followed.isAbandoned(record) && isHeld(record))
+    const isStored = ({ name, streams }: DocumentRecord): boolean =>
+      marks.has(name) || streams.some(({ coreKey }) => shares.isStored(coreKey))
+    return [...log.view().documents.values()].filter((record) => followed.isAbandoned(record) && isStored(record))
   }
 
   async #remove(): Promise<void> {
     const { followed, isInUse, remove } = this.#parts
     try {
-      for (const record of this.#held()) {
+      for (const record of this.#stored()) {
         const { name, streams } = record
         // Somebody may have opened it while another one was removed.
         if (this.#isClosed || isInUse(name) || !followed.isAbandoned(record)) continue

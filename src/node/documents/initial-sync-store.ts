@@ -73,8 +73,8 @@ export class ArrivedDocuments {
     const { documents, used, hasUnheard } = this.#parts
     if (used.of(record.name) !== null) return !used.isBegun(record.name)
     // What others wrote behind a snapshot that is not here waits for it.
-    const held = Object.entries(record.snapshot?.lengths ?? {}).filter(([, length]) => length > 0)
-    if (held.some(([stream]) => documents.size(stream).blocks === 0)) return true
+    const stored = Object.entries(record.snapshot?.lengths ?? {}).filter(([, length]) => length > 0)
+    if (stored.some(([stream]) => documents.size(stream).blocks === 0)) return true
     const sizes = this.#counted(record).map(([stream]) => documents.size(stream))
     if (hasUnheard(record.name)) return false
     // Those that begin behind a snapshot that is not here say nothing.

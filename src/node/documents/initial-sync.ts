@@ -61,7 +61,7 @@ export function awaitHere(node: NodeCore, find: () => DocumentRecord, { onOver, 
     const now = progressOf(node, record)
     // Who came a moment ago may be about to give it.
     unmoved = now === last ? unmoved + 1 : 0
-    const seen = unmoved === 0 ? 'moving' : unmoved < MAX_LOOKS && mayBeTold(node, record) ? 'silent' : 'still'
+    const seen = unmoved === 0 ? 'moving' : unmoved < MAX_LOOKS && mayBeAnnounced(node, record) ? 'silent' : 'still'
     last = now
     if (isHere(node, record) || (seen === 'still' && isGoodEnough(node, record))) return over()
     timer = clock.after(HERE_MS, look)
@@ -100,8 +100,9 @@ function isHere(node: NodeCore, record: DocumentRecord): boolean {
   if (arrived.has(record.name)) return true
   const lacking = arrived.lacking(record)
   const isMore = arrived.streams(record).some(([stream]) => node.parts.documents.extent(stream).isMore)
-  const isGone = !isMore && areAllThere(node, record) && haveAllSaid(node, record) && lacking.every((stream) => isUnknown(node, stream))
-  const isWhole = isGone || (lacking.length === 0 && hasSomebodySaid(node, record))
+  const isGone =
+    !isMore && areAllThere(node, record) && haveAllAnnounced(node, record) && lacking.every((stream) => isUnknown(node, stream))
+  const isWhole = isGone || (lacking.length === 0 && hasAnyAnnounced(node, record))
   if (isWhole) arrived.note(record.name)
   return isWhole
 }
@@ -113,7 +114,7 @@ function isGoodEnough(node: NodeCore, record: DocumentRecord): boolean {
   if (areAllThere(node, record)) return true
   if (arrived.isMissing(record)) return false
   const lacking = arrived.lacking(record)
-  const isAsked = onlineOf(node, record).length > 0 && haveAllSaid(node, record)
+  const isAsked = onlineOf(node, record).length > 0 && haveAllAnnounced(node, record)
   return lacking.length === 0 || (isAsked && lacking.every((stream) => isUnknown(node, stream)))
 }
 
@@ -123,8 +124,8 @@ function noted({ documents: { arrived } }: NodeCore, record: DocumentRecord): vo
 }
 
 /** Something is missing, and somebody who is there did not say yet whether it has it. */
-function mayBeTold(node: NodeCore, record: DocumentRecord): boolean {
-  return node.documents.arrived.lacking(record).length > 0 && !haveAllSaid(node, record)
+function mayBeAnnounced(node: NodeCore, record: DocumentRecord): boolean {
+  return node.documents.arrived.lacking(record).length > 0 && !haveAllAnnounced(node, record)
 }
 
 /** Did nobody of those who are there ever hear of a block of a stream? */
@@ -134,19 +135,19 @@ function isUnknown(node: NodeCore, stream: string): boolean {
 }
 
 /** Did each member that is there say how much it has of each stream? */
-function haveAllSaid(node: NodeCore, record: DocumentRecord): boolean {
+function haveAllAnnounced(node: NodeCore, record: DocumentRecord): boolean {
   const online = onlineOf(node, record)
   return node.documents.arrived.streams(record).every(([stream]) => {
-    const { heard } = node.parts.documents.extent(stream)
+    const { announced: heard } = node.parts.documents.extent(stream)
     return online.every((one) => heard.has(one))
   })
 }
 
 /** Did one of them say it of each stream, and none that it has more? Where nobody is there, nobody has to. */
-function hasSomebodySaid(node: NodeCore, record: DocumentRecord): boolean {
+function hasAnyAnnounced(node: NodeCore, record: DocumentRecord): boolean {
   const isAlone = onlineOf(node, record).length === 0
   return node.documents.arrived.streams(record).every(([stream]) => {
-    const { heard, isMore } = node.parts.documents.extent(stream)
+    const { announced: heard, isMore } = node.parts.documents.extent(stream)
     return !isMore && (isAlone || heard.size > 0)
   })
 }

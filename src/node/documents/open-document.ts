@@ -7,7 +7,7 @@ import { NOT_ALLOWED } from './access.js'
 import { FedReplica } from './replica-feed.js'
 import { type KeptDocument, replicaOfKept } from './local-cache.js'
 import { ProgramIds } from './program-ids.js'
-import { type DocumentNews, Renewal } from './replica-rebuild.js'
+import { type DocumentChange, Renewal } from './replica-rebuild.js'
 
 /** A document is kept once it has so many blocks that what is kept of it does not have. */
 const KEEP_BLOCKS = 256
@@ -51,7 +51,7 @@ type Stop = Pick<StreamStop, 'at' | 'reason'>
  */
 export class OpenDocument {
   readonly #parts: OpenDocumentParts
-  readonly #news: Emitter<DocumentNews>
+  readonly #changes: Emitter<DocumentChange>
   #fed: FedReplica
   /** How many blocks of each stream count. */
   #counted: ReadonlyMap<StreamKey, number> = new Map()
@@ -72,13 +72,13 @@ export class OpenDocument {
   constructor(parts: OpenDocumentParts) {
     this.#parts = parts
     this.#own = parts.own
-    this.#news = new Emitter(parts.onError)
+    this.#changes = new Emitter(parts.onError)
     this.#fed = this.#fedOne(parts.make(parts.own))
   }
 
   /** Told of each change. */
-  onNews(listener: (news: DocumentNews) => void): Unsubscribe {
-    return this.#news.on(listener)
+  onChange(listener: (change: DocumentChange) => void): Unsubscribe {
+    return this.#changes.on(listener)
   }
 
   /** Streams and how many blocks of each count. Resolves when all that is here of them is in the document. */
@@ -154,11 +154,11 @@ export class OpenDocument {
    * A clientID for a program; nobody else has it until it is given back. `wish`: the one that it had once, if nobody else had
    * it since. @throws NodeError FORBIDDEN, OVERLOADED
    */
-  openSession(wish: number | null = null): Promise<number> {
+  openSession(wanted: number | null = null): Promise<number> {
     return this.#inTurn(async () => {
       await this.#mustWrite()
       const isOfPrograms = (clientId: number): boolean => this.#replica.isOfPrograms(clientId)
-      const clientId = this.#programs.choose(wish, isOfPrograms) ?? this.#replica.openSession()
+      const clientId = this.#programs.choose(wanted, isOfPrograms) ?? this.#replica.openSession()
       // Announced before anybody writes with it.
       await this.#publish()
       this.#programs.give(clientId)
@@ -208,7 +208,7 @@ export class OpenDocument {
   }
 
   /** It as it is, for others; null while it is being made anew, has gaps, or one of so many blocks of each stream is not worth it. */
-  snapshot(isWorth: (held: Pick<WrittenSnapshot, 'lengths'>) => boolean): Promise<WrittenSnapshot | null> {
+  snapshot(isWorth: (stored: Pick<WrittenSnapshot, 'lengths'>) => boolean): Promise<WrittenSnapshot | null> {
     return this.#inTurn(() => {
       const lengths = this.#replica.vectorClock()
       const isWhole = !this.#renewal.isDue && !this.#isBehind && this.#replica.isWritable
@@ -228,7 +228,7 @@ export class OpenDocument {
   }
 
   #fedOne(replica: Replica): FedReplica {
-    return new FedReplica(this.#heard(replica), {
+    return new FedReplica(this.#onDocumentMessage(replica), {
       ...this.#parts,
       limitOf: (stream) => Math.min(this.#counted.get(stream) ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY),
       onStops: (stops) => this.#noteStops(stops),
@@ -238,10 +238,10 @@ export class OpenDocument {
   }
 
   /** What changes in it is news. What this node writes is so once it is durable, and what is read anew once that is whole. */
-  #heard(replica: Replica): Replica {
+  #onDocumentMessage(replica: Replica): Replica {
     replica.doc.on('update', (update: Uint8Array) => {
       if (this.#untold !== null) this.#untold.push(update)
-      else if (!this.#renewal.isUntold) this.#news.emit({ type: 'update', update, by: null })
+      else if (!this.#renewal.isUntold) this.#changes.emit({ type: 'update', update, by: null })
     })
     return replica
   }
@@ -298,7 +298,7 @@ export class OpenDocument {
     try {
       const result = edit()
       await this.#publish()
-      for (const update of updates) this.#news.emit({ type: 'update', update, by })
+      for (const update of updates) this.#changes.emit({ type: 'update', update, by })
       return result
     } catch (error) {
       if (updates.length > 0) this.#renewal.need('refused', this.#fed)
@@ -358,8 +358,8 @@ export class OpenDocument {
       await this.#fed.feed()
     } while (this.#renewal.isDue && !this.#isClosed)
     this.#isBehind = false
-    const news = this.#isClosed ? null : this.#renewal.news(this.#fed)
-    if (news !== null) this.#news.emit(news)
+    const change = this.#isClosed ? null : this.#renewal.change(this.#fed)
+    if (change !== null) this.#changes.emit(change)
   }
 
   /** A new replica: told what ended first, then to be fed with all streams. */

@@ -14,9 +14,9 @@ export class ProgramIds {
    * The one that a program had once, if it is one of programs and nobody else had it since; else one that is over; null when
    * there is none. After a restart no program goes on: what was not given since belongs to who asks for it.
    */
-  choose(wish: number | null, isOfPrograms: (clientId: number) => boolean): number | null {
-    const mayHave = wish !== null && !this.#given.has(wish) && !this.#reused.has(wish) && isOfPrograms(wish)
-    return mayHave ? this.#again(wish) : this.#another(wish)
+  choose(wanted: number | null, isOfPrograms: (clientId: number) => boolean): number | null {
+    const mayHave = wanted !== null && !this.#given.has(wanted) && !this.#reused.has(wanted) && isOfPrograms(wanted)
+    return mayHave ? this.#again(wanted) : this.#another(wanted)
   }
 
   /** Nobody else has it until it is given back. */
@@ -35,15 +35,15 @@ export class ProgramIds {
     this.#given.clear()
   }
 
-  #again(wish: number): number {
-    const place = this.#free.indexOf(wish)
+  #again(wanted: number): number {
+    const place = this.#free.indexOf(wanted)
     if (place !== -1) this.#free.splice(place, 1)
-    return wish
+    return wanted
   }
 
   /** Not the one that was wished for: who asks would take it for its own still. */
-  #another(wish: number | null): number | null {
-    const place = this.#free.findLastIndex((clientId) => clientId !== wish)
+  #another(wanted: number | null): number | null {
+    const place = this.#free.findLastIndex((clientId) => clientId !== wanted)
     const [clientId = null] = place === -1 ? [] : this.#free.splice(place, 1)
     if (clientId !== null) this.#reused.add(clientId)
     return clientId

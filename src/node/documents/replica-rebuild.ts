@@ -1,7 +1,7 @@
 import type { FedReplica } from './replica-feed.js'
 
 /** What those who hold a document are told. */
-export type DocumentNews =
+export type DocumentChange =
   /** `by`: the session that wrote it; null for this node and for others. */
   | { readonly type: 'update'; readonly update: Uint8Array; readonly by: string | null }
   /** Something was taken back: begin anew. `isMoved`: with another own stream, so sessions need other clientIDs. */
@@ -19,7 +19,7 @@ export class Renewal {
   /** Is the replica of now worth nothing? */
   isDue = false
   /** Why it is, or is being, made anew, and the one that those who hold it know; null once they were told. */
-  #untold: { readonly why: Reason; readonly told: FedReplica } | null = null
+  #untold: { readonly why: Reason; readonly known: FedReplica } | null = null
 
   /** Is there something that nobody was told yet? */
   get isUntold(): boolean {
@@ -30,17 +30,17 @@ export class Renewal {
   need(why: Reason, now: FedReplica): void {
     this.isDue = true
     const before = this.#untold
-    if (before === null) this.#untold = { why, told: now }
+    if (before === null) this.#untold = { why, known: now }
     else if (REASONS.indexOf(before.why) < REASONS.indexOf(why)) this.#untold = { ...before, why }
   }
 
   /** What those who hold it are told of the new one, once; null: nothing. Of an edit that was refused they have not heard. */
-  news(now: FedReplica): DocumentNews | null {
+  change(now: FedReplica): DocumentChange | null {
     if (this.#untold === null) return null
-    const { why, told } = this.#untold
+    const { why, known } = this.#untold
     this.#untold = null
-    const isMore = why === 'refused' || (why === 'begun' && now.isAtLeastAsFarAs(told))
+    const isMore = why === 'refused' || (why === 'begun' && now.isAtLeastAsFarAs(known))
     if (!isMore) return { type: 'reset', isMoved: why === 'moved' }
-    return now.isAsFarAs(told) ? null : { type: 'update', update: now.replica.state(), by: null }
+    return now.isAsFarAs(known) ? null : { type: 'update', update: now.replica.state(), by: null }
   }
 }

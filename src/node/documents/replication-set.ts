@@ -151,7 +151,7 @@ export class FollowedDocuments {
       const use = this.#useOf(record)
       for (const { stream, payer } of this.#payersOf(record)) {
         const one = offered.get(stream) ?? { record, claims: [] }
-        one.claims.push({ stream, payer, use, isHeld: shares.isHeld(stream), since: record.createdAt })
+        one.claims.push({ stream, payer, use, isStored: shares.isStored(stream), since: record.createdAt })
         offered.set(stream, one)
       }
     }

@@ -50,7 +50,7 @@ interface Opening extends Pick<Session, 'push' | 'end'> {
 }
 
 /** The channel of a document over which presence is told. */
-interface Room {
+interface PresenceChannel {
   readonly id: string
   readonly channel: CRDTSyncChannel
   hear(payload: unknown, from: string): void
@@ -61,7 +61,7 @@ export class DocumentSessions {
   readonly #parts: DocumentSessionsParts
   readonly #sessions = new Map<string, Session>()
   /** By name of the document. */
-  readonly #rooms = new Map<string, Room>()
+  readonly #presences = new Map<string, PresenceChannel>()
 
   constructor(parts: DocumentSessionsParts) {
     this.#parts = parts
@@ -76,7 +76,7 @@ export class DocumentSessions {
       const session: Session = { id: ids.next('doc'), name, document, clientId, presence: new Map(), ...to }
       const stop = await this.#begin(session)
       this.#sessions.set(session.id, session)
-      this.#room(name)
+      this.#presence(name)
       return () => {
         stop()
         this.#end(session)
@@ -111,11 +111,11 @@ export class DocumentSessions {
 
   /** A peer tells the presence of its programs. */
   onPresence(peer: NodeId, { document, message }: ControlBody<'presence'>): void {
-    for (const [name, room] of this.#rooms) {
-      if (room.id !== document) continue
+    for (const [name, presenceChannel] of this.#presences) {
+      if (presenceChannel.id !== document) continue
       const record = this.#parts.log.view().documents.get(name)
       if (record === undefined || !memberAccess(this.#parts.log.view(), record, peer).maySee) return
-      room.hear(message, addressText({ agentId: OPERATOR, nodeId: peer }))
+      presenceChannel.hear(message, addressText({ agentId: OPERATOR, nodeId: peer }))
     }
   }
 
@@ -137,9 +137,9 @@ export class DocumentSessions {
         hasBegun = true
       })
     }
-    const stop = document.onNews((news) => {
-      if (news.type === 'reset') begin('reset', news.isMoved).catch((error: unknown) => session.end(error))
-      else if (hasBegun && news.by !== id) push({ type: 'update', update: news.update })
+    const stop = document.onChange((change) => {
+      if (change.type === 'reset') begin('reset', change.isMoved).catch((error: unknown) => session.end(error))
+      else if (hasBegun && change.by !== id) push({ type: 'update', update: change.update })
     })
     await begin('open')
     return stop
@@ -151,15 +151,15 @@ export class DocumentSessions {
     if (session.presence.size > 0)
       this.#spread(session, goneAwareness([...session.presence.values()])).catch((error: unknown) => this.#failed(error))
     if ([...this.#sessions.values()].some(({ name }) => name === session.name)) return
-    const room = this.#rooms.get(session.name)
-    this.#rooms.delete(session.name)
-    room?.channel.close().catch((error: unknown) => this.#failed(error))
+    const presenceChannel = this.#presences.get(session.name)
+    this.#presences.delete(session.name)
+    presenceChannel?.channel.close().catch((error: unknown) => this.#failed(error))
   }
 
   /** To programs of this node, and to those of members that are there. */
   async #spread({ id, name }: Session, update: Uint8Array): Promise<void> {
     this.#push(name, update, id)
-    await this.#rooms.get(name)?.channel.broadcast(toBase64(update), addressText({ agentId: OPERATOR, nodeId: this.#parts.self }))
+    await this.#presences.get(name)?.channel.broadcast(toBase64(update), addressText({ agentId: OPERATOR, nodeId: this.#parts.self }))
   }
 
   #push(name: string, update: Uint8Array, except: string | null): void {
@@ -167,11 +167,11 @@ export class DocumentSessions {
       if (session.name === name && session.id !== except) session.push({ type: 'awareness', update })
   }
 
-  #room(name: string): void {
-    if (this.#rooms.has(name)) return
+  #presence(name: string): void {
+    if (this.#presences.has(name)) return
     const { clock, documents } = this.#parts
     const id = documents.known.idOf(name)
-    let hear: Room['hear'] = () => {}
+    let hear: PresenceChannel['hear'] = () => {}
     const channel = new CRDTSyncChannel({
       now: () => clock.now(),
       faultOf: (payload) => (awarenessOf(payload) === null ? 'no update of presence' : null),
@@ -194,7 +194,7 @@ export class DocumentSessions {
       const update = awarenessOf(payload)
       if (update !== null) this.#push(name, update, null)
     })
-    this.#rooms.set(name, { id, channel, hear: (payload, from) => hear(payload, from) })
+    this.#presences.set(name, { id, channel, hear: (payload, from) => hear(payload, from) })
   }
 
   #send(name: string, document: string, message: CRDTSyncMessage): void {

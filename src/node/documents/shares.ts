@@ -56,7 +56,7 @@ export class DocumentShares {
   }
 
   /** Does a stream take something of a share? */
-  isHeld(stream: StreamKey): boolean {
+  isStored(stream: StreamKey): boolean {
     return this.#grants.has(stream)
   }
 
@@ -96,13 +96,13 @@ export class DocumentShares {
     }
   }
 
-  #settle(stream: StreamKey, isHeld: boolean): boolean {
-    if (this.#refused.has(stream) !== isHeld) return isHeld
-    if (isHeld) this.#refused.delete(stream)
+  #settle(stream: StreamKey, isStored: boolean): boolean {
+    if (this.#refused.has(stream) !== isStored) return isStored
+    if (isStored) this.#refused.delete(stream)
     else this.#refused.add(stream)
     // The core that asks is in the middle of its work.
     void Promise.resolve().then(() => this.#parts.onChange())
-    return isHeld
+    return isStored
   }
 
   #grant(stream: StreamKey, grant: Grant | null): void {

@@ -2,7 +2,7 @@ import type { Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import { type AgentAddress, OPERATOR } from '../../domain/card/card.js'
-import { askedWork } from '../../domain/policy/asked.js'
+import { askedWork } from '../../domain/policy/requested-work.js'
 import type { RoutingQuestion } from '../../domain/routing/decide.js'
 import { type CallerPower, confinement } from '../../domain/routing/effective.js'
 import type { AgentHost } from '../agents/agent-host.js'
@@ -16,7 +16,7 @@ import type { HereRun } from '../requests/callee/in-flight.js'
 import type { Work } from '../requests/callee/executor.js'
 
 /** What doing work without a message needs. */
-export interface DirectParts {
+export interface DirectDeps {
   readonly self: NodeId
   readonly clock: Clock
   readonly directory: Directory
@@ -43,7 +43,7 @@ export interface DirectWork {
 }
 
 /** That work may begin directly: true in the turn in which it was found. */
-export interface DirectWay {
+export interface DirectPath {
   readonly target: AgentAddress
   readonly capability: string
   readonly question: RoutingQuestion
@@ -60,14 +60,14 @@ export interface DirectWay {
  * free place and nobody has to be asked: all else goes as a request.
  */
 export class Direct {
-  readonly #parts: DirectParts
+  readonly #parts: DirectDeps
 
-  constructor(parts: DirectParts) {
+  constructor(parts: DirectDeps) {
     this.#parts = parts
   }
 
   /** How it may begin, as things are now. Null: it has to go as a request, which is told what speaks against it. */
-  way(asking: DirectQuestion): DirectWay | null {
+  path(asking: DirectQuestion): DirectPath | null {
     const { clock, router } = this.#parts
     const since = clock.monotonic()
     const question = this.#question(asking)
@@ -78,7 +78,7 @@ export class Direct {
   }
 
   /** Begins it. Null: it has to go as a request after all, e.g. because of its input. */
-  begin({ target, capability, question, rule, since, at }: DirectWay, { input, names }: DirectWork): HereRun | null {
+  begin({ target, capability, question, rule, since, at }: DirectPath, { input, names }: DirectWork): HereRun | null {
     const { router, traffic, work } = this.#parts
     const run = work.here({ recipient: target, capability, input, names })
     if (run instanceof NodeError) return null

@@ -48,8 +48,8 @@ export async function readNow(node: NodeCore, head: TurnHead, reading: Reading):
   return { result, needsTask: questionOf(result) !== null || hasArtifacts(node, names.taskId) }
 }
 
-function obey({ rules }: Reading, said: unknown): void {
-  const broken = rules?.violation(said) ?? null
+function obey({ rules }: Reading, stated: unknown): void {
+  const broken = rules?.violation(stated) ?? null
   if (broken !== null) throw new NodeError('INVALID_OUTPUT', broken.words, { data: broken.details })
 }
 
@@ -61,8 +61,8 @@ function hasArtifacts({ tasks }: Pick<NodeCore, 'tasks'>, taskId: string): boole
 
 function resultOf(node: NodeCore, head: TurnHead, { parts, names, signal }: Reading): Promise<unknown> {
   const { target, capability, by, justification } = head
-  const way = node.direct.way({ target, capability, by, justification })
-  const run = way === null ? null : node.direct.begin(way, { input: inputOf(parts), names })
+  const path = node.direct.path({ target, capability, by, justification })
+  const run = path === null ? null : node.direct.begin(path, { input: inputOf(parts), names })
   return run === null ? requestResult(node, { ...askingOf(head, parts), names }, signal) : directResult(node, run, signal)
 }
 

@@ -10,7 +10,7 @@ import { checkMember, memberBehind } from './mesh/member-principal.js'
 import type { NodeCore } from '../node.js'
 
 /** A message of a client to a task. */
-export interface SaidAgain {
+export interface DuplicateMessage {
   readonly task: GatewayTask
   readonly message: Message
   /** Is it for the same agent and skill as before? Default: yes. */
@@ -18,8 +18,11 @@ export interface SaidAgain {
 }
 
 /** Was a message said in a task already? @throws NodeError CONFLICT for another one of the same id, and for a further one where there is no room */
-export async function isSaid(log: Pick<GatewayLog, 'said'>, { task, message, isSame = true }: SaidAgain): Promise<boolean> {
-  const { message: kept, bytes } = await log.said(task, message.messageId)
+export async function isDuplicate(
+  log: Pick<GatewayLog, 'recordMessage'>,
+  { task, message, isSame = true }: DuplicateMessage
+): Promise<boolean> {
+  const { message: kept, bytes } = await log.recordMessage(task, message.messageId)
   if (kept === null && (bytes > MAX_TASK_BYTES || task.generation >= MAX_TASK_EVENTS))
     throw new NodeError('CONFLICT', 'the task holds as much as one may: begin another one', { data: { state: task.state } })
   if (kept === null || (isSame && saysTheSame(kept, message))) return kept !== null
@@ -36,7 +39,7 @@ export function checkSkill({ capability }: Pick<GatewayTask, 'capability'>, skil
  * May a client say that to a task, and does it fit its agent, as far as that is known here? An answer that does not leaves the task as
  * it waits. @throws NodeError INVALID_INPUT, and what a member may not do
  */
-export function checkAnswer(node: NodeCore, by: Principal, { task, message }: Pick<SaidAgain, 'task' | 'message'>): void {
+export function checkAnswer(node: NodeCore, by: Principal, { task, message }: Pick<DuplicateMessage, 'task' | 'message'>): void {
   const { capability, state } = task
   const address = parseAddress(task.agent)
   if (address === null) return

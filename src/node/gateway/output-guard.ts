@@ -5,10 +5,10 @@ import type { GatewayEvent, GatewayInput } from '../../domain/gateway/task.js'
 import type { OutputRules, OutputViolation } from '../../ports/gateway.js'
 
 /** Bytes that an agent may say while all of it is held back, files included. */
-export const MAX_HELD_BYTES = 16_777_216
+export const MAX_BUFFERED_BYTES = 16_777_216
 /** Characters of the turns before that are read together with what is said now, the last of them. */
 export const MAX_BEFORE = 65_536
-type Said = Exclude<GatewayInput, { readonly type: 'message' }>
+type OutputEvent = Exclude<GatewayInput, { readonly type: 'message' }>
 
 /**
  * What an agent says in one run, judged before it is on record: nothing that is not there can be read, followed or sent. Where
@@ -17,8 +17,8 @@ type Said = Exclude<GatewayInput, { readonly type: 'message' }>
 export class OutputWatch {
   readonly #rules: OutputRules
   readonly #before: readonly GatewayEvent[]
-  #held: Said[] = []
-  #heldBytes = 0
+  #buffered: OutputEvent[] = []
+  #bufferedBytes = 0
   #length = 0
 
   /** `before`: what was told of the task in the turns before this one. */
@@ -28,32 +28,33 @@ export class OutputWatch {
   }
 
   /** An agent says something on its way: what may be recorded now, or why nothing more may. */
-  take(said: Said): readonly Said[] | OutputViolation {
+  take(event: OutputEvent): readonly OutputEvent[] | OutputViolation {
     const { holdsBack } = this.#rules
-    this.#length += this.#rules.lengthOf(counted(said))
+    this.#length += this.#rules.lengthOf(counted(event))
     const tooLong = this.#rules.tooLong(this.#length)
     if (tooLong !== null) return tooLong
-    if (!holdsBack) return [said]
-    this.#heldBytes += sizeOf(said)
-    if (this.#heldBytes > MAX_HELD_BYTES) return { words: `what the agent gave has more than ${MAX_HELD_BYTES} bytes`, details: {} }
-    this.#held.push(said)
+    if (!holdsBack) return [event]
+    this.#bufferedBytes += sizeOf(event)
+    if (this.#bufferedBytes > MAX_BUFFERED_BYTES)
+      return { words: `what the agent gave has more than ${MAX_BUFFERED_BYTES} bytes`, details: {} }
+    this.#buffered.push(event)
     return []
   }
 
   /** Its last word: all that was held back and may be recorded now, or why none of it may. */
-  end(last: unknown): readonly Said[] | OutputViolation {
-    const held = this.#held.splice(0)
+  end(last: unknown): readonly OutputEvent[] | OutputViolation {
+    const buffered = this.#buffered.splice(0)
     // How long it is was counted as it came.
     const broken = this.#rules.violation(last)
-    if (broken !== null || !this.#rules.holdsBack) return broken ?? held
-    const isAlone = held.length === 0 && this.#before.length === 0
-    const telling = isAlone ? [] : joinedTexts(this.#before, held, questionOf(last)?.parts ?? partsOf(last ?? ''))
-    return this.#rules.denied([...telling, ...held.map(plain)]) ?? held
+    if (broken !== null || !this.#rules.holdsBack) return broken ?? buffered
+    const isAlone = buffered.length === 0 && this.#before.length === 0
+    const telling = isAlone ? [] : joinedTexts(this.#before, buffered, questionOf(last)?.parts ?? partsOf(last ?? ''))
+    return this.#rules.denied([...telling, ...buffered.map(plain)]) ?? buffered
   }
 }
 
 /** Was something refused? */
-export function isViolation(given: readonly Said[] | OutputViolation): given is OutputViolation {
+export function isViolation(given: readonly OutputEvent[] | OutputViolation): given is OutputViolation {
   return !Array.isArray(given)
 }
 
@@ -61,7 +62,7 @@ export function isViolation(given: readonly Said[] | OutputViolation): given is 
  * What is told piece by piece, in the ways in which a client may put it together: all in the order in which it came, without and with
  * line breaks, all words, each artifact as it is and as it was before it was replaced, and what is left of all artifacts.
  */
-function joinedTexts(before: readonly GatewayEvent[], held: readonly Said[], last: readonly Part[]): readonly string[] {
+function joinedTexts(before: readonly GatewayEvent[], buffered: readonly OutputEvent[], last: readonly Part[]): readonly string[] {
   const now = new Map<string, string[]>()
   const [all, words]: [string[], string[]] = [[], []]
   const replaced: string[] = []
@@ -74,9 +75,9 @@ function joinedTexts(before: readonly GatewayEvent[], held: readonly Said[], las
     if (known !== undefined) replaced.push(known.join(''))
     now.set(artifactId, [...texts])
   }
-  for (const said of [...lastOf(before), ...held]) {
-    const texts = textsOf(saidParts(said))
-    if (said.type === 'artifact') tell({ artifactId: said.artifact.artifactId, append: said.append }, texts)
+  for (const event of [...lastOf(before), ...buffered]) {
+    const texts = textsOf(eventParts(event))
+    if (event.type === 'artifact') tell({ artifactId: event.artifact.artifactId, append: event.append }, texts)
     else tell('words', texts)
   }
   const texts = textsOf(last)
@@ -86,13 +87,13 @@ function joinedTexts(before: readonly GatewayEvent[], held: readonly Said[], las
 }
 
 /** What an agent said at last in the turns before, as much as is read with what it says now. */
-function lastOf(before: readonly GatewayEvent[]): readonly Said[] {
-  const last: Said[] = []
+function lastOf(before: readonly GatewayEvent[]): readonly OutputEvent[] {
+  const last: OutputEvent[] = []
   let length = 0
   for (const event of before.toReversed()) {
     // What holds a task up its node says.
     if (event.type === 'message' || (event.type === 'status' && event.message?.parts[0]?.metadata?.['waitingFor'] !== undefined)) continue
-    length += textsOf(saidParts(event)).join('').length
+    length += textsOf(eventParts(event)).join('').length
     if (length > MAX_BEFORE) break
     last.push(event)
   }
@@ -104,19 +105,19 @@ function textsOf(parts: readonly Part[]): string[] {
 }
 
 /** What counts of its length: not what stands around each piece, or a text in many pieces would be many times as long. */
-function counted(said: Said): unknown {
-  const texts = saidParts(said).map(({ raw: _raw, ...rest }) => rest.text ?? rest)
-  if (said.type !== 'artifact') return texts
-  const { artifactId: _id, parts: _parts, ...about } = said.artifact
+function counted(event: OutputEvent): unknown {
+  const texts = eventParts(event).map(({ raw: _raw, ...rest }) => rest.text ?? rest)
+  if (event.type !== 'artifact') return texts
+  const { artifactId: _id, parts: _parts, ...about } = event.artifact
   return [texts, about]
 }
 
 /** Without the bytes of files: nothing is looked for in those. */
-function plain(said: Said): unknown {
-  const parts = saidParts(said).map(({ raw: _raw, ...rest }) => rest)
-  return said.type === 'artifact' ? { ...said.artifact, parts } : parts
+function plain(event: OutputEvent): unknown {
+  const parts = eventParts(event).map(({ raw: _raw, ...rest }) => rest)
+  return event.type === 'artifact' ? { ...event.artifact, parts } : parts
 }
 
-function saidParts(said: Said): readonly Part[] {
-  return said.type === 'artifact' ? said.artifact.parts : (said.message?.parts ?? [])
+function eventParts(event: OutputEvent): readonly Part[] {
+  return event.type === 'artifact' ? event.artifact.parts : (event.message?.parts ?? [])
 }

@@ -14,7 +14,7 @@ export const RETENTION_MS = 604_800_000
 export const MAX_TASKS = 100_000
 
 /** What letting go of tasks needs. */
-export interface GatewayRoomParts {
+export interface RetentionDeps {
   readonly node: {
     readonly clock: Clock
     readonly telemetry: Telemetry
@@ -27,11 +27,11 @@ export interface GatewayRoomParts {
 }
 
 /** The room that a node has for tasks of A2A clients: what is past its time goes, and what rests where there is no room for more. */
-export class GatewayRoom {
-  readonly #parts: GatewayRoomParts
+export class Retention {
+  readonly #parts: RetentionDeps
   #sweeping: Promise<number> | null = null
 
-  constructor(parts: GatewayRoomParts) {
+  constructor(parts: RetentionDeps) {
     this.#parts = parts
   }
 

@@ -19,7 +19,7 @@ interface Owned {
   /** What it may, as the task has it that began last. */
   power: CallerPower | null
   /** How many do not rest, those that begin included. */
-  underWay: number
+  active: number
 }
 
 /** Gateway tasks without their contents, as they are durable: by id, and by owner in the order of lists. */
@@ -54,7 +54,7 @@ export class GatewayIndex {
       return this.#enter(owned, task)
     }
     const owned = this.#of(task.owner)
-    owned.underWay += weightOf(task) - weightOf(before)
+    owned.active += weightOf(task) - weightOf(before)
     this.#byId.set(task.id, task)
     owned.order.put(task, before)
     this.#run(before, task)
@@ -63,14 +63,14 @@ export class GatewayIndex {
   /** A task whose message is known ({@link begin}) is durable now, for the first time. */
   add(task: GatewayTask): void {
     const owned = this.#of(task.owner)
-    owned.underWay--
+    owned.active--
     this.#run(this.#beginning.get(task.id), undefined)
     this.#beginning.delete(task.id)
     this.#enter(owned, task)
   }
 
   #enter(owned: Owned, task: GatewayTask): void {
-    owned.underWay += weightOf(task)
+    owned.active += weightOf(task)
     this.#byId.set(task.id, task)
     owned.order.put(task)
     this.#run(undefined, task)
@@ -81,7 +81,7 @@ export class GatewayIndex {
     const known = this.#byId.get(task.id)
     if (known === undefined) return
     const owned = this.#of(known.owner)
-    owned.underWay -= weightOf(known)
+    owned.active -= weightOf(known)
     this.#byId.delete(known.id)
     owned.order.remove(known)
     this.#run(known, undefined)
@@ -100,7 +100,7 @@ export class GatewayIndex {
     this.#run(undefined, task)
     owned.begun.set(messageId, id)
     owned.power = by
-    owned.underWay++
+    owned.active++
     this.#beginning.set(id, task)
   }
 
@@ -108,7 +108,7 @@ export class GatewayIndex {
   notBegun(task: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>): void {
     const owned = this.#owners.get(task.owner)
     if (owned === undefined || owned.begun.get(task.messageId) !== task.id) return
-    owned.underWay--
+    owned.active--
     this.#run(this.#beginning.get(task.id), undefined)
     this.#beginning.delete(task.id)
     this.#forget(owned, task)
@@ -122,7 +122,7 @@ export class GatewayIndex {
   #of(owner: string): Owned {
     const known = this.#owners.get(owner)
     if (known !== undefined) return known
-    const owned = { order: new TaskOrder(), begun: new Map<string, string>(), power: null, underWay: 0 }
+    const owned = { order: new TaskOrder(), begun: new Map<string, string>(), power: null, active: 0 }
     this.#owners.set(this.shared(owner), owned)
     return owned
   }
@@ -150,8 +150,8 @@ export class GatewayIndex {
   }
 
   /** How many tasks of an owner do not rest. */
-  underWay(owner: string): number {
-    return this.#owners.get(owner)?.underWay ?? 0
+  active(owner: string): number {
+    return this.#owners.get(owner)?.active ?? 0
   }
 
   /** One page of an owner's tasks. */

@@ -52,7 +52,7 @@ interface Writing {
 }
 
 /** An event that is durable, with its task as it was then. */
-export interface GatewayNews {
+export interface TaskUpdate {
   readonly task: GatewayTask
   readonly event: GatewayEvent
 }
@@ -66,7 +66,7 @@ export class GatewayLog {
   readonly #writing = new TransientMap<string, Writing>()
   readonly #recent = new RecentEvents()
   /** By task. */
-  readonly #listeners = new TransientMap<string, Set<(news: GatewayNews | null) => void>>()
+  readonly #listeners = new TransientMap<string, Set<(update: TaskUpdate | null) => void>>()
   readonly #onTask: (task: GatewayTask, isFirst: boolean) => void
   readonly #alongside: Alongside
   readonly #stopped = new Abort()
@@ -87,7 +87,7 @@ export class GatewayLog {
   }
 
   /** Calls back with each event of a task once it is durable; null: the task was removed. A listener must not throw. */
-  on(id: string, listener: (news: GatewayNews | null) => void): Unsubscribe {
+  on(id: string, listener: (update: TaskUpdate | null) => void): Unsubscribe {
     const listeners = this.#listeners.get(id) ?? new Set()
     this.#listeners.set(id, listeners.add(listener))
     return () => {
@@ -167,7 +167,10 @@ export class GatewayLog {
   }
 
   /** What a client said by that id in a task, null for nothing yet, and the bytes of all that was said. @throws NodeError STORE_DAMAGED */
-  async said({ id, generation }: GatewayTask, messageId: string): Promise<{ readonly message: Message | null; readonly bytes: number }> {
+  async recordMessage(
+    { id, generation }: GatewayTask,
+    messageId: string
+  ): Promise<{ readonly message: Message | null; readonly bytes: number }> {
     const isIt = (event: GatewayEvent): boolean =>
       event.type === 'message' && event.message.role === 'user' && event.message.messageId === messageId
     let found: GatewayEvent | undefined
@@ -197,7 +200,7 @@ export class GatewayLog {
   }
 
   /** Whoever waited for the end of a task has it: its events need not be at hand any more. */
-  told(id: string): void {
+  recordSent(id: string): void {
     this.#recent.drop(id)
   }
 

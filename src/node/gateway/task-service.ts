@@ -21,12 +21,12 @@ import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, 
 import type { Principal } from '../../ports/node-api.js'
 import { allow, ownerOf, powerOf, refuseWeaker } from './caller.js'
 import { GatewayIndex } from './task-index.js'
-import { GatewayLog, type GatewayNews } from './task-log.js'
+import { GatewayLog, type TaskUpdate } from './task-log.js'
 import { GatewayPush, type GatewayPushParts } from './push/push-service.js'
 import { onlyReads, readNow } from './direct-reads.js'
-import { GatewayRoom } from './retention.js'
+import { Retention } from './retention.js'
 import { GatewayRuns } from './turn-runner.js'
-import { checkAnswer, checkSkill, isSaid, pastItsTime } from './message-checks.js'
+import { checkAnswer, checkSkill, isDuplicate, pastItsTime } from './message-checks.js'
 import { gatewayAgent, type GatewayTarget, gatewayTarget, isCalled } from './resolve-agent.js'
 import type { NodeCore } from '../node.js'
 
@@ -58,7 +58,7 @@ export class GatewayTasks implements Gateway {
   readonly #index = new GatewayIndex()
   readonly #log: GatewayLog
   readonly #runs: GatewayRuns
-  readonly #room: GatewayRoom
+  readonly #retention: Retention
   /** Messages to tasks that are being recorded, by task. */
   readonly #taking = new TransientMap<string, Promise<GatewayTask>>()
   #timer: Timer | null = null
@@ -83,7 +83,7 @@ export class GatewayTasks implements Gateway {
     const parts = { node: node.parts, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
     this.push = push === null ? null : new GatewayPush({ ...parts, ...push })
     this.#runs = new GatewayRuns(node, this.#log, { taskOf: (id) => this.#log.changing(id) ?? this.#index.get(id), rules })
-    this.#room = new GatewayRoom({ node: node.parts, index: this.#index, log: this.#log, runs: this.#runs, push: this.push })
+    this.#retention = new Retention({ node: node.parts, index: this.#index, log: this.#log, runs: this.#runs, push: this.push })
   }
 
   /** Reads what there is, and goes on with what had not ended. @throws NodeError STORE_DAMAGED */
@@ -96,7 +96,7 @@ export class GatewayTasks implements Gateway {
     const all = [...this.#index.all()]
     await this.push?.start(all)
     this.#unlisten = this.#node.tasks.onChange((task) => this.#runs.look(task))
-    this.#timer = this.#node.parts.clock.every(SWEEP_MS, () => void this.#room.sweep())
+    this.#timer = this.#node.parts.clock.every(SWEEP_MS, () => void this.#retention.sweep())
     for (const task of all) if (!RESTING_STATES.has(task.state)) await this.#runs.resume(task)
   }
 
@@ -122,7 +122,7 @@ export class GatewayTasks implements Gateway {
     if (request.wait && !this.#isIn(task.id, RESTING_STATES)) await this.#until(task.id, RESTING_STATES, request.signal)
     const given = this.#snapshot(task)
     const snapshot = given instanceof Promise ? await given : given
-    if (ENDED_STATES.has(snapshot.task.state)) this.#log.told(task.id)
+    if (ENDED_STATES.has(snapshot.task.state)) this.#log.recordSent(task.id)
     return { kind: 'task', snapshot }
   }
 
@@ -180,8 +180,8 @@ export class GatewayTasks implements Gateway {
     allow(by, 'read')
     const ends = untilRest ? RESTING_STATES : ENDED_STATES
     const { generation, state } = this.#find(by, id)
-    const queue = new AsyncQueue<GatewayNews | null>(FOLLOW_QUEUE, () => null, signal)
-    const unlisten = this.#log.on(id, (news) => queue.push(news))
+    const queue = new AsyncQueue<TaskUpdate | null>(FOLLOW_QUEUE, () => null, signal)
+    const unlisten = this.#log.on(id, (update) => queue.push(update))
     // Who names what has not happened yet hears of it when it does.
     let last = Math.min(after, generation)
     try {
@@ -190,8 +190,8 @@ export class GatewayTasks implements Gateway {
         yield event
       }
       if (ends.has(state)) return
-      for await (const news of queue) {
-        for (const event of await this.#missed(id, last, news)) {
+      for await (const update of queue) {
+        for (const event of await this.#missed(id, last, update)) {
           last = event.generation
           yield event
           if (event.type === 'status' && ends.has(event.state)) return
@@ -206,9 +206,9 @@ export class GatewayTasks implements Gateway {
   }
 
   /** The events behind a generation up to the news; null: news were lost, and the log has them. */
-  async #missed(id: string, last: number, news: GatewayNews | null): Promise<readonly GatewayEvent[]> {
-    const to = news?.event.generation ?? this.#index.get(id)?.generation ?? last
-    return news !== null && to === last + 1 ? [news.event] : await this.#log.events(id, last, to)
+  async #missed(id: string, last: number, update: TaskUpdate | null): Promise<readonly GatewayEvent[]> {
+    const to = update?.event.generation ?? this.#index.get(id)?.generation ?? last
+    return update !== null && to === last + 1 ? [update.event] : await this.#log.events(id, last, to)
   }
 
   #snapshot({ id }: GatewayTask): GatewaySnapshot | Promise<GatewaySnapshot> {
@@ -235,7 +235,7 @@ export class GatewayTasks implements Gateway {
     const reading = readNow(this.#node, head, { parts: message.parts, names, rules: this.#rules, signal })
     const { result, needsTask } = await reading.finally(() => this.#index.requestEnded(names.requestId))
     if (needsTask) {
-      if (this.#room.isFull) await this.#room.make(ownerOf(by))
+      if (this.#retention.isFull) await this.#retention.make(ownerOf(by))
       const isFirst = this.#index.begunBy(ownerOf(by), message.messageId) === undefined
       const over = this.#runs.isKnown(names) ? names : null
       return isFirst ? await this.#begin(by, request, { ...target, over }) : await this.#taskOf(by, request, target)
@@ -254,13 +254,13 @@ export class GatewayTasks implements Gateway {
     }
     const begun = this.#index.begunBy(ownerOf(by), messageId)
     if (begun !== undefined) return this.#begunBefore(by, request, begun)
-    return target === null || this.#room.isFull ? this.#beginLater(by, request, target) : this.#begin(by, request, target)
+    return target === null || this.#retention.isFull ? this.#beginLater(by, request, target) : this.#begin(by, request, target)
   }
 
   /** Begins one once its agent is found and there is room for it. */
   async #beginLater(by: Principal, request: GatewaySend, known: GatewayTarget | null): Promise<GatewayTask> {
     const target = known ?? (await gatewayTarget(this.#node, by, request))
-    if (this.#room.isFull) await this.#room.make(ownerOf(by))
+    if (this.#retention.isFull) await this.#retention.make(ownerOf(by))
     // Meanwhile the same message may have begun another one.
     const isFirst = this.#index.begunBy(ownerOf(by), request.message.messageId) === undefined
     return isFirst ? await this.#begin(by, request, target) : await this.#taskOf(by, request, target)
@@ -276,7 +276,7 @@ export class GatewayTasks implements Gateway {
       return await this.#taskOf(by, request, null)
     }
     const isSame = (agent === null || isCalled(this.#node, task.agent, agent)) && (skill === null || skill === task.capability)
-    await isSaid(this.#log, { task, message, isSame })
+    await isDuplicate(this.#log, { task, message, isSame })
     return task
   }
 
@@ -294,21 +294,21 @@ export class GatewayTasks implements Gateway {
 
   /** `over`: the run that it is of, which is over. */
   async #begin(by: Principal, request: GatewaySend, { address, capability, over = null }: GatewayTarget & Over): Promise<GatewayTask> {
-    if (by.kind === 'peer' && this.#index.underWay(ownerOf(by)) >= MAX_MEMBER_TASKS)
+    if (by.kind === 'peer' && this.#index.active(ownerOf(by)) >= MAX_MEMBER_TASKS)
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
     const fresh = this.#fresh(by, request, { address, capability, run: over ?? this.#turn(request) })
     const { id, contextId } = fresh
-    const said = placed(request.message, { taskId: id, contextId })
+    const stated = placed(request.message, { taskId: id, contextId })
     const push = this.push?.begin(fresh, request.push) ?? []
     // Most begin at once: that they do is the same commit, where nobody follows each step.
-    const asking = { target: address, capability: capability.id, by: fresh.by, justification: justificationIn(said) }
-    const way = over === null && request.wait && request.push === undefined ? this.#node.direct.way(asking) : null
-    const begun: GatewayInput = { type: 'message', message: said }
-    const inputs: readonly GatewayInput[] = way === null && over === null ? [begun] : [begun, { type: 'status', state: 'working' }]
+    const asking = { target: address, capability: capability.id, by: fresh.by, justification: justificationIn(stated) }
+    const path = over === null && request.wait && request.push === undefined ? this.#node.direct.path(asking) : null
+    const begun: GatewayInput = { type: 'message', message: stated }
+    const inputs: readonly GatewayInput[] = path === null && over === null ? [begun] : [begun, { type: 'status', state: 'working' }]
     this.#index.begin(fresh)
     const { task, durable } = this.#log.begin(fresh, inputs, push)
     // What begins at once may be repeated: it need not wait until it is on record that it does, and may have ended by then.
-    const isBegun = over === null ? way !== null && this.#runs.begin(task, said, way) : this.#runs.retell(task, over)
+    const isBegun = over === null ? path !== null && this.#runs.begin(task, stated, path) : this.#runs.retell(task, over)
     try {
       await durable
     } catch (error) {
@@ -317,7 +317,7 @@ export class GatewayTasks implements Gateway {
       if (isBegun) this.#runs.drop(task)
       throw error
     }
-    if (!isBegun) await this.#runs.ask(task, said)
+    if (!isBegun) await this.#runs.ask(task, stated)
     return task
   }
 
@@ -352,7 +352,7 @@ export class GatewayTasks implements Gateway {
   async #goOn(by: Principal, request: GatewaySend, taskId: string): Promise<GatewayTask> {
     const { message, push, skill } = request
     checkSkill(this.#find(by, taskId), skill)
-    if (await isSaid(this.#log, { task: this.#find(by, taskId), message })) return this.#find(by, taskId)
+    if (await isDuplicate(this.#log, { task: this.#find(by, taskId), message })) return this.#find(by, taskId)
     // From the answer on it is to hear all.
     if (push !== undefined && !ENDED_STATES.has(this.#find(by, taskId).state)) await this.push?.set(by, taskId, push)
     const before = this.#log.current(this.#find(by, taskId))

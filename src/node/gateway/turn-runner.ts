@@ -21,13 +21,13 @@ import {
   type GatewayTask,
   RESTING_STATES
 } from '../../domain/gateway/task.js'
-import { MAX_TOLD_BYTES, ToldArtifacts } from '../../domain/gateway/told-artifacts.js'
+import { MAX_SENT_BYTES, SentArtifacts } from '../../domain/gateway/sent-artifacts.js'
 import type { CallerPower } from '../../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../../ports/gateway.js'
 import { sizeOf } from '../../kit/size.js'
 import type { Asking } from '../requests/caller/request-codec.js'
-import type { DirectWay } from './direct-answer.js'
+import type { DirectPath } from './direct-answer.js'
 import { isNeverLearned } from '../../domain/task/outcome.js'
 import type { GatewayLog } from './task-log.js'
 import { isViolation, OutputWatch } from './output-guard.js'
@@ -47,7 +47,7 @@ export const MAX_TASK_BYTES = 67_108_864
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(['TIER_VIOLATION', 'SANDBOX_VIOLATION', 'ESCALATION_REQUIRED', 'POLICY_DENIED'])
 
 /** What is told while a task is held up. */
-const HELD_UP = {
+const DEFERRED = {
   approval: 'waiting for approval: a person of its node decides',
   slot: null,
   ack: null,
@@ -76,13 +76,13 @@ export class GatewayRuns {
   }
 
   /** Has the agent of a task that begins begin with it, in this very turn. False: it has to be asked ({@link ask}). */
-  begin(task: GatewayTask, said: Pick<Message, 'parts'>, way: DirectWay): boolean {
+  begin(task: GatewayTask, status: Pick<Message, 'parts'>, path: DirectPath): boolean {
     const { id, run: names } = task
     if (names === null) return false
     this.#watch(id, names, [])
     // The task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
     try {
-      if (this.#node.direct.begin(way, { input: inputOf(said.parts), names }) !== null) return true
+      if (this.#node.direct.begin(path, { input: inputOf(status.parts), names }) !== null) return true
       this.#close(task)
       return false
     } catch (error) {
@@ -106,22 +106,22 @@ export class GatewayRuns {
   }
 
   /** Asks the agent of a task. What it refuses is how the task ends. Never rejects. */
-  async ask(task: GatewayTask, said: Pick<Message, 'parts' | 'metadata'>): Promise<void> {
+  async ask(task: GatewayTask, status: Pick<Message, 'parts' | 'metadata'>): Promise<void> {
     const { requests, direct, parts: node, self } = this.#node
     const target = parseAddress(task.agent)
     try {
       // The first turn of a task bears its name: nothing was told before it.
-      const before = task.run?.taskId === task.id ? [] : await this.#toldBefore(task)
+      const before = task.run?.taskId === task.id ? [] : await this.#sentBefore(task)
       // It may have been canceled before there was anything to stop.
       if (target === null || ENDED_STATES.has(this.#log.current(this.#taskOf(task.id) ?? task).state)) return
       const { capability, by, run: names } = task
       if (names === null) return
       this.#watch(task.id, names, before)
-      const justification = justificationIn(said)
-      const way = direct.way({ target, capability, by, justification })
-      if (way !== null && direct.begin(way, { input: inputOf(said.parts), names }) !== null) return
+      const justification = justificationIn(status)
+      const path = direct.path({ target, capability, by, justification })
+      if (path !== null && direct.begin(path, { input: inputOf(status.parts), names }) !== null) return
       await requests.ask({
-        ...askingOf({ self, target, capability, by, justification }, said.parts),
+        ...askingOf({ self, target, capability, by, justification }, status.parts),
         timeoutMs: node.settings.defaultTtlMs,
         mayQueue: true,
         names
@@ -141,12 +141,12 @@ export class GatewayRuns {
     const { run } = task
     if (run === null) return
     const { taskId, isAttended } = run
-    const before = await this.#toldBefore(task)
-    const live = this.#node.tasks.get(taskId) ?? (await taskOfLedger(this.#node.book, taskId))?.task
+    const before = await this.#sentBefore(task)
+    const live = this.#node.tasks.get(taskId) ?? (await taskOfLedger(this.#node.requestStore, taskId))?.task
     if (live === undefined && isAttended === true) return this.#leave(task)
     if (live === undefined) {
-      const said = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
-      return await this.ask(task, said ?? { parts: [] })
+      const status = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
+      return await this.ask(task, status ?? { parts: [] })
     }
     // What was told before the start is not among its events any more: they are of what began again since, none of it told yet.
     this.#watch(task.id, run, before)
@@ -205,7 +205,7 @@ export class GatewayRuns {
 
   #watch(id: string, run: GatewayRun, before: readonly GatewayEvent[]): void {
     const watch = this.#rules === null ? null : new OutputWatch(this.#rules, before)
-    this.#open.set(run.taskId, { id, seen: 0, watch, told: new ToldArtifacts(), bytes: 0, model: null })
+    this.#open.set(run.taskId, { id, seen: 0, watch, sent: new SentArtifacts(), bytes: 0, model: null })
   }
 
   #openOf({ run }: GatewayTask): OpenRun | undefined {
@@ -218,7 +218,7 @@ export class GatewayRuns {
   }
 
   /** What was told of a task before the turn that is under way, as far as it is judged with that. @throws NodeError STORE_DAMAGED */
-  async #toldBefore({ id, run, generation }: GatewayTask): Promise<readonly GatewayEvent[]> {
+  async #sentBefore({ id, run, generation }: GatewayTask): Promise<readonly GatewayEvent[]> {
     if (this.#rules?.holdsBack !== true || run?.taskId === id) return []
     const events = await this.#log.events(id, Math.max(0, generation - MAX_EVENTS_BEFORE), generation)
     return events.slice(
@@ -230,9 +230,9 @@ export class GatewayRuns {
   #tell(task: GatewayTask, event: TaskEvent): void {
     if (event.type === 'progress') return this.#report(task, event.data)
     if (event.type !== 'state') return
-    const held = event.waitingFor === undefined ? null : HELD_UP[event.waitingFor]
+    const buffered = event.waitingFor === undefined ? null : DEFERRED[event.waitingFor]
     const { state } = this.#log.current(task)
-    if (held !== null) this.#say(task, state, [{ text: held, metadata: { waitingFor: event.waitingFor } }])
+    if (buffered !== null) this.#say(task, state, [{ text: buffered, metadata: { waitingFor: event.waitingFor } }])
     else if (event.state === 'working') this.#add(task, { type: 'status', state: 'working' })
   }
 
@@ -252,7 +252,7 @@ export class GatewayRuns {
     const read = readArtifact(artifact)
     if (!read.ok) return
     this.#add(task, { type: 'status', state: 'working' })
-    run?.told.take(read.value, append)
+    run?.sent.take(read.value, append)
     if (generation < MAX_TASK_EVENTS && !isFull) return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
     this.cancel(task)
     this.#end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things, or ${MAX_TASK_BYTES} bytes of them`)
@@ -261,25 +261,25 @@ export class GatewayRuns {
   /** What a language model says is the result in pieces; beyond what is recorded of reports the result itself tells it. */
   #pieceOf(task: GatewayTask, data: unknown): ReturnType<typeof artifactOf> {
     const run = this.#openOf(task)
-    const said = this.#log.current(task).generation < MAX_REPORTS ? tokenOf(data) : null
-    if (run === undefined || said === null || said.token === '') return null
-    const { token, turn } = said
+    const status = this.#log.current(task).generation < MAX_REPORTS ? tokenOf(data) : null
+    if (run === undefined || status === null || status.token === '') return null
+    const { token, turn } = status
     const append = run.model?.turn === turn
     const text = append ? (run.model?.text ?? '') + token : token
-    run.model = { turn, text: text.length > MAX_TOLD_BYTES ? '' : text }
+    run.model = { turn, text: text.length > MAX_SENT_BYTES ? '' : text }
     return { artifact: resultArtifact(token), append, lastChunk: false }
   }
 
   /** What an agent says on its way. */
-  #hear(task: GatewayTask, said: Exclude<GatewayInput, { readonly type: 'message' }>): void {
+  #hear(task: GatewayTask, status: Exclude<GatewayInput, { readonly type: 'message' }>): void {
     const watch = this.#openOf(task)?.watch ?? null
-    const given = watch === null ? [said] : watch.take(said)
+    const given = watch === null ? [status] : watch.take(status)
     if (isViolation(given)) return this.#hold(task, given)
     for (const one of given) this.#add(task, one)
   }
 
   /** The last word of an agent, with what was held back before it. Is it held back itself? */
-  #heard(task: GatewayTask, last: unknown): boolean {
+  #onTask(task: GatewayTask, last: unknown): boolean {
     const given = this.#openOf(task)?.watch?.end(last) ?? []
     if (isViolation(given)) {
       this.#hold(task, given)
@@ -298,7 +298,7 @@ export class GatewayRuns {
   #ended(task: GatewayTask, { id, state, result: given, error }: Task): void {
     const result = this.#node.parts.toAgentJson(given)
     if (state === 'completed') this.#add(task, { type: 'status', state: 'working' })
-    if (this.#heard(task, state === 'completed' ? result : (error?.message ?? null))) return
+    if (this.#onTask(task, state === 'completed' ? result : (error?.message ?? null))) return
     if (state !== 'completed') {
       this.#open.delete(id)
       const known = error === null ? null : asClientError(NodeError.fromBody(error))
@@ -311,11 +311,11 @@ export class GatewayRuns {
     const question = questionOf(result)
     if (question !== null) return this.#say(task, question.state, question.parts)
     // The result of an A2A agent elsewhere is what it told of already. What stands there of turns before may be something else.
-    const isTold = task.id === id ? run?.told.covers(result) === true : run?.told.isAll(result) === true
+    const isSent = task.id === id ? run?.sent.covers(result) === true : run?.sent.isAll(result) === true
     const isSpoken = (run?.model ?? null)?.text === result
     // Of what a language model said nothing is missing but that it was all.
     if (isSpoken) this.#add(task, { type: 'artifact', artifact: resultArtifact(''), append: true, lastChunk: true })
-    else if (result !== null && result !== undefined && !isTold)
+    else if (result !== null && result !== undefined && !isSent)
       this.#add(task, { type: 'artifact', artifact: resultArtifact(result), append: false, lastChunk: true })
     this.#add(task, { type: 'status', state: 'completed' })
   }
@@ -353,7 +353,7 @@ interface OpenRun {
   seen: number
   /** Judges what its agent says. */
   readonly watch: OutputWatch | null
-  readonly told: ToldArtifacts
+  readonly sent: SentArtifacts
   /** Of all that it reported, about. */
   bytes: number
   /** The turn of its language model that was heard last, and what it said in it; empty once that is too long to be kept. */

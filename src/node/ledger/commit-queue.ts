@@ -11,7 +11,7 @@ const RETRY_MS = 1000
 const MAX_RETRY_MS = 5000
 
 /** What telling needs. */
-export interface DurableTalesParts {
+export interface CommitQueueDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   /** Makes changes of the ledger. @throws NodeError what it refuses. */
@@ -19,37 +19,37 @@ export interface DurableTalesParts {
 }
 
 /** A change of the ledger, and what is told once it is durable. */
-export interface Tale {
+export interface Notification {
   readonly changes: readonly LedgerChange[]
   /** Of a swarm with several participants: what they have to accept before, and its index among their records. */
   readonly record?: { readonly index: number; readonly content: Uint8Array }
-  tell(): void
+  notify(): void
 }
 
 /** Tells what happened once it may be relied on, in order. */
-export interface Tales {
+export interface NotificationQueue {
   /** Begins at once to make it so, and tells behind what was added before. */
-  add(tale: Tale): void
+  add(notification: Notification): void
   /** What it says is known when all before was told. */
-  addLast(make: () => Tale): void
+  addLast(make: () => Notification): void
   /** Resolves when all was told. Never rejects. */
-  told(): Promise<void>
+  flushed(): Promise<void>
   /** Nothing is told, or tried again, any more. Resolves when nothing is written. */
   stop(): Promise<void>
 }
 
 /** Tells what happened once it is durable, in order. While the ledger takes nothing, nothing is told. */
-export class DurableTales implements Tales {
-  readonly #parts: DurableTalesParts
+export class CommitQueue implements NotificationQueue {
+  readonly #parts: CommitQueueDeps
   readonly #stopping = new Abort()
-  #told: Promise<void> = Promise.resolve()
+  #flushed: Promise<void> = Promise.resolve()
   #pending = 0
   /** Waits in a row, none of which helped. */
   #waits = 0
   /** All that the ledger did not take waits together. */
   #waiting: Promise<void> | null = null
 
-  constructor(parts: DurableTalesParts) {
+  constructor(parts: CommitQueueDeps) {
     this.#parts = parts
   }
 
@@ -59,36 +59,36 @@ export class DurableTales implements Tales {
   }
 
   /** Commits at once, and tells behind what was added before. */
-  add({ changes, tell }: Tale): void {
+  add({ changes, notify }: Notification): void {
     this.#pending++
     const durable = this.#commit(changes).finally(() => {
       this.#pending--
     })
-    this.#told = this.#told.then(async () => this.#tell(await durable, tell))
+    this.#flushed = this.#flushed.then(async () => this.#notify(await durable, notify))
   }
 
   /** What it says is known when all before was told; it is committed then. */
-  addLast(make: () => Tale): void {
-    this.#told = this.#told.then(async () => {
+  addLast(make: () => Notification): void {
+    this.#flushed = this.#flushed.then(async () => {
       if (this.#stopping.aborted) return
-      const { changes, tell } = make()
-      this.#tell(await this.#commit(changes), tell)
+      const { changes, notify } = make()
+      this.#notify(await this.#commit(changes), notify)
     })
   }
 
   /** Resolves when all was told. Never rejects. */
-  told(): Promise<void> {
-    return this.#told
+  flushed(): Promise<void> {
+    return this.#flushed
   }
 
   /** Nothing is told, or tried again, any more. Resolves when nothing is written. */
   async stop(): Promise<void> {
     this.#stopping.abort()
-    await this.#told
+    await this.#flushed
   }
 
-  #tell(isDurable: boolean, tell: () => void): void {
-    if (isDurable && !this.#stopping.aborted) tell()
+  #notify(isDurable: boolean, notify: () => void): void {
+    if (isDurable && !this.#stopping.aborted) notify()
   }
 
   async #commit(changes: readonly LedgerChange[]): Promise<boolean> {

@@ -12,7 +12,7 @@ const WEIGH_MS = 5000
 const BELOW = 0.9
 
 /** What weighing the ledger needs. */
-export interface LedgerRoomParts {
+export interface LedgerQuotaDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly ledger: Pick<Ledger, 'size' | 'fault'>
@@ -21,12 +21,12 @@ export interface LedgerRoomParts {
 }
 
 /** Whether the ledger has room for new requests. What is recorded already always comes to its end: nothing is pushed out. */
-export class LedgerRoom {
-  readonly #parts: LedgerRoomParts
+export class LedgerQuota {
+  readonly #parts: LedgerQuotaDeps
   #isFull = false
   #timer: Timer | null = null
 
-  constructor(parts: LedgerRoomParts) {
+  constructor(parts: LedgerQuotaDeps) {
     this.#parts = parts
   }
 

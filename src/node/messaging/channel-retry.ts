@@ -3,7 +3,7 @@ import { asNodeError, NodeError } from '../../kit/errors.js'
 import type { ErrorCode } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import { MAX_RETRIES, retryDelayMs } from '../../domain/channel/retry.js'
-import type { PeerRoom, SendRoom } from '../peers/send-budget.js'
+import type { PeerBudget, SendBudget } from '../peers/send-budget.js'
 
 /** Messages to one peer that may wait for another try. */
 const MAX_WAITING = 1000
@@ -14,7 +14,7 @@ const FAILURES: ReadonlySet<ErrorCode> = new Set(['CHANNEL_CLOSED', 'PEER_OFFLIN
 export interface DeliveryParts {
   readonly clock: Clock
   /** Where what waits is counted. */
-  readonly room: SendRoom
+  readonly budget: SendBudget
   /** Sees to a link. @throws NodeError PEER_OFFLINE. */
   reach(peer: NodeId): Promise<void>
   /** A message was given up. */
@@ -39,7 +39,7 @@ interface Retry extends Shipment {
 
 /** What waits for one peer, in the order it was sent. */
 interface Lane {
-  readonly room: PeerRoom
+  readonly budget: PeerBudget
   readonly waiting: Retry[]
 }
 
@@ -62,13 +62,13 @@ export class Delivery {
    * @throws NodeError DELIVERY_FAILED after the last try; OVERLOADED when too many wait; what else `send` throws, at once.
    */
   async deliver(peer: NodeId, { bytes, send }: Shipment): Promise<void> {
-    const lane = this.#lanes.get(peer) ?? { room: this.#parts.room.peer(), waiting: [] }
+    const lane = this.#lanes.get(peer) ?? { budget: this.#parts.budget.peer(), waiting: [] }
     if (lane.waiting.length === 0) {
       const failure = tried(send)
       if (failure === null) return
       if (!FAILURES.has(failure.code) || this.#isClosed) throw failure
     }
-    if (lane.waiting.length >= MAX_WAITING || !lane.room.take(bytes))
+    if (lane.waiting.length >= MAX_WAITING || !lane.budget.take(bytes))
       throw new NodeError('OVERLOADED', 'too many messages wait for another try to reach this peer')
     this.#lanes.set(peer, lane)
     await new Promise<void>((resolve, reject) => {
@@ -81,9 +81,9 @@ export class Delivery {
   /** Gives up what waits. */
   close(): void {
     this.#isClosed = true
-    for (const { room, waiting } of this.#lanes.values()) {
+    for (const { budget, waiting } of this.#lanes.values()) {
       for (const { bytes, timer, reject } of waiting) {
-        room.leave(bytes)
+        budget.leave(bytes)
         this.#parts.clock.clear(timer)
         reject(new NodeError('CHANNEL_CLOSED', 'this node stopped before the message could be delivered'))
       }
@@ -147,7 +147,7 @@ export class Delivery {
     const lane = this.#lanes.get(peer)
     if (lane === undefined) return
     lane.waiting.splice(lane.waiting.indexOf(retry), 1)
-    lane.room.leave(retry.bytes)
+    lane.budget.leave(retry.bytes)
     if (lane.waiting.length === 0) this.#lanes.delete(peer)
   }
 

@@ -62,7 +62,7 @@ export function threadOf({
 }
 
 /** A message that a person has to allow. */
-export interface Held {
+export interface AwaitingApproval {
   readonly incoming: Incoming
   /** What was asked of the rules, and the rule that asks for a person. */
   readonly question: RoutingQuestion

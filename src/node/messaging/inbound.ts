@@ -6,7 +6,7 @@ import { shown } from '../../kit/text.js'
 import { headerOf } from '../../domain/envelope/header.js'
 import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
 import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
-import { askedWork, namedCapabilities } from '../../domain/policy/asked.js'
+import { askedWork, namedCapabilities } from '../../domain/policy/requested-work.js'
 import type { RoutingQuestion } from '../../domain/routing/decide.js'
 import type { LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
@@ -14,7 +14,7 @@ import { Arrivals } from './verify.js'
 import type { Arrival, ArrivalsParts } from './verify.js'
 import type { Conversations } from './exchange-table.js'
 import { threadOf } from './inbound-message.js'
-import type { Held, Incoming, RecordedRequest, Thread } from './inbound-message.js'
+import type { AwaitingApproval, Incoming, RecordedRequest, Thread } from './inbound-message.js'
 import type { Admission, LaneMessage } from '../reliable/lane-receiver.js'
 import { refusedArrival } from './verify-parties.js'
 import type { Decision, Refusal } from '../policy/access-control.js'
@@ -65,13 +65,13 @@ export interface InboxParts extends ArrivalsParts {
   /** Tells the sender of an opening message that it was refused. */
   refuse(to: Thread, error: ErrorBody): void
   /** Keeps a message until a person has decided, or says why it does not. */
-  hold(message: Held): Refusal | null
+  hold(message: AwaitingApproval): Refusal | null
 }
 
 /** What became of a message within this node. */
 export interface ReceivedHere {
   /** It was refused or waits for a person: the road in tells of that decision, or will. */
-  readonly isTold: boolean
+  readonly isReported: boolean
   /** Why it could not be taken at all; on record. */
   readonly refusal: Refusal | null
 }
@@ -137,12 +137,12 @@ export class Inbox {
     const verified = this.#arrivals.verify(peer, header)
     if ('refusal' in verified) {
       this.#parts.router.record('refusal', verified.refusal, { peer: null, header })
-      return { isTold: true, refusal: verified.refusal }
+      return { isReported: true, refusal: verified.refusal }
     }
     this.#parts.traffic.received(header, since)
     const { sender, recipient, party, certified, target } = verified
     const { payload } = envelope
-    const isTold = this.#decideAndDispatch({
+    const isReported = this.#decideAndDispatch({
       peer,
       sender,
       recipient,
@@ -155,11 +155,11 @@ export class Inbox {
       since,
       bytes: NO_BYTES
     })
-    return { isTold, refusal: null }
+    return { isReported, refusal: null }
   }
 
   /** Gives a message that was held to those whom it concerns, or to `taker` alone. Its exchange is open. */
-  pass({ incoming, question, rule }: Held, taker = (one: Incoming): void => this.#dispatch(one)): void {
+  pass({ incoming, question, rule }: AwaitingApproval, taker = (one: Incoming): void => this.#dispatch(one)): void {
     const { peer, header } = incoming
     const { clock, traffic, self } = this.#parts
     const [from, to] = [question.sender.tier, question.target.tier]
@@ -269,10 +269,10 @@ export class Inbox {
     return null
   }
 
-  #hold(held: Held): Refusal | 'held' {
-    const refusal = this.#parts.hold(held)
+  #hold(awaiting: AwaitingApproval): Refusal | 'held' {
+    const refusal = this.#parts.hold(awaiting)
     if (refusal === null) return 'held'
-    if (held.incoming.header.type !== 'notification') this.#parts.conversations.end(threadOf(held.incoming))
+    if (awaiting.incoming.header.type !== 'notification') this.#parts.conversations.end(threadOf(awaiting.incoming))
     return refusal
   }
 

@@ -5,7 +5,7 @@ import { addressText, type AgentAddress } from '../../domain/card/card.js'
 import { encodeEnvelope } from '../../domain/envelope/codec.js'
 import { OPENING_TYPES, SCHEMA_VERSION } from '../../domain/envelope/envelope.js'
 import type { A2AEnvelope, EnvelopeMetadata, MessageType } from '../../domain/envelope/envelope.js'
-import { askedWork } from '../../domain/policy/asked.js'
+import { askedWork } from '../../domain/policy/requested-work.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../../domain/routing/decide.js'
 import { type CallerPower, confinement } from '../../domain/routing/effective.js'
 import type { LedgerChange } from '../../ports/ledger.js'
@@ -20,7 +20,7 @@ import type { Lanes } from '../reliable/lanes.js'
 import type { Peers } from '../peers/peer-table.js'
 import type { Router } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
-import type { Ways } from '../relay/next-hop.js'
+import type { NextHop } from '../relay/next-hop.js'
 
 /** What the road out needs. */
 export interface OutboxParts {
@@ -30,8 +30,8 @@ export interface OutboxParts {
   readonly router: Router
   readonly traffic: Traffic
   readonly telemetry: Telemetry
-  readonly ways: Ways
-  readonly peers: Pick<Peers, 'room'>
+  readonly nextHop: NextHop
+  readonly peers: Pick<Peers, 'budget'>
   readonly lanes: Pick<Lanes, 'record' | 'commit'>
   readonly conversations: Conversations
   readonly events: NodeEvents
@@ -92,12 +92,12 @@ export class Outbox {
   readonly #delivery: Delivery
 
   constructor(parts: OutboxParts) {
-    const { clock, ways, peers, directory, events, telemetry } = parts
+    const { clock, nextHop, peers, directory, events, telemetry } = parts
     this.#parts = parts
     this.#delivery = new Delivery({
       clock,
-      room: peers.room,
-      reach: (peer) => ways.reach(peer),
+      budget: peers.budget,
+      reach: (peer) => nextHop.reach(peer),
       onFailure: (peer, { code, message }) => {
         telemetry.count('errors', 'delivery')
         events.add('delivery-failed', message, { code, peer: directory.ref(peer).name })
@@ -127,7 +127,7 @@ export class Outbox {
       traffic.refused(asNodeError(error).code, envelope, path)
       throw error
     }
-    const { isTold, refusal } = here
+    const { isReported: isTold, refusal } = here
     if (refusal !== null) throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
     const at = clock.monotonic()
     traffic.sent(
@@ -220,13 +220,13 @@ export class Outbox {
 
   /** Record, channel; the exchange of an opening message is open before any reply can come. */
   async #away(draft: Draft, envelope: A2AEnvelope): Promise<ReceivedHere> {
-    const { ways, conversations, self } = this.#parts
+    const { nextHop, conversations, self } = this.#parts
     const to = draft.recipient.nodeId
     const bytes = to === self ? null : encodeEnvelope(envelope)
     const thread = { sender: draft.sender, recipient: draft.recipient, correlationId: envelope.correlationId ?? envelope.id }
     if (bytes !== null && draft.reliable?.mayWait !== true) {
       const isOpening = OPENING_TYPES.has(draft.type)
-      if (!ways.isReachable(to, isOpening)) await ways.reach(to, isOpening)
+      if (!nextHop.isReachable(to, isOpening)) await nextHop.reach(to, isOpening)
     }
     if (draft.replies !== undefined && !conversations.sentOut(thread, draft.replies))
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
@@ -255,20 +255,20 @@ export class Outbox {
   }
 
   async #channel(draft: Draft, envelope: A2AEnvelope, bytes: Uint8Array | null): Promise<ReceivedHere> {
-    const { ways, lanes } = this.#parts
+    const { nextHop, lanes } = this.#parts
     const to = draft.recipient.nodeId
     const reliable = reliabilityOf(draft)
     // Only within this node: everything else that must not be lost goes over a lane.
     if (reliable !== undefined) await lanes.commit(reliable.changes())
     if (bytes === null) return this.#parts.deliverHere(envelope)
-    if (draft.isKept === true) ways.send(to, envelope, bytes)
-    else await this.#delivery.deliver(to, { bytes: bytes.byteLength, send: () => ways.send(to, envelope, bytes) })
+    if (draft.isKept === true) nextHop.send(to, envelope, bytes)
+    else await this.#delivery.deliver(to, { bytes: bytes.byteLength, send: () => nextHop.send(to, envelope, bytes) })
     return ELSEWHERE
   }
 }
 
 /** Another node decides whether it takes a message; that it was let out is told here. */
-const ELSEWHERE: ReceivedHere = { isTold: false, refusal: null }
+const ELSEWHERE: ReceivedHere = { isReported: false, refusal: null }
 
 /** What a program named itself may have the name of another message. */
 function reliabilityOf({ reliable, type, made }: Draft): Reliability | undefined {

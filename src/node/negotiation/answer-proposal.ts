@@ -8,7 +8,7 @@ import type { AgentHost } from '../agents/agent-host.js'
 import type { Conversations } from '../messaging/exchange-table.js'
 import { threadOf } from '../messaging/inbound-message.js'
 import type { Incoming } from '../messaging/inbound-message.js'
-import type { LedgerRoom } from '../ledger/quota.js'
+import type { LedgerQuota } from '../ledger/quota.js'
 import type { Outbox } from '../messaging/outbound.js'
 
 type Accept = ReturnType<(typeof offerAcceptSchema)['parse']>
@@ -19,12 +19,12 @@ export interface OffersParts {
   readonly outbox: Outbox
   readonly conversations: Conversations
   readonly telemetry: Telemetry
-  readonly ledgerRoom: Pick<LedgerRoom, 'refusal'>
+  readonly ledgerQuota: Pick<LedgerQuota, 'refusal'>
 }
 
 /** Answers a task-proposal for an agent of this node: it accepts what the agent can do, with its room and an estimate. */
 export function answerProposal(parts: OffersParts, incoming: Incoming): void {
-  const { agents, outbox, conversations, telemetry, ledgerRoom } = parts
+  const { agents, outbox, conversations, telemetry, ledgerQuota } = parts
   const { recipient } = incoming
   const thread = threadOf(incoming)
   const { correlationId } = thread
@@ -35,7 +35,7 @@ export function answerProposal(parts: OffersParts, incoming: Incoming): void {
     : []
   const unfit = !proposal.success ? 'INVALID_ENVELOPE' : lacking.length > 0 ? 'CAPABILITY_NOT_FOUND' : null
   // What could not be recorded is not offered.
-  const reason = unfit ?? ledgerRoom.refusal?.message ?? null
+  const reason = unfit ?? ledgerQuota.refusal?.message ?? null
   const accept: Accept = {
     proposalId: correlationId,
     acceptedBy: addressText(recipient),

@@ -57,7 +57,7 @@ interface Mean {
 }
 
 /** A kept event: as it was given, and as it is told once somebody has read it. */
-type Kept = { -readonly [K in keyof Given]: Given[K] } & { told: A2ALogEvent | null }
+type Kept = { -readonly [K in keyof Given]: Given[K] } & { event: A2ALogEvent | null }
 
 /**
  * Counts what happens to messages and tools and keeps the newest events (spec a2a-mcp-mesh, A2AObservability). Every number
@@ -111,7 +111,7 @@ export class A2AObservability {
   /** The newest events, oldest of them first, safe to show: at most `limit`, all that are kept (1,000) without one. */
   getRecentEvents(limit: number = KEPT_EVENTS): A2ALogEvent[] {
     const inOrder = [...this.#recent.slice(this.#next), ...this.#recent.slice(0, this.#next)]
-    return limit >= 1 ? inOrder.slice(-Math.floor(limit)).map((one) => (one.told = toldOf(one))) : []
+    return limit >= 1 ? inOrder.slice(-Math.floor(limit)).map((one) => (one.event = eventOf(one))) : []
   }
 
   /** Begins every sum anew; the events stay. */
@@ -139,7 +139,7 @@ export class A2AObservability {
 /** Every member by its name: faster than copying whatever is there, and every message makes some. */
 function kept(event: Given): Kept {
   const { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp } = event
-  return { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp, told: null }
+  return { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp, event: null }
 }
 
 /** In the place of one that is kept no longer: who keeps new objects for a while pays for each of them again when memory is tidied up. */
@@ -155,12 +155,12 @@ function keepIn(place: Kept, event: Given): void {
   place.duration = event.duration
   place.success = event.success
   place.timestamp = event.timestamp
-  place.told = null
+  place.event = null
 }
 
 /** Texts are made safe only when they are read: every message has some, and nearly none is ever looked at. */
-function toldOf({ told, ...given }: Kept): A2ALogEvent {
-  if (told !== null) return told
+function eventOf({ event, ...given }: Kept): A2ALogEvent {
+  if (event !== null) return event
   const members = Object.entries(given).filter(([, value]) => value !== undefined)
   return Object.fromEntries(
     members.map(([name, value]) => [name, typeof value === 'string' ? shown(value) : value])

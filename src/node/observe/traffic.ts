@@ -76,9 +76,9 @@ export class Traffic {
   }
 
   /** A message that came in goes to its agent. Of one within this node the road out tells, unless it waited for a person. */
-  delivered(passage: Passage, isToldOut = passage.peer === null): void {
+  delivered(passage: Passage, isReportedOut = passage.peer === null): void {
     this.#parts.telemetry.count('messages_delivered', passage.header.type)
-    if (!isToldOut) this.#passedRules(passage, passage.peer === null ? 'local' : 'remote')
+    if (!isReportedOut) this.#passedRules(passage, passage.peer === null ? 'local' : 'remote')
     this.#acrossTiers(passage.peer === null ? 'local' : 'received', passage)
     this.#line('a message came in', passage)
   }

@@ -17,7 +17,7 @@ import type { ChannelMessage } from '../../domain/channel/frames.js'
 import type { Link } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { CreditAsker } from './credit-shares.js'
-import type { PeerRoom } from './send-budget.js'
+import type { PeerBudget } from './send-budget.js'
 
 /** Messages that may wait for one peer. */
 const MAX_QUEUED = 1000
@@ -46,7 +46,7 @@ export interface PeerChannelParts {
   /** Asks for credit for the peer while others use the node: it gets it in its turn. */
   askCredit(asker: Omit<CreditAsker, 'peer'>): void
   /** Where what waits for the peer is counted. */
-  readonly room: PeerRoom
+  readonly budget: PeerBudget
 }
 
 /** Messages over one link: cuts and reassembles large ones, waits for the stream to drain, keeps to the credit that the peer gives, and the order. */
@@ -86,7 +86,7 @@ export class PeerChannel {
       return
     }
     const bytes = sizeOf(frames)
-    if (this.#queue.length >= MAX_QUEUED || !this.#parts.room.take(bytes)) {
+    if (this.#queue.length >= MAX_QUEUED || !this.#parts.budget.take(bytes)) {
       throw new NodeError('OVERLOADED', 'too much waits for this peer; it reads more slowly than this node sends')
     }
     this.#queue.push({ message, frames, bytes })
@@ -240,7 +240,7 @@ export class PeerChannel {
   /** All of a message is on its way: whatever becomes of the link, it is not sent again. */
   #sent({ bytes }: Queued): void {
     this.#queue.shift()
-    this.#parts.room.leave(bytes)
+    this.#parts.budget.leave(bytes)
   }
 }
 

@@ -8,14 +8,14 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { PeerChannel } from './link-channel.js'
 import type { PeerChannelParts, Unsent } from './link-channel.js'
 import { ChannelLife } from './channel-life.js'
-import type { PeerRoom } from './send-budget.js'
+import type { PeerBudget } from './send-budget.js'
 
 /** What a line needs. */
 export interface PeerLineParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
   /** Where what waits for the peer is counted. */
-  readonly room: PeerRoom
+  readonly budget: PeerBudget
   /** As a channel asks for it. */
   readonly isBusy: PeerChannelParts['isBusy']
   readonly askCredit: PeerChannelParts['askCredit']
@@ -117,7 +117,7 @@ export class PeerLine {
 
   /** How many they were. */
   #drop(messages: readonly Unsent[]): number {
-    for (const { bytes } of messages) this.#parts.room.leave(bytes)
+    for (const { bytes } of messages) this.#parts.budget.leave(bytes)
     return messages.length
   }
 }

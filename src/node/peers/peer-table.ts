@@ -11,7 +11,7 @@ import type { ChannelState } from '../../domain/channel/machine.js'
 import type { PeerChannel } from './link-channel.js'
 import { CreditShares } from './credit-shares.js'
 import { PeerLine } from './peer-session.js'
-import { SendRoom } from './send-budget.js'
+import { SendBudget } from './send-budget.js'
 
 /** How long a dial on demand may take, in milliseconds. */
 const DIAL_TIMEOUT_MS = 2500
@@ -53,7 +53,7 @@ export interface PeersHandlers {
 /** Who is connected: a table of live links, and the way to send to each. `online` means connected, nothing else. */
 export class Peers {
   /** Where what waits for peers is counted. */
-  readonly room = new SendRoom()
+  readonly budget = new SendBudget()
   readonly #parts: PeersParts
   readonly #shares: CreditShares
   readonly #lines = new Map<NodeId, PeerLine>()
@@ -200,7 +200,7 @@ export class Peers {
       clock,
       telemetry,
       giveUpMs,
-      room: this.room.peer(),
+      budget: this.budget.peer(),
       isBusy: () => !this.isAlone(peer),
       askCredit: (asker) => this.#shares.ask({ peer, ...asker }),
       onClosed: (lost) => {

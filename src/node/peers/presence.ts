@@ -118,9 +118,9 @@ export class Presence {
 
   #prove(node: NodeId): void {
     const { clock, events, peers } = this.#parts
-    const isNews = !this.isOnline(node)
+    const isChange = !this.isOnline(node)
     this.#proofs.set(node, { at: clock.monotonic(), seenAt: clock.now() })
-    if (isNews && !peers.isOnline(node)) events.add('peer', 'a peer without a link is online', { id: node })
+    if (isChange && !peers.isOnline(node)) events.add('peer', 'a peer without a link is online', { id: node })
   }
 
   #look(): void {

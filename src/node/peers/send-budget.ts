@@ -8,7 +8,7 @@ const OWN_BYTES = 512 * 1024
 const SHARED_BYTES = 32 * 1024 * 1024
 
 /** What waits for one peer. */
-export interface PeerRoom {
+export interface PeerBudget {
   /** Takes so many bytes in; false when there is no room for them. */
   take(bytes: number): boolean
   /** They wait no longer. */
@@ -19,12 +19,12 @@ export interface PeerRoom {
  * The room for messages that wait for their peers, in bytes. Each peer has a little of its own. Of what is shared a peer never
  * holds more than it leaves free, so that those that read slowly never take all of it.
  */
-export class SendRoom {
+export class SendBudget {
   #bytes = 0
   #shared = 0
 
   /** Room for a peer, empty at first. */
-  peer(): PeerRoom {
+  peer(): PeerBudget {
     let waiting = 0
     const change = (bytes: number): void => {
       this.#shared += beyond(waiting + bytes) - beyond(waiting)

@@ -7,7 +7,7 @@ import type { Audit } from '../../ports/audit.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { Directory } from '../cards/directory.js'
 import type { NodeEvents } from '../observe/events.js'
-import type { Held } from '../messaging/inbound-message.js'
+import type { AwaitingApproval } from '../messaging/inbound-message.js'
 import type { Traffic } from '../observe/traffic.js'
 import type { Waiting } from './pending-approvals.js'
 
@@ -39,7 +39,7 @@ export class ApprovalRecord {
   }
 
   /** A message waits from now on. */
-  asked({ incoming, rule, question }: Held): void {
+  asked({ incoming, rule, question }: AwaitingApproval): void {
     const { events, directory, telemetry } = this.#parts
     const { sender, recipient, header } = incoming
     const name = directory.namer()

@@ -6,12 +6,12 @@ import type { Requests } from '../requests/caller/requests.js'
 import type { Swarms } from '../swarms/swarm-table.js'
 import { runKeyOf } from './pending-approvals.js'
 import type { Waiting } from './pending-approvals.js'
-import type { Ways } from '../relay/next-hop.js'
+import type { NextHop } from '../relay/next-hop.js'
 
 /** What telling senders needs. */
 export interface ApprovalWordsParts {
   readonly telemetry: Telemetry
-  readonly ways: Pick<Ways, 'isReachable' | 'seek' | 'sendControl'>
+  readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
   readonly self: NodeId
   /** Told when requests of this very node wait for a person of it. */
   readonly requests: Pick<Requests, 'onApproval'>
@@ -28,16 +28,16 @@ export class ApprovalWords {
 
   /** Names the pending requests of one peer to it, if it is reachable. Never throws. */
   tell(peer: NodeId, waiting: readonly Waiting[]): void {
-    const { ways, self, telemetry, requests, swarms } = this.#parts
+    const { nextHop, self, telemetry, requests, swarms } = this.#parts
     const keys = waiting.flatMap((one) => runKeyOf(one) ?? []).slice(0, MAX_HEARTBEAT_KEYS)
     if (keys.length === 0) return
     if (peer === self) {
       requests.onApproval(self, keys)
       return swarms.onApproval(self, keys)
     }
-    if (!ways.isReachable(peer)) return ways.seek(peer)
+    if (!nextHop.isReachable(peer)) return nextHop.seek(peer)
     try {
-      ways.sendControl(peer, 'approval', { requests: keys })
+      nextHop.sendControl(peer, 'approval', { requests: keys })
     } catch (error) {
       telemetry.log('debug', 'a sender could not be told that it waits', { peer, reason: messageOf(error) })
     }

@@ -17,9 +17,9 @@ import type { Conversations } from '../messaging/exchange-table.js'
 import type { Directory } from '../cards/directory.js'
 import type { NodeEvents } from '../observe/events.js'
 import { threadOf } from '../messaging/inbound-message.js'
-import type { Held, Incoming } from '../messaging/inbound-message.js'
+import type { AwaitingApproval, Incoming } from '../messaging/inbound-message.js'
 import type { Inbox } from '../messaging/inbound.js'
-import type { PolicyBook } from './policy-store.js'
+import type { PolicyStore } from './policy-store.js'
 import type { Refusal } from './access-control.js'
 import type { Traffic } from '../observe/traffic.js'
 import { MAX_APPROVALS, runKeyOf, WaitingList } from './pending-approvals.js'
@@ -34,7 +34,7 @@ export interface ApprovalsParts extends ApprovalWordsParts {
   readonly audit: Audit
   readonly directory: Directory
   readonly events: NodeEvents
-  readonly policy: PolicyBook
+  readonly policy: PolicyStore
   readonly inbox: Pick<Inbox, 'askAgain' | 'pass'>
   readonly conversations: Conversations
   readonly traffic: Traffic
@@ -50,7 +50,7 @@ export interface ApprovalChoice {
   readonly remember: boolean
 }
 
-const NO_ROOM: Refusal = { code: 'OVERLOADED', rule: 'approvals: bounded', reason: 'too many messages wait for approval on this node' }
+const FULL: Refusal = { code: 'OVERLOADED', rule: 'approvals: bounded', reason: 'too many messages wait for approval on this node' }
 const OTHER: Refusal = {
   code: 'POLICY_DENIED',
   rule: 'approvals: as asked',
@@ -117,24 +117,24 @@ export class Approvals {
   }
 
   /** Puts a message in line, or says why not. Its sender is told that it waits. */
-  hold(held: Held): Refusal | null {
+  hold(awaiting: AwaitingApproval): Refusal | null {
     const { clock, work, inbox, conversations, limits } = this.#parts
-    const { incoming } = held
-    const joining = this.#list.join(held)
+    const { incoming } = awaiting
+    const joining = this.#list.join(awaiting)
     // What is under way or done runs nothing: it joins its answer. Whatever it says itself, nobody has allowed, so nobody hears it.
     if (joining === 'new' && work.knows(incoming)) {
-      inbox.pass(held, (one) => work.onRequest(one))
+      inbox.pass(awaiting, (one) => work.onRequest(one))
       return null
     }
-    if (joining === 'full') return NO_ROOM
+    if (joining === 'full') return FULL
     if (joining === 'other') return OTHER
     if (joining === 'known' && incoming.header.type !== 'notification') conversations.end(threadOf(incoming))
     if (joining === 'new') {
-      if (!this.#list.add(held, (request) => this.#begin(request, incoming.recorded))) return NO_ROOM
-      this.#record.asked(held)
+      if (!this.#list.add(awaiting, (request) => this.#begin(request, incoming.recorded))) return FULL
+      this.#record.asked(awaiting)
       this.#changes.emit(null)
     }
-    this.#timer ??= clock.every(limits.heartbeatMs, () => this.#beat())
+    this.#timer ??= clock.every(limits.heartbeatMs, () => this.#sendHeartbeats())
     this.#tell(incoming.peer)
     return null
   }
@@ -367,12 +367,12 @@ export class Approvals {
   }
 
   /** Says again what waits, and ends requests whose sender is gone. */
-  #beat(): void {
-    const { clock, limits, ways } = this.#parts
+  #sendHeartbeats(): void {
+    const { clock, limits, nextHop } = this.#parts
     const now = clock.monotonic()
     for (const one of this.#list.all()) {
       // Nobody waits for what becomes of a notification, so nobody can be gone.
-      const isAway = one.lostAt !== null && now - one.lostAt > limits.leaseMs && !ways.isReachable(one.incoming.peer)
+      const isAway = one.lostAt !== null && now - one.lostAt > limits.leaseMs && !nextHop.isReachable(one.incoming.peer)
       if (isAway && one.incoming.header.type !== 'notification') this.#end(one, AWAY, 'its sender went away')
     }
     for (const peer of new Set(this.#list.all().map(({ incoming }) => incoming.peer))) this.#tell(peer)

@@ -6,7 +6,7 @@ import { addressText } from '../../domain/card/card.js'
 import { readRequest, workKey } from '../../domain/task/payloads.js'
 import type { RequestPayload } from '../../domain/task/payloads.js'
 import { threadOf } from '../messaging/inbound-message.js'
-import type { Held, Incoming, Thread } from '../messaging/inbound-message.js'
+import type { AwaitingApproval, Incoming, Thread } from '../messaging/inbound-message.js'
 import { sizeOf } from '../../kit/size.js'
 
 /** Messages that wait for a person, in all. */
@@ -23,7 +23,7 @@ const MAX_DEPTH = 64
 const MAX_THREADS = 8
 
 /** A message that waits for a person. */
-export interface Waiting extends Held {
+export interface Waiting extends AwaitingApproval {
   readonly id: string
   /** The rule that asks, where it stands now. */
   rule: string
@@ -61,8 +61,8 @@ export class WaitingList {
   #bytes = 0
 
   /** Puts a message in line. False: there is no room. `parts` is asked for only when there is. */
-  add(held: Held, parts: (request: RequestPayload | null) => WaitingParts): boolean {
-    const { incoming } = held
+  add(awaiting: AwaitingApproval, parts: (request: RequestPayload | null) => WaitingParts): boolean {
+    const { incoming } = awaiting
     const bytes = sizeOf(incoming.payload)
     const ofPeer = this.ofPeer(incoming.peer)
     const peerBytes = ofPeer.reduce((sum, one) => sum + one.bytes, 0)
@@ -70,7 +70,7 @@ export class WaitingList {
     if (this.#bytes + bytes > MAX_BYTES || peerBytes + bytes > MAX_BYTES_PER_PEER) return false
     const request = requestOf(incoming)
     const key = keyOf(incoming, request)
-    const one: Waiting = { ...held, ...parts(request), key, request, threads: [threadOf(incoming)], bytes, lostAt: null }
+    const one: Waiting = { ...awaiting, ...parts(request), key, request, threads: [threadOf(incoming)], bytes, lostAt: null }
     this.#byId.set(one.id, one)
     this.#byKey.set(key, one)
     this.#bytes += bytes
@@ -82,7 +82,7 @@ export class WaitingList {
    * already (`known`), or not, since too many do (`full`). `new`: none such waits. `other`: it has the ids of one that waits,
    * and says something else: what a person sees of the one must not be taken for the other.
    */
-  join({ incoming }: Held): 'new' | 'joined' | 'known' | 'full' | 'other' {
+  join({ incoming }: AwaitingApproval): 'new' | 'joined' | 'known' | 'full' | 'other' {
     const request = requestOf(incoming)
     const one = this.#byKey.get(keyOf(incoming, request))
     if (one === undefined) return 'new'
@@ -95,7 +95,7 @@ export class WaitingList {
   }
 
   /** The one that a message is, or has joined. */
-  find({ incoming }: Held): Waiting | undefined {
+  find({ incoming }: AwaitingApproval): Waiting | undefined {
     return this.#byKey.get(keyOf(incoming, requestOf(incoming)))
   }
 

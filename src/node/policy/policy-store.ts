@@ -16,7 +16,7 @@ import type { PolicySource, PolicyState, WrittenRule } from '../../ports/policy.
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { Directory } from '../cards/directory.js'
 import type { NodeEvents } from '../observe/events.js'
-import type { Held } from '../messaging/inbound-message.js'
+import type { AwaitingApproval } from '../messaging/inbound-message.js'
 import type { Router } from './access-control.js'
 
 /** Names without a node that one event lists. */
@@ -25,7 +25,7 @@ const LISTED = 10
 const ID_LENGTH = 6
 
 /** What keeping the policy needs. */
-export interface PolicyBookParts {
+export interface PolicyStoreDeps {
   readonly clock: Clock
   readonly hash: Hash
   readonly telemetry: Telemetry
@@ -38,13 +38,13 @@ export interface PolicyBookParts {
 }
 
 /** The policy in force: read from its file, asked by the router, and written when a person wants a decision remembered. */
-export class PolicyBook {
-  readonly #parts: PolicyBookParts
+export class PolicyStore {
+  readonly #parts: PolicyStoreDeps
   #stop: Unsubscribe = () => {}
   /** Names that were told of: without a node, or of several. */
-  #told: ReadonlySet<string> = new Set()
+  #shown: ReadonlySet<string> = new Set()
 
-  constructor(parts: PolicyBookParts) {
+  constructor(parts: PolicyStoreDeps) {
     this.#parts = parts
   }
 
@@ -131,7 +131,7 @@ export class PolicyBook {
    * written. @throws NodeError USAGE, CONFIG_INVALID, DISK_FULL, NO_PERMISSION.
    */
   async remember(
-    { incoming, question }: Held,
+    { incoming, question }: AwaitingApproval,
     choice: { readonly decision: 'allow' | 'deny'; readonly note: string; askingLine(): number | null }
   ): Promise<WrittenRule | null> {
     const { policy, clock, directory, self } = this.#parts
@@ -172,14 +172,14 @@ export class PolicyBook {
   #tellUnknown(): void {
     const { events, telemetry } = this.#parts
     const warnings = this.warnings()
-    const news = warnings.filter((one) => !this.#told.has(keyOf(one)))
-    this.#told = new Set(warnings.map(keyOf))
-    if (news.length === 0) return
+    const change = warnings.filter((one) => !this.#shown.has(keyOf(one)))
+    this.#shown = new Set(warnings.map(keyOf))
+    if (change.length === 0) return
     for (const isAmbiguous of [false, true]) {
-      const told = news.filter(({ candidates }) => candidates.length > 0 === isAmbiguous)
-      if (told.length === 0) continue
-      const names = told.slice(0, LISTED).map(({ line, name }) => `${this.fileName}:${line}: ${shown(name, 64)}`)
-      const data = { names, more: told.length - names.length }
+      const printed = change.filter(({ candidates }) => candidates.length > 0 === isAmbiguous)
+      if (printed.length === 0) continue
+      const names = printed.slice(0, LISTED).map(({ line, name }) => `${this.fileName}:${line}: ${shown(name, 64)}`)
+      const data = { names, more: printed.length - names.length }
       const message = isAmbiguous
         ? 'rules of the policy name nodes that are several'
         : 'rules of the policy name nodes that nobody is called'

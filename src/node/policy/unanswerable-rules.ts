@@ -55,6 +55,6 @@ function elsewhereByAgent({ agent }: PartyCriteria, { directory, registry, self,
 }
 
 function listed(names: readonly string[]): string {
-  const told = names.slice(0, LISTED).map((one) => shown(one, 64))
-  return `${told.join(', ')}${names.length > LISTED ? ` and ${names.length - LISTED} more` : ''}`
+  const reported = names.slice(0, LISTED).map((one) => shown(one, 64))
+  return `${reported.join(', ')}${names.length > LISTED ? ` and ${names.length - LISTED} more` : ''}`
 }

@@ -11,7 +11,7 @@ import { decodeEnvelope } from '../../domain/envelope/codec.js'
 import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
 import type { EnvelopeHeader } from '../../domain/envelope/header.js'
 import { ENVELOPE_LIMITS } from '../../domain/envelope/limits.js'
-import { askedWork } from '../../domain/policy/asked.js'
+import { askedWork } from '../../domain/policy/requested-work.js'
 import type { RoutingParty } from '../../domain/routing/decide.js'
 import { weakened } from '../../domain/routing/hops.js'
 import type { Links } from '../../ports/mesh.js'
@@ -85,11 +85,11 @@ export class Passing {
   }
 
   /** Puts on record why a frame is not accepted: a forged one is the fault of the neighbour that brought it. */
-  rejected(neighbour: NodeId, frame: RelayedFrame, { refusal, isForged, isTold }: Extract<Acceptance, { readonly ok: false }>): void {
+  rejected(neighbour: NodeId, frame: RelayedFrame, { refusal, isForged, isReported }: Extract<Acceptance, { readonly ok: false }>): void {
     const { router, links } = this.#parts
     router.record(isForged ? 'strike' : 'refusal', refusal, { peer: neighbour, header: null })
     if (isForged) links.strike(neighbour, 'forged', refusal.reason)
-    if (isTold) this.refuse(frame, refusal)
+    if (isReported) this.refuse(frame, refusal)
   }
 
   /** Sends an accepted frame on, or puts on record why not and tells its origin. */
@@ -112,9 +112,9 @@ export class Passing {
   /** Tells the origin of a frame that it is not relayed, by the neighbour that brought it. */
   refuse(frame: RelayedFrame, { code, rule }: Refusal): void {
     const { origin, target: to, hops } = frame
-    const told = isUndeliveredCode(code) ? code : 'FORBIDDEN'
+    const reported = isUndeliveredCode(code) ? code : 'FORBIDDEN'
     const id = relayedId(frame)
-    this.#tell(hops.at(-1) ?? origin, { origin, to, id, code: told, rule: rule.slice(0, 256), left: ENVELOPE_LIMITS.maxHops })
+    this.#tell(hops.at(-1) ?? origin, { origin, to, id, code: reported, rule: rule.slice(0, 256), left: ENVELOPE_LIMITS.maxHops })
   }
 
   /** Such a word for another node goes back the way of the frame: once, and only from the neighbour that the frame was passed to. */

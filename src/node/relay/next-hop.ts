@@ -38,7 +38,7 @@ const SEEK_POLICY: RetryPolicy = {
 }
 
 /** What sending by any way needs. */
-export interface WaysParts {
+export interface NextHopDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   /** In [0, 1). */
@@ -84,14 +84,14 @@ interface Search {
 }
 
 /** How this node's own messages reach other nodes: over the link to them, or relayed by a neighbour that has one. */
-export class Ways {
-  readonly #parts: WaysParts
+export class NextHop {
+  readonly #parts: NextHopDeps
   readonly #handed = new Map<string, Handed>()
   readonly #searches = new Map<NodeId, Search>()
   readonly #found: Emitter<NodeId>
   #onRefused: (refused: RefusedFrame) => boolean = () => false
 
-  constructor(parts: WaysParts) {
+  constructor(parts: NextHopDeps) {
     this.#parts = parts
     this.#found = new Emitter((error) => parts.telemetry.log('error', 'a listener to ways failed', { reason: messageOf(error) }))
   }

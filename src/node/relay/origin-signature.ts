@@ -5,7 +5,7 @@ import type { Hash, Verify } from '../../kit/sign.js'
 import { FRAME } from '../../domain/channel/frames.js'
 import { isSignedByOrigin, relayedId } from '../../domain/channel/relayed.js'
 import type { RelayedFrame } from '../../domain/channel/relayed.js'
-import { wayFault } from '../../domain/routing/hops.js'
+import { pathFault } from '../../domain/routing/hops.js'
 import { MAX_AGE_MS, Replays } from '../../domain/routing/replays.js'
 import type { Freshness } from '../../domain/routing/replays.js'
 import type { Links } from '../../ports/mesh.js'
@@ -29,7 +29,7 @@ export interface ForwardedParts {
 /** Is a relayed frame taken? If not: why, whether that is the fault of the neighbour that brought it, and whether its origin is told. */
 export type Acceptance =
   | { readonly ok: true }
-  | { readonly ok: false; readonly refusal: Refusal; readonly isForged: boolean; readonly isTold: boolean }
+  | { readonly ok: false; readonly refusal: Refusal; readonly isForged: boolean; readonly isReported: boolean }
 
 const REFUSALS = {
   unsigned: { code: 'FORBIDDEN', rule: 'origin: signed by its node', reason: 'the signature is not of the node that the frame is from' },
@@ -71,7 +71,7 @@ export class Forwarded {
   accept(peer: NodeId, frame: RelayedFrame): Acceptance {
     const { self, clock, membership, hash, verify } = this.#parts
     const { origin, target, hops } = frame
-    const fault = wayFault({ origin, target, hops, peer, self })
+    const fault = pathFault({ origin, target, hops, peer, self })
     if (fault !== null) return forged({ code: 'FORBIDDEN', rule: 'hops: the way it came', reason: fault })
     if (!this.#rate.take(peer)) return refused(REFUSALS.flood)
     if ([origin, target, ...hops].some((node) => !this.#isTaken(node))) return refused(REFUSALS.unknown)
@@ -99,9 +99,9 @@ export class Forwarded {
 
 function refused(refusal: Refusal): Acceptance {
   // The sender of a repeated frame still waits for the answer to the first one.
-  return { ok: false, refusal, isForged: false, isTold: refusal !== STALE.repeated }
+  return { ok: false, refusal, isForged: false, isReported: refusal !== STALE.repeated }
 }
 
 function forged(refusal: Refusal): Acceptance {
-  return { ok: false, refusal, isForged: true, isTold: false }
+  return { ok: false, refusal, isForged: true, isReported: false }
 }

@@ -4,9 +4,9 @@ import { RateTable, TokenBucket } from '../../kit/rate.js'
 import type { ControlBody } from '../../domain/channel/control.js'
 import { ENVELOPE_LIMITS } from '../../domain/envelope/limits.js'
 import { isActive } from '../../domain/membership/view.js'
-import { chooseWay } from '../../domain/routing/hops.js'
-import type { WayOffer } from '../../domain/routing/hops.js'
-import { NoWays } from '../../domain/routing/no-ways.js'
+import { chooseRoute } from '../../domain/routing/hops.js'
+import type { RouteOffer } from '../../domain/routing/hops.js'
+import { NegativeRouteCache } from '../../domain/routing/negative-route-cache.js'
 import { RouteTable } from '../../domain/routing/route-table.js'
 import type { Route } from '../../domain/routing/route-table.js'
 import type { MemberLog } from '../../ports/mesh.js'
@@ -58,8 +58,8 @@ export class Routes {
   readonly #table = new RouteTable()
   /** By which neighbour frames of a node came last: what goes back to it may go the same way. */
   readonly #back = new RouteTable()
-  readonly #noWays = new NoWays()
-  readonly #doubts = new NoWays(DOUBT_MS)
+  readonly #negativeRoutes = new NegativeRouteCache()
+  readonly #doubts = new NegativeRouteCache(DOUBT_MS)
   readonly #finding = new Map<NodeId, Promise<boolean>>()
   /** The searches for others that began last. */
   readonly #searching = new Map<NodeId, Promise<boolean>>()
@@ -89,7 +89,7 @@ export class Routes {
   }
 
   /** A frame of a node came by this neighbour. */
-  heard(origin: NodeId, { via, hops }: Route): void {
+  onAnswer(origin: NodeId, { via, hops }: Route): void {
     this.#back.set(origin, { via, hops }, this.#parts.clock.monotonic())
   }
 
@@ -142,7 +142,7 @@ export class Routes {
 
   #dropNode(peer: NodeId): void {
     for (const table of [this.#table, this.#back]) table.dropNode(peer)
-    this.#noWays.drop(peer)
+    this.#negativeRoutes.drop(peer)
   }
 
   #sought(target: NodeId): Promise<boolean> {
@@ -186,12 +186,12 @@ export class Routes {
   async #search(to: NodeId, { isFurther, except, patienceMs, mayAsk = () => true }: Search): Promise<boolean> {
     const { peers, self, directory, clock } = this.#parts
     const own = directory.certificate(self)
-    const isVain = (neighbour: NodeId): boolean => this.#noWays.has({ neighbour, target: to, isFurther }, clock.monotonic())
+    const isVain = (neighbour: NodeId): boolean => this.#negativeRoutes.has({ neighbour, target: to, isFurther }, clock.monotonic())
     const asked = peers.online().filter((peer) => peer !== except && peer !== to && !isVain(peer))
     if (own === null || asked.length === 0 || !mayAsk()) return false
-    const offers: WayOffer[] = []
+    const offers: RouteOffer[] = []
     const silent = new Set(asked)
-    const noWay = (neighbour: NodeId): void => this.#noWays.add({ neighbour, target: to, isFurther }, clock.monotonic())
+    const noRoute = (neighbour: NodeId): void => this.#negativeRoutes.add({ neighbour, target: to, isFurther }, clock.monotonic())
     await this.#questions.ask(asked, {
       patienceMs,
       body: (id) => ({ id, to, isFurther }),
@@ -200,12 +200,12 @@ export class Routes {
         const power = directory.certificate(via)
         const isDoubted = this.#doubts.has({ neighbour: via, target: to, isFurther: false }, clock.monotonic())
         if (further !== null && power !== null) offers.push({ via, further, power, isDoubted })
-        else noWay(via)
+        else noRoute(via)
       }
     })
     // Who is slow has a way for those who wait longer.
-    if (except === self) for (const one of silent) noWay(one)
-    const best = chooseWay(own, offers)
+    if (except === self) for (const one of silent) noRoute(one)
+    const best = chooseRoute(own, offers)
     if (best !== null) this.#table.set(to, { via: best.via, hops: best.further + 1 }, clock.monotonic())
     return best !== null
   }

@@ -5,7 +5,7 @@ import type { ControlBody } from '../../domain/channel/control.js'
 import { laneText } from '../../domain/reliable/keys.js'
 import type { Lane } from '../../domain/reliable/keys.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import type { Ways } from '../relay/next-hop.js'
+import type { NextHop } from '../relay/next-hop.js'
 
 type Greet = ControlBody<'greet'>['lanes'][number]
 type Ack = ControlBody<'ack'>['lanes'][number]
@@ -19,7 +19,7 @@ interface Gathered {
 /** What sending control messages of lanes needs. */
 export interface LaneControlParts {
   readonly telemetry: Telemetry
-  readonly ways: Pick<Ways, 'sendControl'>
+  readonly nextHop: Pick<NextHop, 'sendControl'>
 }
 
 /** Greetings and acknowledgements of lanes: those of one turn for one node go in one message. */
@@ -67,10 +67,10 @@ export class LaneControl {
 
   /** Nothing of it has to arrive: what is lost is asked again. */
   #send(peer: NodeId, { greets, acks }: Gathered): void {
-    const { ways, telemetry } = this.#parts
+    const { nextHop, telemetry } = this.#parts
     try {
-      for (const lanes of inParts([...acks.values()])) ways.sendControl(peer, 'ack', { lanes })
-      for (const lanes of inParts([...greets.values()])) ways.sendControl(peer, 'greet', { lanes })
+      for (const lanes of inParts([...acks.values()])) nextHop.sendControl(peer, 'ack', { lanes })
+      for (const lanes of inParts([...greets.values()])) nextHop.sendControl(peer, 'greet', { lanes })
     } catch (error) {
       telemetry.log('debug', 'a lane could not be asked or answered', { peer, reason: messageOf(error) })
     }

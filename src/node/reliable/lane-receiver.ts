@@ -37,14 +37,14 @@ export interface Admission {
 }
 
 /** Bytes that the lanes of one node hold in memory together, changed by each of them. */
-export interface LaneRoom {
+export interface BufferBudget {
   bytes: number
 }
 
 /** Bytes of such room for messages of all lanes of one node: then what arrives is sent again. */
-const MAX_ROOM_BYTES = 64 * 1024 * 1024
+const MAX_BUDGET_BYTES = 64 * 1024 * 1024
 /** Bytes of it for messages that wait for those before them, so that there is room for what they wait for. */
-const MAX_GAP_BYTES = MAX_ROOM_BYTES / 2
+const MAX_GAP_BYTES = MAX_BUDGET_BYTES / 2
 /** What a message takes beside its envelope. */
 const MESSAGE_BYTES = 1024
 
@@ -58,7 +58,7 @@ export interface Acknowledged {
 
 /** What the receiving end of a lane needs. */
 export interface InLaneParts {
-  readonly room: LaneRoom
+  readonly budget: BufferBudget
   readonly clock: Clock
   readonly ledger: Pick<Ledger, 'get'>
   readonly telemetry: Telemetry
@@ -92,8 +92,8 @@ export class InLane {
   /** Its peer has begun too many: nothing of it is taken. */
   #isRefused = false
   /** Messages that are neither durable nor dropped, and their bytes. */
-  #held = 0
-  #heldBytes = 0
+  #unsettled = 0
+  #unsettledBytes = 0
   /** Bytes that this lane has taken of the room. */
   #taken = 0
   #ackTimer: Timer | null = null
@@ -120,9 +120,9 @@ export class InLane {
 
   /** A message arrived. While the ledger is slow only so many are held: what finds no room is sent again. */
   arrive(message: Arrived<Content>): void {
-    if (this.#held >= MAX_BUFFERED || this.#heldBytes >= MAX_BUFFERED_BYTES) return
+    if (this.#unsettled >= MAX_BUFFERED || this.#unsettledBytes >= MAX_BUFFERED_BYTES) return
     const isNext = this.#state !== null && isNextOf(this.#state, message)
-    if (this.#parts.room.bytes + message.bytes > (isNext ? MAX_ROOM_BYTES : MAX_GAP_BYTES)) return
+    if (this.#parts.budget.bytes + message.bytes > (isNext ? MAX_BUDGET_BYTES : MAX_GAP_BYTES)) return
     this.step({ type: 'arrived', message })
   }
 
@@ -175,22 +175,22 @@ export class InLane {
   #refuse(): void {
     this.#isRefused = true
     this.#early = []
-    this.#held = 0
-    this.#heldBytes = 0
+    this.#unsettled = 0
+    this.#unsettledBytes = 0
     this.#count()
     this.#parts.telemetry.count('errors', 'lane')
   }
 
   #hold(messages: readonly Arrived<Content>[], by: 1 | -1): void {
-    this.#held += by * messages.length
-    for (const { bytes } of messages) this.#heldBytes += by * bytes
+    this.#unsettled += by * messages.length
+    for (const { bytes } of messages) this.#unsettledBytes += by * bytes
     this.#count()
   }
 
   #count(): void {
     const { waiting, waitingBytes } = this.#state ?? NOTHING
-    const now = this.#heldBytes + waitingBytes + (this.#held + waiting.size) * MESSAGE_BYTES
-    this.#parts.room.bytes += now - this.#taken
+    const now = this.#unsettledBytes + waitingBytes + (this.#unsettled + waiting.size) * MESSAGE_BYTES
+    this.#parts.budget.bytes += now - this.#taken
     this.#taken = now
   }
 

@@ -177,7 +177,7 @@ export class OutLane {
 
   /** Tells the lane what happened. */
   step(input: SenderInput): void {
-    if (this.#isNumbering && this.#isHeldBack(input)) return
+    if (this.#isNumbering && this.#isDeferred(input)) return
     // What is over by now is not sent over a new link.
     if (input.type === 'up') this.tick()
     for (const effect of stepSender(this.#state, input, this.#parts.clock.monotonic())) {
@@ -187,7 +187,7 @@ export class OutLane {
   }
 
   /** Does an input remove messages? What is given up is remembered; ticks and acknowledgements come again. */
-  #isHeldBack(input: SenderInput): boolean {
+  #isDeferred(input: SenderInput): boolean {
     if (input.type === 'give-up') for (const messageId of input.messageIds) this.#unwanted.add(messageId)
     return input.type === 'give-up' || input.type === 'ack' || input.type === 'tick'
   }

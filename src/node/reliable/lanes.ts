@@ -13,11 +13,11 @@ import type { Ledger, LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { LaneControl } from './lane-control.js'
 import { InLane } from './lane-receiver.js'
-import type { Acknowledged, InLaneParts, LaneRoom } from './lane-receiver.js'
+import type { Acknowledged, InLaneParts, BufferBudget } from './lane-receiver.js'
 import { OutLane } from './lane-sender.js'
 import type { GivenUp, Outgoing } from './lane-sender.js'
 import { storedLanes } from './stored-lanes.js'
-import type { RefusedFrame, Ways } from '../relay/next-hop.js'
+import type { RefusedFrame, NextHop } from '../relay/next-hop.js'
 
 /** Messages that may wait for one node; then OVERLOADED. */
 const MAX_WAITING = 10_000
@@ -55,7 +55,7 @@ export interface LanesParts extends Pick<InLaneParts, 'admit'> {
   /** Is there a link? */
   isOnline(peer: NodeId): boolean
   /** How frames get to peers: over a link, or over relays. */
-  readonly ways: Pick<Ways, 'isReachable' | 'sendFrame' | 'sendControl' | 'seek' | 'doubt'>
+  readonly nextHop: Pick<NextHop, 'isReachable' | 'sendFrame' | 'sendControl' | 'seek' | 'doubt'>
   /** See {@link OutLaneParts.onAcknowledged}. */
   onAcknowledged(requestId: string): void
   onGivenUp(messages: readonly GivenUp[]): void
@@ -69,7 +69,7 @@ export class Lanes {
   readonly #out = new Map<NodeId, Map<string, OutLane>>()
   readonly #in = new Map<NodeId, Map<string, InLane>>()
   readonly #begun = new Map<NodeId, Set<string>>()
-  readonly #rooms = new Map<NodeId, LaneRoom>()
+  readonly #budgets = new Map<NodeId, BufferBudget>()
   readonly #control: LaneControl
   readonly #expiry: ExpiryClock
   /** Monotonic milliseconds until which frames for a node may linger at relays. */
@@ -124,14 +124,14 @@ export class Lanes {
 
   /** A node with waiting messages that is not reachable is looked for; one that does not answer over a relay is reached over another. */
   #tick(peer: NodeId, lanes: readonly OutLane[]): void {
-    const { ways, isOnline } = this.#parts
+    const { nextHop, isOnline } = this.#parts
     const waiting = lanes.filter(({ load }) => load.count > 0)
     if (waiting.length > 0 && !isOnline(peer)) {
       const isSilent = waiting.some(({ silence }) => silence >= MAX_SILENCE)
-      if (isSilent) ways.doubt(peer)
-      const isReachable = ways.isReachable(peer)
+      if (isSilent) nextHop.doubt(peer)
+      const isReachable = nextHop.isReachable(peer)
       for (const lane of waiting) if (isSilent || lane.isDown === isReachable) this.#turn(peer, lane, isReachable)
-      if (!isReachable) ways.seek(peer)
+      if (!isReachable) nextHop.seek(peer)
     }
     for (const lane of lanes) lane.tick()
   }
@@ -244,7 +244,7 @@ export class Lanes {
     this.#control.drop(peer)
     for (const lane of this.#out.get(peer)?.values() ?? []) lane.step({ type: 'down' })
     for (const lane of this.#in.get(peer)?.values() ?? []) lane.step({ type: 'down' })
-    if (this.#parts.ways.isReachable(peer)) this.onPath(peer)
+    if (this.#parts.nextHop.isReachable(peer)) this.onPath(peer)
   }
 
   /**
@@ -263,7 +263,7 @@ export class Lanes {
 
   /** The way that frames took is none: they take another, or wait for one. */
   #rerouted(peer: NodeId): void {
-    const isReachable = this.#parts.ways.isReachable(peer)
+    const isReachable = this.#parts.nextHop.isReachable(peer)
     for (const lane of this.#out.get(peer)?.values() ?? []) if (!lane.isDown || isReachable) this.#turn(peer, lane, isReachable)
   }
 
@@ -293,7 +293,7 @@ export class Lanes {
     if (known !== undefined) return known
     const fresh = this.#addOut(lane, { next: firstNumber(this.#parts.clock.now()), live: [] })
     const peer = lane.target.nodeId
-    if (this.#parts.ways.isReachable(peer)) this.#turn(peer, fresh, true)
+    if (this.#parts.nextHop.isReachable(peer)) this.#turn(peer, fresh, true)
     return fresh
   }
 
@@ -324,9 +324,9 @@ export class Lanes {
   }
 
   #send(peer: NodeId, frame: ReliableFrame): void {
-    const { ways, isOnline, clock } = this.#parts
+    const { nextHop, isOnline, clock } = this.#parts
     if (!isOnline(peer)) this.#lingers.set(peer, clock.monotonic() + LINGER_MS)
-    ways.sendFrame(peer, frame)
+    nextHop.sendFrame(peer, frame)
   }
 
   #inLane(peer: NodeId, { source, target }: Pick<ReliableFrame, 'source' | 'target'>): InLane | null {
@@ -337,12 +337,12 @@ export class Lanes {
     if (known !== undefined) return known
     if (ofPeer.size >= MAX_OPEN && !closeIdle(ofPeer)) return null
     const { clock, ledger, telemetry, admit } = this.#parts
-    const room = this.#rooms.get(peer) ?? { bytes: 0 }
-    this.#rooms.set(peer, room)
+    const budget = this.#budgets.get(peer) ?? { bytes: 0 }
+    this.#budgets.set(peer, budget)
     const fresh = new InLane(
       {
         clock,
-        room,
+        budget,
         ledger,
         telemetry,
         admit,

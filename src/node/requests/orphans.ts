@@ -4,7 +4,7 @@ import type { RequestRecord } from '../../domain/reliable/records.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { NodeEvents } from '../observe/events.js'
-import type { RequestBook } from './store.js'
+import type { RequestStore } from './store.js'
 import type { Requests } from './caller/requests.js'
 
 /** How often requests without an outcome are checked, in milliseconds. */
@@ -15,7 +15,7 @@ export interface OrphansParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly events: NodeEvents
-  readonly book: Pick<RequestBook, 'pending'>
+  readonly requestStore: Pick<RequestStore, 'pending'>
   readonly requests: Pick<Requests, 'orphans' | 'knows' | 'resume'>
 }
 
@@ -75,10 +75,10 @@ export class Orphans {
 
   /** Requests that only the ledger knows, at two checks in a row: this process takes them up. Gives how many there are. */
   async #unknown(): Promise<number> {
-    const { clock, book, requests } = this.#parts
+    const { clock, requestStore, requests } = this.#parts
     const suspects = new Set<string>()
     let count = 0
-    for await (const record of book.pending()) {
+    for await (const record of requestStore.pending()) {
       if (this.#isStopped) return 0
       const { requestId, role, expiresAt } = record
       if (role !== 'caller' || expiresAt <= clock.now() || isGivenUp(record) || requests.knows(requestId)) continue

@@ -16,7 +16,7 @@ import type { Inbox } from '../messaging/inbound.js'
 import { recordedTask } from '../tasks/from-record.js'
 import type { LastFault } from '../dependencies.js'
 import type { RecordedTask } from '../tasks/from-record.js'
-import type { RequestBook } from './store.js'
+import type { RequestStore } from './store.js'
 import type { Requests } from './caller/requests.js'
 import type { Swarms } from '../swarms/swarm-table.js'
 import type { Tasks } from '../tasks/task-table.js'
@@ -42,7 +42,7 @@ const LOST = { code: 'STORE_DAMAGED', reason: 'what it was asked with is no long
 export interface RecoveryParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly book: RequestBook
+  readonly requestStore: RequestStore
   readonly cutRuns: CutRuns
   readonly lastFault?: LastFault
   readonly directory: Pick<Directory, 'card' | 'isPutOut' | 'party'>
@@ -76,13 +76,13 @@ export class Recovery {
 
   /** Goes on with what this node asked of others, but for those that were put out, and lists again what ended lately. @throws NodeError STORE_DAMAGED */
   async resume(putOut: readonly NodeId[]): Promise<void> {
-    const { book, requests } = this.#parts
-    const ended = (await book.lasting(LISTED)).filter(hasEnded)
+    const { requestStore, requests } = this.#parts
+    const ended = (await requestStore.lasting(LISTED)).filter(hasEnded)
     for (const record of ended.sort((a, b) => a.createdAt - b.createdAt)) await this.#restore(record)
-    for await (const record of book.pending()) {
+    for await (const record of requestStore.pending()) {
       if (record.role === 'callee') {
         this.#waiting.push(record)
-        this.#parts.cutRuns.add(book.name(record), record)
+        this.#parts.cutRuns.add(requestStore.name(record), record)
         continue
       }
       await this.#restore(record)
@@ -93,7 +93,7 @@ export class Recovery {
   }
 
   async #restore(record: RequestRecord): Promise<void> {
-    const restored = await taskOf(this.#parts.book, record)
+    const restored = await taskOf(this.#parts.requestStore, record)
     if (restored !== null) this.#parts.tasks.restore(restored.task, restored.events)
   }
 
@@ -144,14 +144,14 @@ export class Recovery {
 
   /** False: it waits for its turn, or, until its own time is over, for the card of its sender or its agent. */
   async #recovered(waiting: RequestRecord): Promise<boolean> {
-    const { book, clock, cutRuns } = this.#parts
-    const name = book.name(waiting)
-    if (cutRuns.isHeldUp(name)) return false
+    const { requestStore, clock, cutRuns } = this.#parts
+    const name = requestStore.name(waiting)
+    if (cutRuns.isBlocked(name)) return false
     const isLate = waiting.deadline <= clock.now()
     if (!isLate && (this.#isOfStranger(waiting) || this.#isForNobody(waiting))) return false
     cutRuns.take(name)
     try {
-      const record = await book.get(name)
+      const record = await requestStore.get(name)
       if (record !== null) await this.#takeUp(name, record)
     } catch (error) {
       this.#note('a request that was not finished could not be read', error)
@@ -175,13 +175,13 @@ export class Recovery {
 
   /** It runs again, or ends. What has an end has told it as well, or tells it when it is asked after. */
   async #takeUp(name: string, record: RequestRecord): Promise<void> {
-    const { book, cutRuns, inbox, ledger } = this.#parts
+    const { requestStore, cutRuns, inbox, ledger } = this.#parts
     const next = recover(cutRuns.found(name, record))
     if (next === 'nothing') return
     const isDone = next !== 'run'
     // The launcher of a swarm gives leases of what may be repeated to others; of the rest it is told that nobody can say.
-    if (record.swarm !== null && next !== 'unknown') return await ledger.commit(book.removal(record))
-    const envelope = await book.input(name)
+    if (record.swarm !== null && next !== 'unknown') return await ledger.commit(requestStore.removal(record))
+    const envelope = await requestStore.input(name)
     const [sender, recipient] = [parseAddress(record.target), parseAddress(record.source)]
     if (sender === null || recipient === null) return
     // It was accepted before, so it is not refused; it waits while newer requests have the places.
@@ -199,12 +199,12 @@ export class Recovery {
   }
 
   async #purge(): Promise<void> {
-    const { book, clock, ledger, swarms, telemetry } = this.#parts
+    const { requestStore, clock, ledger, swarms, telemetry } = this.#parts
     const now = this.#expiry.now()
     const byMs = clock.now() - now
     if (byMs > 0) telemetry.log('info', 'the clock went forward: what has expired by it is removed when it stays', { byMs })
     try {
-      const purged = (await book.purgeExpired(now)) + (await swarms.purgeExpired(now))
+      const purged = (await requestStore.purgeExpired(now)) + (await swarms.purgeExpired(now))
       if (purged >= MANY) await ledger.compact()
     } catch (error) {
       this.#note('what has expired could not be removed', error)
@@ -223,13 +223,13 @@ function hasEnded(record: RequestRecord): boolean {
 }
 
 /** A task that is no longer in memory, by its id (or a beginning of it that no other has): as the ledger tells of it; null for none, or several. */
-export async function taskOfLedger(book: RequestBook, prefix: string): Promise<RecordedTask | null> {
-  const record = await book.ofTask(prefix)
-  return record === null ? null : taskOf(book, record)
+export async function taskOfLedger(requestStore: RequestStore, prefix: string): Promise<RecordedTask | null> {
+  const record = await requestStore.ofTask(prefix)
+  return record === null ? null : taskOf(requestStore, record)
 }
 
-async function taskOf(book: RequestBook, record: RequestRecord): Promise<RecordedTask | null> {
-  const bytes = record.status === 'completed' ? await book.result(book.name(record)) : null
+async function taskOf(requestStore: RequestStore, record: RequestRecord): Promise<RecordedTask | null> {
+  const bytes = record.status === 'completed' ? await requestStore.result(requestStore.name(record)) : null
   const read = bytes === null ? null : decodePayload(bytes)
   const payload = read?.ok === true ? read.value : null
   return recordedTask(record, record.role === 'caller' ? payload : resultOf(payload))

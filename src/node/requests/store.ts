@@ -33,7 +33,7 @@ export interface RequestContents {
 }
 
 /** The requests of a ledger: their records, and the indexes that say which have no outcome and which may go. */
-export class RequestBook {
+export class RequestStore {
   readonly #ledger: Ledger
   readonly #hash: Hash
   readonly #telemetry: Telemetry | null

@@ -49,7 +49,7 @@ interface Waiting {
  */
 export class AgentChannel {
   readonly #parts: AgentChannelParts
-  readonly #heard: Emitter<A2AEnvelope>
+  readonly #received: Emitter<A2AEnvelope>
   readonly #moved: Emitter<ChannelStatus>
   readonly #waiting: Waiting[] = []
   readonly #life: ChannelLife
@@ -60,7 +60,7 @@ export class AgentChannel {
     const { clock, giveUpMs, telemetry } = parts
     const onError = (error: unknown): void => telemetry.log('error', 'a listener of a channel failed', { reason: messageOf(error) })
     this.#parts = parts
-    this.#heard = new Emitter(onError)
+    this.#received = new Emitter(onError)
     this.#moved = new Emitter(onError)
     this.#life = new ChannelLife({ clock, giveUpMs, onMove: (effect) => this.#moveOn(effect) })
   }
@@ -112,7 +112,7 @@ export class AgentChannel {
 
   /** Calls back for each message from the agent at the other end to the one here. Returns the stop. */
   onMessage(handler: (envelope: A2AEnvelope) => void): Unsubscribe {
-    return this.#heard.on(handler)
+    return this.#received.on(handler)
   }
 
   /** Calls back when the status has changed. Returns the stop. */
@@ -128,7 +128,7 @@ export class AgentChannel {
 
   /** A message came for the agent here. */
   received(envelope: A2AEnvelope): void {
-    if (this.status !== 'closed' && envelope.sender === this.#parts.remoteAgent) this.#heard.emit(envelope)
+    if (this.status !== 'closed' && envelope.sender === this.#parts.remoteAgent) this.#received.emit(envelope)
   }
 
   /** There is a link: both ends have taken it up. */

@@ -14,7 +14,7 @@ import type { Answer } from '../requests/caller/request-codec.js'
 import type { Directory } from '../cards/directory.js'
 import type { Lanes } from '../reliable/lanes.js'
 import type { Listeners } from '../messaging/subscriptions.js'
-import type { RequestBook } from '../requests/store.js'
+import type { RequestStore } from '../requests/store.js'
 import type { Asked, Requests } from '../requests/caller/requests.js'
 
 /** How something that was sent reliably stands (spec mcp-runtime, AACPOutcome). */
@@ -52,7 +52,7 @@ export interface ReliableParts {
   readonly clock: Clock
   readonly self: NodeId
   readonly requests: Requests
-  readonly book: RequestBook
+  readonly requestStore: RequestStore
   readonly lanes: Lanes
   readonly directory: Directory
   readonly listeners: Listeners
@@ -116,19 +116,19 @@ export class Reliable {
 
   /** What is on record of a request of this node; null for none. @throws NodeError STORE_DAMAGED */
   async getRequestRecord(requestId: string): Promise<ReliableRequest | null> {
-    const record = await this.#parts.book.asked(requestId)
+    const record = await this.#parts.requestStore.asked(requestId)
     return record === null ? null : await this.#shown(record)
   }
 
   /** Requests without an outcome, at either end, oldest first; with `olderThan` those that were made up to then. */
   async *listPendingRequests(olderThan?: Date): AsyncGenerator<ReliableRequest> {
-    for await (const record of this.#parts.book.pending(olderThan?.getTime())) yield await this.#shown(record)
+    for await (const record of this.#parts.requestStore.pending(olderThan?.getTime())) yield await this.#shown(record)
   }
 
   /** Requests with an outcome, at either end; with `olderThan` those that were made up to then. */
   async *listMessagesInState(outcome: ReliableOutcome, olderThan?: Date): AsyncGenerator<ReliableRequest> {
     const until = olderThan?.getTime() ?? Number.POSITIVE_INFINITY
-    for await (const record of outcome === 'UNKNOWN' ? this.#parts.book.pending() : this.#parts.book.settled())
+    for await (const record of outcome === 'UNKNOWN' ? this.#parts.requestStore.pending() : this.#parts.requestStore.settled())
       if (statusOf(record) === outcome && record.createdAt <= until) yield await this.#shown(record)
   }
 
@@ -149,7 +149,7 @@ export class Reliable {
 
   /** Removes the records of requests that expire up to then; gives how many. */
   purgeExpired(now: Date): Promise<number> {
-    return this.#parts.book.purgeExpired(now.getTime())
+    return this.#parts.requestStore.purgeExpired(now.getTime())
   }
 
   /** Is a request of this node asked for again? Only one whose outcome is not known, and not for ever. */
@@ -193,7 +193,7 @@ export class Reliable {
       sourceAgentId: source,
       targetAgentId: target,
       messageType: 'REQUEST',
-      payload: inputOf(role, await this.#parts.book.input(this.#parts.book.name(record))),
+      payload: inputOf(role, await this.#parts.requestStore.input(this.#parts.requestStore.name(record))),
       status: statusOf(record),
       timestamp: new Date(createdAt).toISOString(),
       expiresAt: new Date(expiresAt).toISOString(),

@@ -9,16 +9,16 @@ import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../../por
 import type { Telemetry } from '../../ports/telemetry.js'
 import { isIdempotent } from '../requests/callee/record.js'
 import { parseAddress } from '../../domain/card/card.js'
-import { DurableTales } from '../ledger/commit-queue.js'
-import type { Tales } from '../ledger/commit-queue.js'
-import { courseOf, endError, infoOf } from './finished-swarm.js'
+import { CommitQueue } from '../ledger/commit-queue.js'
+import type { NotificationQueue } from '../ledger/commit-queue.js'
+import { eventLogOf, endError, infoOf } from './finished-swarm.js'
 import type { SwarmView } from './finished-swarm.js'
 import { stepsFor } from '../messaging/error-hints.js'
 import type { Peers } from '../peers/peer-table.js'
 import type { Requests } from '../requests/caller/requests.js'
 import { sizeOf } from '../../kit/size.js'
-import type { SwarmBook, SwarmEnd, SwarmHead, SwarmItem, SwarmLease, SwarmRow } from './store.js'
-import type { SwarmCourse } from './event-log.js'
+import type { SwarmStore, SwarmEnd, SwarmHead, SwarmItem, SwarmLease, SwarmRow } from './store.js'
+import type { SwarmEventLog } from './event-log.js'
 import type { Following } from './event-log.js'
 import { SwarmLeases, type SwarmLeasesParts } from './lease-requests.js'
 import type { SwarmLaunch } from './create.js'
@@ -31,8 +31,8 @@ import type { SwarmOffersParts } from './offers.js'
 import { bytesOf, keptRow, repeatedError, rowFault } from './rows.js'
 import { SwarmRecruiting } from './recruiting.js'
 import { SwarmStages } from './stages.js'
-import type { StageNews } from './stages.js'
-import type { SwarmTerm } from './consensus/leadership.js'
+import type { StageChange } from './stages.js'
+import type { Leadership } from './consensus/leadership.js'
 import type { Survey } from './eligibility.js'
 
 /** What one swarm needs. */
@@ -40,7 +40,7 @@ export interface SwarmRunParts extends SwarmOffersParts, Pick<SwarmLeasesParts, 
   readonly telemetry: Telemetry
   readonly requests: Requests
   readonly peers: Pick<Peers, 'isOnline'>
-  readonly swarmBook: SwarmBook
+  readonly swarmStore: SwarmStore
   readonly limits: { readonly leaseMs: number; readonly deadlineMs: number; readonly defaultTtlMs: number }
   /** Makes changes of the ledger. @throws NodeError what it refuses. */
   commit(changes: readonly LedgerChange[]): Promise<void>
@@ -60,7 +60,7 @@ export class SwarmRun implements SwarmView {
   #items: readonly SwarmItem[]
   readonly #names: readonly string[]
   readonly #state: SwarmState
-  readonly #course: SwarmCourse
+  readonly #eventLog: SwarmEventLog
   readonly #recruiting: SwarmRecruiting
   readonly #stages: SwarmStages
   readonly #leases: SwarmLeases
@@ -71,8 +71,8 @@ export class SwarmRun implements SwarmView {
   #order = 0
   /** How it ended, once that is durable. */
   #end: SwarmEnd | null = null
-  readonly #tales: Tales
-  readonly #term: SwarmTerm | null
+  readonly #notifications: NotificationQueue
+  readonly #term: Leadership | null
   #isStopped = false
   #shownStatus: SwarmStatus = 'running'
 
@@ -82,11 +82,11 @@ export class SwarmRun implements SwarmView {
     this.head = head
     this.#parts = parts
     this.#term = term ?? null
-    this.#tales = term ?? new DurableTales(parts)
+    this.#notifications = term ?? new CommitQueue(parts)
     this.#items = items
     this.#names = items.map((one) => (one.pinnedTo === undefined ? one.name : namer(one.name)))
     this.#state = machineOf({ head, items, past, term }, parts.clock, parts.limits.leaseMs)
-    this.#course = term?.course ?? courseOf(head, telemetry)
+    this.#eventLog = term?.eventLog ?? eventLogOf(head, telemetry)
     this.#stages = new SwarmStages(head)
     this.#leases = this.#createLeases()
     this.#recruiting = this.#createRecruiting()
@@ -128,7 +128,7 @@ export class SwarmRun implements SwarmView {
       end: this.#end?.status ?? null,
       isRecruiting: this.#recruiting.isRecruiting,
       participants: this.#participants,
-      rows: this.#course.rows,
+      rows: this.#eventLog.rows,
       createdAt
     })
   }
@@ -163,14 +163,14 @@ export class SwarmRun implements SwarmView {
     const { status } = this
     if (status === this.#shownStatus || (status !== 'running' && status !== 'stalled')) return
     this.#shownStatus = status
-    this.#course.tell({ type: 'status', status })
+    this.#eventLog.tell({ type: 'status', status })
     this.#parts.onStatus(this, status)
   }
 
   /** Stops it: leases are released, what is not done ends. Resolves when that is durable. */
   async cancel(): Promise<void> {
     this.#step({ type: 'cancel' })
-    await this.#tales.told()
+    await this.#notifications.flushed()
   }
 
   /** This node stops: the swarm goes on from the ledger at its next start. Resolves when nothing is written any more. */
@@ -178,16 +178,16 @@ export class SwarmRun implements SwarmView {
     this.#isStopped = true
     this.#recruiting.stop()
     this.#leases.stop()
-    await this.#tales.stop()
+    await this.#notifications.stop()
   }
 
-  /** A peer works on runs of items, or says that they wait for a person there (`isHeld`). Gives those that are no live leases of it. */
-  heard(peer: NodeId, runs: readonly ItemRun[], isHeld: boolean): ItemRun[] {
-    return this.#leases.heard(peer, runs, isHeld)
+  /** A peer works on runs of items, or says that they wait for a person there (`awaitsApproval`). Gives those that are no live leases of it. */
+  onHeartbeat(peer: NodeId, runs: readonly ItemRun[], awaitsApproval: boolean): ItemRun[] {
+    return this.#leases.onHeartbeat(peer, runs, awaitsApproval)
   }
 
   /** Do leases of it wait for a person, by what their nodes say, and is none worked on? */
-  get isHeld(): boolean {
+  get awaitsApproval(): boolean {
     const { waiting, size } = this.#leases
     return waiting > 0 && waiting === size
   }
@@ -200,13 +200,13 @@ export class SwarmRun implements SwarmView {
 
   /** What has happened so far, and a subscription to what comes. */
   follow(listener: (event: SwarmEvent) => void): Following {
-    return this.#course.follow(listener)
+    return this.#eventLog.follow(listener)
   }
 
   /** Its accepted results so far, in the order of the items. */
   results(): SwarmResults {
     const together = this.#end === null ? {} : this.#stages.together()
-    return { id: this.head.id, status: this.status, ...together, results: this.#course.results() }
+    return { id: this.head.id, status: this.status, ...together, results: this.#eventLog.results() }
   }
 
   /** Where it stands, in full. */
@@ -221,17 +221,18 @@ export class SwarmRun implements SwarmView {
   }
 
   #createLeases(): SwarmLeases {
-    const { swarmBook } = this.#parts
+    const { swarmStore } = this.#parts
     const { head } = this
     return new SwarmLeases({
       ...this.#parts,
       head,
       work: (index) => ({ capability: this.#capability(index), input: this.#stages.input(index, this.#items) }),
-      changes: (lease) => [swarmBook.leased(head.id, lease)],
+      changes: (lease) => [swarmStore.leased(head.id, lease)],
       term: this.#term,
       fault: (lease, result) => this.#fault(lease, result),
       onInput: (input) => this.#step(input),
-      onHeld: (lease, isHeld) => this.#course.tell({ type: 'waiting', ...this.#shown(lease), waitingFor: isHeld ? 'approval' : null })
+      onApprovalChange: (lease, awaitsApproval) =>
+        this.#eventLog.tell({ type: 'waiting', ...this.#shown(lease), waitingFor: awaitsApproval ? 'approval' : null })
     })
   }
 
@@ -240,13 +241,13 @@ export class SwarmRun implements SwarmView {
       head: this.head,
       isRepeatable: (agent, capability) => this.#isRepeatable(agent, capability),
       onInput: (input) => this.#step(input),
-      onLeftOut: (leftOut) => this.#course.tell({ type: 'left-out', ...leftOut })
+      onLeftOut: (leftOut) => this.#eventLog.tell({ type: 'left-out', ...leftOut })
     })
   }
 
   /** What a recorded outcome leads to. */
-  #go({ moves, events }: StageNews): void {
-    for (const event of events) this.#course.tell(event)
+  #go({ moves, events }: StageChange): void {
+    for (const event of events) this.#eventLog.tell(event)
     for (const move of moves) {
       const { from = 0, count = 0 } = this.head.stages[move.stage] ?? {}
       this.#step(
@@ -260,14 +261,14 @@ export class SwarmRun implements SwarmView {
       this.#bytes += bytesOf(row)
       this.#order = Math.max(this.#order, row.order)
       if (row.holder !== '') this.#participants.add(row.holder)
-      this.#course.settled(row)
+      this.#eventLog.settled(row)
     }
     const settled = new Set(rows.map(({ index }) => index))
     for (const lease of leases) {
       this.#participants.add(lease.agent)
       // What rests was not asked for when this node stopped.
       if (settled.has(lease.index) || lease.rest !== undefined) continue
-      this.#course.tell({ type: 'lease', ...this.#shown(lease) })
+      this.#eventLog.tell({ type: 'lease', ...this.#shown(lease) })
       this.#leases.resume(lease)
     }
   }
@@ -283,8 +284,8 @@ export class SwarmRun implements SwarmView {
 
   /** Why a result cannot be taken; null when it can. */
   #fault(lease: SwarmLease, result: unknown): NodeError | null {
-    const { swarmBook, hasRoom } = this.#parts
-    if (hasRoom(sizeOf(result))) return rowFault(swarmBook, this.head.id, { lease, shown: this.#shown(lease), result })
+    const { swarmStore, hasRoom } = this.#parts
+    if (hasRoom(sizeOf(result))) return rowFault(swarmStore, this.head.id, { lease, shown: this.#shown(lease), result })
     return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
   }
 
@@ -310,11 +311,11 @@ export class SwarmRun implements SwarmView {
         return this.#begin(effect)
       case 'release':
         this.#leases.cancel(effect.index, effect.attempt)
-        return this.#course.tell({ type: 'released', ...this.#shown(effect), reason: effect.reason })
+        return this.#eventLog.tell({ type: 'released', ...this.#shown(effect), reason: effect.reason })
       case 'retry':
         this.#rest(effect)
         this.#leases.drop(effect.index, effect.attempt)
-        return this.#course.tell({ type: 'released', ...this.#shown(effect), reason: `failed, is tried again: ${effect.error.message}` })
+        return this.#eventLog.tell({ type: 'released', ...this.#shown(effect), reason: `failed, is tried again: ${effect.error.message}` })
       case 'item':
         return this.#settle(effect)
       case 'done':
@@ -333,13 +334,13 @@ export class SwarmRun implements SwarmView {
     const { leasedAt } = this.#leases.of(index) ?? {}
     const rest = { until: this.#parts.clock.now() + afterMs, ms: afterMs }
     const ended = { index, agent, attempt, failures, isRepeatable, rest, ...(leasedAt === undefined ? {} : { leasedAt }) }
-    this.#parts.commit([this.#parts.swarmBook.leased(this.head.id, ended)]).catch(() => undefined)
+    this.#parts.commit([this.#parts.swarmStore.leased(this.head.id, ended)]).catch(() => undefined)
   }
 
   #begin({ index, agent, attempt }: Extract<SwarmEffect, { type: 'lease' }>): void {
     const { failures = 0, isRepeatable = false } = this.#state.items[index] ?? {}
     this.#participants.add(agent)
-    this.#course.tell({ type: 'lease', ...this.#shown({ index, agent, attempt }) })
+    this.#eventLog.tell({ type: 'lease', ...this.#shown({ index, agent, attempt }) })
     this.#leases.begin({ index, agent, attempt, failures, isRepeatable, leasedAt: this.#parts.clock.now() })
   }
 
@@ -364,47 +365,47 @@ export class SwarmRun implements SwarmView {
     this.#leases.drop(index, attempt)
     const shown = this.#shown(effect)
     const error = effect.error === null ? null : stepsFor(effect.error, shown.agent)
-    const { row, change } = keptRow(this.#parts.swarmBook, this.head.id, {
+    const { row, change } = keptRow(this.#parts.swarmStore, this.head.id, {
       index,
       order: ++this.#order,
       holder,
       row: { ...shown, status, result, error, durationMs }
     })
     this.#bytes += bytesOf(row)
-    this.#tales.add({ changes: [change], record: { index, content: change.value }, tell: () => this.#told(row) })
+    this.#notifications.add({ changes: [change], record: { index, content: change.value }, notify: () => this.#flushed(row) })
   }
 
   /** An outcome is durable: only now may others be built on it. */
-  #told(row: SwarmRow): void {
-    this.#course.settled(row)
+  #flushed(row: SwarmRow): void {
+    this.#eventLog.settled(row)
     this.#go(this.#stages.settled(row))
   }
 
   #finish(ended: SwarmEnd['status']): void {
-    const { clock, limits, swarmBook } = this.#parts
+    const { clock, limits, swarmStore } = this.#parts
     this.#recruiting.stop()
     this.#leases.cancelAll()
     this.#items = []
     const durationMs = this.#elapsed()
     // What it ended with is known when all of its outcomes were told.
-    this.#tales.addLast(() => {
+    this.#notifications.addLast(() => {
       const status = ended === 'canceled' ? ended : this.#stages.verdict()
-      const error = endError(this.head, status, repeatedError(this.#stages.fault() ?? this.#course.firstError()))
+      const error = endError(this.head, status, repeatedError(this.#stages.fault() ?? this.#eventLog.firstError()))
       const end = { ...this.#standing(), status, durationMs, error }
-      const changes = swarmBook.ended(this.head, { end, expiresAt: clock.now() + limits.defaultTtlMs })
+      const changes = swarmStore.ended(this.head, { end, expiresAt: clock.now() + limits.defaultTtlMs })
       const tell = (): void => {
         this.#end = end
         this.#parts.onEnd(this)
-        this.#course.tell({ type: 'done', id: this.head.id, status, counts: end.counts, durationMs, error, ...this.#stages.together() })
+        this.#eventLog.tell({ type: 'done', id: this.head.id, status, counts: end.counts, durationMs, error, ...this.#stages.together() })
       }
-      return { changes, record: { index: RECORDS.end(this.head.itemCount), content: encodePayload(end) }, tell }
+      return { changes, record: { index: RECORDS.end(this.head.itemCount), content: encodePayload(end) }, notify: tell }
     })
   }
 
   #standing(): Omit<SwarmEnd, 'status' | 'error'> {
     const namer = this.#parts.directory.namer()
     return {
-      counts: this.#course.counts(this.head.itemCount),
+      counts: this.#eventLog.counts(this.head.itemCount),
       durationMs: this.#elapsed(),
       participants: [...this.#participants].map((one) => namer(one)),
       leftOut: this.#recruiting.leftOut,

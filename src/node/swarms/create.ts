@@ -5,7 +5,7 @@ import type { LeftOut } from '../../ports/swarm-api.js'
 import type { Directory } from '../cards/directory.js'
 import type { SwarmHead, SwarmItem } from './store.js'
 import type { SwarmPast } from './restore.js'
-import type { SwarmTerm } from './consensus/leadership.js'
+import type { Leadership } from './consensus/leadership.js'
 import type { Prepared } from './prepare.js'
 
 /** What making a head needs. */
@@ -29,7 +29,7 @@ export interface SwarmLaunch {
   /** null for a new one. */
   readonly past: SwarmPast | null
   /** Of a swarm with several participants: the time in which this node coordinates it. */
-  readonly term?: SwarmTerm
+  readonly term?: Leadership
 }
 
 /** A swarm that is about to begin, as the ledger will have it. */

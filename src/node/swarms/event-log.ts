@@ -16,7 +16,7 @@ export interface Following {
 }
 
 /** What was told of a swarm: its events, and the outcomes of its items. */
-export class SwarmCourse {
+export class SwarmEventLog {
   readonly #events: SwarmEvent[] = []
   readonly #live: Emitter<SwarmEvent>
   readonly #rows = new Map<number, SwarmRow>()

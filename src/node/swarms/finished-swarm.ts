@@ -3,7 +3,7 @@ import type { ErrorBody } from '../../kit/errors.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults } from '../../ports/swarm-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { SwarmEnd, SwarmHead, SwarmRow } from './store.js'
-import { SwarmCourse } from './event-log.js'
+import { SwarmEventLog } from './event-log.js'
 import { shownStages, SwarmStages } from './stages.js'
 import type { Following } from './event-log.js'
 
@@ -50,11 +50,11 @@ export function infoOf(
 }
 
 /** What is told of a swarm, from its beginning on. */
-export function courseOf(head: SwarmHead, telemetry: Telemetry): SwarmCourse {
+export function eventLogOf(head: SwarmHead, telemetry: Telemetry): SwarmEventLog {
   const { id, agents, leftOut } = head
-  const course = new SwarmCourse(telemetry)
-  course.tell({ type: 'swarm', id, agents, leftOut, stages: shownStages(head) })
-  return course
+  const eventLog = new SwarmEventLog(telemetry)
+  eventLog.tell({ type: 'swarm', id, agents, leftOut, stages: shownStages(head) })
+  return eventLog
 }
 
 /** A swarm that has ended, as the ledger tells of it. */
@@ -65,17 +65,18 @@ export function endedSwarm(
 ): SwarmView {
   const { id } = head
   const { status, counts, durationMs, error } = end
-  const course = courseOf(head, telemetry)
+  const eventLog = eventLogOf(head, telemetry)
   const stages = new SwarmStages(head)
   stages.begin(rows)
   const together = stages.together()
-  for (const row of rows) course.settled(row)
-  if (!stages.isPlain) for (const { id: stage, status: at, reason } of end.stages) course.tell({ type: 'stage', stage, status: at, reason })
-  course.tell({ type: 'done', id, status, counts, durationMs, error, ...together })
+  for (const row of rows) eventLog.settled(row)
+  if (!stages.isPlain)
+    for (const { id: stage, status: at, reason } of end.stages) eventLog.tell({ type: 'stage', stage, status: at, reason })
+  eventLog.tell({ type: 'done', id, status, counts, durationMs, error, ...together })
   return {
     head,
     info: () => infoOf(head, end),
-    results: () => ({ id, status, ...together, results: course.results() }),
-    follow: (listener) => course.follow(listener)
+    results: () => ({ id, status, ...together, results: eventLog.results() }),
+    follow: (listener) => eventLog.follow(listener)
   }
 }

@@ -17,7 +17,7 @@ import type { SwarmHead, SwarmLease } from './store.js'
 import { justified } from './offers.js'
 import type { PastLease } from './restore.js'
 import { subTaskId } from './session.js'
-import type { SwarmTerm } from './consensus/leadership.js'
+import type { Leadership } from './consensus/leadership.js'
 
 /** This node's ledger takes nothing now. */
 const NOT_RECORDED: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION'])
@@ -33,7 +33,7 @@ export interface SwarmLeasesParts {
   readonly self: NodeId
   readonly head: SwarmHead
   /** The time in which this node coordinates, where others could. */
-  readonly term: Pick<SwarmTerm, 'epoch' | 'mark'> | null
+  readonly term: Pick<Leadership, 'epoch' | 'mark'> | null
   /** What is asked for, and with what input. @throws NodeError when that cannot be made, or was not kept. */
   work(index: number): { readonly capability: string; readonly input: unknown }
   /** What the ledger holds of a lease, from the commit on that lets its request out. */
@@ -43,7 +43,7 @@ export interface SwarmLeasesParts {
   /** What becomes of leases. */
   onInput(input: SwarmInput): void
   /** A lease begins, or ceases, to wait for a person of its node. */
-  onHeld(lease: SwarmLease, isHeld: boolean): void
+  onApprovalChange(lease: SwarmLease, awaitsApproval: boolean): void
 }
 
 /** A run of an item: which, and the number of its lease. */
@@ -52,7 +52,7 @@ export interface ItemRun {
   readonly attempt: number
 }
 
-interface Held {
+interface OpenLease {
   readonly lease: SwarmLease
   /** It was given by the launcher's process before this one, or by whoever coordinated before. */
   readonly isResumed: boolean
@@ -63,13 +63,13 @@ interface Held {
   readonly givenBy: NodeId | null
   asked: Asked | null
   isAsking: boolean
-  isHeld: boolean
+  awaitsApproval: boolean
 }
 
 /** The live leases of one swarm: asks their agents, hears them, tells them to stop. */
 export class SwarmLeases {
   readonly #parts: SwarmLeasesParts
-  readonly #held = new Map<number, Held>()
+  readonly #leases = new Map<number, OpenLease>()
   #isStopped = false
 
   constructor(parts: SwarmLeasesParts) {
@@ -78,12 +78,12 @@ export class SwarmLeases {
 
   /** Live leases. */
   get size(): number {
-    return this.#held.size
+    return this.#leases.size
   }
 
   /** Those that wait for a person of their node, by what it says. */
   get waiting(): number {
-    return [...this.#held.values()].filter((one) => one.isHeld).length
+    return [...this.#leases.values()].filter((one) => one.awaitsApproval).length
   }
 
   /** Asks the agent of a new lease. */
@@ -93,44 +93,44 @@ export class SwarmLeases {
 
   /** A lease of the process before goes on: its agent is asked under the same number once it is there, and does nothing twice. */
   resume({ givenBy, ...lease }: PastLease): void {
-    const held = this.#hold(lease, { isResumed: true, givenBy: givenBy ?? null })
+    const open = this.#hold(lease, { isResumed: true, givenBy: givenBy ?? null })
     if (this.#nodeOf(lease) !== this.#parts.self) return
     // What agents of this very node did for it has ended with it; what they did for another is in its ledger.
-    if (givenBy === undefined || givenBy === this.#parts.self) this.#lost(held, ENDINGS.interrupted.error)
-    else this.#ask(held)
+    if (givenBy === undefined || givenBy === this.#parts.self) this.#lost(open, ENDINGS.interrupted.error)
+    else this.#ask(open)
   }
 
   /** Time passed: agents that are back are asked for what they had. */
   tick(): void {
-    for (const held of this.#held.values()) {
-      const peer = this.#nodeOf(held.lease)
-      if (held.asked === null && !held.isAsking && peer !== null && this.#parts.peers.isOnline(peer)) this.#ask(held)
+    for (const open of this.#leases.values()) {
+      const peer = this.#nodeOf(open.lease)
+      if (open.asked === null && !open.isAsking && peer !== null && this.#parts.peers.isOnline(peer)) this.#ask(open)
     }
   }
 
   /** The live lease of an item. */
   of(index: number): SwarmLease | undefined {
-    return this.#held.get(index)?.lease
+    return this.#leases.get(index)?.lease
   }
 
   /** Forgets a lease that has its outcome. */
   drop(index: number, attempt: number): void {
-    if (this.of(index)?.attempt === attempt) this.#held.delete(index)
+    if (this.of(index)?.attempt === attempt) this.#leases.delete(index)
   }
 
   /** Forgets a lease, and tells its agent to stop. */
   cancel(index: number, attempt: number): void {
-    const held = this.#held.get(index)
-    if (held?.lease.attempt !== attempt) return
-    this.#held.delete(index)
-    const peer = this.#nodeOf(held.lease)
-    if (held.asked !== null) held.asked.cancel()
-    else if (held.isResumed && peer !== null) this.#parts.requests.withdraw(peer, this.#name(index), attempt)
+    const open = this.#leases.get(index)
+    if (open?.lease.attempt !== attempt) return
+    this.#leases.delete(index)
+    const peer = this.#nodeOf(open.lease)
+    if (open.asked !== null) open.asked.cancel()
+    else if (open.isResumed && peer !== null) this.#parts.requests.withdraw(peer, this.#name(index), attempt)
   }
 
   /** Forgets all of them, and tells their agents to stop. */
   cancelAll(): void {
-    for (const { lease } of [...this.#held.values()]) this.cancel(lease.index, lease.attempt)
+    for (const { lease } of [...this.#leases.values()]) this.cancel(lease.index, lease.attempt)
   }
 
   /** This node stops: the leases live on in the ledger. */
@@ -138,27 +138,27 @@ export class SwarmLeases {
     this.#isStopped = true
   }
 
-  /** A peer works on runs of items, or says that they wait for a person there (`isHeld`). Gives those that are no live leases of it. */
-  heard(peer: NodeId, runs: readonly ItemRun[], isHeld: boolean): ItemRun[] {
+  /** A peer works on runs of items, or says that they wait for a person there (`awaitsApproval`). Gives those that are no live leases of it. */
+  onHeartbeat(peer: NodeId, runs: readonly ItemRun[], awaitsApproval: boolean): ItemRun[] {
     const live = runs.flatMap((run) => this.#live(peer, run) ?? [])
     if (live.length > 0) this.#parts.onInput({ type: 'heartbeat', leases: live.map(({ lease }) => lease) })
-    for (const held of live) {
-      if (held.isHeld === isHeld) continue
-      held.isHeld = isHeld
-      this.#parts.onHeld(held.lease, isHeld)
+    for (const open of live) {
+      if (open.awaitsApproval === awaitsApproval) continue
+      open.awaitsApproval = awaitsApproval
+      this.#parts.onApprovalChange(open.lease, awaitsApproval)
     }
     return runs.filter((run) => this.#live(peer, run) === null)
   }
 
-  #live(peer: NodeId, { index, attempt }: ItemRun): Held | null {
-    const held = this.#held.get(index)
-    return held === undefined || held.lease.attempt !== attempt || this.#nodeOf(held.lease) !== peer ? null : held
+  #live(peer: NodeId, { index, attempt }: ItemRun): OpenLease | null {
+    const open = this.#leases.get(index)
+    return open === undefined || open.lease.attempt !== attempt || this.#nodeOf(open.lease) !== peer ? null : open
   }
 
-  #hold(lease: SwarmLease, from: Pick<Held, 'isResumed' | 'givenBy'>): Held {
-    const held = { lease, ...from, asked: null, isAsking: false, isHeld: false }
-    this.#held.set(lease.index, held)
-    return held
+  #hold(lease: SwarmLease, from: Pick<OpenLease, 'isResumed' | 'givenBy'>): OpenLease {
+    const open = { lease, ...from, asked: null, isAsking: false, awaitsApproval: false }
+    this.#leases.set(lease.index, open)
+    return open
   }
 
   #nodeOf({ agent }: SwarmLease): NodeId | null {
@@ -169,31 +169,31 @@ export class SwarmLeases {
     return subTaskId(this.#parts.head.id, index)
   }
 
-  #ask(held: Held): void {
-    held.isAsking = true
-    void this.#asked(held)
+  #ask(open: OpenLease): void {
+    open.isAsking = true
+    void this.#asked(open)
   }
 
   /** Asks the agent to do the item; its answer goes back into the machine with the attempt it belongs to. */
-  async #asked(held: Held): Promise<void> {
-    const { lease } = held
+  async #asked(open: OpenLease): Promise<void> {
+    const { lease } = open
     const { clock, self } = this.#parts
     try {
-      const asked = await this.#send(held)
+      const asked = await this.#send(open)
       // It may have been released while the message was on its way out.
-      if (this.#held.get(lease.index) !== held) asked.cancel()
-      held.asked = asked
+      if (this.#leases.get(lease.index) !== open) asked.cancel()
+      open.asked = asked
     } catch (error) {
-      return this.#notSent(held, asNodeError(error).toBody())
+      return this.#notSent(open, asNodeError(error).toBody())
     }
-    const answer = await held.asked.answer
+    const answer = await open.asked.answer
     // Agents of this node answer without any I/O: without a breath here they would starve those of all other nodes.
     if (this.#nodeOf(lease) === self) await wait(clock, 0)
-    if (!this.#isStopped) this.#answered(held, answer)
+    if (!this.#isStopped) this.#answered(open, answer)
   }
 
-  async #send(held: Held): Promise<Asked> {
-    const { lease, isResumed, givenBy } = held
+  async #send(open: OpenLease): Promise<Asked> {
+    const { lease, isResumed, givenBy } = open
     const { requests, self, head, clock, work, term } = this.#parts
     const { request, onBehalfOf, id, deadline } = head
     const { index, attempt, agent, isRepeatable } = lease
@@ -220,7 +220,7 @@ export class SwarmLeases {
         isQuery: isResumed && !isRepeatable,
         ...(givenBy === null ? {} : { askedBy: { agentId: OPERATOR, nodeId: givenBy } }),
         ...(head.voters === undefined || isRepeatable ? {} : this.#forVoters(head.voters, givenBy)),
-        changes: () => this.#recorded(held)
+        changes: () => this.#recorded(open)
       }
     })
   }
@@ -231,53 +231,53 @@ export class SwarmLeases {
   }
 
   /** What the ledger holds of a lease that is sent. @throws NodeError CANCELED when it is no longer live: the next one has its place. */
-  #recorded(held: Held): readonly LedgerChange[] {
-    if (this.#held.get(held.lease.index) !== held) throw new NodeError('CANCELED', 'the lease has ended before it left')
-    return this.#parts.changes(held.lease)
+  #recorded(open: OpenLease): readonly LedgerChange[] {
+    if (this.#leases.get(open.lease.index) !== open) throw new NodeError('CANCELED', 'the lease has ended before it left')
+    return this.#parts.changes(open.lease)
   }
 
   /** The request did not leave this node, so nothing has begun, unless the process before had sent it. */
-  #notSent(held: Held, error: ErrorBody): void {
-    held.isAsking = false
+  #notSent(open: OpenLease, error: ErrorBody): void {
+    open.isAsking = false
     if (this.#isStopped) return
     const isLater = isNotTaken(error.code) || NOT_RECORDED.has(error.code)
-    if (!isLater && isInDoubt(held)) return this.#lost(held, error)
-    if (!isLater) return this.#failed(held, error, true)
+    if (!isLater && isInDoubt(open)) return this.#lost(open, error)
+    if (!isLater) return this.#failed(open, error, true)
     // Until its time is over it may be asked again: see `tick`.
-    if (!held.isResumed) this.#parts.onInput({ type: 'busy', ...held.lease })
+    if (!open.isResumed) this.#parts.onInput({ type: 'busy', ...open.lease })
   }
 
-  #answered(held: Held, answer: Answer): void {
-    if (answer.outcome === 'COMPLETED') return this.#completed(held, answer.result)
+  #answered(open: OpenLease, answer: Answer): void {
+    if (answer.outcome === 'COMPLETED') return this.#completed(open, answer.result)
     const { error } = answer
-    if (answer.outcome === 'UNKNOWN') return this.#end(held, { ok: false, error, isUnknown: true })
+    if (answer.outcome === 'UNKNOWN') return this.#end(open, { ok: false, error, isUnknown: true })
     // A run of the process before was ended by its node, which had missed its launcher for too long.
-    if (held.isResumed && error.code === 'CANCELED') return this.#lost(held, ENDINGS.interrupted.error)
+    if (open.isResumed && error.code === 'CANCELED') return this.#lost(open, ENDINGS.interrupted.error)
     // Nor does what it says now tell what it did for the process before.
-    if (BROKEN_OFF.has(error.code) || (held.isResumed && isNotTaken(error.code))) return this.#lost(held, error)
-    if (isInDoubt(held) && (held.givenBy !== null || isRefusal(error.code))) return this.#lost(held, error)
-    this.#failed(held, error)
+    if (BROKEN_OFF.has(error.code) || (open.isResumed && isNotTaken(error.code))) return this.#lost(open, error)
+    if (isInDoubt(open) && (open.givenBy !== null || isRefusal(error.code))) return this.#lost(open, error)
+    this.#failed(open, error)
   }
 
-  #completed(held: Held, result: unknown): void {
-    const fault = this.#parts.fault(held.lease, result)
-    if (fault !== null && held.givenBy !== null) this.#lost(held, fault.toBody())
-    else if (fault !== null) this.#failed(held, fault.toBody())
-    else this.#end(held, { ok: true, result })
+  #completed(open: OpenLease, result: unknown): void {
+    const fault = this.#parts.fault(open.lease, result)
+    if (fault !== null && open.givenBy !== null) this.#lost(open, fault.toBody())
+    else if (fault !== null) this.#failed(open, fault.toBody())
+    else this.#end(open, { ok: true, result })
   }
 
   /** `isUnsent`: the lease never left this node. */
-  #failed(held: Held, error: ErrorBody, isUnsent = false): void {
-    this.#end(held, { ok: false, error, isRefusal: isRefusal(error.code), ...(isUnsent ? { isUnsent } : {}) })
+  #failed(open: OpenLease, error: ErrorBody, isUnsent = false): void {
+    this.#end(open, { ok: false, error, isRefusal: isRefusal(error.code), ...(isUnsent ? { isUnsent } : {}) })
   }
 
   /** It may have begun, and has no outcome. What may be repeated goes to whoever is free, without a retry. */
-  #lost(held: Held, error: ErrorBody): void {
-    if (held.lease.isRepeatable) this.#parts.onInput({ type: 'busy', ...held.lease })
-    else this.#end(held, { ok: false, error, isUnknown: true })
+  #lost(open: OpenLease, error: ErrorBody): void {
+    if (open.lease.isRepeatable) this.#parts.onInput({ type: 'busy', ...open.lease })
+    else this.#end(open, { ok: false, error, isUnknown: true })
   }
 
-  #end({ lease }: Held, outcome: RunOutcome): void {
+  #end({ lease }: OpenLease, outcome: RunOutcome): void {
     const { index, attempt, agent } = lease
     const kept = outcome.ok ? outcome : { ...outcome, error: this.#kept(lease, outcome.error) }
     this.#parts.onInput({ type: 'result', index, attempt, agent, outcome: kept })
@@ -290,6 +290,6 @@ export class SwarmLeases {
 }
 
 /** May a run have begun before, which must not be repeated? Its agent was only asked how it stands, so not to have been asked proves nothing. */
-function isInDoubt({ isResumed, lease }: Held): boolean {
+function isInDoubt({ isResumed, lease }: OpenLease): boolean {
   return isResumed && !lease.isRepeatable
 }

@@ -7,7 +7,7 @@ import { createSwarm, restoreSwarm } from '../../domain/swarm/machine.js'
 import type { KnownItem, SwarmState } from '../../domain/swarm/machine.js'
 import type { SwarmLease, SwarmRow } from './store.js'
 import type { SwarmLaunch } from './create.js'
-import type { SwarmTerm } from './consensus/leadership.js'
+import type { Leadership } from './consensus/leadership.js'
 
 /** A lease that was given before. */
 export interface PastLease extends SwarmLease {
@@ -23,7 +23,7 @@ export interface SwarmPast {
 
 /** The lease machine of a swarm, new or going on. */
 export function machineOf(
-  { head, items, past, term }: Pick<SwarmLaunch, 'head' | 'items' | 'past'> & { readonly term?: Pick<SwarmTerm, 'epoch'> | undefined },
+  { head, items, past, term }: Pick<SwarmLaunch, 'head' | 'items' | 'past'> & { readonly term?: Pick<Leadership, 'epoch'> | undefined },
   clock: Clock,
   leaseMs: number
 ): SwarmState {

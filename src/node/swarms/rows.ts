@@ -2,7 +2,7 @@ import { asNodeError } from '../../kit/errors.js'
 import type { ErrorBody, NodeError } from '../../kit/errors.js'
 import type { LedgerEntry } from '../../ports/ledger.js'
 import { sizeOf } from '../../kit/size.js'
-import type { SwarmBook, SwarmLease, SwarmRow } from './store.js'
+import type { SwarmStore, SwarmLease, SwarmRow } from './store.js'
 
 /** Bytes of what an agent says beside its error that the outcome of the whole swarm repeats. */
 const MAX_DATA_BYTES = 16 * 1024
@@ -13,18 +13,18 @@ export function bytesOf({ row: { result, error } }: SwarmRow): number {
 }
 
 /** The change with which an item has its outcome. What its agent says beside its error may be too large to be kept together with it. */
-export function keptRow(book: SwarmBook, id: string, row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerEntry } {
+export function keptRow(requestStore: SwarmStore, id: string, row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerEntry } {
   try {
-    return { row, change: book.settled(id, row) }
+    return { row, change: requestStore.settled(id, row) }
   } catch {
     const bare = { ...row, row: { ...row.row, error: bareOf(row.row.error) } }
-    return { row: bare, change: book.settled(id, bare) }
+    return { row: bare, change: requestStore.settled(id, bare) }
   }
 }
 
 /** Why a result cannot be kept; null when it can. */
 export function rowFault(
-  book: SwarmBook,
+  requestStore: SwarmStore,
   id: string,
   {
     lease,
@@ -34,7 +34,7 @@ export function rowFault(
 ): NodeError | null {
   try {
     const row = { ...shown, status: 'completed', result, error: null, durationMs: Number.MAX_SAFE_INTEGER } as const
-    book.settled(id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
+    requestStore.settled(id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
     return null
   } catch (error) {
     return asNodeError(error)

@@ -11,7 +11,7 @@ import type { SwarmEvent, SwarmStage, SwarmStageInfo, SwarmStatus } from '../../
 import type { SwarmHead, SwarmItem, SwarmRow } from './store.js'
 
 /** What an outcome of an item leads to. */
-export interface StageNews {
+export interface StageChange {
   readonly moves: readonly GraphMove[]
   /** Sub-tasks that stand elsewhere now. */
   readonly events: readonly Extract<SwarmEvent, { type: 'stage' }>[]
@@ -33,8 +33,8 @@ export class SwarmStages {
   }
 
   /** What begins a swarm, or goes on after the outcomes that were recorded before. */
-  begin(rows: readonly SwarmRow[]): StageNews {
-    return this.#news(() => {
+  begin(rows: readonly SwarmRow[]): StageChange {
+    return this.#change(() => {
       const moves = startGraph(this.#graph, this.#result)
       for (const row of rows.toSorted(byOrder)) moves.push(...this.#settle(row))
       return moves
@@ -42,8 +42,8 @@ export class SwarmStages {
   }
 
   /** Takes the recorded outcome of an item. */
-  settled(row: SwarmRow): StageNews {
-    return this.#news(() => this.#settle(row))
+  settled(row: SwarmRow): StageChange {
+    return this.#change(() => this.#settle(row))
   }
 
   #settle(row: SwarmRow): GraphMove[] {
@@ -51,7 +51,7 @@ export class SwarmStages {
     return settleItem(this.#graph, { index: row.index, status: row.row.status }, this.#result)
   }
 
-  #news(step: () => readonly GraphMove[]): StageNews {
+  #change(step: () => readonly GraphMove[]): StageChange {
     const before = this.#graph.states.map(({ status }) => status)
     const moves = step()
     const events = this.#graph.states.flatMap(({ status, reason }, index) => {

@@ -105,7 +105,7 @@ export interface ItemRest {
 }
 
 /** The swarms of a ledger. */
-export class SwarmBook {
+export class SwarmStore {
   readonly #ledger: Ledger
   readonly #hash: Hash
 
@@ -154,12 +154,12 @@ export class SwarmBook {
   }
 
   /** The change with which somebody here wishes a swarm canceled; it goes with its end. */
-  cancelWished(id: string): LedgerChange {
+  cancelRequested(id: string): LedgerChange {
     return { key: SWARM_KEYS.cancel(id), value: NO_VALUE }
   }
 
   /** Does somebody here wish it canceled? @throws NodeError STORE_DAMAGED */
-  async isCancelWished(id: string): Promise<boolean> {
+  async isCancelRequested(id: string): Promise<boolean> {
     return (await this.#ledger.get(SWARM_KEYS.cancel(id))) !== null
   }
 

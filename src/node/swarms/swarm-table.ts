@@ -16,12 +16,12 @@ import type { Following } from './event-log.js'
 import { checkPrepared, prepare, previewOf } from './prepare.js'
 import { newHead } from './create.js'
 import type { Launching, SwarmLaunch } from './create.js'
-import { SeatedSwarm } from './consensus/replicated-swarm.js'
+import { ReplicatedSwarm } from './consensus/replicated-swarm.js'
 import { hitOf, runsOf } from './swarm-ids.js'
 import { SwarmRun } from './coordinator.js'
 import type { SwarmRunParts } from './coordinator.js'
-import { SwarmSeats } from './consensus/participants.js'
-import type { SwarmSeatsParts } from './consensus/participants.js'
+import { Participants } from './consensus/participants.js'
+import type { ParticipantsDeps } from './consensus/participants.js'
 import type { SwarmSession } from './session.js'
 import { refusedKey, survey } from './eligibility.js'
 import type { Survey, SurveyParts } from './eligibility.js'
@@ -37,7 +37,7 @@ const TICK_MS = 500
 /** What swarms need. */
 export interface SwarmsParts
   extends Omit<SwarmRunParts, 'onEnd' | 'onStatus' | 'hasRoom' | 'peers'>,
-    Omit<SwarmSeatsParts, keyof SwarmRunParts | 'survey' | 'seated' | 'running' | 'add'>,
+    Omit<ParticipantsDeps, keyof SwarmRunParts | 'survey' | 'replicated' | 'running' | 'add'>,
     SurveyParts {
   readonly clock: Clock
   readonly tasks: Tasks
@@ -51,12 +51,12 @@ export interface SwarmPlan extends SwarmRequest {
 }
 
 /** A swarm in memory: of this node alone, or of several participants. */
-export type SwarmHere = SwarmRun | SeatedSwarm
+export type SwarmHere = SwarmRun | ReplicatedSwarm
 
 /** The swarms launched here, and those of others in which this node votes. Those under way go on from the ledger when this node starts again. */
 export class Swarms {
   /** The seats of this node among the participants of swarms. */
-  readonly seats: SwarmSeats
+  readonly participants: Participants
   readonly #parts: SwarmsParts
   readonly #runs = new Map<string, SwarmHere>()
   /** By running swarm: addresses of agents that the rules refuse, each on record once. */
@@ -68,30 +68,30 @@ export class Swarms {
 
   constructor(parts: SwarmsParts) {
     this.#parts = parts
-    this.seats = new SwarmSeats({
+    this.participants = new Participants({
       ...parts,
       ...this.#hooks(),
       survey: (head) => this.#survey(head, null),
-      seated: (id) => seatedOf(this.#runs.get(id)),
-      running: () => this.#running().flatMap((run) => seatedOf(run) ?? []),
+      replicated: (id) => replicatedOf(this.#runs.get(id)),
+      running: () => this.#running().flatMap((run) => replicatedOf(run) ?? []),
       add: (swarm) => void this.#runs.set(swarm.head.id, swarm)
     })
   }
 
   /** Goes on with the swarms that had not ended when this node stopped. @throws NodeError STORE_DAMAGED */
   async resume(): Promise<void> {
-    const { swarmBook, tasks } = this.#parts
-    for (const id of await swarmBook.open()) {
-      const head = await swarmBook.get(id)
+    const { swarmStore, tasks } = this.#parts
+    for (const id of await swarmStore.open()) {
+      const head = await swarmStore.get(id)
       if (head === null) continue
-      const { items, leases } = await swarmBook.unfinished(id)
+      const { items, leases } = await swarmStore.unfinished(id)
       const { task, events } = recordedSwarmTask(head)
       if (head.taskId !== '') tasks.restore(task, events)
       if (head.voters !== undefined) {
-        await this.seats.resume(head, items)
+        await this.participants.resume(head, items)
         continue
       }
-      const run = this.#run({ head, items, allowed: [], past: { leases, rows: await swarmBook.results(id) } }, new Set())
+      const run = this.#run({ head, items, allowed: [], past: { leases, rows: await swarmStore.results(id) } }, new Set())
       // What it has done since the copy was made would be done again.
       if (head.isRestored === true) await run.cancel()
     }
@@ -101,7 +101,7 @@ export class Swarms {
   start(): void {
     this.#timer = this.#parts.clock.every(TICK_MS, () => {
       for (const run of this.#running()) run.tick(this.#survey(run.head))
-      this.#showHeld()
+      this.#showApprovals()
     })
   }
 
@@ -139,7 +139,7 @@ export class Swarms {
     const { idempotencyKey } = request
     const wanted = { request, capabilities, ...by, onRun }
     if (idempotencyKey === undefined) return await this.#launch({ ...wanted, key: null })
-    const key = this.#parts.swarmBook.key(idempotencyKey, request, capabilities)
+    const key = this.#parts.swarmStore.key(idempotencyKey, request, capabilities)
     const before = this.#launching.get(key.name) ?? Promise.resolve()
     const turn = before.then(() => this.#launchOnce({ ...wanted, key }))
     const settled = turn.catch(() => {})
@@ -157,7 +157,7 @@ export class Swarms {
   }
 
   async #launchOnce(wanted: Launch & { readonly key: NonNullable<SwarmHead['key']> }): Promise<string> {
-    const known = await this.#parts.swarmBook.ofKey(wanted.key.name)
+    const known = await this.#parts.swarmStore.ofKey(wanted.key.name)
     if (known === null) return await this.#launch(wanted)
     if (known.key?.fingerprint === wanted.key.fingerprint) return known.id
     const message = `that idempotency key is the one of swarm ${known.id}, which was launched with something else: give another key for a new swarm`
@@ -168,7 +168,7 @@ export class Swarms {
   }
 
   async #launch(launching: Launch): Promise<string> {
-    const { tasks, events, commit, swarmBook } = this.#parts
+    const { tasks, events, commit, swarmStore } = this.#parts
     const { request } = launching
     const refused = new Set<string>()
     const [, ...further] = launching.capabilities
@@ -177,8 +177,8 @@ export class Swarms {
     const { items } = prepared
     if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
     const allowed = prepared.found.map((one) => one.allowed)
-    const head = this.seats.seatedHead(newHead(this.#parts, launching, prepared), items, allowed.flat())
-    await commit([...swarmBook.launched(head, items), ...this.seats.launchChanges(head)])
+    const head = this.participants.joinedHead(newHead(this.#parts, launching, prepared), items, allowed.flat())
+    await commit([...swarmStore.launched(head, items), ...this.participants.launchChanges(head)])
     const { capability, goal } = request
     tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, head.taskId)
     tasks.working(head.taskId)
@@ -191,7 +191,7 @@ export class Swarms {
   #begin(launch: SwarmLaunch, refused: Set<string>): SwarmHere {
     if (launch.head.voters === undefined) return this.#run(launch, refused)
     this.#refused.set(launch.head.id, refused)
-    return this.seats.launched(launch.head, launch.items)
+    return this.participants.launched(launch.head, launch.items)
   }
 
   #run(launch: SwarmLaunch, refused: Set<string>): SwarmRun {
@@ -220,7 +220,7 @@ export class Swarms {
   /** Stops a swarm; resolves when that is durable. One that has ended stays as it is. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
   async cancel(id: string): Promise<SwarmInfo> {
     const swarm = await this.find(id)
-    if (swarm instanceof SwarmRun || swarm instanceof SeatedSwarm) await swarm.cancel()
+    if (swarm instanceof SwarmRun || swarm instanceof ReplicatedSwarm) await swarm.cancel()
     return swarm.info()
   }
 
@@ -233,7 +233,7 @@ export class Swarms {
 
   /** The task of a swarm that is no longer in memory, as the ledger tells of it; null for none. @throws NodeError STORE_DAMAGED */
   async recordedTask(taskId: string): Promise<RecordedTask | null> {
-    const head = await this.#parts.swarmBook.ofTask(taskId)
+    const head = await this.#parts.swarmStore.ofTask(taskId)
     return head === null ? null : recordedSwarmTask(head)
   }
 
@@ -245,7 +245,7 @@ export class Swarms {
   /** The same, and those that only the ledger has. @throws NodeError STORE_DAMAGED */
   async listAll(): Promise<SwarmInfo[]> {
     const all = this.list()
-    for await (const head of this.#parts.swarmBook.heads()) {
+    for await (const head of this.#parts.swarmStore.heads()) {
       if (head.end !== null && !this.#runs.has(head.id)) all.push(infoOf(head, head.end))
     }
     return all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0))
@@ -253,16 +253,16 @@ export class Swarms {
 
   /** A swarm by its id or the beginning of it, in memory or in the ledger. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED. */
   async find(id: string): Promise<SwarmView> {
-    const { swarmBook, telemetry } = this.#parts
+    const { swarmStore, telemetry } = this.#parts
     const heads = new Map<string, SwarmHead | null>()
     for (const known of this.#runs.keys()) heads.set(known, null)
-    if (!this.#runs.has(id)) for await (const head of swarmBook.heads(id)) if (!heads.has(head.id)) heads.set(head.id, head)
+    if (!this.#runs.has(id)) for await (const head of swarmStore.heads(id)) if (!heads.has(head.id)) heads.set(head.id, head)
     const hit = hitOf(id, [...heads.keys()])
     const run = this.#runs.get(hit)
     const head = heads.get(hit) ?? null
     if (run !== undefined) return run
     if (head === null || head.end === null) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
-    return endedSwarm(head, head.end, { rows: await swarmBook.results(hit), telemetry })
+    return endedSwarm(head, head.end, { rows: await swarmStore.results(hit), telemetry })
   }
 
   /** One swarm in memory. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
@@ -314,29 +314,29 @@ export class Swarms {
 
   /** A peer says which requests it works on. */
   onHeartbeat(peer: NodeId, keys: readonly string[]): void {
-    this.#heard(peer, keys, false)
+    this.#onHeartbeat(peer, keys, false)
   }
 
   /** A peer says which requests wait for a person of it: their leases live, but nobody works on them. */
   onApproval(peer: NodeId, keys: readonly string[]): void {
-    this.#heard(peer, keys, true)
+    this.#onHeartbeat(peer, keys, true)
   }
 
   /** Who works on a run that is nobody's lease is told to stop: its swarm has ended, or has given the item to another. */
-  #heard(peer: NodeId, keys: readonly string[], isHeld: boolean): void {
+  #onHeartbeat(peer: NodeId, keys: readonly string[], awaitsApproval: boolean): void {
     for (const [id, runs] of runsOf(keys)) {
-      const strays = this.#runs.get(id)?.heard(peer, runs, isHeld) ?? runs
+      const strays = this.#runs.get(id)?.onHeartbeat(peer, runs, awaitsApproval) ?? runs
       for (const { index, attempt } of strays) this.#parts.requests.endRun(peer, `${id}.${index}#${attempt}`)
     }
-    this.#showHeld()
+    this.#showApprovals()
   }
 
-  #showHeld(): void {
+  #showApprovals(): void {
     const { tasks } = this.#parts
-    for (const { head, isHeld } of this.#running()) {
-      if (isHeld) tasks.lost(head.taskId)
+    for (const { head, awaitsApproval } of this.#running()) {
+      if (awaitsApproval) tasks.lost(head.taskId)
       else tasks.working(head.taskId)
-      tasks.waitFor(head.taskId, isHeld ? 'approval' : null)
+      tasks.waitFor(head.taskId, awaitsApproval ? 'approval' : null)
     }
   }
 
@@ -347,8 +347,8 @@ export class Swarms {
 
   /** Removes what has expired by now from the ledger; the number of keys. */
   async purgeExpired(now: number): Promise<number> {
-    for (const run of this.#running()) if (run instanceof SeatedSwarm && run.head.expiresAt <= now) await run.expire()
-    return await this.#parts.swarmBook.purgeExpired(now)
+    for (const run of this.#running()) if (run instanceof ReplicatedSwarm && run.head.expiresAt <= now) await run.expire()
+    return await this.#parts.swarmStore.purgeExpired(now)
   }
 
   #ended(run: SwarmHere): void {
@@ -395,6 +395,6 @@ interface Launch extends Launching {
   onRun(run: SwarmHere): void
 }
 
-function seatedOf(swarm: SwarmHere | undefined): SeatedSwarm | undefined {
-  return swarm instanceof SeatedSwarm ? swarm : undefined
+function replicatedOf(swarm: SwarmHere | undefined): ReplicatedSwarm | undefined {
+  return swarm instanceof ReplicatedSwarm ? swarm : undefined
 }

@@ -33,7 +33,7 @@ export interface TaskOpening {
   readonly state?: 'submitted' | 'working'
 }
 
-interface Book {
+interface StoredTasks {
   task: Task
   /** null: it began at once, and came to its result. */
   events: TaskEvent[] | null
@@ -46,7 +46,7 @@ export class Tasks {
   readonly #clock: Clock
   readonly #ids: IdSource
   readonly #telemetry: Telemetry
-  readonly #books = new Map<string, Book>()
+  readonly #books = new Map<string, StoredTasks>()
   readonly #changes: Emitter<Task>
   #bytes = 0
 
@@ -61,22 +61,22 @@ export class Tasks {
   open(opening: TaskOpening, id = this.#ids.next('task')): string {
     if (this.#books.has(id)) return id
     const { task, event } = createTask({ id, ...opening }, this.#clock.now())
-    const book: Book = { task, events: [event], bytes: 0 }
-    this.#books.set(id, book)
-    this.#weigh(book, sizeOf(opening.description))
+    const requestStore: StoredTasks = { task, events: [event], bytes: 0 }
+    this.#books.set(id, requestStore)
+    this.#weigh(requestStore, sizeOf(opening.description))
     this.#trim(id)
     this.#changes.emit(task)
     return id
   }
 
   /** Adds a task in the state that is on record. Nothing for one that is there already. `isNews`: listeners are told of it. */
-  restore(task: Task, events: readonly TaskEvent[], isNews = false): void {
+  restore(task: Task, events: readonly TaskEvent[], isChange = false): void {
     if (this.#books.has(task.id)) return
-    const book: Book = { task, events: [...events], bytes: 0 }
-    this.#books.set(task.id, book)
-    this.#weigh(book, sizeOf(task.description) + events.reduce((sum, one) => sum + bytesOf(one), 0))
+    const requestStore: StoredTasks = { task, events: [...events], bytes: 0 }
+    this.#books.set(task.id, requestStore)
+    this.#weigh(requestStore, sizeOf(task.description) + events.reduce((sum, one) => sum + bytesOf(one), 0))
     this.#trim(task.id)
-    if (isNews) this.#changes.emit(task)
+    if (isChange) this.#changes.emit(task)
   }
 
   /** Something holds the task up; null: nothing does. */
@@ -140,13 +140,13 @@ export class Tasks {
 
   /** A task's events, oldest first. */
   events(id: string): readonly TaskEvent[] {
-    const book = this.#books.get(id)
-    return book === undefined ? [] : (book.events ?? straightEvents(book.task))
+    const requestStore = this.#books.get(id)
+    return requestStore === undefined ? [] : (requestStore.events ?? straightEvents(requestStore.task))
   }
 
   /** Every kept task, newest first. */
   list(): Task[] {
-    return [...this.#books.values()].map((book) => book.task).reverse()
+    return [...this.#books.values()].map((requestStore) => requestStore.task).reverse()
   }
 
   /** Calls back with each changed task. */
@@ -155,33 +155,33 @@ export class Tasks {
   }
 
   #apply(id: string, input: TaskInput): void {
-    const book = this.#books.get(id)
-    if (book === undefined) return
-    const step = applyTask(book.task, input, this.#clock.now())
+    const requestStore = this.#books.get(id)
+    if (requestStore === undefined) return
+    const step = applyTask(requestStore.task, input, this.#clock.now())
     if (!step.ok) {
       this.#telemetry.log('debug', 'a task ignored an input', { task: id, input: input.type, reason: step.reason })
       return
     }
-    const events = (book.events ??= straightEvents(book.task))
-    book.task = step.task
+    const events = (requestStore.events ??= straightEvents(requestStore.task))
+    requestStore.task = step.task
     events.push(step.event)
-    this.#weigh(book, bytesOf(step.event))
-    const isOver = (): boolean => events.length > KEPT_EVENTS || (input.type === 'progress' && book.bytes > KEPT_PROGRESS_BYTES)
-    while (events.length > 2 && isOver()) this.#thin(book, 1)
+    this.#weigh(requestStore, bytesOf(step.event))
+    const isOver = (): boolean => events.length > KEPT_EVENTS || (input.type === 'progress' && requestStore.bytes > KEPT_PROGRESS_BYTES)
+    while (events.length > 2 && isOver()) this.#thin(requestStore, 1)
     this.#trim(id)
     this.#changes.emit(step.task)
     // Of thousands of tasks that ended objects of their own for each step would be most of what is kept.
-    if (isStraight(events)) book.events = null
+    if (isStraight(events)) requestStore.events = null
   }
 
-  #weigh(book: Book, bytes: number): void {
-    book.bytes += bytes
+  #weigh(requestStore: StoredTasks, bytes: number): void {
+    requestStore.bytes += bytes
     this.#bytes += bytes
   }
 
   /** Drops so many events behind the first one. */
-  #thin(book: Book, count: number): void {
-    for (const old of book.events?.splice(1, count) ?? []) this.#weigh(book, -bytesOf(old))
+  #thin(requestStore: StoredTasks, count: number): void {
+    for (const old of requestStore.events?.splice(1, count) ?? []) this.#weigh(requestStore, -bytesOf(old))
   }
 
   #isFull(): boolean {
@@ -193,15 +193,15 @@ export class Tasks {
     // Not even a look at the oldest: it would step over the room of all that were forgotten.
     if (!this.#isFull()) return
     const most = this.#books.size > KEPT ? KEPT - FORGOTTEN_AT_ONCE : KEPT
-    for (const [id, book] of this.#books) {
+    for (const [id, requestStore] of this.#books) {
       if (this.#books.size <= most && this.#bytes <= KEPT_BYTES) return
-      if (id === changing || !hasEnded(book.task)) continue
+      if (id === changing || !hasEnded(requestStore.task)) continue
       this.#books.delete(id)
-      this.#bytes -= book.bytes
+      this.#bytes -= requestStore.bytes
     }
-    for (const book of this.#books.values()) {
+    for (const requestStore of this.#books.values()) {
       if (this.#bytes <= KEPT_BYTES) return
-      this.#thin(book, Math.max(0, (book.events?.length ?? 0) - 2))
+      this.#thin(requestStore, Math.max(0, (requestStore.events?.length ?? 0) - 2))
     }
   }
 }

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
 import { DocumentProvider } from '../../../src/adapters/control/document-provider.js'
-import { readUpdate } from '../../../src/domain/document/update.js'
+import { readUpdate } from '../../../src/domain/document/update/update.js'
 import { asNodeError, NodeError } from '../../../src/kit/errors.js'
 import { AsyncQueue } from '../../../src/kit/queue.js'
 import type { DocumentLiveEvent } from '../../../src/ports/document-api.js'

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import test, { type Assert } from 'brittle'
-import { COMMANDS } from '../../../src/cli/table.js'
+import { COMMANDS } from '../../../src/cli/terminal/table.js'
 import { run } from '../command-line.js'
 
 test('every shell gets a script that knows every command', async (t: Assert) => {

@@ -14,7 +14,7 @@ function arbClaims(node: fc.Arbitrary<string>, names: string, maxLength: number)
     stream: fc.nat({ max: 99 }).map((at) => `${names}${at}`),
     payer: fc.record({ node, kind: fc.constantFrom('stream' as const, 'snapshot' as const) }),
     use: fc.constantFrom('none' as const, 'none' as const, 'used' as const, 'open' as const),
-    isHeld: fc.boolean(),
+    isStored: fc.boolean(),
     since: fc.integer({ min: -5, max: 5 })
   })
   return fc.uniqueArray(claim, { maxLength, selector: ({ stream }) => stream })
@@ -75,7 +75,7 @@ test('as shipped, one member that announces a thousand streams leaves two others
       stream: `${node}/${at}`,
       payer: { node, kind: 'stream' },
       use: 'none',
-      isHeld: false,
+      isStored: false,
       since: 0
     }))
   const { kept } = chooseStreams([...claims('a', 1000), ...claims('ann', 256), ...claims('bob', 256)])

@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import type { FoldResult } from '../../../src/domain/membership/fold.js'
+import type { FoldResult } from '../../../src/domain/membership/fold/fold.js'
 import { SERIAL_MAX_STEP } from '../../../src/domain/membership/serial.js'
 import type { MeshSettings } from '../../../src/domain/membership/types.js'
 import { type Actor, actor, founded, MESH } from '../../support/membership.js'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { effectiveParty } from '../../../src/domain/routing/effective.js'
-import { chooseWay, wayFault, weakened, type WayOffer } from '../../../src/domain/routing/hops.js'
+import { chooseRoute, pathFault, weakened, type RouteOffer } from '../../../src/domain/routing/hops.js'
 import { TIERS } from '../../../src/domain/routing/tier.js'
 import { holds } from '../../support/holds.js'
 
@@ -18,7 +18,7 @@ test('a way is sound if and only if nobody stands on it twice and its last node 
     arbNode,
     arbNode,
     (origin, target, hops, peer, self) => {
-      const isSound = wayFault({ origin, target, hops, peer, self }) === null
+      const isSound = pathFault({ origin, target, hops, peer, self }) === null
       // One line of nodes: whom it is from, whom it passed, who reads it, whom it is for (who may be the reader).
       const line = [origin, ...hops, self, ...(target === self ? [] : [target])]
       const isBrought = [origin, ...hops].at(-1) === peer
@@ -45,11 +45,11 @@ test('no node on a way makes a message more powerful, and their order does not c
 
 test('the way that weakens least is taken, of those the shortest, always the same', async (t) => {
   const property = fc.property(arbPower, fc.uniqueArray(arbOffer, { selector: ({ via }) => via }), (own, offers) => {
-    const best = chooseWay(own, offers)
+    const best = chooseRoute(own, offers)
     assert.equal(best === null, offers.length === 0)
     if (best === null) return
-    const after = ({ power }: WayOffer) => effectiveParty({ certificate: own, card: null, hops: [power] })
-    const stays = (offer: WayOffer): boolean => after(offer).sandboxId === own.sandboxId
+    const after = ({ power }: RouteOffer) => effectiveParty({ certificate: own, card: null, hops: [power] })
+    const stays = (offer: RouteOffer): boolean => after(offer).sandboxId === own.sandboxId
     for (const offer of offers) {
       if (stays(offer) !== stays(best)) assert.ok(stays(best), 'in its own sandbox rather than in another')
       else if (stays(best)) {
@@ -57,7 +57,7 @@ test('the way that weakens least is taken, of those the shortest, always the sam
         if (after(best).tier === after(offer).tier) assert.ok(best.further <= offer.further)
       }
     }
-    assert.deepEqual(chooseWay(own, offers.toReversed()), best)
+    assert.deepEqual(chooseRoute(own, offers.toReversed()), best)
   })
   await holds(t, property, 1000)
 })

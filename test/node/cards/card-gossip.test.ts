@@ -1,6 +1,6 @@
 import test from 'brittle'
 import { NodeError } from '../../../src/kit/errors.js'
-import { MAX_CARDS } from '../../../src/domain/membership/fold-card.js'
+import { MAX_CARDS } from '../../../src/domain/membership/fold/card.js'
 import { echo } from '../../support/fake-agents.js'
 import { type FakeNode, knownCards, World } from '../../support/fake-node.js'
 

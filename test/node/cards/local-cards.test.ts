@@ -7,7 +7,7 @@ import { failsWith } from '../../support/fails.js'
 import { capability, agentDefinition, echo, type FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
 import { FakeStore } from '../../support/fake-store.js'
-import { MAX_CARDS } from '../../../src/domain/membership/fold-card.js'
+import { MAX_CARDS } from '../../../src/domain/membership/fold/card.js'
 
 test('every agent and the operator have a card that their node signed', async (t) => {
   const world = new World(t)

@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import { beginTask } from '../../../src/adapters/a2a/server/operations.js'
 import { Abort } from '../../../src/kit/abort.js'
 import { MAX_WAITING } from '../../../src/node/agents/agent-queue.js'
-import { MAX_ON_THE_WAY_MS } from '../../../src/node/agents/load-estimate.js'
+import { MAX_IN_FLIGHT_MS } from '../../../src/node/agents/load-estimate.js'
 import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
 import { pickCapable } from '../../../src/node/cards/select-target.js'
 import type { AgentDefinition } from '../../../src/ports/agent-runtime.js'
@@ -138,7 +138,7 @@ test('a task that an agent was chosen for and that never came is not counted for
   const choose = () =>
     pickCapable(core, { sender: { agentId: 'operator', nodeId: core.self }, type: 'request', capabilities: [SKILL] }).agentId
   t.alike([choose(), choose(), choose()], ['one', 'two', 'one'])
-  await world.pass(MAX_ON_THE_WAY_MS)
+  await world.pass(MAX_IN_FLIGHT_MS)
   t.is(core.agents.tasksAPlace('one'), 0)
   t.is(choose(), 'one')
 })

@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { MAX_STREAMS_OF_MEMBER } from '../../../src/domain/membership/fold-document.js'
+import { MAX_STREAMS_OF_MEMBER } from '../../../src/domain/membership/fold/document.js'
 import { documentKey } from '../../../src/domain/membership/keys.js'
 import type { DocumentRecord } from '../../../src/domain/membership/types.js'
 import { createMemoryLedger } from '../../../src/adapters/storage/ledger/memory-ledger.js'

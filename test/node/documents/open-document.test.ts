@@ -5,7 +5,7 @@ import { Replica } from '../../../src/domain/document/replica.js'
 import { openBlock, sealBlock } from '../../../src/node/documents/block-envelope.js'
 import { keptDocument } from '../../../src/node/documents/local-cache.js'
 import { OpenDocument } from '../../../src/node/documents/open-document.js'
-import type { DocumentNews } from '../../../src/node/documents/replica-rebuild.js'
+import type { DocumentChange } from '../../../src/node/documents/replica-rebuild.js'
 import type { DocumentStreams } from '../../../src/ports/documents.js'
 import { countingIds } from '../../support/counting-ids.js'
 import { hash } from '../../support/membership.js'
@@ -96,9 +96,9 @@ class Scene {
 
 const textOf = (document: OpenDocument): Promise<string> => document.read(({ doc }) => doc.getText('text').toJSON())
 
-function newsOf(document: OpenDocument): DocumentNews[] {
-  const news: DocumentNews[] = []
-  document.onNews((one) => news.push(one))
+function newsOf(document: OpenDocument): DocumentChange[] {
+  const news: DocumentChange[] = []
+  document.onChange((one) => news.push(one))
   return news
 }
 
@@ -373,7 +373,7 @@ test('what came while a refused edit was forgotten is told', async (t: Assert) =
   const [one, other] = [await scene.open(t), await scene.open(t, { own: scene.other })]
   const program = new Y.Doc()
   Y.applyUpdate(program, await stateOf(one))
-  one.onNews((news) => {
+  one.onChange((news) => {
     if (news.type === 'update') Y.applyUpdate(program, news.update)
   })
   const refused = one.edit((doc) => doc.getMap('map').set('key', 'x'.repeat(300_000)))

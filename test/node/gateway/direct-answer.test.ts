@@ -15,7 +15,7 @@ const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier
 let made = 0
 type Asking = DirectQuestion & DirectWork
 const begin = (direct: Direct, asked: Asking): HereRun | null => {
-  const way = direct.way(asked)
+  const way = direct.path(asked)
   return way === null ? null : direct.begin(way, asked)
 }
 const asking = (node: FakeNode, agentId: string, more: Partial<Asking> = {}): Asking => ({
@@ -52,7 +52,7 @@ test('what is begun directly is what a request would have begun, for any caller,
         const { requests, direct } = node.core
         const sender = { agentId: 'operator', nodeId: node.id }
         const asked = asking(node, 'one', { by })
-        const hasWay = direct.way(asked) !== null
+        const hasWay = direct.path(asked) !== null
         const run = begin(direct, asked)
         const isBegun = run !== null && (await run.outcome).ok
         const runs = one.tasks.length
@@ -74,7 +74,7 @@ test('what is begun directly is counted, timed and on record as a request is, an
   const world = new World(t)
   const node = await world.owner({ agents: [echo('one', { tier: 2 })] })
   const before = (await node.ledger.list({ from: 'a', to: 'z', limit: 100 })).length
-  t.ok(node.core.direct.way(asking(node, 'one')), 'a way that is not gone is no decision')
+  t.ok(node.core.direct.path(asking(node, 'one')), 'a way that is not gone is no decision')
   const run = begin(node.core.direct, asking(node, 'one'))
   t.alike(await run?.outcome, { ok: true, result: { n: 1 } })
   t.is((await node.ledger.list({ from: 'a', to: 'z', limit: 100 })).length, before)
@@ -100,9 +100,9 @@ test('an agent that has no free place, or answers in person, is asked by a reque
   t.is(node.core.work.counts().running, 1)
   t.ok(node.core.work.cancelTask(`task_${made - 1}`))
   t.is((await first?.outcome)?.ok, false)
-  t.ok(node.core.direct.way(asking(node, 'slow')))
+  t.ok(node.core.direct.path(asking(node, 'slow')))
   await node.core.attach({ id: 'person', onMessage: () => {} })
-  t.absent(node.core.direct.way(asking(node, 'person')))
+  t.absent(node.core.direct.path(asking(node, 'person')))
 })
 
 test('what only reads is stopped when nobody waits for it any more, and when its time is over', async (t: Assert) => {

@@ -2,13 +2,13 @@ import { setImmediate as endOfTurn } from 'node:timers/promises'
 import test from 'brittle'
 import { NodeError } from '../../../src/kit/errors.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
-import { DurableTales } from '../../../src/node/ledger/commit-queue.js'
+import { CommitQueue } from '../../../src/node/ledger/commit-queue.js'
 import { ManualClock } from '../../support/manual-clock.js'
 
 /** Tales over a ledger that takes nothing until it is told to. */
 function scene(): {
   readonly clock: ManualClock
-  readonly tales: DurableTales
+  readonly tales: CommitQueue
   readonly told: string[]
   readonly ledger: { isFull: boolean; tries: number }
   add(name: string): void
@@ -21,14 +21,14 @@ function scene(): {
     ledger.tries++
     if (ledger.isFull) throw new NodeError('DISK_FULL', 'no room')
   }
-  const tales = new DurableTales({ clock, telemetry: new MemoryTelemetry({ clock, level: null, format: 'text', write: () => {} }), commit })
+  const tales = new CommitQueue({ clock, telemetry: new MemoryTelemetry({ clock, level: null, format: 'text', write: () => {} }), commit })
   const pass = async (ms: number): Promise<void> => {
     for (let left = ms; left > 0; left -= 100) {
       clock.advance(Math.min(100, left))
       await endOfTurn()
     }
   }
-  return { clock, tales, told, ledger, add: (name) => tales.add({ changes: [], tell: () => told.push(name) }), pass }
+  return { clock, tales, told, ledger, add: (name) => tales.add({ changes: [], notify: () => told.push(name) }), pass }
 }
 
 test('what a ledger that took nothing for an hour did not take is told, in order, within 5 s after it takes something again', async (t) => {

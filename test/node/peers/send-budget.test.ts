@@ -1,12 +1,12 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { SendRoom } from '../../../src/node/peers/send-budget.js'
+import { SendBudget } from '../../../src/node/peers/send-budget.js'
 
 const MIB = 1024 * 1024
 const LARGEST = 16 * MIB
 
 test('a message is taken while less than 8 MiB wait for its peer, however large it is', (t) => {
-  const peer = new SendRoom().peer()
+  const peer = new SendBudget().peer()
   for (let waiting = 0; waiting < 8 * MIB; waiting += MIB / 4) t.ok(peer.take(MIB / 4))
   t.absent(peer.take(1))
   peer.leave(1)
@@ -15,7 +15,7 @@ test('a message is taken while less than 8 MiB wait for its peer, however large 
 })
 
 test('one peer that reads slowly leaves as much to the others as it takes; each has half a MiB whatever the others do', (t) => {
-  const room = new SendRoom()
+  const room = new SendBudget()
   const slow = [room.peer(), room.peer()]
   t.alike(
     slow.map((one) => one.take(LARGEST)),
@@ -39,7 +39,7 @@ test('whatever is taken and sent, 64 MiB wait at most, a peer never more than 8 
   })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 400 }), (steps) => {
-      const room = new SendRoom()
+      const room = new SendBudget()
       const peers = Array.from({ length: 100 }, () => ({ room: room.peer(), waiting: [] as number[] }))
       const sum = (waiting: readonly number[]): number => waiting.reduce((all, one) => all + one, 0)
       for (const { peer, bytes, isSent } of steps) {

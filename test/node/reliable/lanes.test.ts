@@ -89,7 +89,7 @@ class Side {
       self: id,
       chance: () => 0.5,
       isOnline,
-      ways: {
+      nextHop: {
         isReachable: isOnline,
         sendFrame: (_peer, frame) => {
           if (this.lanes === lanes) send({ kind: 'reliable', frame })

@@ -134,7 +134,7 @@ function lanesOn(ledger: Ledger, clock: ManualClock): Lanes {
     self: A,
     chance: () => 0,
     isOnline: () => true,
-    ways: { isReachable: () => true, sendFrame: () => {}, sendControl: () => {}, seek: () => {}, doubt: () => {} },
+    nextHop: { isReachable: () => true, sendFrame: () => {}, sendControl: () => {}, seek: () => {}, doubt: () => {} },
     onAcknowledged: () => {},
     ids: countingIds(),
     onGivenUp: () => {},

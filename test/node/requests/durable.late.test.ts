@@ -4,7 +4,7 @@ import { DurableScene } from '../../support/durable-scene.js'
 import type { FakeNode } from '../../support/fake-node.js'
 
 async function recordAt({ core }: FakeNode): Promise<RequestRecord | undefined> {
-  const [record] = await core.book.lasting(1)
+  const [record] = await core.requestStore.lasting(1)
   return record
 }
 

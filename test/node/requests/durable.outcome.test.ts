@@ -10,7 +10,7 @@ test('an outcome that could not be asked for, since the input could not be read,
   scene.losePeersDisk()
   await scene.crashPeer()
   await scene.crashHere()
-  const { book, lanes } = scene.here.core
+  const { requestStore: book, lanes } = scene.here.core
   const record = await book.ofTask(taskId ?? '')
   if (record === null) return t.fail('it is on record')
   const key = KEYS.input(book.name(record))

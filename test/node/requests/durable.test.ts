@@ -127,7 +127,7 @@ test('that a node had no room for a request is on record with the reply that say
   const scene = await DurableScene.start(t)
   const { taskId, correlationId } = await scene.ask({ capability: 'slow.once' })
   await scene.world.settle()
-  const { book, lanes, requests } = scene.here.core
+  const { requestStore: book, lanes, requests } = scene.here.core
   const asked = await book.ofTask(taskId ?? '')
   t.is(asked?.tries, 1)
   const { source: recipient = '', target: sender = '' } = asked ?? {}
@@ -379,7 +379,7 @@ test('a request that is canceled while the answer to it is not taken by a full d
   ledger.commit = commit
   refuse()
   await scene.world.pass(60_000)
-  t.is((await scene.here.core.book.ofTask(asked.taskId ?? ''))?.error?.code, 'CANCELED')
+  t.is((await scene.here.core.requestStore.ofTask(asked.taskId ?? ''))?.error?.code, 'CANCELED')
 })
 
 test('a try that the disk of the caller did not take does not count', async (t) => {

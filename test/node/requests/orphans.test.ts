@@ -46,11 +46,11 @@ test('a request that only the ledger knows is reported as an orphan, and sent ag
   const { world, here } = scene
   await scene.unlink()
   const { requestId } = await scene.ask()
-  const record = await here.core.book.asked(requestId)
+  const record = await here.core.requestStore.asked(requestId)
   if (record === null) throw new Error('it is not recorded')
   // The same request under another id, as a fault of this node could leave it: no part of the process has it.
   const orphan = { ...record, requestId: 'req_orphan', taskId: 'task_orphan', correlationId: 'thr_orphan', tries: 1 }
-  await here.ledger.commit(here.core.book.changes(null, orphan, { input: encodePayload({ a: 1 }) }))
+  await here.ledger.commit(here.core.requestStore.changes(null, orphan, { input: encodePayload({ a: 1 }) }))
   t.alike(await problemCodes(here), [])
   await world.pass(125_000, 5000)
   t.alike(await problemCodes(here), ['REQUEST_ORPHANED'])

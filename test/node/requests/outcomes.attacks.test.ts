@@ -120,7 +120,7 @@ test('a peer that is put out while its answer is being recorded has answered', a
   await world.pass(2000)
   t.is((await asked.answer).outcome, 'COMPLETED')
   t.is((await scene.task(asked.taskId)).state, 'completed')
-  t.is((await scene.here.core.book.asked(asked.requestId))?.status, 'completed')
+  t.is((await scene.here.core.requestStore.asked(asked.requestId))?.status, 'completed')
 })
 
 test('what a peer that was put out may have begun is no orphan: it is unknown for good, over a restart too', async (t: Assert) => {
@@ -181,7 +181,7 @@ test('what was accepted before a start waits for a place after it, and is not gi
   const young = await world.start(peer.actor, { store: peer.store, ledger: left, agents: [agent], settings: { maxInFlightPerPeer: 1 } })
   await world.settle()
   let open = 0
-  for await (const record of young.core.book.pending()) if (record.status === 'pending') open++
+  for await (const record of young.core.requestStore.pending()) if (record.status === 'pending') open++
   t.is(open, 1, 'what has no place is not gone')
   await world.link(here, young)
   for (let round = 0; round < 20; round++) {
@@ -240,7 +240,7 @@ test('a result that fits no message has failed at both ends and in their ledgers
     const { tasks } = await peer.api().call('tasks.list', {})
     t.alike([tasks[0]?.state, tasks[0]?.error?.code], failed, 'as the node of its agent lists it')
     t.alike(
-      (await peer.core.book.lasting(5)).map(({ status, error }) => [status, error?.code]),
+      (await peer.core.requestStore.lasting(5)).map(({ status, error }) => [status, error?.code]),
       [failed]
     )
     await scene.crashPeer()

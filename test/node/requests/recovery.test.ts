@@ -12,7 +12,7 @@ import { madeChanges } from '../../support/ledger-changes.js'
 const DENY = 'rules:\n  - capability: slow.*\n    decision: deny\n'
 
 async function recordsOf({ core }: FakeNode): Promise<string[]> {
-  const records = await core.book.lasting(10)
+  const records = await core.requestStore.lasting(10)
   return records.map(({ capability, status, error }: RequestRecord) => `${capability} ${status} ${error?.code}`).sort()
 }
 
@@ -129,7 +129,7 @@ test('a node starts though a record is damaged: it says so, that request ends as
   const [bad, good] = [await scene.ask(), await scene.ask()]
   await scene.world.pass(3000)
   await scene.unlink()
-  const { book } = scene.peer.core
+  const { requestStore: book } = scene.peer.core
   for await (const record of book.pending()) {
     const key = KEYS.request(book.name(record))
     // A word that there is not, in the place of who asks.

@@ -8,7 +8,7 @@ import type { RequestRecord } from '../../../src/domain/reliable/records.js'
 import { SETTLED } from '../../../src/domain/reliable/request.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { fromUtf8, utf8 } from '../../../src/kit/ids.js'
-import { RequestBook } from '../../../src/node/requests/store.js'
+import { RequestStore } from '../../../src/node/requests/store.js'
 import type { Ledger } from '../../../src/ports/ledger.js'
 import { holds } from '../../support/holds.js'
 import { hash } from '../../support/membership.js'
@@ -67,7 +67,7 @@ const changes = fc.array(
 for (const [name, open] of STORES) {
   test(`${name}: a request is read as it was written, with what belongs to it`, async (t) => {
     const ledger = await open(t)
-    const book = new RequestBook(ledger, hash)
+    const book = new RequestStore(ledger, hash)
     const error = new NodeError('TASK_FAILED', 'it went wrong').toBody()
     const record: RequestRecord = { ...BASE, status: 'failed', error, swarm: 'swm_1', capability: 'host.report', retryAt: 5 }
     t.is(await book.get(book.name(record)), null)
@@ -82,7 +82,7 @@ for (const [name, open] of STORES) {
   test(`${name}: whatever happens to requests, those without an outcome and those that expired are found`, async (t) => {
     const property = fc.asyncProperty(changes, time, async (all, now) => {
       const ledger = await open(t)
-      const book = new RequestBook(ledger, hash)
+      const book = new RequestStore(ledger, hash)
       const expected = new Map<string, RequestRecord>()
       for (const { which, ...change } of all) {
         const record: RequestRecord = { ...BASE, requestId: `req_${which}`, ...change }
@@ -110,7 +110,7 @@ for (const [name, open] of STORES) {
 
   test(`${name}: requests without an outcome come oldest first, however many there are`, async (t) => {
     const ledger = await open(t)
-    const book = new RequestBook(ledger, hash)
+    const book = new RequestStore(ledger, hash)
     const records = Array.from({ length: 1203 }, (_, at): RequestRecord => ({ ...BASE, requestId: `req_${at}`, createdAt: 5000 - at }))
     await ledger.commit(records.flatMap((record) => book.changes(null, record)))
     const found = await ids(book.pending(4500))
@@ -134,7 +134,7 @@ function same(found: readonly string[], expected: readonly RequestRecord[]): voi
 
 test('nothing of a request is removed before it expires, and all of it then', async (t) => {
   const ledger = createMemoryLedger()
-  const book = new RequestBook(ledger, hash)
+  const book = new RequestStore(ledger, hash)
   const record: RequestRecord = { ...BASE, status: 'started', retryAt: 50_000 }
   await ledger.commit(book.changes(null, BASE, { input: NOTHING }))
   await ledger.commit(book.changes(BASE, record, { result: NOTHING }))

@@ -128,13 +128,13 @@ function tellStatus(run: AguiRun, event: Status): AguiStep {
   const stepped = RESTING_STATES.has(state) ? { run, events: [] } : inStep(run, state)
   const isError = state === 'failed' || state === 'rejected'
   // Why a task failed is the message of the error, and is not said twice.
-  const said = message === undefined ? [] : tellMessage(run, { message, state, generation, isError })
+  const userMessage = message === undefined ? [] : tellMessage(run, { message, state, generation, isError })
   const isEnd = ENDED_STATES.has(state) || (isQuestion && generation >= run.settled)
-  if (!isEnd) return { run: stepped.run, events: [...stepped.events, ...said] }
+  if (!isEnd) return { run: stepped.run, events: [...stepped.events, ...userMessage] }
   const last = isError ? errorEvent(textOf(message) || state, `TASK_${state.toUpperCase()}`) : finished(run, event)
   return {
     run: { ...run, step: null, texts: new Map(), isEnded: true },
-    events: [...said, ...[...run.texts.values()].map(endOfText), ...endOfStep(run), last]
+    events: [...userMessage, ...[...run.texts.values()].map(endOfText), ...endOfStep(run), last]
   }
 }
 

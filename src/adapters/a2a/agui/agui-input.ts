@@ -14,7 +14,7 @@ export const MAX_AGUI_MESSAGES = 10_000
 export const MAX_AGUI_ITEMS = 1000
 
 /** What a user said. */
-export interface AguiSaid {
+export interface AguiMessage {
   readonly messageId: string
   readonly parts: readonly Part[]
 }
@@ -32,7 +32,7 @@ export interface AguiInput {
   readonly runId: string
   readonly parentRunId: string | null
   /** The last message of a user; null: there is none. */
-  readonly said: AguiSaid | null
+  readonly userMessage: AguiMessage | null
   readonly agent: string | null
   readonly skill: string | null
   /** Why a more powerful agent is asked. */
@@ -78,13 +78,13 @@ export function readAguiInput(value: unknown): AguiInput {
   if ((tools ?? []).length > 0) warnings.push('tools: the agents of this node are not given tools of their client')
   if ((context ?? []).length > 0) warnings.push('context: the agents of this node are given what the user says, and nothing beside it')
   const last = messages.findLast(({ role }) => role === 'user')
-  const said = last === undefined ? null : { messageId: last.id, parts: partsOf(last['content'], warnings) }
+  const userMessage = last === undefined ? null : { messageId: last.id, parts: partsOf(last['content'], warnings) }
   const answers = (resume ?? []).map(({ interruptId, status, payload }) => ({ interruptId, status, payload: payload ?? undefined }))
   return {
     threadId,
     runId,
     parentRunId: parentRunId ?? null,
-    said,
+    userMessage,
     agent: agent ?? null,
     skill: skill ?? null,
     justification: justification ?? null,

@@ -3,7 +3,7 @@ import type { Message, Part } from '../../../domain/gateway/message.js'
 import { ASKING_STATES } from '../../../domain/gateway/task.js'
 import type { GatewaySnapshot } from '../../../ports/gateway.js'
 import { type AguiEvent, type AguiRunHead, type AguiStep, breakOff, questionId, startRun, translate } from './agui-events.js'
-import type { AguiAnswer, AguiInput, AguiSaid } from './agui-input.js'
+import type { AguiAnswer, AguiInput, AguiMessage } from './agui-input.js'
 import { A2AFault } from '../server/fault.js'
 import { beginTask, type Caller } from '../server/operations.js'
 import { invalid, messageOf } from '../server/read-params.js'
@@ -66,15 +66,15 @@ async function newestOf({ threadId, agent }: AguiInput, { gateway, by }: AguiCal
 
 /** What the last message of the user leads to: a task, or the answer to the one that waits. */
 async function say({ input, snapshot }: Thread, caller: AguiCaller): Promise<Omit<AguiBegun, 'warnings'>> {
-  const { said, agent, skill } = input
-  if (said === null) throw invalid('messages', 'there must be one of a user')
+  const { userMessage, agent, skill } = input
+  if (userMessage === null) throw invalid('messages', 'there must be one of a user')
   const ofUser = snapshot?.history.filter(({ role }) => role === 'user') ?? []
-  const place = ofUser.findIndex(({ messageId }) => messageId === said.messageId)
+  const place = ofUser.findIndex(({ messageId }) => messageId === userMessage.messageId)
   const isAnswer = place === -1 ? snapshot !== null && isWaiting(snapshot) : place > 0
-  if (isAnswer && snapshot !== null) return await send({ input, said, taskId: snapshot.task.id }, caller)
+  if (isAnswer && snapshot !== null) return await send({ input, userMessage, taskId: snapshot.task.id }, caller)
   if (agent === null && skill === null)
     throw invalid('forwardedProps', 'must name an agent or a skill, e.g. {"agent": "text"}; or use /agents/{agent}/agui')
-  return await send({ input, said }, caller)
+  return await send({ input, userMessage }, caller)
 }
 
 type Waiting = Thread & { readonly snapshot: GatewaySnapshot }
@@ -84,12 +84,12 @@ async function resolve(
   { interruptId, payload }: AguiAnswer,
   caller: AguiCaller
 ): Promise<Omit<AguiBegun, 'warnings'>> {
-  const { said } = input
-  const isNew = said !== null && isBehind(snapshot, { said, interruptId })
-  if (payload === undefined && isNew) return await send({ input, said, taskId: snapshot.task.id }, caller)
+  const { userMessage } = input
+  const isNew = userMessage !== null && isBehind(snapshot, { userMessage, interruptId })
+  if (payload === undefined && isNew) return await send({ input, userMessage, taskId: snapshot.task.id }, caller)
   // Named by its question: of one there is one answer, however often it is sent.
   const answer = { messageId: `answer.${interruptId}`, parts: [partOf(payload ?? {})] }
-  return await send({ input, said: answer, taskId: snapshot.task.id }, caller)
+  return await send({ input, userMessage: answer, taskId: snapshot.task.id }, caller)
 }
 
 /** A question that nobody answers ends its task; what the user says instead is a new one. */
@@ -105,21 +105,22 @@ async function abandon(
       throw new A2AFault('UNSUPPORTED_OPERATION', `resume: ${interruptId} has its answer already`)
     await gateway.cancel(by, id)
   }
-  if (input.said !== null && isBehind(snapshot, { said: input.said, interruptId })) return await say({ input, snapshot: null }, caller)
+  if (input.userMessage !== null && isBehind(snapshot, { userMessage: input.userMessage, interruptId }))
+    return await say({ input, snapshot: null }, caller)
   const { task } = await gateway.get(by, id)
   return { head: headOf(input, task, null), after: task.generation - 1 }
 }
 
 async function send(
-  { input, said, taskId }: { readonly input: AguiInput; readonly said: AguiSaid; readonly taskId?: string },
+  { input, userMessage, taskId }: { readonly input: AguiInput; readonly userMessage: AguiMessage; readonly taskId?: string },
   { gateway, by, signal }: AguiCaller
 ): Promise<Omit<AguiBegun, 'warnings'>> {
   const { agent, skill, justification } = input
   const metadata = justification === null ? undefined : { justification }
-  const message = messageOf(present({ ...said, role: 'user', contextId: input.threadId, taskId, metadata }))
+  const message = messageOf(present({ ...userMessage, role: 'user', contextId: input.threadId, taskId, metadata }))
   const reply = await beginTask({ gateway, by, agent, signal }, { message, skill }, { wait: false, mayAnswer: false })
   if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a run is of a task')
-  return { head: headOf(input, reply.snapshot.task, said.messageId), after: 0 }
+  return { head: headOf(input, reply.snapshot.task, userMessage.messageId), after: 0 }
 }
 
 function headOf({ threadId, runId, parentRunId }: AguiInput, task: GatewaySnapshot['task'], behind: string | null): AguiRunHead {
@@ -137,9 +138,12 @@ function questionsOf({ task, history }: GatewaySnapshot): string[] {
 }
 
 /** Did the user say it after that question? */
-function isBehind({ history }: GatewaySnapshot, { said, interruptId }: { readonly said: AguiSaid; readonly interruptId: string }): boolean {
+function isBehind(
+  { history }: GatewaySnapshot,
+  { userMessage, interruptId }: { readonly userMessage: AguiMessage; readonly interruptId: string }
+): boolean {
   const place = (id: string): number => history.findIndex(({ messageId }: Message) => messageId === id)
-  const [word, question] = [place(said.messageId), place(interruptId)]
+  const [word, question] = [place(userMessage.messageId), place(interruptId)]
   return word === -1 || (question !== -1 && word > question)
 }
 

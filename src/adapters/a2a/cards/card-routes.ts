@@ -4,7 +4,7 @@ import type { Clock } from '../../../kit/clock.js'
 import { shown } from '../../../kit/text.js'
 import type { NodeApi, Principal } from '../../../ports/node-api.js'
 import { answerDocument, answerFresh, prepare, type PreparedDocument } from './card-answer.js'
-import type { CardBook, CardEntry } from './card-book.js'
+import type { CardStore, CardEntry } from './card-store.js'
 import { pathIdFrom } from './card-interfaces.js'
 import type { CardSigner } from './card-signature.js'
 import { agentSubject, type CardHost, nodeSubject } from './card-subject.js'
@@ -20,7 +20,7 @@ export type CardForm = 'one' | 'hybrid'
 
 /** What the routes of cards are made of. */
 export interface CardRouteParts extends CardHost {
-  readonly book: CardBook
+  readonly store: CardStore
   readonly signer: CardSigner
   readonly clock: Clock
   readonly version: string
@@ -82,7 +82,7 @@ export function createCardService(parts: CardRouteParts): CardService {
     (request, response, { path, query }) =>
       guarded(response, async () => {
         const form = cardForm(versionText({ headers: request.headers, query }))
-        answerDocument(request, response, await preparedOf(parts.book, { pathId: idOf(path), form }))
+        answerDocument(request, response, await preparedOf(parts.store, { pathId: idOf(path), form }))
       })
   const agentRoute = (prefix: string, suffix: string): CardRoute => {
     const handle = publicCard((path) => idIn(path, { prefix, suffix }))
@@ -99,7 +99,7 @@ export function createCardService(parts: CardRouteParts): CardService {
       })
   return {
     extended,
-    extensions: (pathId) => parts.book.find(pathId)?.extensions ?? [],
+    extensions: (pathId) => parts.store.find(pathId)?.extensions ?? [],
     routes: [
       ...NAMES.map((path): CardRoute => ({ path, methods: METHODS, isPublic: true, handle: publicCard(() => null) })),
       ...NAMES.flatMap((suffix) => [agentRoute('/agents/', suffix), agentRoute('/a2a/', suffix)]),
@@ -126,26 +126,26 @@ function idIn(path: string, { prefix, suffix }: { readonly prefix: string; reado
 }
 
 async function preparedOf(
-  book: CardBook,
+  store: CardStore,
   { pathId, form }: { readonly pathId: string | null | undefined; readonly form: CardForm }
 ): Promise<PreparedDocument> {
   if (pathId === undefined) throw unknownAgent('')
-  return (await entryOf(book, pathId))[form]
+  return (await entryOf(store, pathId))[form]
 }
 
-async function entryOf(book: CardBook, pathId: string | null): Promise<CardEntry> {
-  if (!book.isOpen) await book.ready
-  const entry = book.find(pathId)
+async function entryOf(store: CardStore, pathId: string | null): Promise<CardEntry> {
+  if (!store.isOpen) await store.ready
+  const entry = store.find(pathId)
   if (entry !== null) return entry
-  if (book.isOpen) throw unknownAgent(pathId ?? '')
+  if (store.isOpen) throw unknownAgent(pathId ?? '')
   throw new NodeError('NODE_NOT_RUNNING', 'the cards of this node are not there yet')
 }
 
 async function extendedCard(
-  { book, signer, apiFor, limits, ...host }: CardRouteParts,
+  { store, signer, apiFor, limits, ...host }: CardRouteParts,
   { pathId, form, principal }: { readonly pathId: string | null; readonly form: CardForm; readonly principal: Principal }
 ): Promise<CardV1 | HybridCard> {
-  const { agent: known, original } = await entryOf(book, pathId)
+  const { agent: known, original } = await entryOf(store, pathId)
   // A member asks the other node itself.
   if (principal.kind === 'peer' && known !== null && known.node.id !== host.meshNode) throw unknownAgent(pathId ?? '')
   const api = apiFor(principal)

@@ -132,15 +132,15 @@ export class FacadeRuns {
     const { by, signal } = caller
     const { id } = snapshot.task
     let last = before
-    let told = 0
+    let reported = 0
     let isOver = false
     try {
       for await (const event of gateway.follow(by, id, { after: before, untilRest: true, signal })) {
         last = event.generation
         const state = stateOf(event)
         if (state === null || (guardrails.holdsOutputBack && !('waitingFor' in state))) continue
-        told += 'waitingFor' in state ? 0 : guardedText('token' in state ? state.token : state.data).length
-        const broken = guardrails.lengthViolation('output', told)
+        reported += 'waitingFor' in state ? 0 : guardedText('token' in state ? state.token : state.data).length
+        const broken = guardrails.lengthViolation('output', reported)
         if (broken !== null) throw guardrailFault(broken)
         yield { id: last, event: 'state', value: state }
       }

@@ -118,8 +118,8 @@ function taskIdIn(body: Uint8Array): string | null {
 /** The state that an item of 1.0 tells. */
 function stateIn(body: Uint8Array): unknown {
   const { task, statusUpdate } = resultIn(body)
-  const told = statusUpdate ?? task
-  const status = isRecord(told) ? told['status'] : null
+  const reported = statusUpdate ?? task
+  const status = isRecord(reported) ? reported['status'] : null
   return isRecord(status) ? status['state'] : undefined
 }
 

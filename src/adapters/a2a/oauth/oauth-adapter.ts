@@ -27,8 +27,8 @@ export class OAuthAdapter implements Adapter {
 
   async upsert(id: string, payload: AdapterPayload, expiresIn: number): Promise<void> {
     const isAsked = this.#model === 'Interaction'
-    const told = isAsked ? { ...payload, userCode: consentCode(id) } : payload
-    this.#store.put(this.#model, id, { payload: told, ttlMs: expiresIn * 1000 })
+    const reported = isAsked ? { ...payload, userCode: consentCode(id) } : payload
+    this.#store.put(this.#model, id, { payload: reported, ttlMs: expiresIn * 1000 })
     await this.#store.save()
   }
 

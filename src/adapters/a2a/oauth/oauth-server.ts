@@ -1,10 +1,10 @@
 import { IncomingMessage, type ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
 import type { KnownClients } from '../../../ports/gateway.js'
-import type { OAuthDesk, OAuthRequestInfo } from '../../../ports/oauth-api.js'
+import type { OAuthAdmin, OAuthRequestInfo } from '../../../ports/oauth-api.js'
 import { answerJson } from '../server/gateway-route.js'
 import { consentCode, DEVICE_GRANT, type TokenHandle } from './oauth-adapter.js'
-import { createDesk, type DeskParts, grantOf } from './oauth-desk.js'
+import { createOAuthAdmin, type OAuthAdminDeps, grantOf } from './oauth-admin.js'
 import { OAuthKeys } from './oauth-keys.js'
 import { OAuthLimit } from './oauth-limit.js'
 import { answerPage, SAFE_HEADERS, waitingPage } from './oauth-page.js'
@@ -27,7 +27,7 @@ export interface OAuthCall {
 /** What the OAuth server needs of its node. */
 export type OAuthOpening = Omit<OAuthServerParts, 'keys' | 'handles' | 'store'> &
   Omit<AccessTokenParts, 'keys' | 'store'> &
-  Omit<DeskParts, 'keys' | 'store' | 'tokens' | 'provider' | 'rotate'> & {
+  Omit<OAuthAdminDeps, 'keys' | 'store' | 'tokens' | 'provider' | 'rotate'> & {
     readonly home: ConstructorParameters<typeof OAuthStore>[0]
     readonly keyDays: number
     /** How the operator begins a command line for this node. */
@@ -37,7 +37,7 @@ export type OAuthOpening = Omit<OAuthServerParts, 'keys' | 'handles' | 'store'> 
 /** Gives tokens to clients, checks them, and lets the operator decide. */
 export class OAuthServer {
   readonly tokens: AccessTokens
-  readonly desk: OAuthDesk
+  readonly admin: OAuthAdmin
   readonly clients: KnownClients
   readonly #opening: OAuthOpening
   readonly #store: OAuthStore
@@ -50,7 +50,7 @@ export class OAuthServer {
 
   private constructor(
     opening: OAuthOpening,
-    made: Pick<DeskParts, 'store' | 'keys'> & { readonly library: Awaited<ReturnType<typeof loadOidc>> }
+    made: Pick<OAuthAdminDeps, 'store' | 'keys'> & { readonly library: Awaited<ReturnType<typeof loadOidc>> }
   ) {
     this.#opening = opening
     this.#store = made.store
@@ -60,7 +60,13 @@ export class OAuthServer {
     this.clients = made.store.known
     this.tokens = new AccessTokens({ ...opening, ...made })
     this.#provider = this.#makeProvider()
-    this.desk = createDesk({ ...opening, ...made, tokens: this.tokens, provider: () => this.#provider, rotate: () => this.#rotate() })
+    this.admin = createOAuthAdmin({
+      ...opening,
+      ...made,
+      tokens: this.tokens,
+      provider: () => this.#provider,
+      rotate: () => this.#rotate()
+    })
   }
 
   /** @throws NodeError STORE_DAMAGED, DISK_FULL, NO_PERMISSION */

@@ -31,7 +31,7 @@ interface CheckedToken extends TokenHandle {
 /** Says who holds an access token, and ends what is open under one that is revoked. */
 export class AccessTokens {
   readonly #parts: AccessTokenParts
-  readonly #held = new Set<{ readonly token: CheckedToken; readonly tell: () => void }>()
+  readonly #watched = new Set<{ readonly token: CheckedToken; readonly tell: () => void }>()
 
   constructor(parts: AccessTokenParts) {
     this.#parts = parts
@@ -80,17 +80,17 @@ export class AccessTokens {
 
   /** Ends what is open under tokens that are not good any more. */
   sweep(): void {
-    for (const one of this.#held) {
+    for (const one of this.#watched) {
       if (this.#clientOf(one.token) !== undefined) continue
-      this.#held.delete(one)
+      this.#watched.delete(one)
       one.tell()
     }
   }
 
   /** Ends everything. */
   close(): void {
-    for (const { tell } of this.#held) tell()
-    this.#held.clear()
+    for (const { tell } of this.#watched) tell()
+    this.#watched.clear()
   }
 
   /** Undefined when the token is not good any more. */
@@ -106,14 +106,14 @@ export class AccessTokens {
     }
     const { clock } = this.#parts
     const timer = clock.after(token.endsAt - clock.now(), () => {
-      this.#held.delete(one)
+      this.#watched.delete(one)
       listener()
     })
     const one = { token, tell: () => (clock.clear(timer), listener()) }
-    this.#held.add(one)
+    this.#watched.add(one)
     return () => {
       clock.clear(timer)
-      this.#held.delete(one)
+      this.#watched.delete(one)
     }
   }
 }

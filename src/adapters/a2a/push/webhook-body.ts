@@ -1,5 +1,5 @@
 import type { PushVersion } from '../../../domain/gateway/push.js'
-import type { Told } from '../../../ports/webhooks.js'
+import type { WebhookContent } from '../../../ports/webhooks.js'
 import { WIRE_V03 } from '../server/wire-v03.js'
 import { WIRE_V1 } from '../server/wire-v1.js'
 
@@ -10,21 +10,21 @@ export const MAX_WEBHOOK_BYTES = 1_048_576
 export const WEBHOOK_TYPES: Readonly<Record<PushVersion, string>> = { '1.0': 'application/a2a+json', '0.3': 'application/json' }
 
 /** A notification as JSON: in 1.0 what a stream tells (`task`, `statusUpdate`, `artifactUpdate`), in 0.3 the task. */
-export function webhookBody(version: PushVersion, told: Told): string {
-  const text = JSON.stringify(version === '1.0' ? toldV1(told) : toldV03(told))
+export function webhookBody(version: PushVersion, content: WebhookContent): string {
+  const text = JSON.stringify(version === '1.0' ? bodyV1(content) : bodyV03(content))
   if (Buffer.byteLength(text) <= MAX_WEBHOOK_BYTES) return text
-  const { message: _, ...task } = 'snapshot' in told ? told.snapshot.task : told.task
+  const { message: _, ...task } = 'snapshot' in content ? content.snapshot.task : content.task
   const bare = { snapshot: { task: { ...task, message: null }, history: [], artifacts: [] } }
-  return JSON.stringify(version === '1.0' ? toldV1(bare) : toldV03(bare))
+  return JSON.stringify(version === '1.0' ? bodyV1(bare) : bodyV03(bare))
 }
 
-function toldV1(told: Told): object {
-  if ('snapshot' in told) return { task: WIRE_V1.task(told.snapshot, { historyLength: null }) }
-  const { task, event } = told
+function bodyV1(content: WebhookContent): object {
+  if ('snapshot' in content) return { task: WIRE_V1.task(content.snapshot, { historyLength: null }) }
+  const { task, event } = content
   return WIRE_V1.event(event, task) ?? { task: WIRE_V1.task({ task, history: [], artifacts: [] }, { historyLength: null }) }
 }
 
-function toldV03(told: Told): object {
-  const snapshot = 'snapshot' in told ? told.snapshot : { task: told.task, history: [], artifacts: [] }
+function bodyV03(content: WebhookContent): object {
+  const snapshot = 'snapshot' in content ? content.snapshot : { task: content.task, history: [], artifacts: [] }
   return WIRE_V03.task(snapshot, { historyLength: null })
 }

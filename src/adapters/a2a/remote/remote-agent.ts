@@ -163,7 +163,7 @@ export class RemoteAgent {
   }
 
   /** Addresses are for this node alone. Of one that was not reached it is looked at now whether its card is still to be had. */
-  #note({ kind, message, told }: RemoteFault): void {
+  #note({ kind, message, printed: told }: RemoteFault): void {
     if (kind === 'unsent' && this.#state === 'ready') void this.#fetch()
     if (message !== told) this.#parts.log('warn', 'the way to an A2A agent failed', { agent: this.spec.name, reason: message })
   }

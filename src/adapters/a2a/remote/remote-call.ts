@@ -77,7 +77,7 @@ class RemoteCall {
     if (taskId !== null) await this.#cancel(taskId)
     if (isFinal(lost)) return this.#failed(lost as RemoteFault)
     // It has the task: that it cannot be reached now says nothing of what it did.
-    return this.#failed(new RemoteFault('unknown', lost?.message ?? 'it was given up', lost === null ? {} : { told: lost.told }))
+    return this.#failed(new RemoteFault('unknown', lost?.message ?? 'it was given up', lost === null ? {} : { printed: lost.printed }))
   }
 
   /** Until the task rests; what it gives is why it cannot be followed any more. */

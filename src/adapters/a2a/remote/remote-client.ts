@@ -4,7 +4,7 @@ import type { Artifact, Part } from '../../../domain/gateway/message.js'
 import { chosenInterface, type RemoteCard } from './remote-card.js'
 import { RemoteFault } from './remote-fault.js'
 import { fromSdkPart, type RemoteInput, toSdkPart } from './remote-parts.js'
-import type { RemoteEvent, RemoteState, Said } from './remote-task.js'
+import type { RemoteEvent, RemoteState, AgentMessage } from './remote-task.js'
 import type { GuardedFetch } from '../net/ssrf-fetch.js'
 
 /** A message for a remote agent. */
@@ -134,7 +134,7 @@ function* eventsOf({ payload }: StreamResponse): Generator<RemoteEvent> {
 }
 
 function answerOf(message: SdkMessage): RemoteEvent {
-  return { type: 'answer', message: saidOf(message) }
+  return { type: 'answer', message: messageOf(message) }
 }
 
 function taskEvent({ id, contextId, status, artifacts }: SdkTask): RemoteEvent {
@@ -142,11 +142,11 @@ function taskEvent({ id, contextId, status, artifacts }: SdkTask): RemoteEvent {
   return { type: 'task', taskId: id, contextId, ...statusOf(status), artifacts: artifacts.flatMap((one) => artifactOf(one) ?? []) }
 }
 
-function statusOf(status: TaskStatus | undefined): { readonly state: RemoteState; readonly message: Said | null } {
-  return { state: STATES[status?.state ?? 0] ?? 'unknown', message: status?.message === undefined ? null : saidOf(status.message) }
+function statusOf(status: TaskStatus | undefined): { readonly state: RemoteState; readonly message: AgentMessage | null } {
+  return { state: STATES[status?.state ?? 0] ?? 'unknown', message: status?.message === undefined ? null : messageOf(status.message) }
 }
 
-function saidOf({ messageId, parts }: SdkMessage): Said {
+function messageOf({ messageId, parts }: SdkMessage): AgentMessage {
   return { id: messageId, parts: partsOf(parts) }
 }
 

@@ -17,24 +17,24 @@ export class RemoteFault extends Error {
   /** What A2A calls it, e.g. `TASK_NOT_FOUND`; null where the agent did not say. */
   readonly reason: string | null
   /** What callers are told: no address. The message is for the node itself. */
-  readonly told: string
+  readonly printed: string
 
   constructor(
     kind: RemoteFaultKind,
     message: string,
-    { reason = null, told = message }: { readonly reason?: string | null; readonly told?: string } = {}
+    { reason = null, printed = message }: { readonly reason?: string | null; readonly printed?: string } = {}
   ) {
     super(shown(message, MAX_FAULT_TEXT))
     this.name = 'RemoteFault'
     this.kind = kind
     this.reason = reason
-    this.told = shown(told, MAX_FAULT_TEXT)
+    this.printed = shown(printed, MAX_FAULT_TEXT)
   }
 }
 
 /** That an address is refused; why, by which it could be found out, is not told. */
 export function refusedAddress(why: string, what = 'the address is refused'): RemoteFault {
-  return new RemoteFault('unsent', `${what}: ${why}`, { told: what })
+  return new RemoteFault('unsent', `${what}: ${why}`, { printed: what })
 }
 
 /** The kind of a failure of the network, as its code has it: in its words there are addresses. */
@@ -43,7 +43,7 @@ export function networkFault(kind: RemoteFaultKind, error: unknown, before = '')
   const known = typeof code === 'string' && /^[A-Z][A-Z0-9_]*$/.test(code) ? code : null
   const words = messageOf(error)
   const message = words === '' ? (known ?? 'the connection failed') : words
-  return new RemoteFault(kind, before + message, { told: before + (known ?? 'the connection failed') })
+  return new RemoteFault(kind, before + message, { printed: before + (known ?? 'the connection failed') })
 }
 
 /** Codes of JSON-RPC and reasons of A2A with which an agent says that it did not begin. */
@@ -72,8 +72,8 @@ export function remoteFaultOf(error: unknown): RemoteFault {
 }
 
 /** How a call ends that failed so. */
-export function failedRemote(agent: string, { kind, told: message }: Pick<RemoteFault, 'kind' | 'told'>): AgentOutcome {
-  const told = {
+export function failedRemote(agent: string, { kind, printed: message }: Pick<RemoteFault, 'kind' | 'printed'>): AgentOutcome {
+  const printed = {
     unsent: `the A2A agent ${agent} was not reached, and nothing was done: ${message}`,
     refused: `the A2A agent ${agent} refused the message, and nothing was done: ${message}`,
     busy: `the A2A agent ${agent} refused the message, and nothing was done: ${message}`,
@@ -81,5 +81,5 @@ export function failedRemote(agent: string, { kind, told: message }: Pick<Remote
     unknown: `the A2A agent ${agent} was lost while it had the message: it may have done it, and is not asked again. ${message}`
   }[kind]
   const known = kind === 'unknown' ? { isUnknown: true } : kind === 'unsent' || kind === 'busy' ? { retryable: true } : {}
-  return { ok: false, code: 'TASK_FAILED', message: told, ...known }
+  return { ok: false, code: 'TASK_FAILED', message: printed, ...known }
 }

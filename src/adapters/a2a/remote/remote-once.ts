@@ -54,7 +54,7 @@ export async function callOnce(net: RemoteNet, task: Pick<AgentTask, 'input' | '
     if (run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }
     // Its caller is the operator, who gave the address.
     const { kind, message } = remoteFaultOf(error)
-    return failedRemote(agent, { kind, told: message })
+    return failedRemote(agent, { kind, printed: message })
   }
 }
 

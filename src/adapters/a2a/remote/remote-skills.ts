@@ -108,13 +108,13 @@ function anySkill({ sideEffect, idempotent }: RemoteSpec, { description }: Remot
 
 function fitted(capabilities: readonly CapabilityDescriptor[]): readonly CapabilityDescriptor[] {
   const bare = (one: CapabilityDescriptor): CapabilityDescriptor => ({ ...one, examples: [] })
-  const ways = [
+  const variants = [
     (one: CapabilityDescriptor) => one,
     bare,
     (one: CapabilityDescriptor) => ({ ...bare(one), description: one.description.slice(0, SHORT_DESCRIPTION) })
   ]
-  for (const way of ways) {
-    const some = capabilities.map(way)
+  for (const variant of variants) {
+    const some = capabilities.map(variant)
     if (bytesOf(some) <= MAX_CAPABILITIES_BYTES) return some
   }
   const kept: CapabilityDescriptor[] = []

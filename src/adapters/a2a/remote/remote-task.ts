@@ -26,20 +26,20 @@ const RESTING: ReadonlySet<RemoteState> = RESTING_STATES
 const ASKING: ReadonlySet<RemoteState> = ASKING_STATES
 
 /** What a remote agent says. */
-export interface Said {
+export interface AgentMessage {
   readonly id: string
   readonly parts: readonly Part[]
 }
 
 /** What happens to a message at its remote agent, in the words of either version. */
 export type RemoteEvent =
-  | { readonly type: 'answer'; readonly message: Said }
+  | { readonly type: 'answer'; readonly message: AgentMessage }
   | {
       readonly type: 'task'
       readonly taskId: string
       readonly contextId: string
       readonly state: RemoteState
-      readonly message: Said | null
+      readonly message: AgentMessage | null
       readonly artifacts: readonly Artifact[]
     }
   | {
@@ -47,7 +47,7 @@ export type RemoteEvent =
       readonly taskId: string
       readonly contextId: string
       readonly state: RemoteState
-      readonly message: Said | null
+      readonly message: AgentMessage | null
     }
   | {
       readonly type: 'artifact'
@@ -67,10 +67,10 @@ export class RemoteTask {
   #taskId: string | null = null
   #contextId: string | null = null
   #state: RemoteState = 'submitted'
-  #message: Said | null = null
-  #answer: Said | null = null
+  #message: AgentMessage | null = null
+  #answer: AgentMessage | null = null
   /** The message that was reported last. */
-  #told = ''
+  #reported = ''
   #bytes = 0
   #events = 0
 
@@ -121,7 +121,7 @@ export class RemoteTask {
     if (event.type === 'task') for (const artifact of event.artifacts) this.#whole(artifact)
     // Servers begin with the task as it was before the message.
     const isBefore = this.#isFurther && this.#events === 1 && event.type === 'task' && ASKING.has(event.state)
-    if (isBefore) this.#told = event.message?.id ?? ''
+    if (isBefore) this.#reported = event.message?.id ?? ''
     else this.#moved(event.state, event.message)
   }
 
@@ -145,19 +145,19 @@ export class RemoteTask {
     }
   }
 
-  #answered(message: Said): void {
+  #answered(message: AgentMessage): void {
     this.#count(message.parts)
     this.#answer = message
   }
 
-  #moved(state: RemoteState, message: Said | null): void {
+  #moved(state: RemoteState, message: AgentMessage | null): void {
     if (state !== 'unknown') this.#state = state
     if (message === null) return
     this.#count(message.parts)
     this.#message = message
     const key = message.id === '' ? writtenJson(message.parts) : message.id
-    if (this.isOver || key === this.#told) return
-    this.#told = key
+    if (this.isOver || key === this.#reported) return
+    this.#reported = key
     const value = valueOfParts(message.parts, '\n')
     if (value !== null && value !== '') this.#tell(typeof value === 'string' ? { message: value } : value)
   }
@@ -212,8 +212,8 @@ export class RemoteTask {
   }
 
   #why(): string {
-    const said = this.#message === null ? null : valueOfParts(this.#message.parts, '\n')
-    if (said === null || said === '') return ', and does not say why'
-    return `: ${shown(typeof said === 'string' ? said : isRecord(said) && typeof said['text'] === 'string' ? said['text'] : JSON.stringify(said), MAX_FAULT_TEXT)}`
+    const message = this.#message === null ? null : valueOfParts(this.#message.parts, '\n')
+    if (message === null || message === '') return ', and does not say why'
+    return `: ${shown(typeof message === 'string' ? message : isRecord(message) && typeof message['text'] === 'string' ? message['text'] : JSON.stringify(message), MAX_FAULT_TEXT)}`
   }
 }

@@ -120,9 +120,9 @@ function guardedTaskDetail(task: Calls['tasks.show']['result'], rules: Guardrail
   const contents = task.events.filter(({ type }) => type !== 'state' && type !== 'attempt')
   const errors = contents.filter((event) => 'error' in event)
   const refusal = outputRefusal([task.result, ...contents.filter((event) => !('error' in event))], rules)
-  const isHeldBack = rules.holdsOutputBack && !FINAL_STATES.has(task.state)
+  const isBuffered = rules.holdsOutputBack && !FINAL_STATES.has(task.state)
   const error = guardedError(task.error, rules)
-  if (refusal === null && !isHeldBack && error === task.error && patternRefusal(errors, rules) === null) return task
+  if (refusal === null && !isBuffered && error === task.error && patternRefusal(errors, rules) === null) return task
   const events = task.events.filter((event) => !contents.includes(event))
   return refusal === null ? { ...task, error, events } : { ...task, result: null, error: refusal, events }
 }

@@ -50,14 +50,14 @@ export class Guardrails {
 
   /** The rules of what comes back, for the tasks of the gateway. */
   get output(): OutputRules {
-    const told = (broken: Violation | null): OutputViolation | null =>
+    const reported = (broken: Violation | null): OutputViolation | null =>
       broken === null ? null : { words: violationText(broken), details: broken }
     return {
       holdsBack: this.holdsOutputBack,
       lengthOf: (value) => guardedText(value).length,
-      tooLong: (length) => told(this.lengthViolation('output', length)),
-      denied: (value) => told(this.#denied('output', guardedText(value))),
-      violation: (value) => told(this.violation('output', value))
+      tooLong: (length) => reported(this.lengthViolation('output', length)),
+      denied: (value) => reported(this.#denied('output', guardedText(value))),
+      violation: (value) => reported(this.violation('output', value))
     }
   }
 
@@ -66,8 +66,8 @@ export class Guardrails {
     const whole = parts.map((part) => part.text ?? guardedText([part.data, part.url, part.filename])).join('\n')
     const texts = parts.filter(({ text }) => text !== undefined)
     const input = texts.length === 0 ? null : inputOf(texts)
-    const said = texts.length === parts.length ? whole : texts.map(({ text }) => text).join('\n')
-    const isRead = isRecord(input) && input['text'] !== said
+    const stated = texts.length === parts.length ? whole : texts.map(({ text }) => text).join('\n')
+    const isRead = isRecord(input) && input['text'] !== stated
     return this.violation('input', whole) ?? (isRead ? this.violation('input', input) : null)
   }
 

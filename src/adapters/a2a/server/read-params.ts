@@ -79,9 +79,9 @@ const WORDS: MessageWords = { roles: ROLES, part: (fault) => fault }
 export function messageOf(value: unknown, { roles: { user, agent }, part } = WORDS): Message {
   const read = readMessage(value)
   if (!read.ok) {
-    const told = (fault: MessageFault): MessageFault =>
+    const printed = (fault: MessageFault): MessageFault =>
       fault.path === 'message.role' ? { path: fault.path, message: `must be ${user} or ${agent}` } : part(fault)
-    throw faultyAt('', read.faults.map(told))
+    throw faultyAt('', read.faults.map(printed))
   }
   if (read.value.role !== 'user') throw invalid('message.role', `must be ${user}: clients speak for users`)
   return read.value

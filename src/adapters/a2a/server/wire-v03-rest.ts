@@ -24,8 +24,8 @@ export const WIRE_V03_REST: Wire = {
   readSend: (given) => {
     const params = recordOf(given)
     // Protocol buffers leave a member out that is false: clients say `blocking: false` by not saying it.
-    const said = isRecord(params['configuration']) ? { blocking: false, ...params['configuration'] } : {}
-    const { pushNotification, ...configuration }: Readonly<Record<string, unknown>> = said
+    const stated = isRecord(params['configuration']) ? { blocking: false, ...params['configuration'] } : {}
+    const { pushNotification, ...configuration }: Readonly<Record<string, unknown>> = stated
     return WIRE_V03.readSend({
       ...params,
       message: readMessage(params['message'] ?? params['request']),

@@ -146,10 +146,10 @@ export class AgentFiles implements AgentSource {
 
   /** Each fault is told once, when it comes up. */
   #tellFaults(before: readonly AgentFault[]): void {
-    const told = new Set(before.map((fault) => JSON.stringify(fault)))
+    const reported = new Set(before.map((fault) => JSON.stringify(fault)))
     for (const fault of this.#current.faults) {
       const { file, line, reason } = fault
-      if (!told.has(JSON.stringify(fault))) this.#parts.log('warn', 'an agent file cannot be used', { file, line, reason })
+      if (!reported.has(JSON.stringify(fault))) this.#parts.log('warn', 'an agent file cannot be used', { file, line, reason })
     }
   }
 

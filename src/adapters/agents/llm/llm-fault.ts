@@ -51,7 +51,7 @@ export function faultOutcome(fault: LlmFault, { provider, isBegun, hasActed }: F
   return {
     ok: false,
     code: code === 'LLM_INIT_FAILED' && isBegun ? 'TASK_FAILED' : code,
-    message: `the LLM provider ${provider} ${toldOf(fault)}`,
+    message: `the LLM provider ${provider} ${faultText(fault)}`,
     ...(code === 'TIMEOUT' || code === 'PAYLOAD_TOO_LARGE' ? {} : { retryable: isLater && !hasActed }),
     ...(fault.retryAfter === null ? {} : { data: { retryAfter: fault.retryAfter } })
   }
@@ -67,7 +67,7 @@ function codeOf({ kind, status, message }: LlmFault): FailureCode {
   return WRONG_PLACE.has(status) || status < 400 || status === 503 || isUnknownModel ? 'LLM_INIT_FAILED' : 'TASK_FAILED'
 }
 
-function toldOf({ status, message }: LlmFault): string {
+function faultText({ status, message }: LlmFault): string {
   return status === 401 || status === 403 ? `refuses this node (HTTP ${status}): see its key in the config` : message
 }
 

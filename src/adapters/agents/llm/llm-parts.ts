@@ -1,5 +1,5 @@
 import type { AgentTools } from '../../../ports/agent-tools.js'
-import type { TokenDays } from './llm-days.js'
+import type { TokenDays } from './daily-usage.js'
 
 /** A server that speaks the protocol of OpenAI's chat completions. */
 export interface LlmProvider {

@@ -49,7 +49,7 @@ export class LlmRequest {
     const signals = [this.#stop.signal, ...(signal === null || signal === undefined ? [] : [signal])]
     // Elsewhere is not what the config names, and its secrets are not for there.
     const asking = this.#parts.fetch(url, { ...init, signal: AbortSignal.any(signals), redirect: 'manual' })
-    const response = await this.#heard(asking).catch((error: unknown) => this.#fail(unreachable(error)))
+    const response = await this.#received(asking).catch((error: unknown) => this.#fail(unreachable(error)))
     if (!response.ok) return this.#fail(await this.#refusal(response))
     if (response.body === null) return this.#fail(new LlmFault('unreadable', 'answered with nothing'))
     const { status, headers } = response
@@ -63,7 +63,7 @@ export class LlmRequest {
   }
 
   /** What the server is waited for, no longer than it may be silent. */
-  async #heard<T>(next: Promise<T>): Promise<T> {
+  async #received<T>(next: Promise<T>): Promise<T> {
     const { clock, stallTimeoutMs } = this.#parts
     const timer = clock.after(stallTimeoutMs, () => {
       this.#fault ??= new LlmFault('stalled', `said nothing for ${formatDuration(stallTimeoutMs)}`)
@@ -82,7 +82,7 @@ export class LlmRequest {
     const reader = body?.getReader()
     try {
       while (reader !== undefined && bytes < MAX_REFUSAL_BYTES) {
-        const { done, value } = await this.#heard(reader.read())
+        const { done, value } = await this.#received(reader.read())
         if (done) break
         bytes += value.byteLength
         chunks.push(value)
@@ -103,7 +103,7 @@ export class LlmRequest {
     let bytes = 0
     return new ReadableStream<Uint8Array>({
       pull: async (controller) => {
-        const { done, value } = await this.#heard(reader.read()).catch(() => this.#fail(dropped()))
+        const { done, value } = await this.#received(reader.read()).catch(() => this.#fail(dropped()))
         if (done) return controller.close()
         bytes += value.byteLength
         if (bytes > MAX_ANSWER_BYTES) {

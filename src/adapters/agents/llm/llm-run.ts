@@ -3,7 +3,7 @@ import { asNodeError, messageOf } from '../../../kit/errors.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import type { AgentToolbox } from '../../../ports/agent-tools.js'
 import { failure, type RuntimeContext } from '../files/hosted-agent.js'
-import { afterTurn, type Course, COURSE_START, nextTurn, type NextTurn, sumOf } from './llm-course.js'
+import { afterTurn, type Progress, PROGRESS_START, nextTurn, type NextTurn, sumOf } from './llm-progress.js'
 import { faultOutcome } from './llm-fault.js'
 import type { LlmParts, LlmProvider } from './llm-parts.js'
 import { answerOf, systemPrompt, userPrompt } from './llm-prompt.js'
@@ -70,7 +70,7 @@ class Run {
   readonly #opening: Opening
   readonly #reports: TokenReports
   readonly #messages: ModelMessage[]
-  #course: Course = COURSE_START
+  #progress: Progress = PROGRESS_START
   #hasActed = false
 
   constructor(parts: RunParts, opening: Opening) {
@@ -86,13 +86,13 @@ class Run {
     const limits = { maxTurns: spec.maxTurns, maxTokens: spec.maxTokens, run: spec.budget.run }
     await llm.days.ready()
     for (;;) {
-      const next = nextTurn(this.#course, limits, llm.days.left(definition.id, spec.budget.day))
+      const next = nextTurn(this.#progress, limits, llm.days.left(definition.id, spec.budget.day))
       if (next.kind === 'over') return this.#over(next.why)
       const asked = await askModel(turnParts, this.#messages, next)
       this.#reports.flush()
       await llm.days.spend(definition.id, sumOf(asked.tokens))
-      const isBegun = this.#course.turns > 0
-      this.#course = afterTurn(this.#course, asked.tokens)
+      const isBegun = this.#progress.turns > 0
+      this.#progress = afterTurn(this.#progress, asked.tokens)
       if (turnParts.signal.aborted) return failure('CANCELED', 'canceled')
       if (!asked.ok) {
         const { fault } = asked
@@ -116,14 +116,14 @@ class Run {
       clock,
       fetch: llm.fetch,
       signal: context.signal,
-      onText: (text) => this.#reports.push(text, this.#course.turns + 1)
+      onText: (text) => this.#reports.push(text, this.#progress.turns + 1)
     }
   }
 
   #over(why: Extract<NextTurn, { kind: 'over' }>['why']): AgentOutcome {
     const { definition, spec, llm } = this.#parts
-    const told = { turns: `no answer within ${spec.maxTurns} turns`, run: `no answer within ${spec.budget.run} tokens` }
-    if (why !== 'day') return { ok: false, code: 'TASK_FAILED', message: told[why], retryable: false, data: this.#usage() }
+    const reported = { turns: `no answer within ${spec.maxTurns} turns`, run: `no answer within ${spec.budget.run} tokens` }
+    if (why !== 'day') return { ok: false, code: 'TASK_FAILED', message: reported[why], retryable: false, data: this.#usage() }
     return {
       ok: false,
       code: 'TASK_FAILED',
@@ -146,7 +146,7 @@ class Run {
   }
 
   #usage(): Readonly<Record<string, unknown>> {
-    const { turns, tokens } = this.#course
+    const { turns, tokens } = this.#progress
     return { usage: { turns, inputTokens: tokens.input, outputTokens: tokens.output, isEstimated: tokens.isEstimated } }
   }
 

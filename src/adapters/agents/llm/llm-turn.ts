@@ -4,7 +4,7 @@ import type { Clock } from '../../../kit/clock.js'
 import { isRecord, jsonFault } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import type { AgentTool } from '../../../ports/agent-tools.js'
-import { type ReportedTokens, type Tokens, tokensOf } from './llm-course.js'
+import { type ReportedTokens, type Tokens, tokensOf } from './llm-progress.js'
 import { LlmFault, messageIn } from './llm-fault.js'
 import type { Fetch, LlmProvider } from './llm-parts.js'
 import { LlmRequest } from './llm-request.js'
@@ -81,8 +81,8 @@ export async function askModel(
   }
   const failure = request.fault ?? fault ?? (parts.signal.aborted ? new LlmFault('dropped', 'was asked no further') : null)
   // Whoever is asked no further has read the question all the same.
-  const isHeard = failure === null || parts.signal.aborted || !(failure.kind === 'unreachable' || failure.kind === 'refused')
-  const tokens = isHeard ? tokensOf(reading.reported, { sent: request.sentBytes, received: reading.received }) : NO_TOKENS
+  const isReceived = failure === null || parts.signal.aborted || !(failure.kind === 'unreachable' || failure.kind === 'refused')
+  const tokens = isReceived ? tokensOf(reading.reported, { sent: request.sentBytes, received: reading.received }) : NO_TOKENS
   return failure === null ? { ok: true, turn: reading.turn(), tokens } : { ok: false, fault: failure, tokens }
 }
 

@@ -82,16 +82,16 @@ export class CommandRuntime implements Runtime {
     const stderr = new TailOutput(STDERR_TAIL_BYTES)
     const progress = new LineReader(MAX_PROGRESS_LINE, (line) => readProgress(line, context))
     let isTooLarge = false
-    let news = 0
+    let change = 0
     launched.stdout.on('data', (chunk: Uint8Array) => {
-      news++
+      change++
       if (isTooLarge || output.push(chunk)) return
       isTooLarge = true
       void endGroup()
     })
     launched.stderr.on('data', (chunk: Uint8Array) => stderr.push(chunk))
     launched.progress.on('data', (chunk: Uint8Array) => {
-      news++
+      change++
       progress.push(chunk)
     })
     const drained = closedStreams(launched)
@@ -103,7 +103,7 @@ export class CommandRuntime implements Runtime {
     // What the program left running in its group has no one to answer to any more.
     await endGroup()
     context.signal.removeEventListener('abort', onAbort)
-    await giveUpWhenIdle(launched, drained, () => news)
+    await giveUpWhenIdle(launched, drained, () => change)
     progress.end()
     if (isTooLarge) return failure('PAYLOAD_TOO_LARGE', `the agent wrote more than ${maxOutputBytes} bytes`)
     if (code !== 0) return failure('TASK_FAILED', exitText({ code, signal, stderr: stderr.text() }))
@@ -132,13 +132,13 @@ function closedStreams({ stdout, stderr, progress }: Launched): Promise<unknown>
 }
 
 /** The group is gone, so its pipes end now, unless a process that left the group holds them: then nothing more is awaited. */
-async function giveUpWhenIdle({ stdout, stderr, progress }: Launched, drained: Promise<unknown>, news: () => number): Promise<void> {
+async function giveUpWhenIdle({ stdout, stderr, progress }: Launched, drained: Promise<unknown>, change: () => number): Promise<void> {
   const isDrained = drained.then(() => true)
-  let seen = news()
+  let seen = change()
   for (let looks = 0, idle = 0; looks < MAX_LOOKS && idle < IDLE_LOOKS; looks++) {
     if (await Promise.race([isDrained, pause(LOOK_MS, false)])) return
-    idle = news() === seen ? idle + 1 : 0
-    seen = news()
+    idle = change() === seen ? idle + 1 : 0
+    seen = change()
   }
   for (const stream of [stdout, stderr, progress]) stream.destroy()
 }

@@ -134,7 +134,7 @@ function plainCheck(validate: ValidateFunction): Check {
 }
 
 function faultsOf(errors: readonly ErrorObject[]): SchemaFault[] {
-  return withoutWays(errors).slice(0, 20).map(faultOf)
+  return withoutBranches(errors).slice(0, 20).map(faultOf)
 }
 
 /** What is wrong with a schema itself. */
@@ -153,14 +153,14 @@ function checked(check: Check, value: unknown): readonly SchemaFault[] {
 }
 
 /** Ajv tells first why each way of an `anyOf` or `oneOf` did not fit, then that none did: one fault is made of them. */
-function withoutWays(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+function withoutBranches(errors: readonly ErrorObject[]): readonly ErrorObject[] {
   const kept: ErrorObject[] = []
   for (const error of errors) {
     const isChoice = error.keyword === 'anyOf' || (error.keyword === 'oneOf' && error.params['passingSchemas'] === null)
     const from = isChoice ? kept.findIndex((one) => one.schemaPath.startsWith(`${error.schemaPath}/`)) : -1
-    const ways = from === -1 ? [] : kept.splice(from)
-    const messages = ways.map((one) => `${one.instancePath.slice(error.instancePath.length)} ${faultOf(one).message}`.trim())
-    kept.push(ways.length === 0 ? error : { ...error, message: [...new Set(messages)].join(' or ').slice(0, 500) })
+    const branches = from === -1 ? [] : kept.splice(from)
+    const messages = branches.map((one) => `${one.instancePath.slice(error.instancePath.length)} ${faultOf(one).message}`.trim())
+    kept.push(branches.length === 0 ? error : { ...error, message: [...new Set(messages)].join(' or ').slice(0, 500) })
   }
   return kept
 }

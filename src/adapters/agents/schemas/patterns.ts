@@ -4,7 +4,7 @@ import type { RE2JS } from 're2js'
 /** Size of compiled patterns times characters, in one check: about a fifth of a second. */
 const MAX_STEPS = 2_000_000
 /** Ways in which a quick pattern may match, beside the one part of it that may repeat without end. */
-const MAX_WAYS = 16
+const MAX_PATHS = 16
 
 /** Characters that a quick pattern matches at least: it may begin anew at each place of a text. */
 const MAX_FIXED = 256
@@ -66,7 +66,7 @@ export class LinearPatterns {
 export function isQuickPattern(pattern: string): boolean {
   const source = pattern.replace(/^\^/, '')
   const body = source.endsWith('$') && !source.endsWith('\\$') ? source.slice(0, -1) : source
-  let ways = 1
+  let paths = 1
   let open = 0
   let fixed = 0
   PART.lastIndex = 0
@@ -76,8 +76,8 @@ export function isQuickPattern(pattern: string): boolean {
     const [, sign, least, comma, most] = part
     fixed += Number(most || least || 1)
     if (sign === '*' || sign === '+' || (comma !== undefined && most === '')) open++
-    else if (sign === '?') ways *= 2
-    else if (most !== undefined && most !== '') ways *= Math.max(1, Number(most) - Number(least) + 1)
+    else if (sign === '?') paths *= 2
+    else if (most !== undefined && most !== '') paths *= Math.max(1, Number(most) - Number(least) + 1)
   }
-  return ways <= MAX_WAYS && fixed <= MAX_FIXED && open <= (source === pattern ? 0 : 1)
+  return paths <= MAX_PATHS && fixed <= MAX_FIXED && open <= (source === pattern ? 0 : 1)
 }

@@ -48,7 +48,7 @@ export class HttpConnection implements Transport {
   }
 
   /** Requests that the server has not answered, also those whose client hung up: they go on. */
-  get underWay(): number {
+  get inFlight(): number {
     return this.#waiting.size + this.#left.size
   }
 

@@ -141,5 +141,5 @@ export class HttpSessions {
 }
 
 function isIdle({ connection }: Session): boolean {
-  return connection.underWay === 0 && !connection.isListenedTo
+  return connection.inFlight === 0 && !connection.isListenedTo
 }

@@ -74,11 +74,11 @@ function valueAt(args: unknown, path: readonly string[]): unknown {
   return value
 }
 
-function faultOf({ path, header }: Mirrored, value: unknown, said: string | readonly string[] | undefined): HeaderFault | null {
+function faultOf({ path, header }: Mirrored, value: unknown, stated: string | readonly string[] | undefined): HeaderFault | null {
   // An argument that is not given has no header; one of another type is refused by the schema.
   if (typeof value !== 'string' && typeof value !== 'boolean' && typeof value !== 'number') return null
-  if (typeof said !== 'string') return headerFault(`the ${header} header is missing`)
-  const text = decodedHeader(said.trim())
+  if (typeof stated !== 'string') return headerFault(`the ${header} header is missing`)
+  const text = decodedHeader(stated.trim())
   const isSame = text !== null && (text === String(value) || (typeof value === 'number' && isNumeral(text) && Number(text) === value))
   return isSame ? null : headerFault(`the ${header} header is not arguments.${path.join('.')} of the body`)
 }

@@ -108,15 +108,15 @@ function fitsCard(schema: unknown): boolean {
 }
 
 function fitted(capabilities: readonly CapabilityDescriptor[]): readonly CapabilityDescriptor[] {
-  const ways = [
+  const variants = [
     (one: CapabilityDescriptor) => one,
     (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description) }),
     (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description), outputSchema: {} }),
     (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description), inputSchema: outlined(one), outputSchema: {} }),
     (one: CapabilityDescriptor) => ({ ...one, description: shorter(one.description), inputSchema: ANY_OBJECT, outputSchema: {} })
   ]
-  for (const way of ways) {
-    const some = capabilities.slice(0, MAX_CAPABILITIES).map(way)
+  for (const variant of variants) {
+    const some = capabilities.slice(0, MAX_CAPABILITIES).map(variant)
     if (sum(some) <= MAX_CAPABILITIES_BYTES) return some
   }
   const kept: CapabilityDescriptor[] = []

@@ -52,7 +52,7 @@ export function faultOf(error: unknown, { hasSession }: FaultScene): ImportedFau
   const { code, data } = error as { readonly code?: unknown; readonly data?: unknown }
   const message = messageOf(error)
   const status = isRecord(data) && typeof data['status'] === 'number' ? data['status'] : null
-  if (status !== null) return httpFault({ status, hasSession, retryAfter: isRecord(data) ? toldBy(data['statusText']) : null, message })
+  if (status !== null) return httpFault({ status, hasSession, retryAfter: isRecord(data) ? reportedBy(data['statusText']) : null, message })
   // Numbers are codes of JSON-RPC: the server itself answered.
   if (typeof code === 'number') return new ImportedFault('answered', message, retryAfterOf(data))
   if (code === 'NOT_CONNECTED' || isNeverSent(error)) return new ImportedFault('unsent', causeText(error) ?? message)
@@ -61,7 +61,7 @@ export function faultOf(error: unknown, { hasSession }: FaultScene): ImportedFau
   return new ImportedFault('unknown', causeText(error) ?? message)
 }
 
-function toldBy(statusText: unknown): number | null {
+function reportedBy(statusText: unknown): number | null {
   const seconds = typeof statusText === 'string' ? RETRY_AFTER.exec(statusText)?.[1] : undefined
   return seconds === undefined ? null : Number(seconds)
 }
@@ -101,7 +101,7 @@ const RETRYABLE = new Set<FaultKind>(['unsent', 'session', 'busy'])
 export function failedCall(server: string, { kind, message, retryAfter }: ImportedFault): AgentOutcome {
   const nothingDone = `the MCP server ${server} was not reached, and nothing was done: ${message}`
   const refused = `the MCP server ${server} refused the call, and nothing was done: ${message}`
-  const told = {
+  const reported = {
     unsent: nothingDone,
     session: nothingDone,
     refused,
@@ -110,5 +110,5 @@ export function failedCall(server: string, { kind, message, retryAfter }: Import
     unknown: `the MCP server ${server} was lost while it had the call: it may have run, and is not repeated. ${message}`
   }[kind]
   const known = kind === 'unknown' ? { isUnknown: true } : RETRYABLE.has(kind) ? { retryable: true } : {}
-  return { ok: false, code: 'TASK_FAILED', message: told, ...known, ...(retryAfter === null ? {} : { data: { retryAfter } }) }
+  return { ok: false, code: 'TASK_FAILED', message: reported, ...known, ...(retryAfter === null ? {} : { data: { retryAfter } }) }
 }

@@ -95,7 +95,7 @@ export class ImportedLink {
       const isFar = phase === 'backoff' && (failures >= HOPELESS_FAILURES || (wakeAt ?? 0) - clock.monotonic() > left)
       if (phase === 'closed' || isFar || left <= 0 || signal.aborted)
         throw new ImportedFault('unsent', phase === 'closed' ? 'this node closes' : (lastError ?? 'it has not come up yet'))
-      await this.#news(left, signal)
+      await this.#changed(left, signal)
     }
   }
 
@@ -104,8 +104,8 @@ export class ImportedLink {
     const { clock } = this.#parts
     this.input({ type: 'refresh' })
     const end = clock.monotonic() + REFRESH_WAIT_MS
-    const isUnderWay = (): boolean => this.#state.phase === 'starting' || this.#state.isListing
-    while (isUnderWay() && clock.monotonic() < end) await this.#news(end - clock.monotonic(), null)
+    const isInFlight = (): boolean => this.#state.phase === 'starting' || this.#state.isListing
+    while (isInFlight() && clock.monotonic() < end) await this.#changed(end - clock.monotonic(), null)
   }
 
   /** Ends the link; resolves when nothing of it is left. */
@@ -203,7 +203,7 @@ export class ImportedLink {
     if (number === this.#number) this.input({ type: 'failed', reason: shown(reason, MAX_REASON), chance: this.#parts.chance() })
   }
 
-  #news(waitMs: number, signal: AbortSignal | null): Promise<void> {
+  #changed(waitMs: number, signal: AbortSignal | null): Promise<void> {
     const { clock } = this.#parts
     return new Promise((resolve) => {
       const done = (): void => {

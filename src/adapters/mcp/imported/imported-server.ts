@@ -70,7 +70,7 @@ export class ImportedServer {
   readonly #offer: ImportedOffer
   readonly #link: ImportedLink
   #card: ImportedCard
-  #toldError: string | null = null
+  #shownError: string | null = null
   /** Lists that were read or are being read: of two only the newer counts. */
   #reading = 0
 
@@ -263,8 +263,8 @@ export class ImportedServer {
 
   #tellState(): void {
     const { lastError, phase } = this.#link.state
-    if (phase === 'backoff' && lastError !== this.#toldError)
+    if (phase === 'backoff' && lastError !== this.#shownError)
       this.#parts.log('warn', 'an MCP server failed', { server: this.spec.name, reason: lastError ?? '' })
-    this.#toldError = lastError
+    this.#shownError = lastError
   }
 }

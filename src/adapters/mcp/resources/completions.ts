@@ -12,7 +12,7 @@ export interface CompletionParts {
   readonly prompts?: PromptSource | undefined
   readonly resources?: ResourceSource | undefined
   /** Turns what a source throws into an error of the protocol. */
-  told<T>(given: Promise<T>): Promise<T>
+  complete<T>(given: Promise<T>): Promise<T>
 }
 
 /** Is there anything that completes? */
@@ -24,7 +24,7 @@ export function canComplete({ prompts, resources }: Pick<CompletionParts, 'promp
 export function serveCompletions(server: Server, parts: CompletionParts): void {
   server.setRequestHandler('completion/complete', async ({ params: { ref, argument, context } }): Promise<CompleteResult> => {
     const completing = { argument: argument.name, value: argument.value, given: context?.arguments ?? {} }
-    const values = await parts.told(
+    const values = await parts.complete(
       ref.type === 'ref/prompt' ? ofPrompt(parts, ref.name, completing) : ofResource(parts, ref.uri, completing)
     )
     const fitting = [...new Set(values)].filter((one) => one.startsWith(argument.value))

@@ -226,7 +226,7 @@ export class GatedTransport implements Transport {
     // The specification wants the connection's, whatever the request says.
     const isState = fault.code === JSON_RPC.NOT_INITIALIZED
     const correlationId = isState ? this.#parts.correlationId : (named ?? this.#parts.correlationId)
-    this.#told(known, fault, correlationId)
+    this.#refused(known, fault, correlationId)
     this.#inner.send(errorResponse(fault, correlationId)).catch((error: unknown) => this.onerror?.(error as Error))
   }
 
@@ -244,12 +244,12 @@ export class GatedTransport implements Transport {
   #traced(message: JSONRPCErrorResponse, request: InFlight): JSONRPCMessage {
     const { data } = message.error
     const correlationId = correlationIdOf(request.params['_meta']) ?? this.#parts.correlationId
-    this.#told(request, message.error, correlationId)
+    this.#refused(request, message.error, correlationId)
     if (data !== undefined && !isRecord(data)) return message
     return { ...message, error: { ...message.error, data: { ...data, correlationId } } }
   }
 
-  #told({ method, params }: InFlight, { code, message }: Pick<MessageFault, 'code' | 'message'>, correlationId: string): void {
+  #refused({ method, params }: InFlight, { code, message }: Pick<MessageFault, 'code' | 'message'>, correlationId: string): void {
     this.#parts.log('debug', 'refused a request', { method, code, correlationId })
     this.#parts.onRefused?.({ method, params, code, message, correlationId })
   }

@@ -18,7 +18,7 @@ export type Line = { readonly text: string | null } | { readonly tooLong: { read
 export class LineReader {
   readonly #maxLineBytes: number
   readonly #decoder = new TextDecoder('utf-8', { fatal: true })
-  #held: Buffer = Buffer.alloc(0)
+  #partial: Buffer = Buffer.alloc(0)
   #bytes = 0
   #skipped: { readonly head: string; tail: Uint8Array } | null = null
 
@@ -38,8 +38,8 @@ export class LineReader {
   }
 
   /** Bytes of memory for a line that has not ended. */
-  get heldBytes(): number {
-    return this.#held.byteLength + (this.#skipped === null ? 0 : EDGE_BYTES * 2)
+  get partialBytes(): number {
+    return this.#partial.byteLength + (this.#skipped === null ? 0 : EDGE_BYTES * 2)
   }
 
   #hold(part: Uint8Array): void {
@@ -48,25 +48,25 @@ export class LineReader {
     else if (this.#bytes + part.byteLength > this.#maxLineBytes) this.#skip(part)
     else {
       this.#grow(this.#bytes + part.byteLength)
-      this.#held.set(part, this.#bytes)
+      this.#partial.set(part, this.#bytes)
       this.#bytes += part.byteLength
     }
   }
 
   #skip(part: Uint8Array): void {
-    const before = this.#held.subarray(0, this.#bytes)
+    const before = this.#partial.subarray(0, this.#bytes)
     const head = Buffer.concat([before.subarray(0, EDGE_BYTES), part.subarray(0, EDGE_BYTES)]).toString('latin1', 0, EDGE_BYTES)
     this.#skipped = { head, tail: tailOf(before, part) }
     this.#bytes = 0
-    this.#held = Buffer.alloc(0)
+    this.#partial = Buffer.alloc(0)
   }
 
   // One block that doubles: a line that comes byte by byte costs neither an object a byte nor a copy of all for each.
   #grow(bytes: number): void {
-    if (bytes <= this.#held.byteLength) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(bytes, FIRST_BYTES, this.#held.byteLength * 2))
-    larger.set(this.#held.subarray(0, this.#bytes))
-    this.#held = larger
+    if (bytes <= this.#partial.byteLength) return
+    const larger = Buffer.allocUnsafeSlow(Math.max(bytes, FIRST_BYTES, this.#partial.byteLength * 2))
+    larger.set(this.#partial.subarray(0, this.#bytes))
+    this.#partial = larger
   }
 
   #end(last: Uint8Array): Line | null {
@@ -78,9 +78,9 @@ export class LineReader {
     }
     if (this.#bytes === 0) return this.#lineOf(last)
     this.#hold(last)
-    const line = this.#lineOf(this.#held.subarray(0, this.#bytes))
+    const line = this.#lineOf(this.#partial.subarray(0, this.#bytes))
     this.#bytes = 0
-    if (this.#held.byteLength > KEPT_BYTES) this.#held = Buffer.alloc(0)
+    if (this.#partial.byteLength > KEPT_BYTES) this.#partial = Buffer.alloc(0)
     return line
   }
 

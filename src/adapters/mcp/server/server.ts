@@ -1,7 +1,7 @@
 import { ProtocolError, ResourceNotFoundError, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { Clock } from '../../../kit/clock.js'
 import { asNodeError } from '../../../kit/errors.js'
-import { ASKING, type Asked, Asking } from '../tools/asking.js'
+import { ASKING, type Asked, Asking } from '../tools/elicitation.js'
 import { ClientAsk } from '../tools/client-ask.js'
 import { ClientLog } from '../tools/client-log.js'
 import { canComplete, serveCompletions } from '../resources/completions.js'
@@ -74,7 +74,7 @@ export function createMcpServer(parts: McpParts, era: 'legacy' | 'modern', liste
   const subscribed = new Map<string, string>()
   if (resources !== undefined) serveResources(server, resources, subscribed)
   if (prompts !== undefined) servePrompts(server, prompts, asking)
-  if (canComplete(parts)) serveCompletions(server, { prompts, resources, told })
+  if (canComplete(parts)) serveCompletions(server, { prompts, resources, complete: withProtocolError })
   tellChanges(server, parts, { era, subscribed, listens })
   return server
 }
@@ -104,17 +104,19 @@ function serveTools(server: Server, parts: McpParts, { asking, log }: { readonly
 
 function serveResources(server: Server, source: ResourceSource, subscribed: Map<string, string>): void {
   server.setRequestHandler('resources/list', async ({ params }) => {
-    const { items, nextCursor } = pageOf(await told(source.list()), params?.cursor)
+    const { items, nextCursor } = pageOf(await withProtocolError(source.list()), params?.cursor)
     return nextCursor === undefined ? { resources: items } : { resources: items, nextCursor }
   })
-  server.setRequestHandler('resources/templates/list', async () => ({ resourceTemplates: [...((await told(source.templates?.())) ?? [])] }))
+  server.setRequestHandler('resources/templates/list', async () => ({
+    resourceTemplates: [...((await withProtocolError(source.templates?.())) ?? [])]
+  }))
   server.setRequestHandler('resources/read', async ({ params: { uri } }, { mcpReq }: ServerContext) => {
-    const contents = await told(source.read(uri, mcpReq.signal))
+    const contents = await withProtocolError(source.read(uri, mcpReq.signal))
     if (contents === undefined) throw new ResourceNotFoundError(uri)
     return { contents }
   })
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, { mcpReq }: ServerContext) => {
-    const name = await told(nameOf(source, uri, mcpReq.signal))
+    const name = await withProtocolError(nameOf(source, uri, mcpReq.signal))
     if (name === undefined) throw new ResourceNotFoundError(uri)
     if (!subscribed.has(uri) && subscribed.size >= MAX_SUBSCRIPTIONS) {
       throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `at most ${MAX_SUBSCRIPTIONS} resources can be subscribed to`)
@@ -130,19 +132,19 @@ function serveResources(server: Server, source: ResourceSource, subscribed: Map<
 
 function servePrompts(server: Server, source: PromptSource, asking: Asking): void {
   server.setRequestHandler('prompts/list', async ({ params }) => {
-    const { items, nextCursor } = pageOf(await told(source.list()), params?.cursor)
+    const { items, nextCursor } = pageOf(await withProtocolError(source.list()), params?.cursor)
     return nextCursor === undefined ? { prompts: items } : { prompts: items, nextCursor }
   })
   server.setRequestHandler('prompts/get', async ({ params: { name, arguments: args = {} } }, context: ServerContext) => {
     const about: Asked = ['prompts/get', name, args]
-    const prompt = await told(source.get(name, args, { signal: context.mcpReq.signal, client: asking.client(context, about) }))
+    const prompt = await withProtocolError(source.get(name, args, { signal: context.mcpReq.signal, client: asking.client(context, about) }))
     if (prompt === undefined) throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there is no prompt ${JSON.stringify(name)}`)
     return prompt instanceof ClientAsk ? asking.ask(prompt, about) : prompt
   })
 }
 
 /** What a source gives; what it throws becomes an error of the protocol that carries the structured one. */
-async function told<T>(given: T | Promise<T>): Promise<T> {
+async function withProtocolError<T>(given: T | Promise<T>): Promise<T> {
   try {
     return await given
   } catch (error) {

@@ -4,7 +4,7 @@ import type { ToolLog } from '../server/tool.js'
 import type { ClientTell } from '../server/tool-pipeline.js'
 
 /** Lines of one call that are on their way to its client at once; further ones are in the log of the node alone. */
-const MAX_ON_THE_WAY = 64
+const MAX_PENDING = 64
 
 /** Characters of a line that a client is told. */
 const MAX_LINE = 4096
@@ -36,15 +36,15 @@ export class ClientLog {
     if (named === undefined) return undefined
     const least = LOG_LEVELS.indexOf(named as LoggingLevel)
     if (least === -1) return undefined
-    let onTheWay = 0
+    let pending = 0
     return (given, message) => {
       const level = LEVEL_OF[given]
-      if (LOG_LEVELS.indexOf(level) < least || onTheWay >= MAX_ON_THE_WAY || mcpReq.signal.aborted) return
-      onTheWay++
+      if (LOG_LEVELS.indexOf(level) < least || pending >= MAX_PENDING || mcpReq.signal.aborted) return
+      pending++
       const data = message.slice(0, MAX_LINE)
       // A connection that ended takes no more of it.
       const sent = mcpReq.notify({ method: 'notifications/message', params: { level, data } }).catch(() => {})
-      void sent.then(() => onTheWay--)
+      void sent.then(() => pending--)
     }
   }
 }

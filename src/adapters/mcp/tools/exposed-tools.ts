@@ -107,8 +107,8 @@ async function toolOf(source: ToolSource, { name }: Args): Promise<RegisteredToo
 async function callTool({ validator, handler }: RegisteredTool, args: Args, context: ToolContext): Promise<unknown> {
   const faults = validator(args)
   if (faults.length > 0) {
-    const told = faults.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')
-    throw new NodeError('INVALID_INPUT', `the arguments: ${told}`, { data: { faults } })
+    const printed = faults.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')
+    throw new NodeError('INVALID_INPUT', `the arguments: ${printed}`, { data: { faults } })
   }
   return await handler(args, context)
 }

@@ -30,7 +30,7 @@ export async function setBeginning(core: Hypercore, at: CoreBeginning): Promise<
 }
 
 /** Up to which block a stream is here without a hole, from where it begins on. */
-export function heldOf(core: Hypercore, { blocks }: Pick<CoreBeginning, 'blocks'>): number {
+export function contiguousLength(core: Hypercore, { blocks }: Pick<CoreBeginning, 'blocks'>): number {
   const hole = core.core.bitfield.firstUnset(blocks)
   return hole === -1 ? core.length : Math.min(hole, core.length)
 }

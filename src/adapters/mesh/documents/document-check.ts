@@ -2,7 +2,7 @@ import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import { keyToText } from '../../../kit/ids.js'
 import type { StreamKey } from '../../../domain/document/client-ids.js'
-import { beginningOf, heldOf } from '../cores/core-beginning.js'
+import { beginningOf, contiguousLength } from '../cores/core-beginning.js'
 import { readEntries } from '../cores/store-scan.js'
 
 /** What a store of documents holds. */
@@ -22,9 +22,9 @@ export async function readStreams(store: Corestore): Promise<StreamFacts> {
     const core = store.get({ discoveryKey, writable: false })
     try {
       await core.ready()
-      const { from, held } = await readCore(core)
-      blocks += held - from
-      lengths.set(keyToText(core.key), core.core.header.frozen ? Number.POSITIVE_INFINITY : held)
+      const { from, length } = await readCore(core)
+      blocks += length - from
+      lengths.set(keyToText(core.key), core.core.header.frozen ? Number.POSITIVE_INFINITY : length)
     } finally {
       await core.close()
     }
@@ -32,10 +32,10 @@ export async function readStreams(store: Corestore): Promise<StreamFacts> {
   return { blocks, lengths }
 }
 
-async function readCore(core: Hypercore): Promise<{ readonly from: number; readonly held: number }> {
+async function readCore(core: Hypercore): Promise<{ readonly from: number; readonly length: number }> {
   const beginning = await beginningOf(core)
   const from = beginning.blocks
-  const held = Math.max(from, heldOf(core, beginning))
-  for (let at = from; at < held; at++) if ((await core.get(at, { wait: false })) === null) return { from, held: at }
-  return { from, held }
+  const length = Math.max(from, contiguousLength(core, beginning))
+  for (let at = from; at < length; at++) if ((await core.get(at, { wait: false })) === null) return { from, length: at }
+  return { from, length }
 }

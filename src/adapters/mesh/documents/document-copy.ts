@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import { coreStore } from '../cores/core-store.js'
-import { beginningOf, heldOf, setBeginning } from '../cores/core-beginning.js'
+import { beginningOf, contiguousLength, setBeginning } from '../cores/core-beginning.js'
 import { copyKept } from './kept-bytes.js'
 
 /**
@@ -59,8 +59,8 @@ async function copyCore(source: Hypercore, to: Corestore, end = Number.POSITIVE_
 /** Where the blocks end that are here and can be read; infinite when all of them can. */
 async function readableEnd(source: Hypercore): Promise<number> {
   const beginning = await beginningOf(source)
-  const held = heldOf(source, beginning)
-  for (let at = beginning.blocks; at < held; at++) {
+  const length = contiguousLength(source, beginning)
+  for (let at = beginning.blocks; at < length; at++) {
     const isRead = await source.get(at, { wait: false }).then(
       () => true,
       () => false
@@ -72,8 +72,8 @@ async function readableEnd(source: Hypercore): Promise<number> {
 
 async function copyStream(source: Hypercore, to: Corestore, end: number): Promise<void> {
   const beginning = await beginningOf(source)
-  const held = Math.min(end, heldOf(source, beginning))
-  if (held <= beginning.blocks) return
+  const length = Math.min(end, contiguousLength(source, beginning))
+  if (length <= beginning.blocks) return
   const target = to.get({ key: source.key, writable: false })
   const streams = [source.replicate(true), target.replicate(false)] as const
   for (const stream of streams) stream.on('error', () => {})
@@ -81,7 +81,7 @@ async function copyStream(source: Hypercore, to: Corestore, end: number): Promis
   try {
     await target.ready()
     if (beginning.blocks > 0) await setBeginning(target, beginning)
-    const isCopied = target.download({ start: beginning.blocks, end: held }).done()
+    const isCopied = target.download({ start: beginning.blocks, end: length }).done()
     // A source that cannot prove a block ends its stream: nothing more comes then.
     const isCut = new Promise<never>((_, reject) => {
       for (const stream of streams) stream.on('close', () => reject(new Error('a stream could not be copied')))

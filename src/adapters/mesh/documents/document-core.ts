@@ -6,7 +6,7 @@ import { messageOf, NodeError } from '../../../kit/errors.js'
 import { keyFromText } from '../../../kit/ids.js'
 import type { StreamKey } from '../../../domain/document/client-ids.js'
 import type { StreamSize } from '../../../ports/documents.js'
-import { beginningOf, bytesBefore, type CoreBeginning, heldOf, NO_BEGINNING, setBeginning } from '../cores/core-beginning.js'
+import { beginningOf, bytesBefore, type CoreBeginning, contiguousLength, NO_BEGINNING, setBeginning } from '../cores/core-beginning.js'
 import { BlockWindow } from '../links/block-window.js'
 
 /** Bytes of one stream: an own one takes no more, and more of another is not fetched. */
@@ -50,7 +50,7 @@ export class DocumentCore {
   /** Until it fires nothing is requested. */
   #rest: Timer | null = null
   /** Blocks that were told of. */
-  #told = 0
+  #announced = 0
   /** Blocks that came from peers. */
   #fetched = 0
   #isClosed = false
@@ -86,7 +86,7 @@ export class DocumentCore {
     const core = this.#core
     if (this.#isForked || this.#isClosed) return []
     if (core === null) throw this.notOpen()
-    const end = Math.min(this.#held(core), from + limit)
+    const end = Math.min(this.#storedLength(core), from + limit)
     if (from < this.#beginning.blocks || from >= end) return []
     const blocks = await Promise.all(Array.from({ length: end - from }, (_, place) => core.get(from + place, { wait: false }))).catch(
       (error: unknown) => Promise.reject(this.#parts.toError(error))
@@ -99,18 +99,18 @@ export class DocumentCore {
   size(): StreamSize {
     const core = this.#core
     if (core === null) return { blocks: 0, from: 0, bytes: 0 }
-    return { blocks: this.#held(core), from: this.#beginning.blocks, bytes: core.byteLength - (this.#before ?? core.byteLength) }
+    return { blocks: this.#storedLength(core), from: this.#beginning.blocks, bytes: core.byteLength - (this.#before ?? core.byteLength) }
   }
 
   /** How long it is known to be, and the links whose ends said how much they have; of one that is not fetched, what is here. */
-  extent(): { readonly blocks: number; readonly isMore: boolean; readonly heard: readonly Protomux[]; readonly fetched: number } {
+  extent(): { readonly blocks: number; readonly isMore: boolean; readonly announced: readonly Protomux[]; readonly fetched: number } {
     const core = this.#core
-    if (core === null) return { blocks: 0, isMore: false, heard: [], fetched: 0 }
+    if (core === null) return { blocks: 0, isMore: false, announced: [], fetched: 0 }
     const peers = core.peers.filter(({ remoteSynced }) => remoteSynced)
     const mayFetch = !this.#isForked && this.#mayFetch(core)
     const isMore = mayFetch && peers.some(({ remoteLength }) => remoteLength > core.length)
-    const heard = peers.map(({ protomux }) => protomux)
-    return { blocks: mayFetch ? core.length : this.#held(core), isMore, heard, fetched: this.#fetched }
+    const announced = peers.map(({ protomux }) => protomux)
+    return { blocks: mayFetch ? core.length : this.#storedLength(core), isMore, announced, fetched: this.#fetched }
   }
 
   /** Lets it begin later, behind so many blocks. `onBegun`: told before any of them is removed. */
@@ -119,7 +119,7 @@ export class DocumentCore {
     if (this.#isClosed || blocks <= this.#beginning.blocks) return
     const core = this.#core
     if (core === null) throw this.notOpen()
-    const isShort = this.#beginning.isShort || this.#held(core) < blocks
+    const isShort = this.#beginning.isShort || this.#storedLength(core) < blocks
     const beginning = { blocks, isShort }
     // One with two tales takes nothing more, and nothing of it is read.
     if (!this.#isForked) await setBeginning(core, beginning)
@@ -262,8 +262,8 @@ export class DocumentCore {
     this.#download = core.download({ start: blocks, end: this.#before === null ? blocks + 1 : -1 })
   }
 
-  #held(core: Hypercore): number {
-    return heldOf(core, this.#beginning)
+  #storedLength(core: Hypercore): number {
+    return contiguousLength(core, this.#beginning)
   }
 
   #grown(core: Hypercore): void {
@@ -284,9 +284,9 @@ export class DocumentCore {
   }
 
   #tell(core: Hypercore): void {
-    const held = this.#held(core)
-    if (this.#isClosed || this.#isForked || held <= this.#told) return
-    this.#told = held
+    const stored = this.#storedLength(core)
+    if (this.#isClosed || this.#isForked || stored <= this.#announced) return
+    this.#announced = stored
     this.#parts.onBlocks(this.#parts.stream)
   }
 

@@ -9,7 +9,7 @@ import type { StreamKey } from '../../../domain/document/client-ids.js'
 import type { DocumentStreams, FollowedStream, OwnStreamState, StreamExtent, StreamHandlers, StreamSize } from '../../../ports/documents.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { closeStore } from '../cores/core-store.js'
-import { beginningOf, bytesBefore, type CoreBeginning, heldOf } from '../cores/core-beginning.js'
+import { beginningOf, bytesBefore, type CoreBeginning, contiguousLength } from '../cores/core-beginning.js'
 import { copyStreams } from './document-copy.js'
 import { DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
 import { joinReads } from '../cores/joint-reads.js'
@@ -145,9 +145,9 @@ export class DocumentCores implements DocumentStreams {
   }
 
   extent(stream: StreamKey): StreamExtent {
-    const { blocks = 0, isMore = false, heard = [], fetched = 0 } = this.#followed.get(stream)?.core.extent() ?? {}
+    const { blocks = 0, isMore = false, announced: heard = [], fetched = 0 } = this.#followed.get(stream)?.core.extent() ?? {}
     const peers = heard.map((mux) => this.#links.get(mux))
-    return { blocks, isMore, heard: new Set(peers.filter((peer) => peer !== undefined)), fetched }
+    return { blocks, isMore, announced: new Set(peers.filter((peer) => peer !== undefined)), fetched }
   }
 
   async length(stream: StreamKey): Promise<number> {
@@ -270,5 +270,5 @@ export class DocumentCores implements DocumentStreams {
 
 /** Is all of it here, from where it begins on? */
 function isWhole({ core, beginning }: OwnCore): boolean {
-  return !beginning.isShort && core.length >= beginning.blocks && heldOf(core, beginning) === core.length
+  return !beginning.isShort && core.length >= beginning.blocks && contiguousLength(core, beginning) === core.length
 }

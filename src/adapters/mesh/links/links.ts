@@ -12,9 +12,9 @@ import { EMPTY_VIEW, isActive, isRevoked, isWriter } from '../../../domain/membe
 import type { AuditEvent } from '../../../ports/audit.js'
 import type { Link, LinkHandlers, Links, Strike } from '../../../ports/mesh.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
-import { type CourierOptions, EntryCourier, handToAny } from '../log/courier.js'
+import { type EntryRelayOptions, EntryRelay, handToAny } from '../log/entry-relay.js'
 import { Dials } from './dials.js'
-import { Door } from './door.js'
+import { ConnectionLimits } from './connection-limits.js'
 import { FrameGuard } from './frame-guard.js'
 import { FULL, Gate } from './gate.js'
 import { guardMux } from './guarded-mux.js'
@@ -67,10 +67,10 @@ export class SwarmLinks implements Links {
   readonly #parts: SwarmParts
   readonly #streams = new Set<PeerStream>()
   readonly #dials: Dials
-  readonly #door: Door
+  readonly #limits: ConnectionLimits
   readonly #strikes: Strikes
   /** Revoked members that were told so. */
-  readonly #told = new Set<NodeId>()
+  readonly #announced = new Set<NodeId>()
   #binding: MeshBinding | null = null
   #handlers: LinkHandlers | null = null
   #keeper: Keeper | null = null
@@ -85,7 +85,7 @@ export class SwarmLinks implements Links {
   constructor(parts: SwarmParts) {
     this.#parts = parts
     this.#dials = new Dials(parts.clock)
-    this.#door = new Door(parts.clock)
+    this.#limits = new ConnectionLimits(parts.clock)
     this.#strikes = new Strikes(parts.clock)
     this.swarm = new Hyperswarm({
       dht: parts.network.dht,
@@ -178,7 +178,7 @@ export class SwarmLinks implements Links {
    * all members that have a link here, which hand it to writers: `from` is the one that asks this node to, and gets it not again.
    * `isAgain`: a node said that the entry was appended, and the log does not show it.
    */
-  courier(entry: Uint8Array, { isAgain = false, from = null, isForAll = false }: CourierOptions = {}): Promise<boolean> {
+  relay(entry: Uint8Array, { isAgain = false, from = null, isForAll = false }: EntryRelayOptions = {}): Promise<boolean> {
     if (isAgain) this.#liars++
     const view = this.#view()
     const linked = [...this.#streams].flatMap(({ peer, session }) => (session === null || peer === from ? [] : [{ peer, session }]))
@@ -188,7 +188,7 @@ export class SwarmLinks implements Links {
     // One relay is enough, and an entry of another node that went to relays could go in circles.
     const takers = isForAll || (writers.length === 0 && from === null) ? linked : writers
     const first = takers.length === 0 ? 0 : this.#liars % takers.length
-    const inTurn = [...takers.slice(first), ...takers.slice(0, first)].map(({ session }) => session.courier)
+    const inTurn = [...takers.slice(first), ...takers.slice(0, first)].map(({ session }) => session.relay)
     return handToAny(inTurn, entry, { clock: this.#parts.clock, atOnce: isAgain || isForAll })
   }
 
@@ -215,7 +215,7 @@ export class SwarmLinks implements Links {
       return stream.destroy()
     }
     const isMember = isActive(this.#view(), peer)
-    const fault = this.#door.refuses({ peer, isInbound: !stream.isInitiator, isMember, strangers: this.#strangers() })
+    const fault = this.#limits.refuses({ peer, isInbound: !stream.isInitiator, isMember, strangers: this.#strangers() })
     if (fault !== null) {
       this.#parts.telemetry.count('strangers_cut', fault)
       return stream.destroy()
@@ -280,7 +280,7 @@ export class SwarmLinks implements Links {
   }
 
   /** The peer says why this node has no link to it any more, or gets none. */
-  #heard(refusal: GateRefusal, peer: NodeId): void {
+  #onMessage(refusal: GateRefusal, peer: NodeId): void {
     this.#binding?.identity.onRefused(refusal, peer)
     if (refusal.code !== 'OVERLOADED') return
     this.#keeper?.rest(peer)
@@ -293,7 +293,7 @@ export class SwarmLinks implements Links {
   }
 
   #denies(peer: NodeId): boolean {
-    return this.#told.has(peer) && isRevoked(this.#view(), peer)
+    return this.#announced.has(peer) && isRevoked(this.#view(), peer)
   }
 
   /** May it be dialled, whoever found it? */
@@ -311,14 +311,14 @@ export class SwarmLinks implements Links {
       ...this.#binding.identity,
       isReady: () => this.#handlers !== null,
       isFull: () => !this.#hasPlace(),
-      onRefused: (refusal, peer) => this.#heard(refusal, peer)
+      onRefused: (refusal, peer) => this.#onMessage(refusal, peer)
     }
   }
 
   #refused({ peer, stream }: PeerStream, code: CutCode, reason: string): void {
     const { telemetry } = this.#parts
     // Only keys that the log names: a revoked admin can make any number of certificates for others.
-    if (code === 'REVOKED' && isRevoked(this.#view(), peer)) this.#told.add(peer)
+    if (code === 'REVOKED' && isRevoked(this.#view(), peer)) this.#announced.add(peer)
     if (code === 'OVERLOADED') telemetry.count('strangers_cut', 'full')
     else if (code !== 'LEFT') {
       telemetry.count('strangers_cut', code)
@@ -355,13 +355,13 @@ export class SwarmLinks implements Links {
     const onChannelClosed = (): void => stream.destroy()
     const link = new StreamLink({ id: this.#nextLinkId++, peer, stream, ...shown, onFrame, onCredit, onMalformed, onChannelClosed })
     if (link.closed) return stream.destroy()
-    const courier = new EntryCourier({ peer, mux: shown.mux, clock, onMalformed, appendFor: binding.appendFor })
-    one.session = { link, courier }
+    const relay = new EntryRelay({ peer, mux: shown.mux, clock, onMalformed, appendFor: binding.appendFor })
+    one.session = { link, relay }
     telemetry.count('links_opened')
     this.#keeper?.connected(peer)
     handlers.onOpen(link)
     this.#dials.opened(link)
-    binding.onLink(courier)
+    binding.onLink(relay)
   }
 
   /** The peer broke the protocol: what it sent is lost, so the stream ends at once. */

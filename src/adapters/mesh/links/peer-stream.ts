@@ -1,6 +1,6 @@
 import type { NoiseStream } from 'hyperswarm'
 import type { NodeId } from '../../../kit/ids.js'
-import type { EntryCourier } from '../log/courier.js'
+import type { EntryRelay } from '../log/entry-relay.js'
 import type { FrameGuard } from './frame-guard.js'
 import type { Gate } from './gate.js'
 import type { StreamLink } from './link.js'
@@ -14,5 +14,5 @@ export interface PeerStream {
   guard: FrameGuard | null
   gate: Gate | null
   /** What lies behind the gate; null for a stranger. */
-  session: null | { readonly link: StreamLink; readonly courier: EntryCourier }
+  session: null | { readonly link: StreamLink; readonly relay: EntryRelay }
 }

@@ -5,8 +5,8 @@ import type { BeeBatch } from 'hyperbee'
 import { keyFromText, keyToText } from '../../../kit/ids.js'
 import type { Verify } from '../../../kit/sign.js'
 import { decodeEntry } from '../../../domain/membership/codec.js'
-import type { FoldContext, FoldResult } from '../../../domain/membership/effects.js'
-import { fold, reads } from '../../../domain/membership/fold.js'
+import type { FoldContext, FoldResult } from '../../../domain/membership/fold/effects.js'
+import { fold, reads } from '../../../domain/membership/fold/fold.js'
 import type { Entry } from '../../../domain/membership/types.js'
 
 /** One call of Autobase's apply. */
@@ -27,7 +27,7 @@ export async function applyNodes({ nodes, view, host, verify }: ApplyParts): Pro
     if (optimistic && !isClaimOf(decoded.entry, keyToText(from.key))) continue
     const result = fold(await recordsOf(batch, decoded.entry), decoded.entry, {
       verify,
-      isBootstrapCourier: b4a.equals(from.key, host.key),
+      isBootstrapRelay: b4a.equals(from.key, host.key),
       meshId: keyToText(host.key)
     })
     await perform(result, batch, host)
@@ -36,8 +36,8 @@ export async function applyNodes({ nodes, view, host, verify }: ApplyParts): Pro
 }
 
 /** What the entry would do to the view: a dry run, for entries that somebody else wants to see appended. */
-export async function tryEntry(view: Hyperbee, entry: Entry, context: Omit<FoldContext, 'isBootstrapCourier'>): Promise<FoldResult> {
-  return fold(await recordsOf(view, entry), entry, { ...context, isBootstrapCourier: false })
+export async function tryEntry(view: Hyperbee, entry: Entry, context: Omit<FoldContext, 'isBootstrapRelay'>): Promise<FoldResult> {
+  return fold(await recordsOf(view, entry), entry, { ...context, isBootstrapRelay: false })
 }
 
 function isClaimOf({ body }: Entry, core: string): boolean {

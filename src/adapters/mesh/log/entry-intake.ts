@@ -1,6 +1,6 @@
 import type { Clock } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
-import { isApplied } from '../../../domain/membership/applied.js'
+import { isApplied } from '../../../domain/membership/fold/applied.js'
 import { decodeEntry } from '../../../domain/membership/codec.js'
 import type { Entry, MembershipView } from '../../../domain/membership/types.js'
 import type { Telemetry } from '../../../ports/telemetry.js'

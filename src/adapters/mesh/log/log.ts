@@ -11,7 +11,7 @@ import type { MeshId, NodeId } from '../../../kit/ids.js'
 import type { Sign, Verify } from '../../../kit/sign.js'
 import { chargeOf, LOG_SHARE_LIMITS } from '../../../domain/membership/log-share.js'
 import { documentCoreKey, memberKey } from '../../../domain/membership/keys.js'
-import type { FoldResult } from '../../../domain/membership/effects.js'
+import type { FoldResult } from '../../../domain/membership/fold/effects.js'
 import { seal } from '../../../domain/membership/signing.js'
 import type { Entry, EntryBody, MembershipView } from '../../../domain/membership/types.js'
 import { isWriter } from '../../../domain/membership/view.js'
@@ -21,7 +21,7 @@ import { applyNodes, tryEntry } from './apply.js'
 import { BatchAppender } from './batch-appender.js'
 import { CatchUp } from './catch-up.js'
 import type { CoreCare } from './core-care.js'
-import type { CourierOptions, EntryCourier } from './courier.js'
+import type { EntryRelayOptions, EntryRelay } from './entry-relay.js'
 import { EntryIntake, type IntakeLog } from './entry-intake.js'
 import { type CoreFault, GuardedBase, type LogGuard } from './guarded-base.js'
 import { type Claim, LogWriters } from './log-writers.js'
@@ -55,7 +55,7 @@ export interface LogParts {
 }
 
 /** Hands an encoded entry to any connected writer. `isAgain`: one said that it had, and the log does not show it. True: one says that it appended it. */
-export type Courier = (entry: Uint8Array, options: CourierOptions) => Promise<boolean>
+export type EntryRelayPort = (entry: Uint8Array, options: EntryRelayOptions) => Promise<boolean>
 
 /** The Autobase log behind the MemberLog port, and what the rest of the mesh adapter needs of it. */
 export class AutobaseLog implements MemberLog {
@@ -83,7 +83,7 @@ export class AutobaseLog implements MemberLog {
   readonly #submissions = new Set<Submission>()
   /** Told of a core that is forked (z32); members whose entries are not taken. */
   #quarantine: Pick<Quarantine, 'add' | 'has'> | null = null
-  #courier: Courier = () => Promise.resolve(false)
+  #relay: EntryRelayPort = () => Promise.resolve(false)
   #isClosed = false
 
   private constructor(
@@ -232,13 +232,13 @@ export class AutobaseLog implements MemberLog {
   }
 
   /** How entries go out while this node is no writer. */
-  setCourier(courier: Courier): void {
-    this.#courier = courier
+  setRelay(relay: EntryRelayPort): void {
+    this.#relay = relay
   }
 
   /** A new link is there: tells the peer which cores members claim, and offers waiting entries now. */
-  linked(courier: Pick<EntryCourier, 'hand'>): void {
-    for (const claim of this.#writers.claims()) void courier.hand(claim)
+  linked(relay: Pick<EntryRelay, 'hand'>): void {
+    for (const claim of this.#writers.claims()) void relay.hand(claim)
     this.#nudge()
   }
 
@@ -272,7 +272,7 @@ export class AutobaseLog implements MemberLog {
       claim: (claim, from) => this.#writers.offer(claim, from),
       append: (entry) => this.#appender.append(entry),
       // A writer that hands on is full itself: among such ones an entry could go in circles.
-      handOn: (entry, from) => (this.isFull && isWriter(this.view(), from) ? Promise.resolve(false) : this.#courier(entry, { from }))
+      handOn: (entry, from) => (this.isFull && isWriter(this.view(), from) ? Promise.resolve(false) : this.#relay(entry, { from }))
     }
   }
 
@@ -318,13 +318,13 @@ export class AutobaseLog implements MemberLog {
   /** The own claim is in the own core: others need it before they read that. */
   #claimed(entry: Uint8Array): true {
     this.#writers.remember(this.coreKey, entry)
-    void this.#courier(entry, { isForAll: true })
+    void this.#relay(entry, { isForAll: true })
     return true
   }
 
   #onClaim({ bytes, coreKey }: Claim, from: NodeId): void {
     this.#base.hintWakeup({ key: keyFromText(coreKey), length: 1 })
-    void this.#courier(bytes, { from, isForAll: true })
+    void this.#relay(bytes, { from, isForAll: true })
   }
 
   /** The base does not tell when nothing changed since the last start, so it is read once. */
@@ -370,7 +370,7 @@ export class AutobaseLog implements MemberLog {
   async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
     if (this.#isClosed) return false
     if (this.#base.writable && !this.#mayAppend()) return false
-    const isTaken = this.#base.writable && !this.isFull ? this.#appender.append(entry).then(yes) : this.#courier(entry, { isAgain })
+    const isTaken = this.#base.writable && !this.isFull ? this.#appender.append(entry).then(yes) : this.#relay(entry, { isAgain })
     return isTaken.catch(no)
   }
 }

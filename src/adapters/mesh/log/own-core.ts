@@ -17,7 +17,7 @@ export interface OwnCoreParts {
   /** Brings the entry by which the core takes its place into the log. Rejects when nobody took it. */
   claim(serial: number): Promise<void>
   /** The log shows the core of this home: from now on it is the one. */
-  onHeld(): void
+  onAdmitted(): void
   /** Another home of the same node took the place. */
   onReplaced(): void
 }
@@ -53,7 +53,7 @@ export class OwnCore {
     const { members, mesh } = view()
     const member = members.get(this.#parts.nodeId)
     if (this.#isClosed || member === undefined || member.revoked !== null) return
-    if (member.coreKey === this.#parts.coreKey) return this.#held()
+    if (member.coreKey === this.#parts.coreKey) return this.#onAdmitted()
     this.#isRefused = this.#takesOver && mesh?.owner !== this.#parts.nodeId && !mayHaveCore(member, this.#parts.coreKey)
     if (this.#isRefused) return
     if (this.#takesOver) void this.#claim(view, (member.coreSerial ?? 0) + 1)
@@ -61,10 +61,10 @@ export class OwnCore {
     else if (member.coreSerial !== undefined) this.#parts.onReplaced()
   }
 
-  #held(): void {
+  #onAdmitted(): void {
     if (!this.#takesOver) return
     this.#takesOver = false
-    this.#parts.onHeld()
+    this.#parts.onAdmitted()
   }
 
   async #claim(view: () => MembershipView, serial: number): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
-import { isApplied } from '../../../domain/membership/applied.js'
+import { isApplied } from '../../../domain/membership/fold/applied.js'
 import { encodeEntry } from '../../../domain/membership/codec.js'
 import type { Entry, MembershipView } from '../../../domain/membership/types.js'
 

@@ -1,6 +1,6 @@
 import type { NoiseStream } from 'hyperswarm'
 import type { NodeId } from '../../../kit/ids.js'
-import type { EntryCourier } from '../log/courier.js'
+import type { EntryRelay } from '../log/entry-relay.js'
 import type { GateIdentity } from '../links/gate.js'
 
 /** What the links need of the log, once there is one. */
@@ -10,5 +10,5 @@ export interface MeshBinding {
   replicate(stream: NoiseStream): void
   appendFor(entry: Uint8Array, peer: NodeId): Promise<boolean>
   /** A link opened: waiting log entries may go now. */
-  onLink(courier: Pick<EntryCourier, 'hand'>): void
+  onLink(relay: Pick<EntryRelay, 'hand'>): void
 }

@@ -179,7 +179,7 @@ export class MeshNode implements Mesh {
       this.#tellExpelled = resolve
     })
     links.bind(this.#binding())
-    log.setCourier((entry, options) => links.courier(entry, options))
+    log.setRelay((entry, options) => links.relay(entry, options))
     const { clock, telemetry, codeNetwork: network } = parts
     const { nodeId, sign } = this
     this.#ownCore = new OwnCore({
@@ -188,7 +188,7 @@ export class MeshNode implements Mesh {
       takesOver: state.takesOver === true,
       clock,
       claim: (serial) => log.submit({ kind: 'core', mesh: this.meshId, coreKey: log.coreKey, serial }),
-      onHeld: () => this.#setState(withoutTakeover(this.#state)),
+      onAdmitted: () => this.#setState(withoutTakeover(this.#state)),
       onReplaced: () => this.#expel('CONFLICT')
     })
     this.#quarantine = this.#newQuarantine()
@@ -298,7 +298,7 @@ export class MeshNode implements Mesh {
         this.#parts.onPassed?.(keyToText(stream.remotePublicKey), stream)
       },
       appendFor: (entry, peer) => log.appendFor(entry, peer),
-      onLink: (courier) => log.linked(courier)
+      onLink: (relay) => log.linked(relay)
     }
   }
 

@@ -111,9 +111,9 @@ class AuditFile implements Audit {
     if (this.#countTimer === null && this.#windows.hasCounts) this.#countLater()
     // A repeat: the other timers run already.
     if (entries.length === 0) return
-    const room = MAX_WAITING - this.#waiting.length
-    this.#waiting.push(...entries.slice(0, room))
-    this.#dropped += Math.max(0, entries.length - room)
+    const left = MAX_WAITING - this.#waiting.length
+    this.#waiting.push(...entries.slice(0, left))
+    this.#dropped += Math.max(0, entries.length - left)
     this.#schedule(delayMs)
   }
 

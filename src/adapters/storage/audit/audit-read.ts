@@ -64,17 +64,17 @@ function earliest(heads: readonly Head[]): number {
 
 /** Puts lines of one chain in the order of their time: one with a count was written when the last of its events had come. */
 async function* inOrder(lines: ReturnType<typeof linesOfChain>): ReturnType<typeof linesOfChain> {
-  const held: { readonly at: string; readonly line: ReadLine | DamagedLine }[] = []
+  const unread: { readonly at: string; readonly line: ReadLine | DamagedLine }[] = []
   let latest = ''
   for await (const line of lines) {
     // A damaged one stays where it stands.
     const at = 'damaged' in line ? latest : line.at
     if (at > latest) latest = at
-    const place = held.findLastIndex((one) => one.at <= at) + 1
-    held.splice(place, 0, { at, line })
-    if (held.length > IN_ORDER) yield* held.splice(0, 1).map((one) => one.line)
+    const place = unread.findLastIndex((one) => one.at <= at) + 1
+    unread.splice(place, 0, { at, line })
+    if (unread.length > IN_ORDER) yield* unread.splice(0, 1).map((one) => one.line)
   }
-  for (const { line } of held) yield line
+  for (const { line } of unread) yield line
 }
 
 async function* linesOfChain(dir: string, name: string, query: AuditQuery): AsyncGenerator<ReadLine | DamagedLine, void, undefined> {

@@ -9,7 +9,7 @@ export const LEAST_BALLAST_BYTES = 2 * 1024 * 1024
 /** The disk has to have so many times as much free, so that making it does not fill the disk. */
 const SPARE = 3
 /** Bytes that a disk that was full must have free beside the ballast before anything new is taken. */
-export const ROOM_BYTES = 4 * 1024 * 1024
+export const MIN_FREE_BYTES = 4 * 1024 * 1024
 /** Bytes of one write. */
 const PART_BYTES = 1024 * 1024
 
@@ -38,7 +38,7 @@ class BallastFile implements Ballast {
   }
 
   get neededBytes(): number {
-    return this.#freed > 0 ? this.#freed + ROOM_BYTES : SPARE * LEAST_BALLAST_BYTES
+    return this.#freed > 0 ? this.#freed + MIN_FREE_BYTES : SPARE * LEAST_BALLAST_BYTES
   }
 
   async free(): Promise<void> {

@@ -27,7 +27,7 @@ export interface ProcessLock {
 export async function takeProcessLock(place: string, record: RunRecord): Promise<ProcessLock> {
   const [lockFile, pidFile] = [`${place}.lock`, `${place}.pid`]
   const fd = await lockedFile(lockFile).catch((error: unknown) => Promise.reject(storeError(error, lockFile)))
-  if (fd === null) throw await heldError(lockFile, pidFile)
+  if (fd === null) throw await lockedError(lockFile, pidFile)
   try {
     const isAfterKill = await isThere(pidFile)
     await writePidFile(pidFile, record)
@@ -60,7 +60,7 @@ async function lockedFile(file: string): Promise<number | null> {
   return null
 }
 
-async function heldError(lockFile: string, pidFile: string): Promise<NodeError> {
+async function lockedError(lockFile: string, pidFile: string): Promise<NodeError> {
   const runner = await readPidFile(pidFile)
   return runner === null ? new NodeError('STORE_LOCKED', `another process holds ${lockFile}`) : runningError(runner)
 }

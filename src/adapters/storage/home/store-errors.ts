@@ -1,6 +1,6 @@
 import { asNodeError, messageOf, NodeError } from '../../../kit/errors.js'
 import type { ErrorCode } from '../../../kit/errors.js'
-import { isDiskFull } from './disk-room.js'
+import { isDiskFull } from './disk-space.js'
 import type { RunRecord } from './pid-file.js'
 
 interface Fault {

@@ -6,7 +6,7 @@ import type { Ledger, LedgerChange, LedgerChanges, LedgerDurability, LedgerEntry
 import { assertChanges } from './ledger-keys.js'
 import { commitsBehind, damagedError, journalFiles, LedgerJournal } from './ledger-journal.js'
 import { encodeCommit } from './ledger-record.js'
-import type { HeldCommit } from './ledger-record.js'
+import type { RecordedCommit } from './ledger-record.js'
 import { LedgerStore } from './ledger-store.js'
 import { storeError } from '../home/store-errors.js'
 
@@ -44,7 +44,7 @@ interface Waiting {
 /** Commits that share one write. */
 interface Group {
   readonly group: readonly Waiting[]
-  readonly commits: readonly HeldCommit[]
+  readonly commits: readonly RecordedCommit[]
   readonly records: readonly Uint8Array[]
 }
 
@@ -214,7 +214,7 @@ class DurableLedger implements LedgerOnDisk {
   /** One that cannot be written is refused by itself: the others are none of its business. */
   #nextGroup(): Group {
     const group: Waiting[] = []
-    const commits: HeldCommit[] = []
+    const commits: RecordedCommit[] = []
     const records: Uint8Array[] = []
     const { seal } = this.#journal
     let bytes = 0
@@ -244,7 +244,7 @@ class DurableLedger implements LedgerOnDisk {
     return this.#journal.append(records, { isSynced })?.catch((error: unknown) => this.#breakUnless(before, error)) ?? null
   }
 
-  #take(commits: readonly HeldCommit[]): void {
+  #take(commits: readonly RecordedCommit[]): void {
     this.#store.take(commits)
     this.#store.writeIfDue()
     this.#marking ??= this.#markSoon()

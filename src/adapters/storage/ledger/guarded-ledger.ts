@@ -7,7 +7,7 @@ import type { Ledger, LedgerChange, LedgerChanges, LedgerDurability } from '../.
 import type { Problem } from '../../../ports/node-api.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import type { Ballast } from '../home/ballast.js'
-import { isDiskFull } from '../home/disk-room.js'
+import { isDiskFull } from '../home/disk-space.js'
 import { diskFull } from '../home/store-errors.js'
 
 /** How often it is looked whether the disk is full, and tried whether the ledger takes something again, in milliseconds. */

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { NodeError } from '../../../kit/errors.js'
 import { syncDir } from '../home/atomic-file.js'
 import { NO_SEAL, readJournal } from './ledger-record.js'
-import type { HeldCommit, JournalSeal } from './ledger-record.js'
+import type { RecordedCommit, JournalSeal } from './ledger-record.js'
 
 /** Its number, and its seal. Those of earlier versions have none. */
 const NAME = /^journal-\d{12}(?:-([0-9a-f]{8})([0-9a-f]{8}))?$/
@@ -122,8 +122,8 @@ export async function journalFiles(dir: string): Promise<string[]> {
  * The commits of journal files that come behind commit `kept`, without a gap. An unfinished end, which nobody was promised,
  * is left out. @throws NodeError STORE_DAMAGED when one that was promised cannot be read
  */
-export async function commitsBehind(files: readonly string[], kept: number): Promise<HeldCommit[]> {
-  const commits: HeldCommit[] = []
+export async function commitsBehind(files: readonly string[], kept: number): Promise<RecordedCommit[]> {
+  const commits: RecordedCommit[] = []
   let promised = 0
   for (const file of files) {
     for (const commit of readJournal(await fs.readFile(file), sealOf(file))) {

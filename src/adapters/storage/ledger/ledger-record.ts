@@ -12,11 +12,11 @@ export interface JournalCommit {
 }
 
 /** A change as it stands in a record. */
-export type HeldChange = LedgerChange & { readonly value: Uint8Array | null }
+export type RecordedChange = LedgerChange & { readonly value: Uint8Array | null }
 
 /** A commit as it stands in a record. */
-export interface HeldCommit extends JournalCommit {
-  readonly changes: readonly HeldChange[]
+export interface RecordedCommit extends JournalCommit {
+  readonly changes: readonly RecordedChange[]
 }
 
 /** What records of one journal begin with, and what their checksums begin with: 32 bits each. */
@@ -36,7 +36,7 @@ export function encodeCommit(
   { mark, seed }: JournalSeal
 ): {
   readonly record: Uint8Array
-  readonly commit: HeldCommit
+  readonly commit: RecordedCommit
 } {
   const lengths = changes.map(({ value }) => lengthOf(value))
   const end = HEAD + bodyLength({ number, promised, changes }, lengths)
@@ -45,15 +45,15 @@ export function encodeCommit(
   c.uint.encode(body, number)
   c.uint.encode(body, promised)
   c.uint.encode(body, changes.length)
-  const held: HeldChange[] = []
+  const recorded: RecordedChange[] = []
   for (let at = 0; at < changes.length; at++) {
     const change = changes[at]
-    if (change !== undefined) held.push(encodeChange(body, change, lengths[at] ?? 0))
+    if (change !== undefined) recorded.push(encodeChange(body, change, lengths[at] ?? 0))
   }
   record.writeUInt32LE(mark, 0)
   record.writeUInt32LE(end - HEAD, 4)
   record.writeUInt32LE(crc32(record.subarray(HEAD), seed), 8)
-  return { record, commit: { number, promised, changes: held } }
+  return { record, commit: { number, promised, changes: recorded } }
 }
 
 /** `lengths`: of the values. */
@@ -79,7 +79,7 @@ function encodeChange(
   body: { start: number; end: number; readonly buffer: Buffer },
   { key, value, isNew = false }: LedgerChange,
   length: number
-): HeldChange {
+): RecordedChange {
   const { buffer } = body
   c.uint.encode(body, key.length)
   body.start += buffer.write(key, body.start, key.length, 'latin1')
@@ -102,10 +102,10 @@ function lengthOf(value: LedgerChange['value']): number {
  * Every whole record of a journal file, whatever happened to it, in the order they stand. What looks like one inside another
  * that was cut short has another seal, unless whoever wrote that knew this one. Never throws.
  */
-export function readJournal(bytes: Buffer, seal: JournalSeal): HeldCommit[] {
+export function readJournal(bytes: Buffer, seal: JournalSeal): RecordedCommit[] {
   const mark = Buffer.alloc(4)
   mark.writeUInt32LE(seal.mark)
-  const commits: HeldCommit[] = []
+  const commits: RecordedCommit[] = []
   for (let at = bytes.indexOf(mark); at !== -1; at = bytes.indexOf(mark, at)) {
     const record = recordAt(bytes, at, seal)
     if (record !== null) commits.push(record.commit)
@@ -114,7 +114,11 @@ export function readJournal(bytes: Buffer, seal: JournalSeal): HeldCommit[] {
   return commits
 }
 
-function recordAt(bytes: Buffer, at: number, { mark, seed }: JournalSeal): { readonly commit: HeldCommit; readonly end: number } | null {
+function recordAt(
+  bytes: Buffer,
+  at: number,
+  { mark, seed }: JournalSeal
+): { readonly commit: RecordedCommit; readonly end: number } | null {
   if (at + HEAD > bytes.byteLength || bytes.readUInt32LE(at) !== mark) return null
   const end = at + HEAD + bytes.readUInt32LE(at + 4)
   if (end > bytes.byteLength || crc32(bytes.subarray(at + HEAD, end), seed) !== bytes.readUInt32LE(at + 8)) return null
@@ -126,10 +130,10 @@ function recordAt(bytes: Buffer, at: number, { mark, seed }: JournalSeal): { rea
   }
 }
 
-function decodeBody(state: ReturnType<typeof c.state>): HeldCommit {
+function decodeBody(state: ReturnType<typeof c.state>): RecordedCommit {
   const number = c.uint.decode(state)
   const promised = c.uint.decode(state)
-  const changes: HeldChange[] = []
+  const changes: RecordedChange[] = []
   for (let left = c.uint.decode(state); left > 0; left--) {
     const key = c.string.decode(state)
     // An empty value is decoded as none.

@@ -4,7 +4,7 @@ import type { RocksReadBatch } from 'rocksdb-native'
 import { rangeOf } from '../../../domain/reliable/keys.js'
 import type { LedgerEntry, LedgerRange } from '../../../ports/ledger.js'
 import { KnownKeys } from './known-keys.js'
-import type { HeldChange, HeldCommit } from './ledger-record.js'
+import type { RecordedChange, RecordedCommit } from './ledger-record.js'
 
 /** Bytes of the table in memory of the store. */
 const TABLE_BYTES = 4 * 1024 * 1024
@@ -88,14 +88,14 @@ export class LedgerStore {
   }
 
   /** Takes the changes of commits that the journal holds. Their values are its own from then on. */
-  take(commits: readonly HeldCommit[]): void {
+  take(commits: readonly RecordedCommit[]): void {
     for (const { number, changes } of commits) {
       for (const change of changes) this.#change(change)
       this.#waiting.last = number
     }
   }
 
-  #change({ key, value, isNew = false }: HeldChange): void {
+  #change({ key, value, isNew = false }: RecordedChange): void {
     const { values, fresh } = this.#waiting
     if (value === null && fresh.delete(key)) {
       this.#waiting.bytes -= values.get(key)?.byteLength ?? 0

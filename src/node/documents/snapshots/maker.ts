@@ -1,7 +1,7 @@
 import type { Clock } from '../../../kit/clock.js'
 import { type IdSource, keyToText, type NodeId } from '../../../kit/ids.js'
 import type { Hash } from '../../../kit/sign.js'
-import { isFurther, lengthOf, SNAPSHOT_BLOCKS } from '../../../domain/membership/fold-document.js'
+import { isFurther, lengthOf, SNAPSHOT_BLOCKS } from '../../../domain/membership/fold/document.js'
 import type { DocumentRecord, StreamLengths } from '../../../domain/membership/types.js'
 import type { DocumentStreams } from '../../../ports/documents.js'
 import type { MemberLog } from '../../../ports/mesh.js'

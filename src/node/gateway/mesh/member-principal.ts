@@ -1,7 +1,7 @@
 import { NodeError } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { type AgentAddress, OPERATOR } from '../../../domain/card/card.js'
-import { askedWork } from '../../../domain/policy/asked.js'
+import { askedWork } from '../../../domain/policy/requested-work.js'
 import type { Tier } from '../../../domain/routing/tier.js'
 import type { Principal } from '../../../ports/node-api.js'
 import type { NodeCore } from '../../node.js'

@@ -5,7 +5,7 @@ import { emptyOutbox, isFuture, type PushEffect, type PushInput, stepPush } from
 import { NOTICE_RANGE, type NoticeName, noticeId, noticeNameOf, noticeRange, PUSH_KEYS } from '../../../domain/gateway/push-records.js'
 import { judgePush, type PushVerdict } from '../../../domain/gateway/push-verdict.js'
 import { decodeRecord, encodeRecord } from '../../../domain/gateway/records.js'
-import { toldOf } from '../../../domain/gateway/push-tale.js'
+import { foldedSnapshot } from '../../../domain/gateway/task-fold.js'
 import { ENDED_STATES, type GatewayTask } from '../../../domain/gateway/task.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Webhooks } from '../../../ports/webhooks.js'
@@ -13,7 +13,7 @@ import { Abort } from '../../../kit/abort.js'
 import type { DeadLetters } from './dead-letters.js'
 import type { GatewayHooks } from './configs.js'
 import type { GatewayLog } from '../task-log.js'
-import { GatewayTales } from './task-snapshots.js'
+import { TaskSnapshots } from './task-snapshots.js'
 import type { NodeParts } from '../../dependencies.js'
 
 /** How long after something failed within this node it is tried again, in milliseconds. */
@@ -41,14 +41,14 @@ export class GatewayDelivery {
   readonly #outbox = emptyOutbox()
   readonly #busy = new Map<string, { readonly stop: Abort; readonly done: Promise<void> }>()
   readonly #stopped = new Abort()
-  readonly #tales: GatewayTales
+  readonly #snapshots: TaskSnapshots
   #timer: Timer | null = null
   /** Bodies are made one after the other: each may take much of the log into memory. */
   #making: Promise<unknown> = Promise.resolve()
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts
-    this.#tales = new GatewayTales(parts.log)
+    this.#snapshots = new TaskSnapshots(parts.log)
   }
 
   /** Looks for what waits, hook by hook, and delivers it. Resolves when it has seen all hooks. Never rejects. */
@@ -84,7 +84,7 @@ export class GatewayDelivery {
     const busy = this.#busy.get(hook)
     this.#step({ type: 'removed', hook })
     await busy?.done
-    this.#tales.forget(hook)
+    this.#snapshots.forget(hook)
   }
 
   /** Sends nothing any more. */
@@ -171,10 +171,10 @@ export class GatewayDelivery {
         if (event === undefined) return null
         if (event.type !== 'message') return webhooks.bodyOf(version, { task, event })
       }
-      const tale = await this.#tales.after({ hook, task: id, generation })
-      if (tale === null) return null
-      const snapshot = toldOf(task, tale)
-      if (version === '1.0' || ENDED_STATES.has(snapshot.task.state)) this.#tales.forget(hook)
+      const fold = await this.#snapshots.after({ hook, task: id, generation })
+      if (fold === null) return null
+      const snapshot = foldedSnapshot(task, fold)
+      if (version === '1.0' || ENDED_STATES.has(snapshot.task.state)) this.#snapshots.forget(hook)
       return webhooks.bodyOf(version, { snapshot })
     })
     this.#making = making.catch(() => null)
@@ -206,7 +206,7 @@ export class GatewayDelivery {
     const keys = [PUSH_KEYS.config(task, hook), PUSH_KEYS.notice(hook, head.generation)]
     await this.#commit([...keys.map((key) => ({ key, value: null })), ...dead.removal(letters)])
     dead.forget(letters)
-    this.#tales.forget(hook)
+    this.#snapshots.forget(hook)
   }
 
   #giveUp({ hook, generation, notice }: Head, { tries, reason }: Extract<PushVerdict, { type: 'dead' }>): readonly LedgerChange[] {

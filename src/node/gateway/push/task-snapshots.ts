@@ -1,11 +1,11 @@
-import { addToTale, emptyTale, type TaskTale } from '../../../domain/gateway/push-tale.js'
+import { addToFold, emptyFold, type TaskFold } from '../../../domain/gateway/task-fold.js'
 import type { GatewayLog } from '../task-log.js'
 
 /** Bytes, about, of the tales that are kept from one notification to the next. */
-export const MAX_TALES_BYTES = 33_554_432
+export const MAX_SNAPSHOTS_BYTES = 33_554_432
 
 /** Which tale is wanted. */
-export interface TaleName {
+export interface SnapshotName {
   readonly hook: string
   readonly task: string
   /** After which event. */
@@ -13,10 +13,10 @@ export interface TaleName {
 }
 
 /** The tasks that webhooks are told whole, each as its webhook heard of it last: so the next time only what is new is read. */
-export class GatewayTales {
+export class TaskSnapshots {
   readonly #log: Pick<GatewayLog, 'events'>
   /** By hook, the one that was used last at the end. */
-  readonly #kept = new Map<string, TaskTale>()
+  readonly #kept = new Map<string, TaskFold>()
   #bytes = 0
 
   constructor(log: Pick<GatewayLog, 'events'>) {
@@ -24,16 +24,16 @@ export class GatewayTales {
   }
 
   /** The task after an event; null: the log has no such event. It may change with the next call. @throws NodeError STORE_DAMAGED */
-  async after({ hook, task, generation }: TaleName): Promise<TaskTale | null> {
+  async after({ hook, task, generation }: SnapshotName): Promise<TaskFold | null> {
     const kept = this.#kept.get(hook)
     // One that was given up is told again later: the tale goes on behind it.
     const isPast = kept !== undefined && kept.generation > generation
-    const tale = kept === undefined || isPast ? emptyTale() : kept
-    const events = await this.#log.events(task, tale.generation, generation)
+    const fold = kept === undefined || isPast ? emptyFold() : kept
+    const events = await this.#log.events(task, fold.generation, generation)
     if (!isPast) this.forget(hook)
-    addToTale(tale, events)
-    if (!isPast) this.#keep(hook, tale)
-    return tale.generation === generation ? tale : null
+    addToFold(fold, events)
+    if (!isPast) this.#keep(hook, fold)
+    return fold.generation === generation ? fold : null
   }
 
   /** Nothing more is told to a webhook. */
@@ -42,11 +42,11 @@ export class GatewayTales {
     this.#kept.delete(hook)
   }
 
-  #keep(hook: string, tale: TaskTale): void {
-    this.#kept.set(hook, tale)
-    this.#bytes += tale.bytes
+  #keep(hook: string, fold: TaskFold): void {
+    this.#kept.set(hook, fold)
+    this.#bytes += fold.bytes
     for (const [oldest] of this.#kept) {
-      if (this.#bytes <= MAX_TALES_BYTES) return
+      if (this.#bytes <= MAX_SNAPSHOTS_BYTES) return
       this.forget(oldest)
     }
   }

@@ -30,17 +30,17 @@ export interface WorkIntakeParts {
 }
 
 /** What a notification asks, beside its id and input. */
-const ONE_WAY = requestPayloadSchema.omit({ requestId: true, input: true }).parse({ attempt: 1, capability: null })
+const NOTIFICATION = requestPayloadSchema.omit({ requestId: true, input: true }).parse({ attempt: 1, capability: null })
 
 /** What a notification asks: the agent's default capability, for nobody who waits. */
-export function oneWay({ header, payload }: Pick<Incoming, 'header' | 'payload'>): RequestPayload {
-  return oneWayPayload(header.id, isRecord(payload) && 'input' in payload ? payload.input : payload)
+export function notificationRequest({ header, payload }: Pick<Incoming, 'header' | 'payload'>): RequestPayload {
+  return notificationPayload(header.id, isRecord(payload) && 'input' in payload ? payload.input : payload)
 }
 
 /** What is asked for without a message to be answered. */
-export function oneWayPayload(requestId: string, input: unknown, capability: string | null = null): RequestPayload {
+export function notificationPayload(requestId: string, input: unknown, capability: string | null = null): RequestPayload {
   // Member by member: what is spread and added to is an object of another kind each time, and every call makes one.
-  const { attempt, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded } = ONE_WAY
+  const { attempt, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded } = NOTIFICATION
   return { requestId, attempt, capability, input, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded }
 }
 

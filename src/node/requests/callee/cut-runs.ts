@@ -69,7 +69,7 @@ export class CutRuns {
   }
 
   /** Does it wait for the turn of another one to be over? */
-  isHeldUp(name: string): boolean {
+  isBlocked(name: string): boolean {
     return this.#turn !== null && this.isWaiting(name)
   }
 

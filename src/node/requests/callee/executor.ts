@@ -16,7 +16,7 @@ import type { AskedBeforeParts } from './prior-request.js'
 import { Canceled } from './early-cancels.js'
 import { threadOf } from '../../messaging/inbound-message.js'
 import type { Incoming, Thread } from '../../messaging/inbound-message.js'
-import { ENDINGS, notBegun, responseOf, type SaidFailure } from '../../../domain/task/outcome.js'
+import { ENDINGS, notBegun, responseOf, type ReportedFailure } from '../../../domain/task/outcome.js'
 import type { Ending } from '../../../domain/task/outcome.js'
 import { giveUp, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
 import type { Claim, HereRun, HereWork, Piece } from './in-flight.js'
@@ -25,17 +25,17 @@ import { Replies } from './replies.js'
 import type { RepliesParts, ResponseParts } from './replies.js'
 import { sizeOf } from '../../../kit/size.js'
 import type { Tasks } from '../../tasks/task-table.js'
-import { beat, type WorkBeatParts } from './heartbeats.js'
-import { oneWay, oneWayPayload, WorkIntake, type WorkIntakeParts } from './admission.js'
+import { sendHeartbeats, type HeartbeatDeps } from './heartbeats.js'
+import { notificationRequest, notificationPayload, WorkIntake, type WorkIntakeParts } from './admission.js'
 
 /** What doing others' work needs. */
 export interface WorkParts
   extends Omit<RepliesParts, 'answerTtlMs' | 'ways'>,
     Pick<WorkIntakeParts, 'isPast' | 'checkShare'>,
-    Omit<AskedBeforeParts, 'book'> {
+    Omit<AskedBeforeParts, 'requestStore'> {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly ways: WorkBeatParts['ways'] & RepliesParts['ways']
+  readonly nextHop: HeartbeatDeps['nextHop'] & RepliesParts['nextHop']
   readonly agents: AgentHost
   readonly tasks: Tasks
   readonly limits: {
@@ -45,7 +45,7 @@ export interface WorkParts
     readonly heartbeatMs: number
     readonly answerTtlMs: number
   }
-  /** See WorkBeatParts. */
+  /** See HeartbeatDeps. */
   inPerson(): ReadonlyMap<NodeId, readonly string[]>
   /** Heartbeats of work for this very node. */
   onHeartbeatHere(body: ControlBody<'heartbeat'>): void
@@ -73,7 +73,7 @@ export class Work {
   /** Begins to heartbeat. */
   start(): void {
     const { clock, limits } = this.#parts
-    this.#timer = clock.every(limits.heartbeatMs, () => beat(this.#parts, this.#inFlight))
+    this.#timer = clock.every(limits.heartbeatMs, () => sendHeartbeats(this.#parts, this.#inFlight))
   }
 
   /**
@@ -157,11 +157,11 @@ export class Work {
   /** Tells somebody who only asks how a request stands. One without an end is answered when it has one: it runs by what it was asked with alone. */
   async #tell(thread: Thread, asked: Incoming, payload: RequestPayload): Promise<void> {
     const response = await this.#parts.callee
-      .told(asked.recorded?.name ?? null, payload, asked.voters)
+      .answerTo(asked.recorded?.name ?? null, payload, asked.voters)
       .catch((error: unknown) => this.#notLookedUp(payload, error))
     // It may have begun meanwhile. Who needs a proof and has none is told something.
-    const isTold = asked.voters !== undefined && response !== null
-    const joined = isTold ? 'new' : this.#inFlight.join(asked.peer, keyOf(asked, payload), thread)
+    const isReported = asked.voters !== undefined && response !== null
+    const joined = isReported ? 'new' : this.#inFlight.join(asked.peer, keyOf(asked, payload), thread)
     if (joined !== 'new') return this.#repeated(thread, joined)
     if (response === null) this.#parts.conversations.end(thread)
     else await this.#replies.respond(thread, response)
@@ -222,7 +222,7 @@ export class Work {
   /** A one-way message: the agent does its default capability when the input fits; nobody waits. False: nothing runs. */
   onNotification(incoming: Incoming): boolean {
     if (this.#isStopping) return false
-    const asked = oneWay(incoming)
+    const asked = notificationRequest(incoming)
     // The id is the peer's own choice: without a name of its own it could pass for a request, or for another notification.
     const key = `notification ${keyOf(incoming, asked)}`
     if (this.#inFlight.has(incoming.peer, key)) return false
@@ -239,7 +239,7 @@ export class Work {
   here({ recipient, capability, input, names }: HereWork): HereRun | NodeError {
     const { self } = this.#parts
     if (this.#isStopping) return new NodeError('PEER_OFFLINE', 'this node stops')
-    const payload = this.#intake.check({ peer: self, recipient }, oneWayPayload(names.requestId, input, capability))
+    const payload = this.#intake.check({ peer: self, recipient }, notificationPayload(names.requestId, input, capability))
     if (payload instanceof NodeError) return payload
     const key = `here ${names.requestId}`
     const piece = this.#open({ peer: self, recipient }, { key, payload, isNotification: true, threads: [], record: null }, names.taskId)
@@ -248,7 +248,7 @@ export class Work {
 
   /** A peer asks to stop its request. Only its own: the key is looked up under the peer. What is not in flight yet is not begun. */
   onCancel(peer: NodeId, key: string): void {
-    const pieces = this.#inFlight.heardBy(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
+    const pieces = this.#inFlight.onHeartbeatFrom(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
     for (const piece of pieces) giveUp(piece)
     if (pieces.length === 0) this.#canceled.add(peer, key)
   }
@@ -378,9 +378,9 @@ export class Work {
     return outcome
   }
 
-  #failedRun(piece: Piece, said: SaidFailure): void {
+  #failedRun(piece: Piece, stated: ReportedFailure): void {
     const { tasks, callee } = this.#parts
-    const { status, error } = callee.endOf(piece, said)
+    const { status, error } = callee.endOf(piece, stated)
     if (status === 'unknown') tasks.unknown(piece.taskId, error)
     else tasks.fail(piece.taskId, error)
   }

@@ -5,14 +5,14 @@ import { MAX_HEARTBEAT_KEYS } from '../../../domain/channel/control.js'
 import type { ControlBody } from '../../../domain/channel/control.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { giveUp, type InFlight, nameOf } from './in-flight.js'
-import type { Ways } from '../../relay/next-hop.js'
+import type { NextHop } from '../../relay/next-hop.js'
 
 /** What telling of work under way needs. */
-export interface WorkBeatParts {
+export interface HeartbeatDeps {
   readonly self: NodeId
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly ways: Pick<Ways, 'isReachable' | 'seek' | 'sendControl'>
+  readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
   readonly limits: { readonly leaseMs: number }
   /** Runs that programs answer in person, by the node that asked. */
   inPerson(): ReadonlyMap<NodeId, readonly string[]>
@@ -21,12 +21,12 @@ export interface WorkBeatParts {
 }
 
 /** Tells every caller which of its requests live here, and ends leases whose launcher is gone. */
-export function beat(parts: WorkBeatParts, inFlight: InFlight): void {
+export function sendHeartbeats(parts: HeartbeatDeps, inFlight: InFlight): void {
   const now = parts.clock.monotonic()
   for (const piece of inFlight.all()) {
     // What may not be repeated is done to its end: nobody else will be given it.
     const isLease = piece.payload.swarm !== null && piece.record?.isRepeatable !== false
-    const isGone = piece.lostAt !== null && now - piece.lostAt > parts.limits.leaseMs && !parts.ways.isReachable(piece.peer)
+    const isGone = piece.lostAt !== null && now - piece.lostAt > parts.limits.leaseMs && !parts.nextHop.isReachable(piece.peer)
     if (isLease && isGone) giveUp(piece)
   }
   const inPerson = parts.inPerson()
@@ -39,12 +39,12 @@ export function beat(parts: WorkBeatParts, inFlight: InFlight): void {
   }
 }
 
-function heartbeat({ ways, self, onHeartbeatHere, telemetry }: WorkBeatParts, peer: NodeId, body: ControlBody<'heartbeat'>): void {
+function heartbeat({ nextHop, self, onHeartbeatHere, telemetry }: HeartbeatDeps, peer: NodeId, body: ControlBody<'heartbeat'>): void {
   if (body.requests.length === 0) return
   if (peer === self) return onHeartbeatHere(body)
-  if (!ways.isReachable(peer)) return ways.seek(peer)
+  if (!nextHop.isReachable(peer)) return nextHop.seek(peer)
   try {
-    ways.sendControl(peer, 'heartbeat', body)
+    nextHop.sendControl(peer, 'heartbeat', body)
   } catch (error) {
     telemetry.log('debug', 'a heartbeat could not be sent', { peer, reason: messageOf(error) })
   }

@@ -151,7 +151,7 @@ export class InFlight {
   }
 
   /** The pieces whose answer goes to a node, whoever asked for them first. */
-  heardBy(node: NodeId): readonly Piece[] {
+  onHeartbeatFrom(node: NodeId): readonly Piece[] {
     return this.all().filter(({ threads }) => threads.some(({ recipient }) => recipient.nodeId === node))
   }
 
@@ -160,9 +160,9 @@ export class InFlight {
     const pieces = new Map<NodeId, Piece[]>()
     for (const piece of this.all())
       for (const node of new Set(piece.threads.map(({ recipient }) => recipient.nodeId))) {
-        const heard = pieces.get(node)
-        if (heard === undefined) pieces.set(node, [piece])
-        else heard.push(piece)
+        const named = pieces.get(node)
+        if (named === undefined) pieces.set(node, [piece])
+        else named.push(piece)
       }
     return pieces
   }

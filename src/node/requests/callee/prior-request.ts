@@ -4,11 +4,11 @@ import { addressText, OPERATOR, parseAddress } from '../../../domain/card/card.j
 import { votersDigest } from '../../../domain/swarm/coordination.js'
 import type { RequestPayload } from '../../../domain/task/payloads.js'
 import type { Incoming } from '../../messaging/inbound-message.js'
-import type { RequestBook } from '../store.js'
+import type { RequestStore } from '../store.js'
 
 /** What telling who asked for a lease needs. */
 export interface AskedBeforeParts {
-  readonly book: Pick<RequestBook, 'name'>
+  readonly requestStore: Pick<RequestStore, 'name'>
   /** Do both nodes vote in the swarm, as this one does? */
   areVoters(swarm: string, nodes: readonly NodeId[]): boolean
   readonly hash: Hash
@@ -19,15 +19,15 @@ export interface AskedBeforeParts {
  * (`askedBy`). Any voter hears the outcomes of the swarm; nothing is begun by a query. A node without a seat does not know who
  * votes: of it the lease must have been given with the digest of the voters that the query names (`voters`).
  */
-export function askedBefore(incoming: Incoming, payload: RequestPayload, { book, areVoters, hash }: AskedBeforeParts): Incoming {
+export function askedBefore(incoming: Incoming, payload: RequestPayload, { requestStore, areVoters, hash }: AskedBeforeParts): Incoming {
   const { askedBy, swarm, requestId, attempt, isQuery, amongVoters = [] } = payload
   const sender = askedBy === undefined ? null : parseAddress(askedBy)
   if (sender === null || !isQuery || swarm === null || sender.agentId !== OPERATOR || !requestId.startsWith(`${swarm}.`)) return incoming
   const nodes = [incoming.peer, sender.nodeId]
-  const isSeated = areVoters(swarm, nodes)
-  if (!isSeated && !nodes.every((node) => amongVoters.includes(node))) return incoming
+  const isParticipant = areVoters(swarm, nodes)
+  if (!isParticipant && !nodes.every((node) => amongVoters.includes(node))) return incoming
   const identity = { role: 'callee', source: addressText(sender), target: addressText(incoming.recipient), requestId, attempt } as const
-  const recorded = { name: book.name(identity), isFirst: false, isDone: false, refusal: null }
-  const told = { ...incoming, peer: sender.nodeId, sender, recorded }
-  return isSeated ? told : { ...told, voters: votersDigest(amongVoters, hash) }
+  const recorded = { name: requestStore.name(identity), isFirst: false, isDone: false, refusal: null }
+  const known = { ...incoming, peer: sender.nodeId, sender, recorded }
+  return isParticipant ? known : { ...known, voters: votersDigest(amongVoters, hash) }
 }

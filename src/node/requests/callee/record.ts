@@ -14,13 +14,13 @@ import type { HostOutcome } from '../../agents/agent-host.js'
 import type { Directory } from '../../cards/directory.js'
 import type { CutRuns } from './cut-runs.js'
 import { completedBy, ENDINGS, endedBy, responseOf } from '../../../domain/task/outcome.js'
-import type { Ending, SaidFailure } from '../../../domain/task/outcome.js'
-import type { LedgerRoom } from '../../ledger/quota.js'
+import type { Ending, ReportedFailure } from '../../../domain/task/outcome.js'
+import type { LedgerQuota } from '../../ledger/quota.js'
 import type { Recording } from '../../messaging/inbound.js'
 import type { Incoming } from '../../messaging/inbound-message.js'
 import { recordedTask } from '../../tasks/from-record.js'
 import type { RecordedTask } from '../../tasks/from-record.js'
-import type { RequestBook } from '../store.js'
+import type { RequestStore } from '../store.js'
 
 /** How much longer than its caller may ask after it a request is remembered, in milliseconds: clocks differ, and messages take time. */
 const BEYOND_MS = 3_600_000
@@ -30,11 +30,11 @@ export interface CalleeRequestsParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly ids: IdSource
-  readonly book: RequestBook
+  readonly requestStore: RequestStore
   readonly cutRuns: Pick<CutRuns, 'begins' | 'ended' | 'found' | 'isAtFault' | 'isWaiting'>
   readonly directory: Directory
   readonly self: NodeId
-  readonly ledgerRoom: Pick<LedgerRoom, 'refusal'>
+  readonly ledgerQuota: Pick<LedgerQuota, 'refusal'>
   /** Are its requests answered by a program in person? Those are not recorded: only that program knows whether they may be repeated. */
   isInPerson(agent: AgentAddress): boolean
 }
@@ -76,12 +76,12 @@ export class CalleeRequests {
 
   /** What has to be recorded before a message goes on; null for what is no request of another node. @throws NodeError STORE_DAMAGED */
   async record(incoming: Incoming, envelope: Uint8Array): Promise<Recording | null> {
-    const { book, directory, self, isInPerson, ledgerRoom } = this.#parts
+    const { requestStore, directory, self, isInPerson, ledgerQuota } = this.#parts
     if (incoming.peer === self || incoming.header.type !== 'request' || isInPerson(incoming.recipient)) return null
     const payload = readRequest(incoming.payload)
     if (payload === null || (payload.isUnrecorded && onlyReads(directory, incoming.recipient, payload.capability))) return null
     const record = this.#fresh(incoming, payload)
-    const name = book.name(record)
+    const name = requestStore.name(record)
     const copy = { name, isFirst: false, isDone: false, refusal: null }
     const known = { changes: [], recorded: copy, end: () => {} }
     if (payload.isQuery || this.#recording.has(name)) return known
@@ -91,15 +91,15 @@ export class CalleeRequests {
       const before = await this.#before(name)
       const stopped = before !== null && before !== 'damaged' && isStopped(before) ? before : null
       const isNew = before === null || stopped !== null
-      if (isNew && ledgerRoom.refusal === null) {
+      if (isNew && ledgerQuota.refusal === null) {
         const { tries, taskId } = stopped ?? record
         const asking = record.asking ?? stopped?.asking ?? null
-        const changes = book.changes(stopped, { ...record, tries, taskId, asking }, { input: envelope })
+        const changes = requestStore.changes(stopped, { ...record, tries, taskId, asking }, { input: envelope })
         return { changes, recorded: { ...copy, isFirst: true }, end }
       }
       end()
       const isDone = before === 'damaged' || (before !== null && before.status !== 'pending' && before.status !== 'started')
-      return { ...known, recorded: { ...copy, isDone, refusal: isNew ? ledgerRoom.refusal : null } }
+      return { ...known, recorded: { ...copy, isDone, refusal: isNew ? ledgerQuota.refusal : null } }
     } catch (error) {
       end()
       throw error
@@ -119,7 +119,7 @@ export class CalleeRequests {
     const record = { ...before, isRepeatable: before.isRepeatable && this.#isRepeatable(incoming.recipient, payload) }
     const { clock, cutRuns } = this.#parts
     const known = cutRuns.found(name, record)
-    if (arrive(known, 'query') === 'tell') return { response: await this.#told(record, name, payload), changes: [] }
+    if (arrive(known, 'query') === 'tell') return { response: await this.#outcomeOf(record, name, payload), changes: [] }
     // It has no end and is not in flight, so this node ended while it was.
     const next = recover(known)
     if (next === 'unknown') return this.#ended(record, payload, ENDINGS.interrupted)
@@ -140,7 +140,7 @@ export class CalleeRequests {
   }
 
   /** What is answered to whoever only asks after a request; null while it has no end: that is told when it comes. `voters`: it has to have that digest. @throws NodeError as `standing`. */
-  async told(name: string | null, payload: RequestPayload, voters?: string): Promise<unknown> {
+  async answerTo(name: string | null, payload: RequestPayload, voters?: string): Promise<unknown> {
     // What cannot be read proves nothing.
     const unread = (error: unknown): null => {
       if (voters === undefined) throw error
@@ -151,12 +151,12 @@ export class CalleeRequests {
     const isUnproven = voters !== undefined && (record === 'damaged' || record?.asking?.voters !== voters)
     if (record === null || name === null || isOther || isUnproven) return responseOf(payload, ENDINGS.noTrace)
     if (record === 'damaged') return responseOf(payload, ENDINGS.damaged)
-    return arrive(this.#parts.cutRuns.found(name, record), 'query') === 'tell' ? await this.#told(record, name, payload) : null
+    return arrive(this.#parts.cutRuns.found(name, record), 'query') === 'tell' ? await this.#outcomeOf(record, name, payload) : null
   }
 
   /** One damaged record must not hold up its lane: its request ends, and what comes behind it goes on. */
   #before(name: string): Promise<RequestRecord | 'damaged' | null> {
-    return this.#parts.book.get(name).catch((error: unknown) => {
+    return this.#parts.requestStore.get(name).catch((error: unknown) => {
       if (asNodeError(error).code !== 'STORE_DAMAGED') throw error
       this.#parts.telemetry.count('errors', 'ledger')
       this.#parts.telemetry.log('error', 'the record of a request is damaged: nobody can say whether it was done', { record: name })
@@ -173,23 +173,23 @@ export class CalleeRequests {
   }
 
   /** The response to a request that has an end. */
-  async #told(record: RequestRecord, name: string, payload: RequestPayload): Promise<unknown> {
+  async #outcomeOf(record: RequestRecord, name: string, payload: RequestPayload): Promise<unknown> {
     const { status } = record
     // It came while this node was stopping: no copy of it is done, and its caller may ask once more.
     if (isStopped(record)) return responseOf(payload, ENDINGS.stopped)
     if (status === 'failed' || status === 'unknown') return responseOf(payload, { status, error: record.error ?? ENDINGS.forgotten.error })
-    const bytes = await this.#parts.book.result(name)
+    const bytes = await this.#parts.requestStore.result(name)
     const response = bytes === null ? null : decodePayload(bytes)
     return response?.ok === true ? response.value : responseOf(payload, ENDINGS.forgotten)
   }
 
   /** The changes with which a run begins, and the record after them. `isLeft`: it is of before the start of this node. @throws NodeError TIMEOUT for one that begins for the first time when its time is over. */
   begin(record: RequestRecord): { readonly record: RequestRecord; readonly changes: readonly LedgerChange[]; readonly isLeft: boolean } {
-    const { book, cutRuns } = this.#parts
+    const { requestStore, cutRuns } = this.#parts
     const now = this.#parts.clock.now()
     if (record.tries === 0 && record.deadline <= now) throw NodeError.fromBody(ENDINGS.noPlace.error)
     const next = { ...record, status: 'started' as const, tries: record.tries + 1, updatedAt: now }
-    return { record: next, changes: book.changes(record, next), isLeft: cutRuns.begins(book.name(record)) }
+    return { record: next, changes: requestStore.changes(record, next), isLeft: cutRuns.begins(requestStore.name(record)) }
   }
 
   /**
@@ -209,7 +209,7 @@ export class CalleeRequests {
       }
       const end = this.endOf({ record, recipient, payload }, outcome)
       const { response, changes } = concluded(end, responseOf(run, end))
-      return { response, changes: record !== null && outcome.code === 'OVERLOADED' ? this.#parts.book.removal(record) : changes }
+      return { response, changes: record !== null && outcome.code === 'OVERLOADED' ? this.#parts.requestStore.removal(record) : changes }
     } catch (error) {
       const end = { status: 'failed', error: asNodeError(error).toBody() } as const
       return { ...concluded(end, responseOf(payload, end)), unfit: end.error }
@@ -217,14 +217,14 @@ export class CalleeRequests {
   }
 
   /** How a run without a result ended. */
-  endOf({ record, recipient, payload }: EndedRun, said: SaidFailure): Ending {
-    return endedBy(said, record?.isRepeatable ?? this.#isRepeatable(recipient, payload))
+  endOf({ record, recipient, payload }: EndedRun, stated: ReportedFailure): Ending {
+    return endedBy(stated, record?.isRepeatable ?? this.#isRepeatable(recipient, payload))
   }
 
   /** What is left of a request that this node stops: its caller is told that it was not done, and may ask once more. */
   stopped(record: RequestRecord, isRunning: boolean): LedgerChange[] {
     const { error } = ENDINGS.stopped
-    return isRunning && record.swarm === null ? this.end(record, { status: 'unknown', error }) : this.#parts.book.removal(record)
+    return isRunning && record.swarm === null ? this.end(record, { status: 'unknown', error }) : this.#parts.requestStore.removal(record)
   }
 
   /** Ends what had no end when this node started, without a run. */
@@ -235,11 +235,11 @@ export class CalleeRequests {
 
   /** The changes with which a request ends. What is kept of a result is the whole response. */
   end(record: RequestRecord, outcome: CalleeOutcome): LedgerChange[] {
-    const { book, clock, cutRuns } = this.#parts
+    const { requestStore, clock, cutRuns } = this.#parts
     const { status } = outcome
-    cutRuns.ended(book.name(record))
+    cutRuns.ended(requestStore.name(record))
     const next = { ...record, status, updatedAt: clock.now(), error: 'error' in outcome ? outcome.error : null }
-    return book.changes(record, next, 'response' in outcome ? { result: encodePayload(outcome.response) } : {})
+    return requestStore.changes(record, next, 'response' in outcome ? { result: encodePayload(outcome.response) } : {})
   }
 
   #fresh({ sender, recipient, header }: Incoming, payload: RequestPayload): RequestRecord {

@@ -13,8 +13,8 @@ import type { Conversations } from '../../messaging/exchange-table.js'
 import type { Directory } from '../../cards/directory.js'
 import type { Thread } from '../../messaging/inbound-message.js'
 import type { Draft, Outbox } from '../../messaging/outbound.js'
-import type { Ways } from '../../relay/next-hop.js'
-import type { RequestBook } from '../store.js'
+import type { NextHop } from '../../relay/next-hop.js'
+import type { RequestStore } from '../store.js'
 
 /** The ledger takes nothing now, but may later. */
 const LATER: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION'])
@@ -30,9 +30,9 @@ export interface RepliesParts {
   readonly outbox: Pick<Outbox, 'send'>
   readonly conversations: Pick<Conversations, 'end'>
   readonly directory: Pick<Directory, 'card'>
-  readonly ways: Pick<Ways, 'isReachable'>
+  readonly nextHop: Pick<NextHop, 'isReachable'>
   readonly self: NodeId
-  readonly book: RequestBook
+  readonly requestStore: RequestStore
   readonly callee: CalleeRequests
   /** How long a recorded reply waits for its caller, in milliseconds. */
   readonly answerTtlMs: number
@@ -102,7 +102,7 @@ export class Replies {
   /** Sends progress, if the caller is reachable. */
   progress(thread: Thread, payload: unknown): void {
     const { nodeId } = thread.recipient
-    if (nodeId !== this.#parts.self && !this.#parts.ways.isReachable(nodeId)) return
+    if (nodeId !== this.#parts.self && !this.#parts.nextHop.isReachable(nodeId)) return
     this.#send(thread, { type: 'stream-data', payload }).catch((error: unknown) => this.#note(thread, error))
   }
 
@@ -129,10 +129,10 @@ export class Replies {
   /** How a refusal ends what the ledger holds of a request. What has begun and may not be repeated ends by its run alone: `hasRun`, it is over. */
   async refused({ request }: Thread, error: ErrorBody, hasRun = false): Promise<readonly LedgerChange[]> {
     if (request === undefined) return []
-    const { book, callee } = this.#parts
-    const record: RequestRecord | null = await book.get(request).catch((failure: unknown) => this.#damaged(failure))
+    const { requestStore, callee } = this.#parts
+    const record: RequestRecord | null = await requestStore.get(request).catch((failure: unknown) => this.#damaged(failure))
     if (record === null || SETTLED.has(record.status) || (record.status === 'started' && !record.isRepeatable && !hasRun)) return []
-    return isForgotten(error.code) ? book.removal(record) : callee.end(record, { status: 'failed', error })
+    return isForgotten(error.code) ? requestStore.removal(record) : callee.end(record, { status: 'failed', error })
   }
 
   async #last(thread: Thread, last: Last): Promise<boolean> {

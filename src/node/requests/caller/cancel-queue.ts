@@ -1,7 +1,7 @@
 import { messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
-import type { Ways } from '../../relay/next-hop.js'
+import type { NextHop } from '../../relay/next-hop.js'
 
 /** Cancellations that wait for one peer. */
 const MAX_WAITING = 1000
@@ -9,7 +9,7 @@ const MAX_WAITING = 1000
 /** What telling others to stop needs. */
 export interface CancellationsParts {
   readonly telemetry: Telemetry
-  readonly ways: Pick<Ways, 'isReachable' | 'sendControl'>
+  readonly nextHop: Pick<NextHop, 'isReachable' | 'sendControl'>
   readonly self: NodeId
   /** Cancels work on this very node. */
   cancelHere(key: string): void
@@ -47,10 +47,10 @@ export class Cancellations {
   }
 
   #send(peer: NodeId, key: string): boolean {
-    const { ways, telemetry } = this.#parts
-    if (!ways.isReachable(peer)) return false
+    const { nextHop, telemetry } = this.#parts
+    if (!nextHop.isReachable(peer)) return false
     try {
-      ways.sendControl(peer, 'cancel', { requestId: key })
+      nextHop.sendControl(peer, 'cancel', { requestId: key })
       return true
     } catch (error) {
       telemetry.log('debug', 'a cancellation could not be sent', { peer, reason: messageOf(error) })

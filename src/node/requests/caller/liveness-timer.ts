@@ -2,7 +2,7 @@ import type { Clock } from '../../../kit/clock.js'
 import { PATIENCE } from './request-codec.js'
 
 /** When the peer of a request last said that it has it, and for how long it may say nothing. */
-export class HeardOf {
+export class LivenessTimer {
   readonly #clock: Clock
   readonly #leaseMs: number
   /** null: its peer never said so. */

@@ -57,11 +57,11 @@ export class RequestLane<T extends LaneRequest> {
   next(now: number, window: number): T[] {
     if (this.waiting === 0) return []
     if (now >= this.#nextDueAt) this.#wake(now)
-    let room = window
-    for (const request of this.#sent) if (request.isAwaited) room--
+    let budget = window
+    for (const request of this.#sent) if (request.isAwaited) budget--
     const taken: T[] = []
     for (const request of this.#ready) {
-      if (taken.length >= room) break
+      if (taken.length >= budget) break
       taken.push(request)
     }
     for (const request of taken) this.send(request)
@@ -69,10 +69,10 @@ export class RequestLane<T extends LaneRequest> {
   }
 
   #wake(now: number): void {
-    const held = [...this.#later]
+    const waiting = [...this.#later]
     this.#later.clear()
     this.#nextDueAt = Number.POSITIVE_INFINITY
-    for (const request of held) {
+    for (const request of waiting) {
       if (request.dueAt <= now) this.#ready.add(request)
       else this.#hold(request)
     }

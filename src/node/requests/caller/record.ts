@@ -9,7 +9,7 @@ import { isDue, SETTLED, stepCaller } from '../../../domain/reliable/request.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import { STORED } from './request-codec.js'
 import type { Asking, CallerOutcome, RequestNames } from './request-codec.js'
-import type { RequestBook, RequestContents } from '../store.js'
+import type { RequestStore, RequestContents } from '../store.js'
 import { sizeOf } from '../../../kit/size.js'
 
 /** Bytes of what a peer says beside an error that are kept with it: records are read many at once. */
@@ -29,15 +29,15 @@ interface AskedAgain {
 
 /** What the ledger holds of one request of this node, or is to hold. Changes are committed in the order in which they were asked for. */
 export class CallerRecord {
-  readonly #book: RequestBook
+  readonly #requestStore: RequestStore
   #current: RequestRecord
   #isStored: boolean
   #beforeEnd: RequestRecord | null = null
   #isAsking = false
 
   /** `isStored`: the ledger has it. */
-  constructor(book: RequestBook, record: RequestRecord, isStored: boolean) {
-    this.#book = book
+  constructor(requestStore: RequestStore, record: RequestRecord, isStored: boolean) {
+    this.#requestStore = requestStore
     this.#current = record
     this.#isStored = isStored
   }
@@ -59,7 +59,7 @@ export class CallerRecord {
 
   /** The input, for a request that was read from the ledger; null when it is no longer kept. */
   storedInput(): Promise<Uint8Array | null> {
-    return this.#book.input(this.#book.name(this.#current))
+    return this.#requestStore.input(this.#requestStore.name(this.#current))
   }
 
   /**
@@ -150,7 +150,7 @@ export class CallerRecord {
   }
 
   #changes(next: RequestRecord, contents: RequestContents): readonly LedgerChange[] {
-    const changes = this.#book.changes(this.#isStored ? this.#current : null, next, contents)
+    const changes = this.#requestStore.changes(this.#isStored ? this.#current : null, next, contents)
     this.#current = next
     this.#isStored = true
     return changes

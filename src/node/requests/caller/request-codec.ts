@@ -15,7 +15,7 @@ import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import type { Cancellations } from './cancel-queue.js'
 import type { Conversations } from '../../messaging/exchange-table.js'
-import type { DurableTales } from '../../ledger/commit-queue.js'
+import type { CommitQueue } from '../../ledger/commit-queue.js'
 import type { Lanes } from '../../reliable/lanes.js'
 import type { OneRequest } from './request.js'
 import type { Tasks } from '../../tasks/task-table.js'
@@ -124,14 +124,14 @@ export interface RequestParts {
   /** Changes how a request stands in the ledger. False: it did not take it. Never rejects. */
   record(changes: readonly LedgerChange[], requestId: string): Promise<boolean>
   /** Tells ends that the ledger did not take at first, once it has taken them. */
-  readonly ends: Pick<DurableTales, 'add'>
+  readonly ends: Pick<CommitQueue, 'add'>
   readonly telemetry: Telemetry
   /** In [0, 1). */
   readonly chance: () => number
   /** A peer that says nothing of a request for longer than `leaseMs` has lost it. A late answer is taken for `defaultTtlMs`. */
   readonly limits: { readonly leaseMs: number; readonly heartbeatMs: number; readonly defaultTtlMs: number }
   /** Its peer had no room for it; it may wait until {@link OneRequest.dueAt}. */
-  onNoRoom(request: OneRequest): void
+  onFull(request: OneRequest): void
   /** It has ended, for good. */
   onEnd(request: OneRequest): void
 }
@@ -251,8 +251,8 @@ export function readReply(
   return { outcome, error: outcome === 'FAILED' ? refusedThere(error, peer) : error, ...by }
 }
 
-function isOf(said: Pick<RequestNames, 'requestId' | 'attempt'>, { requestId, attempt }: RequestNames): boolean {
-  return said.requestId === requestId && said.attempt === attempt
+function isOf(stated: Pick<RequestNames, 'requestId' | 'attempt'>, { requestId, attempt }: RequestNames): boolean {
+  return stated.requestId === requestId && stated.attempt === attempt
 }
 
 /** The same as the ledger has it. One that its peer does not know is not asked for again. */

@@ -3,7 +3,7 @@ import { asNodeError, NodeError } from '../../../kit/errors.js'
 import type { ErrorBody } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { EnvelopeHeader } from '../../../domain/envelope/codec.js'
-import { decideRepeat, errorTold, mayRunAgain, retryAfterMs } from '../../../domain/reliable/repeat.js'
+import { decideRepeat, errorForCaller, mayRunAgain, retryAfterMs } from '../../../domain/reliable/repeat.js'
 import { workKey } from '../../../domain/task/payloads.js'
 import type { RequestPayload } from '../../../domain/task/payloads.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
@@ -25,7 +25,7 @@ import type { CallerRecord } from './record.js'
 import { Copies } from './delivery-attempts.js'
 import type { ReplyHandler } from '../../messaging/exchange-table.js'
 import { ENDINGS } from '../../../domain/task/outcome.js'
-import { HeardOf } from './liveness-timer.js'
+import { LivenessTimer } from './liveness-timer.js'
 import type { Thread } from '../../messaging/inbound-message.js'
 import type { Tasks } from '../../tasks/task-table.js'
 
@@ -43,7 +43,7 @@ export class OneRequest {
   /** It may be with its node before this one knows. */
   #isLeaving = false
   #hasGivenUp = false
-  readonly #heard: HeardOf
+  readonly #liveness: LivenessTimer
   readonly #copies: Copies
   /** How often its peer had no room, and what it said last. */
   #refusals = 0
@@ -60,7 +60,7 @@ export class OneRequest {
   #settle: (answer: Answer) => void = () => {}
   #isOver = false
   /** The end that whoever waits is told, unless a reply is recorded first. */
-  #told: Ended | null = null
+  #fallbackEnd: Ended | null = null
   /** null for leases, of which the swarm keeps the books, and for what is not recorded. */
   readonly #record: CallerRecord | null
 
@@ -70,7 +70,7 @@ export class OneRequest {
     this.#asking = asking
     this.names = names
     this.#record = record
-    this.#heard = new HeardOf(parts.clock, parts.limits.leaseMs)
+    this.#liveness = new LivenessTimer(parts.clock, parts.limits.leaseMs)
     this.#copies = new Copies(record?.current.tries ?? 0)
     this.#refusal = record?.refusal ?? null
     this.#dueAt = parts.clock.monotonic() + (record?.restMs(parts.clock.now()) ?? 0)
@@ -86,27 +86,27 @@ export class OneRequest {
   resume(): void {
     if (!this.#isSent) return
     this.#parts.conversations.sentOut(this.#thread, this.#replies())
-    if (!this.isOnItsWay) this.#heard.named()
+    if (!this.isQueued) this.#liveness.named()
   }
 
   /** Does a lane still deliver a message of it? */
-  get isOnItsWay(): boolean {
+  get isQueued(): boolean {
     return this.#parts.lanes.holds(this.peer, this.names.requestId)
   }
 
   /** Its message is durable at its peer, which names it from now on. */
   acknowledged(): void {
-    this.#heard.named()
+    this.#liveness.named()
   }
 
   /** Is its outcome pursued: by its peer, which named it, or by this node, which asks again or records its end? */
   get isTended(): boolean {
-    return this.#isOver || this.#hasGivenUp || this.#isLeaving || this.#heard.isExpected
+    return this.#isOver || this.#hasGivenUp || this.#isLeaving || this.#liveness.isExpected
   }
 
   /** Its peer is expected to name it from now on, and is asked again when it does not. */
   tend(): void {
-    this.#heard.named()
+    this.#liveness.named()
   }
 
   /** It was for an agent of this node, which ended meanwhile: what may be repeated begins anew, of the rest nobody can say whether it was done. */
@@ -191,7 +191,7 @@ export class OneRequest {
     if (refusals !== this.#refusals) return
     this.#isSent = true
     // No lane delivers it again: it is lost unless its peer says that it has it.
-    if (this.#isUnrecorded) this.#heard.named()
+    if (this.#isUnrecorded) this.#liveness.named()
     // It may have been canceled on its way out.
     if (this.#isOver) this.#parts.cancellations.cancel(this.peer, this.key)
     // An agent of this node is reached before this line is.
@@ -228,7 +228,7 @@ export class OneRequest {
 
   #changesOfSending(): readonly LedgerChange[] {
     // It may have ended while a way to its node was looked for.
-    if (this.#told?.outcome === 'FAILED') throw NodeError.fromBody(this.#told.error)
+    if (this.#fallbackEnd?.outcome === 'FAILED') throw NodeError.fromBody(this.#fallbackEnd.error)
     this.#isLeaving = true
     return this.#hasGivenUp ? [] : changesOfSending(this.#asking, this.#record, this.#parts.clock.now())
   }
@@ -256,13 +256,13 @@ export class OneRequest {
   peerIsBack(): void {
     this.#stopGoneTimer()
     this.#record?.peerIsBack(this.#parts.clock.now())
-    this.#heard.isBack()
+    this.#liveness.isBack()
     this.#note((tasks, id) => tasks.waitFor(id, null))
   }
 
   /** Time passed: nobody works on what nobody heartbeats. True: its peer had it, but has lost it, and should be asked again. */
   isLost(): boolean {
-    if (!this.isAwaited || !this.#isSent || !this.#heard.isLost) return false
+    if (!this.isAwaited || !this.#isSent || !this.#liveness.isLost) return false
     this.#note((tasks, id) => tasks.lost(id))
     // A swarm keeps the books of its leases, and gives them to another.
     return this.#asking.lease === undefined
@@ -270,13 +270,13 @@ export class OneRequest {
 
   /** Sends again what its peer had: one that lost its disk does not begin again what may not be repeated. @throws as {@link OneRequest.send}. */
   async sendAgain(): Promise<void> {
-    this.#heard.askedAgain()
+    this.#liveness.askedAgain()
     await this.send(this.#record?.current.isRepeatable === false)
   }
 
   /** The peer says that it has it: it works on it (null), or that waits for a free place of its agent, or for a person there. */
   named(waitingFor: 'slot' | 'approval' | null): void {
-    this.#heard.named()
+    this.#liveness.named()
     this.#waitFor(waitingFor)
     if (waitingFor === null) this.#note((tasks, id) => tasks.working(id))
   }
@@ -298,7 +298,7 @@ export class OneRequest {
 
   /** What a reply says counts once it is recorded: this ends it if that is not. */
   #conclude(answer: Ended, isUnwanted?: boolean): void {
-    if (this.#record?.isSettled === true) this.#told ??= answer
+    if (this.#record?.isSettled === true) this.#fallbackEnd ??= answer
     else void this.#finish(answer, isUnwanted)
   }
 
@@ -348,8 +348,8 @@ export class OneRequest {
   }
 
   /** The outcome is unknown; a late answer still counts. `retryAt` null: its peer never will know, so it is not asked again. */
-  #waitNoLonger(said: ErrorBody, retryAt: number | null): void {
-    const doubt = inDoubt(said, this.#asking, this.#record)
+  #waitNoLonger(stated: ErrorBody, retryAt: number | null): void {
+    const doubt = inDoubt(stated, this.#asking, this.#record)
     const error = retryAt === null ? { ...doubt, isFinal: true as const } : doubt
     this.#note((tasks, id) => tasks.unknown(id, error))
     void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt }, this.#parts.clock.now()) ?? [])
@@ -368,7 +368,7 @@ export class OneRequest {
     const answer = readReply(header, payload, this)
     if (answer === null || !('outcome' in answer) || answer.outcome !== 'FAILED' || this.#record === null) return answer
     const { isRepeatable } = this.#record.current
-    return { ...answer, error: errorTold({ error: answer.error, isUnknown: false, isRepeatable }) }
+    return { ...answer, error: errorForCaller({ error: answer.error, isUnknown: false, isRepeatable }) }
   }
 
   /** What a reply that came over a lane changes in the ledger, in the commit that acknowledges it. */
@@ -386,7 +386,7 @@ export class OneRequest {
   replyNotRecorded(): void {
     this.#record?.notEnded()
     if (this.#isPeerOut) return this.peerIsOut()
-    if (this.#told !== null) void this.#finish(this.#told, true)
+    if (this.#fallbackEnd !== null) void this.#finish(this.#fallbackEnd, true)
   }
 
   #stopGoneTimer(): void {
@@ -403,7 +403,7 @@ export class OneRequest {
     else if (answer.outcome === 'UNKNOWN') this.#waitNoLonger(answer.error, null)
     // Another copy may be under way all the same, and has an answer of its own.
     else if (isOfOneCopy(answer) && !this.#copies.denied() && this.#isOneOfCopies(answer)) this.#ofOneCopy = answer.error
-    else if (this.#repeats(answer)) this.noRoom(answer.error)
+    else if (this.#repeats(answer)) this.refuse(answer.error)
     else void this.#finish(answer)
   }
 
@@ -440,10 +440,10 @@ export class OneRequest {
   }
 
   /** There is no room for it, here or there, or its peer stops: it waits, longer each time. */
-  noRoom(error: ErrorBody): void {
+  refuse(error: ErrorBody): void {
     // Its end came in the same commit, and is about to be told.
     if (this.#record?.isSettled === true) return
-    const { clock, conversations, onNoRoom } = this.#parts
+    const { clock, conversations, onFull } = this.#parts
     const waitMs = Math.min(PATIENCE.maxRetryMs, PATIENCE.retryMs * 2 ** this.#refusals++)
     this.#dueAt = clock.monotonic() + Math.max(waitMs, retryAfterMs(error))
     this.#refusal = error
@@ -451,18 +451,18 @@ export class OneRequest {
     this.#isSent = false
     this.#staleQueries += this.#queries
     this.#queries = 0
-    this.#heard.forget()
+    this.#liveness.forget()
     conversations.end(this.#thread)
     void this.#commit(this.#record?.waiting(clock.now(), () => this.#asking.input, error) ?? [])
     this.#note((tasks, id) => tasks.waitFor(id, error.code === 'PEER_OFFLINE' ? 'peer' : 'slot'))
-    onNoRoom(this)
+    onFull(this)
   }
 
   /** How it ended is shown when that is durable. Whoever waits is told once the ledger took it, or does not take it now. */
   async #finish(answer: Ended, isUnwanted = isNotDone(answer)): Promise<void> {
     if (this.#isOver) return
     this.#end()
-    this.#told = answer
+    this.#fallbackEnd = answer
     // Its peer forgets what it did not do: a copy that comes later would begin it.
     if (isUnwanted) this.#parts.lanes.giveUp(this.peer, this.names.requestId)
     if (isUnwanted && this.#isSent) this.#parts.cancellations.cancel(this.peer, this.key)
@@ -474,7 +474,7 @@ export class OneRequest {
     const isKept = await this.#commit(changes)
     if (isKept && !isNow) tell()
     this.#settle(answer)
-    if (!isKept) this.#parts.ends.add({ changes, tell: isNow ? () => {} : tell })
+    if (!isKept) this.#parts.ends.add({ changes, notify: isNow ? () => {} : tell })
   }
 
   #commit(changes: readonly LedgerChange[]): Promise<boolean> {

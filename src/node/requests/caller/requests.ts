@@ -11,20 +11,20 @@ import { CallerRecord, freshRecord } from './record.js'
 import { Cancellations } from './cancel-queue.js'
 import type { CancellationsParts } from './cancel-queue.js'
 import type { Directory } from '../../cards/directory.js'
-import { DurableTales } from '../../ledger/commit-queue.js'
+import { CommitQueue } from '../../ledger/commit-queue.js'
 import type { Admission } from '../../reliable/lane-receiver.js'
 import type { Incoming } from '../../messaging/inbound-message.js'
 import type { Lanes } from '../../reliable/lanes.js'
-import type { LedgerRoom } from '../../ledger/quota.js'
+import type { LedgerQuota } from '../../ledger/quota.js'
 import { STORED } from './request-codec.js'
 import type { Answer, Asking, RequestMaking, RequestNames, RequestParts } from './request-codec.js'
 import { ENDINGS } from '../../../domain/task/outcome.js'
 import type { AskedElsewhere } from '../../agents/load-estimate.js'
 import { OneRequest } from './request.js'
-import type { RequestBook } from '../store.js'
+import type { RequestStore } from '../store.js'
 import { RequestLane } from './peer-queue.js'
 import { StrayRuns } from './stray-runs.js'
-import type { Ways } from '../../relay/next-hop.js'
+import type { NextHop } from '../../relay/next-hop.js'
 
 /** Requests under way to a peer beyond which those that waited for it wait on: it takes only so many at once. */
 const WINDOW = 128
@@ -33,12 +33,12 @@ const WINDOW = 128
 const LATER: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'DELIVERY_FAILED', 'OVERLOADED'])
 
 /** What asking others needs. */
-export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onNoRoom' | 'cancellations' | 'ends' | 'record'>, CancellationsParts {
+export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onFull' | 'cancellations' | 'ends' | 'record'>, CancellationsParts {
   readonly ids: IdSource
-  readonly ways: Ways
+  readonly nextHop: NextHop
   readonly directory: Directory
-  readonly book: RequestBook
-  readonly ledgerRoom: Pick<LedgerRoom, 'isFull'>
+  readonly requestStore: RequestStore
+  readonly ledgerQuota: Pick<LedgerQuota, 'isFull'>
   readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'forget' | 'holds'>
   readonly asked: Pick<AskedElsewhere, 'begun' | 'ended'>
 }
@@ -56,7 +56,7 @@ export class Requests {
   readonly #parts: RequestsParts
   readonly #ofRequest: RequestParts
   readonly #cancellations: Cancellations
-  readonly #ends: DurableTales
+  readonly #ends: CommitQueue
   /** Requests that have not ended, by peer. */
   readonly #lanes = new Map<NodeId, RequestLane<OneRequest>>()
   /** Those that are recorded, by their id: leases are the business of their swarms. */
@@ -71,13 +71,13 @@ export class Requests {
     this.#parts = parts
     this.#cancellations = new Cancellations(parts)
     this.#strays = new StrayRuns({ ...parts, cancel: (peer, key) => this.#cancellations.cancel(peer, key) })
-    this.#ends = new DurableTales({ ...parts, commit: (changes) => parts.lanes.commit(changes) })
+    this.#ends = new CommitQueue({ ...parts, commit: (changes) => parts.lanes.commit(changes) })
     this.#ofRequest = {
       ...parts,
       cancellations: this.#cancellations,
       ends: this.#ends,
       record: (changes, requestId) => this.#record(changes, requestId),
-      onNoRoom: (request) => this.#wait(request),
+      onFull: (request) => this.#wait(request),
       onEnd: (request) => this.#forget(request)
     }
   }
@@ -94,7 +94,7 @@ export class Requests {
    */
   async ask(asking: Asking): Promise<Asked> {
     const making = this.#make(asking)
-    if (making.record !== null && this.#parts.ledgerRoom.isFull) throw NodeError.fromBody(ENDINGS.full.error)
+    if (making.record !== null && this.#parts.ledgerQuota.isFull) throw NodeError.fromBody(ENDINGS.full.error)
     const request = this.#add(making)
     try {
       if (asking.mayQueue && this.#isAway(request.peer)) await this.#queueAtOnce(request)
@@ -116,7 +116,7 @@ export class Requests {
     const [sender, target] = [parseAddress(record.source), parseAddress(record.target)]
     if (sender === null || target === null) return
     const { requestId, attempt, correlationId, taskId, capability, description, deadline, createdAt } = record
-    const { book, self } = this.#parts
+    const { requestStore, self } = this.#parts
     const asking: Asking = {
       sender,
       target,
@@ -128,7 +128,7 @@ export class Requests {
       ...record.asking
     }
     const names = { requestId, attempt, correlationId, taskId }
-    const request = this.#add({ asking, names, record: new CallerRecord(book, record, true) })
+    const request = this.#add({ asking, names, record: new CallerRecord(requestStore, record, true) })
     // What its own agents did ended with this node. Who waited for it is gone as well.
     if (target.nodeId === self) return request.interrupted()
     request.resume()
@@ -137,14 +137,14 @@ export class Requests {
   }
 
   #make(asking: Asking): RequestMaking {
-    const { book, clock, directory, limits } = this.#parts
+    const { requestStore, clock, directory, limits } = this.#parts
     const names = this.#name(asking)
     const { target, capability, allowRepeat = false, mayGoUnrecorded = false, mayQueue } = asking
     if (asking.lease !== undefined || (mayGoUnrecorded && !mayQueue && onlyReads(directory, target, capability)))
       return { asking, names, record: null }
     const isRepeatable = allowRepeat || isIdempotent(directory, target, capability)
     const record = freshRecord(asking, names, { now: clock.now(), ttlMs: limits.defaultTtlMs, isRepeatable })
-    return { asking, names, record: new CallerRecord(book, record, false) }
+    return { asking, names, record: new CallerRecord(requestStore, record, false) }
   }
 
   #add(making: RequestMaking): OneRequest {
@@ -171,7 +171,7 @@ export class Requests {
   }
 
   #isAway(peer: NodeId): boolean {
-    return peer !== this.#parts.self && !this.#parts.ways.isReachable(peer, true)
+    return peer !== this.#parts.self && !this.#parts.nextHop.isReachable(peer, true)
   }
 
   /** Nobody waits for it: it is queued at once, and the peer is looked for meanwhile. @throws NodeError what the rules or the ledger refuse. */
@@ -179,7 +179,7 @@ export class Requests {
     request.check()
     await request.keep()
     this.#queue(request)
-    this.#parts.ways.seek(request.peer)
+    this.#parts.nextHop.seek(request.peer)
   }
 
   /** It waits although it could not be sent, which nobody may rely on before it is durable. @throws NodeError what the ledger refuses. */
@@ -259,7 +259,7 @@ export class Requests {
   holdup(taskId: string): 'ack' | 'slot' | null {
     const request = this.#byTask.get(taskId)
     if (request === undefined || !request.isAwaited) return null
-    return request.isSent && !request.isOnItsWay ? 'slot' : 'ack'
+    return request.isSent && !request.isQueued ? 'slot' : 'ack'
   }
 
   /** Sent requests that no lane, queue or peer holds. There are none, unless a part of this node is at fault. */
@@ -270,7 +270,7 @@ export class Requests {
       request.isSent &&
       !request.isTended &&
       this.#lanes.get(request.peer)?.isWaiting(request) !== true &&
-      !request.isOnItsWay
+      !request.isQueued
     return this.#all().filter(isOrphan)
   }
 
@@ -317,7 +317,7 @@ export class Requests {
     for (const [peer, lane] of this.#lanes) {
       if (this.#isAway(peer)) {
         this.#waitForPeer(peer)
-        this.#parts.ways.seek(peer)
+        this.#parts.nextHop.seek(peer)
       }
       this.#askAgainOf(peer, lane)
       this.#sendQueued(peer)
@@ -339,7 +339,7 @@ export class Requests {
       // Its own agents answer late by themselves, once they have it.
       if ((peer !== this.#parts.self || !request.isSent) && request.isDue(now)) request.askOutcome().catch(note)
       // A message that its peer does not have yet is delivered by its lane: another copy of it proves nothing.
-      if (!isLost || request.isOnItsWay) continue
+      if (!isLost || request.isQueued) continue
       request.sendAgain().catch(note)
     }
   }
@@ -353,7 +353,7 @@ export class Requests {
   /** What may wait does so; what the rules or the agent refuse has failed. */
   #notSent(request: OneRequest, error: NodeError): void {
     if (!request.mayWait || !LATER.has(error.code)) request.fail(error.toBody())
-    else if (error.code === 'OVERLOADED') request.noRoom(error.toBody())
+    else if (error.code === 'OVERLOADED') request.refuse(error.toBody())
     else this.#queue(request)
   }
 

@@ -3,7 +3,7 @@ import { messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { parseAddress } from '../../../domain/card/card.js'
-import type { RequestBook } from '../store.js'
+import type { RequestStore } from '../store.js'
 
 /** Runs that are looked up at once for one peer: a peer names what it likes, and each costs a question to the ledger. */
 const MAX_LOOKED_UP = 32
@@ -12,7 +12,7 @@ const MAX_LOOKED_UP = 32
 export interface StrayRunsParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly book: Pick<RequestBook, 'asked'>
+  readonly requestStore: Pick<RequestStore, 'asked'>
   readonly limits: { readonly heartbeatMs: number }
   /** Tells a peer to stop a run. */
   cancel(peer: NodeId, key: string): void
@@ -42,7 +42,7 @@ export class StrayRuns {
   }
 
   async #isCanceled(peer: NodeId, key: string): Promise<boolean> {
-    const record = await this.#parts.book.asked(key.slice(0, key.lastIndexOf('#')))
+    const record = await this.#parts.requestStore.asked(key.slice(0, key.lastIndexOf('#')))
     if (record?.status !== 'failed' || record.error?.code !== 'CANCELED') return false
     return parseAddress(record.target)?.nodeId === peer && key.endsWith(`#${record.attempt}`)
   }

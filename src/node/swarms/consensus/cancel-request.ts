@@ -3,24 +3,24 @@ import type { Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import { Abort } from '../../../kit/abort.js'
-import type { SwarmBook, SwarmHead } from '../store.js'
-import type { SwarmCourse } from '../event-log.js'
+import type { SwarmStore, SwarmHead } from '../store.js'
+import type { SwarmEventLog } from '../event-log.js'
 
 /** Who cancels a swarm that another coordinates hears of its end, or that it has been asked for, after so many milliseconds at the latest. */
 const PATIENCE_MS = 5000
 
 /** What a wish needs. */
-export interface CancelWishParts {
+export interface CancelRequestDeps {
   readonly clock: Clock
-  readonly swarmBook: SwarmBook
+  readonly swarmStore: SwarmStore
   /** Makes changes of the ledger. @throws NodeError what it refuses. */
   commit(changes: readonly LedgerChange[]): Promise<void>
 }
 
 /** Of which swarm it is. */
-export interface WishedSwarm {
+export interface CanceledSwarm {
   readonly head: SwarmHead
-  readonly course: SwarmCourse
+  readonly eventLog: SwarmEventLog
   /** It was wished before this node was started. */
   readonly isWanted: boolean
 }
@@ -29,13 +29,13 @@ export interface WishedSwarm {
  * The wish of somebody at this node that a swarm with several participants be canceled. Only its coordinator can do it, so the
  * wish is durable and stands until there is one, at most until the deadline: all of it ends then anyway.
  */
-export class CancelWish {
-  readonly #parts: CancelWishParts
-  readonly #swarm: WishedSwarm
+export class CancelRequest {
+  readonly #parts: CancelRequestDeps
+  readonly #swarm: CanceledSwarm
   readonly #stopping = new Abort()
   #isWanted: boolean
 
-  constructor(parts: CancelWishParts, swarm: WishedSwarm) {
+  constructor(parts: CancelRequestDeps, swarm: CanceledSwarm) {
     this.#parts = parts
     this.#swarm = swarm
     this.#isWanted = swarm.isWanted
@@ -60,7 +60,7 @@ export class CancelWish {
       )
     }
     if (this.#isWanted) return
-    await this.#parts.commit([this.#parts.swarmBook.cancelWished(head.id)])
+    await this.#parts.commit([this.#parts.swarmStore.cancelRequested(head.id)])
     this.#isWanted = true
   }
 
@@ -68,7 +68,7 @@ export class CancelWish {
   async heeded(): Promise<void> {
     const ended = new Abort()
     const stop = (): void => ended.abort()
-    const { stop: unfollow } = this.#swarm.course.follow((event) => {
+    const { stop: unfollow } = this.#swarm.eventLog.follow((event) => {
       if (event.type === 'done') stop()
     })
     this.#stopping.addEventListener('abort', stop)

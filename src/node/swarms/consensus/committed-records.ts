@@ -1,13 +1,13 @@
 import { MAX_RECORDS } from '../../../domain/swarm/coordination-message.js'
 import { isMark } from '../../../domain/swarm/record-index.js'
-import type { SeatMessageOf } from '../../../domain/swarm/seat-message.js'
+import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 import type { ContentName } from './content-transfer.js'
 
 /**
  * What this node knows to be accepted in one swarm: final, whoever coordinates. That items were leased is left out: it concerns
  * coordinators alone, who read it from the others' votes, and it goes with the end.
  */
-export class AcceptedRecords {
+export class CommittedRecords {
   readonly #items: number
   readonly #digests = new Map<number, string>()
   /** How many there are, by the highest word of it. */
@@ -59,7 +59,7 @@ export class AcceptedRecords {
   }
 
   /** A page of them for another, in rising order from an index on. */
-  page(swarm: string, from: number): SeatMessageOf<'accepted'> {
+  page(swarm: string, from: number): ParticipantMessageOf<'accepted'> {
     const indexes = [...this.#digests.keys()].filter((index) => index >= from).sort((a, b) => a - b)
     const items = indexes.slice(0, MAX_RECORDS).map((index) => ({ index, digest: this.#digests.get(index) ?? '' }))
     return { kind: 'accepted', swarm, epoch: this.#epoch, total: this.size, items, next: indexes[MAX_RECORDS] ?? null }

@@ -6,19 +6,19 @@ import type { LeaseMark } from '../../../domain/swarm/handover.js'
 import { isMark, RECORDS, recordKind } from '../../../domain/swarm/record-index.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
-import { AcceptedRecords } from './committed-records.js'
-import type { SwarmBook, SwarmEnd, SwarmHead, SwarmRow } from '../store.js'
+import { CommittedRecords } from './committed-records.js'
+import type { SwarmStore, SwarmEnd, SwarmHead, SwarmRow } from '../store.js'
 import type { ContentName } from './content-transfer.js'
-import type { SwarmCourse } from '../event-log.js'
-import type { SwarmShelf } from './content-store.js'
-import type { SwarmVotes } from './vote-store.js'
+import type { SwarmEventLog } from '../event-log.js'
+import type { ContentStore } from './content-store.js'
+import type { VoteStore } from './vote-store.js'
 
 /** What following a swarm needs. */
-export interface AcceptedSwarmParts {
+export interface CommittedResultsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly swarmBook: SwarmBook
-  readonly swarmVotes: SwarmVotes
+  readonly swarmStore: SwarmStore
+  readonly swarmVotes: VoteStore
   readonly limits: { readonly defaultTtlMs: number }
   /** Makes changes of the ledger. @throws NodeError what it refuses. */
   commit(changes: readonly LedgerChange[]): Promise<void>
@@ -27,17 +27,17 @@ export interface AcceptedSwarmParts {
 /** What is followed. */
 export interface FollowedSwarm {
   readonly head: SwarmHead
-  readonly course: SwarmCourse
-  readonly shelf: Pick<SwarmShelf, 'content' | 'contents' | 'obtain'>
+  readonly eventLog: SwarmEventLog
+  readonly contentStore: Pick<ContentStore, 'content' | 'contents' | 'obtain'>
   /** All of it is accepted, the end too, and durable here. */
   onOver(end: SwarmEnd): void
 }
 
 /** What was accepted in a swarm with several participants, as far as this node knows: tells it, and ends with it. */
-export class AcceptedSwarm {
+export class CommittedResults {
   /** By index and digest. */
-  readonly records: AcceptedRecords
-  readonly #parts: AcceptedSwarmParts
+  readonly records: CommittedRecords
+  readonly #parts: CommittedResultsDeps
   readonly #swarm: FollowedSwarm
   /** Accepted, but the contents are not here yet. */
   readonly #lacking = new Map<number, ContentName>()
@@ -45,10 +45,10 @@ export class AcceptedSwarm {
   #taking: Promise<void> = Promise.resolve()
   #isOver = false
 
-  constructor(parts: AcceptedSwarmParts, swarm: FollowedSwarm) {
+  constructor(parts: CommittedResultsDeps, swarm: FollowedSwarm) {
     this.#parts = parts
     this.#swarm = swarm
-    this.records = new AcceptedRecords(swarm.head.itemCount)
+    this.records = new CommittedRecords(swarm.head.itemCount)
   }
 
   /** Has the end been accepted? */
@@ -57,15 +57,15 @@ export class AcceptedSwarm {
   }
 
   /** Notes what is accepted, and gives what was not known. What else was proposed in its place is let go. */
-  learn(names: readonly ContentName[], said: { readonly total: number; readonly epoch: number }): ContentName[] {
-    const fresh = this.records.add(names, said)
-    if (fresh.length > 0) this.#swarm.shelf.contents.keep((name) => !this.records.isVoid(name))
+  learn(names: readonly ContentName[], stated: { readonly total: number; readonly epoch: number }): ContentName[] {
+    const fresh = this.records.add(names, stated)
+    if (fresh.length > 0) this.#swarm.contentStore.contents.keep((name) => !this.records.isVoid(name))
     return fresh
   }
 
   /** It has ended: what was not accepted by now never is. */
   close(): void {
-    this.#swarm.shelf.contents.keep(({ index, digest }) => this.records.get(index) === digest)
+    this.#swarm.contentStore.contents.keep(({ index, digest }) => this.records.get(index) === digest)
   }
 
   /** Takes what is accepted, and what was lacking, as far as the contents are here; the others are fetched. */
@@ -79,9 +79,9 @@ export class AcceptedSwarm {
 
   /** Takes what is known to be accepted but was not told: whoever coordinated here had no time for it. */
   takeUntold(self: NodeId): void {
-    const { head, course } = this.#swarm
+    const { head, eventLog } = this.#swarm
     this.take(
-      this.records.names.filter(({ index }) => index < head.itemCount && !course.rows.has(index)),
+      this.records.names.filter(({ index }) => index < head.itemCount && !eventLog.rows.has(index)),
       self
     )
   }
@@ -99,7 +99,7 @@ export class AcceptedSwarm {
     for (const name of accepted) {
       const kind = recordKind(this.#swarm.head.itemCount, name.index)
       if (kind.type === 'end') continue
-      const content = await this.#swarm.shelf.content(name)
+      const content = await this.#swarm.contentStore.content(name)
       const row = content === null || kind.type === 'mark' ? null : decodeOutcome(content)
       const mark = content === null || kind.type === 'outcome' ? null : decodeMark(content)
       // Without it an item that has its outcome would be done once more.
@@ -125,7 +125,7 @@ export class AcceptedSwarm {
     const taken: { readonly name: ContentName; readonly content: Uint8Array }[] = []
     const changes: LedgerChange[] = []
     for (const name of this.#lacking.values()) {
-      const content = await this.#swarm.shelf.content(name)
+      const content = await this.#swarm.contentStore.content(name)
       if (content === null) continue
       taken.push({ name, content })
       changes.push(...(await this.#missing(name, content)))
@@ -136,11 +136,11 @@ export class AcceptedSwarm {
       if (this.#isOver) return
       this.#lacking.delete(name.index)
       // It is durable here.
-      this.#swarm.shelf.contents.drop(name)
+      this.#swarm.contentStore.contents.drop(name)
       const row = name.index >= this.#swarm.head.itemCount ? null : decodeOutcome(content)
-      if (row?.index === name.index) this.#swarm.course.settled(row)
+      if (row?.index === name.index) this.#swarm.eventLog.settled(row)
     }
-    if (this.#lacking.size > 0) this.#swarm.shelf.obtain([...this.#lacking.values()], from)
+    if (this.#lacking.size > 0) this.#swarm.contentStore.obtain([...this.#lacking.values()], from)
     else await this.#finishIfOver()
   }
 
@@ -153,17 +153,17 @@ export class AcceptedSwarm {
   }
 
   async #finishIfOver(): Promise<void> {
-    const { head, shelf, onOver } = this.#swarm
+    const { head, contentStore, onOver } = this.#swarm
     const index = RECORDS.end(head.itemCount)
     const digest = this.records.get(index)
     if (digest === undefined || !this.records.isWhole || this.#isOver) return
-    const bytes = await shelf.content({ index, digest })
+    const bytes = await contentStore.content({ index, digest })
     const end = bytes === null ? null : decodeEnd(bytes)
     if (end === null) return
-    const { swarmBook, commit, clock, limits } = this.#parts
+    const { swarmStore, commit, clock, limits } = this.#parts
     const settling = await this.#settling()
     if (settling === null) return
-    await commit([...settling, ...swarmBook.ended(head, { end, expiresAt: clock.now() + limits.defaultTtlMs })])
+    await commit([...settling, ...swarmStore.ended(head, { end, expiresAt: clock.now() + limits.defaultTtlMs })])
     if (this.#isOver) return
     this.#isOver = true
     onOver(end)

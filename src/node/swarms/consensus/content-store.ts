@@ -1,26 +1,26 @@
 import type { NodeId } from '../../../kit/ids.js'
-import { PIECE_BYTES } from '../../../domain/swarm/seat-message.js'
-import type { SeatMessageOf } from '../../../domain/swarm/seat-message.js'
-import { SwarmContents, pieceOf, piecesMessages } from './content-transfer.js'
+import { PIECE_BYTES } from '../../../domain/swarm/participant-message.js'
+import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
+import { ContentTransfer, pieceOf, piecesMessages } from './content-transfer.js'
 import type { ContentName, Piece } from './content-transfer.js'
 import type { SwarmHead } from '../store.js'
-import type { SwarmSeatParts } from './participant.js'
+import type { ParticipantDeps } from './participant.js'
 
 /** The contents of one swarm's records: those that are here, durable or not, and the way to those that others have. */
-export class SwarmShelf {
-  readonly #parts: SwarmSeatParts
+export class ContentStore {
+  readonly #parts: ParticipantDeps
   readonly #head: SwarmHead
   /** What is here, but not durable yet. */
-  readonly contents: SwarmContents
+  readonly contents: ContentTransfer
   /** What is being given away piece by piece: whoever asks for it asks again and again. */
   #given: (ContentName & { readonly content: Uint8Array }) | null = null
   #pieces = 0
 
-  constructor(parts: SwarmSeatParts, head: SwarmHead) {
+  constructor(parts: ParticipantDeps, head: SwarmHead) {
     const { clock, swarmVotes, tell } = parts
     this.#parts = parts
     this.#head = head
-    this.contents = new SwarmContents({
+    this.contents = new ContentTransfer({
       now: () => clock.monotonic(),
       digest: (content) => swarmVotes.digest(content),
       ask: (to, wants) => tell(to, { name: 'swarm', body: { kind: 'want', swarm: head.id, wants } })
@@ -49,7 +49,7 @@ export class SwarmShelf {
   }
 
   /** Gives another what it asks for, and `more` with it. @throws NodeError STORE_DAMAGED */
-  async give(to: NodeId, wants: SeatMessageOf<'want'>['wants'], more: readonly Piece[]): Promise<void> {
+  async give(to: NodeId, wants: ParticipantMessageOf<'want'>['wants'], more: readonly Piece[]): Promise<void> {
     const pieces = [...more]
     for (const one of wants) {
       const content = one.index < 0 ? null : await this.#piecemeal(one)

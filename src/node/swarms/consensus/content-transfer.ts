@@ -1,9 +1,9 @@
 import { concatBytes, fromBase64, toBase64 } from '../../../kit/bytes.js'
 import type { Clock } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
-import { MAX_CONTENT_BYTES, MAX_PIECES, PIECE_BYTES } from '../../../domain/swarm/seat-message.js'
-import type { SeatMessageOf } from '../../../domain/swarm/seat-message.js'
-import type { SwarmVotes } from './vote-store.js'
+import { MAX_CONTENT_BYTES, MAX_PIECES, PIECE_BYTES } from '../../../domain/swarm/participant-message.js'
+import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
+import type { VoteStore } from './vote-store.js'
 
 /** Bytes of contents that are kept though nobody asked for them; the others are asked for again. */
 const MAX_PUSHED_BYTES = 8 * 1024 * 1024
@@ -20,7 +20,7 @@ export interface ContentName {
 }
 
 /** A piece of a content, as it travels. */
-export type Piece = SeatMessageOf<'pieces'>['pieces'][number]
+export type Piece = ParticipantMessageOf<'pieces'>['pieces'][number]
 
 interface Wanted extends ContentName {
   /** Whom to ask, one after the other. */
@@ -42,11 +42,11 @@ export interface ContentsParts {
   now(): number
   digest(content: Uint8Array): string
   /** Asks a node for contents, each from a byte on. */
-  ask(to: NodeId, wants: SeatMessageOf<'want'>['wants']): void
+  ask(to: NodeId, wants: ParticipantMessageOf<'want'>['wants']): void
 }
 
 /** Contents of one swarm that are here, but not durable yet, and those that are fetched from others, piece by piece. */
-export class SwarmContents {
+export class ContentTransfer {
   readonly #parts: ContentsParts
   readonly #here = new Map<string, { readonly name: ContentName; readonly content: Uint8Array }>()
   readonly #wanted = new Map<string, Wanted>()
@@ -175,14 +175,14 @@ export class SwarmContents {
 /** What asking others for contents needs. */
 export interface AskingParts {
   readonly clock: Clock
-  readonly swarmVotes: SwarmVotes
+  readonly swarmVotes: VoteStore
   /** Sends to another participant. Never throws. */
-  tell(to: NodeId, message: { readonly name: 'swarm'; readonly body: SeatMessageOf<'want'> }): void
+  tell(to: NodeId, message: { readonly name: 'swarm'; readonly body: ParticipantMessageOf<'want'> }): void
 }
 
 /** The contents of a swarm, none at first. */
-export function contentsOf({ clock, swarmVotes, tell }: AskingParts, swarm: string): SwarmContents {
-  return new SwarmContents({
+export function contentsOf({ clock, swarmVotes, tell }: AskingParts, swarm: string): ContentTransfer {
+  return new ContentTransfer({
     now: () => clock.monotonic(),
     digest: (content) => swarmVotes.digest(content),
     ask: (to, wants) => tell(to, { name: 'swarm', body: { kind: 'want', swarm, wants } })
@@ -195,17 +195,17 @@ export function pieceOf({ index, digest }: ContentName, content: Uint8Array, at:
 }
 
 /** Pieces in as few messages as may be. */
-export function piecesMessages(swarm: string, pieces: readonly Piece[]): SeatMessageOf<'pieces'>[] {
+export function piecesMessages(swarm: string, pieces: readonly Piece[]): ParticipantMessageOf<'pieces'>[] {
   const messages: Piece[][] = []
-  let room = 0
+  let budget = 0
   for (const piece of pieces) {
     const last = messages.at(-1)
-    if (last === undefined || room < piece.data.length || last.length >= MAX_PIECES) {
+    if (last === undefined || budget < piece.data.length || last.length >= MAX_PIECES) {
       messages.push([piece])
-      room = MESSAGE_BYTES - piece.data.length
+      budget = MESSAGE_BYTES - piece.data.length
     } else {
       last.push(piece)
-      room -= piece.data.length
+      budget -= piece.data.length
     }
   }
   return messages.map((one) => ({ kind: 'pieces', swarm, pieces: one }))

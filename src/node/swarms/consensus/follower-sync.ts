@@ -1,9 +1,9 @@
 import type { NodeId } from '../../../kit/ids.js'
-import type { SeatMessageOf } from '../../../domain/swarm/seat-message.js'
-import type { AcceptedSwarm } from './committed-results.js'
-import type { CancelWish } from './cancel-request.js'
+import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
+import type { CommittedResults } from './committed-results.js'
+import type { CancelRequest } from './cancel-request.js'
 import type { ContentName } from './content-transfer.js'
-import type { SwarmSeatParts } from './participant.js'
+import type { ParticipantDeps } from './participant.js'
 
 /** Who does not coordinate asks what was accepted every so many milliseconds. */
 const FOLLOW_MS = 1000
@@ -12,25 +12,25 @@ const FOLLOW_MS = 1000
 export interface Followed {
   readonly swarm: string
   readonly voters: readonly NodeId[]
-  readonly accepted: AcceptedSwarm
-  readonly wish: Pick<CancelWish, 'isOpen'>
+  readonly accepted: CommittedResults
+  readonly cancelRequest: Pick<CancelRequest, 'isOpen'>
 }
 
 /** What participants of one swarm tell each other of what was accepted, and whether it is to go on. */
-export class SwarmFollowing {
-  readonly #parts: Pick<SwarmSeatParts, 'clock' | 'self' | 'tell'>
+export class FollowerSync {
+  readonly #parts: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>
   readonly #swarm: string
   readonly #others: readonly NodeId[]
-  readonly #accepted: AcceptedSwarm
-  readonly #wish: Pick<CancelWish, 'isOpen'>
+  readonly #accepted: CommittedResults
+  readonly #cancelRequest: Pick<CancelRequest, 'isOpen'>
   #askedAt = Number.NEGATIVE_INFINITY
 
-  constructor(parts: Pick<SwarmSeatParts, 'clock' | 'self' | 'tell'>, { swarm, voters, accepted, wish }: Followed) {
+  constructor(parts: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>, { swarm, voters, accepted, cancelRequest }: Followed) {
     this.#parts = parts
     this.#swarm = swarm
     this.#others = voters.filter((node) => node !== parts.self)
     this.#accepted = accepted
-    this.#wish = wish
+    this.#cancelRequest = cancelRequest
   }
 
   /** Time passed, and this node does not coordinate: it asks who does, or all. */
@@ -46,20 +46,20 @@ export class SwarmFollowing {
     const have = isWhole ? size : 0
     for (const node of coordinator === null || coordinator === self ? this.#others : [coordinator]) {
       tell(node, { name: 'swarm', body: { kind: 'follow', swarm: this.#swarm, have, from: 0 } })
-      if (this.#wish.isOpen) tell(node, { name: 'swarm', body: { kind: 'cancel', swarm: this.#swarm } })
+      if (this.#cancelRequest.isOpen) tell(node, { name: 'swarm', body: { kind: 'cancel', swarm: this.#swarm } })
     }
     this.#accepted.take([], self)
   }
 
   /** Tells somebody who asks; when all of it is known there, only that it is coordinated, and in which epoch. */
-  answer(from: NodeId, { have, from: index }: SeatMessageOf<'follow'>): void {
+  answer(from: NodeId, { have, from: index }: ParticipantMessageOf<'follow'>): void {
     const { records } = this.#accepted
     const page = records.page(this.#swarm, index)
     this.#parts.tell(from, { name: 'swarm', body: have < records.size ? page : { ...page, items: [], next: null } })
   }
 
   /** Somebody tells. */
-  heard(from: NodeId, { epoch, total, items, next }: SeatMessageOf<'accepted'>): void {
+  onMessage(from: NodeId, { epoch, total, items, next }: ParticipantMessageOf<'accepted'>): void {
     this.#accepted.take(this.#accepted.learn(items, { total, epoch }), from)
     if (next === null) return
     this.#parts.tell(from, { name: 'swarm', body: { kind: 'follow', swarm: this.#swarm, have: this.#accepted.records.size, from: next } })

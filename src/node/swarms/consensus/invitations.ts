@@ -2,22 +2,22 @@ import { messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { encodePayload } from '../../../domain/envelope/codec.js'
 import { majorityOf } from '../../../domain/swarm/coordination.js'
-import { PLAN_INDEX } from '../../../domain/swarm/seat-message.js'
-import type { SeatMessageOf } from '../../../domain/swarm/seat-message.js'
+import { PLAN_INDEX } from '../../../domain/swarm/participant-message.js'
+import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 import type { SwarmHead, SwarmItem } from '../store.js'
 import { pieceOf } from './content-transfer.js'
 import type { Piece } from './content-transfer.js'
-import type { SwarmSeatParts } from './participant.js'
-import type { SeatRecord } from './vote-store.js'
+import type { ParticipantDeps } from './participant.js'
+import type { ParticipantRecord } from './vote-store.js'
 
 /** A seat is offered again to who has not taken it after so many milliseconds. */
 const AGAIN_MS = 1000
 
 /** Whom seats are offered to. */
-export interface SeatOffering {
+export interface Invitation {
   readonly head: SwarmHead
   readonly voters: readonly NodeId[]
-  readonly seat: SeatRecord
+  readonly own: ParticipantRecord
   items(): Promise<readonly SwarmItem[]>
 }
 
@@ -35,29 +35,29 @@ export function planOf(
 }
 
 /** The launcher's offers of seats in one swarm. A participant votes once the launcher has on record that it does. */
-export class SeatOffers {
-  readonly #parts: SwarmSeatParts
-  readonly #offering: SeatOffering
+export class Invitations {
+  readonly #parts: ParticipantDeps
+  readonly #offering: Invitation
   /** What is durable of it. */
-  #seat: SeatRecord
+  #own: ParticipantRecord
   /** The same with what is being recorded. */
-  #next: SeatRecord
+  #next: ParticipantRecord
   /** Those that said that they vote. */
   readonly #open = new Set<NodeId>()
   readonly #askedAt = new Map<NodeId, number>()
   /** null while nobody needs it. */
   #plan: Promise<Plan | null> | null = null
 
-  constructor(parts: SwarmSeatParts, offering: SeatOffering) {
+  constructor(parts: ParticipantDeps, offering: Invitation) {
     this.#parts = parts
     this.#offering = offering
-    this.#seat = this.#next = offering.seat
+    this.#own = this.#next = offering.own
   }
 
   /** Do so many vote that the launcher may stand? Who once had a seat counts: it goes on from its disk. */
   get hasMajority(): boolean {
     const { self } = this.#parts
-    const votes = this.#offering.voters.filter((node) => node === self || this.#open.has(node) || node in this.#offering.seat.seated)
+    const votes = this.#offering.voters.filter((node) => node === self || this.#open.has(node) || node in this.#offering.own.seated)
     return votes.length >= majorityOf(this.#offering)
   }
 
@@ -76,7 +76,7 @@ export class SeatOffers {
   }
 
   /** A participant has the plan. */
-  async seated(from: NodeId, { ledger, isOpen }: SeatMessageOf<'seated'>): Promise<void> {
+  async seated(from: NodeId, { ledger, isOpen }: ParticipantMessageOf<'seated'>): Promise<void> {
     if (!this.#offering.voters.includes(from)) return
     if (this.#next.seated[from] === undefined) {
       const isRecorded = await this.#record({ ...this.#next, seated: { ...this.#next.seated, [from]: ledger } })
@@ -95,22 +95,22 @@ export class SeatOffers {
    * Nothing is offered by what a crash would forget: who then lost its ledger would pass for one that never voted. False: it
    * could not be recorded; it is asked again.
    */
-  async #record(next: SeatRecord): Promise<boolean> {
+  async #record(next: ParticipantRecord): Promise<boolean> {
     const { swarmVotes, commit, telemetry } = this.#parts
     this.#next = next
     try {
-      await commit([swarmVotes.seatChange(this.#offering.head.id, next)])
-      this.#seat = next
+      await commit([swarmVotes.participantChange(this.#offering.head.id, next)])
+      this.#own = next
       return true
     } catch (error) {
-      this.#next = this.#seat
+      this.#next = this.#own
       telemetry.log('warn', 'a seat could not be recorded', { reason: messageOf(error) })
       return false
     }
   }
 
   /** The pieces of the plan that a participant asks for. */
-  async pieces(wants: SeatMessageOf<'want'>['wants']): Promise<Piece[]> {
+  async pieces(wants: ParticipantMessageOf<'want'>['wants']): Promise<Piece[]> {
     const plan = await this.#read()
     return wants.flatMap((one) =>
       one.index === PLAN_INDEX && plan?.digest === one.digest && one.at < plan.bytes.byteLength ? [pieceOf(one, plan.bytes, one.at)] : []
@@ -122,7 +122,7 @@ export class SeatOffers {
     const plan = await this.#read()
     if (plan === null) return
     const { bytes, digest } = plan
-    const ledger = this.#seat.seated[node] ?? null
+    const ledger = this.#own.seated[node] ?? null
     const body = { kind: 'seat', swarm: this.#offering.head.id, digest, bytes: bytes.byteLength, ledger } as const
     this.#parts.tell(node, { name: 'swarm', body })
   }

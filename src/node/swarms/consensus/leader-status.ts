@@ -2,7 +2,7 @@ import type { Clock } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { SwarmInfo } from '../../../ports/swarm-api.js'
 import type { Directory } from '../../cards/directory.js'
-import type { SwarmCourse } from '../event-log.js'
+import type { SwarmEventLog } from '../event-log.js'
 
 /** A swarm that nobody has coordinated for so many milliseconds says that it is stalled. */
 const STALLED_AFTER_MS = 3000
@@ -14,22 +14,22 @@ export const NO_MAJORITY = 'nobody coordinates it: it goes on when a majority of
 export const NO_CONTENTS = `${NO_MAJORITY}, and give each other all that they accepted before`
 
 /** What telling who coordinates needs. */
-export interface SwarmNewsParts {
+export interface LeaderStatusDeps {
   readonly clock: Clock
   readonly directory: Pick<Directory, 'ref'>
 }
 
 /** Who is told. */
-export interface SwarmNewsOf {
-  readonly course: SwarmCourse
+export interface LeaderStatusSwarm {
+  readonly eventLog: SwarmEventLog
   /** It stands still, or goes on. */
   onStatus(status: 'running' | 'stalled'): void
 }
 
 /** Who coordinates one swarm, as far as this node can tell: says so when it changes, and when nobody does. */
-export class SwarmNews {
-  readonly #parts: SwarmNewsParts
-  readonly #of: SwarmNewsOf
+export class LeaderStatus {
+  readonly #parts: LeaderStatusDeps
+  readonly #of: LeaderStatusSwarm
   #coordinatedAt: number
   #coordinator: string | null = null
   #isHere = false
@@ -38,7 +38,7 @@ export class SwarmNews {
   /** As it was told last. */
   #lack = ''
 
-  constructor(parts: SwarmNewsParts, of: SwarmNewsOf) {
+  constructor(parts: LeaderStatusDeps, of: LeaderStatusSwarm) {
     this.#parts = parts
     this.#of = of
     this.#coordinatedAt = parts.clock.monotonic()
@@ -57,12 +57,12 @@ export class SwarmNews {
   /** Looks again. `lack`: why it stands still when nobody coordinates. `isHere`: this node has begun to, and tells by itself how the work stands. */
   look({ node, epoch, lack }: { readonly node: NodeId | null; readonly epoch: number; readonly lack: string }, isHere: boolean): void {
     const { clock, directory } = this.#parts
-    const { course, onStatus } = this.#of
+    const { eventLog, onStatus } = this.#of
     const coordinator = node === null ? null : directory.ref(node).name
     if (node !== null) this.#coordinatedAt = clock.monotonic()
     const isOther = epoch !== this.#epoch || (isHere && !this.#isHere)
     if (coordinator !== this.#coordinator || (coordinator !== null && isOther))
-      course.tell({ type: 'coordinator', coordinator, epoch, ...(isHere && coordinator !== null ? { isHere } : {}) })
+      eventLog.tell({ type: 'coordinator', coordinator, epoch, ...(isHere && coordinator !== null ? { isHere } : {}) })
     this.#coordinator = coordinator
     this.#isHere = isHere
     this.#epoch = epoch
@@ -71,7 +71,7 @@ export class SwarmNews {
     const isChange = status !== this.#status
     this.#status = status
     this.#lack = lack
-    course.tell({ type: 'status', status, ...(status === 'stalled' ? { reason: lack } : {}) })
+    eventLog.tell({ type: 'status', status, ...(status === 'stalled' ? { reason: lack } : {}) })
     if (isChange) onStatus(status)
   }
 }

@@ -3,18 +3,18 @@ import { encodePayload } from '../../../domain/envelope/codec.js'
 import { leaseInEpoch } from '../../../domain/swarm/coordination.js'
 import type { LeaseMark } from '../../../domain/swarm/handover.js'
 import { RECORDS } from '../../../domain/swarm/record-index.js'
-import { DurableTales } from '../../ledger/commit-queue.js'
-import type { DurableTalesParts, Tale, Tales } from '../../ledger/commit-queue.js'
+import { CommitQueue } from '../../ledger/commit-queue.js'
+import type { CommitQueueDeps, Notification, NotificationQueue } from '../../ledger/commit-queue.js'
 import type { SwarmLease } from '../store.js'
 import type { ContentName } from './content-transfer.js'
-import type { SwarmCourse } from '../event-log.js'
-import type { SwarmSeat } from './participant.js'
+import type { SwarmEventLog } from '../event-log.js'
+import type { Participant } from './participant.js'
 
 /** What a term needs. */
-export interface SwarmTermParts extends DurableTalesParts {
+export interface LeadershipDeps extends CommitQueueDeps {
   readonly self: NodeId
-  readonly seat: Pick<SwarmSeat, 'isCoordinating' | 'propose'>
-  readonly course: SwarmCourse
+  readonly participant: Pick<Participant, 'isCoordinating' | 'propose'>
+  readonly eventLog: SwarmEventLog
   readonly epoch: number
   /** Items of the swarm. */
   readonly items: number
@@ -23,27 +23,27 @@ export interface SwarmTermParts extends DurableTalesParts {
 }
 
 /** The time in which this node coordinates a swarm of several participants: outcomes are told once a majority has accepted them. */
-export class SwarmTerm implements Tales {
+export class Leadership implements NotificationQueue {
   readonly epoch: number
-  readonly course: SwarmCourse
-  readonly #parts: SwarmTermParts
+  readonly eventLog: SwarmEventLog
+  readonly #parts: LeadershipDeps
   readonly #accepted: Set<number>
   readonly #waiting = new Map<number, (isAccepted: boolean) => void>()
-  readonly #durable: DurableTales
-  #told: Promise<void> = Promise.resolve()
+  readonly #durable: CommitQueue
+  #flushed: Promise<void> = Promise.resolve()
   #isOver = false
 
-  constructor(parts: SwarmTermParts) {
+  constructor(parts: LeadershipDeps) {
     this.#parts = parts
     this.epoch = parts.epoch
-    this.course = parts.course
+    this.eventLog = parts.eventLog
     this.#accepted = new Set(parts.accepted)
-    this.#durable = new DurableTales(parts)
+    this.#durable = new CommitQueue(parts)
   }
 
   /** May items be leased, and outcomes accepted, now? */
   get isOn(): boolean {
-    return !this.#isOver && this.#parts.seat.isCoordinating
+    return !this.#isOver && this.#parts.participant.isCoordinating
   }
 
   /** Which attempt people are told that a lease is: one of this coordinator. How often others leased the item nobody here knows. */
@@ -67,26 +67,26 @@ export class SwarmTerm implements Tales {
     }
   }
 
-  add({ record, tell }: Tale): void {
+  add({ record, notify: tell }: Notification): void {
     const accepted = record === undefined ? Promise.resolve(true) : this.#accept(record.index, record.content)
-    this.#told = this.#told.then(async () => {
+    this.#flushed = this.#flushed.then(async () => {
       if ((await accepted) && !this.#isOver) tell()
     })
   }
 
-  addLast(make: () => Tale): void {
-    this.#told = this.#told.then(async () => {
+  addLast(make: () => Notification): void {
+    this.#flushed = this.#flushed.then(async () => {
       if (this.#isOver) return
-      const tale = make()
-      const { record } = tale
+      const notification = make()
+      const { record } = notification
       if (record !== undefined && !(await this.#accept(record.index, record.content))) return
-      this.#durable.add(tale)
-      await this.#durable.told()
+      this.#durable.add(notification)
+      await this.#durable.flushed()
     })
   }
 
-  told(): Promise<void> {
-    return this.#told
+  flushed(): Promise<void> {
+    return this.#flushed
   }
 
   async stop(): Promise<void> {
@@ -94,7 +94,7 @@ export class SwarmTerm implements Tales {
     for (const end of this.#waiting.values()) end(false)
     this.#waiting.clear()
     await this.#durable.stop()
-    await this.#told
+    await this.#flushed
   }
 
   #accept(index: number, content: Uint8Array): Promise<boolean> {
@@ -106,7 +106,7 @@ export class SwarmTerm implements Tales {
         before?.(isAccepted)
         resolve(isAccepted)
       })
-      if (before === undefined) this.#parts.seat.propose(index, content)
+      if (before === undefined) this.#parts.participant.propose(index, content)
     })
   }
 }

@@ -1,24 +1,24 @@
 import { messageOf } from '../../../kit/errors.js'
 import type { VoterStart } from '../../../domain/swarm/coordination-vote.js'
-import type { SeatOffers } from './invitations.js'
-import type { SwarmSeatParts } from './participant.js'
-import type { SeatRecord } from './vote-store.js'
+import type { Invitations } from './invitations.js'
+import type { ParticipantDeps } from './participant.js'
+import type { ParticipantRecord } from './vote-store.js'
 
 /** Whose seat it is. */
-export interface OwnSeatOf {
+export interface OwnMembershipOf {
   readonly swarm: string
-  readonly record: SeatRecord
+  readonly record: ParticipantRecord
   /** Those of the launcher, whose record says more; null elsewhere. */
-  readonly offers: SeatOffers | null
+  readonly offers: Invitations | null
 }
 
 /** The seat of this node in one swarm, as its ledger has it. */
-export class OwnSeat {
-  readonly #parts: Pick<SwarmSeatParts, 'commit' | 'swarmVotes' | 'telemetry'>
-  readonly #of: OwnSeatOf
-  #record: SeatRecord
+export class OwnMembership {
+  readonly #parts: Pick<ParticipantDeps, 'commit' | 'swarmVotes' | 'telemetry'>
+  readonly #of: OwnMembershipOf
+  #record: ParticipantRecord
 
-  constructor(parts: Pick<SwarmSeatParts, 'commit' | 'swarmVotes' | 'telemetry'>, of: OwnSeatOf) {
+  constructor(parts: Pick<ParticipantDeps, 'commit' | 'swarmVotes' | 'telemetry'>, of: OwnMembershipOf) {
     this.#parts = parts
     this.#of = of
     this.#record = of.record
@@ -28,7 +28,7 @@ export class OwnSeat {
   async confirm(ledger: string): Promise<boolean> {
     if (this.#record.state !== 'invited' || this.#record.ledger !== ledger) return false
     const record = { ...this.#record, state: 'open' } as const
-    await this.#parts.commit([this.#parts.swarmVotes.seatChange(this.#of.swarm, record)])
+    await this.#parts.commit([this.#parts.swarmVotes.participantChange(this.#of.swarm, record)])
     if (this.#record.state !== 'invited') return false
     this.#record = record
     return true
@@ -41,7 +41,7 @@ export class OwnSeat {
     const { swarm, offers } = this.#of
     this.#record = { ...this.#record, state: 'open' }
     if (offers !== null) return await offers.relearned()
-    await commit([swarmVotes.seatChange(swarm, this.#record)]).catch((error: unknown) =>
+    await commit([swarmVotes.participantChange(swarm, this.#record)]).catch((error: unknown) =>
       telemetry.log('warn', 'that a vote was learned again could not be recorded', { reason: messageOf(error) })
     )
   }

@@ -8,28 +8,28 @@ import { MAX_RECORDS } from '../../../domain/swarm/coordination-message.js'
 import type { CoordinationMessage, Tell } from '../../../domain/swarm/coordination-message.js'
 import { openVoter, stepVoter } from '../../../domain/swarm/coordination-vote.js'
 import type { VoterEffect, VoterInput, VoterStart, VoterState } from '../../../domain/swarm/coordination-vote.js'
-import type { SeatMessage } from '../../../domain/swarm/seat-message.js'
+import type { ParticipantMessage } from '../../../domain/swarm/participant-message.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { pieceOf, piecesMessages } from './content-transfer.js'
-import type { ContentName, SwarmContents } from './content-transfer.js'
+import type { ContentName, ContentTransfer } from './content-transfer.js'
 import { NO_CONTENTS, NO_MAJORITY } from './leader-status.js'
-import type { SwarmShelf } from './content-store.js'
-import type { SwarmVotes, VoteStore } from './vote-store.js'
+import type { ContentStore } from './content-store.js'
+import type { VoteStore, StoreEffect } from './vote-store.js'
 
 /** Messages that wait for contents. */
-const MAX_HELD = 64
+const MAX_DEFERRED = 64
 /** A coordinator that gets no further with what was accepted before lets go after so many milliseconds. */
 const STUCK_MS = 60_000
 /** Contents up to so many bytes go to the others before they are asked to have them on record. */
 const PUSHED_BYTES = 16 * 1024
 
 /** What a seat needs. */
-export interface SwarmSeatParts {
+export interface ParticipantDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly self: NodeId
-  readonly swarmVotes: SwarmVotes
+  readonly swarmVotes: VoteStore
   /** Makes changes of the ledger. @throws NodeError what it refuses. */
   commit(changes: readonly LedgerChange[]): Promise<void>
   /** Sends to another participant, unless there is no link. Never throws. */
@@ -39,17 +39,17 @@ export interface SwarmSeatParts {
 /** What participants say to each other. */
 export type SwarmWord =
   | { readonly name: 'coordination'; readonly body: CoordinationMessage }
-  | { readonly name: 'swarm'; readonly body: SeatMessage }
+  | { readonly name: 'swarm'; readonly body: ParticipantMessage }
 
 /** How a seat is taken. */
-export interface SwarmSeating {
+export interface ParticipantOf {
   /** Its items are the records of the swarm. */
   readonly coordination: Coordination
   /** Items of the swarm. */
   readonly items: number
   /** Is another outcome accepted? A vote of before may still come, and must not take its place. */
   isVoid(name: ContentName): boolean
-  readonly shelf: Pick<SwarmShelf, 'contents' | 'obtain' | 'moved'>
+  readonly contentStore: Pick<ContentStore, 'contents' | 'obtain' | 'moved'>
   /** An id that no other start of it has had. */
   readonly run: string
   readonly start: VoterStart
@@ -65,13 +65,13 @@ export interface SwarmSeating {
 }
 
 /** The seat of this node among the participants of one swarm: votes, stands, has outcomes accepted while it coordinates. */
-export class SwarmSeat {
-  readonly #parts: SwarmSeatParts
-  readonly #seating: SwarmSeating
+export class Participant {
+  readonly #parts: ParticipantDeps
+  readonly #swarm: ParticipantOf
   readonly #voter: VoterState
   readonly #candidate: CandidateState
-  readonly #contents: SwarmContents
-  readonly #held: { readonly from: NodeId; readonly message: CoordinationMessage }[] = []
+  readonly #contents: ContentTransfer
+  readonly #deferred: { readonly from: NodeId; readonly message: CoordinationMessage }[] = []
   /** What is still to be done, in order. */
   readonly #effects: (VoterEffect | CandidateEffect)[] = []
   #isPerforming = false
@@ -82,19 +82,19 @@ export class SwarmSeat {
   /** It coordinates, but contents of what was accepted are still missing. */
   #beginning: { readonly epoch: number; readonly accepted: readonly ContentName[] } | null = null
   /** How far it had come on its way to coordinate when that changed last, and when that was. */
-  #way: { readonly mark: string | null; readonly since: number } = { mark: null, since: 0 }
+  #progress: { readonly mark: string | null; readonly since: number } = { mark: null, since: 0 }
   #isClosed = false
 
-  constructor(parts: SwarmSeatParts, seating: SwarmSeating) {
+  constructor(parts: ParticipantDeps, seating: ParticipantOf) {
     const { clock, self } = parts
     const { coordination, run, start } = seating
     const now = clock.monotonic()
     const making = { coordination, self, run }
     this.#parts = parts
-    this.#seating = seating
+    this.#swarm = seating
     this.#voter = openVoter(making, start, now)
     this.#candidate = openCandidate(making, now)
-    this.#contents = seating.shelf.contents
+    this.#contents = seating.contentStore.contents
   }
 
   /** May items be leased, and outcomes accepted, by this node now? */
@@ -145,14 +145,14 @@ export class SwarmSeat {
     const missing = this.#missing(from, message)
     if (missing.length > 0) {
       this.#hold(from, message)
-      return this.#seating.shelf.obtain(missing, from)
+      return this.#swarm.contentStore.obtain(missing, from)
     }
     this.#vote({ type: 'message', from, message })
     this.#stand({ type: 'message', from, message })
   }
 
   /** A participant says what was accepted, up to this epoch. */
-  heardAccepted(from: NodeId, epoch: number): void {
+  onAccepted(from: NodeId, epoch: number): void {
     if (!this.#isClosed) this.#vote({ type: 'coordinates', from, epoch })
   }
 
@@ -163,11 +163,11 @@ export class SwarmSeat {
 
   /** Contents have come. */
   supplied(): void {
-    for (const { from, message } of this.#held.splice(0)) this.receive(from, message)
+    for (const { from, message } of this.#deferred.splice(0)) this.receive(from, message)
     this.#tryBegin()
   }
 
-  /** Has a content accepted, once. It has to be told of {@link SwarmSeating.onAccepted}; when the lease ends before, it is void. */
+  /** Has a content accepted, once. It has to be told of {@link ParticipantOf.onAccepted}; when the lease ends before, it is void. */
   propose(index: number, content: Uint8Array): ContentName {
     const name = { index, digest: this.#parts.swarmVotes.digest(content) }
     this.#contents.put(name, content)
@@ -187,19 +187,19 @@ export class SwarmSeat {
     const { phase, epoch, readings, accepted } = this.#candidate
     const isOnItsWay = phase === 'reading' || phase === 'settling' || this.#beginning !== null
     const read = [...readings.values()].map(({ from, records }) => `${from} ${records.size}`)
-    const mark = isOnItsWay ? [epoch, phase, accepted.size, this.#unstored, this.#seating.shelf.moved, ...read].join() : null
-    if (mark !== this.#way.mark) this.#way = { mark, since: now }
-    else if (isOnItsWay && now - this.#way.since >= STUCK_MS) this.retreat()
+    const mark = isOnItsWay ? [epoch, phase, accepted.size, this.#unstored, this.#swarm.contentStore.moved, ...read].join() : null
+    if (mark !== this.#progress.mark) this.#progress = { mark, since: now }
+    else if (isOnItsWay && now - this.#progress.since >= STUCK_MS) this.retreat()
   }
 
   /** What is said again takes the place of what was said before. */
   #hold(from: NodeId, message: CoordinationMessage): void {
     const isSame = (one: { readonly from: NodeId; readonly message: CoordinationMessage }): boolean =>
       one.from === from && one.message.kind === message.kind && firstIndex(one.message) === firstIndex(message)
-    const at = this.#held.findIndex(isSame)
-    if (at >= 0) this.#held.splice(at, 1)
-    this.#held.push({ from, message })
-    if (this.#held.length > MAX_HELD) this.#held.shift()
+    const at = this.#deferred.findIndex(isSame)
+    if (at >= 0) this.#deferred.splice(at, 1)
+    this.#deferred.push({ from, message })
+    if (this.#deferred.length > MAX_DEFERRED) this.#deferred.shift()
   }
 
   /** Contents without which what a message says must not be on record here. */
@@ -212,7 +212,7 @@ export class SwarmSeat {
       ({ index, digest }) =>
         index < parts.coordination.itemCount &&
         this.#voter.records.get(index)?.digest !== digest &&
-        !this.#seating.isVoid({ index, digest }) &&
+        !this.#swarm.isVoid({ index, digest }) &&
         this.#contents.get({ index, digest }) === undefined
     )
   }
@@ -226,7 +226,7 @@ export class SwarmSeat {
   #proposeNow(): void {
     const names = this.#proposed.splice(0)
     if (names.length === 0 || this.#isClosed) return
-    const { coordination } = this.#seating
+    const { coordination } = this.#swarm
     const pieces = names.flatMap((name) => {
       const content = this.#contents.get(name)
       return content === undefined || content.byteLength > PUSHED_BYTES ? [] : [pieceOf(name, content, 0)]
@@ -272,11 +272,11 @@ export class SwarmSeat {
         this.#beginning = { epoch: effect.epoch, accepted: [...effect.accepted].map(([index, digest]) => ({ index, digest })) }
         return this.#tryBegin()
       case 'accepted':
-        return this.#seating.onAccepted(effect.epoch, effect.items)
+        return this.#swarm.onAccepted(effect.epoch, effect.items)
       case 'ended':
         this.#beginning = null
         this.#proposed = []
-        return this.#seating.onEnded()
+        return this.#swarm.onEnded()
     }
   }
 
@@ -288,26 +288,26 @@ export class SwarmSeat {
     if (missing.length > 0) return this.#complete(missing, epoch)
     if (this.#unstored > 0 || !isCoordinating(this.#candidate, this.#parts.clock.monotonic())) return
     this.#beginning = null
-    this.#seating.onBegin(epoch, accepted)
+    this.#swarm.onBegin(epoch, accepted)
   }
 
   /** A majority has it on record: so has this node, once the contents are here. */
   #complete(missing: readonly ContentName[], epoch: number): void {
-    const { swarm } = this.#seating.coordination
+    const { swarm } = this.#swarm.coordination
     const away = missing.filter((name) => this.#contents.get(name) === undefined)
     const items = missing.filter((name) => this.#contents.get(name) !== undefined).slice(0, MAX_RECORDS)
-    if (away.length > 0) this.#seating.shelf.obtain(away, this.#parts.self)
-    const message = { kind: 'record', swarm, run: this.#seating.run, round: 0, epoch, items } as const
+    if (away.length > 0) this.#swarm.contentStore.obtain(away, this.#parts.self)
+    const message = { kind: 'record', swarm, run: this.#swarm.run, round: 0, epoch, items } as const
     if (items.length > 0) this.receive(this.#parts.self, message)
   }
 
-  async #store(effect: VoteStore): Promise<void> {
+  async #store(effect: StoreEffect): Promise<void> {
     const { telemetry, swarmVotes, commit } = this.#parts
-    const { coordination, items } = this.#seating
+    const { coordination, items } = this.#swarm
     const names = effect.records.map(([index, { digest }]) => ({ index, digest }))
     const contents = names.flatMap((name) => {
       const content = this.#contents.get(name)
-      return content === undefined || this.#seating.isVoid(name)
+      return content === undefined || this.#swarm.isVoid(name)
         ? []
         : [swarmVotes.contentChange(coordination.swarm, { index: name.index, items }, content)]
     })
@@ -315,13 +315,13 @@ export class SwarmSeat {
       await commit(swarmVotes.changes(coordination.swarm, effect, contents))
       for (const name of names) this.#contents.drop(name)
       this.#unstored--
-      this.#seating.onStored()
+      this.#swarm.onStored()
       this.#tryBegin()
     } catch (error) {
       telemetry.count('errors', 'ledger')
       telemetry.log('error', 'a vote could not be recorded', { swarm: coordination.swarm, reason: messageOf(error) })
       this.close()
-      this.#seating.onFailed()
+      this.#swarm.onFailed()
     }
   }
 }

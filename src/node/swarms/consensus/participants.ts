@@ -2,47 +2,47 @@ import { messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { coordinationOf } from '../../../domain/swarm/coordination.js'
 import { decodePlan } from '../../../domain/swarm/handover.js'
-import { MAX_PLAN_BYTES, PLAN_INDEX } from '../../../domain/swarm/seat-message.js'
-import type { SeatMessage, SeatMessageOf } from '../../../domain/swarm/seat-message.js'
+import { MAX_PLAN_BYTES, PLAN_INDEX } from '../../../domain/swarm/participant-message.js'
+import type { ParticipantMessage, ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 import { effectiveParty } from '../../../domain/routing/effective.js'
 import type { Hash } from '../../../kit/sign.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import { parseAddress } from '../../../domain/card/card.js'
 import type { Directory } from '../../cards/directory.js'
-import type { LedgerRoom } from '../../ledger/quota.js'
+import type { LedgerQuota } from '../../ledger/quota.js'
 import { planOf } from './invitations.js'
-import { SeatedSwarm } from './replicated-swarm.js'
-import type { SeatedSwarmParts } from './replicated-swarm.js'
+import { ReplicatedSwarm } from './replicated-swarm.js'
+import type { ReplicatedSwarmDeps } from './replicated-swarm.js'
 import type { SwarmHead, SwarmItem } from '../store.js'
 import type { SwarmWord } from './participant.js'
 import { contentsOf } from './content-transfer.js'
-import type { SwarmContents } from './content-transfer.js'
-import type { SeatRecord } from './vote-store.js'
+import type { ContentTransfer } from './content-transfer.js'
+import type { ParticipantRecord } from './vote-store.js'
 
 /** Nodes that a swarm needs for another to take over: of two, the one that is left is no majority. */
 const MIN_VOTERS = 3
 /** Swarms of one launcher that have not ended, in which this node takes a seat. */
-const MAX_SEATS_A_PEER = 64
+const MAX_PARTICIPATIONS_A_PEER = 64
 /** The same of all launchers. */
-const MAX_SEATS = 256
+const MAX_PARTICIPATIONS = 256
 /** Plans that are fetched at once. */
 const MAX_PLANS = 4
 /** One of which nothing came for so many milliseconds makes room for another. */
 const PLAN_IDLE_MS = 5000
 
 /** What seats need. */
-export interface SwarmSeatsParts extends Omit<SeatedSwarmParts, 'isPutOut'> {
+export interface ParticipantsDeps extends Omit<ReplicatedSwarmDeps, 'isPutOut'> {
   readonly hash: Hash
   readonly directory: Directory
-  readonly ledgerRoom: Pick<LedgerRoom, 'isFull'>
+  readonly ledgerQuota: Pick<LedgerQuota, 'isFull'>
   /** What this node calls its ledger; null until it is open. */
   ledgerName(): string | null
   /** A swarm with several participants that is in memory. */
-  seated(id: string): SeatedSwarm | undefined
+  replicated(id: string): ReplicatedSwarm | undefined
   /** Those of them that have not ended. */
-  running(): readonly SeatedSwarm[]
+  running(): readonly ReplicatedSwarm[]
   /** It is in memory from now on. */
-  add(swarm: SeatedSwarm): void
+  add(swarm: ReplicatedSwarm): void
 }
 
 interface Fetching {
@@ -50,43 +50,43 @@ interface Fetching {
   readonly digest: string
   /** What the launcher knows of this node's ledger. */
   readonly ledger: string | null
-  readonly contents: SwarmContents
+  readonly contents: ContentTransfer
   /** When something of it came, or it was begun: monotonic. */
-  heardAt: number
+  lastSeenAt: number
 }
 
 /** The seats of this node in swarms, its own and those of others: takes them, and hands on what participants say. */
-export class SwarmSeats {
-  readonly #parts: SwarmSeatsParts
-  readonly #asMade: SeatedSwarmParts
+export class Participants {
+  readonly #parts: ParticipantsDeps
+  readonly #asMade: ReplicatedSwarmDeps
   /** Plans that are on their way, by swarm. */
   readonly #fetching = new Map<string, Fetching>()
 
-  constructor(parts: SwarmSeatsParts) {
+  constructor(parts: ParticipantsDeps) {
     this.#parts = parts
     this.#asMade = { ...parts, isPutOut: (node) => parts.directory.isPutOut(node) }
   }
 
   /** The head of a swarm about to be launched, with who votes in it: unless there are too few, or it is too large to be handed over. */
-  seatedHead(head: SwarmHead, items: readonly SwarmItem[], agents: readonly string[]): SwarmHead {
+  joinedHead(head: SwarmHead, items: readonly SwarmItem[], agents: readonly string[]): SwarmHead {
     const { self, directory, hash } = this.#parts
     if (head.request.takeover === false) return head
     const sandbox = directory.certificate(self)?.sandboxId ?? null
     const isNear = (node: NodeId): boolean => (directory.certificate(node)?.sandboxId ?? null) === sandbox
     const nodes = agents.flatMap((agent) => parseAddress(agent)?.nodeId ?? []).filter(isNear)
     const { voters } = coordinationOf({ swarm: head.id, itemCount: items.length, mayTakeOver: true, launcher: self, nodes }, hash)
-    const seated = { ...head, voters }
-    return voters.length < MIN_VOTERS || !isPortable(seated, items) ? head : seated
+    const replicated = { ...head, voters }
+    return voters.length < MIN_VOTERS || !isPortable(replicated, items) ? head : replicated
   }
 
   /** The changes with which this node has the first seat of its own swarm; none for one without voters. */
   launchChanges(head: SwarmHead): LedgerChange[] {
-    return head.voters === undefined ? [] : [this.#parts.swarmVotes.seatChange(head.id, this.#seat('open'))]
+    return head.voters === undefined ? [] : [this.#parts.swarmVotes.participantChange(head.id, this.#join('open'))]
   }
 
   /** The first seat of a swarm that this node has just launched. */
-  launched(head: SwarmHead, items: readonly SwarmItem[]): SeatedSwarm {
-    const swarm = new SeatedSwarm(this.#asMade, { head, items, seat: this.#seat('open'), isCancelWished: false })
+  launched(head: SwarmHead, items: readonly SwarmItem[]): ReplicatedSwarm {
+    const swarm = new ReplicatedSwarm(this.#asMade, { head, items, record: this.#join('open'), isCancelRequested: false })
     this.#parts.add(swarm)
     swarm.open({ type: 'fresh' })
     swarm.tick(this.#parts.survey(head))
@@ -94,20 +94,20 @@ export class SwarmSeats {
   }
 
   /** Goes on with a seat after this node was started again. @throws NodeError STORE_DAMAGED */
-  async resume(head: SwarmHead, items: readonly SwarmItem[]): Promise<SeatedSwarm> {
-    const { swarmBook, swarmVotes } = this.#parts
-    const isCancelWished = await swarmBook.isCancelWished(head.id)
-    const kept = (await swarmVotes.seat(head.id)) ?? this.#seat('lost')
+  async resume(head: SwarmHead, items: readonly SwarmItem[]): Promise<ReplicatedSwarm> {
+    const { swarmStore, swarmVotes } = this.#parts
+    const isCancelRequested = await swarmStore.isCancelRequested(head.id)
+    const kept = (await swarmVotes.participant(head.id)) ?? this.#join('lost')
     // A ledger that was put back to an older copy has forgotten what it promised.
-    const seat: SeatRecord = kept.ledger === this.#parts.ledgerName() ? kept : { ...kept, ...this.#seat('lost'), seated: kept.seated }
-    const swarm = new SeatedSwarm(this.#asMade, { head, items, seat, isCancelWished })
+    const own: ParticipantRecord = kept.ledger === this.#parts.ledgerName() ? kept : { ...kept, ...this.#join('lost'), seated: kept.seated }
+    const swarm = new ReplicatedSwarm(this.#asMade, { head, items, record: own, isCancelRequested })
     this.#parts.add(swarm)
-    if (seat.state === 'lost') swarm.open({ type: 'lost' })
-    if (seat.state === 'open') swarm.open({ type: 'restarted', stored: await swarmVotes.stored(head.id) })
+    if (own.state === 'lost') swarm.open({ type: 'lost' })
+    if (own.state === 'open') swarm.open({ type: 'restarted', stored: await swarmVotes.stored(head.id) })
     return swarm
   }
 
-  #seat(state: SeatRecord['state']): SeatRecord {
+  #join(state: ParticipantRecord['state']): ParticipantRecord {
     return { ledger: this.#parts.ledgerName() ?? '', state, seated: {} }
   }
 
@@ -118,37 +118,37 @@ export class SwarmSeats {
 
   /** Is a lease of an epoch void, since this node has granted a higher one? */
   isPast(peer: NodeId, id: string, epoch: number): boolean {
-    const swarm = this.#parts.seated(id)
+    const swarm = this.#parts.replicated(id)
     return swarm?.head.voters?.includes(peer) === true && epoch < swarm.epoch
   }
 
   /** Do nodes vote in a swarm that this one votes in? */
   areVoters(id: string, nodes: readonly NodeId[]): boolean {
-    const voters = this.#parts.seated(id)?.head.voters
+    const voters = this.#parts.replicated(id)?.head.voters
     return voters !== undefined && nodes.every((node) => voters.includes(node))
   }
 
   /** A peer says something to the participants of a swarm. Never throws. */
   onWord(peer: NodeId, word: SwarmWord): void {
     if (word.name === 'coordination') {
-      const swarm = this.#parts.seated(word.body.swarm)
+      const swarm = this.#parts.replicated(word.body.swarm)
       if (swarm?.head.voters?.includes(peer) === true) swarm.onCoordination(peer, word.body)
       return
     }
-    this.#heard(peer, word.body).catch((error: unknown) =>
+    this.#onMessage(peer, word.body).catch((error: unknown) =>
       this.#parts.telemetry.log('warn', 'a message of a participant could not be handled', { peer, reason: messageOf(error) })
     )
   }
 
-  async #heard(peer: NodeId, message: SeatMessage): Promise<void> {
+  async #onMessage(peer: NodeId, message: ParticipantMessage): Promise<void> {
     if (message.kind === 'seat') return await this.#offered(peer, message)
     if (message.kind === 'pieces' && (await this.#planned(peer, message))) return
     const isAfterEnd = message.kind === 'follow' || message.kind === 'want'
-    const swarm = this.#parts.seated(message.swarm) ?? (isAfterEnd ? await this.#recall(message.swarm, peer) : undefined)
+    const swarm = this.#parts.replicated(message.swarm) ?? (isAfterEnd ? await this.#recall(message.swarm, peer) : undefined)
     if (swarm?.head.voters?.includes(peer) !== true) return
     switch (message.kind) {
       case 'seated':
-        return await swarm.onSeated(peer, message)
+        return await swarm.onAccepted(peer, message)
       case 'want':
         return await swarm.onWant(peer, message)
       case 'pieces':
@@ -163,53 +163,54 @@ export class SwarmSeats {
   }
 
   /** A swarm that has ended, and is no longer in memory. */
-  async #recall(id: string, peer: NodeId): Promise<SeatedSwarm | undefined> {
-    const head = await this.#parts.swarmBook.get(id)
-    const known = this.#parts.seated(id)
+  async #recall(id: string, peer: NodeId): Promise<ReplicatedSwarm | undefined> {
+    const head = await this.#parts.swarmStore.get(id)
+    const known = this.#parts.replicated(id)
     if (known !== undefined || head === null || head.end === null || head.voters?.includes(peer) !== true) return known
-    const swarm = new SeatedSwarm(this.#asMade, { head, items: [], seat: this.#seat('open'), isCancelWished: false })
-    swarm.recall(await this.#parts.swarmBook.results(id))
+    const swarm = new ReplicatedSwarm(this.#asMade, { head, items: [], record: this.#join('open'), isCancelRequested: false })
+    swarm.recall(await this.#parts.swarmStore.results(id))
     this.#parts.add(swarm)
     return swarm
   }
 
   /** A launcher offers a seat: what it is has to be durable here before anything is promised. */
-  async #offered(peer: NodeId, { swarm: id, digest, ledger }: SeatMessageOf<'seat'>): Promise<void> {
-    const known = this.#parts.seated(id)
+  async #offered(peer: NodeId, { swarm: id, digest, ledger }: ParticipantMessageOf<'seat'>): Promise<void> {
+    const known = this.#parts.replicated(id)
     if (known !== undefined) {
       if (known.head.voters?.[0] !== peer) return
       if (ledger !== null) await known.confirm(ledger)
-      return this.#seated(peer, known)
+      return this.#joined(peer, known)
     }
     const own = this.#parts.running().filter(({ head }) => head.voters?.[0] === peer)
-    const isFull = own.length >= MAX_SEATS_A_PEER || this.#parts.running().length >= MAX_SEATS || this.#parts.ledgerRoom.isFull
+    const isFull =
+      own.length >= MAX_PARTICIPATIONS_A_PEER || this.#parts.running().length >= MAX_PARTICIPATIONS || this.#parts.ledgerQuota.isFull
     const before = this.#fetching.get(id)
     if (before?.digest === digest && before.from === peer) return before.contents.tick()
     if (isFull || (before === undefined && this.#fetching.size >= MAX_PLANS && !this.#makeRoom())) return
     const contents = contentsOf(this.#parts, id)
-    this.#fetching.set(id, { from: peer, digest, ledger, contents, heardAt: this.#parts.clock.monotonic() })
+    this.#fetching.set(id, { from: peer, digest, ledger, contents, lastSeenAt: this.#parts.clock.monotonic() })
     contents.want([{ index: PLAN_INDEX, digest }], [peer])
   }
 
   /** One of which nothing comes goes: its launcher offers again. */
   #makeRoom(): boolean {
     const since = this.#parts.clock.monotonic() - PLAN_IDLE_MS
-    const idle = [...this.#fetching].find(([, { heardAt }]) => heardAt <= since)
+    const idle = [...this.#fetching].find(([, { lastSeenAt }]) => lastSeenAt <= since)
     return idle !== undefined && this.#fetching.delete(idle[0])
   }
 
-  #seated(peer: NodeId, swarm: SeatedSwarm): void {
+  #joined(peer: NodeId, swarm: ReplicatedSwarm): void {
     const ledger = this.#parts.ledgerName()
     if (ledger === null) return
     this.#parts.tell(peer, { name: 'swarm', body: { kind: 'seated', swarm: swarm.head.id, ledger, isOpen: swarm.isOpen } })
   }
 
   /** True: the pieces are of a plan that is fetched. */
-  async #planned(peer: NodeId, message: SeatMessageOf<'pieces'>): Promise<boolean> {
+  async #planned(peer: NodeId, message: ParticipantMessageOf<'pieces'>): Promise<boolean> {
     const { swarm: id, pieces } = message
     const fetching = this.#fetching.get(id)
     if (fetching === undefined || fetching.from !== peer) return false
-    fetching.heardAt = this.#parts.clock.monotonic()
+    fetching.lastSeenAt = this.#parts.clock.monotonic()
     if (!fetching.contents.take(peer, pieces, false)) return true
     const bytes = fetching.contents.get({ index: PLAN_INDEX, digest: fetching.digest })
     this.#fetching.delete(id)
@@ -229,23 +230,23 @@ export class SwarmSeats {
     readonly ledger: string | null
     readonly bytes: Uint8Array
   }): Promise<void> {
-    const { clock, self, swarmBook, swarmVotes, commit, directory } = this.#parts
+    const { clock, self, swarmStore, swarmVotes, commit, directory } = this.#parts
     const plan = decodePlan(bytes, clock.now())
     const certificate = directory.certificate(peer)
     if (plan === null || plan.head.id !== id || certificate === null || this.#parts.ledgerName() === null) return
     const { voters } = plan.head
-    if (voters[0] !== peer || !voters.includes(self) || (await swarmBook.get(id)) !== null) return
+    if (voters[0] !== peer || !voters.includes(self) || (await swarmStore.get(id)) !== null) return
     // Whatever this node may do: the swarm may do what its launcher may.
     const hops = plan.head.onBehalfOf === undefined ? [] : [plan.head.onBehalfOf]
     const { tier: maxTier, sandboxId } = effectiveParty({ certificate, card: null, hops })
     const head: SwarmHead = { ...plan.head, taskId: '', key: null, end: null, onBehalfOf: { maxTier, sandboxId } }
-    const seat = this.#seat(ledger === null ? 'invited' : 'lost')
-    await commit([...swarmBook.launched(head, plan.items), swarmVotes.seatChange(id, seat)])
-    if (this.#parts.seated(id) !== undefined) return
-    const swarm = new SeatedSwarm(this.#asMade, { head, items: plan.items, seat, isCancelWished: false })
+    const own = this.#join(ledger === null ? 'invited' : 'lost')
+    await commit([...swarmStore.launched(head, plan.items), swarmVotes.participantChange(id, own)])
+    if (this.#parts.replicated(id) !== undefined) return
+    const swarm = new ReplicatedSwarm(this.#asMade, { head, items: plan.items, record: own, isCancelRequested: false })
     this.#parts.add(swarm)
-    if (seat.state === 'lost') swarm.open({ type: 'lost' })
-    this.#seated(peer, swarm)
+    if (own.state === 'lost') swarm.open({ type: 'lost' })
+    this.#joined(peer, swarm)
   }
 }
 

@@ -5,104 +5,109 @@ import type { CoordinationMessage } from '../../../domain/swarm/coordination-mes
 import type { VoterStart } from '../../../domain/swarm/coordination-vote.js'
 import type { RunOutcome } from '../../../domain/swarm/machine.js'
 import { RECORDS } from '../../../domain/swarm/record-index.js'
-import type { SeatMessageOf } from '../../../domain/swarm/seat-message.js'
+import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../../../ports/swarm-api.js'
-import { AcceptedSwarm } from './committed-results.js'
-import { CancelWish } from './cancel-request.js'
-import { courseOf, infoOf } from '../finished-swarm.js'
+import { CommittedResults } from './committed-results.js'
+import { CancelRequest } from './cancel-request.js'
+import { eventLogOf, infoOf } from '../finished-swarm.js'
 import type { SwarmView } from '../finished-swarm.js'
 import { FollowedStages, followedSession, stagesOf, standingOf } from './follower-view.js'
-import type { FollowedView } from './follower-view.js'
-import { OwnSeat } from './own-membership.js'
-import { SeatOffers } from './invitations.js'
+import type { FollowerView } from './follower-view.js'
+import { OwnMembership } from './own-membership.js'
+import { Invitations } from './invitations.js'
 import type { SwarmEnd, SwarmHead, SwarmItem, SwarmRow } from '../store.js'
 import type { ContentName } from './content-transfer.js'
-import type { Following, SwarmCourse } from '../event-log.js'
+import type { Following, SwarmEventLog } from '../event-log.js'
 import type { ItemRun } from '../lease-requests.js'
 import { leasesBefore } from '../restore.js'
-import { SwarmFollowing } from './follower-sync.js'
-import { NO_MAJORITY, SwarmNews } from './leader-status.js'
+import { FollowerSync } from './follower-sync.js'
+import { NO_MAJORITY, LeaderStatus } from './leader-status.js'
 import { SwarmRun } from '../coordinator.js'
 import type { SwarmRunParts } from '../coordinator.js'
-import { SwarmSeat } from './participant.js'
-import type { SwarmSeatParts } from './participant.js'
+import { Participant } from './participant.js'
+import type { ParticipantDeps } from './participant.js'
 import type { SwarmSession } from '../session.js'
 import type { Survey } from '../eligibility.js'
-import { SwarmShelf } from './content-store.js'
-import { SwarmTerm } from './leadership.js'
-import type { SeatRecord } from './vote-store.js'
+import { ContentStore } from './content-store.js'
+import { Leadership } from './leadership.js'
+import type { ParticipantRecord } from './vote-store.js'
 
 /** A vote that could not be recorded is opened again after so many milliseconds. */
 const REOPEN_MS = 1000
 
 /** What a swarm with several participants needs. */
-export interface SeatedSwarmParts extends Omit<SwarmRunParts, 'onStatus' | 'onEnd'>, SwarmSeatParts {
+export interface ReplicatedSwarmDeps extends Omit<SwarmRunParts, 'onStatus' | 'onEnd'>, ParticipantDeps {
   readonly ids: IdSource
   isPutOut(node: NodeId): boolean
-  onStatus(swarm: SeatedSwarm, status: 'running' | 'stalled'): void
+  onStatus(swarm: ReplicatedSwarm, status: 'running' | 'stalled'): void
   /** Called once, when it has ended here. */
-  onEnd(swarm: SeatedSwarm): void
+  onEnd(swarm: ReplicatedSwarm): void
   /** Who may take part now, by need. */
   survey(head: SwarmHead): Survey[]
 }
 
 /** How this node takes part. */
-export interface Seating {
+export interface Membership {
   readonly head: SwarmHead
   /** Without their inputs. */
   readonly items: readonly SwarmItem[]
-  readonly seat: SeatRecord
-  readonly isCancelWished: boolean
+  readonly record: ParticipantRecord
+  readonly isCancelRequested: boolean
 }
 
 /** A swarm with several participants, as one of them sees it: it votes, follows who coordinates, and coordinates itself when it is to. */
-export class SeatedSwarm implements SwarmView {
+export class ReplicatedSwarm implements SwarmView {
   readonly head: SwarmHead
-  readonly #parts: SeatedSwarmParts
+  readonly #parts: ReplicatedSwarmDeps
   readonly #items: readonly SwarmItem[]
   readonly #voters: readonly NodeId[]
-  readonly #course: SwarmCourse
-  readonly #shelf: SwarmShelf
-  readonly #accepted: AcceptedSwarm
-  readonly #following: SwarmFollowing
-  readonly #wish: CancelWish
-  readonly #offers: SeatOffers | null
-  readonly #place: OwnSeat
-  #seat: SwarmSeat | null = null
+  readonly #eventLog: SwarmEventLog
+  readonly #contentStore: ContentStore
+  readonly #accepted: CommittedResults
+  readonly #following: FollowerSync
+  readonly #cancelRequest: CancelRequest
+  readonly #offers: Invitations | null
+  readonly #place: OwnMembership
+  #participant: Participant | null = null
   #run: SwarmRun | null = null
-  #term: SwarmTerm | null = null
+  #term: Leadership | null = null
   /** Counts terms and openings: what was begun in one of them ends with it. */
   #generation = 0
   #end: SwarmEnd | null
   #isStopped = false
   #timer: Timer | null = null
-  readonly #news: SwarmNews
+  readonly #leaderStatus: LeaderStatus
   readonly #stages = new FollowedStages()
 
-  constructor(parts: SeatedSwarmParts, { head, items, seat, isCancelWished }: Seating) {
+  constructor(parts: ReplicatedSwarmDeps, { head, items, record, isCancelRequested }: Membership) {
     this.head = head
     this.#voters = head.voters ?? []
     this.#parts = parts
     this.#items = items.map(({ name, pinnedTo }) => ({ name, ...(pinnedTo === undefined ? {} : { pinnedTo }) }))
     this.#end = head.end
-    this.#course = courseOf(head, parts.telemetry)
-    this.#news = new SwarmNews(parts, { course: this.#course, onStatus: (status) => parts.onStatus(this, status) })
+    this.#eventLog = eventLogOf(head, parts.telemetry)
+    this.#leaderStatus = new LeaderStatus(parts, { eventLog: this.#eventLog, onStatus: (status) => parts.onStatus(this, status) })
     const isLauncher = this.#voters[0] === parts.self
-    const offering = { head, voters: this.#voters, seat, items: async () => (await parts.swarmBook.unfinished(head.id)).items }
-    this.#shelf = new SwarmShelf(parts, head)
-    this.#accepted = new AcceptedSwarm(parts, {
+    const offering = { head, voters: this.#voters, own: record, items: async () => (await parts.swarmStore.unfinished(head.id)).items }
+    this.#contentStore = new ContentStore(parts, head)
+    this.#accepted = new CommittedResults(parts, {
       head,
-      course: this.#course,
-      shelf: this.#shelf,
+      eventLog: this.#eventLog,
+      contentStore: this.#contentStore,
       onOver: (end) => {
         this.#ended(end)
         this.#tellEnd(end)
       }
     })
-    this.#wish = new CancelWish(parts, { head, course: this.#course, isWanted: isCancelWished })
-    this.#following = new SwarmFollowing(parts, { swarm: head.id, voters: this.#voters, accepted: this.#accepted, wish: this.#wish })
-    this.#offers = isLauncher ? new SeatOffers(parts, offering) : null
-    this.#place = new OwnSeat(parts, { swarm: head.id, record: seat, offers: this.#offers })
+    this.#cancelRequest = new CancelRequest(parts, { head, eventLog: this.#eventLog, isWanted: isCancelRequested })
+    this.#following = new FollowerSync(parts, {
+      swarm: head.id,
+      voters: this.#voters,
+      accepted: this.#accepted,
+      cancelRequest: this.#cancelRequest
+    })
+    this.#offers = isLauncher ? new Invitations(parts, offering) : null
+    this.#place = new OwnMembership(parts, { swarm: head.id, record, offers: this.#offers })
   }
 
   /** Begins to vote. */
@@ -118,10 +123,10 @@ export class SeatedSwarm implements SwarmView {
       voters: this.#voters,
       mayTakeOver: true
     }
-    this.#seat = new SwarmSeat(this.#parts, {
+    this.#participant = new Participant(this.#parts, {
       coordination,
       items,
-      shelf: this.#shelf,
+      contentStore: this.#contentStore,
       isVoid: (name) => this.#accepted.records.isVoid(name),
       run: ids.next('run'),
       start,
@@ -131,7 +136,7 @@ export class SeatedSwarm implements SwarmView {
       onStored: () => void this.#place.recovered(),
       onFailed: () => this.#reopen(generation)
     })
-    this.#seat.standing(false)
+    this.#participant.standing(false)
   }
 
   /** The launcher knows of the seat now. */
@@ -141,13 +146,13 @@ export class SeatedSwarm implements SwarmView {
 
   /** It had ended before: this is what came of it. */
   recall(rows: readonly SwarmRow[]): void {
-    for (const row of rows) this.#course.settled(row)
+    for (const row of rows) this.#eventLog.settled(row)
     if (this.#end !== null) this.#tellEnd(this.#end)
   }
 
   /** Does this node vote in it? */
   get isOpen(): boolean {
-    return this.#seat !== null || this.#end !== null
+    return this.#participant !== null || this.#end !== null
   }
 
   get isRunning(): boolean {
@@ -161,21 +166,21 @@ export class SeatedSwarm implements SwarmView {
 
   /** The highest epoch that this node has granted. */
   get epoch(): number {
-    return this.#seat?.granted ?? 0
+    return this.#participant?.granted ?? 0
   }
 
   get status(): SwarmStatus {
     if (this.#end !== null) return this.#end.status
     if (this.#run !== null && this.isHere) return this.#run.status
-    return this.#news.status
+    return this.#leaderStatus.status
   }
 
   get bytes(): number {
-    return Math.max(this.#course.bytes, this.#run?.bytes ?? 0)
+    return Math.max(this.#eventLog.bytes, this.#run?.bytes ?? 0)
   }
 
-  get isHeld(): boolean {
-    return this.#run?.isHeld === true
+  get awaitsApproval(): boolean {
+    return this.#run?.awaitsApproval === true
   }
 
   get end(): SwarmEnd | null {
@@ -198,9 +203,9 @@ export class SeatedSwarm implements SwarmView {
   tick(found: readonly Survey[]): void {
     if (this.#isStopped || this.#end !== null) return
     this.#offers?.tick()
-    this.#shelf.contents.tick()
+    this.#contentStore.contents.tick()
     this.#stand(found)
-    if (!this.isHere) this.#following.tick(this.#seat?.coordinator.node ?? null)
+    if (!this.isHere) this.#following.tick(this.#participant?.coordinator.node ?? null)
     this.#run?.tick(found)
     this.#tell()
   }
@@ -208,13 +213,13 @@ export class SeatedSwarm implements SwarmView {
   #stand(found: readonly Survey[]): void {
     const [launcher] = this.#voters
     const isWelcome = launcher !== undefined && !this.#parts.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
-    this.#seat?.standing(this.#offers === null ? isWelcome : this.#offers.hasMajority)
-    this.#seat?.tick()
+    this.#participant?.standing(this.#offers === null ? isWelcome : this.#offers.hasMajority)
+    this.#participant?.tick()
   }
 
   #tell(): void {
     if (!this.isHere) this.#stages.tell(this.#view)
-    this.#news.look(this.#seat?.coordinator ?? { node: null, epoch: 0, lack: NO_MAJORITY }, this.isHere)
+    this.#leaderStatus.look(this.#participant?.coordinator ?? { node: null, epoch: 0, lack: NO_MAJORITY }, this.isHere)
   }
 
   /**
@@ -224,11 +229,11 @@ export class SeatedSwarm implements SwarmView {
   async cancel(): Promise<void> {
     if (this.#end !== null) return
     // Also here: this node may lose its lease before the end is accepted.
-    await this.#wish.make()
-    const { node = null } = this.#seat?.coordinator ?? {}
+    await this.#cancelRequest.make()
+    const { node = null } = this.#participant?.coordinator ?? {}
     if (this.isHere) await this.#run?.cancel()
     else this.#following.ask(node)
-    if (this.isRunning && node !== null) await this.#wish.heeded()
+    if (this.isRunning && node !== null) await this.#cancelRequest.heeded()
   }
 
   /** A participant wishes it canceled. */
@@ -238,7 +243,7 @@ export class SeatedSwarm implements SwarmView {
 
   /** Its records are about to go, and nobody coordinates it: whoever has more of it goes on without this node. */
   async expire(): Promise<void> {
-    const { lack = NO_MAJORITY } = this.#seat?.coordinator ?? {}
+    const { lack = NO_MAJORITY } = this.#participant?.coordinator ?? {}
     await this.stop()
     const error = new NodeError('TIMEOUT', `${lack}, until all that is known of it expired`).toBody()
     const end = { ...standingOf(this.#parts, this.#view), status: 'failed', error } as const
@@ -250,14 +255,14 @@ export class SeatedSwarm implements SwarmView {
     this.#isStopped = true
     this.#generation++
     this.#parts.clock.clear(this.#timer)
-    this.#seat?.close()
-    this.#wish.stop()
+    this.#participant?.close()
+    this.#cancelRequest.stop()
     await this.#run?.stop()
     await this.#accepted.stop()
   }
 
-  heard(peer: NodeId, runs: readonly ItemRun[], isHeld: boolean): ItemRun[] {
-    if (this.#run !== null) return this.#run.heard(peer, runs, isHeld)
+  onHeartbeat(peer: NodeId, runs: readonly ItemRun[], awaitsApproval: boolean): ItemRun[] {
+    if (this.#run !== null) return this.#run.onHeartbeat(peer, runs, awaitsApproval)
     return this.#end === null ? [] : [...runs]
   }
 
@@ -267,61 +272,62 @@ export class SeatedSwarm implements SwarmView {
   }
 
   follow(listener: (event: SwarmEvent) => void): Following {
-    return this.#course.follow(listener)
+    return this.#eventLog.follow(listener)
   }
 
   results(): SwarmResults {
     const together = this.#end === null ? {} : stagesOf(this.#view).together()
-    return { id: this.head.id, status: this.status, ...together, results: this.#course.results() }
+    return { id: this.head.id, status: this.status, ...together, results: this.#eventLog.results() }
   }
 
   info(): SwarmInfo {
-    const { coordinator, epoch } = this.#seat === null ? { coordinator: null, epoch: this.#accepted.records.epoch } : this.#news.coordinator
+    const { coordinator, epoch } =
+      this.#participant === null ? { coordinator: null, epoch: this.#accepted.records.epoch } : this.#leaderStatus.coordinator
     const participants = this.#voters.map((node) => this.#parts.directory.ref(node).name)
-    const wished = this.isRunning && this.#wish.isOpen ? { willBeCanceled: true as const } : {}
-    const more = { coordination: { coordinator, epoch, participants }, ...wished }
+    const cancelRequested = this.isRunning && this.#cancelRequest.isOpen ? { willBeCanceled: true as const } : {}
+    const more = { coordination: { coordinator, epoch, participants }, ...cancelRequested }
     if (this.#run !== null && this.#end === null) return { ...this.#run.info(), status: this.status, ...more }
     const info = infoOf(this.head, this.#end ?? { ...standingOf(this.#parts, this.#view), status: this.status, error: null })
     return { ...info, ...(this.isRunning ? { running: null, waitingForApproval: null } : {}), ...more }
   }
 
-  get #view(): FollowedView {
-    return { head: this.head, course: this.#course, items: this.#items }
+  get #view(): FollowerView {
+    return { head: this.head, eventLog: this.#eventLog, items: this.#items }
   }
 
   /** A participant speaks of who coordinates. */
   onCoordination(from: NodeId, message: CoordinationMessage): void {
-    this.#seat?.receive(from, message)
+    this.#participant?.receive(from, message)
     if (message.kind === 'granted' || message.kind === 'refused') this.#tell()
   }
 
-  async onSeated(from: NodeId, message: SeatMessageOf<'seated'>): Promise<void> {
+  async onAccepted(from: NodeId, message: ParticipantMessageOf<'seated'>): Promise<void> {
     await this.#offers?.seated(from, message)
     this.tick(this.#parts.survey(this.head))
   }
 
-  onPieces(from: NodeId, message: SeatMessageOf<'pieces'>): void {
-    if (!this.#shelf.contents.take(from, message.pieces, from === this.#seat?.supplier)) return
-    this.#seat?.supplied()
+  onPieces(from: NodeId, message: ParticipantMessageOf<'pieces'>): void {
+    if (!this.#contentStore.contents.take(from, message.pieces, from === this.#participant?.supplier)) return
+    this.#participant?.supplied()
     this.#accepted.take([], from)
   }
 
   /** Somebody asks for contents. */
-  async onWant(from: NodeId, { wants }: SeatMessageOf<'want'>): Promise<void> {
-    await this.#shelf.give(from, wants, (await this.#offers?.pieces(wants)) ?? [])
+  async onWant(from: NodeId, { wants }: ParticipantMessageOf<'want'>): Promise<void> {
+    await this.#contentStore.give(from, wants, (await this.#offers?.pieces(wants)) ?? [])
   }
 
   /** Somebody asks what was accepted. */
-  async onFollow(from: NodeId, message: SeatMessageOf<'follow'>): Promise<void> {
+  async onFollow(from: NodeId, message: ParticipantMessageOf<'follow'>): Promise<void> {
     if (this.#end !== null && this.#accepted.records.size === 0) await this.#accepted.recall()
-    if (this.#end !== null || this.#seat?.isCoordinating === true) this.#following.answer(from, message)
+    if (this.#end !== null || this.#participant?.isCoordinating === true) this.#following.answer(from, message)
   }
 
   /** The coordinator, or who saw the end, says what was accepted. */
-  onAcceptedThere(from: NodeId, message: SeatMessageOf<'accepted'>): void {
+  onAcceptedThere(from: NodeId, message: ParticipantMessageOf<'accepted'>): void {
     if (this.#end !== null || this.isHere) return
-    this.#seat?.heardAccepted(from, message.epoch)
-    this.#following.heard(from, message)
+    this.#participant?.onAccepted(from, message.epoch)
+    this.#following.onMessage(from, message)
   }
 
   #onAccepted(epoch: number, accepted: readonly ContentName[]): void {
@@ -331,7 +337,7 @@ export class SeatedSwarm implements SwarmView {
 
   /** This node coordinates: it goes on from what was accepted before. */
   async #begin(epoch: number, accepted: readonly ContentName[]): Promise<void> {
-    const { swarmBook, telemetry, self } = this.#parts
+    const { swarmStore, telemetry, self } = this.#parts
     const generation = ++this.#generation
     const isOver = (): boolean => generation !== this.#generation || this.#end !== null
     const { id, itemCount } = this.head
@@ -340,11 +346,18 @@ export class SeatedSwarm implements SwarmView {
       const { rows, marks } = await this.#accepted.read(accepted)
       if (isOver()) return
       if (this.#accepted.hasEnd) return this.#accepted.take(accepted, self)
-      const { items, leases } = await swarmBook.unfinished(id)
-      if (isOver() || this.#seat === null) return
-      for (const row of rows) this.#course.settled(row)
+      const { items, leases } = await swarmStore.unfinished(id)
+      if (isOver() || this.#participant === null) return
+      for (const row of rows) this.#eventLog.settled(row)
       const known = new Set(accepted.map(({ index }) => index))
-      const term = new SwarmTerm({ ...this.#parts, seat: this.#seat, course: this.#course, epoch, items: itemCount, accepted: known })
+      const term = new Leadership({
+        ...this.#parts,
+        participant: this.#participant,
+        eventLog: this.#eventLog,
+        epoch,
+        items: itemCount,
+        accepted: known
+      })
       const past = { rows, leases: leasesBefore(leases, marks, self) }
       this.#term = term
       telemetry.log('info', 'this node coordinates a swarm', { swarm: id, epoch, accepted: rows.length })
@@ -356,10 +369,10 @@ export class SeatedSwarm implements SwarmView {
       const isNew = rows.length + past.leases.length === 0
       const allowed = this.#parts.survey(this.head).map((one) => one.allowed)
       this.#run = new SwarmRun({ ...this.#parts, ...hooks }, { head: this.head, items, allowed, past: isNew ? null : past, term })
-      if (this.#wish.isOpen) this.onCancel()
+      if (this.#cancelRequest.isOpen) this.onCancel()
     } catch (error) {
       telemetry.log('error', 'a swarm could not be read', { swarm: id, reason: messageOf(error) })
-      if (!isOver()) this.#seat?.retreat()
+      if (!isOver()) this.#participant?.retreat()
     }
   }
 
@@ -379,7 +392,7 @@ export class SeatedSwarm implements SwarmView {
 
   #reopen(generation: number): void {
     this.#leave()
-    this.#seat = null
+    this.#participant = null
     if (this.#isStopped || generation > this.#generation) return
     this.#timer = this.#parts.clock.after(REOPEN_MS, () => {
       this.#place.start().then(
@@ -391,14 +404,14 @@ export class SeatedSwarm implements SwarmView {
 
   #tellEnd({ status, counts, durationMs, error }: SwarmEnd): void {
     this.#stages.tell(this.#view)
-    this.#course.tell({ type: 'done', id: this.head.id, status, counts, durationMs, error, ...stagesOf(this.#view).together() })
+    this.#eventLog.tell({ type: 'done', id: this.head.id, status, counts, durationMs, error, ...stagesOf(this.#view).together() })
   }
 
   #ended(end: SwarmEnd | null): void {
     if (end === null || this.#end !== null) return
     this.#end = end
-    this.#seat?.close()
-    this.#seat = null
+    this.#participant?.close()
+    this.#participant = null
     this.#accepted.close()
     this.#parts.onEnd(this)
   }

@@ -13,7 +13,7 @@ import { ledgerEntries } from '../../ledger/scan.js'
 const DIGEST_BYTES = 20
 
 /** The seat of a node among the participants of a swarm, as its ledger has it. */
-export interface SeatRecord {
+export interface ParticipantRecord {
   /** What this ledger was called then: under another name it has lost what it promised. */
   readonly ledger: string
   /** `invited`: the launcher does not know of it yet, so it does not vote. `lost`: it has voted, and does not know what. */
@@ -23,10 +23,10 @@ export interface SeatRecord {
 }
 
 /** What a voter makes durable. */
-export type VoteStore = Extract<VoterEffect, { type: 'store' }>
+export type StoreEffect = Extract<VoterEffect, { type: 'store' }>
 
 /** What a ledger holds of this node's votes, and the contents of what it has on record. */
-export class SwarmVotes {
+export class VoteStore {
   readonly #ledger: Ledger
   readonly #hash: Hash
 
@@ -41,14 +41,14 @@ export class SwarmVotes {
   }
 
   /** The seat of this node; null when it has none. @throws NodeError STORE_DAMAGED */
-  async seat(id: string): Promise<SeatRecord | null> {
+  async participant(id: string): Promise<ParticipantRecord | null> {
     const bytes = await this.#ledger.get(SWARM_KEYS.seat(id))
-    return bytes === null ? null : (valueOf(bytes) as SeatRecord | null)
+    return bytes === null ? null : (valueOf(bytes) as ParticipantRecord | null)
   }
 
   /** The change with which the seat is this. */
-  seatChange(id: string, seat: SeatRecord): LedgerChange {
-    return { key: SWARM_KEYS.seat(id), value: encodePayload(seat) }
+  participantChange(id: string, participant: ParticipantRecord): LedgerChange {
+    return { key: SWARM_KEYS.seat(id), value: encodePayload(participant) }
   }
 
   /** What this node granted, and has on record. @throws NodeError STORE_DAMAGED */
@@ -65,7 +65,7 @@ export class SwarmVotes {
   }
 
   /** The changes with which a vote is durable, with the contents that are new here. */
-  changes(id: string, { epoch, candidate, records }: VoteStore, contents: readonly LedgerChange[]): LedgerChange[] {
+  changes(id: string, { epoch, candidate, records }: StoreEffect, contents: readonly LedgerChange[]): LedgerChange[] {
     const kept = records.map(([index, record]) => ({ key: SWARM_KEYS.record(id, index), value: encodePayload(record) }))
     return [{ key: SWARM_KEYS.vote(id), value: encodePayload({ epoch, candidate }) }, ...kept, ...contents]
   }

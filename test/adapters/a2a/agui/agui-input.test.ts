@@ -55,7 +55,7 @@ test('an input is read: its last message of a user, whom it is for, and what it 
   t.is(warnings.length, 3)
   const old = { ...whole, parentRunId: null, state: null, context: null, forwardedProps: null, resume: null, protocolVersion: null }
   t.alike([readAguiInput(old).agent, readAguiInput(old).resume], [null, []], 'as clients before 1.0 send it')
-  t.is(readAguiInput({ threadId: 't', runId: 'r', messages: [] }).said, null, 'the least there can be')
+  t.is(readAguiInput({ threadId: 't', runId: 'r', messages: [] }).userMessage, null, 'the least there can be')
   t.alike(readAguiInput({ ...whole, resume: [{ interruptId: 'q', status: 'cancelled' }] }).resume, [
     { interruptId: 'q', status: 'cancelled' }
   ])
@@ -89,11 +89,11 @@ test('pictures and files are parts of the message; what only others can read is 
     { type: 'hologram', source: {} }
   ]
   const messages = [{ id: 'm', role: 'user', content }]
-  const { said, warnings } = readAguiInput({ ...whole, messages })
+  const { userMessage: said, warnings } = readAguiInput({ ...whole, messages })
   t.alike(said?.parts, [{ text: 'look' }, { raw: 'aGk=', mediaType: 'image/png' }, { url: 'https://example.com/a.pdf' }])
   t.alike(warnings, ['content: parts of the kind audio are left out', 'content: parts of the kind hologram are left out'])
   const binary = [{ type: 'binary', mimeType: 'text/plain', data: 'aGk=', filename: 'a.txt' }]
-  t.alike(readAguiInput({ ...whole, messages: [{ id: 'm', role: 'user', content: binary }] }).said?.parts, [
+  t.alike(readAguiInput({ ...whole, messages: [{ id: 'm', role: 'user', content: binary }] }).userMessage?.parts, [
     { raw: 'aGk=', filename: 'a.txt', mediaType: 'text/plain' }
   ])
 })

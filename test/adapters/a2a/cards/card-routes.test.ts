@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import { DefaultAgentCardResolver } from '@a2a-js/sdk/client'
 import { DefaultAgentCardResolver as OldResolver } from 'a2a03/client'
 import fc from 'fast-check'
-import { CardBook } from '../../../../src/adapters/a2a/cards/card-book.js'
+import { CardStore } from '../../../../src/adapters/a2a/cards/card-store.js'
 import { cardForm, type CardService, createCardService } from '../../../../src/adapters/a2a/cards/card-routes.js'
 import { CardSigner } from '../../../../src/adapters/a2a/cards/card-signature.js'
 import { USAGE_EXTENSION } from '../../../../src/adapters/a2a/cards/card-usage.js'
@@ -42,9 +42,14 @@ async function serving(t: Assert, { origins = [], change = (api) => api }: Given
   const originals = { find: () => null, onChange: () => (): void => {} }
   const faults: unknown[] = []
   const api = change(node.api({ tier: 3, scopes: ['read'] }))
-  const book = new CardBook({ ...host, originals, api, onFault: (error) => faults.push(error) })
+  const book = new CardStore({ ...host, originals, api, onFault: (error) => faults.push(error) })
   t.teardown(() => book.close())
-  const service = createCardService({ ...host, book, apiFor: (principal) => node.api(principal), limits: () => ({ maxConnections: 512 }) })
+  const service = createCardService({
+    ...host,
+    store: book,
+    apiFor: (principal) => node.api(principal),
+    limits: () => ({ maxConnections: 512 })
+  })
   listener.open({
     routes: service.routes,
     admit: (token) => admitted(token),

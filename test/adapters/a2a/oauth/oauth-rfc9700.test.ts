@@ -238,8 +238,8 @@ test('RFC 9700 4.7: a sign-in is bound to its browser; nothing that a browser se
   const code = /approve ([A-Z-]+)/.exec(text)?.[1] ?? ''
   for (const word of ['approve', 'deny'])
     t.ok(text.includes(`>a2a-node --home &#60;some home&#62; a2a oauth ${word} ${code}<`), 'it names the home')
-  await scene.server.desk['oauth.approve']({ code })
-  await t.exception(scene.server.desk['oauth.approve']({ code }), /nobody waits/)
+  await scene.server.admin['oauth.approve']({ code })
+  await t.exception(scene.server.admin['oauth.approve']({ code }), /nobody waits/)
   t.is((await scene.browser().get(page)).status, 400)
   const resumed = await browsing.get(page)
   t.ok((await browsing.get(resumed.headers.get('location') ?? '')).headers.get('location')?.includes('code='))
@@ -264,14 +264,14 @@ test('RFC 9700 4.10 and RFC 8628: a device code waits for the operator, is good 
   const form = { grant_type: DEVICE_GRANT, device_code: begun['device_code'] ?? '' }
   t.is((await scene.token(client, form)).body['error'], 'authorization_pending')
   t.is((await scene.token(other, form)).body['error'], 'invalid_grant')
-  await scene.server.desk['oauth.approve']({ code: (begun['user_code'] ?? '').toLowerCase() })
+  await scene.server.admin['oauth.approve']({ code: (begun['user_code'] ?? '').toLowerCase() })
   const { body } = await scene.token(client, form)
   t.is(body['scope'], 'a2a:read')
   t.is((await scene.who(body['access_token']))?.id, `${client.id}/operator`)
   t.is((await scene.token(client, form)).body['error'], 'invalid_grant')
   t.absent(await scene.who(body['access_token']))
   const denied = await begin()
-  await scene.server.desk['oauth.deny']({ code: denied['user_code'] ?? '' })
+  await scene.server.admin['oauth.deny']({ code: denied['user_code'] ?? '' })
   t.is((await scene.token(client, { ...form, device_code: denied['device_code'] ?? '' })).body['error'], 'access_denied')
 })
 
@@ -280,7 +280,7 @@ test('a browser that asks again after the word of the operator makes no more gra
   const browsing = scene.browser()
   const page = (await browsing.get(authorizeUrl(await scene.client()))).headers.get('location') ?? ''
   const code = /approve ([A-Z-]+)/.exec(await (await browsing.get(page)).text())?.[1] ?? ''
-  await scene.server.desk['oauth.approve']({ code })
+  await scene.server.admin['oauth.approve']({ code })
   let resumed = ''
   for (let i = 0; i < 5; i++) resumed = (await browsing.get(page)).headers.get('location') ?? ''
   const { records } = JSON.parse(scene.home.get('oauth-state') ?? '') as { readonly records: readonly { readonly model: string }[] }

@@ -130,7 +130,7 @@ test('a revoked client has no token any more, also after a restart', async (t) =
   const { body } = await scene.token(client, await codeOf(scene, client))
   const grant = await scene.server.tokens.admit(body['access_token'] ?? '')
   const ended = new Promise<void>((resolve) => grant?.onEnd(resolve))
-  t.is((await scene.server.desk['oauth.client.revoke']({ id: client.id.slice(0, 12) })).id, client.id)
+  t.is((await scene.server.admin['oauth.client.revoke']({ id: client.id.slice(0, 12) })).id, client.id)
   await ended
   t.absent(await scene.who(body['access_token']))
   t.is(
@@ -146,7 +146,7 @@ test('a new key signs from then on; tokens of the one before are good, and no pr
   const scene = await oauthScene(t)
   const client = await scene.client()
   const before = (await scene.token(client, CREDENTIALS)).body['access_token'] ?? ''
-  const { kid } = await scene.server.desk['oauth.rotate']({})
+  const { kid } = await scene.server.admin['oauth.rotate']({})
   const after = (await scene.token(client, CREDENTIALS)).body['access_token'] ?? ''
   t.is((JSON.parse(Buffer.from(after.split('.')[0] ?? '', 'base64url').toString()) as { kid: string }).kid, kid)
   t.ok(await scene.who(before))

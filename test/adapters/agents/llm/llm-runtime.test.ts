@@ -1,7 +1,7 @@
 import net from 'node:net'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { TokenDays } from '../../../../src/adapters/agents/llm/llm-days.js'
+import { TokenDays } from '../../../../src/adapters/agents/llm/daily-usage.js'
 import type { Timer } from '../../../../src/kit/clock.js'
 import { NodeError } from '../../../../src/kit/errors.js'
 import type { AgentOutcome } from '../../../../src/ports/agent-runtime.js'

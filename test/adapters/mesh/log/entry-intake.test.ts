@@ -2,7 +2,7 @@ import test from 'brittle'
 import { EntryIntake, type IntakeLog } from '../../../../src/adapters/mesh/log/entry-intake.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { encodeEntry } from '../../../../src/domain/membership/codec.js'
-import { fold, reads } from '../../../../src/domain/membership/fold.js'
+import { fold, reads } from '../../../../src/domain/membership/fold/fold.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
 import type { MembershipView } from '../../../../src/domain/membership/types.js'
 import { ManualClock } from '../../../support/manual-clock.js'
@@ -51,7 +51,7 @@ class World {
         const records = new Map(
           reads(entry).flatMap((key) => (this.model.records.has(key) ? [[key, this.model.records.get(key)] as const] : []))
         )
-        return Promise.resolve(fold(records, entry, { verify, isBootstrapCourier: false, meshId: MESH }).puts.size > 0)
+        return Promise.resolve(fold(records, entry, { verify, isBootstrapRelay: false, meshId: MESH }).puts.size > 0)
       },
       claim: ({ coreKey }, from) => {
         this.claims.push({ coreKey, from })

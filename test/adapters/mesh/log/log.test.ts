@@ -45,10 +45,10 @@ function subject(lab: Lab, node: LabNode): LogSubject {
 test('an entry handed over a link is appended when the log accepts it, and only once', async (t) => {
   const { owner, member } = await threeNodes(t)
   const entry = sealed(member, cardEntry(member, 'tester'))
-  t.ok(await member.mesh.links.courier(entry))
+  t.ok(await member.mesh.links.relay(entry))
   await untilView(owner, (view) => view.cards.get(member.id)?.has('tester') === true)
   const length = owner.mesh.log.length()
-  t.ok(await member.mesh.links.courier(entry), 'it is in the log')
+  t.ok(await member.mesh.links.relay(entry), 'it is in the log')
   t.is(owner.mesh.log.length(), length, 'but not a second time')
 })
 
@@ -70,7 +70,7 @@ test('entries that are forged, of strangers, or beyond the rights of their autho
     'no JSON form of an entry': new TextEncoder().encode('{"body":{"kind":"card"},"by":"x","sig":"y"}')
   }
   const before = [owner, admin].map((node) => [node.mesh.log.length(), node.mesh.ownLength()])
-  for (const [what, bytes] of Object.entries(junk)) t.absent(await member.mesh.links.courier(bytes), what)
+  for (const [what, bytes] of Object.entries(junk)) t.absent(await member.mesh.links.relay(bytes), what)
   t.alike(
     [owner, admin].map((node) => [node.mesh.log.length(), node.mesh.ownLength()]),
     before
@@ -135,14 +135,14 @@ test('a member without a link to a writer reaches the log through a member that 
   await far.seen.until(() => far.mesh.links.list().every(({ peer }) => peer === member.id))
   await far.mesh.log.submit(cardEntry(far, 'tester'))
   await untilView(owner, (view) => view.cards.get(far.id)?.has('tester') === true)
-  t.absent(await far.mesh.links.courier(sealed(far, revocation(far, admin))), 'what a writer would refuse is not handed on')
+  t.absent(await far.mesh.links.relay(sealed(far, revocation(far, admin))), 'what a writer would refuse is not handed on')
 })
 
 test('a writer that does not answer, or says what is not true, keeps nothing out of the log', async (t) => {
   const { owner, admin, member } = await threeNodes(t)
   await behind(member, owner)
   admin.mesh.log.appendFor = () => new Promise(() => {})
-  t.ok(await member.mesh.links.courier(sealed(member, cardEntry(member, 'first'))), 'the owner took it')
+  t.ok(await member.mesh.links.relay(sealed(member, cardEntry(member, 'first'))), 'the owner took it')
   admin.mesh.log.appendFor = () => Promise.resolve(true)
   await t.execution(member.mesh.log.submit(cardEntry(member, 'second')))
   await untilView(owner, (view) => view.cards.get(member.id)?.size === 2)

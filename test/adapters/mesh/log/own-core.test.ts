@@ -26,7 +26,7 @@ function scene({ takesOver, fails = 0 }: { readonly takesOver: boolean; readonly
       done.push(`claims ${serial}`)
       return left-- > 0 ? Promise.reject(new Error('nobody')) : Promise.resolve()
     },
-    onHeld: () => void done.push('holds'),
+    onAdmitted: () => void done.push('holds'),
     onReplaced: () => void done.push('replaced')
   })
   const show = (coreKey: string, coreSerial?: number): Promise<void> => {
@@ -81,7 +81,15 @@ test('a home whose node had eight cores claims no further one, and says so', asy
   if (member === undefined) throw new Error('no member')
   const done: string[] = []
   const claim = (serial: number): Promise<void> => Promise.resolve(void done.push(`claims ${serial}`))
-  const parts = { nodeId: ann.id, coreKey: OWN, takesOver: true, clock: new ManualClock(), claim, onHeld: () => {}, onReplaced: () => {} }
+  const parts = {
+    nodeId: ann.id,
+    coreKey: OWN,
+    takesOver: true,
+    clock: new ManualClock(),
+    claim,
+    onAdmitted: () => {},
+    onReplaced: () => {}
+  }
   const core = new OwnCore(parts)
   const shown = (count: number): MembershipView => {
     const formerCores = Array.from({ length: count }, (_, at) => keyText(`core/ann/${at}`))

@@ -4,7 +4,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { LedgerStore } from '../../../../src/adapters/storage/ledger/ledger-store.js'
 import { utf8 } from '../../../../src/kit/ids.js'
-import type { HeldChange } from '../../../../src/adapters/storage/ledger/ledger-record.js'
+import type { RecordedChange } from '../../../../src/adapters/storage/ledger/ledger-record.js'
 import { tempDir } from '../../../support/tmp.js'
 
 async function opened(t: Assert): Promise<LedgerStore> {
@@ -15,7 +15,7 @@ async function opened(t: Assert): Promise<LedgerStore> {
   return store
 }
 
-function take(store: LedgerStore, changes: readonly HeldChange[]): void {
+function take(store: LedgerStore, changes: readonly RecordedChange[]): void {
   store.take([{ number: store.last + 1, promised: store.last, changes }])
 }
 

@@ -1,8 +1,8 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { emptyTale, addToTale, MAX_TALE_BYTES, toldOf } from '../../../../src/domain/gateway/push-tale.js'
+import { emptyFold, addToFold, MAX_FOLD_BYTES, foldedSnapshot } from '../../../../src/domain/gateway/task-fold.js'
 import { type GatewayEvent, type GatewayTask, snapshotOf } from '../../../../src/domain/gateway/task.js'
-import { GatewayTales, MAX_TALES_BYTES } from '../../../../src/node/gateway/push/task-snapshots.js'
+import { TaskSnapshots, MAX_SNAPSHOTS_BYTES } from '../../../../src/node/gateway/push/task-snapshots.js'
 import { holds } from '../../../support/holds.js'
 import { ALICE, HOOK_URL as URL, pushScene, sends } from '../../../support/push-scene.js'
 
@@ -78,13 +78,13 @@ test('a tale that goes on, is asked again, or is asked of what was before, tells
     fc.array(fc.record({ hook: fc.constantFrom('one', 'other'), at: fc.nat(30) }), { maxLength: 40 }),
     async (said, asked) => {
       const log = said.map((one, at): GatewayEvent => ({ ...one, generation: at + 1, at: at + 1 }))
-      const tales = new GatewayTales({ events: (_, after, to) => Promise.resolve(log.slice(after, to)) })
+      const tales = new TaskSnapshots({ events: (_, after, to) => Promise.resolve(log.slice(after, to)) })
       for (const { hook, at } of asked) {
         const generation = 1 + (at % log.length)
         const tale = await tales.after({ hook, task: 'task_1', generation })
-        const fresh = emptyTale()
-        addToTale(fresh, log.slice(0, generation))
-        const [one, other] = [tale, fresh].map((each) => JSON.stringify(each === null ? null : toldOf(TASK, each)))
+        const fresh = emptyFold()
+        addToFold(fresh, log.slice(0, generation))
+        const [one, other] = [tale, fresh].map((each) => JSON.stringify(each === null ? null : foldedSnapshot(TASK, each)))
         const { history, artifacts } = snapshotOf(TASK, log.slice(0, generation))
         if (one !== other || !one?.endsWith(JSON.stringify({ history, artifacts }).slice(1))) throw new Error(`${one} is not ${other}`)
       }
@@ -100,7 +100,7 @@ test('tales take no more memory than they may: the one that was used longest ago
     return { type: 'status', state: 'working', message, generation: at + 1, at }
   })
   let read = 0
-  const tales = new GatewayTales({
+  const tales = new TaskSnapshots({
     events: (_, after, to) => {
       read += to - after
       return Promise.resolve(log.slice(after, to))
@@ -109,13 +109,13 @@ test('tales take no more memory than they may: the one that was used longest ago
   const ask = async (hook: string, generation: number): Promise<number> => {
     read = 0
     const tale = await tales.after({ hook, task: 'task_1', generation })
-    t.ok((tale?.bytes ?? 0) <= MAX_TALE_BYTES)
+    t.ok((tale?.bytes ?? 0) <= MAX_FOLD_BYTES)
     return read
   }
   const large = await tales.after({ hook: 'large', task: 'task_1', generation: 9 })
-  t.alike([large?.contents, large === null ? null : toldOf(TASK, large).history], [null, []])
+  t.alike([large?.contents, large === null ? null : foldedSnapshot(TASK, large).history], [null, []])
   t.is(await ask('large', 10), 1, 'what it says of its state goes on')
-  const room = Math.floor(MAX_TALES_BYTES / 8_000_000)
+  const room = Math.floor(MAX_SNAPSHOTS_BYTES / 8_000_000)
   for (let at = 0; at < room; at++) t.is(await ask(`hook ${at}`, 8), 8)
   t.is(await ask('hook 1', 8), 0)
   t.is(await ask('one more', 8), 8)

@@ -221,7 +221,7 @@ function isKilled(all: readonly Modelled[], disk: Map<string, RequestRecord>, gi
     for (const name of waiting.splice(0)) {
       const record = disk.get(name)
       if (record === undefined) continue
-      if (cutRuns.isHeldUp(name)) waiting.push(name)
+      if (cutRuns.isBlocked(name)) waiting.push(name)
       else if (recover(cutRuns.found(name, record)) === 'run') {
         cutRuns.take(name)
         begin(name, record)

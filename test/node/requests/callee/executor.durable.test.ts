@@ -107,7 +107,7 @@ test('while the end of a request cannot be recorded no further copy of it is run
   }
   t.is(scene.runsOf(requestId), 1)
   t.is((await scene.task(taskId)).state, 'unknown')
-  t.is((await scene.peer.core.book.lasting(1))[0]?.status, 'unknown')
+  t.is((await scene.peer.core.requestStore.lasting(1))[0]?.status, 'unknown')
 })
 
 test('a node may begin so many lanes: it cannot fill the ledger with them, and those it has go on', async (t) => {

@@ -26,7 +26,7 @@ const QUERY = {
   askedBy: `operator@${BEFORE}`
 }
 const PARTS = {
-  book: { name: ({ source, attempt }: { source: string; attempt: number }) => `${source}#${attempt}` },
+  requestStore: { name: ({ source, attempt }: { source: string; attempt: number }) => `${source}#${attempt}` },
   hash,
   areVoters: (swarm: string, nodes: readonly string[]) => swarm === 'swarm_1' && nodes.every((node) => node === BEFORE || node === NOW)
 }
@@ -67,7 +67,7 @@ test('a node without a seat tells by what digest of the voters it is to know the
 test('a node without a seat tells whoever takes over what it did for the one before', async (t: Assert) => {
   const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
-  for (const { node } of [b, c]) Object.assign(node.core.swarms.seats, { areVoters: () => false })
+  for (const { node } of [b, c]) Object.assign(node.core.swarms.participants, { areVoters: () => false })
   const id = await a.node.core.swarms.launch(mapOf(12, { capability: 'work.once' }))
   await scene.pass(1500)
   await scene.kill(a)
@@ -81,13 +81,13 @@ test('a node without a seat tells whoever takes over what it did for the one bef
 test('a node without a seat tells of a run, under way or done, whom the lease was given with, and nobody who names others', async (t: Assert) => {
   const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0).node, scene.at(1), scene.at(2).node]
-  Object.assign(b.node.core.swarms.seats, { areVoters: () => false })
+  Object.assign(b.node.core.swarms.participants, { areVoters: () => false })
   const swarm = await a.core.swarms.launch(mapOf(12, { capability: 'work.once' }))
   await scene.pass(1500)
   const [run] = b.agent.open
   const voters = a.core.swarms.headOf(swarm)?.voters ?? []
   const requestId = run?.task.requestId ?? ''
-  const record = (await b.node.core.book.pending().next()).value as { readonly attempt: number }
+  const record = (await b.node.core.requestStore.pending().next()).value as { readonly attempt: number }
   const askWith = async (amongVoters: readonly string[]): Promise<unknown[]> => {
     const replies: unknown[] = []
     const query = { requestId, attempt: record.attempt, capability: 'work.once', input: {}, swarm, isQuery: true }

@@ -10,7 +10,7 @@ import { forge, request } from '../../../support/forge.js'
 
 async function openAt({ core }: FakeNode): Promise<RequestRecord[]> {
   const open: RequestRecord[] = []
-  for await (const record of core.book.pending()) open.push(record)
+  for await (const record of core.requestStore.pending()) open.push(record)
   return open
 }
 
@@ -43,9 +43,9 @@ test('a request whose record is damaged ends as unknown, and its lane goes on', 
   scene.finish()
   await world.settle()
   // Its caller asks for it once more, as after a crash.
-  const [record] = await peer.core.book.lasting(1)
+  const [record] = await peer.core.requestStore.lasting(1)
   if (record === undefined) throw new Error('nothing is on record')
-  const name = peer.core.book.name(record)
+  const name = peer.core.requestStore.name(record)
   await peer.ledger.commit([{ key: KEYS.request(name), value: new Uint8Array([1, 2, 3]) }])
   const payload = { requestId: damaged.requestId, attempt: 1, capability: 'slow.again', input: { a: 1 }, isQuery: false }
   const replies: unknown[] = []
@@ -76,10 +76,10 @@ async function answered(t: Assert, found: (record: RequestRecord) => (RequestRec
   await world.settle()
   scene.finish()
   await world.settle()
-  const [record] = await peer.core.book.lasting(1)
+  const [record] = await peer.core.requestStore.lasting(1)
   if (record === undefined) throw new Error('nothing is on record')
   const left = found(record)
-  peer.core.book.get = () => Promise.resolve(left.shift() ?? null)
+  peer.core.requestStore.get = () => Promise.resolve(left.shift() ?? null)
   const replies: { outcome: string; error: { code: string } }[] = []
   await here.core.outbox.send({
     sender: { agentId: 'operator', nodeId: here.id },

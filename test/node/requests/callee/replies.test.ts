@@ -18,7 +18,7 @@ test('what has begun and may not be repeated stays on record, also when a copy o
   await world.pass(20_000, 1000)
   t.alike(await waitingOf(peer), [], 'its sender is away for too long')
   const open = []
-  for await (const { requestId, status } of peer.core.book.pending()) open.push([requestId, status])
+  for await (const { requestId, status } of peer.core.requestStore.pending()) open.push([requestId, status])
   t.alike(open, [['same', 'started']])
   agent.finish('done')
   await world.settle()

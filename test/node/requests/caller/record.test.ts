@@ -7,7 +7,7 @@ test('an end that comes in one commit with the word that there was no room, befo
     const scene = await DurableScene.start(t)
     const { taskId, requestId, correlationId } = await scene.ask()
     await scene.world.settle()
-    const { book, conversations, lanes, requests } = scene.here.core
+    const { requestStore: book, conversations, lanes, requests } = scene.here.core
     const { source = '', target = '' } = (await book.ofTask(taskId ?? '')) ?? {}
     const header = { id: 'msg_1', schemaVersion: 1, timestamp: 0, sender: target, recipient: source, correlationId }
     const done = { requestId, attempt: 1, outcome: 'COMPLETED', result: 'done', error: null }
@@ -39,7 +39,7 @@ test('what a peer says beside an error is kept with it only while it is short', 
     const scene = await DurableScene.start(t)
     const { taskId, correlationId } = await scene.ask()
     await scene.world.settle()
-    const { book, lanes, requests } = scene.here.core
+    const { requestStore: book, lanes, requests } = scene.here.core
     const { source = '', target = '' } = (await book.ofTask(taskId ?? '')) ?? {}
     const header = { id: 'msg_1', schemaVersion: 1, timestamp: 0, sender: target, recipient: source, correlationId }
     const payload = { code: 'TASK_FAILED', message: 'no luck', data }

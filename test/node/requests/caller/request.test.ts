@@ -206,7 +206,7 @@ test('a request whose time is over is asked for again soon, also when the wall c
   skewMs = -2_500_000
   await world.pass(6000)
   t.is((await asked.answer).outcome, 'UNKNOWN')
-  const record = await here.core.book.asked(asked.requestId)
+  const record = await here.core.requestStore.asked(asked.requestId)
   t.ok((record?.retryAt ?? Number.POSITIVE_INFINITY) <= clock.now() + 5000)
 })
 

@@ -2,7 +2,7 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { MAX_RECORDS } from '../../../../src/domain/swarm/coordination-message.js'
 import { RECORDS } from '../../../../src/domain/swarm/record-index.js'
-import { AcceptedRecords } from '../../../../src/node/swarms/consensus/committed-records.js'
+import { CommittedRecords } from '../../../../src/node/swarms/consensus/committed-records.js'
 
 const ITEMS = 4
 
@@ -11,7 +11,7 @@ test('who heard that items were leased knows no more than who did not: the end i
   const told = fc.array(fc.array(index, { maxLength: 6 }), { maxLength: 8 })
   fc.assert(
     fc.property(told, (all) => {
-      const [heard, plain] = [new AcceptedRecords(ITEMS), new AcceptedRecords(ITEMS)]
+      const [heard, plain] = [new CommittedRecords(ITEMS), new CommittedRecords(ITEMS)]
       for (const [epoch, indexes] of all.entries()) {
         const names = indexes.map((one) => ({ index: one, digest: `of ${one}` }))
         heard.add(names, { total: 0, epoch })
@@ -29,7 +29,7 @@ test('who heard that items were leased knows no more than who did not: the end i
 })
 
 test('all is known when as much is as anybody spoke of; pages go up to the last', (t) => {
-  const records = new AcceptedRecords(2 * MAX_RECORDS)
+  const records = new CommittedRecords(2 * MAX_RECORDS)
   const names = Array.from({ length: MAX_RECORDS + 1 }, (_, index) => ({ index, digest: `of ${index}` }))
   t.alike(records.add(names.slice(1), { total: names.length, epoch: 3 }), names.slice(1))
   t.absent(records.isWhole)

@@ -2,12 +2,12 @@ import test, { type Assert } from 'brittle'
 import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { encodePayload } from '../../../../src/domain/envelope/codec.js'
-import { AcceptedSwarm } from '../../../../src/node/swarms/consensus/committed-results.js'
-import { SwarmBook, type SwarmHead, type SwarmRow } from '../../../../src/node/swarms/store.js'
+import { CommittedResults } from '../../../../src/node/swarms/consensus/committed-results.js'
+import { SwarmStore, type SwarmHead, type SwarmRow } from '../../../../src/node/swarms/store.js'
 import type { ContentName } from '../../../../src/node/swarms/consensus/content-transfer.js'
-import { SwarmCourse } from '../../../../src/node/swarms/event-log.js'
-import { SwarmShelf } from '../../../../src/node/swarms/consensus/content-store.js'
-import { SwarmVotes } from '../../../../src/node/swarms/consensus/vote-store.js'
+import { SwarmEventLog } from '../../../../src/node/swarms/event-log.js'
+import { ContentStore } from '../../../../src/node/swarms/consensus/content-store.js'
+import { VoteStore } from '../../../../src/node/swarms/consensus/vote-store.js'
 import type { LedgerChange } from '../../../../src/ports/ledger.js'
 import type { SwarmEvent } from '../../../../src/ports/swarm-api.js'
 import { ManualClock } from '../../../support/manual-clock.js'
@@ -20,22 +20,22 @@ function rowOf(index: number): SwarmRow {
 
 /** What was accepted in a swarm of three items, as a node with an empty ledger follows it. */
 function scene(t: Assert): {
-  readonly accepted: AcceptedSwarm
-  readonly course: SwarmCourse
-  readonly shelf: SwarmShelf
-  readonly swarmVotes: SwarmVotes
+  readonly accepted: CommittedResults
+  readonly course: SwarmEventLog
+  readonly shelf: ContentStore
+  readonly swarmVotes: VoteStore
 } {
   const clock = new ManualClock()
   const telemetry = new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} })
   const ledger = createMemoryLedger()
-  const [swarmBook, swarmVotes] = [new SwarmBook(ledger, hash), new SwarmVotes(ledger, hash)]
+  const [swarmStore, swarmVotes] = [new SwarmStore(ledger, hash), new VoteStore(ledger, hash)]
   const commit = (changes: readonly LedgerChange[]): Promise<void> => ledger.commit(changes)
-  const course = new SwarmCourse(telemetry)
+  const course = new SwarmEventLog(telemetry)
   const head = { id: 'swarm_1', itemCount: 3 } as SwarmHead
-  const shelf = new SwarmShelf({ clock, telemetry, self: actor('a').id, swarmVotes, commit, tell: () => t.fail('all is here') }, head)
-  const accepted = new AcceptedSwarm(
-    { clock, telemetry, swarmBook, swarmVotes, limits: { defaultTtlMs: 1000 }, commit },
-    { head, course, shelf, onOver: () => t.fail('it has no end') }
+  const shelf = new ContentStore({ clock, telemetry, self: actor('a').id, swarmVotes, commit, tell: () => t.fail('all is here') }, head)
+  const accepted = new CommittedResults(
+    { clock, telemetry, swarmStore, swarmVotes, limits: { defaultTtlMs: 1000 }, commit },
+    { head, eventLog: course, contentStore: shelf, onOver: () => t.fail('it has no end') }
   )
   return { accepted, course, shelf, swarmVotes }
 }

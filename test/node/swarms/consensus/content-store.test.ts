@@ -1,17 +1,17 @@
 import test from 'brittle'
 import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
-import { PIECE_BYTES } from '../../../../src/domain/swarm/seat-message.js'
+import { PIECE_BYTES } from '../../../../src/domain/swarm/participant-message.js'
 import type { SwarmHead } from '../../../../src/node/swarms/store.js'
-import { SwarmShelf } from '../../../../src/node/swarms/consensus/content-store.js'
-import { SwarmVotes } from '../../../../src/node/swarms/consensus/vote-store.js'
+import { ContentStore } from '../../../../src/node/swarms/consensus/content-store.js'
+import { VoteStore } from '../../../../src/node/swarms/consensus/vote-store.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { actor, hash } from '../../../support/membership.js'
 
 test('a large content is read once for all its pieces, and let go with the last', async (t) => {
   const clock = new ManualClock()
   const ledger = createMemoryLedger()
-  const swarmVotes = new SwarmVotes(ledger, hash)
+  const swarmVotes = new VoteStore(ledger, hash)
   const contents = [new Uint8Array(3 * PIECE_BYTES).fill(7), new Uint8Array(10).fill(8)]
   for (const [index, content] of contents.entries()) {
     await ledger.commit([swarmVotes.contentChange('swarm_1', { index, items: 2 }, content)])
@@ -23,7 +23,7 @@ test('a large content is read once for all its pieces, and let go with the last'
     return read(id, index, items)
   }
   const given: [number, number][] = []
-  const shelf = new SwarmShelf(
+  const shelf = new ContentStore(
     {
       clock,
       telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),

@@ -2,8 +2,8 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { toBase64 } from '../../../../src/kit/bytes.js'
 import { bytesToText, type NodeId } from '../../../../src/kit/ids.js'
-import { MAX_CONTENT_BYTES, PIECE_BYTES } from '../../../../src/domain/swarm/seat-message.js'
-import { type ContentName, type Piece, pieceOf, SwarmContents } from '../../../../src/node/swarms/consensus/content-transfer.js'
+import { MAX_CONTENT_BYTES, PIECE_BYTES } from '../../../../src/domain/swarm/participant-message.js'
+import { type ContentName, type Piece, pieceOf, ContentTransfer } from '../../../../src/node/swarms/consensus/content-transfer.js'
 import { actor, hash } from '../../../support/membership.js'
 
 const [ann, bob, cyd] = [actor('ann').id, actor('bob').id, actor('cyd').id]
@@ -14,12 +14,12 @@ interface Asked extends ContentName {
   readonly at: number
 }
 
-function scene(): { contents: SwarmContents; asked: Asked[]; pass(ms?: number): void } {
+function scene(): { contents: ContentTransfer; asked: Asked[]; pass(ms?: number): void } {
   let now = 0
   const asked: Asked[] = []
   const ask = (to: NodeId, wants: readonly (ContentName & { at: number })[]): void =>
     void asked.push(...wants.map((want) => ({ to, ...want })))
-  const contents = new SwarmContents({ now: () => now, digest, ask })
+  const contents = new ContentTransfer({ now: () => now, digest, ask })
   const pass = (ms = 32_000): void => {
     now += ms
     contents.tick()

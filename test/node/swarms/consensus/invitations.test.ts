@@ -3,9 +3,9 @@ import { NodeError } from '../../../../src/kit/errors.js'
 import type { NodeId } from '../../../../src/kit/ids.js'
 import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
-import { SeatOffers } from '../../../../src/node/swarms/consensus/invitations.js'
+import { Invitations } from '../../../../src/node/swarms/consensus/invitations.js'
 import type { SwarmHead } from '../../../../src/node/swarms/store.js'
-import { type SeatRecord, SwarmVotes } from '../../../../src/node/swarms/consensus/vote-store.js'
+import { type ParticipantRecord, VoteStore } from '../../../../src/node/swarms/consensus/vote-store.js'
 import type { LedgerChange } from '../../../../src/ports/ledger.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { actor, hash } from '../../../support/membership.js'
@@ -13,33 +13,33 @@ import { actor, hash } from '../../../support/membership.js'
 const [launcher, bob, cyd] = [actor('launcher').id, actor('bob').id, actor('cyd').id]
 
 interface Scene {
-  readonly offers: SeatOffers
+  readonly offers: Invitations
   /** Under which name of its ledger each was offered its seat. */
   readonly offered: { readonly to: NodeId; readonly ledger: string | null }[]
   /** What the disk holds of the seat. */
-  kept(): Promise<SeatRecord | null>
+  kept(): Promise<ParticipantRecord | null>
   /** How each commit ends from now on. */
   onCommit: () => Promise<void>
 }
 
-function sceneOf(t: Assert, seat: SeatRecord): Scene {
+function sceneOf(t: Assert, seat: ParticipantRecord): Scene {
   const clock = new ManualClock()
   const telemetry = new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} })
   const ledger = createMemoryLedger()
-  const swarmVotes = new SwarmVotes(ledger, hash)
-  const scene: Omit<Scene, 'offers'> = { offered: [], kept: () => swarmVotes.seat('swarm_1'), onCommit: () => Promise.resolve() }
+  const swarmVotes = new VoteStore(ledger, hash)
+  const scene: Omit<Scene, 'offers'> = { offered: [], kept: () => swarmVotes.participant('swarm_1'), onCommit: () => Promise.resolve() }
   const commit = async (changes: readonly LedgerChange[]): Promise<void> => {
     await scene.onCommit()
     await ledger.commit(changes)
   }
   const head = { id: 'swarm_1', itemCount: 1 } as SwarmHead
-  const tell: ConstructorParameters<typeof SeatOffers>[0]['tell'] = (to, { body }) => {
+  const tell: ConstructorParameters<typeof Invitations>[0]['tell'] = (to, { body }) => {
     if (body.kind === 'seat') scene.offered.push({ to, ledger: body.ledger })
     else t.fail('nothing else is said')
   }
   const parts = { clock, telemetry, self: launcher, swarmVotes, commit, tell }
-  const offering = { head, voters: [launcher, bob, cyd], seat, items: () => Promise.resolve([]) }
-  return Object.assign(scene, { offers: new SeatOffers(parts, offering) })
+  const offering = { head, voters: [launcher, bob, cyd], own: seat, items: () => Promise.resolve([]) }
+  return Object.assign(scene, { offers: new Invitations(parts, offering) })
 }
 
 function seatedOf(from: string): { kind: 'seated'; swarm: string; ledger: string; isOpen: boolean } {

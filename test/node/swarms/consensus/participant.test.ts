@@ -3,11 +3,11 @@ import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memo
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { utf8 } from '../../../../src/kit/ids.js'
 import { RECORDS } from '../../../../src/domain/swarm/record-index.js'
-import { AcceptedRecords } from '../../../../src/node/swarms/consensus/committed-records.js'
+import { CommittedRecords } from '../../../../src/node/swarms/consensus/committed-records.js'
 import type { SwarmHead } from '../../../../src/node/swarms/store.js'
-import { SwarmSeat, type SwarmSeatParts, type SwarmWord } from '../../../../src/node/swarms/consensus/participant.js'
-import { SwarmShelf } from '../../../../src/node/swarms/consensus/content-store.js'
-import { SwarmVotes } from '../../../../src/node/swarms/consensus/vote-store.js'
+import { Participant, type ParticipantDeps, type SwarmWord } from '../../../../src/node/swarms/consensus/participant.js'
+import { ContentStore } from '../../../../src/node/swarms/consensus/content-store.js'
+import { VoteStore } from '../../../../src/node/swarms/consensus/vote-store.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { actor, hash } from '../../../support/membership.js'
 
@@ -18,7 +18,7 @@ const head = { id: 'swarm_1', itemCount: items, voters: [a, b, c] } as unknown a
 test('a vote that becomes durable late does not take the place of the outcome that was told meanwhile', async (t) => {
   const clock = new ManualClock()
   const ledger = createMemoryLedger()
-  const swarmVotes = new SwarmVotes(ledger, hash)
+  const swarmVotes = new VoteStore(ledger, hash)
   const [late, told] = [utf8('what a former coordinator proposed'), utf8('what was accepted')]
   const [before, accepted] = [late, told].map((content) => ({ index: 0, digest: swarmVotes.digest(content) }))
   if (before === undefined || accepted === undefined) throw new Error('two names')
@@ -26,7 +26,7 @@ test('a vote that becomes durable late does not take the place of the outcome th
   const gate = new Promise<void>((resolve) => (go = resolve))
   let answered = (): void => {}
   const recorded = new Promise<void>((resolve) => (answered = resolve))
-  const parts: SwarmSeatParts = {
+  const parts: ParticipantDeps = {
     clock,
     telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
     self: c,
@@ -39,12 +39,12 @@ test('a vote that becomes durable late does not take the place of the outcome th
       if (word.body.kind === 'recorded') answered()
     }
   }
-  const shelf = new SwarmShelf(parts, head)
-  const records = new AcceptedRecords(items)
-  const seat = new SwarmSeat(parts, {
+  const shelf = new ContentStore(parts, head)
+  const records = new CommittedRecords(items)
+  const seat = new Participant(parts, {
     coordination: { swarm: head.id, itemCount: RECORDS.count(items), voters: [a, b, c], mayTakeOver: true },
     items,
-    shelf,
+    contentStore: shelf,
     isVoid: (name) => records.isVoid(name),
     run: 'run',
     start: { type: 'fresh' },

@@ -1,11 +1,11 @@
 import test from 'brittle'
 import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
 import type { NodeId } from '../../../../src/kit/ids.js'
-import { PIECE_BYTES, PLAN_INDEX } from '../../../../src/domain/swarm/seat-message.js'
+import { PIECE_BYTES, PLAN_INDEX } from '../../../../src/domain/swarm/participant-message.js'
 import { pieceOf } from '../../../../src/node/swarms/consensus/content-transfer.js'
 import type { SwarmWord } from '../../../../src/node/swarms/consensus/participant.js'
-import { SwarmSeats, type SwarmSeatsParts } from '../../../../src/node/swarms/consensus/participants.js'
-import { SwarmVotes } from '../../../../src/node/swarms/consensus/vote-store.js'
+import { Participants, type ParticipantsDeps } from '../../../../src/node/swarms/consensus/participants.js'
+import { VoteStore } from '../../../../src/node/swarms/consensus/vote-store.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { actor, hash } from '../../../support/membership.js'
 
@@ -17,7 +17,7 @@ const PIECE_MS = 250
 
 test('more large plans than there is room for all come, however often each is offered again meanwhile', async (t) => {
   const clock = new ManualClock()
-  const swarmVotes = new SwarmVotes(createMemoryLedger(), hash)
+  const swarmVotes = new VoteStore(createMemoryLedger(), hash)
   const asked: { readonly swarm: string; readonly digest: string; readonly at: number }[] = []
   const parts = {
     clock,
@@ -32,7 +32,7 @@ test('more large plans than there is room for all come, however often each is of
       if (body.kind === 'want') asked.push(...body.wants.map(({ digest, at }) => ({ swarm: body.swarm, digest, at })))
     }
   }
-  const seats = new SwarmSeats(parts as unknown as SwarmSeatsParts)
+  const seats = new Participants(parts as unknown as ParticipantsDeps)
   const plans = new Map<string, Uint8Array>(
     Array.from({ length: PLANS }, (_, at) => [`swarm_${at}`, new Uint8Array(PIECES * PIECE_BYTES).fill(at + 1)])
   )

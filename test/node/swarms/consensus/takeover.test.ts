@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { sizeOf } from '../../../../src/kit/size.js'
-import type { SeatedSwarm } from '../../../../src/node/swarms/consensus/replicated-swarm.js'
+import type { ReplicatedSwarm } from '../../../../src/node/swarms/consensus/replicated-swarm.js'
 import { mapOf } from '../../../support/swarm-scene.js'
 import { type Member, VotersScene } from '../../../support/voters-scene.js'
 
@@ -13,7 +13,7 @@ test('the launcher is killed for good mid-swarm: another participant finishes it
   t.is(before.coordination?.coordinator, 'owner')
   t.ok((before.running ?? 0) > 0)
   t.is((await scene.info(b, id)).running, null, 'who does not coordinate knows of no leases')
-  t.ok(b.node.core.swarms.seats.has(c.node.id), 'while they vote their link is in use')
+  t.ok(b.node.core.swarms.participants.has(c.node.id), 'while they vote their link is in use')
   t.ok(before.counts.completed > 0 && before.counts.completed < 30, `${before.counts.completed} done`)
   const told = (await a.node.core.swarms.find(id)).results().results
   await scene.kill(a)
@@ -24,7 +24,7 @@ test('the launcher is killed for good mid-swarm: another participant finishes it
     t.is(status, 'completed')
     t.is(counts.completed, 30)
   }
-  t.absent(b.node.core.swarms.seats.has(c.node.id))
+  t.absent(b.node.core.swarms.participants.has(c.node.id))
   const results = (await b.node.core.swarms.find(id)).results()
   t.alike(results, (await c.node.core.swarms.find(id)).results())
   for (const one of told)
@@ -297,7 +297,7 @@ test('a swarm without a majority is let go when all that is known of it expires'
   t.is((await scene.info(b, id)).status, 'stalled')
   await b.node.core.swarms.purgeExpired(head.expiresAt)
   t.is((await scene.info(b, id)).status, 'failed')
-  t.absent(b.node.core.swarms.seats.has(c.node.id), 'it has no seat in it any more')
+  t.absent(b.node.core.swarms.participants.has(c.node.id), 'it has no seat in it any more')
   t.alike(
     (await b.ledger.list({ from: 'swarm', to: 'swarn', limit: 10 })).map(({ key }) => key),
     []
@@ -382,7 +382,7 @@ test('a swarm is as large as the outcomes that a node has of it, whoever accepte
   await scene.pass(60_000, [b, c])
   const expected = (await scene.same(id, [b, c])).results.reduce((sum, { result, error }) => sum + sizeOf(result) + sizeOf(error), 0)
   t.ok(expected > 0)
-  for (const { node } of [b, c]) t.is(((await node.core.swarms.find(id)) as SeatedSwarm).bytes, expected)
+  for (const { node } of [b, c]) t.is(((await node.core.swarms.find(id)) as ReplicatedSwarm).bytes, expected)
 })
 
 test('a swarm of two nodes, or one with --no-takeover, has no voters: its launcher alone coordinates it', async (t) => {

@@ -1,0 +1,185 @@
+import { type Clock, wait } from '../../../kit/clock.js'
+import { asNodeError } from '../../../kit/errors.js'
+import type { Unsubscribe } from '../../../kit/events.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { SignedCard } from '../../../domain/membership/types.js'
+import type { AgentDetail, AgentInfo, NodeApi } from '../../../ports/node-api.js'
+import { type PreparedDocument, prepare } from './card-answer.js'
+import { pathIdOf } from './card-interfaces.js'
+import type { CardSigner } from './card-signature.js'
+import { agentSubject, type CardHost, type CardSubject, nodeSubject } from './card-subject.js'
+import type { OfferedExtension } from '../server/service-params.js'
+
+/** How often a watch that broke off is opened again at most, in milliseconds. */
+const AGAIN_MS = 1000
+/** Cards that are made before others get a turn. */
+const BATCH = 16
+
+/** The cards as agents' own nodes signed them. */
+export interface OriginalCards {
+  /** Null when it is not in the log, or not yet. */
+  find(nodeId: NodeId, agentId: string): SignedCard | null
+  /** Called after any of them may have changed. */
+  onChange(listener: () => void): Unsubscribe
+}
+
+/** What the book is made of. */
+export interface CardStoreDeps extends CardHost {
+  /** That of the weakest caller: whom it sees is public. */
+  readonly api: NodeApi
+  readonly signer: CardSigner
+  readonly originals: OriginalCards
+  readonly clock: Clock
+  /** Version of the node's software: that of its own card. */
+  readonly version: string
+  /** Told of what kept a card from being made; the last one that was made stays. */
+  onFault(error: unknown): void
+}
+
+/** A card in both forms, ready to be sent. */
+export interface CardEntry {
+  /** Null: the node as a whole. */
+  readonly agent: AgentDetail | null
+  readonly original: SignedCard | null
+  readonly one: PreparedDocument
+  readonly hybrid: PreparedDocument
+  /** Those on it. */
+  readonly extensions: readonly OfferedExtension[]
+}
+
+/** What is served now: it is replaced as a whole. */
+interface Cards {
+  readonly root: CardEntry
+  /** By every name that a path may say. */
+  readonly named: ReadonlyMap<string, CardEntry>
+  /** By `id@node key`: what each was made of, and what came of it. */
+  readonly made: ReadonlyMap<string, { readonly from: string; readonly entry: CardEntry }>
+}
+
+/**
+ * The cards of all public agents, made when one changes and kept ready: follows the node's list of agents, and swaps what it
+ * serves once all that changed is made.
+ */
+export class CardStore {
+  /** Resolves when the first cards are there, or could not be made. */
+  readonly ready: Promise<void>
+  readonly #parts: CardStoreDeps
+  readonly #ended = new AbortController()
+  readonly #stopOriginals: Unsubscribe
+  #tellReady: () => void = () => {}
+  #agents: readonly AgentInfo[] | null = null
+  #cards: Cards | null = null
+  #isWanted = false
+  #isMaking = false
+
+  constructor(parts: CardStoreDeps) {
+    this.#parts = parts
+    this.ready = new Promise((resolve) => {
+      this.#tellReady = resolve
+    })
+    this.#stopOriginals = parts.originals.onChange(() => this.#refresh())
+    void this.#follow(this.#ended.signal)
+  }
+
+  /** Are there cards at all? */
+  get isOpen(): boolean {
+    return this.#cards !== null
+  }
+
+  /** The card of a path id, or with null of the node; null for nobody's, and before {@link ready}. */
+  find(pathId: string | null): CardEntry | null {
+    return (pathId === null ? this.#cards?.root : this.#cards?.named.get(pathId)) ?? null
+  }
+
+  /** Makes no more cards. */
+  close(): void {
+    this.#ended.abort()
+    this.#stopOriginals()
+    this.#tellReady()
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        for await (const { agents } of this.#parts.api.watch('agents.list', {}, { signal })) {
+          this.#agents = agents
+          this.#refresh()
+        }
+      } catch (error) {
+        if (!signal.aborted) this.#parts.onFault(error)
+      }
+      await wait(this.#parts.clock, AGAIN_MS, signal)
+    }
+  }
+
+  #refresh(): void {
+    this.#isWanted = true
+    if (!this.#isMaking) void this.#makeAll()
+  }
+
+  async #makeAll(): Promise<void> {
+    this.#isMaking = true
+    while (this.#isWanted && this.#agents !== null && !this.#ended.signal.aborted) {
+      this.#isWanted = false
+      try {
+        this.#cards = await this.#make(this.#agents)
+      } catch (error) {
+        this.#parts.onFault(error)
+      }
+      this.#tellReady()
+    }
+    this.#isMaking = false
+  }
+
+  async #make(agents: readonly AgentInfo[]): Promise<Cards> {
+    const made = new Map<string, { readonly from: string; readonly entry: CardEntry }>()
+    const [names, keys] = [new Map<string, CardEntry>(), new Map<string, CardEntry>()]
+    let count = 0
+    for (const agent of agents) {
+      const key = `${agent.id}@${agent.node.id}`
+      const original = this.#originalOf(agent)
+      const from = JSON.stringify([agent.address, agent.node, agent.tier, agent.sandboxId, agent.revision, original?.sig ?? null])
+      const former = this.#cards?.made.get(key)
+      const entry = former?.from === from ? former.entry : await this.#entryOf(key, original)
+      if (entry === null) continue
+      if (entry !== former?.entry && ++count % BATCH === 0) await new Promise((resolve) => setImmediate(resolve))
+      made.set(key, { from, entry })
+      for (const name of [pathIdOf(agent), agent.address]) names.set(name, entry)
+      keys.set(key, entry)
+    }
+    // A node may call itself by the key of another one: a key means its own node all the same.
+    const named = new Map([...names, ...keys])
+    return { made, named, root: await this.#rootOf([...made.values()].flatMap(({ entry }) => entry.agent ?? [])) }
+  }
+
+  #originalOf({ origin, node, id, revision }: AgentInfo): SignedCard | null {
+    const original = origin === 'local' ? null : this.#parts.originals.find(node.id, id)
+    return original?.body.revision === revision ? original : null
+  }
+
+  /** Null when the agent has gone meanwhile. What else fails leaves the card that was. */
+  async #entryOf(key: string, original: SignedCard | null): Promise<CardEntry | null> {
+    const former = this.#cards?.made.get(key)?.entry
+    try {
+      const agent = await this.#parts.api.call('agents.show', { agent: key })
+      return { agent, original, ...this.#prepared(agentSubject(agent, original, this.#parts), former) }
+    } catch (error) {
+      if (asNodeError(error).code === 'AGENT_NOT_FOUND') return null
+      this.#parts.onFault(error)
+      return former ?? null
+    }
+  }
+
+  async #rootOf(agents: readonly AgentDetail[]): Promise<CardEntry> {
+    const { api } = this.#parts
+    const subject = nodeSubject(await api.call('node.info', {}), agents, this.#parts)
+    return { agent: null, original: null, ...this.#prepared(subject, this.#cards?.root) }
+  }
+
+  #prepared(subject: CardSubject, former: CardEntry | undefined): Pick<CardEntry, 'one' | 'hybrid' | 'extensions'> {
+    const { signer, clock } = this.#parts
+    const { one, hybrid } = signer.cards(subject)
+    const now = clock.now()
+    return { one: prepare(one, now, former?.one), hybrid: prepare(hybrid, now, former?.hybrid), extensions: subject.extensions }
+  }
+}

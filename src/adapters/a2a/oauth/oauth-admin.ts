@@ -1,0 +1,220 @@
+import type { Provider } from 'oidc-provider'
+import type { Clock } from '../../../kit/clock.js'
+import { NodeError } from '../../../kit/errors.js'
+import type { IdSource } from '../../../kit/ids.js'
+import { NODE_NAME } from '../../../kit/names/rule.js'
+import { safeName } from '../../../kit/names/safe-name.js'
+import { shown } from '../../../kit/text.js'
+import { ruleOf, type ScopeTable } from '../../../domain/gateway/oauth-scope.js'
+import { type Tier, tierText } from '../../../domain/routing/tier.js'
+import type { Audit } from '../../../ports/audit.js'
+import type { OAuthCalls, OAuthClientInfo, OAuthAdmin, OAuthRequestInfo } from '../../../ports/oauth-api.js'
+import type { AccessTokens } from './oauth-tokens.js'
+import type { OAuthKeys } from './oauth-keys.js'
+import { OPERATOR_SUBJECT } from './oauth-provider.js'
+import { hashText, MAX_OAUTH_CLIENTS, type OAuthRecord, type OAuthStore, type StoredClient } from './oauth-store.js'
+
+/** A beginning of an id that may stand for it: `cli_` and this many characters. */
+const MIN_ID_LENGTH = 8
+const WEAKEST: Tier = 3
+
+/** What the operator's part of the OAuth server needs. */
+export interface OAuthAdminDeps {
+  readonly store: OAuthStore
+  readonly keys: OAuthKeys
+  readonly tokens: AccessTokens
+  readonly clock: Pick<Clock, 'now'>
+  readonly ids: IdSource
+  /** 32 bytes that nobody can guess. */
+  readonly secret: () => Uint8Array
+  readonly audit: Pick<Audit, 'append'>
+  readonly issuer: string
+  readonly scopes: ScopeTable
+  /** Of the node's certificate now. */
+  nodePower(): { readonly tier: Tier }
+  /** The one that is in force. */
+  provider(): Provider
+  /** Signs with a new key from now on. */
+  rotate(): Promise<string>
+}
+
+type Params<N extends keyof OAuthCalls> = OAuthCalls[N]['params']
+
+/** What the operator does: makes and ends clients, and allows or denies who signs in. */
+export function createOAuthAdmin(parts: OAuthAdminDeps): OAuthAdmin {
+  const { store } = parts
+  return {
+    'oauth.client.create': (params) => createClient(parts, params),
+    'oauth.client.list': () => {
+      const all = [...store.clients.values()].toSorted((a, b) => b.createdAt - a.createdAt || a.id.localeCompare(b.id))
+      return Promise.resolve({ clients: all.map(infoOf) })
+    },
+    'oauth.client.revoke': ({ id }) => revokeClient(parts, id),
+    'oauth.requests': () => Promise.resolve({ requests: store.waiting().flatMap((one) => requestOf(parts, one) ?? []) }),
+    'oauth.show': ({ code }) => Promise.resolve(findRequest(parts, code).info),
+    'oauth.approve': ({ code }) => approve(parts, code),
+    'oauth.deny': ({ code }) => deny(parts, code),
+    'oauth.rotate': async () => ({ kid: await parts.rotate(), keys: store.keys.length })
+  }
+}
+
+async function createClient(
+  parts: OAuthAdminDeps,
+  params: Params<'oauth.client.create'>
+): Promise<OAuthCalls['oauth.client.create']['result']> {
+  const { store, ids, clock, audit, issuer } = parts
+  if (store.clients.size >= MAX_OAUTH_CLIENTS) {
+    const next = ['a2a-node a2a client ls', 'a2a-node a2a client revoke <id>']
+    throw new NodeError('OVERLOADED', `this node has ${MAX_OAUTH_CLIENTS} clients already`, { next })
+  }
+  const isPublic = params.isPublic ?? false
+  const tier = params.tier ?? weakestOr(parts)
+  if (tier < parts.nodePower().tier)
+    throw new NodeError('FORBIDDEN', `an ${tierText(parts.nodePower().tier)} node has no ${tierText(tier)} clients`)
+  const secret = isPublic ? null : Buffer.from(parts.secret()).toString('base64url')
+  const client: StoredClient = {
+    id: ids.next('cli'),
+    name: safeName(params.name ?? '', NODE_NAME) || 'client',
+    isPublic,
+    secret: secret === null ? null : hashText(secret),
+    tier,
+    scopes: scopesOf(parts.scopes, params, tier),
+    redirectUris: [...new Set(params.redirectUris ?? [])].map(checkedRedirect),
+    createdAt: clock.now()
+  }
+  store.clients.set(client.id, client)
+  try {
+    await store.saveClients()
+  } catch (error) {
+    store.clients.delete(client.id)
+    throw error
+  }
+  audit.append({
+    kind: 'control',
+    code: 'client-created',
+    rule: client.id,
+    reason: `${client.name}: ${tierText(tier)}, ${client.scopes.join(' ')}`
+  })
+  return { ...infoOf(client), secret, issuer }
+}
+
+/** What is not said is the least. */
+function weakestOr({ nodePower }: OAuthAdminDeps): Tier {
+  return nodePower().tier > WEAKEST ? nodePower().tier : WEAKEST
+}
+
+function scopesOf(table: ScopeTable, { scopes, tier: asked }: Params<'oauth.client.create'>, tier: Tier): readonly string[] {
+  const wanted = [...new Set(scopes ?? ['a2a:read', 'a2a:send'])]
+  const unknown = wanted.find((one) => ruleOf(table, one) === null)
+  if (unknown !== undefined) {
+    const known = [...Object.keys(table), 'skill:<capability>'].join(', ')
+    throw new NodeError('USAGE', `there is no scope "${shown(unknown, 64)}"; there are ${known}`, {
+      next: ['a2a-node a2a client create --help']
+    })
+  }
+  // Who says how powerful it is means that its tokens are.
+  const hasTier = wanted.some((one) => (ruleOf(table, one)?.tier ?? null) !== null)
+  return hasTier || (scopes !== undefined && asked === undefined) ? wanted : [...wanted, `a2a:tier:${tierText(tier)}`]
+}
+
+/** @throws NodeError USAGE */
+function checkedRedirect(uri: string): string {
+  const url = URL.canParse(uri) ? new URL(uri) : null
+  const isHere = url?.protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname)
+  const isPlain = url !== null && url.username === '' && url.password === '' && !/[\s#*\\\p{C}]/u.test(uri)
+  if (isPlain && (url.protocol === 'https:' || isHere)) return uri
+  throw new NodeError('USAGE', `"${shown(uri, 128)}" is no redirect URI: it is https://..., or http:// of this machine, without # and *`, {
+    next: ['a2a-node a2a client create --help']
+  })
+}
+
+async function revokeClient({ store, tokens, audit }: OAuthAdminDeps, text: string): Promise<OAuthClientInfo> {
+  const found = [...store.clients.values(), ...store.unwritten.values()].filter(
+    ({ id }) => id === text || (text.length >= MIN_ID_LENGTH && id.startsWith(text))
+  )
+  const [client] = found
+  const next = ['a2a-node a2a client ls']
+  if (client === undefined) throw new NodeError('CLIENT_NOT_FOUND', `no client "${shown(text)}"`, { next })
+  if (found.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several clients`, { next })
+  store.endClient(client.id)
+  tokens.sweep()
+  try {
+    await store.saveClients()
+  } catch (error) {
+    // It stays refused while the node runs; asking again writes it.
+    store.unwritten.set(client.id, client)
+    throw error
+  }
+  store.denials.forget(client.id)
+  await store.save()
+  audit.append({ kind: 'control', code: 'client-revoked', rule: client.id, reason: client.name })
+  return infoOf(client)
+}
+
+function infoOf({ id, name, isPublic, tier, scopes, redirectUris, createdAt }: StoredClient): OAuthClientInfo {
+  const type = isPublic ? 'public' : 'confidential'
+  return { id, name, type, tier: tierText(tier), scopes, redirectUris, createdAt: new Date(createdAt).toISOString() }
+}
+
+/** Null when its client is gone. */
+function requestOf({ store }: OAuthAdminDeps, { model, clientId, body, expiresAt }: OAuthRecord): OAuthRequestInfo | null {
+  const client = store.clients.get(clientId ?? '')
+  if (client === undefined) return null
+  const { params = {} } = JSON.parse(body) as { readonly params?: Readonly<Record<string, unknown>> }
+  const { scope, redirect_uri: redirectUri } = params
+  return {
+    flow: model === 'DeviceCode' ? 'device' : 'code',
+    client: { id: client.id, name: client.name },
+    scopes: typeof scope === 'string' && scope !== '' ? scope.split(' ') : client.scopes,
+    redirectUri: typeof redirectUri === 'string' ? redirectUri : null,
+    expiresAt: new Date(expiresAt).toISOString()
+  }
+}
+
+function findRequest(parts: OAuthAdminDeps, code: string): { readonly record: OAuthRecord; readonly info: OAuthRequestInfo } {
+  const record = parts.store.byCode(code)
+  const info = record === null ? null : requestOf(parts, record)
+  if (record === null || info === null) {
+    const next = ['a2a-node a2a oauth ls']
+    throw new NodeError('APPROVAL_NOT_FOUND', `nobody waits with the code "${shown(code, 32)}"; codes are good for ten minutes, once`, {
+      next
+    })
+  }
+  return { record, info }
+}
+
+async function approve(parts: OAuthAdminDeps, code: string): Promise<OAuthRequestInfo> {
+  const { store, issuer, audit } = parts
+  const { record, info } = findRequest(parts, code)
+  // From here on nobody else decides about it.
+  const decided: OAuthRecord = { ...record, decision: 'allowed' }
+  store.replace(decided)
+  if (info.flow === 'device') {
+    const grantId = await grantOf(parts.provider(), { issuer, info })
+    const answer = { accountId: OPERATOR_SUBJECT, grantId, scope: info.scopes.join(' '), resource: issuer }
+    store.replace({ ...decided, grantId, body: JSON.stringify({ ...(JSON.parse(record.body) as object), ...answer }) })
+  }
+  await store.save()
+  audit.append({ kind: 'control', code: 'client-approved', rule: info.client.id, reason: `${info.client.name}: ${info.scopes.join(' ')}` })
+  return info
+}
+
+async function deny(parts: OAuthAdminDeps, code: string): Promise<OAuthRequestInfo> {
+  const { store, audit } = parts
+  const { record, info } = findRequest(parts, code)
+  const answer = info.flow === 'device' ? { error: 'access_denied', errorDescription: 'the operator denied it' } : {}
+  store.replace({ ...record, decision: 'denied', body: JSON.stringify({ ...(JSON.parse(record.body) as object), ...answer }) })
+  await store.save()
+  audit.append({ kind: 'control', code: 'client-denied', rule: info.client.id, reason: info.client.name })
+  return info
+}
+
+/** Puts on record what the operator allowed; the id of that. */
+export async function grantOf(
+  provider: Provider,
+  { issuer, info }: { readonly issuer: string; readonly info: Pick<OAuthRequestInfo, 'client' | 'scopes'> }
+): Promise<string> {
+  const grant = new provider.Grant({ accountId: OPERATOR_SUBJECT, clientId: info.client.id })
+  grant.addResourceScope(issuer, info.scopes.join(' '))
+  return await grant.save()
+}

@@ -1,0 +1,88 @@
+/** Tokens of one or more questions to a model and its answers. */
+export interface Tokens {
+  readonly input: number
+  readonly output: number
+  /** The server did not say all of it. */
+  readonly isEstimated: boolean
+}
+
+/** How far a run is. */
+export interface Progress {
+  readonly turns: number
+  readonly tokens: Tokens
+}
+
+/** What a run may use. */
+export interface ProgressLimits {
+  readonly maxTurns: number
+  /** Tokens of one answer. */
+  readonly maxTokens: number
+  /** Tokens of the run. */
+  readonly run: number
+}
+
+/** What comes next: one more question with so many tokens for its answer at most, or the end of the run, and why. */
+export type NextTurn =
+  | { readonly kind: 'ask'; readonly maxTokens: number }
+  | { readonly kind: 'over'; readonly why: 'turns' | 'run' | 'day' }
+
+/** What the server says of one turn, as it came. */
+export interface ReportedTokens {
+  readonly input: number | undefined
+  readonly output: number | undefined
+}
+
+/** How much text one turn moved, in bytes of UTF-8. */
+export interface MovedBytes {
+  readonly sent: number
+  readonly received: number
+}
+
+/** Bytes of text that count as one token where the server does not say. */
+const BYTES_PER_TOKEN = 4
+/** No model has more; a server that tells so of one turn has used up any budget. */
+const MOST_TOKENS = 1_000_000_000_000
+
+/** A run that has not begun. */
+export const PROGRESS_START: Progress = { turns: 0, tokens: { input: 0, output: 0, isEstimated: false } }
+
+/** Decides on the next turn. `dayLeft`: what the agent has left for the day. A turn that has begun is paid whole, so a run may end a turn beyond its budget. */
+export function nextTurn({ turns, tokens }: Progress, { maxTurns, maxTokens, run }: ProgressLimits, dayLeft: number): NextTurn {
+  const left = run - sumOf(tokens)
+  if (turns >= maxTurns) return { kind: 'over', why: 'turns' }
+  if (left <= 0) return { kind: 'over', why: 'run' }
+  if (dayLeft <= 0) return { kind: 'over', why: 'day' }
+  return { kind: 'ask', maxTokens: Math.min(maxTokens, left, dayLeft) }
+}
+
+/** The course after one more turn. */
+export function afterTurn({ turns, tokens }: Progress, turn: Tokens): Progress {
+  return {
+    turns: turns + 1,
+    tokens: {
+      input: tokens.input + turn.input,
+      output: tokens.output + turn.output,
+      isEstimated: tokens.isEstimated || turn.isEstimated
+    }
+  }
+}
+
+/** Tokens of one turn: what the server says where that can be, else an estimate of the text. A server that says 0 for all says nothing. */
+export function tokensOf({ input, output }: ReportedTokens, { sent, received }: MovedBytes): Tokens {
+  const isReported = (input ?? 0) > 0 || (output ?? 0) > 0
+  const [asked, answered] = [isReported ? counted(input) : null, isReported ? counted(output) : null]
+  return {
+    input: asked ?? Math.ceil(sent / BYTES_PER_TOKEN),
+    output: answered ?? Math.ceil(received / BYTES_PER_TOKEN),
+    isEstimated: asked === null || answered === null
+  }
+}
+
+/** Both ways together. */
+export function sumOf({ input, output }: Tokens): number {
+  return input + output
+}
+
+function counted(value: number | undefined): number | null {
+  return value !== undefined && Number.isInteger(value) && value >= 0 ? Math.min(value, MOST_TOKENS) : null
+}

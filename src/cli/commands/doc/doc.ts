@@ -1,0 +1,99 @@
+import { NodeError } from '../../../kit/errors.js'
+import { shortId } from '../../../kit/ids.js'
+import { DOCUMENT_NAME } from '../../../kit/names/rule.js'
+import { safeName } from '../../../kit/names/safe-name.js'
+import { shown } from '../../../kit/text.js'
+import type { DocumentDetail, DocumentInfo, DocumentWriter } from '../../../ports/document-api.js'
+import { emptyText, hintedAll, noteProblems } from '../../terminal/banner.js'
+import { canAsk, confirm } from '../../terminal/confirm.js'
+import type { Action } from '../../context.js'
+import { accessFacts } from '../../documents/facts.js'
+import { EXIT } from '../../exit-codes.js'
+import { isSet } from '../../options.js'
+import type { Output } from '../../terminal/output.js'
+import { type Cell, plural, printFacts, printTable } from '../../terminal/render.js'
+import { agoText, bytesText } from '../../words.js'
+
+/** `doc ls`: the documents that may be seen. */
+export const listDocuments: Action = async ({ output, api }) => {
+  const { documents, problems } = await api().call('documents.list', {})
+  if (output.json) output.object('docs@1', { documents, problems: hintedAll(output, problems) })
+  else if (documents.length === 0) output.print(emptyText('documents', problems))
+  else await printTable(output, ['NAME', 'SIZE', 'WRITERS', 'MAY', 'KEPT', 'BY', 'CREATED'], documents.map(row))
+  if (!output.json) for (const one of documents) noteWarning(output, one)
+  noteProblems(output, problems)
+  return EXIT.ok
+}
+
+/** A name that may deceive is shown with the beginning of the id, which is another for each document. */
+function nameText({ id, name, nameWarning }: DocumentInfo): string {
+  return nameWarning === undefined ? name : `${safeName(name, DOCUMENT_NAME)} (${shortId(id)})`
+}
+
+function noteWarning(output: Output, one: DocumentInfo): void {
+  if (one.nameWarning !== undefined) output.note(`${output.paintNote('yellow', 'warning')}  ${nameText(one)}: ${shown(one.nameWarning)}`)
+}
+
+function row(one: DocumentInfo): Cell[] {
+  return [
+    { text: nameText(one), style: 'bold' },
+    bytesText(one.bytes),
+    String(one.writers),
+    mayText(one),
+    keptText(one),
+    one.creator.name,
+    agoText(one.createdAt, Date.now())
+  ]
+}
+
+/** `part`: streams are left out, or end before their last block. */
+function keptText({ following, left, blocks }: DocumentInfo): string {
+  if (following) return 'yes'
+  return left !== undefined && blocks > 0 ? 'part' : 'no'
+}
+
+function mayText({ may }: DocumentInfo): string {
+  return may.write ? 'write' : 'read'
+}
+
+/** `doc show <doc>`: who wrote it, and who may. */
+export const showDocument: Action = async ({ output, api }, [document = '']) => {
+  const one = await api().call('documents.show', { document })
+  if (output.json) output.object('doc-detail@1', one)
+  else await printDocument(output, one)
+  return EXIT.ok
+}
+
+async function printDocument(output: Output, one: DocumentDetail): Promise<void> {
+  noteWarning(output, one)
+  output.print(`${output.paint('bold', safeName(one.name, DOCUMENT_NAME))}   ${one.id}`)
+  printFacts(output, [
+    ['created', `by ${one.creator.name}, ${agoText(one.createdAt, Date.now())}`],
+    ['size', `${bytesText(one.bytes)} in ${plural(one.blocks, 'block')}`],
+    ['kept here', keptText(one)],
+    ...(one.left ?? []).map(
+      ({ node, streams, reason }) => ['left out', `${plural(streams, 'stream')} of ${node.name}: ${reason}`] as const
+    ),
+    ['you may', `${mayText(one)}${one.may.restrict ? ', say who else may' : ''}`],
+    ...accessFacts(one.access)
+  ])
+  const rows = one.streams.map((stream): Cell[] => [stream.node.name, String(stream.blocks), bytesText(stream.bytes), stateText(stream)])
+  if (rows.length > 0) await printTable(output, ['WRITER', 'BLOCKS', 'SIZE', 'STATE'], rows)
+}
+
+function stateText({ mayWrite, stopped }: DocumentWriter): string {
+  if (stopped !== null) return `stopped: ${stopped}`
+  return mayWrite ? 'writes' : 'may not write any more'
+}
+
+/** `doc rm <doc>`: this node keeps it no longer. */
+export const removeDocument: Action = async ({ output, api }, [document = ''], options) => {
+  const { name, may } = await api().call('documents.show', { document })
+  const isAsked = !isSet(options, 'yes') && !output.json && canAsk(output)
+  if (isAsked) output.note(`What ${may.write ? 'you wrote into' : 'is here of'} ${shown(name)} and nobody else has is lost.`)
+  if (isAsked && !(await confirm('keep it here no longer?'))) throw new NodeError('CANCELED', 'nothing was removed', { next: [] })
+  const gone = await api().call('documents.forget', { document })
+  if (output.json) output.object('doc-removed@1', gone)
+  else output.print(`${shown(gone.name)} is kept here no longer: ${bytesText(gone.bytes)} removed`)
+  return EXIT.ok
+}

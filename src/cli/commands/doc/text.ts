@@ -1,0 +1,129 @@
+import { BODY_MAX } from '../../../adapters/control/wire.js'
+import { NodeError } from '../../../kit/errors.js'
+import { isKeyText } from '../../../kit/ids.js'
+import { JSON_LIMITS } from '../../../kit/json.js'
+import { shown } from '../../../kit/text.js'
+import type { DocumentReading } from '../../../ports/document-api.js'
+import type { NodeApi } from '../../../ports/node-api.js'
+import type { Action } from '../../context.js'
+import { noteSkipped, partOption, partText, readPart, wholeEdit } from '../../documents/part.js'
+import { EXIT } from '../../exit-codes.js'
+import { given, type Options, textOption } from '../../options.js'
+import { jsonText, type Output } from '../../terminal/output.js'
+import { readStdin } from '../../stdin.js'
+
+/** As much as a document may have. */
+const TEXT_MAX = 16_777_216
+/** Beside what was typed a call names the document and the part of it. */
+const CALL_BYTES = BODY_MAX - 4096
+/** Keys of one object in a call. */
+const CALL_KEYS = JSON_LIMITS.maxKeys
+
+type Part = Pick<DocumentReading, 'id' | 'name' | 'type' | 'root'>
+type ExportedPart = Pick<DocumentReading, 'root' | 'value'> & { readonly fault?: string }
+
+/** `doc get <doc>`: the document alone. */
+export const getDocument: Action = async ({ output, api }, [document = ''], options) => {
+  const part = await readPart(api(), document, options)
+  if (output.json) output.object('doc@1', part)
+  else output.contents(partText(part))
+  noteSkipped(output, part)
+  return EXIT.ok
+}
+
+/** `doc set <doc> <text|->`: makes it equal to what was typed. */
+export const setDocument: Action = async ({ output, api }, [document = '', text = ''], options) => {
+  const typed = text === '-' ? await readStdin(TEXT_MAX, output.typed) : text
+  const { part, created } = await partToSet(api(), document, { options, typed })
+  const changed = await written(api(), part, typed)
+  const { id, name, type, root } = part
+  if (output.json) output.object('doc-set@1', { id, name, type, root, changed, created })
+  else output.note(`${shown(name)} ${created ? 'is new and set' : changed ? 'is set' : 'was so already'}`)
+  return EXIT.ok
+}
+
+/** Makes a part equal to what was typed; false: it was so. What no call can carry is edited here, and written in pieces. */
+async function written(api: NodeApi, part: Part, typed: string): Promise<boolean> {
+  const edit = wholeEdit(part, typed)
+  const isOneCall = Buffer.byteLength(JSON.stringify(typed)) <= CALL_BYTES && !('map' in edit && Object.keys(edit.map).length > CALL_KEYS)
+  if (isOneCall) return (await api.call('documents.edit', { document: part.id, edit })).changed
+  const { DocumentFork } = await import('../../../adapters/control/document-fork.js')
+  const fork = await DocumentFork.open(api, part.id)
+  try {
+    return await fork.save(part.root, edit)
+  } finally {
+    fork.close()
+  }
+}
+
+/** The part that is meant; what was typed is checked before a document is created for good. */
+async function partToSet(
+  api: NodeApi,
+  document: string,
+  { options, typed }: { readonly options: Options; readonly typed: string }
+): Promise<{ readonly part: Part; readonly created: boolean }> {
+  try {
+    return { part: await readPart(api, document, options), created: false }
+  } catch (error) {
+    // An id is none that a document could be called by.
+    if (!(error instanceof NodeError) || error.code !== 'DOCUMENT_NOT_FOUND' || isKeyText(document)) throw error
+    const { type, root } = partOption(options) ?? { type: 'text' }
+    const part = { type, root: root ?? type }
+    const { mustFitNew } = await import('../../../adapters/control/document-fork.js')
+    mustFitNew(part.root, wholeEdit(part, typed))
+    const { id, name, created } = await api.call('documents.create', { name: document })
+    return { part: { id, name, ...part }, created }
+  }
+}
+
+/** `doc export <doc>`. */
+export const exportDocument: Action = async ({ output, api }, [document = ''], options) => {
+  const format = textOption(options, 'format') ?? 'text'
+  if (format === 'yjs') {
+    if (partOption(options) !== null) throw new NodeError('USAGE', 'yjs is always the whole document: leave --type and --root out')
+    const update = await wholeUpdate(api(), document)
+    const { id, name, ...gaps } = await gapsOf(api(), document)
+    if (output.json) output.object('doc-export@1', { id, name, format, base64: Buffer.from(update).toString('base64'), ...gaps })
+    else output.contents(update)
+    noteSkipped(output, { name, ...gaps })
+  } else if (format === 'json') await exportJson(output, api(), { document, options })
+  else {
+    const part = await readPart(api(), document, options)
+    const { id, name, skipped } = part
+    if (output.json) output.object('doc-export@1', { id, name, format, text: partText(part), ...given({ skipped }) })
+    else output.contents(partText(part))
+    noteSkipped(output, part)
+  }
+  return EXIT.ok
+}
+
+/** The part that is named, else all that hold something, whatever they are called. One that cannot be read is named. */
+async function exportJson(output: Output, api: NodeApi, { document, options }: { document: string; options: Options }): Promise<void> {
+  const meant = partOption(options)
+  const parts: readonly ExportedPart[] =
+    meant === null ? await allParts(api, document) : [await api.call('documents.read', { document, ...meant })]
+  const { id, name, ...gaps } = await gapsOf(api, document)
+  const faults = parts.flatMap(({ root, fault }) => (fault === undefined ? [] : [{ root, reason: fault }]))
+  const value = Object.fromEntries(parts.flatMap(({ root, value: one, fault }) => (fault === undefined ? [[root, one]] : [])))
+  if (output.json) output.object('doc-export@1', { id, name, format: 'json', parts: value, unreadable: faults, ...gaps })
+  else output.print(jsonText(value))
+  for (const { root, reason } of faults) output.note(`the part ${shown(root)} cannot be read: ${reason}`)
+  noteSkipped(output, { name, ...gaps })
+}
+
+/** What a document is called, and what is not in it though a member wrote it: known once it was opened. */
+async function gapsOf(api: NodeApi, document: string): Promise<Pick<DocumentReading, 'id' | 'name' | 'skipped'>> {
+  const { id, name, skipped } = await api.call('documents.show', { document })
+  return { id, name, ...given({ skipped }) }
+}
+
+async function allParts(api: NodeApi, document: string): Promise<readonly ExportedPart[]> {
+  const { partsOfUpdate } = await import('../../../adapters/control/document-fork.js')
+  const parts = partsOfUpdate(await wholeUpdate(api, document))
+  return parts.length > 0 ? parts : [{ root: 'text', value: '' }]
+}
+
+async function wholeUpdate(api: NodeApi, document: string): Promise<Uint8Array> {
+  for await (const line of api.watch('documents.live', { document })) if (line.type === 'open') return line.update
+  throw new NodeError('CHANNEL_CLOSED', 'the node ended the document before it was whole', { next: [] })
+}

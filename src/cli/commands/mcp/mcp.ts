@@ -1,0 +1,77 @@
+import type { Duplex } from 'node:stream'
+import { openControl } from '../../../adapters/control/client.js'
+import { NodeError } from '../../../kit/errors.js'
+import type { Action, CommandContext } from '../../context.js'
+import { EXIT } from '../../exit-codes.js'
+import { tuneHeap } from '../../heap.js'
+import { isSet, type Options } from '../../options.js'
+import { runningNode } from '../../running.js'
+import { type StopSignals, stopSignals } from '../../signals.js'
+import { startConfig } from '../../start-settings.js'
+
+/**
+ * `mcp serve`: standard input and output become an MCP connection to the running node. Ends when its client ends its input
+ * (exit 0), or the node stops (NODE_NOT_RUNNING).
+ */
+export const serveMcp: Action = async (context, _args, options) => {
+  const signals = stopSignals()
+  const { socket } = context.paths()
+  try {
+    const isRunning = !isSet(options, 'embed') || (await runningNode(socket)) !== null
+    if (isRunning) return await bridge(await openControl(socket, 'mcp').catch(notRunning), signals)
+    return await embedded(context, options, signals)
+  } finally {
+    signals.release()
+  }
+}
+
+/** Runs a node for as long as the client stays. Nothing but the protocol may reach standard output. */
+async function embedded(context: CommandContext, options: Options, signals: StopSignals): Promise<number> {
+  tuneHeap()
+  const { startNode } = await import('../../../compose/compose.js')
+  const { takeUncaughtErrors } = await import('../../package-errors.js')
+  const { takePackageOutput } = await import('../../terminal/package-output.js')
+  const node = await startNode({
+    config: await startConfig(context, options),
+    home: context.paths(),
+    name: null,
+    join: null,
+    extraAgentDirs: [],
+    ...takeUncaughtErrors(),
+    packageOutput: takePackageOutput(),
+    onProgress: (line) => context.output.note(line)
+  })
+  try {
+    return await bridge(await openControl(context.paths().socket, 'mcp'), signals)
+  } finally {
+    await node.close()
+  }
+}
+
+async function bridge(stream: Duplex, { first }: StopSignals): Promise<number> {
+  const { stdin, stdout } = process
+  let isAsked = false
+  stdin.once('end', () => (isAsked = true))
+  // A client that is gone reads nothing any more: that is its way to end.
+  stdout.on('error', () => {
+    isAsked = true
+    stream.destroy()
+  })
+  const ended = new Promise<null>((resolve) => stream.once('close', () => resolve(null)))
+  stream.on('error', () => stream.destroy())
+  stdin.pipe(stream)
+  stream.pipe(stdout, { end: false })
+  const code = await Promise.race([ended, first])
+  stdin.unpipe(stream)
+  stdin.pause()
+  stream.destroy()
+  if (code !== null) return code
+  if (!isAsked) throw new NodeError('NODE_NOT_RUNNING', 'the node ended')
+  return EXIT.ok
+}
+
+function notRunning(error: unknown): never {
+  if (!(error instanceof NodeError) || error.code !== 'NODE_NOT_RUNNING') throw error
+  const next = ['a2a-node start --detach', 'a2a-node mcp serve --embed']
+  throw new NodeError('NODE_NOT_RUNNING', error.message, { next, cause: error })
+}

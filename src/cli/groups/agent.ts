@@ -1,0 +1,33 @@
+import type { CommandSpec } from '../terminal/table.js'
+
+/** The commands below `agents`. */
+export const AGENT_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'show',
+    args: '<agent>',
+    about: 'the card of an agent: capabilities and their schemas',
+    load: async () => (await import('../commands/agents.js')).showAgent
+  },
+  {
+    name: 'check',
+    args: '<file>',
+    about: 'check an agent file, or all of a directory',
+    load: async () => (await import('../commands/agents.js')).checkAgent
+  },
+  {
+    name: 'new',
+    args: '[name]',
+    about: 'write the file of a new agent that works as it is, for you to change',
+    options: [{ flags: '--preset <preset>', about: 'the agents of a set with their tiers: all, or the one named', choices: ['planetary'] }],
+    more: ['It goes into the directory of agent files of this node; a file that is there is never overwritten.'],
+    load: async () => (await import('../commands/agents.js')).newAgent
+  },
+  {
+    name: 'run',
+    args: '<file> <json>',
+    about: 'run an agent file once, without a node (- reads the input from stdin)',
+    options: [{ flags: '--capability <id>', about: 'which of its capabilities (default: the one send uses)' }],
+    more: ['Example: a2a-node agents run tester.md \'{"file":"some.test.js"}\''],
+    load: async () => (await import('../commands/agents.js')).runAgent
+  }
+]

@@ -1,0 +1,38 @@
+import type { CommandSpec } from '../terminal/table.js'
+
+/** Commands that keep a node's home well. */
+export const CARE_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'doctor',
+    about: 'look at everything that the node needs; says what is wrong and what to do',
+    group: 'Care',
+    options: [{ flags: '--repair', about: 'mend what can be mended; damaged stores are moved aside, never deleted' }],
+    more: ['Exits 1 when something failed. A node that runs keeps its stores to itself: stop it to have them read.'],
+    load: async () => (await import('../commands/doctor.js')).doctor
+  },
+  {
+    name: 'backup',
+    args: '<file>',
+    about: 'write everything that makes this node this node into one file',
+    group: 'Care',
+    options: [{ flags: '--force', about: 'replace a file of that name' }],
+    more: [
+      "The file holds the node's key: whoever has it can be this node. Keep it as you keep a private key.",
+      'It may be made while the node runs, or while it does not.'
+    ],
+    load: async () => (await import('../commands/restore.js')).backup
+  },
+  {
+    name: 'restore',
+    args: '<file>',
+    about: 'make the home of a node of a backup, where there is none',
+    group: 'Care',
+    more: [
+      'Everything is checked before anything is written. The node keeps its identity; a home of it that still runs stops when it',
+      'hears of this one from another member of the mesh. What others had asked and was not begun when the backup was made ends as UNKNOWN, unless it may be repeated.',
+      '',
+      'Example: a2a-node restore laptop.backup --home ~/node2   (then)   a2a-node start --home ~/node2'
+    ],
+    load: async () => (await import('../commands/restore.js')).restore
+  }
+]

@@ -1,0 +1,40 @@
+import { CLIENTS } from '../clients/places.js'
+import type { CommandSpec, OptionSpec } from '../terminal/table.js'
+
+const SERVER_NAME: OptionSpec = { flags: '--server-name <name>', about: 'name of the server in the client (default: a2a-node)' }
+const OPTIONS: readonly OptionSpec[] = [
+  SERVER_NAME,
+  { flags: '--remove', about: 'take the entry out again' },
+  { flags: '--dry-run', about: 'show the change only' },
+  { flags: '--yes', about: 'write without asking' },
+  { flags: '--portable', about: 'name the command a2a-node only, not its place; the client must find it in its PATH' }
+]
+const MORE: readonly string[] = [
+  'Only the entry is touched; what else is in the file stays byte for byte, and what was there is kept beside it as',
+  '<file>.<time>.bak. Doing it again changes nothing. An entry of that name that starts another program is shown in the',
+  'change and replaced when you agree. With --home (or A2A_NODE_HOME) the entry names that home.'
+]
+
+/** Commands that bring the node to the programs of others. */
+export const CONNECT_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'connect',
+    about: 'make this node a tool server of a coding agent, over MCP',
+    group: 'Agents',
+    options: [SERVER_NAME],
+    more: [
+      'Without a client: which ones are on this machine, and whether they are connected; changes nothing.',
+      ...MORE,
+      '',
+      'Example: a2a-node connect claude --dry-run   (then)   a2a-node connect claude'
+    ],
+    load: async () => (await import('../commands/connect.js')).listClients,
+    sub: CLIENTS.map((client) => ({
+      name: client.id,
+      about: client.title,
+      options: OPTIONS,
+      more: client.id === 'vscode' ? ['The file is that of the default profile.', ...MORE] : MORE,
+      load: async () => (await import('../commands/connect.js')).connectClient(client)
+    }))
+  }
+]

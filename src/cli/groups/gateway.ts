@@ -1,0 +1,123 @@
+import type { CommandSpec } from '../terminal/table.js'
+
+const CLIENT: CommandSpec = {
+  name: 'client',
+  about: 'programs of others that get tokens by OAuth 2.0 (docs/OAUTH.md)',
+  sub: [
+    {
+      name: 'create',
+      about: 'register a client; its secret is shown this once',
+      options: [
+        { flags: '--name <name>', about: 'what people know it by' },
+        { flags: '--public', about: 'it can keep no secret: a program on a device or in a browser' },
+        { flags: '--tier <tier>', about: 'its tokens have at most this tier, L0..L3 (default: L3)' },
+        { flags: '--scope <list>', about: 'what it may ask for (default: a2a:read,a2a:send and that of its tier)', repeat: true },
+        { flags: '--redirect-uri <uri>', about: 'where a browser may be sent with the answer, exactly', repeat: true }
+      ],
+      more: [
+        'Without a redirect URI it has client credentials (unless --public) and the device flow.',
+        '',
+        'Example: a2a-node a2a client create --name ci --tier L2 --scope a2a:send --scope a2a:tier:L2 --scope skill:test.run'
+      ],
+      load: async () => (await import('../commands/a2a/oauth.js')).createOAuthClient
+    },
+    { name: 'ls', about: 'the clients of this node', load: async () => (await import('../commands/a2a/oauth.js')).listOAuthClients },
+    {
+      name: 'revoke',
+      args: '<id>',
+      about: 'end a client at once, with all its tokens and what is open under them',
+      load: async () => (await import('../commands/a2a/oauth.js')).revokeOAuthClient
+    }
+  ]
+}
+
+const OAUTH: CommandSpec = {
+  name: 'oauth',
+  about: 'who asks for access, in a browser or on a device',
+  sub: [
+    { name: 'ls', about: 'who waits for you to decide', load: async () => (await import('../commands/a2a/oauth.js')).listOAuthRequests },
+    {
+      name: 'show',
+      args: '<code>',
+      about: 'who asks with this code, and for what',
+      load: async () => (await import('../commands/a2a/oauth.js')).showOAuth
+    },
+    {
+      name: 'approve',
+      args: '<code>',
+      about: 'allow it; a terminal asks once more',
+      options: [{ flags: '--yes', about: 'do not ask' }],
+      load: async () => (await import('../commands/a2a/oauth.js')).approveOAuth
+    },
+    { name: 'deny', args: '<code>', about: 'refuse it', load: async () => (await import('../commands/a2a/oauth.js')).denyOAuth },
+    {
+      name: 'rotate-key',
+      about: 'sign with a new key from now on',
+      load: async () => (await import('../commands/a2a/oauth.js')).rotateOAuthKey
+    }
+  ]
+}
+
+/** Commands about what the node offers to programs that are no nodes. */
+export const GATEWAY_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'a2a',
+    about: 'access for programs that use this node over HTTP',
+    group: 'Gateways',
+    sub: [
+      {
+        name: 'token',
+        about: 'tokens by which they call',
+        sub: [
+          {
+            name: 'create',
+            about: 'make a token; it is shown this once',
+            options: [
+              { flags: '--name <name>', about: 'what it is for' },
+              { flags: '--tier <tier>', about: 'who calls with it has at most this tier, L0..L3 (default: that of this node)' },
+              { flags: '--sandbox <id>', about: 'confine it to a sandbox' },
+              {
+                flags: '--scope <list>',
+                about: 'what it may do: read,send,admin (default: all; with --tier or --sandbox read,send)'
+              },
+              { flags: '--ttl <duration>', about: 'how long it works (default: until it is revoked)' }
+            ],
+            more: [
+              'Clients send it as "Authorization: Bearer <token>".',
+              '',
+              'Example: a2a-node a2a token create --name editor --tier L2 --ttl 12h'
+            ],
+            load: async () => (await import('../commands/a2a/a2a.js')).createToken
+          },
+          { name: 'ls', about: 'the tokens of this node', load: async () => (await import('../commands/a2a/a2a.js')).listTokens },
+          {
+            name: 'revoke',
+            args: '<id>',
+            about: 'end a token at once, with what is open under it',
+            load: async () => (await import('../commands/a2a/a2a.js')).revokeToken
+          }
+        ]
+      },
+      {
+        name: 'push',
+        about: 'push notifications to webhooks of A2A clients',
+        sub: [
+          {
+            name: 'ls',
+            about: 'who wants to be told, what waits to be sent, and what was given up',
+            load: async () => (await import('../commands/a2a/push.js')).listPush
+          },
+          {
+            name: 'retry',
+            args: '[id]',
+            about: 'try a notification again, now; it may wait or have been given up',
+            options: [{ flags: '--all', about: 'all that were given up' }],
+            load: async () => (await import('../commands/a2a/push.js')).retryPush
+          }
+        ]
+      },
+      CLIENT,
+      OAUTH
+    ]
+  }
+]

@@ -1,0 +1,23 @@
+import { NETWORK_OPTIONS } from '../network-options.js'
+import type { CommandSpec } from '../terminal/table.js'
+
+/** Commands of MCP, the Model Context Protocol. */
+export const MCP_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'mcp',
+    about: 'the mesh as an MCP server, for coding agents',
+    group: 'Agents',
+    sub: [
+      {
+        name: 'serve',
+        about: 'speak MCP on standard input and output, for the running node of this home',
+        options: [{ flags: '--embed', about: 'run a node for as long as the client stays, when none runs' }, ...NETWORK_OPTIONS],
+        more: [
+          'A coding agent runs this command itself. Nothing but the protocol goes to standard output; errors go to stderr.',
+          'What is said of the network is for the node that --embed runs.'
+        ],
+        load: async () => (await import('../commands/mcp/mcp.js')).serveMcp
+      }
+    ]
+  }
+]

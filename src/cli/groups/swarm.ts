@@ -1,0 +1,73 @@
+import type { CommandSpec } from '../terminal/table.js'
+
+const STRATEGIES = ['each', 'map', 'race', 'vote', 'pipeline', 'plan'] as const
+
+/** The commands under `swarm`. */
+export const SWARM_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'run',
+    args: '<goal>',
+    about: 'cut the goal into items and have capable agents on all nodes do them',
+    options: [
+      { flags: '--capability <id>', about: 'what the agents must be able to do; several are stages or sub-tasks', repeat: true },
+      { flags: '--strategy <name>', about: 'how the work is cut and put together, see below', choices: STRATEGIES },
+      { flags: '--plan <file>', about: 'YAML of sub-tasks that build on each other' },
+      { flags: '--answers <n>', about: 'race, vote: how many agents answer (default: all that may, up to 64)' },
+      { flags: '--judge <capability>', about: 'vote: who decides in the place of the majority' },
+      { flags: '--reduce <name>', about: 'make one result: concat, merge, count, first or a capability' },
+      { flags: '--label <label>', about: 'only agents of nodes that carry it', repeat: true },
+      { flags: '--items <source>', about: 'a glob (quoted), a file of lines or JSON, or - for stdin' },
+      { flags: '--input <template>', about: 'JSON over {item}, {file}, {text}, {goal}, {round} and {check}' },
+      { flags: '--attach', about: 'send the contents of the files too (1 MiB each)' },
+      { flags: '--max-parallel <n>', about: 'items under way at once' },
+      { flags: '--retries <n>', about: 'further tries of a failed item (default: 2)' },
+      { flags: '--deadline <duration>', about: 'give up after this time (default: 10m)' },
+      { flags: '--justification <text>', about: 'reason for asking a more powerful tier' },
+      { flags: '--idempotency-key <key>', about: 'the same key again follows the same swarm' },
+      { flags: '--allow-repeat', about: 'do items again that failed or may have begun, though it is not declared safe' },
+      { flags: '--no-takeover', about: 'nobody but this node ever coordinates it, however long it is away' },
+      { flags: '--until <command>', about: 'repeat, until this shell command exits 0; what it says goes into the next round' },
+      { flags: '--max-rounds <n>', about: 'with --until: rounds at most (default: 10)' },
+      { flags: '--yes', about: 'begin what a planner made without asking' },
+      { flags: '--dry-run', about: 'show who would do what, and who is left out; begins nothing' },
+      { flags: '--detach', about: 'do not wait; prints the id' }
+    ],
+    more: [
+      'Strategies: each (every agent once), map (every item once), race (the first good result wins, the others are',
+      'canceled), vote (what more than half of the answers say), pipeline (the result of one --capability is the input of',
+      'the next), plan (--plan, or several --capability side by side). Without one: map with --items, plan with --plan or',
+      'several capabilities, else each. A goal without any goes to an agent that offers swarm.plan: its plan is shown, and',
+      'begun when you say so.',
+      '',
+      'The input of an item: a line is {"item": line}, a line of JSON itself, a file {"file": path}, with --attach also',
+      '{"text": contents}. --input makes another of them, e.g. \'{"text":"{item}"}\'.',
+      '',
+      'A swarm outlives its node: among three nodes or more another one that takes part carries it on, else it goes on when',
+      'the node runs again; see a2a-node swarm watch.',
+      'Ctrl-C cancels the swarm and waits for its end; a second Ctrl-C quits at once.',
+      'Exit codes: 0 completed, 8 partly, 1 failed or canceled.',
+      '',
+      "Example: a2a-node swarm run 'count words' --capability text.stats --items 'src/**/*.ts' --attach"
+    ],
+    load: async () => (await import('../commands/swarm-run.js')).runSwarm
+  },
+  {
+    name: 'ls',
+    about: 'the swarms this node launched, and those that it votes in (not those of --no-takeover)',
+    load: async () => (await import('../commands/swarm.js')).listSwarms
+  },
+  { name: 'show', args: '<id>', about: 'where a swarm stands', load: async () => (await import('../commands/swarm.js')).showSwarm },
+  {
+    name: 'watch',
+    args: '<id>',
+    about: 'follow a swarm to its end',
+    load: async () => (await import('../commands/swarm.js')).watchSwarm
+  },
+  {
+    name: 'results',
+    args: '<id>',
+    about: 'one accepted result an item',
+    load: async () => (await import('../commands/swarm.js')).swarmResults
+  },
+  { name: 'cancel', args: '<id>', about: 'stop a swarm', load: async () => (await import('../commands/swarm.js')).cancelSwarm }
+]

@@ -1,0 +1,51 @@
+import { NodeError } from '../../kit/errors.js'
+import { isRecord } from '../../kit/json.js'
+import type { Plan } from '../../domain/swarm/plan.js'
+import type { SwarmRequest } from '../../ports/swarm-api.js'
+import type { CommandContext } from '../context.js'
+import { jsonLine } from '../terminal/output.js'
+
+/** What an agent has to offer to turn goals into plans. */
+export const PLANNER = 'swarm.plan'
+/** Agents that a planner is told of, at most. */
+const AGENTS_MAX = 256
+
+/** Does an agent that is not offline offer to plan? */
+export async function hasPlanner({ api }: CommandContext): Promise<boolean> {
+  const { agents } = await api().call('agents.list', {})
+  return agents.some(({ capabilities, status }) => status !== 'offline' && capabilities.includes(PLANNER))
+}
+
+/**
+ * Has an agent make a plan of a goal. It is told who can do what, and what the check said of the last round. What it gives
+ * is checked by the node before anything of it runs. @throws NodeError INVALID_OUTPUT when it gives no object; what the call is refused with.
+ */
+export async function planOf(
+  context: CommandContext,
+  request: Pick<SwarmRequest, 'goal' | 'input' | 'round' | 'justification' | 'deadlineMs'>
+): Promise<Plan> {
+  const { goal, input, round, justification, deadlineMs } = request
+  const { agents } = await context.api().call('agents.list', {})
+  const able = agents
+    .filter(({ status }) => status !== 'offline')
+    .slice(0, AGENTS_MAX)
+    .map(({ address, capabilities, labels, tier }) => ({ address, capabilities, labels, tier }))
+  const printed = {
+    goal,
+    agents: able,
+    ...(input === undefined ? {} : { input }),
+    ...(round === undefined ? {} : { round: round.number, check: round.check })
+  }
+  const reply = await context.api().call('message.call', {
+    agent: null,
+    capability: PLANNER,
+    input: printed,
+    ...(justification === undefined ? {} : { justification }),
+    ...(deadlineMs === undefined ? {} : { timeoutMs: deadlineMs })
+  })
+  if (reply.error !== null) throw new NodeError(reply.error.code, `no plan was made: ${reply.error.message}`, { next: ['a2a-node agents'] })
+  const { payload } = reply
+  const plan = isRecord(payload) && isRecord(payload['plan']) ? payload['plan'] : payload
+  if (isRecord(plan)) return plan as unknown as Plan
+  throw new NodeError('INVALID_OUTPUT', `${reply.agent} made no plan, but ${jsonLine(payload ?? null).slice(0, 200)}`)
+}

@@ -1,0 +1,86 @@
+import type { ErrorBody } from '../../kit/errors.js'
+import { isRecord } from '../../kit/json.js'
+import { givenText } from '../../kit/schema-text.js'
+import { shellWord, shown } from '../../kit/text.js'
+import type { SwarmEvent, SwarmRequest } from '../../ports/swarm-api.js'
+import type { Output } from '../terminal/output.js'
+
+/** How a swarm was launched by this command line; null for one that is only watched. */
+export interface Launched {
+  readonly request: SwarmRequest
+  /** Its items are lines, which may be given again on standard input. */
+  readonly isList: boolean
+}
+
+type Failure = Extract<SwarmEvent, { type: 'item' }>
+
+const TEXT_MAX = 400
+/** Items that are typed again for a person, at most, and the characters of their names together. */
+const AGAIN_MAX = 10
+const AGAIN_CHARACTERS = 400
+/** Errors of work that an agent had begun. */
+const OF_WORK: ReadonlySet<string> = new Set(['TASK_FAILED', 'TIMEOUT', 'INVALID_OUTPUT'])
+const BEGUN = '  before you run the failed items again, check what they did: a part of their work may be done'
+/** The step of errors that know nothing better: the results say the same. */
+const GENERAL = 'a2a-node tasks'
+
+/** What to do after items failed: what their input should look like, and commands that mend it or do the failed ones again. */
+export function stepLines(output: Output, failures: readonly Failure[], launched: Launched | null): string[] {
+  const unfit = failures.find(({ error }) => error?.code === 'INVALID_INPUT')
+  if (unfit !== undefined) return unfitLines(output, unfit, launched)
+  // Under its key this swarm is all that is found.
+  const mayRetype = launched !== null && launched.request.idempotencyKey === undefined
+  const isInDoubt = failures.some(({ status }) => status === 'unknown')
+  const isLate = failures.some(({ error }) => error?.code === 'TIMEOUT' && !isOfAgent(error))
+  const longer = isLate && mayRetype && !isInDoubt ? output.retyped('--deadline', "'<longer>'") : null
+  const error = failures[0]?.error ?? null
+  const slow = failures.find((one) => one.error !== null && isOfAgent(one.error))
+  const limit = slow === undefined ? [] : [output.hint(`a2a-node agents show ${shellWord(slow.agent)}`)]
+  const mending = [...limit, ...(error === null ? [] : mendingSteps(output, error))]
+  const known = failures.filter(({ status }) => status === 'failed')
+  const again = mayRetype && launched.isList && longer === null && known.length > 0 ? againLine(output, known) : null
+  const steps = [longer, ...(longer === null ? mending : []), again].filter((one) => one !== null)
+  const lines = steps.map((one) => `  try: ${shown(one, 1000)}`)
+  return again !== null && known.some(hasBegun) ? [...lines.slice(0, -1), BEGUN, ...lines.slice(-1)] : lines
+}
+
+/** Had the agent begun the item, as its error says, so that a part of the work may be done? */
+function hasBegun({ error }: Failure): boolean {
+  return error !== null && !error.retryable && OF_WORK.has(error.code)
+}
+
+/** Was the work ended by the limit of its agent? No deadline of the caller changes that. */
+function isOfAgent({ code, data }: ErrorBody): boolean {
+  return code === 'TIMEOUT' && isRecord(data) && 'limitMs' in data
+}
+
+/** What to do about the error of a whole swarm. */
+export function errorSteps(output: Output, error: ErrorBody): string[] {
+  return mendingSteps(output, error).map((one) => `  try: ${shown(one, 1000)}`)
+}
+
+function mendingSteps(output: Output, error: ErrorBody): string[] {
+  return output.nextOf(error).filter((one) => one !== output.hint(GENERAL))
+}
+
+function unfitLines(output: Output, { item, error }: Failure, launched: Launched | null): string[] {
+  const expected = isRecord(error?.data) ? error.data['expected'] : null
+  const given =
+    launched?.request.items?.find((one) => one.item === item)?.input ?? launched?.request.input ?? (launched === null ? null : {})
+  const input = launched?.request.items === undefined ? "'<json as expected>'" : `'{"<member>":"{item}"}'`
+  const again = launched === null ? null : output.retyped('--input', input)
+  const steps = again === null ? (error === null ? [] : output.nextOf(error)) : [again]
+  return [
+    ...(typeof expected === 'string' ? [`  expected: ${shown(expected, TEXT_MAX)}`] : []),
+    ...(given === null ? [] : [`  given: ${givenText(given)}`]),
+    ...steps.map((one) => `  try: ${shown(one, 1000)}`)
+  ]
+}
+
+/** The failed items once more, as lines. null when none failed, or too many to be typed. */
+function againLine(output: Output, failures: readonly Failure[]): string | null {
+  const items = [...new Set(failures.map(({ item }) => item))].map(shellWord)
+  const command = output.retyped('--items', '-')
+  if (command === null || items.length === 0 || items.length > AGAIN_MAX || items.join(' ').length > AGAIN_CHARACTERS) return null
+  return `printf '%s\\n' ${items.join(' ')} | ${command}`
+}

@@ -1,0 +1,76 @@
+import { shortId } from '../../kit/ids.js'
+import { shown } from '../../kit/text.js'
+import type { PeerInfo, Problem, StatusInfo } from '../../ports/node-api.js'
+import type { Output } from './output.js'
+import { type Cell, factLines, plural } from './render.js'
+import { tildePath } from '../words.js'
+
+const NETWORKS: Readonly<Record<string, string>> = { public: 'public DHT', private: 'private DHT', local: 'this machine only' }
+
+/** `a2a-node 0.1.0   node laptop (k7f2...9d3a)   L0   mesh home`. */
+export function headLine(output: Output, info: Pick<StatusInfo, 'version' | 'node' | 'mesh'>): string {
+  const { node, mesh } = info
+  const name = output.paint('bold', shown(node.name))
+  return `a2a-node ${shown(info.version)}   node ${name} (${shortId(node.id)})   ${node.tier}   mesh ${output.paint('bold', shown(mesh.name))}`
+}
+
+/** An agent file that cannot be used, as a fact. */
+export function faultFact(fault: StatusInfo['agents']['faults'][number]): readonly [string, Cell] {
+  const place = fault.line === null ? fault.file : `${fault.file}:${fault.line}`
+  return ['fault', { text: `${place}: ${fault.reason}`, style: 'yellow' }]
+}
+
+/** A problem whose next step is for the node that was meant. */
+export function hinted<P extends Problem>(output: Output, problem: P): P {
+  return { ...problem, next: output.hint(problem.next) }
+}
+
+/** The same of each. */
+export function hintedAll<P extends Problem>(output: Output, problems: readonly P[]): P[] {
+  return problems.map((one) => hinted(output, one))
+}
+
+/** Each problem with what to do. `isNote`: for standard error. */
+export function problemLines(output: Output, problems: readonly Problem[], isNote = false): string[] {
+  const word = isNote ? output.paintNote('yellow', 'problem:') : output.paint('yellow', 'problem:')
+  return problems.flatMap((one) => [
+    `${word} ${shown(one.message, 500)}  [${shown(one.code)}]`,
+    ...(one.next === '' ? [] : [`  try: ${shown(output.hint(one.next), 1000)}`])
+  ])
+}
+
+/** Prints the problems of a list on standard error; an object of `--json` has them in itself. */
+export function noteProblems(output: Output, problems: readonly Problem[]): void {
+  if (!output.json) for (const line of problemLines(output, problems, true)) output.note(line)
+}
+
+/** What a list prints that has no rows. `problems`: why there may be more than is known. */
+export function emptyText(what: string, problems: readonly Problem[]): string {
+  return problems.length === 0 ? `no ${what}` : `no ${what} that this node knows of`
+}
+
+/** What `start` says of the node that runs now. `isLogged`: its problems are in the log that stands beside. */
+export function bannerLines(
+  output: Output,
+  parts: { info: StatusInfo; peers: readonly PeerInfo[]; store: string; userHome: string | undefined; isLogged: boolean }
+): string[] {
+  const { info, peers, store, userHome, isLogged } = parts
+  const online = peers.filter((peer) => peer.status === 'online').length
+  const count = peers.length === 0 ? '0 peers yet' : `${online} of ${plural(peers.length, 'peer')} online`
+  const { ready } = info.agents
+  const lines = [
+    headLine(output, info),
+    ...factLines(output, [
+      ['store', tildePath(store, userHome)],
+      ['network', `${NETWORKS[info.network] ?? info.network}, ${count}`],
+      ...(info.http === null ? [] : [['http', `${info.http}  (token: ${output.hint('a2a-node a2a token create')})`] as const]),
+      ['agents', ready.length === 0 ? 'none ready' : `${ready.length} ready: ${ready.join(', ')}`]
+    ]),
+    ...problemLines(output, isLogged ? [] : info.problems).map((line) => `  ${line}`)
+  ]
+  if (info.mesh.members > 1) return lines
+  const code = `(code: ${output.hint('a2a-node invite')})`
+  if (info.network === 'local')
+    return [...lines, 'Another node on this machine:', `  a2a-node --home <other directory> start --join -      ${code}`]
+  return [...lines, 'On another machine:', `  npm i -g a2a-node && a2a-node start --join -      ${code}`]
+}

@@ -1,0 +1,88 @@
+import { shown } from '../../kit/text.js'
+import type { Output, Style } from './output.js'
+
+/** One cell: its text (of whomever), and how it looks. */
+export type Cell = string | { readonly text: string; readonly style: Style }
+
+const GAP = '  '
+const NARROWEST = 8
+
+/** Lines of a table: titles, then rows. Cells are made safe to show; on a terminal the last column is cut to fit. */
+export async function tableLines(output: Output, titles: readonly string[], rows: readonly (readonly Cell[])[]): Promise<string[]> {
+  const cells = rows.map((row) => row.map((cell) => shown(textOf(cell)) || '-'))
+  const widthOf = await textWidth([titles, ...cells])
+  const widths = titles.map((title, i) => Math.max(widthOf(title), ...cells.map((row) => widthOf(row[i] ?? ''))))
+  const before = widths.slice(0, -1).reduce((sum, width) => sum + width + GAP.length, 0)
+  const lastMax = output.width === null ? Number.POSITIVE_INFINITY : Math.max(NARROWEST, output.width - before)
+  const line = (texts: readonly string[], paint: (i: number, text: string) => string): string =>
+    texts
+      .map((text, i) => {
+        if (i === titles.length - 1) return paint(i, cut(text, lastMax, widthOf))
+        return paint(i, text) + ' '.repeat((widths[i] ?? 0) - widthOf(text))
+      })
+      .join(GAP)
+      .trimEnd()
+  const head = line(titles, (_, text) => output.paint('dim', text))
+  return [head, ...cells.map((texts, row) => line(texts, (i, text) => output.paint(styleOf(rows[row]?.[i]), text)))]
+}
+
+/** Prints a table to `out`. */
+export async function printTable(output: Output, titles: readonly string[], rows: readonly (readonly Cell[])[]): Promise<void> {
+  for (const line of await tableLines(output, titles, rows)) output.print(line)
+}
+
+/** Lines `  label     value`, labels in one column; rows of null are left out. */
+export function factLines(output: Output, facts: readonly (readonly [label: string, value: Cell] | null)[]): string[] {
+  const known = facts.filter((fact) => fact !== null)
+  const width = Math.max(8, ...known.map(([label]) => label.length)) + 2
+  return known.map(
+    ([label, value]) => `  ${output.paint('dim', label.padEnd(width))}${output.paint(styleOf(value), shown(textOf(value), 2000) || '-')}`
+  )
+}
+
+/** Prints facts to `out`. */
+export function printFacts(output: Output, facts: readonly (readonly [label: string, value: Cell] | null)[]): void {
+  for (const line of factLines(output, facts)) output.print(line)
+}
+
+/** Breaks a long text into lines of at most `width` characters at spaces. */
+export function wrap(text: string, width: number): string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}
+
+/** `1 peer`, `2 peers`. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+function textOf(cell: Cell): string {
+  return typeof cell === 'string' ? cell : cell.text
+}
+
+function styleOf(cell: Cell | undefined): Style | null {
+  return cell === undefined || typeof cell === 'string' ? null : cell.style
+}
+
+function cut(text: string, max: number, widthOf: (text: string) => number): string {
+  if (widthOf(text) <= max) return text
+  let kept = ''
+  for (const char of text) {
+    if (widthOf(kept + char) > max - 1) break
+    kept += char
+  }
+  return `${kept}…`
+}
+
+/** ASCII needs no library to be measured; it is loaded only for a table that has more. */
+async function textWidth(rows: readonly (readonly string[])[]): Promise<(text: string) => number> {
+  if (rows.every((row) => row.every((text) => /^[ -~]*$/.test(text)))) return (text) => text.length
+  return (await import('string-width')).default
+}

@@ -1,0 +1,386 @@
+import { AGENT_COMMANDS } from '../groups/agent.js'
+import { CARE_COMMANDS } from '../groups/care.js'
+import { CONNECT_COMMANDS } from '../groups/connect.js'
+import type { Action } from '../context.js'
+import { DOC_COMMANDS } from '../groups/doc.js'
+import { MCP_COMMANDS } from '../groups/mcp.js'
+import { NETWORK_OPTIONS } from '../network-options.js'
+import { GATEWAY_COMMANDS } from '../groups/gateway.js'
+import { SWARM_COMMANDS } from '../groups/swarm.js'
+import { TOOL_COMMANDS } from '../groups/tool.js'
+
+/** One option of a command. */
+export interface OptionSpec {
+  /** As commander reads it: `-w, --watch` or `--ttl <duration>`. */
+  readonly flags: string
+  readonly about: string
+  readonly choices?: readonly string[]
+  /** May be given several times. */
+  readonly repeat?: true
+  /** Not shown in help and completion. */
+  readonly hidden?: true
+}
+
+/** One command. The table is what the parser, the help and the completion scripts are made of. */
+export interface CommandSpec {
+  readonly name: string
+  /** `<required>` and `[optional]` arguments. */
+  readonly args?: string
+  readonly about: string
+  /** Heading in the list of commands. */
+  readonly group?: string
+  readonly options?: readonly OptionSpec[]
+  /** Lines after the help. */
+  readonly more?: readonly string[]
+  /** Loads the code of the command, only when it runs. Without one the command is a heading for its `sub`. */
+  readonly load?: () => Promise<Action>
+  readonly sub?: readonly CommandSpec[]
+}
+
+const WATCH: OptionSpec = { flags: '-w, --watch', about: 'keep watching; with --json one object a line' }
+const TIMEOUT: OptionSpec = { flags: '--timeout <duration>', about: 'how long to wait (default: 30s; with --no-wait 24h)' }
+const ALLOW_REPEAT: OptionSpec = {
+  flags: '--allow-repeat',
+  about: 'run it again when nobody knows whether it was done, though its capability may not be repeated'
+}
+const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for the answer; prints the task id' }
+const JUSTIFICATION: OptionSpec = { flags: '--justification <text>', about: 'reason for asking a more powerful tier' }
+const REMEMBER: OptionSpec = { flags: '--remember', about: 'write it into the policy file for this sender, agent and capability' }
+const OPENING = ['request', 'notification', 'task-proposal', 'stream-start'] as const
+const SIDE_EFFECTS = ['none', 'read', 'write', 'exec'] as const
+
+const NODE: readonly CommandSpec[] = [
+  {
+    name: 'start',
+    about: 'start the node of this machine (or print the one that runs)',
+    group: 'Node',
+    options: [
+      { flags: '--name <name>', about: 'name of this node in its mesh' },
+      { flags: '--join <code>', about: 'join a mesh by an invite; - asks for the code, or reads it from stdin' },
+      ...NETWORK_OPTIONS,
+      { flags: '--agents <dir>', about: 'a further directory with agent files', repeat: true },
+      { flags: '--http <[host:]port>', about: 'serve HTTP there (0: a free port); without a host this machine only' },
+      { flags: '--detach', about: 'run in the background; returns when the node answers' },
+      { flags: '--report-ready', about: 'tell the parent process over its channel', hidden: true },
+      { flags: '--join-once', about: 'the code counts only where the home is in no mesh', hidden: true }
+    ],
+    more: [
+      'Without --join a code is taken from the variable A2A_NODE_JOIN, while the home is in no mesh.',
+      'Ctrl-C stops the node. Exit codes: 130 after Ctrl-C, 143 after SIGTERM, 0 after a2a-node stop.'
+    ],
+    load: async () => (await import('../commands/start.js')).start
+  },
+  {
+    name: 'stop',
+    about: 'stop the running node and wait until it is gone',
+    group: 'Node',
+    load: async () => (await import('../commands/stop.js')).stop
+  },
+  {
+    name: 'status',
+    about: 'what the node is doing, and what is wrong',
+    group: 'Node',
+    options: [WATCH],
+    load: async () => (await import('../commands/status.js')).status
+  },
+  { name: 'id', about: 'keys, mesh and certificate of this node', group: 'Node', load: async () => (await import('../commands/id.js')).id },
+  {
+    name: 'config',
+    about: 'the settings of this node',
+    group: 'Node',
+    sub: [
+      { name: 'path', about: 'where the config file lies', load: async () => (await import('../commands/config.js')).configPath },
+      {
+        name: 'show',
+        about: 'every setting, its value and where it comes from',
+        load: async () => (await import('../commands/config.js')).configShow
+      },
+      {
+        name: 'check',
+        about: 'check the config file and the environment',
+        load: async () => (await import('../commands/config.js')).configCheck
+      }
+    ]
+  },
+  {
+    name: 'completion',
+    args: '<shell>',
+    about: 'print a completion script for bash, zsh or fish',
+    group: 'Node',
+    more: [
+      'bash:  a2a-node completion bash > ~/.local/share/bash-completion/completions/a2a-node',
+      'zsh:   a2a-node completion zsh > "${fpath[1]}/_a2a-node"',
+      'fish:  a2a-node completion fish > ~/.config/fish/completions/a2a-node.fish'
+    ],
+    load: async () => (await import('../commands/completion.js')).completion
+  }
+]
+
+/** A command that lists by itself: with the verb `ls` it does the same. */
+function listing(spec: CommandSpec): CommandSpec {
+  const { name, options = [], load, sub = [] } = spec
+  const ls: CommandSpec = { name: 'ls', about: `the same as ${name} alone`, options, ...(load === undefined ? {} : { load }) }
+  return { ...spec, sub: [ls, ...sub] }
+}
+
+const MESH: readonly CommandSpec[] = [
+  listing({
+    name: 'peers',
+    about: 'the other nodes of the mesh',
+    group: 'Mesh',
+    options: [WATCH, { flags: '--all', about: 'also revoked nodes' }],
+    more: ['A peer is meant by its name, its id, or at least the first 4 characters of its id.'],
+    load: async () => (await import('../commands/peers.js')).peers,
+    sub: [
+      {
+        name: 'show',
+        args: '<peer>',
+        about: 'everything about one node',
+        load: async () => (await import('../commands/peers.js')).showPeer
+      },
+      {
+        name: 'rename',
+        args: '<peer> <name>',
+        about: 'give a node another name',
+        load: async () => (await import('../commands/peers.js')).renamePeer
+      },
+      {
+        name: 'tier',
+        args: '<peer> <tier>',
+        about: 'change the tier of a node (L0..L3)',
+        load: async () => (await import('../commands/peers.js')).tierPeer
+      },
+      {
+        name: 'revoke',
+        args: '<peer>',
+        about: 'put a node out of the mesh for good',
+        options: [{ flags: '--reason <text>', about: 'goes on record' }],
+        load: async () => (await import('../commands/peers.js')).revokePeer
+      }
+    ]
+  }),
+  {
+    name: 'mesh',
+    about: 'rules that hold for every node; the owner sets them',
+    group: 'Mesh',
+    sub: [
+      {
+        name: 'show',
+        about: 'which tier may open to which, and what every sandbox reaches',
+        load: async () => (await import('../commands/mesh.js')).showMesh
+      },
+      {
+        name: 'set',
+        args: '<file>',
+        about: 'set them: the JSON of mesh show --json, changed (- reads stdin)',
+        more: ['Example: a2a-node mesh show --json > mesh.json    (change it, then)    a2a-node mesh set mesh.json'],
+        load: async () => (await import('../commands/mesh.js')).setMesh
+      },
+      { name: 'reset', about: 'as shipped', load: async () => (await import('../commands/mesh.js')).resetMesh }
+    ]
+  },
+  {
+    name: 'invite',
+    about: 'make a code by which another machine joins',
+    group: 'Mesh',
+    options: [
+      { flags: '--tier <tier>', about: 'tier of the newcomer, L0..L3 (default: L1)' },
+      { flags: '--admin', about: 'the newcomer may invite others and write the log' },
+      { flags: '--ttl <duration>', about: 'how long the code works (default: 10m)' },
+      { flags: '--uses <n>', about: 'how many may join by it (default: 1)' },
+      { flags: '--sandbox <id>', about: 'confine the newcomer to a sandbox' },
+      { flags: '--qr', about: 'show the code as a QR code too' }
+    ],
+    load: async () => (await import('../commands/invite.js')).invite,
+    sub: [
+      { name: 'ls', about: 'the invites made so far', load: async () => (await import('../commands/invite.js')).listInvites },
+      {
+        name: 'revoke',
+        args: '<id>',
+        about: 'make an invite useless',
+        load: async () => (await import('../commands/invite.js')).revokeInvite
+      }
+    ]
+  },
+  {
+    name: 'ping',
+    args: '<peer>',
+    about: 'round trips to a node',
+    group: 'Mesh',
+    options: [{ flags: '-c, --count <n>', about: 'how many (default: 4)' }],
+    load: async () => (await import('../commands/ping.js')).ping
+  }
+]
+
+const AGENTS: readonly CommandSpec[] = [
+  listing({
+    name: 'agents',
+    about: 'the agents of all nodes',
+    group: 'Agents',
+    options: [
+      { flags: '--remote', about: 'only those of other nodes' },
+      { flags: '--local', about: 'only those of this node' }
+    ],
+    load: async () => (await import('../commands/agents.js')).agents,
+    sub: AGENT_COMMANDS
+  }),
+  {
+    name: 'send',
+    args: '<agent> <text>',
+    about: 'send a text (or a JSON object) to an agent, or to all with *',
+    group: 'Agents',
+    options: [
+      { flags: '--type <type>', about: 'request waits for an answer', choices: ['request', 'notification'] },
+      JUSTIFICATION,
+      TIMEOUT,
+      NO_WAIT,
+      ALLOW_REPEAT
+    ],
+    more: ['- as text reads it from stdin.'],
+    load: async () => (await import('../commands/send.js')).send
+  },
+  {
+    name: 'call',
+    args: '<agent> <capability> [json]',
+    about: 'run one capability of an agent; - as agent: any that can',
+    group: 'Agents',
+    options: [JUSTIFICATION, TIMEOUT, NO_WAIT, ALLOW_REPEAT],
+    more: [
+      '- as json reads it from stdin.',
+      'call <card URL> [skill] <json or text> asks an A2A agent that is not in the mesh.',
+      '',
+      'Example: a2a-node call - text.stats \'{"text":"hello"}\''
+    ],
+    load: async () => (await import('../commands/call.js')).call
+  },
+  { name: 'tools', about: 'tools of the MCP servers and A2A agents that this node imports', group: 'Agents', sub: TOOL_COMMANDS }
+]
+
+const WORK: readonly CommandSpec[] = [
+  {
+    name: 'swarm',
+    about: 'one goal, worked on by many agents',
+    group: 'Work',
+    sub: SWARM_COMMANDS
+  },
+  { name: 'doc', about: 'documents that members of the mesh share', group: 'Work', sub: DOC_COMMANDS },
+  listing({
+    name: 'tasks',
+    about: 'work asked of this node or by it, newest first',
+    group: 'Work',
+    options: [WATCH, { flags: '--limit <n>', about: 'so many at most (default: 50)' }, { flags: '--all', about: 'all that are kept' }],
+    load: async () => (await import('../commands/tasks.js')).tasks,
+    sub: [
+      {
+        name: 'show',
+        args: '<id>',
+        about: 'one task and what happened to it',
+        load: async () => (await import('../commands/tasks.js')).showTask
+      },
+      { name: 'cancel', args: '<id>', about: 'cancel a task', load: async () => (await import('../commands/tasks.js')).cancelTask }
+    ]
+  }),
+  {
+    name: 'events',
+    about: 'what happened lately',
+    group: 'Observe',
+    options: [{ flags: '-f, --follow', about: 'go on as things happen' }],
+    load: async () => (await import('../commands/events.js')).events
+  },
+  {
+    name: 'metrics',
+    about: 'counts and times of this node',
+    group: 'Observe',
+    options: [{ flags: '--prometheus', about: 'in the text format of Prometheus' }],
+    load: async () => (await import('../commands/metrics.js')).metrics
+  },
+  {
+    name: 'audit',
+    about: 'what is on record: refusals, approvals, exchanges across tiers, changes of membership',
+    group: 'Observe',
+    options: [
+      { flags: '--since <duration>', about: 'only the last, e.g. 1h' },
+      { flags: '--peer <peer>', about: 'only what a node did or what was done to it' },
+      { flags: '--verify', about: 'check every line against the chain of hashes instead; exit code 1 when it is broken' }
+    ],
+    more: ['Works without a running node too; names of nodes need one, ids do not.'],
+    load: async () => (await import('../commands/audit.js')).audit
+  }
+]
+
+const TRUST: readonly CommandSpec[] = [
+  {
+    name: 'policy',
+    about: 'who may have what done here',
+    group: 'Trust',
+    sub: [
+      { name: 'show', about: 'the rules in force, in their order', load: async () => (await import('../commands/policy.js')).showPolicy },
+      {
+        name: 'test',
+        about: 'what this node would do with a message, and by which rule',
+        options: [
+          { flags: '--from <tier|node|agent>', about: 'who sends: L0..L3, a node (its operator) or an agent, by name' },
+          { flags: '--to <tier|agent>', about: 'who is asked: L0..L3 (an agent of this node) or an agent' },
+          { flags: '--type <type>', about: 'type of the message (default: request)', choices: OPENING },
+          { flags: '--capability <id>', about: 'what is asked for (default: what send uses)' },
+          { flags: '--side-effect <kind>', about: 'what the capability may do (default: what its agent says)', choices: SIDE_EFFECTS },
+          JUSTIFICATION
+        ],
+        more: [
+          'Exits 0 whatever is decided. The nodes of both ends decide, each by its own rules; this one answers for itself.',
+          '',
+          'Example: a2a-node policy test --from L2 --to text --capability text.stats'
+        ],
+        load: async () => (await import('../commands/policy.js')).testPolicy
+      }
+    ]
+  },
+  {
+    name: 'approvals',
+    about: 'messages that wait for you to allow them',
+    group: 'Trust',
+    sub: [
+      { name: 'ls', about: 'what waits', options: [WATCH], load: async () => (await import('../commands/approvals.js')).listApprovals },
+      {
+        name: 'show',
+        args: '<id>',
+        about: 'all of one: its input and what its sender says, nothing cut',
+        load: async () => (await import('../commands/approvals.js')).showApproval
+      },
+      {
+        name: 'allow',
+        args: '<id>',
+        about: 'let a message pass',
+        options: [REMEMBER],
+        load: async () => (await import('../commands/approvals.js')).allowApproval
+      },
+      {
+        name: 'deny',
+        args: '<id>',
+        about: 'refuse a message',
+        options: [REMEMBER],
+        load: async () => (await import('../commands/approvals.js')).denyApproval
+      }
+    ]
+  }
+]
+
+/** Options that stand with every command. */
+export const GLOBAL_OPTIONS: readonly OptionSpec[] = [
+  { flags: '--home <dir>', about: 'keep everything of the node under this directory (env A2A_NODE_HOME)' },
+  { flags: '--json', about: 'one JSON object instead of text' },
+  { flags: '--color <when>', about: 'colours', choices: ['auto', 'always', 'never'] }
+]
+
+/** Every command of a2a-node. */
+export const COMMANDS: readonly CommandSpec[] = [
+  ...NODE,
+  ...CARE_COMMANDS,
+  ...MESH,
+  ...AGENTS,
+  ...MCP_COMMANDS,
+  ...CONNECT_COMMANDS,
+  ...WORK,
+  ...TRUST,
+  ...GATEWAY_COMMANDS
+]

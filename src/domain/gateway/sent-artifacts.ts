@@ -1,0 +1,57 @@
+import { isRecord, writtenJson } from '../../kit/json.js'
+import { sizeOf } from '../../kit/size.js'
+import { inputOf, partsOf, RESULT } from './content.js'
+import { GrowingArtifacts } from './growing-artifacts.js'
+import { type Artifact, type Part, readArtifact } from './message.js'
+
+/** Bytes of the artifacts of one run that are remembered as a whole. */
+export const MAX_SENT_BYTES = 524_288
+
+/** The artifacts that an agent told of in one run, put together of their pieces; nothing of them when they are too large. */
+export class SentArtifacts {
+  /** null: too large. */
+  #artifacts: GrowingArtifacts | null = new GrowingArtifacts()
+  #bytes = 0
+
+  /** Takes a piece as it is told. */
+  take(piece: Artifact, append: boolean): void {
+    this.#bytes += sizeOf(piece)
+    if (this.#bytes > MAX_SENT_BYTES) this.#artifacts = null
+    else this.#artifacts?.take(piece, append)
+  }
+
+  /**
+   * Does a result say no more than what was told: the one artifact as a value, or `{"artifacts": [...]}` with all of them? A value in
+   * the place of one that was told by the name of the result does not: it replaces that.
+   */
+  covers(result: unknown): boolean {
+    const [only, ...more] = this.#artifacts?.all() ?? []
+    if (only === undefined || result === null || result === undefined) return false
+    if (more.length === 0 && only.artifactId !== RESULT && isSame(valueOf(only.parts), valueOf(partsOf(result)))) return true
+    return this.isAll(result)
+  }
+
+  /** Is a result `{"artifacts": [...]}` with all of what was told, and nothing else? */
+  isAll(result: unknown): boolean {
+    const sent = this.#artifacts?.all() ?? []
+    if (!isRecord(result) || Object.keys(result).length !== 1 || !Array.isArray(result['artifacts'])) return false
+    const named = (result['artifacts'] as unknown[]).map((one) => readArtifact(one))
+    return (
+      named.length === sent.length &&
+      named.every(
+        (one, at) => one.ok && one.value.artifactId === sent[at]?.artifactId && isSame(valueOf(one.value.parts), valueOf(sent[at].parts))
+      )
+    )
+  }
+}
+
+/** Content as a value, however its text is cut: a text, one value of data, or what an agent would be given. */
+function valueOf(parts: readonly Part[]): unknown {
+  if (parts.every(({ text }) => text !== undefined)) return parts.map(({ text }) => text).join('')
+  const [only] = parts
+  return parts.length === 1 && only?.data !== undefined ? only.data : inputOf(parts)
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return writtenJson(one) === writtenJson(other)
+}

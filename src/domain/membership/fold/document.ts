@@ -1,0 +1,207 @@
+import type { NodeId } from '../../../kit/ids.js'
+import { canonicalJson } from '../../../kit/json.js'
+import { accessOf, mayRestrict, newerAccess } from '../../document/access.js'
+import { type FoldResult, put, type Scene, skip } from './effects.js'
+import { DOCUMENTS_KEY, documentCoreKey, documentKey } from '../keys.js'
+import { serialFault } from '../serial.js'
+import type { DocumentIndexRecord } from '../records.js'
+import type { Certificate, DocumentRecord, DocumentSnapshot, DocumentStreamRecord, EntryBody, StreamLengths } from '../types.js'
+
+/** Documents of one mesh. */
+export const MAX_DOCUMENTS = 4096
+/** Those that one member may create. */
+export const MAX_DOCUMENTS_OF_MEMBER = 1024
+/** Streams of one document. */
+export const MAX_DOCUMENT_STREAMS = 512
+/** Those of one member: each home that is restored or repaired has another one. */
+export const MAX_STREAMS_OF_MEMBER = 16
+/** Bytes that the access lists, streams and snapshots of one member take in all documents together. */
+export const MAX_DOCUMENT_BYTES_OF_MEMBER = 1_048_576
+/** What one stream or snapshot counts for, in bytes. */
+const STREAM_BYTES = 128
+/** Snapshots of a document of which is remembered that a list ended them. */
+const MAX_ENDED_SNAPSHOTS = 16
+/** Blocks that a snapshot holds at least beside those of the one before. */
+export const SNAPSHOT_BLOCKS = 1024
+
+type Body<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
+
+/** Creates a document: whoever names it first. */
+export function foldDocument(scene: Scene, { name, access, at }: Body<'document'>): FoldResult {
+  const { by, records, mesh } = scene
+  if (records.document(name) !== null) return skip('the document is known already')
+  const { total, by: counts, ...index } = records.documentIndex()
+  const count = Object.hasOwn(counts, by) ? (counts[by] ?? 0) : 0
+  // The owner can always make another one: nobody else uses up what there is.
+  if (by !== mesh.owner && total >= MAX_DOCUMENTS) return skip(`the mesh has ${MAX_DOCUMENTS} documents`)
+  if (count >= MAX_DOCUMENTS_OF_MEMBER) return skip(`the node has created ${MAX_DOCUMENTS_OF_MEMBER} documents`)
+  const fault = access === null ? null : serialFault(0, access.serial)
+  if (fault !== null) return skip(fault)
+  const list = access === null ? null : { access, by, lengths: {} }
+  const counted = charged(scene, { ...index, total: total + 1, by: { ...counts, [by]: count + 1 } }, { more: listBytes(list, []) })
+  if (counted === null) return skip(OVER_SHARE)
+  const record: DocumentRecord = { name, creator: by, createdAt: at, access: list, streams: [] }
+  return put(
+    new Map<string, unknown>([
+      [documentKey(name), record],
+      [DOCUMENTS_KEY, counted]
+    ])
+  )
+}
+
+const OVER_SHARE = `access lists, streams and snapshots of the node take ${MAX_DOCUMENT_BYTES_OF_MEMBER / 1_048_576} MiB in the log already`
+
+/**
+ * The index with what the author makes every node keep: `more` bytes, instead of `less` bytes that it or another (`lessOf`) made.
+ * Null: its share has no room for more. Nothing keeps the owner from restricting a document, or anybody from making a list shorter.
+ */
+function charged(
+  { by, mesh }: Scene,
+  index: DocumentIndexRecord,
+  { more, less = 0, lessOf = by }: { readonly more: number; readonly less?: number; readonly lessOf?: NodeId }
+): DocumentIndexRecord | null {
+  const bytes = new Map<NodeId, number>(Object.entries(index.bytes))
+  const before = bytes.get(by) ?? 0
+  bytes.set(lessOf, Math.max(0, (bytes.get(lessOf) ?? 0) - less))
+  const sum = (bytes.get(by) ?? 0) + more
+  if (by !== mesh.owner && sum > before && sum > MAX_DOCUMENT_BYTES_OF_MEMBER) return null
+  bytes.set(by, sum)
+  return { ...index, bytes: Object.fromEntries([...bytes].filter(([, count]) => count > 0)) }
+}
+
+/** Bytes of a list. The lengths of the document's streams are left out: each of these counts for the member that made it. */
+function listBytes(list: DocumentRecord['access'], streams: DocumentRecord['streams']): number {
+  if (list === null) return 0
+  const known = new Set<string>(streams.map(({ coreKey }) => coreKey))
+  const lengths = Object.entries(list.lengths).filter(([stream]) => !known.has(stream))
+  return canonicalJson([list.access, lengths]).length
+}
+
+/** Puts another access list in force: of the creator or the owner, and the one that `newerAccess` prefers. */
+export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }: Body<'document-access'>): FoldResult {
+  const { by, records, mesh } = scene
+  const record = records.document(name)
+  if (record === null) return skip('the document is unknown')
+  if (!mayRestrict({ owner: mesh.owner, creator: record.creator, access: null }, by))
+    return skip('its author may not restrict the document')
+  if (Object.keys(lengths).length > MAX_DOCUMENT_STREAMS) return skip('it names too many streams')
+  const stored = record.access
+  if (access.serial !== stored?.access.serial) {
+    const fault = serialFault(stored?.access.serial ?? 0, access.serial)
+    if (fault !== null) return skip(fault)
+  }
+  const next = { access, by, lengths }
+  if (stored !== null && !isNewer(next, stored, mesh.owner)) return skip('a newer one is known')
+  const change = { more: listBytes(next, record.streams), less: listBytes(stored, record.streams), lessOf: stored?.by ?? by }
+  const counted = charged(scene, records.documentIndex(), change)
+  if (counted === null) return skip(OVER_SHARE)
+  return put(
+    new Map<string, unknown>([
+      [documentKey(name), { ...withoutEnded(record, ends), access: next }],
+      [DOCUMENTS_KEY, counted]
+    ])
+  )
+}
+
+/** Only who has seen that it is wrong ends a snapshot: others may have let go of the blocks that it holds. */
+function withoutEnded(record: DocumentRecord, ends: string | undefined): DocumentRecord {
+  const { snapshot, ...rest } = record
+  if (snapshot === undefined || snapshot.coreKey !== ends) return record
+  return { ...rest, ended: [...(record.ended ?? []), ends].slice(-MAX_ENDED_SNAPSHOTS) }
+}
+
+function isNewer(next: NonNullable<DocumentRecord['access']>, stored: NonNullable<DocumentRecord['access']>, owner: NodeId): boolean {
+  if (next.by === stored.by && canonicalJson(next.access) === canonicalJson(stored.access)) return false
+  return newerAccess(stored, next, owner) === next
+}
+
+/**
+ * Adds a stream of the author to a document that it may write. A core is in one document only: in another it would go to
+ * whoever may see that.
+ */
+export function foldDocumentStream(scene: Scene, { name, coreKey }: Body<'document-stream'>): FoldResult {
+  const { by, records, mesh, author } = scene
+  const record = records.document(name)
+  if (record === null) return skip('the document is unknown')
+  const { streams, creator } = record
+  if (streams.some(isStreamOf(by, coreKey))) return skip('the stream is known already')
+  if ((records.documentOfCore(coreKey) ?? name) !== name) return skip('the stream is one of another document')
+  const guarded = { owner: mesh.owner, creator, access: record.access?.access ?? null }
+  if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
+  if (!hasPlaceFor(record, by)) return skip('there is no place for another stream')
+  const counted = charged(scene, records.documentIndex(), { more: STREAM_BYTES })
+  if (counted === null) return skip(OVER_SHARE)
+  return put(
+    new Map<string, unknown>([
+      [documentKey(name), { ...record, streams: [...streams, { nodeKey: by, coreKey }] }],
+      [documentCoreKey(coreKey), name],
+      [DOCUMENTS_KEY, counted]
+    ])
+  )
+}
+
+/**
+ * Puts a snapshot in force: of a member that may write the document, of streams of its, further on than the one before. From
+ * then on all that it holds counts, until an access list ends it.
+ */
+export function foldDocumentSnapshot(
+  scene: Scene,
+  { name, serial, coreKey, blocks, hash, lengths }: Body<'document-snapshot'>
+): FoldResult {
+  const { records, mesh, author } = scene
+  const record = records.document(name)
+  if (record === null) return skip('the document is unknown')
+  if (records.documentOfCore(coreKey) !== null) return skip('its core is one of a document already')
+  const guarded = { owner: mesh.owner, creator: record.creator, access: record.access?.access ?? null }
+  if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
+  if (serial !== (record.access?.access.serial ?? 0)) return skip('it was made under another access list')
+  if (!isFurther(record, { lengths })) return skip('it is not far enough behind the one in force')
+  const known = new Set(record.streams.map((stream) => stream.coreKey))
+  if (Object.keys(lengths).some((stream) => !known.has(stream))) return skip('it is of a stream that is not one of the document')
+  const counted = charged(scene, records.documentIndex(), { more: STREAM_BYTES })
+  if (counted === null) return skip(OVER_SHARE)
+  return put(
+    new Map<string, unknown>([
+      [documentKey(name), { ...record, snapshot: { coreKey, blocks, hash, lengths, ...formerOf(record) } }],
+      [documentCoreKey(coreKey), name],
+      [DOCUMENTS_KEY, counted]
+    ])
+  )
+}
+
+/** The one in force so far: the next one may be lost before anybody has it. */
+function formerOf({ snapshot }: DocumentRecord): { readonly before?: DocumentSnapshot } {
+  if (snapshot === undefined) return {}
+  const { coreKey, blocks, hash, lengths } = snapshot
+  return { before: { coreKey, blocks, hash, lengths } }
+}
+
+/** Is a snapshot of a document so much further on than the one in force that it takes its place? */
+export function isFurther(record: DocumentRecord | undefined, { lengths }: StreamLengths): boolean {
+  if (record === undefined) return true
+  const before = Object.entries(record.snapshot?.lengths ?? {})
+  if (before.some(([stream, length]) => lengthOf(lengths, stream) < length)) return false
+  const sum = (all: readonly number[]): number => all.reduce((total, one) => total + one, 0)
+  return sum(Object.values(lengths)) - sum(before.map(([, length]) => length)) >= SNAPSHOT_BLOCKS
+}
+
+/** How far a stream had come. */
+export function lengthOf(lengths: StreamLengths['lengths'], stream: string): number {
+  return Object.hasOwn(lengths, stream) ? (lengths[stream] ?? 0) : 0
+}
+
+/** Does a document take another stream of a node? */
+export function hasPlaceFor({ streams }: Pick<DocumentRecord, 'streams'>, node: NodeId): boolean {
+  if (streams.length >= MAX_DOCUMENT_STREAMS) return false
+  return streams.filter(({ nodeKey }) => nodeKey === node).length < MAX_STREAMS_OF_MEMBER
+}
+
+/** Is a stream this core of this node? */
+export function isStreamOf(node: NodeId, coreKey: string): (stream: DocumentStreamRecord) => boolean {
+  return (stream) => stream.nodeKey === node && stream.coreKey === coreKey
+}
+
+/** A member as its certificate has it, for the rules of access. */
+export function memberOf({ nodeKey, maxTier, sandboxId }: Certificate): Parameters<typeof accessOf>[1] {
+  return { node: nodeKey, tier: maxTier, sandboxId: sandboxId ?? null }
+}

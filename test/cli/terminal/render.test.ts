@@ -1,0 +1,94 @@
+import fc from 'fast-check'
+import test, { type Assert } from 'brittle'
+import { Screen } from '../../../src/cli/terminal/screen.js'
+import { Output } from '../../../src/cli/terminal/output.js'
+import { factLines, plural, tableLines, wrap } from '../../../src/cli/terminal/render.js'
+import { holds } from '../../support/holds.js'
+
+function plain(columns?: number): Output {
+  const sink = { write: () => true, isTTY: columns !== undefined, columns }
+  return new Output({ json: false, color: 'never', out: sink, err: sink, env: {} })
+}
+
+test('columns of a table begin below each other, and empty cells show a dash', async (t: Assert) => {
+  const lines = await tableLines(
+    plain(),
+    ['NAME', 'TIER', 'AGENTS'],
+    [
+      ['gpu-box', 'L1', 'host'],
+      ['phone', 'L3', '']
+    ]
+  )
+  t.alike(lines, ['NAME     TIER  AGENTS', 'gpu-box  L1    host', 'phone    L3    -'])
+})
+
+test('wide characters take two columns', async (t: Assert) => {
+  const lines = await tableLines(
+    plain(),
+    ['NAME', 'TIER'],
+    [
+      ['電脳', 'L1'],
+      ['ab', 'L2']
+    ]
+  )
+  t.alike(lines, ['NAME  TIER', '電脳  L1', 'ab    L2'])
+})
+
+test('on a terminal no line is wider than it, whatever the last column holds', async (t: Assert) => {
+  await holds(
+    t,
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.string({ maxLength: 10 }), fc.string({ maxLength: 120 })), { minLength: 1, maxLength: 5 }),
+      async (rows) => {
+        const lines = await tableLines(plain(80), ['A', 'B'], rows)
+        return lines.every((line) => [...line].length <= 80)
+      }
+    ),
+    150
+  )
+})
+
+test('cells cannot break a table or colour it', async (t: Assert) => {
+  const lines = await tableLines(plain(), ['A', 'B'], [['x\ny\u001b[31m', 'z']])
+  t.alike(lines, ['A        B', 'x y[31m  z'])
+})
+
+test('facts stand in one column and those without a value are left out', (t: Assert) => {
+  t.alike(factLines(plain(), [['store', '/a'], null, ['network', '']]), ['  store     /a', '  network   -'])
+})
+
+test('wrapping keeps every word and the width', (t: Assert) => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 30 }),
+      (words) => {
+        const lines = wrap(words.join(' '), 20)
+        return lines.join(' ') === words.join(' ') && lines.every((line) => line.length <= 20)
+      }
+    ),
+    { numRuns: 200 }
+  )
+  t.is(plural(1, 'peer'), '1 peer')
+  t.is(plural(0, 'peer'), '0 peers')
+})
+
+test('a screen replaces what it drew and never draws more than fits', (t: Assert) => {
+  let text = ''
+  const screen = new Screen({ write: (part) => (text += part), isTTY: true, columns: 10, rows: 4 })
+  screen.draw(['one', 'a line that is far too long'])
+  t.is(text, '\r\u001b[0Jone\na line th\n')
+  text = ''
+  screen.draw(['1', '2', '3', '4', '5'])
+  t.is(text, '\u001b[2A\r\u001b[0J1\n2\n… 3 more \n')
+  text = ''
+  screen.clear()
+  t.is(text, '\u001b[3A\r\u001b[0J')
+})
+
+test('without a terminal a screen is a sequence of blocks', (t: Assert) => {
+  let text = ''
+  const screen = new Screen({ write: (part) => (text += part) })
+  screen.draw(['one', 'two'])
+  screen.draw(['three'])
+  t.is(text, 'one\ntwo\n\nthree\n\n')
+})
