@@ -7,7 +7,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'what a store of documents that was begun anew lacks is forgotten',
     file: 'src/node/documents/local-streams.ts',
-    find: 'if (known.stream !== null && known.blocks > 0) this.#parts.onLost(name, known.stream, known.blocks)',
+    find: 'if (known.stream !== null && known.blocks > 0) this.#deps.onLost(name, known.stream, known.blocks)',
     put: '',
     test: 'node/documents/local-streams',
     title: 'what a store of documents that was begun anew lacks is lost'
@@ -135,7 +135,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a node uses clocks of its stream again that it did not read back',
     file: 'src/node/documents/open-document.ts',
-    find: 'if (this.#fed.lengthOf(own) < this.#parts.written(own))',
+    find: 'if (this.#fed.lengthOf(own) < this.#deps.written(own))',
     put: 'if (this.#fed.lengthOf(own) < 0)',
     test: 'node/documents/open-document',
     title: 'nothing is written before what the own stream holds was read back'
@@ -391,8 +391,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'what an own stream lost since its mark is not told',
     file: 'src/node/documents/local-streams.ts',
-    find: 'if (known.stream === stream && blocks < expected) this.#parts.onLost',
-    put: 'if (known.stream === stream && blocks < 0) this.#parts.onLost',
+    find: 'if (known.stream === stream && blocks < expected) this.#deps.onLost',
+    put: 'if (known.stream === stream && blocks < 0) this.#deps.onLost',
     test: 'node/documents/local-streams',
     title: 'an own stream that is shorter than its mark is told as lost'
   },

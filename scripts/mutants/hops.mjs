@@ -141,7 +141,7 @@ export const HOPS_MUTANTS = [
   {
     name: 'what is not even looked at within the node is not on record',
     file: 'src/node/messaging/inbound.ts',
-    find: "      this.#parts.router.record('refusal', verified.refusal, { peer: null, header })\n",
+    find: "      this.#deps.accessControl.record('refusal', verified.refusal, { peer: null, header })\n",
     put: '',
     test: 'node/messaging/inbound.here',
     title: 'one whose sender goes away under it is refused to whoever sent it, on record once'
@@ -221,7 +221,7 @@ export const HOPS_MUTANTS = [
   {
     name: 'requests without a message of a lane are taken to be with their node',
     file: 'src/node/requests/caller/request.ts',
-    find: 'if (!this.isQueued) this.#liveness.named()',
+    find: 'if (!this.isQueued) this.#liveness.onHeartbeat()',
     put: 'void this.isQueued',
     test: 'node/requests/orphans',
     title: 'requests that a build before left without a message of a lane are asked for again after the start, once their node is linked'
@@ -229,7 +229,7 @@ export const HOPS_MUTANTS = [
   {
     name: 'nobody checks for orphans',
     file: 'src/node/requests/orphans.ts',
-    find: 'this.#timer = this.#parts.clock.every(CHECK_MS, () => void this.check())',
+    find: 'this.#timer = this.#deps.clock.every(CHECK_MS, () => void this.check())',
     put: 'this.#timer = null',
     test: 'node/requests/orphans',
     title: 'a request that only the ledger knows is reported as an orphan, and sent again'

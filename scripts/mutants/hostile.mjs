@@ -13,7 +13,7 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'blocks are read for a peer that reads none',
     file: 'src/adapters/mesh/links/request-turns.ts',
-    find: ' && this.#parts.isDrained()',
+    find: ' && this.#deps.isDrained()',
     put: '',
     test: 'adapters/mesh/links/request-turns',
     title: 'each request is answered once unless its peer gives it up'
@@ -181,7 +181,7 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'a core that waited for its owner is never read on',
     file: 'src/adapters/mesh/log/log-writers.ts',
-    find: 'if (known.length > 0 || isNewlyRevoked) this.#parts.onLimits()',
+    find: 'if (known.length > 0 || isNewlyRevoked) this.#deps.onLimits()',
     put: '',
     test: 'adapters/mesh/log/log-writers',
     title: 'a core that waits for its owner to be named is read on once'
@@ -381,7 +381,7 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'share of documents asked for nothing by their cores',
     file: 'src/adapters/mesh/documents/document-core.ts',
-    find: 'this.#parts.mayHold(core.byteLength - this.#before)',
+    find: 'this.#deps.mayHold(core.byteLength - this.#before)',
     put: 'core.byteLength >= 0',
     test: 'adapters/mesh/documents/document-cores',
     title: 'of a stream over the share nothing is fetched'
@@ -413,7 +413,7 @@ export const HOSTILE_MUTANTS = [
   {
     name: 'a busy node gives credit as an idle one',
     file: 'src/node/peers/link-channel.ts',
-    find: 'if (!this.#parts.isBusy()) return this.#give(more)',
+    find: 'if (!this.#deps.isBusy()) return this.#give(more)',
     put: 'return this.#give(more)',
     test: 'node/peers/peer-table',
     title: 'while others use a node, members that send much get 5,000 tokens a second each'

@@ -112,7 +112,7 @@ export const OAUTH_MUTANTS = [
   {
     name: 'a webhook of somebody who is gone is still told what waits',
     file: 'src/node/gateway/push/delivery.ts',
-    find: " || this.#parts.isGone(this.#parts.taskOf(task)?.owner ?? '')",
+    find: " || this.#deps.isGone(this.#deps.taskOf(task)?.owner ?? '')",
     put: '',
     test: 'node/gateway/owners',
     title: 'a ledger that refuses to delete a webhook delays it to the next look; nothing is sent meanwhile'

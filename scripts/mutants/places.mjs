@@ -72,8 +72,8 @@ export const PLACES_MUTANTS = [
   {
     name: 'a link over which an exchange is open makes room',
     file: 'src/node/peer-dispatch.ts',
-    find: '|| conversations.isOpenWith(peer) || requests.has(peer)',
-    put: '|| (conversations.isOpenWith(peer) && requests.has(peer))',
+    find: '|| exchanges.isOpenWith(peer) || requests.has(peer)',
+    put: '|| (exchanges.isOpenWith(peer) && requests.has(peer))',
     test: 'node/peers/spare-link',
     title: 'a link over which a request is under way is never given away'
   },

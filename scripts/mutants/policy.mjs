@@ -157,8 +157,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'a person decides on what nobody waits for any more',
     file: 'src/node/policy/approvals.ts',
-    find: 'return this.#parts.clock.monotonic() >= callerEndsAt',
-    put: 'return this.#parts.clock.monotonic() < 0 * callerEndsAt',
+    find: 'return this.#deps.clock.monotonic() >= callerEndsAt',
+    put: 'return this.#deps.clock.monotonic() < 0 * callerEndsAt',
     test: 'node/policy/approvals.caller-time',
     title: 'what nobody allowed ends with its own code when the time of its caller is over, also when the caller cannot be reached'
   },

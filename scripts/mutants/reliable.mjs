@@ -69,8 +69,8 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'an answer is acknowledged without what it says',
     file: 'src/node/messaging/inbound.ts',
-    find: '...this.#parts.onReply(arrival)',
-    put: '...this.#parts.onReply(arrival), changes: []',
+    find: '...this.#deps.onReply(arrival)',
+    put: '...this.#deps.onReply(arrival), changes: []',
     test: 'node/requests/durable',
     title: 'a late outcome is recorded and can be read, also after a restart'
   },
@@ -261,7 +261,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'an end that the ledger did not take is never recorded',
     file: 'src/node/requests/caller/request.ts',
-    find: 'if (!isKept) this.#parts.ends.add({ changes, notify: isNow ? () => {} : tell })',
+    find: 'if (!isKept) this.#deps.ends.add({ changes, notify: isNow ? () => {} : tell })',
     put: '',
     test: 'node/requests/durable',
     title: 'an end that a caller decides by itself while its disk is full'

@@ -103,8 +103,8 @@ export const SWARM_MUTANTS = [
   {
     name: 'who works for a swarm that has ended is not told to stop',
     file: 'src/node/swarms/swarm-table.ts',
-    find: 'for (const { index, attempt } of strays) this.#parts',
-    put: 'for (const { index, attempt } of strays.slice(0, 0)) this.#parts',
+    find: 'for (const { index, attempt } of strays) this.#deps',
+    put: 'for (const { index, attempt } of strays.slice(0, 0)) this.#deps',
     test,
     title: 'a canceled swarm stays canceled after a restart'
   },

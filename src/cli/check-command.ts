@@ -17,7 +17,7 @@ export interface Checked {
 }
 
 /** What a check is run with. */
-export interface CheckParts {
+export interface CheckDeps {
   /** Text on its standard input. */
   readonly input: string
   readonly env: Readonly<Record<string, string | undefined>>
@@ -25,7 +25,7 @@ export interface CheckParts {
 }
 
 /** Runs a command by the shell in a process group of its own. Never throws. Ctrl-C and the end of its time end the whole group. */
-export async function runCheck(command: string, { input, env, timeoutMs }: CheckParts): Promise<Checked> {
+export async function runCheck(command: string, { input, env, timeoutMs }: CheckDeps): Promise<Checked> {
   const child = spawn('/bin/sh', ['-c', command], { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, ...env }, detached: true })
   const stated = new Tail(CHECK_OUTPUT_MAX)
   const state = { isInterrupted: false }

@@ -6,7 +6,7 @@ import type { Calls } from '../ports/node-api.js'
 import type { NodeCore } from '../node/node.js'
 
 /** What finding a remote agent needs. */
-export interface AdHocParts {
+export interface AdHocDeps {
   readonly node: Pick<NodeCore, 'attach' | 'self'>
   /** Asks agents that the config does not name. */
   readonly caller: HostedAgent
@@ -20,7 +20,7 @@ type Find = (params: Calls['a2a.find']['params']) => Promise<Calls['a2a.find']['
  * that asks any. That one is made at the first need, and is like any other agent to tiers, policy, audit and tasks; it works
  * for the operator of this node alone, so that no peer and no client reaches through it what this node reaches.
  */
-export function adHocFinder({ node, caller, tools }: AdHocParts): Find {
+export function adHocFinder({ node, caller, tools }: AdHocDeps): Find {
   let attaching: Promise<unknown> | null = null
   const [capability] = caller.definition.capabilities
   const attach = async (): Promise<void> => {

@@ -14,7 +14,7 @@ import { createSchemaCompiler } from '../adapters/agents/schemas/compile-schema.
 import type { DocumentCores } from '../adapters/mesh/documents/document-cores.js'
 import type { LogMarks } from '../adapters/mesh/log/log-marks.js'
 import { foundMesh, joinMesh, reopenMesh } from '../adapters/mesh/network/mesh.js'
-import type { Mesh, MeshNode, MeshParts, MeshState } from '../adapters/mesh/network/mesh-node.js'
+import type { Mesh, MeshNode, MeshDeps, MeshState } from '../adapters/mesh/network/mesh-node.js'
 import { readInviteCode, refusedJoin } from '../adapters/mesh/pairing/join.js'
 import { openNetwork } from '../adapters/mesh/network/network.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
@@ -24,7 +24,7 @@ import { randomIds, randomSecret } from '../adapters/system/random-ids.js'
 import { systemClock } from '../adapters/system/system-clock.js'
 import { createNode } from '../node/node.js'
 import type { NodeCore } from '../node/node.js'
-import type { LastFault, LogState, NodeParts } from '../node/dependencies.js'
+import type { LastFault, LogState, NodeDeps } from '../node/dependencies.js'
 import { writeBackup } from '../maintenance/backup.js'
 import { settingsOf } from './node-settings.js'
 import {
@@ -44,7 +44,7 @@ import {
   openStore,
   openTelemetry
 } from './open-home.js'
-import type { StartOptions, StartParts } from './open-home.js'
+import type { StartOptions, StartDeps } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { openAgents, type OpenedAgents } from './open-agents.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
@@ -101,47 +101,41 @@ function codeOf({ join }: StartOptions): CodeNetwork | null {
   return join === null ? null : readCode(join)
 }
 
-async function start(parts: StartParts): Promise<RunningNode> {
-  const { options, unwind } = parts
-  const startedAt = parts.clock.now()
+async function start(deps: StartDeps): Promise<RunningNode> {
+  const { options, unwind } = deps
+  const startedAt = deps.clock.now()
   // A code that counts only for a home in no mesh is not read for another one: it may have been used up.
   const early = options.joinsOnce === true ? null : codeOf(options)
-  await claimHome(parts, startedAt)
-  const lastFault = await openLastFault(parts)
-  const http = await bindHttp(parts)
-  const policy = await openPolicy(parts)
-  const { documents, mended } = await openHomeDocuments(parts)
+  await claimHome(deps, startedAt)
+  const lastFault = await openLastFault(deps)
+  const http = await bindHttp(deps)
+  const policy = await openPolicy(deps)
+  const { documents, mended } = await openHomeDocuments(deps)
   const state = await documents.read<MeshState>(MESH)
   const code = state === null ? codeOf(options) : early
   if (state !== null) checkMember(state, code)
   const store = await openStore(options.home.store, { unwind, documents })
-  const { audit, problems } = await openAudit(parts)
-  const ledger = await openLedger(parts, documents)
+  const { audit, problems } = await openAudit(deps)
+  const ledger = await openLedger(deps, documents)
   const stored = await documents.read<StoredRecord>(NODE)
   // A node that is in a mesh has the name that the mesh gave it.
   const name = state === null ? options.name : null
   const record = nodeRecord({ config: options.config, name, code, stored })
-  const shared = openDocuments(parts)
-  const guarded = guardLedger(parts, ledger)
-  const { mesh, logState, onUp } = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state, ledger: guarded })
+  const shared = openDocuments(deps)
+  const guarded = guardLedger(deps, ledger)
+  const { mesh, logState, onUp } = await openMesh({ ...deps, store, documents, shared, audit, record, stored, state, ledger: guarded })
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
-  const agents = openAgents(parts, { compileSchema, store: documents })
-  const found = (): readonly Problem[] => [
-    ...mended,
-    ...problems(),
-    ...guarded.problems(),
-    ...agents.problems(),
-    ...parts.faults.problems()
-  ]
+  const agents = openAgents(deps, { compileSchema, store: documents })
+  const found = (): readonly Problem[] => [...mended, ...problems(), ...guarded.problems(), ...agents.problems(), ...deps.faults.problems()]
   const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, logState, record, policy, startedAt, lastFault }
-  const node = buildNode(parts, { ...making, agents, compileSchema })
+  const node = buildNode(deps, { ...making, agents, compileSchema })
   unwind.add('node', () => node.close())
   await node.start()
   await onUp()
   if (code !== null) await mesh.settled()
-  const backup = backupWith(parts, { audit, store, shared, ledger, mesh })
-  return await serveNode(parts, { node, mesh, backup, http, agents })
+  const backup = backupWith(deps, { audit, store, shared, ledger, mesh })
+  return await serveNode(deps, { node, mesh, backup, http, agents })
 }
 
 interface BackedUp {
@@ -152,7 +146,7 @@ interface BackedUp {
   readonly mesh: Mesh
 }
 
-function backupWith({ options: { home }, clock }: StartParts, { audit, store, shared, ledger, mesh }: BackedUp) {
+function backupWith({ options: { home }, clock }: StartDeps, { audit, store, shared, ledger, mesh }: BackedUp) {
   return async (request: BackupRequest): Promise<BackupInfo> => {
     await audit.flush()
     const createdAt = clock.now()
@@ -177,23 +171,23 @@ interface NodeMaking {
   readonly shared: DocumentStreams
   readonly ledger: Ledger
   readonly audit: Audit
-  readonly problems: NodeParts['problems']
+  readonly problems: NodeDeps['problems']
   readonly logState: LogState
   readonly record: NodeRecord
   readonly policy: PolicySource
   readonly startedAt: number
   readonly lastFault: LastFault | null
   readonly agents: OpenedAgents
-  readonly compileSchema: NodeParts['compileSchema']
+  readonly compileSchema: NodeDeps['compileSchema']
 }
 
 function buildNode(
-  parts: StartParts,
+  deps: StartDeps,
   { mesh, documents, shared, ledger, audit, problems, logState, record, policy, startedAt, lastFault, agents, compileSchema }: NodeMaking
 ): NodeCore {
-  const { home, config } = parts.options
+  const { home, config } = deps.options
   const node = createNode({
-    clock: parts.clock,
+    clock: deps.clock,
     ids: randomIds(),
     chance: Math.random,
     ledger,
@@ -204,7 +198,7 @@ function buildNode(
     secret: randomSecret,
     compileSchema,
     toAgentJson,
-    telemetry: parts.telemetry,
+    telemetry: deps.telemetry,
     audit,
     problems: () => [...problems(), ...mesh.problems(), ...logState.problems()],
     logState,
@@ -220,7 +214,7 @@ function buildNode(
     process: { pid: process.pid, home: home.home, network: record.network, version: VERSION, socket: home.socket, startedAt }
   })
   const reported = 'a package of the network failed, and the node goes on'
-  parts.faults.onFault((name, reason) => node.events.add('package-failed', reported, { package: name, reason }))
+  deps.faults.onFault((name, reason) => node.events.add('package-failed', reported, { package: name, reason }))
   return node
 }
 
@@ -229,7 +223,7 @@ function readCode(text: string): CodeNetwork {
   return { network, bootstrap, localPort }
 }
 
-interface MeshOpening extends StartParts {
+interface MeshOpening extends StartDeps {
   readonly store: Corestore
   readonly documents: NodeStore
   readonly shared: DocumentCores
@@ -255,7 +249,7 @@ async function openMesh(opening: MeshOpening): Promise<OpenedMesh> {
   unwind.add('network', () => network.close())
   const reached = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
   const care = await openCare(opening, opening)
-  const meshParts: MeshParts = {
+  const meshParts: MeshDeps = {
     care,
     store: opening.store,
     network,
@@ -283,14 +277,14 @@ async function openMesh(opening: MeshOpening): Promise<OpenedMesh> {
   return { mesh, logState, onUp: () => care.up(mesh.log.view()) }
 }
 
-async function foundOrJoin({ options, record, stored, state, documents }: MeshOpening, parts: MeshParts): Promise<MeshNode> {
+async function foundOrJoin({ options, record, stored, state, documents }: MeshOpening, deps: MeshDeps): Promise<MeshNode> {
   const { name, epoch } = record
-  if (state !== null) return await reopen({ options, documents }, parts, state)
+  if (state !== null) return await reopen({ options, documents }, deps, state)
   // A join that is cut off at any moment leaves its cores in an epoch of their own, and else a home as it was.
   await documents.write(NODE, { ...stored, epoch: epoch + 1 })
-  if (options.join === null) return foundMesh(parts, { name, meshName: DEFAULT_MESH_NAME, epoch })
+  if (options.join === null) return foundMesh(deps, { name, meshName: DEFAULT_MESH_NAME, epoch })
   options.onProgress?.('joining: looking for an admin of the mesh ...')
-  const mesh = await joinMesh(parts, { code: options.join, name, epoch, timeoutMs: options.config.network.joinTimeoutMs })
+  const mesh = await joinMesh(deps, { code: options.join, name, epoch, timeoutMs: options.config.network.joinTimeoutMs })
   options.onProgress?.(`joined the mesh ${safeName(mesh.meshName, NODE_NAME)}`)
   return mesh
 }
@@ -298,12 +292,12 @@ async function foundOrJoin({ options, record, stored, state, documents }: MeshOp
 /** Opens the mesh of the home, and follows how long its own core is: one that is shorter than it was must never grow again. */
 async function reopen(
   { options, documents }: Pick<MeshOpening, 'options' | 'documents'>,
-  parts: MeshParts,
+  deps: MeshDeps,
   state: MeshState
 ): Promise<MeshNode> {
   const { store } = options.home
-  if (state.chain[0] !== undefined && state.chain[0].body.nodeKey !== keyToText(parts.keyPair.publicKey)) throw rolledBack(store)
-  const mesh = await reopenMesh(parts, state).catch((error: unknown) => Promise.reject(damageError(error, store)))
+  if (state.chain[0] !== undefined && state.chain[0].body.nodeKey !== keyToText(deps.keyPair.publicKey)) throw rolledBack(store)
+  const mesh = await reopenMesh(deps, state).catch((error: unknown) => Promise.reject(damageError(error, store)))
   const mark = coreMark(documents)
   if (mesh.ownLength() >= (await mark.read(mesh.log.coreKey))) return mesh
   await mesh.close()

@@ -4,10 +4,10 @@ import { CallLimit } from '../adapters/a2a/limits/rate-limit.js'
 import { HttpError } from '../adapters/http/http-error.js'
 import type { HttpRoute, TokenCall } from '../adapters/http/route.js'
 import type { NodeCore } from '../node/node.js'
-import type { StartParts } from './open-home.js'
+import type { StartDeps } from './open-home.js'
 
 /** Counts the calls of each token, as the config has it. */
-export function openLimit({ options, clock }: StartParts): CallLimit {
+export function openLimit({ options, clock }: StartDeps): CallLimit {
   return new CallLimit(options.config.a2a.rateLimit, clock)
 }
 
@@ -15,7 +15,7 @@ export function openLimit({ options, clock }: StartParts): CallLimit {
 export function limitedRoutes(
   routes: readonly HttpRoute[],
   { limit, node }: { readonly limit: CallLimit; readonly node: Pick<NodeCore, 'peers'> },
-  { telemetry }: StartParts
+  { telemetry }: StartDeps
 ): readonly HttpRoute[] {
   const onCall = (face: GatewayFace, isRefused: boolean): void => {
     node.peers.usedHere()

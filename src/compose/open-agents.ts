@@ -26,7 +26,7 @@ import { type Environment, resolvedValue } from './env-values.js'
 import type { Config } from '../config/settings.js'
 import { joinAgents } from './joined-agents.js'
 import { joinTools } from './joined-tools.js'
-import type { StartParts } from './open-home.js'
+import type { StartDeps } from './open-home.js'
 import { LateMesh } from './late-mesh.js'
 import { AgentApis, openLlm, toolsOfMesh } from './open-llm.js'
 import { VERSION } from './version.js'
@@ -47,7 +47,7 @@ export interface OpenedAgents {
 
 /** Makes the sources of agents. Nothing is read or started before they are loaded. */
 export function openAgents(
-  { options, clock, telemetry }: StartParts,
+  { options, clock, telemetry }: StartDeps,
   { compileSchema, store }: { readonly compileSchema: CompileSchema; readonly store: NodeStore }
 ): OpenedAgents {
   const { config, home, extraAgentDirs } = options

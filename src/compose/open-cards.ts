@@ -8,7 +8,7 @@ import type { CardOAuth } from '../adapters/a2a/cards/card-subject.js'
 import { CardSigner } from '../adapters/a2a/cards/card-signature.js'
 import type { NodeCore } from '../node/node.js'
 import type { OpenedOAuth } from './open-oauth.js'
-import type { StartParts } from './open-home.js'
+import type { StartDeps } from './open-home.js'
 import { VERSION } from './version.js'
 
 /** What the cards of a node need of it. */
@@ -23,10 +23,10 @@ export interface CardsOpening {
 
 /** The A2A cards of a node, kept ready for as long as it runs. */
 export function openCards(
-  { options, clock, telemetry, unwind }: StartParts,
+  { options, clock, telemetry, unwind }: StartDeps,
   { base, node, oauth, limit, apiFor }: CardsOpening
 ): CardService {
-  const { log, membership, sign, settings } = node.parts
+  const { log, membership, sign, settings } = node.deps
   const host = {
     base,
     ...(options.config.a2a.mesh ? { meshNode: membership.nodeId } : {}),

@@ -9,7 +9,7 @@ import { metricsRoute } from '../adapters/http/metrics-route.js'
 import { limitedRoutes } from './gateway-limits.js'
 import type { NodeCore } from '../node/node.js'
 import type { NodeApi, Principal } from '../ports/node-api.js'
-import type { StartParts } from './open-home.js'
+import type { StartDeps } from './open-home.js'
 import type { OpenedTasks } from './open-tasks.js'
 
 /** What the gateway of a node needs of it. */
@@ -23,8 +23,8 @@ export interface GatewayOpening {
 }
 
 /** The A2A gateway of a node over HTTP. */
-export function openGateway(parts: StartParts, opening: GatewayOpening): readonly HttpRoute[] {
-  const { clock } = parts
+export function openGateway(deps: StartDeps, opening: GatewayOpening): readonly HttpRoute[] {
+  const { clock } = deps
   const { cards, tasks } = opening
   const { guarded } = tasks
   const route = new GatewayRoute({
@@ -33,9 +33,9 @@ export function openGateway(parts: StartParts, opening: GatewayOpening): readonl
     extensions: (agent) => cards.extensions(agent),
     extendedCard: (principal, agent, version) => cards.extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
   })
-  const facade = openFacade(parts, opening)
+  const facade = openFacade(deps, opening)
   const routes = routesOf({ route, facade, agui: new AguiRoute({ gateway: guarded, clock }) })
-  return [...limitedRoutes([...cards.routes, ...routes], opening, parts), metricsRoute(opening)]
+  return [...limitedRoutes([...cards.routes, ...routes], opening, deps), metricsRoute(opening)]
 }
 
 interface Faces {
@@ -99,14 +99,14 @@ interface Facade {
 }
 
 function openFacade(
-  { clock, telemetry }: StartParts,
+  { clock, telemetry }: StartDeps,
   { node, apiFor, tasks: { gateway, guardrails } }: Omit<GatewayOpening, 'cards' | 'limit'>
 ): Facade {
   const route = new FacadeRoute({
     gateway,
     guardrails,
     clock,
-    ids: node.parts.ids,
+    ids: node.deps.ids,
     apiFor,
     onUnexpected: ({ message }) => telemetry.log('error', 'a request to an agent over HTTP failed', { reason: message })
   })

@@ -32,7 +32,7 @@ import { damageError, diskFull, storeError } from '../adapters/storage/home/stor
 import { healStore } from '../adapters/storage/home/store-heal.js'
 import { MemoryTelemetry } from '../adapters/telemetry/memory-telemetry.js'
 import { REDACT_KEYS } from '../adapters/telemetry/redact.js'
-import type { LastFault, NodeParts } from '../node/dependencies.js'
+import type { LastFault, NodeDeps } from '../node/dependencies.js'
 import type { PackageFault } from '../kit/package-fault.js'
 import type { PackageFaults } from './package-faults.js'
 import type { Unwind } from './unwind.js'
@@ -85,7 +85,7 @@ export async function openTelemetry({ config, log }: StartOptions, clock: Clock)
 }
 
 /** What starting goes by. */
-export interface StartParts {
+export interface StartDeps {
   readonly options: StartOptions
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -98,7 +98,7 @@ export interface StartParts {
  * Makes the directories and takes the home for this process, until `unwind` runs or the process ends. Everything that writes in a
  * home claims it first. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, CONFIG_INVALID
  */
-export async function claimHome({ options: { home }, unwind }: Pick<StartParts, 'options' | 'unwind'>, startedAt: number): Promise<void> {
+export async function claimHome({ options: { home }, unwind }: Pick<StartDeps, 'options' | 'unwind'>, startedAt: number): Promise<void> {
   await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
   const lock = await takeHomeLock(home, startedAt)
   unwind.add('lock of the home', () => lock.release())
@@ -110,7 +110,7 @@ export async function takeHomeLock({ run, socket }: HomePaths, startedAt: number
 }
 
 /** The error by which the process before ended, from the claimed home; from now on this process writes down its own. @throws NodeError NO_PERMISSION */
-export async function openLastFault({ options, telemetry }: StartParts): Promise<LastFault | null> {
+export async function openLastFault({ options, telemetry }: StartDeps): Promise<LastFault | null> {
   const file = path.join(options.home.run, 'fault')
   const reason = await readFaultNote(file)
   options.ownErrors?.((error) => writeFaultNote(file, messageOf(error)))
@@ -120,12 +120,7 @@ export async function openLastFault({ options, telemetry }: StartParts): Promise
 }
 
 /** Opens the audit log, and what watches it. */
-export async function openAudit({
-  options: { home },
-  clock,
-  telemetry,
-  unwind
-}: StartParts): Promise<Pick<NodeParts, 'audit' | 'problems'>> {
+export async function openAudit({ options: { home }, clock, telemetry, unwind }: StartDeps): Promise<Pick<NodeDeps, 'audit' | 'problems'>> {
   const onError = (error: Error): void => telemetry.log('error', 'the audit log', { reason: error.message })
   const audit = await openAuditLog({ dir: home.audit, seen: home.auditSeen, clock, onError })
   unwind.add('audit log', () => audit.close())
@@ -135,7 +130,7 @@ export async function openAudit({
 }
 
 /** Before anything is joined: who runs under a broken policy must hear of it, and change nothing. */
-export function openPolicy({ options: { home }, telemetry }: StartParts): Promise<PolicySource> {
+export function openPolicy({ options: { home }, telemetry }: StartDeps): Promise<PolicySource> {
   const log: MemoryTelemetry['log'] = (level, message, fields) => telemetry.log(level, message, fields)
   return openPolicyFile({ file: home.policyFile, seen: path.join(home.home, 'policy.seen'), log })
 }
@@ -144,7 +139,7 @@ export function openPolicy({ options: { home }, telemetry }: StartParts): Promis
 export async function openHomeDocuments({
   options: { home },
   telemetry
-}: StartParts): Promise<{ readonly documents: NodeStore; readonly mended: readonly Problem[] }> {
+}: StartDeps): Promise<{ readonly documents: NodeStore; readonly mended: readonly Problem[] }> {
   const files = await mendDocuments(home.home)
   const mended = files.map(({ file }) => {
     telemetry.log('warn', 'a damaged file was made again from its copy', { file })
@@ -155,7 +150,7 @@ export async function openHomeDocuments({
 
 /** How many commits it had is kept apart: one that has fewer is damaged, or an old copy. */
 export async function openLedger(
-  { options: { home, config }, unwind }: Pick<StartParts, 'options' | 'unwind'>,
+  { options: { home, config }, unwind }: Pick<StartDeps, 'options' | 'unwind'>,
   documents: NodeStore
 ): Promise<LedgerOnDisk> {
   const ledger = await openDurableLedger({ dir: home.ledger, durability: config.ledger.durability, mark: ledgerMark(documents) })
@@ -164,7 +159,7 @@ export async function openLedger(
 }
 
 /** Lets a ledger whose disk is full go on read-only, with a ballast in the home that is freed then. */
-export function guardLedger({ options: { home }, clock, telemetry, unwind }: StartParts, ledger: Ledger): GuardedLedger {
+export function guardLedger({ options: { home }, clock, telemetry, unwind }: StartDeps, ledger: Ledger): GuardedLedger {
   const guarded = new GuardedLedger({ clock, telemetry, ledger, ballast: openBallast(path.join(home.home, 'ballast')), dir: home.ledger })
   unwind.add('guard of the ledger', () => guarded.close())
   return guarded
@@ -220,7 +215,7 @@ export async function openDocumentStore({ home, documents }: HomePaths): Promise
 }
 
 /** The cores of shared documents, in a store that is made when the first one is followed or written. */
-export function openDocuments({ options: { home }, clock, telemetry, unwind }: StartParts): DocumentCores {
+export function openDocuments({ options: { home }, clock, telemetry, unwind }: StartDeps): DocumentCores {
   const toError = (error: unknown): NodeError => {
     const failure = storeError(error, home.documents)
     if (failure.code !== 'STORE_DAMAGED') return failure
@@ -247,7 +242,7 @@ export function coreMark(documents: NodeStore): {
 
 /** Keeps how much of the mesh log is here, from now on, and tells when that is less than it was. */
 export async function openLogMarks(
-  { clock, telemetry, unwind }: StartParts,
+  { clock, telemetry, unwind }: StartDeps,
   { mesh, ...of }: { readonly mesh: Pick<MeshNode, 'log' | 'meshId'>; readonly store: Corestore; readonly documents: NodeStore }
 ): Promise<LogMarks> {
   const marks = new LogMarks({ ...of, meshId: mesh.meshId, log: mesh.log, clock, telemetry })
@@ -258,7 +253,7 @@ export async function openLogMarks(
 
 /** Counts a start that reads the log of a home; see {@link CoreCare}. */
 export async function openCare(
-  { telemetry, unwind }: StartParts,
+  { telemetry, unwind }: StartDeps,
   { documents, state }: { readonly documents: NodeStore; readonly state: MeshState | null }
 ): Promise<CoreCare> {
   const care = await CoreCare.begin({ documents, telemetry, mesh: state })

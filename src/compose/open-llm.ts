@@ -4,8 +4,8 @@ import type { CompileSchema } from '../kit/sign.js'
 import type { AgentTools } from '../ports/agent-tools.js'
 import type { NodeApi, Principal } from '../ports/node-api.js'
 import { toAgentJson } from '../adapters/agents/schemas/agent-json.js'
-import { TokenDays, type TokenDaysParts } from '../adapters/agents/llm/daily-usage.js'
-import type { LlmParts, LlmProvider } from '../adapters/agents/llm/llm-parts.js'
+import { TokenDays, type TokenDaysDeps } from '../adapters/agents/llm/daily-usage.js'
+import type { LlmDeps, LlmProvider } from '../adapters/agents/llm/llm-parts.js'
 import type { LlmProviderSetting } from '../config/llm-providers.js'
 import { type Environment, resolvedValue } from './env-values.js'
 import type { NodeCore } from '../node/node.js'
@@ -18,11 +18,11 @@ export interface LlmOpening {
   /** null: there is no mesh. */
   readonly tools: AgentTools | null
   /** Where what agents used of their day is kept. Default: nowhere. */
-  readonly kept?: Omit<TokenDaysParts, 'clock'>
+  readonly kept?: Omit<TokenDaysDeps, 'clock'>
 }
 
 /** What the agents of language models share. Nothing is loaded or asked before one of them has a task. */
-export function openLlm({ providers, env, clock, tools, kept = { store: null, onFault: () => {} } }: LlmOpening): LlmParts {
+export function openLlm({ providers, env, clock, tools, kept = { store: null, onFault: () => {} } }: LlmOpening): LlmDeps {
   return {
     async provider(name) {
       const all = await providers()

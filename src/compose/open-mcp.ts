@@ -10,7 +10,7 @@ import { maxMessageBytes } from '../adapters/mcp/server/message-bytes.js'
 import type { McpService } from '../adapters/mcp/server/service.js'
 import { readAudit } from '../adapters/storage/audit/audit-read.js'
 import type { A2AObservability } from '../node/observe/observability.js'
-import type { StartParts } from './open-home.js'
+import type { StartDeps } from './open-home.js'
 import { VERSION } from './version.js'
 
 /** Lines of the audit log that a client reads at once. */
@@ -30,17 +30,17 @@ export interface McpPlaces {
 }
 
 /** The MCP server of a node. It is loaded when the first client comes, and closed with the node. */
-export function openMcp(parts: StartParts, opening: McpOpening): McpPlaces {
-  const { config } = parts.options
+export function openMcp(deps: StartDeps, opening: McpOpening): McpPlaces {
+  const { config } = deps.options
   let service: Promise<McpService> | null = null
-  const load = (): Promise<McpService> => (service ??= loadMcp(parts, opening))
-  parts.unwind.add('MCP server', async () => await (await service?.catch(() => null))?.close())
+  const load = (): Promise<McpService> => (service ??= loadMcp(deps, opening))
+  deps.unwind.add('MCP server', async () => await (await service?.catch(() => null))?.close())
   return {
     protocol: (stream, principal) => {
       load()
         .then((loaded) => loaded.open(stream, principal))
         .catch((error: unknown) => {
-          parts.telemetry.log('error', 'an MCP client could not be served', { reason: messageOf(error) })
+          deps.telemetry.log('error', 'an MCP client could not be served', { reason: messageOf(error) })
           stream.destroy()
         })
     },
@@ -57,13 +57,13 @@ export function openMcp(parts: StartParts, opening: McpOpening): McpPlaces {
   }
 }
 
-async function loadMcp(parts: StartParts, opening: McpOpening): Promise<McpService> {
+async function loadMcp(deps: StartDeps, opening: McpOpening): Promise<McpService> {
   const [{ McpService: Service }, { invocationEvent }, apiFor] = await Promise.all([
     import('../adapters/mcp/server/service.js'),
     import('../adapters/mcp/server/tool-record.js'),
-    guardedApis(parts, opening)
+    guardedApis(deps, opening)
   ])
-  const { options, clock, telemetry } = parts
+  const { options, clock, telemetry } = deps
   const { config, home } = options
   return new Service({
     version: VERSION,
@@ -83,7 +83,7 @@ async function loadMcp(parts: StartParts, opening: McpOpening): Promise<McpServi
 }
 
 /** APIs of MCP clients: guardrails bind those that come with a token, as at every other URL, and never the operator of this node. */
-async function guardedApis({ options: { config } }: StartParts, { apiFor }: McpOpening): Promise<McpOpening['apiFor']> {
+async function guardedApis({ options: { config } }: StartDeps, { apiFor }: McpOpening): Promise<McpOpening['apiFor']> {
   if (config.http.listen === null) return apiFor
   const [{ guardedApi }, { Guardrails }] = await Promise.all([
     import('../adapters/a2a/server/guarded-api.js'),

@@ -15,7 +15,7 @@ import type { NodeCore } from '../node/node.js'
 import type { KnownClients } from '../ports/gateway.js'
 import type { OAuthAdmin } from '../ports/oauth-api.js'
 import type { TokenGrant } from '../ports/token-api.js'
-import type { StartParts } from './open-home.js'
+import type { StartDeps } from './open-home.js'
 
 /** The OAuth server of a node that serves HTTP. */
 export interface OpenedOAuth {
@@ -31,10 +31,10 @@ export interface OpenedOAuth {
 
 /** Opens the OAuth server that the config asks for. @throws NodeError CONFIG_INVALID, STORE_DAMAGED, DISK_FULL, NO_PERMISSION */
 export async function openOAuth(
-  { options, clock, telemetry, unwind }: StartParts,
+  { options, clock, telemetry, unwind }: StartDeps,
   { node, base, isExposed }: { readonly node: NodeCore; readonly base: string; readonly isExposed: boolean }
 ): Promise<OpenedOAuth> {
-  const { ids, secret, audit, membership, store } = node.parts
+  const { ids, secret, audit, membership, store } = node.deps
   const { issuer: _, scopes: added, ...terms } = options.config.a2a.oauth
   const given = issuerOf(options.config, isExposed)
   const issuer = given ?? base

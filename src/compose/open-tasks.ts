@@ -5,14 +5,14 @@ import { meshCallHandler } from '../adapters/a2a/mesh-binding/mesh-binding.js'
 import { meshUrl } from '../adapters/a2a/mesh-binding/mesh-uri.js'
 import { OAuthStore } from '../adapters/a2a/oauth/oauth-store.js'
 import { createWebhooks } from '../adapters/a2a/push/webhook-sender.js'
-import { GatewayTasks } from '../node/gateway/task-service.js'
-import { GatewayOwners } from '../node/gateway/owners.js'
+import { TaskService } from '../node/gateway/task-service.js'
+import { OwnerDirectory } from '../node/gateway/owners.js'
 import { memberPrincipal } from '../node/gateway/mesh/member-principal.js'
 import type { NodeCore } from '../node/node.js'
 import type { Gateway, KnownClients } from '../ports/gateway.js'
 import type { PushAdmin } from '../ports/push-api.js'
 import type { Webhooks } from '../ports/webhooks.js'
-import type { StartParts } from './open-home.js'
+import type { StartDeps } from './open-home.js'
 
 /** The tasks of A2A clients, however they are reached. */
 export interface OpenedTasks {
@@ -33,27 +33,27 @@ export interface TasksOpening {
 }
 
 /** The tasks of A2A clients: they go on where they were. @throws NodeError STORE_DAMAGED */
-export async function openTasks(parts: StartParts, opening: TasksOpening): Promise<OpenedTasks> {
-  const guardrails = new Guardrails(parts.options.config.a2a.guardrails)
-  const { tokens, parts: own } = opening.node
-  const clients = opening.clients ?? (await keptClients(parts, opening))
-  const owners = new GatewayOwners({ tokens, log: own.log, clients })
-  const push = { webhooks: openWebhooks(parts, opening), owners }
-  const gateway = new GatewayTasks(opening.node, { push, rules: guardrails.output })
+export async function openTasks(deps: StartDeps, opening: TasksOpening): Promise<OpenedTasks> {
+  const guardrails = new Guardrails(deps.options.config.a2a.guardrails)
+  const { tokens, deps: own } = opening.node
+  const clients = opening.clients ?? (await keptClients(deps, opening))
+  const owners = new OwnerDirectory({ tokens, log: own.log, clients })
+  const push = { webhooks: openWebhooks(deps, opening), owners }
+  const gateway = new TaskService(opening.node, { push, rules: guardrails.output })
   await gateway.start()
-  parts.unwind.add('A2A gateway', async () => gateway.stop())
+  deps.unwind.add('A2A gateway', async () => gateway.stop())
   return { gateway, guardrails, guarded: guardedGateway(gateway, guardrails), push: gateway.push?.admin ?? null }
 }
 
 /** Those that there are while the OAuth server does not serve. */
-async function keptClients({ clock }: StartParts, { node }: TasksOpening): Promise<KnownClients> {
-  const store = new OAuthStore(node.parts.store, clock)
+async function keptClients({ clock }: StartDeps, { node }: TasksOpening): Promise<KnownClients> {
+  const store = new OAuthStore(node.deps.store, clock)
   await store.open()
   return store.known
 }
 
-function openWebhooks({ options, clock }: StartParts, { node, base }: TasksOpening): Webhooks {
-  const { sign, ids } = node.parts
+function openWebhooks({ options, clock }: StartDeps, { node, base }: TasksOpening): Webhooks {
+  const { sign, ids } = node.deps
   return createWebhooks({
     clock,
     policy: { allowed: options.config.a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) },
@@ -63,7 +63,7 @@ function openWebhooks({ options, clock }: StartParts, { node, base }: TasksOpeni
 
 /** Takes calls of members over their links from now on. `cards`: made when one is asked for. */
 export function openMeshBinding(
-  { unwind }: StartParts,
+  { unwind }: StartDeps,
   { node, tasks, cards }: { readonly node: NodeCore; readonly tasks: OpenedTasks; cards(): Pick<CardService, 'extended' | 'extensions'> }
 ): void {
   const stop = node.memberCalls.serve(

@@ -18,7 +18,7 @@ import type { NodeCore } from '../node/node.js'
 import type { A2AObservability } from '../node/observe/observability.js'
 import type { StoredRecord } from './node-record.js'
 import type { OpenedAgents } from './open-agents.js'
-import type { StartParts } from './open-home.js'
+import type { StartDeps } from './open-home.js'
 import { openMcp } from './open-mcp.js'
 import { loadOAuth, openHttp, publicBase } from './serve-http.js'
 
@@ -55,36 +55,36 @@ export interface Served {
 }
 
 /** Opens the control API of a node that is up, and what is served over it. */
-export async function serveNode(parts: StartParts, served: Served): Promise<RunningNode> {
+export async function serveNode(deps: StartDeps, served: Served): Promise<RunningNode> {
   const { node, mesh } = served
-  const running = new ComposedNode(parts, served)
+  const running = new ComposedNode(deps, served)
   served.agents.apis.serve(node, running)
   served.agents.mesh.serve(node)
-  const mcp = openMcp(parts, {
+  const mcp = openMcp(deps, {
     apiFor: (principal) => running.apiFor(principal),
     observability: node.observability,
     imported: served.agents.tools
   })
   const server = await startControlServer({
-    path: parts.options.home.socket,
+    path: deps.options.home.socket,
     apiFor: (principal) => running.apiFor(principal),
     tier: () => mesh.certificate().body.maxTier,
     protocols: { mcp: mcp.protocol },
-    onRefusal: ({ rule, reason }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason })
+    onRefusal: ({ rule, reason }) => node.deps.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason })
   })
-  parts.unwind.add('control API', () => server.close())
-  await serveA2A(parts, served, { running, mcp: mcp.route })
+  deps.unwind.add('control API', () => server.close())
+  await serveA2A(deps, served, { running, mcp: mcp.route })
   void mesh.expelled.then((error) => running.expelled(error))
   return running
 }
 
 /** The A2A gateway, over HTTP and over the links to members, as far as the config wants it. */
 async function serveA2A(
-  parts: StartParts,
+  deps: StartDeps,
   { node, http }: Served,
   { running, mcp }: { readonly running: ComposedNode; readonly mcp: HttpRoute }
 ): Promise<void> {
-  const { mesh: isOverMesh } = parts.options.config.a2a
+  const { mesh: isOverMesh } = deps.options.config.a2a
   if (!isOverMesh) node.memberCalls.serve(null)
   if (http === null && !isOverMesh) {
     // Nothing is ever made for a member where no member is served.
@@ -97,24 +97,24 @@ async function serveA2A(
     import('./gateway-limits.js'),
     import('./open-tasks.js')
   ])
-  const base = http === null ? null : publicBase(parts, http)
-  const limit = openLimit(parts)
+  const base = http === null ? null : publicBase(deps, http)
+  const limit = openLimit(deps)
   const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
-  const oauth = http === null ? null : await loadOAuth(parts, { node, listener: http })
+  const oauth = http === null ? null : await loadOAuth(deps, { node, listener: http })
   running.oauth = oauth?.admin ?? null
-  const tasks = await openTasks(parts, { node, base, clients: oauth?.clients ?? null })
+  const tasks = await openTasks(deps, { node, base, clients: oauth?.clients ?? null })
   running.push = tasks.push
   // Without HTTP cards are made once a member asks for one.
   let made: CardService | null = null
-  const cards = (): CardService => (made ??= openCards(parts, { base, node, oauth, limit, apiFor }))
-  if (isOverMesh) openMeshBinding(parts, { node, tasks, cards })
+  const cards = (): CardService => (made ??= openCards(deps, { base, node, oauth, limit, apiFor }))
+  if (isOverMesh) openMeshBinding(deps, { node, tasks, cards })
   if (http === null) return
-  const routes = openGateway(parts, { node, tasks, cards: cards(), limit, apiFor })
-  openHttp(parts, {
+  const routes = openGateway(deps, { node, tasks, cards: cards(), limit, apiFor })
+  openHttp(deps, {
     listener: http,
     node,
     oauth,
-    routes: [...limitedRoutes([mcp], { limit, node }, parts), ...routes, ...(oauth?.routes ?? [])]
+    routes: [...limitedRoutes([mcp], { limit, node }, deps), ...routes, ...(oauth?.routes ?? [])]
   })
 }
 
@@ -127,7 +127,7 @@ class ComposedNode implements RunningNode {
   push: PushAdmin | null = null
   /** Set once HTTP is served. */
   oauth: OAuthAdmin | null = null
-  readonly #parts: StartParts
+  readonly #deps: StartDeps
   readonly #mesh: Mesh
   readonly #host: ApiHost
   #layer: Layer | null = null
@@ -135,9 +135,9 @@ class ComposedNode implements RunningNode {
   #reason: NodeError | null = null
   #tellStopped: (reason: NodeError | null) => void = () => {}
 
-  constructor(parts: StartParts, { node, mesh, backup, http, agents }: Served) {
-    const { home, config } = parts.options
-    this.#parts = parts
+  constructor(deps: StartDeps, { node, mesh, backup, http, agents }: Served) {
+    const { home, config } = deps.options
+    this.#deps = deps
     this.#mesh = mesh
     this.observability = node.observability
     this.stopped = new Promise((resolve) => {
@@ -150,7 +150,7 @@ class ComposedNode implements RunningNode {
       findRemote: adHocFinder({ node, ...agents }),
       backup,
       oauth: () => this.oauth,
-      stop: () => void parts.clock.after(0, () => void this.close()),
+      stop: () => void deps.clock.after(0, () => void this.close()),
       isStopping: () => this.#closing !== null,
       http: () => http?.url ?? null,
       push: () => this.push
@@ -179,14 +179,14 @@ class ComposedNode implements RunningNode {
   /** The mesh put this node out: it stops by itself. */
   async expelled(error: NodeError): Promise<void> {
     this.#reason = error
-    this.#parts.telemetry.log('error', 'this node stops', { code: error.code, reason: error.message })
+    this.#deps.telemetry.log('error', 'this node stops', { code: error.code, reason: error.message })
     await this.#forget(error.code).catch(() => {})
     await this.close()
   }
 
   /** A home that was put out before it was really in behaves as a fresh one; a revoked one knows it at its next start. */
   async #forget(code: ErrorCode): Promise<void> {
-    const { store } = this.#host.node.parts
+    const { store } = this.#host.node.deps
     if (STAYS.has(code)) return store.write(MESH, this.#mesh.state())
     const stored = await store.read<StoredRecord>(NODE)
     await store.remove(MESH)
@@ -194,7 +194,7 @@ class ComposedNode implements RunningNode {
   }
 
   async #close(): Promise<void> {
-    const { clock, unwind, options, telemetry } = this.#parts
+    const { clock, unwind, options, telemetry } = this.#deps
     const late = await unwind.runWithin(options.config.node.shutdownTimeoutMs, clock)
     if (late !== null) telemetry.log('warn', 'this node was not closed in time', { step: late })
     this.#tellStopped(this.#reason)

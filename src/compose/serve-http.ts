@@ -4,13 +4,13 @@ import { healthRoute, type HttpRoute } from '../adapters/http/route.js'
 import { listenAddress } from '../config/settings.js'
 import type { NodeCore } from '../node/node.js'
 import type { OpenedOAuth } from './open-oauth.js'
-import type { StartParts } from './open-home.js'
+import type { StartDeps } from './open-home.js'
 
 /**
  * Binds the HTTP listener that the config asks for; null when it asks for none. It serves nothing yet: a port that is taken is
  * known before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
  */
-export async function bindHttp({ options, unwind }: StartParts): Promise<HttpListener | null> {
+export async function bindHttp({ options, unwind }: StartDeps): Promise<HttpListener | null> {
   const { listen, hosts, origins, publicUrl, maxConnections } = options.config.http
   const address = listen === null ? null : listenAddress(listen)
   if (address === null) return null
@@ -20,18 +20,15 @@ export async function bindHttp({ options, unwind }: StartParts): Promise<HttpLis
 }
 
 /** Where clients reach the listener, as cards and tokens name it. */
-export function publicBase({ options }: StartParts, { url }: HttpListener): string {
+export function publicBase({ options }: StartDeps, { url }: HttpListener): string {
   return options.config.http.publicUrl ?? url
 }
 
 /** The OAuth server, where the config wants one. Loaded only then: it costs more than all the rest of the gateway. */
-export async function loadOAuth(
-  parts: StartParts,
-  { node, listener }: Pick<HttpOpening, 'node' | 'listener'>
-): Promise<OpenedOAuth | null> {
-  if (!parts.options.config.a2a.oauth.enabled) return null
+export async function loadOAuth(deps: StartDeps, { node, listener }: Pick<HttpOpening, 'node' | 'listener'>): Promise<OpenedOAuth | null> {
+  if (!deps.options.config.a2a.oauth.enabled) return null
   const { openOAuth } = await import('./open-oauth.js')
-  return await openOAuth(parts, { node, base: listener.url, isExposed: listener.isExposed })
+  return await openOAuth(deps, { node, base: listener.url, isExposed: listener.isExposed })
 }
 
 const SET_URL = 'set http.publicUrl to the URL by which they reach it'
@@ -45,7 +42,7 @@ interface HttpOpening {
 }
 
 /** Begins to serve over HTTP. `routes`: what is mounted beside `/health`. */
-export function openHttp({ options, telemetry, unwind }: StartParts, { listener, node, routes, oauth }: HttpOpening): void {
+export function openHttp({ options, telemetry, unwind }: StartDeps, { listener, node, routes, oauth }: HttpOpening): void {
   // What it serves needs the node: it closes first.
   unwind.add('HTTP listener', () => listener.close())
   if (listener.isExposed)
@@ -56,7 +53,7 @@ export function openHttp({ options, telemetry, unwind }: StartParts, { listener,
     routes: [healthRoute(), ...routes],
     admit: (token) => node.tokens.admit(token) ?? oauth?.admit(token) ?? null,
     ...(oauth === null ? {} : { resourceMetadata: oauth.resourceMetadata }),
-    onRefusal: ({ rule, reason }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason }),
+    onRefusal: ({ rule, reason }) => node.deps.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason }),
     onFault: (error) => telemetry.log('error', 'an HTTP request failed', { reason: messageOf(error) })
   })
 }

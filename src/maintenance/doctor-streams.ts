@@ -10,7 +10,7 @@ import { openDurableLedger } from '../adapters/storage/ledger/durable-ledger.js'
 import { damageError, storeError } from '../adapters/storage/home/store-errors.js'
 import { DOCUMENTS_ARRIVED, type StoredArrivals } from '../node/documents/initial-sync-store.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import { leftStream, OWN_STREAMS, type StoredOwnStreams, writtenLength } from '../node/documents/local-streams.js'
+import { leftStream, OWN_STREAMS, type StoredLocalStreams, writtenLength } from '../node/documents/local-streams.js'
 import { DOCUMENT_LOSSES, DOCUMENT_MARKS, type StoredLosses, type StoredMarks } from '../node/documents/marks.js'
 import { type Aside, isThere, type Repair } from './doctor-documents.js'
 import { ledgerMark, openDocumentStore } from '../compose/open-home.js'
@@ -58,7 +58,7 @@ async function marksOf(home: HomePaths, documents: NodeStore): Promise<Mark[]> {
 
 /** The lengths of own streams, as the ledger has them. Of a ledger that is damaged the doctor tells elsewhere. */
 async function ownMarks(home: HomePaths, documents: NodeStore): Promise<Mark[]> {
-  const own = Object.entries((await documents.read<StoredOwnStreams>(OWN_STREAMS)) ?? {})
+  const own = Object.entries((await documents.read<StoredLocalStreams>(OWN_STREAMS)) ?? {})
   if (own.length === 0) return []
   const ledger = await openDurableLedger({ dir: home.ledger, durability: 'power', mark: ledgerMark(documents) }).catch(() => null)
   try {
@@ -134,7 +134,7 @@ async function acceptSalvaged(home: HomePaths, documents: NodeStore, fault: Node
 async function accept(documents: NodeStore, { lost }: StreamState): Promise<void> {
   const arrived = await documents.read<StoredArrivals>(DOCUMENTS_ARRIVED)
   if (arrived !== null) await documents.write(DOCUMENTS_ARRIVED, { names: arrived.names.filter((name) => !lost.has(name)) })
-  const own = Object.entries((await documents.read<StoredOwnStreams>(OWN_STREAMS)) ?? {})
+  const own = Object.entries((await documents.read<StoredLocalStreams>(OWN_STREAMS)) ?? {})
   await documents.write(OWN_STREAMS, Object.fromEntries(own.map(([name, one]) => [name, lost.has(name) ? leftStream(one) : one])))
   const marks = Object.entries((await documents.read<StoredMarks>(DOCUMENT_MARKS)) ?? {})
   await documents.write(DOCUMENT_MARKS, Object.fromEntries(marks.filter(([name]) => !lost.has(name))))

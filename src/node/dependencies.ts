@@ -44,7 +44,7 @@ export interface NodeSettings {
 
 /** How much of the log of the mesh is here. */
 export interface LogState {
-  /** Those of {@link NodeParts.problems} for which the log tells less than there is: it is not here, or lost a part. */
+  /** Those of {@link NodeDeps.problems} for which the log tells less than there is: it is not here, or lost a part. */
   problems(): readonly LogProblem[]
   /** Calls the listener when they may be others. */
   onChange(listener: () => void): Unsubscribe
@@ -69,7 +69,7 @@ export interface LastFault {
 }
 
 /** Everything the node is made of. Wired in compose.ts. */
-export interface NodeParts {
+export interface NodeDeps {
   readonly clock: Clock
   readonly ids: IdSource
   /** In [0, 1). */

@@ -1,18 +1,18 @@
 import type { AttachOptions, AttachedAgent } from './agents/in-process-agents.js'
-import { MemberChanges } from './peers/membership-audit.js'
-import { Members } from './peers/member-sync.js'
+import { MembershipAudit } from './peers/membership-audit.js'
+import { MemberSync } from './peers/member-sync.js'
 import { Orphans } from './requests/orphans.js'
-import type { NodeParts } from './dependencies.js'
-import { PeerMessages } from './peer-dispatch.js'
+import type { NodeDeps } from './dependencies.js'
+import { PeerDispatch } from './peer-dispatch.js'
 import { Recovery } from './requests/recovery.js'
 import { createPipelines } from './pipelines.js'
 import type { Pipelines } from './pipelines.js'
-import { createTables } from './services.js'
-import type { Tables } from './services.js'
+import { createServices } from './services.js'
+import type { Services } from './services.js'
 
 /** The use cases of one node, wired together. `NodeApi` bodies speak to this. */
-export interface NodeCore extends Tables, Pipelines {
-  readonly parts: NodeParts
+export interface NodeCore extends Services, Pipelines {
+  readonly deps: NodeDeps
   readonly orphans: Orphans
   start(): Promise<void>
   close(): Promise<void>
@@ -21,34 +21,34 @@ export interface NodeCore extends Tables, Pipelines {
 }
 
 /** Wires the use cases. Nothing runs before `start`. */
-export function createNode(parts: NodeParts): NodeCore {
-  const tables = createTables(parts)
-  const pipelines = createPipelines(parts, tables)
-  const orphans = new Orphans({ ...tables, ...pipelines, clock: parts.clock, telemetry: parts.telemetry })
+export function createNode(deps: NodeDeps): NodeCore {
+  const tables = createServices(deps)
+  const pipelines = createPipelines(deps, tables)
+  const orphans = new Orphans({ ...tables, ...pipelines, clock: deps.clock, telemetry: deps.telemetry })
   const core = { ...tables, ...pipelines, orphans }
-  const { agents, approvals, channels, conversations, lanes, negotiations, cardGossip: news } = core
-  const { outbox, ownCards, peers, policy, presence, requests, swarms, work } = core
-  const [members, changes] = [new Members({ ...parts, ...tables }), new MemberChanges({ ...parts, ...tables })]
-  const messages = new PeerMessages({ ...core, telemetry: parts.telemetry, links: parts.links })
-  const recovery = new Recovery({ ...parts, ...core })
+  const { agents, approvals, channels, exchanges, lanes, negotiations, cardGossip: news } = core
+  const { outbound, localCards, peers, policy, presence, requests, swarms, executor } = core
+  const [members, changes] = [new MemberSync({ ...deps, ...tables }), new MembershipAudit({ ...deps, ...tables })]
+  const messages = new PeerDispatch({ ...core, telemetry: deps.telemetry, links: deps.links })
+  const recovery = new Recovery({ ...deps, ...core })
   const guards = [core.ledgerQuota, orphans]
-  const stopped = [...guards, recovery, messages, members, presence, approvals, swarms, requests, work, negotiations, lanes, peers]
+  const stopped = [...guards, recovery, messages, members, presence, approvals, swarms, requests, executor, negotiations, lanes, peers]
   return {
-    parts,
+    deps,
     ...core,
-    attach: (options) => core.attached.attach(options),
+    attach: (options) => core.inProcess.attach(options),
     start: async () => {
       policy.start(() => approvals.onPolicy())
       await core.tokens.open().then(() => changes.start())
-      await ownCards.start().then(() => agents.start(() => news.refreshSoon()))
+      await localCards.start().then(() => agents.start(() => news.refreshSoon()))
       await news.refresh()
       members.start({
         onCertificate: () => news.refreshSoon(),
-        onView: () => ownCards.publish(),
-        onRevoked: (peer) => [requests, approvals, work].forEach((part) => part.onRevoked(peer))
+        onView: () => localCards.publish(),
+        onRevoked: (peer) => [requests, approvals, executor].forEach((part) => part.onRevoked(peer))
       })
       await lanes.open().then(() => recovery.resume(members.putOut()))
-      for (const part of [...guards, lanes, work, requests, swarms]) part.start()
+      for (const part of [...guards, lanes, executor, requests, swarms]) part.start()
       await peers.start(messages)
       await recovery.start().then(() => core.documents.start())
       presence.start()
@@ -56,7 +56,7 @@ export function createNode(parts: NodeParts): NodeCore {
     close: async () => {
       await Promise.all([channels.closeAll(), core.documents.close(), core.tokens.close()])
       for (const part of stopped) await part.stop()
-      for (const part of [policy, ownCards, news, outbox, conversations]) part.close()
+      for (const part of [policy, localCards, news, outbound, exchanges]) part.close()
       await Promise.all([agents.close(), changes.stop()])
     }
   }

@@ -3,63 +3,63 @@ import { AgentRegistry } from '../domain/card/registry.js'
 import { AgentHost } from './agents/agent-host.js'
 import { CheckShare } from './agents/check-share.js'
 import { CardGossip } from './cards/card-gossip.js'
-import { Conversations } from './messaging/exchange-table.js'
+import { ExchangeTable } from './messaging/exchange-table.js'
 import { CutRuns } from './requests/callee/cut-runs.js'
 import { Directory } from './cards/directory.js'
 import { DocumentSessions } from './documents/sessions.js'
 import { Documents } from './documents/documents.js'
 import { AskedElsewhere } from './agents/load-estimate.js'
 import { NodeEvents } from './observe/events.js'
-import { Forwarded } from './relay/origin-signature.js'
+import { OriginSignature } from './relay/origin-signature.js'
 import { LedgerQuota } from './ledger/quota.js'
-import { Listeners } from './messaging/subscriptions.js'
-import { Lookups } from './cards/agent-lookup.js'
+import { Subscriptions } from './messaging/subscriptions.js'
+import { AgentLookup } from './cards/agent-lookup.js'
 import { rulesInForce } from './policy/mesh-rules.js'
 import { LinkCalls } from './gateway/mesh/calls.js'
-import { OwnCards } from './cards/local-cards.js'
-import type { NodeParts } from './dependencies.js'
-import { Passing } from './relay/forwarder.js'
-import { PeerCards } from './cards/remote-cards.js'
-import { Peers } from './peers/peer-table.js'
+import { LocalCards } from './cards/local-cards.js'
+import type { NodeDeps } from './dependencies.js'
+import { Forwarder } from './relay/forwarder.js'
+import { RemoteCards } from './cards/remote-cards.js'
+import { PeerTable } from './peers/peer-table.js'
 import { PolicyStore } from './policy/policy-store.js'
 import { Presence } from './peers/presence.js'
 import { RequestStore } from './requests/store.js'
-import { Router } from './policy/access-control.js'
-import { Routes } from './relay/route-discovery.js'
+import { AccessControl } from './policy/access-control.js'
+import { RouteDiscovery } from './relay/route-discovery.js'
 import { A2AObservability } from './observe/observability.js'
 import { Traffic } from './observe/traffic.js'
-import { Tasks } from './tasks/task-table.js'
+import { TaskTable } from './tasks/task-table.js'
 import { Tokens } from './access/tokens.js'
 import { NextHop } from './relay/next-hop.js'
 import { Visibility } from './cards/visibility.js'
 
 /** What the node knows and holds. */
-export interface Tables {
+export interface Services {
   readonly self: NodeId
   readonly events: NodeEvents
-  readonly conversations: Conversations
+  readonly exchanges: ExchangeTable
   readonly registry: AgentRegistry
-  readonly ownCards: OwnCards
-  readonly peerCards: PeerCards
-  readonly peers: Peers
+  readonly localCards: LocalCards
+  readonly remoteCards: RemoteCards
+  readonly peers: PeerTable
   readonly presence: Presence
   readonly directory: Directory
   readonly visibility: Visibility
-  readonly lookups: Lookups
+  readonly agentLookup: AgentLookup
   readonly memberCalls: LinkCalls
   readonly agents: AgentHost
   readonly asked: AskedElsewhere
   readonly cardGossip: CardGossip
-  readonly tasks: Tasks
-  readonly router: Router
+  readonly tasks: TaskTable
+  readonly accessControl: AccessControl
   readonly observability: A2AObservability
   readonly traffic: Traffic
   readonly policy: PolicyStore
-  readonly listeners: Listeners
-  readonly routes: Routes
+  readonly subscriptions: Subscriptions
+  readonly routes: RouteDiscovery
   readonly nextHop: NextHop
-  readonly passing: Passing
-  readonly forwarded: Forwarded
+  readonly forwarder: Forwarder
+  readonly originSignature: OriginSignature
   readonly requestStore: RequestStore
   readonly cutRuns: CutRuns
   readonly checkShare: CheckShare
@@ -70,75 +70,75 @@ export interface Tables {
 }
 
 /** Builds what a node knows and holds. */
-export function createTables(parts: NodeParts): Tables {
-  const { clock, ids, telemetry, log, membership, settings } = parts
+export function createServices(deps: NodeDeps): Services {
+  const { clock, ids, telemetry, log, membership, settings } = deps
   const self = membership.nodeId
   const [registry, events] = [new AgentRegistry(), new NodeEvents(clock, telemetry)]
-  const peers = new Peers({ ...parts, nodeId: self, giveUpMs: settings.channelGiveUpMs })
-  const [ownCards, observability] = [new OwnCards({ ...parts, registry }), new A2AObservability()]
-  const peerCards = new PeerCards({ ...parts, registry, self, certificateOf: (node) => peers.certificate(node) })
+  const peers = new PeerTable({ ...deps, nodeId: self, giveUpMs: settings.channelGiveUpMs })
+  const [localCards, observability] = [new LocalCards({ ...deps, registry }), new A2AObservability()]
+  const remoteCards = new RemoteCards({ ...deps, registry, self, certificateOf: (node) => peers.certificate(node) })
   const directory = new Directory({ self, log, peers, registry, ownCertificate: () => membership.certificate().body })
-  const [agents, asked] = [new AgentHost({ ...parts, source: parts.agents }), new AskedElsewhere(parts)]
-  const traffic = new Traffic({ ...parts, observability })
-  const router = new Router({ ...parts, directory, events, traffic, rules: rulesInForce(parts.log, settings.rules) })
-  const [conversations, visibility] = [new Conversations(clock), new Visibility({ self, directory, agents, rules: () => router.rules() })]
+  const [agents, asked] = [new AgentHost({ ...deps, source: deps.agents }), new AskedElsewhere(deps)]
+  const [traffic, exchanges] = [new Traffic({ ...deps, observability }), new ExchangeTable(clock)]
+  const accessControl = new AccessControl({ ...deps, directory, events, traffic, rules: rulesInForce(deps.log, settings.rules) })
+  const visibility = new Visibility({ self, directory, agents, rules: () => accessControl.rules() })
   return {
     self,
     events,
     registry,
-    ...createKept(parts),
+    ...createKept(deps),
     visibility,
-    ownCards,
-    peerCards,
+    localCards,
+    remoteCards,
     peers,
     checkShare: new CheckShare({ clock, self, isAlone: (peer) => peers.isAlone(peer) }),
-    presence: new Presence({ ...parts, peers, events }),
+    presence: new Presence({ ...deps, peers, events }),
     directory,
     agents,
     asked,
-    conversations,
-    ...createRelay(parts, { self, peers, directory, conversations, events, router, traffic }),
-    lookups: new Lookups({ clock, ids, peers, ownCards, peerCards, visibility }),
-    cardGossip: new CardGossip({ clock, telemetry, agents, ownCards, peers, visibility }),
+    exchanges,
+    ...createRelay(deps, { self, peers, directory, exchanges, events, accessControl, traffic }),
+    agentLookup: new AgentLookup({ clock, ids, peers, localCards, remoteCards, visibility }),
+    cardGossip: new CardGossip({ clock, telemetry, agents, localCards, peers, visibility }),
     memberCalls: new LinkCalls({ clock, telemetry, peers }),
-    tasks: new Tasks({ clock, ids, telemetry }),
-    router,
-    policy: new PolicyStore({ ...parts, router, directory, events, self }),
+    tasks: new TaskTable({ clock, ids, telemetry }),
+    accessControl,
+    policy: new PolicyStore({ ...deps, accessControl, directory, events, self }),
     observability,
     traffic,
-    listeners: new Listeners(telemetry),
-    ...createDocuments(parts, { self, peers, events })
+    subscriptions: new Subscriptions(telemetry),
+    ...createDocuments(deps, { self, peers, events })
   }
 }
 
 /** What outlives the process. */
-function createKept(parts: NodeParts): Pick<Tables, 'requestStore' | 'cutRuns' | 'ledgerQuota' | 'tokens'> {
+function createKept(deps: NodeDeps): Pick<Services, 'requestStore' | 'cutRuns' | 'ledgerQuota' | 'tokens'> {
   return {
-    requestStore: new RequestStore(parts.ledger, parts.hash, parts.telemetry),
-    cutRuns: new CutRuns({ clock: parts.clock, isAtFault: parts.lastFault !== undefined }),
-    ledgerQuota: new LedgerQuota({ ...parts, maxBytes: parts.settings.ledgerMaxBytes }),
-    tokens: new Tokens(parts)
+    requestStore: new RequestStore(deps.ledger, deps.hash, deps.telemetry),
+    cutRuns: new CutRuns({ clock: deps.clock, isAtFault: deps.lastFault !== undefined }),
+    ledgerQuota: new LedgerQuota({ ...deps, maxBytes: deps.settings.ledgerMaxBytes }),
+    tokens: new Tokens(deps)
   }
 }
 
-type RelayTables = Pick<Tables, 'self' | 'peers' | 'directory' | 'conversations' | 'events' | 'router' | 'traffic'>
+type RelayTables = Pick<Services, 'self' | 'peers' | 'directory' | 'exchanges' | 'events' | 'accessControl' | 'traffic'>
 
 function createDocuments(
-  parts: NodeParts,
-  tables: Pick<Tables, 'self' | 'peers' | 'events'>
-): Pick<Tables, 'documents' | 'documentSessions'> {
-  const documents = new Documents({ ...parts, ...tables })
-  return { documents, documentSessions: new DocumentSessions({ ...parts, ...tables, documents }) }
+  deps: NodeDeps,
+  tables: Pick<Services, 'self' | 'peers' | 'events'>
+): Pick<Services, 'documents' | 'documentSessions'> {
+  const documents = new Documents({ ...deps, ...tables })
+  return { documents, documentSessions: new DocumentSessions({ ...deps, ...tables, documents }) }
 }
 
 /** What brings messages to members without a link, and carries those of others. */
-function createRelay(parts: NodeParts, tables: RelayTables): Pick<Tables, 'routes' | 'forwarded' | 'nextHop' | 'passing'> {
-  const common = { ...parts, ...tables }
-  const routes = new Routes(common)
+function createRelay(deps: NodeDeps, tables: RelayTables): Pick<Services, 'routes' | 'originSignature' | 'nextHop' | 'forwarder'> {
+  const common = { ...deps, ...tables }
+  const routes = new RouteDiscovery(common)
   return {
     routes,
-    forwarded: new Forwarded(common),
+    originSignature: new OriginSignature(common),
     nextHop: new NextHop({ ...common, routes }),
-    passing: new Passing({ ...common, routes })
+    forwarder: new Forwarder({ ...common, routes })
   }
 }

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { createSchemaCompiler } from '../../src/adapters/agents/schemas/compile-schema.js'
-import type { McpServiceParts } from '../../src/adapters/mcp/server/service.js'
+import type { McpServiceDeps } from '../../src/adapters/mcp/server/service.js'
 import type { ToolHandler } from '../../src/adapters/mcp/server/tool.js'
 import { ToolRegistry } from '../../src/adapters/mcp/server/tool-registry.js'
 import { mcpContent } from '../../src/adapters/mcp/server/tool-result.js'
@@ -85,7 +85,7 @@ const withLogLines: ToolHandler = (_args, { log }) => {
  * What the official conformance runner looks for on a server: tools, resources and prompts under the runner's names, through the
  * registries that the node uses itself.
  */
-export function conformanceFixtures(): NonNullable<McpServiceParts['more']> {
+export function conformanceFixtures(): NonNullable<McpServiceDeps['more']> {
   const tools = new ToolRegistry(createSchemaCompiler())
   const register = (name: string, handler: ToolHandler, inputSchema: Readonly<Record<string, unknown>> = { type: 'object' }): void =>
     tools.register({ name, description: `a fixture of the conformance tests: ${name}`, inputSchema }, handler)

@@ -27,7 +27,7 @@ test('what this node may say is never malformed: no name is looked for that is n
   const here = await world.member('here')
   const peer = await world.member('peer', { agents: Array.from({ length: 1001 }, (_, index) => echo(`a${index}`)) })
   await world.link(here, peer)
-  await here.core.lookups.ask('')
+  await here.core.agentLookup.ask('')
   peer.source.set([])
   await world.settle()
   t.alike([here.links.faults, peer.links.faults], [[], []])

@@ -159,7 +159,7 @@ export class Place {
 
   /** Its process loses the next frames that it should relay: nobody is told. */
   loseRelayed(count: number): void {
-    const passing = this.node?.core.passing
+    const passing = this.node?.core.forwarder
     if (passing === undefined) return
     const pass = passing.pass.bind(passing)
     let left = count

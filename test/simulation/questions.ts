@@ -10,7 +10,7 @@ const ENDS: ReadonlySet<string> = new Set<TaskState>(['completed', 'failed', 'ca
 const DAY_MS = 86_400_000
 
 /** A request of a world. */
-interface Question {
+interface Query {
   readonly number: number
   readonly from: Place
   readonly to: Place
@@ -24,9 +24,9 @@ interface Question {
 }
 
 /** The requests of a world: asks, cancels, and judges how they ended. */
-export class Questions {
+export class Queries {
   readonly #parts: Pick<PlaceParts, 'random' | 'trace' | 'witness' | 'hasRelays'>
-  readonly #all: Question[] = []
+  readonly #all: Query[] = []
 
   constructor(parts: Pick<PlaceParts, 'random' | 'trace' | 'witness' | 'hasRelays'>) {
     this.#parts = parts
@@ -48,7 +48,7 @@ export class Questions {
     const mayQueue = random.is(0.7)
     if (node === null) return
     const number = this.#all.length + 1
-    const question: Question = { number, from, to, mayRepeat, asked: null, life, losses: [from.losses, to.losses] }
+    const question: Query = { number, from, to, mayRepeat, asked: null, life, losses: [from.losses, to.losses] }
     const name = `ask ${number}`
     this.#all.push(question)
     trace.add(from.name, `${name}: ${agentId}.${kind} of ${to.name}, ${timeoutMs} ms${mayQueue ? ', may queue' : ''}`)
@@ -100,7 +100,7 @@ export class Questions {
   }
 
   /** As its caller's node shows it. */
-  #stateOf({ asked, from }: Question): TaskState | 'forgotten' {
+  #stateOf({ asked, from }: Query): TaskState | 'forgotten' {
     return from.node?.core.tasks.get(asked?.taskId ?? '')?.state ?? 'forgotten'
   }
 
@@ -121,7 +121,7 @@ export class Questions {
     }
   }
 
-  #mayBeUnknown(question: Question, { requestId }: Asked, isCalleeLost: boolean): boolean {
+  #mayBeUnknown(question: Query, { requestId }: Asked, isCalleeLost: boolean): boolean {
     const { to, mayRepeat } = question
     const { witness } = this.#parts
     if (!mayRepeat || isCalleeLost || this.#isExhausted(question)) return true
@@ -129,7 +129,7 @@ export class Questions {
   }
 
   /** Was it asked for as often as is asked, while its node could not take it? */
-  #isExhausted({ asked, from }: Question): boolean {
+  #isExhausted({ asked, from }: Query): boolean {
     const record = asked === null ? null : this.#parts.witness.askedOn(from.name, asked.requestId)
     return record !== null && record.tries >= REQUEST_POLICY.maxAttempts
   }

@@ -7,7 +7,7 @@ import { actor, founded, LogModel } from '../support/membership.js'
 import { Launches } from './launches.js'
 import { SeededNet } from './net.js'
 import { Place } from './place.js'
-import { Questions } from './questions.js'
+import { Queries } from './questions.js'
 import { Random } from './random.js'
 import { frameText, Trace } from './trace.js'
 import { Witness } from './witness.js'
@@ -74,7 +74,7 @@ export class Simulation {
   readonly #witness: Witness
   readonly #net: SeededNet
   readonly #places: readonly Place[]
-  readonly #questions: Questions
+  readonly #questions: Queries
   readonly #launches: Launches
   /** Pairs of places that cannot reach each other. */
   readonly #parted = new Set<string>()
@@ -104,7 +104,7 @@ export class Simulation {
     const hasRelays = this.#hasRelays
     const parts = { world, clock: this.#clock, random: this.#random, trace: this.trace, witness: this.#witness, hasRelays }
     this.#places = names.map((name) => new Place(parts, actor(name)))
-    this.#questions = new Questions(parts)
+    this.#questions = new Queries(parts)
     this.#launches = new Launches(parts)
   }
 
@@ -335,7 +335,7 @@ export class Simulation {
 
   /** What a node has under way. */
   #leftOf({ core }: FakeNode): string[] {
-    const { running, queued } = core.work.counts()
+    const { running, queued } = core.executor.counts()
     const left = {
       'requests that wait': core.requests.waitingCount(),
       'messages on their way': core.lanes.waiting,

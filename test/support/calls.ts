@@ -1,14 +1,14 @@
 import type { Assert } from 'brittle'
 import { meshCallHandler } from '../../src/adapters/a2a/mesh-binding/mesh-binding.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
-import { GatewayTasks } from '../../src/node/gateway/task-service.js'
+import { TaskService } from '../../src/node/gateway/task-service.js'
 import { memberPrincipal } from '../../src/node/gateway/mesh/member-principal.js'
 import type { CallPiece, CallRequest } from '../../src/ports/member-calls.js'
 import type { FakeNode, World } from './fake-node.js'
 
 /** Opens the gateway of a node and mounts it on the links to members, as `openMeshBinding` does. */
-export async function servesCalls(t: Assert, node: FakeNode): Promise<GatewayTasks> {
-  const gateway = new GatewayTasks(node.core)
+export async function servesCalls(t: Assert, node: FakeNode): Promise<TaskService> {
+  const gateway = new TaskService(node.core)
   await gateway.start()
   t.teardown(() => gateway.stop())
   const stop = node.core.memberCalls.serve(

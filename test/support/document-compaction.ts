@@ -63,7 +63,7 @@ let forged = 0
 
 /** A member makes a snapshot of what it has, changes it and puts it in force. Returns its core. */
 export async function forge(node: FakeNode, { of, change = (told) => told }: Forging = {}): Promise<StreamKey> {
-  const { documents, log } = node.core.parts
+  const { documents, log } = node.core.deps
   const id = node.core.documents.known.idOf('notes')
   const replica = new Replica({ guid: id, hash, own: null })
   const record = log.view().documents.get('notes')

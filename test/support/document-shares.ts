@@ -16,7 +16,7 @@ export function announceMany(world: World, { actor, name }: FakeNode, names: rea
 
 /** Writes a document past the editor: as many blocks of 1 MiB in a stream of the member. All blocks are the same bytes in memory. */
 export async function writeBlocks(world: World, node: FakeNode, { name, mebibytes }: { name: string; mebibytes: number }): Promise<string> {
-  const { documents } = node.core.parts
+  const { documents } = node.core.deps
   const { stream } = await documents.own(`bulk/${name}`)
   await documents.append(
     stream,

@@ -11,12 +11,12 @@ export interface Ends {
 /** Does a node let replies pass between these two? */
 export function isOpen(node: FakeNode, { peer, correlationId, own = 'text', other = 'operator' }: Ends): boolean {
   const thread = { sender: { agentId: own, nodeId: node.id }, recipient: { agentId: other, nodeId: peer }, correlationId }
-  const { conversations } = node.core
+  const { exchanges: conversations } = node.core
   return conversations.maySend(thread) || conversations.mayReceive(thread)
 }
 
 /** From now on a node takes every reply, as if it had asked for it. */
-export function takeAllReplies({ core: { conversations } }: FakeNode): void {
+export function takeAllReplies({ core: { exchanges: conversations } }: FakeNode): void {
   conversations.mayReceive = () => true
   conversations.isAwaited = () => true
 }

@@ -9,7 +9,7 @@ import { metricsRoute } from '../../src/adapters/http/metrics-route.js'
 import type { HttpRoute, TokenCall } from '../../src/adapters/http/route.js'
 import { type GuardrailSettings, GUARDRAILS, RATE_LIMIT } from '../../src/config/guardrails.js'
 import { limitRefusal } from '../../src/compose/gateway-limits.js'
-import { GatewayTasks } from '../../src/node/gateway/task-service.js'
+import { TaskService } from '../../src/node/gateway/task-service.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { listening, TOKEN } from '../adapters/http/raw-http.js'
 import { realClock } from './agents/real-clock.js'
@@ -36,7 +36,7 @@ export interface FacadeAnswer {
 /** The facade of a node with agents, over a real listener. */
 export interface FacadeScene {
   readonly node: FakeNode
-  readonly gateway: GatewayTasks
+  readonly gateway: TaskService
   /** Of runs and limits; the node has the real one. */
   readonly clock: ManualClock
   /** Waits for the test. */
@@ -57,7 +57,7 @@ export async function facadeScene(
 ): Promise<FacadeScene> {
   const slow = new FakeAgent(agentDefinition('slow', { concurrency: 8 }))
   const node = await new World(t).owner({ agents: [slow, echo('echo'), ...speakers()], parts: { clock: realClock } })
-  const gateway = new GatewayTasks(node.core)
+  const gateway = new TaskService(node.core)
   await gateway.start()
   t.teardown(() => gateway.stop())
   const clock = new ManualClock()
@@ -67,7 +67,7 @@ export async function facadeScene(
     gateway,
     guardrails: new Guardrails({ ...GUARDRAILS, ...guardrails }),
     clock,
-    ids: node.core.parts.ids,
+    ids: node.core.deps.ids,
     apiFor: (one) => node.api(one),
     onUnexpected: (fault) => unexpected.push(fault)
   })

@@ -2,7 +2,7 @@ import { documentCoreKey } from '../../src/domain/membership/keys.js'
 import { NodeError } from '../../src/kit/errors.js'
 import { seal } from '../../src/domain/membership/signing.js'
 import type { EntryBody, MembershipView, SignedCertificate } from '../../src/domain/membership/types.js'
-import type { NodeParts } from '../../src/node/dependencies.js'
+import type { NodeDeps } from '../../src/node/dependencies.js'
 import type { MemberLog } from '../../src/ports/mesh.js'
 import { type Actor, actor, type LogModel, MESH } from './membership.js'
 
@@ -57,7 +57,7 @@ export class FakeLog {
 }
 
 /** A member as its node knows itself. */
-export function membershipOf(log: FakeLog, node: Actor): NodeParts['membership'] {
+export function membershipOf(log: FakeLog, node: Actor): NodeDeps['membership'] {
   return {
     nodeId: node.id,
     meshId: MESH,

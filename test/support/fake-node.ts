@@ -9,7 +9,7 @@ import { DEFAULT_TIER_RULES } from '../../src/domain/routing/tier-rules.js'
 import type { MetricName } from '../../src/ports/telemetry.js'
 import { createApi } from '../../src/node/api/node-api.js'
 import { createNode, type NodeCore } from '../../src/node/node.js'
-import type { NodeParts, NodeSettings } from '../../src/node/dependencies.js'
+import type { NodeDeps, NodeSettings } from '../../src/node/dependencies.js'
 import type { HostedAgent } from '../../src/ports/agent-runtime.js'
 import type { Audit, AuditEvent } from '../../src/ports/audit.js'
 import type { ImportedTools } from '../../src/ports/imported-tools.js'
@@ -115,7 +115,7 @@ export interface FakeNodeOptions {
   /** Text of a policy file. */
   readonly policy?: string
   /** What it is made of in place of the world's clock, an even chance and a compiler of its own. */
-  readonly parts?: Partial<Pick<NodeParts, 'clock' | 'chance' | 'compileSchema' | 'lastFault'>>
+  readonly parts?: Partial<Pick<NodeDeps, 'clock' | 'chance' | 'compileSchema' | 'lastFault'>>
   /** What its API shows of push notifications. Default: it sends none. */
   readonly push?: () => PushAdmin | null
 }

@@ -1,5 +1,5 @@
 import type { Assert } from 'brittle'
-import { GatewayTasks } from '../../src/node/gateway/task-service.js'
+import { TaskService } from '../../src/node/gateway/task-service.js'
 import type { GatewayReply, GatewaySnapshot } from '../../src/ports/gateway.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import type { FakeNode } from './fake-node.js'
@@ -8,8 +8,8 @@ import type { FakeNode } from './fake-node.js'
 export const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
 
 /** The gateway of a node, until the test ends. */
-export async function gatewayOf(t: Assert, node: FakeNode): Promise<GatewayTasks> {
-  const gateway = new GatewayTasks(node.core)
+export async function gatewayOf(t: Assert, node: FakeNode): Promise<TaskService> {
+  const gateway = new TaskService(node.core)
   await gateway.start()
   t.teardown(() => gateway.stop())
   return gateway

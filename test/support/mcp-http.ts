@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Assert } from 'brittle'
 import { createSchemaCompiler } from '../../src/adapters/agents/schemas/compile-schema.js'
-import { McpService, type McpServiceParts } from '../../src/adapters/mcp/server/service.js'
+import { McpService, type McpServiceDeps } from '../../src/adapters/mcp/server/service.js'
 import type { Unsubscribe } from '../../src/kit/events.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import type { FakeNode, World } from './fake-node.js'
@@ -22,7 +22,7 @@ const SETTINGS = {
 } as const
 
 /** The MCP server of a node of a world, as that of a running node is put together. */
-export function mcpServiceOf(world: World, node: FakeNode, given: Pick<McpServiceParts, 'more'> = {}): McpService {
+export function mcpServiceOf(world: World, node: FakeNode, given: Pick<McpServiceDeps, 'more'> = {}): McpService {
   return new McpService({
     version: '0.0.0',
     settings: SETTINGS,

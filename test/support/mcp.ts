@@ -14,7 +14,7 @@ import type { Assert } from 'brittle'
 import { createSchemaCompiler } from '../../src/adapters/agents/schemas/compile-schema.js'
 import { RequestStates } from '../../src/adapters/mcp/http/request-states.js'
 import { ResourceManager } from '../../src/adapters/mcp/resources/resource-limits.js'
-import { serveMcp, type ServedConnection, type ServeParts } from '../../src/adapters/mcp/server/serve.js'
+import { serveMcp, type ServedConnection, type ServeDeps } from '../../src/adapters/mcp/server/serve.js'
 import type { ToolHandler, ToolSource } from '../../src/adapters/mcp/server/tool.js'
 import { ToolCatalog } from '../../src/adapters/mcp/server/tool-catalog.js'
 import type { InvocationRecord } from '../../src/adapters/mcp/server/tool-record.js'
@@ -47,7 +47,7 @@ export class McpScene {
   readonly logs: { readonly level: string; readonly message: string; readonly fields: Readonly<Record<string, unknown>> }[] = []
   readonly meter = { memory: 1, delay: 0, memoryBytes: (): number => this.meter.memory, loopDelayMs: (): number => this.meter.delay }
   readonly limits: ResourceManager
-  readonly parts: ServeParts
+  readonly parts: ServeDeps
   #counts = new Map<string, number>()
   #heard: (() => void)[] = []
 
@@ -55,7 +55,7 @@ export class McpScene {
     sources = [],
     maxConcurrentExecutions = 10,
     ...given
-  }: Partial<ServeParts> & { sources?: readonly ToolSource[]; maxConcurrentExecutions?: number } = {}) {
+  }: Partial<ServeDeps> & { sources?: readonly ToolSource[]; maxConcurrentExecutions?: number } = {}) {
     const maxPayloadBytes = given.maxPayloadBytes ?? 1_048_576
     this.limits = new ResourceManager({ maxConcurrentExecutions, maxPayloadBytes }, this.meter)
     this.parts = {

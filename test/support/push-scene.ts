@@ -1,8 +1,8 @@
 import type { Assert } from 'brittle'
 import type { Message } from '../../src/domain/gateway/message.js'
 import type { PushTarget } from '../../src/domain/gateway/push.js'
-import { GatewayTasks } from '../../src/node/gateway/task-service.js'
-import type { GatewayPush } from '../../src/node/gateway/push/push-service.js'
+import { TaskService } from '../../src/node/gateway/task-service.js'
+import type { PushService } from '../../src/node/gateway/push/push-service.js'
 import type { GatewaySend, Owners } from '../../src/ports/gateway.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { MortalLedger } from './durable-scene.js'
@@ -34,12 +34,8 @@ export function sends(target: PushTarget | null, more: Partial<Message> = {}, ve
 }
 
 /** A gateway of a node with these webhooks; it stops when the test ends. */
-export async function pushGateway(
-  t: Assert,
-  node: FakeNode,
-  webhooks: FakeWebhooks
-): Promise<{ gateway: GatewayTasks; push: GatewayPush }> {
-  const gateway = new GatewayTasks(node.core, { push: { webhooks, owners: NOBODY_GONE } })
+export async function pushGateway(t: Assert, node: FakeNode, webhooks: FakeWebhooks): Promise<{ gateway: TaskService; push: PushService }> {
+  const gateway = new TaskService(node.core, { push: { webhooks, owners: NOBODY_GONE } })
   await gateway.start()
   t.teardown(() => gateway.stop())
   if (gateway.push === null) throw new Error('it has webhooks')
@@ -53,7 +49,7 @@ export async function pushScene(t: Assert) {
   const ledger = new MortalLedger()
   const owner = await world.owner({ agents: [slow], ledger })
   const webhooks = new FakeWebhooks()
-  const begin = async (gateway: GatewayTasks, request: GatewaySend, by: Principal = ALICE): Promise<string> => {
+  const begin = async (gateway: TaskService, request: GatewaySend, by: Principal = ALICE): Promise<string> => {
     const reply = await gateway.send(by, request)
     if (reply.kind !== 'task') throw new Error('no task')
     await world.settle()

@@ -32,7 +32,7 @@ export interface ProviderOptions {
 }
 
 /** An edit that the node does not have yet, and how many there are with it. */
-interface Unsent {
+interface UnsentFrame {
   readonly update: Uint8Array
   readonly count: number
 }
@@ -65,7 +65,7 @@ export class DocumentProvider {
   #session: Opening | null = null
   /** Of the last session. */
   #clientId: number | null = null
-  #unsent: Unsent[] = []
+  #unsent: UnsentFrame[] = []
   /** Edits that were made here. */
   #count = 0
   #savers: readonly Saver[] = []
@@ -253,14 +253,14 @@ export class DocumentProvider {
   }
 
   /** The first edits that fit into one call. */
-  #batch(): readonly Unsent[] {
+  #batch(): readonly UnsentFrame[] {
     let bytes = 0
     const end = this.#unsent.findIndex(({ update }, at) => (bytes += update.byteLength) > BATCH_BYTES && at > 0)
     return this.#unsent.slice(0, end === -1 ? undefined : end)
   }
 
   /** Another session may have begun meanwhile: what is to be sent in that one stays. */
-  #sent(batch: readonly Unsent[]): void {
+  #sent(batch: readonly UnsentFrame[]): void {
     if (this.#unsent[0] === batch[0]) this.#unsent.splice(0, batch.length)
     const sent = batch.at(-1)?.count ?? 0
     for (const { count, resolve } of this.#savers) if (count <= sent) resolve()

@@ -77,13 +77,13 @@ const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
 type Check = (value: unknown) => string | null
 
 /** The members of an object that are looked at. By hand, and not by a schema of a library: every message is read by it. */
-type Members = readonly { readonly name: string; readonly check: Check; readonly isNeeded?: true }[]
+type MemberSync = readonly { readonly name: string; readonly check: Check; readonly isNeeded?: true }[]
 
 const id = text(1, MAX_CLIENT_ID)
 const metadata: Check = (value) => (isRecord(value) ? null : 'must be an object')
 const extensions = texts(text(0, 2048))
 
-const PART: Members = [
+const PART: MemberSync = [
   { name: 'text', check: text() },
   { name: 'raw', check: (value) => (typeof value === 'string' && BASE64.test(value) ? null : 'must be base64') },
   { name: 'url', check: text(0, 2048) },
@@ -92,7 +92,7 @@ const PART: Members = [
   { name: 'metadata', check: metadata }
 ]
 
-const ARTIFACT: Members = [
+const ARTIFACT: MemberSync = [
   { name: 'artifactId', check: id, isNeeded: true },
   { name: 'name', check: text(0, 1024) },
   { name: 'description', check: text(0, 4096) },
@@ -100,7 +100,7 @@ const ARTIFACT: Members = [
   { name: 'extensions', check: extensions }
 ]
 
-const MESSAGE: Members = [
+const MESSAGE: MemberSync = [
   { name: 'messageId', check: id, isNeeded: true },
   { name: 'contextId', check: id },
   { name: 'taskId', check: id },
@@ -124,7 +124,7 @@ export function readArtifact(value: unknown): Read<Artifact> {
   return fault === null ? read<Artifact>(value, ARTIFACT, 'artifact') : { ok: false, faults: [{ path: 'artifact', message: fault }] }
 }
 
-function read<T>(value: unknown, members: Members, name: string): Read<T> {
+function read<T>(value: unknown, members: MemberSync, name: string): Read<T> {
   if (!isRecord(value)) return { ok: false, faults: [{ path: name, message: 'must be an object' }] }
   const faults: MessageFault[] = []
   const kept: Record<string, unknown> = {}
@@ -170,7 +170,7 @@ function readPart(value: unknown, reading: Reading): Part {
   return { ...value }
 }
 
-function check({ name, check: of, isNeeded }: Members[number], value: unknown, { name: parent, faults }: Reading): void {
+function check({ name, check: of, isNeeded }: MemberSync[number], value: unknown, { name: parent, faults }: Reading): void {
   const fault = value === undefined && isNeeded === undefined ? null : of(value)
   if (fault !== null) faults.push({ path: `${parent}.${name}`, message: fault })
 }

@@ -1,5 +1,5 @@
 import type { TaskState } from '../task/task.js'
-import type { CallerPower } from '../routing/effective.js'
+import type { CallerAuthority } from '../routing/effective.js'
 import { leadsTo } from '../task/machine.js'
 import { GrowingArtifacts } from './growing-artifacts.js'
 import type { Artifact, Message } from './message.js'
@@ -47,7 +47,7 @@ export interface GatewayTask {
   readonly agent: string
   readonly capability: string
   /** What the caller might, for whom it is done. */
-  readonly by: CallerPower
+  readonly by: CallerAuthority
   readonly state: GatewayState
   /** What was said with that state. */
   readonly message: Message | null

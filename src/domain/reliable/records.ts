@@ -3,7 +3,7 @@ import type { Codec } from 'compact-encoding'
 import { unwritten } from '../../kit/bytes.js'
 import { NodeError } from '../../kit/errors.js'
 import type { ErrorBody } from '../../kit/errors.js'
-import type { CallerPower } from '../routing/effective.js'
+import type { CallerAuthority } from '../routing/effective.js'
 import type { LaneReceiver } from './lane-receiver.js'
 import type { LaneSender, Unacked } from './lane-sender.js'
 import type { RequestStatus } from './request.js'
@@ -70,7 +70,7 @@ export interface RequestRecord {
 export interface AskingRecord {
   readonly justification?: string
   /** Who asks, when that may be weaker than the sender. */
-  readonly onBehalfOf?: CallerPower
+  readonly onBehalfOf?: CallerAuthority
   /** It waits for an agent that is away or has no room. */
   readonly mayQueue: boolean
   /** It may be run again, though its capability says that it may not. */

@@ -10,7 +10,7 @@ export interface CertifiedPower {
 }
 
 /** What a caller of this node may: as a certificate says it, and perhaps less. */
-export interface CallerPower extends CertifiedPower {
+export interface CallerAuthority extends CertifiedPower {
   /** It may ask for these capabilities alone; absent: for any. */
   readonly capabilities?: readonly string[]
   /** It is the operator of this very node; nothing of this crosses to another one. */
@@ -18,7 +18,7 @@ export interface CallerPower extends CertifiedPower {
 }
 
 /** The part of a question to the rules that says what its caller may ask for alone. */
-export function confinement(by: CallerPower | undefined): { readonly confinedTo?: readonly string[] } {
+export function confinement(by: CallerAuthority | undefined): { readonly confinedTo?: readonly string[] } {
   return by?.capabilities === undefined ? {} : { confinedTo: by.capabilities }
 }
 

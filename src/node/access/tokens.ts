@@ -33,7 +33,7 @@ const SCOPES: readonly TokenScope[] = ['read', 'send', 'admin']
 const FORM = /^a2a_[A-Za-z0-9_-]{43}$/
 
 /** What tokens need of a node. */
-export interface TokenParts {
+export interface TokenDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly hash: Hash
@@ -74,7 +74,7 @@ interface LiveToken {
 
 /** The tokens by which programs use this node over HTTP. Only their hashes are kept. */
 export class Tokens {
-  readonly #parts: TokenParts
+  readonly #deps: TokenDeps
   readonly #byHash = new Map<string, LiveToken>()
   /** Those of them that were shown: to hash one for each request costs more than the rest of finding it. */
   readonly #byText = new Map<string, LiveToken>()
@@ -85,14 +85,14 @@ export class Tokens {
   /** Uses that are not written yet. */
   #isChanged = false
 
-  constructor(parts: TokenParts) {
-    this.#parts = parts
-    this.#revoked = new Emitter((error) => parts.telemetry.log('error', 'a listener failed', { reason: messageOf(error) }))
+  constructor(deps: TokenDeps) {
+    this.#deps = deps
+    this.#revoked = new Emitter((error) => deps.telemetry.log('error', 'a listener failed', { reason: messageOf(error) }))
   }
 
   /** Reads those of earlier starts. @throws NodeError STORE_DAMAGED */
   async open(): Promise<void> {
-    const kept = await this.#parts.store.read<{ readonly tokens: readonly StoredToken[] }>(DOCUMENT)
+    const kept = await this.#deps.store.read<{ readonly tokens: readonly StoredToken[] }>(DOCUMENT)
     for (const stored of kept?.tokens ?? []) this.#add(stored)
     this.#watchExpiry()
   }
@@ -102,7 +102,7 @@ export class Tokens {
    * outlive it. @throws NodeError FORBIDDEN, USAGE, OVERLOADED when there are too many, DISK_FULL, NO_PERMISSION
    */
   async create(request: TokenRequest, by: Principal): Promise<TokenInfo & { readonly token: string }> {
-    const { hash, secret, audit } = this.#parts
+    const { hash, secret, audit } = this.#deps
     const terms = this.#terms(request, by)
     this.#makeRoom()
     const token = `${PREFIX}${toBase64(secret()).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')}`
@@ -135,7 +135,7 @@ export class Tokens {
     if (this.#remove(one)) {
       end(one)
       this.#revoked.emit(id)
-      this.#parts.audit.append({ kind: 'control', code: 'token-revoked', rule: id, reason: name })
+      this.#deps.audit.append({ kind: 'control', code: 'token-revoked', rule: id, reason: name })
     }
     this.#unwritten.set(id, one)
     await this.#save()
@@ -156,14 +156,14 @@ export class Tokens {
   admit(token: string): TokenGrant | null {
     const one = this.#byText.get(token) ?? this.#shown(token)
     if (one === null || this.#isOver(one.stored)) return null
-    this.#noteUse(one, this.#parts.clock.now())
+    this.#noteUse(one, this.#deps.clock.now())
     return this.#grant(one)
   }
 
   /** Finds a token that is shown for the first time; one with a hash of which nobody can choose a part without the whole. */
   #shown(token: string): LiveToken | null {
     if (!FORM.test(token)) return null
-    const digest = this.#parts.hash(utf8(token))
+    const digest = this.#deps.hash(utf8(token))
     const one = this.#byHash.get(toBase64(digest))
     if (one === undefined || !equalDigests(one.digest, digest)) return null
     one.text = token
@@ -172,7 +172,7 @@ export class Tokens {
   }
 
   #grant(one: LiveToken): TokenGrant {
-    const nodeTier = this.#parts.membership.certificate().body.maxTier
+    const nodeTier = this.#deps.membership.certificate().body.maxTier
     if (one.given?.nodeTier === nodeTier) return one.given.grant
     const { id, name, tier, sandboxId, scopes } = one.stored
     // Not to be taken for the operator on record, whatever it is called.
@@ -184,13 +184,13 @@ export class Tokens {
 
   /** Ends what is open and writes down what was used. */
   async close(): Promise<void> {
-    this.#parts.clock.clear(this.#expiry)
+    this.#deps.clock.clear(this.#expiry)
     for (const one of this.#byHash.values()) end(one)
     if (this.#isChanged) await this.#saveUses()
   }
 
   #terms(request: TokenRequest, by: Principal): Omit<StoredToken, 'hash'> {
-    const { clock, ids, membership } = this.#parts
+    const { clock, ids, membership } = this.#deps
     if (by.kind !== 'operator' && by.kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node makes tokens')
     const power = weakest(by.tier, membership.certificate().body.maxTier)
     const tier = request.tier ?? power
@@ -266,7 +266,7 @@ export class Tokens {
   }
 
   #isOver({ expiresAt }: StoredToken): boolean {
-    return expiresAt !== null && expiresAt <= this.#parts.clock.now()
+    return expiresAt !== null && expiresAt <= this.#deps.clock.now()
   }
 
   #hold(one: LiveToken, listener: () => void): Unsubscribe {
@@ -280,7 +280,7 @@ export class Tokens {
 
   /** Wakes when the next token expires, to end what is open under it. */
   #watchExpiry(): void {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     clock.clear(this.#expiry)
     const ends = [...this.#byHash.values()].flatMap(({ stored }) =>
       stored.expiresAt === null || this.#isOver(stored) ? [] : [stored.expiresAt]
@@ -305,7 +305,7 @@ export class Tokens {
   /** That a use is not written down is no reason to refuse it. */
   async #saveUses(): Promise<void> {
     await this.#save().catch((error: unknown) => {
-      this.#parts.telemetry.log('warn', 'the use of a token could not be kept', { reason: messageOf(error) })
+      this.#deps.telemetry.log('warn', 'the use of a token could not be kept', { reason: messageOf(error) })
     })
   }
 
@@ -313,7 +313,7 @@ export class Tokens {
     this.#isChanged = false
     const revoked = [...this.#unwritten.keys()]
     try {
-      await this.#parts.store.write(DOCUMENT, {
+      await this.#deps.store.write(DOCUMENT, {
         tokens: [...this.#byHash.values()].map(({ stored, lastUsedAt }) => ({ ...stored, lastUsedAt }))
       })
     } catch (error) {
@@ -328,7 +328,7 @@ export class Tokens {
     return {
       id,
       name,
-      tier: tierText(weakest(tier, this.#parts.membership.certificate().body.maxTier)),
+      tier: tierText(weakest(tier, this.#deps.membership.certificate().body.maxTier)),
       sandboxId,
       scopes,
       createdAt: iso(createdAt),

@@ -15,8 +15,8 @@ import type {
 } from '../../ports/agent-runtime.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { AgentMeasured } from '../../kit/prometheus.js'
-import { AgentChecks } from './health-checks.js'
-import { ExpectedTasks } from './load-estimate.js'
+import { HealthChecks } from './health-checks.js'
+import { LoadEstimate } from './load-estimate.js'
 import { RunMeter } from './run-meter.js'
 import { AgentQueue } from './agent-queue.js'
 import type { Turn } from './agent-queue.js'
@@ -28,7 +28,7 @@ export const MAX_MEASURED = 256
 const IMPORTED_RUNTIME = 'mcp'
 
 /** What hosting needs. */
-export interface AgentHostParts {
+export interface AgentHostDeps {
   readonly source: AgentSource
   readonly compileSchema: CompileSchema
   readonly clock: Clock
@@ -62,7 +62,7 @@ interface Hosting {
   /** The version in service; runs keep the one they began with. */
   agent: HostedAgent
   readonly queue: AgentQueue
-  readonly expected: ExpectedTasks
+  readonly expected: LoadEstimate
   /** Of the version in service, by capability. */
   checks: Map<string, Checks>
   /** Of its ended runs. */
@@ -81,9 +81,9 @@ interface Given {
 
 /** The agents of this node and their queues: strictly serial an agent unless its file says otherwise. */
 export class AgentHost {
-  readonly #parts: AgentHostParts
+  readonly #deps: AgentHostDeps
   readonly #agents = new Map<string, Hosting>()
-  readonly #checks: AgentChecks
+  readonly #checks: HealthChecks
   /** Queues of removed agents whose runs have not ended: one that comes back goes on with its own. */
   readonly #leftovers = new Map<string, AgentQueue>()
   /** Agents of programs in this process; those of files come from the source. */
@@ -92,14 +92,14 @@ export class AgentHost {
   #faults: readonly AgentFault[] = []
   #onChange: () => void = () => {}
 
-  constructor(parts: AgentHostParts) {
-    this.#parts = parts
-    this.#checks = new AgentChecks({ ...parts, agents: () => [...this.#agents.values()].map(({ agent }) => agent) })
+  constructor(deps: AgentHostDeps) {
+    this.#deps = deps
+    this.#checks = new HealthChecks({ ...deps, agents: () => [...this.#agents.values()].map(({ agent }) => agent) })
   }
 
   /** Loads the agents and follows their files; `onChange` is called after each change of the set. */
   async start(onChange: () => void): Promise<void> {
-    const { source } = this.#parts
+    const { source } = this.#deps
     const { agents, faults } = await source.load()
     this.#take(agents, faults)
     this.#onChange = onChange
@@ -162,12 +162,12 @@ export class AgentHost {
     const hosting = this.#agents.get(agentId)
     if (hosting === undefined) return 0
     const { queue, expected } = hosting
-    return (queue.running + queue.waiting + expected.count(this.#parts.clock.monotonic())) / queue.places
+    return (queue.running + queue.waiting + expected.count(this.#deps.clock.monotonic())) / queue.places
   }
 
   /** It was chosen for a task, which is on its way: several may be sent before the first of them is there. */
   expect(agentId: string): void {
-    this.#agents.get(agentId)?.expected.add(this.#parts.clock.monotonic())
+    this.#agents.get(agentId)?.expected.add(this.#deps.clock.monotonic())
   }
 
   /** Could it take a task now: is there room, and was it found well, as far as anybody looked? */
@@ -232,14 +232,14 @@ export class AgentHost {
       if (hosting.agent !== asked) this.#checkAgain(hosting, task)
       // It may be replaced while it runs: its result is judged by its own schemas.
       const { output } = this.#checksOf(hosting, task.capability)
-      const from = this.#parts.clock.monotonic()
+      const from = this.#deps.clock.monotonic()
       const starting = options.onStart()
       if (starting !== undefined) await starting
       // It may have been told to stop while its beginning was recorded.
       if (options.signal.aborted) return noTurn(agentId, 'aborted')
       const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
       const faults = outcome.ok ? output(outcome.result) : []
-      this.#spent(hosting, this.#parts.clock.monotonic() - from, outcome.ok && faults.length === 0)
+      this.#spent(hosting, this.#deps.clock.monotonic() - from, outcome.ok && faults.length === 0)
       if (faults.length === 0) return outcome
       return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${task.capability}: ${faultText(faults)}` }
     } catch (error) {
@@ -253,7 +253,7 @@ export class AgentHost {
   async close(): Promise<void> {
     this.#checks.stop()
     for (const { queue } of this.#agents.values()) queue.close()
-    await Promise.all([this.#parts.source.close(), ...[...this.#attached.values()].map((agent) => agent.close())])
+    await Promise.all([this.#deps.source.close(), ...[...this.#attached.values()].map((agent) => agent.close())])
   }
 
   #release(agentId: string, queue: AgentQueue): void {
@@ -273,13 +273,13 @@ export class AgentHost {
     if (error instanceof NodeError && (error.code === 'OVERLOADED' || error.code === 'TIMEOUT'))
       return { ok: false, code: error.code, message: error.message }
     // Runtimes answer with values; one that throws is broken, and its queue must go on.
-    this.#parts.telemetry.log('error', 'an agent runtime threw', { agent: agentId, requestId, reason: String(error) })
+    this.#deps.telemetry.log('error', 'an agent runtime threw', { agent: agentId, requestId, reason: String(error) })
     return { ok: false, code: 'TASK_FAILED', message: 'the agent runtime failed' }
   }
 
   #spent({ meter }: Hosting, durationMs: number, isDone: boolean): void {
     meter.add(durationMs, isDone)
-    this.#parts.telemetry.time('task_ms', durationMs)
+    this.#deps.telemetry.time('task_ms', durationMs)
   }
 
   #checksOf({ agent, checks }: Hosting, capability: string): Checks {
@@ -298,7 +298,7 @@ export class AgentHost {
   }
 
   #compile({ inputSchema, outputSchema }: AgentDefinition['capabilities'][number], runtime: string): Checks {
-    const { compileSchema } = this.#parts
+    const { compileSchema } = this.#deps
     const [input, output] = [compileSchema(inputSchema), compileSchema(outputSchema)]
     // The schemas of an imported server are its own, and it checks by them.
     if (runtime !== IMPORTED_RUNTIME) return { input, inputSchema, output }
@@ -309,7 +309,7 @@ export class AgentHost {
     this.#ofSource = agents
     const reported = new Set(this.#faults.map((one) => JSON.stringify(one)))
     const fresh = faults.filter((one) => !reported.has(JSON.stringify(one))).length
-    if (fresh > 0) this.#parts.telemetry.count('agent_file_faults', undefined, fresh)
+    if (fresh > 0) this.#deps.telemetry.count('agent_file_faults', undefined, fresh)
     this.#faults = faults
     this.#replace()
   }
@@ -335,11 +335,11 @@ export class AgentHost {
       const queue = this.#leftovers.get(id) ?? new AgentQueue(concurrency)
       this.#leftovers.delete(id)
       queue.reopen(concurrency)
-      this.#agents.set(id, { agent, queue, expected: new ExpectedTasks(), checks: new Map(), meter: new RunMeter() })
+      this.#agents.set(id, { agent, queue, expected: new LoadEstimate(), checks: new Map(), meter: new RunMeter() })
     } else if (known.agent !== agent) {
       // The queue goes on with the new version; what runs ends with the old one.
       known.agent = agent
-      this.#parts.telemetry.count('agent_reloads')
+      this.#deps.telemetry.count('agent_reloads')
       known.checks = new Map()
       known.queue.resize(concurrency)
     }

@@ -1,6 +1,6 @@
 import { NodeError } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
-import { BusyShare, type BusyShareParts } from '../peers/busy-share.js'
+import { BusyShare, type BusyShareDeps } from '../peers/busy-share.js'
 
 /** Milliseconds that checks of a member's inputs take of this node's thread, a second, and at once after a pause. */
 const SHARE = { perSecond: 200, burst: 1000 } as const
@@ -14,7 +14,7 @@ export interface Payers {
 }
 
 /** What {@link CheckShare} needs. */
-export interface CheckShareParts extends Omit<BusyShareParts, 'limit'> {
+export interface CheckShareDeps extends Omit<BusyShareDeps, 'limit'> {
   readonly self: NodeId
 }
 
@@ -23,7 +23,7 @@ export interface CheckShareParts extends Omit<BusyShareParts, 'limit'> {
  * node does nothing else meanwhile. A member over its share is refused while others are served, and for nothing else.
  */
 export class CheckShare {
-  readonly #parts: CheckShareParts
+  readonly #deps: CheckShareDeps
   readonly #share: BusyShare
   /**
    * Knows the member for which this node makes a request: it asked over the A2A binding, and its share pays for the checks.
@@ -31,20 +31,20 @@ export class CheckShare {
    */
   payers: Payers | null = null
 
-  constructor(parts: CheckShareParts) {
-    this.#parts = parts
-    this.#share = new BusyShare({ ...parts, limit: SHARE })
+  constructor(deps: CheckShareDeps) {
+    this.#deps = deps
+    this.#share = new BusyShare({ ...deps, limit: SHARE })
   }
 
   /** The node whose share pays for a request of another one. */
   payerOf(requestId: string, peer: NodeId): NodeId {
-    if (peer !== this.#parts.self) return peer
+    if (peer !== this.#deps.self) return peer
     return this.payers === null ? UNREAD : (this.payers.memberBehind(requestId) ?? peer)
   }
 
   /** Checks an input of a node; this one has no share. @throws NodeError OVERLOADED, before the check, and what it throws */
   within<T>(peer: NodeId, check: () => T): T {
-    const { clock, self } = this.#parts
+    const { clock, self } = this.#deps
     if (peer === self) return check()
     if (!this.#share.isWithin(peer))
       throw new NodeError('OVERLOADED', 'checks of inputs of this node take more than their share of time while others are served')

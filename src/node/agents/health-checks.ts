@@ -15,34 +15,34 @@ export const MAX_CHECKS = 4
 const MAX_REASON = 512
 
 /** What checking needs. `agents`: those in service. */
-export interface AgentChecksParts {
+export interface HealthChecksDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   agents(): Iterable<HostedAgent>
 }
 
 /** Looks now and then whether the agents of this node could take work. What a version of an agent was found to be ends with it. */
-export class AgentChecks {
-  readonly #parts: AgentChecksParts
+export class HealthChecks {
+  readonly #deps: HealthChecksDeps
   readonly #found = new WeakMap<HostedAgent, AgentHealth>()
   readonly #stopped = new Abort()
   #timer: Timer | null = null
   /** The round that is under way. */
   #round: Promise<void> | null = null
 
-  constructor(parts: AgentChecksParts) {
-    this.#parts = parts
+  constructor(deps: HealthChecksDeps) {
+    this.#deps = deps
   }
 
   /** Begins with a first look. */
   start(): void {
-    this.#timer = this.#parts.clock.every(CHECK_EVERY_MS, () => void this.look())
+    this.#timer = this.#deps.clock.every(CHECK_EVERY_MS, () => void this.look())
     void this.look()
   }
 
   /** Looks no more. */
   stop(): void {
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
     this.#stopped.abort()
   }
 
@@ -60,7 +60,7 @@ export class AgentChecks {
   }
 
   async #lookAtAll(): Promise<void> {
-    const agents = [...this.#parts.agents()].filter((agent) => agent.check !== undefined)
+    const agents = [...this.#deps.agents()].filter((agent) => agent.check !== undefined)
     const next = async (): Promise<void> => {
       for (let agent = agents.pop(); agent !== undefined && !this.#stopped.aborted; agent = agents.pop()) await this.#lookAt(agent)
     }
@@ -70,7 +70,7 @@ export class AgentChecks {
   async #lookAt(agent: HostedAgent): Promise<void> {
     const found = await this.#ask(agent)
     if (this.#stopped.aborted) return
-    const { clock, telemetry } = this.#parts
+    const { clock, telemetry } = this.#deps
     const before = this.#found.get(agent)
     const since = before?.state === found.state ? before.since : clock.now()
     const reason = found.reason === null ? null : shown(found.reason, MAX_REASON)
@@ -82,7 +82,7 @@ export class AgentChecks {
 
   /** One that does not say is unwell; still so the next time, it is taken for one that cannot work. */
   async #ask(agent: HostedAgent): Promise<HealthFinding> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const late = new Abort()
     const stop = (): void => late.abort()
     this.#stopped.addEventListener('abort', stop)

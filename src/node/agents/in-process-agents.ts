@@ -14,13 +14,13 @@ import type { AgentOutcome, AgentRun, AgentTask, HostedAgent } from '../../ports
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { AgentHost } from './agent-host.js'
 import type { CardGossip } from '../cards/card-gossip.js'
-import type { Conversations, ReplyHandler } from '../messaging/exchange-table.js'
+import type { ExchangeTable, ReplyHandler } from '../messaging/exchange-table.js'
 import type { Directory } from '../cards/directory.js'
 import { threadOf } from '../messaging/inbound-message.js'
-import type { Incoming, Thread } from '../messaging/inbound-message.js'
-import type { Listeners } from '../messaging/subscriptions.js'
-import type { Draft, Outbox } from '../messaging/outbound.js'
-import type { OwnCards } from '../cards/local-cards.js'
+import type { InboundMessage, Thread } from '../messaging/inbound-message.js'
+import type { Subscriptions } from '../messaging/subscriptions.js'
+import type { Draft, Outbound } from '../messaging/outbound.js'
+import type { LocalCards } from '../cards/local-cards.js'
 import { surplusReason } from './problems.js'
 
 /** How long replies to what a program sent may come, in milliseconds. */
@@ -79,44 +79,44 @@ export interface AttachedAgent {
 }
 
 /** What attaching needs. */
-export interface AttachedParts {
+export interface InProcessAgentsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly agents: AgentHost
-  readonly ownCards: OwnCards
+  readonly localCards: LocalCards
   readonly cardGossip: CardGossip
   readonly directory: Directory
-  readonly conversations: Conversations
-  readonly outbox: Outbox
+  readonly exchanges: ExchangeTable
+  readonly outbound: Outbound
   /** Those who listen answer requests themselves. */
-  readonly listeners: Listeners
+  readonly subscriptions: Subscriptions
   readonly self: NodeId
 }
 
 /** The agents that programs in this process are: they have signed cards like any other, and get their messages in person. */
-export class Attached {
-  readonly #parts: AttachedParts
+export class InProcessAgents {
+  readonly #deps: InProcessAgentsDeps
   readonly #programs = new Map<string, AttachOptions>()
   /** Requests that were given to programs in person, by their threads' ids, while their exchanges are open. */
   readonly #open = new Map<string, { readonly thread: Thread; readonly key: string }>()
 
-  constructor(parts: AttachedParts) {
-    this.#parts = parts
+  constructor(deps: InProcessAgentsDeps) {
+    this.#deps = deps
   }
 
   /** Makes a program an agent. Resolves when its card is signed. @throws NodeError USAGE (id taken, too many agents), INVALID_CARD. */
   async attach(options: AttachOptions): Promise<AttachedAgent> {
-    const { agents, ownCards, self } = this.#parts
+    const { agents, localCards, self } = this.#deps
     const hosted = hostedOf(options)
     const { id } = options
-    ownCards.check(hosted.definition)
+    localCards.check(hosted.definition)
     agents.attach(hosted)
     this.#programs.set(id, options)
     const close = (): Promise<void> => this.#detach(options, hosted)
     try {
-      await this.#parts.cardGossip.refresh()
-      if (ownCards.surplus().includes(id))
-        throw new NodeError('USAGE', `the mesh takes no more agents of this node: ${surplusReason(ownCards)}`)
+      await this.#deps.cardGossip.refresh()
+      if (localCards.surplus().includes(id))
+        throw new NodeError('USAGE', `the mesh takes no more agents of this node: ${surplusReason(localCards)}`)
     } catch (error) {
       await close().catch(() => {})
       throw error
@@ -128,12 +128,12 @@ export class Attached {
   async #detach(program: AttachOptions, hosted: HostedAgent): Promise<void> {
     if (this.#programs.get(program.id) !== program) return
     this.#programs.delete(program.id)
-    this.#parts.agents.detach(hosted)
-    await this.#parts.cardGossip.refresh()
+    this.#deps.agents.detach(hosted)
+    await this.#deps.cardGossip.refresh()
   }
 
   /** Gives a notification to its program; false when it is for none. */
-  onNotification(incoming: Incoming): boolean {
+  onNotification(incoming: InboundMessage): boolean {
     const program = this.#programs.get(incoming.recipient.agentId)
     if (program?.onMessage === undefined) return false
     this.#deliver(program, incoming, (payload) => this.#post({ type: 'notification', payload, ...threadOf(incoming) }))
@@ -143,20 +143,20 @@ export class Attached {
   /** Does a program answer the requests of that agent by itself? */
   isInPerson(agentId: string): boolean {
     const program = this.#programs.get(agentId)
-    return program !== undefined && program.run === undefined && (program.onMessage !== undefined || this.#parts.listeners.has(agentId))
+    return program !== undefined && program.run === undefined && (program.onMessage !== undefined || this.#deps.subscriptions.has(agentId))
   }
 
   /** Gives a request to a program that does not run tasks; false when it is for none. */
-  onRequest(incoming: Incoming): boolean {
+  onRequest(incoming: InboundMessage): boolean {
     const program = this.#programs.get(incoming.recipient.agentId)
     if (program === undefined || program.run !== undefined) return false
-    if (program.onMessage === undefined && !this.#parts.listeners.has(program.id)) return false
+    if (program.onMessage === undefined && !this.#deps.subscriptions.has(program.id)) return false
     const thread = threadOf(incoming)
     this.#noteOpen(incoming, thread)
     if (program.onMessage === undefined) return true
     this.#deliver(program, incoming, async (payload) => {
       await this.#post({ type: 'response', payload: responseTo(incoming.payload, payload), ...thread })
-      this.#parts.conversations.end(thread)
+      this.#deps.exchanges.end(thread)
     })
     return true
   }
@@ -166,14 +166,14 @@ export class Attached {
     const runs = new Map<NodeId, string[]>()
     for (const [id, { thread, key }] of this.#open) {
       const { nodeId } = thread.recipient
-      if (!this.#parts.conversations.maySend(thread)) this.#open.delete(id)
-      else if (nodeId !== this.#parts.self) runs.set(nodeId, [...(runs.get(nodeId) ?? []), key])
+      if (!this.#deps.exchanges.maySend(thread)) this.#open.delete(id)
+      else if (nodeId !== this.#deps.self) runs.set(nodeId, [...(runs.get(nodeId) ?? []), key])
     }
     return runs
   }
 
   /** Each is an open exchange, of which there is a bound. */
-  #noteOpen({ payload }: Incoming, thread: Thread): void {
+  #noteOpen({ payload }: InboundMessage, thread: Thread): void {
     const request = readRequest(payload)
     if (request !== null)
       this.#open.set(`${thread.recipient.nodeId} ${thread.correlationId}`, { thread, key: workKey(request.requestId, request.attempt) })
@@ -185,13 +185,13 @@ export class Attached {
     const isAsking = OPENING_TYPES.has(message.type) && message.type !== 'notification'
     const replies = isAsking ? { replies: { ttlMs: REPLY_TTL_MS, handler: this.#replyHandler({ sender, recipient }, program) } } : {}
     const [capability] = namedCapabilities(message.type, message.payload)
-    return await this.#parts.outbox.send({ sender, recipient, ...rest, capability, ...replies })
+    return await this.#deps.outbound.send({ sender, recipient, ...rest, capability, ...replies })
   }
 
   /** Gives replies to the program that asked; the last one ends the exchange. */
   #replyHandler(parties: Omit<Thread, 'correlationId'>, program: AttachOptions): ReplyHandler {
     return (header, payload) => {
-      if (FINAL_REPLIES.has(header.type)) this.#parts.conversations.end({ ...parties, correlationId: header.correlationId ?? '' })
+      if (FINAL_REPLIES.has(header.type)) this.#deps.exchanges.end({ ...parties, correlationId: header.correlationId ?? '' })
       this.#deliver(program, { header, payload }, () => Promise.reject(new NodeError('USAGE', 'a reply takes no reply')))
     }
   }
@@ -199,18 +199,18 @@ export class Attached {
   /** Addresses with a node key, as messages carry them, need no look-up. */
   #target(recipient: string): AgentAddress {
     const address = parseAddress(recipient)
-    return address !== null && isKeyText(address.nodeId) ? address : this.#parts.directory.agent(recipient)
+    return address !== null && isKeyText(address.nodeId) ? address : this.#deps.directory.agent(recipient)
   }
 
   async #post(draft: Draft): Promise<void> {
-    await this.#parts.outbox.send(draft)
+    await this.#deps.outbound.send(draft)
   }
 
-  #deliver(program: AttachOptions, { header, payload }: Pick<Incoming, 'header' | 'payload'>, reply: Reply): void {
+  #deliver(program: AttachOptions, { header, payload }: Pick<InboundMessage, 'header' | 'payload'>, reply: Reply): void {
     try {
       program.onMessage?.({ payload, ...header }, reply)
     } catch (error) {
-      this.#parts.telemetry.log('error', 'a program did not take its message', {
+      this.#deps.telemetry.log('error', 'a program did not take its message', {
         correlationId: header.correlationId ?? header.id,
         agent: program.id,
         reason: messageOf(error)

@@ -4,7 +4,7 @@ import type { Clock } from '../../kit/clock.js'
 export const MAX_IN_FLIGHT_MS = 2000
 
 /** Tasks that an agent was chosen for and that are not in its queue yet: whoever chooses next counts them. Times are monotonic milliseconds. */
-export class ExpectedTasks {
+export class LoadEstimate {
   /** Until when each is counted, the oldest first. */
   readonly #until: number[] = []
 
@@ -30,7 +30,7 @@ export class AskedElsewhere {
   readonly #clock: Pick<Clock, 'monotonic'>
   /** Requests that have not ended. */
   readonly #open = new Map<string, number>()
-  readonly #expected = new Map<string, ExpectedTasks>()
+  readonly #expected = new Map<string, LoadEstimate>()
 
   constructor({ clock }: { readonly clock: Pick<Clock, 'monotonic'> }) {
     this.#clock = clock
@@ -38,7 +38,7 @@ export class AskedElsewhere {
 
   /** It was chosen for a task, which is on its way to be asked for. */
   expect(address: string): void {
-    const expected = this.#expected.get(address) ?? new ExpectedTasks()
+    const expected = this.#expected.get(address) ?? new LoadEstimate()
     this.#expected.set(address, expected)
     expected.add(this.#clock.monotonic())
   }

@@ -3,7 +3,7 @@ import { shellWord } from '../../kit/text.js'
 import { MAX_CARDS, MAX_CARDS_BYTES } from '../../domain/membership/fold/card.js'
 import type { LogProblem, Problem } from '../../ports/node-api.js'
 import type { AgentHost } from './agent-host.js'
-import type { OwnCards } from '../cards/local-cards.js'
+import type { LocalCards } from '../cards/local-cards.js'
 
 /** Agents that a problem names. */
 const NAMED = 5
@@ -27,13 +27,13 @@ export function withLogProblem(failure: NodeError, problems: () => readonly LogP
 }
 
 /** Why agents that a person may expect on this node are not in the mesh: files that cannot be used, agents of another sandbox, and those that are too many. */
-export function agentProblems({ agents, ownCards }: { readonly agents: AgentHost; readonly ownCards: OwnCards }): Problem[] {
+export function agentProblems({ agents, localCards }: { readonly agents: AgentHost; readonly localCards: LocalCards }): Problem[] {
   const faults = agents.faults().map((one) => ({
     code: 'AGENT_FILE_INVALID',
     message: `${one.file}${one.line === null ? '' : `:${one.line}`}: ${one.reason}`,
     next: `a2a-node agents check ${shellWord(one.file)}`
   }))
-  const misplaced = ownCards.misplaced().map(({ id, source, reason }) => ({
+  const misplaced = localCards.misplaced().map(({ id, source, reason }) => ({
     code: 'AGENT_FILE_INVALID',
     message: `${source}: a2a.sandbox: agent ${id} is not offered: ${reason}`,
     next: `a2a-node agents check ${shellWord(source)}`
@@ -48,19 +48,19 @@ export function agentProblems({ agents, ownCards }: { readonly agents: AgentHost
       next: `a2a-node agents show ${id}`
     }
   })
-  return [...faults, ...unwell, ...misplaced, ...surplusProblem(ownCards)]
+  return [...faults, ...unwell, ...misplaced, ...surplusProblem(localCards)]
 }
 
 /** Why the mesh takes no more agents of this node, and what to do: there are too many, or their cards are too large together. */
-export function surplusReason(ownCards: OwnCards): string {
-  if (ownCards.own().length >= MAX_CARDS) return `it takes ${MAX_CARDS - 1} agents of one node: remove the files of some`
+export function surplusReason(localCards: LocalCards): string {
+  if (localCards.own().length >= MAX_CARDS) return `it takes ${MAX_CARDS - 1} agents of one node: remove the files of some`
   return `it takes ${MAX_CARDS_BYTES / 1024 ** 2} MiB of cards of one node: shorten descriptions and schemas, or remove the files of some`
 }
 
-function surplusProblem(ownCards: OwnCards): Problem[] {
-  const ids = ownCards.surplus()
+function surplusProblem(localCards: LocalCards): Problem[] {
+  const ids = localCards.surplus()
   if (ids.length === 0) return []
   const more = ids.length > NAMED ? ` and ${ids.length - NAMED} more` : ''
-  const message = `not in the mesh: ${ids.slice(0, NAMED).join(', ')}${more}; ${surplusReason(ownCards)}`
+  const message = `not in the mesh: ${ids.slice(0, NAMED).join(', ')}${more}; ${surplusReason(localCards)}`
   return [{ code: 'TOO_MANY_AGENTS', message, next: 'a2a-node agents --local' }]
 }

@@ -54,7 +54,7 @@ const OF_CLIENTS: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchNa
  * Refuses what goes beyond the caller, whatever its scopes. `nodeTier`: that of the node's certificate.
  * @throws NodeError SANDBOX_VIOLATION for a sandboxed caller, FORBIDDEN for one that is weaker than the node, or is a client
  */
-export function refuseBeyondPower(name: CallName | WatchName, { kind, tier, sandboxId }: Principal, nodeTier: Tier): void {
+export function refuseBeyondAuthority(name: CallName | WatchName, { kind, tier, sandboxId }: Principal, nodeTier: Tier): void {
   if (kind === 'client' && !OF_CLIENTS.has(name)) throw new NodeError('FORBIDDEN', `${name} is not for clients of the OAuth server`)
   if (sandboxId !== null && OF_THE_NODE.has(name)) {
     throw new NodeError('SANDBOX_VIOLATION', `${name} is about the whole node, and this caller is in the sandbox ${sandboxId}`)

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../kit/clock.js'
 
 /** Runs something soon after it is due, and not again before a while has passed. */
-export class Pace {
+export class Debounce {
   readonly #clock: Clock
   readonly #everyMs: number
   readonly #run: () => void

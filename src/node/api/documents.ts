@@ -27,11 +27,11 @@ import type {
 import { knownLengths, memberAccess, type DocumentCaller } from '../documents/access.js'
 import { awaitHere, mustBeHere, recordOf } from '../documents/initial-sync.js'
 import type { LeftStream } from '../documents/replication-set.js'
-import type { KnownDocument } from '../documents/document-index.js'
+import type { IndexedDocument } from '../documents/document-index.js'
 import { leftReason } from '../documents/left-documents.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { NodeCore } from '../node.js'
-import { Pace } from './debounce.js'
+import { Debounce } from './debounce.js'
 
 /** How long bringing a change into the log may take, in milliseconds. */
 const LOG_TIMEOUT_MS = 10_000
@@ -93,13 +93,13 @@ function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['docum
     documents: node.documents.known
       .list(by)
       .map((known) => ({ ...documentInfo(node, known, by), ...warned(warningOf(known.record.name)) })),
-    problems: [...node.parts.logState.problems(), ...node.documents.damage()]
+    problems: [...node.deps.logState.problems(), ...node.documents.damage()]
   }
 }
 
 /** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND; STORE_DAMAGED when nobody can say how much of it is here */
 async function showDocument(node: NodeCore, { document }: Params<'documents.show'>, by: DocumentCaller): Result<'documents.show'> {
-  const { fault: damage } = node.parts.documents
+  const { fault: damage } = node.deps.documents
   if (damage !== null) throw damage
   return documentDetail(node, await found(node, document, by), by)
 }
@@ -113,7 +113,7 @@ async function createDocument(
   { name, see, write }: Params<'documents.create'>,
   by: DocumentCaller
 ): Result<'documents.create'> {
-  const { log, clock } = node.parts
+  const { log, clock } = node.deps
   if (!log.view().documents.has(name)) refuseDocumentName(node, name, by)
   await node.swarmDocuments.ensure(name)
   const isThere = log.view().documents.has(name)
@@ -143,7 +143,7 @@ async function restrictDocument(
   { document, see, write }: Params<'documents.restrict'>,
   by: DocumentCaller
 ): Result<'documents.restrict'> {
-  const { log, documents } = node.parts
+  const { log, documents } = node.deps
   const { record } = await found(node, document, by)
   if (!node.documents.known.access(record, by).mayRestrict) throw restrictDenied(deniedDocument(node, record))
   const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
@@ -219,19 +219,19 @@ async function tellPresence(
 }
 
 /** The document of a name or an id; that of a swarm is made when it is first asked for. @throws NodeError DOCUMENT_NOT_FOUND */
-async function found(node: NodeCore, document: string, by: DocumentCaller): Promise<KnownDocument> {
+async function found(node: NodeCore, document: string, by: DocumentCaller): Promise<IndexedDocument> {
   await node.swarmDocuments.ensure(document)
   return node.documents.known.find(document, by)
 }
 
 /** The same document, for who may write it. @throws NodeError FORBIDDEN */
-function writable(node: NodeCore, known: KnownDocument, by: DocumentCaller): KnownDocument {
+function writable(node: NodeCore, known: IndexedDocument, by: DocumentCaller): IndexedDocument {
   if (node.documents.known.access(known.record, by).mayWrite) return known
   throw writeDenied(deniedDocument(node, known.record))
 }
 
-function deniedDocument(node: NodeCore, { name, creator }: KnownDocument['record']): DeniedDocument {
-  const { mesh, members } = node.parts.log.view()
+function deniedDocument(node: NodeCore, { name, creator }: IndexedDocument['record']): DeniedDocument {
+  const { mesh, members } = node.deps.log.view()
   const nameOf = (one: NodeId | undefined): string | null =>
     one === undefined || members.get(one)?.revoked !== null ? null : node.directory.ref(one).name
   return { name, creator: nameOf(creator), owner: nameOf(mesh?.owner) }
@@ -239,9 +239,9 @@ function deniedDocument(node: NodeCore, { name, creator }: KnownDocument['record
 
 /** Pushes the list, again at each change of it. */
 function watchDocuments(node: NodeCore, by: DocumentCaller, push: (item: DocumentWatches['documents.list']['item']) => void): Unsubscribe {
-  const pace = new Pace(node.parts.clock, LIST_MS, () => push(listDocuments(node, by)))
+  const pace = new Debounce(node.deps.clock, LIST_MS, () => push(listDocuments(node, by)))
   pace.run()
-  const stops = [node.documents.onChange(() => pace.due()), node.parts.logState.onChange(() => pace.due())]
+  const stops = [node.documents.onChange(() => pace.due()), node.deps.logState.onChange(() => pace.due())]
   return () => {
     for (const stop of stops) stop()
     pace.close()
@@ -280,7 +280,7 @@ async function watchDocument(
     if (text !== last) push(reading(node, known, params.type, root, value))
     last = text
   }
-  const pace = new Pace(node.parts.clock, READ_MS, () => void tell().catch(end))
+  const pace = new Debounce(node.deps.clock, READ_MS, () => void tell().catch(end))
   const arrival = awaitHere(node, () => recordOf(node, known.record), { onOver: () => pace.due() })
   const stops = [
     document.onChange(() => pace.due()),
@@ -324,7 +324,7 @@ function rootOf({ type, root }: DocumentRoot): string {
 
 type Read = readonly [type: DocumentRoot['type'], root: string, value: unknown]
 
-function reading(node: NodeCore, { id, record }: KnownDocument, ...[type, root, value]: Read): DocumentReading {
+function reading(node: NodeCore, { id, record }: IndexedDocument, ...[type, root, value]: Read): DocumentReading {
   return { id, name: record.name, type, root, value, ...skippedOf(node, recordOf(node, record)) }
 }
 
@@ -340,8 +340,8 @@ function skippedOf(node: NodeCore, { name, streams }: DocumentRecord): DocumentG
   return skipped.length === 0 ? {} : { skipped }
 }
 
-function documentInfo(node: NodeCore, { id, record }: KnownDocument, by: DocumentCaller): DocumentInfo {
-  const sizes = record.streams.map(({ coreKey }) => node.parts.documents.size(coreKey))
+function documentInfo(node: NodeCore, { id, record }: IndexedDocument, by: DocumentCaller): DocumentInfo {
+  const sizes = record.streams.map(({ coreKey }) => node.deps.documents.size(coreKey))
   const { mayWrite, mayRestrict } = node.documents.known.access(record, by)
   const left = node.documents.followed.leftOf(record)
   return {
@@ -371,11 +371,11 @@ function leftInfo(node: NodeCore, left: readonly LeftStream[]): NonNullable<Docu
   return [...counts.values()]
 }
 
-function documentDetail(node: NodeCore, known: KnownDocument, by: DocumentCaller): DocumentDetail {
+function documentDetail(node: NodeCore, known: IndexedDocument, by: DocumentCaller): DocumentDetail {
   const { record } = known
-  const view = node.parts.log.view()
+  const view = node.deps.log.view()
   const streams = record.streams.map(({ nodeKey, coreKey }): DocumentWriter => {
-    const { blocks, from, bytes } = node.parts.documents.size(coreKey)
+    const { blocks, from, bytes } = node.deps.documents.size(coreKey)
     const { mayWrite } = memberAccess(view, record, nodeKey)
     return {
       node: node.directory.ref(nodeKey),
@@ -391,7 +391,7 @@ function documentDetail(node: NodeCore, known: KnownDocument, by: DocumentCaller
   return { ...documentInfo(node, known, by), ...warning, access: accessInfo(node, record.access), streams, ...skippedOf(node, record) }
 }
 
-function accessInfo(node: NodeCore, signed: KnownDocument['record']['access']): DocumentAccessInfo | null {
+function accessInfo(node: NodeCore, signed: IndexedDocument['record']['access']): DocumentAccessInfo | null {
   if (signed === null) return null
   const { access, by } = signed
   const rule = ({ members, maxTier, sandboxes, unsandboxed }: AccessRule): DocumentRuleInfo => ({
@@ -418,11 +418,11 @@ function tierOf(text: string): 0 | 1 | 2 | 3 {
 
 /** The log knows nodes: what is weaker than its node cannot create a document for itself. */
 function mustBeWhole(node: NodeCore, by: DocumentCaller): void {
-  const { maxTier, sandboxId = null } = node.parts.membership.certificate().body
+  const { maxTier, sandboxId = null } = node.deps.membership.certificate().body
   if (by.maxTier > maxTier || (by.sandboxId !== null && by.sandboxId !== sandboxId))
     throw new NodeError('FORBIDDEN', 'this caller may not create documents')
 }
 
 function meshOf(node: NodeCore): string {
-  return node.parts.membership.meshId
+  return node.deps.membership.meshId
 }

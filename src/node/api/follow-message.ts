@@ -48,7 +48,7 @@ export function followMessage(
 
 /** Tells what holds a task up, and what its agent reports, while it has not ended. */
 function followTask(node: NodeCore, taskId: string, push: (event: MessageEvent<Reply>) => void): Unsubscribe {
-  const { clock } = node.parts
+  const { clock } = node.deps
   let waiting: Task['waitingFor'] = null
   let newest: TaskEvent | undefined
   let timer: Timer | null = null

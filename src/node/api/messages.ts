@@ -7,7 +7,7 @@ import { shellWord, shown } from '../../kit/text.js'
 import { type AgentAddress, defaultCapability, OPERATOR } from '../../domain/card/card.js'
 import type { RegisteredCard } from '../../domain/card/registry.js'
 import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
-import type { CallerPower } from '../../domain/routing/effective.js'
+import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { tierText } from '../../domain/routing/tier.js'
 import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../../ports/node-api.js'
 import type { Task } from '../../domain/task/task.js'
@@ -24,21 +24,25 @@ import { agentProblems } from '../agents/problems.js'
 import { findAgent, pickCapable } from '../cards/select-target.js'
 
 /** Rows of `agents`: those of this node first, then by address; the operator is not listed. A sandboxed caller sees its sandbox. */
-export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params'], by: CallerPower): Calls['agents.list']['result'] {
+export function listAgents(
+  node: NodeCore,
+  { origin }: Calls['agents.list']['params'],
+  by: CallerAuthority
+): Calls['agents.list']['result'] {
   const cards = node.registry
     .listAll()
     .filter((card) => card.id !== OPERATOR && (origin === undefined || card.origin === origin) && node.visibility.toCaller(card, by))
   const agents = cards.map((card) => ({ ...agentInfo(node, card), capabilities: card.capabilities.map((one) => one.id) }))
   agents.sort((a, b) => a.origin.localeCompare(b.origin) || a.address.localeCompare(b.address))
   const ofHere = origin === 'remote' ? [] : agentProblems(node)
-  return { agents, problems: [...ofHere, ...(origin === 'local' ? [] : node.parts.logState.problems())] }
+  return { agents, problems: [...ofHere, ...(origin === 'local' ? [] : node.deps.logState.problems())] }
 }
 
 /** Longest display name of a card that is shown, in UTF-16 units. */
 const TITLE_MAX = 128
 
 /** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
-export function showAgent(node: NodeCore, text: string, by: CallerPower): AgentDetail {
+export function showAgent(node: NodeCore, text: string, by: CallerAuthority): AgentDetail {
   const address = node.directory.agent(text, (one) => node.visibility.toCaller(one, by))
   const card = node.directory.card(address)
   if (card === undefined) throw new NodeError('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`)
@@ -120,13 +124,13 @@ export async function callCapability(
 async function agentFor(
   node: NodeCore,
   text: string,
-  { by, head }: { readonly by: CallerPower; readonly head: Omit<DraftHead, 'recipient'> }
+  { by, head }: { readonly by: CallerAuthority; readonly head: Omit<DraftHead, 'recipient'> }
 ): Promise<AgentAddress> {
   try {
     return await findAgent(node, text, (card) => node.visibility.toCaller(card, by))
   } catch (error) {
     const hidden = asNodeError(error).code === 'AGENT_NOT_FOUND' ? node.directory.exactAgent(text) : null
-    if (hidden !== null && node.outbox.judge({ ...head, recipient: hidden }).allowed) return hidden
+    if (hidden !== null && node.outbound.judge({ ...head, recipient: hidden }).allowed) return hidden
     throw error
   }
 }
@@ -134,7 +138,7 @@ async function agentFor(
 function headOf(
   node: NodeCore,
   type: 'request' | 'notification',
-  { justification, onBehalfOf, as }: Pick<Question, 'justification' | 'onBehalfOf' | 'as'>
+  { justification, onBehalfOf, as }: Pick<Query, 'justification' | 'onBehalfOf' | 'as'>
 ): Omit<DraftHead, 'recipient'> {
   return { sender: senderOf(node, as), type, onBehalfOf, ...(justification === undefined ? {} : { justification }) }
 }
@@ -167,13 +171,13 @@ function inputOf(text: string): unknown {
 }
 
 function senderOf(node: NodeCore, as: string | undefined): AgentAddress {
-  return { agentId: as ?? OPERATOR, nodeId: node.parts.membership.nodeId }
+  return { agentId: as ?? OPERATOR, nodeId: node.deps.membership.nodeId }
 }
 
 /** Who has a message sent, and who is told of its way. */
 interface Caller extends MessageHooks {
   /** Its power: what it has done in the operator's name is as weak. */
-  readonly by: CallerPower
+  readonly by: CallerAuthority
   /** The agent of this node that it is; undefined: it speaks in the operator's name. */
   readonly as?: string | undefined
 }
@@ -192,12 +196,12 @@ interface Matter {
 
 /** For whom it is asked. */
 interface Client {
-  readonly onBehalfOf: CallerPower
+  readonly onBehalfOf: CallerAuthority
   readonly as: string | undefined
   readonly signal: AbortSignalLike | undefined
 }
 
-type Question = Matter & Client
+type Query = Matter & Client
 
 async function ask(
   node: NodeCore,
@@ -205,7 +209,7 @@ async function ask(
   to: Client & { readonly target: AgentAddress; readonly onAsked?: Caller['onAsked'] | undefined }
 ): Promise<Reply> {
   const { target, onBehalfOf, as, signal, onAsked } = to
-  const { clock, settings } = node.parts
+  const { clock, settings } = node.deps
   const from = clock.monotonic()
   const isWaiting = question.wait ?? true
   const asking = {
@@ -260,23 +264,23 @@ function answered(node: NodeCore, target: AgentAddress, answer: Answer): ReplyOu
 
 /** An agent that does not keep to its own schema: its file is to be mended here, or looked at from afar. */
 function atFault(node: NodeCore, target: AgentAddress, error: ErrorBody): ErrorBody {
-  const source = target.nodeId === node.parts.membership.nodeId ? node.agents.definition(target.agentId)?.source : undefined
+  const source = target.nodeId === node.deps.membership.nodeId ? node.agents.definition(target.agentId)?.source : undefined
   const isFile = source !== undefined && source !== 'built-in'
   return { ...error, next: [isFile ? `a2a-node agents check ${shellWord(source)}` : 'a2a-node agents show <agent>'] }
 }
 
 function elapsed(node: NodeCore, from: number): number {
-  return Math.round((node.parts.clock.monotonic() - from) * 100) / 100
+  return Math.round((node.deps.clock.monotonic() - from) * 100) / 100
 }
 
-function post(node: NodeCore, recipient: AgentAddress, question: Question): Promise<A2AEnvelope> {
+function post(node: NodeCore, recipient: AgentAddress, question: Query): Promise<A2AEnvelope> {
   const { input, justification, onBehalfOf, as, isBroadcast = false } = question
   const draft = { sender: senderOf(node, as), recipient, type: 'notification', payload: { input }, onBehalfOf, isBroadcast } as const
-  return node.outbox.send(justification === undefined ? draft : { ...draft, justification })
+  return node.outbound.send(justification === undefined ? draft : { ...draft, justification })
 }
 
-async function notify(node: NodeCore, question: Question, target: AgentAddress): Promise<Reply> {
-  const from = node.parts.clock.monotonic()
+async function notify(node: NodeCore, question: Query, target: AgentAddress): Promise<Reply> {
+  const from = node.deps.clock.monotonic()
   const envelope = await post(node, target, question)
   return {
     requestId: envelope.id,
@@ -294,14 +298,14 @@ async function notify(node: NodeCore, question: Question, target: AgentAddress):
  * To every registered agent but the operator here; each target is listed with what became of it. What a rule keeps from one
  * that the caller does not see goes on record alone.
  */
-async function broadcast(node: NodeCore, type: 'request' | 'notification', question: Question): Promise<Reply> {
-  const { clock, ids, membership } = node.parts
+async function broadcast(node: NodeCore, type: 'request' | 'notification', question: Query): Promise<Reply> {
+  const { clock, ids, membership } = node.deps
   const from = clock.monotonic()
   const head = headOf(node, type, question)
   const isFor = (card: RegisteredCard): boolean =>
     (card.id !== OPERATOR || card.nodeId !== membership.nodeId) &&
     (node.visibility.toCaller(card, question.onBehalfOf) ||
-      node.outbox.judge({ ...head, isBroadcast: true, recipient: { agentId: card.id, nodeId: card.nodeId } }).allowed)
+      node.outbound.judge({ ...head, isBroadcast: true, recipient: { agentId: card.id, nodeId: card.nodeId } }).allowed)
   const cards = node.registry.listAll().filter(isFor)
   const name = node.directory.namer()
   const toAll = { type, question: { ...question, isBroadcast: true } }
@@ -327,7 +331,7 @@ const ANSWER_SHOWN = 16_384
 async function toOne(
   node: NodeCore,
   card: RegisteredCard,
-  { type, question }: { readonly type: 'request' | 'notification'; readonly question: Question }
+  { type, question }: { readonly type: 'request' | 'notification'; readonly question: Query }
 ): Promise<Outcome> {
   const target = { agentId: card.id, nodeId: card.nodeId }
   try {

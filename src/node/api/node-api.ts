@@ -6,7 +6,7 @@ import { NODE_NAME } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
 import { shown } from '../../kit/text.js'
 import { isActive } from '../../domain/membership/view.js'
-import type { CallerPower, CertifiedPower } from '../../domain/routing/effective.js'
+import type { CallerAuthority, CertifiedPower } from '../../domain/routing/effective.js'
 import type { OAuthCalls, OAuthAdmin } from '../../ports/oauth-api.js'
 import type { ImportedTools } from '../../ports/imported-tools.js'
 import type { PushAdmin } from '../../ports/push-api.js'
@@ -23,7 +23,7 @@ import type {
 } from '../../ports/node-api.js'
 import { callCapability, listAgents, sendText, showAgent } from './messages.js'
 import { decideApproval, listApprovals, showApproval } from './approvals.js'
-import { refuseBeyondPower } from './authorization.js'
+import { refuseBeyondAuthority } from './authorization.js'
 import { policyInfo, testPolicy } from './policy.js'
 import {
   amendPeer,
@@ -80,7 +80,7 @@ export interface ApiHost {
 
 /** Facts of this node as `start` prints them. */
 export function nodeInfo({ node, http }: Pick<ApiHost, 'node' | 'http'>): NodeInfo {
-  const { membership, process: facts } = node.parts
+  const { membership, process: facts } = node.deps
   return {
     node: selfInfo(node),
     mesh: { id: membership.meshId, name: safeName(membership.meshName, NODE_NAME) },
@@ -93,10 +93,10 @@ export function nodeInfo({ node, http }: Pick<ApiHost, 'node' | 'http'>): NodeIn
 /** `status`: every number is counted now, from links, queues and the log's view. */
 export function statusInfo(host: ApiHost): StatusInfo {
   const { node, isStopping } = host
-  const { process: facts, clock, log } = node.parts
+  const { process: facts, clock, log } = node.deps
   const view = log.view()
   const members = view.members.size === 0 ? [] : [...view.members.keys()].filter((id) => isActive(view, id))
-  const left = new Set([...node.ownCards.surplus(), ...node.ownCards.misplaced().map(({ id }) => id)])
+  const left = new Set([...node.localCards.surplus(), ...node.localCards.misplaced().map(({ id }) => id)])
   const isReady = (id: string): boolean => !left.has(id) && node.agents.health(id)?.state !== 'unhealthy'
   const ready = node.agents.definitions().flatMap(({ id }) => (isReady(id) ? [id] : []))
   return {
@@ -108,10 +108,10 @@ export function statusInfo(host: ApiHost): StatusInfo {
     network: facts.network,
     mesh: { ...nodeInfo(host).mesh, members: Math.max(1, members.length), online: 1 + node.presence.online().length },
     agents: { ready, faults: node.agents.faults() },
-    tasks: node.work.counts(),
+    tasks: node.executor.counts(),
     approvals: { waiting: node.approvals.list().length },
     outbox: { pending: node.requests.waitingCount() + node.lanes.waiting },
-    problems: [node.parts, node.policy, node.ledgerQuota, node.documents, node.orphans]
+    problems: [node.deps, node.policy, node.ledgerQuota, node.documents, node.orphans]
       .flatMap((part) => part.problems())
       .concat(agentProblems(node))
   }
@@ -134,7 +134,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'node.status': ['read', () => statusInfo(host)],
     'node.id': ['read', () => showId(node)],
     'node.stop': ['admin', () => stop(host)],
-    'node.metrics': ['read', () => ({ ...node.parts.telemetry.snapshot(), agents: node.agents.measured() })],
+    'node.metrics': ['read', () => ({ ...node.deps.telemetry.snapshot(), agents: node.agents.measured() })],
     'audit.flush': ['read', () => flushAudit(node)],
     'node.backup': ['admin', (params) => host.backup(params)],
     'node.config': ['read', () => host.config],
@@ -166,7 +166,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
 }
 
 /** What a caller has done in the operator's name is as weak as the caller. */
-function powerIn(principal: Principal): CallerPower {
+function powerIn(principal: Principal): CallerAuthority {
   return principal.kind === 'operator' ? { ...certified(principal), isOperator: true } : certified(principal)
 }
 
@@ -254,7 +254,7 @@ type WatchTable = {
 function watchTable(host: ApiHost, principal: Principal): WatchTable {
   const by = powerIn(principal)
   const as = principal.agentId
-  const watchStatus: Watch<'node.status'> = ({ parts }, _params, { push }) => {
+  const watchStatus: Watch<'node.status'> = ({ deps: parts }, _params, { push }) => {
     push(statusInfo(host))
     const timer = parts.clock.every(STATUS_MS, () => push(statusInfo(host)))
     return () => parts.clock.clear(timer)
@@ -284,10 +284,10 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
   function allow(scope: Scope, name: CallName | WatchName): void {
     if (!principal.scopes.includes(scope))
       throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
-    refuseBeyondPower(name, principal, host.node.parts.membership.certificate().body.maxTier)
+    refuseBeyondAuthority(name, principal, host.node.deps.membership.certificate().body.maxTier)
   }
   const { peers } = host.node
-  const { logState, telemetry } = host.node.parts
+  const { logState, telemetry } = host.node.deps
   const toError: ToError = (error) => withLogProblem(asNodeError(error), logState.problems)
   return {
     call: async (name, params, options) => {
@@ -342,11 +342,11 @@ function queueFor<T>(keeps: 'newest' | 'all', signal: AbortSignalLike | undefine
 }
 
 async function flushAudit(node: NodeCore): Promise<Calls['audit.flush']['result']> {
-  await node.parts.audit.flush()
+  await node.deps.audit.flush()
   return { flushed: true }
 }
 
 function stop(host: ApiHost): { pid: number } {
   host.stop()
-  return { pid: host.node.parts.process.pid }
+  return { pid: host.node.deps.process.pid }
 }

@@ -11,7 +11,7 @@ import { changeFault, endInviteFault } from '../../domain/membership/grant.js'
 import { MAX_INVITES_OF_MEMBER, mayInviteMore } from '../../domain/membership/invite-share.js'
 import { seal } from '../../domain/membership/signing.js'
 import { inviteState, isAdmin, isWriter } from '../../domain/membership/view.js'
-import type { CallerPower } from '../../domain/routing/effective.js'
+import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { tierText, weakest } from '../../domain/routing/tier.js'
 import type { Tier } from '../../domain/routing/tier.js'
 import type { Calls, IdInfo, InviteInfo, PeerDetail, PeerInfo, PeerList } from '../../ports/node-api.js'
@@ -25,26 +25,26 @@ const INVITE_TTL_MS = 600_000
 const MAX_PINGS = 100
 
 /** Rows of `peers`: every other member, revoked ones only when asked. Agents that a caller does not see are not listed. */
-export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['params'], by: CallerPower): PeerList {
-  const { membership } = node.parts
+export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['params'], by: CallerAuthority): PeerList {
+  const { membership } = node.deps
   const members = node.directory.nodes().filter((one) => one.id !== membership.nodeId)
   const peers = members.map((one) => peerInfo(node, one.id, by)).filter((one) => all || one.status !== 'revoked')
-  return { peers, problems: node.parts.logState.problems() }
+  return { peers, problems: node.deps.logState.problems() }
 }
 
 /** One peer in full. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME. */
-export function showPeer(node: NodeCore, nodeId: NodeId, by: CallerPower): PeerDetail {
-  const view = node.parts.log.view()
+export function showPeer(node: NodeCore, nodeId: NodeId, by: CallerAuthority): PeerDetail {
+  const view = node.deps.log.view()
   const member = view.members.get(nodeId)
   const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
   if (certificate === null || certificate === undefined) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
   const revoked = member?.revoked ?? null
   return {
     ...peerInfo(node, nodeId, by),
-    self: nodeId === node.parts.membership.nodeId,
+    self: nodeId === node.deps.membership.nodeId,
     admin: certificate.mayInvite && revoked === null,
     writer: isWriter(view, nodeId),
-    owner: nodeId === node.parts.membership.owner,
+    owner: nodeId === node.deps.membership.owner,
     sandboxId: certificate.sandboxId ?? null,
     issuer: node.directory.ref(certificate.issuer),
     version: node.peers.link(nodeId)?.peerVersion ?? null,
@@ -55,7 +55,7 @@ export function showPeer(node: NodeCore, nodeId: NodeId, by: CallerPower): PeerD
 
 /** What `id` tells of this node. */
 export function showId(node: NodeCore): IdInfo {
-  const { membership } = node.parts
+  const { membership } = node.deps
   const { maxTier, sandboxId, mayInvite, mayWrite, issuer, issuedAt, expiresAt, serial } = membership.certificate().body
   return {
     node: selfInfo(node),
@@ -75,7 +75,7 @@ export function showId(node: NodeCore): IdInfo {
 
 /** Id, name and tier of this node. */
 export function selfInfo(node: NodeCore): IdInfo['node'] {
-  const { membership } = node.parts
+  const { membership } = node.deps
   return { ...node.directory.ref(membership.nodeId), tier: tierText(membership.certificate().body.maxTier) }
 }
 
@@ -86,9 +86,9 @@ export function selfInfo(node: NodeCore): IdInfo['node'] {
 export async function amendPeer(
   node: NodeCore,
   nodeId: NodeId,
-  { by, ...change }: { readonly name?: string; readonly tier?: Tier; readonly by: CallerPower }
+  { by, ...change }: { readonly name?: string; readonly tier?: Tier; readonly by: CallerAuthority }
 ): Promise<PeerDetail> {
-  const { membership, log, sign, clock } = node.parts
+  const { membership, log, sign, clock } = node.deps
   mayChange(node, nodeId)
   if (change.name !== undefined) checkName(node, nodeId, change.name)
   const own = membership.certificate().body
@@ -108,7 +108,7 @@ export async function amendPeer(
 export async function renamePeer(
   node: NodeCore,
   nodeId: NodeId,
-  change: { readonly name: string; readonly by: CallerPower }
+  change: { readonly name: string; readonly by: CallerAuthority }
 ): Promise<Calls['peers.rename']['result']> {
   const before = node.policy.named()
   const detail = await amendPeer(node, nodeId, change)
@@ -130,7 +130,7 @@ function checkName(node: NodeCore, nodeId: NodeId, name: string): void {
   const like = new LookAlikes(others.map((one) => one.name)).find(name)
   const other = others.find((one) => [name, like].includes(one.name) || node.directory.ref(one.id).name === name)
   if (other === undefined) return
-  const isRevoked = (node.parts.log.view().members.get(other.id)?.revoked ?? null) !== null
+  const isRevoked = (node.deps.log.view().members.get(other.id)?.revoked ?? null) !== null
   const who = isRevoked ? 'a node that was put out of the mesh' : 'another node'
   const how = like === null ? `is called ${shown(name)} already` : `is called ${safeName(like, NODE_NAME)}, which looks like ${shown(name)}`
   throw new NodeError('CONFLICT', `${who} ${how}`, {
@@ -143,9 +143,9 @@ function checkName(node: NodeCore, nodeId: NodeId, name: string): void {
 export async function revokePeer(
   node: NodeCore,
   nodeId: NodeId,
-  { reason, by }: { readonly reason: string; readonly by: CallerPower }
+  { reason, by }: { readonly reason: string; readonly by: CallerAuthority }
 ): Promise<Calls['peers.revoke']['result']> {
-  const { membership, clock, log } = node.parts
+  const { membership, clock, log } = node.deps
   if (nodeId === membership.nodeId) throw new NodeError('FORBIDDEN', 'a node cannot revoke itself')
   mayChange(node, nodeId)
   if ((log.view().members.get(nodeId)?.revoked ?? null) !== null) return { ...showPeer(node, nodeId, by), wasRevoked: true }
@@ -156,7 +156,7 @@ export async function revokePeer(
 
 /** Pings a peer, one after the other; over a link of its own alone. @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT. */
 export async function pingPeer(node: NodeCore, nodeId: NodeId, count: number): Promise<Calls['peers.ping']['result']> {
-  if (nodeId === node.parts.membership.nodeId) throw new NodeError('USAGE', 'that is this node itself')
+  if (nodeId === node.deps.membership.nodeId) throw new NodeError('USAGE', 'that is this node itself')
   refuseRevoked(node, nodeId)
   const rttMs: number[] = []
   try {
@@ -187,9 +187,9 @@ async function relayedOnly({ directory, presence, routes }: NodeCore, nodeId: No
 export async function createInvite(
   node: NodeCore,
   params: Calls['invite.create']['params'],
-  by: CallerPower
+  by: CallerAuthority
 ): Promise<Calls['invite.create']['result']> {
-  const { membership, pairing, log } = node.parts
+  const { membership, pairing, log } = node.deps
   const own = membership.certificate().body
   if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not invite; an admin node can')
   const power = weakest(own.maxTier, by.maxTier)
@@ -219,13 +219,13 @@ function noMoreInvites(): NodeError {
 
 /** Rows of `invite ls`, newest first. */
 export function listInvites(node: NodeCore): Calls['invite.list']['result'] {
-  const records = [...node.parts.log.view().invites.values()].sort((a, b) => b.terms.createdAt - a.terms.createdAt)
-  return { invites: records.map((one) => inviteInfo(node, one.terms.id)), problems: node.parts.logState.problems() }
+  const records = [...node.deps.log.view().invites.values()].sort((a, b) => b.terms.createdAt - a.terms.createdAt)
+  return { invites: records.map((one) => inviteInfo(node, one.terms.id)), problems: node.deps.logState.problems() }
 }
 
 /** Makes an invite worthless. @throws NodeError NOT_ADMIN, INVITE_NOT_FOUND, AMBIGUOUS_NAME, TIMEOUT. */
 export async function revokeInvite(node: NodeCore, text: string): Promise<InviteInfo> {
-  const { membership, log, clock } = node.parts
+  const { membership, log, clock } = node.deps
   const own = membership.certificate().body
   if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not revoke invites; an admin node can')
   const ids = [...log.view().invites.keys()].filter((id) => id === text || (text.length >= 4 && id.startsWith(text)))
@@ -247,7 +247,7 @@ export async function revokeInvite(node: NodeCore, text: string): Promise<Invite
 
 /** The fold decides for everybody; this tells the person at once what it would say. */
 function mayChange(node: NodeCore, nodeId: NodeId): void {
-  const { membership, log } = node.parts
+  const { membership, log } = node.deps
   const { owner } = membership
   const view = log.view()
   const own = membership.certificate().body
@@ -261,7 +261,7 @@ function mayChange(node: NodeCore, nodeId: NodeId): void {
 
 /** @throws NodeError REVOKED: nothing can be done with or for such a node any more. */
 function refuseRevoked(node: NodeCore, nodeId: NodeId): void {
-  if ((node.parts.log.view().members.get(nodeId)?.revoked ?? null) === null) return
+  if ((node.deps.log.view().members.get(nodeId)?.revoked ?? null) === null) return
   const { name } = node.directory.ref(nodeId)
   throw new NodeError('REVOKED', `${name} was put out of the mesh for good; an invite lets it in with a new home`, {
     next: [`a2a-node peers show ${nodeId}`, 'a2a-node invite']
@@ -269,7 +269,7 @@ function refuseRevoked(node: NodeCore, nodeId: NodeId): void {
 }
 
 function inviteInfo(node: NodeCore, id: string): InviteInfo {
-  const one = node.parts.log.view().invites.get(id)
+  const one = node.deps.log.view().invites.get(id)
   if (one === undefined) throw new NodeError('INVITE_NOT_FOUND', 'no such invite')
   return {
     id,
@@ -279,13 +279,13 @@ function inviteInfo(node: NodeCore, id: string): InviteInfo {
     uses: one.terms.uses,
     used: one.admitted.length,
     expiresAt: iso(one.terms.expiresAt),
-    state: inviteState(one, node.parts.clock.now()),
+    state: inviteState(one, node.deps.clock.now()),
     by: node.directory.ref(one.by)
   }
 }
 
-function peerInfo(node: NodeCore, nodeId: NodeId, by: CallerPower): PeerInfo {
-  const { log, membership } = node.parts
+function peerInfo(node: NodeCore, nodeId: NodeId, by: CallerAuthority): PeerInfo {
+  const { log, membership } = node.deps
   const member = log.view().members.get(nodeId)
   const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
   const link = node.peers.link(nodeId)

@@ -9,7 +9,7 @@ import { askedWork } from '../../domain/policy/requested-work.js'
 import type { AskedWork } from '../../domain/policy/requested-work.js'
 import type { PartyCriteria } from '../../domain/policy/rule.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../../domain/routing/decide.js'
-import type { CallerPower } from '../../domain/routing/effective.js'
+import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { displayNames } from '../../domain/routing/names.js'
 import { tierText } from '../../domain/routing/tier.js'
 import type { Tier } from '../../domain/routing/tier.js'
@@ -24,13 +24,13 @@ import type {
 } from '../../ports/policy-api.js'
 import type { NodeCore } from '../node.js'
 import { nodeOf, senderParty, targetParty } from '../policy/policy-parties.js'
-import { unaskedRules } from '../policy/unanswerable-rules.js'
+import { unanswerableRules } from '../policy/unanswerable-rules.js'
 
 /** Agents that are named as having a capability. */
 const LISTED = 8
 
 /** What `policy show` tells. `by`: who wants to know. */
-export function policyInfo(node: NodeCore, by: CallerPower): PolicyInfo {
+export function policyInfo(node: NodeCore, by: CallerAuthority): PolicyInfo {
   const { directory, registry, self } = node
   const { file, rules, faults } = node.policy.state()
   const ids = node.policy.ids()
@@ -49,8 +49,8 @@ export function policyInfo(node: NodeCore, by: CallerPower): PolicyInfo {
     faults: list,
     moreFaults: faults?.more ?? 0,
     warnings: node.policy.warnings(),
-    unasked: unaskedRules(rules, { directory, registry, self, sees: (card) => node.visibility.toCaller(card, by) }),
-    approvalTimeoutMs: node.parts.settings.approvalTimeoutMs
+    unasked: unanswerableRules(rules, { directory, registry, self, sees: (card) => node.visibility.toCaller(card, by) }),
+    approvalTimeoutMs: node.deps.settings.approvalTimeoutMs
   }
 }
 
@@ -65,7 +65,7 @@ function criteriaInfo({ tier, ...rest }: PartyCriteria, names: ReadonlyMap<NodeI
  * that it does not find are none.
  * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME; USAGE for a type that opens nothing.
  */
-export function testPolicy(node: NodeCore, query: PolicyTestQuery, by: CallerPower): PolicyTestResult {
+export function testPolicy(node: NodeCore, query: PolicyTestQuery, by: CallerAuthority): PolicyTestResult {
   const type = query.type ?? 'request'
   if (!OPENING_TYPES.has(type)) throw new NodeError('USAGE', `a ${type} is a reply: it passes along its exchange, whatever the rules say`)
   const sees = (card: RegisteredCard): boolean => node.visibility.toCaller(card, by)
@@ -74,7 +74,7 @@ export function testPolicy(node: NodeCore, query: PolicyTestQuery, by: CallerPow
   const { assumed, missing, ...work } = workOf(node, { ...query, type, target, sees })
   const isArriving = (nodeOf(target) ?? node.self) === node.self
   const question = { sender, target, type, ...work, justification: query.justification ?? null, isReply: false, isArriving }
-  const verdict = node.router.ask(question)
+  const verdict = node.accessControl.ask(question)
   return {
     ...verdictInfo(node, verdict),
     passedOver: passedOverInfo(node, question),
@@ -107,7 +107,7 @@ function placeOf(node: NodeCore, { line }: Verdict): Pick<PolicyTestResult, 'rul
 }
 
 function passedOverInfo(node: NodeCore, question: RoutingQuestion): PassedOverRule | null {
-  const verdict = node.router.askedNobody(question)
+  const verdict = node.accessControl.askedNobody(question)
   if (verdict === null) return null
   const why = !question.isArriving ? 'elsewhere' : question.type === 'task-proposal' ? 'proposal' : 'table'
   return { rule: verdict.rule, ...placeOf(node, verdict), why }
@@ -117,7 +117,7 @@ function passedOverInfo(node: NodeCore, question: RoutingQuestion): PassedOverRu
 function othersOf(node: NodeCore, question: RoutingQuestion, verdict: Verdict): PolicyTestOther[] {
   const { sender, target } = question
   // What a rule of this file opens is open here alone.
-  const needsAllow = verdict.allowed && verdict.line !== undefined && !node.router.askTable(question).allowed
+  const needsAllow = verdict.allowed && verdict.line !== undefined && !node.accessControl.askTable(question).allowed
   const ends = [
     { role: 'sender', id: nodeOf(sender) },
     { role: 'receiver', id: nodeOf(target) ?? node.self }

@@ -2,7 +2,7 @@ import type { Timer } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import { shown } from '../../kit/text.js'
-import type { CallerPower } from '../../domain/routing/effective.js'
+import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { isShortId, MIN_PREFIX } from '../../domain/routing/names.js'
 import type { Task } from '../../domain/task/task.js'
 import type { Calls } from '../../ports/node-api.js'
@@ -17,7 +17,7 @@ const TASKS_MS = 100
 
 /** Calls `tell` now and after changes of tasks, gathered: each time tells of all, and a swarm changes its tasks many times a second. */
 export function watchTasks(node: NodeCore, tell: () => void): Unsubscribe {
-  const { clock } = node.parts
+  const { clock } = node.deps
   let timer: Timer | null = null
   tell()
   const stopListening = node.tasks.onChange(() => {
@@ -33,14 +33,14 @@ export function watchTasks(node: NodeCore, tell: () => void): Unsubscribe {
 }
 
 /** Rows of `tasks`, newest first. A sandboxed caller sees those of agents that it sees. */
-export function listTasks(node: NodeCore, { limit }: Calls['tasks.list']['params'], by: CallerPower): Calls['tasks.list']['result'] {
+export function listTasks(node: NodeCore, { limit }: Calls['tasks.list']['params'], by: CallerAuthority): Calls['tasks.list']['result'] {
   const all = node.tasks.list().filter((task) => isSeen(node, task, by))
   const tasks = all.slice(0, limit)
   return { tasks: tasks.map((task) => taskInfo(node, task)), more: all.length - tasks.length }
 }
 
 /** Is the task that of an agent which the caller sees? A swarm is of no single one. */
-function isSeen(node: NodeCore, { kind, agent }: Pick<Task, 'kind' | 'agent'>, by: CallerPower): boolean {
+function isSeen(node: NodeCore, { kind, agent }: Pick<Task, 'kind' | 'agent'>, by: CallerAuthority): boolean {
   if ((by.sandboxId ?? null) === null) return true
   const address = kind === 'swarm' ? null : parseAddress(agent)
   const card = address === null ? undefined : node.directory.card(address)
@@ -48,7 +48,7 @@ function isSeen(node: NodeCore, { kind, agent }: Pick<Task, 'kind' | 'agent'>, b
 }
 
 /** Ids of tasks in memory that begin so. */
-function matching(node: NodeCore, text: string, by: CallerPower): string[] {
+function matching(node: NodeCore, text: string, by: CallerAuthority): string[] {
   if (text.length < MIN_PREFIX) return []
   return node.tasks.matching(text).filter((id) => {
     const task = node.tasks.get(id)
@@ -56,7 +56,7 @@ function matching(node: NodeCore, text: string, by: CallerPower): string[] {
   })
 }
 
-function findTask(node: NodeCore, text: string, by: CallerPower): string {
+function findTask(node: NodeCore, text: string, by: CallerAuthority): string {
   const ids = matching(node, text, by)
   const [id] = ids
   if (ids.length > 1)
@@ -69,15 +69,15 @@ function findTask(node: NodeCore, text: string, by: CallerPower): string {
 }
 
 /** One task and what happened to it. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED */
-export async function showTask(node: NodeCore, text: string, by: CallerPower): Promise<Calls['tasks.show']['result']> {
+export async function showTask(node: NodeCore, text: string, by: CallerAuthority): Promise<Calls['tasks.show']['result']> {
   const { task, events } = (await keptTask(node, text, by)) ?? liveTask(node, text, by)
   return { ...taskInfo(node, task), events: events.map((event) => ({ ...event, at: new Date(event.at).toISOString() })) }
 }
 
 /** Of a task that ended before this node started, or long ago, the ledger tells. */
-async function keptTask(node: NodeCore, text: string, by: CallerPower): Promise<RecordedTask | null> {
+async function keptTask(node: NodeCore, text: string, by: CallerAuthority): Promise<RecordedTask | null> {
   if (text.length < MIN_PREFIX || matching(node, text, by).length > 0) return null
-  const kept = (await taskOfLedger(node.requestStore, text)) ?? (await node.swarms.recordedTask(text))
+  const kept = (await taskOfLedger(node.requestStore, text)) ?? (await node.swarms.taskFromRecord(text))
   return kept === null || isTooShort(text, kept.task.id) || !isSeen(node, kept.task, by) ? null : kept
 }
 
@@ -85,7 +85,7 @@ function isTooShort(text: string, id: string): boolean {
   return text !== id && isShortId(text, 'task')
 }
 
-function liveTask(node: NodeCore, text: string, by: CallerPower): RecordedTask {
+function liveTask(node: NodeCore, text: string, by: CallerAuthority): RecordedTask {
   const id = findTask(node, text, by)
   const task = node.tasks.get(id)
   if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
@@ -93,11 +93,11 @@ function liveTask(node: NodeCore, text: string, by: CallerPower): RecordedTask {
 }
 
 /** Cancels a task. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, CONFLICT when it has ended, STORE_DAMAGED */
-export async function cancelTask(node: NodeCore, text: string, by: CallerPower): Promise<Calls['tasks.cancel']['result']> {
+export async function cancelTask(node: NodeCore, text: string, by: CallerAuthority): Promise<Calls['tasks.cancel']['result']> {
   const kept = await keptTask(node, text, by)
   if (kept !== null) throw ended(kept.task)
   const id = findTask(node, text, by)
-  const found = node.requests.cancelTask(id) || (await node.swarms.cancelTask(id)) || node.work.cancelTask(id)
+  const found = node.requests.cancelTask(id) || (await node.swarms.cancelTask(id)) || node.executor.cancelTask(id)
   const task = node.tasks.get(id)
   if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
   if (!found) throw ended(task)

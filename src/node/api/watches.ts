@@ -22,8 +22,8 @@ export function watchPeers(node: NodeCore, tell: () => void): Unsubscribe {
   tell()
   const stops = [
     node.events.on((event) => (event.type === 'peer' || event.type === 'membership' ? tell() : undefined)),
-    node.parts.log.onChange(tell),
-    node.parts.logState.onChange(tell)
+    node.deps.log.onChange(tell),
+    node.deps.logState.onChange(tell)
   ]
   return () => {
     for (const end of stops) end()
@@ -33,7 +33,7 @@ export function watchPeers(node: NodeCore, tell: () => void): Unsubscribe {
 type AgentList = Calls['agents.list']['result']
 
 /** `agents.list`: when agents come or go, and when their cards, their prompts or their nodes' presence change. */
-export function watchAgents({ agents, parts: { clock } }: NodeCore, list: () => AgentList, push: Push<AgentList>): Unsubscribe {
+export function watchAgents({ agents, deps: { clock } }: NodeCore, list: () => AgentList, push: Push<AgentList>): Unsubscribe {
   let last: string | null = null
   const tell = (): void => {
     const now = list()

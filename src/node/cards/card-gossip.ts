@@ -6,8 +6,8 @@ import { type ControlBody, MAX_NAMED_AGENTS } from '../../domain/channel/control
 import type { SignedCard } from '../../domain/membership/types.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { AgentHost } from '../agents/agent-host.js'
-import type { OwnCards } from './local-cards.js'
-import type { Peers } from '../peers/peer-table.js'
+import type { LocalCards } from './local-cards.js'
+import type { PeerTable } from '../peers/peer-table.js'
 import type { Visibility } from './visibility.js'
 
 /** Bytes of cards in one control message. */
@@ -20,21 +20,21 @@ export interface CardGossipDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly agents: AgentHost
-  readonly ownCards: OwnCards
-  readonly peers: Peers
+  readonly localCards: LocalCards
+  readonly peers: PeerTable
   readonly visibility: Visibility
 }
 
 /** Keeps the cards of this node in line with its agents and its certificate, and tells connected peers of them. */
 export class CardGossip {
-  readonly #parts: CardGossipDeps
+  readonly #deps: CardGossipDeps
   #turn: Promise<unknown> = Promise.resolve()
   #waiting: Promise<void> | null = null
   /** Peers that lack some of what they were to be told, each with the timer of the next try. */
   readonly #untold = new Map<NodeId, Timer>()
 
-  constructor(parts: CardGossipDeps) {
-    this.#parts = parts
+  constructor(deps: CardGossipDeps) {
+    this.#deps = deps
   }
 
   /** The agents or the certificate changed: new cards for everybody. @throws NodeError DISK_FULL, NO_PERMISSION. */
@@ -51,13 +51,13 @@ export class CardGossip {
 
   /** Nobody is told again. */
   close(): void {
-    for (const timer of this.#untold.values()) this.#parts.clock.clear(timer)
+    for (const timer of this.#untold.values()) this.#deps.clock.clear(timer)
     this.#untold.clear()
   }
 
   async #refresh(): Promise<void> {
-    const { ownCards, agents, peers } = this.#parts
-    const { changed, removed } = await ownCards.refresh(agents.definitions())
+    const { localCards, agents, peers } = this.#deps
+    const { changed, removed } = await localCards.refresh(agents.definitions())
     for (const peer of peers.online()) {
       // First what makes room: a peer takes no more cards of a node than the log does.
       if (removed.length > 0) this.#send(peer, 'cards-removed', { agents: removed.slice(0, MAX_NAMED_AGENTS) })
@@ -72,13 +72,13 @@ export class CardGossip {
 
   /** Tells one peer of all cards of this node, but for those of sandboxes that are none of its business. */
   tellAll(peer: NodeId): void {
-    const own = this.#shareWith(peer, this.#parts.ownCards.own())
+    const own = this.#shareWith(peer, this.#deps.localCards.own())
     const all = own.slice(0, MAX_NAMED_AGENTS).map((one) => one.body.id)
     this.#tell(peer, own, all)
   }
 
   #shareWith(peer: NodeId, cards: readonly SignedCard[]): readonly SignedCard[] {
-    return cards.filter(({ body }) => this.#parts.visibility.isVisibleTo(body, peer))
+    return cards.filter(({ body }) => this.#deps.visibility.isVisibleTo(body, peer))
   }
 
   /** In as few frames as fit; a last one of its own says which agents there are in all, since their ids may fill it. */
@@ -89,7 +89,7 @@ export class CardGossip {
 
   #send<N extends 'cards' | 'cards-removed'>(peer: NodeId, name: N, body: ControlBody<N>): void {
     try {
-      this.#parts.peers.send(peer, { kind: 'control', name, body })
+      this.#deps.peers.send(peer, { kind: 'control', name, body })
     } catch (error) {
       this.#note('a peer could not be told of cards', error)
       this.#tellAgain(peer)
@@ -98,7 +98,7 @@ export class CardGossip {
 
   /** What did not get through is in what is told of all; a peer that is away by then is told when it comes back. */
   #tellAgain(peer: NodeId): void {
-    const { clock, peers } = this.#parts
+    const { clock, peers } = this.#deps
     if (this.#untold.has(peer)) return
     const timer = clock.after(RETELL_MS, () => {
       this.#untold.delete(peer)
@@ -108,7 +108,7 @@ export class CardGossip {
   }
 
   #note(message: string, error: unknown): void {
-    this.#parts.telemetry.log('warn', message, { reason: messageOf(error) })
+    this.#deps.telemetry.log('warn', message, { reason: messageOf(error) })
   }
 }
 

@@ -14,13 +14,13 @@ import { effectiveParty } from '../../domain/routing/effective.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { NodeRef } from '../../ports/node-api.js'
-import type { Peers } from '../peers/peer-table.js'
+import type { PeerTable } from '../peers/peer-table.js'
 
 /** What the directory looks into. */
-export interface DirectoryParts {
+export interface DirectoryDeps {
   readonly self: NodeId
   readonly log: MemberLog
-  readonly peers: Peers
+  readonly peers: PeerTable
   readonly registry: AgentRegistry
   ownCertificate(): Certificate
 }
@@ -52,13 +52,13 @@ const MAX_MEANT = 3
 
 /** Names and addresses: what people type to what the wire carries, and back. */
 export class Directory {
-  readonly #parts: DirectoryParts
+  readonly #deps: DirectoryDeps
   #names: ShownNames = { view: null, links: 0, own: '', nodes: [], shown: new Map(), ids: new Map() }
   /** By text of a rule, the nodes that it may mean by these names. */
   #meant = new Map<string, readonly NodeId[]>()
 
-  constructor(parts: DirectoryParts) {
-    this.#parts = parts
+  constructor(deps: DirectoryDeps) {
+    this.#deps = deps
   }
 
   /** Every node with the name of its certificate, as it stands there: members (also revoked ones), this node, and connected ones that the view lacks yet. */
@@ -67,13 +67,13 @@ export class Directory {
   }
 
   #namedNodes(): NodeName[] {
-    const { log, peers, self } = this.#parts
+    const { log, peers, self } = this.#deps
     const names = new Map<NodeId, string>()
     // In the order of admission: who came first keeps its name, and a newcomer of the same name gets a longer one.
     const members = [...log.view().members].sort(([, one], [, other]) => one.order - other.order)
     for (const [id, member] of members) names.set(id, member.certificate.body.name)
     for (const id of peers.online()) if (!names.has(id)) names.set(id, peers.link(id)?.certificate.body.name ?? '')
-    names.set(self, this.#parts.ownCertificate().name)
+    names.set(self, this.#deps.ownCertificate().name)
     return [...names].map(([id, name]) => ({ id, name }))
   }
 
@@ -97,10 +97,10 @@ export class Directory {
 
   /** Worked out anew only when members or links changed. */
   #known(): ShownNames {
-    const { log, peers } = this.#parts
+    const { log, peers } = this.#deps
     const view = log.view()
     const links = peers.generation
-    const own = this.#parts.ownCertificate().name
+    const own = this.#deps.ownCertificate().name
     if (this.#names.view !== view || this.#names.links !== links || this.#names.own !== own) {
       const nodes = this.#namedNodes()
       const names = displayNames(nodes)
@@ -141,11 +141,11 @@ export class Directory {
    * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
    */
   agent(text: string, sees: (card: RegisteredCard) => boolean = () => true): AgentAddress {
-    const named = this.#parts.registry.getByAddress(text)
+    const named = this.#deps.registry.getByAddress(text)
     if (named !== undefined && sees(named)) return nameOf(named)
     const exact = this.#exactly(text, sees)
     if (exact !== undefined) return nameOf(exact)
-    const cards = this.#parts.registry.listAll().filter(sees)
+    const cards = this.#deps.registry.listAll().filter(sees)
     const found = resolveAgent(text, cards.map(nameOf), this.nodes())
     if (found.kind === 'found') return found.value
     if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates, 'a2a-node agents')
@@ -154,7 +154,7 @@ export class Directory {
 
   /** The one agent that is called exactly so, as {@link resolveAgent} finds it, without a look at all others. */
   #exactly(text: string, sees: (card: RegisteredCard) => boolean): RegisteredCard | undefined {
-    const { registry } = this.#parts
+    const { registry } = this.#deps
     const address = this.#addressOf(text)
     if (address === null) {
       const [card, ...others] = registry.getById(text).filter(sees)
@@ -169,7 +169,7 @@ export class Directory {
    * its name as shown. Whether anybody is there is another matter; null for a node that nobody knows.
    */
   exactAddress(text: string): AgentAddress | null {
-    return text.includes('@') ? this.#addressOf(text) : { agentId: text, nodeId: this.#parts.self }
+    return text.includes('@') ? this.#addressOf(text) : { agentId: text, nodeId: this.#deps.self }
   }
 
   /** `id@node` with the node by its key or its name as shown; null for anything else. A key means its own node, whoever is called so. */
@@ -183,7 +183,7 @@ export class Directory {
 
   /** That nobody is called exactly so, with those that a person may have meant. */
   noneCalled(text: string, sees: (card: RegisteredCard) => boolean): NodeError {
-    const cards = this.#parts.registry.listAll().filter(sees)
+    const cards = this.#deps.registry.listAll().filter(sees)
     const found = resolveAgent(text, cards.map(nameOf), this.nodes())
     const meant = found.kind === 'found' ? [this.shownAddress(found.value)] : found.kind === 'none' ? found.nearest : found.candidates
     return notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" is served here`, meant.slice(0, MAX_MEANT))
@@ -191,23 +191,23 @@ export class Directory {
 
   /** The agent that a text names, whoever sees it; null where it names none or several. */
   exactAgent(text: string): AgentAddress | null {
-    const found = resolveAgent(text, this.#parts.registry.listAll().map(nameOf), this.nodes())
+    const found = resolveAgent(text, this.#deps.registry.listAll().map(nameOf), this.nodes())
     return found.kind === 'found' ? found.value : null
   }
 
   /** The card at an address; undefined for an unknown one. */
   card(address: AgentAddress): RegisteredCard | undefined {
-    return this.#parts.registry.get(address)
+    return this.#deps.registry.get(address)
   }
 
   /** The certificate in force of a node, this one included; null for strangers and revoked ones. */
   certificate(nodeId: NodeId): Certificate | null {
-    return nodeId === this.#parts.self ? this.#parts.ownCertificate() : this.#parts.peers.certificate(nodeId)
+    return nodeId === this.#deps.self ? this.#deps.ownCertificate() : this.#deps.peers.certificate(nodeId)
   }
 
   /** Was the node put out of the mesh? */
   isPutOut(nodeId: NodeId): boolean {
-    return (this.#parts.log.view().members.get(nodeId)?.revoked ?? null) !== null
+    return (this.#deps.log.view().members.get(nodeId)?.revoked ?? null) !== null
   }
 
   /**
@@ -221,7 +221,7 @@ export class Directory {
 
   /** The agent at `agentId@nodeId`, as a message has it; null for what is no address. One look-up where there is a card. */
   named(text: string): NamedAgent | null {
-    const card = this.#parts.registry.getByAddress(text)
+    const card = this.#deps.registry.getByAddress(text)
     // Its own texts, which are those of every map, and not parts cut out of the message's.
     if (card !== undefined) return { address: { agentId: card.id, nodeId: card.nodeId }, card, party: this.#partyOf(card, NO_HOPS) }
     const address = parseAddress(text)

@@ -26,7 +26,7 @@ const PROTOCOLS = ['a2a/1.0']
 const EXTERNAL_RUNTIME = 'a2a'
 
 /** What making cards needs. */
-export interface OwnCardsParts {
+export interface LocalCardsDeps {
   readonly clock: Clock
   readonly sign: Sign
   readonly telemetry: Telemetry
@@ -56,8 +56,8 @@ type Unrevised = Omit<CardBody, 'revision'>
 type Revisions = Readonly<Record<string, { readonly revision: number; readonly text: string; readonly gone?: boolean }>>
 
 /** The cards of this node: made of its agents, signed, numbered for good, brought into the log. */
-export class OwnCards {
-  readonly #parts: OwnCardsParts
+export class LocalCards {
+  readonly #deps: LocalCardsDeps
   readonly #own = new Map<string, SignedCard>()
   #revisions: Revisions = {}
   /** Changes are made one after the other. */
@@ -71,13 +71,13 @@ export class OwnCards {
   #isPublishing = false
   #isClosed = false
 
-  constructor(parts: OwnCardsParts) {
-    this.#parts = parts
+  constructor(deps: LocalCardsDeps) {
+    this.#deps = deps
   }
 
   /** Reads the stored revisions. */
   async start(): Promise<void> {
-    this.#revisions = (await this.#parts.store.read<Revisions>(REVISIONS)) ?? {}
+    this.#revisions = (await this.#deps.store.read<Revisions>(REVISIONS)) ?? {}
   }
 
   /** No further card goes into the log. */
@@ -102,7 +102,7 @@ export class OwnCards {
 
   /** @throws NodeError INVALID_CARD naming every fault of the card that the agent would get. */
   check(definition: AgentDefinition): void {
-    const certificate = this.#parts.membership.certificate().body
+    const certificate = this.#deps.membership.certificate().body
     const misplaced = misplacedIn(certificate)(definition)
     if (misplaced !== null) throw new NodeError('INVALID_CARD', `the agent is not offered: ${misplaced.reason}`)
     const card = this.#cardOf(definition, certificate)
@@ -127,7 +127,7 @@ export class OwnCards {
   }
 
   async #refresh(definitions: readonly AgentDefinition[]): Promise<CardChanges> {
-    const certificate = this.#parts.membership.certificate().body
+    const certificate = this.#deps.membership.certificate().body
     const placed = this.#placed(definitions, certificate)
     const wanted = [operatorCard(certificate), ...placed.map((one) => this.#cardOf(one, certificate))].filter((one) => this.#isValid(one))
     const bodies = this.#fitting(this.#ordered(wanted))
@@ -138,7 +138,7 @@ export class OwnCards {
       .filter(([id, known]) => !ids.has(id) && known.gone !== true)
       .map(([id, known]) => ({ id, revision: known.revision + 1 }))
     for (const { id, revision } of removed) next[id] = { revision, text: '', gone: true }
-    if (JSON.stringify(next) !== JSON.stringify(this.#revisions)) await this.#parts.store.write(REVISIONS, next)
+    if (JSON.stringify(next) !== JSON.stringify(this.#revisions)) await this.#deps.store.write(REVISIONS, next)
     this.#revisions = next
     this.#noteSurplus(wanted.map(({ id }) => id).filter((id) => !ids.has(id)))
     for (const { id } of removed) this.#forget(id)
@@ -151,7 +151,7 @@ export class OwnCards {
   }
 
   #cardOf(definition: AgentDefinition, certificate: Certificate): Unrevised {
-    const { labels } = this.#parts.settings
+    const { labels } = this.#deps.settings
     return { ...cardOf(definition, certificate), ...(labels.length === 0 ? {} : { labels }) }
   }
 
@@ -160,14 +160,14 @@ export class OwnCards {
     const known = new Set(this.#misplaced.map(({ id }) => id))
     this.#misplaced = definitions.flatMap((one) => faultOf(one) ?? [])
     for (const { id, source, reason } of this.#misplaced)
-      if (!known.has(id)) this.#parts.telemetry.log('warn', 'an agent is not offered', { agent: id, source, reason })
+      if (!known.has(id)) this.#deps.telemetry.log('warn', 'an agent is not offered', { agent: id, source, reason })
     return definitions.filter((one) => faultOf(one) === null)
   }
 
   #noteSurplus(ids: readonly string[]): void {
     const isChange = ids.some((id) => !this.#surplus.includes(id))
     this.#surplus = ids
-    if (isChange) this.#parts.telemetry.log('warn', 'the mesh takes no more agents of this node', { agents: ids.join(', ') })
+    if (isChange) this.#deps.telemetry.log('warn', 'the mesh takes no more agents of this node', { agents: ids.join(', ') })
   }
 
   /** The operator, then those that have a card already: a new agent never takes the place of one that is announced. */
@@ -195,13 +195,13 @@ export class OwnCards {
   /** Agents are checked where they are read; one that still does not fit must not keep the others from their cards. */
   #isValid(body: Unrevised): boolean {
     const checked = validateCard({ ...body, revision: 1 })
-    if (!checked.ok) this.#parts.telemetry.log('error', 'an agent has no valid card', { agent: body.id, reason: checked.faults.join('; ') })
+    if (!checked.ok) this.#deps.telemetry.log('error', 'an agent has no valid card', { agent: body.id, reason: checked.faults.join('; ') })
     return checked.ok
   }
 
   /** Does the card say something new, or is it not signed yet? Notes its revision. */
   #revise(next: Record<string, Revisions[string]>, body: Unrevised): boolean {
-    const { log, membership } = this.#parts
+    const { log, membership } = this.#deps
     const text = canonicalJson(body)
     const known = next[body.id]
     // The log may know more than a home that was restored.
@@ -213,7 +213,7 @@ export class OwnCards {
   }
 
   #sign(body: CardBody): SignedCard {
-    const { membership, sign, clock, registry } = this.#parts
+    const { membership, sign, clock, registry } = this.#deps
     const signed = seal('card', body, { id: membership.nodeId, sign })
     this.#own.set(body.id, signed)
     registry.put({ ...body, origin: 'local', lastSeenAt: clock.now() }, membership.nodeId)
@@ -222,7 +222,7 @@ export class OwnCards {
 
   #forget(id: string): void {
     this.#own.delete(id)
-    this.#parts.registry.unregister(addressText({ agentId: id, nodeId: this.#parts.membership.nodeId }))
+    this.#deps.registry.unregister(addressText({ agentId: id, nodeId: this.#deps.membership.nodeId }))
   }
 
   async #publishAll(): Promise<void> {
@@ -240,7 +240,7 @@ export class OwnCards {
 
   /** Entries that the log's view lacks. */
   #unlogged(): { id: string; revision: number; entry: EntryBody }[] {
-    const { log, membership } = this.#parts
+    const { log, membership } = this.#deps
     const { mesh } = membership.certificate().body
     const logged = log.view().cards.get(membership.nodeId)
     const cards = [...this.#own].map(([id, card]) => ({ id, revision: card.body.revision, entry: { kind: 'card' as const, mesh, card } }))
@@ -253,11 +253,11 @@ export class OwnCards {
 
   async #submit({ id, revision, entry }: { id: string; revision: number; entry: EntryBody }): Promise<void> {
     try {
-      await this.#parts.log.submit(entry, LOG_TIMEOUT_MS)
+      await this.#deps.log.submit(entry, LOG_TIMEOUT_MS)
       this.#taken.set(id, revision)
     } catch (error) {
       // Connected peers have the card already; the next link or view asks again.
-      this.#parts.telemetry.log('debug', 'a card is not in the log yet', { agent: id, code: asNodeError(error).code })
+      this.#deps.telemetry.log('debug', 'a card is not in the log yet', { agent: id, code: asNodeError(error).code })
     }
   }
 }

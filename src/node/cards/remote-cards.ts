@@ -13,7 +13,7 @@ import type { Telemetry } from '../../ports/telemetry.js'
 const MAX_REFUSED = 1024
 
 /** What taking others' cards needs. */
-export interface PeerCardsParts {
+export interface RemoteCardsDeps {
   readonly clock: Clock
   readonly verify: Verify
   readonly telemetry: Telemetry
@@ -24,8 +24,8 @@ export interface PeerCardsParts {
 }
 
 /** The cards of all other nodes: from the log, and newer ones from the peers themselves. Bounded by node. */
-export class PeerCards {
-  readonly #parts: PeerCardsParts
+export class RemoteCards {
+  readonly #deps: RemoteCardsDeps
   /** Revisions that the log's view showed last, by node and agent id. */
   readonly #logged = new Map<NodeId, Map<string, number>>()
   /** Addresses whose node said they are gone while the log still has their card, with the last revision that is gone. */
@@ -33,8 +33,8 @@ export class PeerCards {
   readonly #refused = new Set<string>()
   #isOn = true
 
-  constructor(parts: PeerCardsParts) {
-    this.#parts = parts
+  constructor(deps: RemoteCardsDeps) {
+    this.#deps = deps
   }
 
   /** Are the cards of others taken? */
@@ -51,14 +51,14 @@ export class PeerCards {
 
   /** Takes no more cards of others; the registry is left with those of this node. */
   disable(): void {
-    const { registry } = this.#parts
+    const { registry } = this.#deps
     this.#isOn = false
     for (const card of registry.getRemoteCards()) registry.unregister(card.address)
   }
 
   /** Takes the log's cards: new ones in; those that the log has removed, and those of revoked nodes, out. */
   fromView(view: MembershipView): void {
-    const { registry, self } = this.#parts
+    const { registry, self } = this.#deps
     for (const [nodeId, member] of view.members) {
       if (nodeId === self) continue
       const cards = member.revoked === null ? view.cards.get(nodeId) : undefined
@@ -72,17 +72,17 @@ export class PeerCards {
 
   /** The last link to a peer has ended: of a node that the log does not know nothing is left. */
   onOffline(peer: NodeId): void {
-    if (this.#parts.certificateOf(peer) === null) this.#parts.registry.removeNode(peer)
+    if (this.#deps.certificateOf(peer) === null) this.#deps.registry.removeNode(peer)
   }
 
   /** Takes cards that a peer tells of itself: any JSON. `all`: the ids of every agent it has, null when it does not say. */
   fromPeer(peer: NodeId, cards: readonly unknown[], all: readonly string[] | null): void {
-    const certificate = this.#parts.certificateOf(peer)
+    const certificate = this.#deps.certificateOf(peer)
     if (certificate === null) return
     this.#mergeAll(peer, cards.slice(0, MAX_CARDS), certificate)
     if (all === null) return
     const named = new Set(all)
-    for (const card of this.#parts.registry.ofNode(peer)) if (!named.has(card.id)) this.#remove(card.address, card.revision)
+    for (const card of this.#deps.registry.ofNode(peer)) if (!named.has(card.id)) this.#remove(card.address, card.revision)
   }
 
   /** A peer says that agents of it are gone, each at a revision. */
@@ -91,16 +91,16 @@ export class PeerCards {
   }
 
   #remove(address: string, revision: number): void {
-    const known = this.#parts.registry.getByAddress(address)
+    const known = this.#deps.registry.getByAddress(address)
     if (known === undefined || known.origin === 'local' || known.revision > revision) return
-    this.#parts.registry.unregister(address)
+    this.#deps.registry.unregister(address)
     // The log follows later: until then it must not bring the card back.
     if (this.#logged.get(known.nodeId)?.has(known.id) === true) this.#gone.set(address, revision)
   }
 
   /** What stood in the log and stands there no longer was removed, unless its node told of a newer card meanwhile. */
   #dropUnlogged(nodeId: NodeId, cards: ReadonlyMap<string, SignedCard> | undefined): void {
-    const { registry } = this.#parts
+    const { registry } = this.#deps
     for (const [agentId, revision] of this.#logged.get(nodeId) ?? []) {
       if (cards?.has(agentId) === true) continue
       const address = addressText({ agentId, nodeId })
@@ -122,14 +122,14 @@ export class PeerCards {
   #mergeAll(nodeId: NodeId, cards: readonly unknown[], certificate: Certificate): void {
     const faults = cards.flatMap((signed) => this.#merge(nodeId, signed, certificate) ?? [])
     if (faults.length === 0) return
-    const { telemetry } = this.#parts
+    const { telemetry } = this.#deps
     telemetry.count('errors', 'card', faults.length)
     telemetry.log('warn', 'cards were refused', { peer: nodeId, count: faults.length, reason: faults[0] })
   }
 
   /** Takes a card that is newer than the known one. Why it is refused, told once; else null. */
   #merge(nodeId: NodeId, signed: unknown, certificate: Certificate): string | null {
-    const { registry, verify, clock } = this.#parts
+    const { registry, verify, clock } = this.#deps
     if (!this.#isOn) return null
     const name = isRecord(signed) && isRecord(signed.body) ? signed.body : {}
     const { id, revision } = name

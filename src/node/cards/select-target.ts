@@ -5,14 +5,14 @@ import type { AgentRegistry, RegisteredCard } from '../../domain/card/registry.j
 import type { AgentHost } from '../agents/agent-host.js'
 import type { Directory } from './directory.js'
 import type { AskedElsewhere } from '../agents/load-estimate.js'
-import type { Lookups } from './agent-lookup.js'
-import type { DraftHead, Outbox } from '../messaging/outbound.js'
+import type { AgentLookup } from './agent-lookup.js'
+import type { DraftHead, Outbound } from '../messaging/outbound.js'
 import type { Presence } from '../peers/presence.js'
 
 /** What finding a name needs. */
-export interface NameParts {
+export interface NameDeps {
   readonly directory: Directory
-  readonly lookups: Lookups
+  readonly agentLookup: AgentLookup
 }
 
 /**
@@ -21,7 +21,7 @@ export interface NameParts {
  * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
  */
 export function findAgent(
-  { directory, lookups }: NameParts,
+  { directory, agentLookup }: NameDeps,
   text: string,
   sees?: (card: RegisteredCard) => boolean
 ): AgentAddress | Promise<AgentAddress> {
@@ -29,18 +29,18 @@ export function findAgent(
     return directory.agent(text, sees)
   } catch (error) {
     if (!(error instanceof NodeError) || error.code !== 'AGENT_NOT_FOUND') throw error
-    return lookups.ask(text.split('@')[0] ?? text).then(() => directory.agent(text, sees))
+    return agentLookup.ask(text.split('@')[0] ?? text).then(() => directory.agent(text, sees))
   }
 }
 
 /** What choosing needs. */
-export interface TargetParts {
+export interface TargetDeps {
   readonly self: NodeId
   readonly registry: AgentRegistry
   readonly presence: Presence
   readonly agents: AgentHost
   readonly asked: Pick<AskedElsewhere, 'expect' | 'tasks'>
-  readonly outbox: Outbox
+  readonly outbound: Outbound
 }
 
 /** What the chosen one is sent. */
@@ -60,10 +60,10 @@ export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
  * are away.
  */
 export function pickCapable(
-  parts: TargetParts,
+  deps: TargetDeps,
   { capabilities, mayBeAway = false, sees = () => true, ...draft }: CapableDraft
 ): AgentAddress {
-  const { self, registry, presence, agents, asked } = parts
+  const { self, registry, presence, agents, asked } = deps
   const [first, ...rest] = capabilities
   const cards = registry.findByCapability(first).filter((card) => hasAll(card, rest) && !isSame(card, draft.sender))
   const isHere = (card: RegisteredCard): boolean => card.nodeId === self
@@ -72,7 +72,7 @@ export function pickCapable(
   let refused: RegisteredCard | null = null
   const usable = cards.filter((card) => {
     if (isAway(card) && !mayBeAway) return false
-    const { allowed } = parts.outbox.verdict(draftTo(card))
+    const { allowed } = deps.outbound.verdict(draftTo(card))
     if (!allowed && (refused === null || (sees(card) && !sees(refused)))) refused = card
     return allowed
   })
@@ -90,8 +90,8 @@ export function pickCapable(
     return { agentId: best.card.id, nodeId: best.card.nodeId }
   }
   // What nobody may be sent is refused like what was sent to one, and stands on record.
-  if (refused !== null && sees(refused)) parts.outbox.check(draftTo(refused))
-  else if (refused !== null) parts.outbox.judge(draftTo(refused))
+  if (refused !== null && sees(refused)) deps.outbound.check(draftTo(refused))
+  else if (refused !== null) deps.outbound.judge(draftTo(refused))
   if (!cards.some(sees)) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
   throw new NodeError('PEER_OFFLINE', `every agent that has ${capabilities.join(', ')} is offline`)
 }

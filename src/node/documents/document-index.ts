@@ -9,31 +9,31 @@ import type { DocumentRecord } from '../../domain/membership/types.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import { callerAccess, type CallerVerdict, type DocumentCaller } from './access.js'
 
-/** What {@link KnownDocuments} needs. */
-export interface KnownDocumentsParts {
+/** What {@link DocumentIndex} needs. */
+export interface DocumentIndexDeps {
   readonly hash: Hash
   readonly log: Pick<MemberLog, 'view'>
   readonly self: NodeId
 }
 
 /** A document and its id. */
-export interface KnownDocument {
+export interface IndexedDocument {
   readonly id: string
   readonly record: DocumentRecord
 }
 
 /** The documents that the log names, and what a caller may do with them. */
-export class KnownDocuments {
-  readonly #parts: KnownDocumentsParts
+export class DocumentIndex {
+  readonly #deps: DocumentIndexDeps
   readonly #ids = new Map<string, string>()
 
-  constructor(parts: KnownDocumentsParts) {
-    this.#parts = parts
+  constructor(deps: DocumentIndexDeps) {
+    this.#deps = deps
   }
 
   /** The documents that a caller may see, by name. */
-  list(by: DocumentCaller): KnownDocument[] {
-    const { log, self } = this.#parts
+  list(by: DocumentCaller): IndexedDocument[] {
+    const { log, self } = this.#deps
     const view = log.view()
     const seen = [...view.documents.values()].filter((record) => callerAccess(view, record, { self, by }).maySee)
     return seen.map((record) => this.#withId(record)).sort((a, b) => (a.record.name < b.record.name ? -1 : 1))
@@ -50,8 +50,8 @@ export class KnownDocuments {
   }
 
   /** The document of a name or an id. @throws NodeError DOCUMENT_NOT_FOUND, also for one that the caller may not see */
-  find(text: string, by: DocumentCaller): KnownDocument {
-    const view = this.#parts.log.view()
+  find(text: string, by: DocumentCaller): IndexedDocument {
+    const view = this.#deps.log.view()
     const record = view.documents.get(text) ?? [...view.documents.values()].find(({ name }) => this.idOf(name) === text)
     if (record !== undefined && this.access(record, by).maySee) return this.#withId(record)
     throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(text)}" that may be seen`)
@@ -59,7 +59,7 @@ export class KnownDocuments {
 
   /** What a caller may do. */
   access(record: DocumentRecord, by: DocumentCaller): CallerVerdict {
-    const { log, self } = this.#parts
+    const { log, self } = this.#deps
     return callerAccess(log.view(), record, { self, by })
   }
 
@@ -67,13 +67,13 @@ export class KnownDocuments {
   idOf(name: string): string {
     const known = this.#ids.get(name)
     if (known !== undefined) return known
-    const mesh = this.#parts.log.view().mesh?.id ?? ''
-    const id = keyToText(this.#parts.hash(utf8('a2a-node/document/1'), keyFromText(mesh), utf8(name)))
+    const mesh = this.#deps.log.view().mesh?.id ?? ''
+    const id = keyToText(this.#deps.hash(utf8('a2a-node/document/1'), keyFromText(mesh), utf8(name)))
     this.#ids.set(name, id)
     return id
   }
 
-  #withId(record: DocumentRecord): KnownDocument {
+  #withId(record: DocumentRecord): IndexedDocument {
     return { id: this.idOf(record.name), record }
   }
 }

@@ -17,21 +17,21 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { AbandonedDocuments } from './abandoned-documents.js'
 import { ArrivedDocuments } from './initial-sync-store.js'
 import { countedStreams, memberAccess } from './access.js'
-import { DocumentForks, FORKED, tellStop } from './forks.js'
+import { Forks, FORKED, tellStop } from './forks.js'
 import { openBlock, sealBlock } from './block-envelope.js'
 import { DocumentShares } from './shares.js'
 import { DocumentSnapshots } from './snapshots/snapshots.js'
 import { DocumentUses } from './uses.js'
 import type { NodeEvents } from '../observe/events.js'
 import { FetchShare } from './fetch-share.js'
-import { FollowedDocuments } from './replication-set.js'
+import { ReplicationSet } from './replication-set.js'
 import { keptDocument } from './local-cache.js'
-import { type KnownDocument, KnownDocuments } from './document-index.js'
+import { type IndexedDocument, DocumentIndex } from './document-index.js'
 import { DocumentMarks } from './marks.js'
 import { shareProblems } from './left-documents.js'
 import { OpenDocument } from './open-document.js'
-import { OwnStreams } from './local-streams.js'
-import type { Peers } from '../peers/peer-table.js'
+import { LocalStreams } from './local-streams.js'
+import type { PeerTable } from '../peers/peer-table.js'
 
 /** How long a document that nobody uses stays in memory, in milliseconds. */
 const IDLE_MS = 30_000
@@ -39,7 +39,7 @@ const IDLE_MS = 30_000
 const SNAPSHOT_MS = 60_000
 
 /** What the documents of a node need. */
-export interface DocumentsParts {
+export interface DocumentsDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly hash: Hash
@@ -52,7 +52,7 @@ export interface DocumentsParts {
   readonly documents: DocumentStreams
   readonly audit: Audit
   readonly self: NodeId
-  readonly peers: Pick<Peers, 'isAlone'>
+  readonly peers: Pick<PeerTable, 'isAlone'>
 }
 
 interface Opened {
@@ -65,21 +65,21 @@ interface Opened {
 /** The documents of the mesh, and those that are open here. */
 export class Documents {
   /** Which there are, and who may what. */
-  readonly known: KnownDocuments
+  readonly known: DocumentIndex
   /** How much of them was here once. */
   readonly marks: DocumentMarks
   /** Which of them were whole here once. */
   readonly arrived: ArrivedDocuments
-  readonly #parts: DocumentsParts
+  readonly #deps: DocumentsDeps
   readonly #opened = new Map<string, Promise<Opened>>()
   /** Those of {@link #opened} that are open. */
   readonly #open = new Map<string, Opened>()
   readonly #uses = new DocumentUses<Opened>({ open: (name) => this.#openFor(name), letGo: (...one) => this.#released(...one) })
   readonly #changes: Emitter<void>
-  readonly #forks: DocumentForks
-  readonly #own: OwnStreams
+  readonly #forks: Forks
+  readonly #own: LocalStreams
   /** Which of them are followed, and which are not. */
-  readonly followed: FollowedDocuments
+  readonly followed: ReplicationSet
   /** How much members make this node keep. */
   readonly shares: DocumentShares
   readonly #abandoned: AbandonedDocuments
@@ -88,17 +88,17 @@ export class Documents {
   #stopLog: Unsubscribe = () => {}
   #isClosed = false
 
-  constructor(parts: DocumentsParts) {
-    this.#parts = parts
+  constructor(deps: DocumentsDeps) {
+    this.#deps = deps
     const onError = (error: unknown): void => this.#failed(error)
     const onChange = (): void => this.#changes.emit()
-    const common = { ...parts, onError, onChange, isForked: (stream: StreamKey) => this.#forks.has(stream) }
+    const common = { ...deps, onError, onChange, isForked: (stream: StreamKey) => this.#forks.has(stream) }
     this.#changes = new Emitter(onError)
-    this.known = new KnownDocuments(parts)
-    this.#forks = new DocumentForks(parts)
-    this.#own = new OwnStreams({ ...common, onLost: (...lost) => this.marks.expect(...lost) })
+    this.known = new DocumentIndex(deps)
+    this.#forks = new Forks(deps)
+    this.#own = new LocalStreams({ ...common, onLost: (...lost) => this.marks.expect(...lost) })
     this.#snapshots = new DocumentSnapshots({
-      ...parts,
+      ...deps,
       idOf: (name) => this.known.idOf(name),
       isFollowed: (name) => this.isFollowed(name),
       open: (name, bytes) => openBlock(bytes, this.known.idOf(name)),
@@ -107,10 +107,10 @@ export class Documents {
     this.arrived = new ArrivedDocuments({ ...common, used: this.#snapshots.used, hasUnheard: (name) => this.#own.hasUnheard(name) })
     this.marks = new DocumentMarks({ ...common, own: this.#own })
     this.shares = new DocumentShares(common)
-    this.followed = new FollowedDocuments({
+    this.followed = new ReplicationSet({
       ...common,
       shares: this.shares,
-      fetching: new FetchShare({ ...parts, isAlone: (peer) => parts.peers.isAlone(peer) }),
+      fetching: new FetchShare({ ...deps, isAlone: (peer) => deps.peers.isAlone(peer) }),
       isOpen: (name) => this.#open.has(name),
       hasArrived: (name) => this.arrived.has(name),
       ownOf: (name) => this.#own.streamsOf(name),
@@ -128,7 +128,7 @@ export class Documents {
 
   /** Begins to follow what this node may see. */
   async start(): Promise<void> {
-    const { documents, log } = this.#parts
+    const { documents, log } = this.#deps
     await this.shares.start()
     await this.followed.start()
     await this.arrived.start()
@@ -142,7 +142,7 @@ export class Documents {
     })
     this.#stopLog = log.onChange(() => this.#review())
     this.#review()
-    this.#timer = this.#parts.clock.every(SNAPSHOT_MS, () => this.#snapshot())
+    this.#timer = this.#deps.clock.every(SNAPSHOT_MS, () => this.#snapshot())
   }
 
   /** Lets all go, once what was begun is done. */
@@ -150,13 +150,13 @@ export class Documents {
     this.#isClosed = true
     this.#own.quieten()
     this.#stopLog()
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
     await this.#abandoned.close()
     await this.#snapshots.close()
     const opened = await Promise.allSettled(this.#opened.values())
     for (const one of opened) {
       if (one.status !== 'fulfilled') continue
-      this.#parts.clock.clear(one.value.idle)
+      this.#deps.clock.clear(one.value.idle)
       await this.#keepAndClose(one.value)
     }
     await this.marks.close()
@@ -183,7 +183,7 @@ export class Documents {
   /** Of the snapshot behind which its streams begin here. */
   snapshotBytes(name: string): number {
     const used = this.#snapshots.used.of(name)
-    return used === null ? 0 : this.#parts.documents.size(used.coreKey).bytes
+    return used === null ? 0 : this.#deps.documents.size(used.coreKey).bytes
   }
 
   /** How a stream ended; null while it goes on, and where the document is not open. */
@@ -196,13 +196,13 @@ export class Documents {
   problems(): Problem[] {
     const damage = this.damage()
     // What members give cannot be taken into a damaged store.
-    const shares = shareProblems(this, this.#parts.log.view())
+    const shares = shareProblems(this, this.#deps.log.view())
     return [...(damage.length > 0 ? damage : this.marks.problems()), ...this.#forks.problems(), ...this.#snapshots.problems(), ...shares]
   }
 
   /** That their store is damaged, once that was noticed: how much is here of a document cannot be told then. */
   damage(): Problem[] {
-    const { fault } = this.#parts.documents
+    const { fault } = this.#deps.documents
     if (fault === null) return []
     return [
       {
@@ -244,18 +244,18 @@ export class Documents {
     // It may have been let go in this very moment.
     if (this.#open.get(name) !== opened) return await this.#openFor(name)
     opened.holders++
-    this.#parts.clock.clear(opened.idle)
+    this.#deps.clock.clear(opened.idle)
     return opened
   }
 
   #released(name: string, opened: Opened): void {
     const rest = (): Promise<void> => this.#snapshots.offer(name, opened.document).then(() => this.#let(name, opened))
-    if (--opened.holders === 0 && !this.#isClosed) opened.idle = this.#parts.clock.after(IDLE_MS, () => void rest())
+    if (--opened.holders === 0 && !this.#isClosed) opened.idle = this.#deps.clock.after(IDLE_MS, () => void rest())
   }
 
   /** Follows a document no longer, and removes what is here of it. Returns how many bytes that were. @throws NodeError CONFLICT while it is in use */
-  async forget({ record: { name, streams } }: KnownDocument): Promise<number> {
-    const { documents } = this.#parts
+  async forget({ record: { name, streams } }: IndexedDocument): Promise<number> {
+    const { documents } = this.#deps
     // Nothing is waited for before it is followed no longer: who wants it from then on waits until it is gone.
     if (this.#uses.has(name)) throw new NodeError('CONFLICT', 'the document is in use here')
     const opened = this.#open.get(name)
@@ -277,7 +277,7 @@ export class Documents {
 
   /** Removes what is here of a document that is followed no longer. */
   async #removeBlocks(name: string, streams: readonly StreamKey[]): Promise<void> {
-    const { documents, log } = this.#parts
+    const { documents, log } = this.#deps
     const record = log.view().documents.get(name)
     const snapshots = record === undefined ? [] : this.#snapshots.used.coresOf(record)
     this.#review()
@@ -294,7 +294,7 @@ export class Documents {
 
   /** One that was opened by a node that might only read is opened anew once it may write. */
   async #renew(name: string): Promise<void> {
-    const { log, self } = this.#parts
+    const { log, self } = this.#deps
     const record = log.view().documents.get(name)
     const opened = this.#open.get(name)
     if (opened?.own === null && record !== undefined && memberAccess(log.view(), record, self).mayWrite) await this.#let(name, opened)
@@ -308,7 +308,7 @@ export class Documents {
   }
 
   async #opening(name: string): Promise<Opened> {
-    const { documents, log, self, hash } = this.#parts
+    const { documents, log, self, hash } = this.#deps
     const record = log.view().documents.get(name)
     if (record === undefined) throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(name)}"`)
     // Yjs is loaded by nodes that use documents, and by no others.
@@ -352,7 +352,7 @@ export class Documents {
   }
 
   #seal(document: string, block: Uint8Array): Uint8Array {
-    const { clock, ids, membership, self } = this.#parts
+    const { clock, ids, membership, self } = this.#deps
     return sealBlock(block, { document, self, ids, tier: membership.certificate().body.maxTier, at: clock.now() })
   }
 
@@ -360,7 +360,7 @@ export class Documents {
     if (opened.holders > 0 || this.#open.get(name) !== opened) return
     this.#open.delete(name)
     this.#opened.delete(name)
-    this.#parts.clock.clear(opened.idle)
+    this.#deps.clock.clear(opened.idle)
     await this.#keepAndClose(opened)
   }
 
@@ -382,8 +382,8 @@ export class Documents {
   }
 
   #followAll(): void {
-    const streams = this.followed.streams(this.#parts.log.view())
-    this.#parts.documents.follow(streams)
+    const streams = this.followed.streams(this.#deps.log.view())
+    this.#deps.documents.follow(streams)
     this.marks.follow(streams)
     this.#abandoned.review()
   }
@@ -402,13 +402,13 @@ export class Documents {
   }
 
   async #follow(name: string, { document, own }: Opened): Promise<void> {
-    const view = this.#parts.log.view()
+    const view = this.#deps.log.view()
     const record = view.documents.get(name)
     if (record === undefined) return
     const counted = countedStreams(view, record)
     for (const stream of counted.keys()) if (this.#forks.has(stream)) document.onForked(stream, FORKED)
     // Of a stream that the log does not name yet others will see nothing either once the right to write is lost.
-    const { mayWrite } = memberAccess(view, record, this.#parts.self)
+    const { mayWrite } = memberAccess(view, record, this.#deps.self)
     const unheard = own === null ? [] : [own, ...this.#own.unheardOf(name)]
     for (const stream of unheard) if (!counted.has(stream)) counted.set(stream, mayWrite ? Number.POSITIVE_INFINITY : 0)
     await document.follow(counted)
@@ -416,7 +416,7 @@ export class Documents {
 
   #onBlocks(stream: StreamKey): void {
     for (const [name, { document, own }] of this.#open) {
-      const streams = this.#parts.log.view().documents.get(name)?.streams ?? []
+      const streams = this.#deps.log.view().documents.get(name)?.streams ?? []
       if (stream === own || streams.some(({ coreKey }) => coreKey === stream)) document.onBlocks(stream)
     }
     this.#snapshots.onBlocks(stream)
@@ -432,14 +432,14 @@ export class Documents {
     this.#forks.add(stream)
     this.#leaveOwn(stream, 'this node signed two different blocks at one place')
     for (const [name, { document }] of this.#open) {
-      const streams = this.#parts.log.view().documents.get(name)?.streams ?? []
+      const streams = this.#deps.log.view().documents.get(name)?.streams ?? []
       if (streams.some(({ coreKey }) => coreKey === stream)) document.onForked(stream, FORKED)
     }
     this.#changes.emit()
   }
 
   #onStop(name: string, stop: StreamStop): void {
-    tellStop(this.#parts, name, stop)
+    tellStop(this.#deps, name, stop)
     this.#leaveOwn(stop.stream, stop.reason)
   }
 
@@ -448,7 +448,7 @@ export class Documents {
     const name = this.#own.nameOf(stream)
     if (name === null) return
     this.marks.left(name, stream)
-    this.#parts.telemetry.log('warn', 'this node goes on with another stream of a document', { document: shown(name), reason })
+    this.#deps.telemetry.log('warn', 'this node goes on with another stream of a document', { document: shown(name), reason })
     this.#own
       .leave(name)
       .then(() => this.#moveOn(name))
@@ -468,10 +468,10 @@ export class Documents {
   async #append(name: string, stream: StreamKey, blocks: readonly Uint8Array[]): Promise<void> {
     if (this.#own.nameOf(stream) !== name)
       throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
-    await this.#own.wrote(name, stream, await this.#parts.documents.append(stream, blocks))
+    await this.#own.wrote(name, stream, await this.#deps.documents.append(stream, blocks))
   }
 
   #failed(error: unknown): void {
-    if (!this.#isClosed) this.#parts.telemetry.log('error', 'a document', { reason: messageOf(error) })
+    if (!this.#isClosed) this.#deps.telemetry.log('error', 'a document', { reason: messageOf(error) })
   }
 }

@@ -1,11 +1,11 @@
 import type { NodeId } from '../../kit/ids.js'
-import type { BusyShareParts } from '../peers/busy-share.js'
+import type { BusyShareDeps } from '../peers/busy-share.js'
 
 /** Bytes of a member's documents that are asked for a second, and at once after a pause. */
 const SHARE = { perSecond: 4_194_304, burst: 1_048_576 } as const
 
 /** What {@link FetchShare} needs. */
-export interface FetchShareParts extends Omit<BusyShareParts, 'limit'> {
+export interface FetchShareDeps extends Omit<BusyShareDeps, 'limit'> {
   readonly self: NodeId
 }
 
@@ -14,12 +14,12 @@ export interface FetchShareParts extends Omit<BusyShareParts, 'limit'> {
  * messages wait behind it on the links: while others are served, it comes no faster than a share, and one stream after the other.
  */
 export class FetchShare {
-  readonly #parts: FetchShareParts
+  readonly #deps: FetchShareDeps
   /** When the bytes that came of each writer will have had their time. */
   readonly #paidAt = new Map<NodeId, number>()
 
-  constructor(parts: FetchShareParts) {
-    this.#parts = parts
+  constructor(deps: FetchShareDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -27,7 +27,7 @@ export class FetchShare {
    * nobody slows down a stream of another by announcing it. Gives the milliseconds after which more of the stream may be requested.
    */
   fetched(writers: readonly NodeId[], bytes: number): number {
-    const { clock, self, isAlone } = this.#parts
+    const { clock, self, isAlone } = this.#deps
     const free = writers.find((writer) => writer === self || isAlone(writer))
     if (free !== undefined || writers.length === 0) {
       if (free !== undefined) this.#paidAt.delete(free)

@@ -14,8 +14,8 @@ import type { NodeEvents } from '../observe/events.js'
 /** Why nothing of a forked stream counts. */
 export const FORKED = 'its member signed two different blocks at one place'
 
-/** What {@link DocumentForks} needs. */
-export interface DocumentForksParts {
+/** What {@link Forks} needs. */
+export interface ForksDeps {
   readonly audit: Audit
   readonly log: MemberLog
   readonly self: NodeId
@@ -28,12 +28,12 @@ interface Fork {
 }
 
 /** Streams of documents that hold two tales, both signed by their member: on record, and told until the member goes on with another. */
-export class DocumentForks {
-  readonly #parts: DocumentForksParts
+export class Forks {
+  readonly #deps: ForksDeps
   readonly #streams = new Set<StreamKey>()
 
-  constructor(parts: DocumentForksParts) {
-    this.#parts = parts
+  constructor(deps: ForksDeps) {
+    this.#deps = deps
   }
 
   /** A stream is proven to be forked. */
@@ -44,7 +44,7 @@ export class DocumentForks {
       if (found !== stream) continue
       const reason = `it signed two different blocks of the document ${safeName(document.name, DOCUMENT_NAME)} at one place`
       // Told again after each start of this node.
-      this.#parts.audit.append({
+      this.#deps.audit.append({
         kind: 'strike',
         code: 'CONFLICT',
         rule: 'quarantine',
@@ -71,16 +71,16 @@ export class DocumentForks {
   }
 
   #problem(document: DocumentRecord, member: NodeId): Problem {
-    const { members, mesh } = this.#parts.log.view()
+    const { members, mesh } = this.#deps.log.view()
     const name = `${safeName(members.get(member)?.certificate.body.name ?? 'a node', NODE_NAME)} (${shortId(member)})`
     const message = `${name} signed two different blocks of the document ${shown(document.name)} at one place: nothing of that stream is taken`
     const look = `a2a-node doctor   # on ${name}, if its home was put back or copied`
-    const isTrusted = member === mesh?.owner || member === this.#parts.self
+    const isTrusted = member === mesh?.owner || member === this.#deps.self
     return { code: 'CONFLICT', message, next: isTrusted ? look : `a2a-node peers revoke ${member}` }
   }
 
   #found(): Fork[] {
-    const { members, documents } = this.#parts.log.view()
+    const { members, documents } = this.#deps.log.view()
     return [...documents.values()].flatMap((document) =>
       document.streams
         .filter(({ nodeKey, coreKey }) => this.#streams.has(coreKey) && members.get(nodeKey)?.revoked === null)
@@ -91,7 +91,7 @@ export class DocumentForks {
 
 /** Tells people that what follows in a stream is skipped, whose it is and why. */
 export function tellStop(
-  { events, log, telemetry }: Pick<DocumentForksParts, 'log'> & { readonly events: NodeEvents; readonly telemetry: Telemetry },
+  { events, log, telemetry }: Pick<ForksDeps, 'log'> & { readonly events: NodeEvents; readonly telemetry: Telemetry },
   name: string,
   { stream, at, reason }: StreamStop
 ): void {

@@ -4,7 +4,7 @@ import type { DocumentStreams } from '../../ports/documents.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { NodeStore } from '../../ports/storage.js'
 import { countedStreams } from './access.js'
-import type { UsedSnapshots } from './snapshots/active.js'
+import type { ActiveSnapshots } from './snapshots/active.js'
 
 /** Name of the stored document of what arrived. */
 export const DOCUMENTS_ARRIVED = 'documents-arrived'
@@ -15,11 +15,11 @@ export interface StoredArrivals {
 }
 
 /** What {@link ArrivedDocuments} needs. */
-export interface ArrivedDocumentsParts {
+export interface ArrivedDocumentsDeps {
   readonly store: NodeStore
   readonly log: Pick<MemberLog, 'view'>
   readonly documents: Pick<DocumentStreams, 'size' | 'extent'>
-  readonly used: Pick<UsedSnapshots, 'of' | 'isBegun'>
+  readonly used: Pick<ActiveSnapshots, 'of' | 'isBegun'>
   /** Has this node written into a document what the mesh has not heard of yet? */
   hasUnheard(name: string): boolean
   /** Does nothing of a stream count, as it has two tales? */
@@ -32,17 +32,17 @@ export interface ArrivedDocumentsParts {
  * of one must not be taken for all of it.
  */
 export class ArrivedDocuments {
-  readonly #parts: ArrivedDocumentsParts
+  readonly #deps: ArrivedDocumentsDeps
   readonly #names = new Set<string>()
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(parts: ArrivedDocumentsParts) {
-    this.#parts = parts
+  constructor(deps: ArrivedDocumentsDeps) {
+    this.#deps = deps
   }
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    const stored = await this.#parts.store.read<StoredArrivals>(DOCUMENTS_ARRIVED)
+    const stored = await this.#deps.store.read<StoredArrivals>(DOCUMENTS_ARRIVED)
     for (const name of stored?.names ?? []) this.#names.add(name)
   }
 
@@ -70,7 +70,7 @@ export class ArrivedDocuments {
 
   /** Is nothing here of a document into which somebody wrote? */
   isMissing(record: DocumentRecord): boolean {
-    const { documents, used, hasUnheard } = this.#parts
+    const { documents, used, hasUnheard } = this.#deps
     if (used.of(record.name) !== null) return !used.isBegun(record.name)
     // What others wrote behind a snapshot that is not here waits for it.
     const stored = Object.entries(record.snapshot?.lengths ?? {}).filter(([, length]) => length > 0)
@@ -83,7 +83,7 @@ export class ArrivedDocuments {
 
   /** Its streams of which something is not here. The log names a stream once it has a block, so none is empty. */
   lacking(record: DocumentRecord): StreamKey[] {
-    const { documents } = this.#parts
+    const { documents } = this.#deps
     const isLacking = ([stream, counted]: readonly [StreamKey, number]): boolean => {
       const { blocks, from } = documents.size(stream)
       const known = documents.extent(stream).blocks
@@ -96,15 +96,15 @@ export class ArrivedDocuments {
 
   /** Its streams of which something counts, and how many blocks. */
   streams(record: DocumentRecord): (readonly [StreamKey, number])[] {
-    return this.#counted(record).filter(([stream]) => !this.#parts.isForked(stream))
+    return this.#counted(record).filter(([stream]) => !this.#deps.isForked(stream))
   }
 
   #counted(record: DocumentRecord): (readonly [StreamKey, number])[] {
-    return [...countedStreams(this.#parts.log.view(), record)].filter(([, blocks]) => blocks > 0)
+    return [...countedStreams(this.#deps.log.view(), record)].filter(([, blocks]) => blocks > 0)
   }
 
   #store(): void {
-    const { store, log, onError } = this.#parts
+    const { store, log, onError } = this.#deps
     this.#writing = this.#writing
       .then(() => store.write(DOCUMENTS_ARRIVED, { names: [...this.#names].filter((name) => log.view().documents.has(name)) }))
       .catch(onError)

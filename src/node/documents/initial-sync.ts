@@ -3,7 +3,7 @@ import type { Unsubscribe } from '../../kit/events.js'
 import type { NodeId } from '../../kit/ids.js'
 import { shellWord, shown } from '../../kit/text.js'
 import { memberAccess } from './access.js'
-import type { KnownDocument } from './document-index.js'
+import type { IndexedDocument } from './document-index.js'
 import type { NodeCore } from '../node.js'
 
 /** How long nothing more of a document comes before it is taken that nothing does, in milliseconds. */
@@ -11,7 +11,7 @@ const HERE_MS = 3000
 /** So many times as long is waited for who is slow to say what it has; and by a call for what comes and comes. */
 const MAX_LOOKS = 3
 
-type DocumentRecord = KnownDocument['record']
+type DocumentRecord = IndexedDocument['record']
 
 /**
  * What others wrote comes in a moment, or somebody is away who may have it: before it was whole here once, a part of a document
@@ -52,7 +52,7 @@ interface Waiting {
 
 /** Waits until {@link mustBeHere} would not throw. `find` gives the document as it is known now. */
 export function awaitHere(node: NodeCore, find: () => DocumentRecord, { onOver, onLook = () => {} }: Waiting): Arrival {
-  const { clock } = node.parts
+  const { clock } = node.deps
   if (isHere(node, find())) return { isOver: true, stop: () => {} }
   let last = progressOf(node, find())
   let unmoved = 0
@@ -87,7 +87,7 @@ export function awaitHere(node: NodeCore, find: () => DocumentRecord, { onOver, 
 
 /** As the log has it now. */
 export function recordOf(node: NodeCore, known: DocumentRecord): DocumentRecord {
-  return node.parts.log.view().documents.get(known.name) ?? known
+  return node.deps.log.view().documents.get(known.name) ?? known
 }
 
 /** Is it whole, as far as anybody who is there knows, or was it so once? */
@@ -99,7 +99,7 @@ function isHere(node: NodeCore, record: DocumentRecord): boolean {
   if (arrived.isMissing(record)) return false
   if (arrived.has(record.name)) return true
   const lacking = arrived.lacking(record)
-  const isMore = arrived.streams(record).some(([stream]) => node.parts.documents.extent(stream).isMore)
+  const isMore = arrived.streams(record).some(([stream]) => node.deps.documents.extent(stream).isMore)
   const isGone =
     !isMore && areAllThere(node, record) && haveAllAnnounced(node, record) && lacking.every((stream) => isUnknown(node, stream))
   const isWhole = isGone || (lacking.length === 0 && hasAnyAnnounced(node, record))
@@ -130,7 +130,7 @@ function mayBeAnnounced(node: NodeCore, record: DocumentRecord): boolean {
 
 /** Did nobody of those who are there ever hear of a block of a stream? */
 function isUnknown(node: NodeCore, stream: string): boolean {
-  const { blocks, isMore } = node.parts.documents.extent(stream)
+  const { blocks, isMore } = node.deps.documents.extent(stream)
   return blocks === 0 && !isMore
 }
 
@@ -138,7 +138,7 @@ function isUnknown(node: NodeCore, stream: string): boolean {
 function haveAllAnnounced(node: NodeCore, record: DocumentRecord): boolean {
   const online = onlineOf(node, record)
   return node.documents.arrived.streams(record).every(([stream]) => {
-    const { announced: heard } = node.parts.documents.extent(stream)
+    const { announced: heard } = node.deps.documents.extent(stream)
     return online.every((one) => heard.has(one))
   })
 }
@@ -147,14 +147,14 @@ function haveAllAnnounced(node: NodeCore, record: DocumentRecord): boolean {
 function hasAnyAnnounced(node: NodeCore, record: DocumentRecord): boolean {
   const isAlone = onlineOf(node, record).length === 0
   return node.documents.arrived.streams(record).every(([stream]) => {
-    const { announced: heard, isMore } = node.parts.documents.extent(stream)
+    const { announced: heard, isMore } = node.deps.documents.extent(stream)
     return !isMore && (isAlone || heard.size > 0)
   })
 }
 
 /** Changes as long as something comes. */
 function progressOf(node: NodeCore, record: DocumentRecord): string {
-  const { documents } = node.parts
+  const { documents } = node.deps
   const cores = node.documents.arrived.streams(record).map(([stream]) => stream)
   if (record.snapshot !== undefined) cores.push(record.snapshot.coreKey)
   const moved = cores.map((core) => `${documents.size(core).blocks}/${documents.extent(core).fetched}`)
@@ -170,7 +170,7 @@ function onlineOf(node: NodeCore, record: DocumentRecord): NodeId[] {
 }
 
 function othersOf(node: NodeCore, record: DocumentRecord): NodeId[] {
-  const view = node.parts.log.view()
+  const view = node.deps.log.view()
   return [...view.members.keys()].filter((one) => one !== node.self && memberAccess(view, record, one).maySee)
 }
 
@@ -178,7 +178,7 @@ function notHere(node: NodeCore, record: DocumentRecord, seen: Seen): NodeError 
   const name = shown(record.name)
   const next = [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
   if (seen === 'moving') return new NodeError('TIMEOUT', `the document ${name} is on its way here, and not whole yet: try again`, { next })
-  const fault = node.parts.documents.fault ?? node.documents.marks.fault(record.name)
+  const fault = node.deps.documents.fault ?? node.documents.marks.fault(record.name)
   if (fault !== null) return fault
   const part = node.documents.arrived.isMissing(record) ? 'nothing' : 'not all'
   return new NodeError('PEER_OFFLINE', `the document ${name} was written, ${part} of it is here, and whoever has it is away`, { next })

@@ -6,7 +6,7 @@ import type { DocumentRecord, MembershipView } from '../../domain/membership/typ
 import type { DocumentShareInfo } from '../../ports/document-api.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { DocumentShares } from './shares.js'
-import type { FollowedDocuments, LeftStream } from './replication-set.js'
+import type { ReplicationSet, LeftStream } from './replication-set.js'
 
 const MIB = 1_048_576
 const SHARE = `${DOCUMENT_SHARE_LIMITS.maxStreams} documents, ${DOCUMENT_SHARE_LIMITS.maxBytes / MIB} MiB`
@@ -24,7 +24,7 @@ export function leftReason({ reason }: Pick<LeftStream, 'reason'>): string {
 }
 
 interface Left {
-  readonly followed: Pick<FollowedDocuments, 'leftOf'>
+  readonly followed: Pick<ReplicationSet, 'leftOf'>
   readonly shares: Pick<DocumentShares, 'bytesOf'>
 }
 

@@ -8,7 +8,7 @@ import { NOT_ALLOWED } from './access.js'
 const HASH_BYTES = 32
 
 /** What {@link keptDocument} needs. */
-export interface KeptParts {
+export interface KeptDeps {
   readonly hash: Hash
   readonly documents: Pick<DocumentStreams, 'kept' | 'keep'>
   onError(error: unknown): void
@@ -22,7 +22,7 @@ export interface KeptDocument {
 }
 
 /** The snapshot of a document, by its id, behind a hash of it. */
-export function keptDocument(id: string, { hash, documents, onError }: KeptParts): KeptDocument {
+export function keptDocument(id: string, { hash, documents, onError }: KeptDeps): KeptDocument {
   return {
     read: async () => {
       const bytes = await documents.kept(id).catch((error: unknown) => {

@@ -15,8 +15,8 @@ export const OWN_STREAMS = 'document-streams'
 /** How long one try to bring a stream into the log may take, in milliseconds. */
 const LOG_TIMEOUT_MS = 30_000
 
-/** What {@link OwnStreams} needs. */
-export interface OwnStreamsParts {
+/** What {@link LocalStreams} needs. */
+export interface LocalStreamsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly store: NodeStore
@@ -30,7 +30,7 @@ export interface OwnStreamsParts {
 }
 
 /** This node's own stream of one document. */
-export interface OwnStream {
+export interface LocalStream {
   /** Streams of it that were left behind. */
   readonly times: number
   /** The one that is written now; null before it was opened. */
@@ -42,15 +42,15 @@ export interface OwnStream {
 }
 
 /** Own streams as stored, by name of the document. */
-export type StoredOwnStreams = Readonly<Record<string, OwnStream>>
+export type StoredLocalStreams = Readonly<Record<string, LocalStream>>
 
-const NONE: OwnStream = { times: 0, stream: null, blocks: 0 }
+const NONE: LocalStream = { times: 0, stream: null, blocks: 0 }
 
 /** Key of the length of an own stream in the ledger. */
 const lengthKey = (stream: StreamKey): string => `document-length/${stream}`
 
 /** How many blocks an own stream had when it was written last, as the ledger has it. @throws NodeError STORE_DAMAGED */
-export async function writtenLength(ledger: Pick<Ledger, 'get'>, { stream, blocks }: OwnStream): Promise<number> {
+export async function writtenLength(ledger: Pick<Ledger, 'get'>, { stream, blocks }: LocalStream): Promise<number> {
   const stored = stream === null ? null : await ledger.get(lengthKey(stream))
   return Math.max(blocks, stored === null ? 0 : Number(fromUtf8(stored)))
 }
@@ -61,10 +61,10 @@ export async function writtenLength(ledger: Pick<Ledger, 'get'>, { stream, block
  * different blocks at one place. Where the ledger was begun anew, its length when it was first opened is known, and its mark
  * ({@link DocumentMarks}), which may be 2 s old.
  */
-export class OwnStreams {
-  readonly #parts: OwnStreamsParts
+export class LocalStreams {
+  readonly #deps: LocalStreamsDeps
   /** By name of the document. */
-  readonly #own = new Map<string, OwnStream>()
+  readonly #own = new Map<string, LocalStream>()
   /** The same by stream. */
   readonly #names = new Map<StreamKey, string>()
   /** Streams on their way into the log, or soon to be tried again. */
@@ -72,15 +72,15 @@ export class OwnStreams {
   #isQuiet = false
   #stored: Promise<void> = Promise.resolve()
 
-  constructor(parts: OwnStreamsParts) {
-    this.#parts = parts
+  constructor(deps: LocalStreamsDeps) {
+    this.#deps = deps
   }
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    const stored = await this.#parts.store.read<StoredOwnStreams>(OWN_STREAMS)
+    const stored = await this.#deps.store.read<StoredLocalStreams>(OWN_STREAMS)
     for (const [name, own] of Object.entries(stored ?? {})) {
-      this.#put(name, { ...own, blocks: await writtenLength(this.#parts.ledger, own) })
+      this.#put(name, { ...own, blocks: await writtenLength(this.#deps.ledger, own) })
     }
   }
 
@@ -106,19 +106,19 @@ export class OwnStreams {
   async open(name: string, id: string): Promise<StreamKey> {
     for (;;) {
       const known = this.#of(name)
-      const { stream, blocks, isWhole } = await this.#parts.documents.own(`${id}/${known.times}`)
+      const { stream, blocks, isWhole } = await this.#deps.documents.own(`${id}/${known.times}`)
       const expected = known.stream === stream ? known.blocks : 0
       const isKnown = known.stream === stream || blocks === 0
       if (this.#of(name).times !== known.times) continue
       if (isWhole && isKnown && blocks >= expected) {
         // The home is a copy, or its store was begun anew: what is not here of the stream before is lost.
         if (known.stream !== stream) {
-          if (known.stream !== null && known.blocks > 0) this.#parts.onLost(name, known.stream, known.blocks)
+          if (known.stream !== null && known.blocks > 0) this.#deps.onLost(name, known.stream, known.blocks)
           await this.#set(name, { ...this.#behind(name, known.stream, known.blocks), stream, blocks })
         } else this.#own.set(name, { ...known, blocks })
         return stream
       }
-      if (known.stream === stream && blocks < expected) this.#parts.onLost(name, stream, expected)
+      if (known.stream === stream && blocks < expected) this.#deps.onLost(name, stream, expected)
       this.#own.set(name, this.#behind(name, stream, blocks))
       await this.leave(name)
     }
@@ -182,7 +182,7 @@ export class OwnStreams {
   }
 
   /** With a stream that is left: what is in it counts, though the mesh has not heard of it yet. */
-  #behind(name: string, stream: StreamKey | null, blocks: number): OwnStream {
+  #behind(name: string, stream: StreamKey | null, blocks: number): LocalStream {
     const own = this.#of(name)
     if (stream === null || blocks === 0 || this.#isKnown(name, stream)) return own
     const others = this.unheardOf(name).filter((one) => one !== stream)
@@ -191,8 +191,8 @@ export class OwnStreams {
 
   /** @throws NodeError CONFLICT when the mesh takes no further stream, so that nobody else would ever see what is written to this one */
   mustHavePlace(name: string, own: StreamKey): void {
-    const record = this.#parts.log.view().documents.get(name)
-    if (record === undefined || this.#isKnown(name, own) || hasPlaceFor(record, this.#parts.self)) return
+    const record = this.#deps.log.view().documents.get(name)
+    if (record === undefined || this.#isKnown(name, own) || hasPlaceFor(record, this.#deps.self)) return
     throw new NodeError('CONFLICT', 'the mesh takes no further stream of this node in the document: go on in a new document', {
       next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc set <new document>']
     })
@@ -200,7 +200,7 @@ export class OwnStreams {
 
   /** Tells the mesh of a stream, until it knows. Others see nothing of it before. */
   announce(name: string, own: StreamKey): void {
-    const { clock, log, telemetry } = this.#parts
+    const { clock, log, telemetry } = this.#deps
     const { mesh } = log.view()
     if (this.#isKnown(name, own) || mesh === null || this.#announced.has(own)) return
     this.#announced.add(own)
@@ -218,19 +218,19 @@ export class OwnStreams {
   }
 
   #isKnown(name: string, own: StreamKey): boolean {
-    return this.#parts.log.view().documents.get(name)?.streams.some(isStreamOf(this.#parts.self, own)) === true
+    return this.#deps.log.view().documents.get(name)?.streams.some(isStreamOf(this.#deps.self, own)) === true
   }
 
-  #of(name: string): OwnStream {
+  #of(name: string): LocalStream {
     return this.#own.get(name) ?? NONE
   }
 
-  #set(name: string, own: OwnStream): Promise<void> {
+  #set(name: string, own: LocalStream): Promise<void> {
     this.#put(name, own)
     return this.#store()
   }
 
-  #put(name: string, own: OwnStream): void {
+  #put(name: string, own: LocalStream): void {
     const before = this.#of(name).stream
     if (before !== null) this.#names.delete(before)
     this.#own.set(name, own)
@@ -238,17 +238,17 @@ export class OwnStreams {
   }
 
   async #record(stream: StreamKey, length: string | null): Promise<void> {
-    await this.#parts.ledger.commit([{ key: lengthKey(stream), value: length }], 'process').catch(this.#parts.onError)
+    await this.#deps.ledger.commit([{ key: lengthKey(stream), value: length }], 'process').catch(this.#deps.onError)
   }
 
   #store(): Promise<void> {
-    const done = this.#stored.then(() => this.#parts.store.write(OWN_STREAMS, Object.fromEntries(this.#own)))
+    const done = this.#stored.then(() => this.#deps.store.write(OWN_STREAMS, Object.fromEntries(this.#own)))
     this.#stored = done.catch(() => {})
     return done
   }
 }
 
 /** What is stored of an own stream that is left for another one. */
-export function leftStream({ times, unheard }: OwnStream): OwnStream {
+export function leftStream({ times, unheard }: LocalStream): LocalStream {
   return { ...NONE, times: times + 1, ...(unheard === undefined ? {} : { unheard }) }
 }

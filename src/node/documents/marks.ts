@@ -6,7 +6,7 @@ import type { DocumentStreams, FollowedStream } from '../../ports/documents.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { NodeStore } from '../../ports/storage.js'
-import type { OwnStreams } from './local-streams.js'
+import type { LocalStreams } from './local-streams.js'
 
 /** Name of the stored document of the marks. */
 export const DOCUMENT_MARKS = 'document-marks'
@@ -22,13 +22,13 @@ export type StoredMarks = Readonly<Record<string, Readonly<Record<StreamKey, num
 export type StoredLosses = Readonly<Record<string, readonly StreamKey[]>>
 
 /** What {@link DocumentMarks} needs. */
-export interface DocumentMarksParts {
+export interface DocumentMarksDeps {
   readonly clock: Clock
   readonly store: NodeStore
   readonly log: Pick<MemberLog, 'view'>
   readonly documents: Pick<DocumentStreams, 'size' | 'read' | 'flush'>
   /** The own streams that are written now, whose lengths are on record at once; the log may not name them yet. */
-  readonly own: Pick<OwnStreams, 'names' | 'streamOf' | 'blocksOf'>
+  readonly own: Pick<LocalStreams, 'names' | 'streamOf' | 'blocksOf'>
   /** Is a stream forked? Then nothing of it counts. */
   isForked(stream: StreamKey): boolean
   /** What was lost is here again, or is found to be lost. */
@@ -42,7 +42,7 @@ export interface DocumentMarksParts {
  * once is neither read nor edited until members gave it again.
  */
 export class DocumentMarks {
-  readonly #parts: DocumentMarksParts
+  readonly #deps: DocumentMarksDeps
   /** By name of the document. */
   #marks = new Map<string, Readonly<Record<StreamKey, number>>>()
   /** See {@link StoredLosses}. */
@@ -56,14 +56,14 @@ export class DocumentMarks {
   #stored = ''
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(parts: DocumentMarksParts) {
-    this.#parts = parts
+  constructor(deps: DocumentMarksDeps) {
+    this.#deps = deps
   }
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    this.#marks = new Map(Object.entries((await this.#parts.store.read<StoredMarks>(DOCUMENT_MARKS)) ?? {}))
-    this.#losses = new Map(Object.entries((await this.#parts.store.read<StoredLosses>(DOCUMENT_LOSSES)) ?? {}))
+    this.#marks = new Map(Object.entries((await this.#deps.store.read<StoredMarks>(DOCUMENT_MARKS)) ?? {}))
+    this.#losses = new Map(Object.entries((await this.#deps.store.read<StoredLosses>(DOCUMENT_LOSSES)) ?? {}))
     this.#stored = this.#json()
   }
 
@@ -77,7 +77,7 @@ export class DocumentMarks {
 
   /** More of a stream is here: soon that is stored. */
   due(): void {
-    if (!this.#isClosed) this.#timer ??= this.#parts.clock.after(MARK_MS, () => void this.#store().catch(this.#parts.onError))
+    if (!this.#isClosed) this.#timer ??= this.#deps.clock.after(MARK_MS, () => void this.#store().catch(this.#deps.onError))
   }
 
   /** Was something of a document here? */
@@ -110,7 +110,7 @@ export class DocumentMarks {
     const marks = this.#marks.get(name)
     this.#marks.set(name, { ...marks, [stream]: Math.max(blocks, marks?.[stream] ?? 0) })
     this.#losses.set(name, [...new Set([...(this.#losses.get(name) ?? []), stream])])
-    void this.#store().catch(this.#parts.onError)
+    void this.#store().catch(this.#deps.onError)
   }
 
   /** A document is kept here no longer. Resolves when that is stored: its blocks may go then. */
@@ -131,12 +131,12 @@ export class DocumentMarks {
   /** Stores what is not stored yet. */
   async close(): Promise<void> {
     this.#isClosed = true
-    await this.#store().catch(this.#parts.onError)
+    await this.#store().catch(this.#deps.onError)
   }
 
   /** Opens the followed streams that have a mark, so that `status` tells of a loss before anybody asks for the document. */
   async #open(): Promise<void> {
-    const { documents, onChange } = this.#parts
+    const { documents, onChange } = this.#deps
     const marked = this.#names().flatMap((name) => this.#streams(name).map(([stream]) => stream))
     const closed = marked.filter((stream) => this.#followed.has(stream) && !this.#opened.has(stream))
     if (closed.length === 0) return
@@ -147,7 +147,7 @@ export class DocumentMarks {
   }
 
   #names(): string[] {
-    return [...new Set([...this.#marks.keys(), ...this.#parts.own.names()])]
+    return [...new Set([...this.#marks.keys(), ...this.#deps.own.names()])]
   }
 
   #lostOf(streams: readonly (readonly [StreamKey, number])[]): number {
@@ -167,12 +167,12 @@ export class DocumentMarks {
     const losses = this.#losses.get(name) ?? []
     const isShort = (stream: StreamKey): boolean => losses.includes(stream) && !this.#isNamed(name, stream)
     const marks = Object.entries(this.#withOwn(name))
-    return marks.filter(([stream]) => !this.#parts.isForked(stream) && (this.#followed.has(stream) || isShort(stream)))
+    return marks.filter(([stream]) => !this.#deps.isForked(stream) && (this.#followed.has(stream) || isShort(stream)))
   }
 
   /** The length of an own stream is on record before its mark is. */
   #withOwn(name: string): Readonly<Record<StreamKey, number>> {
-    const { own } = this.#parts
+    const { own } = this.#deps
     const marks = this.#marks.get(name) ?? {}
     const stream = own.streamOf(name)
     return stream === null ? marks : { ...marks, [stream]: Math.max(marks[stream] ?? 0, own.blocksOf(stream)) }
@@ -180,7 +180,7 @@ export class DocumentMarks {
 
   #isNamed(name: string, stream: StreamKey): boolean {
     return (
-      this.#parts.log
+      this.#deps.log
         .view()
         .documents.get(name)
         ?.streams.some(({ coreKey }) => coreKey === stream) === true
@@ -188,12 +188,12 @@ export class DocumentMarks {
   }
 
   #length(stream: StreamKey): number {
-    const { blocks, from } = this.#parts.documents.size(stream)
+    const { blocks, from } = this.#deps.documents.size(stream)
     return Math.max(blocks, from)
   }
 
   async #store(): Promise<void> {
-    const { clock, store, documents } = this.#parts
+    const { clock, store, documents } = this.#deps
     clock.clear(this.#timer)
     this.#timer = null
     const done = this.#writing.then(async () => {
@@ -218,7 +218,7 @@ export class DocumentMarks {
 
   /** Takes over how long streams are now. */
   #raise(): void {
-    const { log, own: written, isForked } = this.#parts
+    const { log, own: written, isForked } = this.#deps
     for (const { name, streams } of log.view().documents.values()) {
       const own = written.streamOf(name)
       const keys = [...streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
@@ -231,7 +231,7 @@ export class DocumentMarks {
   }
 
   #raiseOne(marks: Record<StreamKey, number>, stream: StreamKey): void {
-    const { blocks, from } = this.#parts.documents.size(stream)
+    const { blocks, from } = this.#deps.documents.size(stream)
     const marked = marks[stream] ?? 0
     if (blocks > Math.max(from, marked)) marks[stream] = blocks
     // What a snapshot holds is not here any more; what was behind it has to be.

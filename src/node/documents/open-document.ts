@@ -4,16 +4,16 @@ import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { Replica, StreamStop } from '../../domain/document/replica.js'
 import type { DocumentStreams } from '../../ports/documents.js'
 import { NOT_ALLOWED } from './access.js'
-import { FedReplica } from './replica-feed.js'
+import { ReplicaFeed } from './replica-feed.js'
 import { type KeptDocument, replicaOfKept } from './local-cache.js'
 import { ProgramIds } from './program-ids.js'
-import { type DocumentChange, Renewal } from './replica-rebuild.js'
+import { type DocumentChange, ReplicaRebuild } from './replica-rebuild.js'
 
 /** A document is kept once it has so many blocks that what is kept of it does not have. */
 const KEEP_BLOCKS = 256
 
 /** What an open document needs. */
-export interface OpenDocumentParts {
+export interface OpenDocumentDeps {
   /** A replica that has seen nothing yet. */
   make(own: StreamKey | null): Replica
   readonly streams: Pick<DocumentStreams, 'read' | 'size'> & { append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<unknown> }
@@ -50,16 +50,16 @@ type Stop = Pick<StreamStop, 'at' | 'reason'>
  * What changes it is done one after the other. A replica that took what counts no more is made anew.
  */
 export class OpenDocument {
-  readonly #parts: OpenDocumentParts
+  readonly #deps: OpenDocumentDeps
   readonly #changes: Emitter<DocumentChange>
-  #fed: FedReplica
+  #fed: ReplicaFeed
   /** How many blocks of each stream count. */
   #counted: ReadonlyMap<StreamKey, number> = new Map()
   readonly #stops = new Map<StreamKey, Stop>()
   readonly #programs = new ProgramIds()
   #own: StreamKey | null
   #hasBegun = false
-  readonly #renewal = new Renewal()
+  readonly #renewal = new ReplicaRebuild()
   /** Not all that is here was read: that goes on, or failed. */
   #isBehind = false
   #isFeeding = false
@@ -69,11 +69,11 @@ export class OpenDocument {
   #hasWritten = false
   #isClosed = false
 
-  constructor(parts: OpenDocumentParts) {
-    this.#parts = parts
-    this.#own = parts.own
-    this.#changes = new Emitter(parts.onError)
-    this.#fed = this.#fedOne(parts.make(parts.own))
+  constructor(deps: OpenDocumentDeps) {
+    this.#deps = deps
+    this.#own = deps.own
+    this.#changes = new Emitter(deps.onError)
+    this.#fed = this.#fedOne(deps.make(deps.own))
   }
 
   /** Told of each change. */
@@ -108,7 +108,7 @@ export class OpenDocument {
     this.#inTurn(async () => {
       this.#isFeeding = false
       await this.#feed()
-    }).catch(this.#parts.onError)
+    }).catch(this.#deps.onError)
   }
 
   /** Its streams begin later here: what it has not taken of what was before, it takes of the snapshot. All of it, if what it has is wrong. */
@@ -117,7 +117,7 @@ export class OpenDocument {
       if (isOther) this.#renewal.need('void', this.#fed)
       for (const stream of this.#counted.keys()) this.#fed.offer(stream)
       await this.#feed()
-    }).catch(this.#parts.onError)
+    }).catch(this.#deps.onError)
   }
 
   /** Two tales of a stream were told: none of it counts. */
@@ -126,7 +126,7 @@ export class OpenDocument {
     this.#inTurn(async () => {
       this.#noteStops(this.#replica.stop(stream, 0, reason))
       await this.#feed()
-    }).catch(this.#parts.onError)
+    }).catch(this.#deps.onError)
   }
 
   /** Reads the document once everything before is done. Rejects when the streams cannot be read. */
@@ -202,7 +202,7 @@ export class OpenDocument {
   keep(blocks = KEEP_BLOCKS): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#fed.unkept < blocks || this.#renewal.isDue || this.#isBehind) return
-      await this.#parts.kept.write(this.#replica.snapshot())
+      await this.#deps.kept.write(this.#replica.snapshot())
       this.#fed.unkept = 0
     })
   }
@@ -227,9 +227,9 @@ export class OpenDocument {
     return this.#fed.replica
   }
 
-  #fedOne(replica: Replica): FedReplica {
-    return new FedReplica(this.#onDocumentMessage(replica), {
-      ...this.#parts,
+  #fedOne(replica: Replica): ReplicaFeed {
+    return new ReplicaFeed(this.#onDocumentMessage(replica), {
+      ...this.#deps,
       limitOf: (stream) => Math.min(this.#counted.get(stream) ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY),
       onStops: (stops) => this.#noteStops(stops),
       onLater: () => this.#renewal.need('begun', this.#fed),
@@ -248,7 +248,7 @@ export class OpenDocument {
 
   /** Goes on from what was kept, if that counts still; else it is made of the streams. */
   async #begin(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
-    const { kept, streams, make } = this.#parts
+    const { kept, streams, make } = this.#deps
     const replica = (await replicaOfKept(kept, { counted, streams, make: () => make(this.#own) })) ?? (await this.#made())
     this.#replica.doc.destroy()
     this.#fed = this.#fedOne(replica)
@@ -276,9 +276,9 @@ export class OpenDocument {
     if (own === null) throw new NodeError('FORBIDDEN', 'this node may not write the document')
     if (this.#stops.has(own)) throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
     if (Number.isFinite(this.#counted.get(own))) throw new NodeError('FORBIDDEN', 'this node may not write the document any more')
-    this.#parts.mustHavePlace(own)
+    this.#deps.mustHavePlace(own)
     // Else clocks that were used already would be used again, and others would end the stream.
-    if (this.#fed.lengthOf(own) < this.#parts.written(own))
+    if (this.#fed.lengthOf(own) < this.#deps.written(own))
       throw new NodeError('OVERLOADED', 'what this node wrote into the document is not read back yet: try again')
   }
 
@@ -319,7 +319,7 @@ export class OpenDocument {
     }
     if (own === null || taken.blocks.length === 0) return
     try {
-      await this.#parts.streams.append(own, taken.blocks.map(this.#parts.seal))
+      await this.#deps.streams.append(own, taken.blocks.map(this.#deps.seal))
     } catch (error) {
       this.#renewal.need('refused', this.#fed)
       throw asNodeError(error)
@@ -332,7 +332,7 @@ export class OpenDocument {
     const own = this.#own
     if (this.#hasWritten || own === null || this.#fed.lengthOf(own) === 0) return
     this.#hasWritten = true
-    this.#parts.onWritten(own)
+    this.#deps.onWritten(own)
   }
 
   #noteStops(stops: readonly StreamStop[]): void {
@@ -341,7 +341,7 @@ export class OpenDocument {
       const known = this.#stops.get(stop.stream)
       if (known !== undefined && known.at <= stop.at) continue
       this.#stops.set(stop.stream, stop)
-      this.#parts.onStop(stop)
+      this.#deps.onStop(stop)
     }
   }
 
@@ -377,8 +377,8 @@ export class OpenDocument {
 
   /** A replica that has seen nothing, but for the snapshot behind which the streams begin. */
   async #made(): Promise<Replica> {
-    const base = await this.#parts.base()
-    const replica = this.#parts.make(this.#own)
+    const base = await this.#deps.base()
+    const replica = this.#deps.make(this.#own)
     const fault = base === null ? null : replica.load(base, true)
     if (fault !== null) throw new NodeError('STORE_DAMAGED', `a snapshot of the document cannot be read: ${fault}`)
     return replica

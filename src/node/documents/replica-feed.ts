@@ -6,8 +6,8 @@ import type { DocumentStreams } from '../../ports/documents.js'
 const READ_BLOCKS = 256
 const NOTHING = new Uint8Array()
 
-/** What a {@link FedReplica} needs. */
-export interface FedReplicaParts {
+/** What a {@link ReplicaFeed} needs. */
+export interface ReplicaFeedDeps {
   readonly streams: Pick<DocumentStreams, 'read' | 'size'>
   /** A block as its stream holds it; null for what is none. */
   open(bytes: Uint8Array): Uint8Array | null
@@ -21,18 +21,18 @@ export interface FedReplicaParts {
 }
 
 /** A replica, and how far it was fed with each stream. When reading fails it is fed on from there. */
-export class FedReplica {
+export class ReplicaFeed {
   readonly replica: Replica
   /** Blocks that were taken since it was begun or kept. */
   unkept = 0
-  readonly #parts: FedReplicaParts
+  readonly #deps: ReplicaFeedDeps
   /** The next block of each stream, and the streams that may have one. */
   readonly #next: Map<StreamKey, number>
   readonly #due = new Set<StreamKey>()
 
-  constructor(replica: Replica, parts: FedReplicaParts) {
+  constructor(replica: Replica, deps: ReplicaFeedDeps) {
     this.replica = replica
-    this.#parts = parts
+    this.#deps = deps
     this.#next = new Map(Object.entries(replica.vectorClock()))
   }
 
@@ -42,12 +42,12 @@ export class FedReplica {
   }
 
   /** Was it given as many blocks of each stream as another one? */
-  isAsFarAs(other: FedReplica): boolean {
+  isAsFarAs(other: ReplicaFeed): boolean {
     return [...this.#next.keys(), ...other.#next.keys()].every((stream) => this.lengthOf(stream) === other.lengthOf(stream))
   }
 
   /** Was it given as many blocks of each stream as another one, or more? */
-  isAtLeastAsFarAs(other: FedReplica): boolean {
+  isAtLeastAsFarAs(other: ReplicaFeed): boolean {
     return [...other.#next.keys()].every((stream) => this.lengthOf(stream) >= other.lengthOf(stream))
   }
 
@@ -69,7 +69,7 @@ export class FedReplica {
       isMoving = false
       for (const stream of [...this.#due]) {
         if (await this.#feedFrom(stream)) isMoving = true
-        if (this.#parts.isOver()) return
+        if (this.#deps.isOver()) return
       }
     }
   }
@@ -84,7 +84,7 @@ export class FedReplica {
       for (const [place, bytes] of blocks.entries()) {
         if (!this.#take(stream, from + place, bytes)) return isTaken
         isTaken = true
-        if (this.#parts.isOver()) return true
+        if (this.#deps.isOver()) return true
       }
     }
   }
@@ -94,9 +94,9 @@ export class FedReplica {
     this.#due.delete(stream)
     let isAtEnd = false
     try {
-      const blocks = await this.#parts.streams.read(stream, from, Math.min(READ_BLOCKS, this.#parts.limitOf(stream) - from))
+      const blocks = await this.#deps.streams.read(stream, from, Math.min(READ_BLOCKS, this.#deps.limitOf(stream) - from))
       isAtEnd = blocks.length === 0
-      if (isAtEnd && this.#parts.streams.size(stream).from > from) this.#parts.onLater()
+      if (isAtEnd && this.#deps.streams.size(stream).from > from) this.#deps.onLater()
       return blocks
     } finally {
       if (!isAtEnd) this.#due.add(stream)
@@ -105,8 +105,8 @@ export class FedReplica {
 
   /** False: it is to be offered again. */
   #take(stream: StreamKey, index: number, bytes: Uint8Array): boolean {
-    const { outcome, stops } = this.replica.receive({ stream, index, bytes: this.#parts.open(bytes) ?? NOTHING })
-    this.#parts.onStops(stops)
+    const { outcome, stops } = this.replica.receive({ stream, index, bytes: this.#deps.open(bytes) ?? NOTHING })
+    this.#deps.onStops(stops)
     if (outcome === 'later') return false
     if (outcome === 'taken') this.unkept++
     this.#next.set(stream, index + 1)

@@ -1,4 +1,4 @@
-import type { FedReplica } from './replica-feed.js'
+import type { ReplicaFeed } from './replica-feed.js'
 
 /** What those who hold a document are told. */
 export type DocumentChange =
@@ -15,11 +15,11 @@ const REASONS = ['refused', 'begun', 'void', 'moved'] as const
 type Reason = (typeof REASONS)[number]
 
 /** That a replica is to be made anew, and what those who hold it are told when it was. */
-export class Renewal {
+export class ReplicaRebuild {
   /** Is the replica of now worth nothing? */
   isDue = false
   /** Why it is, or is being, made anew, and the one that those who hold it know; null once they were told. */
-  #untold: { readonly why: Reason; readonly known: FedReplica } | null = null
+  #untold: { readonly why: Reason; readonly known: ReplicaFeed } | null = null
 
   /** Is there something that nobody was told yet? */
   get isUntold(): boolean {
@@ -27,7 +27,7 @@ export class Renewal {
   }
 
   /** The replica is to be made anew. */
-  need(why: Reason, now: FedReplica): void {
+  need(why: Reason, now: ReplicaFeed): void {
     this.isDue = true
     const before = this.#untold
     if (before === null) this.#untold = { why, known: now }
@@ -35,7 +35,7 @@ export class Renewal {
   }
 
   /** What those who hold it are told of the new one, once; null: nothing. Of an edit that was refused they have not heard. */
-  change(now: FedReplica): DocumentChange | null {
+  change(now: ReplicaFeed): DocumentChange | null {
     if (this.#untold === null) return null
     const { why, known } = this.#untold
     this.#untold = null

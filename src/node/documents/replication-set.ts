@@ -12,8 +12,8 @@ import type { FetchShare } from './fetch-share.js'
 /** Name of the stored document of what is not followed, and of what is used. */
 const STORED = 'documents'
 
-/** What {@link FollowedDocuments} needs. */
-export interface FollowedDocumentsParts {
+/** What {@link ReplicationSet} needs. */
+export interface ReplicationSetDeps {
   readonly store: NodeStore
   readonly log: Pick<MemberLog, 'view'>
   readonly self: NodeId
@@ -53,8 +53,8 @@ interface Offered {
  * Which documents a node follows: all that somebody uses here, and of the others as much as the share of each member has room
  * for, save those that it was told to forget.
  */
-export class FollowedDocuments {
-  readonly #parts: FollowedDocumentsParts
+export class ReplicationSet {
+  readonly #deps: ReplicationSetDeps
   readonly #forgotten = new Set<string>()
   readonly #used = new Set<string>()
   /** Documents that are being removed here, until they are. */
@@ -62,13 +62,13 @@ export class FollowedDocuments {
   #left: ReadonlyMap<StreamKey, LeftReason> = new Map()
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(parts: FollowedDocumentsParts) {
-    this.#parts = parts
+  constructor(deps: ReplicationSetDeps) {
+    this.#deps = deps
   }
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    const stored = await this.#parts.store.read<Stored>(STORED)
+    const stored = await this.#deps.store.read<Stored>(STORED)
     for (const name of stored?.forgotten ?? []) this.#forgotten.add(name)
     for (const name of stored?.used ?? []) this.#used.add(name)
   }
@@ -93,7 +93,7 @@ export class FollowedDocuments {
   use(name: string): void {
     if (this.#used.has(name)) return
     this.#used.add(name)
-    this.#store().catch(this.#parts.onError)
+    this.#store().catch(this.#deps.onError)
   }
 
   /** Follows it no longer, at once; `remove` then removes what is here of it. */
@@ -117,7 +117,7 @@ export class FollowedDocuments {
     const offered = this.#offered(view)
     const claims = [...offered.values()].flatMap((one) => one.claims)
     // Bytes of used documents are nobody's share.
-    this.#parts.shares.release(claims.filter(({ use }) => use !== 'none').map(({ stream }) => stream))
+    this.#deps.shares.release(claims.filter(({ use }) => use !== 'none').map(({ stream }) => stream))
     const { kept, left } = chooseStreams(claims)
     this.#left = left
     return kept.flatMap((stream) => {
@@ -131,20 +131,20 @@ export class FollowedDocuments {
     if (!this.has(record.name)) return []
     const isAbandoned = this.isAbandoned(record)
     return this.#payersOf(record).flatMap(({ stream, payer: { node } }) => {
-      const reason = isAbandoned ? 'revoked' : this.#parts.shares.isRefused(stream) ? 'bytes' : this.#left.get(stream)
+      const reason = isAbandoned ? 'revoked' : this.#deps.shares.isRefused(stream) ? 'bytes' : this.#left.get(stream)
       return reason === undefined ? [] : [{ stream, node, reason }]
     })
   }
 
   /** Does nobody use a document here whose only writers were revoked? */
   isAbandoned(record: DocumentRecord): boolean {
-    const { members } = this.#parts.log.view()
+    const { members } = this.#deps.log.view()
     const isOut = ({ nodeKey }: { readonly nodeKey: NodeId }): boolean => (members.get(nodeKey)?.revoked ?? null) !== null
     return record.streams.length > 0 && record.streams.every(isOut) && this.#useOf(record) === 'none'
   }
 
   #offered(view: MembershipView): Map<StreamKey, Offered> {
-    const { self, shares } = this.#parts
+    const { self, shares } = this.#deps
     const offered = new Map<StreamKey, Offered>()
     for (const record of view.documents.values()) {
       if (!this.has(record.name) || !memberAccess(view, record, self).maySee || this.isAbandoned(record)) continue
@@ -159,7 +159,7 @@ export class FollowedDocuments {
   }
 
   #payersOf(record: DocumentRecord): { readonly stream: StreamKey; readonly payer: Payer }[] {
-    const { self, ownOf, snapshotsOf } = this.#parts
+    const { self, ownOf, snapshotsOf } = this.#deps
     return [
       // The log does not say who made a snapshot. A share of its own keeps it from using up that of streams.
       ...snapshotsOf(record).map((stream) => ({ stream, payer: { node: record.creator, kind: 'snapshot' as const } })),
@@ -169,7 +169,7 @@ export class FollowedDocuments {
   }
 
   #followed(stream: StreamKey, { record, claims }: Offered): FollowedStream {
-    const { log, shares, fetching } = this.#parts
+    const { log, shares, fetching } = this.#deps
     const payers = claims.map(({ payer }) => payer)
     const writers = payers.map(({ node }) => node)
     const isUsed = claims.some(({ use }) => use !== 'none')
@@ -182,7 +182,7 @@ export class FollowedDocuments {
   }
 
   #useOf({ name, creator, streams }: DocumentRecord): StreamClaim['use'] {
-    const { self, isOpen, hasArrived, ownOf } = this.#parts
+    const { self, isOpen, hasArrived, ownOf } = this.#deps
     if (isOpen(name)) return 'open'
     const isOwn = creator === self || streams.some(({ nodeKey }) => nodeKey === self) || ownOf(name).length > 0
     return isOwn || this.#used.has(name) || hasArrived(name) ? 'used' : 'none'
@@ -196,7 +196,7 @@ export class FollowedDocuments {
 
   /** One write after the other, each of what is so then. */
   #store(): Promise<void> {
-    const done = this.#writing.then(() => this.#parts.store.write(STORED, { forgotten: [...this.#forgotten], used: [...this.#used] }))
+    const done = this.#writing.then(() => this.#deps.store.write(STORED, { forgotten: [...this.#forgotten], used: [...this.#used] }))
     this.#writing = done.catch(() => {})
     return done
   }

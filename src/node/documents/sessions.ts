@@ -15,16 +15,16 @@ import { memberAccess } from './access.js'
 import type { Documents } from './documents.js'
 import type { NodeEvents } from '../observe/events.js'
 import type { OpenDocument } from './open-document.js'
-import type { Peers } from '../peers/peer-table.js'
+import type { PeerTable } from '../peers/peer-table.js'
 
 /** What live documents need. */
-export interface DocumentSessionsParts {
+export interface DocumentSessionsDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly telemetry: Telemetry
   readonly log: MemberLog
   readonly documents: Documents
-  readonly peers: Peers
+  readonly peers: PeerTable
   readonly events: NodeEvents
   readonly self: NodeId
 }
@@ -58,18 +58,18 @@ interface PresenceChannel {
 
 /** Programs that hold documents: what changes goes to them, what they write goes into the document, and who is there to everybody. */
 export class DocumentSessions {
-  readonly #parts: DocumentSessionsParts
+  readonly #deps: DocumentSessionsDeps
   readonly #sessions = new Map<string, Session>()
   /** By name of the document. */
   readonly #presences = new Map<string, PresenceChannel>()
 
-  constructor(parts: DocumentSessionsParts) {
-    this.#parts = parts
+  constructor(deps: DocumentSessionsDeps) {
+    this.#deps = deps
   }
 
   /** Opens a session: pushes the whole document, then what changes. Returns how to end it. @throws NodeError as opening a document does */
   async open(name: string, { mayWrite, clientId: wish, ...to }: Opening): Promise<() => void> {
-    const { documents, ids } = this.#parts
+    const { documents, ids } = this.#deps
     const { document, release } = await documents.hold(name)
     try {
       const clientId = mayWrite ? await document.openSession(wish) : null
@@ -113,8 +113,8 @@ export class DocumentSessions {
   onPresence(peer: NodeId, { document, message }: ControlBody<'presence'>): void {
     for (const [name, presenceChannel] of this.#presences) {
       if (presenceChannel.id !== document) continue
-      const record = this.#parts.log.view().documents.get(name)
-      if (record === undefined || !memberAccess(this.#parts.log.view(), record, peer).maySee) return
+      const record = this.#deps.log.view().documents.get(name)
+      if (record === undefined || !memberAccess(this.#deps.log.view(), record, peer).maySee) return
       presenceChannel.hear(message, addressText({ agentId: OPERATOR, nodeId: peer }))
     }
   }
@@ -159,7 +159,7 @@ export class DocumentSessions {
   /** To programs of this node, and to those of members that are there. */
   async #spread({ id, name }: Session, update: Uint8Array): Promise<void> {
     this.#push(name, update, id)
-    await this.#presences.get(name)?.channel.broadcast(toBase64(update), addressText({ agentId: OPERATOR, nodeId: this.#parts.self }))
+    await this.#presences.get(name)?.channel.broadcast(toBase64(update), addressText({ agentId: OPERATOR, nodeId: this.#deps.self }))
   }
 
   #push(name: string, update: Uint8Array, except: string | null): void {
@@ -169,7 +169,7 @@ export class DocumentSessions {
 
   #presence(name: string): void {
     if (this.#presences.has(name)) return
-    const { clock, documents } = this.#parts
+    const { clock, documents } = this.#deps
     const id = documents.known.idOf(name)
     let hear: PresenceChannel['hear'] = () => {}
     const channel = new CRDTSyncChannel({
@@ -177,8 +177,8 @@ export class DocumentSessions {
       faultOf: (payload) => (awarenessOf(payload) === null ? 'no update of presence' : null),
       onError: (error) => this.#failed(error),
       onSkipped: ({ code, source, reason }) => {
-        this.#parts.telemetry.log('warn', 'presence in a document is skipped', { code, source, document: shown(name), reason })
-        this.#parts.events.add('document', `presence in a document is skipped: ${reason}`, { code, source, document: shown(name) })
+        this.#deps.telemetry.log('warn', 'presence in a document is skipped', { code, source, document: shown(name), reason })
+        this.#deps.events.add('document', `presence in a document is skipped: ${reason}`, { code, source, document: shown(name) })
       },
       wire: {
         send: async (message) => this.#send(name, id, message),
@@ -198,7 +198,7 @@ export class DocumentSessions {
   }
 
   #send(name: string, document: string, message: CRDTSyncMessage): void {
-    const { log, peers } = this.#parts
+    const { log, peers } = this.#deps
     const record = log.view().documents.get(name)
     for (const peer of peers.online()) {
       if (record === undefined || !memberAccess(log.view(), record, peer).maySee) continue
@@ -206,13 +206,13 @@ export class DocumentSessions {
         peers.send(peer, { kind: 'control', name: 'presence', body: { document, message } })
       } catch (error) {
         // It went in this moment, or is too slow: presence is told again soon.
-        this.#parts.telemetry.log('debug', 'presence in a document was not told', { peer, reason: messageOf(error) })
+        this.#deps.telemetry.log('debug', 'presence in a document was not told', { peer, reason: messageOf(error) })
       }
     }
   }
 
   #failed(error: unknown): void {
-    this.#parts.telemetry.log('error', 'a live document', { reason: messageOf(error) })
+    this.#deps.telemetry.log('error', 'a live document', { reason: messageOf(error) })
   }
 }
 

@@ -10,7 +10,7 @@ const STORED = 'document-shares'
 const STORE_MS = 2000
 
 /** What {@link DocumentShares} needs. */
-export interface DocumentSharesParts {
+export interface DocumentSharesDeps {
   readonly clock: Clock
   readonly store: NodeStore
   /** A stream is over a share, or no longer. Called in a turn of its own. */
@@ -31,7 +31,7 @@ interface Grant {
  * blocks are removed, also over a restart: no later stream takes a share whose bytes are on disk.
  */
 export class DocumentShares {
-  readonly #parts: DocumentSharesParts
+  readonly #deps: DocumentSharesDeps
   readonly #grants = new Map<StreamKey, Grant>()
   /** Bytes by payer. */
   readonly #totals = new Map<string, number>()
@@ -39,13 +39,13 @@ export class DocumentShares {
   #timer: Timer | null = null
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(parts: DocumentSharesParts) {
-    this.#parts = parts
+  constructor(deps: DocumentSharesDeps) {
+    this.#deps = deps
   }
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    const stored = (await this.#parts.store.read<Stored>(STORED)) ?? {}
+    const stored = (await this.#deps.store.read<Stored>(STORED)) ?? {}
     for (const [stream, [kind, node, bytes]] of Object.entries(stored)) this.#grant(stream, { payer: { kind, node }, bytes })
   }
 
@@ -101,7 +101,7 @@ export class DocumentShares {
     if (isStored) this.#refused.delete(stream)
     else this.#refused.add(stream)
     // The core that asks is in the middle of its work.
-    void Promise.resolve().then(() => this.#parts.onChange())
+    void Promise.resolve().then(() => this.#deps.onChange())
     return isStored
   }
 
@@ -114,11 +114,11 @@ export class DocumentShares {
   }
 
   #due(): void {
-    this.#timer ??= this.#parts.clock.after(STORE_MS, () => this.#store())
+    this.#timer ??= this.#deps.clock.after(STORE_MS, () => this.#store())
   }
 
   #store(): void {
-    const { clock, store, onError } = this.#parts
+    const { clock, store, onError } = this.#deps
     clock.clear(this.#timer)
     this.#timer = null
     const grants = [...this.#grants].map(([stream, { payer, bytes }]) => [stream, [payer.kind, payer.node, bytes] as const] as const)

@@ -12,10 +12,10 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { Abort } from '../../kit/abort.js'
 import { parseAddress } from '../../domain/card/card.js'
 import { knownLengths, memberAccess } from './access.js'
-import type { Peers } from '../peers/peer-table.js'
-import { survey, type SurveyParts } from '../swarms/eligibility.js'
-import type { Swarms } from '../swarms/swarm-table.js'
-import type { Work } from '../requests/callee/executor.js'
+import type { PeerTable } from '../peers/peer-table.js'
+import { survey, type SurveyDeps } from '../swarms/eligibility.js'
+import type { SwarmTable } from '../swarms/swarm-table.js'
+import type { Executor } from '../requests/callee/executor.js'
 
 /** Name of the stored document of those whose rules somebody set. */
 const STORED = 'swarm-documents'
@@ -23,15 +23,15 @@ const STORED = 'swarm-documents'
 const PATIENCE_MS = 10_000
 
 /** What the documents of swarms need. */
-export interface SwarmDocumentsParts extends SurveyParts {
+export interface SwarmDocumentsDeps extends SurveyDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly log: MemberLog
   readonly store: NodeStore
-  readonly peers: Pick<Peers, 'isOnline' | 'send'>
+  readonly peers: Pick<PeerTable, 'isOnline' | 'send'>
   readonly streams: Pick<DocumentStreams, 'length'>
-  readonly swarms: Pick<Swarms, 'headOf'>
-  readonly work: Pick<Work, 'leaderOf'>
+  readonly swarms: Pick<SwarmTable, 'headOf'>
+  readonly executor: Pick<Executor, 'leaderOf'>
 }
 
 /**
@@ -39,23 +39,23 @@ export interface SwarmDocumentsParts extends SurveyParts {
  * mesh. It is made when a participant first asks for it, so that swarms that need none leave nothing in the log.
  */
 export class SwarmDocuments {
-  readonly #parts: SwarmDocumentsParts
+  readonly #deps: SwarmDocumentsDeps
   /** Those that are being made. */
   readonly #making = new Map<string, Promise<void>>()
   #handedOver: Promise<Set<string>> | null = null
 
-  constructor(parts: SwarmDocumentsParts) {
-    this.#parts = parts
+  constructor(deps: SwarmDocumentsDeps) {
+    this.#deps = deps
   }
 
   /** Sees to it that the document of that name is there, if it is that of a swarm in which this node takes part. Never rejects. */
   async ensure(name: string): Promise<void> {
-    const { log, peers, work, self } = this.#parts
+    const { log, peers, executor, self } = this.#deps
     const isThere = (): boolean => maySee(log.view(), name, self)
     if (isThere()) return
     const participants = this.#participants(name)
     if (participants !== null) return await this.#make(name, participants)
-    const leader = work.leaderOf(name)
+    const leader = executor.leaderOf(name)
     if (leader === null || !peers.isOnline(leader)) return
     peers.send(leader, { kind: 'control', name: 'swarm-document', body: { swarm: name } })
     await this.#until(isThere)
@@ -63,11 +63,11 @@ export class SwarmDocuments {
 
   /** Somebody at this node sets the rules of a document. If it is that of a swarm, who takes part in it later changes them no more. */
   async handOver(name: string): Promise<void> {
-    if (this.#parts.swarms.headOf(name) === undefined) return
+    if (this.#deps.swarms.headOf(name) === undefined) return
     const names = await this.#theirs()
     if (names.has(name)) return
     names.add(name)
-    await this.#parts.store.write(STORED, [...names])
+    await this.#deps.store.write(STORED, [...names])
   }
 
   /** A peer asks for the document of a swarm. Never throws. */
@@ -78,11 +78,11 @@ export class SwarmDocuments {
 
   /** Who takes part in a swarm that this node launched, or has a seat in; null for any other. */
   #participants(id: string): NodeId[] | null {
-    const { self, swarms } = this.#parts
+    const { self, swarms } = this.#deps
     const head = swarms.headOf(id)
     if (head === undefined) return null
     const { request, onBehalfOf, stages, voters = [] } = head
-    const agents = needsOf(stages).wants.flatMap((wants) => survey(this.#parts, { request, wants, onBehalfOf }, null).allowed)
+    const agents = needsOf(stages).wants.flatMap((wants) => survey(this.#deps, { request, wants, onBehalfOf }, null).allowed)
     return [...new Set([self, ...voters, ...agents.flatMap((agent) => parseAddress(agent)?.nodeId ?? [])])]
   }
 
@@ -93,7 +93,7 @@ export class SwarmDocuments {
   }
 
   async #makeNow(name: string, participants: readonly NodeId[]): Promise<void> {
-    const { log, telemetry } = this.#parts
+    const { log, telemetry } = this.#deps
     try {
       const entry = await this.#entry(name, participants)
       if (entry !== null) await log.submit(entry, PATIENCE_MS)
@@ -104,7 +104,7 @@ export class SwarmDocuments {
 
   /** Makes the document, or lets those in who take part since. null: there is nothing to do. @throws NodeError CONFLICT as {@link knownLengths} */
   async #entry(name: string, participants: readonly NodeId[]): Promise<EntryBody | null> {
-    const { clock, log, self, streams } = this.#parts
+    const { clock, log, self, streams } = this.#deps
     const { mesh, documents } = log.view()
     const record = documents.get(name)
     const before = record?.access?.access
@@ -121,7 +121,7 @@ export class SwarmDocuments {
 
   /** Names of those whose rules were set at this node. */
   #theirs(): Promise<Set<string>> {
-    this.#handedOver ??= this.#parts.store.read<string[]>(STORED).then(
+    this.#handedOver ??= this.#deps.store.read<string[]>(STORED).then(
       (names) => new Set(names),
       (error: unknown) => {
         // Who asks next reads it again.
@@ -134,7 +134,7 @@ export class SwarmDocuments {
 
   /** Resolves when it is so, or after a while. */
   async #until(isSo: () => boolean): Promise<void> {
-    const { clock, log } = this.#parts
+    const { clock, log } = this.#deps
     const found = new Abort()
     const stop = log.onChange(() => {
       if (isSo()) found.abort()

@@ -1,5 +1,5 @@
 /** What {@link DocumentUses} needs. */
-export interface DocumentUsesParts<T> {
+export interface DocumentUsesDeps<T> {
   open(name: string): Promise<T>
   /** A use of it is over. */
   letGo(name: string, opened: T): void
@@ -11,10 +11,10 @@ export interface DocumentUsesParts<T> {
  */
 export class DocumentUses<T> {
   readonly #uses = new Map<string, number>()
-  readonly #parts: DocumentUsesParts<T>
+  readonly #deps: DocumentUsesDeps<T>
 
-  constructor(parts: DocumentUsesParts<T>) {
-    this.#parts = parts
+  constructor(deps: DocumentUsesDeps<T>) {
+    this.#deps = deps
   }
 
   /** Is it in use? */
@@ -26,13 +26,13 @@ export class DocumentUses<T> {
   async hold(name: string): Promise<{ readonly opened: T; release(): void }> {
     this.#add(name, 1)
     try {
-      const opened = await this.#parts.open(name)
+      const opened = await this.#deps.open(name)
       let isHeld = true
       const release = (): void => {
         if (!isHeld) return
         isHeld = false
         this.#add(name, -1)
-        this.#parts.letGo(name, opened)
+        this.#deps.letGo(name, opened)
       }
       return { opened, release }
     } catch (error) {

@@ -1,6 +1,6 @@
 import { NodeError } from '../../kit/errors.js'
 import type { GatewayTask } from '../../domain/gateway/task.js'
-import type { CallerPower } from '../../domain/routing/effective.js'
+import type { CallerAuthority } from '../../domain/routing/effective.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Principal } from '../../ports/node-api.js'
 
@@ -18,7 +18,7 @@ export function memberOf(owner: string): NodeId | null {
 }
 
 /** What is done for a caller is as weak as the caller. */
-export function powerOf({ tier, sandboxId, capabilities }: Principal): CallerPower {
+export function powerOf({ tier, sandboxId, capabilities }: Principal): CallerAuthority {
   return capabilities === undefined ? { maxTier: tier, sandboxId } : { maxTier: tier, sandboxId, capabilities }
 }
 

@@ -4,35 +4,35 @@ import type { NodeId } from '../../kit/ids.js'
 import { type AgentAddress, OPERATOR } from '../../domain/card/card.js'
 import { askedWork } from '../../domain/policy/requested-work.js'
 import type { RoutingQuestion } from '../../domain/routing/decide.js'
-import { type CallerPower, confinement } from '../../domain/routing/effective.js'
+import { type CallerAuthority, confinement } from '../../domain/routing/effective.js'
 import type { AgentHost } from '../agents/agent-host.js'
-import type { Attached } from '../agents/in-process-agents.js'
+import type { InProcessAgents } from '../agents/in-process-agents.js'
 import { isIdempotent } from '../requests/callee/record.js'
 import type { Directory } from '../cards/directory.js'
-import type { Listeners } from '../messaging/subscriptions.js'
-import type { Router } from '../policy/access-control.js'
+import type { Subscriptions } from '../messaging/subscriptions.js'
+import type { AccessControl } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
 import type { HereRun } from '../requests/callee/in-flight.js'
-import type { Work } from '../requests/callee/executor.js'
+import type { Executor } from '../requests/callee/executor.js'
 
 /** What doing work without a message needs. */
 export interface DirectDeps {
   readonly self: NodeId
   readonly clock: Clock
   readonly directory: Directory
-  readonly router: Router
+  readonly accessControl: AccessControl
   readonly traffic: Traffic
-  readonly listeners: Pick<Listeners, 'isListening'>
-  readonly attached: Pick<Attached, 'isInPerson'>
+  readonly subscriptions: Pick<Subscriptions, 'isListening'>
+  readonly inProcess: Pick<InProcessAgents, 'isInPerson'>
   readonly agents: Pick<AgentHost, 'load'>
-  readonly work: Pick<Work, 'here'>
+  readonly executor: Pick<Executor, 'here'>
 }
 
 /** Who is asked for what, in whose name. */
 export interface DirectQuestion {
   readonly target: AgentAddress
   readonly capability: string
-  readonly by: CallerPower
+  readonly by: CallerAuthority
   readonly justification?: string | undefined
 }
 
@@ -59,19 +59,19 @@ export interface DirectPath {
  * counted and on record as one, but no message is written, kept and answered. Only for what may be repeated, while its agent has a
  * free place and nobody has to be asked: all else goes as a request.
  */
-export class Direct {
-  readonly #parts: DirectDeps
+export class DirectAnswers {
+  readonly #deps: DirectDeps
 
-  constructor(parts: DirectDeps) {
-    this.#parts = parts
+  constructor(deps: DirectDeps) {
+    this.#deps = deps
   }
 
   /** How it may begin, as things are now. Null: it has to go as a request, which is told what speaks against it. */
   path(asking: DirectQuestion): DirectPath | null {
-    const { clock, router } = this.#parts
+    const { clock, accessControl } = this.#deps
     const since = clock.monotonic()
     const question = this.#question(asking)
-    const rule = question === null ? null : router.allows(question)
+    const rule = question === null ? null : accessControl.allows(question)
     if (question === null || rule === null) return null
     const { target, capability } = asking
     return { target, capability, question, rule, since, at: clock.monotonic() }
@@ -79,13 +79,13 @@ export class Direct {
 
   /** Begins it. Null: it has to go as a request after all, e.g. because of its input. */
   begin({ target, capability, question, rule, since, at }: DirectPath, { input, names }: DirectWork): HereRun | null {
-    const { router, traffic, work } = this.#parts
-    const run = work.here({ recipient: target, capability, input, names })
+    const { accessControl, traffic, executor } = this.#deps
+    const run = executor.here({ recipient: target, capability, input, names })
     if (run instanceof NodeError) return null
     const { sender, target: party, type } = question
     const header = { id: names.requestId, sender: sender.address, recipient: party.address, type }
     const passage = { peer: null, header, from: sender.tier, to: party.tier, rule, since, at }
-    router.passed(at - since)
+    accessControl.passed(at - since)
     traffic.received(header, since)
     traffic.delivered(passage)
     traffic.sent(passage, 'local')
@@ -94,8 +94,8 @@ export class Direct {
 
   /** What the rules are asked; null for what goes as a request whatever they say. */
   #question({ target, capability, by, justification }: DirectQuestion): RoutingQuestion | null {
-    const { self, directory, listeners, attached, agents } = this.#parts
-    if (target.nodeId !== self || attached.isInPerson(target.agentId) || listeners.isListening(target.agentId)) return null
+    const { self, directory, subscriptions, inProcess, agents } = this.#deps
+    if (target.nodeId !== self || inProcess.isInPerson(target.agentId) || subscriptions.isListening(target.agentId)) return null
     const { running, waiting, slots } = agents.load(target.agentId)
     if (running + waiting >= slots || !isIdempotent(directory, target, capability)) return null
     const operator = { agentId: OPERATOR, nodeId: self }

@@ -37,7 +37,7 @@ export async function readNow(node: NodeCore, head: TurnHead, reading: Reading):
   const { names, signal } = reading
   let result: unknown
   try {
-    result = node.parts.toAgentJson(await resultOf(node, head, reading))
+    result = node.deps.toAgentJson(await resultOf(node, head, reading))
   } catch (error) {
     // What it told before it failed is told with that.
     if (signal?.aborted !== true && hasArtifacts(node, names.taskId)) return { result: null, needsTask: true }
@@ -73,7 +73,7 @@ async function requestResult(
 ): Promise<unknown> {
   const asked = await node.requests.ask({
     ...asking,
-    timeoutMs: node.parts.settings.requestTimeoutMs,
+    timeoutMs: node.deps.settings.requestTimeoutMs,
     mayQueue: false,
     mayGoUnrecorded: true
   })
@@ -82,7 +82,7 @@ async function requestResult(
   return answer.result
 }
 
-async function directResult({ parts: { clock, settings } }: NodeCore, run: HereRun, signal: AbortSignalLike | undefined): Promise<unknown> {
+async function directResult({ deps: { clock, settings } }: NodeCore, run: HereRun, signal: AbortSignalLike | undefined): Promise<unknown> {
   let isLate = false
   const timer = clock.after(settings.requestTimeoutMs, () => {
     isLate = true

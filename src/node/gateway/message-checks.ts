@@ -4,7 +4,7 @@ import { type Message, saysTheSame } from '../../domain/gateway/message.js'
 import { ASKING_STATES, type GatewayTask } from '../../domain/gateway/task.js'
 import type { Principal } from '../../ports/node-api.js'
 import { parseAddress } from '../../domain/card/card.js'
-import type { GatewayLog } from './task-log.js'
+import type { TaskLog } from './task-log.js'
 import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './turn-runner.js'
 import { checkMember, memberBehind } from './mesh/member-principal.js'
 import type { NodeCore } from '../node.js'
@@ -19,7 +19,7 @@ export interface DuplicateMessage {
 
 /** Was a message said in a task already? @throws NodeError CONFLICT for another one of the same id, and for a further one where there is no room */
 export async function isDuplicate(
-  log: Pick<GatewayLog, 'recordMessage'>,
+  log: Pick<TaskLog, 'recordMessage'>,
   { task, message, isSame = true }: DuplicateMessage
 ): Promise<boolean> {
   const { message: kept, bytes } = await log.recordMessage(task, message.messageId)
@@ -45,7 +45,7 @@ export function checkAnswer(node: NodeCore, by: Principal, { task, message }: Pi
   if (address === null) return
   checkMember(node, by, { address, capability })
   if (!ASKING_STATES.has(state) || address.nodeId !== node.self || !node.agents.has(address.agentId)) return
-  const input = node.parts.toAgentJson(inputOf(message.parts))
+  const input = node.deps.toAgentJson(inputOf(message.parts))
   const fault = node.checkShare.within(memberBehind(by) ?? node.self, () => node.agents.inputFault(address.agentId, capability, input))
   if (fault !== null) throw fault
 }

@@ -14,7 +14,7 @@ type OutputEvent = Exclude<GatewayInput, { readonly type: 'message' }>
  * What an agent says in one run, judged before it is on record: nothing that is not there can be read, followed or sent. Where
  * patterns are looked for all of it waits for the end: only then is a pattern known to be absent.
  */
-export class OutputWatch {
+export class OutputGuard {
   readonly #rules: OutputRules
   readonly #before: readonly GatewayEvent[]
   #buffered: OutputEvent[] = []

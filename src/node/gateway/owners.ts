@@ -4,7 +4,7 @@ import type { MemberLog } from '../../ports/mesh.js'
 import type { Tokens } from '../access/tokens.js'
 
 /** What says who is gone. */
-export interface GatewayOwnersParts {
+export interface OwnerDirectoryDeps {
   readonly tokens: Pick<Tokens, 'has' | 'onRevoked'>
   readonly log: Pick<MemberLog, 'view' | 'onChange'>
   /** Of the OAuth server. */
@@ -12,16 +12,16 @@ export interface GatewayOwnersParts {
 }
 
 /** Owners of tasks by what they came with: a token of this node, a client of its OAuth server, or a membership. */
-export class GatewayOwners implements Owners {
-  readonly #parts: GatewayOwnersParts
+export class OwnerDirectory implements Owners {
+  readonly #deps: OwnerDirectoryDeps
 
-  constructor(parts: GatewayOwnersParts) {
-    this.#parts = parts
+  constructor(deps: OwnerDirectoryDeps) {
+    this.#deps = deps
   }
 
   /** Of what was revoked nothing is kept: what is not there is gone, however long ago, and whoever took it away. */
   isGone(owner: string): boolean {
-    const { tokens, clients, log } = this.#parts
+    const { tokens, clients, log } = this.#deps
     const [, kind, id = ''] = /^(token|client|peer):([^/]*)/.exec(owner) ?? []
     if (kind === 'token') return !tokens.has(id)
     if (kind === 'client') return !clients.has(id)
@@ -30,7 +30,7 @@ export class GatewayOwners implements Owners {
   }
 
   onGone(listener: () => void): Unsubscribe {
-    const { tokens, clients, log } = this.#parts
+    const { tokens, clients, log } = this.#deps
     let known = this.#putOut()
     const stops = [
       tokens.onRevoked(listener),
@@ -46,6 +46,6 @@ export class GatewayOwners implements Owners {
 
   /** How many members were put out. */
   #putOut(): number {
-    return [...this.#parts.log.view().members.values()].filter(({ revoked }) => revoked !== null).length
+    return [...this.#deps.log.view().members.values()].filter(({ revoked }) => revoked !== null).length
   }
 }

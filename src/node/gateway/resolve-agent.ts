@@ -26,7 +26,7 @@ export function gatewayAgent(node: NodeCore, by: Principal, name: string): Agent
   const found = address === null ? null : agentAt(node, by, address)
   if (found !== null) return found
   if (address === null || address.nodeId === node.self || by.kind === 'peer') throw noneCalled(node, by, name)
-  return node.lookups.ask(address.agentId).then(() => {
+  return node.agentLookup.ask(address.agentId).then(() => {
     const late = agentAt(node, by, address)
     if (late === null) throw noneCalled(node, by, name)
     return late

@@ -3,10 +3,10 @@ import { messageOf, NodeError } from '../../kit/errors.js'
 import { letGo } from '../../domain/gateway/shares.js'
 import { type GatewayTask, RESTING_STATES } from '../../domain/gateway/task.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import type { GatewayIndex } from './task-index.js'
-import type { GatewayLog } from './task-log.js'
-import type { GatewayPush } from './push/push-service.js'
-import type { GatewayRuns } from './turn-runner.js'
+import type { TaskIndex } from './task-index.js'
+import type { TaskLog } from './task-log.js'
+import type { PushService } from './push/push-service.js'
+import type { TurnRunner } from './turn-runner.js'
 
 /** How long a task that rests is kept, in milliseconds. */
 export const RETENTION_MS = 604_800_000
@@ -20,24 +20,24 @@ export interface RetentionDeps {
     readonly telemetry: Telemetry
     readonly settings: { readonly defaultTtlMs: number }
   }
-  readonly index: GatewayIndex
-  readonly log: GatewayLog
-  readonly runs: Pick<GatewayRuns, 'giveUp'>
-  readonly push: GatewayPush | null
+  readonly index: TaskIndex
+  readonly log: TaskLog
+  readonly runs: Pick<TurnRunner, 'giveUp'>
+  readonly push: PushService | null
 }
 
 /** The room that a node has for tasks of A2A clients: what is past its time goes, and what rests where there is no room for more. */
 export class Retention {
-  readonly #parts: RetentionDeps
+  readonly #deps: RetentionDeps
   #sweeping: Promise<number> | null = null
 
-  constructor(parts: RetentionDeps) {
-    this.#parts = parts
+  constructor(deps: RetentionDeps) {
+    this.#deps = deps
   }
 
   /** Is there room for no further task? */
   get isFull(): boolean {
-    return this.#parts.index.size >= MAX_TASKS
+    return this.#deps.index.size >= MAX_TASKS
   }
 
   /** Makes some for an owner's new task. @throws NodeError OVERLOADED where nothing rests that may be let go of */
@@ -58,7 +58,7 @@ export class Retention {
   }
 
   async #letGo(newcomer: string | null): Promise<number> {
-    const { node, index, push, runs } = this.#parts
+    const { node, index, push, runs } = this.#deps
     const { clock, settings, telemetry } = node
     const over = Math.max(0, index.size - MAX_TASKS + (this.isFull ? MAX_TASKS / 100 : 0))
     const old = [...index.all()].filter(({ state, updatedAt }) => RESTING_STATES.has(state) && updatedAt < clock.now() - RETENTION_MS)
@@ -75,7 +75,7 @@ export class Retention {
   }
 
   async #remove(task: GatewayTask): Promise<void> {
-    const { index, log, push } = this.#parts
+    const { index, log, push } = this.#deps
     // Its client may have answered it since it was looked at.
     if (index.get(task.id) !== task || log.current(task) !== task) return
     // Who answers it from here on finds none.

@@ -1,5 +1,5 @@
 import type { NodeId } from '../../kit/ids.js'
-import type { CallerPower } from '../../domain/routing/effective.js'
+import type { CallerAuthority } from '../../domain/routing/effective.js'
 import type { GatewayTask } from '../../domain/gateway/task.js'
 import { RESTING_STATES } from '../../domain/gateway/task.js'
 import { type PageCursor, type TaskFilter, TaskOrder, type TaskPage } from '../../domain/gateway/task-order.js'
@@ -17,13 +17,13 @@ interface Owned {
   /** Ids of its tasks by the message that began each, also of those that are being written. */
   readonly begun: Map<string, string>
   /** What it may, as the task has it that began last. */
-  power: CallerPower | null
+  power: CallerAuthority | null
   /** How many do not rest, those that begin included. */
   active: number
 }
 
 /** Gateway tasks without their contents, as they are durable: by id, and by owner in the order of lists. */
-export class GatewayIndex {
+export class TaskIndex {
   readonly #byId = new Map<string, GatewayTask>()
   readonly #owners = new Map<string, Owned>()
   /** Texts that many tasks share: each is there once. */
@@ -172,7 +172,7 @@ export class GatewayIndex {
   }
 
   /** The same power, as the task of an owner has it that began last: most of them have one. */
-  sharedPower(owner: string, power: CallerPower): CallerPower {
+  sharedPower(owner: string, power: CallerAuthority): CallerAuthority {
     const known = this.#owners.get(owner)?.power ?? null
     return known !== null && isSamePower(known, power) ? known : power
   }
@@ -188,7 +188,7 @@ export class GatewayIndex {
   }
 }
 
-function isSamePower(one: CallerPower, other: CallerPower): boolean {
+function isSamePower(one: CallerAuthority, other: CallerAuthority): boolean {
   if (one.maxTier !== other.maxTier || one.sandboxId !== other.sandboxId) return false
   const [some, others] = [one.capabilities, other.capabilities]
   return some === others || (some?.length === others?.length && some?.every((text, at) => text === others?.[at]) === true)

@@ -33,7 +33,7 @@ const RECENT_LENGTH = 65_536
 const WHOLE_LENGTH = 16_384
 
 /** What keeping tasks needs. */
-export interface GatewayLogParts {
+export interface TaskLogDeps {
   readonly clock: Clock
   readonly ledger: Ledger
   readonly telemetry: Telemetry
@@ -61,8 +61,8 @@ export interface TaskUpdate {
  * The event logs of gateway tasks in the ledger. Nobody is told of an event before it is durable; what comes while others are
  * being written goes with the next commit.
  */
-export class GatewayLog {
-  readonly #parts: GatewayLogParts
+export class TaskLog {
+  readonly #deps: TaskLogDeps
   readonly #writing = new TransientMap<string, Writing>()
   readonly #recent = new RecentEvents()
   /** By task. */
@@ -72,8 +72,8 @@ export class GatewayLog {
   readonly #stopped = new Abort()
 
   /** `onTask`: told of each task as it is durable, and whether for the first time, before anybody else. */
-  constructor(parts: GatewayLogParts, onTask: (task: GatewayTask, isFirst: boolean) => void, alongside: Alongside = () => []) {
-    this.#parts = parts
+  constructor(deps: TaskLogDeps, onTask: (task: GatewayTask, isFirst: boolean) => void, alongside: Alongside = () => []) {
+    this.#deps = deps
     this.#onTask = onTask
     this.#alongside = alongside
   }
@@ -109,7 +109,7 @@ export class GatewayLog {
     let now = task
     const events: GatewayEvent[] = []
     for (const input of inputs) {
-      const step = applyGateway(now, input, this.#parts.clock.now())
+      const step = applyGateway(now, input, this.#deps.clock.now())
       if (!step.ok) throw new Error(`a gateway task does not begin so: ${step.reason}`)
       now = step.task
       events.push(step.event)
@@ -135,7 +135,7 @@ export class GatewayLog {
    */
   add(task: GatewayTask, input: GatewayInput): string | null {
     const known = this.#writing.get(task.id)
-    const step = applyGateway(known?.task ?? task, input, this.#parts.clock.now())
+    const step = applyGateway(known?.task ?? task, input, this.#deps.clock.now())
     if (!step.ok) return step.reason
     const writing = known ?? { begun: null, task, events: [] }
     writing.task = step.task
@@ -186,7 +186,7 @@ export class GatewayLog {
   async *#records(id: string, to: number, after = 0): AsyncIterable<{ readonly events: readonly GatewayEvent[]; readonly length: number }> {
     const recent = this.#recent.of(id, to)
     if (recent !== null) return yield recent
-    const bytes = await this.#parts.ledger.get(GATEWAY_KEYS.task(id))
+    const bytes = await this.#deps.ledger.get(GATEWAY_KEYS.task(id))
     const record = bytes === null ? null : decodeTask(id, bytes)
     // Removed meanwhile.
     if (bytes === null || record === null) return
@@ -208,7 +208,7 @@ export class GatewayLog {
   async remove(task: GatewayTask): Promise<void> {
     const keys = [GATEWAY_KEYS.task(task.id)]
     for await (const { key } of this.#all(eventRange(task.id, 0))) keys.push(key)
-    await this.#parts.ledger.commit(keys.map((key) => ({ key, value: null })))
+    await this.#deps.ledger.commit(keys.map((key) => ({ key, value: null })))
     for (const listener of [...(this.#listeners.get(task.id) ?? [])]) listener(null)
   }
 
@@ -228,7 +228,7 @@ export class GatewayLog {
     const { id } = writing.task
     const batch = new Batch(writing, () => more)
     try {
-      await this.#parts.ledger.commit(() => batch.take())
+      await this.#deps.ledger.commit(() => batch.take())
     } catch (error) {
       this.#writing.delete(id)
       throw error
@@ -239,7 +239,7 @@ export class GatewayLog {
   }
 
   async #write(writing: Writing): Promise<void> {
-    const { clock, ledger, telemetry } = this.#parts
+    const { clock, ledger, telemetry } = this.#deps
     // What follows in the same turn goes with it.
     await Promise.resolve()
     while (writing.events.length > 0 && !this.#stopped.aborted) {
@@ -262,7 +262,7 @@ export class GatewayLog {
     let left = most
     let limit = Math.min(READ_FIRST, left)
     for (let next = from; left > 0; ) {
-      const entries = await this.#parts.ledger.list({ from: next, to, limit })
+      const entries = await this.#deps.ledger.list({ from: next, to, limit })
       yield* entries
       left -= entries.length
       const last = entries.at(-1)

@@ -20,12 +20,12 @@ import type { TaskFilter } from '../../domain/gateway/task-order.js'
 import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, GatewaySend, OutputRules } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import { allow, ownerOf, powerOf, refuseWeaker } from './caller.js'
-import { GatewayIndex } from './task-index.js'
-import { GatewayLog, type TaskUpdate } from './task-log.js'
-import { GatewayPush, type GatewayPushParts } from './push/push-service.js'
+import { TaskIndex } from './task-index.js'
+import { TaskLog, type TaskUpdate } from './task-log.js'
+import { PushService, type PushServiceDeps } from './push/push-service.js'
 import { onlyReads, readNow } from './direct-reads.js'
 import { Retention } from './retention.js'
-import { GatewayRuns } from './turn-runner.js'
+import { TurnRunner } from './turn-runner.js'
 import { checkAnswer, checkSkill, isDuplicate, pastItsTime } from './message-checks.js'
 import { gatewayAgent, type GatewayTarget, gatewayTarget, isCalled } from './resolve-agent.js'
 import type { NodeCore } from '../node.js'
@@ -45,19 +45,19 @@ export const MAX_PAGE_BYTES = 1_048_576
 /** What the gateway is given. */
 export interface GatewayOptions {
   /** The way to those who want to be told of their tasks, and who of them is gone; null: nobody is told. */
-  readonly push?: Pick<GatewayPushParts, 'webhooks' | 'owners'> | null
+  readonly push?: Pick<PushServiceDeps, 'webhooks' | 'owners'> | null
   /** Of what agents may say; null: anything. */
   readonly rules?: OutputRules | null
 }
 
 /** The tasks of A2A clients: each is a log of events in the ledger, and its turns are requests of the node. */
-export class GatewayTasks implements Gateway {
-  readonly push: GatewayPush | null
+export class TaskService implements Gateway {
+  readonly push: PushService | null
   readonly #node: NodeCore
   readonly #rules: OutputRules | null
-  readonly #index = new GatewayIndex()
-  readonly #log: GatewayLog
-  readonly #runs: GatewayRuns
+  readonly #index = new TaskIndex()
+  readonly #log: TaskLog
+  readonly #runs: TurnRunner
   readonly #retention: Retention
   /** Messages to tasks that are being recorded, by task. */
   readonly #taking = new TransientMap<string, Promise<GatewayTask>>()
@@ -67,8 +67,8 @@ export class GatewayTasks implements Gateway {
   constructor(node: NodeCore, { push = null, rules = null }: GatewayOptions = {}) {
     this.#node = node
     this.#rules = rules
-    this.#log = new GatewayLog(
-      node.parts,
+    this.#log = new TaskLog(
+      node.deps,
       (task, isFirst) => {
         if (isFirst) this.#index.add(task)
         else this.#index.put(task)
@@ -80,10 +80,10 @@ export class GatewayTasks implements Gateway {
       allow(by, scope)
       return this.#find(by, id)
     }
-    const parts = { node: node.parts, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
-    this.push = push === null ? null : new GatewayPush({ ...parts, ...push })
-    this.#runs = new GatewayRuns(node, this.#log, { taskOf: (id) => this.#log.changing(id) ?? this.#index.get(id), rules })
-    this.#retention = new Retention({ node: node.parts, index: this.#index, log: this.#log, runs: this.#runs, push: this.push })
+    const deps = { node: node.deps, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
+    this.push = push === null ? null : new PushService({ ...deps, ...push })
+    this.#runs = new TurnRunner(node, this.#log, { taskOf: (id) => this.#log.changing(id) ?? this.#index.get(id), rules })
+    this.#retention = new Retention({ node: node.deps, index: this.#index, log: this.#log, runs: this.#runs, push: this.push })
   }
 
   /** Reads what there is, and goes on with what had not ended. @throws NodeError STORE_DAMAGED */
@@ -96,13 +96,13 @@ export class GatewayTasks implements Gateway {
     const all = [...this.#index.all()]
     await this.push?.start(all)
     this.#unlisten = this.#node.tasks.onChange((task) => this.#runs.look(task))
-    this.#timer = this.#node.parts.clock.every(SWEEP_MS, () => void this.#retention.sweep())
+    this.#timer = this.#node.deps.clock.every(SWEEP_MS, () => void this.#retention.sweep())
     for (const task of all) if (!RESTING_STATES.has(task.state)) await this.#runs.resume(task)
   }
 
   /** Listens to nothing any more. */
   stop(): void {
-    this.#node.parts.clock.clear(this.#timer)
+    this.#node.deps.clock.clear(this.#timer)
     this.#unlisten()
     this.push?.stop()
     this.#log.stop()
@@ -227,7 +227,7 @@ export class GatewayTasks implements Gateway {
   async #answer(by: Principal, request: GatewaySend, target: GatewayTarget): Promise<Message | GatewayTask> {
     const { message, signal } = request
     const { address, capability } = target
-    const { ids } = this.#node.parts
+    const { ids } = this.#node.deps
     const names = this.#turn(request)
     const justification = justificationIn(message)
     const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by), justification }
@@ -323,7 +323,7 @@ export class GatewayTasks implements Gateway {
 
   /** A task before anything has happened to it. */
   #fresh(by: Principal, request: GatewaySend, { address, capability, run }: GatewayTarget & { readonly run: GatewayRun }): GatewayTask {
-    const { ids, clock } = this.#node.parts
+    const { ids, clock } = this.#node.deps
     const now = clock.now()
     return {
       id: run.taskId,
@@ -344,7 +344,7 @@ export class GatewayTasks implements Gateway {
   }
 
   #turn({ isAttended }: GatewaySend): GatewayRun {
-    const { ids } = this.#node.parts
+    const { ids } = this.#node.deps
     const names = { requestId: ids.next('req'), taskId: ids.next('task') }
     return isAttended === true ? { ...names, isAttended } : names
   }

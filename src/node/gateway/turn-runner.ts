@@ -22,15 +22,15 @@ import {
   RESTING_STATES
 } from '../../domain/gateway/task.js'
 import { MAX_SENT_BYTES, SentArtifacts } from '../../domain/gateway/sent-artifacts.js'
-import type { CallerPower } from '../../domain/routing/effective.js'
+import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../../ports/gateway.js'
 import { sizeOf } from '../../kit/size.js'
 import type { Asking } from '../requests/caller/request-codec.js'
 import type { DirectPath } from './direct-answer.js'
 import { isNeverLearned } from '../../domain/task/outcome.js'
-import type { GatewayLog } from './task-log.js'
-import { isViolation, OutputWatch } from './output-guard.js'
+import type { TaskLog } from './task-log.js'
+import { isViolation, OutputGuard } from './output-guard.js'
 import type { NodeCore } from '../node.js'
 import { taskOfLedger } from '../requests/recovery.js'
 
@@ -55,9 +55,9 @@ const DEFERRED = {
 } as const
 
 /** The turns of gateway tasks as requests of the node: each is one, and what happens to it happens to the task. */
-export class GatewayRuns {
+export class TurnRunner {
   readonly #node: NodeCore
-  readonly #log: GatewayLog
+  readonly #log: TaskLog
   readonly #taskOf: (id: string) => GatewayTask | undefined
   readonly #rules: OutputRules | null
   /** By the node's task of the run. */
@@ -66,7 +66,7 @@ export class GatewayRuns {
   /** `rules`: of what agents may say; null: anything. */
   constructor(
     node: NodeCore,
-    log: GatewayLog,
+    log: TaskLog,
     { taskOf, rules }: { taskOf(id: string): GatewayTask | undefined; readonly rules: OutputRules | null }
   ) {
     this.#node = node
@@ -107,7 +107,7 @@ export class GatewayRuns {
 
   /** Asks the agent of a task. What it refuses is how the task ends. Never rejects. */
   async ask(task: GatewayTask, status: Pick<Message, 'parts' | 'metadata'>): Promise<void> {
-    const { requests, direct, parts: node, self } = this.#node
+    const { requests, direct, deps: node, self } = this.#node
     const target = parseAddress(task.agent)
     try {
       // The first turn of a task bears its name: nothing was told before it.
@@ -162,8 +162,8 @@ export class GatewayRuns {
 
   /** Stops what a task has under way; false when nothing is. */
   cancel({ run }: GatewayTask): boolean {
-    const { requests, work } = this.#node
-    return run !== null && (requests.cancelTask(run.taskId) || work.cancelTask(run.taskId))
+    const { requests, executor } = this.#node
+    return run !== null && (requests.cancelTask(run.taskId) || executor.cancelTask(run.taskId))
   }
 
   /** Stops what a task has under way that there is not, after all: nobody hears of it. */
@@ -179,7 +179,7 @@ export class GatewayRuns {
     } catch (error) {
       // What an agent gives may be of any form: its client must not wait for what cannot be told.
       const task = this.#taskOf(this.#open.get(live.id)?.id ?? '')
-      this.#node.parts.telemetry.log('error', 'what an agent told could not be recorded', { task: live.id, reason: messageOf(error) })
+      this.#node.deps.telemetry.log('error', 'what an agent told could not be recorded', { task: live.id, reason: messageOf(error) })
       if (task !== undefined) this.#end(task, 'failed', 'what its agent told could not be recorded')
     }
   }
@@ -204,7 +204,7 @@ export class GatewayRuns {
   }
 
   #watch(id: string, run: GatewayRun, before: readonly GatewayEvent[]): void {
-    const watch = this.#rules === null ? null : new OutputWatch(this.#rules, before)
+    const watch = this.#rules === null ? null : new OutputGuard(this.#rules, before)
     this.#open.set(run.taskId, { id, seen: 0, watch, sent: new SentArtifacts(), bytes: 0, model: null })
   }
 
@@ -296,7 +296,7 @@ export class GatewayRuns {
   }
 
   #ended(task: GatewayTask, { id, state, result: given, error }: Task): void {
-    const result = this.#node.parts.toAgentJson(given)
+    const result = this.#node.deps.toAgentJson(given)
     if (state === 'completed') this.#add(task, { type: 'status', state: 'working' })
     if (this.#onTask(task, state === 'completed' ? result : (error?.message ?? null))) return
     if (state !== 'completed') {
@@ -335,7 +335,7 @@ export class GatewayRuns {
     state: GatewayState,
     parts: readonly Part[]
   ): Extract<GatewayInput, { readonly type: 'status' }> {
-    const messageId = this.#node.parts.ids.next('msg')
+    const messageId = this.#node.deps.ids.next('msg')
     return { type: 'status', state, message: { messageId, role: 'agent', parts, taskId, contextId } }
   }
 
@@ -352,7 +352,7 @@ interface OpenRun {
   /** The last event of the node's task that was told. */
   seen: number
   /** Judges what its agent says. */
-  readonly watch: OutputWatch | null
+  readonly watch: OutputGuard | null
   readonly sent: SentArtifacts
   /** Of all that it reported, about. */
   bytes: number
@@ -365,7 +365,7 @@ export interface TurnHead {
   readonly self: string
   readonly target: AgentAddress
   readonly capability: string
-  readonly by: CallerPower
+  readonly by: CallerAuthority
   readonly justification?: string | undefined
 }
 

@@ -40,7 +40,7 @@ export interface NotificationQueue {
 
 /** Tells what happened once it is durable, in order. While the ledger takes nothing, nothing is told. */
 export class CommitQueue implements NotificationQueue {
-  readonly #parts: CommitQueueDeps
+  readonly #deps: CommitQueueDeps
   readonly #stopping = new Abort()
   #flushed: Promise<void> = Promise.resolve()
   #pending = 0
@@ -49,8 +49,8 @@ export class CommitQueue implements NotificationQueue {
   /** All that the ledger did not take waits together. */
   #waiting: Promise<void> | null = null
 
-  constructor(parts: CommitQueueDeps) {
-    this.#parts = parts
+  constructor(deps: CommitQueueDeps) {
+    this.#deps = deps
   }
 
   /** Changes that are not durable yet. */
@@ -92,7 +92,7 @@ export class CommitQueue implements NotificationQueue {
   }
 
   async #commit(changes: readonly LedgerChange[]): Promise<boolean> {
-    const { telemetry, commit } = this.#parts
+    const { telemetry, commit } = this.#deps
     while (!this.#stopping.aborted) {
       try {
         await commit(changes)
@@ -108,7 +108,7 @@ export class CommitQueue implements NotificationQueue {
   }
 
   async #wait(): Promise<void> {
-    await wait(this.#parts.clock, Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.#waits++), this.#stopping)
+    await wait(this.#deps.clock, Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.#waits++), this.#stopping)
     this.#waiting = null
   }
 }

@@ -22,17 +22,17 @@ export interface LedgerQuotaDeps {
 
 /** Whether the ledger has room for new requests. What is recorded already always comes to its end: nothing is pushed out. */
 export class LedgerQuota {
-  readonly #parts: LedgerQuotaDeps
+  readonly #deps: LedgerQuotaDeps
   #isFull = false
   #timer: Timer | null = null
 
-  constructor(parts: LedgerQuotaDeps) {
-    this.#parts = parts
+  constructor(deps: LedgerQuotaDeps) {
+    this.#deps = deps
   }
 
   /** What peers hear who ask for something new; null: it is taken. */
   get refusal(): ErrorBody | null {
-    const { fault = null } = this.#parts.ledger
+    const { fault = null } = this.#deps.ledger
     if (fault !== null) return (fault.code === 'DISK_FULL' ? ENDINGS.diskFull : ENDINGS.unwritable).error
     return this.#isFull ? ENDINGS.full.error : null
   }
@@ -44,23 +44,23 @@ export class LedgerQuota {
 
   /** Begins to weigh it. */
   start(): void {
-    this.#timer = this.#parts.clock.every(WEIGH_MS, () => void this.#weigh())
+    this.#timer = this.#deps.clock.every(WEIGH_MS, () => void this.#weigh())
   }
 
   /** Weighs it no more. */
   stop(): void {
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
   }
 
   /** For `status`. */
   problems(): readonly Problem[] {
     if (!this.#isFull) return []
-    const message = `the ledger has more than ${this.#parts.maxBytes} bytes: new requests are refused until old ones expire`
+    const message = `the ledger has more than ${this.#deps.maxBytes} bytes: new requests are refused until old ones expire`
     return [{ code: 'OVERLOADED', message, next: 'a2a-node config show' }]
   }
 
   async #weigh(): Promise<void> {
-    const { ledger, maxBytes, telemetry } = this.#parts
+    const { ledger, maxBytes, telemetry } = this.#deps
     try {
       const { bytes } = await ledger.size()
       const isFull = bytes > maxBytes * (this.#isFull ? BELOW : 1)

@@ -11,7 +11,7 @@ const MAX_WAITING = 1000
 const FAILURES: ReadonlySet<ErrorCode> = new Set(['CHANNEL_CLOSED', 'PEER_OFFLINE'])
 
 /** What delivering needs. */
-export interface DeliveryParts {
+export interface ChannelRetryDeps {
   readonly clock: Clock
   /** Where what waits is counted. */
   readonly budget: SendBudget
@@ -47,14 +47,14 @@ interface Lane {
  * Hands messages to channels. One that fails on its way is tried up to three times more, each wait at least double the
  * last. What was sent later to the same peer does not overtake it.
  */
-export class Delivery {
-  readonly #parts: DeliveryParts
+export class ChannelRetry {
+  readonly #deps: ChannelRetryDeps
   /** Messages that wait for another try, by peer. */
   readonly #lanes = new Map<NodeId, Lane>()
   #isClosed = false
 
-  constructor(parts: DeliveryParts) {
-    this.#parts = parts
+  constructor(deps: ChannelRetryDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -62,7 +62,7 @@ export class Delivery {
    * @throws NodeError DELIVERY_FAILED after the last try; OVERLOADED when too many wait; what else `send` throws, at once.
    */
   async deliver(peer: NodeId, { bytes, send }: Shipment): Promise<void> {
-    const lane = this.#lanes.get(peer) ?? { budget: this.#parts.budget.peer(), waiting: [] }
+    const lane = this.#lanes.get(peer) ?? { budget: this.#deps.budget.peer(), waiting: [] }
     if (lane.waiting.length === 0) {
       const failure = tried(send)
       if (failure === null) return
@@ -84,7 +84,7 @@ export class Delivery {
     for (const { budget, waiting } of this.#lanes.values()) {
       for (const { bytes, timer, reject } of waiting) {
         budget.leave(bytes)
-        this.#parts.clock.clear(timer)
+        this.#deps.clock.clear(timer)
         reject(new NodeError('CHANNEL_CLOSED', 'this node stopped before the message could be delivered'))
       }
     }
@@ -94,14 +94,14 @@ export class Delivery {
   #later(peer: NodeId, retry: Retry, cause: NodeError | null): void {
     const delay = retryDelayMs(retry.failed)
     if (delay !== null) {
-      retry.timer = this.#parts.clock.after(delay, () => void this.#again(peer, retry))
+      retry.timer = this.#deps.clock.after(delay, () => void this.#again(peer, retry))
       return
     }
     this.#leave(peer, retry)
     const error = new NodeError('DELIVERY_FAILED', `the message could not be delivered; it was tried ${MAX_RETRIES} times more`, {
       ...(cause === null ? {} : { cause })
     })
-    this.#parts.onFailure(peer, error)
+    this.#deps.onFailure(peer, error)
     retry.reject(error)
   }
 
@@ -117,7 +117,7 @@ export class Delivery {
   /** null: it has ended, well or for good. */
   async #tryAgain(peer: NodeId, retry: Retry): Promise<NodeError | null> {
     try {
-      await this.#parts.reach(peer)
+      await this.#deps.reach(peer)
     } catch (error) {
       return asNodeError(error)
     }
@@ -136,7 +136,7 @@ export class Delivery {
     for (let next = this.#first(peer); next !== undefined; next = this.#first(peer)) {
       const failure = tried(next.send)
       if (failure !== null && FAILURES.has(failure.code)) return
-      this.#parts.clock.clear(next.timer)
+      this.#deps.clock.clear(next.timer)
       this.#leave(peer, next)
       if (failure === null) next.resolve()
       else next.reject(failure)

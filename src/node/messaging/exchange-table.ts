@@ -21,7 +21,7 @@ const MAX_ENDED = 8192
  * The open exchanges of this node, both ways: what lets a reply back in or out, and who waits for it. Each is of two agents:
  * of this node the `sender` of the thread, of the peer its `recipient`.
  */
-export class Conversations {
+export class ExchangeTable {
   readonly #clock: Clock
   readonly #exchanges = new Exchanges({ kept: KEPT_FOR_OWN })
   readonly #handlers = new Map<string, { handler: ReplyHandler; expiresAt: number }>()

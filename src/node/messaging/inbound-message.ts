@@ -21,7 +21,7 @@ export interface RecordedRequest {
 }
 
 /** A message that was let in, with its payload read. */
-export interface Incoming {
+export interface InboundMessage {
   /** The node it is from, whoever carried it. */
   readonly peer: NodeId
   readonly sender: AgentAddress
@@ -56,14 +56,14 @@ export function threadOf({
   header,
   isReliable,
   recorded
-}: Pick<Incoming, 'sender' | 'recipient' | 'header' | 'isReliable' | 'recorded'>): Thread {
+}: Pick<InboundMessage, 'sender' | 'recipient' | 'header' | 'isReliable' | 'recorded'>): Thread {
   const request = recorded?.isFirst === true ? { request: recorded.name } : {}
   return { sender: recipient, recipient: sender, correlationId: header.correlationId ?? header.id, isReliable, ...request }
 }
 
 /** A message that a person has to allow. */
 export interface AwaitingApproval {
-  readonly incoming: Incoming
+  readonly incoming: InboundMessage
   /** What was asked of the rules, and the rule that asks for a person. */
   readonly question: RoutingQuestion
   readonly rule: string

@@ -10,11 +10,11 @@ import { askedWork, namedCapabilities } from '../../domain/policy/requested-work
 import type { RoutingQuestion } from '../../domain/routing/decide.js'
 import type { LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { Arrivals } from './verify.js'
-import type { Arrival, ArrivalsParts } from './verify.js'
-import type { Conversations } from './exchange-table.js'
+import { Verification } from './verify.js'
+import type { Arrival, VerificationDeps } from './verify.js'
+import type { ExchangeTable } from './exchange-table.js'
 import { threadOf } from './inbound-message.js'
-import type { AwaitingApproval, Incoming, RecordedRequest, Thread } from './inbound-message.js'
+import type { AwaitingApproval, InboundMessage, RecordedRequest, Thread } from './inbound-message.js'
 import type { Admission, LaneMessage } from '../reliable/lane-receiver.js'
 import { refusedArrival } from './verify-parties.js'
 import type { Decision, Refusal } from '../policy/access-control.js'
@@ -41,27 +41,27 @@ export interface Recording {
 }
 
 /** What the road in needs. */
-export interface InboxParts extends ArrivalsParts {
+export interface InboundDeps extends VerificationDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly conversations: Conversations
+  readonly exchanges: ExchangeTable
   readonly self: NodeId
   /** How long the answer to a request may take to go out, in milliseconds. */
   readonly ttlMs: number
   /** What the ledger has to hold of a request before it goes on; null for what is not recorded. */
-  record(incoming: Incoming, envelope: Uint8Array): Promise<Recording | null>
+  record(incoming: InboundMessage, envelope: Uint8Array): Promise<Recording | null>
   /** What a reply that was let in changes in the ledger. */
-  onReply(incoming: Incoming): Pick<Admission, 'changes' | 'failed'>
+  onReply(incoming: InboundMessage): Pick<Admission, 'changes' | 'failed'>
   /** Makes changes of the ledger. @throws NodeError what it refuses. */
   commit(changes: readonly LedgerChange[]): Promise<void>
   /** Every message that was let in, before it goes on. */
-  onLetIn(incoming: Incoming): void
+  onLetIn(incoming: InboundMessage): void
   /** Opening messages that were let in, by type. */
-  onRequest(incoming: Incoming): void
-  onNotification(incoming: Incoming): void
-  onProposal(incoming: Incoming): void
+  onRequest(incoming: InboundMessage): void
+  onNotification(incoming: InboundMessage): void
+  onProposal(incoming: InboundMessage): void
   /** False: nobody here takes the stream. */
-  onStream(incoming: Incoming): boolean
+  onStream(incoming: InboundMessage): boolean
   /** Tells the sender of an opening message that it was refused. */
   refuse(to: Thread, error: ErrorBody): void
   /** Keeps a message until a person has decided, or says why it does not. */
@@ -87,13 +87,13 @@ const NO_BYTES = new Uint8Array(0)
 const NOTHING: Admission = { changes: [], done: () => {}, failed: () => {} }
 
 /** The road in: decode, verify (those are {@link Arrivals}), record, decide, dispatch. Nothing that a peer sends can throw out of it. */
-export class Inbox {
-  readonly #parts: InboxParts
-  readonly #arrivals: Arrivals
+export class Inbound {
+  readonly #deps: InboundDeps
+  readonly #arrivals: Verification
 
-  constructor(parts: InboxParts) {
-    this.#parts = parts
-    this.#arrivals = new Arrivals(parts, (refused, refusal) => this.#answer(refused, refusal))
+  constructor(deps: InboundDeps) {
+    this.#deps = deps
+    this.#arrivals = new Verification(deps, (refused, refusal) => this.#answer(refused, refusal))
   }
 
   /** Takes an encoded envelope of a peer, which came over no lane; `hops`: the nodes that relayed it. */
@@ -120,11 +120,11 @@ export class Inbox {
   recover(peer: NodeId, { envelope, recorded }: { readonly envelope: Uint8Array; readonly recorded: RecordedRequest }): Refusal | null {
     const again = this.#arrivals.again(peer, envelope)
     if (!('party' in again)) {
-      this.#parts.router.record('refusal', again, { peer, header: null })
+      this.#deps.accessControl.record('refusal', again, { peer, header: null })
       return again
     }
     // What had begun was let in: its end is told, whatever the rules say of it now.
-    if (recorded.isDone) this.#guarded(peer, () => this.#open(again) && this.#parts.onRequest({ ...again, recorded }))
+    if (recorded.isDone) this.#guarded(peer, () => this.#open(again) && this.#deps.onRequest({ ...again, recorded }))
     else this.#guarded(peer, () => this.#decideAndDispatch({ ...again, recorded }))
     return null
   }
@@ -132,14 +132,14 @@ export class Inbox {
   /** Takes an envelope of an agent of this node for another; the same rules, nothing to decode. */
   receiveHere(envelope: A2AEnvelope): ReceivedHere {
     const header = headerOf(envelope)
-    const peer = this.#parts.self
-    const since = this.#parts.clock.monotonic()
+    const peer = this.#deps.self
+    const since = this.#deps.clock.monotonic()
     const verified = this.#arrivals.verify(peer, header)
     if ('refusal' in verified) {
-      this.#parts.router.record('refusal', verified.refusal, { peer: null, header })
+      this.#deps.accessControl.record('refusal', verified.refusal, { peer: null, header })
       return { isReported: true, refusal: verified.refusal }
     }
-    this.#parts.traffic.received(header, since)
+    this.#deps.traffic.received(header, since)
     const { sender, recipient, party, certified, target } = verified
     const { payload } = envelope
     const isReported = this.#decideAndDispatch({
@@ -159,9 +159,9 @@ export class Inbox {
   }
 
   /** Gives a message that was held to those whom it concerns, or to `taker` alone. Its exchange is open. */
-  pass({ incoming, question, rule }: AwaitingApproval, taker = (one: Incoming): void => this.#dispatch(one)): void {
+  pass({ incoming, question, rule }: AwaitingApproval, taker = (one: InboundMessage): void => this.#dispatch(one)): void {
     const { peer, header } = incoming
-    const { clock, traffic, self } = this.#parts
+    const { clock, traffic, self } = this.#deps
     const [from, to] = [question.sender.tier, question.target.tier]
     const at = clock.monotonic()
     traffic.delivered({ peer: peer === self ? null : peer, header, from, to, rule, since: at, at }, false)
@@ -169,15 +169,15 @@ export class Inbox {
   }
 
   /** What the rules say now of a message that was held: cards, certificates and policy may have changed. */
-  askAgain(incoming: Incoming): Asked | Refusal {
+  askAgain(incoming: InboundMessage): Asked | Refusal {
     const verified = this.#arrivals.verify(incoming.peer, incoming.header)
     if ('refusal' in verified) return verified.refusal
-    const { clock, router } = this.#parts
+    const { clock, accessControl } = this.#deps
     const target = verified.target.party
     if (target === null) return REFUSALS.noAgent
     return this.#ask(
       { ...incoming, ...verified },
-      { target, isReply: false, ask: (question) => ({ verdict: router.ask(question), at: clock.monotonic() }) }
+      { target, isReply: false, ask: (question) => ({ verdict: accessControl.ask(question), at: clock.monotonic() }) }
     )
   }
 
@@ -185,9 +185,9 @@ export class Inbox {
   async #recordFirst(arrival: Arrival): Promise<void> {
     const { peer, header } = arrival
     try {
-      const recording = await this.#parts.record(arrival, arrival.bytes)
+      const recording = await this.#deps.record(arrival, arrival.bytes)
       if (recording === null) return void this.#guarded(peer, () => this.#decideAndDispatch(arrival))
-      await this.#parts.commit(recording.changes).finally(() => recording.end())
+      await this.#deps.commit(recording.changes).finally(() => recording.end())
       this.#guarded(peer, () => this.#goOn({ recorded: recording.recorded, ...arrival }))
     } catch (error) {
       this.#note(peer, error, header.correlationId ?? header.id)
@@ -198,9 +198,9 @@ export class Inbox {
   async #admitted(arrival: Arrival): Promise<Admission> {
     if (!OPENING_TYPES.has(arrival.header.type)) {
       if (this.#fate(arrival) !== null) return NOTHING
-      return { done: () => this.#dispatch(arrival), ...this.#parts.onReply(arrival) }
+      return { done: () => this.#dispatch(arrival), ...this.#deps.onReply(arrival) }
     }
-    const recording = await this.#parts.record(arrival, arrival.bytes)
+    const recording = await this.#deps.record(arrival, arrival.bytes)
     if (recording === null) return { changes: [], done: () => this.#goOn(arrival), failed: () => {} }
     const { changes, recorded } = recording
     const done = (): void => {
@@ -228,7 +228,7 @@ export class Inbox {
   }
 
   #note(peer: NodeId, error: unknown, correlationId: string | null): void {
-    const { telemetry } = this.#parts
+    const { telemetry } = this.#deps
     telemetry.count('errors', 'inbox')
     telemetry.log('error', 'a message could not be handled', { correlationId, peer, reason: messageOf(error) })
   }
@@ -243,7 +243,7 @@ export class Inbox {
   /** What is decided, and everything that follows from it but for what goes on (null). */
   #fate(arrival: Arrival): Refusal | 'late' | 'held' | null {
     const fate = this.#decide(arrival)
-    if (fate === 'late') this.#parts.telemetry.count('messages_refused', 'late')
+    if (fate === 'late') this.#deps.telemetry.count('messages_refused', 'late')
     else if (fate !== null && fate !== 'held') this.#refuse(arrival, fate)
     return fate
   }
@@ -251,18 +251,18 @@ export class Inbox {
   /** `late`: a reply that nobody waits for any more, which any honest peer may send. `held`: a person has to allow it. */
   #decide(arrival: Arrival): Refusal | 'late' | 'held' | null {
     const { peer, header, recipient, party, since } = arrival
-    const { conversations, router, traffic, self } = this.#parts
+    const { exchanges, accessControl, traffic, self } = this.#deps
     const target = arrival.target.party
     if (target === null) return { ...REFUSALS.noAgent, reason: `no agent ${shown(recipient.agentId, 64)} on this node` }
     const isOpening = OPENING_TYPES.has(header.type)
     const thread = isOpening || header.correlationId === undefined ? null : threadOf(arrival)
-    const isReply = thread !== null && conversations.mayReceive(thread)
-    if (thread !== null && !isReply && conversations.hasEnded(thread)) return 'late'
-    const { question, verdict, at } = this.#ask(arrival, { target, isReply, ask: (asked) => router.decide(asked, since) })
+    const isReply = thread !== null && exchanges.mayReceive(thread)
+    if (thread !== null && !isReply && exchanges.hasEnded(thread)) return 'late'
+    const { question, verdict, at } = this.#ask(arrival, { target, isReply, ask: (asked) => accessControl.decide(asked, since) })
     const { rule } = verdict
     const asks = !verdict.allowed && verdict.asks === true
     if (!verdict.allowed && !asks) return { code: verdict.code, rule, reason: verdict.reason }
-    if (!isOpening && (thread === null || !conversations.isAwaited(thread))) return 'late'
+    if (!isOpening && (thread === null || !exchanges.isAwaited(thread))) return 'late'
     if (!this.#open(arrival)) return REFUSALS.tooManyOpen
     if (asks) return this.#hold({ incoming: arrival, question, rule })
     traffic.delivered({ peer: peer === self ? null : peer, header, from: party.tier, to: target.tier, rule, since, at })
@@ -270,9 +270,9 @@ export class Inbox {
   }
 
   #hold(awaiting: AwaitingApproval): Refusal | 'held' {
-    const refusal = this.#parts.hold(awaiting)
+    const refusal = this.#deps.hold(awaiting)
     if (refusal === null) return 'held'
-    if (awaiting.incoming.header.type !== 'notification') this.#parts.conversations.end(threadOf(awaiting.incoming))
+    if (awaiting.incoming.header.type !== 'notification') this.#deps.exchanges.end(threadOf(awaiting.incoming))
     return refusal
   }
 
@@ -301,43 +301,43 @@ export class Inbox {
   #open(arrival: Arrival): boolean {
     const { type } = arrival.header
     if (type === 'notification' || !OPENING_TYPES.has(type)) return true
-    const ttlMs = type === 'task-proposal' ? SHORT_TTL_MS : type === 'stream-start' ? STREAM_TTL_MS : this.#parts.ttlMs
-    return this.#parts.conversations.letIn(threadOf(arrival), ttlMs)
+    const ttlMs = type === 'task-proposal' ? SHORT_TTL_MS : type === 'stream-start' ? STREAM_TTL_MS : this.#deps.ttlMs
+    return this.#deps.exchanges.letIn(threadOf(arrival), ttlMs)
   }
 
-  #dispatch(incoming: Incoming): void {
-    this.#parts.onLetIn(incoming)
+  #dispatch(incoming: InboundMessage): void {
+    this.#deps.onLetIn(incoming)
     switch (incoming.header.type) {
       case 'request':
-        return this.#parts.onRequest(incoming)
+        return this.#deps.onRequest(incoming)
       case 'notification':
-        return this.#parts.onNotification(incoming)
+        return this.#deps.onNotification(incoming)
       case 'task-proposal':
-        return this.#parts.onProposal(incoming)
+        return this.#deps.onProposal(incoming)
       case 'stream-start':
-        if (!this.#parts.onStream(incoming)) this.#tell(threadOf(incoming), REFUSALS.noStreams)
+        if (!this.#deps.onStream(incoming)) this.#tell(threadOf(incoming), REFUSALS.noStreams)
         return
       default:
-        return this.#parts.conversations.deliver(threadOf(incoming), incoming.header, incoming.payload)
+        return this.#deps.exchanges.deliver(threadOf(incoming), incoming.header, incoming.payload)
     }
   }
 
   #refuse(arrival: Arrival, refusal: Refusal): void {
-    const { router, directory } = this.#parts
-    router.record('refusal', refusal, refusedArrival(directory, arrival))
+    const { accessControl, directory } = this.#deps
+    accessControl.record('refusal', refusal, refusedArrival(directory, arrival))
     this.#answer(arrival, refusal)
   }
 
   /** Tells who awaits an answer that there is none. */
-  #answer(refused: Omit<Incoming, 'payload'>, refusal: Refusal): void {
+  #answer(refused: Omit<InboundMessage, 'payload'>, refusal: Refusal): void {
     const { type } = refused.header
     if (type === 'notification' || !OPENING_TYPES.has(type)) return
     const thread = threadOf(refused)
     // The error goes back along the thread, so the thread must be open for it.
-    if (this.#parts.conversations.letIn(thread, SHORT_TTL_MS)) this.#tell(thread, refusal)
+    if (this.#deps.exchanges.letIn(thread, SHORT_TTL_MS)) this.#tell(thread, refusal)
   }
 
   #tell(thread: Thread, { code, rule, reason }: Refusal): void {
-    this.#parts.refuse(thread, new NodeError(code, reason, { data: { rule } }).toBody())
+    this.#deps.refuse(thread, new NodeError(code, reason, { data: { rule } }).toBody())
   }
 }

@@ -7,33 +7,33 @@ import { OPENING_TYPES, SCHEMA_VERSION } from '../../domain/envelope/envelope.js
 import type { A2AEnvelope, EnvelopeMetadata, MessageType } from '../../domain/envelope/envelope.js'
 import { askedWork } from '../../domain/policy/requested-work.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../../domain/routing/decide.js'
-import { type CallerPower, confinement } from '../../domain/routing/effective.js'
+import { type CallerAuthority, confinement } from '../../domain/routing/effective.js'
 import type { LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { AgentHost } from '../agents/agent-host.js'
-import type { Conversations, ReplyHandler } from './exchange-table.js'
-import { Delivery } from './channel-retry.js'
+import type { ExchangeTable, ReplyHandler } from './exchange-table.js'
+import { ChannelRetry } from './channel-retry.js'
 import type { Directory } from '../cards/directory.js'
 import type { NodeEvents } from '../observe/events.js'
 import type { ReceivedHere } from './inbound.js'
 import type { Lanes } from '../reliable/lanes.js'
-import type { Peers } from '../peers/peer-table.js'
-import type { Router } from '../policy/access-control.js'
+import type { PeerTable } from '../peers/peer-table.js'
+import type { AccessControl } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
 import type { NextHop } from '../relay/next-hop.js'
 
 /** What the road out needs. */
-export interface OutboxParts {
+export interface OutboundDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly directory: Directory
-  readonly router: Router
+  readonly accessControl: AccessControl
   readonly traffic: Traffic
   readonly telemetry: Telemetry
   readonly nextHop: NextHop
-  readonly peers: Pick<Peers, 'budget'>
+  readonly peers: Pick<PeerTable, 'budget'>
   readonly lanes: Pick<Lanes, 'record' | 'commit'>
-  readonly conversations: Conversations
+  readonly exchanges: ExchangeTable
   readonly events: NodeEvents
   readonly agents: Pick<AgentHost, 'isReserved'>
   readonly self: NodeId
@@ -60,7 +60,7 @@ export interface Draft {
   /** A channel that fails under it is told at once: its sender does not wait for further tries. */
   readonly isKept?: boolean
   /** Who has it sent, when that may be weaker than the sender: the message is as weak as the weaker of the two. */
-  readonly onBehalfOf?: CallerPower
+  readonly onBehalfOf?: CallerAuthority
   /** Set for what must not be lost. */
   readonly reliable?: Reliability
   /** For opening messages: who gets the replies, and for how long they may come. */
@@ -87,14 +87,14 @@ const NEGOTIATION: ReadonlySet<MessageType> = new Set(['task-proposal', 'task-ac
 export type DraftHead = Omit<Draft, 'payload' | 'replies' | 'made' | 'isKept' | 'reliable'>
 
 /** The road out: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbox.send} reads as the list. */
-export class Outbox {
-  readonly #parts: OutboxParts
-  readonly #delivery: Delivery
+export class Outbound {
+  readonly #deps: OutboundDeps
+  readonly #delivery: ChannelRetry
 
-  constructor(parts: OutboxParts) {
-    const { clock, nextHop, peers, directory, events, telemetry } = parts
-    this.#parts = parts
-    this.#delivery = new Delivery({
+  constructor(deps: OutboundDeps) {
+    const { clock, nextHop, peers, directory, events, telemetry } = deps
+    this.#deps = deps
+    this.#delivery = new ChannelRetry({
       clock,
       budget: peers.budget,
       reach: (peer) => nextHop.reach(peer),
@@ -112,7 +112,7 @@ export class Outbox {
    * that its sender keeps gets CHANNEL_CLOSED at once); PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by the envelope.
    */
   async send(draft: Draft): Promise<A2AEnvelope> {
-    const { clock, traffic, self } = this.#parts
+    const { clock, traffic, self } = this.#deps
     const since = clock.monotonic()
     const sender = this.#sender(draft)
     const envelope = this.#stamp(draft, sender)
@@ -134,7 +134,7 @@ export class Outbox {
       { peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since, at },
       isTold ? null : path
     )
-    if (to !== self) this.#parts.onSent?.(envelope)
+    if (to !== self) this.#deps.onSent?.(envelope)
     return envelope
   }
 
@@ -150,22 +150,22 @@ export class Outbox {
 
   /** As {@link Outbox.verdict}, and a refusal goes on record. @throws NodeError AGENT_NOT_FOUND. */
   judge(draft: DraftHead): Verdict {
-    return this.#decide(this.#question(draft, this.#sender(draft)), this.#parts.clock.monotonic())
+    return this.#decide(this.#question(draft, this.#sender(draft)), this.#deps.clock.monotonic())
   }
 
   /** What the rules of this node say of a message, without sending it and without a record. @throws NodeError AGENT_NOT_FOUND. */
   verdict(draft: DraftHead): Verdict {
-    return asFarAsHere(this.#parts.router.ask(this.#question(draft, this.#sender(draft))))
+    return asFarAsHere(this.#deps.accessControl.ask(this.#question(draft, this.#sender(draft))))
   }
 
   #sender({ sender, onBehalfOf }: DraftHead): RoutingParty {
-    const party = this.#parts.directory.party(sender, onBehalfOf)
+    const party = this.#deps.directory.party(sender, onBehalfOf)
     if (party === null) throw new NodeError('AGENT_NOT_FOUND', `no agent ${sender.agentId} to send as`)
     return party
   }
 
   #stamp(draft: Draft, sender: RoutingParty): A2AEnvelope {
-    const { clock, ids } = this.#parts
+    const { clock, ids } = this.#deps
     const { made, recipient, type, payload, correlationId, justification } = draft
     // Member by member: every message is stamped, and spreading is slow.
     const envelope: A2AEnvelope = {
@@ -182,13 +182,13 @@ export class Outbox {
   }
 
   #question(draft: DraftHead, sender: RoutingParty): RoutingQuestion {
-    const { directory, conversations, router, agents, self } = this.#parts
+    const { directory, exchanges, accessControl, agents, self } = this.#deps
     const { recipient, type, capability, correlationId, justification } = draft
     const target = directory.party(recipient)
     const isReply =
-      !OPENING_TYPES.has(type) && correlationId !== undefined && conversations.maySend({ sender: draft.sender, recipient, correlationId })
+      !OPENING_TYPES.has(type) && correlationId !== undefined && exchanges.maySend({ sender: draft.sender, recipient, correlationId })
     // A reply goes back to whoever asked, even when its card has not come yet, unless its node was put out.
-    if (target === null && (!isReply || router.isStrict || directory.isPutOut(recipient.nodeId)))
+    if (target === null && (!isReply || accessControl.isStrict || directory.isPutOut(recipient.nodeId)))
       throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(recipient)} in the mesh`)
     const work = askedWork(directory.card(recipient), capability ?? null)
     const isHere = recipient.nodeId === self
@@ -208,19 +208,19 @@ export class Outbox {
   }
 
   #decide(question: RoutingQuestion, since: number, envelope?: A2AEnvelope): Verdict {
-    const { router } = this.#parts
-    const verdict = asFarAsHere(router.decide(question, since).verdict)
+    const { accessControl } = this.#deps
+    const verdict = asFarAsHere(accessControl.decide(question, since).verdict)
     if (verdict.allowed) return verdict
     const { code, rule, reason } = verdict
     const header = envelope ?? { sender: question.sender.address, recipient: question.target.address, type: question.type }
     const tiers = { from: question.sender.tier, to: question.target.tier }
-    router.record('refusal', { code, rule, reason }, { peer: null, header, ...tiers })
+    accessControl.record('refusal', { code, rule, reason }, { peer: null, header, ...tiers })
     return verdict
   }
 
   /** Record, channel; the exchange of an opening message is open before any reply can come. */
   async #away(draft: Draft, envelope: A2AEnvelope): Promise<ReceivedHere> {
-    const { nextHop, conversations, self } = this.#parts
+    const { nextHop, exchanges, self } = this.#deps
     const to = draft.recipient.nodeId
     const bytes = to === self ? null : encodeEnvelope(envelope)
     const thread = { sender: draft.sender, recipient: draft.recipient, correlationId: envelope.correlationId ?? envelope.id }
@@ -228,7 +228,7 @@ export class Outbox {
       const isOpening = OPENING_TYPES.has(draft.type)
       if (!nextHop.isReachable(to, isOpening)) await nextHop.reach(to, isOpening)
     }
-    if (draft.replies !== undefined && !conversations.sentOut(thread, draft.replies))
+    if (draft.replies !== undefined && !exchanges.sentOut(thread, draft.replies))
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
     let here = ELSEWHERE
     try {
@@ -236,16 +236,16 @@ export class Outbox {
       if (recorded !== null) await recorded
       else here = await this.#channel(draft, envelope, bytes)
     } catch (error) {
-      if (draft.replies !== undefined) conversations.end(thread)
+      if (draft.replies !== undefined) exchanges.end(thread)
       throw error
     }
-    if (here.refusal !== null && draft.replies !== undefined) conversations.end(thread)
+    if (here.refusal !== null && draft.replies !== undefined) exchanges.end(thread)
     return here
   }
 
   /** Makes durable what must not be lost, and has it delivered by its lane; null for what goes by the channel. */
   #record(draft: Draft, { id }: A2AEnvelope, bytes: Uint8Array | null): Promise<void> | null {
-    const { clock, lanes } = this.#parts
+    const { clock, lanes } = this.#deps
     const { sender, recipient } = draft
     const reliable = reliabilityOf(draft)
     if (reliable === undefined || bytes === null) return null
@@ -255,12 +255,12 @@ export class Outbox {
   }
 
   async #channel(draft: Draft, envelope: A2AEnvelope, bytes: Uint8Array | null): Promise<ReceivedHere> {
-    const { nextHop, lanes } = this.#parts
+    const { nextHop, lanes } = this.#deps
     const to = draft.recipient.nodeId
     const reliable = reliabilityOf(draft)
     // Only within this node: everything else that must not be lost goes over a lane.
     if (reliable !== undefined) await lanes.commit(reliable.changes())
-    if (bytes === null) return this.#parts.deliverHere(envelope)
+    if (bytes === null) return this.#deps.deliverHere(envelope)
     if (draft.isKept === true) nextHop.send(to, envelope, bytes)
     else await this.#delivery.deliver(to, { bytes: bytes.byteLength, send: () => nextHop.send(to, envelope, bytes) })
     return ELSEWHERE

@@ -16,7 +16,7 @@ const MAX_THREADS = 256
 const MAX_MESSAGES = 64
 
 /** Who listens to the messages of this node's agents, and the recent threads of those messages. */
-export class Listeners {
+export class Subscriptions {
   readonly #telemetry: Telemetry
   readonly #byAgent = new Map<string, Emitter<A2AEnvelope>>()
   /** null until somebody asks: a node of which nobody does keeps nothing. */

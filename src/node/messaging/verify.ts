@@ -6,8 +6,8 @@ import type { EnvelopeHeader } from '../../domain/envelope/header.js'
 import type { Lane } from '../../domain/reliable/keys.js'
 import type { Links, Strike } from '../../ports/mesh.js'
 import type { Directory } from '../cards/directory.js'
-import type { Incoming } from './inbound-message.js'
-import type { Refusal, Router } from '../policy/access-control.js'
+import type { InboundMessage } from './inbound-message.js'
+import type { Refusal, AccessControl } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
 import { verifyParties } from './verify-parties.js'
 import type { Rejected, Verified } from './verify-parties.js'
@@ -30,7 +30,7 @@ export interface ArrivedEnvelope {
 }
 
 /** A message that was verified and is for this node; the rules have not been asked yet. */
-export interface Arrival extends Incoming, Verified {
+export interface Arrival extends InboundMessage, Verified {
   /** When it came, monotonic milliseconds. */
   readonly since: number
   /** The encoded envelope with the nodes that relayed it in its header: what is recorded. */
@@ -38,39 +38,39 @@ export interface Arrival extends Incoming, Verified {
 }
 
 /** What reading and verifying needs. */
-export interface ArrivalsParts {
+export interface VerificationDeps {
   readonly clock: Clock
   readonly traffic: Traffic
   readonly directory: Directory
-  readonly router: Router
+  readonly accessControl: AccessControl
   readonly links: Pick<Links, 'strike'>
   readonly self: NodeId
 }
 
 /** Tells the sender of a message that it was refused. */
-export type Answer = (refused: Omit<Incoming, 'payload'>, refusal: Refusal) => void
+export type Answer = (refused: Omit<InboundMessage, 'payload'>, refusal: Refusal) => void
 
 /** The first stages of the road in: decode, verify. */
-export class Arrivals {
-  readonly #parts: ArrivalsParts
+export class Verification {
+  readonly #deps: VerificationDeps
   readonly #answer: Answer
 
-  constructor(parts: ArrivalsParts, answer: Answer) {
-    this.#parts = parts
+  constructor(deps: VerificationDeps, answer: Answer) {
+    this.#deps = deps
     this.#answer = answer
   }
 
   /** A message of a peer, over its own link or relayed. null: it was refused, which is on record. */
   read(peer: NodeId, { bytes, lane, hops }: ArrivedEnvelope): Arrival | null {
-    const since = this.#parts.clock.monotonic()
+    const since = this.#deps.clock.monotonic()
     const decoded = decodeEnvelope(bytes)
     if (!decoded.ok) {
-      this.#parts.traffic.unreadable()
+      this.#deps.traffic.unreadable()
       // A peer of another version is no forger.
       const strike = decoded.code === 'SCHEMA_VERSION_MISMATCH' ? 'doubtful' : 'forged'
       return this.#strike({ code: decoded.code, rule: 'envelope', reason: decoded.reason }, { peer, header: null }, strike)
     }
-    this.#parts.traffic.received(decoded.header, since)
+    this.#deps.traffic.received(decoded.header, since)
     if (isRelayed(decoded.header)) return this.#strike(REFUSALS.claimedHops, { peer, header: decoded.header })
     if (lane !== null && !isOfLane(lane, decoded.header)) return this.#strike(REFUSALS.foreignLane, { peer, header: decoded.header })
     const noted = hops.length === 0 ? { header: decoded.header, bytes } : withHops(decoded, bytes, hops)
@@ -87,7 +87,7 @@ export class Arrivals {
 
   /** A message that was let in before this node stopped, verified as things are now; why it is not let in again. */
   again(peer: NodeId, bytes: Uint8Array): Arrival | Refusal {
-    if (this.#parts.directory.isPutOut(peer)) return REFUSALS.putOut
+    if (this.#deps.directory.isPutOut(peer)) return REFUSALS.putOut
     const decoded = decodeEnvelope(bytes)
     if (!decoded.ok) return { code: decoded.code, rule: 'envelope', reason: decoded.reason }
     const { header } = decoded
@@ -95,25 +95,25 @@ export class Arrivals {
     if (!payload.ok) return { code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }
     const verified = this.verify(peer, header)
     if ('refusal' in verified) return verified.refusal
-    return { peer, header, payload: payload.value, isReliable: true, since: this.#parts.clock.monotonic(), bytes, ...verified }
+    return { peer, header, payload: payload.value, isReliable: true, since: this.#deps.clock.monotonic(), bytes, ...verified }
   }
 
   /** Sender and recipient of a message for this node, see {@link verifyParties}. */
   verify(peer: NodeId, header: EnvelopeHeader): Verified | Rejected {
-    const { directory, self } = this.#parts
+    const { directory, self } = this.#deps
     return verifyParties(directory, { origin: peer, target: self, header })
   }
 
-  #rejected({ refusal, parties, strike }: Rejected, from: Pick<Incoming, 'peer' | 'header' | 'isReliable'>): null {
-    if (strike === null) this.#parts.router.record('refusal', refusal, from)
+  #rejected({ refusal, parties, strike }: Rejected, from: Pick<InboundMessage, 'peer' | 'header' | 'isReliable'>): null {
+    if (strike === null) this.#deps.accessControl.record('refusal', refusal, from)
     else this.#strike(refusal, from, strike)
     if (parties !== null) this.#answer({ ...from, ...parties }, refusal)
     return null
   }
 
   #strike(refusal: Refusal, from: { readonly peer: NodeId; readonly header: EnvelopeHeader | null }, strike: Strike = 'forged'): null {
-    this.#parts.router.record('strike', refusal, from)
-    this.#parts.links.strike(from.peer, strike, refusal.reason)
+    this.#deps.accessControl.record('strike', refusal, from)
+    this.#deps.links.strike(from.peer, strike, refusal.reason)
     return null
   }
 }

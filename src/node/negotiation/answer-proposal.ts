@@ -5,26 +5,26 @@ import type { TaskRejectPayload } from '../../domain/task/negotiation.js'
 import type { offerAcceptSchema } from '../../domain/task/payloads.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { AgentHost } from '../agents/agent-host.js'
-import type { Conversations } from '../messaging/exchange-table.js'
+import type { ExchangeTable } from '../messaging/exchange-table.js'
 import { threadOf } from '../messaging/inbound-message.js'
-import type { Incoming } from '../messaging/inbound-message.js'
+import type { InboundMessage } from '../messaging/inbound-message.js'
 import type { LedgerQuota } from '../ledger/quota.js'
-import type { Outbox } from '../messaging/outbound.js'
+import type { Outbound } from '../messaging/outbound.js'
 
 type Accept = ReturnType<(typeof offerAcceptSchema)['parse']>
 
 /** What answering offers needs. */
-export interface OffersParts {
+export interface OffersDeps {
   readonly agents: AgentHost
-  readonly outbox: Outbox
-  readonly conversations: Conversations
+  readonly outbound: Outbound
+  readonly exchanges: ExchangeTable
   readonly telemetry: Telemetry
   readonly ledgerQuota: Pick<LedgerQuota, 'refusal'>
 }
 
 /** Answers a task-proposal for an agent of this node: it accepts what the agent can do, with its room and an estimate. */
-export function answerProposal(parts: OffersParts, incoming: Incoming): void {
-  const { agents, outbox, conversations, telemetry, ledgerQuota } = parts
+export function answerProposal(deps: OffersDeps, incoming: InboundMessage): void {
+  const { agents, outbound, exchanges, telemetry, ledgerQuota } = deps
   const { recipient } = incoming
   const thread = threadOf(incoming)
   const { correlationId } = thread
@@ -43,12 +43,12 @@ export function answerProposal(parts: OffersParts, incoming: Incoming): void {
     slots: Math.max(1, agents.load(recipient.agentId).slots)
   }
   const reject: TaskRejectPayload = { proposalId: correlationId, rejectionReason: reason ?? '' }
-  outbox
+  outbound
     .send({
       ...thread,
       ...(reason === null ? { type: 'task-accept', payload: accept } : { type: 'task-reject', payload: reject })
     })
     .catch((error: unknown) => telemetry.log('warn', 'an offer could not be answered', { correlationId, reason: messageOf(error) }))
     // What follows an accepted offer are requests, each on a thread of its own.
-    .finally(() => conversations.end(thread))
+    .finally(() => exchanges.end(thread))
 }

@@ -20,13 +20,13 @@ import {
 import type { ProposalInput, ProposalParts, TaskProposal, TaskProposalPayload } from '../../domain/task/negotiation.js'
 import { errorBodySchema } from '../../domain/task/payloads.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import type { Conversations } from '../messaging/exchange-table.js'
+import type { ExchangeTable } from '../messaging/exchange-table.js'
 import { threadOf } from '../messaging/inbound-message.js'
-import type { Incoming, Thread } from '../messaging/inbound-message.js'
-import type { Listeners } from '../messaging/subscriptions.js'
+import type { InboundMessage, Thread } from '../messaging/inbound-message.js'
+import type { Subscriptions } from '../messaging/subscriptions.js'
 import type { Draft } from '../messaging/outbound.js'
 import { findAgent, pickCapable } from '../cards/select-target.js'
-import type { NameParts, TargetParts } from '../cards/select-target.js'
+import type { NameDeps, TargetDeps } from '../cards/select-target.js'
 
 /** Proposals that are kept, each way; settled ones go first. */
 const KEPT = 1000
@@ -50,12 +50,12 @@ export interface ProposalDraft {
 }
 
 /** What negotiating needs. */
-export interface NegotiationsParts extends TargetParts, NameParts {
+export interface NegotiationsDeps extends TargetDeps, NameDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly telemetry: Telemetry
-  readonly conversations: Conversations
-  readonly listeners: Listeners
+  readonly exchanges: ExchangeTable
+  readonly subscriptions: Subscriptions
 }
 
 interface Entry {
@@ -74,14 +74,14 @@ type Handler = (proposal: TaskProposal) => void
  * TaskNegotiator). Agents without a handler are answered for by their node, as ever.
  */
 export class Negotiations {
-  readonly #parts: NegotiationsParts
+  readonly #deps: NegotiationsDeps
   readonly #made = new Map<string, Entry>()
   readonly #received = new Map<string, Entry>()
   readonly #handlers = new Map<string, Handler>()
   readonly #settled: Emitter<TaskProposal>
 
-  constructor(parts: NegotiationsParts) {
-    this.#parts = parts
+  constructor(deps: NegotiationsDeps) {
+    this.#deps = deps
     this.#settled = new Emitter((error) => this.#note('a listener of proposals failed', error))
   }
 
@@ -90,7 +90,7 @@ export class Negotiations {
    * @throws NodeError INVALID_ENVELOPE for a malformed proposal, CAPABILITY_NOT_FOUND, OVERLOADED, and what the road out refuses.
    */
   async propose(draft: ProposalDraft): Promise<TaskProposal> {
-    const { self, ids, clock, outbox, conversations } = this.#parts
+    const { self, ids, clock, outbound, exchanges } = this.#deps
     const [agentId = ''] = draft.proposerAgentId.split('@')
     const sender = { agentId, nodeId: self }
     const proposerAgentId = addressText(sender)
@@ -106,7 +106,7 @@ export class Negotiations {
     }
     this.#made.set(correlationId, entry)
     try {
-      await outbox.send({
+      await outbound.send({
         ...entry.thread,
         type: 'task-proposal',
         payload: proposalPayload(entry.proposal),
@@ -116,7 +116,7 @@ export class Negotiations {
     } catch (error) {
       clock.clear(entry.timer)
       this.#made.delete(correlationId)
-      conversations.end(entry.thread)
+      exchanges.end(entry.thread)
       throw error
     }
     return entry.proposal
@@ -164,12 +164,12 @@ export class Negotiations {
 
   /** What follows on the thread reaches the listeners of both agents. */
   #keepOpen(entry: Entry): void {
-    this.#parts.conversations.letIn(entry.thread, THREAD_TTL_MS)
+    this.#deps.exchanges.letIn(entry.thread, THREAD_TTL_MS)
     this.#follow(entry)
   }
 
   #follow({ thread }: Entry): void {
-    this.#parts.conversations.follow(thread, { ttlMs: THREAD_TTL_MS, handler: () => {} })
+    this.#deps.exchanges.follow(thread, { ttlMs: THREAD_TTL_MS, handler: () => {} })
   }
 
   /** Proposals of both directions that wait for their answer, oldest first. */
@@ -194,7 +194,7 @@ export class Negotiations {
    * Takes a proposal for an agent with a handler. `nobody`: its node answers, as it does what is malformed. `full`: too many
    * wait, or its thread names the proposal of somebody else; its proposer is to be told.
    */
-  onProposal(incoming: Incoming): 'taken' | 'nobody' | 'full' {
+  onProposal(incoming: InboundMessage): 'taken' | 'nobody' | 'full' {
     const { agentId } = incoming.recipient
     const handler = this.#handlers.get(agentId)
     const payload = TaskProposalPayloadSchema.safeParse(incoming.payload)
@@ -202,7 +202,7 @@ export class Negotiations {
     const thread = threadOf(incoming)
     const known = this.#received.get(thread.correlationId)
     if (known !== undefined) return this.#again(known, thread)
-    const capabilities = this.#parts.agents.definition(agentId)?.capabilities ?? []
+    const capabilities = this.#deps.agents.definition(agentId)?.capabilities ?? []
     if (payload.data.requiredCapabilities.some((id) => capabilities.every((one) => one.id !== id))) return 'nobody'
     if (!this.#mayWait(incoming.peer)) return 'full'
     const proposal = this.#receive(thread, payload.data)
@@ -223,7 +223,7 @@ export class Negotiations {
   }
 
   #mayWait(peer: NodeId): boolean {
-    if (peer !== this.#parts.self) {
+    if (peer !== this.#deps.self) {
       const ofPeer = [...this.#received.values()].filter((one) => one.thread.recipient.nodeId === peer && one.proposal.status === 'pending')
       if (ofPeer.length >= MAX_PENDING_PER_PEER) return false
     }
@@ -231,7 +231,7 @@ export class Negotiations {
   }
 
   #receive(thread: Thread, offered: TaskProposalPayload): TaskProposal {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const { correlationId } = thread
     const { taskDescription, requiredCapabilities, estimatedComplexity } = offered
     const deadlineMs = Math.min(offered.deadlineMs, THREAD_TTL_MS)
@@ -245,23 +245,23 @@ export class Negotiations {
 
   /** Stops every deadline. */
   stop(): void {
-    for (const { timer } of [...this.#made.values(), ...this.#received.values()]) this.#parts.clock.clear(timer)
+    for (const { timer } of [...this.#made.values(), ...this.#received.values()]) this.#deps.clock.clear(timer)
   }
 
   async #target(draft: ProposalDraft, sender: AgentAddress): Promise<AgentAddress> {
     const { to, justification, requiredCapabilities } = draft
-    if (to !== undefined) return await findAgent(this.#parts, to)
+    if (to !== undefined) return await findAgent(this.#deps, to)
     const [first, ...rest] = requiredCapabilities
     if (first === undefined) throw new NodeError('USAGE', 'a proposal names an agent or the capabilities that it needs')
     const why = justification === undefined ? {} : { justification }
-    return pickCapable(this.#parts, { sender, type: 'task-proposal', capabilities: [first, ...rest], ...why })
+    return pickCapable(this.#deps, { sender, type: 'task-proposal', capabilities: [first, ...rest], ...why })
   }
 
   #onReply(entry: Entry, header: EnvelopeHeader, payload: unknown): void {
     const { proposal } = entry
     const input = readAnswer(proposal, header, payload)
     if (input === null || proposal.status !== 'pending') return
-    this.#step(entry, input, this.#parts.clock.now())
+    this.#step(entry, input, this.#deps.clock.now())
     if (entry.proposal.status !== 'accepted') this.#end(entry)
   }
 
@@ -270,7 +270,7 @@ export class Negotiations {
    * @throws NodeError PROPOSAL_TIMEOUT, USAGE; what the road out refuses.
    */
   async #answer(entry: Entry, input: ProposalInput, draft: (answered: TaskProposal) => Draft): Promise<void> {
-    const { clock, outbox } = this.#parts
+    const { clock, outbound } = this.#deps
     const now = clock.now()
     const step = stepProposal(entry.proposal, input, now)
     const status = step.ok ? step.proposal.status : entry.proposal.status
@@ -281,7 +281,7 @@ export class Negotiations {
     if (!step.ok || entry.isAnswering) throw new NodeError('USAGE', `the proposal is ${entry.isAnswering ? 'answered' : status} already`)
     entry.isAnswering = true
     try {
-      await outbox.send(draft(step.proposal))
+      await outbound.send(draft(step.proposal))
       // As of when it was given: the deadline may have passed while it was sent.
       this.#step(entry, input, now)
     } catch (error) {
@@ -307,7 +307,7 @@ export class Negotiations {
     if (!step.ok) return
     entry.proposal = step.proposal
     for (const effect of step.effects) {
-      this.#parts.clock.clear(entry.timer)
+      this.#deps.clock.clear(entry.timer)
       if (effect.type === 'timed-out' && this.#made.get(entry.proposal.proposalId) === entry) this.#tellProposer(entry)
       this.#settled.emit(entry.proposal)
     }
@@ -315,7 +315,7 @@ export class Negotiations {
 
   /** The proposer hears of the silence as of any other answer: as a message on the thread. */
   #tellProposer({ proposal, thread: { sender, recipient } }: Entry): void {
-    const { ids, clock, self, listeners, directory } = this.#parts
+    const { ids, clock, self, subscriptions, directory } = this.#deps
     const message = `${directory.shownAddress(recipient)} did not answer the proposal within ${proposal.deadlineMs} ms`
     const envelope = {
       id: ids.next('msg'),
@@ -328,11 +328,11 @@ export class Negotiations {
       payload: new NodeError('PROPOSAL_TIMEOUT', message).toBody()
     }
     const { payload, ...header } = envelope
-    listeners.received(sender.agentId, header, payload)
+    subscriptions.received(sender.agentId, header, payload)
   }
 
   #end({ thread }: Entry): void {
-    this.#parts.conversations.end(thread)
+    this.#deps.exchanges.end(thread)
   }
 
   #get(proposalId: string): Entry {
@@ -342,7 +342,7 @@ export class Negotiations {
   }
 
   #note(message: string, error: unknown): void {
-    this.#parts.telemetry.log('error', message, { reason: messageOf(error) })
+    this.#deps.telemetry.log('error', message, { reason: messageOf(error) })
   }
 }
 

@@ -12,7 +12,7 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import type { A2ALogEvent, A2AObservability, RoutingPath } from './observability.js'
 
 /** What noting messages needs. */
-export interface TrafficParts {
+export interface TrafficDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly audit: Audit
@@ -42,17 +42,17 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** The one place where messages are counted, timed, told of and, across tiers, put on record: each once on each node. */
 export class Traffic {
-  readonly #parts: TrafficParts
+  readonly #deps: TrafficDeps
   readonly #stamps: Stamps
 
-  constructor(parts: TrafficParts) {
-    this.#parts = parts
-    this.#stamps = new Stamps(parts.clock)
+  constructor(deps: TrafficDeps) {
+    this.#deps = deps
+    this.#stamps = new Stamps(deps.clock)
   }
 
   /** A message of this node was handed to the channel, or to the agent here. `path` null: the road in of this node tells of the decision. */
   sent(passage: Passage, path: RoutingPath | null): void {
-    const { telemetry } = this.#parts
+    const { telemetry } = this.#deps
     const { header, since, at } = passage
     telemetry.count('messages_sent', header.type)
     telemetry.time('routing_ms', at - since)
@@ -65,19 +65,19 @@ export class Traffic {
 
   /** A message that could be read came in, whatever becomes of it; monotonic milliseconds, just now. */
   received(header: TrafficHeader, at: number): void {
-    this.#parts.telemetry.count('messages_received', header.type)
+    this.#deps.telemetry.count('messages_received', header.type)
     this.#emit('message-received', header, at)
   }
 
   /** Bytes came in that are no message. */
   unreadable(): void {
-    this.#parts.telemetry.count('messages_received', 'unreadable')
-    this.#parts.observability.emit({ type: 'error', timestamp: this.#parts.clock.now(), success: false })
+    this.#deps.telemetry.count('messages_received', 'unreadable')
+    this.#deps.observability.emit({ type: 'error', timestamp: this.#deps.clock.now(), success: false })
   }
 
   /** A message that came in goes to its agent. Of one within this node the road out tells, unless it waited for a person. */
   delivered(passage: Passage, isReportedOut = passage.peer === null): void {
-    this.#parts.telemetry.count('messages_delivered', passage.header.type)
+    this.#deps.telemetry.count('messages_delivered', passage.header.type)
     if (!isReportedOut) this.#passedRules(passage, passage.peer === null ? 'local' : 'remote')
     this.#acrossTiers(passage.peer === null ? 'local' : 'received', passage)
     this.#line('a message came in', passage)
@@ -85,7 +85,7 @@ export class Traffic {
 
   /** A message of another node was carried on to a third. */
   passed(passage: Passage): void {
-    this.#parts.telemetry.count('messages_passed_on', passage.header.type)
+    this.#deps.telemetry.count('messages_passed_on', passage.header.type)
     this.#passedRules(passage, 'remote')
     this.#acrossTiers('passed-on', passage)
     this.#line('a message was passed on', passage)
@@ -93,13 +93,13 @@ export class Traffic {
 
   /** A message did not pass the rules, or could not be sent. */
   refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
-    const { telemetry } = this.#parts
-    this.#decided(header, path, { duration: null, timestamp: this.#parts.clock.now() })
+    const { telemetry } = this.#deps
+    this.#decided(header, path, { duration: null, timestamp: this.#deps.clock.now() })
     if (telemetry.logs('debug')) telemetry.log('debug', 'a message was refused', { code, ...lineFields(header) })
   }
 
   #emit(type: A2ALogEvent['type'], { id, sender, recipient, type: messageType }: TrafficHeader, at: number): void {
-    this.#parts.observability.emit({ type, envelopeId: id, sender, recipient, messageType, timestamp: this.#stamps.of(at) })
+    this.#deps.observability.emit({ type, envelopeId: id, sender, recipient, messageType, timestamp: this.#stamps.of(at) })
   }
 
   #passedRules({ header, since, at }: Passage, path: RoutingPath): void {
@@ -112,7 +112,7 @@ export class Traffic {
     routingPath: RoutingPath,
     { duration, timestamp }: { readonly duration: number | null; readonly timestamp: number }
   ): void {
-    this.#parts.observability.emit({
+    this.#deps.observability.emit({
       type: 'routing-decision',
       envelopeId: id,
       sender,
@@ -134,11 +134,11 @@ export class Traffic {
     if (peer !== null) event.peer = peer
     const { hops } = hopsOf(header)
     if (hops !== undefined) event.hops = hops
-    this.#parts.audit.append(event, this.#stamps.of(at))
+    this.#deps.audit.append(event, this.#stamps.of(at))
   }
 
   #line(message: string, { header, rule }: Passage): void {
-    const { telemetry } = this.#parts
+    const { telemetry } = this.#deps
     if (telemetry.logs('debug')) telemetry.log('debug', message, { ...lineFields(header), rule })
   }
 }

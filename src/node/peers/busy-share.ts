@@ -3,7 +3,7 @@ import type { NodeId } from '../../kit/ids.js'
 import { type RateLimit, RateTable } from '../../kit/rate.js'
 
 /** What {@link BusyShare} needs. */
-export interface BusyShareParts {
+export interface BusyShareDeps {
   readonly clock: Clock
   readonly limit: RateLimit
   /** Did nobody but the member want something of this node in the last second? */
@@ -15,21 +15,21 @@ export interface BusyShareParts {
  * rest has come back, while others are served; alone it waits for nothing.
  */
 export class BusyShare {
-  readonly #parts: BusyShareParts
+  readonly #deps: BusyShareDeps
   readonly #shares: RateTable
   /** Costs beyond the share that have not come back yet. */
   readonly #owed = new Map<NodeId, number>()
 
-  constructor(parts: BusyShareParts) {
-    this.#parts = parts
-    this.#shares = new RateTable(parts.limit, parts.clock)
+  constructor(deps: BusyShareDeps) {
+    this.#deps = deps
+    this.#shares = new RateTable(deps.limit, deps.clock)
   }
 
   /** May the member take something now? */
   isWithin(peer: NodeId): boolean {
     const owed = this.#owed.get(peer)
     if (owed === undefined) return true
-    if (!this.#parts.isAlone(peer) && !this.#shares.take(peer, owed)) return false
+    if (!this.#deps.isAlone(peer) && !this.#shares.take(peer, owed)) return false
     this.#owed.delete(peer)
     return true
   }
@@ -41,7 +41,7 @@ export class BusyShare {
 
   /** It took something. A single cost counts for no more than the share holds at once. */
   charge(peer: NodeId, cost: number): void {
-    const counted = Math.min(this.#parts.limit.burst, cost)
+    const counted = Math.min(this.#deps.limit.burst, cost)
     if (!this.#shares.take(peer, counted)) this.#owed.set(peer, counted)
   }
 }

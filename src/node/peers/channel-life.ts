@@ -3,7 +3,7 @@ import { createChannel, stepChannel } from '../../domain/channel/machine.js'
 import type { ChannelEffect, ChannelInput, ChannelState } from '../../domain/channel/machine.js'
 
 /** What the life of a channel needs. */
-export interface ChannelLifeParts {
+export interface ChannelLifeDeps {
   readonly clock: Clock
   /** How long it may be without a link, in milliseconds. */
   readonly giveUpMs: number
@@ -13,13 +13,13 @@ export interface ChannelLifeParts {
 
 /** The machine of one channel, driven: it holds where the channel stands and closes it when there is no link in time. */
 export class ChannelLife {
-  readonly #parts: ChannelLifeParts
+  readonly #deps: ChannelLifeDeps
   #state: ChannelState
   #timer: Timer
 
-  constructor(parts: ChannelLifeParts) {
-    this.#parts = parts
-    this.#state = createChannel(parts.clock.monotonic(), parts.giveUpMs)
+  constructor(deps: ChannelLifeDeps) {
+    this.#deps = deps
+    this.#state = createChannel(deps.clock.monotonic(), deps.giveUpMs)
     this.#timer = this.#deadline()
   }
 
@@ -30,7 +30,7 @@ export class ChannelLife {
 
   /** Moves it; what is not possible where it stands changes nothing. */
   step(input: ChannelInput): void {
-    const { clock, onMove } = this.#parts
+    const { clock, onMove } = this.#deps
     const step = stepChannel(this.#state, input, clock.monotonic())
     if (!step.ok) return
     this.#state = step.state
@@ -42,6 +42,6 @@ export class ChannelLife {
   }
 
   #deadline(): Timer {
-    return this.#parts.clock.after(this.#parts.giveUpMs, () => this.step({ type: 'tick' }))
+    return this.#deps.clock.after(this.#deps.giveUpMs, () => this.step({ type: 'tick' }))
   }
 }

@@ -23,18 +23,18 @@ import type { PeerBudget } from './send-budget.js'
 const MAX_QUEUED = 1000
 
 /** A message that waits for its turn, as frames. */
-interface Queued extends Unsent {
+interface Queued extends UnsentFrame {
   readonly frames: readonly Uint8Array[]
 }
 
 /** A message that a link could not send, and the bytes for which it holds room. */
-export interface Unsent {
+export interface UnsentFrame {
   readonly message: ChannelMessage
   readonly bytes: number
 }
 
 /** What a channel needs besides its link. */
-export interface PeerChannelParts {
+export interface LinkChannelDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   /** What a peer without flow control may be sent in a time, over this link and those before it. */
@@ -50,9 +50,9 @@ export interface PeerChannelParts {
 }
 
 /** Messages over one link: cuts and reassembles large ones, waits for the stream to drain, keeps to the credit that the peer gives, and the order. */
-export class PeerChannel {
+export class LinkChannel {
   readonly link: Link
-  readonly #parts: PeerChannelParts
+  readonly #deps: LinkChannelDeps
   /** Tokens spent since the link opened. */
   #spent = 0
   /** Credit of the peer before its last word. */
@@ -67,9 +67,9 @@ export class PeerChannel {
   /** The stream's buffer is full: the peer reads more slowly than this node sends. */
   #isBehind = false
 
-  constructor(link: Link, parts: PeerChannelParts) {
+  constructor(link: Link, deps: LinkChannelDeps) {
     this.link = link
-    this.#parts = parts
+    this.#deps = deps
   }
 
   /**
@@ -86,7 +86,7 @@ export class PeerChannel {
       return
     }
     const bytes = sizeOf(frames)
-    if (this.#queue.length >= MAX_QUEUED || !this.#parts.budget.take(bytes)) {
+    if (this.#queue.length >= MAX_QUEUED || !this.#deps.budget.take(bytes)) {
       throw new NodeError('OVERLOADED', 'too much waits for this peer; it reads more slowly than this node sends')
     }
     this.#queue.push({ message, frames, bytes })
@@ -99,7 +99,7 @@ export class PeerChannel {
   }
 
   /** Queues what another link could not send, with the room it holds. */
-  resume({ message, bytes }: Unsent): void {
+  resume({ message, bytes }: UnsentFrame): void {
     this.#queue.push({ message, frames: encodeMessage(message, () => this.#nextStreamId++), bytes })
     this.#pump()
   }
@@ -137,14 +137,14 @@ export class PeerChannel {
   /** May a frame of this cost leave now? The last one before the credit ends may cost more than is left. */
   #spend(cost: number): boolean {
     const { credit } = this.link
-    if (credit === null ? !this.#parts.pace.take(cost) : this.#spent >= credit) return false
+    if (credit === null ? !this.#deps.pace.take(cost) : this.#spent >= credit) return false
     this.#spent += cost
     return true
   }
 
   /** Waits until the frame may leave, or the link closed. */
   async #untilSpent(cost: number): Promise<void> {
-    const { clock, pace } = this.#parts
+    const { clock, pace } = this.#deps
     while (!this.link.closed && !this.#spend(cost)) {
       if (this.link.credit === null) await wait(clock, pace.waitMs(cost))
       else await new Promise<void>((resolve) => this.#goOn.push(resolve))
@@ -161,7 +161,7 @@ export class PeerChannel {
   }
 
   /** What waits still once the link has closed, in order; no part of it will be sent any more. It keeps its room. */
-  takeUnsent(): Unsent[] {
+  takeUnsent(): UnsentFrame[] {
     return this.#queue.splice(0).map(({ message, bytes }) => ({ message, bytes }))
   }
 
@@ -178,7 +178,7 @@ export class PeerChannel {
   }
 
   #isTaken(cost: number): boolean {
-    if (this.link.credit === null) return this.#parts.arrivals.take(cost)
+    if (this.link.credit === null) return this.#deps.arrivals.take(cost)
     const window = takeFrame(this.#window, cost)
     if (window === null) return false
     this.#window = window
@@ -190,19 +190,19 @@ export class PeerChannel {
     if (this.#isAsking) return
     const more = this.#moreCredit()
     if (more === this.#window) return
-    if (!this.#parts.isBusy()) return this.#give(more)
+    if (!this.#deps.isBusy()) return this.#give(more)
     this.#isAsking = true
     const tokens = (): number => this.#moreCredit().limit - this.#window.limit
     const give = (): void => {
       this.#isAsking = false
       this.#give(this.#moreCredit())
     }
-    this.#parts.askCredit({ tokens, give })
+    this.#deps.askCredit({ tokens, give })
   }
 
   #moreCredit(): CreditWindow {
     if (this.link.closed) return this.#window
-    return moreCredit(this.#window, this.#parts.isBusy() ? creditFor(this.link.rttMs()) : null)
+    return moreCredit(this.#window, this.#deps.isBusy() ? creditFor(this.link.rttMs()) : null)
   }
 
   #give(window: CreditWindow): void {
@@ -216,7 +216,7 @@ export class PeerChannel {
     if (this.#pumping) return
     this.#pumping = true
     this.#drain().catch((error: unknown) => {
-      this.#parts.telemetry.log('error', 'a channel stopped', { peer: this.link.peer, reason: String(error) })
+      this.#deps.telemetry.log('error', 'a channel stopped', { peer: this.link.peer, reason: String(error) })
     })
   }
 
@@ -240,7 +240,7 @@ export class PeerChannel {
   /** All of a message is on its way: whatever becomes of the link, it is not sent again. */
   #sent({ bytes }: Queued): void {
     this.#queue.shift()
-    this.#parts.budget.leave(bytes)
+    this.#deps.budget.leave(bytes)
   }
 }
 

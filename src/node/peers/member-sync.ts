@@ -2,17 +2,17 @@ import type { Unsubscribe } from '../../kit/events.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { MembershipView } from '../../domain/membership/types.js'
 import type { MemberLog, Membership } from '../../ports/mesh.js'
-import type { PeerCards } from '../cards/remote-cards.js'
+import type { RemoteCards } from '../cards/remote-cards.js'
 
 /** What following the members needs. */
-export interface MembersParts {
+export interface MemberSyncDeps {
   readonly log: MemberLog
   readonly membership: Membership
-  readonly peerCards: PeerCards
+  readonly remoteCards: RemoteCards
 }
 
 /** What the node is told of its mesh. */
-export interface MembersHandlers {
+export interface MemberSyncHandlers {
   /** This node has another certificate. */
   onCertificate(): void
   /** The log's view has changed. */
@@ -22,24 +22,24 @@ export interface MembersHandlers {
 }
 
 /** Follows the log: takes its cards, and tells of revocations and of this node's own certificate. */
-export class Members {
-  readonly #parts: MembersParts
+export class MemberSync {
+  readonly #deps: MemberSyncDeps
   readonly #revoked = new Set<NodeId>()
   #serial = -1
   #stop: Unsubscribe = () => {}
 
-  constructor(parts: MembersParts) {
-    this.#parts = parts
+  constructor(deps: MemberSyncDeps) {
+    this.#deps = deps
   }
 
   /** Takes what the log says now and begins to follow it. */
-  start(handlers: MembersHandlers): void {
-    const { log, membership, peerCards } = this.#parts
+  start(handlers: MemberSyncHandlers): void {
+    const { log, membership, remoteCards } = this.#deps
     this.#serial = membership.certificate().body.serial
     for (const nodeId of this.#newlyRevoked(log.view())) this.#revoked.add(nodeId)
-    peerCards.fromView(log.view())
+    remoteCards.fromView(log.view())
     this.#stop = log.onChange((view) => {
-      peerCards.fromView(view)
+      remoteCards.fromView(view)
       for (const nodeId of this.#newlyRevoked(view)) {
         this.#revoked.add(nodeId)
         handlers.onRevoked(nodeId)

@@ -14,7 +14,7 @@ import type { NodeEvents } from '../observe/events.js'
 const AUDITED = 'audited'
 
 /** What putting changes on record needs. */
-export interface MemberChangesParts {
+export interface MembershipAuditDeps {
   readonly log: MemberLog
   readonly audit: Audit
   readonly events: NodeEvents
@@ -23,20 +23,20 @@ export interface MemberChangesParts {
 }
 
 /** Follows the log's view and puts every change of membership on record, whoever made it: each once, also over restarts. */
-export class MemberChanges {
-  readonly #parts: MemberChangesParts
+export class MembershipAudit {
+  readonly #deps: MembershipAuditDeps
   #known: KnownMembership = NOTHING_KNOWN
   #isSaved = true
   #saving: Promise<void> | null = null
   #stop: Unsubscribe = () => {}
 
-  constructor(parts: MemberChangesParts) {
-    this.#parts = parts
+  constructor(deps: MembershipAuditDeps) {
+    this.#deps = deps
   }
 
   /** Puts on record what changed since the last start and begins to follow the log. @throws NodeError STORE_DAMAGED */
   async start(): Promise<void> {
-    const { log, store } = this.#parts
+    const { log, store } = this.#deps
     this.#known = (await store.read<KnownMembership>(AUDITED)) ?? NOTHING_KNOWN
     this.#look(log.view())
     this.#stop = log.onChange((view) => this.#look(view))
@@ -59,7 +59,7 @@ export class MemberChanges {
   }
 
   #note({ kind, code, peer, by, reason, ref }: MembershipChange, isFirst: boolean): void {
-    const { audit, events } = this.#parts
+    const { audit, events } = this.#deps
     const who = { ...(peer === null ? {} : { peer }), ...(by === null || by === peer ? {} : { by }) }
     audit.append({ kind, code, ...(kind === 'refusal' ? { rule: 'invite' } : {}), reason, ref, ...who })
     // What was so before this node came is no news.
@@ -75,7 +75,7 @@ export class MemberChanges {
   }
 
   async #saveAll(): Promise<void> {
-    const { audit, store, telemetry } = this.#parts
+    const { audit, store, telemetry } = this.#deps
     try {
       while (!this.#isSaved) {
         this.#isSaved = true

@@ -5,20 +5,20 @@ import { FRAME } from '../../domain/channel/frames.js'
 import type { ChannelState } from '../../domain/channel/machine.js'
 import type { Link } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { PeerChannel } from './link-channel.js'
-import type { PeerChannelParts, Unsent } from './link-channel.js'
+import { LinkChannel } from './link-channel.js'
+import type { LinkChannelDeps, UnsentFrame } from './link-channel.js'
 import { ChannelLife } from './channel-life.js'
 import type { PeerBudget } from './send-budget.js'
 
 /** What a line needs. */
-export interface PeerLineParts {
+export interface PeerSessionDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   /** Where what waits for the peer is counted. */
   readonly budget: PeerBudget
   /** As a channel asks for it. */
-  readonly isBusy: PeerChannelParts['isBusy']
-  readonly askCredit: PeerChannelParts['askCredit']
+  readonly isBusy: LinkChannelDeps['isBusy']
+  readonly askCredit: LinkChannelDeps['askCredit']
   /** How long it may be without a link, in milliseconds. */
   readonly giveUpMs: number
   /** It was without a link for too long: so many messages are lost with it. */
@@ -29,23 +29,23 @@ export interface PeerLineParts {
  * The channel to one peer over all the links that carry it one after another. What a link could not send any more goes
  * first over the next one, in the same order; a line that finds no next link in time closes.
  */
-export class PeerLine {
-  readonly #parts: PeerLineParts
-  #channels: readonly PeerChannel[] = []
+export class PeerSession {
+  readonly #deps: PeerSessionDeps
+  #channels: readonly LinkChannel[] = []
   /** What waits for the next link, with the room that it holds. */
-  #unsent: Unsent[] = []
-  readonly #rates: Pick<PeerChannelParts, 'pace' | 'arrivals'>
+  #unsent: UnsentFrame[] = []
+  readonly #rates: Pick<LinkChannelDeps, 'pace' | 'arrivals'>
   readonly #life: ChannelLife
   /** Monotonic milliseconds. */
   #usedAt = 0
 
-  constructor(parts: PeerLineParts) {
-    this.#parts = parts
-    this.#rates = { pace: new TokenBucket(SENDER_RATE, parts.clock), arrivals: new TokenBucket(MEMBER_RATE, parts.clock) }
+  constructor(deps: PeerSessionDeps) {
+    this.#deps = deps
+    this.#rates = { pace: new TokenBucket(SENDER_RATE, deps.clock), arrivals: new TokenBucket(MEMBER_RATE, deps.clock) }
     this.#life = new ChannelLife({
-      clock: parts.clock,
-      giveUpMs: parts.giveUpMs,
-      onMove: ({ type }) => type === 'closed' && parts.onClosed(this.#drop(this.#unsent.splice(0)))
+      clock: deps.clock,
+      giveUpMs: deps.giveUpMs,
+      onMove: ({ type }) => type === 'closed' && deps.onClosed(this.#drop(this.#unsent.splice(0)))
     })
   }
 
@@ -55,7 +55,7 @@ export class PeerLine {
   }
 
   /** The channel over the newest link; null without one. */
-  get newest(): PeerChannel | null {
+  get newest(): LinkChannel | null {
     return this.#channels.at(-1) ?? null
   }
 
@@ -71,18 +71,18 @@ export class PeerLine {
 
   /** It is used for more than keeping it alive. */
   used(): void {
-    this.#usedAt = this.#parts.clock.monotonic()
+    this.#usedAt = this.#deps.clock.monotonic()
   }
 
   /** The channel over this link. */
-  over(link: Link): PeerChannel | undefined {
+  over(link: Link): LinkChannel | undefined {
     return this.#channels.find((one) => one.link.id === link.id)
   }
 
   /** A new link. Returns whether it is the only one. */
   opened(link: Link): boolean {
     this.used()
-    this.#channels = [...this.#channels, new PeerChannel(link, { ...this.#parts, ...this.#rates })]
+    this.#channels = [...this.#channels, new LinkChannel(link, { ...this.#deps, ...this.#rates })]
     if (this.#channels.length > 1) return false
     this.#life.step({ type: 'acknowledged' })
     this.#carry(this.#unsent.splice(0))
@@ -111,20 +111,20 @@ export class PeerLine {
     this.#life.step({ type: 'close', reason })
   }
 
-  #carry(messages: readonly Unsent[]): void {
+  #carry(messages: readonly UnsentFrame[]): void {
     for (const one of messages) this.newest?.resume(one)
   }
 
   /** How many they were. */
-  #drop(messages: readonly Unsent[]): number {
-    for (const { bytes } of messages) this.#parts.budget.leave(bytes)
+  #drop(messages: readonly UnsentFrame[]): number {
+    for (const { bytes } of messages) this.#deps.budget.leave(bytes)
     return messages.length
   }
 }
 
 /** What is worth sending later, and the rest: lanes send again, cards are told anew, heartbeats are stale, pings belong to their link. */
-function divided(messages: readonly Unsent[]): [kept: Unsent[], stale: Unsent[]] {
-  const isKept = ({ message }: Unsent): boolean =>
+function divided(messages: readonly UnsentFrame[]): [kept: UnsentFrame[], stale: UnsentFrame[]] {
+  const isKept = ({ message }: UnsentFrame): boolean =>
     message.kind === 'envelope' ||
     (message.kind === 'control' && message.name === 'cancel') ||
     (message.kind === 'relayed' && message.frame.content[0] === FRAME.envelope)

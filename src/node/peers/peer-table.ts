@@ -8,9 +8,9 @@ import { activeMembers } from '../../domain/membership/view.js'
 import type { Link, Links, MemberLog } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { ChannelState } from '../../domain/channel/machine.js'
-import type { PeerChannel } from './link-channel.js'
+import type { LinkChannel } from './link-channel.js'
 import { CreditShares } from './credit-shares.js'
-import { PeerLine } from './peer-session.js'
+import { PeerSession } from './peer-session.js'
 import { SendBudget } from './send-budget.js'
 
 /** How long a dial on demand may take, in milliseconds. */
@@ -22,7 +22,7 @@ const PING_TIMEOUT_MS = 5000
 const ALONE_MS = 1000
 
 /** What the table needs. */
-export interface PeersParts {
+export interface PeerTableDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly links: Links
@@ -33,7 +33,7 @@ export interface PeersParts {
 }
 
 /** What the node is told of its peers. */
-export interface PeersHandlers {
+export interface PeerHandlers {
   /** The first link to a peer that had none. */
   onOnline(peer: NodeId): void
   /** A further link to a peer that has one: the same process again, or one that has just started anew. */
@@ -51,31 +51,31 @@ export interface PeersHandlers {
 }
 
 /** Who is connected: a table of live links, and the way to send to each. `online` means connected, nothing else. */
-export class Peers {
+export class PeerTable {
   /** Where what waits for peers is counted. */
   readonly budget = new SendBudget()
-  readonly #parts: PeersParts
+  readonly #deps: PeerTableDeps
   readonly #shares: CreditShares
-  readonly #lines = new Map<NodeId, PeerLine>()
+  readonly #lines = new Map<NodeId, PeerSession>()
   readonly #lastSeen = new Map<NodeId, number>()
   /** Pings under way, by peer and nonce. */
   readonly #pings = new Map<string, (at: number) => void>()
-  #handlers: PeersHandlers | null = null
+  #handlers: PeerHandlers | null = null
   #nextNonce = 1
   /** Monotonic milliseconds. */
   #usedHereAt = Number.NEGATIVE_INFINITY
   #generation = 0
   #stop: () => void = () => {}
 
-  constructor(parts: PeersParts) {
-    this.#parts = parts
-    this.#shares = new CreditShares(parts.clock)
+  constructor(deps: PeerTableDeps) {
+    this.#deps = deps
+    this.#shares = new CreditShares(deps.clock)
   }
 
   /** Opens the links and begins to look for every member. */
-  async start(handlers: PeersHandlers): Promise<void> {
+  async start(handlers: PeerHandlers): Promise<void> {
     this.#handlers = handlers
-    const { links, log } = this.#parts
+    const { links, log } = this.#deps
     await links.start({
       onOpen: (link) => this.#opened(link),
       onFrame: (link, frame) => this.#frame(link, frame),
@@ -120,12 +120,12 @@ export class Peers {
 
   /** When the peer last had a link; now while it has one; null when never since this node started. */
   lastSeenAt(peer: NodeId): number | null {
-    return this.isOnline(peer) ? this.#parts.clock.now() : (this.#lastSeen.get(peer) ?? null)
+    return this.isOnline(peer) ? this.#deps.clock.now() : (this.#lastSeen.get(peer) ?? null)
   }
 
   /** The certificate in force: the view's, else what the peer showed at the gate; null for strangers. */
   certificate(peer: NodeId): Certificate | null {
-    const member: MemberRecord | undefined = this.#parts.log.view().members.get(peer)
+    const member: MemberRecord | undefined = this.#deps.log.view().members.get(peer)
     if (member !== undefined) return member.revoked === null ? member.certificate.body : null
     return this.link(peer)?.certificate.body ?? null
   }
@@ -140,24 +140,24 @@ export class Peers {
 
   /** Sees to a link: dials when there is none. @throws NodeError PEER_OFFLINE. */
   async reach(peer: NodeId): Promise<void> {
-    if (!this.isOnline(peer)) await this.#parts.links.dial(peer, DIAL_TIMEOUT_MS)
+    if (!this.isOnline(peer)) await this.#deps.links.dial(peer, DIAL_TIMEOUT_MS)
   }
 
   /** Somebody at this node wants something of it. */
   usedHere(): void {
-    this.#usedHereAt = this.#parts.clock.monotonic()
+    this.#usedHereAt = this.#deps.clock.monotonic()
   }
 
   /** Did nobody but the peer want something of this node in the last second? */
   isAlone(peer: NodeId): boolean {
-    const since = this.#parts.clock.monotonic() - ALONE_MS
+    const since = this.#deps.clock.monotonic() - ALONE_MS
     return this.#usedHereAt <= since && [...this.#lines].every(([other, { usedAt }]) => other === peer || usedAt <= since)
   }
 
   /** One round trip through the peer's node, in milliseconds. @throws NodeError PEER_OFFLINE, TIMEOUT. */
   async ping(peer: NodeId): Promise<number> {
     await this.reach(peer)
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const channel = this.#newest(peer)
     if (channel === null) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
     const nonce = this.#nextNonce++
@@ -178,10 +178,10 @@ export class Peers {
   }
 
   #want(view: MembershipView): void {
-    this.#parts.links.want(activeMembers(view).filter((id) => id !== this.#parts.nodeId))
+    this.#deps.links.want(activeMembers(view).filter((id) => id !== this.#deps.nodeId))
   }
 
-  #newest(peer: NodeId): PeerChannel | null {
+  #newest(peer: NodeId): LinkChannel | null {
     return this.#lines.get(peer)?.newest ?? null
   }
 
@@ -194,9 +194,9 @@ export class Peers {
     else this.#handlers?.onRelinked(peer)
   }
 
-  #line(peer: NodeId): PeerLine {
-    const { clock, telemetry, giveUpMs } = this.#parts
-    return new PeerLine({
+  #line(peer: NodeId): PeerSession {
+    const { clock, telemetry, giveUpMs } = this.#deps
+    return new PeerSession({
       clock,
       telemetry,
       giveUpMs,
@@ -215,7 +215,7 @@ export class Peers {
     const wasLast = this.#lines.get(peer)?.closed(link) ?? null
     if (wasLast === null) return
     this.#generation++
-    this.#lastSeen.set(peer, this.#parts.clock.now())
+    this.#lastSeen.set(peer, this.#deps.clock.now())
     if (!wasLast) return this.#handlers?.onLinkLost(peer)
     this.#handlers?.onOffline(peer, isRest)
     // Its other end could not know, and nobody else looks for the peer now.
@@ -227,7 +227,7 @@ export class Peers {
     const links: LinkUse[] = []
     for (const [peer, line] of this.#lines)
       if (line.newest?.link.closed === false) links.push({ peer, usedAt: line.usedAt, isBusy: () => this.#isInUse(peer) })
-    const spare = spareLink(links, this.#parts.clock.monotonic())
+    const spare = spareLink(links, this.#deps.clock.monotonic())
     return spare === null ? null : this.link(spare)
   }
 
@@ -242,7 +242,7 @@ export class Peers {
     if (message === null || isUse(message)) this.#lines.get(link.peer)?.used()
     if (channel === undefined || message === null) return
     if (message.kind === 'ping') return channel.sendNow({ kind: 'pong', nonce: message.nonce })
-    if (message.kind === 'pong') return this.#pings.get(pingKey(link.peer, message.nonce))?.(this.#parts.clock.monotonic())
+    if (message.kind === 'pong') return this.#pings.get(pingKey(link.peer, message.nonce))?.(this.#deps.clock.monotonic())
     const fault = this.#handlers?.onMessage(link.peer, message) ?? null
     if (fault !== null) link.fault(fault)
   }

@@ -5,8 +5,8 @@ import { type ControlBody, MAX_NAMED_LINKS } from '../../domain/channel/control.
 import { isActive } from '../../domain/membership/view.js'
 import type { Links, MemberLog } from '../../ports/mesh.js'
 import type { NodeEvents } from '../observe/events.js'
-import type { Peers } from './peer-table.js'
-import { Questions } from './query.js'
+import type { PeerTable } from './peer-table.js'
+import { Queries } from './query.js'
 
 /** How often members beyond the places are probed, in milliseconds. */
 const PROBE_MS = 30_000
@@ -24,12 +24,12 @@ const DIALS = 2
 const QUESTIONS = { perSecond: 1, burst: 10 }
 
 /** What knowing who is there needs. */
-export interface PresenceParts {
+export interface PresenceDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: MemberLog
   readonly links: Pick<Links, 'beyond'>
-  readonly peers: Peers
+  readonly peers: PeerTable
   readonly events: NodeEvents
 }
 
@@ -44,11 +44,11 @@ interface Proof {
  * Where there are places for all nobody is asked for anybody.
  */
 export class Presence {
-  readonly #parts: PresenceParts
+  readonly #deps: PresenceDeps
   readonly #proofs = new Map<NodeId, Proof>()
   /** When members that nobody knew were dialled last. */
   readonly #dialled = new Map<NodeId, number>()
-  readonly #questions: Questions<'linked'>
+  readonly #questions: Queries<'linked'>
   readonly #questionRate: RateTable
   /** Those of the last probe. */
   #probed: ReadonlySet<NodeId> = new Set()
@@ -58,37 +58,37 @@ export class Presence {
   #turn = 0
   #timer: Timer | null = null
 
-  constructor(parts: PresenceParts) {
-    this.#parts = parts
-    this.#questions = new Questions(parts, 'linked')
-    this.#questionRate = new RateTable(QUESTIONS, parts.clock)
+  constructor(deps: PresenceDeps) {
+    this.#deps = deps
+    this.#questions = new Queries(deps, 'linked')
+    this.#questionRate = new RateTable(QUESTIONS, deps.clock)
   }
 
   /** Begins to look after those beyond the places. */
   start(): void {
-    this.#timer = this.#parts.clock.every(LOOK_MS, () => this.#look())
+    this.#timer = this.#deps.clock.every(LOOK_MS, () => this.#look())
   }
 
   /** Asks nobody any more. */
   stop(): void {
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
     this.#questions.close()
   }
 
   /** Has it a link, or was it there without one within a minute? */
   isOnline(node: NodeId): boolean {
-    return this.#parts.peers.isOnline(node) || this.#isProven(node)
+    return this.#deps.peers.isOnline(node) || this.#isProven(node)
   }
 
   /** Everybody of whom {@link isOnline} is true. */
   online(): NodeId[] {
-    const { peers } = this.#parts
+    const { peers } = this.#deps
     return [...peers.online(), ...[...this.#proofs.keys()].filter((node) => !peers.isOnline(node) && this.#isProven(node))]
   }
 
   /** When it was there last; null when never since this node started. */
   lastSeenAt(node: NodeId): number | null {
-    const [linked, proven] = [this.#parts.peers.lastSeenAt(node), this.#proofs.get(node)?.seenAt ?? null]
+    const [linked, proven] = [this.#deps.peers.lastSeenAt(node), this.#proofs.get(node)?.seenAt ?? null]
     return linked === null || proven === null ? (linked ?? proven) : Math.max(linked, proven)
   }
 
@@ -101,7 +101,7 @@ export class Presence {
   /** A neighbour asks to whom this node has links. */
   onLinked(peer: NodeId, { id }: ControlBody<'linked'>): void {
     if (!this.#questionRate.take(peer)) return
-    const nodes = this.#parts.peers.online().filter((node) => node !== peer)
+    const nodes = this.#deps.peers.online().filter((node) => node !== peer)
     this.#questions.answer(peer, 'linked-to', { id, nodes: nodes.slice(0, MAX_NAMED_LINKS) })
   }
 
@@ -111,13 +111,13 @@ export class Presence {
   }
 
   #isProven(node: NodeId): boolean {
-    const { clock, log } = this.#parts
+    const { clock, log } = this.#deps
     const proof = this.#proofs.get(node)
     return proof !== undefined && clock.monotonic() - proof.at <= PROOF_MS && isActive(log.view(), node)
   }
 
   #prove(node: NodeId): void {
-    const { clock, events, peers } = this.#parts
+    const { clock, events, peers } = this.#deps
     const isChange = !this.isOnline(node)
     this.#proofs.set(node, { at: clock.monotonic(), seenAt: clock.now() })
     if (isChange && !peers.isOnline(node)) events.add('peer', 'a peer without a link is online', { id: node })
@@ -127,11 +127,11 @@ export class Presence {
     for (const node of [...this.#proofs.keys()]) {
       if (this.#isProven(node)) continue
       this.#proofs.delete(node)
-      if (!this.#parts.peers.isOnline(node)) this.#parts.events.add('peer', 'a peer without a link is offline', { id: node })
+      if (!this.#deps.peers.isOnline(node)) this.#deps.events.add('peer', 'a peer without a link is offline', { id: node })
     }
-    const beyond = this.#parts.links.beyond()
+    const beyond = this.#deps.links.beyond()
     const isNew = beyond.some((node) => !this.#probed.has(node))
-    const isDue = isNew || this.#parts.clock.monotonic() - this.#probedAt >= PROBE_MS
+    const isDue = isNew || this.#deps.clock.monotonic() - this.#probedAt >= PROBE_MS
     if (beyond.length > 0 && isDue && !this.#isProbing) void this.#probe(beyond)
   }
 
@@ -139,9 +139,9 @@ export class Presence {
   async #probe(beyond: readonly NodeId[]): Promise<void> {
     this.#isProbing = true
     this.#probed = new Set(beyond)
-    this.#probedAt = this.#parts.clock.monotonic()
+    this.#probedAt = this.#deps.clock.monotonic()
     const sought = new Set(beyond)
-    const online = this.#parts.peers.online()
+    const online = this.#deps.peers.online()
     const first = this.#turn++ % Math.max(1, online.length)
     const asked = [...online.slice(first), ...online.slice(0, first)]
     while (sought.size > 0 && asked.length > 0) {
@@ -159,7 +159,7 @@ export class Presence {
 
   /** Nobody has a link to them: they are gone, or cut off together with others. The ones that were not dialled for longest. */
   #dial(sought: ReadonlySet<NodeId>): void {
-    const { clock, peers } = this.#parts
+    const { clock, peers } = this.#deps
     for (const node of this.#dialled.keys()) if (!sought.has(node)) this.#dialled.delete(node)
     const since = (node: NodeId): number => this.#dialled.get(node) ?? Number.NEGATIVE_INFINITY
     const chosen = [...sought].sort((a, b) => since(a) - since(b)).slice(0, DIALS)

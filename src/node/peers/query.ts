@@ -1,7 +1,7 @@
 import type { Clock } from '../../kit/clock.js'
 import type { IdSource, NodeId } from '../../kit/ids.js'
 import type { ControlBody } from '../../domain/channel/control.js'
-import type { Peers } from './peer-table.js'
+import type { PeerTable } from './peer-table.js'
 
 /** The control messages that ask, each with the one that answers. */
 interface Answers {
@@ -13,14 +13,14 @@ interface Answers {
 type AnswerTo<Q extends keyof Answers> = ControlBody<Answers[Q]>
 
 /** What asking neighbours needs. */
-export interface QuestionsParts {
+export interface QueriesDeps {
   readonly clock: Clock
   readonly ids: IdSource
-  readonly peers: Pick<Peers, 'send'>
+  readonly peers: Pick<PeerTable, 'send'>
 }
 
 /** What several neighbours are asked. */
-export interface Question<Q extends keyof Answers> {
+export interface Query<Q extends keyof Answers> {
   /** How long they may take to answer, in milliseconds. */
   readonly patienceMs: number
   /** The control message. */
@@ -31,25 +31,25 @@ export interface Question<Q extends keyof Answers> {
 
 interface Open<Q extends keyof Answers> {
   readonly missing: Set<NodeId>
-  readonly onAnswer: Question<Q>['onAnswer']
+  readonly onAnswer: Query<Q>['onAnswer']
   readonly done: () => void
 }
 
 /** Questions of one kind to several neighbours at once. Only who was asked is heard, and once. */
-export class Questions<Q extends keyof Answers> {
-  readonly #parts: QuestionsParts
+export class Queries<Q extends keyof Answers> {
+  readonly #deps: QueriesDeps
   readonly #name: Q
   readonly #open = new Map<string, Open<Q>>()
 
-  constructor(parts: QuestionsParts, name: Q) {
-    this.#parts = parts
+  constructor(deps: QueriesDeps, name: Q) {
+    this.#deps = deps
     this.#name = name
   }
 
   /** Resolves when all have answered, or when their time is over; at once where nobody is asked. */
-  async ask(asked: readonly NodeId[], { patienceMs, body, onAnswer }: Question<Q>): Promise<void> {
+  async ask(asked: readonly NodeId[], { patienceMs, body, onAnswer }: Query<Q>): Promise<void> {
     if (asked.length === 0) return
-    const { clock, ids } = this.#parts
+    const { clock, ids } = this.#deps
     const id = ids.next(this.#name)
     await new Promise<void>((resolve) => {
       const done = (): void => {
@@ -83,7 +83,7 @@ export class Questions<Q extends keyof Answers> {
 
   #send<N extends Q | Answers[Q]>(peer: NodeId, name: N, body: ControlBody<N>): void {
     try {
-      this.#parts.peers.send(peer, { kind: 'control', name, body })
+      this.#deps.peers.send(peer, { kind: 'control', name, body })
     } catch {
       // The peer went in this moment: as with one that does not answer, the time runs out.
     }

@@ -45,7 +45,7 @@ export interface Decision {
 }
 
 /** What deciding needs. */
-export interface RouterParts {
+export interface AccessControlDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly audit: Audit
@@ -57,8 +57,8 @@ export interface RouterParts {
 }
 
 /** The rules of this node, and the record of what they refused. */
-export class Router {
-  readonly #parts: RouterParts
+export class AccessControl {
+  readonly #deps: AccessControlDeps
   #policy: RoutingPolicy | null = null
   /** The rules in force with the policy, made anew only when one of them changed. */
   #joined: { readonly rules: RoutingRules; readonly withPolicy: RoutingRules } | null = null
@@ -68,8 +68,8 @@ export class Router {
   #inSecond = 0
   #unshown = 0
 
-  constructor(parts: RouterParts) {
-    this.#parts = parts
+  constructor(deps: AccessControlDeps) {
+    this.#deps = deps
   }
 
   /** The node's own rules from now on; null: none. */
@@ -87,7 +87,7 @@ export class Router {
 
   /** Those of the mesh, without the policy and what a program here has set. */
   meshRules(): RoutingRules {
-    return this.#parts.rules()
+    return this.#deps.rules()
   }
 
   /** Other rules for this node while it runs, above those of the mesh; those not named stay. */
@@ -103,7 +103,7 @@ export class Router {
 
   /** Decides on a message that is on its way through this node since then, monotonic milliseconds. */
   decide(question: RoutingQuestion, since: number): Decision {
-    const { clock, telemetry } = this.#parts
+    const { clock, telemetry } = this.#deps
     const verdict = this.ask(question)
     const at = clock.monotonic()
     telemetry.count('routing_decisions', verdict.allowed ? 'allowed' : verdict.asks === true ? 'ask' : verdict.code)
@@ -119,7 +119,7 @@ export class Router {
 
   /** A message goes its way that {@link allows} let pass; how long it took to decide. */
   passed(decisionMs: number): void {
-    const { telemetry } = this.#parts
+    const { telemetry } = this.#deps
     telemetry.count('routing_decisions', 'allowed')
     telemetry.time('routing_decision_ms', decisionMs)
   }
@@ -144,7 +144,7 @@ export class Router {
    * node as its peer; `strike` means one that an honest peer cannot have sent.
    */
   record(kind: 'refusal' | 'strike', refusal: Refusal, from: RefusedFrom): void {
-    const { telemetry, audit } = this.#parts
+    const { telemetry, audit } = this.#deps
     const { header, from: source, to } = from
     const peer = from.peer ?? otherNode(header)
     telemetry.count('messages_refused', refusal.code)
@@ -156,13 +156,13 @@ export class Router {
       ...(source === undefined ? {} : { sourceTier: tierText(source) }),
       ...(to === undefined ? {} : { targetTier: tierText(to) })
     })
-    if (header !== null) this.#parts.traffic.refused(refusal.code, header)
+    if (header !== null) this.#deps.traffic.refused(refusal.code, header)
     this.#tell(refusal, from)
   }
 
   /** A flood of refusals must not push everything else out of the events. */
   #tell({ code, rule, reason }: Refusal, { peer, header }: RefusedFrom): void {
-    const { clock, directory, events } = this.#parts
+    const { clock, directory, events } = this.#deps
     const second = Math.floor(clock.monotonic() / 1000)
     if (second !== this.#second) this.#inSecond = 0
     this.#second = second

@@ -21,7 +21,7 @@ export interface Noted {
 }
 
 /** Where approvals go on record. */
-export interface ApprovalRecordParts {
+export interface ApprovalAuditDeps {
   readonly audit: Audit
   readonly directory: Directory
   readonly events: NodeEvents
@@ -31,16 +31,16 @@ export interface ApprovalRecordParts {
 }
 
 /** The record of what waited for a person: events, counts and the audit log. */
-export class ApprovalRecord {
-  readonly #parts: ApprovalRecordParts
+export class ApprovalAudit {
+  readonly #deps: ApprovalAuditDeps
 
-  constructor(parts: ApprovalRecordParts) {
-    this.#parts = parts
+  constructor(deps: ApprovalAuditDeps) {
+    this.#deps = deps
   }
 
   /** A message waits from now on. */
   asked({ incoming, rule, question }: AwaitingApproval): void {
-    const { events, directory, telemetry } = this.#parts
+    const { events, directory, telemetry } = this.#deps
     const { sender, recipient, header } = incoming
     const name = directory.namer()
     const from = { from: shown(name(sender)), fromKey: shortId(sender.nodeId) }
@@ -51,14 +51,14 @@ export class ApprovalRecord {
 
   /** One that waited is not let in. */
   notPassed(one: Waiting, code: ErrorCode): void {
-    const { telemetry, traffic } = this.#parts
+    const { telemetry, traffic } = this.#deps
     telemetry.count('messages_refused', code)
     traffic.refused(code, one.incoming.header)
   }
 
   /** A wait has ended. `code`: `ALLOWED` or why not. */
   ended(one: Waiting, outcome: { readonly code: string; readonly rule: string }, { kind, why }: Noted): void {
-    const { audit, events, directory, telemetry, self } = this.#parts
+    const { audit, events, directory, telemetry, self } = this.#deps
     const { peer, sender, recipient, header } = one.incoming
     const what = one.question.capability === null ? '' : `: ${shown(one.question.capability, 128)}`
     telemetry.count('approvals', outcome.code)

@@ -3,32 +3,32 @@ import type { NodeId } from '../../kit/ids.js'
 import { MAX_HEARTBEAT_KEYS } from '../../domain/channel/control.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { Requests } from '../requests/caller/requests.js'
-import type { Swarms } from '../swarms/swarm-table.js'
+import type { SwarmTable } from '../swarms/swarm-table.js'
 import { runKeyOf } from './pending-approvals.js'
 import type { Waiting } from './pending-approvals.js'
 import type { NextHop } from '../relay/next-hop.js'
 
 /** What telling senders needs. */
-export interface ApprovalWordsParts {
+export interface ApprovalNoticesDeps {
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
   readonly self: NodeId
   /** Told when requests of this very node wait for a person of it. */
   readonly requests: Pick<Requests, 'onApproval'>
-  readonly swarms: Pick<Swarms, 'onApproval'>
+  readonly swarms: Pick<SwarmTable, 'onApproval'>
 }
 
 /** Tells senders, once a heartbeat, which of their requests wait for a person. */
-export class ApprovalWords {
-  readonly #parts: ApprovalWordsParts
+export class ApprovalNotices {
+  readonly #deps: ApprovalNoticesDeps
 
-  constructor(parts: ApprovalWordsParts) {
-    this.#parts = parts
+  constructor(deps: ApprovalNoticesDeps) {
+    this.#deps = deps
   }
 
   /** Names the pending requests of one peer to it, if it is reachable. Never throws. */
   tell(peer: NodeId, waiting: readonly Waiting[]): void {
-    const { nextHop, self, telemetry, requests, swarms } = this.#parts
+    const { nextHop, self, telemetry, requests, swarms } = this.#deps
     const keys = waiting.flatMap((one) => runKeyOf(one) ?? []).slice(0, MAX_HEARTBEAT_KEYS)
     if (keys.length === 0) return
     if (peer === self) {

@@ -9,25 +9,25 @@ import type { RequestPayload } from '../../domain/task/payloads.js'
 import type { Audit } from '../../ports/audit.js'
 import type { WrittenRule } from '../../ports/policy.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { ApprovalRecord } from './approval-audit.js'
+import { ApprovalAudit } from './approval-audit.js'
 import type { Noted } from './approval-audit.js'
-import { ApprovalWords } from './approval-notices.js'
-import type { ApprovalWordsParts } from './approval-notices.js'
-import type { Conversations } from '../messaging/exchange-table.js'
+import { ApprovalNotices } from './approval-notices.js'
+import type { ApprovalNoticesDeps } from './approval-notices.js'
+import type { ExchangeTable } from '../messaging/exchange-table.js'
 import type { Directory } from '../cards/directory.js'
 import type { NodeEvents } from '../observe/events.js'
 import { threadOf } from '../messaging/inbound-message.js'
-import type { AwaitingApproval, Incoming } from '../messaging/inbound-message.js'
-import type { Inbox } from '../messaging/inbound.js'
+import type { AwaitingApproval, InboundMessage } from '../messaging/inbound-message.js'
+import type { Inbound } from '../messaging/inbound.js'
 import type { PolicyStore } from './policy-store.js'
 import type { Refusal } from './access-control.js'
 import type { Traffic } from '../observe/traffic.js'
-import { MAX_APPROVALS, runKeyOf, WaitingList } from './pending-approvals.js'
+import { MAX_APPROVALS, runKeyOf, PendingApprovals } from './pending-approvals.js'
 import type { Waiting, WaitingParts } from './pending-approvals.js'
-import type { Work } from '../requests/callee/executor.js'
+import type { Executor } from '../requests/callee/executor.js'
 
 /** What asking a person needs. */
-export interface ApprovalsParts extends ApprovalWordsParts {
+export interface ApprovalsDeps extends ApprovalNoticesDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly telemetry: Telemetry
@@ -35,10 +35,10 @@ export interface ApprovalsParts extends ApprovalWordsParts {
   readonly directory: Directory
   readonly events: NodeEvents
   readonly policy: PolicyStore
-  readonly inbox: Pick<Inbox, 'askAgain' | 'pass'>
-  readonly conversations: Conversations
+  readonly inbound: Pick<Inbound, 'askAgain' | 'pass'>
+  readonly exchanges: ExchangeTable
   readonly traffic: Traffic
-  readonly work: Pick<Work, 'knows' | 'onRequest' | 'fail' | 'withdraw' | 'refuse'>
+  readonly executor: Pick<Executor, 'knows' | 'onRequest' | 'fail' | 'withdraw' | 'refuse'>
   readonly self: NodeId
   readonly limits: { readonly approvalTimeoutMs: number; readonly heartbeatMs: number; readonly leaseMs: number }
 }
@@ -95,11 +95,11 @@ const NOT_REMEMBERED = { remembered: null, thereby: [] } as const
  * timed out, canceled, or because its sender is gone.
  */
 export class Approvals {
-  readonly #parts: ApprovalsParts
-  readonly #list = new WaitingList()
+  readonly #deps: ApprovalsDeps
+  readonly #list = new PendingApprovals()
   readonly #changes: Emitter<null>
-  readonly #record: ApprovalRecord
-  readonly #words: ApprovalWords
+  readonly #record: ApprovalAudit
+  readonly #words: ApprovalNotices
   /** By id, whose time was over: the last ones that nobody decided on. */
   readonly #late = new Map<string, Waiting['endsBy']>()
   /** Ids of what a person has decided on, while the policy file is written. */
@@ -109,26 +109,26 @@ export class Approvals {
   /** Runs while something waits. */
   #timer: Timer | null = null
 
-  constructor(parts: ApprovalsParts) {
-    this.#parts = parts
-    this.#record = new ApprovalRecord(parts)
-    this.#words = new ApprovalWords(parts)
-    this.#changes = new Emitter((error) => parts.telemetry.log('error', 'a listener of approvals failed', { error: messageOf(error) }))
+  constructor(deps: ApprovalsDeps) {
+    this.#deps = deps
+    this.#record = new ApprovalAudit(deps)
+    this.#words = new ApprovalNotices(deps)
+    this.#changes = new Emitter((error) => deps.telemetry.log('error', 'a listener of approvals failed', { error: messageOf(error) }))
   }
 
   /** Puts a message in line, or says why not. Its sender is told that it waits. */
   hold(awaiting: AwaitingApproval): Refusal | null {
-    const { clock, work, inbox, conversations, limits } = this.#parts
+    const { clock, executor, inbound, exchanges, limits } = this.#deps
     const { incoming } = awaiting
     const joining = this.#list.join(awaiting)
     // What is under way or done runs nothing: it joins its answer. Whatever it says itself, nobody has allowed, so nobody hears it.
-    if (joining === 'new' && work.knows(incoming)) {
-      inbox.pass(awaiting, (one) => work.onRequest(one))
+    if (joining === 'new' && executor.knows(incoming)) {
+      inbound.pass(awaiting, (one) => executor.onRequest(one))
       return null
     }
     if (joining === 'full') return FULL
     if (joining === 'other') return OTHER
-    if (joining === 'known' && incoming.header.type !== 'notification') conversations.end(threadOf(incoming))
+    if (joining === 'known' && incoming.header.type !== 'notification') exchanges.end(threadOf(incoming))
     if (joining === 'new') {
       if (!this.#list.add(awaiting, (request) => this.#begin(request, incoming.recorded))) return FULL
       this.#record.asked(awaiting)
@@ -140,8 +140,8 @@ export class Approvals {
   }
 
   /** It says for how long its caller waits, so the clocks need not agree. */
-  #begin(request: RequestPayload | null, recorded: Incoming['recorded']): WaitingParts {
-    const { clock, ids, limits } = this.#parts
+  #begin(request: RequestPayload | null, recorded: InboundMessage['recorded']): WaitingParts {
+    const { clock, ids, limits } = this.#deps
     const id = ids.next('app')
     const askedAt = clock.now()
     const timeoutMs = request?.timeoutMs ?? Number.POSITIVE_INFINITY
@@ -160,7 +160,7 @@ export class Approvals {
   }
 
   #isLate({ callerEndsAt }: Waiting): boolean {
-    return this.#parts.clock.monotonic() >= callerEndsAt
+    return this.#deps.clock.monotonic() >= callerEndsAt
   }
 
   /** Calls back when something came or went. */
@@ -197,13 +197,13 @@ export class Approvals {
   /** The policy has changed: what it allows or denies by now need not wait for anybody. */
   onPolicy(): void {
     for (const one of this.list()) {
-      const again = this.#parts.inbox.askAgain(one.incoming)
+      const again = this.#deps.inbound.askAgain(one.incoming)
       if ('verdict' in again && !again.verdict.allowed && again.verdict.asks === true) one.rule = again.verdict.rule
       else if (!this.#deciding.has(one.id)) this.#settled(one, again)
     }
   }
 
-  #settled(one: Waiting, again: ReturnType<ApprovalsParts['inbox']['askAgain']>): void {
+  #settled(one: Waiting, again: ReturnType<ApprovalsDeps['inbound']['askAgain']>): void {
     if (!('verdict' in again)) return this.#end(one, again, 'refused when the policy changed')
     const { verdict } = again
     if (this.#deciding.size > 0 && verdict.line !== undefined)
@@ -238,7 +238,7 @@ export class Approvals {
 
   /** A peer is gone: its requests end here when it stays away for longer than a lease. */
   onOffline(peer: NodeId): void {
-    const now = this.#parts.clock.monotonic()
+    const now = this.#deps.clock.monotonic()
     for (const one of this.#list.ofPeer(peer)) one.lostAt = now
   }
 
@@ -271,7 +271,7 @@ export class Approvals {
 
   /** Takes a message out of the line. False: somebody else has, and decides its fate. */
   #take(one: Waiting): boolean {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     if (!this.#list.remove(one)) return false
     clock.clear(one.timer)
     if (this.#list.all().length === 0) {
@@ -283,7 +283,7 @@ export class Approvals {
   }
 
   #refusalNow(one: Waiting): Refusal | null {
-    const again = this.#parts.inbox.askAgain(one.incoming)
+    const again = this.#deps.inbound.askAgain(one.incoming)
     if (!('verdict' in again)) return again
     const { question, verdict } = again
     if (!verdict.allowed && verdict.asks !== true) return verdict
@@ -299,7 +299,7 @@ export class Approvals {
     if (choice.decision === 'allow' && this.#refusalNow(one) !== null) return NOT_REMEMBERED
     this.#deciding.add(one.id)
     try {
-      const remembered = await this.#parts.policy.remember(one, { ...choice, askingLine: () => this.#askingLine(one) })
+      const remembered = await this.#deps.policy.remember(one, { ...choice, askingLine: () => this.#askingLine(one) })
       const thereby = this.#byLine.filter(({ line }) => line === remembered?.line)
       return { remembered, thereby }
     } finally {
@@ -309,7 +309,7 @@ export class Approvals {
   }
 
   #askingLine({ incoming }: Waiting): number | null {
-    const again = this.#parts.inbox.askAgain(incoming)
+    const again = this.#deps.inbound.askAgain(incoming)
     return 'verdict' in again && !again.verdict.allowed && again.verdict.asks === true ? (again.verdict.line ?? null) : null
   }
 
@@ -336,7 +336,7 @@ export class Approvals {
     this.#record.notPassed(one, code)
     this.#record.ended(one, { code, rule: one.rule }, { kind: 'refusal', why })
     if (one.incoming.header.type === 'notification') return
-    for (const thread of one.threads) this.#parts.work.withdraw(thread)
+    for (const thread of one.threads) this.#deps.executor.withdraw(thread)
   }
 
   #pass(one: Waiting, rule: string, why: string): void {
@@ -345,30 +345,30 @@ export class Approvals {
     const { incoming, question } = one
     const repeats = one.request === null ? [] : others
     // What is no request is let in once; nobody will answer on its other threads.
-    if (one.request === null && incoming.header.type !== 'notification') for (const thread of others) this.#parts.conversations.end(thread)
-    this.#parts.inbox.pass({ incoming, question, rule })
+    if (one.request === null && incoming.header.type !== 'notification') for (const thread of others) this.#deps.exchanges.end(thread)
+    this.#deps.inbound.pass({ incoming, question, rule })
     // The same request, sent again meanwhile: it joins the run, or gets its answer.
     for (const { correlationId } of repeats) {
-      this.#parts.inbox.pass({ incoming: { ...incoming, header: { ...incoming.header, correlationId } }, question, rule })
+      this.#deps.inbound.pass({ incoming: { ...incoming, header: { ...incoming.header, correlationId } }, question, rule })
     }
   }
 
   #refuse(one: Waiting, { code, rule, reason }: Refusal, line: Noted): void {
-    const { work } = this.#parts
+    const { executor } = this.#deps
     this.#record.notPassed(one, code)
     this.#record.ended(one, { code, rule }, line)
     const error = new NodeError(code, reason, { data: { rule } }).toBody()
     for (const thread of one.threads) {
       // A response waits for a sender who is away, an error does not.
       if (one.request !== null) {
-        work.fail(thread, one.request, error)
-      } else if (one.incoming.header.type !== 'notification') work.refuse(thread, error)
+        executor.fail(thread, one.request, error)
+      } else if (one.incoming.header.type !== 'notification') executor.refuse(thread, error)
     }
   }
 
   /** Says again what waits, and ends requests whose sender is gone. */
   #sendHeartbeats(): void {
-    const { clock, limits, nextHop } = this.#parts
+    const { clock, limits, nextHop } = this.#deps
     const now = clock.monotonic()
     for (const one of this.#list.all()) {
       // Nobody waits for what becomes of a notification, so nobody can be gone.

@@ -24,8 +24,8 @@ export function rulesInForce(log: Pick<MemberLog, 'view'>, shipped: RoutingRules
 
 /** What holds for the whole mesh. */
 export function showSettings(node: NodeCore): MeshSettingsInfo {
-  const record = node.parts.log.view().settings
-  const { tierRules, sandbox } = node.router.meshRules()
+  const record = node.deps.log.view().settings
+  const { tierRules, sandbox } = node.accessControl.meshRules()
   return {
     serial: record?.serial ?? 0,
     changedAt: record === null ? null : new Date(record.at).toISOString(),
@@ -38,7 +38,7 @@ export function showSettings(node: NodeCore): MeshSettingsInfo {
       enforced: sandbox.enforced,
       allow: sandbox.crossSandboxAllowList.map((target) => (target.includes('@') ? node.directory.shownAddress(target) : shown(target, 64)))
     },
-    problems: node.parts.logState.problems()
+    problems: node.deps.logState.problems()
   }
 }
 
@@ -52,9 +52,9 @@ export async function setSettings(
   node: NodeCore,
   { tiers, sandboxes, serial, reset }: Calls['mesh.set']['params']
 ): Promise<Calls['mesh.set']['result']> {
-  const { membership, log, clock, settings: shipped } = node.parts
+  const { membership, log, clock, settings: shipped } = node.deps
   if (membership.nodeId !== membership.owner) throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
-  const [problem] = node.parts.logState.problems()
+  const [problem] = node.deps.logState.problems()
   if (problem !== undefined) {
     const { code, message, next } = problem
     throw new NodeError(code, `what is in force in the mesh is not known: ${message}`, { next: [next] })
@@ -64,7 +64,7 @@ export async function setSettings(
     throw new NodeError('CONFLICT', `those are the settings of serial ${serial}; the newest are ${newest}: begin with them`, {
       next: ['a2a-node mesh show --json']
     })
-  const inForce = meshRulesOf(node.router.meshRules())
+  const inForce = meshRulesOf(node.accessControl.meshRules())
   const { tierRules, sandbox } = reset === true ? meshRulesOf(shipped.rules) : inForce
   const settings: MeshSettings = {
     tierRules:

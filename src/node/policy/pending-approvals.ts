@@ -6,7 +6,7 @@ import { addressText } from '../../domain/card/card.js'
 import { readRequest, workKey } from '../../domain/task/payloads.js'
 import type { RequestPayload } from '../../domain/task/payloads.js'
 import { threadOf } from '../messaging/inbound-message.js'
-import type { AwaitingApproval, Incoming, Thread } from '../messaging/inbound-message.js'
+import type { AwaitingApproval, InboundMessage, Thread } from '../messaging/inbound-message.js'
 import { sizeOf } from '../../kit/size.js'
 
 /** Messages that wait for a person, in all. */
@@ -55,7 +55,7 @@ export function runKeyOf({ request }: Waiting): string | null {
 }
 
 /** The messages that wait for a person: bounded in number and bytes, in all and for each peer. */
-export class WaitingList {
+export class PendingApprovals {
   readonly #byId = new Map<string, Waiting>()
   readonly #byKey = new Map<string, Waiting>()
   #bytes = 0
@@ -124,11 +124,11 @@ export class WaitingList {
   }
 }
 
-function requestOf({ header, payload }: Incoming): RequestPayload | null {
+function requestOf({ header, payload }: InboundMessage): RequestPayload | null {
   return header.type === 'request' ? readRequest(payload) : null
 }
 
-function keyOf({ peer, sender, recipient, header }: Incoming, request: RequestPayload | null): string {
+function keyOf({ peer, sender, recipient, header }: InboundMessage, request: RequestPayload | null): string {
   const what = request === null ? header.id : workKey(request.requestId, request.attempt)
   return `${peer} ${addressText(sender)} ${recipient.agentId} ${header.type} ${what}`
 }

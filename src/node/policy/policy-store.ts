@@ -17,7 +17,7 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import type { Directory } from '../cards/directory.js'
 import type { NodeEvents } from '../observe/events.js'
 import type { AwaitingApproval } from '../messaging/inbound-message.js'
-import type { Router } from './access-control.js'
+import type { AccessControl } from './access-control.js'
 
 /** Names without a node that one event lists. */
 const LISTED = 10
@@ -31,7 +31,7 @@ export interface PolicyStoreDeps {
   readonly telemetry: Telemetry
   readonly log: Pick<MemberLog, 'onChange'>
   readonly policy: PolicySource
-  readonly router: Router
+  readonly accessControl: AccessControl
   readonly directory: Directory
   readonly events: NodeEvents
   readonly self: NodeId
@@ -39,18 +39,18 @@ export interface PolicyStoreDeps {
 
 /** The policy in force: read from its file, asked by the router, and written when a person wants a decision remembered. */
 export class PolicyStore {
-  readonly #parts: PolicyStoreDeps
+  readonly #deps: PolicyStoreDeps
   #stop: Unsubscribe = () => {}
   /** Names that were told of: without a node, or of several. */
   #shown: ReadonlySet<string> = new Set()
 
-  constructor(parts: PolicyStoreDeps) {
-    this.#parts = parts
+  constructor(deps: PolicyStoreDeps) {
+    this.#deps = deps
   }
 
   /** Puts the rules in force, and those of each change. Tells of names in them that no node has, also when the members change. */
   start(onChange: () => void): void {
-    const { policy, events, log } = this.#parts
+    const { policy, events, log } = this.#deps
     this.#use(policy.state())
     this.#stop = log.onChange(() => this.#tellUnknown())
     policy.watch((state) => {
@@ -64,7 +64,7 @@ export class PolicyStore {
 
   /** The rules in force. */
   state(): PolicyState {
-    return this.#parts.policy.state()
+    return this.#deps.policy.state()
   }
 
   /** The name of the file, as verdicts tell it. */
@@ -77,7 +77,7 @@ export class PolicyStore {
     const seen = new Map<string, number>()
     return this.state().rules.map(({ line: _line, name, ...rule }) => {
       if (name !== undefined) return name
-      const id = `#${bytesToText(this.#parts.hash(utf8(canonicalJson(rule)))).slice(0, ID_LENGTH)}`
+      const id = `#${bytesToText(this.#deps.hash(utf8(canonicalJson(rule)))).slice(0, ID_LENGTH)}`
       const count = (seen.get(id) ?? 0) + 1
       seen.set(id, count)
       return count === 1 ? id : `${id}-${count}`
@@ -86,7 +86,7 @@ export class PolicyStore {
 
   /** Names of nodes in the rules that no node has now, or that several may be meant by. A whole key is never one of them. */
   warnings(): PolicyWarning[] {
-    const { directory } = this.#parts
+    const { directory } = this.#deps
     return this.named().flatMap(({ line, name, nodes }) => {
       if (nodes.length === 1) return []
       const names = nodes.length > 0 ? [] : directory.nodes().map(({ id }) => directory.ref(id).name)
@@ -98,7 +98,7 @@ export class PolicyStore {
 
   /** Every name of a node in the rules, with the nodes that it may mean now. Keys are none. */
   named(): (NamedInPolicy & { readonly nodes: readonly NodeId[] })[] {
-    const { directory } = this.#parts
+    const { directory } = this.#deps
     return this.state().rules.flatMap(({ line, from, to }) =>
       [...new Set([...(from.node ?? []), ...(to.node ?? [])])]
         .filter((name) => !isKeyText(name))
@@ -134,7 +134,7 @@ export class PolicyStore {
     { incoming, question }: AwaitingApproval,
     choice: { readonly decision: 'allow' | 'deny'; readonly note: string; askingLine(): number | null }
   ): Promise<WrittenRule | null> {
-    const { policy, clock, directory, self } = this.#parts
+    const { policy, clock, directory, self } = this.#deps
     const { sender, recipient } = incoming
     const { capability, sideEffect } = question
     const isAllowed = choice.decision === 'allow'
@@ -166,11 +166,11 @@ export class PolicyStore {
   /** Watches the file no longer. */
   close(): void {
     this.#stop()
-    this.#parts.policy.close()
+    this.#deps.policy.close()
   }
 
   #tellUnknown(): void {
-    const { events, telemetry } = this.#parts
+    const { events, telemetry } = this.#deps
     const warnings = this.warnings()
     const change = warnings.filter((one) => !this.#shown.has(keyOf(one)))
     this.#shown = new Set(warnings.map(keyOf))
@@ -189,9 +189,9 @@ export class PolicyStore {
   }
 
   #use({ rules, file }: PolicyState): void {
-    const { router, directory } = this.#parts
+    const { accessControl, directory } = this.#deps
     const nodesOfName = (name: string): readonly NodeId[] => directory.nodesOfName(name)
-    router.usePolicy(rules.length === 0 ? null : routingPolicy(rules, { file: nameOf(file), nodesOfName }))
+    accessControl.usePolicy(rules.length === 0 ? null : routingPolicy(rules, { file: nameOf(file), nodesOfName }))
     this.#tellUnknown()
   }
 }

@@ -12,7 +12,7 @@ const THERE = 'only the policy of that node can ask a person there'
 const INSTEAD = 'the next rule that matches decides, else the tier table'
 
 /** What telling them needs. */
-export interface UnaskedParts {
+export interface UnaskedDeps {
   readonly directory: Directory
   readonly registry: AgentRegistry
   readonly self: NodeId
@@ -24,20 +24,20 @@ export interface UnaskedParts {
  * The rules that ask and that can ask nobody, as members and agents are now: what they match is for agents of other nodes, or
  * is a proposal. A rule of which that is not known is none of them.
  */
-export function unaskedRules(rules: readonly PolicyRule[], parts: UnaskedParts): UnaskedRule[] {
+export function unanswerableRules(rules: readonly PolicyRule[], deps: UnaskedDeps): UnaskedRule[] {
   return rules.flatMap((rule) => {
-    const reason = rule.decision === 'ask' ? reasonOf(rule, parts) : null
+    const reason = rule.decision === 'ask' ? reasonOf(rule, deps) : null
     return reason === null ? [] : [{ line: rule.line, message: `this rule asks nobody: ${reason}; ${INSTEAD}` }]
   })
 }
 
-function reasonOf({ type, to }: PolicyRule, parts: UnaskedParts): string | null {
+function reasonOf({ type, to }: PolicyRule, deps: UnaskedDeps): string | null {
   if (type?.every((one) => one === 'task-proposal') === true) return 'a proposal runs nothing, and nothing else is meant'
-  return elsewhereByNode(to, parts) ?? elsewhereByAgent(to, parts)
+  return elsewhereByNode(to, deps) ?? elsewhereByAgent(to, deps)
 }
 
 /** A name of nobody is told by itself: who will have it is not known. */
-function elsewhereByNode({ node }: PartyCriteria, { directory, self }: UnaskedParts): string | null {
+function elsewhereByNode({ node }: PartyCriteria, { directory, self }: UnaskedDeps): string | null {
   const meant = node?.map((one) => (isKeyText(one) ? [one] : directory.nodesOfName(one))) ?? []
   const isElsewhere = meant.length > 0 && meant.every((ids) => ids.length > 0 && !ids.includes(self))
   if (!isElsewhere) return null
@@ -46,7 +46,7 @@ function elsewhereByNode({ node }: PartyCriteria, { directory, self }: UnaskedPa
 }
 
 /** Agents come and go: one that nobody has may be meant to come to this node. */
-function elsewhereByAgent({ agent }: PartyCriteria, { directory, registry, self, sees }: UnaskedParts): string | null {
+function elsewhereByAgent({ agent }: PartyCriteria, { directory, registry, self, sees }: UnaskedDeps): string | null {
   if (agent === null || registry.ofNode(self).some(({ id }) => agent.includes(id))) return null
   const others = registry.listAll().filter((card) => card.nodeId !== self && agent.includes(card.id) && sees(card))
   if (new Set(others.map(({ id }) => id)).size < agent.length) return null

@@ -16,13 +16,13 @@ import type { RoutingParty } from '../../domain/routing/decide.js'
 import { weakened } from '../../domain/routing/hops.js'
 import type { Links } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { CarryRates } from './limits.js'
+import { RelayLimits } from './limits.js'
 import type { Directory } from '../cards/directory.js'
 import type { Acceptance } from './origin-signature.js'
-import type { Peers } from '../peers/peer-table.js'
+import type { PeerTable } from '../peers/peer-table.js'
 import { refusedArrival } from '../messaging/verify-parties.js'
-import type { Refusal, RefusedFrom, Router } from '../policy/access-control.js'
-import type { Routes } from './route-discovery.js'
+import type { Refusal, RefusedFrom, AccessControl } from '../policy/access-control.js'
+import type { RouteDiscovery } from './route-discovery.js'
 import type { Traffic } from '../observe/traffic.js'
 import { verifyParties } from '../messaging/verify-parties.js'
 import type { Verified } from '../messaging/verify-parties.js'
@@ -44,14 +44,14 @@ const REFUSALS = {
 } as const satisfies Record<string, Refusal>
 
 /** What relaying needs. */
-export interface PassingParts {
+export interface ForwarderDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly self: NodeId
-  readonly peers: Peers
+  readonly peers: PeerTable
   readonly directory: Directory
-  readonly router: Router
-  readonly routes: Routes
+  readonly accessControl: AccessControl
+  readonly routes: RouteDiscovery
   readonly traffic: Traffic
   readonly links: Pick<Links, 'strike'>
   readonly settings: { readonly forward: boolean }
@@ -73,21 +73,21 @@ interface Passed {
  * Relays frames of others a node further: messages that open something by the rules of this node too, all of it bounded, and
  * with a word back for what it does not relay. Whether a reply may pass is decided where it is received.
  */
-export class Passing {
-  readonly #parts: PassingParts
-  readonly #rates: CarryRates
+export class Forwarder {
+  readonly #deps: ForwarderDeps
+  readonly #rates: RelayLimits
   /** Frames that were passed on, by their origin and id. */
   readonly #passed = new Map<string, Passed>()
 
-  constructor(parts: PassingParts) {
-    this.#parts = parts
-    this.#rates = new CarryRates(parts.clock)
+  constructor(deps: ForwarderDeps) {
+    this.#deps = deps
+    this.#rates = new RelayLimits(deps.clock)
   }
 
   /** Puts on record why a frame is not accepted: a forged one is the fault of the neighbour that brought it. */
   rejected(neighbour: NodeId, frame: RelayedFrame, { refusal, isForged, isReported }: Extract<Acceptance, { readonly ok: false }>): void {
-    const { router, links } = this.#parts
-    router.record(isForged ? 'strike' : 'refusal', refusal, { peer: neighbour, header: null })
+    const { accessControl, links } = this.#deps
+    accessControl.record(isForged ? 'strike' : 'refusal', refusal, { peer: neighbour, header: null })
     if (isForged) links.strike(neighbour, 'forged', refusal.reason)
     if (isReported) this.refuse(frame, refusal)
   }
@@ -102,10 +102,8 @@ export class Passing {
     const refusal = this.#take(frame, message, passenger)
     if (refusal === null) return
     const from: RefusedFrom =
-      passenger === null
-        ? { peer: frame.origin, header: null }
-        : refusedArrival(this.#parts.directory, { peer: frame.origin, ...passenger })
-    this.#parts.router.record('refusal', refusal, from)
+      passenger === null ? { peer: frame.origin, header: null } : refusedArrival(this.#deps.directory, { peer: frame.origin, ...passenger })
+    this.#deps.accessControl.record('refusal', refusal, from)
     this.refuse(frame, refusal)
   }
 
@@ -119,17 +117,17 @@ export class Passing {
 
   /** Such a word for another node goes back the way of the frame: once, and only from the neighbour that the frame was passed to. */
   relay(peer: NodeId, body: ControlBody<'undelivered'>): void {
-    const { telemetry } = this.#parts
+    const { telemetry } = this.#deps
     const key = `${body.origin}/${body.id}`
     const passed = this.#passed.get(key)
     if (passed?.next !== peer || passed.to !== body.to) return telemetry.count('errors', 'undelivered')
     this.#passed.delete(key)
-    if (body.code === 'PEER_OFFLINE') this.#parts.routes.drop(body.to, peer)
+    if (body.code === 'PEER_OFFLINE') this.#deps.routes.drop(body.to, peer)
     this.#tell(passed.from, body)
   }
 
   #tell(next: NodeId, body: ControlBody<'undelivered'>): void {
-    const { peers, telemetry } = this.#parts
+    const { peers, telemetry } = this.#deps
     if (body.left === 0) return telemetry.count('errors', 'undelivered')
     try {
       peers.send(next, { kind: 'control', name: 'undelivered', body: { ...body, left: body.left - 1 } })
@@ -141,7 +139,7 @@ export class Passing {
 
   /** The message of a frame, verified: its origin signed it, so what is wrong with it is the fault of its origin. */
   #passenger(frame: RelayedFrame, bytes: Uint8Array): Passenger | 'refused' {
-    const { directory, router } = this.#parts
+    const { directory, accessControl } = this.#deps
     const { origin, target, hops } = frame
     const read = decodeEnvelope(bytes)
     if (!read.ok) return this.#forged(frame, { code: read.code, rule: 'envelope', reason: read.reason })
@@ -149,19 +147,19 @@ export class Passing {
     const verified = verifyParties(directory, { origin, target, header })
     if (!('refusal' in verified)) return { header, ...verified }
     if (verified.strike === 'forged') return this.#forged(frame, verified.refusal)
-    router.record('refusal', verified.refusal, { peer: origin, header })
+    accessControl.record('refusal', verified.refusal, { peer: origin, header })
     this.refuse(frame, verified.refusal)
     return 'refused'
   }
 
   #forged({ origin }: RelayedFrame, refusal: Refusal): 'refused' {
-    this.#parts.router.record('strike', refusal, { peer: origin, header: null })
-    this.#parts.links.strike(origin, 'forged', refusal.reason)
+    this.#deps.accessControl.record('strike', refusal, { peer: origin, header: null })
+    this.#deps.links.strike(origin, 'forged', refusal.reason)
     return 'refused'
   }
 
   #take(frame: RelayedFrame, message: RelayableMessage, passenger: Passenger | null): Refusal | null {
-    const { traffic, peers, self, clock } = this.#parts
+    const { traffic, peers, self, clock } = this.#deps
     const since = clock.monotonic()
     const isOpening = passenger !== null && OPENING_TYPES.has(passenger.header.type)
     const next = this.#next(frame, isOpening)
@@ -184,7 +182,7 @@ export class Passing {
 
   /** The neighbour that gets it: its target, or one that has a way to it, unless it was there already. */
   #next({ origin, target, hops }: RelayedFrame, isOpening: boolean): NodeId | Refusal {
-    const { peers, routes, settings } = this.#parts
+    const { peers, routes, settings } = this.#deps
     if (!settings.forward) return REFUSALS.off
     if (hops.length >= ENVELOPE_LIMITS.maxHops) return REFUSALS.tooFar
     if (peers.isOnline(target)) return target
@@ -197,7 +195,7 @@ export class Passing {
     { party, certified, recipient, header, target: { party: known } }: Passenger,
     since: number
   ): { rule: string; from: RoutingParty['tier']; to: RoutingParty['tier'] } | Refusal {
-    const { directory, router, self } = this.#parts
+    const { directory, accessControl, self } = this.#deps
     const own = directory.certificate(self)
     const from = own === null ? party : weakened(party, [own])
     const isReply = !OPENING_TYPES.has(header.type)
@@ -213,7 +211,7 @@ export class Passing {
       isArriving: false,
       ...askedWork(directory.card(recipient), null)
     }
-    const { verdict } = router.decide(question, since)
+    const { verdict } = accessControl.decide(question, since)
     if (!verdict.allowed) return { code: verdict.code, rule: verdict.rule, reason: verdict.reason }
     return { rule: verdict.rule, from: from.tier, to: target.tier }
   }

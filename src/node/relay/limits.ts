@@ -32,7 +32,7 @@ export interface Load {
  * How much is relayed: for each node, and for all so that nobody is left out. Messages that open something count for their origin;
  * all else for its origin and its target together, so that who has a node answer much does not use up its answers to others.
  */
-export class CarryRates {
+export class RelayLimits {
   readonly #messages: RateTable
   readonly #lanes: RateTable
   readonly #bytes: RateTable

@@ -19,13 +19,13 @@ import type { ReliableFrame } from '../../domain/reliable/frame.js'
 import { retryDelay } from '../../domain/reliable/retry-policy.js'
 import type { RetryPolicy } from '../../domain/reliable/retry-policy.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import type { Conversations } from '../messaging/exchange-table.js'
+import type { ExchangeTable } from '../messaging/exchange-table.js'
 import { parseAddress } from '../../domain/card/card.js'
 import type { Directory } from '../cards/directory.js'
 import type { NodeEvents } from '../observe/events.js'
 import type { Thread } from '../messaging/inbound-message.js'
-import type { Peers } from '../peers/peer-table.js'
-import type { Routes } from './route-discovery.js'
+import type { PeerTable } from '../peers/peer-table.js'
+import type { RouteDiscovery } from './route-discovery.js'
 
 /** Frames handed to a neighbour of which it may still say that it does not relay them. */
 const MAX_HANDED = 4096
@@ -47,10 +47,10 @@ export interface NextHopDeps {
   readonly membership: { readonly meshId: MeshId }
   readonly sign: Sign
   readonly hash: Hash
-  readonly peers: Peers
-  readonly routes: Routes
+  readonly peers: PeerTable
+  readonly routes: RouteDiscovery
   readonly directory: Directory
-  readonly conversations: Conversations
+  readonly exchanges: ExchangeTable
   readonly events: NodeEvents
 }
 
@@ -85,25 +85,25 @@ interface Search {
 
 /** How this node's own messages reach other nodes: over the link to them, or relayed by a neighbour that has one. */
 export class NextHop {
-  readonly #parts: NextHopDeps
+  readonly #deps: NextHopDeps
   readonly #handed = new Map<string, Handed>()
   readonly #searches = new Map<NodeId, Search>()
   readonly #found: Emitter<NodeId>
   #onRefused: (refused: RefusedFrame) => boolean = () => false
 
-  constructor(parts: NextHopDeps) {
-    this.#parts = parts
-    this.#found = new Emitter((error) => parts.telemetry.log('error', 'a listener to ways failed', { reason: messageOf(error) }))
+  constructor(deps: NextHopDeps) {
+    this.#deps = deps
+    this.#found = new Emitter((error) => deps.telemetry.log('error', 'a listener to ways failed', { reason: messageOf(error) }))
   }
 
   /** Is there a link, or a neighbour that is known to reach the node? `isOpening`: a way that was found for what opens something. */
   isReachable(node: NodeId, isOpening = false): boolean {
-    return this.#parts.peers.isOnline(node) || this.#via(node, isOpening) !== null
+    return this.#deps.peers.isOnline(node) || this.#via(node, isOpening) !== null
   }
 
   /** Sees to a link; where none comes about, to a way through a neighbour. @throws NodeError PEER_OFFLINE. */
   async reach(node: NodeId, isOpening = true): Promise<void> {
-    const { peers, routes, directory } = this.#parts
+    const { peers, routes, directory } = this.#deps
     if (this.isReachable(node, isOpening)) return
     try {
       await peers.reach(node)
@@ -114,7 +114,7 @@ export class NextHop {
 
   /** Looks for a way to a node with pending messages, less and less often. Never rejects. */
   seek(node: NodeId): void {
-    const { clock, chance } = this.#parts
+    const { clock, chance } = this.#deps
     const search = this.#searches.get(node) ?? { dueAt: 0, failures: 0, isRunning: false }
     if (search.isRunning || clock.monotonic() < search.dueAt) return
     this.#searches.set(node, search)
@@ -144,8 +144,8 @@ export class NextHop {
 
   /** A node does not answer over its relay: another way is preferred for a while. */
   doubt(node: NodeId): void {
-    const via = this.#parts.peers.isOnline(node) ? null : this.#via(node, false)
-    if (via !== null) this.#parts.routes.drop(node, via)
+    const via = this.#deps.peers.isOnline(node) ? null : this.#via(node, false)
+    if (via !== null) this.#deps.routes.drop(node, via)
   }
 
   /** Sends an encoded envelope. @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED, PAYLOAD_TOO_LARGE. */
@@ -164,7 +164,7 @@ export class NextHop {
   }
 
   #send(node: NodeId, message: RelayableMessage, isOpening: boolean): void {
-    const { peers } = this.#parts
+    const { peers } = this.#deps
     if (peers.isOnline(node)) return peers.send(node, message)
     const via = this.#via(node, isOpening)
     if (via === null) throw new NodeError('PEER_OFFLINE', 'no link to the peer, and no neighbour that has one', { data: { peer: node } })
@@ -172,7 +172,7 @@ export class NextHop {
   }
 
   #relay(node: NodeId, via: NodeId, message: RelayableMessage): void {
-    const { peers, membership, hash, sign, clock, self } = this.#parts
+    const { peers, membership, hash, sign, clock, self } = this.#deps
     const content = encodeWhole(message)
     // Signed only here: over a link of its own the stream says whose it is.
     const frame = signRelayed(
@@ -188,7 +188,7 @@ export class NextHop {
   }
 
   #via(node: NodeId, isOpening: boolean): NodeId | null {
-    const { routes } = this.#parts
+    const { routes } = this.#deps
     return isOpening ? routes.next(node) : routes.back(node)
   }
 
@@ -201,7 +201,7 @@ export class NextHop {
   onUndelivered(peer: NodeId, { id, to, code, rule }: ControlBody<'undelivered'>): void {
     const handed = this.#handed.get(id)
     if (handed === undefined || handed.via !== peer || handed.to !== to) return
-    const { routes, directory, events, telemetry } = this.#parts
+    const { routes, directory, events, telemetry } = this.#deps
     this.#handed.delete(id)
     if (code === 'PEER_OFFLINE') routes.drop(to, peer)
     const { header, lane } = handed
@@ -216,12 +216,12 @@ export class NextHop {
   }
 
   #fail(header: EnvelopeHeader, error: NodeError): void {
-    const { conversations } = this.#parts
+    const { exchanges } = this.#deps
     const thread = ownThread(header)
-    if (thread === null || !conversations.isAwaited(thread)) return
+    if (thread === null || !exchanges.isAwaited(thread)) return
     const { sender, recipient } = header
     const { correlationId } = thread
-    conversations.deliver(thread, { ...header, sender: recipient, recipient: sender, correlationId, type: 'error' }, error.toBody())
+    exchanges.deliver(thread, { ...header, sender: recipient, recipient: sender, correlationId, type: 'error' }, error.toBody())
   }
 }
 

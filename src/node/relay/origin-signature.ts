@@ -16,7 +16,7 @@ import type { Refusal } from '../policy/access-control.js'
 const PER_NEIGHBOUR = { perSecond: 2000, burst: 4000 }
 
 /** What checking relayed frames needs. */
-export interface ForwardedParts {
+export interface OriginSignatureDeps {
   readonly clock: Clock
   readonly self: NodeId
   readonly membership: { readonly meshId: MeshId }
@@ -56,20 +56,20 @@ const STALE: Readonly<Record<Exclude<Freshness, 'new'>, Refusal>> = {
  * taken once; frames of lanes and control messages may come twice without harm, so they are not remembered. A frame that no
  * honest neighbour passes on is forged.
  */
-export class Forwarded {
-  readonly #parts: ForwardedParts
+export class OriginSignature {
+  readonly #deps: OriginSignatureDeps
   readonly #replays: Replays
   readonly #rate: RateTable
 
-  constructor(parts: ForwardedParts) {
-    this.#parts = parts
-    this.#replays = new Replays(parts.clock.now())
-    this.#rate = new RateTable(PER_NEIGHBOUR, parts.clock)
+  constructor(deps: OriginSignatureDeps) {
+    this.#deps = deps
+    this.#replays = new Replays(deps.clock.now())
+    this.#rate = new RateTable(PER_NEIGHBOUR, deps.clock)
   }
 
   /** Judges a relayed frame, as it came from a neighbour. */
   accept(peer: NodeId, frame: RelayedFrame): Acceptance {
-    const { self, clock, membership, hash, verify } = this.#parts
+    const { self, clock, membership, hash, verify } = this.#deps
     const { origin, target, hops } = frame
     const fault = pathFault({ origin, target, hops, peer, self })
     if (fault !== null) return forged({ code: 'FORBIDDEN', rule: 'hops: the way it came', reason: fault })
@@ -90,7 +90,7 @@ export class Forwarded {
 
   /** What no stream may bring no other may bring either: a gate would let this node in now. */
   #isTaken(node: NodeId): boolean {
-    const { clock, directory, links } = this.#parts
+    const { clock, directory, links } = this.#deps
     const certificate = directory.certificate(node)
     if (certificate === null || links.isKeptOut(node)) return false
     return certificate.expiresAt === undefined || clock.now() <= certificate.expiresAt

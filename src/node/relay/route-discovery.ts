@@ -11,8 +11,8 @@ import { RouteTable } from '../../domain/routing/route-table.js'
 import type { Route } from '../../domain/routing/route-table.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { Directory } from '../cards/directory.js'
-import type { Peers } from '../peers/peer-table.js'
-import { Questions } from '../peers/query.js'
+import type { PeerTable } from '../peers/peer-table.js'
+import { Queries } from '../peers/query.js'
 
 /** A neighbour that had a way and carried nothing on comes after others for so long, in milliseconds. */
 const DOUBT_MS = 60_000
@@ -30,12 +30,12 @@ const ALL_SEARCHES = { perSecond: 5, burst: 25 }
 const ASSURED_SEARCHES = { perSecond: 1 / 30, burst: 1 }
 
 /** What finding ways needs. */
-export interface RoutesParts {
+export interface RouteDiscoveryDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly self: NodeId
   readonly log: MemberLog
-  readonly peers: Peers
+  readonly peers: PeerTable
   readonly directory: Directory
   /** Does this node carry messages of others? */
   readonly settings: { readonly forward: boolean }
@@ -53,8 +53,8 @@ interface Search {
 }
 
 /** Ways to members without a link: asks the neighbours who has one, and remembers for a while. */
-export class Routes {
-  readonly #parts: RoutesParts
+export class RouteDiscovery {
+  readonly #deps: RouteDiscoveryDeps
   readonly #table = new RouteTable()
   /** By which neighbour frames of a node came last: what goes back to it may go the same way. */
   readonly #back = new RouteTable()
@@ -63,19 +63,19 @@ export class Routes {
   readonly #finding = new Map<NodeId, Promise<boolean>>()
   /** The searches for others that began last. */
   readonly #searching = new Map<NodeId, Promise<boolean>>()
-  readonly #questions: Questions<'way'>
+  readonly #questions: Queries<'way'>
   readonly #questionRate: RateTable
   readonly #searches: RateTable
   readonly #allSearches: TokenBucket
   readonly #assured: RateTable
 
-  constructor(parts: RoutesParts) {
-    this.#parts = parts
-    this.#questions = new Questions(parts, 'way')
-    this.#questionRate = new RateTable(QUESTIONS, parts.clock)
-    this.#searches = new RateTable(FURTHER_SEARCHES, parts.clock)
-    this.#allSearches = new TokenBucket(ALL_SEARCHES, parts.clock)
-    this.#assured = new RateTable(ASSURED_SEARCHES, parts.clock)
+  constructor(deps: RouteDiscoveryDeps) {
+    this.#deps = deps
+    this.#questions = new Queries(deps, 'way')
+    this.#questionRate = new RateTable(QUESTIONS, deps.clock)
+    this.#searches = new RateTable(FURTHER_SEARCHES, deps.clock)
+    this.#allSearches = new TokenBucket(ALL_SEARCHES, deps.clock)
+    this.#assured = new RateTable(ASSURED_SEARCHES, deps.clock)
   }
 
   /** The neighbour that takes messages for a node; null when no way was found. */
@@ -90,18 +90,18 @@ export class Routes {
 
   /** A frame of a node came by this neighbour. */
   onAnswer(origin: NodeId, { via, hops }: Route): void {
-    this.#back.set(origin, { via, hops }, this.#parts.clock.monotonic())
+    this.#back.set(origin, { via, hops }, this.#deps.clock.monotonic())
   }
 
   #linked(table: RouteTable, target: NodeId): NodeId | null {
-    const via = table.get(target, this.#parts.clock.monotonic())?.via ?? null
-    return via !== null && this.#parts.peers.isOnline(via) ? via : null
+    const via = table.get(target, this.#deps.clock.monotonic())?.via ?? null
+    return via !== null && this.#deps.peers.isOnline(via) ? via : null
   }
 
   /** The neighbour cannot reach the node, whatever it says: another that can comes before it for a while. */
   drop(target: NodeId, via: NodeId): void {
     for (const table of [this.#table, this.#back]) table.drop(target, via)
-    this.#doubts.add({ neighbour: via, target, isFurther: false }, this.#parts.clock.monotonic())
+    this.#doubts.add({ neighbour: via, target, isFurther: false }, this.#deps.clock.monotonic())
   }
 
   /** Looks for a way: first one neighbour long, then two. Resolves whether one is known; searches for the same node are one. */
@@ -118,7 +118,7 @@ export class Routes {
   }
 
   /** A neighbour asks for a way. */
-  onWay(peer: NodeId, question: ControlBody<'way'>): void {
+  onRouteRequest(peer: NodeId, question: ControlBody<'way'>): void {
     this.#answer(peer, question).then(
       (further) => this.#questions.answer(peer, 'way-found', { id: question.id, further }),
       () => {}
@@ -126,7 +126,7 @@ export class Routes {
   }
 
   /** A neighbour answers. */
-  onWayFound(peer: NodeId, answer: ControlBody<'way-found'>): void {
+  onRouteFound(peer: NodeId, answer: ControlBody<'way-found'>): void {
     this.#questions.answered(peer, answer)
   }
 
@@ -152,7 +152,7 @@ export class Routes {
   }
 
   async #find(target: NodeId): Promise<boolean> {
-    const { self } = this.#parts
+    const { self } = this.#deps
     for (const isFurther of [false, true]) {
       if (await this.#search(target, { isFurther, except: self, patienceMs: SEARCH_MS })) return true
     }
@@ -161,7 +161,7 @@ export class Routes {
 
   /** How many nodes lie between this one and the target, for a neighbour that asks; null for no way. */
   async #answer(peer: NodeId, { to, isFurther }: ControlBody<'way'>): Promise<number | null> {
-    const { peers, log, settings } = this.#parts
+    const { peers, log, settings } = this.#deps
     const isMember = isActive(log.view(), to)
     if (!settings.forward || !isMember || to === peer || !this.#questionRate.take(peer)) return null
     if (peers.isOnline(to)) return 0
@@ -178,13 +178,13 @@ export class Routes {
 
   /** No way leads through who asks. */
   #further(to: NodeId, except: NodeId): number | null {
-    const route = this.next(to) === null ? null : this.#table.get(to, this.#parts.clock.monotonic())
+    const route = this.next(to) === null ? null : this.#table.get(to, this.#deps.clock.monotonic())
     return route === null || route.via === except || route.hops >= ENVELOPE_LIMITS.maxHops ? null : route.hops
   }
 
   /** Asks those who may have a way, and remembers who has none. */
   async #search(to: NodeId, { isFurther, except, patienceMs, mayAsk = () => true }: Search): Promise<boolean> {
-    const { peers, self, directory, clock } = this.#parts
+    const { peers, self, directory, clock } = this.#deps
     const own = directory.certificate(self)
     const isVain = (neighbour: NodeId): boolean => this.#negativeRoutes.has({ neighbour, target: to, isFurther }, clock.monotonic())
     const asked = peers.online().filter((peer) => peer !== except && peer !== to && !isVain(peer))

@@ -17,18 +17,18 @@ interface Gathered {
 }
 
 /** What sending control messages of lanes needs. */
-export interface LaneControlParts {
+export interface LaneControlDeps {
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'sendControl'>
 }
 
 /** Greetings and acknowledgements of lanes: those of one turn for one node go in one message. */
 export class LaneControl {
-  readonly #parts: LaneControlParts
+  readonly #deps: LaneControlDeps
   readonly #gathered = new Map<NodeId, Gathered>()
 
-  constructor(parts: LaneControlParts) {
-    this.#parts = parts
+  constructor(deps: LaneControlDeps) {
+    this.#deps = deps
   }
 
   /** Asks the receiver of a lane what it has; `base`: the lowest number that still comes. */
@@ -67,7 +67,7 @@ export class LaneControl {
 
   /** Nothing of it has to arrive: what is lost is asked again. */
   #send(peer: NodeId, { greets, acks }: Gathered): void {
-    const { nextHop, telemetry } = this.#parts
+    const { nextHop, telemetry } = this.#deps
     try {
       for (const lanes of inParts([...acks.values()])) nextHop.sendControl(peer, 'ack', { lanes })
       for (const lanes of inParts([...greets.values()])) nextHop.sendControl(peer, 'greet', { lanes })

@@ -57,7 +57,7 @@ export interface Acknowledged {
 }
 
 /** What the receiving end of a lane needs. */
-export interface InLaneParts {
+export interface IncomingLaneDeps {
   readonly budget: BufferBudget
   readonly clock: Clock
   readonly ledger: Pick<Ledger, 'get'>
@@ -77,12 +77,12 @@ type Content = Omit<LaneMessage, 'lane' | 'messageId' | 'envelope'> & { readonly
 const NOTHING = { waiting: new Map<number, unknown>(), waitingBytes: 0 }
 
 /** The receiving end of one lane: makes what arrives durable, in order, and acknowledges it. */
-export class InLane {
+export class IncomingLane {
   readonly #lane: Lane
   readonly #text: string
   /** Of its record, which each commit changes. */
   readonly #key: string
-  readonly #parts: InLaneParts
+  readonly #deps: IncomingLaneDeps
   /** null while it is read from the ledger. */
   #state: LaneReceiver<Content> | null = null
   /** What happened meanwhile. */
@@ -98,11 +98,11 @@ export class InLane {
   #taken = 0
   #ackTimer: Timer | null = null
 
-  constructor(parts: InLaneParts, lane: Lane) {
+  constructor(deps: IncomingLaneDeps, lane: Lane) {
     this.#lane = lane
     this.#text = laneText(lane)
     this.#key = KEYS.receiver(this.#text)
-    this.#parts = parts
+    this.#deps = deps
     void this.#open()
   }
 
@@ -122,7 +122,7 @@ export class InLane {
   arrive(message: Arrived<Content>): void {
     if (this.#unsettled >= MAX_BUFFERED || this.#unsettledBytes >= MAX_BUFFERED_BYTES) return
     const isNext = this.#state !== null && isNextOf(this.#state, message)
-    if (this.#parts.budget.bytes + message.bytes > (isNext ? MAX_BUDGET_BYTES : MAX_GAP_BYTES)) return
+    if (this.#deps.budget.bytes + message.bytes > (isNext ? MAX_BUDGET_BYTES : MAX_GAP_BYTES)) return
     this.step({ type: 'arrived', message })
   }
 
@@ -134,21 +134,21 @@ export class InLane {
       if (input.type === 'arrived') this.#hold([input.message], 1)
       return
     }
-    const effects = stepReceiver(this.#state, input, this.#parts.clock.monotonic())
+    const effects = stepReceiver(this.#state, input, this.#deps.clock.monotonic())
     this.#count()
     for (const effect of effects) {
       if (effect.type === 'take') this.#take(effect.messages)
       else {
         const { contig: ack, lastId: messageId, taken } = this.#state
-        this.#parts.acknowledge(this.#lane, { ack, messageId, isAll: taken === ack, isAnswer: effect.isAnswer })
+        this.#deps.acknowledge(this.#lane, { ack, messageId, isAll: taken === ack, isAnswer: effect.isAnswer })
       }
     }
-    if (this.#state.ackAt !== null) this.#ackTimer ??= this.#parts.clock.after(ACK_AFTER_MS, () => this.#tick())
+    if (this.#state.ackAt !== null) this.#ackTimer ??= this.#deps.clock.after(ACK_AFTER_MS, () => this.#tick())
   }
 
   /** Ends its timer. What is not acknowledged is when its sender asks. */
   close(): void {
-    this.#parts.clock.clear(this.#ackTimer)
+    this.#deps.clock.clear(this.#ackTimer)
   }
 
   #tick(): void {
@@ -158,8 +158,8 @@ export class InLane {
 
   async #open(): Promise<void> {
     try {
-      const bytes = await this.#parts.ledger.get(this.#key)
-      if (bytes === null && !this.#parts.mayBegin(this.#text)) return this.#refuse()
+      const bytes = await this.#deps.ledger.get(this.#key)
+      if (bytes === null && !this.#deps.mayBegin(this.#text)) return this.#refuse()
       this.#state = openReceiver<Content>(bytes === null ? { contig: 0, lastId: null } : receiverRecord.decode(bytes))
     } catch (error) {
       this.#note('a lane could not be read', error)
@@ -178,7 +178,7 @@ export class InLane {
     this.#unsettled = 0
     this.#unsettledBytes = 0
     this.#count()
-    this.#parts.telemetry.count('errors', 'lane')
+    this.#deps.telemetry.count('errors', 'lane')
   }
 
   #hold(messages: readonly Arrived<Content>[], by: 1 | -1): void {
@@ -190,7 +190,7 @@ export class InLane {
   #count(): void {
     const { waiting, waitingBytes } = this.#state ?? NOTHING
     const now = this.#unsettledBytes + waitingBytes + (this.#unsettled + waiting.size) * MESSAGE_BYTES
-    this.#parts.budget.bytes += now - this.#taken
+    this.#deps.budget.bytes += now - this.#taken
     this.#taken = now
   }
 
@@ -222,7 +222,7 @@ export class InLane {
       for (const one of admitted) if (one.status === 'fulfilled') admissions.push(one.value)
       for (const one of admitted) if (one.status === 'rejected') throw one.reason
       const value = receiverRecord.encode({ contig: last.seq, lastId: last.messageId })
-      await this.#parts.commit([...admissions.flatMap(({ changes }) => changes), { key: this.#key, value }])
+      await this.#deps.commit([...admissions.flatMap(({ changes }) => changes), { key: this.#key, value }])
       this.step({ type: 'committed', seq: last.seq, messageId: last.messageId })
     } catch (error) {
       for (const admission of admissions) admission.failed()
@@ -234,7 +234,7 @@ export class InLane {
   }
 
   #admit({ messageId, content: { requestId, envelope, hops } }: Arrived<Content>): readonly Promise<Admission>[] {
-    return envelope === null ? [] : [this.#parts.admit({ lane: this.#lane, messageId, requestId, envelope, hops })]
+    return envelope === null ? [] : [this.#deps.admit({ lane: this.#lane, messageId, requestId, envelope, hops })]
   }
 
   /** What is recorded is not undone by a fault in what follows: the next start does it. */
@@ -247,7 +247,7 @@ export class InLane {
   }
 
   #note(what: string, error: unknown): void {
-    this.#parts.telemetry.count('errors', 'lane')
-    this.#parts.telemetry.log('error', what, { lane: this.#text, reason: messageOf(error) })
+    this.#deps.telemetry.count('errors', 'lane')
+    this.#deps.telemetry.log('error', what, { lane: this.#text, reason: messageOf(error) })
   }
 }

@@ -24,7 +24,7 @@ export interface Outgoing {
 export type GivenUp = Pick<Outgoing, 'messageId' | 'requestId'>
 
 /** What the sending end of a lane needs. */
-export interface OutLaneParts {
+export interface OutgoingLaneDeps {
   readonly clock: Clock
   readonly ledger: Pick<Ledger, 'get'>
   readonly telemetry: Telemetry
@@ -51,12 +51,12 @@ export interface OutLaneParts {
 type Known = Unacked & { readonly requestId: string | null }
 
 /** The sending end of one lane: keeps its machine, its records and its messages on their way together. */
-export class OutLane {
+export class OutgoingLane {
   readonly lane: Lane
   readonly #text: string
   /** Of its record, which each message changes. */
   readonly #key: string
-  readonly #parts: OutLaneParts
+  readonly #deps: OutgoingLaneDeps
   readonly #state: LaneSender
   readonly #requests = new Map<string, string | null>()
   /** How often messages were sent that are not acknowledged, less the times that a relay said it did not pass them on. */
@@ -74,11 +74,11 @@ export class OutLane {
   #toSend: Unacked[] = []
   #isSending = false
 
-  constructor(parts: OutLaneParts, lane: Lane, stored: { readonly next: number; readonly live: readonly Known[] }) {
+  constructor(deps: OutgoingLaneDeps, lane: Lane, stored: { readonly next: number; readonly live: readonly Known[] }) {
     this.lane = lane
     this.#text = laneText(lane)
     this.#key = KEYS.sender(this.#text)
-    this.#parts = parts
+    this.#deps = deps
     this.#state = openSender(stored.next, stored.live)
     this.#bytes = bytesOf(stored.live)
     for (const { messageId, requestId } of stored.live) {
@@ -124,7 +124,7 @@ export class OutLane {
     const { messageId, requestId, envelope, expiresAt } = message
     const seq = this.#state.next++
     const known: Known = { seq, messageId, bytes: envelope.byteLength, expiresAt, isVoid: false, requestId }
-    const commit = this.#parts.commit([
+    const commit = this.#deps.commit([
       ...changes,
       { key: KEYS.message(this.#text, seq), value: messageRecord.encode(known), isNew: true },
       { key: KEYS.content(messageId), value: envelope, isNew: true },
@@ -180,7 +180,7 @@ export class OutLane {
     if (this.#isNumbering && this.#isDeferred(input)) return
     // What is over by now is not sent over a new link.
     if (input.type === 'up') this.tick()
-    for (const effect of stepSender(this.#state, input, this.#parts.clock.monotonic())) {
+    for (const effect of stepSender(this.#state, input, this.#deps.clock.monotonic())) {
       if (input.type === 'ack' && effect.type === 'forget') this.#tellAcknowledged(effect.messages)
       this.#perform(effect)
     }
@@ -195,25 +195,25 @@ export class OutLane {
   #tellAcknowledged(messages: readonly Unacked[]): void {
     for (const { messageId, isVoid } of messages) {
       const requestId = isVoid ? null : (this.#requests.get(messageId) ?? null)
-      if (requestId !== null) this.#parts.onAcknowledged(requestId)
+      if (requestId !== null) this.#deps.onAcknowledged(requestId)
     }
   }
 
   /** Time passed. */
   tick(): void {
     if (this.#state.live.length === 0 && this.#state.askAt === null) return
-    this.step({ type: 'tick', chance: this.#parts.chance(), wall: this.#parts.expiryNow() })
+    this.step({ type: 'tick', chance: this.#deps.chance(), wall: this.#deps.expiryNow() })
   }
 
   #perform(effect: SenderEffect): void {
     switch (effect.type) {
       case 'greet':
-        return this.#parts.greet(baseOf(this.#state))
+        return this.#deps.greet(baseOf(this.#state))
       case 'send':
         this.#toSend.push(...effect.messages)
         return this.#sendAll()
       case 'expired':
-        return this.#parts.onGivenUp(
+        return this.#deps.onGivenUp(
           effect.messages.map(({ messageId }) => ({ messageId, requestId: this.#requests.get(messageId) ?? null }))
         )
       case 'undelivered':
@@ -230,9 +230,9 @@ export class OutLane {
   /** A crash must not bring back what is said never to get there: its removal is durable first. Until then it stays unknown. */
   #tellUndelivered(requestIds: readonly string[]): void {
     if (requestIds.length === 0) return
-    this.#parts.commit([]).then(
-      () => this.#parts.onUndelivered(requestIds),
-      (error: unknown) => this.#parts.telemetry.log('warn', 'what never got to its node stays unknown', { reason: messageOf(error) })
+    this.#deps.commit([]).then(
+      () => this.#deps.onUndelivered(requestIds),
+      (error: unknown) => this.#deps.telemetry.log('warn', 'what never got to its node stays unknown', { reason: messageOf(error) })
     )
   }
 
@@ -247,12 +247,12 @@ export class OutLane {
         { key: KEYS.content(messageId), value: null }
       ]
     })
-    this.#parts.tidy(changes)
+    this.#deps.tidy(changes)
   }
 
   #blank(messages: readonly Unacked[]): void {
     this.#bytes -= bytesOf(messages)
-    this.#parts.tidy(
+    this.#deps.tidy(
       messages.flatMap((message) => {
         this.#fresh.delete(message.messageId)
         this.#transmissions.delete(message.messageId)
@@ -297,7 +297,7 @@ export class OutLane {
     }
     const value = senderRecord.encode({ next: first + live.length })
     try {
-      await this.#parts.commit([...changes, { key: this.#key, value }])
+      await this.#deps.commit([...changes, { key: this.#key, value }])
       return true
     } catch (error) {
       // It is asked again soon.
@@ -322,7 +322,7 @@ export class OutLane {
 
   async #read({ seq, messageId }: Unacked): Promise<void> {
     this.#isSending = true
-    const envelope = await this.#parts.ledger.get(KEYS.content(messageId)).catch((error: unknown) => {
+    const envelope = await this.#deps.ledger.get(KEYS.content(messageId)).catch((error: unknown) => {
       this.#note('a message could not be read', error)
       return undefined
     })
@@ -345,7 +345,7 @@ export class OutLane {
     const { source, target } = this.lane
     const requestId = this.#requests.get(messageId) ?? null
     try {
-      this.#parts.send({
+      this.#deps.send({
         source: source.agentId,
         target: target.agentId,
         seq,
@@ -361,7 +361,7 @@ export class OutLane {
   }
 
   #note(what: string, error: unknown): void {
-    this.#parts.telemetry.log('error', what, { lane: this.#text, reason: messageOf(error) })
+    this.#deps.telemetry.log('error', what, { lane: this.#text, reason: messageOf(error) })
   }
 }
 

@@ -12,9 +12,9 @@ import type { Lane } from '../../domain/reliable/keys.js'
 import type { Ledger, LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { LaneControl } from './lane-control.js'
-import { InLane } from './lane-receiver.js'
-import type { Acknowledged, InLaneParts, BufferBudget } from './lane-receiver.js'
-import { OutLane } from './lane-sender.js'
+import { IncomingLane } from './lane-receiver.js'
+import type { Acknowledged, IncomingLaneDeps, BufferBudget } from './lane-receiver.js'
+import { OutgoingLane } from './lane-sender.js'
 import type { GivenUp, Outgoing } from './lane-sender.js'
 import { storedLanes } from './stored-lanes.js'
 import type { RefusedFrame, NextHop } from '../relay/next-hop.js'
@@ -44,7 +44,7 @@ const MAX_BEGUN = 4096
 const AWAY: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'OVERLOADED'])
 
 /** What reliable delivery needs. */
-export interface LanesParts extends Pick<InLaneParts, 'admit'> {
+export interface LanesDeps extends Pick<IncomingLaneDeps, 'admit'> {
   readonly clock: Clock
   readonly ledger: Ledger
   readonly telemetry: Telemetry
@@ -56,18 +56,18 @@ export interface LanesParts extends Pick<InLaneParts, 'admit'> {
   isOnline(peer: NodeId): boolean
   /** How frames get to peers: over a link, or over relays. */
   readonly nextHop: Pick<NextHop, 'isReachable' | 'sendFrame' | 'sendControl' | 'seek' | 'doubt'>
-  /** See {@link OutLaneParts.onAcknowledged}. */
+  /** See {@link OutgoingLaneDeps.onAcknowledged}. */
   onAcknowledged(requestId: string): void
   onGivenUp(messages: readonly GivenUp[]): void
-  /** See {@link OutLaneParts.onUndelivered}. */
+  /** See {@link OutgoingLaneDeps.onUndelivered}. */
   onUndelivered(peer: NodeId, requestIds: readonly string[]): void
 }
 
 /** Every lane of this node: what it sends and what it gets that must not be lost. */
 export class Lanes {
-  readonly #parts: LanesParts
-  readonly #out = new Map<NodeId, Map<string, OutLane>>()
-  readonly #in = new Map<NodeId, Map<string, InLane>>()
+  readonly #deps: LanesDeps
+  readonly #out = new Map<NodeId, Map<string, OutgoingLane>>()
+  readonly #in = new Map<NodeId, Map<string, IncomingLane>>()
   readonly #begun = new Map<NodeId, Set<string>>()
   readonly #budgets = new Map<NodeId, BufferBudget>()
   readonly #control: LaneControl
@@ -81,15 +81,15 @@ export class Lanes {
   /** What this ledger is called; null until it is open. */
   #ledgerName: string | null = null
 
-  constructor(parts: LanesParts) {
-    this.#parts = parts
-    this.#control = new LaneControl(parts)
-    this.#expiry = new ExpiryClock(parts.clock)
+  constructor(deps: LanesDeps) {
+    this.#deps = deps
+    this.#control = new LaneControl(deps)
+    this.#expiry = new ExpiryClock(deps.clock)
   }
 
   /** Reads what was not acknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
   async open(): Promise<void> {
-    const { ledger, telemetry, clock } = this.#parts
+    const { ledger, telemetry, clock } = this.#deps
     const first = firstNumber(clock.now())
     const isOlder = await this.#nameLedger()
     let isNumbered = true
@@ -110,21 +110,21 @@ export class Lanes {
 
   /** A ledger that was lost, or put back to an older copy, has no name: it gets another one. Resolves to whether it had none. */
   async #nameLedger(): Promise<boolean> {
-    const known = await this.#parts.ledger.get(KEYS.ledger)
-    this.#ledgerName = known === null || known.byteLength === 0 ? this.#parts.ids.next('ledger') : fromUtf8(known)
+    const known = await this.#deps.ledger.get(KEYS.ledger)
+    this.#ledgerName = known === null || known.byteLength === 0 ? this.#deps.ids.next('ledger') : fromUtf8(known)
     return this.#ledgerName !== (known && fromUtf8(known))
   }
 
   /** Begins to look after what is under way. */
   start(): void {
-    this.#timer = this.#parts.clock.every(TICK_MS, () => {
+    this.#timer = this.#deps.clock.every(TICK_MS, () => {
       for (const [peer, lanes] of this.#out) this.#tick(peer, [...lanes.values()])
     })
   }
 
   /** A node with waiting messages that is not reachable is looked for; one that does not answer over a relay is reached over another. */
-  #tick(peer: NodeId, lanes: readonly OutLane[]): void {
-    const { nextHop, isOnline } = this.#parts
+  #tick(peer: NodeId, lanes: readonly OutgoingLane[]): void {
+    const { nextHop, isOnline } = this.#deps
     const waiting = lanes.filter(({ load }) => load.count > 0)
     if (waiting.length > 0 && !isOnline(peer)) {
       const isSilent = waiting.some(({ silence }) => silence >= MAX_SILENCE)
@@ -136,18 +136,18 @@ export class Lanes {
     for (const lane of lanes) lane.tick()
   }
 
-  #turn(peer: NodeId, lane: OutLane, isReachable: boolean): void {
+  #turn(peer: NodeId, lane: OutgoingLane, isReachable: boolean): void {
     lane.step(isReachable ? { type: 'up', mayLinger: this.#mayLinger(peer) } : { type: 'down' })
   }
 
   #mayLinger(peer: NodeId): boolean {
-    const { clock, isOnline } = this.#parts
+    const { clock, isOnline } = this.#deps
     return !isOnline(peer) || clock.monotonic() < (this.#lingers.get(peer) ?? 0)
   }
 
   /** Ends all timers, and makes what was to be tidied durable. Never rejects. */
   async stop(): Promise<void> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     this.#isStopped = true
     clock.clear(this.#timer)
     clock.clear(this.#tidyTimer)
@@ -193,7 +193,7 @@ export class Lanes {
     this.#out.delete(peer)
     const removed = (await Promise.all(lanes.map((lane) => lane.removal()))).flat()
     await this.commit(removed).catch((error: unknown) => {
-      this.#parts.telemetry.log('warn', 'what waited for a node that was put out could not be removed', { peer, reason: messageOf(error) })
+      this.#deps.telemetry.log('warn', 'what waited for a node that was put out could not be removed', { peer, reason: messageOf(error) })
     })
   }
 
@@ -205,14 +205,14 @@ export class Lanes {
   /** The messages of a lane that its node has not acknowledged, in order. @throws NodeError STORE_DAMAGED */
   async unacknowledged(lane: Lane): Promise<{ readonly messageId: string; readonly seq: number; readonly envelope: Uint8Array }[]> {
     const messages = this.#find(lane)?.messages ?? []
-    const contents = await Promise.all(messages.map(({ messageId }) => this.#parts.ledger.get(KEYS.content(messageId))))
+    const contents = await Promise.all(messages.map(({ messageId }) => this.#deps.ledger.get(KEYS.content(messageId))))
     return messages.flatMap((message, at) => {
       const envelope = contents[at] ?? null
       return envelope === null ? [] : [{ ...message, envelope }]
     })
   }
 
-  #find(lane: Lane): OutLane | undefined {
+  #find(lane: Lane): OutgoingLane | undefined {
     return this.#out.get(lane.target.nodeId)?.get(laneText(lane))
   }
 
@@ -244,7 +244,7 @@ export class Lanes {
     this.#control.drop(peer)
     for (const lane of this.#out.get(peer)?.values() ?? []) lane.step({ type: 'down' })
     for (const lane of this.#in.get(peer)?.values() ?? []) lane.step({ type: 'down' })
-    if (this.#parts.nextHop.isReachable(peer)) this.onPath(peer)
+    if (this.#deps.nextHop.isReachable(peer)) this.onPath(peer)
   }
 
   /**
@@ -252,7 +252,7 @@ export class Lanes {
    * other transmission of it is under way. All else is sent again.
    */
   onRefused({ to, source, target, messageId, code, isOpening }: RefusedFrame): boolean {
-    const lane = { source: { agentId: source, nodeId: this.#parts.self }, target: { agentId: target, nodeId: to } }
+    const lane = { source: { agentId: source, nodeId: this.#deps.self }, target: { agentId: target, nodeId: to } }
     const out = this.#find(lane)
     const isLast = out?.refused(messageId) ?? false
     if (code === 'PEER_OFFLINE') this.#rerouted(to)
@@ -263,7 +263,7 @@ export class Lanes {
 
   /** The way that frames took is none: they take another, or wait for one. */
   #rerouted(peer: NodeId): void {
-    const isReachable = this.#parts.nextHop.isReachable(peer)
+    const isReachable = this.#deps.nextHop.isReachable(peer)
     for (const lane of this.#out.get(peer)?.values() ?? []) if (!lane.isDown || isReachable) this.#turn(peer, lane, isReachable)
   }
 
@@ -283,24 +283,24 @@ export class Lanes {
   onAck(peer: NodeId, { lanes }: ControlBody<'ack'>): void {
     const ofPeer = this.#out.get(peer)
     for (const { source, target, ...ack } of lanes) {
-      const text = laneText({ source: { agentId: source, nodeId: this.#parts.self }, target: { agentId: target, nodeId: peer } })
+      const text = laneText({ source: { agentId: source, nodeId: this.#deps.self }, target: { agentId: target, nodeId: peer } })
       ofPeer?.get(text)?.step({ type: 'ack', ...ack })
     }
   }
 
-  #outLane(lane: Lane): OutLane {
+  #outLane(lane: Lane): OutgoingLane {
     const known = this.#find(lane)
     if (known !== undefined) return known
-    const fresh = this.#addOut(lane, { next: firstNumber(this.#parts.clock.now()), live: [] })
+    const fresh = this.#addOut(lane, { next: firstNumber(this.#deps.clock.now()), live: [] })
     const peer = lane.target.nodeId
-    if (this.#parts.nextHop.isReachable(peer)) this.#turn(peer, fresh, true)
+    if (this.#deps.nextHop.isReachable(peer)) this.#turn(peer, fresh, true)
     return fresh
   }
 
-  #addOut(lane: Lane, stored: ConstructorParameters<typeof OutLane>[2]): OutLane {
+  #addOut(lane: Lane, stored: ConstructorParameters<typeof OutgoingLane>[2]): OutgoingLane {
     const peer = lane.target.nodeId
-    const { clock, ledger, telemetry, chance, onAcknowledged, onGivenUp, onUndelivered } = this.#parts
-    const out = new OutLane(
+    const { clock, ledger, telemetry, chance, onAcknowledged, onGivenUp, onUndelivered } = this.#deps
+    const out = new OutgoingLane(
       {
         clock,
         ledger,
@@ -318,28 +318,28 @@ export class Lanes {
       lane,
       stored
     )
-    const ofPeer = this.#out.get(peer) ?? new Map<string, OutLane>()
+    const ofPeer = this.#out.get(peer) ?? new Map<string, OutgoingLane>()
     this.#out.set(peer, ofPeer.set(laneText(lane), out))
     return out
   }
 
   #send(peer: NodeId, frame: ReliableFrame): void {
-    const { nextHop, isOnline, clock } = this.#parts
+    const { nextHop, isOnline, clock } = this.#deps
     if (!isOnline(peer)) this.#lingers.set(peer, clock.monotonic() + LINGER_MS)
     nextHop.sendFrame(peer, frame)
   }
 
-  #inLane(peer: NodeId, { source, target }: Pick<ReliableFrame, 'source' | 'target'>): InLane | null {
-    const lane = { source: { agentId: source, nodeId: peer }, target: { agentId: target, nodeId: this.#parts.self } }
-    const ofPeer = this.#in.get(peer) ?? new Map<string, InLane>()
+  #inLane(peer: NodeId, { source, target }: Pick<ReliableFrame, 'source' | 'target'>): IncomingLane | null {
+    const lane = { source: { agentId: source, nodeId: peer }, target: { agentId: target, nodeId: this.#deps.self } }
+    const ofPeer = this.#in.get(peer) ?? new Map<string, IncomingLane>()
     this.#in.set(peer, ofPeer)
     const known = ofPeer.get(laneText(lane))
     if (known !== undefined) return known
     if (ofPeer.size >= MAX_OPEN && !closeIdle(ofPeer)) return null
-    const { clock, ledger, telemetry, admit } = this.#parts
+    const { clock, ledger, telemetry, admit } = this.#deps
     const budget = this.#budgets.get(peer) ?? { bytes: 0 }
     this.#budgets.set(peer, budget)
-    const fresh = new InLane(
+    const fresh = new IncomingLane(
       {
         clock,
         budget,
@@ -377,7 +377,7 @@ export class Lanes {
 
   /** What is not tidied when this node stops is when it is read again. */
   #tidyIn(ms: number): void {
-    if (!this.#isStopped) this.#tidyTimer ??= this.#parts.clock.after(ms, () => this.#tidyNow())
+    if (!this.#isStopped) this.#tidyTimer ??= this.#deps.clock.after(ms, () => this.#tidyNow())
   }
 
   #tidyNow(): void {
@@ -388,18 +388,18 @@ export class Lanes {
   }
 
   #untidied(error: unknown): void {
-    this.#parts.telemetry.log('warn', 'the ledger could not be tidied', { reason: messageOf(error) })
+    this.#deps.telemetry.log('warn', 'the ledger could not be tidied', { reason: messageOf(error) })
   }
 
   /** Commits changes, behind those that waited for a commit to share. */
   #commit(changes: readonly LedgerChange[]): Promise<void> {
-    this.#parts.clock.clear(this.#tidyTimer)
+    this.#deps.clock.clear(this.#tidyTimer)
     this.#tidyTimer = null
     const tidied = this.#tidying
     const all = tidied.length === 0 ? changes : tidied.concat(changes)
     if (tidied.length > 0) this.#tidying = []
     // Also without any: lanes count on it that of two commits the earlier one resolves first.
-    return this.#parts.ledger.commit(all).catch((error: unknown) => {
+    return this.#deps.ledger.commit(all).catch((error: unknown) => {
       // They wait for the next; what was changed since counts.
       this.#tidying = tidied.concat(this.#tidying)
       throw error
@@ -408,7 +408,7 @@ export class Lanes {
 }
 
 /** Makes room for another; false when all are in use. */
-function closeIdle(lanes: Map<string, InLane>): boolean {
+function closeIdle(lanes: Map<string, IncomingLane>): boolean {
   for (const [text, lane] of lanes) {
     if (!lane.isIdle) continue
     lane.close()

@@ -11,7 +11,7 @@ import type { Requests } from './caller/requests.js'
 const CHECK_MS = 60_000
 
 /** What checking requests needs. */
-export interface OrphansParts {
+export interface OrphansDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly events: NodeEvents
@@ -24,7 +24,7 @@ export interface OrphansParts {
  * holds is an orphan: it is reported, and sent again, as a query when it may not be repeated.
  */
 export class Orphans {
-  readonly #parts: OrphansParts
+  readonly #deps: OrphansDeps
   #timer: Timer | null = null
   /** Orphans of the last check. */
   #count = 0
@@ -32,19 +32,19 @@ export class Orphans {
   #suspects = new Set<string>()
   #isStopped = false
 
-  constructor(parts: OrphansParts) {
-    this.#parts = parts
+  constructor(deps: OrphansDeps) {
+    this.#deps = deps
   }
 
   /** Begins to check. */
   start(): void {
-    this.#timer = this.#parts.clock.every(CHECK_MS, () => void this.check())
+    this.#timer = this.#deps.clock.every(CHECK_MS, () => void this.check())
   }
 
   /** Checks no more. */
   stop(): void {
     this.#isStopped = true
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
   }
 
   /** For `status`: what the last check found. */
@@ -56,7 +56,7 @@ export class Orphans {
 
   /** Checks now. Never rejects. */
   async check(): Promise<void> {
-    const { requests, events, telemetry } = this.#parts
+    const { requests, events, telemetry } = this.#deps
     try {
       const lost = await this.#unknown()
       const orphans = requests.orphans()
@@ -75,7 +75,7 @@ export class Orphans {
 
   /** Requests that only the ledger knows, at two checks in a row: this process takes them up. Gives how many there are. */
   async #unknown(): Promise<number> {
-    const { clock, requestStore, requests } = this.#parts
+    const { clock, requestStore, requests } = this.#deps
     const suspects = new Set<string>()
     let count = 0
     for await (const record of requestStore.pending()) {

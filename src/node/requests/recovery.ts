@@ -7,20 +7,20 @@ import { recover, SETTLED } from '../../domain/reliable/request.js'
 import type { Ledger } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { isStopped } from './callee/record.js'
-import type { Conversations } from '../messaging/exchange-table.js'
+import type { ExchangeTable } from '../messaging/exchange-table.js'
 import type { CutRuns } from './callee/cut-runs.js'
 import { parseAddress } from '../../domain/card/card.js'
 import type { Directory } from '../cards/directory.js'
 import { ENDINGS, failed } from '../../domain/task/outcome.js'
-import type { Inbox } from '../messaging/inbound.js'
-import { recordedTask } from '../tasks/from-record.js'
+import type { Inbound } from '../messaging/inbound.js'
+import { taskFromRecord } from '../tasks/from-record.js'
 import type { LastFault } from '../dependencies.js'
 import type { RecordedTask } from '../tasks/from-record.js'
 import type { RequestStore } from './store.js'
 import type { Requests } from './caller/requests.js'
-import type { Swarms } from '../swarms/swarm-table.js'
-import type { Tasks } from '../tasks/task-table.js'
-import type { Work } from './callee/executor.js'
+import type { SwarmTable } from '../swarms/swarm-table.js'
+import type { TaskTable } from '../tasks/task-table.js'
+import type { Executor } from './callee/executor.js'
 
 /** How often requests that wait for the cards of their senders are looked at, in milliseconds. */
 const AGAIN_MS = 1000
@@ -39,7 +39,7 @@ const ATTACHING_MS = 10_000
 const LOST = { code: 'STORE_DAMAGED', reason: 'what it was asked with is no longer there' } as const
 
 /** What taking up what was not finished needs. */
-export interface RecoveryParts {
+export interface RecoveryDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly requestStore: RequestStore
@@ -48,16 +48,16 @@ export interface RecoveryParts {
   readonly directory: Pick<Directory, 'card' | 'isPutOut' | 'party'>
   readonly ledger: Pick<Ledger, 'commit' | 'compact'>
   readonly requests: Pick<Requests, 'onRevoked' | 'resume'>
-  readonly inbox: Pick<Inbox, 'recover'>
-  readonly conversations: Pick<Conversations, 'letIn'>
-  readonly work: Pick<Work, 'end'>
-  readonly tasks: Pick<Tasks, 'restore'>
-  readonly swarms: Pick<Swarms, 'purgeExpired' | 'resume'>
+  readonly inbound: Pick<Inbound, 'recover'>
+  readonly exchanges: Pick<ExchangeTable, 'letIn'>
+  readonly executor: Pick<Executor, 'end'>
+  readonly tasks: Pick<TaskTable, 'restore'>
+  readonly swarms: Pick<SwarmTable, 'purgeExpired' | 'resume'>
 }
 
 /** Takes up what had no end when this node stopped, and removes what is past its time. */
 export class Recovery {
-  readonly #parts: RecoveryParts
+  readonly #deps: RecoveryDeps
   /** Requests of others that wait for the card of their sender. */
   readonly #waiting: RequestRecord[] = []
   #isStopped = false
@@ -69,37 +69,37 @@ export class Recovery {
   /** Monotonic milliseconds. */
   #startedAt = 0
 
-  constructor(parts: RecoveryParts) {
-    this.#parts = parts
-    this.#expiry = new ExpiryClock(parts.clock)
+  constructor(deps: RecoveryDeps) {
+    this.#deps = deps
+    this.#expiry = new ExpiryClock(deps.clock)
   }
 
   /** Goes on with what this node asked of others, but for those that were put out, and lists again what ended lately. @throws NodeError STORE_DAMAGED */
   async resume(putOut: readonly NodeId[]): Promise<void> {
-    const { requestStore, requests } = this.#parts
+    const { requestStore, requests } = this.#deps
     const ended = (await requestStore.lasting(LISTED)).filter(hasEnded)
     for (const record of ended.sort((a, b) => a.createdAt - b.createdAt)) await this.#restore(record)
     for await (const record of requestStore.pending()) {
       if (record.role === 'callee') {
         this.#waiting.push(record)
-        this.#parts.cutRuns.add(requestStore.name(record), record)
+        this.#deps.cutRuns.add(requestStore.name(record), record)
         continue
       }
       await this.#restore(record)
       requests.resume(record)
     }
     for (const peer of putOut) requests.onRevoked(peer)
-    await this.#parts.swarms.resume()
+    await this.#deps.swarms.resume()
   }
 
   async #restore(record: RequestRecord): Promise<void> {
-    const restored = await taskOf(this.#parts.requestStore, record)
-    if (restored !== null) this.#parts.tasks.restore(restored.task, restored.events)
+    const restored = await taskOf(this.#deps.requestStore, record)
+    if (restored !== null) this.#deps.tasks.restore(restored.task, restored.events)
   }
 
   /** Goes on with what others asked of this node, and begins to remove what is past its time. */
   async start(): Promise<void> {
-    const { clock, cutRuns, lastFault, telemetry } = this.#parts
+    const { clock, cutRuns, lastFault, telemetry } = this.#deps
     this.#startedAt = clock.monotonic()
     this.#purgeTimer = clock.every(PURGE_MS, () => void this.#purge())
     const { waiting: requests } = cutRuns
@@ -115,9 +115,9 @@ export class Recovery {
 
   /** Nothing is taken up any more. */
   stop(): void {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     this.#isStopped = true
-    this.#parts.cutRuns.stop()
+    this.#deps.cutRuns.stop()
     clock.clear(this.#timer)
     clock.clear(this.#purgeTimer)
   }
@@ -136,7 +136,7 @@ export class Recovery {
   /** Looks at waiting requests again after a second. */
   #takeUpSoon(): void {
     if (this.#waiting.length === 0 || this.#isStopped) return
-    this.#timer ??= this.#parts.clock.after(AGAIN_MS, () => {
+    this.#timer ??= this.#deps.clock.after(AGAIN_MS, () => {
       this.#timer = null
       void this.#again()
     })
@@ -144,7 +144,7 @@ export class Recovery {
 
   /** False: it waits for its turn, or, until its own time is over, for the card of its sender or its agent. */
   async #recovered(waiting: RequestRecord): Promise<boolean> {
-    const { requestStore, clock, cutRuns } = this.#parts
+    const { requestStore, clock, cutRuns } = this.#deps
     const name = requestStore.name(waiting)
     if (cutRuns.isBlocked(name)) return false
     const isLate = waiting.deadline <= clock.now()
@@ -161,21 +161,21 @@ export class Recovery {
 
   /** Is the card of its sender not known yet? */
   #isOfStranger({ source: text }: RequestRecord): boolean {
-    const { directory } = this.#parts
+    const { directory } = this.#deps
     const source = parseAddress(text)
     return source !== null && !directory.isPutOut(source.nodeId) && directory.party(source) === null
   }
 
   /** Is its agent not here yet, so soon after the start? A program attaches it when the node runs. */
   #isForNobody({ target: text }: RequestRecord): boolean {
-    const { clock, directory } = this.#parts
+    const { clock, directory } = this.#deps
     const target = parseAddress(text)
     return target !== null && directory.card(target) === undefined && clock.monotonic() - this.#startedAt < ATTACHING_MS
   }
 
   /** It runs again, or ends. What has an end has told it as well, or tells it when it is asked after. */
   async #takeUp(name: string, record: RequestRecord): Promise<void> {
-    const { requestStore, cutRuns, inbox, ledger } = this.#parts
+    const { requestStore, cutRuns, inbound, ledger } = this.#deps
     const next = recover(cutRuns.found(name, record))
     if (next === 'nothing') return
     const isDone = next !== 'run'
@@ -190,16 +190,16 @@ export class Recovery {
       this.#takeUpSoon()
     }
     const recorded = { name, isFirst: true, isDone, refusal: null, deadline: record.deadline, later }
-    const refusal = envelope === null ? LOST : inbox.recover(recipient.nodeId, { envelope, recorded })
+    const refusal = envelope === null ? LOST : inbound.recover(recipient.nodeId, { envelope, recorded })
     if (refusal === null) return
     const thread = { sender, recipient, correlationId: record.correlationId, isReliable: true }
-    this.#parts.conversations.letIn(thread, ANSWER_MS)
+    this.#deps.exchanges.letIn(thread, ANSWER_MS)
     // A ledger that takes nothing now holds up nobody else.
-    void this.#parts.work.end(thread, record, isDone ? ENDINGS.interrupted : failed(refusal.code, refusal.reason))
+    void this.#deps.executor.end(thread, record, isDone ? ENDINGS.interrupted : failed(refusal.code, refusal.reason))
   }
 
   async #purge(): Promise<void> {
-    const { requestStore, clock, ledger, swarms, telemetry } = this.#parts
+    const { requestStore, clock, ledger, swarms, telemetry } = this.#deps
     const now = this.#expiry.now()
     const byMs = clock.now() - now
     if (byMs > 0) telemetry.log('info', 'the clock went forward: what has expired by it is removed when it stays', { byMs })
@@ -212,8 +212,8 @@ export class Recovery {
   }
 
   #note(what: string, error: unknown): void {
-    this.#parts.telemetry.count('errors', 'ledger')
-    this.#parts.telemetry.log('error', what, { reason: messageOf(error) })
+    this.#deps.telemetry.count('errors', 'ledger')
+    this.#deps.telemetry.log('error', what, { reason: messageOf(error) })
   }
 }
 
@@ -232,7 +232,7 @@ async function taskOf(requestStore: RequestStore, record: RequestRecord): Promis
   const bytes = record.status === 'completed' ? await requestStore.result(requestStore.name(record)) : null
   const read = bytes === null ? null : decodePayload(bytes)
   const payload = read?.ok === true ? read.value : null
-  return recordedTask(record, record.role === 'caller' ? payload : resultOf(payload))
+  return taskFromRecord(record, record.role === 'caller' ? payload : resultOf(payload))
 }
 
 /** Of a callee the whole response is kept. */

@@ -18,7 +18,7 @@ const MAX_WAITING_BYTES = 8 * 1024 * 1024
 const LINK_GONE: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'DELIVERY_FAILED'])
 
 /** What a channel is made of. */
-export interface AgentChannelParts {
+export interface AgentChannelDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly id: string
@@ -48,7 +48,7 @@ interface Waiting {
  * to its node, one after another. Messages leave in the order of {@link send}, also across a reconnect.
  */
 export class AgentChannel {
-  readonly #parts: AgentChannelParts
+  readonly #deps: AgentChannelDeps
   readonly #received: Emitter<A2AEnvelope>
   readonly #moved: Emitter<ChannelStatus>
   readonly #waiting: Waiting[] = []
@@ -56,10 +56,10 @@ export class AgentChannel {
   #waitingBytes = 0
   #isPumping = false
 
-  constructor(parts: AgentChannelParts) {
-    const { clock, giveUpMs, telemetry } = parts
+  constructor(deps: AgentChannelDeps) {
+    const { clock, giveUpMs, telemetry } = deps
     const onError = (error: unknown): void => telemetry.log('error', 'a listener of a channel failed', { reason: messageOf(error) })
-    this.#parts = parts
+    this.#deps = deps
     this.#received = new Emitter(onError)
     this.#moved = new Emitter(onError)
     this.#life = new ChannelLife({ clock, giveUpMs, onMove: (effect) => this.#moveOn(effect) })
@@ -67,17 +67,17 @@ export class AgentChannel {
 
   /** Unique on this node. */
   get id(): string {
-    return this.#parts.id
+    return this.#deps.id
   }
 
   /** `agentId@nodeId` of the agent here. */
   get localAgentId(): string {
-    return this.#parts.localAgent
+    return this.#deps.localAgent
   }
 
   /** `agentId@nodeId` of the agent at the other end. */
   get remoteAgentId(): string {
-    return this.#parts.remoteAgent
+    return this.#deps.remoteAgent
   }
 
   /** Where it stands. */
@@ -87,7 +87,7 @@ export class AgentChannel {
 
   /** `local` for an agent of the same node. */
   get transport(): AgentEndpoint['transport'] {
-    return this.#parts.transport
+    return this.#deps.transport
   }
 
   /**
@@ -96,7 +96,7 @@ export class AgentChannel {
    * refuses.
    */
   send(envelope: A2AEnvelope): Promise<void> {
-    const { localAgent, remoteAgent } = this.#parts
+    const { localAgent, remoteAgent } = this.#deps
     if (this.status === 'closed') return Promise.reject(this.#closedError())
     if (envelope.sender !== localAgent || envelope.recipient !== remoteAgent)
       return Promise.reject(new NodeError('USAGE', `this channel carries messages from ${localAgent} to ${remoteAgent}`))
@@ -128,7 +128,7 @@ export class AgentChannel {
 
   /** A message came for the agent here. */
   received(envelope: A2AEnvelope): void {
-    if (this.status !== 'closed' && envelope.sender === this.#parts.remoteAgent) this.#received.emit(envelope)
+    if (this.status !== 'closed' && envelope.sender === this.#deps.remoteAgent) this.#received.emit(envelope)
   }
 
   /** There is a link: both ends have taken it up. */
@@ -148,7 +148,7 @@ export class AgentChannel {
       const failure = await this.#post(next.envelope)
       // It may have been closed meanwhile: then what waited has its answer.
       if (this.#waiting[0] !== next) continue
-      if (failure !== null && LINK_GONE.has(failure.code) && !this.#parts.isLinked()) break
+      if (failure !== null && LINK_GONE.has(failure.code) && !this.#deps.isLinked()) break
       this.#waiting.shift()
       this.#waitingBytes -= next.bytes
       if (failure === null) next.resolve()
@@ -156,12 +156,12 @@ export class AgentChannel {
     }
     this.#isPumping = false
     // A link that came while the last try was failing found the pump at work.
-    if (this.#waiting.length > 0 && this.status === 'open' && this.#parts.isLinked()) void this.#pump()
+    if (this.#waiting.length > 0 && this.status === 'open' && this.#deps.isLinked()) void this.#pump()
   }
 
   async #post(envelope: A2AEnvelope): Promise<NodeError | null> {
     try {
-      await this.#parts.post(envelope)
+      await this.#deps.post(envelope)
       return null
     } catch (error) {
       return asNodeError(error)
@@ -174,10 +174,10 @@ export class AgentChannel {
     if (type !== 'closed') return
     this.#waitingBytes = 0
     for (const { reject } of this.#waiting.splice(0)) reject(this.#closedError())
-    this.#parts.onClosed()
+    this.#deps.onClosed()
   }
 
   #closedError(): NodeError {
-    return new NodeError('CHANNEL_CLOSED', `the channel to ${this.#parts.remoteAgent} is closed: ${this.#life.state.reason ?? ''}`)
+    return new NodeError('CHANNEL_CLOSED', `the channel to ${this.#deps.remoteAgent} is closed: ${this.#life.state.reason ?? ''}`)
   }
 }

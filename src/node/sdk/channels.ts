@@ -5,26 +5,26 @@ import type { IdSource, NodeId } from '../../kit/ids.js'
 import { addressText, type AgentAddress, parseAddress } from '../../domain/card/card.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { AgentChannel } from './channel.js'
-import type { Conversations } from '../messaging/exchange-table.js'
-import type { Listeners } from '../messaging/subscriptions.js'
+import type { ExchangeTable } from '../messaging/exchange-table.js'
+import type { Subscriptions } from '../messaging/subscriptions.js'
 import { draftOf, withReplies } from './router.js'
-import type { Outbox } from '../messaging/outbound.js'
-import type { Peers } from '../peers/peer-table.js'
+import type { Outbound } from '../messaging/outbound.js'
+import type { PeerTable } from '../peers/peer-table.js'
 import { findAgent } from '../cards/select-target.js'
-import type { NameParts } from '../cards/select-target.js'
+import type { NameDeps } from '../cards/select-target.js'
 
 /** Channels that may be open at once. */
 const MAX_CHANNELS = 4096
 
 /** What channels need. */
-export interface ChannelsParts extends NameParts {
+export interface ChannelsDeps extends NameDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly telemetry: Telemetry
-  readonly peers: Peers
-  readonly outbox: Outbox
-  readonly listeners: Listeners
-  readonly conversations: Conversations
+  readonly peers: PeerTable
+  readonly outbound: Outbound
+  readonly subscriptions: Subscriptions
+  readonly exchanges: ExchangeTable
   readonly self: NodeId
   /** How long a channel may be without a link unless it says otherwise, in milliseconds. */
   readonly giveUpMs: number
@@ -44,11 +44,11 @@ interface Opened {
 
 /** The channels of this node's agents (spec a2a-mcp-mesh, ChannelManager). */
 export class Channels {
-  readonly #parts: ChannelsParts
+  readonly #deps: ChannelsDeps
   readonly #open = new Map<string, Opened>()
 
-  constructor(parts: ChannelsParts) {
-    this.#parts = parts
+  constructor(deps: ChannelsDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -57,13 +57,13 @@ export class Channels {
    * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; CHANNEL_CLOSED when there was no link in time; OVERLOADED.
    */
   async openChannel(localAgentId: string, remoteAgentId: string, options: OpenChannelOptions = {}): Promise<AgentChannel> {
-    const { self, directory, peers } = this.#parts
+    const { self, directory, peers } = this.#deps
     const local = parseAddress(localAgentId) ?? { agentId: localAgentId, nodeId: self }
     if (local.nodeId !== self || directory.card(local) === undefined)
       throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(local)} on this node`)
     const known = parseAddress(remoteAgentId)
     const isKnown = known !== null && directory.card(known) !== undefined
-    const remote = isKnown ? known : await findAgent(this.#parts, remoteAgentId)
+    const remote = isKnown ? known : await findAgent(this.#deps, remoteAgentId)
     if (this.#open.size >= MAX_CHANNELS) throw new NodeError('OVERLOADED', `at most ${MAX_CHANNELS} channels are open at once`)
     const channel = this.#add(local, remote, options)
     if (this.#isLinked(remote.nodeId)) channel.linked()
@@ -102,7 +102,7 @@ export class Channels {
   }
 
   #add(local: AgentAddress, remote: AgentAddress, { giveUpMs }: OpenChannelOptions): AgentChannel {
-    const { clock, ids, telemetry, self, outbox, listeners, conversations } = this.#parts
+    const { clock, ids, telemetry, self, outbound, subscriptions, exchanges } = this.#deps
     const id = ids.next('chan')
     const channel = new AgentChannel({
       clock,
@@ -111,18 +111,18 @@ export class Channels {
       localAgent: addressText(local),
       remoteAgent: addressText(remote),
       transport: remote.nodeId === self ? 'local' : 'hyperswarm',
-      giveUpMs: giveUpMs ?? this.#parts.giveUpMs,
-      post: async (envelope) => void (await outbox.send(withReplies(draftOf(envelope, local, remote), conversations))),
+      giveUpMs: giveUpMs ?? this.#deps.giveUpMs,
+      post: async (envelope) => void (await outbound.send(withReplies(draftOf(envelope, local, remote), exchanges))),
       isLinked: () => this.#isLinked(remote.nodeId),
       onClosed: () => this.#forget(id)
     })
-    const stop = listeners.onReceive(local.agentId, (envelope) => channel.received(envelope))
+    const stop = subscriptions.onReceive(local.agentId, (envelope) => channel.received(envelope))
     this.#open.set(id, { channel, peer: remote.nodeId, stop })
     return channel
   }
 
   #isLinked(nodeId: NodeId): boolean {
-    return nodeId === this.#parts.self || this.#parts.peers.isOnline(nodeId)
+    return nodeId === this.#deps.self || this.#deps.peers.isOnline(nodeId)
   }
 
   #ofPeer(peer: NodeId): AgentChannel[] {

@@ -1,8 +1,8 @@
 import type { EnvelopeHeader } from '../../domain/envelope/codec.js'
 import { EnvelopeFactory } from '../../domain/envelope/factory.js'
 import type { Channels } from './channels.js'
-import { Discovery } from '../cards/registry-view.js'
-import { MeshRouter } from './router.js'
+import { RegistryView } from '../cards/registry-view.js'
+import { SdkRouter } from './router.js'
 import type { Negotiations } from '../negotiation/negotiations.js'
 import type { NodeCore } from '../node.js'
 import { Reliable } from './reliable.js'
@@ -11,11 +11,11 @@ import { SwarmCoordinator } from './swarms.js'
 /** The A2A layer of a running node, for programs in its process: the operations of the specification a2a-mcp-mesh. */
 export interface Layer {
   /** Who is there. */
-  readonly registry: Discovery
+  readonly registry: RegistryView
   /** Makes envelopes with this node's ids and clock. */
   readonly envelopes: EnvelopeFactory
   /** Sends and receives them. */
-  readonly router: MeshRouter
+  readonly router: SdkRouter
   /** Ordered channels between two agents. */
   readonly channels: Channels
   /** Proposals of tasks and their answers. */
@@ -30,17 +30,17 @@ export interface Layer {
 
 /** The layer of a node. Its parts are the node's own; what is new here holds no state. */
 export function createLayer(node: NodeCore): Layer {
-  const { clock, ids, log } = node.parts
-  const { listeners, channels, negotiations } = node
-  listeners.keepThreads()
+  const { clock, ids, log } = node.deps
+  const { subscriptions, channels, negotiations } = node
+  subscriptions.keepThreads()
   return {
-    registry: new Discovery({ ...node, log }),
+    registry: new RegistryView({ ...node, log }),
     envelopes: new EnvelopeFactory(ids, clock),
-    router: new MeshRouter({ ...node, clock }),
+    router: new SdkRouter({ ...node, clock }),
     channels,
     negotiator: negotiations,
     reliable: new Reliable({ ...node, clock }),
     swarms: new SwarmCoordinator(node),
-    thread: (correlationId) => listeners.thread(correlationId)
+    thread: (correlationId) => subscriptions.thread(correlationId)
   }
 }

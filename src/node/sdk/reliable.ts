@@ -13,7 +13,7 @@ import { retryDelay } from '../../domain/reliable/retry-policy.js'
 import type { Answer } from '../requests/caller/request-codec.js'
 import type { Directory } from '../cards/directory.js'
 import type { Lanes } from '../reliable/lanes.js'
-import type { Listeners } from '../messaging/subscriptions.js'
+import type { Subscriptions } from '../messaging/subscriptions.js'
 import type { RequestStore } from '../requests/store.js'
 import type { Asked, Requests } from '../requests/caller/requests.js'
 
@@ -48,15 +48,15 @@ export interface UnacknowledgedMessage {
 }
 
 /** What reliable delivery for programs needs. */
-export interface ReliableParts {
+export interface ReliableDeps {
   readonly clock: Clock
   readonly self: NodeId
   readonly requests: Requests
   readonly requestStore: RequestStore
   readonly lanes: Lanes
   readonly directory: Directory
-  readonly listeners: Listeners
-  readonly parts: { readonly settings: { readonly requestTimeoutMs: number; readonly defaultTtlMs: number }; readonly chance: () => number }
+  readonly subscriptions: Subscriptions
+  readonly deps: { readonly settings: { readonly requestTimeoutMs: number; readonly defaultTtlMs: number }; readonly chance: () => number }
 }
 
 /**
@@ -64,12 +64,12 @@ export interface ReliableParts {
  * AgentCoordinator, persistence adapter and retransmitter have. Records are written by the node's own machines alone.
  */
 export class Reliable {
-  readonly #parts: ReliableParts
+  readonly #deps: ReliableDeps
   readonly #completed: Emitter<string>
   readonly #failed: Emitter<{ readonly id: string; readonly error: ErrorBody }>
 
-  constructor(parts: ReliableParts) {
-    this.#parts = parts
+  constructor(deps: ReliableDeps) {
+    this.#deps = deps
     // A handler that throws is its program's own business.
     this.#completed = new Emitter(() => {})
     this.#failed = new Emitter(() => {})
@@ -101,7 +101,7 @@ export class Reliable {
 
   /** Calls back with each message that was let in for an agent of this node. */
   onMessageReceived(agentId: string, handler: (envelope: A2AEnvelope) => void): Unsubscribe {
-    return this.#parts.listeners.onReceive(agentId, handler)
+    return this.#deps.subscriptions.onReceive(agentId, handler)
   }
 
   /** Calls back with the id of each request of this object that was completed. */
@@ -116,25 +116,25 @@ export class Reliable {
 
   /** What is on record of a request of this node; null for none. @throws NodeError STORE_DAMAGED */
   async getRequestRecord(requestId: string): Promise<ReliableRequest | null> {
-    const record = await this.#parts.requestStore.asked(requestId)
+    const record = await this.#deps.requestStore.asked(requestId)
     return record === null ? null : await this.#shown(record)
   }
 
   /** Requests without an outcome, at either end, oldest first; with `olderThan` those that were made up to then. */
   async *listPendingRequests(olderThan?: Date): AsyncGenerator<ReliableRequest> {
-    for await (const record of this.#parts.requestStore.pending(olderThan?.getTime())) yield await this.#shown(record)
+    for await (const record of this.#deps.requestStore.pending(olderThan?.getTime())) yield await this.#shown(record)
   }
 
   /** Requests with an outcome, at either end; with `olderThan` those that were made up to then. */
   async *listMessagesInState(outcome: ReliableOutcome, olderThan?: Date): AsyncGenerator<ReliableRequest> {
     const until = olderThan?.getTime() ?? Number.POSITIVE_INFINITY
-    for await (const record of outcome === 'UNKNOWN' ? this.#parts.requestStore.pending() : this.#parts.requestStore.settled())
+    for await (const record of outcome === 'UNKNOWN' ? this.#deps.requestStore.pending() : this.#deps.requestStore.settled())
       if (statusOf(record) === outcome && record.createdAt <= until) yield await this.#shown(record)
   }
 
   /** Messages of an agent of this node that the node of another agent has not acknowledged, in order. @throws NodeError USAGE, STORE_DAMAGED */
   async getUnacknowledgedMessages(sourceAgentId: string, targetAgentId: string): Promise<UnacknowledgedMessage[]> {
-    const messages = await this.#parts.lanes.unacknowledged(laneOf(sourceAgentId, targetAgentId))
+    const messages = await this.#deps.lanes.unacknowledged(laneOf(sourceAgentId, targetAgentId))
     return messages.flatMap(({ envelope: bytes, ...rest }) => {
       const read = decodeEnvelope(bytes)
       const payload = read.ok ? read.payload() : null
@@ -144,12 +144,12 @@ export class Reliable {
 
   /** Number of the last message of an agent of this node to another agent; 0 for none. @throws NodeError USAGE */
   getLastSequence(sourceAgentId: string, targetAgentId: string): number {
-    return this.#parts.lanes.lastSequence(laneOf(sourceAgentId, targetAgentId))
+    return this.#deps.lanes.lastSequence(laneOf(sourceAgentId, targetAgentId))
   }
 
   /** Removes the records of requests that expire up to then; gives how many. */
   purgeExpired(now: Date): Promise<number> {
-    return this.#parts.requestStore.purgeExpired(now.getTime())
+    return this.#deps.requestStore.purgeExpired(now.getTime())
   }
 
   /** Is a request of this node asked for again? Only one whose outcome is not known, and not for ever. */
@@ -159,7 +159,7 @@ export class Reliable {
 
   /** Milliseconds until it is, after so many retries: exponential, with full jitter. */
   getBackoffDelay(retryCount: number): number {
-    return retryDelay(REQUEST_POLICY, retryCount, this.#parts.parts.chance())
+    return retryDelay(REQUEST_POLICY, retryCount, this.#deps.deps.chance())
   }
 
   /** Times in all that a request is asked for: 5. */
@@ -168,8 +168,8 @@ export class Reliable {
   }
 
   async #ask(text: string, input: unknown, { mayQueue, timeoutMs }: { mayQueue: boolean; timeoutMs?: number | undefined }): Promise<Asked> {
-    const { directory, requests, self } = this.#parts
-    const { requestTimeoutMs, defaultTtlMs } = this.#parts.parts.settings
+    const { directory, requests, self } = this.#deps
+    const { requestTimeoutMs, defaultTtlMs } = this.#deps.deps.settings
     return await requests.ask({
       sender: { agentId: OPERATOR, nodeId: self },
       target: directory.agent(text),
@@ -193,7 +193,7 @@ export class Reliable {
       sourceAgentId: source,
       targetAgentId: target,
       messageType: 'REQUEST',
-      payload: inputOf(role, await this.#parts.requestStore.input(this.#parts.requestStore.name(record))),
+      payload: inputOf(role, await this.#deps.requestStore.input(this.#deps.requestStore.name(record))),
       status: statusOf(record),
       timestamp: new Date(createdAt).toISOString(),
       expiresAt: new Date(expiresAt).toISOString(),

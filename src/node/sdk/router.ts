@@ -14,16 +14,16 @@ import { meshSettingsSchema } from '../../domain/membership/schema.js'
 import type { MeshSettings } from '../../domain/membership/types.js'
 import type { SandboxRules } from '../../domain/routing/decide.js'
 import type { TierRule } from '../../domain/routing/tier-rules.js'
-import type { Conversations } from '../messaging/exchange-table.js'
+import type { ExchangeTable } from '../messaging/exchange-table.js'
 import { STREAM_TTL_MS } from '../messaging/inbound.js'
 import { threadOf } from '../messaging/inbound-message.js'
-import type { Incoming } from '../messaging/inbound-message.js'
-import type { EnvelopeHandler, Listeners } from '../messaging/subscriptions.js'
+import type { InboundMessage } from '../messaging/inbound-message.js'
+import type { EnvelopeHandler, Subscriptions } from '../messaging/subscriptions.js'
 import type { Draft } from '../messaging/outbound.js'
 import type { RoutingPath } from '../observe/observability.js'
-import type { Router } from '../policy/access-control.js'
+import type { AccessControl } from '../policy/access-control.js'
 import { findAgent, pickCapable } from '../cards/select-target.js'
-import type { NameParts, TargetParts } from '../cards/select-target.js'
+import type { NameDeps, TargetDeps } from '../cards/select-target.js'
 
 /** How long replies to what was sent may come, in milliseconds. */
 const REPLY_TTL_MS = 600_000
@@ -52,19 +52,19 @@ export interface TierRoutingConfig {
 }
 
 /** What routing for programs needs. */
-export interface MeshRouterParts extends TargetParts, NameParts {
+export interface SdkRouterDeps extends TargetDeps, NameDeps {
   readonly clock: Clock
-  readonly conversations: Conversations
-  readonly router: Router
-  readonly listeners: Listeners
+  readonly exchanges: ExchangeTable
+  readonly accessControl: AccessControl
+  readonly subscriptions: Subscriptions
 }
 
 /** Envelopes of this node's agents to any agent of the mesh, by the node's own roads and rules (spec a2a-mcp-mesh, A2ARouter). */
-export class MeshRouter {
-  readonly #parts: MeshRouterParts
+export class SdkRouter {
+  readonly #deps: SdkRouterDeps
 
-  constructor(parts: MeshRouterParts) {
-    this.#parts = parts
+  constructor(deps: SdkRouterDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -73,7 +73,7 @@ export class MeshRouter {
    * and card say, or weaker where the envelope claims less. Never rejects: refusals are results.
    */
   async send(envelope: A2AEnvelope): Promise<RoutingResult> {
-    const since = this.#parts.clock.monotonic()
+    const since = this.#deps.clock.monotonic()
     if (!isRecord(envelope) || typeof envelope.recipient !== 'string') {
       const error = new NodeError('INVALID_ENVELOPE', 'an envelope is an object with a recipient')
       return this.#failed(error, { path: 'local', targetAgentId: '', since })
@@ -90,7 +90,7 @@ export class MeshRouter {
 
   /** Calls back for each message that is let in for an agent of this node, whatever its type. Returns the stop. */
   onReceive(agentId: string, handler: EnvelopeHandler): Unsubscribe {
-    return this.#parts.listeners.onReceive(agentId, handler)
+    return this.#deps.subscriptions.onReceive(agentId, handler)
   }
 
   /**
@@ -99,18 +99,18 @@ export class MeshRouter {
    */
   setTierConfig(config: TierRoutingConfig): void {
     const { tierRules } = this.#checked({ tierRules: isRecord(config) ? config.rules : config })
-    this.#parts.router.setRules({ tierRules })
+    this.#deps.accessControl.setRules({ tierRules })
   }
 
   /** Replaces the sandbox rules of this node, in the same way. @throws NodeError USAGE as well */
   setSandboxConfig(config: SandboxRules): void {
     const { sandbox } = this.#checked({ sandbox: config })
-    this.#parts.router.setRules({ sandbox })
+    this.#deps.accessControl.setRules({ sandbox })
   }
 
   /** The rules in force with what a program gives in their place, as the owner of a mesh may set them. */
   #checked(change: { readonly tierRules?: unknown; readonly sandbox?: unknown }): MeshSettings {
-    const { tierRules, sandbox } = this.#parts.router.rules()
+    const { tierRules, sandbox } = this.#deps.accessControl.rules()
     const read = meshSettingsSchema.safeParse({ tierRules, sandbox, ...change })
     if (read.success) return read.data
     const [issue] = read.error.issues
@@ -120,7 +120,7 @@ export class MeshRouter {
   #sender(envelope: A2AEnvelope): AgentAddress {
     const fault = headerFault(headerOf(envelope))
     if (fault !== null) throw new NodeError('INVALID_ENVELOPE', fault)
-    const { self } = this.#parts
+    const { self } = this.#deps
     const sender = parseAddress(envelope.sender) ?? { agentId: envelope.sender, nodeId: self }
     if (sender.nodeId === self) return sender
     throw new NodeError('FORBIDDEN', `${shown(envelope.sender)} is not an agent of this node`)
@@ -129,7 +129,7 @@ export class MeshRouter {
   async #target({ recipient, type, metadata }: A2AEnvelope, sender: AgentAddress): Promise<AgentAddress> {
     if (metadata?.routingHint === 'capability') {
       const { justification } = metadata
-      return pickCapable(this.#parts, {
+      return pickCapable(this.#deps, {
         sender,
         type,
         capabilities: [recipient],
@@ -137,17 +137,17 @@ export class MeshRouter {
       })
     }
     const address = parseAddress(recipient)
-    if (address !== null && isKeyText(address.nodeId) && this.#parts.directory.card(address) !== undefined) return address
-    return await findAgent(this.#parts, recipient)
+    if (address !== null && isKeyText(address.nodeId) && this.#deps.directory.card(address) !== undefined) return address
+    return await findAgent(this.#deps, recipient)
   }
 
   async #toOne(draft: Draft, since: number): Promise<RoutingResult> {
-    const { outbox, self, clock, conversations } = this.#parts
+    const { outbound, self, clock, exchanges } = this.#deps
     const { recipient } = draft
     const path = draft.isBroadcast === true ? 'broadcast' : recipient.nodeId === self ? 'local' : 'remote'
     const targetAgentId = addressText(recipient)
     try {
-      await outbox.send(withReplies(draft, conversations))
+      await outbound.send(withReplies(draft, exchanges))
       return { delivered: true, path, targetAgentId, latencyMs: clock.monotonic() - since }
     } catch (error) {
       return this.#failed(error, { path, targetAgentId, since })
@@ -155,7 +155,7 @@ export class MeshRouter {
   }
 
   async #broadcast(envelope: A2AEnvelope, sender: AgentAddress, since: number): Promise<RoutingResult> {
-    const { registry, clock } = this.#parts
+    const { registry, clock } = this.#deps
     const from = addressText(sender)
     const cards = registry.listAll().filter((card) => card.address !== from)
     const outcomes: Promise<RoutingResult>[] = []
@@ -173,7 +173,7 @@ export class MeshRouter {
 
   /** Each copy has an id of its own; the thread tells that they belong together. */
   async #oneOfAll({ made, ...draft }: Draft, since: number): Promise<RoutingResult> {
-    const { presence, self } = this.#parts
+    const { presence, self } = this.#deps
     const { recipient } = draft
     const correlationId = draft.correlationId ?? made?.id
     const isAway = recipient.nodeId !== self && !presence.isOnline(recipient.nodeId)
@@ -187,7 +187,7 @@ export class MeshRouter {
     { path, targetAgentId, since }: Pick<RoutingResult, 'path' | 'targetAgentId'> & { since: number }
   ): RoutingResult {
     const { code, message } = asNodeError(error)
-    return { delivered: false, path, targetAgentId, latencyMs: this.#parts.clock.monotonic() - since, code, error: `${code}: ${message}` }
+    return { delivered: false, path, targetAgentId, latencyMs: this.#deps.clock.monotonic() - since, code, error: `${code}: ${message}` }
   }
 }
 
@@ -212,26 +212,26 @@ export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: 
 }
 
 /** Lets replies in, if it asks for any: they reach the listeners as all messages do, and the last one ends the exchange. */
-export function withReplies(draft: Draft, conversations: Conversations): Draft {
+export function withReplies(draft: Draft, exchanges: ExchangeTable): Draft {
   const { sender, recipient } = draft
   if (!OPENING_TYPES.has(draft.type) || draft.type === 'notification') return draft
   const handler: NonNullable<Draft['replies']>['handler'] = (header) => {
-    if (FINAL_REPLIES.has(header.type)) conversations.end({ sender, recipient, correlationId: header.correlationId ?? '' })
+    if (FINAL_REPLIES.has(header.type)) exchanges.end({ sender, recipient, correlationId: header.correlationId ?? '' })
   }
   return { ...draft, replies: { ttlMs: REPLY_TTL_MS, handler } }
 }
 
 /** Takes a stream for an agent that somebody listens for, until its sender ends it; false: nobody does. */
 export function takeStream(
-  { listeners, conversations }: Pick<MeshRouterParts, 'listeners' | 'conversations'>,
-  incoming: Incoming
+  { subscriptions, exchanges }: Pick<SdkRouterDeps, 'subscriptions' | 'exchanges'>,
+  incoming: InboundMessage
 ): boolean {
-  if (!listeners.has(incoming.recipient.agentId)) return false
+  if (!subscriptions.has(incoming.recipient.agentId)) return false
   const thread = threadOf(incoming)
-  conversations.follow(thread, {
+  exchanges.follow(thread, {
     ttlMs: STREAM_TTL_MS,
     handler: ({ type }) => {
-      if (FINAL_REPLIES.has(type)) conversations.end(thread)
+      if (FINAL_REPLIES.has(type)) exchanges.end(thread)
     }
   })
   return true

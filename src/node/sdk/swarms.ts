@@ -1,10 +1,10 @@
 import { NodeError } from '../../kit/errors.js'
 import type { SwarmItemInput, SwarmRequest } from '../../ports/swarm-api.js'
 import { findAgent } from '../cards/select-target.js'
-import type { NameParts } from '../cards/select-target.js'
+import type { NameDeps } from '../cards/select-target.js'
 import { addressText } from '../../domain/card/card.js'
 import type { SwarmSession } from '../swarms/session.js'
-import type { Swarms } from '../swarms/swarm-table.js'
+import type { SwarmTable } from '../swarms/swarm-table.js'
 
 /** How a swarm is made, beside its task and capabilities. */
 export interface CreateSwarmOptions
@@ -16,16 +16,16 @@ export interface CreateSwarmOptions
 }
 
 /** What coordinating needs. */
-export interface SwarmCoordinatorParts extends NameParts {
-  readonly swarms: Swarms
+export interface SwarmCoordinatorDeps extends NameDeps {
+  readonly swarms: SwarmTable
 }
 
 /** The swarms of this node, by the operations of the specification (a2a-mcp-mesh, SwarmCoordinator). */
 export class SwarmCoordinator {
-  readonly #parts: SwarmCoordinatorParts
+  readonly #deps: SwarmCoordinatorDeps
 
-  constructor(parts: SwarmCoordinatorParts) {
-    this.#parts = parts
+  constructor(deps: SwarmCoordinatorDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -43,7 +43,7 @@ export class SwarmCoordinator {
     if (capability === undefined) throw new NodeError('USAGE', 'a swarm needs at least one capability')
     const strategy = options.items === undefined ? 'each' : 'map'
     const begun: SwarmSession[] = []
-    const { swarms } = this.#parts
+    const { swarms } = this.#deps
     const plan = { goal: taskDescription, capability, furtherCapabilities, strategy, ...options } as const
     const id = await swarms.launch(plan, undefined, (run) => begun.push(run.session()))
     const session = begun[0] ?? swarms.session(id)
@@ -56,7 +56,7 @@ export class SwarmCoordinator {
    * @throws NodeError SWARM_NOT_FOUND, AGENT_NOT_FOUND; CAPABILITY_NOT_FOUND when it cannot or may not take part.
    */
   async joinSwarm(swarmId: string, agent: string): Promise<void> {
-    this.#parts.swarms.invite(swarmId, addressText(await findAgent(this.#parts, agent)))
+    this.#deps.swarms.invite(swarmId, addressText(await findAgent(this.#deps, agent)))
   }
 
   /**
@@ -64,7 +64,7 @@ export class SwarmCoordinator {
    * @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND when nobody works on it now.
    */
   completeSubTask(swarmId: string, subTaskId: string, result: unknown): void {
-    this.#parts.swarms.settle(swarmId, subTaskId, { ok: true, result })
+    this.#deps.swarms.settle(swarmId, subTaskId, { ok: true, result })
   }
 
   /**
@@ -72,16 +72,16 @@ export class SwarmCoordinator {
    * @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND when nobody works on it now.
    */
   failSubTask(swarmId: string, subTaskId: string, error: string): void {
-    this.#parts.swarms.settle(swarmId, subTaskId, { ok: false, error: new NodeError('TASK_FAILED', error).toBody() })
+    this.#deps.swarms.settle(swarmId, subTaskId, { ok: false, error: new NodeError('TASK_FAILED', error).toBody() })
   }
 
   /** A swarm of this node; undefined for one that is not kept. */
   getSwarm(swarmId: string): SwarmSession | undefined {
-    return this.#parts.swarms.session(swarmId)
+    return this.#deps.swarms.session(swarmId)
   }
 
   /** Swarms that have not ended, oldest first. */
   listActiveSwarms(): SwarmSession[] {
-    return this.#parts.swarms.activeSessions()
+    return this.#deps.swarms.activeSessions()
   }
 }

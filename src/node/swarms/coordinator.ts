@@ -14,32 +14,32 @@ import type { NotificationQueue } from '../ledger/commit-queue.js'
 import { eventLogOf, endError, infoOf } from './finished-swarm.js'
 import type { SwarmView } from './finished-swarm.js'
 import { stepsFor } from '../messaging/error-hints.js'
-import type { Peers } from '../peers/peer-table.js'
+import type { PeerTable } from '../peers/peer-table.js'
 import type { Requests } from '../requests/caller/requests.js'
 import { sizeOf } from '../../kit/size.js'
 import type { SwarmStore, SwarmEnd, SwarmHead, SwarmItem, SwarmLease, SwarmRow } from './store.js'
 import type { SwarmEventLog } from './event-log.js'
 import type { Following } from './event-log.js'
-import { SwarmLeases, type SwarmLeasesParts } from './lease-requests.js'
+import { LeaseRequests, type LeaseRequestsDeps } from './lease-requests.js'
 import type { SwarmLaunch } from './create.js'
 import type { ItemRun } from './lease-requests.js'
-import { machineOf } from './restore.js'
+import { restoreState } from './restore.js'
 import type { SwarmPast } from './restore.js'
 import { sessionOf, subTaskIndex } from './session.js'
 import type { SwarmSession } from './session.js'
-import type { SwarmOffersParts } from './offers.js'
+import type { SwarmOffersDeps } from './offers.js'
 import { bytesOf, keptRow, repeatedError, rowFault } from './rows.js'
-import { SwarmRecruiting } from './recruiting.js'
+import { Recruiter } from './recruiting.js'
 import { SwarmStages } from './stages.js'
 import type { StageChange } from './stages.js'
 import type { Leadership } from './consensus/leadership.js'
 import type { Survey } from './eligibility.js'
 
 /** What one swarm needs. */
-export interface SwarmRunParts extends SwarmOffersParts, Pick<SwarmLeasesParts, 'hash'> {
+export interface CoordinatorDeps extends SwarmOffersDeps, Pick<LeaseRequestsDeps, 'hash'> {
   readonly telemetry: Telemetry
   readonly requests: Requests
-  readonly peers: Pick<Peers, 'isOnline'>
+  readonly peers: Pick<PeerTable, 'isOnline'>
   readonly swarmStore: SwarmStore
   readonly limits: { readonly leaseMs: number; readonly deadlineMs: number; readonly defaultTtlMs: number }
   /** Makes changes of the ledger. @throws NodeError what it refuses. */
@@ -47,23 +47,23 @@ export interface SwarmRunParts extends SwarmOffersParts, Pick<SwarmLeasesParts, 
   /** May a result of so many bytes be kept? */
   hasRoom(bytes: number): boolean
   /** It has nobody who could do what waits, or somebody again. */
-  onStatus(run: SwarmRun, status: 'running' | 'stalled'): void
+  onStatus(run: Coordinator, status: 'running' | 'stalled'): void
   /** Called once, when it has ended. */
-  onEnd(run: SwarmRun): void
+  onEnd(run: Coordinator): void
 }
 
 /** One swarm under way: performs what the lease machine decides, and tells it once it is durable. */
-export class SwarmRun implements SwarmView {
+export class Coordinator implements SwarmView {
   readonly head: SwarmHead
-  readonly #parts: SwarmRunParts
+  readonly #deps: CoordinatorDeps
   /** None once it has ended. */
   #items: readonly SwarmItem[]
   readonly #names: readonly string[]
   readonly #state: SwarmState
   readonly #eventLog: SwarmEventLog
-  readonly #recruiting: SwarmRecruiting
+  readonly #recruiting: Recruiter
   readonly #stages: SwarmStages
-  readonly #leases: SwarmLeases
+  readonly #leases: LeaseRequests
   /** Addresses of agents that got a lease. */
   readonly #participants = new Set<string>()
   #bytes = 0
@@ -76,16 +76,16 @@ export class SwarmRun implements SwarmView {
   #isStopped = false
   #shownStatus: SwarmStatus = 'running'
 
-  constructor(parts: SwarmRunParts, { head, items, allowed, past, term }: SwarmLaunch) {
-    const { telemetry, directory } = parts
+  constructor(deps: CoordinatorDeps, { head, items, allowed, past, term }: SwarmLaunch) {
+    const { telemetry, directory } = deps
     const namer = directory.namer()
     this.head = head
-    this.#parts = parts
+    this.#deps = deps
     this.#term = term ?? null
-    this.#notifications = term ?? new CommitQueue(parts)
+    this.#notifications = term ?? new CommitQueue(deps)
     this.#items = items
     this.#names = items.map((one) => (one.pinnedTo === undefined ? one.name : namer(one.name)))
-    this.#state = machineOf({ head, items, past, term }, parts.clock, parts.limits.leaseMs)
+    this.#state = restoreState({ head, items, past, term }, deps.clock, deps.limits.leaseMs)
     this.#eventLog = term?.eventLog ?? eventLogOf(head, telemetry)
     this.#stages = new SwarmStages(head)
     this.#leases = this.#createLeases()
@@ -164,7 +164,7 @@ export class SwarmRun implements SwarmView {
     if (status === this.#shownStatus || (status !== 'running' && status !== 'stalled')) return
     this.#shownStatus = status
     this.#eventLog.tell({ type: 'status', status })
-    this.#parts.onStatus(this, status)
+    this.#deps.onStatus(this, status)
   }
 
   /** Stops it: leases are released, what is not done ends. Resolves when that is durable. */
@@ -220,11 +220,11 @@ export class SwarmRun implements SwarmView {
     }
   }
 
-  #createLeases(): SwarmLeases {
-    const { swarmStore } = this.#parts
+  #createLeases(): LeaseRequests {
+    const { swarmStore } = this.#deps
     const { head } = this
-    return new SwarmLeases({
-      ...this.#parts,
+    return new LeaseRequests({
+      ...this.#deps,
       head,
       work: (index) => ({ capability: this.#capability(index), input: this.#stages.input(index, this.#items) }),
       changes: (lease) => [swarmStore.leased(head.id, lease)],
@@ -236,8 +236,8 @@ export class SwarmRun implements SwarmView {
     })
   }
 
-  #createRecruiting(): SwarmRecruiting {
-    return new SwarmRecruiting(this.#parts, {
+  #createRecruiting(): Recruiter {
+    return new Recruiter(this.#deps, {
       head: this.head,
       isRepeatable: (agent, capability) => this.#isRepeatable(agent, capability),
       onInput: (input) => this.#step(input),
@@ -275,7 +275,7 @@ export class SwarmRun implements SwarmView {
 
   #isRepeatable(agent: string, capability: string): boolean {
     const address = parseAddress(agent)
-    return this.head.request.allowRepeat === true || (address !== null && isIdempotent(this.#parts.directory, address, capability))
+    return this.head.request.allowRepeat === true || (address !== null && isIdempotent(this.#deps.directory, address, capability))
   }
 
   #capability(index: number): string {
@@ -284,24 +284,24 @@ export class SwarmRun implements SwarmView {
 
   /** Why a result cannot be taken; null when it can. */
   #fault(lease: SwarmLease, result: unknown): NodeError | null {
-    const { swarmStore, hasRoom } = this.#parts
+    const { swarmStore, hasRoom } = this.#deps
     if (hasRoom(sizeOf(result))) return rowFault(swarmStore, this.head.id, { lease, shown: this.#shown(lease), result })
     return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
   }
 
   #elapsed(): number {
-    return Math.round(this.#parts.clock.monotonic() - this.#state.createdAt)
+    return Math.round(this.#deps.clock.monotonic() - this.#state.createdAt)
   }
 
   #left(agent: string, need: number): void {
     const reason = 'it is no longer there'
-    const error = new NodeError('AGENT_NOT_FOUND', `${this.#parts.directory.shownAddress(agent)} does not take part: ${reason}`).toBody()
+    const error = new NodeError('AGENT_NOT_FOUND', `${this.#deps.directory.shownAddress(agent)} does not take part: ${reason}`).toBody()
     this.#step({ type: 'left', agent, reason, error, need })
   }
 
   #step(input: SwarmInput): void {
     if (this.#isStopped || this.#term?.isOn === false) return
-    const { effects } = stepSwarm(this.#state, input, this.#parts.clock.monotonic())
+    const { effects } = stepSwarm(this.#state, input, this.#deps.clock.monotonic())
     for (const effect of effects) this.#perform(effect)
   }
 
@@ -332,16 +332,16 @@ export class SwarmRun implements SwarmView {
   }: Pick<Extract<SwarmEffect, { type: 'retry' }>, 'index' | 'agent' | 'attempt' | 'afterMs'>): void {
     const { failures = 0, isRepeatable = false } = this.#state.items[index] ?? {}
     const { leasedAt } = this.#leases.of(index) ?? {}
-    const rest = { until: this.#parts.clock.now() + afterMs, ms: afterMs }
+    const rest = { until: this.#deps.clock.now() + afterMs, ms: afterMs }
     const ended = { index, agent, attempt, failures, isRepeatable, rest, ...(leasedAt === undefined ? {} : { leasedAt }) }
-    this.#parts.commit([this.#parts.swarmStore.leased(this.head.id, ended)]).catch(() => undefined)
+    this.#deps.commit([this.#deps.swarmStore.leased(this.head.id, ended)]).catch(() => undefined)
   }
 
   #begin({ index, agent, attempt }: Extract<SwarmEffect, { type: 'lease' }>): void {
     const { failures = 0, isRepeatable = false } = this.#state.items[index] ?? {}
     this.#participants.add(agent)
     this.#eventLog.tell({ type: 'lease', ...this.#shown({ index, agent, attempt }) })
-    this.#leases.begin({ index, agent, attempt, failures, isRepeatable, leasedAt: this.#parts.clock.now() })
+    this.#leases.begin({ index, agent, attempt, failures, isRepeatable, leasedAt: this.#deps.clock.now() })
   }
 
   #shown({ index, agent, attempt }: { readonly index: number; readonly agent: string; readonly attempt: number }): {
@@ -355,7 +355,7 @@ export class SwarmRun implements SwarmView {
     return {
       ...sub,
       item: this.#names[index] ?? String(index),
-      agent: agent === '' ? '-' : this.#parts.directory.shownAddress(agent),
+      agent: agent === '' ? '-' : this.#deps.directory.shownAddress(agent),
       attempt: this.#term?.attemptOf(attempt) ?? attempt
     }
   }
@@ -365,7 +365,7 @@ export class SwarmRun implements SwarmView {
     this.#leases.drop(index, attempt)
     const shown = this.#shown(effect)
     const error = effect.error === null ? null : stepsFor(effect.error, shown.agent)
-    const { row, change } = keptRow(this.#parts.swarmStore, this.head.id, {
+    const { row, change } = keptRow(this.#deps.swarmStore, this.head.id, {
       index,
       order: ++this.#order,
       holder,
@@ -382,7 +382,7 @@ export class SwarmRun implements SwarmView {
   }
 
   #finish(ended: SwarmEnd['status']): void {
-    const { clock, limits, swarmStore } = this.#parts
+    const { clock, limits, swarmStore } = this.#deps
     this.#recruiting.stop()
     this.#leases.cancelAll()
     this.#items = []
@@ -395,7 +395,7 @@ export class SwarmRun implements SwarmView {
       const changes = swarmStore.ended(this.head, { end, expiresAt: clock.now() + limits.defaultTtlMs })
       const tell = (): void => {
         this.#end = end
-        this.#parts.onEnd(this)
+        this.#deps.onEnd(this)
         this.#eventLog.tell({ type: 'done', id: this.head.id, status, counts: end.counts, durationMs, error, ...this.#stages.together() })
       }
       return { changes, record: { index: RECORDS.end(this.head.itemCount), content: encodePayload(end) }, notify: tell }
@@ -403,7 +403,7 @@ export class SwarmRun implements SwarmView {
   }
 
   #standing(): Omit<SwarmEnd, 'status' | 'error'> {
-    const namer = this.#parts.directory.namer()
+    const namer = this.#deps.directory.namer()
     return {
       counts: this.#eventLog.counts(this.head.itemCount),
       durationMs: this.#elapsed(),

@@ -9,7 +9,7 @@ import type { Leadership } from './consensus/leadership.js'
 import type { Prepared } from './prepare.js'
 
 /** What making a head needs. */
-export interface HeadParts {
+export interface HeadDeps {
   readonly ids: IdSource
   readonly clock: Clock
   readonly directory: Directory
@@ -34,7 +34,7 @@ export interface SwarmLaunch {
 
 /** A swarm that is about to begin, as the ledger will have it. */
 export function newHead(
-  { ids, clock, directory, limits }: HeadParts,
+  { ids, clock, directory, limits }: HeadDeps,
   { request, capabilities, onBehalfOf, key }: Launching,
   { stages, items, wants, found, output }: Prepared
 ): SwarmHead {

@@ -8,8 +8,8 @@ import type { StageWants } from '../../domain/swarm/expand.js'
 import type { LeftOut, SwarmRequest } from '../../ports/swarm-api.js'
 import { OPERATOR } from '../../domain/card/card.js'
 import type { Directory } from '../cards/directory.js'
-import type { Outbox } from '../messaging/outbound.js'
-import type { Peers } from '../peers/peer-table.js'
+import type { Outbound } from '../messaging/outbound.js'
+import type { PeerTable } from '../peers/peer-table.js'
 import { justified } from './offers.js'
 import type { Visibility } from '../cards/visibility.js'
 
@@ -17,10 +17,10 @@ import type { Visibility } from '../cards/visibility.js'
 const OFFLINE = 'offline'
 
 /** What surveying needs. */
-export interface SurveyParts {
+export interface SurveyDeps {
   readonly registry: AgentRegistry
-  readonly peers: Pick<Peers, 'isOnline'>
-  readonly outbox: Outbox
+  readonly peers: Pick<PeerTable, 'isOnline'>
+  readonly outbound: Outbound
   readonly self: NodeId
   readonly visibility: Visibility
   readonly directory: Directory
@@ -51,7 +51,7 @@ export function refusedKey(agent: string, capability: string): string {
  * null: nothing is put on record.
  */
 export function survey(
-  { registry, peers, outbox, self, visibility }: SurveyParts,
+  { registry, peers, outbound, self, visibility }: SurveyDeps,
   { request, wants, onBehalfOf }: Wanted,
   onRecord: Set<string> | null = new Set()
 ): Survey {
@@ -75,13 +75,13 @@ export function survey(
     }
     const recipient = { agentId: card.id, nodeId: card.nodeId }
     const draft = { sender, recipient, type: 'task-proposal', capability, ...justified(request), ...by } as const
-    const verdict = outbox.verdict(draft)
+    const verdict = outbound.verdict(draft)
     if (verdict.allowed) {
       allowed.push(card.address)
       continue
     }
     const key = refusedKey(card.address, capability)
-    if (onRecord?.has(key) === false) outbox.judge(draft)
+    if (onRecord?.has(key) === false) outbound.judge(draft)
     onRecord?.add(key)
     leaveOut(card, verdict.rule)
     if (sees(card)) refusals.push(verdict.code)
@@ -91,7 +91,7 @@ export function survey(
 
 /** Nobody takes part: tells "nobody can", or is on a node with the labels, from "may not" and from "all away". */
 export function nobody(
-  { directory }: Pick<SurveyParts, 'directory'>,
+  { directory }: Pick<SurveyDeps, 'directory'>,
   { capability, labels = [] }: StageWants,
   { leftOut, refusals }: Survey
 ): NodeError {

@@ -11,7 +11,7 @@ import type { LedgerChange } from '../../ports/ledger.js'
 import { OPERATOR, parseAddress } from '../../domain/card/card.js'
 import type { Answer, AskedLease } from '../requests/caller/request-codec.js'
 import { ENDINGS } from '../../domain/task/outcome.js'
-import type { Peers } from '../peers/peer-table.js'
+import type { PeerTable } from '../peers/peer-table.js'
 import type { Asked, Requests } from '../requests/caller/requests.js'
 import type { SwarmHead, SwarmLease } from './store.js'
 import { justified } from './offers.js'
@@ -25,11 +25,11 @@ const NOT_RECORDED: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSIO
 const BROKEN_OFF: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED'])
 
 /** What asking agents to do leased items needs. */
-export interface SwarmLeasesParts {
+export interface LeaseRequestsDeps {
   readonly clock: Clock
   readonly hash: Hash
   readonly requests: Requests
-  readonly peers: Pick<Peers, 'isOnline'>
+  readonly peers: Pick<PeerTable, 'isOnline'>
   readonly self: NodeId
   readonly head: SwarmHead
   /** The time in which this node coordinates, where others could. */
@@ -67,13 +67,13 @@ interface OpenLease {
 }
 
 /** The live leases of one swarm: asks their agents, hears them, tells them to stop. */
-export class SwarmLeases {
-  readonly #parts: SwarmLeasesParts
+export class LeaseRequests {
+  readonly #deps: LeaseRequestsDeps
   readonly #leases = new Map<number, OpenLease>()
   #isStopped = false
 
-  constructor(parts: SwarmLeasesParts) {
-    this.#parts = parts
+  constructor(deps: LeaseRequestsDeps) {
+    this.#deps = deps
   }
 
   /** Live leases. */
@@ -94,9 +94,9 @@ export class SwarmLeases {
   /** A lease of the process before goes on: its agent is asked under the same number once it is there, and does nothing twice. */
   resume({ givenBy, ...lease }: PastLease): void {
     const open = this.#hold(lease, { isResumed: true, givenBy: givenBy ?? null })
-    if (this.#nodeOf(lease) !== this.#parts.self) return
+    if (this.#nodeOf(lease) !== this.#deps.self) return
     // What agents of this very node did for it has ended with it; what they did for another is in its ledger.
-    if (givenBy === undefined || givenBy === this.#parts.self) this.#lost(open, ENDINGS.interrupted.error)
+    if (givenBy === undefined || givenBy === this.#deps.self) this.#lost(open, ENDINGS.interrupted.error)
     else this.#ask(open)
   }
 
@@ -104,7 +104,7 @@ export class SwarmLeases {
   tick(): void {
     for (const open of this.#leases.values()) {
       const peer = this.#nodeOf(open.lease)
-      if (open.asked === null && !open.isAsking && peer !== null && this.#parts.peers.isOnline(peer)) this.#ask(open)
+      if (open.asked === null && !open.isAsking && peer !== null && this.#deps.peers.isOnline(peer)) this.#ask(open)
     }
   }
 
@@ -125,7 +125,7 @@ export class SwarmLeases {
     this.#leases.delete(index)
     const peer = this.#nodeOf(open.lease)
     if (open.asked !== null) open.asked.cancel()
-    else if (open.isResumed && peer !== null) this.#parts.requests.withdraw(peer, this.#name(index), attempt)
+    else if (open.isResumed && peer !== null) this.#deps.requests.withdraw(peer, this.#name(index), attempt)
   }
 
   /** Forgets all of them, and tells their agents to stop. */
@@ -141,11 +141,11 @@ export class SwarmLeases {
   /** A peer works on runs of items, or says that they wait for a person there (`awaitsApproval`). Gives those that are no live leases of it. */
   onHeartbeat(peer: NodeId, runs: readonly ItemRun[], awaitsApproval: boolean): ItemRun[] {
     const live = runs.flatMap((run) => this.#live(peer, run) ?? [])
-    if (live.length > 0) this.#parts.onInput({ type: 'heartbeat', leases: live.map(({ lease }) => lease) })
+    if (live.length > 0) this.#deps.onInput({ type: 'heartbeat', leases: live.map(({ lease }) => lease) })
     for (const open of live) {
       if (open.awaitsApproval === awaitsApproval) continue
       open.awaitsApproval = awaitsApproval
-      this.#parts.onApprovalChange(open.lease, awaitsApproval)
+      this.#deps.onApprovalChange(open.lease, awaitsApproval)
     }
     return runs.filter((run) => this.#live(peer, run) === null)
   }
@@ -166,7 +166,7 @@ export class SwarmLeases {
   }
 
   #name(index: number): string {
-    return subTaskId(this.#parts.head.id, index)
+    return subTaskId(this.#deps.head.id, index)
   }
 
   #ask(open: OpenLease): void {
@@ -177,7 +177,7 @@ export class SwarmLeases {
   /** Asks the agent to do the item; its answer goes back into the machine with the attempt it belongs to. */
   async #asked(open: OpenLease): Promise<void> {
     const { lease } = open
-    const { clock, self } = this.#parts
+    const { clock, self } = this.#deps
     try {
       const asked = await this.#send(open)
       // It may have been released while the message was on its way out.
@@ -194,7 +194,7 @@ export class SwarmLeases {
 
   async #send(open: OpenLease): Promise<Asked> {
     const { lease, isResumed, givenBy } = open
-    const { requests, self, head, clock, work, term } = this.#parts
+    const { requests, self, head, clock, work, term } = this.#deps
     const { request, onBehalfOf, id, deadline } = head
     const { index, attempt, agent, isRepeatable } = lease
     const target = parseAddress(agent)
@@ -227,13 +227,13 @@ export class SwarmLeases {
 
   /** Who takes over may ask after what it did not ask for, also a node that has no seat: of that node it has to be one of those that it was told. */
   #forVoters(voters: readonly NodeId[], givenBy: NodeId | null): Pick<AskedLease, 'voters' | 'amongVoters'> {
-    return givenBy === null ? { voters: votersDigest(voters, this.#parts.hash) } : { amongVoters: voters }
+    return givenBy === null ? { voters: votersDigest(voters, this.#deps.hash) } : { amongVoters: voters }
   }
 
   /** What the ledger holds of a lease that is sent. @throws NodeError CANCELED when it is no longer live: the next one has its place. */
   #recorded(open: OpenLease): readonly LedgerChange[] {
     if (this.#leases.get(open.lease.index) !== open) throw new NodeError('CANCELED', 'the lease has ended before it left')
-    return this.#parts.changes(open.lease)
+    return this.#deps.changes(open.lease)
   }
 
   /** The request did not leave this node, so nothing has begun, unless the process before had sent it. */
@@ -244,7 +244,7 @@ export class SwarmLeases {
     if (!isLater && isInDoubt(open)) return this.#lost(open, error)
     if (!isLater) return this.#failed(open, error, true)
     // Until its time is over it may be asked again: see `tick`.
-    if (!open.isResumed) this.#parts.onInput({ type: 'busy', ...open.lease })
+    if (!open.isResumed) this.#deps.onInput({ type: 'busy', ...open.lease })
   }
 
   #answered(open: OpenLease, answer: Answer): void {
@@ -260,7 +260,7 @@ export class SwarmLeases {
   }
 
   #completed(open: OpenLease, result: unknown): void {
-    const fault = this.#parts.fault(open.lease, result)
+    const fault = this.#deps.fault(open.lease, result)
     if (fault !== null && open.givenBy !== null) this.#lost(open, fault.toBody())
     else if (fault !== null) this.#failed(open, fault.toBody())
     else this.#end(open, { ok: true, result })
@@ -273,19 +273,19 @@ export class SwarmLeases {
 
   /** It may have begun, and has no outcome. What may be repeated goes to whoever is free, without a retry. */
   #lost(open: OpenLease, error: ErrorBody): void {
-    if (open.lease.isRepeatable) this.#parts.onInput({ type: 'busy', ...open.lease })
+    if (open.lease.isRepeatable) this.#deps.onInput({ type: 'busy', ...open.lease })
     else this.#end(open, { ok: false, error, isUnknown: true })
   }
 
   #end({ lease }: OpenLease, outcome: RunOutcome): void {
     const { index, attempt, agent } = lease
     const kept = outcome.ok ? outcome : { ...outcome, error: this.#kept(lease, outcome.error) }
-    this.#parts.onInput({ type: 'result', index, attempt, agent, outcome: kept })
+    this.#deps.onInput({ type: 'result', index, attempt, agent, outcome: kept })
   }
 
   /** What else an agent says of a failure is left out when there is no room for it. */
   #kept(lease: SwarmLease, { data, ...bare }: ErrorBody): ErrorBody {
-    return data === undefined || this.#parts.fault(lease, data) !== null ? bare : { ...bare, data }
+    return data === undefined || this.#deps.fault(lease, data) !== null ? bare : { ...bare, data }
   }
 }
 

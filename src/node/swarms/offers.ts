@@ -11,9 +11,9 @@ import type { TaskProposalPayload } from '../../domain/task/negotiation.js'
 import { errorBodySchema, offerAcceptSchema } from '../../domain/task/payloads.js'
 import type { LeftOut, SwarmRequest } from '../../ports/swarm-api.js'
 import { OPERATOR, parseAddress } from '../../domain/card/card.js'
-import type { Conversations } from '../messaging/exchange-table.js'
+import type { ExchangeTable } from '../messaging/exchange-table.js'
 import type { Directory } from '../cards/directory.js'
-import type { Outbox } from '../messaging/outbound.js'
+import type { Outbound } from '../messaging/outbound.js'
 
 /** An agent that does not answer an offer in this time may be asked again, in milliseconds. */
 const OFFER_TIMEOUT_MS = 5000
@@ -35,12 +35,12 @@ export interface Recruit {
 }
 
 /** What offering needs. */
-export interface SwarmOffersParts {
+export interface SwarmOffersDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly directory: Directory
-  readonly outbox: Outbox
-  readonly conversations: Conversations
+  readonly outbound: Outbound
+  readonly exchanges: ExchangeTable
   readonly self: NodeId
 }
 
@@ -62,7 +62,7 @@ export interface Offering {
 
 /** The offers of one swarm: who was asked to take part, and what each said. */
 export class SwarmOffers {
-  readonly #parts: SwarmOffersParts
+  readonly #deps: SwarmOffersDeps
   readonly #offering: Offering
   /** Agents that were offered a part, and what they said. */
   readonly #offered = new Map<string, 'asked' | 'accepted' | 'refused'>()
@@ -71,11 +71,11 @@ export class SwarmOffers {
   readonly #recruiting: Timer
   #leftOut: readonly LeftOut[]
 
-  constructor(parts: SwarmOffersParts, offering: Offering) {
-    this.#parts = parts
+  constructor(deps: SwarmOffersDeps, offering: Offering) {
+    this.#deps = deps
     this.#offering = offering
     this.#leftOut = offering.leftOut
-    this.#recruiting = parts.clock.after(RECRUIT_MS, () => this.#recruited())
+    this.#recruiting = deps.clock.after(RECRUIT_MS, () => this.#recruited())
   }
 
   /** Does it wait for the first answers? */
@@ -106,7 +106,7 @@ export class SwarmOffers {
   /** The swarm has ended. */
   stop(): void {
     this.#recruits = null
-    this.#parts.clock.clear(this.#recruiting)
+    this.#deps.clock.clear(this.#recruiting)
   }
 
   #forget(isOut: (agent: string) => boolean): string[] {
@@ -120,17 +120,17 @@ export class SwarmOffers {
     const recipient = parseAddress(agent)
     if (recipient === null) return
     this.#offered.set(agent, 'asked')
-    const { clock, outbox, ids, conversations, self } = this.#parts
+    const { clock, outbound, ids, exchanges, self } = this.#deps
     const { request, capabilities, onBehalfOf } = this.#offering
     const thread = { sender: { agentId: OPERATOR, nodeId: self }, recipient, correlationId: ids.next('thr') }
     const timer = clock.after(OFFER_TIMEOUT_MS, () => this.#askAgain(agent))
     const handler = (header: EnvelopeHeader, answer: unknown): void => {
       clock.clear(timer)
-      conversations.end(thread)
+      exchanges.end(thread)
       this.#answered(agent, header, answer)
     }
     try {
-      await outbox.send({
+      await outbound.send({
         ...thread,
         type: 'task-proposal',
         capability: capabilities[0] ?? request.capability,
@@ -141,7 +141,7 @@ export class SwarmOffers {
       })
     } catch (error) {
       // The timer runs on: it is asked again when that is over.
-      this.#leaveOut({ agent: this.#parts.directory.shownAddress(agent), rule: asNodeError(error).message })
+      this.#leaveOut({ agent: this.#deps.directory.shownAddress(agent), rule: asNodeError(error).message })
     }
   }
 
@@ -170,14 +170,14 @@ export class SwarmOffers {
 
   #accepted(recruit: Recruit): void {
     this.#offered.set(recruit.agent, 'accepted')
-    const name = this.#parts.directory.shownAddress(recruit.agent)
+    const name = this.#deps.directory.shownAddress(recruit.agent)
     this.#leftOut = this.#leftOut.filter((one) => one.agent !== name)
     if (this.#recruits === null) this.#offering.onAccepted(recruit)
     else this.#recruits.push(recruit)
   }
 
   #declined(agent: string, payload: unknown): void {
-    const name = this.#parts.directory.shownAddress(agent)
+    const name = this.#deps.directory.shownAddress(agent)
     const { code, rule } = reasonOf(payload)
     const leftOut = { agent: name, rule, ...(code === null ? {} : { code }) }
     this.#offered.set(agent, 'refused')

@@ -10,7 +10,7 @@ import type { CertifiedPower } from '../../domain/routing/effective.js'
 import type { SwarmPreview, SwarmRequest } from '../../ports/swarm-api.js'
 import type { SwarmHead, SwarmItem } from './store.js'
 import { nobody, survey } from './eligibility.js'
-import type { Survey, SurveyParts } from './eligibility.js'
+import type { Survey, SurveyDeps } from './eligibility.js'
 
 /** Items of one swarm, at most. */
 export const MAX_ITEMS = 10_000
@@ -40,12 +40,12 @@ export interface Wanted {
  * Cuts a request into sub-tasks and items, and looks who could do them. `onRecord`: as in {@link survey}.
  * @throws NodeError USAGE for what cannot be cut: faults of a plan with their path in `data.faults`.
  */
-export function prepare(parts: SurveyParts, wanted: Wanted, onRecord: Set<string> | null): Prepared {
+export function prepare(deps: SurveyDeps, wanted: Wanted, onRecord: Set<string> | null): Prepared {
   const { request, further, onBehalfOf } = wanted
   const known = new Map<string, Survey>()
   const look = (wants: StageWants): Survey => {
     const key = JSON.stringify([wants.capability, wants.further ?? [], [...(wants.labels ?? [])].sort()])
-    const found = known.get(key) ?? survey(parts, { request, wants, onBehalfOf }, onRecord)
+    const found = known.get(key) ?? survey(deps, { request, wants, onBehalfOf }, onRecord)
     known.set(key, found)
     return found
   }
@@ -62,10 +62,10 @@ export function prepare(parts: SurveyParts, wanted: Wanted, onRecord: Set<string
 }
 
 /** @throws NodeError unless somebody may do each sub-task: see {@link nobody}; NO_CAPABLE_AGENT for too few different agents. */
-export function checkPrepared(parts: SurveyParts, { stages, wants, found }: Prepared): void {
+export function checkPrepared(deps: SurveyDeps, { stages, wants, found }: Prepared): void {
   for (const [need, one] of wants.entries()) {
     const some = found[need]
-    if (some !== undefined && some.allowed.length === 0) throw nobody(parts, one, some)
+    if (some !== undefined && some.allowed.length === 0) throw nobody(deps, one, some)
   }
   const { needOf } = needsOf(stages)
   for (const [index, { id, count, isDistinct, capability }] of stages.entries()) {
@@ -133,11 +133,11 @@ function checked(plan: unknown): Plan {
 }
 
 /** What would be launched, and by whom it would be done. Nothing is recorded, nobody is asked. @throws NodeError USAGE, as {@link prepare} */
-export function previewOf(parts: SurveyParts, wanted: Wanted): SwarmPreview {
-  const prepared = prepare(parts, wanted, null)
+export function previewOf(deps: SurveyDeps, wanted: Wanted): SwarmPreview {
+  const prepared = prepare(deps, wanted, null)
   const { stages, items, found } = prepared
   const { needOf } = needsOf(stages)
-  const namer = parts.directory.namer()
+  const namer = deps.directory.namer()
   return {
     stages: stages.map(({ id, capability, labels = [], from, count, needs }, index) => {
       const { allowed = [], leftOut = [] } = found[needOf[index] ?? 0] ?? {}
@@ -154,7 +154,7 @@ export function previewOf(parts: SurveyParts, wanted: Wanted): SwarmPreview {
         isPinned
       }
     }),
-    error: faultOf(() => checkPrepared(parts, prepared))
+    error: faultOf(() => checkPrepared(deps, prepared))
   }
 }
 

@@ -5,7 +5,7 @@ import type { Recruit, SwarmInput } from '../../domain/swarm/types.js'
 import type { LeftOut } from '../../ports/swarm-api.js'
 import type { SwarmHead } from './store.js'
 import { SwarmOffers } from './offers.js'
-import type { Declined, SwarmOffersParts } from './offers.js'
+import type { Declined, SwarmOffersDeps } from './offers.js'
 
 /** For whom is recruited, and who is told. */
 export interface Recruiting {
@@ -18,22 +18,22 @@ export interface Recruiting {
 }
 
 /** The offers of one swarm: one kind of offer for each kind of agent that it needs. */
-export class SwarmRecruiting {
+export class Recruiter {
   readonly #recruiting: Recruiting
   readonly #wants: readonly StageWants[]
   readonly #offers: readonly SwarmOffers[]
 
-  constructor(parts: SwarmOffersParts, recruiting: Recruiting) {
+  constructor(deps: SwarmOffersDeps, recruiting: Recruiting) {
     this.#recruiting = recruiting
     this.#wants = needsOf(recruiting.head.stages).wants
-    this.#offers = this.#wants.map((wants, need) => this.#create(parts, wants, need))
+    this.#offers = this.#wants.map((wants, need) => this.#create(deps, wants, need))
   }
 
-  #create(parts: SwarmOffersParts, { capability, further = [] }: StageWants, need: number): SwarmOffers {
+  #create(deps: SwarmOffersDeps, { capability, further = [] }: StageWants, need: number): SwarmOffers {
     const { head, isRepeatable, onInput } = this.#recruiting
     const { request, onBehalfOf, itemCount } = head
     const known = ({ agent, slots }: Recruit): Recruit => ({ agent, slots, need, isRepeatable: isRepeatable(agent, capability) })
-    return new SwarmOffers(parts, {
+    return new SwarmOffers(deps, {
       request,
       capabilities: [capability, ...further],
       ...(onBehalfOf === undefined ? {} : { onBehalfOf }),

@@ -22,7 +22,7 @@ export interface SwarmPast {
 }
 
 /** The lease machine of a swarm, new or going on. */
-export function machineOf(
+export function restoreState(
   { head, items, past, term }: Pick<SwarmLaunch, 'head' | 'items' | 'past'> & { readonly term?: Pick<Leadership, 'epoch'> | undefined },
   clock: Clock,
   leaseMs: number

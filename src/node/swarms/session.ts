@@ -33,7 +33,7 @@ export interface SwarmSession {
 }
 
 /** What a session is read from. */
-export interface SessionParts {
+export interface SessionDeps {
   readonly id: string
   readonly goal: string
   readonly capabilities: readonly string[]
@@ -71,7 +71,7 @@ export function sessionOf({
   participants,
   rows,
   createdAt
-}: SessionParts): SwarmSession {
+}: SessionDeps): SwarmSession {
   const subTasks = state.items.map((item, index): SwarmSubTask => {
     const base: SwarmSubTask = {
       id: subTaskId(id, index),

@@ -4,7 +4,7 @@ import { isShortId } from '../../domain/routing/names.js'
 import type { ItemRun } from './lease-requests.js'
 
 /** The one id that is meant. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
-export function hitOf(id: string, ids: readonly string[]): string {
+export function resolveSwarmId(id: string, ids: readonly string[]): string {
   if (ids.includes(id)) return id
   const hits = ids.filter((one) => id.length >= 4 && one.startsWith(id))
   const [hit] = hits

@@ -17,15 +17,15 @@ import { checkPrepared, prepare, previewOf } from './prepare.js'
 import { newHead } from './create.js'
 import type { Launching, SwarmLaunch } from './create.js'
 import { ReplicatedSwarm } from './consensus/replicated-swarm.js'
-import { hitOf, runsOf } from './swarm-ids.js'
-import { SwarmRun } from './coordinator.js'
-import type { SwarmRunParts } from './coordinator.js'
+import { resolveSwarmId, runsOf } from './swarm-ids.js'
+import { Coordinator } from './coordinator.js'
+import type { CoordinatorDeps } from './coordinator.js'
 import { Participants } from './consensus/participants.js'
 import type { ParticipantsDeps } from './consensus/participants.js'
 import type { SwarmSession } from './session.js'
 import { refusedKey, survey } from './eligibility.js'
-import type { Survey, SurveyParts } from './eligibility.js'
-import type { Tasks } from '../tasks/task-table.js'
+import type { Survey, SurveyDeps } from './eligibility.js'
+import type { TaskTable } from '../tasks/task-table.js'
 
 /** Swarms that are kept in memory; the oldest finished ones go first, and are read from the ledger then. */
 const KEPT = 100
@@ -35,12 +35,12 @@ const KEPT_BYTES = 128 * 1024 * 1024
 const TICK_MS = 500
 
 /** What swarms need. */
-export interface SwarmsParts
-  extends Omit<SwarmRunParts, 'onEnd' | 'onStatus' | 'hasRoom' | 'peers'>,
-    Omit<ParticipantsDeps, keyof SwarmRunParts | 'survey' | 'replicated' | 'running' | 'add'>,
-    SurveyParts {
+export interface SwarmTableDeps
+  extends Omit<CoordinatorDeps, 'onEnd' | 'onStatus' | 'hasRoom' | 'peers'>,
+    Omit<ParticipantsDeps, keyof CoordinatorDeps | 'survey' | 'replicated' | 'running' | 'add'>,
+    SurveyDeps {
   readonly clock: Clock
-  readonly tasks: Tasks
+  readonly tasks: TaskTable
   readonly events: NodeEvents
 }
 
@@ -51,13 +51,13 @@ export interface SwarmPlan extends SwarmRequest {
 }
 
 /** A swarm in memory: of this node alone, or of several participants. */
-export type SwarmHere = SwarmRun | ReplicatedSwarm
+export type SwarmHere = Coordinator | ReplicatedSwarm
 
 /** The swarms launched here, and those of others in which this node votes. Those under way go on from the ledger when this node starts again. */
-export class Swarms {
+export class SwarmTable {
   /** The seats of this node among the participants of swarms. */
   readonly participants: Participants
-  readonly #parts: SwarmsParts
+  readonly #deps: SwarmTableDeps
   readonly #runs = new Map<string, SwarmHere>()
   /** By running swarm: addresses of agents that the rules refuse, each on record once. */
   readonly #refused = new Map<string, Set<string>>()
@@ -66,10 +66,10 @@ export class Swarms {
   #timer: Timer | null = null
   #isStopped = false
 
-  constructor(parts: SwarmsParts) {
-    this.#parts = parts
+  constructor(deps: SwarmTableDeps) {
+    this.#deps = deps
     this.participants = new Participants({
-      ...parts,
+      ...deps,
       ...this.#hooks(),
       survey: (head) => this.#survey(head, null),
       replicated: (id) => replicatedOf(this.#runs.get(id)),
@@ -80,7 +80,7 @@ export class Swarms {
 
   /** Goes on with the swarms that had not ended when this node stopped. @throws NodeError STORE_DAMAGED */
   async resume(): Promise<void> {
-    const { swarmStore, tasks } = this.#parts
+    const { swarmStore, tasks } = this.#deps
     for (const id of await swarmStore.open()) {
       const head = await swarmStore.get(id)
       if (head === null) continue
@@ -99,7 +99,7 @@ export class Swarms {
 
   /** Begins to watch leases and deadlines. */
   start(): void {
-    this.#timer = this.#parts.clock.every(TICK_MS, () => {
+    this.#timer = this.#deps.clock.every(TICK_MS, () => {
       for (const run of this.#running()) run.tick(this.#survey(run.head))
       this.#showApprovals()
     })
@@ -112,13 +112,13 @@ export class Swarms {
 
   /** Who may take part, by need. */
   #survey({ id, request, onBehalfOf, stages }: SwarmHead, refused: Set<string> | null = this.#refused.get(id) ?? null): Survey[] {
-    return needsOf(stages).wants.map((wants) => survey(this.#parts, { request, wants, onBehalfOf }, refused))
+    return needsOf(stages).wants.map((wants) => survey(this.#deps, { request, wants, onBehalfOf }, refused))
   }
 
   /** This node stops; what runs goes on at its next start. */
   async stop(): Promise<void> {
     this.#isStopped = true
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
     await Promise.all([...this.#runs.values()].map((run) => run.stop()))
   }
 
@@ -139,7 +139,7 @@ export class Swarms {
     const { idempotencyKey } = request
     const wanted = { request, capabilities, ...by, onRun }
     if (idempotencyKey === undefined) return await this.#launch({ ...wanted, key: null })
-    const key = this.#parts.swarmStore.key(idempotencyKey, request, capabilities)
+    const key = this.#deps.swarmStore.key(idempotencyKey, request, capabilities)
     const before = this.#launching.get(key.name) ?? Promise.resolve()
     const turn = before.then(() => this.#launchOnce({ ...wanted, key }))
     const settled = turn.catch(() => {})
@@ -153,11 +153,11 @@ export class Swarms {
 
   /** What a launch would do, and who would be left out. Nothing is recorded. @throws NodeError USAGE */
   preview(request: SwarmRequest, onBehalfOf?: CertifiedPower): SwarmPreview {
-    return previewOf(this.#parts, { request, further: [], onBehalfOf })
+    return previewOf(this.#deps, { request, further: [], onBehalfOf })
   }
 
   async #launchOnce(wanted: Launch & { readonly key: NonNullable<SwarmHead['key']> }): Promise<string> {
-    const known = await this.#parts.swarmStore.ofKey(wanted.key.name)
+    const known = await this.#deps.swarmStore.ofKey(wanted.key.name)
     if (known === null) return await this.#launch(wanted)
     if (known.key?.fingerprint === wanted.key.fingerprint) return known.id
     const message = `that idempotency key is the one of swarm ${known.id}, which was launched with something else: give another key for a new swarm`
@@ -168,16 +168,16 @@ export class Swarms {
   }
 
   async #launch(launching: Launch): Promise<string> {
-    const { tasks, events, commit, swarmStore } = this.#parts
+    const { tasks, events, commit, swarmStore } = this.#deps
     const { request } = launching
     const refused = new Set<string>()
     const [, ...further] = launching.capabilities
-    const prepared = prepare(this.#parts, { ...launching, further }, refused)
-    checkPrepared(this.#parts, prepared)
+    const prepared = prepare(this.#deps, { ...launching, further }, refused)
+    checkPrepared(this.#deps, prepared)
     const { items } = prepared
     if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
     const allowed = prepared.found.map((one) => one.allowed)
-    const head = this.participants.joinedHead(newHead(this.#parts, launching, prepared), items, allowed.flat())
+    const head = this.participants.joinedHead(newHead(this.#deps, launching, prepared), items, allowed.flat())
     await commit([...swarmStore.launched(head, items), ...this.participants.launchChanges(head)])
     const { capability, goal } = request
     tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, head.taskId)
@@ -194,10 +194,10 @@ export class Swarms {
     return this.participants.launched(launch.head, launch.items)
   }
 
-  #run(launch: SwarmLaunch, refused: Set<string>): SwarmRun {
+  #run(launch: SwarmLaunch, refused: Set<string>): Coordinator {
     const { id } = launch.head
     this.#refused.set(id, refused)
-    const run = new SwarmRun({ ...this.#parts, ...this.#hooks() }, launch)
+    const run = new Coordinator({ ...this.#deps, ...this.#hooks() }, launch)
     this.#runs.set(id, run)
     return run
   }
@@ -212,7 +212,7 @@ export class Swarms {
       hasRoom: (bytes) => this.#hasRoom(bytes),
       onStatus: ({ head: { id } }, status) => {
         const text = status === 'stalled' ? 'a swarm has nobody who could go on' : 'a swarm goes on'
-        this.#parts.events.add('swarm', text, { swarm: id })
+        this.#deps.events.add('swarm', text, { swarm: id })
       }
     }
   }
@@ -220,7 +220,7 @@ export class Swarms {
   /** Stops a swarm; resolves when that is durable. One that has ended stays as it is. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
   async cancel(id: string): Promise<SwarmInfo> {
     const swarm = await this.find(id)
-    if (swarm instanceof SwarmRun || swarm instanceof ReplicatedSwarm) await swarm.cancel()
+    if (swarm instanceof Coordinator || swarm instanceof ReplicatedSwarm) await swarm.cancel()
     return swarm.info()
   }
 
@@ -232,8 +232,8 @@ export class Swarms {
   }
 
   /** The task of a swarm that is no longer in memory, as the ledger tells of it; null for none. @throws NodeError STORE_DAMAGED */
-  async recordedTask(taskId: string): Promise<RecordedTask | null> {
-    const head = await this.#parts.swarmStore.ofTask(taskId)
+  async taskFromRecord(taskId: string): Promise<RecordedTask | null> {
+    const head = await this.#deps.swarmStore.ofTask(taskId)
     return head === null ? null : recordedSwarmTask(head)
   }
 
@@ -245,7 +245,7 @@ export class Swarms {
   /** The same, and those that only the ledger has. @throws NodeError STORE_DAMAGED */
   async listAll(): Promise<SwarmInfo[]> {
     const all = this.list()
-    for await (const head of this.#parts.swarmStore.heads()) {
+    for await (const head of this.#deps.swarmStore.heads()) {
       if (head.end !== null && !this.#runs.has(head.id)) all.push(infoOf(head, head.end))
     }
     return all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0))
@@ -253,11 +253,11 @@ export class Swarms {
 
   /** A swarm by its id or the beginning of it, in memory or in the ledger. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED. */
   async find(id: string): Promise<SwarmView> {
-    const { swarmStore, telemetry } = this.#parts
+    const { swarmStore, telemetry } = this.#deps
     const heads = new Map<string, SwarmHead | null>()
     for (const known of this.#runs.keys()) heads.set(known, null)
     if (!this.#runs.has(id)) for await (const head of swarmStore.heads(id)) if (!heads.has(head.id)) heads.set(head.id, head)
-    const hit = hitOf(id, [...heads.keys()])
+    const hit = resolveSwarmId(id, [...heads.keys()])
     const run = this.#runs.get(hit)
     const head = heads.get(hit) ?? null
     if (run !== undefined) return run
@@ -294,7 +294,7 @@ export class Swarms {
       return run.invite(found.map(({ allowed }) => allowed.filter((one) => one === agent)))
     }
     const rule = found.flatMap(({ leftOut }) => leftOut).find((one) => one.agent === agent)?.rule ?? 'it lacks a capability'
-    throw new NodeError('CAPABILITY_NOT_FOUND', `${this.#parts.directory.shownAddress(agent)} cannot take part: ${rule}`)
+    throw new NodeError('CAPABILITY_NOT_FOUND', `${this.#deps.directory.shownAddress(agent)} cannot take part: ${rule}`)
   }
 
   /** Ends the live lease of an item in the place of its agent. @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND without a lease. */
@@ -326,13 +326,13 @@ export class Swarms {
   #onHeartbeat(peer: NodeId, keys: readonly string[], awaitsApproval: boolean): void {
     for (const [id, runs] of runsOf(keys)) {
       const strays = this.#runs.get(id)?.onHeartbeat(peer, runs, awaitsApproval) ?? runs
-      for (const { index, attempt } of strays) this.#parts.requests.endRun(peer, `${id}.${index}#${attempt}`)
+      for (const { index, attempt } of strays) this.#deps.requests.endRun(peer, `${id}.${index}#${attempt}`)
     }
     this.#showApprovals()
   }
 
   #showApprovals(): void {
-    const { tasks } = this.#parts
+    const { tasks } = this.#deps
     for (const { head, awaitsApproval } of this.#running()) {
       if (awaitsApproval) tasks.lost(head.taskId)
       else tasks.working(head.taskId)
@@ -348,11 +348,11 @@ export class Swarms {
   /** Removes what has expired by now from the ledger; the number of keys. */
   async purgeExpired(now: number): Promise<number> {
     for (const run of this.#running()) if (run instanceof ReplicatedSwarm && run.head.expiresAt <= now) await run.expire()
-    return await this.#parts.swarmStore.purgeExpired(now)
+    return await this.#deps.swarmStore.purgeExpired(now)
   }
 
   #ended(run: SwarmHere): void {
-    const { tasks, events } = this.#parts
+    const { tasks, events } = this.#deps
     this.#refused.delete(run.head.id)
     const { counts, status } = run.info()
     events.add('swarm', 'a swarm ended', { swarm: run.head.id, status, ...counts })
@@ -363,7 +363,7 @@ export class Swarms {
   }
 
   #get(id: string): SwarmHere {
-    const run = this.#runs.get(hitOf(id, [...this.#runs.keys()]))
+    const run = this.#runs.get(resolveSwarmId(id, [...this.#runs.keys()]))
     if (run === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
     return run
   }

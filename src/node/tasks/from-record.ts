@@ -16,7 +16,7 @@ export interface RecordedTask {
  * The task of a request that the ledger holds; null when it has none. Of the way to where it stands only the beginning and
  * the last change are known. `result`: what came of it, when it is still kept.
  */
-export function recordedTask(record: RequestRecord, result: unknown): RecordedTask | null {
+export function taskFromRecord(record: RequestRecord, result: unknown): RecordedTask | null {
   const { taskId, role, target: agent, capability, description, createdAt, updatedAt } = record
   const attempt = attemptOf(record)
   if (taskId === null) return null

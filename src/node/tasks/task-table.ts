@@ -42,7 +42,7 @@ interface StoredTasks {
 }
 
 /** Every task this node asked for or works on: one table, one machine, an event log each. */
-export class Tasks {
+export class TaskTable {
   readonly #clock: Clock
   readonly #ids: IdSource
   readonly #telemetry: Telemetry

@@ -6,7 +6,7 @@ import createTestnet from 'hyperdht/testnet.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { foundMesh, joinMesh, reopenMesh } from '../../../src/adapters/mesh/network/mesh.js'
-import type { MeshNode, MeshParts } from '../../../src/adapters/mesh/network/mesh-node.js'
+import type { MeshNode, MeshDeps } from '../../../src/adapters/mesh/network/mesh-node.js'
 import type { Network } from '../../../src/adapters/mesh/network/network.js'
 import { timely } from '../../../src/adapters/mesh/network/timely.js'
 import type { Clock } from '../../../src/kit/clock.js'
@@ -124,7 +124,7 @@ export interface NodeOptions {
   readonly bootstrap?: readonly DhtAddress[]
   readonly maxLinks?: number
   /** A peer passed the gate: its stream may carry more than the log. */
-  readonly onPassed?: NonNullable<MeshParts['onPassed']>
+  readonly onPassed?: NonNullable<MeshDeps['onPassed']>
   /** How long its store may take to close, in milliseconds. Default: as long as it takes. */
   readonly storeCloseMs?: number
 }
@@ -150,7 +150,7 @@ export async function meshLab(t: Teardown): Promise<Lab> {
   const root = await tempDir(t)
   let epochs = 0
 
-  async function open(home: Home, options: NodeOptions, make: (parts: MeshParts) => Promise<MeshNode>): Promise<LabNode> {
+  async function open(home: Home, options: NodeOptions, make: (parts: MeshDeps) => Promise<MeshNode>): Promise<LabNode> {
     const { primaryKey } = home
     const store = new Corestore(home.dir, primaryKey === undefined ? {} : { primaryKey, unsafe: true })
     const { network, takeover } = labNetwork(options.bootstrap ?? bootstrap)

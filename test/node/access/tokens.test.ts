@@ -162,7 +162,7 @@ test('what could not be unwritten does not come back: asking again writes it, an
 test('an id may be shortened, an ambiguous or too short one is refused', async (t) => {
   const { node } = await owner(t)
   let last = 0
-  const tokens = new Tokens({ ...node.core.parts, ids: { next: (prefix) => `${prefix}_same${++last}` } })
+  const tokens = new Tokens({ ...node.core.deps, ids: { next: (prefix) => `${prefix}_same${++last}` } })
   const one = await tokens.create({ name: 'one' }, page())
   for (const text of ['tok_', 'tok_sam', '', 'same1']) await failsWith(t, 'TOKEN_NOT_FOUND', () => tokens.revoke(text))
   await tokens.create({ name: 'two' }, page())
@@ -189,7 +189,7 @@ test('when a token was last used is told exactly, written once in ten minutes, a
   tokens.admit(token)
   t.is(writes, 2)
   const used = tokens.list()[0]?.lastUsedAt
-  t.is(Date.parse(used ?? ''), node.core.parts.clock.now())
+  t.is(Date.parse(used ?? ''), node.core.deps.clock.now())
   await node.core.close()
   t.is((await world.owner({ store })).core.tokens.list()[0]?.lastUsedAt, used)
 })

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { CHECK_EVERY_MS, CHECK_TIMEOUT_MS, MAX_CHECKS } from '../../../src/node/agents/health-checks.js'
-import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
+import { TaskService } from '../../../src/node/gateway/task-service.js'
 import type { HealthFinding, HostedAgent } from '../../../src/ports/agent-runtime.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { prometheusLines } from '../../../src/kit/prometheus.js'
@@ -42,7 +42,7 @@ test('an agent that cannot work is shown as that, is a problem of its node and i
   one.finding = ILL
   const owner = await world.owner({ agents: [one, two] })
   await world.settle()
-  const gateway = new GatewayTasks(owner.core)
+  const gateway = new TaskService(owner.core)
   await gateway.start()
   t.teardown(() => gateway.stop())
   let said = 0

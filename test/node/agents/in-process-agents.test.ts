@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import type { A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
 import type { Message } from '../../../src/domain/gateway/message.js'
 import type { Reply } from '../../../src/node/agents/in-process-agents.js'
-import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
+import { TaskService } from '../../../src/node/gateway/task-service.js'
 import type { AgentRun, AgentTask } from '../../../src/ports/agent-runtime.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { failsWith } from '../../support/fails.js'
@@ -101,7 +101,7 @@ test('what a program throws is the failure of its task; an abort reaches it', as
 test('what a program gives that has no form as JSON is the failure of its task, and no report', async (t) => {
   const world = new World(t)
   const here = await world.owner()
-  const gateway = new GatewayTasks(here.core)
+  const gateway = new TaskService(here.core)
   await gateway.start()
   t.teardown(() => gateway.stop())
   const circle: { self?: unknown } = {}

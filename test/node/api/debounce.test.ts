@@ -1,11 +1,11 @@
 import test, { type Assert } from 'brittle'
-import { Pace } from '../../../src/node/api/debounce.js'
+import { Debounce } from '../../../src/node/api/debounce.js'
 import { ManualClock } from '../../support/manual-clock.js'
 
 test('what is due often runs at once, then once in a while, and never after its end', (t: Assert) => {
   const clock = new ManualClock()
   let runs = 0
-  const pace = new Pace(clock, 100, () => runs++)
+  const pace = new Debounce(clock, 100, () => runs++)
   pace.due()
   t.is(runs, 1)
   for (let i = 0; i < 5; i++) pace.due()

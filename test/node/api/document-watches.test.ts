@@ -91,7 +91,7 @@ test('a watch of a document that cannot be read any more ends with the reason', 
     .view()
     .documents.get('notes')
     ?.streams.find(({ nodeKey }) => nodeKey === ann.id)?.coreKey
-  const { documents } = bob.core.parts
+  const { documents } = bob.core.deps
   const read = documents.read.bind(documents)
   documents.read = (...which) => (which[0] === stream ? Promise.reject(new Error('the disk')) : read(...which))
   await Promise.all([write(owner.api(), 'more of owner'), write(ann.api(), 'more of ann')])

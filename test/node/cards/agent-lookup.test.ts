@@ -12,7 +12,7 @@ test('an agent that nobody told of is found by asking the members', async (t) =>
   const other = await world.member('other')
   await world.link(here, peer, other)
   here.core.registry.unregister(`a@${peer.id}`)
-  const asked = here.core.lookups.ask('a')
+  const asked = here.core.agentLookup.ask('a')
   await world.settle()
   await asked
   t.ok(here.core.registry.getByAddress(`a@${peer.id}`))
@@ -27,7 +27,7 @@ test('a member that does not answer holds the others up for a second only', asyn
   for (const link of silent.links.open) link.isHeld = true
   here.core.registry.unregister(`a@${peer.id}`)
   let isOver = false
-  const asked = here.core.lookups.ask('a').then(() => (isOver = true))
+  const asked = here.core.agentLookup.ask('a').then(() => (isOver = true))
   await world.settle()
   t.ok(here.core.registry.getByAddress(`a@${peer.id}`))
   t.absent(isOver)
@@ -46,7 +46,7 @@ test('a node alone asks nobody', async (t) => {
   await world.settle()
   const [sent, timers] = [links.map((link) => link.sent.length), world.clock.pending]
   let isOver = false
-  void here.core.lookups.ask('a').then(() => (isOver = true))
+  void here.core.agentLookup.ask('a').then(() => (isOver = true))
   t.is(world.clock.pending, timers, 'there is nothing to wait for')
   await world.settle()
   t.ok(isOver, 'without the clock moving')
@@ -65,7 +65,7 @@ test('an answer to what was not asked is ignored, and nobody speaks for another'
   forgeControl(peer, here, { name: 'found', body: { id: 'lookup_unknown', cards: [signedCard(peer.actor, cardBody('mine'))] } })
   await world.settle()
   t.absent(here.core.registry.getByAddress(`mine@${peer.id}`))
-  const asked = here.core.lookups.ask('mine')
+  const asked = here.core.agentLookup.ask('mine')
   const id = here.links.open
     .flatMap((link) => link.sent)
     .map((frame) => /"id":"(lookup_[^"]+)"/.exec(new TextDecoder().decode(frame))?.[1])

@@ -12,7 +12,7 @@ import { MAX_CARDS } from '../../../src/domain/membership/fold/card.js'
 test('every agent and the operator have a card that their node signed', async (t) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('a'), echo('b', { tier: 3 })] })
-  const cards = here.core.ownCards.own()
+  const cards = here.core.localCards.own()
   t.alike(cards.map((one) => one.body.id).sort(), ['a', 'b', 'operator'])
   const { certificate } = world.log.view().members.get(here.id) ?? { certificate: null }
   for (const card of cards) t.ok(certificate !== null && checkSignedCard(card, { certificate: certificate.body, verify }).ok, card.body.id)
@@ -22,7 +22,7 @@ test('every agent and the operator have a card that their node signed', async (t
 test('a card is never more powerful than the certificate, and in its sandbox', async (t) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('a', { tier: 0 })], terms: { tier: 2, sandboxId: 'ci' } })
-  for (const { body } of here.core.ownCards.own()) {
+  for (const { body } of here.core.localCards.own()) {
     t.is(body.tier, 2)
     t.is(body.sandboxId, 'ci')
   }
@@ -32,7 +32,7 @@ test('an agent that asks for another sandbox than that of its node is not offere
   const world = new World(t)
   const boxed = (sandboxId: string): FakeAgent => echo('boxed', { sandboxId, source: '/agents/boxed.md' })
   const here = await world.member('here', { agents: [echo('a', { sandboxId: 'ci' }), boxed('lab')], terms: { sandboxId: 'ci' } })
-  const ids = (): string[] => here.core.ownCards.own().map(({ body }) => body.id)
+  const ids = (): string[] => here.core.localCards.own().map(({ body }) => body.id)
   t.alike(ids(), ['operator', 'a'], 'one of the same sandbox is')
   const reason =
     'it asks for the sandbox lab, but this node is certified for ci alone: name that one or none, or let a node in lab serve it'
@@ -56,14 +56,14 @@ test('an agent that asks for another sandbox than that of its node is not offere
   await world.settle()
   t.alike(ids(), ['operator', 'a'], 'one that was offered is taken back')
   const plain = await world.member('plain', { agents: [boxed('lab')] })
-  t.is(plain.core.ownCards.own().at(-1)?.body.sandboxId, 'lab', 'a node in none offers agents of any')
+  t.is(plain.core.localCards.own().at(-1)?.body.sandboxId, 'lab', 'a node in none offers agents of any')
 })
 
 test('a revision rises by one with each change, and only then, also over restarts', async (t) => {
   const world = new World(t)
   const store = new FakeStore()
   const here = await world.member('here', { agents: [echo('a')], store })
-  const revision = (): number | undefined => here.core.ownCards.own().find((one) => one.body.id === 'a')?.body.revision
+  const revision = (): number | undefined => here.core.localCards.own().find((one) => one.body.id === 'a')?.body.revision
   t.is(revision(), 1)
   const { writes } = store
   here.source.set([echo('a')])
@@ -75,10 +75,10 @@ test('a revision rises by one with each change, and only then, also over restart
   t.is(revision(), 2)
   await here.core.close()
   const again = await world.start(here.actor, { agents: [echo('a', { description: 'new words' })], store })
-  t.is(again.core.ownCards.own().find((one) => one.body.id === 'a')?.body.revision, 2)
+  t.is(again.core.localCards.own().find((one) => one.body.id === 'a')?.body.revision, 2)
   again.source.set([echo('a')])
   await world.settle()
-  t.is(again.core.ownCards.own().find((one) => one.body.id === 'a')?.body.revision, 3)
+  t.is(again.core.localCards.own().find((one) => one.body.id === 'a')?.body.revision, 3)
 })
 
 test('a removed agent leaves the log, and comes back with a higher revision', async (t) => {
@@ -110,7 +110,7 @@ test('another certificate makes new cards', async (t) => {
   const card = peer.core.registry.getByAddress(`a@${here.id}`)
   t.is(card?.tier, 3)
   t.is(card?.revision, 2)
-  t.is(here.core.ownCards.own().find((one) => one.body.id === 'operator')?.body.description, 'The person at renamed.')
+  t.is(here.core.localCards.own().find((one) => one.body.id === 'operator')?.body.description, 'The person at renamed.')
 })
 
 test('cards go into the log once, and an idle node writes nothing', async (t) => {
@@ -146,7 +146,7 @@ test('a card that the log does not accept is not sent again and again', async (t
   const world = new World(t)
   const here = await world.member('here')
   let asked = 0
-  const { log } = here.core.parts
+  const { log } = here.core.deps
   const { submit } = log
   log.submit = async () => {
     asked++
@@ -171,7 +171,7 @@ test('a revision that could not be kept is never shown; the next change shows it
   here.source.set([echo('a')])
   await world.settle()
   t.is(peer.core.registry.getByAddress(`a@${here.id}`), undefined)
-  t.is(here.core.ownCards.own().length, 1)
+  t.is(here.core.localCards.own().length, 1)
   t.ok(here.lines.some((line) => line.includes('cards could not be made')))
   here.store.fault = null
   here.source.set([echo('a'), echo('b')])
@@ -215,13 +215,13 @@ test('an agent without a valid card does not keep the others from theirs', async
   const broken = echo('broken', { capabilities: [capability('has spaces in it')] })
   const here = await world.member('here', { agents: [broken, echo('good')] })
   t.alike(
-    here.core.ownCards
+    here.core.localCards
       .own()
       .map((one) => one.body.id)
       .sort(),
     ['good', 'operator']
   )
-  await failsWith(t, 'INVALID_CARD', () => here.core.ownCards.check(agentDefinition('Not An Id')))
+  await failsWith(t, 'INVALID_CARD', () => here.core.localCards.check(agentDefinition('Not An Id')))
 })
 
 test('agents for which the mesh has no room get no card, and the node says which', async (t) => {
@@ -291,8 +291,8 @@ test('a new agent never takes the place of one that is announced, also over rest
   await world.settle()
   await here.core.close()
   const again = await world.start(here.actor, { agents: [echo('a'), ...full], store })
-  t.alike(again.core.ownCards.surplus(), ['a'])
-  t.is(again.core.ownCards.own().length, MAX_CARDS)
+  t.alike(again.core.localCards.surplus(), ['a'])
+  t.is(again.core.localCards.own().length, MAX_CARDS)
 })
 
 test('the labels of a node are on the signed cards of its agents, and a change of them is a new revision', async (t) => {
@@ -306,7 +306,7 @@ test('the labels of a node are on the signed cards of its agents, and a change o
     agents.map(({ id, labels }) => [id, labels]),
     [['a', ['gpu', 'zone=eu']]]
   )
-  const card = here.core.ownCards.own().find((one) => one.body.id === 'a')
+  const card = here.core.localCards.own().find((one) => one.body.id === 'a')
   const { certificate } = world.log.view().members.get(here.id) ?? { certificate: null }
   if (card === undefined || certificate === null) throw new Error('no card')
   const trust = { certificate: certificate.body, verify }
@@ -315,7 +315,7 @@ test('the labels of a node are on the signed cards of its agents, and a change o
   for (const body of [{ ...card.body, labels: ['cpu'] }, bare]) t.absent(checkSignedCard({ ...card, body }, trust).ok, 'signed')
   await here.core.close()
   const again = await world.start(here.actor, { agents: [echo('a')], store })
-  const body = again.core.ownCards.own().find((one) => one.body.id === 'a')?.body
+  const body = again.core.localCards.own().find((one) => one.body.id === 'a')?.body
   t.is(body?.revision, 2)
   t.is(body?.labels, undefined, 'a card without labels is as it always was')
 })

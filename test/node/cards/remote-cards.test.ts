@@ -94,7 +94,7 @@ test('no JSON that a peer sends as cards throws or is taken', async (t) => {
     { requiredKeys: [] }
   )
   const property = fc.property(fc.array(fc.oneof(fc.jsonValue(), cardish), { maxLength: 5 }), (cards) => {
-    here.core.peerCards.fromPeer(peer.id, cards, null)
+    here.core.remoteCards.fromPeer(peer.id, cards, null)
     assert.equal(here.core.registry.listAll().length, before)
   })
   await holds(t, property, 300)
@@ -115,7 +115,7 @@ test('a card is refused when another signed it, when it is too powerful, and whe
     signedCard(peer.actor, cardBody('strong', { tier: 0 })),
     { ...signedCard(peer.actor, cardBody('changed')), body: cardBody('changed', { description: 'more' }) }
   ]
-  here.core.peerCards.fromPeer(peer.id, [...refused, good], null)
+  here.core.remoteCards.fromPeer(peer.id, [...refused, good], null)
   t.alike(
     here.core.registry
       .ofNode(peer.id)
@@ -124,7 +124,7 @@ test('a card is refused when another signed it, when it is too powerful, and whe
     ['good', 'operator']
   )
   const count = here.counted('errors', 'card')
-  here.core.peerCards.fromPeer(peer.id, refused, null)
+  here.core.remoteCards.fromPeer(peer.id, refused, null)
   t.is(here.counted('errors', 'card'), count, 'each is checked once')
 })
 
@@ -134,14 +134,14 @@ test('an older revision changes nothing', async (t) => {
   const peer = await world.member('peer')
   await world.link(here, peer)
   const told = (revision: number): void =>
-    here.core.peerCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody('a', { revision, description: `${revision}` }))], null)
+    here.core.remoteCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody('a', { revision, description: `${revision}` }))], null)
   told(5)
   told(4)
   told(5)
   t.is(here.core.registry.getByAddress(`a@${peer.id}`)?.description, '5')
-  here.core.peerCards.removedByPeer(peer.id, [{ id: 'a', revision: 4 }])
+  here.core.remoteCards.removedByPeer(peer.id, [{ id: 'a', revision: 4 }])
   t.ok(here.core.registry.getByAddress(`a@${peer.id}`), 'an old removal neither')
-  here.core.peerCards.removedByPeer(peer.id, [{ id: 'a', revision: 6 }])
+  here.core.remoteCards.removedByPeer(peer.id, [{ id: 'a', revision: 6 }])
   t.absent(here.core.registry.getByAddress(`a@${peer.id}`))
 })
 
@@ -150,11 +150,11 @@ test('a peer speaks for its own agents only, and has at most 1,024', async (t) =
   const here = await world.member('here', { agents: [echo('mine')] })
   const peer = await world.member('peer')
   await world.link(here, peer)
-  here.core.peerCards.removedByPeer(peer.id, [{ id: 'mine', revision: 99 }])
+  here.core.remoteCards.removedByPeer(peer.id, [{ id: 'mine', revision: 99 }])
   t.ok(here.core.registry.getByAddress(`mine@${here.id}`))
   const many = Array.from({ length: 1100 }, (_, index) => signedCard(peer.actor, cardBody(`a${index}`)))
-  here.core.peerCards.fromPeer(peer.id, many.slice(0, 500), null)
-  here.core.peerCards.fromPeer(peer.id, many.slice(500), null)
+  here.core.remoteCards.fromPeer(peer.id, many.slice(0, 500), null)
+  here.core.remoteCards.fromPeer(peer.id, many.slice(500), null)
   t.is(here.core.registry.ofNode(peer.id).length, 1024)
 })
 
@@ -165,7 +165,7 @@ test('a peer has at most 4 MiB of cards, however it changes them', async (t) => 
   await world.link(here, peer)
   const tell = (id: string, revision: number, length: number): boolean => {
     const large = capability('c', { inputSchema: { title: 'x'.repeat(length) } })
-    here.core.peerCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody(id, { revision, capabilities: [large] }))], null)
+    here.core.remoteCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody(id, { revision, capabilities: [large] }))], null)
     return here.core.registry.getByAddress(`${id}@${peer.id}`)?.revision === revision
   }
   let count = 0
@@ -174,7 +174,7 @@ test('a peer has at most 4 MiB of cards, however it changes them', async (t) => 
   t.ok(tell('a0', 2, 10), 'a smaller one makes room')
   t.ok(tell('more', 1, 60_000))
   t.absent(tell('a0', 3, 60_000), 'a newer card may not take what is not there')
-  here.core.peerCards.removedByPeer(peer.id, [{ id: 'a1', revision: 1 }])
+  here.core.remoteCards.removedByPeer(peer.id, [{ id: 'a1', revision: 1 }])
   t.ok(tell('a0', 4, 60_000), 'a removal makes room')
   t.ok(here.core.registry.bytesOf(peer.id) <= 4 * 1024 ** 2)
 })
@@ -187,7 +187,7 @@ test('the cards of a revoked node are gone, and it brings none back', async (t) 
   world.log.model.revoke(actor('owner'), peer.actor)
   world.log.changed()
   t.is(here.core.registry.ofNode(peer.id).length, 0)
-  here.core.peerCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody('a', { revision: 9 }))], null)
+  here.core.remoteCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody('a', { revision: 9 }))], null)
   t.is(here.core.registry.ofNode(peer.id).length, 0)
 })
 
@@ -198,7 +198,7 @@ test('a node that passed by its chain, and that the log does not know, takes its
   world.net.linksOf(guest.id, () => certificate({ issuer: actor('owner'), node: guest }))
   const [first] = world.net.connect(guest.id, here.id)
   const second = world.net.connect(guest.id, here.id)[0]
-  here.core.peerCards.fromPeer(guest.id, [signedCard(guest, cardBody('a'))], null)
+  here.core.remoteCards.fromPeer(guest.id, [signedCard(guest, cardBody('a'))], null)
   const agents = async (): Promise<string[]> => (await here.api().call('agents.list', {})).agents.map((one) => one.id)
   t.ok((await agents()).includes('a'))
   first.close('gone')
@@ -216,7 +216,7 @@ test('an admission that the log takes back takes the cards of an absent node wit
   await world.settle()
   const absent = actor('absent').id
   t.is(here.core.registry.ofNode(absent).length, 1)
-  here.core.peerCards.fromView(before)
+  here.core.remoteCards.fromView(before)
   t.is(here.core.registry.ofNode(absent).length, 0)
 })
 

@@ -3,7 +3,7 @@ import { beginTask } from '../../../src/adapters/a2a/server/operations.js'
 import { Abort } from '../../../src/kit/abort.js'
 import { MAX_WAITING } from '../../../src/node/agents/agent-queue.js'
 import { MAX_IN_FLIGHT_MS } from '../../../src/node/agents/load-estimate.js'
-import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
+import { TaskService } from '../../../src/node/gateway/task-service.js'
 import { pickCapable } from '../../../src/node/cards/select-target.js'
 import type { AgentDefinition } from '../../../src/ports/agent-runtime.js'
 import type { Principal } from '../../../src/ports/node-api.js'
@@ -17,7 +17,7 @@ const able = (id: string, rest: Partial<AgentDefinition> = {}): FakeAgent =>
 const external = (id: string): FakeAgent => able(id, { runtime: 'a2a' })
 
 async function asking(t: Assert, node: FakeNode) {
-  const gateway = new GatewayTasks(node.core)
+  const gateway = new TaskService(node.core)
   await gateway.start()
   t.teardown(() => gateway.stop())
   let said = 0

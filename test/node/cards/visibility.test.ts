@@ -71,7 +71,7 @@ test('a question for an agent is answered with what the asking peer may find', a
   async function finds(asking: FakeNode, id: string): Promise<boolean> {
     const address = `${id}@${plain.id}`
     asking.core.registry.unregister(address)
-    const asked = asking.core.lookups.ask(id)
+    const asked = asking.core.agentLookup.ask(id)
     await world.settle()
     await asked
     return asking.core.registry.getByAddress(address) !== undefined

@@ -7,7 +7,7 @@ test('a document that is wanted again while it is being removed comes back once 
   await edit(bob.api(), 'of bob')
   await world.settle()
   t.is(await textOn(ann), 'of bob')
-  const { documents } = ann.core.parts
+  const { documents } = ann.core.deps
   const remove = documents.remove.bind(documents)
   let letGo = (): void => {}
   const gate = new Promise<void>((resolve) => (letGo = resolve))

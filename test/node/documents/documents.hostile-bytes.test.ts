@@ -47,7 +47,7 @@ function varUint(number: number): number[] {
 
 /** Writes blocks into the stream of a member: what it is told to write, and what its node makes of edits, damaged on the way. */
 async function writeAll(bob: FakeNode, drafts: readonly Draft[], foreign: readonly Uint8Array[]): Promise<void> {
-  const { documents } = bob.core.parts
+  const { documents } = bob.core.deps
   const { stream } = await documents.own('notes')
   const append = documents.append.bind(documents)
   for (const [at, { kind, sessions, bytes, numbers, text, cut, flip }] of drafts.entries()) {

@@ -129,7 +129,7 @@ test('what cannot be read in a stream is skipped and logged with its source, and
   await write(bob.api(), 'good')
   await world.settle()
   const stream = world.log.model.view().documents.get('notes')?.streams[0]?.coreKey ?? ''
-  await bob.core.parts.documents.append(stream, [utf8('garbage')])
+  await bob.core.deps.documents.append(stream, [utf8('garbage')])
   await world.settle()
   t.is(await textOn(ann), 'good')
   t.ok(
@@ -157,7 +157,7 @@ test('a node whose own stream ended goes on with another, and what it writes the
   await world.settle()
   const streamsOf = (): string[] => (world.log.model.view().documents.get('notes')?.streams ?? []).map(({ coreKey }) => coreKey)
   const [stream = ''] = streamsOf()
-  await bob.core.parts.documents.append(stream, [utf8('garbage')])
+  await bob.core.deps.documents.append(stream, [utf8('garbage')])
   await world.settle()
   await write(bob.api(), 'before. after. ')
   await program.type(0, 'typed. ')
@@ -296,7 +296,7 @@ test('a node that hears that others have more of its stream than it has goes on 
     at: 1
   })
   // As after an older copy of its store: ann has a block that bob wrote and does not have.
-  await ann.core.parts.documents.append(stream, [block])
+  await ann.core.deps.documents.append(stream, [block])
   await world.settle()
   t.is(program.text, 'first. ')
   t.is(typeof program.clientId, 'number')
@@ -341,15 +341,15 @@ test('a document with many blocks is kept when its node stops, and no longer onc
   const { world, bob } = await scene(t)
   for (let at = 0; at < 300; at++) await write(bob.api(), `edit ${at}`)
   const id = bob.core.documents.known.idOf('notes')
-  t.is(await bob.core.parts.documents.kept(id), null)
+  t.is(await bob.core.deps.documents.kept(id), null)
   await bob.core.close()
-  t.ok(((await bob.core.parts.documents.kept(id))?.byteLength ?? 0) > 0)
+  t.ok(((await bob.core.deps.documents.kept(id))?.byteLength ?? 0) > 0)
   const again = await world.start(bob.actor, { store: bob.store })
   t.is(await textOn(again), 'edit 299')
   await write(again.api(), 'after')
   t.is(await textOn(again), 'after')
   await again.api().call('documents.forget', { document: 'notes' })
-  t.is(await again.core.parts.documents.kept(id), null)
+  t.is(await again.core.deps.documents.kept(id), null)
 })
 
 test('a document of which nothing is here, though others wrote into it, is neither read as empty nor edited', async (t: Assert) => {

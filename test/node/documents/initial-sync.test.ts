@@ -40,7 +40,7 @@ test('what still comes, in no order, is waited for, and never taken for gone tho
   const heard = new Set([owner.id, ann.id, bob.id])
   let fetched = 0
   // The first block comes last.
-  Object.assign(late.core.parts.documents, {
+  Object.assign(late.core.deps.documents, {
     size: () => ({ blocks: 0, from: 0, bytes: 0 }),
     extent: () => ({ blocks: 1000, isMore: false, heard, fetched: fetched++ })
   })

@@ -5,7 +5,7 @@ import type { DocumentRecord } from '../../../src/domain/membership/types.js'
 import { createMemoryLedger } from '../../../src/adapters/storage/ledger/memory-ledger.js'
 import { fromUtf8 } from '../../../src/kit/ids.js'
 import type { Ledger } from '../../../src/ports/ledger.js'
-import type { OwnStream } from '../../../src/node/documents/local-streams.js'
+import type { LocalStream } from '../../../src/node/documents/local-streams.js'
 import { documentScene as scene, textOn, write } from '../../support/document-scene.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
 import { FakeStore } from '../../support/fake-store.js'
@@ -33,11 +33,11 @@ test('what a node wrote before the mesh heard of it is there, and told to the ot
   unheardIsKept(t, (own) => ({ ...own, times: own.times + 7 })))
 
 /** bob writes what the mesh does not hear of, and starts again with what `stored` makes of its list of own streams. */
-async function unheardIsKept(t: Assert, stored: (own: OwnStream) => OwnStream | null): Promise<void> {
+async function unheardIsKept(t: Assert, stored: (own: LocalStream) => LocalStream | null): Promise<void> {
   const { world, owner, ann, bob } = await scene(t)
   world.log.isWritable = false
   await write(bob.api(), 'of bob')
-  const before = (await bob.store.read<Record<string, OwnStream>>('document-streams'))?.['notes'] as OwnStream
+  const before = (await bob.store.read<Record<string, LocalStream>>('document-streams'))?.['notes'] as LocalStream
   await bob.core.close()
   const store = new FakeStore()
   const own = stored(before)

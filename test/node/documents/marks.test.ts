@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { DOCUMENT_MARKS, DocumentMarks, type DocumentMarksParts, type StoredMarks } from '../../../src/node/documents/marks.js'
+import { DOCUMENT_MARKS, DocumentMarks, type DocumentMarksDeps, type StoredMarks } from '../../../src/node/documents/marks.js'
 import { documentKey } from '../../../src/domain/membership/keys.js'
 import type { DocumentRecord } from '../../../src/domain/membership/types.js'
 import { documentScene as scene, textOn, write } from '../../support/document-scene.js'
@@ -108,7 +108,7 @@ function marksOf(store: FakeStore, { names, size }: { readonly names: readonly s
   return new DocumentMarks({
     clock: new ManualClock(),
     store,
-    log: { view: () => ({ documents }) } as unknown as DocumentMarksParts['log'],
+    log: { view: () => ({ documents }) } as unknown as DocumentMarksDeps['log'],
     documents: { size: () => size, read: () => Promise.resolve([]), flush: () => Promise.resolve() },
     own: { names: () => [], streamOf: () => null, blocksOf: () => 0 },
     isForked: () => false,

@@ -51,7 +51,7 @@ test('participants of one sandbox read and write the document of their swarm, wh
 async function shared(t: Assert, sandboxId: string | null): Promise<void> {
   const { swarm, launcher, worker, agent, ...rest } = await scene(t, sandboxId)
   t.is(agent.tasks[0]?.swarm, swarm, 'an agent is told which swarm it works for')
-  t.is(launcher.core.parts.log.view().documents.size, 0, 'nothing is in the log until somebody asks')
+  t.is(launcher.core.deps.log.view().documents.size, 0, 'nothing is in the log until somebody asks')
   await write(rest, worker, swarm, 'found it')
   t.is(await read(launcher, swarm), 'found it')
   await write(rest, launcher, swarm, 'found it, stop')
@@ -66,7 +66,7 @@ test('who has no part in a swarm cannot have its document made', async (t) => {
   forgeControl(other, launcher, { name: 'swarm-document', body: { swarm } })
   forgeControl(other, launcher, { name: 'swarm-document', body: { swarm: 'swarm_none' } })
   await world.settle()
-  t.is(launcher.core.parts.log.view().documents.size, 0)
+  t.is(launcher.core.deps.log.view().documents.size, 0)
 })
 
 test('who takes part later is let into the document', async (t) => {
@@ -103,11 +103,11 @@ test('a rule that somebody set for the document of a swarm stays as it is, whoev
     await world.settle()
     await restricted
     await world.settle()
-    const set = launcher.core.parts.log.view().documents.get(swarm)?.access
+    const set = launcher.core.deps.log.view().documents.get(swarm)?.access
     t.is(set?.by, by.id)
     forgeControl(late, launcher, { name: 'swarm-document', body: { swarm } })
     await world.settle()
-    t.alike(launcher.core.parts.log.view().documents.get(swarm)?.access, set)
+    t.alike(launcher.core.deps.log.view().documents.get(swarm)?.access, set)
   }
   t.alike(await launcher.store.read('swarm-documents'), [swarm], 'after a restart too')
 })

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import type { Message } from '../../../src/domain/gateway/message.js'
-import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
+import { TaskService } from '../../../src/node/gateway/task-service.js'
 import type { GatewayReply, GatewaySend } from '../../../src/ports/gateway.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { MortalLedger } from '../../support/durable-scene.js'
@@ -25,8 +25,8 @@ async function scene(t: Assert) {
   const slow = new FakeAgent(agentDefinition('slow'))
   const once = echo('once', { capabilities: [capability('once.do', { idempotent: false })] })
   const owner = await world.owner({ agents: [echo('fast'), slow, once], ledger })
-  const started = async (): Promise<GatewayTasks> => {
-    const gateway = new GatewayTasks(owner.core)
+  const started = async (): Promise<TaskService> => {
+    const gateway = new TaskService(owner.core)
     await gateway.start()
     t.teardown(() => gateway.stop())
     return gateway
@@ -52,7 +52,7 @@ test('a task that ends in the turn in which it begins is one record, with its me
   t.is(stateOf(reply), 'completed')
   t.alike(commits, [['a2a-task']])
   const id = reply.kind === 'task' ? reply.snapshot.task.id : ''
-  const told = async (by: GatewayTasks, after: number): Promise<string[]> => {
+  const told = async (by: TaskService, after: number): Promise<string[]> => {
     const kinds: string[] = []
     for await (const event of by.follow(ALICE, id, { after })) kinds.push(event.type === 'status' ? event.state : event.type)
     return kinds
@@ -146,7 +146,7 @@ test('a further message that comes again, also at once, is one turn of its task;
   const taskId = begun.kind === 'task' ? begun.snapshot.task.id : ''
   const answer = request('fast', true)
   const further = { ...answer, message: { ...answer.message, taskId } }
-  const saidTo = async (by: GatewayTasks): Promise<readonly string[]> => {
+  const saidTo = async (by: TaskService): Promise<readonly string[]> => {
     const { history } = await by.get(ALICE, taskId)
     return history.filter(({ role }) => role === 'user').map(({ messageId }) => messageId)
   }

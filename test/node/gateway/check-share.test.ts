@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
+import { TaskService } from '../../../src/node/gateway/task-service.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { agentDefinition, FakeAgent } from '../../support/fake-agents.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
@@ -9,7 +9,7 @@ interface Scene {
   readonly world: World
   readonly owner: FakeNode
   readonly agent: FakeAgent
-  readonly gateway: GatewayTasks
+  readonly gateway: TaskService
   readonly member: Principal
 }
 
@@ -77,7 +77,7 @@ test('after a start the requests of members have one share until the gateway has
   await owner.core.close()
   const agents = [new FakeAgent(agentDefinition('slow'))]
   const { core } = await world.start(owner.actor, { agents, store: owner.store, ledger: owner.ledger })
-  const next = new GatewayTasks(core)
+  const next = new TaskService(core)
   t.absent([owner.id, member.id].includes(core.checkShare.payerOf(requestId, owner.id)), 'nobody knows yet')
   await next.start()
   t.teardown(() => next.stop())

@@ -1,8 +1,8 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import type { Tier } from '../../../src/domain/routing/tier.js'
-import type { Direct, DirectQuestion, DirectWork } from '../../../src/node/gateway/direct-answer.js'
-import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
+import type { DirectAnswers, DirectQuestion, DirectWork } from '../../../src/node/gateway/direct-answer.js'
+import { TaskService } from '../../../src/node/gateway/task-service.js'
 import type { HereRun } from '../../../src/node/requests/callee/in-flight.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../../support/fake-agents.js'
@@ -14,7 +14,7 @@ const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier
 
 let made = 0
 type Asking = DirectQuestion & DirectWork
-const begin = (direct: Direct, asked: Asking): HereRun | null => {
+const begin = (direct: DirectAnswers, asked: Asking): HereRun | null => {
   const way = direct.path(asked)
   return way === null ? null : direct.begin(way, asked)
 }
@@ -78,7 +78,7 @@ test('what is begun directly is counted, timed and on record as a request is, an
   const run = begin(node.core.direct, asking(node, 'one'))
   t.alike(await run?.outcome, { ok: true, result: { n: 1 } })
   t.is((await node.ledger.list({ from: 'a', to: 'z', limit: 100 })).length, before)
-  const { counters } = node.core.parts.telemetry.snapshot()
+  const { counters } = node.core.deps.telemetry.snapshot()
   for (const name of ['messages_sent', 'messages_received', 'messages_delivered'] as const)
     t.is(counters.find((one) => one.name === name && one.label === 'request')?.value, 1, name)
   t.is(counters.find((one) => one.name === 'routing_decisions' && one.label === 'allowed')?.value, 1)
@@ -97,8 +97,8 @@ test('an agent that has no free place, or answers in person, is asked by a reque
   t.ok(first)
   t.is(begin(node.core.direct, asking(node, 'slow')), null)
   await world.settle()
-  t.is(node.core.work.counts().running, 1)
-  t.ok(node.core.work.cancelTask(`task_${made - 1}`))
+  t.is(node.core.executor.counts().running, 1)
+  t.ok(node.core.executor.cancelTask(`task_${made - 1}`))
   t.is((await first?.outcome)?.ok, false)
   t.ok(node.core.direct.path(asking(node, 'slow')))
   await node.core.attach({ id: 'person', onMessage: () => {} })
@@ -109,7 +109,7 @@ test('what only reads is stopped when nobody waits for it any more, and when its
   const world = new World(t)
   const slow = new FakeAgent(agentDefinition('slow', { capabilities: [capability('slow.do', { sideEffect: 'read' })] }))
   const node = await world.owner({ agents: [slow] })
-  const gateway = new GatewayTasks(node.core)
+  const gateway = new TaskService(node.core)
   await gateway.start()
   t.teardown(() => gateway.stop())
   const ends = new AbortController()
@@ -126,7 +126,7 @@ test('what only reads is stopped when nobody waits for it any more, and when its
   t.is(slow.open.length, 0)
   const late = failsWith(t, 'TIMEOUT', () => read('m2'))
   await world.settle()
-  await world.pass(node.core.parts.settings.requestTimeoutMs)
+  await world.pass(node.core.deps.settings.requestTimeoutMs)
   await late
   t.is(slow.open.length, 0)
 })
@@ -135,7 +135,7 @@ test('a weaker token asks a stronger agent with a justification in the metadata 
   const reads = capability('look.up', { sideEffect: 'read' })
   const world = new World(t)
   const node = await world.owner({ agents: [echo('strong', { tier: 0 }), echo('look', { tier: 0, capabilities: [reads] })] })
-  const gateway = new GatewayTasks(node.core)
+  const gateway = new TaskService(node.core)
   await gateway.start()
   t.teardown(() => gateway.stop())
   const weak: Principal = { ...ALICE, tier: 2 }

@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
+import { TaskService } from '../../../src/node/gateway/task-service.js'
 import { RETENTION_MS } from '../../../src/node/gateway/retention.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { failsWith } from '../../support/fails.js'
@@ -12,7 +12,7 @@ test('who follows a task that waits for its client is told no more once that is 
   const world = new World(t)
   const slow = new FakeAgent(agentDefinition('slow'))
   const owner = await world.owner({ agents: [slow] })
-  const gateway = new GatewayTasks(owner.core)
+  const gateway = new TaskService(owner.core)
   await gateway.start()
   t.teardown(() => gateway.stop())
   const message = { messageId: 'm', role: 'user', parts: [{ text: 'which?' }] } as const

@@ -81,7 +81,7 @@ test('a result with what no JSON can be written of ends its task, also behind an
 test('bytes in what an agent gives are base64 for its client, in a task and in an answer', async (t: Assert) => {
   for (const sideEffect of ['read', 'write'] as const) {
     const { gateway, owner } = await scene(t, () => ({ bytes: new Uint8Array([104, 105]) }), { sideEffect, idempotent: true })
-    Object.assign(owner.core.parts, { toAgentJson })
+    Object.assign(owner.core.deps, { toAgentJson })
     const reply = await gateway.send(ALICE, request('bot', {}, { mayAnswer: true }))
     const parts = reply.kind === 'task' ? reply.snapshot.artifacts[0]?.parts : reply.message.parts
     t.alike(parts?.[0]?.data, { bytes: 'aGk=' }, sideEffect)

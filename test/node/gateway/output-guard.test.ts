@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { Guardrails } from '../../../src/adapters/a2a/server/guardrails.js'
-import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
+import { TaskService } from '../../../src/node/gateway/task-service.js'
 import type { GatewayEvent } from '../../../src/domain/gateway/task.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { agentDefinition, capability, FakeAgent, type Script } from '../../support/fake-agents.js'
@@ -23,7 +23,7 @@ async function said(
     script
   )
   const owner = await world.owner({ agents: [agent] })
-  const gateway = new GatewayTasks(owner.core, { rules: new Guardrails({ input, output }).output })
+  const gateway = new TaskService(owner.core, { rules: new Guardrails({ input, output }).output })
   await gateway.start()
   t.teardown(() => gateway.stop())
   const message = { messageId: 'm', role: 'user' as const, parts: [{ text: 'go' }] }

@@ -1,8 +1,8 @@
 import test, { type Assert } from 'brittle'
 import { Emitter } from '../../../src/kit/events.js'
 import { CONFIG_RANGE, NOTICE_RANGE } from '../../../src/domain/gateway/push-records.js'
-import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
-import { GatewayOwners } from '../../../src/node/gateway/owners.js'
+import { TaskService } from '../../../src/node/gateway/task-service.js'
+import { OwnerDirectory } from '../../../src/node/gateway/owners.js'
 import type { KnownClients } from '../../../src/ports/gateway.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import type { TokenInfo } from '../../../src/ports/token-api.js'
@@ -42,8 +42,8 @@ const clientOf = (id: string): Principal => ({
 })
 
 async function gatewayOf(t: Assert, node: FakeNode, { webhooks, clients }: { webhooks: FakeWebhooks; clients: Clients }) {
-  const owners = new GatewayOwners({ tokens: node.core.tokens, log: node.core.parts.log, clients })
-  const gateway = new GatewayTasks(node.core, { push: { webhooks, owners } })
+  const owners = new OwnerDirectory({ tokens: node.core.tokens, log: node.core.deps.log, clients })
+  const gateway = new TaskService(node.core, { push: { webhooks, owners } })
   await gateway.start()
   t.teardown(() => gateway.stop())
   return gateway

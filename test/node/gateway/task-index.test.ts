@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import test, { type Assert } from 'brittle'
 import type { GatewayState, GatewayTask } from '../../../src/domain/gateway/task.js'
 import { RESTING_STATES } from '../../../src/domain/gateway/task.js'
-import { GatewayIndex } from '../../../src/node/gateway/task-index.js'
+import { TaskIndex } from '../../../src/node/gateway/task-index.js'
 
 /** A task of a member, or of a client that is none. */
 function task(at: number, isOfMember: boolean): GatewayTask {
@@ -29,7 +29,7 @@ const step = fc.oneof(
 test('the member that a request is made for is known from the beginning of its task on, as long as that is under way, and not longer', (t: Assert) => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const index = new GatewayIndex()
+      const index = new TaskIndex()
       const [beginning, durable] = [new Map<number, GatewayTask>(), new Map<number, GatewayTask>()]
       for (const one of steps) {
         const { at } = one

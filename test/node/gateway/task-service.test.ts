@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import type { Message } from '../../../src/domain/gateway/message.js'
 import type { GatewayEvent } from '../../../src/domain/gateway/task.js'
-import { GatewayTasks, MAX_PAGE_BYTES } from '../../../src/node/gateway/task-service.js'
+import { TaskService, MAX_PAGE_BYTES } from '../../../src/node/gateway/task-service.js'
 import { RETENTION_MS } from '../../../src/node/gateway/retention.js'
 import type { GatewayPaging, GatewaySend } from '../../../src/ports/gateway.js'
 import type { Principal } from '../../../src/ports/node-api.js'
@@ -32,7 +32,7 @@ async function scene(t: Assert, agents: readonly FakeAgent[] = []) {
 }
 
 /** What a follower is told, gathered while the test goes on. */
-function followed(gateway: GatewayTasks, id: string, after = 0): { readonly events: GatewayEvent[]; readonly end: Promise<void> } {
+function followed(gateway: TaskService, id: string, after = 0): { readonly events: GatewayEvent[]; readonly end: Promise<void> } {
   const events: GatewayEvent[] = []
   const read = async (): Promise<void> => {
     for await (const event of gateway.follow(ALICE, id, { after })) events.push(event)

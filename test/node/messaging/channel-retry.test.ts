@@ -67,7 +67,7 @@ test('Feature: a2a-mcp-protocols, Property 12: Channel retry on failure', async 
     fc.asyncProperty(fc.nat({ max: 6 }), fc.string(), async (broken, value) => {
       breakFor(broken)
       const before = failures(here)
-      const sending = here.core.outbox.send(draft({ value })).then(
+      const sending = here.core.outbound.send(draft({ value })).then(
         () => 'sent',
         (error: unknown) => (error instanceof NodeError ? error.code : 'another error')
       )
@@ -87,9 +87,9 @@ test('Feature: a2a-mcp-protocols, Property 12: Channel retry on failure', async 
 test('what is sent while another message waits for its next try does not overtake it', async (t) => {
   const { world, here, heard, breakFor, draft } = await scene(t)
   breakFor(2)
-  const sendings = [1, 2, 3].map((value) => here.core.outbox.send(draft(value)))
+  const sendings = [1, 2, 3].map((value) => here.core.outbound.send(draft(value)))
   await world.pass(200)
-  sendings.push(here.core.outbox.send(draft(4)))
+  sendings.push(here.core.outbound.send(draft(4)))
   t.alike(heard, [])
   await world.pass(1000)
   await Promise.all(sendings)
@@ -99,17 +99,17 @@ test('what is sent while another message waits for its next try does not overtak
 test('a message that its sender keeps, and one that is refused, are not tried again', async (t) => {
   const { here, peer, breakFor, failedAt, draft } = await scene(t)
   breakFor(1)
-  await failsWith(t, 'CHANNEL_CLOSED', () => here.core.outbox.send(draft(1, { isKept: true })))
+  await failsWith(t, 'CHANNEL_CLOSED', () => here.core.outbound.send(draft(1, { isKept: true })))
   t.is(failedAt.length, 1)
   breakFor(5)
-  await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbox.send(draft(1, { recipient: { agentId: 'ghost', nodeId: peer.id } })))
+  await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbound.send(draft(1, { recipient: { agentId: 'ghost', nodeId: peer.id } })))
   t.is(failedAt.length, 0)
 })
 
 test('a link that is gone is dialled anew for the next try', async (t) => {
   const { world, here, peer, heard, breakFor, draft } = await scene(t)
   breakFor(1)
-  const sending = here.core.outbox.send(draft('again'))
+  const sending = here.core.outbound.send(draft('again'))
   await world.settle()
   here.links.reachable.add(peer.id)
   world.net.disconnect(here.id, peer.id)
@@ -121,8 +121,8 @@ test('a link that is gone is dialled anew for the next try', async (t) => {
 test('a node that stops lets nobody wait for another try', async (t) => {
   const { world, here, breakFor, draft } = await scene(t)
   breakFor(9)
-  const sending = here.core.outbox.send(draft(1))
+  const sending = here.core.outbound.send(draft(1))
   await world.settle()
-  here.core.outbox.close()
+  here.core.outbound.close()
   await failsWith(t, 'CHANNEL_CLOSED', () => sending)
 })

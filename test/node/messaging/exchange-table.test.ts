@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { Conversations } from '../../../src/node/messaging/exchange-table.js'
+import { ExchangeTable } from '../../../src/node/messaging/exchange-table.js'
 import type { Thread } from '../../../src/node/messaging/inbound-message.js'
 import type { EnvelopeHeader } from '../../../src/domain/envelope/codec.js'
 import { holds } from '../../support/holds.js'
@@ -14,8 +14,8 @@ function thread(correlationId: string, { own = 'own', other = 'other', peer = 'p
   return { sender: { agentId: own, nodeId: 'self' }, recipient: { agentId: other, nodeId: peer }, correlationId }
 }
 
-function make(t: Assert, clock = new ManualClock()): Conversations {
-  const conversations = new Conversations(clock)
+function make(t: Assert, clock = new ManualClock()): ExchangeTable {
+  const conversations = new ExchangeTable(clock)
   t.teardown(() => conversations.close())
   return conversations
 }
@@ -141,7 +141,7 @@ test('whatever is open, a reply is let in only between the two agents of one exc
   await holds(
     t,
     fc.property(fc.array(arbStep, { maxLength: 30 }), arbThread, (steps, { correlationId, ...reply }) => {
-      const conversations = new Conversations(new ManualClock())
+      const conversations = new ExchangeTable(new ManualClock())
       const open = new Map<string, { count: number; isOut: boolean; ends: typeof reply & { correlationId: string } }>()
       for (const { ends, how } of steps) {
         const one = thread(ends.correlationId, ends)

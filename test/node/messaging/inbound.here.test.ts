@@ -71,8 +71,8 @@ test('one that a person allows is one decision as well, and one that needs nobod
 
 test('one for which there is no room on its way in is one decision and one line', async (t) => {
   const { world, here } = await scene(t)
-  here.core.conversations.letIn = () => false
-  const sent = here.core.outbox.send(draft(here))
+  here.core.exchanges.letIn = () => false
+  const sent = here.core.outbound.send(draft(here))
   await world.settle()
   await sent
   t.alike(decisions(here), [false])
@@ -81,7 +81,7 @@ test('one for which there is no room on its way in is one decision and one line'
 
 test('one whose sender goes away under it is refused to whoever sent it, on record once', async (t) => {
   const { world, here, agent } = await scene(t)
-  const { conversations, outbox, registry } = here.core
+  const { exchanges: conversations, outbound: outbox, registry } = here.core
   const sentOut = conversations.sentOut.bind(conversations)
   // Once it is on its way, and before it is in.
   conversations.sentOut = (...exchange) => {

@@ -142,7 +142,7 @@ test('what is no request for the agent is answered with an error, not run', asyn
 test('bytes that are no envelope are a strike, and never throw', async (t) => {
   const { world, here, peer } = await pair(t)
   const property = fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
-    here.core.inbox.receive(peer.id, bytes)
+    here.core.inbound.receive(peer.id, bytes)
     return Promise.resolve(true)
   })
   await holds(t, property, 300)
@@ -173,7 +173,7 @@ test('any envelope at all is either let in or on record', async (t) => {
 })
 
 function total(node: FakeNode, name: MetricName = 'messages_delivered'): number {
-  const { counters } = node.core.parts.telemetry.snapshot()
+  const { counters } = node.core.deps.telemetry.snapshot()
   return counters.filter((one) => one.name === name).reduce((sum, one) => sum + one.value, 0)
 }
 
@@ -320,7 +320,8 @@ test('a notification opens no exchange and gets no answer, also when it is refus
 test('a flood of notifications leaves room for requests', async (t) => {
   const { world, here, peer, agent } = await pair(t)
   const recipient = `operator@${here.id}`
-  for (let i = 0; i < 9000; i++) here.core.inbox.receive(peer.id, encodeEnvelope(envelope(peer, here, { type: 'notification', recipient })))
+  for (let i = 0; i < 9000; i++)
+    here.core.inbound.receive(peer.id, encodeEnvelope(envelope(peer, here, { type: 'notification', recipient })))
   forge(peer, here)
   await world.settle()
   t.is(agent.tasks.length, 1)

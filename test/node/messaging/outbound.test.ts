@@ -35,27 +35,27 @@ function sent(node: FakeNode): A2AEnvelope[] {
 
 test('a message is stamped: id, version, time, and what its sender is', async (t) => {
   const { world, here, draft } = await pair(t)
-  const envelope = await here.core.outbox.send({ ...draft, correlationId: 'thr_1', justification: 'why' })
+  const envelope = await here.core.outbound.send({ ...draft, correlationId: 'thr_1', justification: 'why' })
   t.is(envelope.schemaVersion, 1)
   t.is(envelope.timestamp, world.clock.now())
   t.is(envelope.sender, `operator@${here.id}`)
   t.is(envelope.correlationId, 'thr_1')
   t.alike(envelope.metadata, { tier: 1, justification: 'why' })
   t.alike(sent(here), [envelope], 'and leaves as it is')
-  t.not((await here.core.outbox.send(draft)).id, envelope.id)
+  t.not((await here.core.outbound.send(draft)).id, envelope.id)
 })
 
 test('nobody can send as an agent that is not there, or to one that nobody knows', async (t) => {
   const { here, peer, draft } = await pair(t)
-  await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbox.send({ ...draft, sender: { agentId: 'ghost', nodeId: here.id } }))
-  await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbox.send({ ...draft, recipient: { agentId: 'ghost', nodeId: peer.id } }))
+  await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbound.send({ ...draft, sender: { agentId: 'ghost', nodeId: here.id } }))
+  await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbound.send({ ...draft, recipient: { agentId: 'ghost', nodeId: peer.id } }))
   t.is(sent(here).length, 0)
 })
 
 test('what the rules refuse never leaves, and is on record here', async (t) => {
   const { here, peer, draft } = await pair(t)
   const error = await failsWith(t, 'TIER_VIOLATION', () =>
-    here.core.outbox.send({ ...draft, recipient: { agentId: 'weak', nodeId: peer.id } })
+    here.core.outbound.send({ ...draft, recipient: { agentId: 'weak', nodeId: peer.id } })
   )
   t.alike(error.data, { rule: 'tier: L1 may open to L0, L1' })
   t.is(sent(here).length, 0)
@@ -71,18 +71,18 @@ test('what the rules refuse never leaves, and is on record here', async (t) => {
 test('a message for somebody weaker is as weak as that one, and says so', async (t) => {
   const { world, here, draft } = await pair(t)
   const onBehalfOf = { maxTier: 3 as const, sandboxId: null }
-  await failsWith(t, 'ESCALATION_REQUIRED', () => here.core.outbox.send({ ...draft, onBehalfOf }))
-  const envelope = await here.core.outbox.send({ ...draft, onBehalfOf, justification: 'asked to' })
+  await failsWith(t, 'ESCALATION_REQUIRED', () => here.core.outbound.send({ ...draft, onBehalfOf }))
+  const envelope = await here.core.outbound.send({ ...draft, onBehalfOf, justification: 'asked to' })
   t.is(envelope.metadata?.tier, 3)
-  await failsWith(t, 'SANDBOX_VIOLATION', () => here.core.outbox.send({ ...draft, onBehalfOf: { maxTier: 1, sandboxId: 'ci' } }))
+  await failsWith(t, 'SANDBOX_VIOLATION', () => here.core.outbound.send({ ...draft, onBehalfOf: { maxTier: 1, sandboxId: 'ci' } }))
   await world.settle()
   t.is(here.counted('messages_sent', 'notification'), 1)
 })
 
 test('asking the rules changes nothing and leaves no record', async (t) => {
   const { here, peer, draft } = await pair(t)
-  t.is(here.core.outbox.verdict(draft).allowed, true)
-  t.is(here.core.outbox.verdict({ ...draft, recipient: { agentId: 'weak', nodeId: peer.id } }).allowed, false)
+  t.is(here.core.outbound.verdict(draft).allowed, true)
+  t.is(here.core.outbound.verdict({ ...draft, recipient: { agentId: 'weak', nodeId: peer.id } }).allowed, false)
   t.alike(here.audit.events, [])
   t.is(here.counted('routing_decisions', 'TIER_VIOLATION'), 0)
 })
@@ -90,9 +90,9 @@ test('asking the rules changes nothing and leaves no record', async (t) => {
 test('a peer without a link is dialled; one that cannot be reached is offline', async (t) => {
   const { world, here, peer, draft } = await pair(t)
   world.net.disconnect(here.id, peer.id)
-  await failsWith(t, 'PEER_OFFLINE', () => here.core.outbox.send(draft))
+  await failsWith(t, 'PEER_OFFLINE', () => here.core.outbound.send(draft))
   here.links.reachable.add(peer.id)
-  await here.core.outbox.send(draft)
+  await here.core.outbound.send(draft)
   t.is(sent(here).length, 1)
 })
 
@@ -101,7 +101,7 @@ test('what is too large for an envelope is refused before it opens an exchange',
   const payload = { bytes: new Uint8Array(17 * 1024 * 1024) }
   const replies = { ttlMs: 1000, handler: () => {} }
   await failsWith(t, 'PAYLOAD_TOO_LARGE', () =>
-    here.core.outbox.send({ ...draft, type: 'request', correlationId: 'thr_1', payload, replies })
+    here.core.outbound.send({ ...draft, type: 'request', correlationId: 'thr_1', payload, replies })
   )
   t.absent(isOpen(here, { peer: peer.id, correlationId: 'thr_1', own: draft.sender.agentId, other: draft.recipient.agentId }))
 })
@@ -112,7 +112,7 @@ test('an exchange that could not begin is closed again', async (t) => {
   link.closed = true
   const replies = { ttlMs: 1000, handler: () => {} }
   const sending = failsWith(t, 'DELIVERY_FAILED', () =>
-    here.core.outbox.send({ ...draft, type: 'request', correlationId: 'thr_1', replies })
+    here.core.outbound.send({ ...draft, type: 'request', correlationId: 'thr_1', replies })
   )
   await world.pass(2000)
   await sending
@@ -124,11 +124,11 @@ test('a message for an agent of this node takes the same road in', async (t) => 
   const agent = new FakeAgent(agentDefinition('text'), () => ({ ok: true, result: null }))
   const here = await world.member('here', { agents: [agent, echo('weak', { tier: 3 })] })
   const sender = { agentId: 'operator', nodeId: here.id }
-  await here.core.outbox.send({ sender, recipient: { agentId: 'text', nodeId: here.id }, type: 'notification', payload: { input: 7 } })
+  await here.core.outbound.send({ sender, recipient: { agentId: 'text', nodeId: here.id }, type: 'notification', payload: { input: 7 } })
   await world.settle()
   t.is(agent.tasks[0]?.input, 7)
   await failsWith(t, 'TIER_VIOLATION', () =>
-    here.core.outbox.send({ sender, recipient: { agentId: 'weak', nodeId: here.id }, type: 'notification', payload: {} })
+    here.core.outbound.send({ sender, recipient: { agentId: 'weak', nodeId: here.id }, type: 'notification', payload: {} })
   )
 })
 
@@ -145,21 +145,21 @@ test('a reply to an agent without a card passes along its exchange, but not when
       payload: {},
       correlationId: 'thr_1'
     }
-    here.core.conversations.letIn(reply, 1000)
-    if (replies === 'exchange') t.ok(await here.core.outbox.send(reply))
-    else await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbox.send(reply))
+    here.core.exchanges.letIn(reply, 1000)
+    if (replies === 'exchange') t.ok(await here.core.outbound.send(reply))
+    else await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbound.send(reply))
   }
 })
 
 test('refusals in a flood are all on record, but do not fill the events', async (t) => {
   const { world, here, peer, draft } = await pair(t)
   const refused = { ...draft, recipient: { agentId: 'weak', nodeId: peer.id } }
-  for (let i = 0; i < 50; i++) await here.core.outbox.send(refused).catch(() => {})
+  for (let i = 0; i < 50; i++) await here.core.outbound.send(refused).catch(() => {})
   const shown = (): number => here.core.events.recent().filter((one) => one.type === 'refusal').length
   t.is(here.audit.events.length, 50)
   t.is(shown(), 20)
   world.clock.advance(1000)
-  await here.core.outbox.send(refused).catch(() => {})
+  await here.core.outbound.send(refused).catch(() => {})
   t.is(shown(), 21)
   t.is(here.core.events.recent().at(-1)?.data['notShownBefore'], 30)
 })

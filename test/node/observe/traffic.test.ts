@@ -169,7 +169,7 @@ test('the latency of a message is the time it took to be handed to its channel',
   await world.link(owner, peer)
   world.net.disconnect(owner.id, peer.id)
   owner.links.reachable.add(peer.id)
-  const sending = owner.core.outbox.send({
+  const sending = owner.core.outbound.send({
     sender: { agentId: 'operator', nodeId: owner.id },
     recipient: { agentId: 'text', nodeId: peer.id },
     type: 'notification',
@@ -178,20 +178,20 @@ test('the latency of a message is the time it took to be handed to its channel',
   world.clock.advance(40)
   await sending
   t.is(owner.core.observability.getMetrics().averageRoutingLatencyMs, 40)
-  const timing = owner.core.parts.telemetry.snapshot().timings.find((one) => one.name === 'routing_ms')
+  const timing = owner.core.deps.telemetry.snapshot().timings.find((one) => one.name === 'routing_ms')
   t.is(timing?.sumMs, 40)
 })
 
 test('a decision is timed from when its message came, and told with the time of its end', async (t: Assert) => {
   const world = new World(t)
   const { core } = await world.owner({ agents: [echo('text')] })
-  const party = { address: `text@${core.parts.membership.nodeId}`, tier: 0, sandboxId: null } as const
+  const party = { address: `text@${core.deps.membership.nodeId}`, tier: 0, sandboxId: null } as const
   const since = world.clock.monotonic()
   world.clock.advance(7)
   const about = { type: 'request', justification: null, isReply: false, isArriving: true, capability: null, sideEffect: null } as const
-  const { verdict, at } = core.router.decide({ ...about, sender: party, target: party }, since)
+  const { verdict, at } = core.accessControl.decide({ ...about, sender: party, target: party }, since)
   t.alike([verdict.allowed, at - since], [true, 7])
-  const timing = core.parts.telemetry.snapshot().timings.find((one) => one.name === 'routing_decision_ms')
+  const timing = core.deps.telemetry.snapshot().timings.find((one) => one.name === 'routing_decision_ms')
   t.is(timing?.sumMs, 7)
 })
 
@@ -287,7 +287,7 @@ test('whatever a peer sends, labels of metrics are words of this node', async (t
     forgeControl(peer, here, { name: 'heartbeat', body })
     await world.settle()
     if (here.links.open.length === 0) await world.link(here, peer)
-    const labels = here.core.parts.telemetry.snapshot().counters.flatMap(({ label }) => label ?? [])
+    const labels = here.core.deps.telemetry.snapshot().counters.flatMap(({ label }) => label ?? [])
     assert.ok(
       labels.every((label) => /^[a-zA-Z_-]{1,40}$/.test(label)),
       labels.join(' ')

@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { FIRST_CREDIT, MAX_CREDIT, URGENT_CREDIT } from '../../../src/domain/channel/credit.js'
 import type { ChannelMessage } from '../../../src/domain/channel/frames.js'
-import { Peers } from '../../../src/node/peers/peer-table.js'
+import { PeerTable } from '../../../src/node/peers/peer-table.js'
 import { failsWith } from '../../support/fails.js'
 import { type FakeLink, FakeNet, type FakeLinks } from '../../support/fake-links.js'
 import { FakeLog, membershipOf } from '../../support/fake-log.js'
@@ -10,7 +10,7 @@ import { ManualClock } from '../../support/manual-clock.js'
 import { type Actor, actor, founded } from '../../support/membership.js'
 
 interface Side {
-  readonly peers: Peers
+  readonly peers: PeerTable
   readonly links: FakeLinks
   /** What it was told, in order. */
   readonly told: string[]
@@ -47,7 +47,7 @@ function scene(t: Assert, others = 0): Scene {
     side: async (of) => {
       const links = net.linksOf(of.id, membershipOf(log, of).certificate)
       const telemetry = new MemoryTelemetry({ clock, level: null, format: 'text', write: () => {} })
-      const peers = new Peers({ clock, telemetry, links, log: log.of(of), nodeId: of.id, giveUpMs: 60_000 })
+      const peers = new PeerTable({ clock, telemetry, links, log: log.of(of), nodeId: of.id, giveUpMs: 60_000 })
       const told: string[] = []
       const messages: ChannelMessage[] = []
       const inUse = new Set<string>()

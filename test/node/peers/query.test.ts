@@ -3,7 +3,7 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { NodeError } from '../../../src/kit/errors.js'
 import type { ChannelMessage } from '../../../src/domain/channel/frames.js'
-import { Questions } from '../../../src/node/peers/query.js'
+import { Queries } from '../../../src/node/peers/query.js'
 import { countingIds } from '../../support/counting-ids.js'
 import { holds } from '../../support/holds.js'
 import { ManualClock } from '../../support/manual-clock.js'
@@ -14,18 +14,18 @@ interface Sent {
 }
 
 /** Questions for ways; `gone` are neighbours to whom nothing can be sent. */
-function make(gone: readonly string[] = []): { clock: ManualClock; questions: Questions<'way'>; sent: Sent[] } {
+function make(gone: readonly string[] = []): { clock: ManualClock; questions: Queries<'way'>; sent: Sent[] } {
   const clock = new ManualClock()
   const sent: Sent[] = []
   const send = (peer: string, message: ChannelMessage): void => {
     if (gone.includes(peer)) throw new NodeError('PEER_OFFLINE', 'gone')
     if (message.kind === 'control') sent.push({ peer, id: (message.body as { id: string }).id })
   }
-  return { clock, questions: new Questions({ clock, ids: countingIds(), peers: { send } }, 'way'), sent }
+  return { clock, questions: new Queries({ clock, ids: countingIds(), peers: { send } }, 'way'), sent }
 }
 
 /** Asks, and notes who is heard and whether it is over. */
-function ask(questions: Questions<'way'>, asked: readonly string[]): { heard: string[]; isOver(): Promise<boolean> } {
+function ask(questions: Queries<'way'>, asked: readonly string[]): { heard: string[]; isOver(): Promise<boolean> } {
   const heard: string[] = []
   let isOver = false
   const over = questions.ask(asked, {

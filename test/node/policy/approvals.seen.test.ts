@@ -103,7 +103,7 @@ test('a remembered permission is for messages of its type', async (t) => {
 test('whatever becomes of what waits, it is counted once, as delivered or as refused', async (t) => {
   const { world, owner, peer } = await approvalScene(t)
   const counted = (): number =>
-    peer.core.parts.telemetry
+    peer.core.deps.telemetry
       .snapshot()
       .counters.filter(({ name }) => name === 'messages_delivered' || name === 'messages_refused')
       .reduce((sum, { value }) => sum + value, 0)

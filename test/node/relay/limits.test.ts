@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { CarryRates } from '../../../src/node/relay/limits.js'
+import { RelayLimits } from '../../../src/node/relay/limits.js'
 import { holds } from '../../support/holds.js'
 import { ManualClock } from '../../support/manual-clock.js'
 
@@ -18,7 +18,7 @@ test('however many nodes have much carried, one that has little is carried too, 
   })
   const property = fc.property(arb, ({ nodes, bytes, isOfLane, isOpening, isHonestOpening, seconds }) => {
     const clock = new ManualClock()
-    const rates = new CarryRates(clock)
+    const rates = new RelayLimits(clock)
     let [taken, takenBytes] = [0, 0]
     const flood = (): void => {
       for (let i = 0; i < 60; i++)
@@ -42,7 +42,7 @@ test('however many nodes have much carried, one that has little is carried too, 
 })
 
 test('what a node opens, what it answers each other node, and its lanes have room of their own', (t) => {
-  const rates = new CarryRates(new ManualClock())
+  const rates = new RelayLimits(new ManualClock())
   const taken = (target: string, isOpening: boolean, isOfLane: boolean): number =>
     Array.from({ length: 600 }, () => rates.take({ origin: 'a', target, isOpening, isOfLane, bytes: 1 })).filter(Boolean).length
   t.alike([taken('b', true, false), taken('c', true, false)], [500, 0], 'all that it opens counts together')

@@ -39,7 +39,7 @@ test('an answer arrives, whatever ways a member offers meanwhile that lead nowhe
   t.ok(await found)
   t.is(c.core.routes.next(a.id), m.id, 'for what is new it may be the way')
   // It takes every frame, and relays none.
-  m.core.passing.pass = () => {}
+  m.core.forwarder.pass = () => {}
   agent.finish()
   await world.pass(60_000, 500)
   t.is((await reply).outcome, 'COMPLETED')
@@ -61,7 +61,7 @@ test('what follows on a thread goes by any way', async (t) => {
   const { world, a, b, c, m } = await scene(t)
   world.net.disconnect(a.id, m.id)
   const heard: string[] = []
-  c.core.listeners.onReceive('text', ({ type }) => heard.push(type))
+  c.core.subscriptions.onReceive('text', ({ type }) => heard.push(type))
   const thread = {
     sender: { agentId: 'operator', nodeId: a.id },
     recipient: { agentId: 'text', nodeId: c.id },
@@ -69,7 +69,7 @@ test('what follows on a thread goes by any way', async (t) => {
     payload: {}
   }
   await Promise.all([
-    a.core.outbox.send({ ...thread, type: 'stream-start', replies: { ttlMs: 60_000, handler: () => {} } }),
+    a.core.outbound.send({ ...thread, type: 'stream-start', replies: { ttlMs: 60_000, handler: () => {} } }),
     world.settle()
   ])
   await world.link(a, m)
@@ -78,7 +78,7 @@ test('what follows on a thread goes by any way', async (t) => {
   await world.settle()
   t.ok(await found)
   t.is(a.core.routes.next(c.id), m.id)
-  await Promise.all([a.core.outbox.send({ ...thread, type: 'stream-data' }), world.settle()])
+  await Promise.all([a.core.outbound.send({ ...thread, type: 'stream-data' }), world.settle()])
   await world.settle()
   t.alike(heard, ['stream-start', 'stream-data'])
   t.is(m.counted('messages_passed_on', 'stream-data'), 1)
@@ -100,7 +100,7 @@ test('an answer whose neighbour went waits in the ledger, and goes when there is
 
 test('a request goes by another neighbour when the one that said it has a way relays nothing', async (t) => {
   const { world, a, b, m, agent } = await scene(t)
-  const { passing } = m.core
+  const { forwarder: passing } = m.core
   passing.pass = (frame) => passing.refuse(frame, { code: 'PEER_OFFLINE', rule: 'hops: a way', reason: 'a lie' })
   const reply = a.api().call('message.call', { agent: 'text@c', capability: 'text.do', input: 1 })
   for (let i = 0; i < 20 && agent.open.length === 0; i++) await world.pass(500)

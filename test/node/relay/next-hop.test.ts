@@ -62,7 +62,7 @@ test('progress comes back by the way of the answer, and a notification goes one 
   agent.finish()
   await world.settle()
   t.is((await reply).outcome, 'COMPLETED')
-  await a.core.outbox.send({
+  await a.core.outbound.send({
     sender: { agentId: 'operator', nodeId: a.id },
     recipient: { agentId: 'text', nodeId: c.id },
     type: 'notification',
@@ -105,7 +105,7 @@ test('only the neighbour that was given a message can say that it is not carried
   const other = await world.member('other')
   await world.link(a, other)
   const sent: string[] = []
-  const { forwarded } = b.core
+  const { originSignature: forwarded } = b.core
   const accept = forwarded.accept.bind(forwarded)
   forwarded.accept = (peer, frame) => {
     if (frame.origin === a.id) sent.push(relayedId(frame))
@@ -163,7 +163,7 @@ test('a request over a neighbour is sent until its node has it, whatever gets lo
   for (const lost of ['request', 'ack', 'response'] as const) {
     const agent = new FakeAgent(agentDefinition('text'))
     const { world, a, b, c } = await chain(t, { agent })
-    const { passing } = b.core
+    const { forwarder: passing } = b.core
     const pass = passing.pass.bind(passing)
     let left = 3
     passing.pass = (frame) => {

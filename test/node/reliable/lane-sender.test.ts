@@ -7,7 +7,7 @@ import { KEYS, laneText, readMessageKey } from '../../../src/domain/reliable/key
 import { messageRecord } from '../../../src/domain/reliable/records.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { fromUtf8, utf8 } from '../../../src/kit/ids.js'
-import { OutLane } from '../../../src/node/reliable/lane-sender.js'
+import { OutgoingLane } from '../../../src/node/reliable/lane-sender.js'
 import type { GivenUp } from '../../../src/node/reliable/lane-sender.js'
 import { failsWith } from '../../support/fails.js'
 import { ManualClock } from '../../support/manual-clock.js'
@@ -18,11 +18,20 @@ const LANE = { source: { agentId: 'one', nodeId: 'y'.repeat(52) }, target: { age
 async function scene(): Promise<Scene> {
   const clock = new ManualClock()
   const ledger = createMemoryLedger()
-  const made: Scene = { sent: [], frames: [], givenUp: [], reads: [], hold: new Hold(), clock, ledger, lane: null as unknown as OutLane }
-  const open = async (): Promise<OutLane> => {
+  const made: Scene = {
+    sent: [],
+    frames: [],
+    givenUp: [],
+    reads: [],
+    hold: new Hold(),
+    clock,
+    ledger,
+    lane: null as unknown as OutgoingLane
+  }
+  const open = async (): Promise<OutgoingLane> => {
     const stored = await ledger.list({ from: 'out/', to: 'out0', limit: 10 })
     const live = stored.map(({ key, value }) => ({ seq: readMessageKey(key).seq, ...messageRecord.decode(value) }))
-    return new OutLane(
+    return new OutgoingLane(
       {
         clock,
         ledger: {
@@ -64,7 +73,7 @@ interface Scene {
   readonly hold: Hold
   readonly clock: ManualClock
   readonly ledger: ReturnType<typeof createMemoryLedger>
-  readonly lane: OutLane
+  readonly lane: OutgoingLane
 }
 
 /** A ledger that takes its time, and may refuse one commit while another waits, as a guarded one does. */

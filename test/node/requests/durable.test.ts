@@ -221,7 +221,7 @@ test('a request that is canceled while its node looks it up is not begun', async
   await scene.world.settle()
   t.is(scene.begun.length, 0)
   t.is((await scene.task(taskId)).state, 'canceled')
-  t.alike(scene.peer.core.work.counts(), { running: 0, queued: 0 })
+  t.alike(scene.peer.core.executor.counts(), { running: 0, queued: 0 })
 })
 
 function asking(scene: DurableScene, capability: string): Parameters<DurableScene['peer']['core']['requests']['ask']>[0] {

@@ -104,7 +104,7 @@ test('a caller that says of a writing capability that it keeps no record has it 
   const scene = await Scene.start(t)
   const { here, peer, agent } = scene
   const send = async (name: string): Promise<void> => {
-    await here.core.outbox.send({
+    await here.core.outbound.send({
       sender: { agentId: 'operator', nodeId: here.id },
       recipient: { agentId: 'book', nodeId: peer.id },
       type: 'request',

@@ -267,13 +267,13 @@ test('what is no envelope and no rule is refused with a code, and changes nothin
   const sent = made(here, { sender, recipient: sender, type: 'notification', payload: 1 })
   const broken: unknown[] = [null, 1, 'text', [], {}, { ...sent, recipient: 7 }, { ...sent, metadata: null }, { ...sent, type: 'nope' }]
   for (const envelope of broken) t.is((await router.send(envelope as A2AEnvelope)).code, 'INVALID_ENVELOPE')
-  const before = JSON.stringify(here.node.core.router.rules())
+  const before = JSON.stringify(here.node.core.accessControl.rules())
   const rule = { sourceTier: 0, allowedTargetTiers: [0], requiresEscalationJustification: false }
   for (const config of [null, {}, { rules: 'x' }, { rules: [null] }, { rules: [{ ...rule, sourceTier: 4 }] }, { rules: [rule, rule] }])
     await failsWith(t, 'USAGE', () => router.setTierConfig(config as TierRoutingConfig))
   for (const config of [null, { enforced: 'x' }, { enforced: true }, { enforced: 'x', crossSandboxAllowList: [] }])
     await failsWith(t, 'USAGE', () => router.setSandboxConfig(config as SandboxRules))
-  t.is(JSON.stringify(here.node.core.router.rules()), before)
+  t.is(JSON.stringify(here.node.core.accessControl.rules()), before)
 })
 
 test('a stream goes to who listens until it ends, and the thread holds all of it', async (t) => {

@@ -2,7 +2,7 @@ import test from 'brittle'
 import type { EnvelopeHeader } from '../../../src/domain/envelope/codec.js'
 import type { ReplyHandler } from '../../../src/node/messaging/exchange-table.js'
 import type { Draft } from '../../../src/node/messaging/outbound.js'
-import { type Recruit, SwarmOffers, type SwarmOffersParts } from '../../../src/node/swarms/offers.js'
+import { type Recruit, SwarmOffers, type SwarmOffersDeps } from '../../../src/node/swarms/offers.js'
 import { countingIds } from '../../support/counting-ids.js'
 import { ManualClock } from '../../support/manual-clock.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../../support/fake-agents.js'
@@ -20,14 +20,14 @@ function offersOf(): { offers: SwarmOffers; handlers: ReplyHandler[]; told: stri
     ids: countingIds(),
     self: actor('owner').id,
     directory: { shownAddress: (agent: string) => agent },
-    conversations: { end: () => {} },
-    outbox: {
+    exchanges: { end: () => {} },
+    outbound: {
       send: ({ replies }: Draft) => {
         if (replies !== undefined) handlers.push(replies.handler)
         return Promise.resolve()
       }
     }
-  } as unknown as SwarmOffersParts
+  } as unknown as SwarmOffersDeps
   const offers = new SwarmOffers(parts, {
     request: { goal: 'a goal', capability: 'text.do', strategy: 'map' },
     capabilities: ['text.do'],

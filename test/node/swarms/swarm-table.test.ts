@@ -159,7 +159,7 @@ test('a worker that falls silent loses its lease; nobody else can keep it alive'
   const { id, events } = await launch(map(2, { maxParallel: 1 }))
   const silent = agents.find((agent) => agent.open.length > 0) ?? agents[0]
   const [at, other] = silent === agents[0] ? [nodes[0], nodes[1]] : [nodes[1], nodes[0]]
-  await at.core.work.stop()
+  await at.core.executor.stop()
   const { requestId } = silent.tasks[0]
   for (let second = 0; second < 6; second++) {
     forgeControl(other, owner, { name: 'heartbeat', body: { requests: [`${requestId}#1`] } })

@@ -3,25 +3,25 @@ import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetr
 import type { TaskEvent } from '../../../src/domain/task/task.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { sizeOf } from '../../../src/kit/size.js'
-import { Tasks, type TaskOpening } from '../../../src/node/tasks/task-table.js'
+import { TaskTable, type TaskOpening } from '../../../src/node/tasks/task-table.js'
 import { countingIds } from '../../support/counting-ids.js'
 import { ManualClock } from '../../support/manual-clock.js'
 
 const opening: TaskOpening = { kind: 'request', role: 'caller', agent: 'a@b', capability: 'a.do', description: '' }
 const error = new NodeError('TASK_FAILED', 'no').toBody()
 
-function table(): { tasks: Tasks; lines: string[]; clock: ManualClock } {
+function table(): { tasks: TaskTable; lines: string[]; clock: ManualClock } {
   const clock = new ManualClock()
   const lines: string[] = []
   const telemetry = new MemoryTelemetry({ clock, level: 'debug', format: 'text', write: (line) => lines.push(line) })
-  return { tasks: new Tasks({ clock, ids: countingIds(), telemetry }), lines, clock }
+  return { tasks: new TaskTable({ clock, ids: countingIds(), telemetry }), lines, clock }
 }
 
 /** What tasks may hold: 128 MiB of contents, and a little for the events themselves. */
 const MOST_BYTES = 130 * 1024 * 1024
 
 /** Of everything that can be read of the tasks. */
-function bytesOf(tasks: Tasks): number {
+function bytesOf(tasks: TaskTable): number {
   return tasks
     .list()
     .reduce((sum, task) => sum + sizeOf(task.description) + tasks.events(task.id).reduce((all, event) => all + sizeOf(event), 0), 0)

@@ -2,7 +2,7 @@ import type { Assert } from 'brittle'
 import { meshCallHandler } from '../../../src/adapters/a2a/mesh-binding/mesh-binding.js'
 import { type CallPart, encodeCall } from '../../../src/domain/channel/call.js'
 import { fromUtf8, utf8 } from '../../../src/kit/ids.js'
-import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
+import { TaskService } from '../../../src/node/gateway/task-service.js'
 import { memberPrincipal } from '../../../src/node/gateway/mesh/member-principal.js'
 import type { CallPiece } from '../../../src/ports/member-calls.js'
 import { settled } from '../calls.js'
@@ -42,7 +42,7 @@ export async function badMesh(t: Assert): Promise<BadMesh> {
   const talk = talker()
   const owner = await world.owner({ agents: [talk, echo('strict')] })
   const members = { alice: await world.member('alice'), bob: await world.member('bob') }
-  const gateway = new GatewayTasks(owner.core, { push: { webhooks: guardedWebhooks(owner), owners: NOBODY_GONE } })
+  const gateway = new TaskService(owner.core, { push: { webhooks: guardedWebhooks(owner), owners: NOBODY_GONE } })
   await gateway.start()
   t.teardown(() => gateway.stop())
   const handler = meshCallHandler({

@@ -5,9 +5,9 @@ import { createWebhooks } from '../../../src/adapters/a2a/push/webhook-sender.js
 import { startHttpListener, type HttpLimits } from '../../../src/adapters/http/listener.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { GUARDRAILS, RATE_LIMIT } from '../../../src/config/guardrails.js'
-import { GatewayTasks } from '../../../src/node/gateway/task-service.js'
+import { TaskService } from '../../../src/node/gateway/task-service.js'
 import { openGateway } from '../../../src/compose/open-gateway.js'
-import type { StartParts } from '../../../src/compose/open-home.js'
+import type { StartDeps } from '../../../src/compose/open-home.js'
 import type { Gateway } from '../../../src/ports/gateway.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import type { Webhooks } from '../../../src/ports/webhooks.js'
@@ -54,7 +54,7 @@ export interface BadScene {
 export async function badScene(t: Assert, limits: Partial<HttpLimits> = {}): Promise<BadScene> {
   const talk = talker()
   const node = await new World(t).owner({ agents: [talk, echo('strict')], parts: { clock: realClock } })
-  const gateway = new GatewayTasks(node.core, { push: { webhooks: guardedWebhooks(node), owners: NOBODY_GONE } })
+  const gateway = new TaskService(node.core, { push: { webhooks: guardedWebhooks(node), owners: NOBODY_GONE } })
   await gateway.start()
   t.teardown(() => gateway.stop())
   const clock = new ManualClock()
@@ -116,8 +116,8 @@ export function flood({ progress }: Pick<FakeRun['run'], 'progress'>, times: num
 
 /** As a real node sends them, with its guard: nothing private is allowed. */
 export function guardedWebhooks({ core, id }: FakeNode): Webhooks {
-  const { sign, ids } = core.parts
-  return createWebhooks({ clock: core.parts.clock, policy: { allowed: [] }, signer: { sign, ids, nodeId: id, issuer: 'http://127.0.0.1' } })
+  const { sign, ids } = core.deps
+  return createWebhooks({ clock: core.deps.clock, policy: { allowed: [] }, signer: { sign, ids, nodeId: id, issuer: 'http://127.0.0.1' } })
 }
 
 function counting(gateway: Gateway): { readonly gateway: Gateway; following(): number } {
@@ -162,7 +162,7 @@ function routesOf(node: FakeNode, { gateway, clock }: { readonly gateway: Gatewa
     apiFor: (principal: Principal) => node.api(principal)
   }
   // Opening routes takes no more than these of what a whole node is started with.
-  return openGateway({ clock, telemetry } as unknown as StartParts, opening as never)
+  return openGateway({ clock, telemetry } as unknown as StartDeps, opening as never)
 }
 
 async function fetched(url: string, { place, method, headers, body, by = 'alice' }: BadRequest): Promise<BadAnswer> {

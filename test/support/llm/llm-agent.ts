@@ -3,7 +3,7 @@ import type { LlmSpec } from '../../../src/adapters/agents/files/agent-file.js'
 import { buildAgent } from '../../../src/adapters/agents/files/build-agent.js'
 import type { LocalAgent } from '../../../src/adapters/agents/files/hosted-agent.js'
 import { TokenDays } from '../../../src/adapters/agents/llm/daily-usage.js'
-import type { LlmParts, LlmProvider } from '../../../src/adapters/agents/llm/llm-parts.js'
+import type { LlmDeps, LlmProvider } from '../../../src/adapters/agents/llm/llm-parts.js'
 import { ProcessGroups } from '../../../src/adapters/agents/process/process-groups.js'
 import type { Clock } from '../../../src/kit/clock.js'
 import type { AgentDefinition } from '../../../src/ports/agent-runtime.js'
@@ -20,7 +20,7 @@ export interface LlmAgentOptions {
   readonly tools?: AgentTools
   readonly days?: TokenDays
   readonly clock?: Clock
-  readonly fetch?: LlmParts['fetch']
+  readonly fetch?: LlmDeps['fetch']
   /** Lines of its log. */
   readonly lines?: string[]
 }

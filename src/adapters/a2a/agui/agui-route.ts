@@ -11,17 +11,17 @@ import { parsedBody } from '../server/json-rpc.js'
 import type { StreamItem } from '../server/operations.js'
 
 /** What answering AG-UI clients needs. */
-export interface AguiRouteParts {
+export interface AguiRouteDeps {
   readonly gateway: Gateway
   readonly clock: Clock
 }
 
 /** Answers `POST` of a `RunAgentInput` with the events of its run, as the SSE binding of AG-UI 1.0 has it. */
 export class AguiRoute {
-  readonly #parts: AguiRouteParts
+  readonly #deps: AguiRouteDeps
 
-  constructor(parts: AguiRouteParts) {
-    this.#parts = parts
+  constructor(deps: AguiRouteDeps) {
+    this.#deps = deps
   }
 
   /** `agent`: of the URL; null: the input names one. @throws HttpError for a body that is too large or breaks off; all else is answered here. */
@@ -30,7 +30,7 @@ export class AguiRoute {
     call: GatewayCall,
     agent: string | null
   ): Promise<void> {
-    const { gateway, clock } = this.#parts
+    const { gateway, clock } = this.#deps
     const body = request.method === 'POST' ? await call.readBody() : null
     const caller: AguiCaller = { gateway, by: call.principal, agent, signal: call.signal }
     try {

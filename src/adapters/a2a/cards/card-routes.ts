@@ -19,7 +19,7 @@ import { type OfferedExtension, versionText } from '../server/service-params.js'
 export type CardForm = 'one' | 'hybrid'
 
 /** What the routes of cards are made of. */
-export interface CardRouteParts extends CardHost {
+export interface CardRouteDeps extends CardHost {
   readonly store: CardStore
   readonly signer: CardSigner
   readonly clock: Clock
@@ -74,15 +74,15 @@ export function cardForm(text: string): CardForm {
 }
 
 /** Makes the routes: the well-known ones without a token, the extended card behind one. */
-export function createCardService(parts: CardRouteParts): CardService {
-  const keys = prepare(parts.signer.keySet(), parts.clock.now())
-  const extended: CardService['extended'] = (pathId, asked) => extendedCard(parts, { pathId, ...asked })
+export function createCardService(deps: CardRouteDeps): CardService {
+  const keys = prepare(deps.signer.keySet(), deps.clock.now())
+  const extended: CardService['extended'] = (pathId, asked) => extendedCard(deps, { pathId, ...asked })
   const publicCard =
     (idOf: (path: string) => string | null | undefined): PublicHandler =>
     (request, response, { path, query }) =>
       guarded(response, async () => {
         const form = cardForm(versionText({ headers: request.headers, query }))
-        answerDocument(request, response, await preparedOf(parts.store, { pathId: idOf(path), form }))
+        answerDocument(request, response, await preparedOf(deps.store, { pathId: idOf(path), form }))
       })
   const agentRoute = (prefix: string, suffix: string): CardRoute => {
     const handle = publicCard((path) => idIn(path, { prefix, suffix }))
@@ -99,7 +99,7 @@ export function createCardService(parts: CardRouteParts): CardService {
       })
   return {
     extended,
-    extensions: (pathId) => parts.store.find(pathId)?.extensions ?? [],
+    extensions: (pathId) => deps.store.find(pathId)?.extensions ?? [],
     routes: [
       ...NAMES.map((path): CardRoute => ({ path, methods: METHODS, isPublic: true, handle: publicCard(() => null) })),
       ...NAMES.flatMap((suffix) => [agentRoute('/agents/', suffix), agentRoute('/a2a/', suffix)]),
@@ -142,7 +142,7 @@ async function entryOf(store: CardStore, pathId: string | null): Promise<CardEnt
 }
 
 async function extendedCard(
-  { store, signer, apiFor, limits, ...host }: CardRouteParts,
+  { store, signer, apiFor, limits, ...host }: CardRouteDeps,
   { pathId, form, principal }: { readonly pathId: string | null; readonly form: CardForm; readonly principal: Principal }
 ): Promise<CardV1 | HybridCard> {
   const { agent: known, original } = await entryOf(store, pathId)

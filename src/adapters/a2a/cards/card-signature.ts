@@ -13,7 +13,7 @@ export interface CardSignature {
 }
 
 /** What signing cards needs. */
-export interface CardSignerParts {
+export interface CardSignerDeps {
   /** By the node's key. */
   readonly sign: Sign
   readonly nodeId: NodeId
@@ -43,7 +43,7 @@ export class CardSigner {
   readonly #nodeId: NodeId
   readonly #header: string
 
-  constructor({ sign, nodeId, keysUrl }: CardSignerParts) {
+  constructor({ sign, nodeId, keysUrl }: CardSignerDeps) {
     this.#sign = sign
     this.#nodeId = nodeId
     this.#header = base64url(canonicalJson({ alg: 'EdDSA', kid: nodeId, typ: 'JOSE', ...(keysUrl === null ? {} : { jku: keysUrl }) }))

@@ -63,7 +63,7 @@ interface Cards {
 export class CardStore {
   /** Resolves when the first cards are there, or could not be made. */
   readonly ready: Promise<void>
-  readonly #parts: CardStoreDeps
+  readonly #deps: CardStoreDeps
   readonly #ended = new AbortController()
   readonly #stopOriginals: Unsubscribe
   #tellReady: () => void = () => {}
@@ -72,12 +72,12 @@ export class CardStore {
   #isWanted = false
   #isMaking = false
 
-  constructor(parts: CardStoreDeps) {
-    this.#parts = parts
+  constructor(deps: CardStoreDeps) {
+    this.#deps = deps
     this.ready = new Promise((resolve) => {
       this.#tellReady = resolve
     })
-    this.#stopOriginals = parts.originals.onChange(() => this.#refresh())
+    this.#stopOriginals = deps.originals.onChange(() => this.#refresh())
     void this.#follow(this.#ended.signal)
   }
 
@@ -101,14 +101,14 @@ export class CardStore {
   async #follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        for await (const { agents } of this.#parts.api.watch('agents.list', {}, { signal })) {
+        for await (const { agents } of this.#deps.api.watch('agents.list', {}, { signal })) {
           this.#agents = agents
           this.#refresh()
         }
       } catch (error) {
-        if (!signal.aborted) this.#parts.onFault(error)
+        if (!signal.aborted) this.#deps.onFault(error)
       }
-      await wait(this.#parts.clock, AGAIN_MS, signal)
+      await wait(this.#deps.clock, AGAIN_MS, signal)
     }
   }
 
@@ -124,7 +124,7 @@ export class CardStore {
       try {
         this.#cards = await this.#make(this.#agents)
       } catch (error) {
-        this.#parts.onFault(error)
+        this.#deps.onFault(error)
       }
       this.#tellReady()
     }
@@ -153,7 +153,7 @@ export class CardStore {
   }
 
   #originalOf({ origin, node, id, revision }: AgentInfo): SignedCard | null {
-    const original = origin === 'local' ? null : this.#parts.originals.find(node.id, id)
+    const original = origin === 'local' ? null : this.#deps.originals.find(node.id, id)
     return original?.body.revision === revision ? original : null
   }
 
@@ -161,23 +161,23 @@ export class CardStore {
   async #entryOf(key: string, original: SignedCard | null): Promise<CardEntry | null> {
     const former = this.#cards?.made.get(key)?.entry
     try {
-      const agent = await this.#parts.api.call('agents.show', { agent: key })
-      return { agent, original, ...this.#prepared(agentSubject(agent, original, this.#parts), former) }
+      const agent = await this.#deps.api.call('agents.show', { agent: key })
+      return { agent, original, ...this.#prepared(agentSubject(agent, original, this.#deps), former) }
     } catch (error) {
       if (asNodeError(error).code === 'AGENT_NOT_FOUND') return null
-      this.#parts.onFault(error)
+      this.#deps.onFault(error)
       return former ?? null
     }
   }
 
   async #rootOf(agents: readonly AgentDetail[]): Promise<CardEntry> {
-    const { api } = this.#parts
-    const subject = nodeSubject(await api.call('node.info', {}), agents, this.#parts)
+    const { api } = this.#deps
+    const subject = nodeSubject(await api.call('node.info', {}), agents, this.#deps)
     return { agent: null, original: null, ...this.#prepared(subject, this.#cards?.root) }
   }
 
   #prepared(subject: CardSubject, former: CardEntry | undefined): Pick<CardEntry, 'one' | 'hybrid' | 'extensions'> {
-    const { signer, clock } = this.#parts
+    const { signer, clock } = this.#deps
     const { one, hybrid } = signer.cards(subject)
     const now = clock.now()
     return { one: prepare(one, now, former?.one), hybrid: prepare(hybrid, now, former?.hybrid), extensions: subject.extensions }

@@ -4,7 +4,7 @@ import { answerStream } from '../server/event-stream.js'
 import { facadeAgent, facadeAgents } from './facade-agents.js'
 import { FacadeFault, facadeFaultOf } from './facade-fault.js'
 import { type FacadeRequest, readFacadeBody, readFacadeQuery } from './facade-request.js'
-import { FacadeRuns, type FacadeRunParts } from './facade-run.js'
+import { FacadeRuns, type FacadeRunDeps } from './facade-run.js'
 import { agentPath, checkType, type GatewayCall } from '../server/gateway-route.js'
 
 /** What a request asks of the facade. */
@@ -20,7 +20,7 @@ export interface FacadeRequestCall extends GatewayCall {
 }
 
 /** What answering at `/agents` needs. */
-export interface FacadeParts extends FacadeRunParts {
+export interface FacadeDeps extends FacadeRunDeps {
   apiFor(principal: Principal): NodeApi
 }
 
@@ -57,12 +57,12 @@ interface Asked {
 
 /** Answers at `/agents`: plain JSON for clients that know no protocol. */
 export class FacadeRoute {
-  readonly #parts: FacadeParts
+  readonly #deps: FacadeDeps
   readonly #runs: FacadeRuns
 
-  constructor(parts: FacadeParts) {
-    this.#parts = parts
-    this.#runs = new FacadeRuns(parts)
+  constructor(deps: FacadeDeps) {
+    this.#deps = deps
+    this.#runs = new FacadeRuns(deps)
   }
 
   /** @throws HttpError for a body that is too large or breaks off; all else is answered here. */
@@ -80,14 +80,14 @@ export class FacadeRoute {
       await this.#answer(response, call, { asked, body, isComingAgain: request.headers['last-event-id'] !== undefined })
     } catch (error) {
       const fault = facadeFaultOf(error)
-      if (fault.kind === 'internal_error') this.#parts.onUnexpected(fault)
+      if (fault.kind === 'internal_error') this.#deps.onUnexpected(fault)
       answer(response, { status: fault.status, headers: fault.headers, value: fault.toBody() })
     }
   }
 
   async #answer(response: ServerResponse, call: FacadeRequestCall, { asked, body, isComingAgain }: Asked): Promise<void> {
     const { principal: by, signal, query } = call
-    const api = this.#parts.apiFor(by)
+    const api = this.#deps.apiFor(by)
     if (asked.kind === 'list') return answer(response, { status: 200, value: { agents: await facadeAgents(api) } })
     const { agent } = asked
     if (asked.kind === 'show') return answer(response, { status: 200, value: await facadeAgent(api, agent) })
@@ -96,7 +96,7 @@ export class FacadeRoute {
     const caller = { by, api, agent, signal, isStopping: () => call.isStopping() }
     if (asked.kind === 'run') return answer(response, { status: 200, value: await this.#runs.run(request, caller) })
     await answerStream(response, await this.#runs.stream(request, caller), {
-      clock: this.#parts.clock,
+      clock: this.#deps.clock,
       encode: (value) => value,
       encodeFault: (error) => facadeFaultOf(error).toBody()
     })

@@ -17,7 +17,7 @@ import type { StreamItem } from '../server/operations.js'
 export const MAX_RUN_MS = 600_000
 
 /** What running agents for clients of the facade needs. */
-export interface FacadeRunParts {
+export interface FacadeRunDeps {
   readonly gateway: Gateway
   readonly guardrails: Guardrails
   readonly clock: Clock
@@ -61,15 +61,15 @@ interface Begun {
 
 /** Runs agents by a prompt: each run is a turn of an A2A task of its caller, and ends with its request. */
 export class FacadeRuns {
-  readonly #parts: FacadeRunParts
+  readonly #deps: FacadeRunDeps
 
-  constructor(parts: FacadeRunParts) {
-    this.#parts = parts
+  constructor(deps: FacadeRunDeps) {
+    this.#deps = deps
   }
 
   /** Runs to the end. Canceled when its client hangs up, the node stops, or after {@link MAX_RUN_MS}. @throws FacadeFault, NodeError */
   async run(request: FacadeRequest, caller: FacadeCaller): Promise<FacadeResult> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const stop = new Abort()
     const giveUp = (): void => stop.abort()
     const timer = clock.after(MAX_RUN_MS, giveUp)
@@ -97,7 +97,7 @@ export class FacadeRuns {
 
   /** `wait`: until the task rests or this aborts; null: not at all. */
   async #begin(request: FacadeRequest, caller: FacadeCaller, wait: AbortSignalLike | null): Promise<Begun> {
-    const { gateway, guardrails, ids, clock } = this.#parts
+    const { gateway, guardrails, ids, clock } = this.#deps
     const { prompt, context, justification } = request
     const broken = guardrails.inputViolation([{ text: prompt }, ...(context === null ? [] : [{ data: context }])])
     if (broken !== null) throw guardrailFault(broken)
@@ -123,12 +123,12 @@ export class FacadeRuns {
   async #asking({ sessionId }: FacadeRequest, { by, agent }: FacadeCaller): Promise<GatewayTask | null> {
     if (sessionId === null || !by.scopes.includes('read')) return null
     const filter = { contextId: sessionId, state: 'input-required', agentName: agent } as const
-    const { tasks } = await this.#parts.gateway.list(by, filter, { after: null, limit: 1, isWhole: false })
+    const { tasks } = await this.#deps.gateway.list(by, filter, { after: null, limit: 1, isWhole: false })
     return tasks[0]?.task ?? null
   }
 
   async *#follow({ snapshot, before, from }: Begun, caller: FacadeCaller): AsyncIterable<StreamItem> {
-    const { gateway, guardrails, onUnexpected } = this.#parts
+    const { gateway, guardrails, onUnexpected } = this.#deps
     const { by, signal } = caller
     const { id } = snapshot.task
     let last = before
@@ -165,14 +165,14 @@ export class FacadeRuns {
     const { id, contextId, capability, state, message } = snapshot.task
     if (!isAnswered(state)) throw taskFault(message?.parts[0] ?? { text: state })
     const result = contentOf(snapshot)
-    const broken = this.#parts.guardrails.violation('output', result)
+    const broken = this.#deps.guardrails.violation('output', result)
     if (broken !== null) throw guardrailFault(broken)
-    const durationMs = Math.round(this.#parts.clock.monotonic() - from)
+    const durationMs = Math.round(this.#deps.clock.monotonic() - from)
     return { result, meta: { agent: caller.agent, capability, taskId: id, sessionId: contextId, state, durationMs } }
   }
 
   #cancel({ by }: FacadeCaller, { id }: GatewayTask): void {
-    const { gateway, onUnexpected } = this.#parts
+    const { gateway, onUnexpected } = this.#deps
     gateway.cancel(by, id).catch((error: unknown) => {
       // It ended meanwhile.
       if (asNodeError(error).code !== 'CONFLICT') onUnexpected(facadeFaultOf(error))

@@ -14,7 +14,7 @@ import { activatedExtensions, checkRequired, type OfferedExtension, requestedVer
 export const MESH_PARAMETERS = { agent: 'a2a-mesh-agent', tier: 'a2a-mesh-tier', sandbox: 'a2a-mesh-sandbox' } as const
 
 /** What answering members needs. */
-export interface MeshBindingParts {
+export interface MeshBindingDeps {
   readonly gateway: Gateway
   /** A member as a caller, as it says itself and no more powerful than it is. @throws NodeError */
   principalOf(peer: string, claims: { readonly agent?: string; readonly tier?: 0 | 1 | 2 | 3; readonly sandboxId?: string }): Principal
@@ -24,15 +24,15 @@ export interface MeshBindingParts {
 }
 
 /** The gateway's JSON-RPC for calls of members over their links. */
-export function meshCallHandler(parts: MeshBindingParts): CallHandler {
+export function meshCallHandler(deps: MeshBindingDeps): CallHandler {
   return async (call) => {
     try {
       const source = { headers: call.parameters, query: '' }
-      const here = callerOf(parts, call)
+      const here = callerOf(deps, call)
       const { id, given } = await callRpc(call.body, (method, params) => {
         const operation = rpcOperation(method, requestedVersion(source))
         const caller = atTenant(here, params)
-        const offered = parts.extensions(caller.agent)
+        const offered = deps.extensions(caller.agent)
         checkRequired(offered, activatedExtensions(source, offered)?.uris ?? [])
         return operation(params, caller)
       })
@@ -43,17 +43,17 @@ export function meshCallHandler(parts: MeshBindingParts): CallHandler {
   }
 }
 
-function callerOf(parts: MeshBindingParts, call: MemberCall): Caller {
+function callerOf(deps: MeshBindingDeps, call: MemberCall): Caller {
   const { peer, path, parameters, signal } = call
   const agent = agentOf(path)
-  const by = parts.principalOf(peer, claimsOf(parameters))
+  const by = deps.principalOf(peer, claimsOf(parameters))
   return {
-    gateway: readInTurn(parts.gateway, call),
+    gateway: readInTurn(deps.gateway, call),
     by,
     agent,
     signal,
     lastEventId: parameters['last-event-id'],
-    extendedCard: parts.extendedCard
+    extendedCard: deps.extendedCard
   }
 }
 
@@ -77,7 +77,7 @@ function agentOf(path: string): string | null {
   return place.agent
 }
 
-function claimsOf(parameters: MemberCall['parameters']): Parameters<MeshBindingParts['principalOf']>[1] {
+function claimsOf(parameters: MemberCall['parameters']): Parameters<MeshBindingDeps['principalOf']>[1] {
   const { [MESH_PARAMETERS.agent]: agent, [MESH_PARAMETERS.tier]: tierText, [MESH_PARAMETERS.sandbox]: sandboxId } = parameters
   const tier = tierText === undefined ? null : tierFromText(tierText)
   if (tierText !== undefined && tier === null) throw new A2AFault('INVALID_PARAMS', `${MESH_PARAMETERS.tier}: is no tier`)

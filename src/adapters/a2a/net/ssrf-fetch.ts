@@ -27,8 +27,8 @@ export interface FetchLimits {
 /** What a name stands for, as the resolver of the machine says it. */
 export type Resolve = (name: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
 
-/** Parts of {@link guardedFetch}. */
-export interface GuardedFetchParts {
+/** What {@link guardedFetch} needs. */
+export interface GuardedFetchDeps {
   readonly policy: AddressPolicy
   readonly limits: FetchLimits
   readonly clock: Clock
@@ -45,14 +45,14 @@ export type GuardedFetch = (input: string | URL | Request, init?: RequestInit) =
  * request has a connection of its own, no redirect is followed, no proxy is used. Rejects with RemoteFault, or with an
  * AbortError when its signal aborts.
  */
-export function guardedFetch(parts: GuardedFetchParts): GuardedFetch {
+export function guardedFetch(deps: GuardedFetchDeps): GuardedFetch {
   return async (input, init = {}) => {
     const text = typeof input === 'string' ? input : input instanceof URL ? input.href : input.url
-    const verdict = judgeAddress(text, parts.policy)
+    const verdict = judgeAddress(text, deps.policy)
     if (!verdict.ok) throw refusedAddress(verdict.reason)
     const { body = null } = init
     if (body !== null && typeof body !== 'string') throw new RemoteFault('unsent', 'only text can be sent')
-    const response = await new Exchange(parts, { url: verdict.url, isAllowed: verdict.isAllowed, init, body }).head()
+    const response = await new Exchange(deps, { url: verdict.url, isAllowed: verdict.isAllowed, init, body }).head()
     return response
   }
 }
@@ -66,19 +66,19 @@ interface Asked {
 
 /** One request with its answer. */
 class Exchange {
-  readonly #parts: GuardedFetchParts
+  readonly #deps: GuardedFetchDeps
   readonly #asked: Asked
   #isConnected = false
 
-  constructor(parts: GuardedFetchParts, asked: Asked) {
-    this.#parts = parts
+  constructor(deps: GuardedFetchDeps, asked: Asked) {
+    this.#deps = deps
     this.#asked = asked
   }
 
   /** Resolves with the answer as soon as its headers are there. */
   head(): Promise<Response> {
     const { url, init, body } = this.#asked
-    const { clock, limits } = this.#parts
+    const { clock, limits } = this.#deps
     return new Promise((resolve, reject) => {
       const request = (url.protocol === 'https:' ? https : http).request(url, {
         method: init.method ?? 'GET',
@@ -125,7 +125,7 @@ class Exchange {
   }
 
   #lookup(): LookupFunction {
-    const resolve = this.#parts.resolve ?? resolveByMachine
+    const resolve = this.#deps.resolve ?? resolveByMachine
     return (name, options, done) => {
       resolve(name).then(
         (found) => {
@@ -169,7 +169,7 @@ class Exchange {
   }
 
   #body(answer: IncomingMessage): ReadableStream<Uint8Array> {
-    const { limits, clock } = this.#parts
+    const { limits, clock } = this.#deps
     const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true
     const most = isStream ? limits.maxStreamBytes : limits.maxBytes
     const timeMs = isStream ? limits.silenceMs : limits.bodyMs
@@ -193,7 +193,7 @@ class Exchange {
   }
 
   #late(): RemoteFault {
-    return new RemoteFault(this.#kind(), `timeout: no answer within ${this.#parts.limits.headMs} ms`)
+    return new RemoteFault(this.#kind(), `timeout: no answer within ${this.#deps.limits.headMs} ms`)
   }
 
   #kind(): RemoteFaultKind {

@@ -41,44 +41,44 @@ export interface OAuthAdminDeps {
 type Params<N extends keyof OAuthCalls> = OAuthCalls[N]['params']
 
 /** What the operator does: makes and ends clients, and allows or denies who signs in. */
-export function createOAuthAdmin(parts: OAuthAdminDeps): OAuthAdmin {
-  const { store } = parts
+export function createOAuthAdmin(deps: OAuthAdminDeps): OAuthAdmin {
+  const { store } = deps
   return {
-    'oauth.client.create': (params) => createClient(parts, params),
+    'oauth.client.create': (params) => createClient(deps, params),
     'oauth.client.list': () => {
       const all = [...store.clients.values()].toSorted((a, b) => b.createdAt - a.createdAt || a.id.localeCompare(b.id))
       return Promise.resolve({ clients: all.map(infoOf) })
     },
-    'oauth.client.revoke': ({ id }) => revokeClient(parts, id),
-    'oauth.requests': () => Promise.resolve({ requests: store.waiting().flatMap((one) => requestOf(parts, one) ?? []) }),
-    'oauth.show': ({ code }) => Promise.resolve(findRequest(parts, code).info),
-    'oauth.approve': ({ code }) => approve(parts, code),
-    'oauth.deny': ({ code }) => deny(parts, code),
-    'oauth.rotate': async () => ({ kid: await parts.rotate(), keys: store.keys.length })
+    'oauth.client.revoke': ({ id }) => revokeClient(deps, id),
+    'oauth.requests': () => Promise.resolve({ requests: store.waiting().flatMap((one) => requestOf(deps, one) ?? []) }),
+    'oauth.show': ({ code }) => Promise.resolve(findRequest(deps, code).info),
+    'oauth.approve': ({ code }) => approve(deps, code),
+    'oauth.deny': ({ code }) => deny(deps, code),
+    'oauth.rotate': async () => ({ kid: await deps.rotate(), keys: store.keys.length })
   }
 }
 
 async function createClient(
-  parts: OAuthAdminDeps,
+  deps: OAuthAdminDeps,
   params: Params<'oauth.client.create'>
 ): Promise<OAuthCalls['oauth.client.create']['result']> {
-  const { store, ids, clock, audit, issuer } = parts
+  const { store, ids, clock, audit, issuer } = deps
   if (store.clients.size >= MAX_OAUTH_CLIENTS) {
     const next = ['a2a-node a2a client ls', 'a2a-node a2a client revoke <id>']
     throw new NodeError('OVERLOADED', `this node has ${MAX_OAUTH_CLIENTS} clients already`, { next })
   }
   const isPublic = params.isPublic ?? false
-  const tier = params.tier ?? weakestOr(parts)
-  if (tier < parts.nodePower().tier)
-    throw new NodeError('FORBIDDEN', `an ${tierText(parts.nodePower().tier)} node has no ${tierText(tier)} clients`)
-  const secret = isPublic ? null : Buffer.from(parts.secret()).toString('base64url')
+  const tier = params.tier ?? weakestOr(deps)
+  if (tier < deps.nodePower().tier)
+    throw new NodeError('FORBIDDEN', `an ${tierText(deps.nodePower().tier)} node has no ${tierText(tier)} clients`)
+  const secret = isPublic ? null : Buffer.from(deps.secret()).toString('base64url')
   const client: StoredClient = {
     id: ids.next('cli'),
     name: safeName(params.name ?? '', NODE_NAME) || 'client',
     isPublic,
     secret: secret === null ? null : hashText(secret),
     tier,
-    scopes: scopesOf(parts.scopes, params, tier),
+    scopes: scopesOf(deps.scopes, params, tier),
     redirectUris: [...new Set(params.redirectUris ?? [])].map(checkedRedirect),
     createdAt: clock.now()
   }
@@ -171,9 +171,9 @@ function requestOf({ store }: OAuthAdminDeps, { model, clientId, body, expiresAt
   }
 }
 
-function findRequest(parts: OAuthAdminDeps, code: string): { readonly record: OAuthRecord; readonly info: OAuthRequestInfo } {
-  const record = parts.store.byCode(code)
-  const info = record === null ? null : requestOf(parts, record)
+function findRequest(deps: OAuthAdminDeps, code: string): { readonly record: OAuthRecord; readonly info: OAuthRequestInfo } {
+  const record = deps.store.byCode(code)
+  const info = record === null ? null : requestOf(deps, record)
   if (record === null || info === null) {
     const next = ['a2a-node a2a oauth ls']
     throw new NodeError('APPROVAL_NOT_FOUND', `nobody waits with the code "${shown(code, 32)}"; codes are good for ten minutes, once`, {
@@ -183,14 +183,14 @@ function findRequest(parts: OAuthAdminDeps, code: string): { readonly record: OA
   return { record, info }
 }
 
-async function approve(parts: OAuthAdminDeps, code: string): Promise<OAuthRequestInfo> {
-  const { store, issuer, audit } = parts
-  const { record, info } = findRequest(parts, code)
+async function approve(deps: OAuthAdminDeps, code: string): Promise<OAuthRequestInfo> {
+  const { store, issuer, audit } = deps
+  const { record, info } = findRequest(deps, code)
   // From here on nobody else decides about it.
   const decided: OAuthRecord = { ...record, decision: 'allowed' }
   store.replace(decided)
   if (info.flow === 'device') {
-    const grantId = await grantOf(parts.provider(), { issuer, info })
+    const grantId = await grantOf(deps.provider(), { issuer, info })
     const answer = { accountId: OPERATOR_SUBJECT, grantId, scope: info.scopes.join(' '), resource: issuer }
     store.replace({ ...decided, grantId, body: JSON.stringify({ ...(JSON.parse(record.body) as object), ...answer }) })
   }
@@ -199,9 +199,9 @@ async function approve(parts: OAuthAdminDeps, code: string): Promise<OAuthReques
   return info
 }
 
-async function deny(parts: OAuthAdminDeps, code: string): Promise<OAuthRequestInfo> {
-  const { store, audit } = parts
-  const { record, info } = findRequest(parts, code)
+async function deny(deps: OAuthAdminDeps, code: string): Promise<OAuthRequestInfo> {
+  const { store, audit } = deps
+  const { record, info } = findRequest(deps, code)
   const answer = info.flow === 'device' ? { error: 'access_denied', errorDescription: 'the operator denied it' } : {}
   store.replace({ ...record, decision: 'denied', body: JSON.stringify({ ...(JSON.parse(record.body) as object), ...answer }) })
   await store.save()

@@ -24,7 +24,7 @@ export const SIGN_IN_SECONDS = 600
 const CODE_SECONDS = 60
 
 /** What the OAuth server is made of. */
-export interface OAuthServerParts {
+export interface OAuthServerDeps {
   readonly store: OAuthStore
   readonly keys: OAuthKeys
   readonly clock: Clock
@@ -57,7 +57,7 @@ export async function loadOidc(): Promise<Library> {
 }
 
 /** An oidc-provider that gives tokens for the gateway, and nothing of OpenID. Made anew when the keys change. */
-export function makeProvider({ Provider: Made, errors, interactionPolicy }: Library, parts: OAuthServerParts): Provider {
+export function makeProvider({ Provider: Made, errors, interactionPolicy }: Library, deps: OAuthServerDeps): Provider {
   const policy = interactionPolicy.base()
   // A browser that signed in before is asked again: nothing is approved twice by one word of the operator.
   policy
@@ -65,19 +65,19 @@ export function makeProvider({ Provider: Made, errors, interactionPolicy }: Libr
     ?.checks.add(
       new interactionPolicy.Check('every_time', 'the operator decides each time', ({ oidc }) => oidc.result?.login === undefined)
     )
-  const provider = new Made(parts.issuer, {
-    ...configuration(parts, errors),
+  const provider = new Made(deps.issuer, {
+    ...configuration(deps, errors),
     interactions: { policy, url: (_ctx, { uid }) => CONSENT_PATH + uid }
   })
   // URLs are those of the issuer, whatever a request says: the server puts these headers in itself.
   provider.proxy = true
-  Object.assign(provider, { silent: true, onerror: (error: unknown) => parts.onFault(error) })
+  Object.assign(provider, { silent: true, onerror: (error: unknown) => deps.onFault(error) })
   // The home has the hash alone.
   provider.Client.prototype.compareClientSecret = function (this: Client, actual: string): boolean {
     return equalText(this.clientSecret ?? '', hashText(actual))
   }
   provider.use(keepOrigins)
-  provider.on('server_error', (_ctx, error) => parts.onFault(error))
+  provider.on('server_error', (_ctx, error) => deps.onFault(error))
   return provider
 }
 
@@ -93,8 +93,8 @@ function keepOrigins({ res }: KoaContextWithOIDC, next: () => Promise<void>): Pr
   })
 }
 
-function configuration(parts: OAuthServerParts, errors: typeof Errors): Configuration {
-  const { store, keys, handles } = parts
+function configuration(deps: OAuthServerDeps, errors: typeof Errors): Configuration {
+  const { store, keys, handles } = deps
   return {
     adapter: (model: string) => new OAuthAdapter(model, { store, handles }),
     jwks: { keys: [...keys.privateKeys] as never },
@@ -108,8 +108,8 @@ function configuration(parts: OAuthServerParts, errors: typeof Errors): Configur
     allowOmittingSingleRegisteredRedirectUri: false,
     acceptQueryParamAccessTokens: false,
     clientBasedCORS: () => false,
-    cookies: cookies(parts),
-    features: features(parts, errors),
+    cookies: cookies(deps),
+    features: features(deps, errors),
     formats: { customizers: { jwt: (_ctx, token, { payload }) => addClaims(payload, token as { grantId?: string }) } },
     findAccount: (_ctx, sub) => ({ accountId: sub, claims: () => ({ sub }) }),
     issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
@@ -123,11 +123,11 @@ function configuration(parts: OAuthServerParts, errors: typeof Errors): Configur
       ctx.type = 'json'
       ctx.body = out
     },
-    ttl: lifetimes(parts)
+    ttl: lifetimes(deps)
   }
 }
 
-function lifetimes({ accessTokenSeconds, refreshTokenDays }: OAuthServerParts): Configuration['ttl'] {
+function lifetimes({ accessTokenSeconds, refreshTokenDays }: OAuthServerDeps): Configuration['ttl'] {
   const refresh = refreshTokenDays * 86_400
   return {
     AccessToken: accessTokenSeconds,
@@ -142,12 +142,12 @@ function lifetimes({ accessTokenSeconds, refreshTokenDays }: OAuthServerParts): 
   }
 }
 
-function cookies({ store, issuer }: OAuthServerParts): Configuration['cookies'] {
+function cookies({ store, issuer }: OAuthServerDeps): Configuration['cookies'] {
   const how = { httpOnly: true, sameSite: 'lax', signed: true, secure: issuer.startsWith('https:') } as const
   return { keys: [store.cookieKey], long: { ...how, path: '/oauth/' }, short: how }
 }
 
-function features(parts: OAuthServerParts, errors: typeof Errors): Configuration['features'] {
+function features(deps: OAuthServerDeps, errors: typeof Errors): Configuration['features'] {
   return {
     devInteractions: { enabled: false },
     userinfo: { enabled: false },
@@ -159,9 +159,9 @@ function features(parts: OAuthServerParts, errors: typeof Errors): Configuration
     revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => isOwn(client, token, errors) },
     resourceIndicators: {
       enabled: true,
-      defaultResource: () => parts.issuer,
+      defaultResource: () => deps.issuer,
       useGrantedResource: () => true,
-      getResourceServerInfo: (ctx, resource, client) => resourceServer(ctx, { resource, client, parts, errors })
+      getResourceServerInfo: (ctx, resource, client) => resourceServer(ctx, { resource, client, deps, errors })
     }
   }
 }
@@ -175,12 +175,12 @@ function isOwn(client: Client, { clientId }: { readonly clientId?: string | unde
 interface AskedResource {
   readonly resource: string
   readonly client: Client
-  readonly parts: OAuthServerParts
+  readonly deps: OAuthServerDeps
   readonly errors: typeof Errors
 }
 
 /** The one resource there is: this gateway. What a client does not name it gets as a whole; what is not its own is refused. */
-function resourceServer(ctx: KoaContextWithOIDC, { resource, client, parts, errors }: AskedResource) {
+function resourceServer(ctx: KoaContextWithOIDC, { resource, client, deps: parts, errors }: AskedResource) {
   if (resource !== parts.issuer) throw new errors.InvalidTarget()
   const allowance = parts.store.clients.get(client.clientId) ?? { tier: 3, scopes: [] }
   const { params } = ctx.oidc
@@ -199,7 +199,7 @@ function resourceServer(ctx: KoaContextWithOIDC, { resource, client, parts, erro
 }
 
 /** Scopes by which a client limited itself when it asked, of which it now has a code or a refresh token. */
-function grantable(ctx: KoaContextWithOIDC, { scopes }: OAuthServerParts, allowance: ClientAllowance): readonly string[] {
+function grantable(ctx: KoaContextWithOIDC, { scopes }: OAuthServerDeps, allowance: ClientAllowance): readonly string[] {
   const { AuthorizationCode, RefreshToken, DeviceCode } = ctx.oidc.entities
   const source = AuthorizationCode ?? RefreshToken ?? DeviceCode
   return source?.scope?.split(' ').filter((scope) => mayAsk(scopes, allowance, scope)) ?? []

@@ -8,9 +8,9 @@ import { createOAuthAdmin, type OAuthAdminDeps, grantOf } from './oauth-admin.js
 import { OAuthKeys } from './oauth-keys.js'
 import { OAuthLimit } from './oauth-limit.js'
 import { answerPage, SAFE_HEADERS, waitingPage } from './oauth-page.js'
-import { CONSENT_PATH, loadOidc, makeProvider, OAUTH_PATHS, OPERATOR_SUBJECT, type OAuthServerParts } from './oauth-provider.js'
+import { CONSENT_PATH, loadOidc, makeProvider, OAUTH_PATHS, OPERATOR_SUBJECT, type OAuthServerDeps } from './oauth-provider.js'
 import { OAuthStore } from './oauth-store.js'
-import { AccessTokens, type AccessTokenParts } from './oauth-tokens.js'
+import { AccessTokens, type AccessTokenDeps } from './oauth-tokens.js'
 
 /** Largest body of a request to the OAuth server, in bytes. */
 export const MAX_OAUTH_BODY = 16_384
@@ -25,8 +25,8 @@ export interface OAuthCall {
 }
 
 /** What the OAuth server needs of its node. */
-export type OAuthOpening = Omit<OAuthServerParts, 'keys' | 'handles' | 'store'> &
-  Omit<AccessTokenParts, 'keys' | 'store'> &
+export type OAuthOpening = Omit<OAuthServerDeps, 'keys' | 'handles' | 'store'> &
+  Omit<AccessTokenDeps, 'keys' | 'store'> &
   Omit<OAuthAdminDeps, 'keys' | 'store' | 'tokens' | 'provider' | 'rotate'> & {
     readonly home: ConstructorParameters<typeof OAuthStore>[0]
     readonly keyDays: number

@@ -13,7 +13,7 @@ const CLOCK_TOLERANCE_SECONDS = 5
 const CLAIMS = ['exp', 'nbf', 'iat', 'jti', 'sub', 'client_id', 'scope']
 
 /** What checking access tokens needs. */
-export interface AccessTokenParts {
+export interface AccessTokenDeps {
   readonly store: OAuthStore
   readonly keys: OAuthKeys
   readonly clock: Clock
@@ -30,11 +30,11 @@ interface CheckedToken extends TokenHandle {
 
 /** Says who holds an access token, and ends what is open under one that is revoked. */
 export class AccessTokens {
-  readonly #parts: AccessTokenParts
+  readonly #deps: AccessTokenDeps
   readonly #watched = new Set<{ readonly token: CheckedToken; readonly tell: () => void }>()
 
-  constructor(parts: AccessTokenParts) {
-    this.#parts = parts
+  constructor(deps: AccessTokenDeps) {
+    this.#deps = deps
   }
 
   /** Null for what is no token of this server, is not for this gateway, has expired or was revoked. */
@@ -42,7 +42,7 @@ export class AccessTokens {
     const token = await this.check(text)
     const client = token === null ? undefined : this.#clientOf(token)
     if (token === null || client === undefined) return null
-    const { scopes, nodePower } = this.#parts
+    const { scopes, nodePower } = this.#deps
     const { tier, may, capabilities } = powerOfScopes(scopes, client, token.scopes)
     const node = nodePower()
     return {
@@ -61,7 +61,7 @@ export class AccessTokens {
 
   /** A token that this server made, which has not expired; it may be revoked. */
   async check(text: string): Promise<CheckedToken | null> {
-    const { keys, issuer, clock } = this.#parts
+    const { keys, issuer, clock } = this.#deps
     try {
       const { payload } = await jwtVerify(text, createLocalJWKSet(keys.publicKeys), {
         algorithms: ['EdDSA'],
@@ -95,7 +95,7 @@ export class AccessTokens {
 
   /** Undefined when the token is not good any more. */
   #clientOf(token: CheckedToken): StoredClient | undefined {
-    const { store, clock } = this.#parts
+    const { store, clock } = this.#deps
     return token.endsAt <= clock.now() || store.denials.has(token) ? undefined : store.clients.get(token.clientId)
   }
 
@@ -104,7 +104,7 @@ export class AccessTokens {
       listener()
       return () => {}
     }
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const timer = clock.after(token.endsAt - clock.now(), () => {
       this.#watched.delete(one)
       listener()

@@ -16,7 +16,7 @@ export const WEBHOOK_MS = 10_000
 const LIMITS: FetchLimits = { headMs: WEBHOOK_MS, bodyMs: 1000, silenceMs: 1000, maxBytes: 1, maxStreamBytes: 1 }
 
 /** What sending notifications needs. */
-export interface WebhookSenderParts {
+export interface WebhookSenderDeps {
   readonly policy: AddressPolicy
   readonly signer: WebhookSigner
   readonly clock: Clock
@@ -25,7 +25,7 @@ export interface WebhookSenderParts {
 }
 
 /** Sends notifications to the webhooks of clients, where the policy lets it: no redirect is followed, and a name leads nowhere private. */
-export function createWebhooks({ policy, signer, clock, resolve }: WebhookSenderParts): Webhooks {
+export function createWebhooks({ policy, signer, clock, resolve }: WebhookSenderDeps): Webhooks {
   const fetch = guardedFetch({ policy, limits: LIMITS, clock, ...(resolve === undefined ? {} : { resolve }) })
   return {
     refusal: (url) => {

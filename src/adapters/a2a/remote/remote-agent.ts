@@ -26,8 +26,8 @@ const SHOWN_DESCRIPTION = 1000
 /** Notes what happens, for people. */
 export type RemoteLog = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>) => void
 
-/** Parts of {@link RemoteAgent}. */
-export interface RemoteAgentParts {
+/** What {@link RemoteAgent} needs. */
+export interface RemoteAgentDeps {
   readonly spec: RemoteSpec
   readonly secret: RemoteSecret | null
   readonly net: RemoteNet
@@ -43,7 +43,7 @@ export interface RemoteAgentParts {
 /** One remote agent of the config: its card, what of it is in force, and calls of its skills. */
 export class RemoteAgent {
   readonly spec: RemoteSpec
-  readonly #parts: RemoteAgentParts
+  readonly #deps: RemoteAgentDeps
   readonly #place: RemotePlace
   readonly #pin: RemotePin
   readonly #pinned: Pinned<PinnedCard>
@@ -59,10 +59,10 @@ export class RemoteAgent {
   /** The fetch that is under way. */
   #fetching: Promise<void> | null = null
 
-  constructor(parts: RemoteAgentParts) {
-    const { spec, secret, store } = parts
+  constructor(deps: RemoteAgentDeps) {
+    const { spec, secret, store } = deps
     this.spec = spec
-    this.#parts = parts
+    this.#deps = deps
     this.#place = {
       card: spec.card,
       asker: spec.name,
@@ -102,7 +102,7 @@ export class RemoteAgent {
   /** Asks for its card anew, and takes the one with that sha256. @throws NodeError CONFLICT; what cannot be kept, as the store says */
   async refresh(accept: string | null): Promise<void> {
     const { spec } = this
-    await Promise.race([this.#fetch(), wait(this.#parts.clock, REFRESH_WAIT_MS, this.#stop.signal)])
+    await Promise.race([this.#fetch(), wait(this.#deps.clock, REFRESH_WAIT_MS, this.#stop.signal)])
     if (accept === null) return
     const { seen } = this.#pinned
     const mayTake = mayAccept({
@@ -145,7 +145,7 @@ export class RemoteAgent {
 
   /** Does one task at it. Never rejects. */
   async call(task: AgentTask, run: RemoteRun): Promise<AgentOutcome> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const { name, maxOutputBytes } = this.spec
     const skill = this.#offer?.skills.get(task.capability)
     const card = this.#pinned.accepted?.card
@@ -165,21 +165,21 @@ export class RemoteAgent {
   /** Addresses are for this node alone. Of one that was not reached it is looked at now whether its card is still to be had. */
   #note({ kind, message, printed: told }: RemoteFault): void {
     if (kind === 'unsent' && this.#state === 'ready') void this.#fetch()
-    if (message !== told) this.#parts.log('warn', 'the way to an A2A agent failed', { agent: this.spec.name, reason: message })
+    if (message !== told) this.#deps.log('warn', 'the way to an A2A agent failed', { agent: this.spec.name, reason: message })
   }
 
   /** Asks for nothing more. Idempotent. */
   async close(): Promise<void> {
     this.#state = 'closed'
     this.#stop.abort()
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
     await this.#fetching
   }
 
   /** One link for each card in force: the client library is made once. */
   async #linkOf(card: RemoteCard): Promise<RemoteLink> {
     const hash = cardHash(card)
-    if (this.#link?.hash !== hash) this.#link = { hash, link: connectRemote(this.#parts.net, this.#place, card) }
+    if (this.#link?.hash !== hash) this.#link = { hash, link: connectRemote(this.#deps.net, this.#place, card) }
     const { link } = this.#link
     link.catch(() => {
       this.#link = null
@@ -195,7 +195,7 @@ export class RemoteAgent {
   }
 
   async #fetchNow(): Promise<void> {
-    const { net, clock } = this.#parts
+    const { net, clock } = this.#deps
     clock.clear(this.#timer)
     try {
       const card = await fetchCard(net, this.#place, this.#stop.signal)
@@ -214,14 +214,14 @@ export class RemoteAgent {
   #failed(reason: string): void {
     if (this.#stop.signal.aborted) return
     this.#failures++
-    if (reason !== this.#lastError) this.#parts.log('warn', 'the card of an A2A agent cannot be had', { agent: this.spec.name, reason })
+    if (reason !== this.#lastError) this.#deps.log('warn', 'the card of an A2A agent cannot be had', { agent: this.spec.name, reason })
     this.#state = 'failed'
     this.#lastError = reason
   }
 
   /** Full jitter: anything up to a bound that doubles with each failure. */
   #again(): void {
-    const { clock, chance } = this.#parts
+    const { clock, chance } = this.#deps
     if (this.#stop.signal.aborted) return
     const retryMs = Math.min(MAX_CARD_RETRY_MS, 1000 * 2 ** Math.min(16, this.#failures - 1))
     const delayMs = this.#failures === 0 ? CARD_TTL_MS : Math.max(100, Math.floor(retryMs * chance()))
@@ -229,7 +229,7 @@ export class RemoteAgent {
   }
 
   async #take(card: RemoteCard): Promise<void> {
-    const { log } = this.#parts
+    const { log } = this.#deps
     const kept = this.#pinned.take({ card })
     // A disk that is full must not keep an agent away that was never seen before; the next start sees it first again.
     if (kept !== null)
@@ -252,7 +252,7 @@ export class RemoteAgent {
     const next = card === undefined ? null : remoteOffer(this.spec, card, skills)
     const isSame = JSON.stringify(next?.definition) === JSON.stringify(this.#offer?.definition)
     this.#offer = next === null || this.#offer === null || !isSame ? next : { ...next, definition: this.#offer.definition }
-    if (!isSame) this.#parts.onOffer()
+    if (!isSame) this.#deps.onOffer()
   }
 
   #isThere(skill: string): boolean {

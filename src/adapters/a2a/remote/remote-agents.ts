@@ -11,7 +11,7 @@ import type {
 } from '../../../ports/agent-runtime.js'
 import type { ImportedServerInfo, ImportedTools } from '../../../ports/imported-tools.js'
 import type { Problem } from '../../../ports/node-api.js'
-import { RemoteAgent, type RemoteAgentParts } from './remote-agent.js'
+import { RemoteAgent, type RemoteAgentDeps } from './remote-agent.js'
 import type { RemoteRun } from './remote-call.js'
 import { CARD_ITSELF } from './remote-card.js'
 
@@ -25,9 +25,9 @@ export type HostAgent = (parts: {
   }
 }) => HostedAgent & { retire(): Promise<void> }
 
-/** Parts of {@link RemoteAgents}. */
-export interface RemoteAgentsOptions extends Omit<RemoteAgentParts, 'spec' | 'secret' | 'onOffer'> {
-  readonly agents: readonly Pick<RemoteAgentParts, 'spec' | 'secret'>[]
+/** What {@link RemoteAgents} needs. */
+export interface RemoteAgentsOptions extends Omit<RemoteAgentDeps, 'spec' | 'secret' | 'onOffer'> {
+  readonly agents: readonly Pick<RemoteAgentDeps, 'spec' | 'secret'>[]
   readonly hostAgent: HostAgent
 }
 

@@ -16,7 +16,7 @@ export const MAX_RESUBSCRIBED = 16
 export const CANCEL_MS = 5000
 
 /** What calling needs. */
-export interface RemoteCallParts {
+export interface RemoteCallDeps {
   /** Of the agent, for people. */
   readonly agent: string
   readonly link: RemoteLink
@@ -37,8 +37,8 @@ export interface RemoteRun {
  * task is known, nobody knows what became of it, and it is not said again. Of a known task the stream is taken up again, else
  * it is asked after. An abort cancels it there. Never rejects.
  */
-export async function callRemote(parts: RemoteCallParts, message: RemoteMessage, run: RemoteRun): Promise<AgentOutcome> {
-  const call = new RemoteCall(parts, run, message.taskId !== null)
+export async function callRemote(deps: RemoteCallDeps, message: RemoteMessage, run: RemoteRun): Promise<AgentOutcome> {
+  const call = new RemoteCall(deps, run, message.taskId !== null)
   try {
     return await call.run(message)
   } finally {
@@ -47,16 +47,16 @@ export async function callRemote(parts: RemoteCallParts, message: RemoteMessage,
 }
 
 class RemoteCall {
-  readonly #parts: RemoteCallParts
+  readonly #deps: RemoteCallDeps
   readonly #run: RemoteRun
   readonly #task: RemoteTask
   readonly #stop = new AbortController()
   readonly #onAbort = (): void => this.#stop.abort()
 
-  constructor(parts: RemoteCallParts, run: RemoteRun, isFurther: boolean) {
-    this.#parts = parts
+  constructor(deps: RemoteCallDeps, run: RemoteRun, isFurther: boolean) {
+    this.#deps = deps
     this.#run = run
-    this.#task = new RemoteTask({ maxBytes: parts.maxOutputBytes, report: (data) => run.progress(data), isFurther })
+    this.#task = new RemoteTask({ maxBytes: deps.maxOutputBytes, report: (data) => run.progress(data), isFurther })
     if (run.signal.aborted) this.#stop.abort()
     run.signal.addEventListener('abort', this.#onAbort)
   }
@@ -68,7 +68,7 @@ class RemoteCall {
   }
 
   async run(message: RemoteMessage): Promise<AgentOutcome> {
-    const { link, agent } = this.#parts
+    const { link, agent } = this.#deps
     const fault = await this.#read(link.send(message, this.#stop.signal))
     const { taskId } = this.#task
     if (!this.#task.isOver && taskId === null) return this.#failed(fault ?? new RemoteFault('unknown', 'it ended its answer without one'))
@@ -82,7 +82,7 @@ class RemoteCall {
 
   /** Until the task rests; what it gives is why it cannot be followed any more. */
   async #follow(taskId: string): Promise<RemoteFault | null> {
-    const { clock, link } = this.#parts
+    const { clock, link } = this.#deps
     let streams = link.follow === null ? MAX_RESUBSCRIBED : 0
     let pollMs = FIRST_POLL_MS
     for (let failures = 0; !this.#task.isOver && !this.#stop.signal.aborted; ) {
@@ -126,7 +126,7 @@ class RemoteCall {
   }
 
   async #cancel(taskId: string): Promise<void> {
-    const { clock, link } = this.#parts
+    const { clock, link } = this.#deps
     const stop = new AbortController()
     const timer = clock.after(CANCEL_MS, () => stop.abort())
     await link.cancel(taskId, stop.signal).catch(() => {})
@@ -136,8 +136,8 @@ class RemoteCall {
   #failed(fault: RemoteFault): AgentOutcome {
     if (this.#run.signal.aborted)
       return { ok: false, code: 'CANCELED', message: 'canceled', ...(fault.kind === 'unknown' ? { isUnknown: true } : {}) }
-    this.#parts.onFault?.(fault)
-    return failedRemote(this.#parts.agent, fault)
+    this.#deps.onFault?.(fault)
+    return failedRemote(this.#deps.agent, fault)
   }
 }
 

@@ -10,7 +10,7 @@ export const MAX_BEHIND_BYTES = 1_048_576
 export const BEHIND_WAIT_MS = 60_000
 
 /** What answering with a stream needs. */
-export interface EventStreamParts {
+export interface EventStreamDeps {
   readonly clock: Clock
   /** The `data` of an item. */
   encode(value: object): object
@@ -19,8 +19,8 @@ export interface EventStreamParts {
 }
 
 /** Answers with server-sent events. Resolves when the stream has ended; never rejects. */
-export async function answerStream(response: ServerResponse, items: AsyncIterable<StreamItem>, parts: EventStreamParts): Promise<void> {
-  const { clock, encode, encodeFault } = parts
+export async function answerStream(response: ServerResponse, items: AsyncIterable<StreamItem>, deps: EventStreamDeps): Promise<void> {
+  const { clock, encode, encodeFault } = deps
   response.writeHead(200, {
     'content-type': 'text/event-stream',
     'cache-control': 'no-store',

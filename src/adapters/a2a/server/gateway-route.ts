@@ -23,7 +23,7 @@ export const MAX_GATEWAY_BODY = 10_485_760
 const JSON_TYPES: ReadonlySet<string> = new Set(['application/json', 'application/a2a+json'])
 
 /** What answering A2A clients needs. */
-export interface GatewayRouteParts {
+export interface GatewayRouteDeps {
   readonly gateway: Gateway
   readonly clock: Clock
   /** The extended card of an agent, or of the node, as a version has it. */
@@ -42,10 +42,10 @@ export interface GatewayCall {
 
 /** Answers a request to the URL of an agent or of the node. `path`: what follows that URL, '' for the URL itself. */
 export class GatewayRoute {
-  readonly #parts: GatewayRouteParts
+  readonly #deps: GatewayRouteDeps
 
-  constructor(parts: GatewayRouteParts) {
-    this.#parts = parts
+  constructor(deps: GatewayRouteDeps) {
+    this.#deps = deps
   }
 
   /** @throws HttpError for a body that is too large or breaks off; all else is answered here. */
@@ -75,7 +75,7 @@ export class GatewayRoute {
     })
     if (!('items' in given)) return answerJson(response, 200, rpcJson(id, given))
     await answerStream(response, given.items, {
-      clock: this.#parts.clock,
+      clock: this.#deps.clock,
       encode: (value) => rpcJson(id, { value }),
       encodeFault: (error) => rpcJson(id, { fault: faultOf(error) })
     })
@@ -92,7 +92,7 @@ export class GatewayRoute {
       const given = await this.#perform({ operation, params: all, response, source }, caller)
       if ('value' in given) return answerJson(response, 200, given.value, REST_TYPES[version])
       await answerStream(response, given.items, {
-        clock: this.#parts.clock,
+        clock: this.#deps.clock,
         encode: (value) => value,
         encodeFault: (error) => restFault(faultOf(error), version)
       })
@@ -105,7 +105,7 @@ export class GatewayRoute {
   /** Runs an operation once it is known whom it is for, and that its client speaks what that agent requires. */
   #perform({ operation, params, response, source }: Performance, given: Caller): Promise<Given> {
     const caller = atTenant(given, params)
-    const offered = this.#parts.extensions(caller.agent)
+    const offered = this.#deps.extensions(caller.agent)
     const activated = activatedExtensions(source, offered)
     checkRequired(offered, activated?.uris ?? [])
     if (activated !== null && activated.uris.length > 0) response.setHeader(activated.header, activated.uris.join(', '))
@@ -113,7 +113,7 @@ export class GatewayRoute {
   }
 
   #caller(request: IncomingMessage, { principal, signal }: GatewayCall, agent: string | null): Caller {
-    const { gateway, extendedCard } = this.#parts
+    const { gateway, extendedCard } = this.#deps
     return { gateway, by: principal, agent, signal, lastEventId: request.headers['last-event-id'], extendedCard }
   }
 }

@@ -6,11 +6,11 @@ import { fileReason } from '../../../kit/file-reason.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { AgentFault, AgentSource, HostedAgent } from '../../../ports/agent-runtime.js'
 import type { AgentFile } from './agent-file.js'
-import { type AgentLog, type AgentParts, buildAgent } from './build-agent.js'
+import { type AgentLog, type AgentDeps, buildAgent } from './build-agent.js'
 import { createSchemaCompiler } from '../schemas/compile-schema.js'
 import type { Environment } from './environment.js'
 import type { LocalAgent } from './hosted-agent.js'
-import type { LlmParts } from '../llm/llm-parts.js'
+import type { LlmDeps } from '../llm/llm-parts.js'
 import { ProcessGroups } from '../process/process-groups.js'
 import { readAgentFile } from './read-agent-file.js'
 import { killLeftovers } from '../process/run-records.js'
@@ -22,7 +22,7 @@ const GATHER_MS = 25
 /** Most agent files of one directory. */
 const MAX_FILES = 1000
 
-/** Parts of {@link AgentFiles}. */
+/** What {@link AgentFiles} needs. */
 export interface AgentFilesOptions {
   /** Absolute directories with agent files (`*.md`, not below); on a duplicate id the earlier one wins. */
   readonly dirs: readonly string[]
@@ -36,7 +36,7 @@ export interface AgentFilesOptions {
   readonly groups?: ProcessGroups
   readonly clock: Clock
   /** What agents of language models share. Default: they have no provider. */
-  readonly llm?: LlmParts
+  readonly llm?: LlmDeps
   /** Default: one of its own. Given the node's, equal schemas share their checks. */
   readonly compileSchema?: CompileSchema
   /** The node's own environment. Default: that of this process. */
@@ -67,7 +67,7 @@ type OnChange = (agents: readonly HostedAgent[], faults: readonly AgentFault[]) 
 /** The agents of a node: the starters and those of agent files, read anew whenever a file changes. */
 export class AgentFiles implements AgentSource {
   readonly #options: AgentFilesOptions
-  readonly #parts: AgentParts & { readonly groups: ProcessGroups }
+  readonly #deps: AgentDeps & { readonly groups: ProcessGroups }
   readonly #compileSchema: CompileSchema
   readonly #starters: readonly LocalAgent[]
   #entries = new Map<string, Entry>()
@@ -83,14 +83,14 @@ export class AgentFiles implements AgentSource {
     this.#options = options
     const { runDir, clock, grants, env = process.env, log = () => {}, llm } = options
     const groups = options.groups ?? new ProcessGroups(runDir)
-    this.#parts = { groups, clock, env, log, ...(llm === undefined ? {} : { llm }) }
+    this.#deps = { groups, clock, env, log, ...(llm === undefined ? {} : { llm }) }
     this.#compileSchema = options.compileSchema ?? createSchemaCompiler()
     this.#starters = options.starters ? createStarters({ grants, clock }) : []
   }
 
   async load(): Promise<AgentSet> {
     for (const { processGroup, requestId } of await killLeftovers(this.#options.runDir)) {
-      this.#parts.log('warn', 'ended an agent process that a dead node left behind', { processGroup, requestId })
+      this.#deps.log('warn', 'ended an agent process that a dead node left behind', { processGroup, requestId })
     }
     await this.#scan(() => {})
     return this.#current
@@ -102,7 +102,7 @@ export class AgentFiles implements AgentSource {
       this.#options.clock.clear(this.#gather)
       this.#gather = this.#options.clock.after(GATHER_MS, () => void this.#scan(onChange))
     }
-    const onError = (error: unknown): void => this.#parts.log('warn', 'agent files cannot be watched', { reason: messageOf(error) })
+    const onError = (error: unknown): void => this.#deps.log('warn', 'agent files cannot be watched', { reason: messageOf(error) })
     this.#watcher = new WatchedDirectories({ dirs: this.#options.dirs, clock: this.#options.clock, onChange: rescan, onError })
   }
 
@@ -117,14 +117,14 @@ export class AgentFiles implements AgentSource {
     await this.#scanning
     const own = [...this.#entries.values()].flatMap((entry) => entry.agent?.hosted ?? [])
     await Promise.all([...this.#starters, ...own, ...this.#retiring].map((agent) => agent.close()))
-    await this.#parts.groups.close()
+    await this.#deps.groups.close()
   }
 
   #scan(onChange: OnChange): Promise<void> {
     const scan = this.#scanning
       .then(() => this.#scanNow(onChange))
       .catch((error: unknown) => {
-        this.#parts.log('error', 'agent files could not be read', { reason: messageOf(error) })
+        this.#deps.log('error', 'agent files could not be read', { reason: messageOf(error) })
       })
     this.#scanning = scan
     return scan
@@ -149,7 +149,7 @@ export class AgentFiles implements AgentSource {
     const reported = new Set(before.map((fault) => JSON.stringify(fault)))
     for (const fault of this.#current.faults) {
       const { file, line, reason } = fault
-      if (!reported.has(JSON.stringify(fault))) this.#parts.log('warn', 'an agent file cannot be used', { file, line, reason })
+      if (!reported.has(JSON.stringify(fault))) this.#deps.log('warn', 'an agent file cannot be used', { file, line, reason })
     }
   }
 
@@ -183,7 +183,7 @@ export class AgentFiles implements AgentSource {
   }
 
   #serve(entry: Entry, good: AgentFile): LocalAgent {
-    if (entry.agent?.made !== good) entry.agent = { hosted: buildAgent(good, this.#parts), made: good }
+    if (entry.agent?.made !== good) entry.agent = { hosted: buildAgent(good, this.#deps), made: good }
     return entry.agent.hosted
   }
 
@@ -192,8 +192,7 @@ export class AgentFiles implements AgentSource {
     this.#retiring.add(hosted)
     hosted.retire().then(
       () => this.#retiring.delete(hosted),
-      (error: unknown) =>
-        this.#parts.log('error', 'an agent could not be closed', { agent: hosted.definition.id, reason: messageOf(error) })
+      (error: unknown) => this.#deps.log('error', 'an agent could not be closed', { agent: hosted.definition.id, reason: messageOf(error) })
     )
   }
 }

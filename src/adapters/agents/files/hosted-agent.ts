@@ -38,16 +38,16 @@ export interface LocalAgent extends HostedAgent {
   retire(): Promise<void>
 }
 
-/** Parts of {@link hostAgent}. */
-export interface HostParts {
+/** What {@link hostAgent} needs. */
+export interface HostDeps {
   readonly definition: AgentDefinition
   readonly runtime: Runtime
   readonly clock: Clock
 }
 
 /** Makes an agent of a runtime: adds the timeout, cancellation, the bound on progress, and closing. */
-export function hostAgent(parts: HostParts): LocalAgent {
-  return new Host(parts)
+export function hostAgent(deps: HostDeps): LocalAgent {
+  return new Host(deps)
 }
 
 /** How a run without a result ends. */
@@ -68,7 +68,7 @@ class Host implements LocalAgent {
   readonly #runs = new Map<Promise<AgentOutcome>, () => void>()
   #closing: Promise<void> | null = null
 
-  constructor({ definition, runtime, clock }: HostParts) {
+  constructor({ definition, runtime, clock }: HostDeps) {
     this.definition = definition
     this.#runtime = runtime
     this.#clock = clock

@@ -12,7 +12,7 @@ import { type AgentLog, buildAgent } from './build-agent.js'
 import { createSchemaCompiler } from '../schemas/compile-schema.js'
 import type { Environment } from './environment.js'
 import { failure } from './hosted-agent.js'
-import type { LlmParts } from '../llm/llm-parts.js'
+import type { LlmDeps } from '../llm/llm-parts.js'
 import { ProcessGroups } from '../process/process-groups.js'
 import { readAgentFile } from './read-agent-file.js'
 
@@ -35,7 +35,7 @@ export interface RunFileOptions {
   /** The node's own environment. Default: that of this process. */
   readonly env?: Environment
   /** What an agent of a language model needs. Default: there is no provider. */
-  readonly llm?: LlmParts
+  readonly llm?: LlmDeps
 }
 
 /** How the run ended. */

@@ -9,7 +9,7 @@ const POLL_MS = 25
 /** How often to look whether a directory is still the one that is watched. */
 const LOOK_MS = 1000
 
-/** Parts of {@link WatchedDirectories}. */
+/** What {@link WatchedDirectories} needs. */
 export interface WatchedDirectoriesOptions {
   /** They need not exist (yet). */
   readonly dirs: readonly string[]

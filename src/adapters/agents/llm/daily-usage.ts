@@ -6,8 +6,8 @@ const DAY_MS = 86_400_000
 /** Name of the stored document. */
 const DOCUMENT = 'llm-days'
 
-/** Parts of {@link TokenDays}. `store`: where it outlives its node; null: nowhere. `onFault`: told of what could not be kept. */
-export interface TokenDaysParts {
+/** What {@link TokenDays} needs. `store`: where it outlives its node; null: nowhere. `onFault`: told of what could not be kept. */
+export interface TokenDaysDeps {
   readonly clock: Pick<Clock, 'now'>
   readonly store: Pick<NodeStore, 'read' | 'write'> | null
   onFault(error: unknown): void
@@ -15,7 +15,7 @@ export interface TokenDaysParts {
 
 /** Tokens that agents have used since the day (UTC) began. */
 export class TokenDays {
-  readonly #parts: TokenDaysParts
+  readonly #deps: TokenDaysDeps
   readonly #used = new Map<string, number>()
   #day = Number.NEGATIVE_INFINITY
   #loading: Promise<void> | null = null
@@ -23,8 +23,8 @@ export class TokenDays {
   #writing: Promise<void> = Promise.resolve()
   #waiting: Promise<void> | null = null
 
-  constructor(parts: TokenDaysParts) {
-    this.#parts = parts
+  constructor(deps: TokenDaysDeps) {
+    this.#deps = deps
   }
 
   /** Resolves when what was used before the node started is known. Never rejects. */
@@ -49,11 +49,11 @@ export class TokenDays {
 
   /** Seconds until the next day begins; at least 1. */
   untilNextDay(): number {
-    return Math.max(1, Math.ceil((DAY_MS - (this.#parts.clock.now() % DAY_MS)) / 1000))
+    return Math.max(1, Math.ceil((DAY_MS - (this.#deps.clock.now() % DAY_MS)) / 1000))
   }
 
   async #load(): Promise<void> {
-    const { store, onFault } = this.#parts
+    const { store, onFault } = this.#deps
     try {
       const kept = await store?.read(DOCUMENT)
       if (!isRecord(kept) || typeof kept['day'] !== 'number' || !isRecord(kept['used'])) return
@@ -70,12 +70,12 @@ export class TokenDays {
   async #write(): Promise<void> {
     await this.ready()
     this.#waiting = null
-    await this.#parts.store?.write(DOCUMENT, { day: this.#day, used: Object.fromEntries(this.#used) }).catch(this.#parts.onFault)
+    await this.#deps.store?.write(DOCUMENT, { day: this.#day, used: Object.fromEntries(this.#used) }).catch(this.#deps.onFault)
   }
 
   /** A clock that was put back does not give the budget of a day twice. */
   #turn(): void {
-    const day = Math.floor(this.#parts.clock.now() / DAY_MS)
+    const day = Math.floor(this.#deps.clock.now() / DAY_MS)
     if (day <= this.#day) return
     this.#day = day
     this.#used.clear()

@@ -1,12 +1,12 @@
 import type { HealthFinding } from '../../../ports/agent-runtime.js'
 import { messageOf } from '../../../kit/errors.js'
-import type { LlmParts } from './llm-parts.js'
+import type { LlmDeps } from './llm-parts.js'
 
 /** Answers by which a server refuses its key: no question will be answered either. */
 const REFUSED: ReadonlySet<number> = new Set([401, 403])
 
 /** Is the provider there, and does it take the key? Asks for its list of models, which costs nothing; servers without one are there all the same. */
-export async function checkProvider(llm: LlmParts | undefined, name: string, signal: AbortSignal): Promise<HealthFinding> {
+export async function checkProvider(llm: LlmDeps | undefined, name: string, signal: AbortSignal): Promise<HealthFinding> {
   const unhealthy = (reason: string): HealthFinding => ({ state: 'unhealthy', reason })
   try {
     const provider = (await llm?.provider(name)) ?? null

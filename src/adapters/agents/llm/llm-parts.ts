@@ -18,7 +18,7 @@ export interface LlmProvider {
 export type Fetch = (url: string | URL | Request, init?: RequestInit) => Promise<Response>
 
 /** What the agents of language models of one node share. */
-export interface LlmParts {
+export interface LlmDeps {
   /** The provider of that name, with its secrets; null: the config has none. @throws NodeError CONFIG_INVALID when a variable is not set. */
   provider(name: string): LlmProvider | null | Promise<LlmProvider | null>
   /** Capabilities of the mesh; null: there is no mesh. */

@@ -11,8 +11,8 @@ const MAX_REFUSAL_BYTES = 65_536
 /** Longest wait that a server may ask for, in seconds. */
 const MAX_RETRY_AFTER = 86_400
 
-/** Parts of {@link LlmRequest}. */
-export interface LlmRequestParts {
+/** What {@link LlmRequest} needs. */
+export interface LlmRequestDeps {
   readonly fetch: Fetch
   readonly clock: Clock
   /** Milliseconds that the server may say nothing. */
@@ -24,13 +24,13 @@ export interface LlmRequestParts {
  * says of every failure what it was. It never waits for ever, whatever the server does.
  */
 export class LlmRequest {
-  readonly #parts: LlmRequestParts
+  readonly #deps: LlmRequestDeps
   readonly #stop = new AbortController()
   #fault: LlmFault | null = null
   #sentBytes = 0
 
-  constructor(parts: LlmRequestParts) {
-    this.#parts = parts
+  constructor(deps: LlmRequestDeps) {
+    this.#deps = deps
   }
 
   /** Why it failed; null: it did not. */
@@ -48,7 +48,7 @@ export class LlmRequest {
     this.#sentBytes = typeof body === 'string' ? Buffer.byteLength(body) : 0
     const signals = [this.#stop.signal, ...(signal === null || signal === undefined ? [] : [signal])]
     // Elsewhere is not what the config names, and its secrets are not for there.
-    const asking = this.#parts.fetch(url, { ...init, signal: AbortSignal.any(signals), redirect: 'manual' })
+    const asking = this.#deps.fetch(url, { ...init, signal: AbortSignal.any(signals), redirect: 'manual' })
     const response = await this.#received(asking).catch((error: unknown) => this.#fail(unreachable(error)))
     if (!response.ok) return this.#fail(await this.#refusal(response))
     if (response.body === null) return this.#fail(new LlmFault('unreadable', 'answered with nothing'))
@@ -64,7 +64,7 @@ export class LlmRequest {
 
   /** What the server is waited for, no longer than it may be silent. */
   async #received<T>(next: Promise<T>): Promise<T> {
-    const { clock, stallTimeoutMs } = this.#parts
+    const { clock, stallTimeoutMs } = this.#deps
     const timer = clock.after(stallTimeoutMs, () => {
       this.#fault ??= new LlmFault('stalled', `said nothing for ${formatDuration(stallTimeoutMs)}`)
       this.#stop.abort(this.#fault)

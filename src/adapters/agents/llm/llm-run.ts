@@ -5,11 +5,11 @@ import type { AgentToolbox } from '../../../ports/agent-tools.js'
 import { failure, type RuntimeContext } from '../files/hosted-agent.js'
 import { afterTurn, type Progress, PROGRESS_START, nextTurn, type NextTurn, sumOf } from './llm-progress.js'
 import { faultOutcome } from './llm-fault.js'
-import type { LlmParts, LlmProvider } from './llm-parts.js'
+import type { LlmDeps, LlmProvider } from './llm-parts.js'
 import { answerOf, systemPrompt, userPrompt } from './llm-prompt.js'
-import type { LlmRuntimeParts } from './llm-runtime.js'
+import type { LlmRuntimeDeps } from './llm-runtime.js'
 import { TokenReports } from './llm-token-reports.js'
-import { askModel, type Turn, type TurnCall, type TurnParts } from './llm-turn.js'
+import { askModel, type Turn, type TurnCall, type TurnDeps } from './llm-turn.js'
 
 /** Tools that a model is offered. */
 const MAX_TOOLS = 64
@@ -20,11 +20,11 @@ const MAX_RESULT = 32_768
 
 const NO_TOOLS: AgentToolbox = { tools: [], left: 0, call: () => Promise.reject(new Error('there are no tools')) }
 
-type RunParts = LlmRuntimeParts & { readonly llm: LlmParts }
+type RunDeps = LlmRuntimeDeps & { readonly llm: LlmDeps }
 
 /** Runs one task of an agent of a language model. */
-export async function runModel(parts: RunParts, task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
-  const { spec, llm, definition, log } = parts
+export async function runModel(deps: RunDeps, task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
+  const { spec, llm, definition, log } = deps
   const warn = (message: string, error: unknown): void =>
     log('warn', message, { agent: definition.id, provider: spec.provider, reason: messageOf(error) })
   let provider: LlmProvider | null
@@ -39,15 +39,15 @@ export async function runModel(parts: RunParts, task: AgentTask, context: Runtim
   if (model === null) return failure('LLM_INIT_FAILED', `neither the agent nor the LLM provider ${spec.provider} names a model`)
   let toolbox: AgentToolbox
   try {
-    toolbox = await toolboxOf(parts, context.signal)
+    toolbox = await toolboxOf(deps, context.signal)
   } catch (error) {
     warn('an agent got no tools', error)
     return failure('TASK_FAILED', `the tools of the agent could not be looked up: ${asNodeError(error).message}`)
   }
-  return await new Run(parts, { task, context, provider, model, toolbox }).go()
+  return await new Run(deps, { task, context, provider, model, toolbox }).go()
 }
 
-async function toolboxOf({ spec, llm, definition, log }: RunParts, signal: AbortSignal): Promise<AgentToolbox> {
+async function toolboxOf({ spec, llm, definition, log }: RunDeps, signal: AbortSignal): Promise<AgentToolbox> {
   if (spec.tools.length === 0 || llm.tools === null) return NO_TOOLS
   // A tool may be a model too: it may take as long as the agent itself.
   const choice = { globs: spec.tools, max: MAX_TOOLS, timeoutMs: definition.limits.timeoutMs }
@@ -66,22 +66,22 @@ interface Opening {
 
 /** One conversation with a model, from the question to the answer. */
 class Run {
-  readonly #parts: RunParts
+  readonly #deps: RunDeps
   readonly #opening: Opening
   readonly #reports: TokenReports
   readonly #messages: ModelMessage[]
   #progress: Progress = PROGRESS_START
   #hasActed = false
 
-  constructor(parts: RunParts, opening: Opening) {
-    this.#parts = parts
+  constructor(deps: RunDeps, opening: Opening) {
+    this.#deps = deps
     this.#opening = opening
-    this.#reports = new TokenReports(parts.clock, (data) => opening.context.progress(data))
+    this.#reports = new TokenReports(deps.clock, (data) => opening.context.progress(data))
     this.#messages = [{ role: 'user', content: userPrompt(opening.task) }]
   }
 
   async go(): Promise<AgentOutcome> {
-    const { definition, spec, llm } = this.#parts
+    const { definition, spec, llm } = this.#deps
     const turnParts = this.#turnParts()
     const limits = { maxTurns: spec.maxTurns, maxTokens: spec.maxTokens, run: spec.budget.run }
     await llm.days.ready()
@@ -96,7 +96,7 @@ class Run {
       if (turnParts.signal.aborted) return failure('CANCELED', 'canceled')
       if (!asked.ok) {
         const { fault } = asked
-        this.#parts.log('warn', 'an LLM provider failed', { agent: definition.id, provider: spec.provider, reason: fault.message })
+        this.#deps.log('warn', 'an LLM provider failed', { agent: definition.id, provider: spec.provider, reason: fault.message })
         return faultOutcome(fault, { provider: spec.provider, isBegun, hasActed: this.#hasActed })
       }
       if (asked.turn.calls.length === 0) return this.#finished(asked.turn)
@@ -104,8 +104,8 @@ class Run {
     }
   }
 
-  #turnParts(): TurnParts {
-    const { definition, instructions, clock, llm } = this.#parts
+  #turnParts(): TurnDeps {
+    const { definition, instructions, clock, llm } = this.#deps
     const { task, context, provider, model, toolbox } = this.#opening
     return {
       provider,
@@ -121,7 +121,7 @@ class Run {
   }
 
   #over(why: Extract<NextTurn, { kind: 'over' }>['why']): AgentOutcome {
-    const { definition, spec, llm } = this.#parts
+    const { definition, spec, llm } = this.#deps
     const reported = { turns: `no answer within ${spec.maxTurns} turns`, run: `no answer within ${spec.budget.run} tokens` }
     if (why !== 'day') return { ok: false, code: 'TASK_FAILED', message: reported[why], retryable: false, data: this.#usage() }
     return {
@@ -134,7 +134,7 @@ class Run {
   }
 
   #finished({ text, finish }: Turn): AgentOutcome {
-    const { spec, definition } = this.#parts
+    const { spec, definition } = this.#deps
     this.#opening.context.progress(this.#usage())
     if (finish === 'length') return failure('TASK_FAILED', `the answer of the model was cut off: it may have ${spec.maxTokens} tokens`)
     if (finish === 'content-filter') return failure('TASK_FAILED', 'the model, or a filter before it, refuses to answer')
@@ -170,7 +170,7 @@ class Run {
     at: number,
     signal: AbortSignal
   ): Promise<{ readonly type: 'text' | 'error-text'; readonly value: string }> {
-    const { definition, log } = this.#parts
+    const { definition, log } = this.#deps
     if (at >= MAX_CALLS) return { type: 'error-text', value: `OVERLOADED: at most ${MAX_CALLS} tools at once` }
     if (fault !== null) return { type: 'error-text', value: `INVALID_INPUT: ${fault}` }
     try {

@@ -3,10 +3,10 @@ import type { AgentDefinition, AgentOutcome, AgentTask, HealthFinding } from '..
 import type { LlmSpec } from '../files/agent-file.js'
 import type { AgentLog } from '../files/build-agent.js'
 import { failure, type Runtime, type RuntimeContext } from '../files/hosted-agent.js'
-import type { LlmParts } from './llm-parts.js'
+import type { LlmDeps } from './llm-parts.js'
 
-/** Parts of {@link LlmRuntime}. */
-export interface LlmRuntimeParts {
+/** What {@link LlmRuntime} needs. */
+export interface LlmRuntimeDeps {
   readonly spec: LlmSpec
   readonly definition: AgentDefinition
   /** The text of the agent file. */
@@ -14,27 +14,27 @@ export interface LlmRuntimeParts {
   readonly clock: Clock
   readonly log: AgentLog
   /** Absent: there is no config, so no provider either. */
-  readonly llm?: LlmParts
+  readonly llm?: LlmDeps
 }
 
 /** Asks a language model, turn by turn, until it answers without calling a tool. What that takes is loaded with the first task. */
 export class LlmRuntime implements Runtime {
-  readonly #parts: LlmRuntimeParts
+  readonly #deps: LlmRuntimeDeps
 
-  constructor(parts: LlmRuntimeParts) {
-    this.#parts = parts
+  constructor(deps: LlmRuntimeDeps) {
+    this.#deps = deps
   }
 
   async run(task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
-    const { llm, spec } = this.#parts
+    const { llm, spec } = this.#deps
     if (llm === undefined) return failure('LLM_INIT_FAILED', `there is no LLM provider ${spec.provider}: nothing was configured`)
     const { runModel } = await import('./llm-run.js')
-    return await runModel({ ...this.#parts, llm }, task, context)
+    return await runModel({ ...this.#deps, llm }, task, context)
   }
 
   async check(signal: AbortSignal): Promise<HealthFinding> {
     const { checkProvider } = await import('./llm-check.js')
-    return await checkProvider(this.#parts.llm, this.#parts.spec.provider, signal)
+    return await checkProvider(this.#deps.llm, this.#deps.spec.provider, signal)
   }
 
   end(): Promise<void> {

@@ -15,7 +15,7 @@ const NO_TOKENS: Tokens = { input: 0, output: 0, isEstimated: false }
 const MAX_WORDS = 300
 
 /** What all questions of one run share. */
-export interface TurnParts {
+export interface TurnDeps {
   readonly provider: LlmProvider
   readonly model: string
   readonly system: string
@@ -53,25 +53,25 @@ export type Asked =
 
 /** Asks the model once and reads its answer to the end. Never rejects; an abort ends it soon, as a fault. */
 export async function askModel(
-  parts: TurnParts,
+  deps: TurnDeps,
   messages: readonly ModelMessage[],
   { maxTokens }: { readonly maxTokens: number }
 ): Promise<Asked> {
-  const request = new LlmRequest({ fetch: parts.fetch, clock: parts.clock, stallTimeoutMs: parts.provider.stallTimeoutMs })
+  const request = new LlmRequest({ fetch: deps.fetch, clock: deps.clock, stallTimeoutMs: deps.provider.stallTimeoutMs })
   const stop = new AbortController()
-  const reading = new Reading(parts.maxTextBytes, (text) => parts.onText(text))
+  const reading = new Reading(deps.maxTextBytes, (text) => deps.onText(text))
   let fault: LlmFault | null = null
   try {
     const answer = streamText({
-      model: modelOf(parts, request),
+      model: modelOf(deps, request),
       messages: [...messages],
-      tools: toolsOf(parts.tools),
+      tools: toolsOf(deps.tools),
       maxOutputTokens: maxTokens,
       maxRetries: 0,
-      abortSignal: AbortSignal.any([parts.signal, stop.signal]),
+      abortSignal: AbortSignal.any([deps.signal, stop.signal]),
       // Its own way is to print it.
       onError: () => {},
-      ...(parts.system === '' ? {} : { system: parts.system })
+      ...(deps.system === '' ? {} : { system: deps.system })
     })
     for await (const part of answer.fullStream) reading.take(part)
   } catch (error) {
@@ -79,9 +79,9 @@ export async function askModel(
   } finally {
     stop.abort()
   }
-  const failure = request.fault ?? fault ?? (parts.signal.aborted ? new LlmFault('dropped', 'was asked no further') : null)
+  const failure = request.fault ?? fault ?? (deps.signal.aborted ? new LlmFault('dropped', 'was asked no further') : null)
   // Whoever is asked no further has read the question all the same.
-  const isReceived = failure === null || parts.signal.aborted || !(failure.kind === 'unreachable' || failure.kind === 'refused')
+  const isReceived = failure === null || deps.signal.aborted || !(failure.kind === 'unreachable' || failure.kind === 'refused')
   const tokens = isReceived ? tokensOf(reading.reported, { sent: request.sentBytes, received: reading.received }) : NO_TOKENS
   return failure === null ? { ok: true, turn: reading.turn(), tokens } : { ok: false, fault: failure, tokens }
 }
@@ -133,7 +133,7 @@ class Reading {
   }
 }
 
-function modelOf({ provider, model }: TurnParts, request: LlmRequest): ReturnType<ReturnType<typeof createOpenAICompatible>> {
+function modelOf({ provider, model }: TurnDeps, request: LlmRequest): ReturnType<ReturnType<typeof createOpenAICompatible>> {
   const { url, apiKey, headers } = provider
   const open = createOpenAICompatible({
     name: 'llm',

@@ -13,8 +13,8 @@ import { KILL_AFTER_MS, type ProcessGroups } from '../process/process-groups.js'
 
 const STDERR_TAIL_BYTES = 2048
 
-/** Parts of {@link ModuleChild}. */
-export interface ModuleParts {
+/** What {@link ModuleChild} needs. */
+export interface ModuleDeps {
   readonly spec: ModuleSpec
   /** Bytes of a result (as JSON) at most. */
   readonly maxOutputBytes: number
@@ -43,7 +43,7 @@ interface PendingRun {
 
 /** One child process of a `module` agent, from its start to its end. */
 export class ModuleChild {
-  readonly #parts: ModuleParts
+  readonly #deps: ModuleDeps
   readonly #child: ChildProcess
   readonly #processGroup: number
   readonly #stderr = new TailOutput(STDERR_TAIL_BYTES)
@@ -59,14 +59,14 @@ export class ModuleChild {
    * Starts the process. `onGone` is called once, before the runs under way learn of the end.
    * @throws Error when it cannot be started
    */
-  constructor(parts: ModuleParts, onGone: (end: ModuleEnd) => void) {
-    this.#parts = parts
-    const { spec, groups } = parts
+  constructor(deps: ModuleDeps, onGone: (end: ModuleEnd) => void) {
+    this.#deps = deps
+    const { spec, groups } = deps
     const main = fileURLToPath(new URL('./module-main.js', import.meta.url))
     this.#child = spawn(process.execPath, [main], {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      env: agentEnvironment(parts.env, spec.env),
+      env: agentEnvironment(deps.env, spec.env),
       cwd: path.dirname(spec.path)
     })
     this.#child.on('error', () => {})
@@ -75,7 +75,7 @@ export class ModuleChild {
     this.gone = this.#follow(onGone)
     groups.adopt(this.#processGroup, null)
     // The module is named only now: if the node dies before, the channel closes and nothing of the agent has run.
-    this.#send({ type: 'load', path: spec.path, maxOutputBytes: parts.maxOutputBytes })
+    this.#send({ type: 'load', path: spec.path, maxOutputBytes: deps.maxOutputBytes })
     this.#hold(false)
   }
 
@@ -110,7 +110,7 @@ export class ModuleChild {
   async end(): Promise<void> {
     this.#isEnding = true
     this.#hold(true)
-    await this.#parts.groups.end(this.#processGroup)
+    await this.#deps.groups.end(this.#processGroup)
     await this.gone
   }
 
@@ -136,12 +136,12 @@ export class ModuleChild {
     }
     if (!this.#runs.has(id)) return
     this.#isEnding = true
-    await this.#parts.groups.kill(this.#processGroup)
+    await this.#deps.groups.kill(this.#processGroup)
     await this.gone
   }
 
   async #follow(onGone: (end: ModuleEnd) => void): Promise<void> {
-    const { groups } = this.#parts
+    const { groups } = this.#deps
     const child = this.#child
     child.stderr?.on('data', (chunk: Uint8Array) => this.#stderr.push(chunk))
     child.stdout?.resume()
@@ -178,14 +178,14 @@ export class ModuleChild {
     if (message === null) return
     if (message.type === 'ready') this.#isReady = true
     else if (message.type === 'load-failed') this.#loadFault = message.message
-    else if (message.type === 'log') this.#parts.log(message.message)
+    else if (message.type === 'log') this.#deps.log(message.message)
     else if (message.type === 'progress') this.#runs.get(message.run)?.context.progress(message.data)
     else this.#runs.get(message.run)?.settle(this.#outcome(message.outcome))
   }
 
   #outcome(outcome: ChildOutcome): AgentOutcome {
     if (!outcome.ok) return outcome
-    const { maxOutputBytes } = this.#parts
+    const { maxOutputBytes } = this.#deps
     if (Buffer.byteLength(outcome.json) > maxOutputBytes)
       return failure('PAYLOAD_TOO_LARGE', `the agent's result has more than ${maxOutputBytes} bytes`)
     const result = parseJson(outcome.json, RESULT_LIMITS)

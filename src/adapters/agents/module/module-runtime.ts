@@ -3,7 +3,7 @@ import type { Clock } from '../../../kit/clock.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { AgentOutcome, AgentTask, HealthFinding } from '../../../ports/agent-runtime.js'
 import { failure, type Runtime, type RuntimeContext } from '../files/hosted-agent.js'
-import { ModuleChild, type ModuleEnd, type ModuleParts } from './module-child.js'
+import { ModuleChild, type ModuleEnd, type ModuleDeps } from './module-child.js'
 
 /** Pause after the second load in a row that failed; it doubles with each further one. */
 const FIRST_PAUSE_MS = 1000
@@ -15,21 +15,21 @@ const LAST_PAUSE_MS = 60_000
  * then two, four ... up to a minute; tasks of that time fail at once with the reason.
  */
 export class ModuleRuntime implements Runtime {
-  readonly #parts: ModuleParts & { readonly clock: Clock }
+  readonly #deps: ModuleDeps & { readonly clock: Clock }
   #child: ModuleChild | null = null
   #failedLoads = 0
   #lastFault = ''
   /** Monotonic milliseconds before which no child is started. */
   #notBefore = 0
 
-  constructor(parts: ModuleParts & { readonly clock: Clock }) {
-    this.#parts = parts
+  constructor(deps: ModuleDeps & { readonly clock: Clock }) {
+    this.#deps = deps
   }
 
   async run(task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
     while (this.#child?.isEnding === true) await this.#child.gone
     if (context.signal.aborted) return failure('CANCELED', 'canceled before it began')
-    const waitMs = this.#notBefore - this.#parts.clock.monotonic()
+    const waitMs = this.#notBefore - this.#deps.clock.monotonic()
     if (this.#child === null && waitMs > 0) return failure('TASK_FAILED', `${this.#lastFault} (next try in ${formatDuration(waitMs)})`)
     this.#child ??= this.#start()
     return this.#child.run(task, context)
@@ -37,7 +37,7 @@ export class ModuleRuntime implements Runtime {
 
   /** Is its file there, and did it load the last time? */
   async check(): Promise<HealthFinding> {
-    const { path } = this.#parts.spec
+    const { path } = this.#deps.spec
     const isThere = await access(path, constants.R_OK).then(
       () => true,
       () => false
@@ -49,7 +49,7 @@ export class ModuleRuntime implements Runtime {
 
   #start(): ModuleChild {
     let started: ModuleChild | null = null
-    started = new ModuleChild(this.#parts, (end) => this.#onGone(started, end))
+    started = new ModuleChild(this.#deps, (end) => this.#onGone(started, end))
     return started
   }
 
@@ -64,6 +64,6 @@ export class ModuleRuntime implements Runtime {
     this.#failedLoads = wasReady ? 0 : this.#failedLoads + 1
     this.#lastFault = reason
     if (this.#failedLoads < 2) return
-    this.#notBefore = this.#parts.clock.monotonic() + Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#failedLoads - 2))
+    this.#notBefore = this.#deps.clock.monotonic() + Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#failedLoads - 2))
   }
 }

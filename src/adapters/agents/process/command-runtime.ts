@@ -22,8 +22,8 @@ const LOOK_MS = 50
 /** Results are bounded in bytes; of their structure only depth and dangerous keys matter. */
 const RESULT_LIMITS = { maxDepth: 32, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
 
-/** Parts of {@link CommandRuntime}. */
-export interface CommandParts {
+/** What {@link CommandRuntime} needs. */
+export interface CommandDeps {
   readonly spec: CommandSpec
   /** Bytes of stdout at most. */
   readonly maxOutputBytes: number
@@ -37,18 +37,18 @@ export interface CommandParts {
  * result to stdout (JSON when it parses, else text) and progress to descriptor 3; a non-zero exit is a failure.
  */
 export class CommandRuntime implements Runtime {
-  readonly #parts: CommandParts
+  readonly #deps: CommandDeps
 
-  constructor(parts: CommandParts) {
-    this.#parts = parts
+  constructor(deps: CommandDeps) {
+    this.#deps = deps
   }
 
   async run(task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
-    const { spec, groups } = this.#parts
+    const { spec, groups } = this.#deps
     const filled = fillArguments(spec.command, task.input)
     if (!filled.ok) return failure('TASK_FAILED', filled.reason)
     const [name = '', ...args] = filled.command
-    const env = agentEnvironment(this.#parts.env, spec.env)
+    const env = agentEnvironment(this.#deps.env, spec.env)
     if (!fs.existsSync(spec.cwd)) return failure('TASK_FAILED', `the agent's working directory ${spec.cwd} does not exist`)
     const program = findProgram(name, env, spec.cwd)
     if (program === null) return failure('TASK_FAILED', `the agent's program ${name} was not found or may not be executed`)
@@ -63,7 +63,7 @@ export class CommandRuntime implements Runtime {
 
   /** Is its program there, and may it be run? A program that stands in the input of a task is not known before. */
   check(): HealthFinding {
-    const { spec, env } = this.#parts
+    const { spec, env } = this.#deps
     const [name = ''] = spec.command
     if (!fs.existsSync(spec.cwd)) return { state: 'unhealthy', reason: `its working directory ${spec.cwd} does not exist` }
     if (name.includes('{') || findProgram(name, agentEnvironment(env, spec.env), spec.cwd) !== null)
@@ -76,7 +76,7 @@ export class CommandRuntime implements Runtime {
   }
 
   async #follow(launched: Launched, task: AgentTask, context: RuntimeContext): Promise<AgentOutcome> {
-    const { groups, maxOutputBytes } = this.#parts
+    const { groups, maxOutputBytes } = this.#deps
     const endGroup = (): Promise<void> => groups.end(launched.processGroup)
     const output = new BoundedOutput(maxOutputBytes)
     const stderr = new TailOutput(STDERR_TAIL_BYTES)

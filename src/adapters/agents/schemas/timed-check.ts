@@ -14,7 +14,7 @@ const LINEAR_MS = 400
 const MAX_COST = 4
 
 /** How a schema checks a value. */
-export interface TimedCheckParts {
+export interface TimedCheckDeps {
   /** By patterns of JavaScript. It may throw, for one when there is no room to go on. */
   readonly exact: Check
   /** By other patterns; its check throws what those throw. @throws Error when one of its patterns cannot be made */
@@ -49,14 +49,14 @@ function sum(costs: readonly number[]): number {
 
 /** A check that may take too long. It is ended then, and made again by linear patterns, which mean the same but for a few signs. */
 export class TimedCheck {
-  readonly #parts: TimedCheckParts
+  readonly #deps: TimedCheckDeps
   readonly #patterns = new LinearPatterns()
   #linear: Check | null = null
   /** Did exact patterns take too long before? */
   #isSlow = false
 
-  constructor(parts: TimedCheckParts) {
-    this.#parts = parts
+  constructor(deps: TimedCheckDeps) {
+    this.#deps = deps
   }
 
   /** What does not fit; a value that cannot be checked in time does not fit. Total. */
@@ -73,7 +73,7 @@ export class TimedCheck {
   }
 
   #byExact(value: unknown, ms: number): readonly SchemaFault[] | null {
-    const faults = this.#within(ms, () => this.#parts.exact(value))
+    const faults = this.#within(ms, () => this.#deps.exact(value))
     if (faults === null) this.#isSlow = true
     return faults
   }
@@ -81,7 +81,7 @@ export class TimedCheck {
   #byLinear(value: unknown): readonly SchemaFault[] | null {
     const faults = this.#within(LINEAR_MS, () => {
       this.#patterns.begin()
-      this.#linear ??= this.#parts.makeLinear((text) => this.#patterns.make(text))
+      this.#linear ??= this.#deps.makeLinear((text) => this.#patterns.make(text))
       return this.#linear(value)
     })
     // What was ended in the middle may be left in any state.
@@ -91,7 +91,7 @@ export class TimedCheck {
 
   #within(ms: number, check: () => readonly SchemaFault[]): readonly SchemaFault[] | null {
     try {
-      return this.#parts.limit.within(ms, check)
+      return this.#deps.limit.within(ms, check)
     } catch {
       return null
     }

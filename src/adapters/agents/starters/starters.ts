@@ -14,15 +14,15 @@ export const BUILT_IN = 'built-in'
 /** Ids of the agents that ship with the node. */
 export const STARTER_IDS = ['host', 'text', 'files'] as const
 
-/** Parts of {@link createStarters}. */
-export interface StarterParts {
+/** What {@link createStarters} needs. */
+export interface StarterDeps {
   /** Directories that `files` may read (config key `agents.grants`). */
   readonly grants: readonly string[]
   readonly clock: Clock
 }
 
 /** The agents that ship with the node and run in its process: `host`, `text` and `files`. */
-export function createStarters({ grants, clock }: StarterParts): readonly LocalAgent[] {
+export function createStarters({ grants, clock }: StarterDeps): readonly LocalAgent[] {
   const files = new FilesStarter(grants)
   return [
     starter({

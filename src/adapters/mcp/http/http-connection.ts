@@ -163,11 +163,11 @@ export class HttpConnection implements Transport {
 type Parts = Readonly<Record<string, unknown>>
 
 /** Where the id of a subscription (that of the request that made it) stands: in what is told for it, and in its end. */
-function metaOf(message: object): { readonly place: 'params' | 'result'; readonly parts: Parts; readonly meta: Parts } | null {
+function metaOf(message: object): { readonly place: 'params' | 'result'; readonly deps: Parts; readonly meta: Parts } | null {
   for (const place of ['params', 'result'] as const) {
     const parts = (message as Parts)[place]
     const meta = isRecord(parts) ? parts['_meta'] : undefined
-    if (isRecord(parts) && isRecord(meta) && Object.hasOwn(meta, SUBSCRIPTION_ID_META_KEY)) return { place, parts, meta }
+    if (isRecord(parts) && isRecord(meta) && Object.hasOwn(meta, SUBSCRIPTION_ID_META_KEY)) return { place, deps: parts, meta }
   }
   return null
 }
@@ -179,6 +179,6 @@ function subscriptionOf(message: object): RequestId | undefined {
 function withSubscription(message: object, id: RequestId): object {
   const found = metaOf(message)
   if (found === null) return message
-  const { place, parts, meta } = found
+  const { place, deps: parts, meta } = found
   return { ...message, [place]: { ...parts, _meta: { ...meta, [SUBSCRIPTION_ID_META_KEY]: id } } }
 }

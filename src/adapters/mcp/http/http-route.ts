@@ -18,7 +18,7 @@ export interface McpHttpCall extends SessionCaller {
 }
 
 /** What the HTTP side of MCP is made of. */
-export interface McpHttpParts {
+export interface McpHttpDeps {
   readonly clock: Clock
   /** Makes ids of sessions and correlation ids. */
   readonly newId: () => string
@@ -49,12 +49,12 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true })
  * one server. Older clients get a session at their handshake. The answer is JSON, or a stream once something is told before it.
  */
 export class McpHttp {
-  readonly #parts: McpHttpParts
+  readonly #deps: McpHttpDeps
   readonly #sessions: HttpSessions
 
-  constructor(parts: McpHttpParts) {
-    this.#parts = parts
-    this.#sessions = new HttpSessions(parts)
+  constructor(deps: McpHttpDeps) {
+    this.#deps = deps
+    this.#sessions = new HttpSessions(deps)
   }
 
   /** Answers one request. */
@@ -148,7 +148,7 @@ export class McpHttp {
       response.writeHead(202, headers).end()
       return
     }
-    const { keepAliveMs = KEEP_ALIVE_MS } = this.#parts
+    const { keepAliveMs = KEEP_ALIVE_MS } = this.#deps
     const answer = new HttpAnswer(response, { mayStream, headers, onError, keepAliveMs, statusOf: (code) => statuses[code] ?? 200 })
     const giveUp = connection.request({ ...body, id }, answer)
     call.onAbort(giveUp)
@@ -163,7 +163,7 @@ export class McpHttp {
     const connection = typeof id === 'string' ? this.#sessions.find(id, principal) : null
     if (connection === null) return this.#noSession(response)
     if (connection.isListenedTo) return this.#refuse(response, { status: 409, message: 'the session has a stream already' })
-    const { keepAliveMs = KEEP_ALIVE_MS } = this.#parts
+    const { keepAliveMs = KEEP_ALIVE_MS } = this.#deps
     const answer = new HttpAnswer(response, { mayStream: true, keepAliveMs })
     answer.open()
     connection.listen(answer)
@@ -189,7 +189,7 @@ export class McpHttp {
     const fault: MessageFault = { code, message, id, ...(isRecord(data) ? { data } : {}) }
     const { params } = body
     const named = isRecord(params) ? correlationIdOf(params['_meta']) : null
-    const answer = Buffer.from(JSON.stringify(errorResponse(fault, named ?? this.#parts.newId())))
+    const answer = Buffer.from(JSON.stringify(errorResponse(fault, named ?? this.#deps.newId())))
     response.writeHead(status, { 'content-type': 'application/json', 'content-length': answer.length }).end(answer)
   }
 }

@@ -17,7 +17,7 @@ const SWEEP_MS = 60_000
 const SHARED = 'shared '
 
 /** What sessions are made with. */
-export interface HttpSessionsParts {
+export interface HttpSessionsDeps {
   readonly clock: Clock
   readonly newId: () => string
   connect(principal: Principal): HttpConnection
@@ -40,17 +40,17 @@ interface Session {
 
 /** The sessions of clients with a handshake, by an id that nobody guesses. A session is its caller's alone, and ends with its token. */
 export class HttpSessions {
-  readonly #parts: HttpSessionsParts
+  readonly #deps: HttpSessionsDeps
   readonly #sessions = new Map<string, Session>()
   #sweeper: Timer | null = null
 
-  constructor(parts: HttpSessionsParts) {
-    this.#parts = parts
+  constructor(deps: HttpSessionsDeps) {
+    this.#deps = deps
   }
 
   /** A new session; when there are too many in the place of an idle one (see {@link MAX_SESSIONS}), null when none may go. */
   open(caller: SessionCaller): { readonly id: string; readonly connection: HttpConnection } | null {
-    const id = this.#parts.newId()
+    const id = this.#deps.newId()
     const connection = this.#open(id, caller)
     return connection === null ? null : { id, connection }
   }
@@ -71,7 +71,7 @@ export class HttpSessions {
   }
 
   #open(id: string, caller: SessionCaller): HttpConnection | null {
-    const { clock, connect } = this.#parts
+    const { clock, connect } = this.#deps
     const { principal } = caller
     const owner = JSON.stringify(principal)
     if (this.#sessions.size >= MAX_SESSIONS && !this.#makeRoom(owner)) return null
@@ -86,7 +86,7 @@ export class HttpSessions {
   #used(id: string, principal: Principal): HttpConnection | null {
     const session = this.#sessions.get(id)
     if (session === undefined || session.owner !== JSON.stringify(principal) || session.connection.isClosed) return null
-    session.usedAt = this.#parts.clock.monotonic()
+    session.usedAt = this.#deps.clock.monotonic()
     return session.connection
   }
 
@@ -100,7 +100,7 @@ export class HttpSessions {
 
   /** Ends all. */
   async close(): Promise<void> {
-    this.#parts.clock.clear(this.#sweeper)
+    this.#deps.clock.clear(this.#sweeper)
     this.#sweeper = null
     const all = [...this.#sessions.values()]
     this.#sessions.clear()
@@ -109,7 +109,7 @@ export class HttpSessions {
   }
 
   #sweep(): void {
-    const now = this.#parts.clock.monotonic()
+    const now = this.#deps.clock.monotonic()
     for (const [id, session] of this.#sessions) {
       // Its time begins when its last call has ended.
       if (!isIdle(session)) session.usedAt = now

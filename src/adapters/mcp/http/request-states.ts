@@ -6,7 +6,7 @@ import { canonicalJson, isRecord } from '../../../kit/json.js'
 export const STATE_TTL_MS = 600_000
 
 /** What states are sealed with. */
-export interface RequestStateParts {
+export interface RequestStateDeps {
   /** 32 bytes that nobody else has. */
   readonly key: Uint8Array
   readonly clock: Pick<Clock, 'monotonic'>
@@ -19,15 +19,15 @@ export interface RequestStateParts {
  * another caller, for another request or later than {@link STATE_TTL_MS}. Within that time it can be used again.
  */
 export class RequestStates {
-  readonly #parts: RequestStateParts
+  readonly #deps: RequestStateDeps
 
-  constructor(parts: RequestStateParts) {
-    this.#parts = parts
+  constructor(deps: RequestStateDeps) {
+    this.#deps = deps
   }
 
   /** A state as text, good for one request: `about` is all of it that counts. */
   seal(about: unknown, value: unknown): string {
-    const until = this.#parts.clock.monotonic() + STATE_TTL_MS
+    const until = this.#deps.clock.monotonic() + STATE_TTL_MS
     const body = Buffer.from(JSON.stringify({ value, until })).toString('base64url')
     return `${body}.${this.#tag(about, body)}`
   }
@@ -38,11 +38,11 @@ export class RequestStates {
     const [given, right] = [Buffer.from(tag), Buffer.from(this.#tag(about, body))]
     if (rest.length > 0 || given.length !== right.length || !timingSafeEqual(given, right)) return null
     const { value, until } = sealed(body)
-    return until >= this.#parts.clock.monotonic() ? { value } : null
+    return until >= this.#deps.clock.monotonic() ? { value } : null
   }
 
   #tag(about: unknown, body: string): string {
-    const { key, caller } = this.#parts
+    const { key, caller } = this.#deps
     return createHmac('sha256', key)
       .update(canonicalJson([caller, about, body]))
       .digest('base64url')

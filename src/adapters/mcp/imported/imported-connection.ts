@@ -64,7 +64,7 @@ export interface ConnectionEvents {
 export type OpenConnection = (events: ConnectionEvents, signal: AbortSignal) => Promise<Connection>
 
 /** What connections are made of. */
-export interface ConnectionParts {
+export interface ConnectionDeps {
   /** Reads the secrets too. @throws Error when a variable is not set */
   readonly address: () => ImportedAddress
   readonly programs: ProgramStarter
@@ -76,14 +76,14 @@ export interface ConnectionParts {
 }
 
 /** Makes the way to one server. The client library is loaded at the first use. */
-export function connectionsTo(parts: ConnectionParts): OpenConnection {
+export function connectionsTo(deps: ConnectionDeps): OpenConnection {
   /** What the server spoke last: the question is not put to an older one twice, since some end over it. */
   const memory: { isLegacy: boolean } = { isLegacy: false }
   return async (events, signal) => {
     const library = await import('@modelcontextprotocol/client')
-    const opening = new Opening(parts, events, library)
+    const opening = new Opening(deps, events, library)
     const client = new library.Client(
-      { name: 'a2a-node', version: parts.version },
+      { name: 'a2a-node', version: deps.version },
       {
         capabilities: {},
         inputRequired: { autoFulfill: false },
@@ -114,7 +114,7 @@ type Library = typeof import('@modelcontextprotocol/client')
 /** One connection from its beginning. */
 class Opening implements Connection {
   readonly transport: Transport
-  readonly #parts: ConnectionParts
+  readonly #deps: ConnectionDeps
   readonly #events: ConnectionEvents
   readonly #stdio: StdioTransport | null = null
   readonly #goodbye: () => Promise<void> = () => Promise.resolve()
@@ -122,12 +122,12 @@ class Opening implements Connection {
   #isClosed = false
   #cutReason: string | null = null
 
-  constructor(parts: ConnectionParts, events: ConnectionEvents, library: Library) {
-    this.#parts = parts
+  constructor(deps: ConnectionDeps, events: ConnectionEvents, library: Library) {
+    this.#deps = deps
     this.#events = events
-    const address = parts.address()
+    const address = deps.address()
     if (address.kind === 'stdio') {
-      this.#stdio = new StdioTransport({ ...parts, program: address.program })
+      this.#stdio = new StdioTransport({ ...deps, program: address.program })
       this.transport = this.#stdio
       boundAnswers(this.transport, (reason) => this.#stdio?.cut(reason))
       return
@@ -143,8 +143,8 @@ class Opening implements Connection {
       },
       // The server may name a delay of its own (`retry:`), none at all too.
       reconnectionScheduler: (reconnect, delayMs) => {
-        const timer = parts.clock.after(Math.min(MAX_STREAM_RETRY_MS, Math.max(MIN_STREAM_RETRY_MS, delayMs)), reconnect)
-        return () => parts.clock.clear(timer)
+        const timer = deps.clock.after(Math.min(MAX_STREAM_RETRY_MS, Math.max(MIN_STREAM_RETRY_MS, delayMs)), reconnect)
+        return () => deps.clock.clear(timer)
       }
     })
     this.transport = http
@@ -220,7 +220,7 @@ class Opening implements Connection {
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     if (this.transport.sessionId !== undefined) {
       const late = new Promise<void>((resolve) => void clock.after(GOODBYE_MS, resolve))
       await Promise.race([this.#goodbye().catch(() => {}), late])
@@ -245,7 +245,7 @@ class Opening implements Connection {
   }
 
   #fetch(): ReturnType<typeof importedFetch> {
-    const { fetch: send, clock, maxOutputBytes, tags } = this.#parts
+    const { fetch: send, clock, maxOutputBytes, tags } = this.#deps
     const events = new TokenBucket(UNASKED_RATE, clock)
     return importedFetch({
       fetch: send,
@@ -260,7 +260,7 @@ class Opening implements Connection {
   #cut(reason: string): void {
     this.#cutReason ??= reason
     // Not from within the stream that brought it.
-    this.#parts.clock.after(0, () => void this.transport.close().catch((error: unknown) => messageOf(error)))
+    this.#deps.clock.after(0, () => void this.transport.close().catch((error: unknown) => messageOf(error)))
   }
 
   #closed(): void {

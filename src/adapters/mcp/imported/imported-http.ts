@@ -10,8 +10,8 @@ const CR = 0x0d
 
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
-/** Parts of {@link importedFetch}. */
-export interface ImportedFetchParts {
+/** What {@link importedFetch} needs. */
+export interface ImportedFetchDeps {
   readonly fetch: Fetch
   readonly maxOutputBytes: number
   /** Wall clock, unix milliseconds. */
@@ -56,21 +56,21 @@ export class ListTags {
  * The `fetch` of the client's HTTP transport: bodies are bounded, `Retry-After` of a refusal goes with it, and a tool list that came
  * with an ETag is asked for by it (`If-None-Match`); 304 then stands for the list that is known.
  */
-export function importedFetch(parts: ImportedFetchParts): Fetch {
+export function importedFetch(deps: ImportedFetchDeps): Fetch {
   return async (url, init = {}) => {
     const asked = listRequestOf(init)
-    const tag = asked === null ? undefined : parts.tags.tagOf(asked.page)
+    const tag = asked === null ? undefined : deps.tags.tagOf(asked.page)
     const headers = new Headers(init.headers)
     if (tag !== undefined) headers.set('if-none-match', tag)
     // Elsewhere is not what the config names, and its secrets are not for there.
-    const response = withRetryAfter(await parts.fetch(url, { ...init, headers, redirect: 'manual' }), parts.now())
+    const response = withRetryAfter(await deps.fetch(url, { ...init, headers, redirect: 'manual' }), deps.now())
     if (asked !== null && response.status === 304 && tag !== undefined) {
       await response.body?.cancel().catch(() => {})
-      const body = { jsonrpc: '2.0', id: asked.id, result: parts.tags.resultOf(asked.page) }
+      const body = { jsonrpc: '2.0', id: asked.id, result: deps.tags.resultOf(asked.page) }
       return new Response(JSON.stringify(body), { headers: { 'content-type': 'application/json' } })
     }
-    const bounded = boundedBody(response, parts)
-    return asked === null ? bounded : await noteTag(bounded, asked.page, parts.tags)
+    const bounded = boundedBody(response, deps)
+    return asked === null ? bounded : await noteTag(bounded, asked.page, deps.tags)
   }
 }
 
@@ -115,7 +115,7 @@ export function retryAfterSeconds(value: string | null, now: number): number | n
 }
 
 /** A response whose body ends with an error beyond so many bytes; of a stream of events those of one event. */
-function boundedBody(response: Response, { maxOutputBytes, takeEvent, cut }: ImportedFetchParts): Response {
+function boundedBody(response: Response, { maxOutputBytes, takeEvent, cut }: ImportedFetchDeps): Response {
   if (response.body === null) return response
   const maxBytes = maxOutputBytes * BODY_FACTOR + BODY_EXTRA_BYTES
   // A stream lives long: there each event is bounded, and how many come, not their sum.

@@ -14,8 +14,8 @@ const HOPELESS_FAILURES = 3
 /** Characters of the reason of a failure. */
 const MAX_REASON = 1000
 
-/** Parts of {@link ImportedLink}. */
-export interface LinkParts {
+/** What {@link ImportedLink} needs. */
+export interface LinkDeps {
   readonly open: OpenConnection
   readonly clock: Clock
   /** In [0, 1). */
@@ -30,7 +30,7 @@ export interface LinkParts {
 
 /** The link to one server: does what {@link step} says, so that all decisions are in one pure place. Never throws. */
 export class ImportedLink {
-  readonly #parts: LinkParts
+  readonly #deps: LinkDeps
   #state: LinkState = IDLE
   #connection: Connection | null = null
   /** Rises with each connection: what an older one brings is late. */
@@ -46,8 +46,8 @@ export class ImportedLink {
   /** When the list was asked for that has not come. */
   #askedAt: number | null = null
 
-  constructor(parts: LinkParts) {
-    this.#parts = parts
+  constructor(deps: LinkDeps) {
+    this.#deps = deps
   }
 
   /** Where it stands now. */
@@ -57,14 +57,14 @@ export class ImportedLink {
 
   /** When the last good list came, unix milliseconds; null: none yet. */
   get listedAt(): number | null {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const { listedAt } = this.#state
     return listedAt === null ? null : Math.round(clock.now() - (clock.monotonic() - listedAt))
   }
 
   /** A call is under way until what this gives is called. */
   calling(): () => void {
-    const call = { at: this.#parts.clock.monotonic() }
+    const call = { at: this.#deps.clock.monotonic() }
     this.#calls.add(call)
     return () => void this.#calls.delete(call)
   }
@@ -81,12 +81,12 @@ export class ImportedLink {
 
   /** The session was lost; a new one begins. */
   lost(connection: Connection, reason: string): void {
-    if (connection === this.#connection) this.input({ type: 'lost', reason, chance: this.#parts.chance() })
+    if (connection === this.#connection) this.input({ type: 'lost', reason, chance: this.#deps.chance() })
   }
 
   /** The connection, when the server is ready; waits for it `waitMs` at most. @throws ImportedFault unsent */
   async ready(waitMs: number, signal: AbortSignal): Promise<Connection> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const end = clock.monotonic() + waitMs
     for (;;) {
       const { phase, lastError, wakeAt, failures } = this.#state
@@ -101,7 +101,7 @@ export class ImportedLink {
 
   /** Resolves when the list that is asked for now is there, or does not come in time. */
   async refresh(): Promise<void> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     this.input({ type: 'refresh' })
     const end = clock.monotonic() + REFRESH_WAIT_MS
     const isInFlight = (): boolean => this.#state.phase === 'starting' || this.#state.isListing
@@ -116,7 +116,7 @@ export class ImportedLink {
 
   /** Takes what happened. */
   input(input: LinkInput): void {
-    const { clock, ttlMs, onState } = this.#parts
+    const { clock, ttlMs, onState } = this.#deps
     const now = clock.monotonic()
     const { state, effects } = step(this.#state, input, { now, ttlMs })
     const isNews = state !== this.#state
@@ -152,7 +152,7 @@ export class ImportedLink {
     if (number !== this.#number) return
     const stop = (this.#opening = new AbortController())
     const onChanged = (): void => (number === this.#number ? this.input({ type: 'changed' }) : undefined)
-    const opening = this.#parts.open({ onChanged, onClosed: (reason) => this.#failed(number, reason) }, stop.signal)
+    const opening = this.#deps.open({ onChanged, onClosed: (reason) => this.#failed(number, reason) }, stop.signal)
     // Whoever closes meanwhile waits for it.
     this.#closing = opening.then(
       (connection) => (number === this.#number ? undefined : connection.close()),
@@ -169,7 +169,7 @@ export class ImportedLink {
   }
 
   async #list(): Promise<void> {
-    const { clock, onList } = this.#parts
+    const { clock, onList } = this.#deps
     const number = this.#number
     const askedAt = (this.#askedAt ??= clock.monotonic())
     const stop = new AbortController()
@@ -184,7 +184,7 @@ export class ImportedLink {
     } catch (error) {
       const reason = stop.signal.aborted ? `it did not list its tools within ${LIST_TIMEOUT_MS / 1000} s` : messageOf(error)
       if (error instanceof ImportedFault && error.kind === 'session' && number === this.#number)
-        this.input({ type: 'lost', reason, chance: this.#parts.chance() })
+        this.input({ type: 'lost', reason, chance: this.#deps.chance() })
       else if (stop.signal.aborted && number === this.#number && this.#isBusySince(askedAt)) this.input({ type: 'busy' })
       else this.#failed(number, reason)
     } finally {
@@ -200,11 +200,11 @@ export class ImportedLink {
 
   #failed(number: number, reason: string): void {
     // The last words of a program are in it.
-    if (number === this.#number) this.input({ type: 'failed', reason: shown(reason, MAX_REASON), chance: this.#parts.chance() })
+    if (number === this.#number) this.input({ type: 'failed', reason: shown(reason, MAX_REASON), chance: this.#deps.chance() })
   }
 
   #changed(waitMs: number, signal: AbortSignal | null): Promise<void> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     return new Promise((resolve) => {
       const done = (): void => {
         this.#waiting.delete(done)

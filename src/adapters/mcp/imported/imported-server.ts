@@ -46,8 +46,8 @@ export interface ImportedServerSpec extends ImportedCardSpec {
   readonly pin: string | null
 }
 
-/** Parts of {@link ImportedServer}. */
-export interface ImportedServerParts {
+/** What {@link ImportedServer} needs. */
+export interface ImportedServerDeps {
   readonly spec: ImportedServerSpec
   readonly open: OpenConnection
   readonly store: NodeStore
@@ -65,7 +65,7 @@ export interface ImportedServerParts {
 /** One imported MCP server: its link, the list that is in force, and calls of its tools. */
 export class ImportedServer {
   readonly spec: ImportedServerSpec
-  readonly #parts: ImportedServerParts
+  readonly #deps: ImportedServerDeps
   readonly #pin: ImportedPin
   readonly #offer: ImportedOffer
   readonly #link: ImportedLink
@@ -74,11 +74,11 @@ export class ImportedServer {
   /** Lists that were read or are being read: of two only the newer counts. */
   #reading = 0
 
-  constructor(parts: ImportedServerParts) {
-    const { spec, open, clock, chance, ttlMs = LIST_TTL_MS } = parts
+  constructor(deps: ImportedServerDeps) {
+    const { spec, open, clock, chance, ttlMs = LIST_TTL_MS } = deps
     this.spec = spec
-    this.#parts = parts
-    this.#pin = new ImportedPin(spec.name, parts)
+    this.#deps = deps
+    this.#pin = new ImportedPin(spec.name, deps)
     this.#offer = new ImportedOffer(spec)
     this.#card = importedCard(spec, [])
     this.#link = new ImportedLink({ open, clock, chance, ttlMs, onList: (tools) => this.#take(tools), onState: () => this.#tellState() })
@@ -204,7 +204,7 @@ export class ImportedServer {
 
   #check(schema: ImportedTool['inputSchema']): Check {
     const safe = safeSchema(schema)
-    return boundedCheck(this.#parts.compileSchema(safe), safe)
+    return boundedCheck(this.#deps.compileSchema(safe), safe)
   }
 
   #judged({ name, outputSchema }: ImportedTool, outcome: AgentOutcome): AgentOutcome {
@@ -216,18 +216,18 @@ export class ImportedServer {
 
   async #take(tools: readonly unknown[]): Promise<void> {
     const number = ++this.#reading
-    const list = await readList(tools, this.#parts.compileSchema)
+    const list = await readList(tools, this.#deps.compileSchema)
     if (number !== this.#reading) return
     const accepted = this.#offer.take(list)
     if (accepted !== null) await this.#keep(accepted)
     const pending = this.#offer.pending()
-    if (pending !== null) this.#parts.log('warn', 'an MCP server lists other tools than those accepted', { server: this.spec.name })
+    if (pending !== null) this.#deps.log('warn', 'an MCP server lists other tools than those accepted', { server: this.spec.name })
     this.#reoffer()
   }
 
   /** A disk that is full must not keep tools away that were never seen before; the next start sees them first again. */
   async #keep(accepted: Accepted): Promise<void> {
-    const { log } = this.#parts
+    const { log } = this.#deps
     await this.#pin
       .write(accepted)
       .catch((error: unknown) => log('error', 'a tool list could not be kept', { server: this.spec.name, reason: messageOf(error) }))
@@ -240,7 +240,7 @@ export class ImportedServer {
       return
     }
     this.#card = next
-    this.#parts.onTools()
+    this.#deps.onTools()
   }
 
   #tools(): ImportedServerInfo['tools'] {
@@ -264,7 +264,7 @@ export class ImportedServer {
   #tellState(): void {
     const { lastError, phase } = this.#link.state
     if (phase === 'backoff' && lastError !== this.#shownError)
-      this.#parts.log('warn', 'an MCP server failed', { server: this.spec.name, reason: lastError ?? '' })
+      this.#deps.log('warn', 'an MCP server failed', { server: this.spec.name, reason: lastError ?? '' })
     this.#shownError = lastError
   }
 }

@@ -12,7 +12,7 @@ import type { ImportedServerInfo, ImportedTools } from '../../../ports/imported-
 import type { Problem } from '../../../ports/node-api.js'
 import { shown } from '../../../kit/text.js'
 import type { ToolRun } from './imported-connection.js'
-import { ImportedServer, type ImportedServerParts, type ImportedServerSpec } from './imported-server.js'
+import { ImportedServer, type ImportedServerDeps, type ImportedServerSpec } from './imported-server.js'
 
 /** What is needed to host an agent: adds its timeout, cancellation, bounds and closing to a runtime. */
 export type HostAgent = (parts: {
@@ -24,9 +24,9 @@ export type HostAgent = (parts: {
   }
 }) => HostedAgent & { retire(): Promise<void> }
 
-/** Parts of {@link ImportedServers}. */
-export interface ImportedServersOptions extends Omit<ImportedServerParts, 'spec' | 'open' | 'onTools'> {
-  readonly servers: readonly { readonly spec: ImportedServerSpec; readonly open: ImportedServerParts['open'] }[]
+/** What {@link ImportedServers} needs. */
+export interface ImportedServersOptions extends Omit<ImportedServerDeps, 'spec' | 'open' | 'onTools'> {
+  readonly servers: readonly { readonly spec: ImportedServerSpec; readonly open: ImportedServerDeps['open'] }[]
   readonly hostAgent: HostAgent
 }
 

@@ -15,8 +15,8 @@ const MAX_ASKED = 4096
 /** Messages that nobody asked for (notifications, requests of the server, answers to nothing) and lines that are no messages; beyond it the server is cut. */
 export const UNASKED_RATE: RateLimit = { perSecond: 1000, burst: 5000 }
 
-/** Parts of {@link StdioTransport}. */
-export interface StdioParts {
+/** What {@link StdioTransport} needs. */
+export interface StdioDeps {
   readonly program: ProgramSpec
   readonly programs: ProgramStarter
   readonly clock: Clock
@@ -34,7 +34,7 @@ export class StdioTransport implements Transport {
   // By these two members the library knows a transport to a program, whose silence means an older protocol, not an outage.
   readonly stderr = null
   readonly pid = null
-  readonly #parts: StdioParts
+  readonly #deps: StdioDeps
   readonly #unasked: TokenBucket
   readonly #lines: ImportedLines
   readonly #asked = new Set<unknown>()
@@ -45,10 +45,10 @@ export class StdioTransport implements Transport {
   /** Why it ended; null while it runs or when it was closed from here. */
   #reason: string | null = null
 
-  constructor(parts: StdioParts) {
-    this.#parts = parts
-    this.#unasked = new TokenBucket(UNASKED_RATE, parts.clock)
-    this.#lines = new ImportedLines(parts.maxOutputBytes * LINE_FACTOR + LINE_EXTRA_BYTES, {
+  constructor(deps: StdioDeps) {
+    this.#deps = deps
+    this.#unasked = new TokenBucket(UNASKED_RATE, deps.clock)
+    this.#lines = new ImportedLines(deps.maxOutputBytes * LINE_FACTOR + LINE_EXTRA_BYTES, {
       line: (text) => this.#line(text),
       tooLong: (id) => this.#tooLong(id),
       endless: () => this.cut('it writes a line without end')
@@ -61,7 +61,7 @@ export class StdioTransport implements Transport {
   }
 
   async start(): Promise<void> {
-    const { programs, program } = this.#parts
+    const { programs, program } = this.#deps
     const running = await programs.start(program, (chunk) => {
       if (!this.#isClosed) this.#lines.push(chunk)
     })
@@ -147,7 +147,7 @@ export class StdioTransport implements Transport {
   /** Whoever waits for the answer must hear that it will not come; when nobody can tell which, the connection ends. */
   #tooLong(id: number | null): void {
     if (id === null) return this.cut('it sent a message that is too large')
-    const error = { code: -32_000, message: `the answer has more than ${this.#parts.maxOutputBytes} bytes` }
+    const error = { code: -32_000, message: `the answer has more than ${this.#deps.maxOutputBytes} bytes` }
     this.#line(JSON.stringify({ jsonrpc: '2.0', id, error }))
   }
 

@@ -2,7 +2,7 @@ import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
 import { NodeError } from '../../../kit/errors.js'
 import type { AgentPrompt } from '../../../ports/agent-runtime.js'
 import type { NodeApi } from '../../../ports/node-api.js'
-import { agentChanges, type FollowParts, type SharedChanges } from './followed-watch.js'
+import { agentChanges, type FollowDeps, type SharedChanges } from './followed-watch.js'
 import type { PromptSource } from './prompt-source.js'
 import { PublishedNames } from '../tools/published-names.js'
 
@@ -11,9 +11,9 @@ export class AgentPrompts implements PromptSource {
   readonly #api: NodeApi
   readonly #changes: SharedChanges<void>
 
-  constructor(parts: FollowParts) {
-    this.#api = parts.api
-    this.#changes = agentChanges(parts, { origin: 'local' })
+  constructor(deps: FollowDeps) {
+    this.#api = deps.api
+    this.#changes = agentChanges(deps, { origin: 'local' })
   }
 
   onChange(changed: () => void): () => void {

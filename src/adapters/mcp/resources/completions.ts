@@ -8,7 +8,7 @@ import { JSON_RPC } from '../server/structured-error.js'
 const MAX_VALUES = 100
 
 /** What completions are made from. */
-export interface CompletionParts {
+export interface CompletionDeps {
   readonly prompts?: PromptSource | undefined
   readonly resources?: ResourceSource | undefined
   /** Turns what a source throws into an error of the protocol. */
@@ -16,23 +16,23 @@ export interface CompletionParts {
 }
 
 /** Is there anything that completes? */
-export function canComplete({ prompts, resources }: Pick<CompletionParts, 'prompts' | 'resources'>): boolean {
+export function canComplete({ prompts, resources }: Pick<CompletionDeps, 'prompts' | 'resources'>): boolean {
   return prompts?.complete !== undefined || resources?.complete !== undefined
 }
 
 /** Answers `completion/complete`: of the values that an argument may have those that begin with what is written. */
-export function serveCompletions(server: Server, parts: CompletionParts): void {
+export function serveCompletions(server: Server, deps: CompletionDeps): void {
   server.setRequestHandler('completion/complete', async ({ params: { ref, argument, context } }): Promise<CompleteResult> => {
     const completing = { argument: argument.name, value: argument.value, given: context?.arguments ?? {} }
-    const values = await parts.complete(
-      ref.type === 'ref/prompt' ? ofPrompt(parts, ref.name, completing) : ofResource(parts, ref.uri, completing)
+    const values = await deps.complete(
+      ref.type === 'ref/prompt' ? ofPrompt(deps, ref.name, completing) : ofResource(deps, ref.uri, completing)
     )
     const fitting = [...new Set(values)].filter((one) => one.startsWith(argument.value))
     return { completion: { values: fitting.slice(0, MAX_VALUES), total: fitting.length, hasMore: fitting.length > MAX_VALUES } }
   })
 }
 
-async function ofPrompt({ prompts }: CompletionParts, name: string, completing: Completing): Promise<readonly string[]> {
+async function ofPrompt({ prompts }: CompletionDeps, name: string, completing: Completing): Promise<readonly string[]> {
   const values = await prompts?.complete?.(name, completing)
   if (values !== undefined) return values
   const known = (await prompts?.list()) ?? []
@@ -40,7 +40,7 @@ async function ofPrompt({ prompts }: CompletionParts, name: string, completing: 
   throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there is no prompt ${JSON.stringify(name)}`)
 }
 
-async function ofResource({ resources }: CompletionParts, uri: string, completing: Completing): Promise<readonly string[]> {
+async function ofResource({ resources }: CompletionDeps, uri: string, completing: Completing): Promise<readonly string[]> {
   const values = await resources?.complete?.(uri, completing)
   if (values !== undefined) return values
   const known = (await resources?.templates?.()) ?? []

@@ -7,7 +7,7 @@ import type { NodeApi, WatchName, Watches } from '../../../ports/node-api.js'
 const AGAIN_MS = 1000
 
 /** What following the node needs. */
-export interface FollowParts {
+export interface FollowDeps {
   /** That of the caller who is told. */
   readonly api: NodeApi
   readonly clock: Clock
@@ -15,7 +15,7 @@ export interface FollowParts {
 
 /** Reads a watch until the result is called. One that broke off is opened anew, with its snapshot; one that is refused is not. */
 export function followWatch<N extends WatchName>(
-  parts: FollowParts,
+  deps: FollowDeps,
   { name, params }: { readonly name: N; readonly params: Watches[N]['params'] },
   onItem: (item: Watches[N]['item']) => void
 ): Unsubscribe {
@@ -26,12 +26,12 @@ export function followWatch<N extends WatchName>(
   async function follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        for await (const item of parts.api.watch(name, params, { signal })) onItem(item)
+        for await (const item of deps.api.watch(name, params, { signal })) onItem(item)
       } catch (error) {
         // A node that stops ends its watches, too: it may be back. Who may not look never will.
         if (['FORBIDDEN', 'SANDBOX_VIOLATION'].includes(asNodeError(error).code)) return
       }
-      if (!signal.aborted) await wait(parts.clock, AGAIN_MS, signal)
+      if (!signal.aborted) await wait(deps.clock, AGAIN_MS, signal)
     }
   }
 }
@@ -63,10 +63,10 @@ export class SharedChanges<T> {
 }
 
 /** That agents came, went or changed since the first look at them. */
-export function agentChanges(parts: FollowParts, params: Watches['agents.list']['params']): SharedChanges<void> {
+export function agentChanges(deps: FollowDeps, params: Watches['agents.list']['params']): SharedChanges<void> {
   return new SharedChanges<void>((tell) => {
     let isFirst = true
-    return followWatch(parts, { name: 'agents.list', params }, () => {
+    return followWatch(deps, { name: 'agents.list', params }, () => {
       if (!isFirst) tell()
       isFirst = false
     })

@@ -7,11 +7,11 @@ import { shown } from '../../../kit/text.js'
 import type { DocumentReading, DocumentType } from '../../../ports/document-api.js'
 import type { EventInfo } from '../../../ports/node-api.js'
 import type { Complete } from './completing.js'
-import { type FollowParts, followWatch, SharedChanges } from './followed-watch.js'
+import { type FollowDeps, followWatch, SharedChanges } from './followed-watch.js'
 import type { ResourceSource } from './resource-source.js'
 
 /** What the resources of the mesh need. */
-export interface MeshResourcesParts extends FollowParts {
+export interface MeshResourcesDeps extends FollowDeps {
   /** Values of agents and documents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
 }
@@ -29,12 +29,12 @@ const PARTS: readonly DocumentType[] = ['text', 'map', 'list']
 
 /** Cards of agents, shared documents and results of swarms as resources under `a2a://`. */
 export class MeshResources implements ResourceSource {
-  readonly #parts: MeshResourcesParts
+  readonly #deps: MeshResourcesDeps
   readonly #changes: SharedChanges<string | null>
 
-  constructor(parts: MeshResourcesParts) {
-    this.#parts = parts
-    this.#changes = new SharedChanges((tell) => followMesh(parts, tell))
+  constructor(deps: MeshResourcesDeps) {
+    this.#deps = deps
+    this.#changes = new SharedChanges((tell) => followMesh(deps, tell))
   }
 
   onChange(changed: (uri: string | null) => void): () => void {
@@ -42,7 +42,7 @@ export class MeshResources implements ResourceSource {
   }
 
   async list(): Promise<readonly Resource[]> {
-    const { api } = this.#parts
+    const { api } = this.#deps
     const [{ agents }, { documents }, { swarms }] = await Promise.all([
       api.call('agents.list', {}),
       api.call('documents.list', {}),
@@ -67,7 +67,7 @@ export class MeshResources implements ResourceSource {
 
   /** Of every pattern the one variable: addresses of agents, names of documents, ids of swarms. */
   readonly complete: Complete = async (pattern) => {
-    const { api } = this.#parts
+    const { api } = this.#deps
     if (pattern === `${AGENTS}{address}`) return (await api.call('agents.list', {})).agents.map((one) => one.address)
     if (pattern === `${DOCUMENTS}{name}`) return (await api.call('documents.list', {})).documents.map((one) => one.name)
     if (pattern === `${SWARMS}{id}`) return (await api.call('swarm.list', {})).swarms.map((one) => one.id)
@@ -76,7 +76,7 @@ export class MeshResources implements ResourceSource {
 
   /** An agent may be called by less than its address, and a URI may be encoded in many ways. */
   async nameOf(uri: string): Promise<string | undefined> {
-    const { api } = this.#parts
+    const { api } = this.#deps
     return await this.#of(uri, {
       agent: async (agent) => uriOf(AGENTS, (await api.call('agents.show', { agent })).address),
       document: async (document) => uriOf(DOCUMENTS, (await api.call('documents.show', { document })).name),
@@ -85,7 +85,7 @@ export class MeshResources implements ResourceSource {
   }
 
   async read(uri: string): Promise<ReadResourceResult['contents'] | undefined> {
-    const { api } = this.#parts
+    const { api } = this.#deps
     return await this.#of(uri, {
       agent: async (agent) => this.#json(uri, await api.call('agents.show', { agent })),
       document: async (document) => await this.#document(uri, document),
@@ -107,7 +107,7 @@ export class MeshResources implements ResourceSource {
 
   /** Text alone as it is; a document with a map or list as JSON of its parts. What is not in it is a content of its own. */
   async #document(uri: string, document: string): Promise<ReadResourceResult['contents']> {
-    const { api } = this.#parts
+    const { api } = this.#deps
     const values: Partial<Record<DocumentType, unknown>> = {}
     let gaps: NonNullable<DocumentReading['skipped']> = []
     for (const type of PARTS) {
@@ -123,23 +123,23 @@ export class MeshResources implements ResourceSource {
   }
 
   #json(uri: string, value: unknown): ReadResourceResult['contents'] {
-    return [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(this.#parts.toJson(value), null, 2) }]
+    return [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(this.#deps.toJson(value), null, 2) }]
   }
 }
 
 /** Tells of cards, documents and swarms: null for one more or one less, a URI for one that is another now. */
-function followMesh(parts: FollowParts, tell: (uri: string | null) => void): Unsubscribe {
+function followMesh(deps: FollowDeps, tell: (uri: string | null) => void): Unsubscribe {
   const [agents, documents] = [new Versions(AGENTS, tell), new Versions(DOCUMENTS, tell)]
-  const from = parts.clock.now()
+  const from = deps.clock.now()
   const ends = [
-    followWatch(parts, { name: 'agents.list', params: {} }, (list) =>
+    followWatch(deps, { name: 'agents.list', params: {} }, (list) =>
       agents.are(new Map(list.agents.map(({ address, revision, status }) => [address, `${revision} ${status === 'offline'}`])))
     ),
     // Whatever is written into a document makes it longer, and what is taken out of its streams another.
-    followWatch(parts, { name: 'documents.list', params: {} }, (list) =>
+    followWatch(deps, { name: 'documents.list', params: {} }, (list) =>
       documents.are(new Map(list.documents.map(({ name, bytes, blocks }) => [name, `${bytes} ${blocks}`])))
     ),
-    followWatch(parts, { name: 'node.events', params: { follow: true } }, ({ at, type, data }: EventInfo) => {
+    followWatch(deps, { name: 'node.events', params: { follow: true } }, ({ at, type, data }: EventInfo) => {
       // The recent ones come first: they are in the list already.
       if (type !== 'swarm' || Date.parse(at) < from) return
       tell(null)

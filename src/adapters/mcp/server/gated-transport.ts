@@ -43,7 +43,7 @@ export interface RefusedRequest {
 }
 
 /** What a gate is made of. */
-export interface GateParts {
+export interface GateDeps {
   /** Of the connection; stands in every protocol error whose request names none. */
   readonly correlationId: string
   readonly eras: Eras
@@ -70,15 +70,15 @@ export class GatedTransport implements Transport {
   onerror?: ((error: Error) => void) | undefined
   onmessage?: Transport['onmessage']
   readonly #inner: Transport
-  readonly #parts: GateParts
+  readonly #deps: GateDeps
   readonly #inFlight = new Map<RequestId, InFlight>()
   /** What the client was asked and has not answered. */
   readonly #asked = new Set<unknown>()
   #state: LifecycleState = 'STARTING'
 
-  constructor(inner: Transport, parts: GateParts) {
+  constructor(inner: Transport, deps: GateDeps) {
     this.#inner = inner
-    this.#parts = parts
+    this.#deps = deps
   }
 
   /** Where the connection stands. */
@@ -156,7 +156,7 @@ export class GatedTransport implements Transport {
     if (this.#state === 'CLOSED') return
     const read = readMessage(message)
     if (read.kind === 'fault') this.#refuse(read.fault, message)
-    else if (read.kind === 'dropped') this.#parts.log('warn', 'dropped a message', { reason: read.reason })
+    else if (read.kind === 'dropped') this.#deps.log('warn', 'dropped a message', { reason: read.reason })
     else if (read.kind === 'response') this.#responded(message, extra)
     else if (read.kind === 'notification' ? this.#notified(read) : this.#requested(read)) this.onmessage?.(message, extra)
   }
@@ -164,7 +164,7 @@ export class GatedTransport implements Transport {
   /** Only what answers a question goes to the server. */
   #responded(message: JSONRPCMessage, extra: MessageExtraInfo | undefined): void {
     if ('id' in message && this.#asked.delete(message.id)) this.onmessage?.(message, extra)
-    else this.#parts.log('debug', 'dropped a message', { reason: 'not a response to any request' })
+    else this.#deps.log('debug', 'dropped a message', { reason: 'not a response to any request' })
   }
 
   /** Does it go to the server? Nobody is answered here. */
@@ -195,7 +195,7 @@ export class GatedTransport implements Transport {
     }
     const claim = versionClaim(params)
     if (claim !== undefined) {
-      const isLegacy = this.#parts.eras === 'legacy'
+      const isLegacy = this.#deps.eras === 'legacy'
       const fault = isLegacy ? unsupportedVersion(claim, SUPPORTED_PROTOCOL_VERSIONS) : claimFault(method, claim)
       if (fault !== null) return { ...fault, id }
     }
@@ -211,7 +211,7 @@ export class GatedTransport implements Transport {
   }
 
   #inputOf(method: string, params: Readonly<Record<string, unknown>>, step: 'initialize' | 'notifications/initialized'): LifecycleInput {
-    const { eras } = this.#parts
+    const { eras } = this.#deps
     // Where only versions without a handshake are served, the server says so itself.
     if (eras === 'modern' || (eras === 'both' && versionClaim(params) !== undefined)) return 'claimed'
     if (method !== step) return 'other'
@@ -225,7 +225,7 @@ export class GatedTransport implements Transport {
     const named = correlationIdOf(known.params['_meta'])
     // The specification wants the connection's, whatever the request says.
     const isState = fault.code === JSON_RPC.NOT_INITIALIZED
-    const correlationId = isState ? this.#parts.correlationId : (named ?? this.#parts.correlationId)
+    const correlationId = isState ? this.#deps.correlationId : (named ?? this.#deps.correlationId)
     this.#refused(known, fault, correlationId)
     this.#inner.send(errorResponse(fault, correlationId)).catch((error: unknown) => this.onerror?.(error as Error))
   }
@@ -243,14 +243,14 @@ export class GatedTransport implements Transport {
 
   #traced(message: JSONRPCErrorResponse, request: InFlight): JSONRPCMessage {
     const { data } = message.error
-    const correlationId = correlationIdOf(request.params['_meta']) ?? this.#parts.correlationId
+    const correlationId = correlationIdOf(request.params['_meta']) ?? this.#deps.correlationId
     this.#refused(request, message.error, correlationId)
     if (data !== undefined && !isRecord(data)) return message
     return { ...message, error: { ...message.error, data: { ...data, correlationId } } }
   }
 
   #refused({ method, params }: InFlight, { code, message }: Pick<MessageFault, 'code' | 'message'>, correlationId: string): void {
-    this.#parts.log('debug', 'refused a request', { method, code, correlationId })
-    this.#parts.onRefused?.({ method, params, code, message, correlationId })
+    this.#deps.log('debug', 'refused a request', { method, code, correlationId })
+    this.#deps.onRefused?.({ method, params, code, message, correlationId })
   }
 }

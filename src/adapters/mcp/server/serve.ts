@@ -6,10 +6,10 @@ import { versionClaim } from './json-rpc.js'
 import { LineTransport, type LineStreams } from './line-transport.js'
 import { maxMessageBytes } from './message-bytes.js'
 import { tellRecord } from './tool-record.js'
-import { createMcpServer, type McpParts } from './server.js'
+import { createMcpServer, type McpDeps } from './server.js'
 
 /** What serving a connection takes beside the parts of its server. */
-export interface ServeParts extends McpParts {
+export interface ServeDeps extends McpDeps {
   /** `mcp.eras`. */
   readonly eras: Eras
   /** `tools.maxPayloadBytes`. */
@@ -25,19 +25,19 @@ export interface ServedConnection {
 }
 
 /** Serves MCP over a pair of byte streams (lines of JSON) or a transport of the SDK, in both eras of the protocol. */
-export function serveMcp(over: LineStreams | Transport, parts: ServeParts): ServedConnection {
-  const { ids, log, eras, maxPayloadBytes } = parts
+export function serveMcp(over: LineStreams | Transport, deps: ServeDeps): ServedConnection {
+  const { ids, log, eras, maxPayloadBytes } = deps
   const correlationId = ids.connectionCorrelationId()
   const maxLineBytes = maxMessageBytes(maxPayloadBytes)
   const inner = 'input' in over ? new LineTransport(over, { maxLineBytes, correlationId }) : over
-  const onRefused = (refused: RefusedRequest): void => reportRefused(refused, parts)
+  const onRefused = (refused: RefusedRequest): void => reportRefused(refused, deps)
   const gate = new GatedTransport(inner, { correlationId, eras, log, onRefused })
   const onerror = ({ message }: Error): void => log('debug', 'mcp connection', { correlationId, reason: message })
-  return begin(gate, { parts, onerror })
+  return begin(gate, { deps, onerror })
 }
 
 interface Beginning {
-  readonly parts: ServeParts
+  readonly deps: ServeDeps
   readonly onerror: (error: Error) => void
 }
 
@@ -46,7 +46,7 @@ interface Beginning {
  * entry, which alone can serve it and goes on with a handshake when the client falls back to it; a handshake goes to a server
  * without the layer of that entry, which looks at every message once more.
  */
-function begin(gate: GatedTransport, { parts, onerror }: Beginning): ServedConnection {
+function begin(gate: GatedTransport, { deps: parts, onerror }: Beginning): ServedConnection {
   const begun = new BegunTransport(gate)
   const factory = ({ era }: { readonly era: 'legacy' | 'modern' }): Server =>
     createMcpServer(parts, era, () => gate.waiting('subscriptions/listen'))
@@ -72,16 +72,16 @@ function begin(gate: GatedTransport, { parts, onerror }: Beginning): ServedConne
 }
 
 /** A call that never became one is recorded too. */
-function reportRefused({ method, params, code, message, correlationId }: RefusedRequest, parts: ServeParts): void {
+function reportRefused({ method, params, code, message, correlationId }: RefusedRequest, deps: ServeDeps): void {
   if (method !== 'tools/call') return
   const { name, arguments: args } = params
-  tellRecord(parts, {
+  tellRecord(deps, {
     tool: typeof name === 'string' ? name : '',
     arguments: args ?? {},
     error: { code: String(code), message },
     durationMs: 0,
     outcome: 'protocol_error',
     correlationId,
-    at: parts.clock.now()
+    at: deps.clock.now()
   })
 }

@@ -25,7 +25,7 @@ import type { InvocationRecord } from './tool-record.js'
 const MAX_SUBSCRIPTIONS = 1024
 
 /** What a server is made of. With a manual clock and ids that count, every answer is the same in each run. */
-export interface McpParts {
+export interface McpDeps {
   readonly name: string
   readonly version: string
   /** Told to the client at the handshake: how to use what is here. */
@@ -52,15 +52,15 @@ type Listens = ConstructorParameters<typeof ListenedResources>[1]
  * A server of one connection over the given parts: connect it to a transport, or give it to the SDK from a factory. `listens`:
  * parameters of its `subscriptions/listen` that are open.
  */
-export function createMcpServer(parts: McpParts, era: 'legacy' | 'modern', listens: Listens = () => []): Server {
-  const { name, version, instructions, resources, prompts } = parts
+export function createMcpServer(deps: McpDeps, era: 'legacy' | 'modern', listens: Listens = () => []): Server {
+  const { name, version, instructions, resources, prompts } = deps
   const server = new Server(
     { name, version },
     {
       capabilities: {
         tools: { listChanged: true },
         logging: {},
-        ...(canComplete(parts) ? { completions: {} } : {}),
+        ...(canComplete(deps) ? { completions: {} } : {}),
         ...(resources === undefined ? {} : { resources: { listChanged: true, subscribe: true } }),
         ...(prompts === undefined ? {} : { prompts: { listChanged: true } })
       },
@@ -68,20 +68,20 @@ export function createMcpServer(parts: McpParts, era: 'legacy' | 'modern', liste
       inputRequired: ASKING
     }
   )
-  const asking = new Asking(server, { states: parts.states, era })
-  serveTools(server, parts, { asking, log: new ClientLog(server, era) })
+  const asking = new Asking(server, { states: deps.states, era })
+  serveTools(server, deps, { asking, log: new ClientLog(server, era) })
   /** By the URI that the client gave, the one of which changes are told. */
   const subscribed = new Map<string, string>()
   if (resources !== undefined) serveResources(server, resources, subscribed)
   if (prompts !== undefined) servePrompts(server, prompts, asking)
-  if (canComplete(parts)) serveCompletions(server, { prompts, resources, complete: withProtocolError })
-  tellChanges(server, parts, { era, subscribed, listens })
+  if (canComplete(deps)) serveCompletions(server, { prompts, resources, complete: withProtocolError })
+  tellChanges(server, deps, { era, subscribed, listens })
   return server
 }
 
-function serveTools(server: Server, parts: McpParts, { asking, log }: { readonly asking: Asking; readonly log: ClientLog }): void {
-  const pipeline = new ToolPipeline(parts)
-  const published = publishedTools(parts.tools)
+function serveTools(server: Server, deps: McpDeps, { asking, log }: { readonly asking: Asking; readonly log: ClientLog }): void {
+  const pipeline = new ToolPipeline(deps)
+  const published = publishedTools(deps.tools)
   server.setRequestHandler('tools/list', async ({ params }) => {
     const { items, nextCursor } = pageOf(await published(), params?.cursor)
     return nextCursor === undefined ? { tools: items } : { tools: items, nextCursor }
@@ -158,7 +158,7 @@ async function withProtocolError<T>(given: T | Promise<T>): Promise<T> {
 /** Tells the client of changes, at most once a turn of each list, once it is ready to hear of them. */
 function tellChanges(
   server: Server,
-  { tools, resources, prompts, log }: McpParts,
+  { tools, resources, prompts, log }: McpDeps,
   {
     era,
     subscribed,

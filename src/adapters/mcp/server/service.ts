@@ -29,7 +29,7 @@ import { RequestStates } from '../http/request-states.js'
 import type { RunIds } from './run-ids.js'
 import { uuidRunIds } from './run-ids.js'
 import { type ServedConnection, serveMcp } from './serve.js'
-import type { McpParts } from './server.js'
+import type { McpDeps } from './server.js'
 import type { ToolLog, ToolSource } from './tool.js'
 import { ToolCatalog } from './tool-catalog.js'
 import type { InvocationRecord } from './tool-record.js'
@@ -59,7 +59,7 @@ export interface McpSettings {
 }
 
 /** What the MCP server of a node is made of. */
-export interface McpServiceParts {
+export interface McpServiceDeps {
   readonly version: string
   readonly settings: McpSettings
   readonly clock: Clock
@@ -85,14 +85,14 @@ export interface McpServiceParts {
 interface Offer {
   /** Whom it is for. */
   readonly key: string
-  readonly parts: Pick<McpParts, 'tools' | 'resources' | 'prompts'>
+  readonly deps: Pick<McpDeps, 'tools' | 'resources' | 'prompts'>
   readonly catalog: ToolCatalog
   users: number
 }
 
 /** The MCP server of a node: each connection is served what its caller may see and do. Slots and telemetry are of the process. */
 export class McpService {
-  readonly #parts: McpServiceParts
+  readonly #deps: McpServiceDeps
   readonly #limits: ResourceManager
   readonly #meter: ReturnType<typeof startProcessMeter>
   readonly #offers = new Map<string, Offer>()
@@ -102,11 +102,11 @@ export class McpService {
   readonly #stateKey: Uint8Array
   #isClosed = false
 
-  constructor(parts: McpServiceParts) {
-    const { settings, clock } = parts
-    this.#parts = parts
-    this.#ids = parts.ids ?? uuidRunIds()
-    this.#stateKey = parts.stateKey ?? randomBytes(32)
+  constructor(deps: McpServiceDeps) {
+    const { settings, clock } = deps
+    this.#deps = deps
+    this.#ids = deps.ids ?? uuidRunIds()
+    this.#stateKey = deps.stateKey ?? randomBytes(32)
     this.#meter = startProcessMeter(clock)
     this.#http = new McpHttp({ clock, newId: () => this.#ids.connectionCorrelationId(), connect: (principal) => this.#connect(principal) })
     this.#limits = new ResourceManager(
@@ -142,7 +142,7 @@ export class McpService {
 
   #serve(over: LineStreams | HttpConnection, offer: Offer): void {
     offer.users++
-    const { version, settings, clock, log, onCompleted } = this.#parts
+    const { version, settings, clock, log, onCompleted } = this.#deps
     const connection = serveMcp(over, {
       name: 'a2a-node',
       version,
@@ -156,7 +156,7 @@ export class McpService {
       maxPayloadBytes: settings.tools.maxPayloadBytes,
       eras: settings.mcp.eras,
       onCompleted,
-      ...offer.parts
+      ...offer.deps
     })
     this.#connections.add(connection)
     void connection.closed.then(() => {
@@ -175,9 +175,9 @@ export class McpService {
     this.#meter.close()
   }
 
-  #offer(principal: Principal, caller: AdminCaller): Pick<Offer, 'parts' | 'catalog'> {
-    const { apiFor, clock, compileSchema, toJson, settings, version } = this.#parts
-    const more = this.#parts.more === undefined ? [] : [this.#parts.more]
+  #offer(principal: Principal, caller: AdminCaller): Pick<Offer, 'deps' | 'catalog'> {
+    const { apiFor, clock, compileSchema, toJson, settings, version } = this.#deps
+    const more = this.#deps.more === undefined ? [] : [this.#deps.more]
     const api = apiFor(principal)
     const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
     const { maxConcurrentExecutions } = settings.resources
@@ -207,12 +207,12 @@ export class McpService {
       ...more.map((one) => one.resources)
     ])
     const prompts = joinPrompts([new AgentPrompts({ api, clock }), ...more.map((one) => one.prompts)])
-    return { parts: { tools: catalog, resources, prompts }, catalog }
+    return { deps: { tools: catalog, resources, prompts }, catalog }
   }
 
   /** The tools that work the mesh. The client tool names all servers, also those that a sandbox may not see. */
   #ownTools(api: NodeApi, { sandboxId }: Principal): ToolRegistry {
-    const { compileSchema, toJson, imported } = this.#parts
+    const { compileSchema, toJson, imported } = this.#deps
     const own = new ToolRegistry(compileSchema)
     for (const tool of a2aTools({ api, compileSchema, toJson })) own.register(tool.definition, tool.handler, tool)
     if (imported.list().length === 0 || sandboxId !== null) return own
@@ -229,7 +229,7 @@ export class McpService {
   #auditFor({ scopes, sandboxId }: Principal): ResourceRegistry {
     const resources = new ResourceRegistry()
     if (scopes.includes('admin') && sandboxId === null) {
-      resources.register(AUDIT, async () => JSON.stringify(await this.#parts.audit(), null, 2))
+      resources.register(AUDIT, async () => JSON.stringify(await this.#deps.audit(), null, 2))
     }
     return resources
   }

@@ -36,7 +36,7 @@ export type ToolAnswer = CallToolResult | ClientAsk
 export type ClientTell = (level: Parameters<ToolLog>[0], message: string) => void
 
 /** What a pipeline is made of. */
-export interface PipelineParts {
+export interface PipelineDeps {
   readonly clock: Clock
   readonly ids: Pick<RunIds, 'runId' | 'correlationId'>
   readonly log: ToolLog
@@ -60,17 +60,17 @@ interface Run {
 
 /** Runs calls of tools in the order of the specification (mcp-runtime, Processing Order, steps 3 to 10). */
 export class ToolPipeline {
-  readonly #parts: PipelineParts
+  readonly #deps: PipelineDeps
   readonly #deadlines: Deadlines
 
-  constructor(parts: PipelineParts) {
-    this.#parts = parts
-    this.#deadlines = new Deadlines(parts.clock)
+  constructor(deps: PipelineDeps) {
+    this.#deps = deps
+    this.#deadlines = new Deadlines(deps.clock)
   }
 
   /** The answer to a call. Never rejects: what goes wrong is a result with `isError`. */
   async call(call: ToolCall): Promise<ToolAnswer> {
-    const { ids, clock, tools, limits } = this.#parts
+    const { ids, clock, tools, limits } = this.#deps
     const correlationId = call.correlationId ?? ids.correlationId()
     const run: Run = { call, runId: ids.runId(), correlationId, startedMs: clock.monotonic(), tool: call.name }
     try {
@@ -89,12 +89,12 @@ export class ToolPipeline {
   }
 
   async #unknown(name: string): Promise<StructuredError> {
-    const hint = await this.#parts.tools.hint(name)
+    const hint = await this.#deps.tools.hint(name)
     return refusalOf('CAPABILITY_NOT_FOUND', `there is no tool ${JSON.stringify(name.slice(0, 256))}; tools/list says what there is`, hint)
   }
 
   #full(): StructuredError {
-    const { maxConcurrentExecutions } = this.#parts.limits.getTelemetry()
+    const { maxConcurrentExecutions } = this.#deps.limits.getTelemetry()
     return refusalOf('OVERLOADED', `${maxConcurrentExecutions} calls run already; try again when one has ended`, {
       reason: 'concurrency',
       maxConcurrentExecutions
@@ -120,7 +120,7 @@ export class ToolPipeline {
 
   /** Resolves when the handler ends or at the deadline, whichever is first. */
   #execute(run: Run, tool: RegisteredTool, release: ReleaseSlot): Promise<ToolAnswer> {
-    const { defaultTimeoutMs } = this.#parts
+    const { defaultTimeoutMs } = this.#deps
     const { signal } = run.call
     const own = new RunSignal(signal)
     let isLate = false
@@ -157,7 +157,7 @@ export class ToolPipeline {
       },
       client: call.client ?? NO_CLIENT,
       log: (level, message, fields) => {
-        this.#parts.log(level, message, { ...fields, tool: run.tool, runId, correlationId })
+        this.#deps.log(level, message, { ...fields, tool: run.tool, runId, correlationId })
         if (isOpen()) call.tell?.(level, message)
       },
       progress: (report) => {
@@ -188,7 +188,7 @@ export class ToolPipeline {
   }
 
   #report(run: Run, { outcome, error, json }: { outcome: ToolOutcome; error: StructuredError | null; json: string | null }): void {
-    const { clock, limits, log, onCompleted } = this.#parts
+    const { clock, limits, log, onCompleted } = this.#deps
     const { runId, correlationId, tool } = run
     const durationMs = clock.monotonic() - run.startedMs
     if (outcome !== 'late_completed') limits.answered(error?.code ?? null)

@@ -6,7 +6,7 @@ import { callAgent, sendToAgent } from './mesh-call.js'
 import type { ObjectSchema, RegisteredTool, ToolContext, ToolHandler } from '../server/tool.js'
 
 /** What the tools that work the mesh need. */
-export interface A2AToolsParts {
+export interface A2AToolsDeps {
   readonly api: NodeApi
   readonly compileSchema: CompileSchema
   /** Values of agents as JSON: bytes become base64 text. */
@@ -21,7 +21,7 @@ interface ToolRow {
   readonly annotations?: Readonly<Record<string, unknown>>
   /** Milliseconds; absent: the default of all tools; null: it sees to that itself. */
   readonly timeoutMs?: null
-  run(args: Args, parts: A2AToolsParts): (context: ToolContext) => Promise<unknown>
+  run(args: Args, deps: A2AToolsDeps): (context: ToolContext) => Promise<unknown>
 }
 
 type Args = Readonly<Record<string, unknown>>
@@ -41,7 +41,7 @@ const ROWS: Readonly<Record<string, ToolRow>> = {
       origin: { enum: ['local', 'remote'], description: 'only agents of this node, or of others' }
     },
     annotations: READ_ONLY,
-    run: (args, parts) => async () => await listAgents(args, parts)
+    run: (args, deps) => async () => await listAgents(args, deps)
   },
   a2a_send: {
     description:
@@ -55,7 +55,7 @@ const ROWS: Readonly<Record<string, ToolRow>> = {
     },
     required: ['agent', 'text'],
     timeoutMs: null,
-    run: (args, parts) => async (context) => await sendToAgent(parts, messageOf<'message.send'>(args), context)
+    run: (args, deps) => async (context) => await sendToAgent(deps, messageOf<'message.send'>(args), context)
   },
   a2a_call: {
     description: 'Asks an agent for one capability and gives its result. Without an agent the node picks one that may and can.',
@@ -69,9 +69,9 @@ const ROWS: Readonly<Record<string, ToolRow>> = {
     },
     required: ['capability'],
     timeoutMs: null,
-    run: (args, parts) => async (context) => {
+    run: (args, deps) => async (context) => {
       const { agent = null, input = {} } = args as { agent?: string; input?: unknown }
-      return await callAgent(parts, { ...messageOf<'message.call'>(args), agent, input }, context)
+      return await callAgent(deps, { ...messageOf<'message.call'>(args), agent, input }, context)
     }
   },
   a2a_task: {
@@ -82,7 +82,7 @@ const ROWS: Readonly<Record<string, ToolRow>> = {
       cancel: { type: 'boolean', description: 'true: cancel it (default false)' }
     },
     required: ['id'],
-    run: (args, parts) => async () => parts.toJson(await taskOrSwarm(parts.api, args as { id: string; cancel?: boolean }))
+    run: (args, deps) => async () => deps.toJson(await taskOrSwarm(deps.api, args as { id: string; cancel?: boolean }))
   },
   a2a_swarm: {
     description:
@@ -106,18 +106,18 @@ const ROWS: Readonly<Record<string, ToolRow>> = {
     },
     required: ['goal', 'capability'],
     timeoutMs: null,
-    run: (args, parts) => async (context) => await runSwarm(args, { parts, context })
+    run: (args, deps) => async (context) => await runSwarm(args, { deps, context })
   }
 }
 
 /** The tools that work the mesh: `a2a_list_agents`, `a2a_send`, `a2a_call`, `a2a_task`, `a2a_swarm`. */
-export function a2aTools(parts: A2AToolsParts): readonly RegisteredTool[] {
+export function a2aTools(deps: A2AToolsDeps): readonly RegisteredTool[] {
   return Object.entries(ROWS).map(([name, { description, properties, required = [], annotations, timeoutMs, run }]) => {
     const inputSchema: ObjectSchema = { type: 'object', properties, required, additionalProperties: false }
-    const handler: ToolHandler = async (args, context) => await run(args, parts)(context)
+    const handler: ToolHandler = async (args, context) => await run(args, deps)(context)
     return {
       definition: { name, description, inputSchema, ...(annotations === undefined ? {} : { annotations }) },
-      validator: parts.compileSchema(inputSchema),
+      validator: deps.compileSchema(inputSchema),
       handler,
       ...(timeoutMs === undefined ? {} : { timeoutMs })
     }
@@ -130,7 +130,7 @@ function messageOf<N extends 'message.send' | 'message.call'>({ timeoutSeconds, 
   return { ...rest, ...timeout } as unknown as Calls[N]['params']
 }
 
-async function listAgents({ capability, origin }: Args, { api }: A2AToolsParts): Promise<unknown> {
+async function listAgents({ capability, origin }: Args, { api }: A2AToolsDeps): Promise<unknown> {
   const asked = origin === undefined ? {} : { origin: origin as 'local' | 'remote' }
   const { agents, problems } = await api.call('agents.list', asked)
   const wanted = typeof capability === 'string' ? agents.filter((one) => one.capabilities.includes(capability)) : agents
@@ -156,11 +156,11 @@ async function taskOrSwarm(api: NodeApi, { id, cancel = false }: { readonly id: 
 }
 
 interface SwarmRun {
-  readonly parts: A2AToolsParts
+  readonly deps: A2AToolsDeps
   readonly context: ToolContext
 }
 
-async function runSwarm(args: Args, { parts, context }: SwarmRun): Promise<unknown> {
+async function runSwarm(args: Args, { deps: parts, context }: SwarmRun): Promise<unknown> {
   const { wait, deadlineSeconds, items, strategy, ...rest } = args
   if (items !== undefined && rest['input'] !== undefined)
     throw new NodeError('INVALID_INPUT', 'input is that of everyone where there are no items: give each item its own, as an object')
@@ -172,13 +172,13 @@ async function runSwarm(args: Args, { parts, context }: SwarmRun): Promise<unkno
     ...(typeof deadlineSeconds === 'number' ? { deadlineMs: deadlineSeconds * 1000 } : {})
   } as unknown as Calls['swarm.start']['params'])
   if (wait === false) return { id, status: 'running', next: 'a2a_task with this id tells what becomes of it' }
-  await followSwarm(id, { parts, context })
+  await followSwarm(id, { deps: parts, context })
   const results: SwarmResults = await parts.api.call('swarm.results', { id })
   return parts.toJson(results)
 }
 
 /** Whoever asked for the swarm has given it up: it goes on for nobody. */
-async function followSwarm(id: string, { parts: { api }, context }: SwarmRun): Promise<void> {
+async function followSwarm(id: string, { deps: { api }, context }: SwarmRun): Promise<void> {
   const { abortSignal, progress } = context
   let ended = 0
   for await (const event of api.watch('swarm.watch', { id }, { signal: abortSignal })) {

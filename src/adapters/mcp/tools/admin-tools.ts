@@ -19,7 +19,7 @@ export interface AdminCaller {
 export type ToolType = 'echo' | 'health' | 'agentProxy'
 
 /** What admin tools are made of. */
-export interface AdminParts {
+export interface AdminDeps {
   readonly settings: {
     /** `tools.adminRegistrationEnabled`. */
     readonly adminRegistrationEnabled: boolean
@@ -74,14 +74,14 @@ const UNREGISTER_SCHEMA: ObjectSchema = {
  * `admin/registerTool` and `admin/unregisterTool` for one kind of caller. Without both settings the source is empty; with them, each
  * call is held against the policy.
  */
-export function adminTools(parts: AdminParts): ToolSource {
-  const { settings, compile } = parts
+export function adminTools(deps: AdminDeps): ToolSource {
+  const { settings, compile } = deps
   const tools = new ToolRegistry(compile)
   if (!settings.adminRegistrationEnabled || !settings.dynamicRegistrationEnabled) return tools
   const guarded =
     (run: (args: Readonly<Record<string, unknown>>) => unknown): ToolHandler =>
     async (args) => {
-      enforceAdminPolicy(settings.adminPolicy, parts.caller)
+      enforceAdminPolicy(settings.adminPolicy, deps.caller)
       return await run(args)
     }
   tools.register(
@@ -90,11 +90,11 @@ export function adminTools(parts: AdminParts): ToolSource {
       description: `Registers a tool of one of the types ${Object.keys(TYPE_SCHEMAS).join(', ')}.`,
       inputSchema: REGISTER_SCHEMA
     },
-    guarded((args) => registerTool(args, parts))
+    guarded((args) => registerTool(args, deps))
   )
   tools.register(
     { name: 'admin/unregisterTool', description: 'Removes a registered tool.', inputSchema: UNREGISTER_SCHEMA },
-    guarded(({ name }) => unregisterTool(String(name), parts.registry))
+    guarded(({ name }) => unregisterTool(String(name), deps.registry))
   )
   return tools
 }
@@ -111,7 +111,7 @@ function enforceAdminPolicy(policy: AdminPolicy, { transport, hasToken }: AdminC
   throw new NodeError('FORBIDDEN', why[policy], { data: { setting: 'tools.adminPolicy', policy } })
 }
 
-async function registerTool(args: Readonly<Record<string, unknown>>, parts: AdminParts): Promise<{ readonly registered: string }> {
+async function registerTool(args: Readonly<Record<string, unknown>>, deps: AdminDeps): Promise<{ readonly registered: string }> {
   const { toolType, inputSchema: asserted } = args
   if (!isToolType(toolType)) {
     throw new NodeError('INVALID_INPUT', `toolType must be one of ${Object.keys(TYPE_SCHEMAS).join(', ')}`, { data: { toolType } })
@@ -126,8 +126,8 @@ async function registerTool(args: Readonly<Record<string, unknown>>, parts: Admi
   const { name, description, version } = args as { readonly name: string; readonly description: string; readonly version?: string }
   const named = { name, description, inputSchema }
   // Another call may have registered it while the rest was looked through.
-  if ((await parts.isTaken(name)) || parts.registry.get(publishedName(name)) !== undefined) throw duplicateTool(name)
-  parts.registry.register(version === undefined ? named : { ...named, version }, handlerOf(toolType, parts))
+  if ((await deps.isTaken(name)) || deps.registry.get(publishedName(name)) !== undefined) throw duplicateTool(name)
+  deps.registry.register(version === undefined ? named : { ...named, version }, handlerOf(toolType, deps))
   return { registered: name }
 }
 
@@ -139,7 +139,7 @@ function unregisterTool(name: string, registry: ToolRegistry): { readonly unregi
   return { unregistered: canonical }
 }
 
-function handlerOf(type: ToolType, { health, sendMessage }: AdminParts): ToolHandler {
+function handlerOf(type: ToolType, { health, sendMessage }: AdminDeps): ToolHandler {
   switch (type) {
     case 'echo':
       return ({ message }) => Promise.resolve({ message })

@@ -12,7 +12,7 @@ import { type MeshTool, toolsOf } from './mesh-tools.js'
 import { PublishedNames } from './published-names.js'
 
 /** What a toolbox needs. */
-export interface AgentToolboxParts {
+export interface AgentToolboxDeps {
   /** Made for the agent: what it may not see is not here, and what it calls it calls as itself. */
   readonly api: NodeApi
   /** Its id on this node. */
@@ -23,7 +23,7 @@ export interface AgentToolboxParts {
   readonly toJson: (value: unknown) => unknown
 }
 
-type CallParts = AgentToolboxParts & Pick<AgentToolChoice, 'timeoutMs'>
+type CallDeps = AgentToolboxDeps & Pick<AgentToolChoice, 'timeoutMs'>
 
 /** A tool of an agent. */
 interface Offered {
@@ -35,27 +35,27 @@ interface Offered {
  * The capabilities of other agents that an agent wants and that the rules of this node let it call, under published names.
  * @throws NodeError what looking is refused
  */
-export async function openToolbox(parts: AgentToolboxParts, choice: AgentToolChoice, signal: AbortSignalLike): Promise<AgentToolbox> {
-  const { agents } = await parts.api.call('agents.list', {}, { signal })
-  const own = agents.find(({ id, origin }) => id === parts.agentId && origin === 'local')
-  if (own === undefined) throw new NodeError('AGENT_NOT_FOUND', `the agent ${parts.agentId} has no card yet`)
+export async function openToolbox(deps: AgentToolboxDeps, choice: AgentToolChoice, signal: AbortSignalLike): Promise<AgentToolbox> {
+  const { agents } = await deps.api.call('agents.list', {}, { signal })
+  const own = agents.find(({ id, origin }) => id === deps.agentId && origin === 'local')
+  if (own === undefined) throw new NodeError('AGENT_NOT_FOUND', `the agent ${deps.agentId} has no card yet`)
   const offered = new Map<string, Offered>()
   let left = 0
   for (const agent of agents) {
     if (agent.address === own.address || agent.status === 'offline' || signal.aborted) continue
-    for (const one of await wantedOf(parts, agent, choice.globs)) {
-      if (!(await mayCall(parts.api, own.address, one))) continue
+    for (const one of await wantedOf(deps, agent, choice.globs)) {
+      if (!(await mayCall(deps.api, own.address, one))) continue
       if (offered.size < choice.max) offered.set(one.tool.definition.name, one)
       else left++
     }
   }
-  return toolbox({ ...parts, timeoutMs: choice.timeoutMs }, offered, left)
+  return toolbox({ ...deps, timeoutMs: choice.timeoutMs }, offered, left)
 }
 
-async function wantedOf(parts: AgentToolboxParts, { address }: AgentInfo, globs: readonly string[]): Promise<readonly Offered[]> {
+async function wantedOf(deps: AgentToolboxDeps, { address }: AgentInfo, globs: readonly string[]): Promise<readonly Offered[]> {
   const isWanted = allowedNames(globs)
   try {
-    const tools = toolsOf(await parts.api.call('agents.show', { agent: address }), parts)
+    const tools = toolsOf(await deps.api.call('agents.show', { agent: address }), deps)
     return tools.filter((tool) => isWanted(tool.capability) || isWanted(tool.definition.name)).map((tool) => ({ tool, address }))
   } catch {
     // It went away in between.
@@ -72,7 +72,7 @@ async function mayCall(api: NodeApi, from: string, { address, tool }: Offered): 
   }
 }
 
-function toolbox(parts: CallParts, offered: ReadonlyMap<string, Offered>, left: number): AgentToolbox {
+function toolbox(deps: CallDeps, offered: ReadonlyMap<string, Offered>, left: number): AgentToolbox {
   const names = new PublishedNames()
   for (const name of offered.keys()) names.add(name)
   const tools = [...offered.values()].map(({ tool: { definition } }) => ({
@@ -86,19 +86,19 @@ function toolbox(parts: CallParts, offered: ReadonlyMap<string, Offered>, left: 
     async call(name, args, signal) {
       const one = offered.get(names.resolve(name) ?? '')
       if (one === undefined) throw new NodeError('CAPABILITY_NOT_FOUND', `there is no tool ${shown(name)}`)
-      return await callTool(parts, one, { args, signal })
+      return await callTool(deps, one, { args, signal })
     }
   }
 }
 
 async function callTool(
-  parts: CallParts,
+  deps: CallDeps,
   { tool, address }: Offered,
   { args, signal }: { readonly args: unknown; readonly signal: AbortSignalLike }
 ): Promise<unknown> {
   if (!isRecord(args)) throw new NodeError('INVALID_INPUT', 'the arguments are no JSON object')
   const faults = tool.validator(args)
   if (faults.length > 0) throw new NodeError('INVALID_INPUT', `the arguments do not fit: ${faultText(faults)}`)
-  const call = { agent: address, capability: tool.capability, input: tool.inputOf(args), timeoutMs: parts.timeoutMs }
-  return await callAgent(parts, call, { abortSignal: signal, progress: () => {} })
+  const call = { agent: address, capability: tool.capability, input: tool.inputOf(args), timeoutMs: deps.timeoutMs }
+  return await callAgent(deps, call, { abortSignal: signal, progress: () => {} })
 }

@@ -28,8 +28,8 @@ export class ToolExecutionError extends Error {
   }
 }
 
-/** Parts of {@link mcpClientTool}. */
-export interface ClientToolParts {
+/** What {@link mcpClientTool} needs. */
+export interface ClientToolDeps {
   /** The configured server of that name or exact address; null: none. */
   serverOf(text: string): ImportedServerInfo | null
   servers(): readonly ImportedServerInfo[]
@@ -57,7 +57,7 @@ const INPUT_SCHEMA = {
  * The tool `mcp_client`: runs a tool of an MCP server that the config of this node names, and of no other; a caller can never
  * have it reach an address of its own. The result is text; structured ones are JSON. @throws ToolExecutionError from its handler.
  */
-export function mcpClientTool(parts: ClientToolParts): RegisteredTool {
+export function mcpClientTool(deps: ClientToolDeps): RegisteredTool {
   return {
     definition: {
       name: 'mcp_client',
@@ -65,13 +65,13 @@ export function mcpClientTool(parts: ClientToolParts): RegisteredTool {
       inputSchema: INPUT_SCHEMA,
       annotations: { openWorldHint: true }
     },
-    validator: parts.compileSchema(INPUT_SCHEMA),
+    validator: deps.compileSchema(INPUT_SCHEMA),
     // The call it makes has a deadline of its own.
     timeoutMs: null,
     handler: async (args, context) => {
-      const { server, tool } = choose(parts, args)
-      const work = { agent: server.agent, capability: tool.capability, input: inputOf(parts, args, { server, tool: tool.name }) }
-      const outcome = await parts.call(work, context)
+      const { server, tool } = choose(deps, args)
+      const work = { agent: server.agent, capability: tool.capability, input: inputOf(deps, args, { server, tool: tool.name }) }
+      const outcome = await deps.call(work, context)
       if (outcome.ok) return typeof outcome.result === 'string' ? outcome.result : JSON.stringify(outcome.result)
       throw failedCall(outcome.error)
     }
@@ -81,13 +81,13 @@ export function mcpClientTool(parts: ClientToolParts): RegisteredTool {
 type ToolInfo = ImportedServerInfo['tools'][number]
 
 function choose(
-  parts: ClientToolParts,
+  deps: ClientToolDeps,
   args: Readonly<Record<string, unknown>>
 ): { readonly server: ImportedServerInfo; readonly tool: ToolInfo } {
   const text = String(args['serverUrl'])
-  const server = parts.serverOf(text)
+  const server = deps.serverOf(text)
   if (server === null) {
-    const available = parts.servers().map(({ name }) => name)
+    const available = deps.servers().map(({ name }) => name)
     throw new ToolExecutionError(
       'SERVER_NOT_CONFIGURED',
       `no MCP server "${shown(text)}" in the config of this node${hintOf(text, available)}`,
@@ -119,7 +119,7 @@ function whyNone({ state, lastError }: ImportedServerInfo): string {
 }
 
 function inputOf(
-  parts: ClientToolParts,
+  deps: ClientToolDeps,
   args: Readonly<Record<string, unknown>>,
   { server, tool }: { readonly server: ImportedServerInfo; readonly tool: string }
 ): unknown {
@@ -129,7 +129,7 @@ function inputOf(
   const place = promptPlace(server.tools.find((one) => one.name === tool)?.inputSchema)
   if (place !== null) return { [place]: prompt }
   throw new ToolExecutionError('TOOL_NOT_CHOSEN', `${tool} does not take one text: give arguments instead of prompt`, {
-    available: parts.servers().flatMap((one) => (one.name === server.name ? one.tools.map(({ name }) => name).slice(0, NAMED) : []))
+    available: deps.servers().flatMap((one) => (one.name === server.name ? one.tools.map(({ name }) => name).slice(0, NAMED) : []))
   })
 }
 

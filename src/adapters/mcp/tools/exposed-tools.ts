@@ -12,7 +12,7 @@ export const LISTED_MAX = 100
 const FOUND_MAX = 20
 
 /** What exposing tools needs. */
-export interface ExposedToolsParts {
+export interface ExposedToolsDeps {
   /** The tools to find, describe and call: those of the mesh. */
   readonly source: ToolSource
   readonly expose: Expose
@@ -24,16 +24,16 @@ export interface ExposedToolsParts {
  * `search`, and under `auto` beyond {@link LISTED_MAX} tools, only these three are listed; every tool can be called all the same.
  */
 export class ExposedTools implements ToolSource {
-  readonly #parts: ExposedToolsParts
+  readonly #deps: ExposedToolsDeps
   readonly #meta: ReadonlyMap<string, RegisteredTool>
 
-  constructor(parts: ExposedToolsParts) {
-    this.#parts = parts
-    this.#meta = new Map(metaTools(parts).map((tool) => [tool.definition.name, tool]))
+  constructor(deps: ExposedToolsDeps) {
+    this.#deps = deps
+    this.#meta = new Map(metaTools(deps).map((tool) => [tool.definition.name, tool]))
   }
 
   async list(): Promise<readonly ToolDefinition[]> {
-    const { source, expose } = this.#parts
+    const { source, expose } = this.#deps
     const meta = [...this.#meta.values()].map(({ definition }) => definition)
     if (expose === 'search') return meta
     const all = await source.list()
@@ -41,17 +41,17 @@ export class ExposedTools implements ToolSource {
   }
 
   get(name: string): RegisteredTool | undefined | Promise<RegisteredTool | undefined> {
-    return this.#meta.get(name) ?? this.#parts.source.get(name)
+    return this.#meta.get(name) ?? this.#deps.source.get(name)
   }
 
   onChange(changed: () => void): () => void {
-    return this.#parts.source.onChange?.(changed) ?? (() => {})
+    return this.#deps.source.onChange?.(changed) ?? (() => {})
   }
 }
 
 type Args = Readonly<Record<string, unknown>>
 
-function metaTools({ source, compileSchema }: ExposedToolsParts): readonly RegisteredTool[] {
+function metaTools({ source, compileSchema }: ExposedToolsDeps): readonly RegisteredTool[] {
   const name = { type: 'string', minLength: 1, maxLength: 256, description: 'name of the tool' }
   const rows: readonly [string, string, ObjectSchema, (args: Args, context: ToolContext) => Promise<unknown>][] = [
     [

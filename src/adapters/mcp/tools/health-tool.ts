@@ -5,7 +5,7 @@ import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolHandler } from '
 export const HEALTH_SCHEMA: ObjectSchema = { type: 'object', properties: {}, additionalProperties: false }
 
 /** What the health tool needs. */
-export interface HealthParts {
+export interface HealthDeps {
   readonly name: string
   readonly version: string
   readonly limits: ResourceManager
@@ -31,18 +31,18 @@ export interface HealthResponse {
 }
 
 /** The health tool, to register. Its own call holds a slot while it looks. */
-export function healthTool(parts: HealthParts): Pick<RegisteredTool, 'definition' | 'handler'> {
+export function healthTool(deps: HealthDeps): Pick<RegisteredTool, 'definition' | 'handler'> {
   const definition: ToolDefinition = {
     name: 'health',
     description: 'Tells how busy this node is: slots, memory, delay of the event loop, and whether it is healthy, degraded or unhealthy.',
     inputSchema: HEALTH_SCHEMA,
     annotations: { readOnlyHint: true, idempotentHint: true }
   }
-  return { definition, handler: healthHandler(parts) }
+  return { definition, handler: healthHandler(deps) }
 }
 
 /** What a health tool of any name does. */
-export function healthHandler({ name, version, limits, settings }: HealthParts): ToolHandler {
+export function healthHandler({ name, version, limits, settings }: HealthDeps): ToolHandler {
   const { defaultTimeoutMs, ...config } = settings
   return () => {
     const response: HealthResponse = {

@@ -5,7 +5,7 @@ import type { MessageEvent } from '../../../ports/policy-api.js'
 import type { ToolContext } from '../server/tool.js'
 
 /** What a call of an agent needs. */
-export interface MeshCallParts {
+export interface MeshCallDeps {
   readonly api: NodeApi
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
@@ -34,15 +34,15 @@ const LARGEST = 2 ** 40
  * @returns the result of the agent, as JSON
  * @throws NodeError what the call was refused or failed with; TIMEOUT with the task's id when nobody knows its outcome yet
  */
-export async function callAgent(parts: MeshCallParts, params: Calls['message.call']['params'], context: CallContext): Promise<unknown> {
+export async function callAgent(deps: MeshCallDeps, params: Calls['message.call']['params'], context: CallContext): Promise<unknown> {
   // Its client waits for it: what changes nothing need not outlive it.
   const call = { ...params, record: false }
-  return resultOf(await follow(parts.api.watch('message.call', call, { signal: context.abortSignal }), context), parts)
+  return resultOf(await follow(deps.api.watch('message.call', call, { signal: context.abortSignal }), context), deps)
 }
 
 /** The same for a text to an agent's default capability, or to everybody (`*`), whose targets are in the result. */
-export async function sendToAgent(parts: MeshCallParts, params: Calls['message.send']['params'], context: CallContext): Promise<unknown> {
-  return resultOf(await follow(parts.api.watch('message.send', params, { signal: context.abortSignal }), context), parts)
+export async function sendToAgent(deps: MeshCallDeps, params: Calls['message.send']['params'], context: CallContext): Promise<unknown> {
+  return resultOf(await follow(deps.api.watch('message.send', params, { signal: context.abortSignal }), context), deps)
 }
 
 async function follow(events: AsyncIterable<MessageEvent<Reply>>, { abortSignal, progress }: CallContext): Promise<Reply> {
@@ -76,7 +76,7 @@ class Rising {
   }
 }
 
-function resultOf(reply: Reply, { toJson }: MeshCallParts): unknown {
+function resultOf(reply: Reply, { toJson }: MeshCallDeps): unknown {
   const { agent, outcome, taskId, error, payload } = reply
   if (reply.targets !== undefined) return toJson({ outcome, targets: reply.targets })
   if (outcome === 'COMPLETED') return toJson(payload)

@@ -12,7 +12,7 @@ import { PublishedNames } from './published-names.js'
 import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolSource } from '../server/tool.js'
 
 /** What the tools of the mesh need. */
-export interface MeshToolsParts {
+export interface MeshToolsDeps {
   /** That of the caller whom the tools are for: what it may not see is not here. */
   readonly api: NodeApi
   readonly clock: Clock
@@ -44,7 +44,7 @@ const MAX_DESCRIPTION = 4096
  * `agent@node.tool` for one of another. Agents that are offline offer none. Cards are read once a revision.
  */
 export class MeshTools implements ToolSource {
-  readonly #parts: MeshToolsParts
+  readonly #deps: MeshToolsDeps
   readonly #agents = new Map<string, AgentTools>()
   readonly #changes: SharedChanges<void>
   #byName = new Map<string, RegisteredTool>()
@@ -52,9 +52,9 @@ export class MeshTools implements ToolSource {
   /** Agents changed since they were looked at. */
   #isStale = false
 
-  constructor(parts: MeshToolsParts) {
-    this.#parts = parts
-    this.#changes = agentChanges(parts, {})
+  constructor(deps: MeshToolsDeps) {
+    this.#deps = deps
+    this.#changes = agentChanges(deps, {})
   }
 
   async list(): Promise<readonly ToolDefinition[]> {
@@ -102,7 +102,7 @@ export class MeshTools implements ToolSource {
   /** None for a caller that may call agents and not look at them: it has the tools that take an address. */
   async #online(): Promise<readonly AgentInfo[]> {
     try {
-      const { agents } = await this.#parts.api.call('agents.list', {})
+      const { agents } = await this.#deps.api.call('agents.list', {})
       return agents.filter(({ status }) => status !== 'offline')
     } catch (error) {
       if (asNodeError(error).code === 'FORBIDDEN') return []
@@ -115,8 +115,8 @@ export class MeshTools implements ToolSource {
     const known = this.#agents.get(address)
     if (known?.revision === revision) return known.tools
     try {
-      const detail = await this.#parts.api.call('agents.show', { agent: address })
-      const tools = toolsOf(detail, this.#parts)
+      const detail = await this.#deps.api.call('agents.show', { agent: address })
+      const tools = toolsOf(detail, this.#deps)
       this.#agents.set(address, { revision: detail.revision, tools })
       return tools
     } catch {
@@ -127,12 +127,12 @@ export class MeshTools implements ToolSource {
 }
 
 /** Every capability of an agent as a tool. */
-export function toolsOf(agent: AgentDetail, parts: MeshToolsParts): readonly MeshTool[] {
+export function toolsOf(agent: AgentDetail, deps: MeshToolsDeps): readonly MeshTool[] {
   const short = agent.capabilities.map(({ id }) => shortName(agent.id, id))
   return agent.capabilities.map((capability, at) => {
     const name = short[at] ?? capability.id
     const isTaken = short.indexOf(name) !== short.lastIndexOf(name)
-    return toolOf(agent, { capability, name: toolName(agent, isTaken ? capability.id : name), parts })
+    return toolOf(agent, { capability, name: toolName(agent, isTaken ? capability.id : name), deps })
   })
 }
 
@@ -150,10 +150,10 @@ function toolName({ id, origin, node }: AgentDetail, tool: string): string {
 interface ToolMaking {
   readonly capability: CapabilityDescriptor
   readonly name: string
-  readonly parts: MeshToolsParts
+  readonly deps: MeshToolsDeps
 }
 
-function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): MeshTool {
+function toolOf(agent: AgentDetail, { capability, name, deps: parts }: ToolMaking): MeshTool {
   const { address } = agent
   const root = objectRoot(capability.inputSchema)
   const inputSchema: ObjectSchema = root ?? {

@@ -6,7 +6,7 @@ import type { Clock, Timer } from '../../../kit/clock.js'
 const ASK_MS = 3000
 
 /** What {@link WriterCores} needs. */
-export interface WriterCoresParts {
+export interface WriterCoresDeps {
   readonly clock: Clock
   /** Opens a session of a core by its key (z32). */
   open(core: string): Hypercore
@@ -20,16 +20,16 @@ export interface WriterCoresParts {
  * length: who has as much asks for nothing, and who has less does not either once it knows of two tales.
  */
 export class WriterCores {
-  readonly #parts: WriterCoresParts
+  readonly #deps: WriterCoresDeps
   readonly #open = new Map<string, Hypercore>()
   readonly #forked = new Set<string>()
   /** Length at which a peer was asked. */
   readonly #asked = new WeakMap<HypercorePeer, number>()
   readonly #timer: Timer
 
-  constructor(parts: WriterCoresParts) {
-    this.#parts = parts
-    this.#timer = parts.clock.every(ASK_MS, () => this.#ask())
+  constructor(deps: WriterCoresDeps) {
+    this.#deps = deps
+    this.#timer = deps.clock.every(ASK_MS, () => this.#ask())
   }
 
   /** The writers now, as keys (z32) of their cores. */
@@ -44,13 +44,13 @@ export class WriterCores {
 
   /** Asks nobody any more, and closes what it opened. */
   async close(): Promise<void> {
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
     await Promise.all([...this.#open.values()].map((core) => core.close()))
     this.#open.clear()
   }
 
   #follow(key: string): void {
-    const core = this.#parts.open(key)
+    const core = this.#deps.open(key)
     this.#open.set(key, core)
     core.on('conflict', () => this.#onForked(key))
     core.ready().then(
@@ -62,7 +62,7 @@ export class WriterCores {
   #onForked(key: string): void {
     this.#forked.add(key)
     this.#open.delete(key)
-    this.#parts.onForked(key)
+    this.#deps.onForked(key)
   }
 
   #ask(): void {

@@ -13,7 +13,7 @@ import { BlockWindow } from '../links/block-window.js'
 export const MAX_STREAM_BYTES = 268_435_456
 
 /** What {@link DocumentCore} needs. */
-export interface DocumentCoreParts {
+export interface DocumentCoreDeps {
   readonly stream: StreamKey
   readonly clock: Clock
   /** Resolves to the store of documents. */
@@ -39,7 +39,7 @@ function cannotOpen(): NodeError {
 
 /** One followed core of a document: fetched whole from every link that it is attached to. */
 export class DocumentCore {
-  readonly #parts: DocumentCoreParts
+  readonly #deps: DocumentCoreDeps
   readonly #attached = new Set<Protomux>()
   #core: Hypercore | null = null
   #beginning: CoreBeginning = NO_BEGINNING
@@ -61,8 +61,8 @@ export class DocumentCore {
   #opening: Promise<void>
   #wanted: readonly Protomux[] = []
 
-  constructor(parts: DocumentCoreParts) {
-    this.#parts = parts
+  constructor(deps: DocumentCoreDeps) {
+    this.#deps = deps
     this.#opening = this.#open().catch((error: unknown) => this.#failed(error))
   }
 
@@ -89,7 +89,7 @@ export class DocumentCore {
     const end = Math.min(this.#storedLength(core), from + limit)
     if (from < this.#beginning.blocks || from >= end) return []
     const blocks = await Promise.all(Array.from({ length: end - from }, (_, place) => core.get(from + place, { wait: false }))).catch(
-      (error: unknown) => Promise.reject(this.#parts.toError(error))
+      (error: unknown) => Promise.reject(this.#deps.toError(error))
     )
     const hole = blocks.indexOf(null)
     return (hole === -1 ? blocks : blocks.slice(0, hole)) as Uint8Array[]
@@ -126,7 +126,7 @@ export class DocumentCore {
     this.#beginning = beginning
     this.#before = null
     // Whoever writes it hears that others have more of it.
-    if (isShort) this.#parts.onFetched(this.#parts.stream)
+    if (isShort) this.#deps.onFetched(this.#deps.stream)
     if (this.#isForked) return
     onBegun(beginning)
     // What is still asked for would come back at once, and an own stream that others gave is left.
@@ -167,7 +167,7 @@ export class DocumentCore {
   /** Gives it to nobody any more. */
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#parts.clock.clear(this.#rest)
+    this.#deps.clock.clear(this.#rest)
     await this.#opening
     const core = this.#core
     if (core === null) return
@@ -176,12 +176,12 @@ export class DocumentCore {
   }
 
   #failed(error: unknown): void {
-    this.#fault = this.#parts.toError(error)
-    this.#parts.onFault(this.#parts.stream, messageOf(error))
+    this.#fault = this.#deps.toError(error)
+    this.#deps.onFault(this.#deps.stream, messageOf(error))
   }
 
   async #open(): Promise<void> {
-    const { stream, open } = this.#parts
+    const { stream, open } = this.#deps
     const store = await open()
     if (this.#isClosed) return
     // Its writer could cut it back for everybody, also behind what others built on.
@@ -206,7 +206,7 @@ export class DocumentCore {
         this.#window.took(bytes)
         this.#ask(core)
         this.#slowDown(core, bytes)
-        this.#parts.onFetched(stream)
+        this.#deps.onFetched(stream)
         this.#tell(core)
         if (this.#before === null) void this.#measure(core)
       })
@@ -235,17 +235,17 @@ export class DocumentCore {
 
   /** Requests go on at once if nothing speaks against it any more: somebody may use the document now. */
   resume(): void {
-    if (this.#rest === null || this.#core === null || this.#parts.restMs(0) > 0) return
-    this.#parts.clock.clear(this.#rest)
+    if (this.#rest === null || this.#core === null || this.#deps.restMs(0) > 0) return
+    this.#deps.clock.clear(this.#rest)
     this.#rest = null
     if (!this.#isClosed && !this.#isForked) this.#fetch(this.#core)
   }
 
   /** Requests nothing for a while when blocks come faster than they may. */
   #slowDown(core: Hypercore, bytes: number): void {
-    const ms = this.#parts.restMs(bytes)
+    const ms = this.#deps.restMs(bytes)
     if (ms === 0 || this.#isClosed) return
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     this.#download?.destroy()
     clock.clear(this.#rest)
     this.#rest = clock.after(ms, () => {
@@ -269,14 +269,14 @@ export class DocumentCore {
   #grown(core: Hypercore): void {
     this.#window.signed(core.length, core.byteLength)
     this.#ask(core)
-    if (this.#isTooLong(core)) this.#parts.onFault(this.#parts.stream, `the stream has more than ${MAX_STREAM_BYTES} bytes`)
+    if (this.#isTooLong(core)) this.#deps.onFault(this.#deps.stream, `the stream has more than ${MAX_STREAM_BYTES} bytes`)
     // The links that may have it stay known: a share may have room later.
     if (!this.#mayFetch(core)) this.attach(this.#wanted)
     this.#tell(core)
   }
 
   #mayFetch(core: Hypercore): boolean {
-    return this.#before === null || (!this.#isTooLong(core) && this.#parts.mayHold(core.byteLength - this.#before))
+    return this.#before === null || (!this.#isTooLong(core) && this.#deps.mayHold(core.byteLength - this.#before))
   }
 
   #isTooLong({ byteLength }: Hypercore): boolean {
@@ -287,7 +287,7 @@ export class DocumentCore {
     const stored = this.#storedLength(core)
     if (this.#isClosed || this.#isForked || stored <= this.#announced) return
     this.#announced = stored
-    this.#parts.onBlocks(this.#parts.stream)
+    this.#deps.onBlocks(this.#deps.stream)
   }
 
   /** The engine has no word for it: its channel with this link ends, and another one is not answered. */

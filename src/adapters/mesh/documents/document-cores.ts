@@ -18,7 +18,7 @@ import { MAX_DOCUMENT_CORES } from '../links/open-channels.js'
 import { WriterCores } from '../cores/writer-cores.js'
 
 /** What {@link DocumentCores} needs. */
-export interface DocumentCoresParts {
+export interface DocumentCoresDeps {
   /** Opens the store of documents, called once. A store of its own: a Corestore gives every core that it holds to whoever names it. */
   open(): Promise<Corestore>
   /** Any error of the store as one with a cause and a next step. */
@@ -42,7 +42,7 @@ interface Followed {
 
 /** The cores of documents, replicated over the streams of links to those who may have them. */
 export class DocumentCores implements DocumentStreams {
-  readonly #parts: DocumentCoresParts
+  readonly #deps: DocumentCoresDeps
   readonly #links = new Map<Protomux, NodeId>()
   readonly #followed = new Map<StreamKey, Followed>()
   readonly #own = new Map<StreamKey, OwnCore>()
@@ -53,8 +53,8 @@ export class DocumentCores implements DocumentStreams {
   #fault: NodeError | null = null
   #isClosed = false
 
-  constructor(parts: DocumentCoresParts) {
-    this.#parts = parts
+  constructor(deps: DocumentCoresDeps) {
+    this.#deps = deps
   }
 
   /** A link to a member opened: its stream carries the cores that it may have. */
@@ -210,7 +210,7 @@ export class DocumentCores implements DocumentStreams {
       open: () => this.#open(),
       mayHold: (bytes) => this.#followed.get(stream)?.following.mayHold?.(bytes) ?? true,
       onBlocks: () => this.#handlers.onBlocks(stream),
-      clock: this.#parts.clock,
+      clock: this.#deps.clock,
       onFetched: () => this.#handlers.onFetched(stream),
       restMs: (bytes) => this.#followed.get(stream)?.following.fetched?.(bytes) ?? 0,
       onFault: (_stream, reason) => this.#warn(stream, reason),
@@ -228,7 +228,7 @@ export class DocumentCores implements DocumentStreams {
 
   /** A store that is damaged stays so: that is told from then on. */
   #toError(error: unknown): NodeError {
-    const failure = this.#parts.toError(error)
+    const failure = this.#deps.toError(error)
     if (failure.code === 'STORE_DAMAGED') this.#fault ??= failure
     return failure
   }
@@ -245,14 +245,14 @@ export class DocumentCores implements DocumentStreams {
 
   #open(): Promise<Corestore> {
     if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'the documents are closed'))
-    this.#store ??= this.#parts.open().then((store) => this.#opened(store))
+    this.#store ??= this.#deps.open().then((store) => this.#opened(store))
     return this.#store
   }
 
   #opened(store: Corestore): Corestore {
     joinReads(store)
     this.#forks = new WriterCores({
-      clock: this.#parts.clock,
+      clock: this.#deps.clock,
       open: (stream) => store.get({ key: keyFromText(stream), writable: false, allowFork: false }),
       onForked: (stream) => {
         this.#followed.get(stream)?.core.forked()
@@ -264,7 +264,7 @@ export class DocumentCores implements DocumentStreams {
   }
 
   #warn(stream: StreamKey, reason: string): void {
-    if (!this.#isClosed) this.#parts.telemetry.log('warn', 'a stream of a document', { stream, reason })
+    if (!this.#isClosed) this.#deps.telemetry.log('warn', 'a stream of a document', { stream, reason })
   }
 }
 

@@ -42,7 +42,7 @@ export interface GateIdentity {
 export type CutCode = ErrorCode | 'TIMEOUT' | 'MALFORMED' | 'LEFT'
 
 /** What the gate of one stream needs. */
-export interface GateParts {
+export interface GateDeps {
   readonly stream: NoiseStream
   readonly mux: Protomux
   readonly software: string
@@ -59,7 +59,7 @@ export interface GateParts {
 export class Gate {
   /** The key of the stream's other end. */
   readonly peer: NodeId
-  readonly #parts: GateParts
+  readonly #deps: GateDeps
   readonly #timer: Timer
   #channel: Channel | null = null
   #identity: GateIdentity | null
@@ -79,10 +79,10 @@ export class Gate {
   #isCut = false
 
   /** Opens the hello channel of a fresh stream. `identity`: null while this node is in no mesh. */
-  constructor(parts: GateParts, identity: GateIdentity | null) {
-    const { stream, clock } = parts
+  constructor(deps: GateDeps, identity: GateIdentity | null) {
+    const { stream, clock } = deps
     this.peer = keyToText(stream.remotePublicKey)
-    this.#parts = parts
+    this.#deps = deps
     this.#identity = identity
     this.#timer = clock.after(GATE_TIMEOUT_MS, () => this.#cut('TIMEOUT', 'no proof of membership in time'))
     stream.on('close', () => clock.clear(this.#timer))
@@ -105,7 +105,7 @@ export class Gate {
   }
 
   #open(): void {
-    this.#channel = this.#parts.mux.createChannel({
+    this.#channel = this.#deps.mux.createChannel({
       protocol: 'a2a-node/gate',
       messages: [{ encoding: c.raw, onmessage: (raw) => this.#received(raw) }],
       onclose: () => this.#cut('LEFT', 'the peer closed the hello channel')
@@ -153,8 +153,7 @@ export class Gate {
   #refused(refusal: GateRefusal): void {
     const identity = this.#identity
     // Only who proved that it knows this mesh is heard; a stranger's word could make a newcomer give up.
-    if (identity !== null && this.#proof === this.#proofOf(identity, !this.#parts.stream.isInitiator))
-      identity.onRefused(refusal, this.peer)
+    if (identity !== null && this.#proof === this.#proofOf(identity, !this.#deps.stream.isInitiator)) identity.onRefused(refusal, this.peer)
     this.#cut('LEFT', `the peer refused: ${refusal.reason}`)
   }
 
@@ -162,7 +161,7 @@ export class Gate {
   #step(): void {
     const identity = this.#identity
     if (this.#isDone || identity === null || this.#proof === null) return
-    if (this.#proof !== this.#proofOf(identity, !this.#parts.stream.isInitiator)) {
+    if (this.#proof !== this.#proofOf(identity, !this.#deps.stream.isInitiator)) {
       return this.#refuse({ code: 'FORBIDDEN', reason: 'the peer does not know this mesh' })
     }
     this.#takeGrant(identity)
@@ -170,7 +169,7 @@ export class Gate {
     if (this.#ownVerdict === null) this.#decide(identity)
     if (this.#ownVerdict === null || !this.#peerVerdict || !this.#end()) return
     this.#isPassed = true
-    this.#parts.onPassed(this.#software, this.#ownVerdict)
+    this.#deps.onPassed(this.#software, this.#ownVerdict)
   }
 
   /** Only of a peer that proved to know the mesh. */
@@ -199,19 +198,19 @@ export class Gate {
     this.#isPassed = false
     this.#isCut = true
     this.#sendRefusal(refusal)
-    this.#parts.onCut(refusal.code, refusal.reason)
+    this.#deps.onCut(refusal.code, refusal.reason)
   }
 
   #judge(identity: GateIdentity): GateVerdict {
-    const { clock, verify } = this.#parts
+    const { clock, verify } = this.#deps
     return judge(identity.view(), { remote: this.peer, chain: this.#chain, now: clock.now(), verify })
   }
 
   #sendHello(): void {
     if (this.#helloSent || this.#identity === null) return
     this.#helloSent = true
-    const proof = this.#proofOf(this.#identity, this.#parts.stream.isInitiator)
-    this.#send({ type: 'hello', version: GATE_VERSION, maxFrameBytes: CHANNEL_FRAME_BYTES, software: this.#parts.software, proof })
+    const proof = this.#proofOf(this.#identity, this.#deps.stream.isInitiator)
+    this.#send({ type: 'hello', version: GATE_VERSION, maxFrameBytes: CHANNEL_FRAME_BYTES, software: this.#deps.software, proof })
   }
 
   #sendCredentials(identity: GateIdentity): void {
@@ -225,7 +224,7 @@ export class Gate {
   }
 
   #proofOf({ meshKey, encryptionKey }: GateIdentity, isInitiator: boolean): string {
-    const { stream, hash } = this.#parts
+    const { stream, hash } = this.#deps
     return meshProof({ meshKey, encryptionKey, handshakeHash: stream.handshakeHash, isInitiator }, hash)
   }
 
@@ -245,14 +244,14 @@ export class Gate {
   #cut(code: CutCode, reason: string): void {
     if (!this.#end()) return
     this.#isCut = true
-    this.#parts.onCut(code, reason)
+    this.#deps.onCut(code, reason)
   }
 
   /** Nothing is judged any more. False when that was so already. */
   #end(): boolean {
     if (this.#isDone) return false
     this.#isDone = true
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
     return true
   }
 }

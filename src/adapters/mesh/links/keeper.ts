@@ -18,7 +18,7 @@ export type KeptSwarm = Pick<Hyperswarm, 'peers' | 'joinPeer' | 'leavePeer' | 't
 }
 
 /** What the keeper watches. */
-export interface KeeperParts {
+export interface KeeperDeps {
   readonly swarm: KeptSwarm
   readonly clock: Clock
   readonly networkKind: 'public' | 'private' | 'local'
@@ -46,7 +46,7 @@ const UNTRIED: Tries = { attempts: 0, lastTriedAt: null, isLost: false }
  * in domain/membership/keeper and, where there are more members than places, in domain/membership/neighbours.
  */
 export class Keeper {
-  readonly #parts: KeeperParts
+  readonly #deps: KeeperDeps
   readonly #chance: () => number
   readonly #tries = new Map<NodeId, Tries>()
   /** Until when members are left alone that had no place, or left theirs, and how often that was so. */
@@ -57,9 +57,9 @@ export class Keeper {
   #timer: Timer | null = null
   #isClosed = false
 
-  constructor(parts: KeeperParts) {
-    this.#parts = parts
-    this.#chance = parts.chance ?? Math.random
+  constructor(deps: KeeperDeps) {
+    this.#deps = deps
+    this.#chance = deps.chance ?? Math.random
     this.#look()
   }
 
@@ -77,7 +77,7 @@ export class Keeper {
 
   /** Should there be a link to the peer now? */
   wants(peer: NodeId): boolean {
-    return this.#wanted.has(peer) && (this.#parts.isConnected(peer) || this.#plan().missing.includes(peer))
+    return this.#wanted.has(peer) && (this.#deps.isConnected(peer) || this.#plan().missing.includes(peer))
   }
 
   /** May the swarm dial the peer that it found? Where there are not places for all, only if it is looked for. */
@@ -101,36 +101,36 @@ export class Keeper {
   /** The link to the peer is gone. */
   lost(peer: NodeId): void {
     if (this.#wanted.has(peer) && !this.#resting.has(peer))
-      this.#tries.set(peer, { attempts: 0, lastTriedAt: this.#parts.clock.monotonic(), isLost: true })
+      this.#tries.set(peer, { attempts: 0, lastTriedAt: this.#deps.clock.monotonic(), isLost: true })
     this.#look()
   }
 
   /** One of the two has no place for the other, or closed the link since nobody used it: it is left alone for a while. */
   rest(peer: NodeId): void {
     const times = (this.#resting.get(peer)?.times ?? 0) + 1
-    this.#resting.set(peer, { until: this.#parts.clock.monotonic() + restMs(times), times })
+    this.#resting.set(peer, { until: this.#deps.clock.monotonic() + restMs(times), times })
     this.#forget(peer)
     this.#look()
   }
 
   /** Announces and looks up now, e.g. because the bootstrap node is a new one with empty records. */
   refreshNow(): void {
-    this.#refresh(this.#parts.clock.monotonic())
+    this.#refresh(this.#deps.clock.monotonic())
   }
 
   /** Does nothing any more. */
   close(): void {
     this.#isClosed = true
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
   }
 
   #forget(peer: NodeId): void {
     this.#tries.delete(peer)
-    this.#parts.swarm.leavePeer(keyFromText(peer))
+    this.#deps.swarm.leavePeer(keyFromText(peer))
   }
 
   #look(): void {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     clock.clear(this.#timer)
     if (this.#isClosed) return
     const now = clock.monotonic()
@@ -144,7 +144,7 @@ export class Keeper {
   }
 
   #plan(): NeighbourPlan {
-    const { clock, isConnected, places } = this.#parts
+    const { clock, isConnected, places } = this.#deps
     const members = [...this.#wanted].map((nodeId) => {
       const tries = this.#tries.get(nodeId) ?? UNTRIED
       const returnDials = tries.isLost ? tries.attempts : null
@@ -155,7 +155,7 @@ export class Keeper {
 
   #missing({ missing }: NeighbourPlan): MissingMember[] {
     const sought = new Set(missing)
-    for (const peer of [...this.#tries.keys()]) if (!sought.has(peer) && !this.#parts.isConnected(peer)) this.#forget(peer)
+    for (const peer of [...this.#tries.keys()]) if (!sought.has(peer) && !this.#deps.isConnected(peer)) this.#forget(peer)
     return missing.map((nodeId) => ({ nodeId, ...(this.#tries.get(nodeId) ?? UNTRIED) }))
   }
 
@@ -163,21 +163,21 @@ export class Keeper {
   #refreshPlan(missing: number, now: number): number {
     const plan = keeperPlan({
       now,
-      network: this.#parts.networkKind,
+      network: this.#deps.networkKind,
       missing,
-      connected: this.#parts.linkCount(),
+      connected: this.#deps.linkCount(),
       lastRefreshAt: this.#lastRefreshAt,
       attempt: this.#refreshes,
       chance: this.#chance()
     })
     if (plan.refreshNow) this.#refresh(now)
     // A node alone in its mesh must slow down too.
-    if (missing === 0 && this.#parts.linkCount() > 0) this.#refreshes = 0
+    if (missing === 0 && this.#deps.linkCount() > 0) this.#refreshes = 0
     return plan.nextAt
   }
 
   #dial(peer: NodeId, now: number): void {
-    const { swarm } = this.#parts
+    const { swarm } = this.#deps
     const { attempts, isLost } = this.#tries.get(peer) ?? UNTRIED
     this.#tries.set(peer, { attempts: attempts + 1, lastTriedAt: now, isLost })
     const key = keyFromText(peer)
@@ -191,7 +191,7 @@ export class Keeper {
   }
 
   #refresh(now: number): void {
-    const { swarm } = this.#parts
+    const { swarm } = this.#deps
     this.#lastRefreshAt = now
     this.#refreshes++
     // After an outage the announcer can be left without relays while it seems online.

@@ -26,7 +26,7 @@ const FLOW_CONTROL: Codec<number | null> = {
 const FLOW_CONTROL_VERSION = 1
 
 /** What a link needs. */
-export interface LinkParts {
+export interface LinkDeps {
   readonly id: number
   readonly peer: NodeId
   readonly peerVersion: string
@@ -48,7 +48,7 @@ export class StreamLink implements Link {
   readonly path: LinkPath
   readonly peerVersion: string
   readonly certificate: SignedCertificate
-  readonly #parts: LinkParts
+  readonly #deps: LinkDeps
   readonly #channel: Channel | null
   #isClosed = false
   #closeReason: string | null = null
@@ -58,14 +58,14 @@ export class StreamLink implements Link {
   /** Bytes of the frames that leave at the end of this turn; null for none. */
   #gathered: number | null = null
 
-  constructor(parts: LinkParts) {
-    this.id = parts.id
-    this.peer = parts.peer
-    this.path = pathOf(parts.stream)
-    this.peerVersion = parts.peerVersion
-    this.certificate = parts.certificate
-    this.#parts = parts
-    this.#channel = parts.mux.createChannel({
+  constructor(deps: LinkDeps) {
+    this.id = deps.id
+    this.peer = deps.peer
+    this.path = pathOf(deps.stream)
+    this.peerVersion = deps.peerVersion
+    this.certificate = deps.certificate
+    this.#deps = deps
+    this.#channel = deps.mux.createChannel({
       protocol: 'a2a-node/a2a',
       handshake: FLOW_CONTROL,
       messages: [
@@ -87,7 +87,7 @@ export class StreamLink implements Link {
   }
 
   rttMs(): number | null {
-    return this.#parts.stream.rawStream?.rtt ?? null
+    return this.#deps.stream.rawStream?.rtt ?? null
   }
 
   /** Small frames of one turn leave as one: each on its own would be encrypted and written apart. */
@@ -95,7 +95,7 @@ export class StreamLink implements Link {
     if (this.#isClosed) return false
     this.#gather(frame.byteLength)
     const isTaken = this.#channel?.messages[0]?.send(frame) === true
-    return isTaken && this.#parts.mux.drained
+    return isTaken && this.#deps.mux.drained
   }
 
   get credit(): number | null {
@@ -112,7 +112,7 @@ export class StreamLink implements Link {
     if (this.#gathered !== null && this.#gathered + bytes > MAX_GATHERED_BYTES) this.#flush()
     if (this.#gathered === null) {
       this.#gathered = 0
-      this.#parts.mux.cork()
+      this.#deps.mux.cork()
       process.nextTick(() => this.#flush())
     }
     this.#gathered += bytes
@@ -121,22 +121,22 @@ export class StreamLink implements Link {
   #flush(): void {
     if (this.#gathered === null) return
     this.#gathered = null
-    this.#parts.mux.uncork()
+    this.#deps.mux.uncork()
   }
 
   drained(): Promise<void> {
-    if (this.#isClosed || this.#parts.mux.drained) return Promise.resolve()
+    if (this.#isClosed || this.#deps.mux.drained) return Promise.resolve()
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
   close(reason: string): void {
     this.#closeReason ??= reason
     this.#flush()
-    this.#parts.stream.destroy()
+    this.#deps.stream.destroy()
   }
 
   fault(reason: string): void {
-    this.#parts.onMalformed(reason)
+    this.#deps.onMalformed(reason)
   }
 
   /** Takes nothing more to send: the place is needed for another link. What the peer has sent is still read. */
@@ -162,7 +162,7 @@ export class StreamLink implements Link {
     // Anything thrown in here would end the process.
     try {
       if (frame.byteLength > MAX_FRAME_BYTES) this.fault('a frame is too large')
-      else this.#parts.onFrame(this, frame)
+      else this.#deps.onFrame(this, frame)
     } catch (error) {
       this.fault(messageOf(error))
     }
@@ -177,14 +177,14 @@ export class StreamLink implements Link {
 
   #credited(credit: number | null): void {
     this.#credit = credit
-    this.#parts.onCredit(this)
+    this.#deps.onCredit(this)
   }
 
   #channelClosed(): void {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#wake()
-    this.#parts.onChannelClosed()
+    this.#deps.onChannelClosed()
   }
 
   #wake(): void {

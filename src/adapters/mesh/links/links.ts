@@ -38,7 +38,7 @@ const WRITER_DIAL_MS = 2500
 const IDLE: GateRefusal = { code: 'OVERLOADED', reason: 'nobody used this link, and another needs its place' }
 
 /** What the swarm needs. */
-export interface SwarmParts {
+export interface SwarmDeps {
   readonly network: Network
   readonly networkKind: 'public' | 'private' | 'local'
   readonly keyPair: { readonly publicKey: Uint8Array; readonly secretKey: Uint8Array }
@@ -64,7 +64,7 @@ interface ShownAtGate {
 export class SwarmLinks implements Links {
   /** For pairing, which uses the same swarm. */
   readonly swarm: Hyperswarm
-  readonly #parts: SwarmParts
+  readonly #deps: SwarmDeps
   readonly #streams = new Set<PeerStream>()
   readonly #dials: Dials
   readonly #limits: ConnectionLimits
@@ -82,14 +82,14 @@ export class SwarmLinks implements Links {
   #isClosing = false
 
   /** Makes the swarm on an open network. */
-  constructor(parts: SwarmParts) {
-    this.#parts = parts
-    this.#dials = new Dials(parts.clock)
-    this.#limits = new ConnectionLimits(parts.clock)
-    this.#strikes = new Strikes(parts.clock)
+  constructor(deps: SwarmDeps) {
+    this.#deps = deps
+    this.#dials = new Dials(deps.clock)
+    this.#limits = new ConnectionLimits(deps.clock)
+    this.#strikes = new Strikes(deps.clock)
     this.swarm = new Hyperswarm({
-      dht: parts.network.dht,
-      keyPair: parts.keyPair,
+      dht: deps.network.dht,
+      keyPair: deps.keyPair,
       maxPeers: MAX_LINKS * 4,
       maxParallel: 16,
       // Only revoked keys are denied here, and only once they were told why: denying unknown ones would ban newcomers for good.
@@ -103,9 +103,9 @@ export class SwarmLinks implements Links {
   async start(handlers: LinkHandlers): Promise<void> {
     this.#handlers = handlers
     if (this.#binding === null) throw new NodeError('INTERNAL', 'links start only inside a mesh')
-    const { clock, network, networkKind } = this.#parts
+    const { clock, network, networkKind } = this.#deps
     // Announcing may take long where the DHT does not answer; the node is up all the same, and the keeper announces again.
-    this.swarm.listen().catch((error: unknown) => this.#parts.telemetry.log('warn', 'announcing failed', { reason: messageOf(error) }))
+    this.swarm.listen().catch((error: unknown) => this.#deps.telemetry.log('warn', 'announcing failed', { reason: messageOf(error) }))
     this.swarm.join(this.#binding.topic, { server: true, client: true })
     this.#keeper = new Keeper({
       swarm: this.swarm,
@@ -158,10 +158,10 @@ export class SwarmLinks implements Links {
   strike(peer: NodeId, strike: Strike, reason: string): void {
     const forMs = this.#strikes.add(peer, strike)
     if (forMs === 0) return
-    const { telemetry } = this.#parts
+    const { telemetry } = this.#deps
     const words = `kept out for ${formatDuration(forMs)}, the last strike being: ${reason}`
     telemetry.log('warn', 'a peer has too many strikes', { peer, reason: words })
-    this.#parts.onRefused({ kind: 'strike', code: 'FORBIDDEN', rule: 'strikes', reason: words, peer })
+    this.#deps.onRefused({ kind: 'strike', code: 'FORBIDDEN', rule: 'strikes', reason: words, peer })
     for (const link of this.list()) if (link.peer === peer) link.close('too many strikes')
   }
 
@@ -189,7 +189,7 @@ export class SwarmLinks implements Links {
     const takers = isForAll || (writers.length === 0 && from === null) ? linked : writers
     const first = takers.length === 0 ? 0 : this.#liars % takers.length
     const inTurn = [...takers.slice(first), ...takers.slice(0, first)].map(({ session }) => session.relay)
-    return handToAny(inTurn, entry, { clock: this.#parts.clock, atOnce: isAgain || isForAll })
+    return handToAny(inTurn, entry, { clock: this.#deps.clock, atOnce: isAgain || isForAll })
   }
 
   /** Those for whom there is no place have none either. */
@@ -211,13 +211,13 @@ export class SwarmLinks implements Links {
     if (this.#isClosing) return stream.destroy()
     const peer = keyToText(stream.remotePublicKey)
     if (this.#strikes.isOut(peer)) {
-      this.#parts.telemetry.count('strangers_cut', 'strikes')
+      this.#deps.telemetry.count('strangers_cut', 'strikes')
       return stream.destroy()
     }
     const isMember = isActive(this.#view(), peer)
     const fault = this.#limits.refuses({ peer, isInbound: !stream.isInitiator, isMember, strangers: this.#strangers() })
     if (fault !== null) {
-      this.#parts.telemetry.count('strangers_cut', fault)
+      this.#deps.telemetry.count('strangers_cut', fault)
       return stream.destroy()
     }
     this.#stand({ stream, peer, isMember, guard: null, gate: null, session: null })
@@ -229,17 +229,17 @@ export class SwarmLinks implements Links {
     this.#streams.add(one)
     stream.on('close', () => this.#dropped(one))
     // Before the multiplexer: it must see each frame first.
-    one.guard = new FrameGuard(stream, this.#parts.clock, (reason) => this.#broken(one, reason))
+    one.guard = new FrameGuard(stream, this.#deps.clock, (reason) => this.#broken(one, reason))
     const mux = Protomux.from(stream)
     guardMux(mux, (reason) => this.#broken(one, reason))
-    const { software, clock, hash, verify } = this.#parts
+    const { software, clock, hash, verify } = this.#deps
     const onPassed = (peerVersion: string, certificate: SignedCertificate): void => this.#passed(one, { mux, peerVersion, certificate })
     const onCut = (code: CutCode, reason: string): void => this.#refused(one, code, reason)
     one.gate = new Gate({ stream, mux, software, clock, hash, verify, onPassed, onCut }, this.#identity())
   }
 
   #places(): number {
-    return Math.min(this.#parts.maxLinks, MAX_LINKS)
+    return Math.min(this.#deps.maxLinks, MAX_LINKS)
   }
 
   #isFull(): boolean {
@@ -276,7 +276,7 @@ export class SwarmLinks implements Links {
   /** Its last words still go out, then it ends for sure. */
   #end(stream: NoiseStream): void {
     stream.end()
-    this.#parts.clock.after(LINGER_MS, () => stream.destroy())
+    this.#deps.clock.after(LINGER_MS, () => stream.destroy())
   }
 
   /** The peer says why this node has no link to it any more, or gets none. */
@@ -316,13 +316,13 @@ export class SwarmLinks implements Links {
   }
 
   #refused({ peer, stream }: PeerStream, code: CutCode, reason: string): void {
-    const { telemetry } = this.#parts
+    const { telemetry } = this.#deps
     // Only keys that the log names: a revoked admin can make any number of certificates for others.
     if (code === 'REVOKED' && isRevoked(this.#view(), peer)) this.#announced.add(peer)
     if (code === 'OVERLOADED') telemetry.count('strangers_cut', 'full')
     else if (code !== 'LEFT') {
       telemetry.count('strangers_cut', code)
-      this.#parts.onRefused({ kind: 'refusal', code, rule: 'gate', reason, peer })
+      this.#deps.onRefused({ kind: 'refusal', code, rule: 'gate', reason, peer })
     }
     this.#end(stream)
   }
@@ -346,7 +346,7 @@ export class SwarmLinks implements Links {
 
   #admit(one: PeerStream, shown: ShownAtGate, { binding, handlers }: { binding: MeshBinding; handlers: LinkHandlers }): void {
     const { stream, peer } = one
-    const { clock, telemetry } = this.#parts
+    const { clock, telemetry } = this.#deps
     one.guard?.trust()
     binding.replicate(stream)
     const onMalformed = (reason: string): void => this.#broken(one, reason)
@@ -368,10 +368,10 @@ export class SwarmLinks implements Links {
   #broken({ peer, stream, session }: PeerStream, reason: string): void {
     // One frame may carry thousands of messages, and those behind the first fault are still read: it is on record once.
     if (stream.destroying) return
-    const { telemetry } = this.#parts
+    const { telemetry } = this.#deps
     telemetry.count('frames_malformed')
     telemetry.log('warn', 'a peer broke the protocol', { peer, reason })
-    this.#parts.onRefused({ kind: 'strike', code: 'MALFORMED', rule: 'protocol', reason, peer })
+    this.#deps.onRefused({ kind: 'strike', code: 'MALFORMED', rule: 'protocol', reason, peer })
     this.strike(peer, 'fault', reason)
     if (session !== null) return session.link.close(reason)
     telemetry.count('strangers_cut', 'MALFORMED')
@@ -382,7 +382,7 @@ export class SwarmLinks implements Links {
     this.#streams.delete(one)
     const { session, peer } = one
     if (session === null) return
-    this.#parts.telemetry.count('links_closed')
+    this.#deps.telemetry.count('links_closed')
     this.#keeper?.lost(peer)
     const { link } = session
     this.#handlers?.onClose(link, link.closeReason ?? (link.isResting ? IDLE.reason : 'the stream ended'), link.isResting)

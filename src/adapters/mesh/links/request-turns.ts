@@ -18,7 +18,7 @@ interface Waiting {
 }
 
 /** What {@link RequestTurns} needs. */
-export interface RequestTurnsParts {
+export interface RequestTurnsDeps {
   /** Does the stream take more? */
   isDrained(): boolean
   /** More requests wait than any peer needs: they are many, or their answers are not read. The multiplexer ends the stream then. */
@@ -32,14 +32,14 @@ export interface RequestTurnsParts {
  * the peer does not read. The engine itself reads all that is asked for at once into memory. Cores take turns.
  */
 export class RequestTurns {
-  readonly #parts: RequestTurnsParts
+  readonly #deps: RequestTurnsDeps
   readonly #window = new BlockWindow()
   readonly #waiting = new Map<Channel, Waiting>()
   #count = 0
   #running = 0
 
-  constructor(parts: RequestTurnsParts) {
-    this.#parts = parts
+  constructor(deps: RequestTurnsDeps) {
+    this.#deps = deps
   }
 
   /** Requests that wait. */
@@ -98,7 +98,7 @@ export class RequestTurns {
     this.#remove(channel, request)
     if (this.#count >= MAX_WAITING) {
       const reason = 'too many requests for blocks'
-      this.#parts.onTooMany(reason)
+      this.#deps.onTooMany(reason)
       throw new Error(reason)
     }
     const waiting = this.#waiting.get(channel) ?? { handle, messages: new Map<number, unknown>() }
@@ -118,7 +118,7 @@ export class RequestTurns {
   }
 
   #next(): void {
-    while (this.#running < this.#window.blocks && this.#parts.isDrained()) {
+    while (this.#running < this.#window.blocks && this.#deps.isDrained()) {
       const [channel, waiting] = this.#waiting.entries().next().value ?? []
       const [request, message] = waiting?.messages.entries().next().value ?? []
       if (channel === undefined || waiting === undefined || request === undefined) return
@@ -132,7 +132,7 @@ export class RequestTurns {
     try {
       await handle(message)
     } catch (error) {
-      this.#parts.onFailed(error)
+      this.#deps.onFailed(error)
     }
     this.#running--
     this.#next()

@@ -10,7 +10,7 @@ import { fold, reads } from '../../../domain/membership/fold/fold.js'
 import type { Entry } from '../../../domain/membership/types.js'
 
 /** One call of Autobase's apply. */
-export interface ApplyParts {
+export interface ApplyDeps {
   readonly nodes: readonly ApplyNode[]
   readonly view: Hyperbee
   readonly host: ApplyHost
@@ -18,7 +18,7 @@ export interface ApplyParts {
 }
 
 /** Folds entries into the view. Deterministic and total: a throw in here would close the base on every honest node, so bad entries are skipped. */
-export async function applyNodes({ nodes, view, host, verify }: ApplyParts): Promise<void> {
+export async function applyNodes({ nodes, view, host, verify }: ApplyDeps): Promise<void> {
   const batch = view.batch({ update: false })
   for (const { value, from, optimistic } of nodes) {
     const decoded = value === null ? null : decodeEntry(value)

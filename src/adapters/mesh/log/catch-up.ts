@@ -14,7 +14,7 @@ export interface LogLengths {
 }
 
 /** What {@link CatchUp} needs. */
-export interface CatchUpParts {
+export interface CatchUpDeps {
   readonly clock: Clock
   lengths(): LogLengths
   /** Is the view here another than the one that the owner signed, as far as that goes? */
@@ -29,30 +29,30 @@ export interface CatchUpParts {
  * has another view. The signed view can be taken as it is.
  */
 export class CatchUp {
-  readonly #parts: CatchUpParts
+  readonly #deps: CatchUpDeps
   #timer: Timer
   #isClosed = false
 
-  constructor(parts: CatchUpParts) {
-    this.#parts = parts
+  constructor(deps: CatchUpDeps) {
+    this.#deps = deps
     this.#timer = this.#after(LOOK_MS)
   }
 
   /** Does nothing more. */
   close(): void {
     this.#isClosed = true
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
   }
 
   #after(lookMs: number): Timer {
-    const { own } = this.#parts.lengths()
-    return this.#parts.clock.after(lookMs, () => void this.#look(own, lookMs))
+    const { own } = this.#deps.lengths()
+    return this.#deps.clock.after(lookMs, () => void this.#look(own, lookMs))
   }
 
   async #look(before: number, lookMs: number): Promise<void> {
-    const { own, signed } = this.#parts.lengths()
-    const isStill = own === before && (own < signed || (await this.#parts.isAstray()))
-    if (isStill) await this.#parts.jump()
+    const { own, signed } = this.#deps.lengths()
+    const isStill = own === before && (own < signed || (await this.#deps.isAstray()))
+    if (isStill) await this.#deps.jump()
     if (!this.#isClosed) this.#timer = this.#after(isStill ? Math.min(lookMs * 2, MAX_LOOK_MS) : LOOK_MS)
   }
 }

@@ -34,7 +34,7 @@ export interface StoredCare {
 const NO_CARE: StoredCare = { failed: 0, reading: [], leftOut: [], suspects: [], removed: [], setAside: {}, owners: {} }
 
 /** What {@link CoreCare} needs. */
-export interface CoreCareParts {
+export interface CoreCareDeps {
   readonly documents: NodeStore
   readonly telemetry: Telemetry
   /** The mesh of the home: its first core, which is the owner's. Null for one that founds or joins a mesh now. */
@@ -60,17 +60,17 @@ export class CoreCare {
   #isUp = false
   #writing: Promise<void> = Promise.resolve()
 
-  private constructor({ documents, telemetry }: CoreCareParts, stored: StoredCare) {
+  private constructor({ documents, telemetry }: CoreCareDeps, stored: StoredCare) {
     this.#documents = documents
     this.#telemetry = telemetry
     this.#stored = stored
   }
 
   /** Counts this start. @throws NodeError DISK_FULL, NO_PERMISSION, STORE_DAMAGED */
-  static async begin(parts: CoreCareParts): Promise<CoreCare> {
-    const before = parts.mesh === null ? NO_CARE : await readCare(parts.documents)
+  static async begin(deps: CoreCareDeps): Promise<CoreCare> {
+    const before = deps.mesh === null ? NO_CARE : await readCare(deps.documents)
     // Each start finds anew what must not be read: a bad core is told only as long as it is there.
-    const care = new CoreCare(parts, { ...atStart(before, parts.mesh), failed: before.failed + 1, setAside: {} })
+    const care = new CoreCare(deps, { ...atStart(before, deps.mesh), failed: before.failed + 1, setAside: {} })
     await care.#write()
     return care
   }
@@ -137,7 +137,7 @@ export class CoreCare {
 }
 
 /** What a start goes by. */
-function atStart(before: StoredCare, mesh: CoreCareParts['mesh']): StoredCare {
+function atStart(before: StoredCare, mesh: CoreCareDeps['mesh']): StoredCare {
   const { failed, leftOut, reading, suspects } = before
   const isSuspect = failed > 0 && reading.some((core) => suspects.includes(core))
   if (failed >= FAILED_STARTS || isSuspect) return leaveOut(before, mesh)
@@ -145,7 +145,7 @@ function atStart(before: StoredCare, mesh: CoreCareParts['mesh']): StoredCare {
 }
 
 /** Leaves out the cores at which the last start ended. */
-export function leaveOut(care: StoredCare, mesh: CoreCareParts['mesh']): StoredCare {
+export function leaveOut(care: StoredCare, mesh: CoreCareDeps['mesh']): StoredCare {
   const { failed, leftOut, owners, reading, suspects } = care
   const isOwners = (core: string): boolean => core === mesh?.key || owners[core] === mesh?.owner
   const found = reading.filter((core) => failed > FAILED_STARTS || suspects.includes(core) || !isOwners(core))

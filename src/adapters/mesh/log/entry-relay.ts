@@ -65,7 +65,7 @@ export interface EntryRelayDeps {
 
 /** Hands log entries to the peer, and takes the peer's. Message 0: number and entry; message 1: number and 1 or 0. */
 export class EntryRelay {
-  readonly #parts: EntryRelayDeps
+  readonly #deps: EntryRelayDeps
   readonly #channel: Channel | null
   readonly #answers = new Map<number, (isAppended: boolean) => void>()
   #next = 1
@@ -74,9 +74,9 @@ export class EntryRelay {
   /** Answers since the peer last had read everything. */
   #unread = 0
 
-  constructor(parts: EntryRelayDeps) {
-    this.#parts = parts
-    this.#channel = parts.mux.createChannel({
+  constructor(deps: EntryRelayDeps) {
+    this.#deps = deps
+    this.#channel = deps.mux.createChannel({
       protocol: 'a2a-node/log',
       messages: [
         { encoding: c.raw, onmessage: (raw) => this.#onEntry(raw) },
@@ -96,11 +96,11 @@ export class EntryRelay {
     const number = this.#next++
     return new Promise((resolve) => {
       const finish = (isAppended: boolean): void => {
-        this.#parts.clock.clear(timer)
+        this.#deps.clock.clear(timer)
         this.#answers.delete(number)
         resolve(isAppended)
       }
-      const timer = this.#parts.clock.after(ANSWER_TIMEOUT_MS, () => finish(false))
+      const timer = this.#deps.clock.after(ANSWER_TIMEOUT_MS, () => finish(false))
       this.#answers.set(number, finish)
       channel.messages[0]?.send(numbered(number, entry))
     })
@@ -108,13 +108,13 @@ export class EntryRelay {
 
   #onEntry(raw: Uint8Array): void {
     if (raw.byteLength <= NUMBER_BYTES || raw.byteLength > MAX_ENTRY_BYTES + NUMBER_BYTES) {
-      return this.#parts.onMalformed('a log entry of no sensible size')
+      return this.#deps.onMalformed('a log entry of no sensible size')
     }
     const number = numberOf(raw)
     if (this.#appending >= MAX_ENTRIES_WAITING) return this.#answer(number, false)
     this.#appending++
-    this.#parts
-      .appendFor(raw.slice(NUMBER_BYTES), this.#parts.peer)
+    this.#deps
+      .appendFor(raw.slice(NUMBER_BYTES), this.#deps.peer)
       .catch(() => false)
       .then((isAppended) => {
         this.#appending--
@@ -125,14 +125,14 @@ export class EntryRelay {
 
   #answer(number: number, isAppended: boolean): void {
     this.#channel?.messages[1]?.send(numbered(number, Uint8Array.of(isAppended ? 1 : 0)))
-    this.#unread = this.#parts.mux.drained ? 0 : this.#unread + 1
+    this.#unread = this.#deps.mux.drained ? 0 : this.#unread + 1
     if (this.#unread <= MAX_ANSWERS_UNREAD) return
     this.#unread = 0
-    this.#parts.onMalformed('a peer that hands in entries and does not read the answers')
+    this.#deps.onMalformed('a peer that hands in entries and does not read the answers')
   }
 
   #onAnswer(raw: Uint8Array): void {
-    if (raw.byteLength !== NUMBER_BYTES + 1) return this.#parts.onMalformed('an answer of the log channel has 5 bytes')
+    if (raw.byteLength !== NUMBER_BYTES + 1) return this.#deps.onMalformed('an answer of the log channel has 5 bytes')
     this.#answers.get(numberOf(raw))?.(raw[NUMBER_BYTES] === 1)
   }
 }

@@ -27,7 +27,7 @@ interface StoredLogMarks {
 }
 
 /** What {@link LogMarks} needs. */
-export interface LogMarksParts {
+export interface LogMarksDeps {
   readonly store: Corestore
   readonly documents: NodeStore
   readonly meshId: MeshId
@@ -41,7 +41,7 @@ export interface LogMarksParts {
  * word, and this node would know less of its mesh and tell nobody. The own core has a mark beside this one, that stops a start.
  */
 export class LogMarks {
-  readonly #parts: LogMarksParts
+  readonly #deps: LogMarksDeps
   #cores: StoredLogMarks['cores'] = {}
   /** The JSON of what is stored. */
   #stored = ''
@@ -53,8 +53,8 @@ export class LogMarks {
   #stop: () => void = () => {}
   #working: Promise<void> = Promise.resolve()
 
-  constructor(parts: LogMarksParts) {
-    this.#parts = parts
+  constructor(deps: LogMarksDeps) {
+    this.#deps = deps
     this.#changes = new Emitter((error) => this.#failed(error))
   }
 
@@ -65,7 +65,7 @@ export class LogMarks {
 
   /** Compares what is here with the marks, and follows the log from now on. @throws what the store says when it cannot be read */
   async start(): Promise<void> {
-    const { documents, log, meshId } = this.#parts
+    const { documents, log, meshId } = this.#deps
     this.#cores = await readLogMarks(documents, meshId)
     this.#stored = JSON.stringify(this.#cores)
     await this.#look()
@@ -90,7 +90,7 @@ export class LogMarks {
   }
 
   #cancel(): void {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     clock.clear(this.#timer)
     clock.clear(this.#againTimer)
     this.#timer = null
@@ -99,21 +99,21 @@ export class LogMarks {
 
   /** A timer of its own: marks of what changes meanwhile are as prompt as ever. */
   #lookAgain(): void {
-    this.#againTimer ??= this.#parts.clock.after(AGAIN_MS, () => {
+    this.#againTimer ??= this.#deps.clock.after(AGAIN_MS, () => {
       this.#againTimer = null
       this.#due()
     })
   }
 
   #due(): void {
-    this.#timer ??= this.#parts.clock.after(MARK_MS, () => {
+    this.#timer ??= this.#deps.clock.after(MARK_MS, () => {
       this.#timer = null
       this.#working = this.#working.then(() => this.#store()).catch((error: unknown) => this.#failed(error))
     })
   }
 
   async #store(): Promise<void> {
-    const { store, documents, meshId } = this.#parts
+    const { store, documents, meshId } = this.#deps
     await this.#look()
     if (this.#isShort) this.#lookAgain()
     const cores = this.#cores
@@ -127,7 +127,7 @@ export class LogMarks {
   }
 
   async #look(): Promise<void> {
-    const { store, meshId } = this.#parts
+    const { store, meshId } = this.#deps
     const lengths = new Map<string, number>()
     for await (const core of writerCores(store, keyFromText(meshId))) {
       lengths.set(keyToText(core.key), await lengthOf(core))
@@ -141,7 +141,7 @@ export class LogMarks {
   }
 
   #failed(error: unknown): void {
-    this.#parts.telemetry.log('error', 'how long the mesh log is could not be kept', { reason: messageOf(error) })
+    this.#deps.telemetry.log('error', 'how long the mesh log is could not be kept', { reason: messageOf(error) })
   }
 }
 

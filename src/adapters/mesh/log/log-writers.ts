@@ -33,7 +33,7 @@ interface PendingClaim {
 }
 
 /** What {@link LogWriters} needs. */
-export interface LogWritersParts {
+export interface LogWritersDeps {
   /** Would the core be one of a writer by this entry? Its signature and the rights of its author included. */
   isValid(claim: Claim): Promise<boolean>
   /** A claim holds that was not known: the log may read its core, and others are to hear of it. `from`: the peer that sent it. */
@@ -55,7 +55,7 @@ const UNKNOWN_LIMIT: CoreLimit = { bytes: LOG_SHARE_LIMITS.maxBytes, isKnown: fa
  * claim on to its peers, so a restored home writes again also where no writer is there to bring the entry into the log.
  */
 export class LogWriters implements LogGuard {
-  readonly #parts: LogWritersParts
+  readonly #deps: LogWritersDeps
   #named: ReadonlySet<string> = new Set()
   /** By the key (z32) of the core. */
   readonly #claims = new Map<string, Claim>()
@@ -69,13 +69,13 @@ export class LogWriters implements LogGuard {
   readonly #bad: Map<string, CoreFault>
   #onBad: (coreKey: string, fault: CoreFault) => void = () => {}
 
-  constructor(parts: LogWritersParts) {
-    this.#parts = parts
-    this.#bad = new Map((parts.care?.leftOut() ?? []).map((core) => [core, LEFT_OUT]))
+  constructor(deps: LogWritersDeps) {
+    this.#deps = deps
+    this.#bad = new Map((deps.care?.leftOut() ?? []).map((core) => [core, LEFT_OUT]))
   }
 
   get care(): Pick<CoreCare, 'mayRead'> | null {
-    return this.#parts.care ?? null
+    return this.#deps.care ?? null
   }
 
   isWriter(coreKey: string): boolean {
@@ -127,12 +127,12 @@ export class LogWriters implements LogGuard {
   /** Takes a claim when it holds; one of an author that is no member yet waits for the next {@link review}, as there is room. */
   async offer(claim: Claim, from: NodeId): Promise<void> {
     if (!this.#hasRoom(claim)) return
-    const isValid = await this.#parts.isValid(claim)
+    const isValid = await this.#deps.isValid(claim)
     // Another one may have come meanwhile.
     if (!this.#hasRoom(claim)) return
     if (isValid) {
       this.#claims.set(claim.coreKey, claim)
-      this.#parts.onClaim(claim, from)
+      this.#deps.onClaim(claim, from)
     } else if (!this.#members.has(claim.entry.by)) this.#postpone({ claim, from })
   }
 
@@ -158,7 +158,7 @@ export class LogWriters implements LogGuard {
     this.#limits = limits
     const known = [...this.#waiting].filter((core) => limits.has(core))
     for (const core of known) this.#waiting.delete(core)
-    if (known.length > 0 || isNewlyRevoked) this.#parts.onLimits()
+    if (known.length > 0 || isNewlyRevoked) this.#deps.onLimits()
   }
 
   #hasRoom({ coreKey, entry }: Claim): boolean {

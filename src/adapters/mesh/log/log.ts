@@ -37,7 +37,7 @@ import { WriterCores } from '../cores/writer-cores.js'
 const SUBMIT_TIMEOUT_MS = 10_000
 
 /** What a log needs. */
-export interface LogParts {
+export interface LogDeps {
   readonly store: Corestore
   /** null: a new mesh is made. */
   readonly mesh: null | { readonly key: Uint8Array; readonly encryptionKey: Uint8Array }
@@ -68,7 +68,7 @@ export class AutobaseLog implements MemberLog {
   readonly coreKey: string
   /** Resolves when the base closed itself: what it reads is damaged. */
   readonly failed: Promise<Error>
-  readonly #parts: LogParts
+  readonly #deps: LogDeps
   readonly #base: GuardedBase
   readonly #writers: LogWriters
   readonly #reader: ViewReader
@@ -87,7 +87,7 @@ export class AutobaseLog implements MemberLog {
   #isClosed = false
 
   private constructor(
-    parts: LogParts,
+    deps: LogDeps,
     base: GuardedBase,
     {
       encryptionKey,
@@ -97,8 +97,8 @@ export class AutobaseLog implements MemberLog {
   ) {
     this.failed = failed
     this.#writers = writers
-    const { telemetry } = parts
-    this.#parts = parts
+    const { telemetry } = deps
+    this.#deps = deps
     this.#base = base
     this.key = base.key
     this.meshId = keyToText(base.key)
@@ -109,15 +109,15 @@ export class AutobaseLog implements MemberLog {
     this.#reader = new ViewReader(
       () => base.view,
       (view) => this.#changes.emit(view),
-      parts.clock
+      deps.clock
     )
     this.#appender = new BatchAppender((values) => base.append(values))
-    this.#intake = new EntryIntake({ log: this.#intakeLog(), clock: parts.clock, telemetry })
-    this.#ownPast = new OwnPast({ core: base.local, clock: parts.clock, isLost: parts.isRolledBack === true })
-    this.#signedView = new SignedView(parts.store, base)
+    this.#intake = new EntryIntake({ log: this.#intakeLog(), clock: deps.clock, telemetry })
+    this.#ownPast = new OwnPast({ core: base.local, clock: deps.clock, isLost: deps.isRolledBack === true })
+    this.#signedView = new SignedView(deps.store, base)
     this.#revoked = this.#newRevokedCores()
     this.#catchUp = new CatchUp({
-      clock: parts.clock,
+      clock: deps.clock,
       lengths: () => this.#signedView.lengths(),
       isAstray: () => this.#signedView.isAstray(),
       jump: () => this.#jump()
@@ -125,7 +125,7 @@ export class AutobaseLog implements MemberLog {
   }
 
   /** Opens (or founds) the mesh log in a store and reads it. @throws NodeError STORE_DAMAGED */
-  static async open(parts: LogParts): Promise<AutobaseLog> {
+  static async open(deps: LogDeps): Promise<AutobaseLog> {
     let tellFailed: (error: Error) => void = () => {}
     const failed = new Promise<Error>((resolve) => {
       tellFailed = resolve
@@ -135,12 +135,12 @@ export class AutobaseLog implements MemberLog {
       isValid: async ({ entry, coreKey }) => log !== null && (await log.#try(entry)).addWriters.includes(coreKey),
       onClaim: (claim, from) => (log === null ? undefined : log.#onClaim(claim, from)),
       onLimits: () => base.limitsChanged(),
-      ...(parts.care === undefined ? {} : { care: parts.care })
+      ...(deps.care === undefined ? {} : { care: deps.care })
     })
-    const base = openBase(parts, writers, tellFailed)
+    const base = openBase(deps, writers, tellFailed)
     await base.ready()
     if (base.encryptionKey === null) throw new NodeError('STORE_DAMAGED', 'the mesh log has no encryption key')
-    log = new AutobaseLog(parts, base, { encryptionKey: base.encryptionKey, failed, writers })
+    log = new AutobaseLog(deps, base, { encryptionKey: base.encryptionKey, failed, writers })
     await log.#read()
     return log
   }
@@ -154,7 +154,7 @@ export class AutobaseLog implements MemberLog {
   }
 
   async submit(body: EntryBody, timeoutMs: number = SUBMIT_TIMEOUT_MS): Promise<void> {
-    const { clock, nodeId, sign, telemetry } = this.#parts
+    const { clock, nodeId, sign, telemetry } = this.#deps
     const fault = this.#writeFault()
     // The base closes itself for good when its store takes nothing, and spins where its own core has gaps.
     if (fault !== null && this.#base.writable) throw fault
@@ -212,7 +212,7 @@ export class AutobaseLog implements MemberLog {
   /** Who is told of forked cores, and says whose entries are not taken. */
   setQuarantine(quarantine: Pick<Quarantine, 'add' | 'has'>): void {
     const open = (core: string): Hypercore => this.#open(core)
-    const cores = new WriterCores({ clock: this.#parts.clock, open, onForked: (core) => quarantine.add(core) })
+    const cores = new WriterCores({ clock: this.#deps.clock, open, onForked: (core) => quarantine.add(core) })
     // The first core stays a writer whatever becomes of its owner's home: it alone confirms the log.
     const follow = ({ writers }: MembershipView): void => cores.follow([this.meshId, ...writers.active])
     this.#quarantine = quarantine
@@ -281,11 +281,11 @@ export class AutobaseLog implements MemberLog {
   }
 
   #open(core: string): Hypercore {
-    return this.#parts.store.get({ key: keyFromText(core), writable: false })
+    return this.#deps.store.get({ key: keyFromText(core), writable: false })
   }
 
   #newRevokedCores(): RevokedCores {
-    const { clock, telemetry } = this.#parts
+    const { clock, telemetry } = this.#deps
     const open = (core: string): Hypercore => this.#open(core)
     return new RevokedCores({ self: this.coreKey, clock, telemetry, open, needed: (member, core) => this.#needed(member, core) })
   }
@@ -309,7 +309,7 @@ export class AutobaseLog implements MemberLog {
   async #try(entry: Entry): Promise<FoldResult> {
     const snapshot = this.#base.view.snapshot()
     try {
-      return await tryEntry(snapshot, entry, { verify: this.#parts.verify, meshId: this.meshId })
+      return await tryEntry(snapshot, entry, { verify: this.#deps.verify, meshId: this.meshId })
     } finally {
       await snapshot.close()
     }
@@ -331,7 +331,7 @@ export class AutobaseLog implements MemberLog {
   async #read(): Promise<void> {
     this.#base.on('update', () => {
       this.#reader.refresh().catch((error: unknown) => {
-        if (!this.#isClosed) this.#parts.telemetry.log('error', 'the mesh log could not be read', { reason: messageOf(error) })
+        if (!this.#isClosed) this.#deps.telemetry.log('error', 'the mesh log could not be read', { reason: messageOf(error) })
       })
     })
     await this.#base.update()
@@ -347,7 +347,7 @@ export class AutobaseLog implements MemberLog {
 
   /** The entries that this node has and the owner has not signed yet are put in order again on top of it. */
   async #jump(): Promise<void> {
-    const { telemetry } = this.#parts
+    const { telemetry } = this.#deps
     telemetry.log('warn', 'the mesh log stands still or went astray: the view that the owner signed is taken')
     await this.#base
       .repair()
@@ -359,12 +359,12 @@ export class AutobaseLog implements MemberLog {
   }
 
   #writeFault(): NodeError | null {
-    return this.#ownPast.fault() ?? this.#parts.writeFault?.() ?? null
+    return this.#ownPast.fault() ?? this.#deps.writeFault?.() ?? null
   }
 
   /** The right to write; {@link writable} says whether it can be used now. */
   #mayWrite(): boolean {
-    return this.view().members.get(this.#parts.nodeId)?.certificate.body.mayWrite === true
+    return this.view().members.get(this.#deps.nodeId)?.certificate.body.mayWrite === true
   }
 
   async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
@@ -375,7 +375,7 @@ export class AutobaseLog implements MemberLog {
   }
 }
 
-function openBase({ store, mesh, verify, telemetry }: LogParts, guard: LogGuard, onFailed: (error: Error) => void): GuardedBase {
+function openBase({ store, mesh, verify, telemetry }: LogDeps, guard: LogGuard, onFailed: (error: Error) => void): GuardedBase {
   const handlers: AutobaseHandlers<Hyperbee> = {
     open: (views) => new Hyperbee(views.get('members'), { keyEncoding: 'utf-8', valueEncoding: 'json', extension: false }),
     apply: (nodes, view, host) => applyNodes({ nodes, view, host, verify }),

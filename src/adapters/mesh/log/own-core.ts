@@ -7,7 +7,7 @@ import type { MembershipView } from '../../../domain/membership/types.js'
 const AGAIN_MS = 1000
 
 /** What {@link OwnCore} needs. */
-export interface OwnCoreParts {
+export interface OwnCoreDeps {
   readonly nodeId: NodeId
   /** Key (z32) of the writer core of this home. */
   readonly coreKey: string
@@ -27,15 +27,15 @@ export interface OwnCoreParts {
  * restored claims the place until it has it once; who loses it stops. So of two that run, one remains.
  */
 export class OwnCore {
-  readonly #parts: OwnCoreParts
+  readonly #deps: OwnCoreDeps
   #takesOver: boolean
   #isClaiming = false
   #isClosed = false
   #isRefused = false
 
-  constructor(parts: OwnCoreParts) {
-    this.#parts = parts
-    this.#takesOver = parts.takesOver
+  constructor(deps: OwnCoreDeps) {
+    this.#deps = deps
+    this.#takesOver = deps.takesOver
   }
 
   /** Can its core not take the place, since the node had as many as a member may have? */
@@ -51,27 +51,27 @@ export class OwnCore {
   /** Looks at a new view. `view` gives the newest one. */
   review(view: () => MembershipView): void {
     const { members, mesh } = view()
-    const member = members.get(this.#parts.nodeId)
+    const member = members.get(this.#deps.nodeId)
     if (this.#isClosed || member === undefined || member.revoked !== null) return
-    if (member.coreKey === this.#parts.coreKey) return this.#onAdmitted()
-    this.#isRefused = this.#takesOver && mesh?.owner !== this.#parts.nodeId && !mayHaveCore(member, this.#parts.coreKey)
+    if (member.coreKey === this.#deps.coreKey) return this.#onAdmitted()
+    this.#isRefused = this.#takesOver && mesh?.owner !== this.#deps.nodeId && !mayHaveCore(member, this.#deps.coreKey)
     if (this.#isRefused) return
     if (this.#takesOver) void this.#claim(view, (member.coreSerial ?? 0) + 1)
     // Without a serial it is the core of an earlier try to join, which does no harm.
-    else if (member.coreSerial !== undefined) this.#parts.onReplaced()
+    else if (member.coreSerial !== undefined) this.#deps.onReplaced()
   }
 
   #onAdmitted(): void {
     if (!this.#takesOver) return
     this.#takesOver = false
-    this.#parts.onAdmitted()
+    this.#deps.onAdmitted()
   }
 
   async #claim(view: () => MembershipView, serial: number): Promise<void> {
     if (this.#isClaiming) return
     this.#isClaiming = true
-    await this.#parts.claim(serial).catch(() => {})
-    if (!this.#isClosed) await wait(this.#parts.clock, AGAIN_MS)
+    await this.#deps.claim(serial).catch(() => {})
+    if (!this.#isClosed) await wait(this.#deps.clock, AGAIN_MS)
     this.#isClaiming = false
     this.review(view)
   }

@@ -6,7 +6,7 @@ import { NodeError, REPAIR_STEPS } from '../../../kit/errors.js'
 const SETTLE_MS = 100
 
 /** What {@link OwnPast} needs. */
-export interface OwnPastParts {
+export interface OwnPastDeps {
   /** The own writer core. */
   readonly core: Hypercore
   readonly clock: Clock
@@ -19,16 +19,16 @@ export interface OwnPastParts {
  * must write nothing more to that core, since it would sign two different blocks at one place.
  */
 export class OwnPast {
-  readonly #parts: OwnPastParts
+  readonly #deps: OwnPastDeps
   /** Resolves when it is found. */
   readonly lost: Promise<void>
   #isLost: boolean
   #tellLost: () => void = () => {}
 
-  constructor(parts: OwnPastParts) {
-    const { core, clock } = parts
-    this.#parts = parts
-    this.#isLost = parts.isLost
+  constructor(deps: OwnPastDeps) {
+    const { core, clock } = deps
+    this.#deps = deps
+    this.#isLost = deps.isLost
     this.lost = new Promise((resolve) => {
       this.#tellLost = resolve
     })
@@ -52,7 +52,7 @@ export class OwnPast {
   }
 
   #lacksBlocks(): boolean {
-    const { core } = this.#parts
+    const { core } = this.#deps
     return !core.closed && core.contiguousLength < core.length
   }
 

@@ -13,7 +13,7 @@ const SHARE_MIB = LOG_SHARE_LIMITS.maxBytes / 1_048_576
 const MAX_FORKED = 64
 
 /** What {@link Quarantine} needs. */
-export interface QuarantineParts {
+export interface QuarantineDeps {
   readonly self: NodeId
   /** Keys (z32) of cores known to be forked, as the home remembers them. */
   readonly forked: readonly string[]
@@ -29,54 +29,54 @@ export interface QuarantineParts {
  * log, or more than its share: their entries are not taken any more. One that goes on with another core (its home was restored or repaired) is out of it.
  */
 export class Quarantine {
-  readonly #parts: QuarantineParts
+  readonly #deps: QuarantineDeps
   readonly #forked: Set<string>
 
-  constructor(parts: QuarantineParts) {
-    this.#parts = parts
-    this.#forked = new Set(parts.forked)
+  constructor(deps: QuarantineDeps) {
+    this.#deps = deps
+    this.#forked = new Set(deps.forked)
   }
 
   /** A core is proven to be forked. */
   add(coreKey: string): void {
     if (this.#forked.has(coreKey) || this.#forked.size >= MAX_FORKED) return
     this.#forked.add(coreKey)
-    this.#parts.onForked([...this.#forked], this.memberOf(coreKey))
+    this.#deps.onForked([...this.#forked], this.memberOf(coreKey))
   }
 
   /** The member that writes to a core now; null for none. */
   memberOf(coreKey: string): NodeId | null {
-    const [member] = [...this.#parts.view().members].find(([, one]) => one.coreKey === coreKey) ?? []
+    const [member] = [...this.#deps.view().members].find(([, one]) => one.coreKey === coreKey) ?? []
     return member ?? null
   }
 
   /** Is a member in quarantine? */
   has(nodeId: NodeId): boolean {
-    const coreKey = this.#parts.view().members.get(nodeId)?.coreKey
-    return coreKey !== undefined && (this.#forked.has(coreKey) || this.#parts.unreadable(coreKey) !== null)
+    const coreKey = this.#deps.view().members.get(nodeId)?.coreKey
+    return coreKey !== undefined && (this.#forked.has(coreKey) || this.#deps.unreadable(coreKey) !== null)
   }
 
   /** What is told in `status`: one problem for each member in quarantine that is not revoked. */
   problems(): Problem[] {
-    return [...this.#parts.view().members.keys()].flatMap((nodeId) => this.problemOf(nodeId) ?? [])
+    return [...this.#deps.view().members.keys()].flatMap((nodeId) => this.problemOf(nodeId) ?? [])
   }
 
   /** What is wrong with a member and what to do; null when it is not in quarantine, or revoked. */
   problemOf(nodeId: NodeId): Problem | null {
-    const { members, mesh } = this.#parts.view()
+    const { members, mesh } = this.#deps.view()
     const member = members.get(nodeId)
     if (member === undefined || member.revoked !== null || !this.has(nodeId)) return null
     const name = `${safeName(member.certificate.body.name, NODE_NAME)} (${shortId(nodeId)})`
     const { code, why } = this.#faultOf(member.coreKey)
     const message = `${name} ${why}: nothing that it writes is taken any more`
     const repair = `a2a-node doctor --repair   # on ${name}, if its home was put back or copied`
-    const isTrusted = nodeId === mesh?.owner || nodeId === this.#parts.self
+    const isTrusted = nodeId === mesh?.owner || nodeId === this.#deps.self
     return { code, message, next: isTrusted ? repair : `a2a-node peers revoke ${nodeId}` }
   }
 
   #faultOf(coreKey: string): { readonly code: ErrorCode; readonly why: string } {
     if (this.#forked.has(coreKey)) return { code: 'CONFLICT', why: 'signed two different blocks of the mesh log at one place' }
-    const { code, reason = '' } = this.#parts.unreadable(coreKey) ?? {}
+    const { code, reason = '' } = this.#deps.unreadable(coreKey) ?? {}
     if (code === 'OVERLOADED') return { code, why: `wrote more than its share of the mesh log (${SHARE_MIB} MiB)` }
     if (code === 'INTERNAL')
       return { code, why: 'wrote something to the mesh log at which starts of this node ended, so its new blocks are left out' }

@@ -9,7 +9,7 @@ import { giveBack } from '../cores/given-back.js'
 const AGAIN_MS = 3000
 
 /** What {@link RevokedCores} needs. */
-export interface RevokedCoresParts {
+export interface RevokedCoresDeps {
   /** Key (z32) of the own core: it is left as it is. */
   readonly self: string
   readonly clock: Clock
@@ -25,7 +25,7 @@ export interface RevokedCoresParts {
  * members that were away, and newcomers, put the log in order by them.
  */
 export class RevokedCores {
-  readonly #parts: RevokedCoresParts
+  readonly #deps: RevokedCoresDeps
   /** Cores that need no further look. */
   readonly #done = new Set<string>()
   #view: Pick<MembershipView, 'members'> = { members: new Map() }
@@ -33,8 +33,8 @@ export class RevokedCores {
   #working: Promise<void> = Promise.resolve()
   #isClosed = false
 
-  constructor(parts: RevokedCoresParts) {
-    this.#parts = parts
+  constructor(deps: RevokedCoresDeps) {
+    this.#deps = deps
   }
 
   /** The view changed. */
@@ -46,7 +46,7 @@ export class RevokedCores {
   /** Resolves when nothing is under way any more. */
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
     await this.#working
   }
 
@@ -55,15 +55,15 @@ export class RevokedCores {
       if (revoked === null) continue
       for (const core of [...formerCores, coreKey]) {
         if (this.#isClosed) return
-        if (!this.#done.has(core) && core !== this.#parts.self) await this.#giveBack(member, core)
+        if (!this.#done.has(core) && core !== this.#deps.self) await this.#giveBack(member, core)
       }
     }
   }
 
   async #giveBack(member: string, key: string): Promise<void> {
-    const needed = await this.#parts.needed(member, key)
+    const needed = await this.#deps.needed(member, key)
     if (needed === null) return this.#lookAgain()
-    const core = this.#parts.open(key)
+    const core = this.#deps.open(key)
     try {
       await core.ready()
       if (core.core.bitfield.firstSet(needed) === -1) return void this.#done.add(key)
@@ -76,13 +76,13 @@ export class RevokedCores {
 
   #lookAgain(): void {
     if (this.#isClosed) return
-    this.#timer ??= this.#parts.clock.after(AGAIN_MS, () => {
+    this.#timer ??= this.#deps.clock.after(AGAIN_MS, () => {
       this.#timer = null
       this.review(this.#view)
     })
   }
 
   #failed(error: unknown): void {
-    if (!this.#isClosed) this.#parts.telemetry.log('warn', 'blocks of a revoked member could not be removed', { reason: messageOf(error) })
+    if (!this.#isClosed) this.#deps.telemetry.log('warn', 'blocks of a revoked member could not be removed', { reason: messageOf(error) })
   }
 }

@@ -11,7 +11,7 @@ const OFFER_AGAIN_MS = 1000
 const SHOWN_MS = 3000
 
 /** What a submission asks of the log. */
-export interface SubmissionParts {
+export interface SubmissionDeps {
   readonly entry: Entry
   readonly clock: Clock
   readonly timeoutMs: number
@@ -31,7 +31,7 @@ export interface SubmissionParts {
 export class Submission {
   /** Resolves when applied. @throws NodeError TIMEOUT, INTERNAL */
   readonly done: Promise<void>
-  readonly #parts: SubmissionParts
+  readonly #deps: SubmissionDeps
   readonly #bytes: Uint8Array
   #settle: (error: NodeError | null) => void = () => {}
   #isOffering = false
@@ -40,15 +40,15 @@ export class Submission {
   /** Monotonic milliseconds. */
   #takenAt = 0
 
-  constructor(parts: SubmissionParts) {
-    this.#parts = parts
-    this.#bytes = encodeEntry(parts.entry)
+  constructor(deps: SubmissionDeps) {
+    this.#deps = deps
+    this.#bytes = encodeEntry(deps.entry)
     this.done = this.#start()
   }
 
   /** Looks whether it is done, and offers it if nobody took it yet. */
   attempt(): void {
-    const { entry, clock, view, isClosed, offer } = this.#parts
+    const { entry, clock, view, isClosed, offer } = this.#deps
     if (isApplied(view(), entry)) return this.#settle(null)
     if (isClosed()) return this.#settle(new NodeError('INTERNAL', 'the mesh log is closed'))
     if (this.#isTaken && clock.monotonic() - this.#takenAt >= SHOWN_MS) this.#isTaken = false
@@ -60,12 +60,12 @@ export class Submission {
       if (!isTaken) return
       this.#wasTaken = true
       this.#takenAt = clock.monotonic()
-      void this.#parts.refresh().then(() => this.attempt(), ignore)
+      void this.#deps.refresh().then(() => this.attempt(), ignore)
     })
   }
 
   async #start(): Promise<void> {
-    const { clock, timeoutMs, onChange } = this.#parts
+    const { clock, timeoutMs, onChange } = this.#deps
     const deadline = clock.after(timeoutMs, () => this.#settle(new NodeError('TIMEOUT', this.#timeoutMessage())))
     const again = clock.every(OFFER_AGAIN_MS, () => this.attempt())
     const stop = onChange(() => this.attempt())

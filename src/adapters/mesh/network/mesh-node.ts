@@ -83,7 +83,7 @@ export interface MeshState {
 }
 
 /** What a mesh is opened with. */
-export interface MeshParts {
+export interface MeshDeps {
   readonly store: Corestore
   readonly network: Network
   readonly codeNetwork: CodeNetwork
@@ -131,8 +131,8 @@ export interface Mesh extends Membership {
 }
 
 /** What {@link MeshNode} ties together. */
-export interface MeshNodeParts {
-  readonly parts: MeshParts
+export interface MeshNodeDeps {
+  readonly deps: MeshDeps
   readonly log: AutobaseLog
   readonly links: SwarmLinks
   readonly state: MeshState
@@ -151,7 +151,7 @@ export class MeshNode implements Mesh {
   readonly pairing: AdminPairing
   readonly sign: Sign
   readonly expelled: Promise<NodeError>
-  readonly #parts: MeshParts
+  readonly #deps: MeshDeps
   readonly #stateListeners: ((state: MeshState) => void)[] = []
   readonly #grantWaiters: (() => void)[] = []
   readonly #joinedBy: string | null
@@ -164,8 +164,8 @@ export class MeshNode implements Mesh {
   #grantFault: string | null = null
   #tellExpelled: (error: NodeError) => void = () => {}
 
-  constructor({ parts, log, links, state, inviteId }: MeshNodeParts) {
-    this.#parts = parts
+  constructor({ deps: parts, log, links, state, inviteId }: MeshNodeDeps) {
+    this.#deps = parts
     this.#state = state
     this.#joinedBy = inviteId
     this.nodeId = keyToText(parts.keyPair.publicKey)
@@ -237,7 +237,7 @@ export class MeshNode implements Mesh {
   }
 
   settled(): Promise<void> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     return new Promise((resolve) => {
       const look = (): void => {
         if (!this.log.view().members.has(this.nodeId)) return
@@ -271,7 +271,7 @@ export class MeshNode implements Mesh {
   }
 
   async close(): Promise<void> {
-    const { clock, telemetry, codeNetwork } = this.#parts
+    const { clock, telemetry, codeNetwork } = this.#deps
     clock.clear(this.#refusedTimer)
     this.#ownCore.close()
     // Unannouncing asks the DHT; where nobody answers (the bootstrap may have gone first) the limit ends it.
@@ -295,7 +295,7 @@ export class MeshNode implements Mesh {
       topic: hash(utf8('a2a-node/topic'), log.key, log.encryptionKey),
       replicate: (stream) => {
         log.replicate(stream)
-        this.#parts.onPassed?.(keyToText(stream.remotePublicKey), stream)
+        this.#deps.onPassed?.(keyToText(stream.remotePublicKey), stream)
       },
       appendFor: (entry, peer) => log.appendFor(entry, peer),
       onLink: (relay) => log.linked(relay)
@@ -336,7 +336,7 @@ export class MeshNode implements Mesh {
     const view = this.#view()
     if (view.members.has(this.nodeId)) return
     const { meshId: mesh, owner, nodeId: leaf } = this
-    const verdict = verifyChain(chain, { mesh, owner, leaf, now: this.#parts.clock.now(), verify, view })
+    const verdict = verifyChain(chain, { mesh, owner, leaf, now: this.#deps.clock.now(), verify, view })
     // Another peer may still bring one that holds: any member may send a wrong one.
     if (!verdict.ok) {
       this.#grantFault = `the certificate that it gave does not count: ${verdict.reason}`
@@ -349,7 +349,7 @@ export class MeshNode implements Mesh {
   #onRefused(refusal: GateRefusal, peer: NodeId): void {
     const { code, reason } = refusal
     const isBelieved = this.#mayPutOut(peer, code) && this.#isAboutThis(refusal)
-    this.#parts.telemetry.log(isBelieved ? 'warn' : 'debug', 'a peer refuses this node', { peer, code, reason })
+    this.#deps.telemetry.log(isBelieved ? 'warn' : 'debug', 'a peer refuses this node', { peer, code, reason })
     if (!isBelieved) return
     if (this.#chain() === null && peer !== this.owner) this.#expelLater(code)
     else this.#expel(code)
@@ -357,7 +357,7 @@ export class MeshNode implements Mesh {
 
   /** Nobody's rights are known yet: the certificate, when it comes in time, says more than the refusal. */
   #expelLater(code: ErrorCode): void {
-    this.#refusedTimer ??= this.#parts.clock.after(REFUSED_MS, () => {
+    this.#refusedTimer ??= this.#deps.clock.after(REFUSED_MS, () => {
       if (this.#chain() === null) this.#expel(code)
     })
   }
@@ -372,7 +372,7 @@ export class MeshNode implements Mesh {
     // Before the own certificate has come nobody's rights are known here, and there is nothing to lose yet.
     if (isLostInvite && own === undefined) return true
     // An invite can only be lost while the admission is fresh and the admins' logs may still disagree.
-    if (isLostInvite && own !== undefined && this.#parts.clock.now() - own.issuedAt >= FRESH_MS) return false
+    if (isLostInvite && own !== undefined && this.#deps.clock.now() - own.issuedAt >= FRESH_MS) return false
     if (peer === this.owner || (isLostInvite && peer === own?.issuer)) return true
     return own?.mayInvite !== true && (peer === own?.issuer || (own !== undefined && this.#mayRevoke(peer, own)))
   }
@@ -404,17 +404,17 @@ export class MeshNode implements Mesh {
 
   #onUnreadable(coreKey: string, fault: CoreFault): void {
     const member = this.#quarantine.memberOf(coreKey)
-    this.#parts.care?.setAside(coreKey, fault, member)
+    this.#deps.care?.setAside(coreKey, fault, member)
     this.#onQuarantine(fault.code, `a core of the log: ${fault.reason}`, member)
   }
 
   #onQuarantine(code: 'CONFLICT' | CoreFault['code'], reason: string, member: NodeId | null): void {
-    this.#parts.telemetry.log('error', 'a member is in quarantine', { peer: member ?? 'nobody', reason })
-    if (member !== null) this.#parts.onRefused({ kind: 'strike', code, rule: 'quarantine', reason, peer: member })
+    this.#deps.telemetry.log('error', 'a member is in quarantine', { peer: member ?? 'nobody', reason })
+    if (member !== null) this.#deps.onRefused({ kind: 'strike', code, rule: 'quarantine', reason, peer: member })
   }
 
   #onRolledBack(): void {
-    this.#parts.telemetry.log('error', 'this node writes nothing more', { reason: this.log.ownPast.fault()?.message ?? '' })
+    this.#deps.telemetry.log('error', 'this node writes nothing more', { reason: this.log.ownPast.fault()?.message ?? '' })
     this.#setState({ ...this.#state, isRolledBack: true })
   }
 

@@ -11,7 +11,7 @@ import { type Paired, readInviteCode, requestJoin } from '../pairing/join.js'
 import { MAX_LINKS, SwarmLinks } from '../links/links.js'
 import { AutobaseLog } from '../log/log.js'
 import { MeshNode } from './mesh-node.js'
-import type { MeshParts, MeshState } from './mesh-node.js'
+import type { MeshDeps, MeshState } from './mesh-node.js'
 import { hash, signer, verify } from './sodium.js'
 import { timely } from './timely.js'
 
@@ -30,53 +30,53 @@ export interface JoinMeshOptions {
 }
 
 /** Founds a mesh with this node as its owner. */
-export async function foundMesh(parts: MeshParts, options: { name: string; meshName: string; epoch: number }): Promise<MeshNode> {
+export async function foundMesh(deps: MeshDeps, options: { name: string; meshName: string; epoch: number }): Promise<MeshNode> {
   const { name, meshName, epoch } = options
-  const log = await openLog(parts, { epoch, mesh: null })
-  const certificate = ownerCertificate(parts, log.meshId, name)
+  const log = await openLog(deps, { epoch, mesh: null })
+  const certificate = ownerCertificate(deps, log.meshId, name)
   const at = certificate.body.issuedAt
   await log.submit({ kind: 'founding', mesh: log.meshId, name: meshName, certificate, coreKey: log.coreKey, at })
   const { key, encryptionKey } = log
   const state = { ...firstState({ key, encryptionKey, epoch }, { owner: certificate.by, name: meshName }), chain: [certificate] }
-  return new MeshNode({ parts, log, state, links: openLinks(parts), inviteId: null })
+  return new MeshNode({ deps, log, state, links: openLinks(deps), inviteId: null })
 }
 
 /** Opens the mesh that the home remembers. */
-export async function reopenMesh(parts: MeshParts, state: MeshState): Promise<MeshNode> {
+export async function reopenMesh(deps: MeshDeps, state: MeshState): Promise<MeshNode> {
   const encryptionKey = bytesFromText(state.encryptionKey)
   if (encryptionKey === null || encryptionKey.byteLength !== 32) throw new NodeError('STORE_DAMAGED', 'the mesh key in the home is damaged')
   const isRolledBack = state.isRolledBack === true
-  const log = await openLog(parts, { epoch: state.epoch, mesh: { key: keyFromText(state.key), encryptionKey }, isRolledBack })
-  return new MeshNode({ parts, log, state, links: openLinks(parts), inviteId: null })
+  const log = await openLog(deps, { epoch: state.epoch, mesh: { key: keyFromText(state.key), encryptionKey }, isRolledBack })
+  return new MeshNode({ deps, log, state, links: openLinks(deps), inviteId: null })
 }
 
 /**
  * Joins a mesh by an invite code. Resolves when this node has a certificate that leads to the owner whom the code names.
  * @throws NodeError as {@link requestJoin} and {@link readInviteCode}; INVITE_INVALID when only others certified it.
  */
-export async function joinMesh(parts: MeshParts, options: JoinMeshOptions): Promise<MeshNode> {
+export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promise<MeshNode> {
   const code = readInviteCode(options.code)
-  const links = openLinks(parts)
-  let close = (): Promise<unknown> => timely(links.close(), parts.clock, GIVE_UP_MS)
+  const links = openLinks(deps)
+  let close = (): Promise<unknown> => timely(links.close(), deps.clock, GIVE_UP_MS)
   try {
     const { epoch } = options
-    const paired = await pair(parts, { ...options, links, code })
-    const log = await openLog(parts, { epoch, mesh: paired })
+    const paired = await pair(deps, { ...options, links, code })
+    const log = await openLog(deps, { epoch, mesh: paired })
     const state = firstState({ ...paired, epoch }, paired.info)
-    const mesh = new MeshNode({ parts, log, links, state, inviteId: paired.inviteId })
+    const mesh = new MeshNode({ deps, log, links, state, inviteId: paired.inviteId })
     close = () => mesh.close()
-    await Promise.race([mesh.granted(parts.clock), mesh.expelled.then((error) => Promise.reject(error))])
+    await Promise.race([mesh.granted(deps.clock), mesh.expelled.then((error) => Promise.reject(error))])
     return mesh
   } catch (error) {
     await close()
     if (error instanceof NodeError && error.code === 'INVITE_INVALID')
-      parts.onRefused({ kind: 'refusal', code: error.code, rule: 'pairing', reason: error.message })
+      deps.onRefused({ kind: 'refusal', code: error.code, rule: 'pairing', reason: error.message })
     throw error
   }
 }
 
 async function pair(
-  { store, keyPair, clock, telemetry }: MeshParts,
+  { store, keyPair, clock, telemetry }: MeshDeps,
   options: Omit<JoinMeshOptions, 'code'> & { readonly links: SwarmLinks; readonly code: InviteCode }
 ): Promise<Paired> {
   const { links, code, name, epoch, timeoutMs = JOIN_TIMEOUT_MS } = options
@@ -96,7 +96,7 @@ function firstState(
   return { v: 1, key: keyToText(key), encryptionKey: bytesToText(encryptionKey), owner, name, chain: [], epoch }
 }
 
-function ownerCertificate({ keyPair, clock }: MeshParts, mesh: MeshId, name: string): SignedCertificate {
+function ownerCertificate({ keyPair, clock }: MeshDeps, mesh: MeshId, name: string): SignedCertificate {
   const nodeKey = keyToText(keyPair.publicKey)
   const body: Certificate = {
     mesh,
@@ -118,7 +118,7 @@ export function namespaced(store: Corestore, epoch: number): Corestore {
 }
 
 function openLog(
-  { store, keyPair, clock, telemetry, ...parts }: MeshParts,
+  { store, keyPair, clock, telemetry, ...parts }: MeshDeps,
   {
     epoch,
     mesh,
@@ -143,9 +143,9 @@ function openLog(
   })
 }
 
-function openLinks(parts: MeshParts): SwarmLinks {
-  const { network, codeNetwork, keyPair, software, clock, telemetry, maxLinks = MAX_LINKS } = parts
+function openLinks(deps: MeshDeps): SwarmLinks {
+  const { network, codeNetwork, keyPair, software, clock, telemetry, maxLinks = MAX_LINKS } = deps
   const networkKind = codeNetwork.network
-  const onRefused = (refusal: AuditEvent): void => parts.onRefused(refusal)
+  const onRefused = (refusal: AuditEvent): void => deps.onRefused(refusal)
   return new SwarmLinks({ network, networkKind, keyPair, software, clock, hash, verify, telemetry, maxLinks, onRefused })
 }

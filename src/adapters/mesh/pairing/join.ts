@@ -10,7 +10,7 @@ import { decodeInviteCode, type InviteCode } from '../../../domain/membership/in
 import { rootFault } from '../../../domain/membership/mesh-root.js'
 import { denyCode } from '../../../domain/membership/pairing-status.js'
 import { sealJoin } from '../../../domain/membership/signing.js'
-import type { PairingParts } from './pairing.js'
+import type { PairingDeps } from './pairing.js'
 import { hash } from '../network/sodium.js'
 
 /** What a newcomer learns when it is let in: the mesh of the owner that its code names. */
@@ -45,18 +45,18 @@ export function readInviteCode(text: string): InviteCode {
  * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID, AMBIGUOUS_NAME, INVALID_INPUT as an admin answers;
  * INVITE_INVALID as {@link distrustedJoin}; NO_ADMIN_ONLINE when nobody answered in time.
  */
-export async function requestJoin(parts: PairingParts, options: JoinOptions): Promise<Paired> {
+export async function requestJoin(deps: PairingDeps, options: JoinOptions): Promise<Paired> {
   const { id, expires } = readInvite(options.invite)
-  if (expires !== 0 && expires <= parts.clock.now()) throw refusedJoin('INVITE_EXPIRED')
+  if (expires !== 0 && expires <= deps.clock.now()) throw refusedJoin('INVITE_EXPIRED')
   const { coreKey, name, invite, root, timeoutMs } = options
   const inviteId = bytesToText(id)
-  const request = sealJoin({ inviteId, nodeKey: parts.nodeId, coreKey, name }, parts.sign)
-  const blind = new BlindPairing(parts.swarm)
+  const request = sealJoin({ inviteId, nodeKey: deps.nodeId, coreKey, name }, deps.sign)
+  const blind = new BlindPairing(deps.swarm)
   let stopWaiting: () => void = () => {}
   try {
     return await new Promise<Paired>((resolve, reject) => {
-      const timer = parts.clock.after(timeoutMs, () => reject(refusedJoin('NO_ADMIN_ONLINE')))
-      stopWaiting = () => parts.clock.clear(timer)
+      const timer = deps.clock.after(timeoutMs, () => reject(refusedJoin('NO_ADMIN_ONLINE')))
+      stopWaiting = () => deps.clock.clear(timer)
       const userData = encodeJoinData({ v: 1, request })
       const onadd = (paired: PairedData): void => {
         const read = readPaired(paired, { inviteId, root })

@@ -24,7 +24,7 @@ import { LOG_NOT_HERE } from '../log/missing-log.js'
 const ADD_REQUEST = '_addRequest'
 
 /** What both sides of a pairing need. */
-export interface PairingParts {
+export interface PairingDeps {
   readonly swarm: Hyperswarm
   readonly nodeId: NodeId
   readonly sign: Sign
@@ -42,26 +42,26 @@ export interface CodeNetwork {
 }
 
 /** What the admin's side needs beside. */
-export interface AdminParts extends PairingParts {
+export interface AdminDeps extends PairingDeps {
   readonly log: AutobaseLog
   readonly network: CodeNetwork
 }
 
 /** The admin's side of pairing: answers newcomers while this node may invite. */
 export class AdminPairing implements Pairing {
-  readonly #parts: AdminParts
+  readonly #deps: AdminDeps
   readonly #blind: BlindPairing
   #member: Member | null = null
 
-  constructor(parts: AdminParts) {
-    this.#parts = parts
-    this.#blind = new BlindPairing(parts.swarm)
+  constructor(deps: AdminDeps) {
+    this.#deps = deps
+    this.#blind = new BlindPairing(deps.swarm)
     this.review()
   }
 
   /** The view changed: begins or stops to answer. */
   review(): void {
-    const { log, nodeId } = this.#parts
+    const { log, nodeId } = this.#deps
     const mayInvite = isAdmin(log.view(), nodeId)
     if (mayInvite && this.#member === null) {
       this.#member = total(this.#blind.addMember({ discoveryKey: log.discoveryKey, onadd: (request) => this.#answer(request) }))
@@ -73,7 +73,7 @@ export class AdminPairing implements Pairing {
   }
 
   create({ tier, admin, sandboxId, ttlMs, uses }: Parameters<Pairing['create']>[0]): IssuedInvite {
-    const { log, clock, hash, network } = this.#parts
+    const { log, clock, hash, network } = this.#deps
     const mesh = log.view().mesh
     if (mesh === null) throw new NodeError(LOG_NOT_HERE.code, LOG_NOT_HERE.message, { next: [LOG_NOT_HERE.next] })
     const createdAt = clock.now()
@@ -107,12 +107,12 @@ export class AdminPairing implements Pairing {
     try {
       await this.#consider(request)
     } catch (error) {
-      this.#parts.telemetry.log('warn', 'a request to join was not answered', { reason: messageOf(error) })
+      this.#deps.telemetry.log('warn', 'a request to join was not answered', { reason: messageOf(error) })
     }
   }
 
   async #consider(request: MemberRequest): Promise<void> {
-    const { log, nodeId, clock, verify, telemetry } = this.#parts
+    const { log, nodeId, clock, verify, telemetry } = this.#deps
     const inviteId = bytesToText(request.inviteId)
     const record = log.view().invites.get(inviteId)
     const publicKey = record === undefined ? null : bytesFromText(record.terms.publicKey)
@@ -131,25 +131,25 @@ export class AdminPairing implements Pairing {
 
   /** Is a stream of the newcomer open now? */
   #isHere(newcomer: NodeId): boolean {
-    return [...this.#parts.swarm.connections].some((stream) => !stream.destroying && keyToText(stream.remotePublicKey) === newcomer)
+    return [...this.#deps.swarm.connections].some((stream) => !stream.destroying && keyToText(stream.remotePublicKey) === newcomer)
   }
 
   async #admit(request: JoinRequest, body: Certificate): Promise<void> {
-    const { log, nodeId, sign } = this.#parts
+    const { log, nodeId, sign } = this.#deps
     const certificate = seal('certificate', body, { id: nodeId, sign })
     await log.submit({ kind: 'admission', mesh: log.meshId, certificate, coreKey: request.coreKey, request })
   }
 
   /** Confirms only what the own view shows: a confirmation that cannot be kept wedges the newcomer. */
   #tell(request: MemberRequest, record: InviteRecord, newcomer: NodeId): void {
-    const { log } = this.#parts
+    const { log } = this.#deps
     const refusal = log.view().refusals.get(newcomer)
     if (log.view().members.has(newcomer)) this.#confirm(request, record)
     else if (refusal !== undefined) request.deny({ status: denyStatus(refusal.code) })
   }
 
   #confirm(request: MemberRequest, { terms }: InviteRecord): void {
-    const { key, encryptionKey } = this.#parts.log
+    const { key, encryptionKey } = this.#deps.log
     const data = bytesFromText(terms.additional.data)
     const signature = bytesFromText(terms.additional.signature)
     if (data === null || signature === null) return

@@ -47,14 +47,14 @@ export async function openAuditFile({ dir, chain, clock, onError, opening }: Aud
   return new AuditFile({ writer, refs, notes, chain, dir, clock, onError })
 }
 
-interface FileParts extends Pick<AuditFileOptions, 'dir' | 'chain' | 'clock' | 'onError'> {
+interface FileDeps extends Pick<AuditFileOptions, 'dir' | 'chain' | 'clock' | 'onError'> {
   readonly writer: AuditWriter
   readonly refs: ReadonlySet<string>
   readonly notes: readonly string[]
 }
 
 class AuditFile implements Audit {
-  readonly #parts: FileParts
+  readonly #deps: FileDeps
   readonly #windows: RepeatWindows
   readonly #refs: Set<string>
   #waiting: AuditEntry[] = []
@@ -67,15 +67,15 @@ class AuditFile implements Audit {
   #writing: Promise<void> = Promise.resolve()
   #closed = false
 
-  constructor(parts: FileParts) {
-    this.#parts = parts
-    this.#windows = new RepeatWindows(parts.chain)
-    this.#refs = new Set(parts.refs)
+  constructor(deps: FileDeps) {
+    this.#deps = deps
+    this.#windows = new RepeatWindows(deps.chain)
+    this.#refs = new Set(deps.refs)
     // Not as events: each says something else, and none may be folded.
-    this.#add(parts.notes.map((reason) => this.#note(reason)))
+    this.#add(deps.notes.map((reason) => this.#note(reason)))
   }
 
-  append(event: AuditEvent, at = this.#parts.clock.now()): void {
+  append(event: AuditEvent, at = this.#deps.clock.now()): void {
     if (this.#closed) this.#dropped++
     else if (this.#isNew(event)) this.#add(this.#windows.take(event, at))
   }
@@ -93,7 +93,7 @@ class AuditFile implements Audit {
     // A failure was told to onError; closing goes on.
     await this.#write().catch(() => {})
     this.#stopTimers()
-    await this.#parts.writer.close()
+    await this.#deps.writer.close()
   }
 
   #isNew({ ref }: AuditEvent): boolean {
@@ -119,7 +119,7 @@ class AuditFile implements Audit {
 
   /** The count of repeats that begin comes with the lines of the next 50 ms, further ones once a second: a kill loses no more. */
   #countLater(): void {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const waitMs = Math.max(GATHER_MS, this.#countedAt + COUNT_MS - clock.monotonic())
     this.#countTimer = clock.after(waitMs, () => {
       this.#countTimer = null
@@ -129,7 +129,7 @@ class AuditFile implements Audit {
   }
 
   #schedule(delayMs: number): void {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     if (this.#waiting.length > 0) this.#writeTimer ??= clock.after(delayMs, () => this.#writeLater())
     const end = this.#windows.nextEnd
     if (end !== null) this.#windowTimer ??= clock.after(Math.max(0, end - clock.now()), () => this.#endWindows())
@@ -137,7 +137,7 @@ class AuditFile implements Audit {
 
   #endWindows(): void {
     this.#windowTimer = null
-    this.#add(this.#windows.ended(this.#parts.clock.now()))
+    this.#add(this.#windows.ended(this.#deps.clock.now()))
     this.#schedule(GATHER_MS)
   }
 
@@ -148,7 +148,7 @@ class AuditFile implements Audit {
   }
 
   #write(): Promise<void> {
-    this.#parts.clock.clear(this.#writeTimer)
+    this.#deps.clock.clear(this.#writeTimer)
     this.#writeTimer = null
     // One after the other; a failed one must not fail the next.
     const result = this.#writing.then(() => this.#writeWaiting())
@@ -161,12 +161,12 @@ class AuditFile implements Audit {
       const batch = this.#waiting.slice(0, MAX_BATCH)
       const dropped = this.#dropped
       try {
-        await this.#parts.writer.append(
+        await this.#deps.writer.append(
           dropped > 0 ? [...batch, { ...this.#note('lines were dropped, the disk did not keep up'), count: dropped }] : batch
         )
       } catch (error) {
-        const fault = storeError(error, this.#parts.dir)
-        this.#parts.onError(fault, dropped)
+        const fault = storeError(error, this.#deps.dir)
+        this.#deps.onError(fault, dropped)
         throw fault
       }
       this.#waiting = this.#waiting.slice(batch.length)
@@ -175,13 +175,13 @@ class AuditFile implements Audit {
   }
 
   #note(reason: string): AuditEntry {
-    return { kind: 'control', code: 'CHAIN_NOTE', reason, at: new Date(this.#parts.clock.now()).toISOString() }
+    return { kind: 'control', code: 'CHAIN_NOTE', reason, at: new Date(this.#deps.clock.now()).toISOString() }
   }
 
   #stopTimers(): void {
-    this.#parts.clock.clear(this.#writeTimer)
-    this.#parts.clock.clear(this.#windowTimer)
-    this.#parts.clock.clear(this.#countTimer)
+    this.#deps.clock.clear(this.#writeTimer)
+    this.#deps.clock.clear(this.#windowTimer)
+    this.#deps.clock.clear(this.#countTimer)
     this.#countTimer = null
     this.#writeTimer = null
     this.#windowTimer = null

@@ -9,7 +9,7 @@ import type { BrokenChain } from './audit-verify.js'
 const CHECK_MS = 24 * 3_600_000
 
 /** What watching over the audit log needs. */
-export interface AuditWatchParts {
+export interface AuditWatchDeps {
   readonly dir: string
   /** As in `VerifyOptions`. */
   readonly seen?: string
@@ -19,18 +19,18 @@ export interface AuditWatchParts {
 
 /** Checks the audit log of a running node at its start and once a day, and keeps what is wrong with it for `status`. */
 export class AuditWatch {
-  readonly #parts: AuditWatchParts
+  readonly #deps: AuditWatchDeps
   readonly #end = new AbortController()
   #broken: readonly BrokenChain[] = []
   #running: Promise<void>
 
-  constructor(parts: AuditWatchParts) {
-    this.#parts = parts
+  constructor(deps: AuditWatchDeps) {
+    this.#deps = deps
     this.#running = this.#check()
-    const timer = parts.clock.every(CHECK_MS, () => {
+    const timer = deps.clock.every(CHECK_MS, () => {
       this.#running = this.#running.then(() => this.#check())
     })
-    this.#end.signal.addEventListener('abort', () => parts.clock.clear(timer))
+    this.#end.signal.addEventListener('abort', () => deps.clock.clear(timer))
   }
 
   /** The chains that the last check found broken, with what to do. */
@@ -49,7 +49,7 @@ export class AuditWatch {
   }
 
   async #check(): Promise<void> {
-    const { dir, seen, telemetry } = this.#parts
+    const { dir, seen, telemetry } = this.#deps
     const { signal } = this.#end
     try {
       const { broken } = await verifyAudit(dir, { signal, ...(seen === undefined ? {} : { seen }) })

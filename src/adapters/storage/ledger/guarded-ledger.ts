@@ -19,7 +19,7 @@ const INPUT = KEYS.input('')
 const isInput = ({ key, value }: LedgerChange): boolean => value !== null && key.startsWith(INPUT)
 
 /** What guarding a ledger needs. */
-export interface GuardParts {
+export interface GuardDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly ledger: Ledger
@@ -33,28 +33,28 @@ export interface GuardParts {
  * end can still be recorded, refuses what is new, and takes it again when there is room for a new ballast.
  */
 export class GuardedLedger implements Ledger {
-  readonly #parts: GuardParts
+  readonly #deps: GuardDeps
   readonly #timer: Timer
   #fault: NodeError | null = null
   /** Set once something that it holds could not be read. */
   #unread: NodeError | null = null
   #isProbing = false
 
-  constructor(parts: GuardParts) {
-    this.#parts = parts
-    this.#timer = parts.clock.every(PROBE_MS, () => void this.#probe())
-    void parts.ballast.fill()
+  constructor(deps: GuardDeps) {
+    this.#deps = deps
+    this.#timer = deps.clock.every(PROBE_MS, () => void this.#probe())
+    void deps.ballast.fill()
   }
 
-  get: Ledger['get'] = (key) => this.#read(this.#parts.ledger.get(key))
-  list: Ledger['list'] = (range) => this.#read(this.#parts.ledger.list(range))
-  compact: Ledger['compact'] = () => this.#parts.ledger.compact()
-  size: Ledger['size'] = () => this.#parts.ledger.size()
+  get: Ledger['get'] = (key) => this.#read(this.#deps.ledger.get(key))
+  list: Ledger['list'] = (range) => this.#read(this.#deps.ledger.list(range))
+  compact: Ledger['compact'] = () => this.#deps.ledger.compact()
+  size: Ledger['size'] = () => this.#deps.ledger.size()
 
   commit(given: LedgerChanges, survives?: LedgerDurability): Promise<void> {
     const changes = this.#fault !== null && typeof given === 'function' ? given() : given
     if (this.#fault !== null && typeof changes !== 'function' && changes.some(isInput)) return Promise.reject(this.#fault)
-    const done = this.#parts.ledger.commit(changes, survives)
+    const done = this.#deps.ledger.commit(changes, survives)
     done.catch(this.#notTaken)
     return done
   }
@@ -81,35 +81,35 @@ export class GuardedLedger implements Ledger {
     const unread = this.#unread === null ? [] : [{ code: this.#unread.code, message: this.#unread.message, next: STOP_AND_REPAIR }]
     if (this.#fault === null) return unread
     const { code, message, next } = this.#fault
-    const dir = this.#parts.dir
+    const dir = this.#deps.dir
     return [
       ...unread,
       {
         code,
-        message: `${message}; new requests and changes of the mesh are refused, what is under way still ends, and all is taken again by itself ${code === 'DISK_FULL' ? `once ${Math.ceil(this.#parts.ballast.neededBytes / 1024 ** 2)} MiB are free` : 'when that is mended'}`,
+        message: `${message}; new requests and changes of the mesh are refused, what is under way still ends, and all is taken again by itself ${code === 'DISK_FULL' ? `once ${Math.ceil(this.#deps.ballast.neededBytes / 1024 ** 2)} MiB are free` : 'when that is mended'}`,
         next: next[0] ?? `df -h ${shellWord(dir)}`
       }
     ]
   }
 
   async close(): Promise<void> {
-    this.#parts.clock.clear(this.#timer)
-    await this.#parts.ledger.close()
+    this.#deps.clock.clear(this.#timer)
+    await this.#deps.ledger.close()
   }
 
   #failed(error: NodeError): void {
     if (!FAULTS.has(error.code)) return
     if (this.#fault === null) {
-      this.#parts.telemetry.count('errors', 'ledger')
-      this.#parts.telemetry.log('error', 'the ledger takes nothing more; new requests are refused', { reason: error.message })
+      this.#deps.telemetry.count('errors', 'ledger')
+      this.#deps.telemetry.log('error', 'the ledger takes nothing more; new requests are refused', { reason: error.message })
     }
     this.#fault = error
-    if (error.code === 'DISK_FULL') void this.#parts.ballast.free()
+    if (error.code === 'DISK_FULL') void this.#deps.ballast.free()
   }
 
   /** A disk that is full is noticed before something fails by it. When the ballast is there again there is room; then it takes a commit. */
   async #probe(): Promise<void> {
-    const { ballast, ledger, telemetry, dir } = this.#parts
+    const { ballast, ledger, telemetry, dir } = this.#deps
     if (this.#fault === null && isDiskFull(dir)) return this.#failed(diskFull(dir))
     if (this.#fault === null || this.#isProbing) return
     this.#isProbing = true

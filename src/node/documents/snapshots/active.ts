@@ -14,8 +14,8 @@ import type { NodeStore } from '../../../ports/storage.js'
 /** Name of the stored document of snapshots that are here. */
 const STORED = 'document-snapshots'
 
-/** What {@link UsedSnapshots} needs. */
-export interface UsedSnapshotsParts {
+/** What {@link ActiveSnapshots} needs. */
+export interface ActiveSnapshotsDeps {
   readonly hash: Hash
   readonly store: NodeStore
   readonly log: Pick<MemberLog, 'view'>
@@ -33,20 +33,20 @@ interface Stored {
 const NONE: Stored = { used: null, cores: [] }
 
 /** Which snapshot of each document this node uses, and its bytes, kept apart from the core that goes to others. */
-export class UsedSnapshots {
-  readonly #parts: UsedSnapshotsParts
+export class ActiveSnapshots {
+  readonly #deps: ActiveSnapshotsDeps
   readonly #stored = new Map<string, Stored>()
   /** Cores of own snapshots that are on their way into the log. */
   readonly #pending = new Set<StreamKey>()
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(parts: UsedSnapshotsParts) {
-    this.#parts = parts
+  constructor(deps: ActiveSnapshotsDeps) {
+    this.#deps = deps
   }
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    const stored = await this.#parts.store.read<Record<string, Stored>>(STORED)
+    const stored = await this.#deps.store.read<Record<string, Stored>>(STORED)
     for (const [name, one] of Object.entries(stored ?? {})) this.#stored.set(name, one)
   }
 
@@ -73,7 +73,7 @@ export class UsedSnapshots {
   /** Do all streams of a document begin behind the snapshot that is used? */
   isBegun(name: string): boolean {
     const lengths = Object.entries(this.of(name)?.lengths ?? {})
-    return lengths.every(([stream, length]) => this.#parts.documents.size(stream).from >= length)
+    return lengths.every(([stream, length]) => this.#deps.documents.size(stream).from >= length)
   }
 
   /** The cores to be here: of the snapshot in force and the one before it, and of the one that is used until then. */
@@ -90,7 +90,7 @@ export class UsedSnapshots {
     const used = this.of(name)
     const bytes = used === null ? null : await this.#kept(name, used)
     const isBehind = ({ coreKey }: { readonly coreKey: StreamKey }): boolean =>
-      this.#parts.documents.size(coreKey).from > lengthOf(used?.lengths ?? {}, coreKey)
+      this.#deps.documents.size(coreKey).from > lengthOf(used?.lengths ?? {}, coreKey)
     if (bytes !== null && !streams.some(isBehind)) return bytes
     // It may have been replaced meanwhile.
     if (this.of(name) !== used) return await this.base({ name, streams })
@@ -101,10 +101,10 @@ export class UsedSnapshots {
 
   /** The whole of a snapshot whose core is here; null when it is not what the log says. */
   async read({ coreKey, blocks, hash }: DocumentSnapshot): Promise<Uint8Array | null> {
-    const { documents } = this.#parts
+    const { documents } = this.#deps
     if (documents.size(coreKey).bytes > SNAPSHOT_LIMITS.maxHeadBytes + SNAPSHOT_LIMITS.maxDocumentBytes) return null
     const bytes = concatBytes(await documents.read(coreKey, 0, blocks))
-    return keyToText(this.#parts.hash(bytes)) === hash ? bytes : null
+    return keyToText(this.#deps.hash(bytes)) === hash ? bytes : null
   }
 
   /** Before any of these cores is here: else nobody would remove them once others are in force. */
@@ -122,7 +122,7 @@ export class UsedSnapshots {
 
   /** Goes on behind this snapshot. */
   async use(name: string, used: DocumentSnapshot, bytes: Uint8Array): Promise<void> {
-    const { documents, idOf } = this.#parts
+    const { documents, idOf } = this.#deps
     await documents.keep(keptAs(idOf(name)), bytes)
     await this.#set(name, { ...this.#at(name), used })
   }
@@ -130,17 +130,17 @@ export class UsedSnapshots {
   /** Lets the streams of a document begin behind its snapshot. Called again it does what was not done. */
   async begin(name: string): Promise<void> {
     const lengths = Object.entries(this.of(name)?.lengths ?? {})
-    for (const [stream, blocks] of lengths) await this.#parts.documents.begin(stream, blocks)
+    for (const [stream, blocks] of lengths) await this.#deps.documents.begin(stream, blocks)
   }
 
   /** Removes the cores of snapshots that are neither in force nor used. */
   async tidy(name: string): Promise<void> {
     const { cores } = this.#at(name)
-    const record = this.#parts.log.view().documents.get(name)
+    const record = this.#deps.log.view().documents.get(name)
     const wanted = new Set(record === undefined ? [] : [...this.coresOf(record), ...record.streams.map(({ coreKey }) => coreKey)])
     const gone = cores.filter((core) => !wanted.has(core) && !this.#pending.has(core))
     if (gone.length === 0) return
-    await this.#parts.documents.remove(gone)
+    await this.#deps.documents.remove(gone)
     await this.#set(name, this.#without(name, gone))
   }
 
@@ -150,20 +150,20 @@ export class UsedSnapshots {
     if (cores.length === 0) return
     // First of all it is used no more: killed in between, this node would believe that it has it.
     await this.#set(name, { ...NONE, cores })
-    await this.#parts.documents.remove(cores)
-    if (used !== null) await this.#parts.documents.keep(keptAs(this.#parts.idOf(name)), null)
+    await this.#deps.documents.remove(cores)
+    if (used !== null) await this.#deps.documents.keep(keptAs(this.#deps.idOf(name)), null)
     await this.#set(name, this.#without(name, cores))
   }
 
   /** Kept by this node; a home that was restored has its core alone. */
   async #kept(name: string, used: DocumentSnapshot): Promise<Uint8Array | null> {
-    const { documents, hash, idOf } = this.#parts
+    const { documents, hash, idOf } = this.#deps
     const kept = await documents.kept(keptAs(idOf(name)))
     return kept !== null && keyToText(hash(kept)) === used.hash ? kept : await this.read(used)
   }
 
   async #beginsLater(stream: StreamKey): Promise<boolean> {
-    const { documents } = this.#parts
+    const { documents } = this.#deps
     // It may be just being opened.
     await documents.read(stream, 0, 0)
     return documents.size(stream).from > 0
@@ -181,7 +181,7 @@ export class UsedSnapshots {
 
   #set(name: string, one: Stored): Promise<void> {
     this.#stored.set(name, one)
-    const done = this.#writing.then(() => this.#parts.store.write(STORED, Object.fromEntries(this.#stored)))
+    const done = this.#writing.then(() => this.#deps.store.write(STORED, Object.fromEntries(this.#stored)))
     this.#writing = done.catch(() => {})
     return done
   }

@@ -7,7 +7,7 @@ import type { DocumentStreams } from '../../../ports/documents.js'
 import type { MemberLog } from '../../../ports/mesh.js'
 import { memberAccess } from '../access.js'
 import type { OpenDocument, WrittenSnapshot } from '../open-document.js'
-import type { UsedSnapshots } from './active.js'
+import type { ActiveSnapshots } from './active.js'
 
 /** Bytes of one block of a snapshot's core. */
 const CHUNK_BYTES = 65_536
@@ -19,13 +19,13 @@ const LATE_MS = 300_000
 const PAUSE_MS = 600_000
 
 /** What {@link SnapshotMaker} needs. */
-export interface SnapshotMakerParts {
+export interface SnapshotMakerDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly hash: Hash
   readonly log: MemberLog
   readonly documents: DocumentStreams
-  readonly used: UsedSnapshots
+  readonly used: ActiveSnapshots
   readonly self: NodeId
   idOf(name: string): string
   onError(name: string, error: unknown): void
@@ -35,17 +35,17 @@ export interface SnapshotMakerParts {
 
 /** Makes snapshots of open documents that have grown enough, and brings them into the log. */
 export class SnapshotMaker {
-  readonly #parts: SnapshotMakerParts
+  readonly #deps: SnapshotMakerDeps
   /** When this was tried for a document. */
   readonly #triedAt = new Map<string, number>()
 
-  constructor(parts: SnapshotMakerParts) {
-    this.#parts = parts
+  constructor(deps: SnapshotMakerDeps) {
+    this.#deps = deps
   }
 
   /** Makes one of a document if it is due. */
   async offer(name: string, document: OpenDocument): Promise<void> {
-    const { clock, log, self, used } = this.#parts
+    const { clock, log, self, used } = this.#deps
     const record = log.view().documents.get(name)
     const now = clock.monotonic()
     if (record === undefined || now - (this.#triedAt.get(name) ?? Number.NEGATIVE_INFINITY) < PAUSE_MS) return
@@ -61,13 +61,13 @@ export class SnapshotMaker {
 
   /** Are so many blocks here that another snapshot may take the place of the one in force? */
   #isDue({ streams, snapshot }: DocumentRecord): boolean {
-    const { documents } = this.#parts
+    const { documents } = this.#deps
     const more = streams.map(({ coreKey }) => documents.size(coreKey).blocks - lengthOf(snapshot?.lengths ?? {}, coreKey))
     return more.reduce((sum, blocks) => sum + Math.max(blocks, 0), 0) >= SNAPSHOT_BLOCKS
   }
 
   async #publish({ name, access }: DocumentRecord, { lengths, bytes }: WrittenSnapshot): Promise<void> {
-    const { clock, documents, hash, idOf, ids, log, used } = this.#parts
+    const { clock, documents, hash, idOf, ids, log, used } = this.#deps
     await used.tidy(name)
     // Named by chance: a home that was put back must never write it a second time.
     const { stream: coreKey } = await documents.own(`${idOf(name)}/${ids.next('snapshot')}`)
@@ -83,10 +83,10 @@ export class SnapshotMaker {
     const done = log.submit({ kind: 'document-snapshot', mesh, name, ...entry }, LOG_TIMEOUT_MS)
     const settled = (): void => {
       release()
-      this.#parts.onSettled(name)
+      this.#deps.onSettled(name)
     }
     done.then(settled, (error: unknown) => {
-      this.#parts.onError(name, error)
+      this.#deps.onError(name, error)
       clock.after(LATE_MS, settled)
     })
   }

@@ -13,7 +13,7 @@ import type { NodeStore } from '../../../ports/storage.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import type { OpenDocument } from '../open-document.js'
 import { SnapshotMaker } from './maker.js'
-import { UsedSnapshots } from './active.js'
+import { ActiveSnapshots } from './active.js'
 
 /** How long a node that has some of what a snapshot holds waits for the rest, to compare it, before it believes the snapshot. */
 const GRACE_MS = 30_000
@@ -23,7 +23,7 @@ const AGAIN_MS = 1000
 const SIGNED_MS = 5000
 
 /** What {@link DocumentSnapshots} needs. */
-export interface DocumentSnapshotsParts {
+export interface DocumentSnapshotsDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly hash: Hash
@@ -48,8 +48,8 @@ type Verdict = 'same' | 'other' | 'early'
  * taken by everybody once they are here and the owner has signed that entry. Whoever has the blocks compares before it lets them go.
  */
 export class DocumentSnapshots {
-  readonly used: UsedSnapshots
-  readonly #parts: DocumentSnapshotsParts
+  readonly used: ActiveSnapshots
+  readonly #deps: DocumentSnapshotsDeps
   readonly #maker: SnapshotMaker
   /** Cores of those that are not what they should be. */
   readonly #wrong = new Set<StreamKey>()
@@ -67,11 +67,11 @@ export class DocumentSnapshots {
   readonly #asked = new Set<() => void>()
   #isClosed = false
 
-  constructor(parts: DocumentSnapshotsParts) {
-    this.#parts = parts
-    this.used = new UsedSnapshots(parts)
+  constructor(deps: DocumentSnapshotsDeps) {
+    this.#deps = deps
+    this.used = new ActiveSnapshots(deps)
     this.#maker = new SnapshotMaker({
-      ...parts,
+      ...deps,
       used: this.used,
       onError: (name, error) => this.#failed(name, error),
       onSettled: (name) => void this.#inTurn(name, () => this.used.tidy(name))
@@ -81,7 +81,7 @@ export class DocumentSnapshots {
   /** Once what was begun is done. */
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const timer of this.#timers.values()) this.#parts.clock.clear(timer)
+    for (const timer of this.#timers.values()) this.#deps.clock.clear(timer)
     for (const end of this.#asked) end()
     await Promise.all(this.#tails.values())
     await this.used.close()
@@ -89,7 +89,7 @@ export class DocumentSnapshots {
 
   /** What is told in `status`: one problem for each document whose snapshot in force is refused. */
   problems(): Problem[] {
-    const documents = [...this.#parts.log.view().documents.values()]
+    const documents = [...this.#deps.log.view().documents.values()]
     return documents
       .filter(({ snapshot }) => snapshot !== undefined && this.#wrong.has(snapshot.coreKey))
       .map(({ name }) => ({
@@ -101,8 +101,8 @@ export class DocumentSnapshots {
 
   /** Notes which cores will be here, before they are followed: one that comes and goes while others are looked at is removed, too. */
   note(): void {
-    for (const record of this.#parts.log.view().documents.values()) {
-      if (record.snapshot === undefined || !this.#parts.isFollowed(record.name)) continue
+    for (const record of this.#deps.log.view().documents.values()) {
+      if (record.snapshot === undefined || !this.#deps.isFollowed(record.name)) continue
       this.used.note(record.name, this.used.coresOf(record)).catch((error: unknown) => this.#failed(record.name, error))
     }
   }
@@ -110,13 +110,13 @@ export class DocumentSnapshots {
   /** Takes each snapshot in force that can be taken now, and ends what was begun before. */
   review(): void {
     this.#wanted.clear()
-    for (const { name, snapshot } of this.#parts.log.view().documents.values()) {
+    for (const { name, snapshot } of this.#deps.log.view().documents.values()) {
       if (snapshot === undefined || snapshot.coreKey === this.used.of(name)?.coreKey || this.#wrong.has(snapshot.coreKey)) continue
       this.#wanted.set(snapshot.coreKey, name)
       if (snapshot.before !== undefined) this.#wanted.set(snapshot.before.coreKey, name)
       this.#later(name)
     }
-    for (const name of this.used.unbegun()) if (this.#parts.isFollowed(name)) void this.#inTurn(name, () => this.#begin(name))
+    for (const name of this.used.unbegun()) if (this.#deps.isFollowed(name)) void this.#inTurn(name, () => this.#begin(name))
   }
 
   /** More of a core is here. */
@@ -161,11 +161,11 @@ export class DocumentSnapshots {
   }
 
   #failed(name: string, error: unknown): void {
-    if (!this.#isClosed) this.#parts.telemetry.log('warn', 'a snapshot of a document', { document: shown(name), reason: messageOf(error) })
+    if (!this.#isClosed) this.#deps.telemetry.log('warn', 'a snapshot of a document', { document: shown(name), reason: messageOf(error) })
   }
 
   async #take(name: string): Promise<void> {
-    const { isFollowed, log } = this.#parts
+    const { isFollowed, log } = this.#deps
     const record = log.view().documents.get(name)
     if (record?.snapshot === undefined || !isFollowed(name)) return
     // Also what was refused, or never came, goes once another one is in force.
@@ -196,12 +196,12 @@ export class DocumentSnapshots {
   }
 
   #isWhole({ coreKey, blocks }: DocumentSnapshot): boolean {
-    return this.#parts.documents.size(coreKey).blocks >= blocks
+    return this.#deps.documents.size(coreKey).blocks >= blocks
   }
 
   /** No, too, when the log does not say so in time, or this node closes. */
   async #isSigned({ coreKey }: DocumentSnapshot): Promise<boolean> {
-    const { clock, log } = this.#parts
+    const { clock, log } = this.#deps
     let end = (): void => {}
     const ended = new Promise<false>((resolve) => (end = () => resolve(false)))
     const timer = clock.after(SIGNED_MS, end)
@@ -216,12 +216,12 @@ export class DocumentSnapshots {
 
   /** Streams that are as long as it says: what is longer than its stream would let go of blocks that are not in it. */
   async #hasLengths({ lengths }: DocumentSnapshot): Promise<boolean> {
-    for (const [stream, length] of Object.entries(lengths)) if ((await this.#parts.documents.length(stream)) < length) return false
+    for (const [stream, length] of Object.entries(lengths)) if ((await this.#deps.documents.length(stream)) < length) return false
     return true
   }
 
   async #verdict(record: DocumentRecord, snapshot: DocumentSnapshot, bytes: Uint8Array): Promise<Verdict> {
-    const { documents, hash, idOf, log, open } = this.#parts
+    const { documents, hash, idOf, log, open } = this.#deps
     const { name } = record
     const counted = ([stream, length]: readonly [StreamKey, number]): boolean => length <= countedBlocks(log.view(), record, stream)
     if (!Object.entries(snapshot.lengths).every(counted)) return 'other'
@@ -245,16 +245,16 @@ export class DocumentSnapshots {
 
   #refuse(name: string, { coreKey }: DocumentSnapshot): void {
     this.#wrong.add(coreKey)
-    this.#parts.telemetry.log('error', 'a snapshot of a document is not what is in it', { document: shown(name), core: coreKey })
+    this.#deps.telemetry.log('error', 'a snapshot of a document is not what is in it', { document: shown(name), core: coreKey })
   }
 
   #patienceLeft({ coreKey }: DocumentSnapshot): number {
-    return (this.#patience.get(coreKey) ?? 0) - this.#parts.clock.monotonic()
+    return (this.#patience.get(coreKey) ?? 0) - this.#deps.clock.monotonic()
   }
 
   /** Who has nothing of what it holds has nothing to compare, and nothing to lose; anybody else waits for the rest, once. */
   #isPatienceOver(name: string, { coreKey, lengths }: DocumentSnapshot): boolean {
-    const { clock, documents } = this.#parts
+    const { clock, documents } = this.#deps
     const hasSome = Object.keys(lengths).some((stream) => documents.size(stream).blocks > documents.size(stream).from)
     if (!hasSome || this.#patience.has(coreKey)) return true
     this.#patience.set(coreKey, clock.monotonic() + GRACE_MS)
@@ -263,7 +263,7 @@ export class DocumentSnapshots {
   }
 
   #again(name: string, delayMs: number): void {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     clock.clear(this.#timers.get(name) ?? null)
     const look = (): void => {
       this.#timers.delete(name)
@@ -273,7 +273,7 @@ export class DocumentSnapshots {
   }
 
   async #use(name: string, snapshot: DocumentSnapshot, bytes: Uint8Array): Promise<void> {
-    const { documents, idOf, log } = this.#parts
+    const { documents, idOf, log } = this.#deps
     const record = log.view().documents.get(name)
     const isOther = record !== undefined && this.used.isEnded(record)
     // Else what this node keeps of the document would bring back what is wrong.
@@ -284,7 +284,7 @@ export class DocumentSnapshots {
   }
 
   async #begin(name: string, isOther = false): Promise<void> {
-    await this.used.begin(name).finally(() => this.#parts.onBegun(name, isOther))
+    await this.used.begin(name).finally(() => this.#deps.onBegun(name, isOther))
     await this.used.tidy(name)
   }
 }

@@ -5,7 +5,7 @@ import { decodeSnapshot, type SnapshotHead } from '../../../domain/document/snap
 import { lengthOf } from '../../../domain/membership/fold/document.js'
 import type { StreamLengths } from '../../../domain/membership/types.js'
 import type { DocumentStreams } from '../../../ports/documents.js'
-import { FedReplica } from '../replica-feed.js'
+import { ReplicaFeed } from '../replica-feed.js'
 
 /** What a snapshot is compared with. */
 export interface Compared {
@@ -41,7 +41,7 @@ export async function compareSnapshot(bytes: Uint8Array, compared: Compared): Pr
 
 /** Puts into a replica what is here of what the snapshot holds. */
 async function feed(replica: Replica, { lengths, streams, open, isOver }: Compared): Promise<void> {
-  const fed = new FedReplica(replica, {
+  const fed = new ReplicaFeed(replica, {
     streams,
     open,
     limitOf: (stream) => lengthOf(lengths, stream),

@@ -11,7 +11,7 @@ const LEAST_BYTES = 4096
 const AGAIN_MS = 100
 
 /** What giving turns needs. */
-export interface AnswerTurnsParts {
+export interface AnswerTurnsDeps {
   readonly clock: Clock
   /** Did nobody but the member want something of this node in the last second? */
   isAlone(peer: NodeId): boolean
@@ -25,14 +25,14 @@ export type EndTurn = (bytes: number) => void
  * than that of its answers is in memory. A member over its share waits while others are served, and for nothing else.
  */
 export class AnswerTurns {
-  readonly #parts: AnswerTurnsParts
+  readonly #deps: AnswerTurnsDeps
   readonly #share: BusyShare
   /** The end of the last turn that was asked for, of members with calls. */
   readonly #last = new Map<NodeId, Promise<void>>()
 
-  constructor(parts: AnswerTurnsParts) {
-    this.#parts = parts
-    this.#share = new BusyShare({ ...parts, limit: SHARE })
+  constructor(deps: AnswerTurnsDeps) {
+    this.#deps = deps
+    this.#share = new BusyShare({ ...deps, limit: SHARE })
   }
 
   /** Waits for the turn of a call; null: the call is over before it comes. Who gets one must end it. Never rejects. */
@@ -60,7 +60,7 @@ export class AnswerTurns {
 
   async #pay(peer: NodeId, signal: Abort): Promise<void> {
     while (!signal.aborted && !this.#share.isWithin(peer)) {
-      await wait(this.#parts.clock, Math.min(AGAIN_MS, this.#share.waitMs(peer)), signal)
+      await wait(this.#deps.clock, Math.min(AGAIN_MS, this.#share.waitMs(peer)), signal)
     }
   }
 }

@@ -3,15 +3,15 @@ import type { NodeId } from '../../../kit/ids.js'
 import { type CallPart, decodeCall, encodeCall } from '../../../domain/channel/call.js'
 import type { CallHandler, CallPiece, CallRequest, MemberCalls } from '../../../ports/member-calls.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
-import { InCalls } from './inbound-calls.js'
-import { OutCalls } from './outbound-calls.js'
-import type { Peers } from '../../peers/peer-table.js'
+import { InboundCalls } from './inbound-calls.js'
+import { OutboundCalls } from './outbound-calls.js'
+import type { PeerTable } from '../../peers/peer-table.js'
 
 /** What calls between members need. */
-export interface LinkCallsParts {
+export interface LinkCallsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly peers: Pick<Peers, 'reach' | 'send' | 'isAlone'>
+  readonly peers: Pick<PeerTable, 'reach' | 'send' | 'isAlone'>
 }
 
 /**
@@ -19,13 +19,13 @@ export interface LinkCallsParts {
  * was on its way may be lost, and both ends drop the call. Whoever follows a task calls again behind the last event it has.
  */
 export class LinkCalls implements MemberCalls {
-  readonly #in: InCalls
-  readonly #out: OutCalls
+  readonly #in: InboundCalls
+  readonly #out: OutboundCalls
 
-  constructor({ clock, telemetry, peers }: LinkCallsParts) {
+  constructor({ clock, telemetry, peers }: LinkCallsDeps) {
     const send = (peer: NodeId, part: CallPart): void => peers.send(peer, { kind: 'call', bytes: encodeCall(part) })
-    this.#in = new InCalls({ clock, telemetry, send, isAlone: (peer) => peers.isAlone(peer) })
-    this.#out = new OutCalls({ reach: (peer) => peers.reach(peer), send })
+    this.#in = new InboundCalls({ clock, telemetry, send, isAlone: (peer) => peers.isAlone(peer) })
+    this.#out = new OutboundCalls({ reach: (peer) => peers.reach(peer), send })
   }
 
   serve(handler: CallHandler | null): () => void {

@@ -18,7 +18,7 @@ const REMAKE_MS = 1000
 const MAX_WAITING_BYTES = 67_108_864
 
 /** What answering calls needs. */
-export interface InCallsParts {
+export interface InboundCallsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   /** @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED */
@@ -30,8 +30,8 @@ export interface InCallsParts {
 type Request = Extract<CallPart, { type: 'request' }>
 
 /** The calls of members at this node. */
-export class InCalls {
-  readonly #parts: InCallsParts
+export class InboundCalls {
+  readonly #deps: InboundCallsDeps
   readonly #open = new Map<NodeId, Map<number, OneCall>>()
   readonly #turns: AnswerTurns
   #waitingBytes = 0
@@ -39,9 +39,9 @@ export class InCalls {
   #handler: Promise<CallHandler | null>
   #tell: (handler: CallHandler | null) => void = () => {}
 
-  constructor(parts: InCallsParts) {
-    this.#parts = parts
-    this.#turns = new AnswerTurns(parts)
+  constructor(deps: InboundCallsDeps) {
+    this.#deps = deps
+    this.#turns = new AnswerTurns(deps)
     this.#handler = new Promise((resolve) => {
       this.#tell = resolve
     })
@@ -88,7 +88,7 @@ export class InCalls {
     const calls = this.#open.get(peer) ?? new Map<number, OneCall>()
     const { id } = request
     if (calls.has(id)) return 'two calls of one number'
-    const call = new OneCall(this.#parts.clock, (signal) => this.#turns.take(peer, signal))
+    const call = new OneCall(this.#deps.clock, (signal) => this.#turns.take(peer, signal))
     if (calls.size >= MAX_CALLS) {
       // Where there is no room even for that its caller has more than enough to read.
       this.#trySend(peer, { type: 'end', id, how: 'busy' })
@@ -117,7 +117,7 @@ export class InCalls {
       const how = isStream ? await this.#stream(peer, id, { answer, call }) : await this.#inTurn(peer, call, answerPart(id, answer))
       if (!signal.aborted && (isStream || how !== 'done')) await this.#send(peer, { type: 'end', id, how }, signal)
     } catch (error) {
-      this.#parts.telemetry.log('warn', 'a call of a member failed', { peer, reason: messageOf(error) })
+      this.#deps.telemetry.log('warn', 'a call of a member failed', { peer, reason: messageOf(error) })
       await this.#send(peer, { type: 'end', id, how: 'cut' }, signal)
     }
   }
@@ -148,7 +148,7 @@ export class InCalls {
   async #inTurn(peer: NodeId, call: OneCall, make: () => AnswerPart): Promise<CallEnd> {
     await call.turn()
     if (call.signal.aborted) return 'cut'
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const until = clock.monotonic() + CALL_STALL_MS
     let bytes = 0
     let isFirst = true
@@ -171,7 +171,7 @@ export class InCalls {
 
   /** Waits while the link has no room. `cut`: it is gone, or nobody wants it any more; `busy`: too much waits already. Never rejects. */
   async #send(peer: NodeId, part: CallPart, signal: Abort): Promise<CallEnd> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     const until = clock.monotonic() + CALL_STALL_MS
     const bytes = 'body' in part ? part.body.byteLength : 0
     let how = this.#trySend(peer, part)
@@ -189,7 +189,7 @@ export class InCalls {
   /** null: the link has no room now. */
   #trySend(peer: NodeId, part: CallPart): CallEnd | null {
     try {
-      this.#parts.send(peer, part)
+      this.#deps.send(peer, part)
       return 'done'
     } catch (error) {
       return error instanceof NodeError && error.code === 'OVERLOADED' ? null : 'cut'

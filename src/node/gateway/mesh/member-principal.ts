@@ -54,12 +54,12 @@ export interface MemberWork {
  * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, POLICY_DENIED, FORBIDDEN
  */
 export function checkMember(
-  node: Pick<NodeCore, 'directory' | 'router' | 'parts'>,
+  node: Pick<NodeCore, 'directory' | 'accessControl' | 'deps'>,
   by: Principal,
   { address, capability }: MemberWork
 ): void {
   if (by.kind !== 'peer') return
-  const { directory, router, parts } = node
+  const { directory, accessControl, deps: parts } = node
   const own = { agentId: by.agentId ?? OPERATOR, nodeId: by.id ?? '' }
   const sender = directory.party(own, { maxTier: by.tier, sandboxId: by.sandboxId })
   const certified = directory.party(own)
@@ -75,10 +75,10 @@ export function checkMember(
     isReply: false,
     isArriving: true
   } as const
-  const { verdict } = router.decide(question, parts.clock.monotonic())
+  const { verdict } = accessControl.decide(question, parts.clock.monotonic())
   if (verdict.allowed) return
   const refusal = verdict.asks === true ? { ...ASKED, rule: verdict.rule } : verdict
   const header = { sender: sender.address, recipient: target.address, type: 'request' } as const
-  router.record('refusal', refusal, { peer: own.nodeId, header, from: sender.tier, to: target.tier })
+  accessControl.record('refusal', refusal, { peer: own.nodeId, header, from: sender.tier, to: target.tier })
   throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
 }

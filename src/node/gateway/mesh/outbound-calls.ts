@@ -12,7 +12,7 @@ export const CALL_WINDOW_BYTES = 1_048_576
 const CREDIT_BYTES = CALL_WINDOW_BYTES / 4
 
 /** What calling needs. */
-export interface OutCallsParts {
+export interface OutboundCallsDeps {
   /** Sees to a link. @throws NodeError PEER_OFFLINE */
   reach(peer: NodeId): Promise<void>
   /** @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED */
@@ -22,13 +22,13 @@ export interface OutCallsParts {
 type Answer = Extract<CallPart, { type: 'answer' | 'item' | 'end' }>
 
 /** The calls of this node at others. */
-export class OutCalls {
-  readonly #parts: OutCallsParts
+export class OutboundCalls {
+  readonly #deps: OutboundCallsDeps
   readonly #open = new Map<NodeId, Map<number, OneCall>>()
   #last = 0
 
-  constructor(parts: OutCallsParts) {
-    this.#parts = parts
+  constructor(deps: OutboundCallsDeps) {
+    this.#deps = deps
   }
 
   /** Is a call at the member open? */
@@ -38,7 +38,7 @@ export class OutCalls {
 
   /** See {@link MemberCalls.open}. */
   async *open(peer: NodeId, request: CallRequest, signal?: AbortSignalLike): AsyncIterable<CallPiece> {
-    await this.#parts.reach(peer)
+    await this.#deps.reach(peer)
     if (signal?.aborted === true) return
     const id = ++this.#last
     const call = new OneCall((bytes) => this.#tell(peer, { type: 'credit', id, bytes }))
@@ -46,7 +46,7 @@ export class OutCalls {
     this.#add(peer, id, call)
     signal?.addEventListener('abort', onAbort)
     try {
-      this.#parts.send(peer, { type: 'request', id, ...request })
+      this.#deps.send(peer, { type: 'request', id, ...request })
       yield* call.pieces()
     } finally {
       signal?.removeEventListener('abort', onAbort)
@@ -85,7 +85,7 @@ export class OutCalls {
   /** Without a link there is nobody to tell. */
   #tell(peer: NodeId, part: CallPart): void {
     try {
-      this.#parts.send(peer, part)
+      this.#deps.send(peer, part)
     } catch {
       // Its callee notices by the link, or that nothing is read.
     }

@@ -5,10 +5,10 @@ import { decodeRecord, encodeRecord } from '../../../domain/gateway/records.js'
 import type { GatewayTask } from '../../../domain/gateway/task.js'
 import type { PushAdmin, PushConfigInfo, PushList, PushNoticeInfo } from '../../../ports/push-api.js'
 import type { DeadLetters } from './dead-letters.js'
-import type { GatewayDelivery } from './delivery.js'
-import type { GatewayHooks } from './configs.js'
+import type { WebhookDelivery } from './delivery.js'
+import type { WebhookConfigs } from './configs.js'
 import { ledgerEntries } from '../../ledger/scan.js'
-import type { NodeParts } from '../../dependencies.js'
+import type { NodeDeps } from '../../dependencies.js'
 
 /** Rows of each kind that `a2a push ls` shows at most. */
 export const MAX_PUSH_ROWS = 1000
@@ -21,25 +21,25 @@ const NAME = /^[A-Za-z0-9_-]{4,40}(?:\.\d{0,8})?$/
 export type InTurn = <T>(run: () => Promise<T>) => Promise<T>
 
 /** What showing and retrying notifications needs. */
-export interface PushAdminParts {
-  readonly node: Pick<NodeParts, 'ledger' | 'clock'>
-  readonly hooks: GatewayHooks
+export interface PushAdminDeps {
+  readonly node: Pick<NodeDeps, 'ledger' | 'clock'>
+  readonly hooks: WebhookConfigs
   readonly dead: DeadLetters
-  readonly delivery: GatewayDelivery
+  readonly delivery: WebhookDelivery
   readonly taskOf: (id: string) => GatewayTask | undefined
   readonly inTurn: InTurn
 }
 
 /** Notifications as people see them. */
-export class GatewayPushAdmin implements PushAdmin {
-  readonly #parts: PushAdminParts
+export class NodePushAdmin implements PushAdmin {
+  readonly #deps: PushAdminDeps
 
-  constructor(parts: PushAdminParts) {
-    this.#parts = parts
+  constructor(deps: PushAdminDeps) {
+    this.#deps = deps
   }
 
   async list(): Promise<PushList> {
-    const { node, hooks, dead } = this.#parts
+    const { node, hooks, dead } = this.#deps
     const configs = await hooks.all(MAX_PUSH_ROWS + 1)
     const entries = await node.ledger.list({ ...NOTICE_RANGE, limit: MAX_PUSH_ROWS + 1 })
     const waiting: PushList['waiting'][number][] = []
@@ -58,18 +58,18 @@ export class GatewayPushAdmin implements PushAdmin {
   }
 
   #configRow({ task, id, hook, url, version }: PushHook): PushConfigInfo {
-    const { hooks, dead } = this.#parts
+    const { hooks, dead } = this.#deps
     return { task, id, hook, url: urlText(url), version, waiting: hooks.waiting(hook), givenUp: dead.of(hook).length }
   }
 
   async #row(name: NoticeName, { task, event, at, tries, reason, folded = 0 }: Omit<PushNotice, 'dueAt'>): Promise<PushNoticeInfo> {
-    const config = await this.#parts.hooks.find(task, name.hook)
+    const config = await this.#deps.hooks.find(task, name.hook)
     const url = config === null ? null : urlText(config.url)
     return { id: noticeId(name), hook: name.hook, task, url, event, at: timeText(at), tries, reason: reason ?? null, folded }
   }
 
   async retry(id: string | null): Promise<readonly string[]> {
-    const { dead, delivery, inTurn } = this.#parts
+    const { dead, delivery, inTurn } = this.#deps
     if (id === null) return await inTurn(() => this.#revive([...dead.ids()]))
     const found = NAME.test(id) ? [...[...dead.ids()].filter((one) => one.startsWith(id)), ...(await this.#waiting(id))] : []
     const named = found.includes(id) ? [id] : found
@@ -84,7 +84,7 @@ export class GatewayPushAdmin implements PushAdmin {
 
   /** Ids of those that wait and begin so, some of them. */
   async #waiting(start: string): Promise<string[]> {
-    const { ledger } = this.#parts.node
+    const { ledger } = this.#deps.node
     const [hook = '', generation] = start.split('.')
     const from = `${NOTICE_RANGE.from}${hook}${generation === undefined ? '' : '/'}`
     const ids: string[] = []
@@ -98,7 +98,7 @@ export class GatewayPushAdmin implements PushAdmin {
 
   /** Those that nobody took wait again, as if they had never been tried. */
   async #revive(ids: readonly string[]): Promise<readonly string[]> {
-    const { node, dead, hooks, delivery, taskOf } = this.#parts
+    const { node, dead, hooks, delivery, taskOf } = this.#deps
     const revived: string[] = []
     for (const id of ids) {
       const found = await dead.read(id)

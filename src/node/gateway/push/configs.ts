@@ -25,7 +25,7 @@ import type { Webhooks } from '../../../ports/webhooks.js'
 import { ledgerEntries } from '../../ledger/scan.js'
 
 /** What keeping push configs needs. */
-export interface GatewayHooksParts {
+export interface WebhookConfigsDeps {
   readonly ledger: Ledger
   readonly ids: IdSource
   readonly webhooks: Pick<Webhooks, 'refusal'>
@@ -37,14 +37,14 @@ type Owned = Pick<GatewayTask, 'id' | 'owner'>
 type LiveHook = Pick<PushHook, 'hook' | 'version'> & { readonly events?: readonly string[] }
 
 /** The push configs of tasks. In memory is what the events of tasks that have not ended must know of them. */
-export class GatewayHooks {
-  readonly #parts: GatewayHooksParts
+export class WebhookConfigs {
+  readonly #deps: WebhookConfigsDeps
   /** By task. */
   readonly #live = new Map<string, Map<string, LiveHook>>()
   readonly #shares = emptyShares()
 
-  constructor(parts: GatewayHooksParts) {
-    this.#parts = parts
+  constructor(deps: WebhookConfigsDeps) {
+    this.#deps = deps
   }
 
   /** Has a task such as are told of its events? */
@@ -64,7 +64,7 @@ export class GatewayHooks {
 
   /** Reads what waits, after a start. `ownerOf`: of a task. @throws NodeError STORE_DAMAGED */
   async restore(ownerOf: (task: string) => string): Promise<void> {
-    for await (const { key, value } of ledgerEntries(this.#parts.ledger, NOTICE_RANGE)) {
+    for await (const { key, value } of ledgerEntries(this.#deps.ledger, NOTICE_RANGE)) {
       const [name, notice] = [noticeNameOf(key), decodeRecord<PushNotice>(value)]
       if (name !== null && notice !== null) this.waitsAgain(name, notice, ownerOf(notice.task))
     }
@@ -113,7 +113,7 @@ export class GatewayHooks {
 
   /** A config as it would be kept. @throws NodeError INVALID_INPUT */
   make(task: string, { target, version }: PushRequest): PushHook {
-    const { ids, webhooks } = this.#parts
+    const { ids, webhooks } = this.#deps
     const refusal = webhooks.refusal(target.url)
     if (refusal !== null) throw new NodeError('INVALID_INPUT', `url: nothing is sent there: ${refusal}`)
     // Clients of 0.3 that name none look for the one that is called like its task.
@@ -141,25 +141,25 @@ export class GatewayHooks {
     if (before === undefined && all.length >= MAX_PUSH_CONFIGS)
       throw new NodeError('OVERLOADED', `the task has ${MAX_PUSH_CONFIGS} push configs: delete one first`)
     const hook = before === undefined ? fresh : { ...fresh, hook: before.hook }
-    await this.#parts.ledger.commit([this.changeOf(hook)])
+    await this.#deps.ledger.commit([this.changeOf(hook)])
     return hook
   }
 
   /** The configs of a task. */
   async list(task: string): Promise<readonly PushHook[]> {
-    const entries = await this.#parts.ledger.list({ ...configRange(task), limit: MAX_PUSH_CONFIGS })
+    const entries = await this.#deps.ledger.list({ ...configRange(task), limit: MAX_PUSH_CONFIGS })
     return entries.flatMap(({ value }) => decodeRecord<PushHook>(value) ?? [])
   }
 
   /** The configs of all tasks, as many as are asked for. */
   async all(limit: number): Promise<readonly PushHook[]> {
-    const entries = await this.#parts.ledger.list({ ...CONFIG_RANGE, limit })
+    const entries = await this.#deps.ledger.list({ ...CONFIG_RANGE, limit })
     return entries.flatMap(({ value }) => decodeRecord<PushHook>(value) ?? [])
   }
 
   /** A config by what the node calls it; null: it was deleted. */
   async find(task: string, hook: string): Promise<PushHook | null> {
-    const bytes = await this.#parts.ledger.get(PUSH_KEYS.config(task, hook))
+    const bytes = await this.#deps.ledger.get(PUSH_KEYS.config(task, hook))
     return bytes === null ? null : decodeRecord<PushHook>(bytes)
   }
 

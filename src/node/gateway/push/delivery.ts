@@ -11,21 +11,21 @@ import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Webhooks } from '../../../ports/webhooks.js'
 import { Abort } from '../../../kit/abort.js'
 import type { DeadLetters } from './dead-letters.js'
-import type { GatewayHooks } from './configs.js'
-import type { GatewayLog } from '../task-log.js'
+import type { WebhookConfigs } from './configs.js'
+import type { TaskLog } from '../task-log.js'
 import { TaskSnapshots } from './task-snapshots.js'
-import type { NodeParts } from '../../dependencies.js'
+import type { NodeDeps } from '../../dependencies.js'
 
 /** How long after something failed within this node it is tried again, in milliseconds. */
 const AGAIN_MS = 1000
 
 /** What delivering notifications needs. */
-export interface DeliveryParts {
-  readonly node: Pick<NodeParts, 'clock' | 'ledger' | 'telemetry' | 'chance'>
+export interface ChannelRetryDeps {
+  readonly node: Pick<NodeDeps, 'clock' | 'ledger' | 'telemetry' | 'chance'>
   readonly webhooks: Webhooks
-  readonly hooks: GatewayHooks
+  readonly hooks: WebhookConfigs
   readonly dead: DeadLetters
-  readonly log: Pick<GatewayLog, 'events'>
+  readonly log: Pick<TaskLog, 'events'>
   readonly taskOf: (id: string) => GatewayTask | undefined
   readonly isGone: (owner: string) => boolean
 }
@@ -36,9 +36,9 @@ interface Head extends NoticeName {
 }
 
 /** Takes notifications from the ledger to their hooks, each hook's in order, until they are taken or given up. */
-export class GatewayDelivery {
-  readonly #parts: DeliveryParts
-  readonly #outbox = emptyOutbox()
+export class WebhookDelivery {
+  readonly #deps: ChannelRetryDeps
+  readonly #outbound = emptyOutbox()
   readonly #busy = new Map<string, { readonly stop: Abort; readonly done: Promise<void> }>()
   readonly #stopped = new Abort()
   readonly #snapshots: TaskSnapshots
@@ -46,25 +46,25 @@ export class GatewayDelivery {
   /** Bodies are made one after the other: each may take much of the log into memory. */
   #making: Promise<unknown> = Promise.resolve()
 
-  constructor(parts: DeliveryParts) {
-    this.#parts = parts
-    this.#snapshots = new TaskSnapshots(parts.log)
+  constructor(deps: ChannelRetryDeps) {
+    this.#deps = deps
+    this.#snapshots = new TaskSnapshots(deps.log)
   }
 
   /** Looks for what waits, hook by hook, and delivers it. Resolves when it has seen all hooks. Never rejects. */
   async start(): Promise<void> {
-    const { ledger, telemetry } = this.#parts.node
+    const { ledger, telemetry } = this.#deps.node
     for (let { from } = NOTICE_RANGE; !this.#stopped.aborted; ) {
       try {
         const [entry] = await ledger.list({ from, to: NOTICE_RANGE.to, limit: 1 })
         const name = entry === undefined ? null : noticeNameOf(entry.key)
         if (entry === undefined || name === null) return
         const notice = decodeRecord<PushNotice>(entry.value)
-        this.queued(name.hook, this.#parts.taskOf(notice?.task ?? '')?.owner ?? '')
+        this.queued(name.hook, this.#deps.taskOf(notice?.task ?? '')?.owner ?? '')
         from = noticeRange(name.hook).to
       } catch (error) {
         telemetry.log('warn', 'notifications that wait could not be read yet', { reason: messageOf(error) })
-        await wait(this.#parts.node.clock, AGAIN_MS, this.#stopped)
+        await wait(this.#deps.node.clock, AGAIN_MS, this.#stopped)
       }
     }
   }
@@ -90,17 +90,17 @@ export class GatewayDelivery {
   /** Sends nothing any more. */
   stop(): void {
     this.#stopped.abort()
-    this.#parts.node.clock.clear(this.#timer)
+    this.#deps.node.clock.clear(this.#timer)
     for (const { stop } of this.#busy.values()) stop.abort()
   }
 
   #step(input: PushInput): void {
     if (this.#stopped.aborted) return
-    for (const effect of stepPush(this.#outbox, input, this.#parts.node.clock.now())) this.#perform(effect)
+    for (const effect of stepPush(this.#outbound, input, this.#deps.node.clock.now())) this.#perform(effect)
   }
 
   #perform(effect: PushEffect): void {
-    const { clock } = this.#parts.node
+    const { clock } = this.#deps.node
     if (effect.type === 'stop') return this.#busy.get(effect.hook)?.stop.abort()
     if (effect.type === 'wake') {
       clock.clear(this.#timer)
@@ -112,7 +112,7 @@ export class GatewayDelivery {
   }
 
   async #serve({ hook, isHurried }: { readonly hook: string; readonly isHurried: boolean }, stop: Abort): Promise<void> {
-    const { clock, telemetry } = this.#parts.node
+    const { clock, telemetry } = this.#deps.node
     // Whoever begins it notes it first.
     await Promise.resolve()
     let dueAt: number | null
@@ -129,21 +129,21 @@ export class GatewayDelivery {
 
   /** Tries the oldest notification of a hook; gives when to look again, null when nothing waits. */
   async #next(hook: string, { isHurried, stop }: { readonly isHurried: boolean; readonly stop: Abort }): Promise<number | null> {
-    const { clock, ledger, chance } = this.#parts.node
+    const { clock, ledger, chance } = this.#deps.node
     const head = await this.#head(hook)
     if (head === null) return null
     const { dueAt, tries, task } = head.notice
     if (isFuture(dueAt, clock.now()) && !isHurried) return dueAt
-    const config = await this.#parts.hooks.find(task, hook)
+    const config = await this.#deps.hooks.find(task, hook)
     const body = config === null ? null : await this.#body(config, head)
     if (stop.aborted) return null
-    if (config === null || body === null || this.#parts.isGone(this.#parts.taskOf(task)?.owner ?? '')) {
+    if (config === null || body === null || this.#deps.isGone(this.#deps.taskOf(task)?.owner ?? '')) {
       // Its config was deleted while this one was being written, or is about to be: whose it was is gone.
       await ledger.commit([{ key: PUSH_KEYS.notice(hook, head.generation), value: null }])
-      this.#parts.hooks.settled(hook)
+      this.#deps.hooks.settled(hook)
       return clock.now()
     }
-    const answer = await this.#parts.webhooks.send(config, { id: noticeId(head), event: head.notice.event, body }, stop)
+    const answer = await this.#deps.webhooks.send(config, { id: noticeId(head), event: head.notice.event, body }, stop)
     if (stop.aborted) return null
     const verdict = judgePush(answer, { tries, now: clock.now(), chance: chance() })
     if (verdict.type === 'gone') await this.#unhook(config, head, verdict)
@@ -152,7 +152,7 @@ export class GatewayDelivery {
   }
 
   async #head(hook: string): Promise<Head | null> {
-    const { ledger } = this.#parts.node
+    const { ledger } = this.#deps.node
     const [entry] = await ledger.list({ ...noticeRange(hook), limit: 1 })
     const name = entry === undefined ? null : noticeNameOf(entry.key)
     const notice = entry === undefined ? null : decodeRecord<PushNotice>(entry.value)
@@ -162,7 +162,7 @@ export class GatewayDelivery {
   /** null: there is nothing to tell of any more. */
   #body({ version, task: id }: PushHook, head: Head): Promise<string | null> {
     const making = this.#making.then(async () => {
-      const { log, taskOf, webhooks } = this.#parts
+      const { log, taskOf, webhooks } = this.#deps
       const { hook, generation } = head
       const task = taskOf(id)
       if (task === undefined) return null
@@ -184,19 +184,19 @@ export class GatewayDelivery {
   /** Nothing else is told to the hook before it is on record: after a kill it would come out of order. */
   async #record({ hook, generation, notice }: Head, verdict: Exclude<PushVerdict, { type: 'gone' }>): Promise<void> {
     const key = PUSH_KEYS.notice(hook, generation)
-    this.#parts.node.telemetry.count('notifications', verdict.type)
+    this.#deps.node.telemetry.count('notifications', verdict.type)
     if (verdict.type === 'again') {
       const { tries, dueAt, reason } = verdict
       return await this.#commit([{ key, value: encodeRecord({ ...notice, tries, dueAt, reason } satisfies PushNotice) }])
     }
     const kept = verdict.type === 'dead' ? this.#giveUp({ hook, generation, notice }, verdict) : []
     await this.#commit([{ key, value: null }, ...kept])
-    this.#parts.hooks.settled(hook)
+    this.#deps.hooks.settled(hook)
   }
 
   /** Whoever is there no more wants nothing of what waits, nor of what was given up; what waits finds no config. */
   async #unhook({ task, hook, url }: PushHook, head: Head, { type, reason }: Extract<PushVerdict, { type: 'gone' }>): Promise<void> {
-    const { dead, hooks, node } = this.#parts
+    const { dead, hooks, node } = this.#deps
     // It may have been sent elsewhere meanwhile: that one is tried next.
     if ((await hooks.find(task, hook))?.url !== url) return
     node.telemetry.count('notifications', type)
@@ -210,17 +210,17 @@ export class GatewayDelivery {
   }
 
   #giveUp({ hook, generation, notice }: Head, { tries, reason }: Extract<PushVerdict, { type: 'dead' }>): readonly LedgerChange[] {
-    const { clock, telemetry } = this.#parts.node
+    const { clock, telemetry } = this.#deps.node
     const { task, event } = notice
     telemetry.log('warn', 'a push notification was given up', { id: noticeId({ hook, generation }), task, event, tries, reason })
     const { dueAt: _, ...told } = notice
-    const owner = this.#parts.taskOf(task)?.owner ?? ''
-    return this.#parts.dead.add({ hook, generation, owner }, { ...told, tries, reason, deadAt: clock.now() })
+    const owner = this.#deps.taskOf(task)?.owner ?? ''
+    return this.#deps.dead.add({ hook, generation, owner }, { ...told, tries, reason, deadAt: clock.now() })
   }
 
   /** What happened is written once the ledger takes it. */
   async #commit(changes: readonly LedgerChange[]): Promise<void> {
-    const { clock, ledger, telemetry } = this.#parts.node
+    const { clock, ledger, telemetry } = this.#deps.node
     while (!this.#stopped.aborted) {
       try {
         return await ledger.commit(changes)

@@ -10,60 +10,60 @@ import type { Principal } from '../../../ports/node-api.js'
 import type { PushAdmin } from '../../../ports/push-api.js'
 import type { Webhooks } from '../../../ports/webhooks.js'
 import { DeadLetters } from './dead-letters.js'
-import { GatewayDelivery } from './delivery.js'
-import { GatewayHooks } from './configs.js'
-import type { GatewayLog } from '../task-log.js'
-import { GatewayPushAdmin, type InTurn } from './admin.js'
+import { WebhookDelivery } from './delivery.js'
+import { WebhookConfigs } from './configs.js'
+import type { TaskLog } from '../task-log.js'
+import { NodePushAdmin, type InTurn } from './admin.js'
 import { ledgerEntries } from '../../ledger/scan.js'
-import type { NodeParts } from '../../dependencies.js'
+import type { NodeDeps } from '../../dependencies.js'
 
 /** What push notifications need of the gateway. */
-export interface GatewayPushParts {
-  readonly node: NodeParts
+export interface PushServiceDeps {
+  readonly node: NodeDeps
   readonly webhooks: Webhooks
   readonly owners: Owners
-  readonly log: Pick<GatewayLog, 'events'>
+  readonly log: Pick<TaskLog, 'events'>
   readonly taskOf: (id: string) => GatewayTask | undefined
   /** @throws NodeError TASK_NOT_FOUND, FORBIDDEN */
   readonly find: (by: Principal, id: string, scope: 'read' | 'send') => GatewayTask
 }
 
 /** The push notifications of gateway tasks: who wants to be told, and that it is. */
-export class GatewayPush implements PushConfigs {
+export class PushService implements PushConfigs {
   /** For people. */
   readonly admin: PushAdmin
-  readonly #parts: GatewayPushParts
-  readonly #hooks: GatewayHooks
+  readonly #deps: PushServiceDeps
+  readonly #hooks: WebhookConfigs
   readonly #dead: DeadLetters
-  readonly #delivery: GatewayDelivery
+  readonly #delivery: WebhookDelivery
   /** Configs are changed one after the other. */
   #turn: Promise<unknown> = Promise.resolve()
   /** May there be configs of somebody who is gone? */
   #mustLook = true
   #unlisten: Unsubscribe = () => {}
 
-  constructor(parts: GatewayPushParts) {
-    const { node, webhooks, log, taskOf, owners } = parts
-    this.#parts = parts
-    this.#hooks = new GatewayHooks({ ledger: node.ledger, ids: node.ids, webhooks })
+  constructor(deps: PushServiceDeps) {
+    const { node, webhooks, log, taskOf, owners } = deps
+    this.#deps = deps
+    this.#hooks = new WebhookConfigs({ ledger: node.ledger, ids: node.ids, webhooks })
     this.#dead = new DeadLetters(node.ledger)
-    this.#delivery = new GatewayDelivery({
+    this.#delivery = new WebhookDelivery({
       ...{ node, webhooks, log, taskOf },
       isGone: (owner) => owners.isGone(owner),
       hooks: this.#hooks,
       dead: this.#dead
     })
     const inTurn: InTurn = (run) => this.#inTurn(run)
-    this.admin = new GatewayPushAdmin({ node, taskOf, inTurn, hooks: this.#hooks, dead: this.#dead, delivery: this.#delivery })
+    this.admin = new NodePushAdmin({ node, taskOf, inTurn, hooks: this.#hooks, dead: this.#dead, delivery: this.#delivery })
   }
 
   /** Reads what must be known before the first event, and begins to deliver what waits. @throws NodeError STORE_DAMAGED */
   async start(tasks: Iterable<GatewayTask>): Promise<void> {
     for (const task of tasks) if (!ENDED_STATES.has(task.state)) await this.#hooks.open(task)
-    const ownerOf = (task: string): string => this.#parts.taskOf(task)?.owner ?? ''
+    const ownerOf = (task: string): string => this.#deps.taskOf(task)?.owner ?? ''
     await this.#hooks.restore(ownerOf)
     await this.#dead.start(ownerOf)
-    this.#unlisten = this.#parts.owners.onGone(() => {
+    this.#unlisten = this.#deps.owners.onGone(() => {
       this.#mustLook = true
       void this.#endGone()
     })
@@ -113,7 +113,7 @@ export class GatewayPush implements PushConfigs {
 
   /** Lets go of what nobody took long ago. @throws NodeError what the ledger refuses */
   async sweep(): Promise<void> {
-    const { ledger, clock } = this.#parts.node
+    const { ledger, clock } = this.#deps.node
     const past = this.#dead.past(clock.now())
     if (past.length > 0) await ledger.commit(this.#dead.removal(past))
     this.#dead.forget(past)
@@ -122,9 +122,9 @@ export class GatewayPush implements PushConfigs {
 
   async set(by: Principal, task: string, request: PushRequest): Promise<PushHook> {
     return await this.#inTurn(async () => {
-      const hook = await this.#hooks.set(this.#parts.find(by, task, 'send'), request)
+      const hook = await this.#hooks.set(this.#deps.find(by, task, 'send'), request)
       // It may have ended meanwhile.
-      const { state, owner } = this.#parts.find(by, task, 'send')
+      const { state, owner } = this.#deps.find(by, task, 'send')
       if (!ENDED_STATES.has(state)) this.#hooks.add(hook, owner)
       return hook
     })
@@ -137,12 +137,12 @@ export class GatewayPush implements PushConfigs {
   }
 
   async list(by: Principal, task: string): Promise<readonly PushHook[]> {
-    this.#parts.find(by, task, 'read')
+    this.#deps.find(by, task, 'read')
     return await this.#hooks.list(task)
   }
 
   async remove(by: Principal, task: string, id: string): Promise<void> {
-    this.#parts.find(by, task, 'send')
+    this.#deps.find(by, task, 'send')
     await this.#inTurn(async () => {
       const found = (await this.#hooks.list(task)).find((one) => one.id === id)
       if (found !== undefined) await this.#drop(found)
@@ -151,7 +151,7 @@ export class GatewayPush implements PushConfigs {
 
   /** Deletes the configs of those who are gone. Never rejects: what the ledger does not take now it does at the next sweep, and nothing is sent. */
   async #endGone(): Promise<void> {
-    const { node, taskOf, owners } = this.#parts
+    const { node, taskOf, owners } = this.#deps
     await this.#inTurn(async () => {
       if (!this.#mustLook) return
       this.#mustLook = false
@@ -167,7 +167,7 @@ export class GatewayPush implements PushConfigs {
 
   /** Its config goes first: whatever is being written for it meanwhile finds none. */
   async #drop({ task, hook }: PushHook): Promise<void> {
-    const { ledger } = this.#parts.node
+    const { ledger } = this.#deps.node
     this.#hooks.drop(task, hook)
     await this.#delivery.end(hook)
     await ledger.commit([{ key: PUSH_KEYS.config(task, hook), value: null }])

@@ -1,5 +1,5 @@
 import { addToFold, emptyFold, type TaskFold } from '../../../domain/gateway/task-fold.js'
-import type { GatewayLog } from '../task-log.js'
+import type { TaskLog } from '../task-log.js'
 
 /** Bytes, about, of the tales that are kept from one notification to the next. */
 export const MAX_SNAPSHOTS_BYTES = 33_554_432
@@ -14,12 +14,12 @@ export interface SnapshotName {
 
 /** The tasks that webhooks are told whole, each as its webhook heard of it last: so the next time only what is new is read. */
 export class TaskSnapshots {
-  readonly #log: Pick<GatewayLog, 'events'>
+  readonly #log: Pick<TaskLog, 'events'>
   /** By hook, the one that was used last at the end. */
   readonly #kept = new Map<string, TaskFold>()
   #bytes = 0
 
-  constructor(log: Pick<GatewayLog, 'events'>) {
+  constructor(log: Pick<TaskLog, 'events'>) {
     this.#log = log
   }
 

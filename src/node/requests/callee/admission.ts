@@ -8,7 +8,7 @@ import type { AgentHost } from '../../agents/agent-host.js'
 import type { CheckShare } from '../../agents/check-share.js'
 import type { Directory } from '../../cards/directory.js'
 import type { InFlight } from './in-flight.js'
-import type { Incoming } from '../../messaging/inbound-message.js'
+import type { InboundMessage } from '../../messaging/inbound-message.js'
 import { sizeOf } from '../../../kit/size.js'
 
 /** Bytes of the inputs of one peer's tasks in flight. */
@@ -17,7 +17,7 @@ const MAX_INPUT_BYTES_PER_PEER = 64 * 1024 * 1024
 const MAX_INPUT_BYTES = 256 * 1024 * 1024
 
 /** What deciding whether work is taken needs. */
-export interface WorkIntakeParts {
+export interface AdmissionsDeps {
   readonly checkShare: Pick<CheckShare, 'payerOf' | 'within'>
   readonly agents: Pick<AgentHost, 'inputFault'>
   readonly directory: Pick<Directory, 'card'>
@@ -33,7 +33,7 @@ export interface WorkIntakeParts {
 const NOTIFICATION = requestPayloadSchema.omit({ requestId: true, input: true }).parse({ attempt: 1, capability: null })
 
 /** What a notification asks: the agent's default capability, for nobody who waits. */
-export function notificationRequest({ header, payload }: Pick<Incoming, 'header' | 'payload'>): RequestPayload {
+export function notificationRequest({ header, payload }: Pick<InboundMessage, 'header' | 'payload'>): RequestPayload {
   return notificationPayload(header.id, isRecord(payload) && 'input' in payload ? payload.input : payload)
 }
 
@@ -45,16 +45,16 @@ export function notificationPayload(requestId: string, input: unknown, capabilit
 }
 
 /** Which work this node takes: what there is room for, and what its agent can begin with. */
-export class WorkIntake {
-  readonly #parts: WorkIntakeParts
+export class Admissions {
+  readonly #deps: AdmissionsDeps
 
-  constructor(parts: WorkIntakeParts) {
-    this.#parts = parts
+  constructor(deps: AdmissionsDeps) {
+    this.#deps = deps
   }
 
   /** The payload with its capability named and its input as agents get it, or why it is not taken. */
-  check({ peer, recipient }: Pick<Incoming, 'peer' | 'recipient'>, payload: RequestPayload): RequestPayload | NodeError {
-    const { agents, checkShare, directory, isPast, toAgentJson } = this.#parts
+  check({ peer, recipient }: Pick<InboundMessage, 'peer' | 'recipient'>, payload: RequestPayload): RequestPayload | NodeError {
+    const { agents, checkShare, directory, isPast, toAgentJson } = this.#deps
     if (payload.swarm !== null && payload.epoch !== undefined && isPast(peer, payload.swarm, payload.epoch))
       return new NodeError('CONFLICT', 'another node coordinates the swarm now')
     if (!this.#hasRoom(peer, sizeOf(payload.input))) return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
@@ -74,7 +74,7 @@ export class WorkIntake {
   }
 
   #hasRoom(peer: string, bytes: number): boolean {
-    const { inFlight, limits } = this.#parts
+    const { inFlight, limits } = this.#deps
     const [all, ofPeer] = [inFlight.load(), inFlight.load(peer)]
     if (all.count >= limits.maxInFlight || ofPeer.count >= limits.maxInFlightPerPeer) return false
     return all.bytes + bytes <= MAX_INPUT_BYTES && ofPeer.bytes + bytes <= MAX_INPUT_BYTES_PER_PEER

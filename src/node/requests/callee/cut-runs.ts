@@ -6,7 +6,7 @@ import { type CalleeRequest, found, recover } from '../../../domain/reliable/req
 const TURN_MS = 1000
 
 /** What telling which runs were cut short needs. */
-export interface CutRunsParts {
+export interface CutRunsDeps {
   readonly clock: Clock
   /** Did the process before end by an error of its own? Default false. */
   readonly isAtFault?: boolean
@@ -24,19 +24,19 @@ interface Left {
  * after the other, in turns of {@link TURN_MS} at most: when one of them ends the node again, few others run.
  */
 export class CutRuns {
-  readonly #parts: CutRunsParts
+  readonly #deps: CutRunsDeps
   /** By the names of the requests. */
   readonly #left = new Map<string, Left>()
   #turn: { readonly name: string; readonly timer: Timer } | null = null
   #onFree: () => void = () => {}
 
-  constructor(parts: CutRunsParts) {
-    this.#parts = parts
+  constructor(deps: CutRunsDeps) {
+    this.#deps = deps
   }
 
   /** Did the process before end by an error of its own? */
   get isAtFault(): boolean {
-    return this.#parts.isAtFault === true
+    return this.#deps.isAtFault === true
   }
 
   /** Requests whose run was cut short, and that were not taken up yet. */
@@ -78,7 +78,7 @@ export class CutRuns {
     const left = this.#left.get(name)
     if (left?.needsTurn !== true) return
     left.needsTurn = false
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     clock.clear(this.#turn?.timer ?? null)
     this.#turn = { name, timer: clock.after(TURN_MS, () => this.#free()) }
   }
@@ -97,11 +97,11 @@ export class CutRuns {
   /** Nobody gets a turn any more. */
   stop(): void {
     this.#onFree = () => {}
-    this.#parts.clock.clear(this.#turn?.timer ?? null)
+    this.#deps.clock.clear(this.#turn?.timer ?? null)
   }
 
   #free(): void {
-    this.#parts.clock.clear(this.#turn?.timer ?? null)
+    this.#deps.clock.clear(this.#turn?.timer ?? null)
     this.#turn = null
     this.#onFree()
   }

@@ -4,7 +4,7 @@ import type { NodeId } from '../../../kit/ids.js'
 const MAX_OF_PEER = 256
 
 /** Runs that peers canceled before they were here: a cancellation is faster than a message that has to be recorded. */
-export class Canceled {
+export class EarlyCancels {
   readonly #byPeer = new Map<NodeId, Set<string>>()
 
   /** A peer canceled a run, named as heartbeats name it. */

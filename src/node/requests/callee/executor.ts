@@ -11,33 +11,33 @@ import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { Abort } from '../../../kit/abort.js'
 import type { AgentHost, HostOutcome } from '../../agents/agent-host.js'
-import { askedBefore } from './prior-request.js'
-import type { AskedBeforeParts } from './prior-request.js'
-import { Canceled } from './early-cancels.js'
+import { priorRequest } from './prior-request.js'
+import type { AskedBeforeDeps } from './prior-request.js'
+import { EarlyCancels } from './early-cancels.js'
 import { threadOf } from '../../messaging/inbound-message.js'
-import type { Incoming, Thread } from '../../messaging/inbound-message.js'
+import type { InboundMessage, Thread } from '../../messaging/inbound-message.js'
 import { ENDINGS, notBegun, responseOf, type ReportedFailure } from '../../../domain/task/outcome.js'
 import type { Ending } from '../../../domain/task/outcome.js'
-import { giveUp, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
-import type { Claim, HereRun, HereWork, Piece } from './in-flight.js'
+import { abandon, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
+import type { Claim, HereRun, HereWork, Execution } from './in-flight.js'
 import type { RecordedTask } from '../../tasks/from-record.js'
 import { Replies } from './replies.js'
-import type { RepliesParts, ResponseParts } from './replies.js'
+import type { RepliesDeps, ResponseParts } from './replies.js'
 import { sizeOf } from '../../../kit/size.js'
-import type { Tasks } from '../../tasks/task-table.js'
+import type { TaskTable } from '../../tasks/task-table.js'
 import { sendHeartbeats, type HeartbeatDeps } from './heartbeats.js'
-import { notificationRequest, notificationPayload, WorkIntake, type WorkIntakeParts } from './admission.js'
+import { notificationRequest, notificationPayload, Admissions, type AdmissionsDeps } from './admission.js'
 
 /** What doing others' work needs. */
-export interface WorkParts
-  extends Omit<RepliesParts, 'answerTtlMs' | 'ways'>,
-    Pick<WorkIntakeParts, 'isPast' | 'checkShare'>,
-    Omit<AskedBeforeParts, 'requestStore'> {
+export interface ExecutorDeps
+  extends Omit<RepliesDeps, 'answerTtlMs' | 'ways'>,
+    Pick<AdmissionsDeps, 'isPast' | 'checkShare'>,
+    Omit<AskedBeforeDeps, 'requestStore'> {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly nextHop: HeartbeatDeps['nextHop'] & RepliesParts['nextHop']
+  readonly nextHop: HeartbeatDeps['nextHop'] & RepliesDeps['nextHop']
   readonly agents: AgentHost
-  readonly tasks: Tasks
+  readonly tasks: TaskTable
   readonly limits: {
     readonly maxInFlight: number
     readonly maxInFlightPerPeer: number
@@ -54,26 +54,26 @@ export interface WorkParts
 }
 
 /** The callee's side of requests: checks, queues, runs, answers, and heartbeats what it works on. */
-export class Work {
-  readonly #parts: WorkParts
+export class Executor {
+  readonly #deps: ExecutorDeps
   readonly #replies: Replies
   readonly #inFlight = new InFlight()
-  readonly #intake: WorkIntake
+  readonly #intake: Admissions
   /** What was canceled before it was here. */
-  readonly #canceled = new Canceled()
+  readonly #canceled = new EarlyCancels()
   #isStopping = false
   #timer: Timer | null = null
 
-  constructor(parts: WorkParts) {
-    this.#parts = parts
-    this.#replies = new Replies({ ...parts, answerTtlMs: parts.limits.answerTtlMs })
-    this.#intake = new WorkIntake({ ...parts, inFlight: this.#inFlight })
+  constructor(deps: ExecutorDeps) {
+    this.#deps = deps
+    this.#replies = new Replies({ ...deps, answerTtlMs: deps.limits.answerTtlMs })
+    this.#intake = new Admissions({ ...deps, inFlight: this.#inFlight })
   }
 
   /** Begins to heartbeat. */
   start(): void {
-    const { clock, limits } = this.#parts
-    this.#timer = clock.every(limits.heartbeatMs, () => sendHeartbeats(this.#parts, this.#inFlight))
+    const { clock, limits } = this.#deps
+    this.#timer = clock.every(limits.heartbeatMs, () => sendHeartbeats(this.#deps, this.#inFlight))
   }
 
   /**
@@ -82,20 +82,20 @@ export class Work {
    */
   async stop(): Promise<void> {
     this.#isStopping = true
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
     const pieces = this.#inFlight.all()
     const awaited = pieces.filter((one) => one.isAwaited)
     this.#replies.stopping()
     for (const piece of pieces) {
       piece.isStopped = true
-      giveUp(piece)
+      abandon(piece)
     }
     await Promise.all(awaited.map((piece) => piece.ending ?? this.#stopped(piece)))
     this.#replies.close()
   }
 
-  async #stopped({ payload, record, isRunning, threads }: Piece): Promise<void> {
-    const { callee } = this.#parts
+  async #stopped({ payload, record, isRunning, threads }: Execution): Promise<void> {
+    const { callee } = this.#deps
     const isUnknown = record !== null && isRunning && !record.isRepeatable
     const changes = record === null ? [] : isUnknown ? callee.end(record, ENDINGS.interrupted) : callee.stopped(record, isRunning)
     if (payload.swarm !== null && !isUnknown) return await this.#replies.note(changes)
@@ -114,20 +114,20 @@ export class Work {
   }
 
   /** Would a message run nothing new, since it only asks after a request, or the same is under way or was done already? */
-  knows(incoming: Incoming): boolean {
+  knows(incoming: InboundMessage): boolean {
     const payload = incoming.header.type === 'request' ? readRequest(incoming.payload) : null
     if (payload === null) return false
     return payload.isQuery || incoming.recorded?.isDone === true || this.#inFlight.has(incoming.peer, keyOf(incoming, payload))
   }
 
   /** A request that the road in let through. */
-  onRequest(incoming: Incoming): void {
+  onRequest(incoming: InboundMessage): void {
     const thread = threadOf(incoming)
     const payload = readRequest(incoming.payload)
     if (payload === null) return void this.#replies.refuse(thread, ENDINGS.malformed.error)
     const refusal = incoming.recorded?.refusal ?? null
     if (refusal !== null) return void this.#replies.refuse(thread, refusal)
-    const asked = askedBefore(incoming, payload, this.#parts)
+    const asked = priorRequest(incoming, payload, this.#deps)
     const key = keyOf(asked, payload)
     const joined = asked.voters === undefined ? this.#inFlight.join(asked.peer, key, thread) : 'new'
     if (joined !== 'new') return this.#repeated(thread, joined)
@@ -142,7 +142,7 @@ export class Work {
   async #look(request: Claimed, name: string): Promise<void> {
     const { incoming, payload } = request
     try {
-      const standing = await this.#parts.callee.standing(incoming, name, payload)
+      const standing = await this.#deps.callee.standing(incoming, name, payload)
       if ('record' in standing) {
         // A copy of it came before it was taken up, which answers it.
         if (standing.isEarly) this.#leave(request, standing.record)
@@ -155,21 +155,21 @@ export class Work {
   }
 
   /** Tells somebody who only asks how a request stands. One without an end is answered when it has one: it runs by what it was asked with alone. */
-  async #tell(thread: Thread, asked: Incoming, payload: RequestPayload): Promise<void> {
-    const response = await this.#parts.callee
+  async #tell(thread: Thread, asked: InboundMessage, payload: RequestPayload): Promise<void> {
+    const response = await this.#deps.callee
       .answerTo(asked.recorded?.name ?? null, payload, asked.voters)
       .catch((error: unknown) => this.#notLookedUp(payload, error))
     // It may have begun meanwhile. Who needs a proof and has none is told something.
     const isReported = asked.voters !== undefined && response !== null
     const joined = isReported ? 'new' : this.#inFlight.join(asked.peer, keyOf(asked, payload), thread)
     if (joined !== 'new') return this.#repeated(thread, joined)
-    if (response === null) this.#parts.conversations.end(thread)
+    if (response === null) this.#deps.exchanges.end(thread)
     else await this.#replies.respond(thread, response)
   }
 
   #notLookedUp({ requestId }: RequestPayload, error: unknown): null {
-    this.#parts.telemetry.count('errors', 'ledger')
-    this.#parts.telemetry.log('error', 'a request could not be looked up', { requestId, reason: messageOf(error) })
+    this.#deps.telemetry.count('errors', 'ledger')
+    this.#deps.telemetry.log('error', 'a request could not be looked up', { requestId, reason: messageOf(error) })
     return null
   }
 
@@ -181,7 +181,7 @@ export class Work {
     let isKept = true
     for (const [at, thread] of claim.threads.entries()) isKept = (await end(thread, at)) && isKept
     this.#inFlight.release(claim)
-    if (isKept && task !== undefined && task !== null) this.#parts.tasks.restore(task.task, task.events, true)
+    if (isKept && task !== undefined && task !== null) this.#deps.tasks.restore(task.task, task.events, true)
   }
 
   /** Runs a request that nothing speaks against, under its claim. */
@@ -204,7 +204,7 @@ export class Work {
   /** It is not begun by now: what is on record is taken up later, or by the next start; of the rest its caller may ask again. */
   #leave({ payload, claim }: Claimed, record: RequestRecord | null): void {
     if (record === null) return void this.#conclude(claim, this.#respond(responseOf(payload, ENDINGS.stopped)))
-    for (const thread of claim.threads) this.#parts.conversations.end(thread)
+    for (const thread of claim.threads) this.#deps.exchanges.end(thread)
     this.#inFlight.release(claim)
   }
 
@@ -220,7 +220,7 @@ export class Work {
   }
 
   /** A one-way message: the agent does its default capability when the input fits; nobody waits. False: nothing runs. */
-  onNotification(incoming: Incoming): boolean {
+  onNotification(incoming: InboundMessage): boolean {
     if (this.#isStopping) return false
     const asked = notificationRequest(incoming)
     // The id is the peer's own choice: without a name of its own it could pass for a request, or for another notification.
@@ -237,7 +237,7 @@ export class Work {
    * told to nobody else. Gives why it is not taken instead.
    */
   here({ recipient, capability, input, names }: HereWork): HereRun | NodeError {
-    const { self } = this.#parts
+    const { self } = this.#deps
     if (this.#isStopping) return new NodeError('PEER_OFFLINE', 'this node stops')
     const payload = this.#intake.check({ peer: self, recipient }, notificationPayload(names.requestId, input, capability))
     if (payload instanceof NodeError) return payload
@@ -249,7 +249,7 @@ export class Work {
   /** A peer asks to stop its request. Only its own: the key is looked up under the peer. What is not in flight yet is not begun. */
   onCancel(peer: NodeId, key: string): void {
     const pieces = this.#inFlight.onHeartbeatFrom(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
-    for (const piece of pieces) giveUp(piece)
+    for (const piece of pieces) abandon(piece)
     if (pieces.length === 0) this.#canceled.add(peer, key)
   }
 
@@ -262,7 +262,7 @@ export class Work {
 
   /** A peer is gone: its leases end here when it stays away for longer than a lease. */
   onOffline(peer: NodeId): void {
-    const now = this.#parts.clock.monotonic()
+    const now = this.#deps.clock.monotonic()
     for (const piece of this.#inFlight.ofPeer(peer)) piece.lostAt = now
     this.#canceled.forget(peer)
   }
@@ -274,7 +274,7 @@ export class Work {
 
   /** A peer was put out of the mesh: nothing is done for it any more. */
   onRevoked(peer: NodeId): void {
-    for (const piece of this.#inFlight.ofPeer(peer)) giveUp(piece)
+    for (const piece of this.#inFlight.ofPeer(peer)) abandon(piece)
   }
 
   /** Sends a response, now or when its caller is back; what was asked has failed with it. */
@@ -286,7 +286,7 @@ export class Work {
   async end(thread: Thread, record: RequestRecord, ending: Ending): Promise<void> {
     const [peer, key] = [thread.recipient.nodeId, keyOf({ sender: thread.recipient, recipient: thread.sender }, record)]
     if (this.#inFlight.join(peer, key, thread) !== 'new') return
-    const { changes, task } = this.#parts.callee.endBefore(record, ending)
+    const { changes, task } = this.#deps.callee.endBefore(record, ending)
     await this.#conclude(this.#inFlight.claim(peer, key, thread), this.#respond(responseOf(record, ending), changes), task)
   }
 
@@ -309,16 +309,16 @@ export class Work {
   #repeated(thread: Thread, joined: 'joined' | 'known' | 'full'): void {
     if (joined === 'full') void this.#replies.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
     // The one answer that comes ends one opening of the thread.
-    if (joined === 'known') this.#parts.conversations.end(thread)
+    if (joined === 'known') this.#deps.exchanges.end(thread)
   }
 
   /** Puts work in flight and opens its task. */
   #open(
-    { peer, recipient }: Pick<Incoming, 'peer' | 'recipient'>,
-    { key, payload, isNotification, threads, record }: Pick<Piece, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
+    { peer, recipient }: Pick<InboundMessage, 'peer' | 'recipient'>,
+    { key, payload, isNotification, threads, record }: Pick<Execution, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
     name?: string
-  ): Piece {
-    const { agents, directory, tasks } = this.#parts
+  ): Execution {
+    const { agents, directory, tasks } = this.#deps
     const { capability, description } = payload
     // The text of its card, where it has one: thousands of tasks are kept.
     const agent = directory.card(recipient)?.address ?? addressText(recipient)
@@ -328,7 +328,7 @@ export class Work {
     const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description, state } as const
     const taskId = tasks.open(opening, record?.taskId ?? name)
     if (running >= slots) tasks.waitFor(taskId, 'slot')
-    const piece: Piece = {
+    const piece: Execution = {
       key,
       peer,
       recipient,
@@ -344,7 +344,7 @@ export class Work {
       threads,
       record,
       abort: new Abort((error) =>
-        this.#parts.telemetry.log('error', 'a program failed while it was stopped', { agent, reason: messageOf(error) })
+        this.#deps.telemetry.log('error', 'a program failed while it was stopped', { agent, reason: messageOf(error) })
       ),
       lostAt: null
     }
@@ -352,8 +352,8 @@ export class Work {
     return piece
   }
 
-  async #run(piece: Piece): Promise<HostOutcome> {
-    const { agents, tasks, telemetry } = this.#parts
+  async #run(piece: Execution): Promise<HostOutcome> {
+    const { agents, tasks, telemetry } = this.#deps
     const task = taskOf(piece)
     const outcome = await agents.run(piece.recipient.agentId, task, {
       signal: piece.abort,
@@ -378,55 +378,55 @@ export class Work {
     return outcome
   }
 
-  #failedRun(piece: Piece, stated: ReportedFailure): void {
-    const { tasks, callee } = this.#parts
+  #failedRun(piece: Execution, stated: ReportedFailure): void {
+    const { tasks, callee } = this.#deps
     const { status, error } = callee.endOf(piece, stated)
     if (status === 'unknown') tasks.unknown(piece.taskId, error)
     else tasks.fail(piece.taskId, error)
   }
 
   /** That it begins has to be durable before it does anything, unless it may be repeated and is new: what may end this node once more is counted. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its time. */
-  async #begin(piece: Piece, before: RequestRecord): Promise<void> {
-    const { record, changes, isLeft } = this.#parts.callee.begin(before)
+  async #begin(piece: Execution, before: RequestRecord): Promise<void> {
+    const { record, changes, isLeft } = this.#deps.callee.begin(before)
     piece.record = record
-    const commit = this.#parts.commit(changes)
+    const commit = this.#deps.commit(changes)
     if (!record.isRepeatable || isLeft) return await commit.catch(notBegun)
     commit.catch((error: unknown) =>
-      this.#parts.telemetry.log('warn', 'that work began could not be recorded', { requestId: record.requestId, reason: messageOf(error) })
+      this.#deps.telemetry.log('warn', 'that work began could not be recorded', { requestId: record.requestId, reason: messageOf(error) })
     )
   }
 
-  #started(piece: Piece): void {
+  #started(piece: Execution): void {
     piece.isRunning = true
-    this.#parts.telemetry.count('tasks_started')
-    this.#parts.tasks.working(piece.taskId)
+    this.#deps.telemetry.count('tasks_started')
+    this.#deps.tasks.working(piece.taskId)
   }
 
-  #progress({ taskId, isAwaited, threads, payload: { requestId, attempt } }: Piece, data: unknown): void {
-    this.#parts.tasks.progress(taskId, data)
+  #progress({ taskId, isAwaited, threads, payload: { requestId, attempt } }: Execution, data: unknown): void {
+    this.#deps.tasks.progress(taskId, data)
     const thread = threads.at(-1)
     if (isAwaited && thread !== undefined) this.#replies.progress(thread, { requestId, attempt, progress: data })
   }
 
   /** Puts the end on record and tells it, and gives the error that it ended with when its result fits no message; null: there is nobody to tell, or what is given up by a stop is not over (see there). */
-  #finish(piece: Piece, outcome: HostOutcome): Promise<ErrorBody | null> | null {
+  #finish(piece: Execution, outcome: HostOutcome): Promise<ErrorBody | null> | null {
     return piece.isNotification || piece.isStopped ? null : this.#conclusion(piece, outcome)
   }
 
   /** How it ended and the answer are one commit; what found no place may be asked again as if it had never come. */
-  async #conclusion(piece: Piece, outcome: HostOutcome): Promise<ErrorBody | null> {
+  async #conclusion(piece: Execution, outcome: HostOutcome): Promise<ErrorBody | null> {
     const { isAwaited, threads } = piece
-    const { response, changes, ...concluded } = this.#parts.callee.ending(piece, outcome)
+    const { response, changes, ...concluded } = this.#deps.callee.ending(piece, outcome)
     let unfit = concluded.unfit ?? null
     if (isAwaited) await this.#answer(threads, response, { changes, onUnfit: (error) => (unfit = error) })
     else await this.#replies.note(changes)
-    if (!isAwaited) for (const thread of threads) this.#parts.conversations.end(thread)
+    if (!isAwaited) for (const thread of threads) this.#deps.exchanges.end(thread)
     return unfit
   }
 }
 
 interface Claimed {
-  readonly incoming: Incoming
+  readonly incoming: InboundMessage
   readonly payload: RequestPayload
   readonly claim: Claim
 }

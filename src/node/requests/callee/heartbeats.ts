@@ -4,7 +4,7 @@ import type { NodeId } from '../../../kit/ids.js'
 import { MAX_HEARTBEAT_KEYS } from '../../../domain/channel/control.js'
 import type { ControlBody } from '../../../domain/channel/control.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
-import { giveUp, type InFlight, nameOf } from './in-flight.js'
+import { abandon, type InFlight, nameOf } from './in-flight.js'
 import type { NextHop } from '../../relay/next-hop.js'
 
 /** What telling of work under way needs. */
@@ -21,21 +21,21 @@ export interface HeartbeatDeps {
 }
 
 /** Tells every caller which of its requests live here, and ends leases whose launcher is gone. */
-export function sendHeartbeats(parts: HeartbeatDeps, inFlight: InFlight): void {
-  const now = parts.clock.monotonic()
+export function sendHeartbeats(deps: HeartbeatDeps, inFlight: InFlight): void {
+  const now = deps.clock.monotonic()
   for (const piece of inFlight.all()) {
     // What may not be repeated is done to its end: nobody else will be given it.
     const isLease = piece.payload.swarm !== null && piece.record?.isRepeatable !== false
-    const isGone = piece.lostAt !== null && now - piece.lostAt > parts.limits.leaseMs && !parts.nextHop.isReachable(piece.peer)
-    if (isLease && isGone) giveUp(piece)
+    const isGone = piece.lostAt !== null && now - piece.lostAt > deps.limits.leaseMs && !deps.nextHop.isReachable(piece.peer)
+    if (isLease && isGone) abandon(piece)
   }
-  const inPerson = parts.inPerson()
+  const inPerson = deps.inPerson()
   const ofNode = inFlight.byListener()
   for (const node of new Set([...ofNode.keys(), ...inPerson.keys()])) {
     const live = (ofNode.get(node) ?? []).filter((piece) => piece.isAwaited)
     const waiting = live.filter((piece) => !piece.isRunning)
     const requests = [...live.map(nameOf), ...(inPerson.get(node) ?? [])].slice(0, MAX_HEARTBEAT_KEYS)
-    heartbeat(parts, node, { requests, waiting: waiting.map(nameOf).slice(0, MAX_HEARTBEAT_KEYS) })
+    heartbeat(deps, node, { requests, waiting: waiting.map(nameOf).slice(0, MAX_HEARTBEAT_KEYS) })
   }
 }
 

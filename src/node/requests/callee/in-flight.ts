@@ -8,17 +8,17 @@ import type { RequestPayload } from '../../../domain/task/payloads.js'
 import type { AgentTask } from '../../../ports/agent-runtime.js'
 import type { Abort } from '../../../kit/abort.js'
 import type { HostOutcome } from '../../agents/agent-host.js'
-import type { Incoming, Thread } from '../../messaging/inbound-message.js'
+import type { InboundMessage, Thread } from '../../messaging/inbound-message.js'
 
 /** Threads that get the answer of one run: a request may be sent again while it is worked on. */
 const MAX_THREADS = 8
 
 /** One request being worked on, or waiting for its agent. */
-export interface Piece {
+export interface Execution {
   /** Unique on this node; those of notifications are never those of requests. */
   readonly key: string
   readonly peer: NodeId
-  readonly recipient: Incoming['recipient']
+  readonly recipient: InboundMessage['recipient']
   /** Checked, its capability named. */
   readonly payload: RequestPayload
   readonly taskId: string
@@ -47,7 +47,7 @@ export interface Piece {
 
 /** Work for somebody in this process. */
 export interface HereWork {
-  readonly recipient: Incoming['recipient']
+  readonly recipient: InboundMessage['recipient']
   readonly capability: string
   readonly input: unknown
   readonly names: { readonly requestId: string; readonly taskId: string }
@@ -73,7 +73,7 @@ const NO_LOAD = { count: 0, bytes: 0 } as const
 /** The pieces of work in flight, by the peer who asked. */
 export class InFlight {
   /** Peers that once asked for something stay: there are no more of them than members. */
-  readonly #byPeer = new Map<NodeId, TransientMap<string, Piece>>()
+  readonly #byPeer = new Map<NodeId, TransientMap<string, Execution>>()
   /** Threads of requests that are about to be in flight, by peer and key. */
   readonly #claims = new TransientMap<string, Thread[]>()
   readonly #all = { count: 0, bytes: 0 }
@@ -85,7 +85,7 @@ export class InFlight {
   }
 
   /** Every request asks for it: it is counted, not summed up anew each time. */
-  #count({ peer, bytes }: Piece, by: 1 | -1): void {
+  #count({ peer, bytes }: Execution, by: 1 | -1): void {
     let ofPeer = this.#loads.get(peer)
     if (ofPeer === undefined) this.#loads.set(peer, (ofPeer = { count: 0, bytes: 0 }))
     ofPeer.count += by
@@ -112,7 +112,7 @@ export class InFlight {
   }
 
   /** Adds a piece. @throws NodeError INTERNAL when its key is in flight. */
-  add(piece: Piece): void {
+  add(piece: Execution): void {
     this.release(piece)
     if (this.has(piece.peer, piece.key)) throw new NodeError('INTERNAL', 'that work is in flight already')
     let ofPeer = this.#byPeer.get(piece.peer)
@@ -122,7 +122,7 @@ export class InFlight {
   }
 
   /** Takes a piece out. */
-  remove({ peer, key }: Piece): void {
+  remove({ peer, key }: Execution): void {
     const ofPeer = this.#byPeer.get(peer)
     const piece = ofPeer?.get(key)
     if (ofPeer === undefined || piece === undefined) return
@@ -141,7 +141,7 @@ export class InFlight {
   }
 
   /** The pieces of one peer. */
-  ofPeer(peer: NodeId): Piece[] {
+  ofPeer(peer: NodeId): Execution[] {
     return [...(this.#byPeer.get(peer)?.values() ?? [])]
   }
 
@@ -151,13 +151,13 @@ export class InFlight {
   }
 
   /** The pieces whose answer goes to a node, whoever asked for them first. */
-  onHeartbeatFrom(node: NodeId): readonly Piece[] {
+  onHeartbeatFrom(node: NodeId): readonly Execution[] {
     return this.all().filter(({ threads }) => threads.some(({ recipient }) => recipient.nodeId === node))
   }
 
   /** Every piece, by each node that its answer goes to. */
-  byListener(): ReadonlyMap<NodeId, readonly Piece[]> {
-    const pieces = new Map<NodeId, Piece[]>()
+  byListener(): ReadonlyMap<NodeId, readonly Execution[]> {
+    const pieces = new Map<NodeId, Execution[]>()
     for (const piece of this.all())
       for (const node of new Set(piece.threads.map(({ recipient }) => recipient.nodeId))) {
         const named = pieces.get(node)
@@ -168,7 +168,7 @@ export class InFlight {
   }
 
   /** Every piece. */
-  all(): Piece[] {
+  all(): Execution[] {
     return [...this.#byPeer.values()].flatMap((pieces) => [...pieces.values()])
   }
 }
@@ -178,20 +178,20 @@ function claimText(peer: NodeId, key: string): string {
 }
 
 /** As heartbeats name it. */
-export function nameOf({ payload: { requestId, attempt } }: Piece): string {
+export function nameOf({ payload: { requestId, attempt } }: Execution): string {
   return workKey(requestId, attempt)
 }
 
 /** Another agent, peer or attempt is other work. */
 export function keyOf(
-  { sender, recipient }: Pick<Incoming, 'sender' | 'recipient'>,
+  { sender, recipient }: Pick<InboundMessage, 'sender' | 'recipient'>,
   { requestId, attempt }: Pick<RequestPayload, 'requestId' | 'attempt'>
 ): string {
   return `${addressText(sender)} ${recipient.agentId} ${workKey(requestId, attempt)}`
 }
 
 /** What its agent gets. */
-export function taskOf({ taskId, payload, record, peer }: Piece): AgentTask {
+export function taskOf({ taskId, payload, record, peer }: Execution): AgentTask {
   const { requestId, attempt, capability, description, swarm, input } = payload
   // Each run after one that ended with its node is a further attempt.
   const tries = record?.tries ?? 0
@@ -199,7 +199,7 @@ export function taskOf({ taskId, payload, record, peer }: Piece): AgentTask {
 }
 
 /** Ends work that nobody wants any more: it is stopped, and not answered. */
-export function giveUp(piece: Piece): void {
+export function abandon(piece: Execution): void {
   piece.isAwaited = false
   piece.abort.abort()
 }

@@ -3,11 +3,11 @@ import type { Hash } from '../../../kit/sign.js'
 import { addressText, OPERATOR, parseAddress } from '../../../domain/card/card.js'
 import { votersDigest } from '../../../domain/swarm/coordination.js'
 import type { RequestPayload } from '../../../domain/task/payloads.js'
-import type { Incoming } from '../../messaging/inbound-message.js'
+import type { InboundMessage } from '../../messaging/inbound-message.js'
 import type { RequestStore } from '../store.js'
 
 /** What telling who asked for a lease needs. */
-export interface AskedBeforeParts {
+export interface AskedBeforeDeps {
   readonly requestStore: Pick<RequestStore, 'name'>
   /** Do both nodes vote in the swarm, as this one does? */
   areVoters(swarm: string, nodes: readonly NodeId[]): boolean
@@ -19,7 +19,11 @@ export interface AskedBeforeParts {
  * (`askedBy`). Any voter hears the outcomes of the swarm; nothing is begun by a query. A node without a seat does not know who
  * votes: of it the lease must have been given with the digest of the voters that the query names (`voters`).
  */
-export function askedBefore(incoming: Incoming, payload: RequestPayload, { requestStore, areVoters, hash }: AskedBeforeParts): Incoming {
+export function priorRequest(
+  incoming: InboundMessage,
+  payload: RequestPayload,
+  { requestStore, areVoters, hash }: AskedBeforeDeps
+): InboundMessage {
   const { askedBy, swarm, requestId, attempt, isQuery, amongVoters = [] } = payload
   const sender = askedBy === undefined ? null : parseAddress(askedBy)
   if (sender === null || !isQuery || swarm === null || sender.agentId !== OPERATOR || !requestId.startsWith(`${swarm}.`)) return incoming

@@ -17,8 +17,8 @@ import { completedBy, ENDINGS, endedBy, responseOf } from '../../../domain/task/
 import type { Ending, ReportedFailure } from '../../../domain/task/outcome.js'
 import type { LedgerQuota } from '../../ledger/quota.js'
 import type { Recording } from '../../messaging/inbound.js'
-import type { Incoming } from '../../messaging/inbound-message.js'
-import { recordedTask } from '../../tasks/from-record.js'
+import type { InboundMessage } from '../../messaging/inbound-message.js'
+import { taskFromRecord } from '../../tasks/from-record.js'
 import type { RecordedTask } from '../../tasks/from-record.js'
 import type { RequestStore } from '../store.js'
 
@@ -26,7 +26,7 @@ import type { RequestStore } from '../store.js'
 const BEYOND_MS = 3_600_000
 
 /** What recording the requests of others needs. */
-export interface CalleeRequestsParts {
+export interface CalleeRequestsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly ids: IdSource
@@ -66,17 +66,17 @@ interface Concluded {
 
 /** What the ledger is to hold of the requests that others ask of this node. */
 export class CalleeRequests {
-  readonly #parts: CalleeRequestsParts
+  readonly #deps: CalleeRequestsDeps
   /** Names of those that are being recorded: of equal ones that come at once one is new. */
   readonly #recording = new Set<string>()
 
-  constructor(parts: CalleeRequestsParts) {
-    this.#parts = parts
+  constructor(deps: CalleeRequestsDeps) {
+    this.#deps = deps
   }
 
   /** What has to be recorded before a message goes on; null for what is no request of another node. @throws NodeError STORE_DAMAGED */
-  async record(incoming: Incoming, envelope: Uint8Array): Promise<Recording | null> {
-    const { requestStore, directory, self, isInPerson, ledgerQuota } = this.#parts
+  async record(incoming: InboundMessage, envelope: Uint8Array): Promise<Recording | null> {
+    const { requestStore, directory, self, isInPerson, ledgerQuota } = this.#deps
     if (incoming.peer === self || incoming.header.type !== 'request' || isInPerson(incoming.recipient)) return null
     const payload = readRequest(incoming.payload)
     if (payload === null || (payload.isUnrecorded && onlyReads(directory, incoming.recipient, payload.capability))) return null
@@ -110,14 +110,14 @@ export class CalleeRequests {
    * What becomes of a request that is not in flight: it runs (`record`), or this is answered.
    * @throws NodeError what the ledger says that cannot be read
    */
-  async standing(incoming: Incoming, name: string, payload: RequestPayload): Promise<Standing> {
+  async standing(incoming: InboundMessage, name: string, payload: RequestPayload): Promise<Standing> {
     const before = await this.#before(name)
     // Its record was there when it came, and was removed since: a copy before it found no room.
     if (before === null) return { response: responseOf(payload, ENDINGS.removed), changes: [] }
     if (before === 'damaged') return { response: responseOf(payload, ENDINGS.damaged), changes: [] }
     // Its card may have changed since it came, and a peer may give one id to two capabilities.
     const record = { ...before, isRepeatable: before.isRepeatable && this.#isRepeatable(incoming.recipient, payload) }
-    const { clock, cutRuns } = this.#parts
+    const { clock, cutRuns } = this.#deps
     const known = cutRuns.found(name, record)
     if (arrive(known, 'query') === 'tell') return { response: await this.#outcomeOf(record, name, payload), changes: [] }
     // It has no end and is not in flight, so this node ended while it was.
@@ -132,10 +132,10 @@ export class CalleeRequests {
 
   /** Its node ended as often while it ran as it may, so that it is perhaps what ended it. */
   #suspected(record: RequestRecord, payload: RequestPayload): Standing {
-    const ending = this.#parts.cutRuns.isAtFault ? ENDINGS.cutByFault : ENDINGS.cutTwice
+    const ending = this.#deps.cutRuns.isAtFault ? ENDINGS.cutByFault : ENDINGS.cutTwice
     const { requestId, source, target, capability, taskId } = record
     const facts = { requestId, taskId, source, target, capability, reason: ending.error.message }
-    this.#parts.telemetry.log('warn', 'a request is not run again', facts)
+    this.#deps.telemetry.log('warn', 'a request is not run again', facts)
     return this.#ended(record, payload, ending)
   }
 
@@ -151,21 +151,21 @@ export class CalleeRequests {
     const isUnproven = voters !== undefined && (record === 'damaged' || record?.asking?.voters !== voters)
     if (record === null || name === null || isOther || isUnproven) return responseOf(payload, ENDINGS.noTrace)
     if (record === 'damaged') return responseOf(payload, ENDINGS.damaged)
-    return arrive(this.#parts.cutRuns.found(name, record), 'query') === 'tell' ? await this.#outcomeOf(record, name, payload) : null
+    return arrive(this.#deps.cutRuns.found(name, record), 'query') === 'tell' ? await this.#outcomeOf(record, name, payload) : null
   }
 
   /** One damaged record must not hold up its lane: its request ends, and what comes behind it goes on. */
   #before(name: string): Promise<RequestRecord | 'damaged' | null> {
-    return this.#parts.requestStore.get(name).catch((error: unknown) => {
+    return this.#deps.requestStore.get(name).catch((error: unknown) => {
       if (asNodeError(error).code !== 'STORE_DAMAGED') throw error
-      this.#parts.telemetry.count('errors', 'ledger')
-      this.#parts.telemetry.log('error', 'the record of a request is damaged: nobody can say whether it was done', { record: name })
+      this.#deps.telemetry.count('errors', 'ledger')
+      this.#deps.telemetry.log('error', 'the record of a request is damaged: nobody can say whether it was done', { record: name })
       return 'damaged'
     })
   }
 
   #isRepeatable(agent: AgentAddress, { allowRepeat, capability }: RequestPayload): boolean {
-    return allowRepeat || isIdempotent(this.#parts.directory, agent, capability)
+    return allowRepeat || isIdempotent(this.#deps.directory, agent, capability)
   }
 
   #ended(record: RequestRecord, payload: RequestPayload, ending: Ending): Standing {
@@ -178,15 +178,15 @@ export class CalleeRequests {
     // It came while this node was stopping: no copy of it is done, and its caller may ask once more.
     if (isStopped(record)) return responseOf(payload, ENDINGS.stopped)
     if (status === 'failed' || status === 'unknown') return responseOf(payload, { status, error: record.error ?? ENDINGS.forgotten.error })
-    const bytes = await this.#parts.requestStore.result(name)
+    const bytes = await this.#deps.requestStore.result(name)
     const response = bytes === null ? null : decodePayload(bytes)
     return response?.ok === true ? response.value : responseOf(payload, ENDINGS.forgotten)
   }
 
   /** The changes with which a run begins, and the record after them. `isLeft`: it is of before the start of this node. @throws NodeError TIMEOUT for one that begins for the first time when its time is over. */
   begin(record: RequestRecord): { readonly record: RequestRecord; readonly changes: readonly LedgerChange[]; readonly isLeft: boolean } {
-    const { requestStore, cutRuns } = this.#parts
-    const now = this.#parts.clock.now()
+    const { requestStore, cutRuns } = this.#deps
+    const now = this.#deps.clock.now()
     if (record.tries === 0 && record.deadline <= now) throw NodeError.fromBody(ENDINGS.noPlace.error)
     const next = { ...record, status: 'started' as const, tries: record.tries + 1, updatedAt: now }
     return { record: next, changes: requestStore.changes(record, next), isLeft: cutRuns.begins(requestStore.name(record)) }
@@ -209,7 +209,7 @@ export class CalleeRequests {
       }
       const end = this.endOf({ record, recipient, payload }, outcome)
       const { response, changes } = concluded(end, responseOf(run, end))
-      return { response, changes: record !== null && outcome.code === 'OVERLOADED' ? this.#parts.requestStore.removal(record) : changes }
+      return { response, changes: record !== null && outcome.code === 'OVERLOADED' ? this.#deps.requestStore.removal(record) : changes }
     } catch (error) {
       const end = { status: 'failed', error: asNodeError(error).toBody() } as const
       return { ...concluded(end, responseOf(payload, end)), unfit: end.error }
@@ -224,26 +224,26 @@ export class CalleeRequests {
   /** What is left of a request that this node stops: its caller is told that it was not done, and may ask once more. */
   stopped(record: RequestRecord, isRunning: boolean): LedgerChange[] {
     const { error } = ENDINGS.stopped
-    return isRunning && record.swarm === null ? this.end(record, { status: 'unknown', error }) : this.#parts.requestStore.removal(record)
+    return isRunning && record.swarm === null ? this.end(record, { status: 'unknown', error }) : this.#deps.requestStore.removal(record)
   }
 
   /** Ends what had no end when this node started, without a run. */
   endBefore(record: RequestRecord, { status, error }: Ending): Pick<Concluded, 'changes' | 'task'> {
-    const task = recordedTask({ ...record, status, error, updatedAt: this.#parts.clock.now() }, null)
+    const task = taskFromRecord({ ...record, status, error, updatedAt: this.#deps.clock.now() }, null)
     return { changes: this.end(record, { status, error }), task }
   }
 
   /** The changes with which a request ends. What is kept of a result is the whole response. */
   end(record: RequestRecord, outcome: CalleeOutcome): LedgerChange[] {
-    const { requestStore, clock, cutRuns } = this.#parts
+    const { requestStore, clock, cutRuns } = this.#deps
     const { status } = outcome
     cutRuns.ended(requestStore.name(record))
     const next = { ...record, status, updatedAt: clock.now(), error: 'error' in outcome ? outcome.error : null }
     return requestStore.changes(record, next, 'response' in outcome ? { result: encodePayload(outcome.response) } : {})
   }
 
-  #fresh({ sender, recipient, header }: Incoming, payload: RequestPayload): RequestRecord {
-    const { clock, ids } = this.#parts
+  #fresh({ sender, recipient, header }: InboundMessage, payload: RequestPayload): RequestRecord {
+    const { clock, ids } = this.#deps
     const now = clock.now()
     return {
       role: 'callee',
@@ -276,7 +276,11 @@ export function isStopped({ status, error }: RequestRecord): boolean {
 }
 
 /** The end of a request that is not begun since its time is over. Only of one that came just now, or whose beginning is on record first, is it known that nothing was done. */
-function lateEnding({ status, tries, isRepeatable }: RequestRecord, recorded: Incoming['recorded'], { isAgain }: RequestPayload): Ending {
+function lateEnding(
+  { status, tries, isRepeatable }: RequestRecord,
+  recorded: InboundMessage['recorded'],
+  { isAgain }: RequestPayload
+): Ending {
   if (status === 'started' || tries > 0) return ENDINGS.late
   // What it was asked before may have gone with a disk.
   if (isAgain) return ENDINGS.lateInDoubt

@@ -9,10 +9,10 @@ import type { Telemetry } from '../../../ports/telemetry.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { OPERATOR } from '../../../domain/card/card.js'
 import type { CalleeRequests } from './record.js'
-import type { Conversations } from '../../messaging/exchange-table.js'
+import type { ExchangeTable } from '../../messaging/exchange-table.js'
 import type { Directory } from '../../cards/directory.js'
 import type { Thread } from '../../messaging/inbound-message.js'
-import type { Draft, Outbox } from '../../messaging/outbound.js'
+import type { Draft, Outbound } from '../../messaging/outbound.js'
 import type { NextHop } from '../../relay/next-hop.js'
 import type { RequestStore } from '../store.js'
 
@@ -24,11 +24,11 @@ const RETRY_MS = 1000
 const MAX_RETRY_MS = 60_000
 
 /** What replying needs. */
-export interface RepliesParts {
+export interface RepliesDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly outbox: Pick<Outbox, 'send'>
-  readonly conversations: Pick<Conversations, 'end'>
+  readonly outbound: Pick<Outbound, 'send'>
+  readonly exchanges: Pick<ExchangeTable, 'end'>
   readonly directory: Pick<Directory, 'card'>
   readonly nextHop: Pick<NextHop, 'isReachable'>
   readonly self: NodeId
@@ -60,13 +60,13 @@ interface Last extends ResponseParts {
  * how the request ended. Other requests only read: their reply is sent once, and a caller that missed it asks again.
  */
 export class Replies {
-  readonly #parts: RepliesParts
+  readonly #deps: RepliesDeps
   readonly #waits = new Map<Timer, () => void>()
   #isStopping = false
   #isClosed = false
 
-  constructor(parts: RepliesParts) {
-    this.#parts = parts
+  constructor(deps: RepliesDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -89,7 +89,7 @@ export class Replies {
 
   /** Ends a recorded request that nobody waits for. As {@link respond}. */
   async withdraw(thread: Thread): Promise<boolean> {
-    this.#parts.conversations.end(thread)
+    this.#deps.exchanges.end(thread)
     const error = new NodeError('CANCELED', 'canceled by its caller').toBody()
     return await this.#commit(await this.refused(thread, error))
   }
@@ -102,7 +102,7 @@ export class Replies {
   /** Sends progress, if the caller is reachable. */
   progress(thread: Thread, payload: unknown): void {
     const { nodeId } = thread.recipient
-    if (nodeId !== this.#parts.self && !this.#parts.nextHop.isReachable(nodeId)) return
+    if (nodeId !== this.#deps.self && !this.#deps.nextHop.isReachable(nodeId)) return
     this.#send(thread, { type: 'stream-data', payload }).catch((error: unknown) => this.#note(thread, error))
   }
 
@@ -120,7 +120,7 @@ export class Replies {
 
   #wake(): void {
     for (const [timer, go] of this.#waits) {
-      this.#parts.clock.clear(timer)
+      this.#deps.clock.clear(timer)
       go()
     }
     this.#waits.clear()
@@ -129,14 +129,14 @@ export class Replies {
   /** How a refusal ends what the ledger holds of a request. What has begun and may not be repeated ends by its run alone: `hasRun`, it is over. */
   async refused({ request }: Thread, error: ErrorBody, hasRun = false): Promise<readonly LedgerChange[]> {
     if (request === undefined) return []
-    const { requestStore, callee } = this.#parts
+    const { requestStore, callee } = this.#deps
     const record: RequestRecord | null = await requestStore.get(request).catch((failure: unknown) => this.#damaged(failure))
     if (record === null || SETTLED.has(record.status) || (record.status === 'started' && !record.isRepeatable && !hasRun)) return []
     return isForgotten(error.code) ? requestStore.removal(record) : callee.end(record, { status: 'failed', error })
   }
 
   async #last(thread: Thread, last: Last): Promise<boolean> {
-    const { conversations, self, answerTtlMs: ttlMs } = this.#parts
+    const { exchanges, self, answerTtlMs: ttlMs } = this.#deps
     const isByLane = thread.recipient.nodeId !== self && (thread.isReliable === true || thread.request !== undefined)
     const { type, payload, changes } = last
     const requestId = thread.request ?? null
@@ -151,13 +151,13 @@ export class Replies {
     } catch (error) {
       isKept = await this.#unsent(thread, last, asNodeError(error))
     }
-    conversations.end(thread)
+    exchanges.end(thread)
     return isKept
   }
 
   #send(thread: Thread, reply: Pick<Draft, 'type' | 'payload' | 'reliable'>): Promise<unknown> {
     // A node that stops does not wait for a channel to come back.
-    return this.#parts.outbox.send({ isKept: this.#isStopping, ...reply, ...asOperatorIfGone(thread, this.#parts) })
+    return this.#deps.outbound.send({ isKept: this.#isStopping, ...reply, ...asOperatorIfGone(thread, this.#deps) })
   }
 
   /** The reply does not go out; how the request ended has to be on record all the same. */
@@ -175,7 +175,7 @@ export class Replies {
   /** True: they are on record. */
   async #commit(changes: readonly LedgerChange[]): Promise<boolean> {
     if (changes.length === 0) return true
-    return await this.#insist(() => this.#parts.commit(changes)).then(
+    return await this.#insist(() => this.#deps.commit(changes)).then(
       () => true,
       (error: unknown) => {
         this.#damaged(error)
@@ -204,7 +204,7 @@ export class Replies {
 
   #pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = this.#parts.clock.after(ms, () => {
+      const timer = this.#deps.clock.after(ms, () => {
         this.#waits.delete(timer)
         resolve()
       })
@@ -213,17 +213,17 @@ export class Replies {
   }
 
   #damaged(error: unknown): null {
-    this.#parts.telemetry.count('errors', 'ledger')
-    this.#parts.telemetry.log('error', 'the end of a request could not be recorded', { reason: messageOf(error) })
+    this.#deps.telemetry.count('errors', 'ledger')
+    this.#deps.telemetry.log('error', 'the end of a request could not be recorded', { reason: messageOf(error) })
     return null
   }
 
   #note({ correlationId }: Thread, error: unknown): void {
-    this.#parts.telemetry.log('warn', 'an answer could not be sent', { correlationId, reason: messageOf(error) })
+    this.#deps.telemetry.log('warn', 'an answer could not be sent', { correlationId, reason: messageOf(error) })
   }
 }
 
 /** The operator speaks for an agent that is not there, or no longer. */
-function asOperatorIfGone(thread: Thread, { directory, self }: Pick<RepliesParts, 'directory' | 'self'>): Thread {
+function asOperatorIfGone(thread: Thread, { directory, self }: Pick<RepliesDeps, 'directory' | 'self'>): Thread {
   return directory.card(thread.sender) === undefined ? { ...thread, sender: { agentId: OPERATOR, nodeId: self } } : thread
 }

@@ -7,7 +7,7 @@ import type { NextHop } from '../../relay/next-hop.js'
 const MAX_WAITING = 1000
 
 /** What telling others to stop needs. */
-export interface CancellationsParts {
+export interface CancelQueueDeps {
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'isReachable' | 'sendControl'>
   readonly self: NodeId
@@ -19,17 +19,17 @@ export interface CancellationsParts {
  * Tells peers to stop what this node asked of them; those that are not reachable are told when they are. A word that is lost is said
  * again when the peer names the run as one that it has (see Requests.onHeartbeat).
  */
-export class Cancellations {
-  readonly #parts: CancellationsParts
+export class CancelQueue {
+  readonly #deps: CancelQueueDeps
   readonly #waiting = new Map<NodeId, Set<string>>()
 
-  constructor(parts: CancellationsParts) {
-    this.#parts = parts
+  constructor(deps: CancelQueueDeps) {
+    this.#deps = deps
   }
 
   /** Stops a run, named as heartbeats name it. Never throws. */
   cancel(peer: NodeId, key: string): void {
-    const { self, cancelHere } = this.#parts
+    const { self, cancelHere } = this.#deps
     if (peer === self) cancelHere(key)
     else if (!this.#send(peer, key)) this.#keep(peer, key)
   }
@@ -47,7 +47,7 @@ export class Cancellations {
   }
 
   #send(peer: NodeId, key: string): boolean {
-    const { nextHop, telemetry } = this.#parts
+    const { nextHop, telemetry } = this.#deps
     if (!nextHop.isReachable(peer)) return false
     try {
       nextHop.sendControl(peer, 'cancel', { requestId: key })

@@ -1,5 +1,5 @@
 /** The copies of one request that went to its peer, and how many of them the peer said it did not do. */
-export class Copies {
+export class DeliveryAttempts {
   #sent: number
   #denied = 0
 

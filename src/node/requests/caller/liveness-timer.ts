@@ -16,7 +16,7 @@ export class LivenessTimer {
   }
 
   /** Its peer says that it has it. */
-  named(): void {
+  onHeartbeat(): void {
     this.#at = this.#clock.monotonic()
     this.#patienceMs = this.#leaseMs
   }

@@ -1,5 +1,5 @@
 /** What a lane needs to know of a request. */
-export interface LaneRequest {
+export interface QueuedRequest {
   /** Does its caller wait for it? */
   readonly isAwaited: boolean
   /** When it may be sent again, on the monotonic clock. */
@@ -10,7 +10,7 @@ export interface LaneRequest {
  * The requests to one peer that have not ended: those that are with it, and those that wait for it to come back or to have room.
  * However many wait, taking the next ones looks at those that are with the peer, not at the rest.
  */
-export class RequestLane<T extends LaneRequest> {
+export class PeerQueue<T extends QueuedRequest> {
   readonly #sent = new Set<T>()
   /** They wait, and may be sent when there is room. */
   readonly #ready = new Set<T>()

@@ -7,21 +7,21 @@ import type { EnvelopeHeader } from '../../../domain/envelope/codec.js'
 import { isForgotten } from '../../../domain/reliable/repeat.js'
 import { REQUEST_POLICY } from '../../../domain/reliable/request.js'
 import { retryDelay } from '../../../domain/reliable/retry-policy.js'
-import type { CallerPower } from '../../../domain/routing/effective.js'
+import type { CallerAuthority } from '../../../domain/routing/effective.js'
 import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, readResponse } from '../../../domain/task/payloads.js'
 import type { RequestPayload } from '../../../domain/task/payloads.js'
 import type { Clock } from '../../../kit/clock.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
-import type { Cancellations } from './cancel-queue.js'
-import type { Conversations } from '../../messaging/exchange-table.js'
+import type { CancelQueue } from './cancel-queue.js'
+import type { ExchangeTable } from '../../messaging/exchange-table.js'
 import type { CommitQueue } from '../../ledger/commit-queue.js'
 import type { Lanes } from '../../reliable/lanes.js'
-import type { OneRequest } from './request.js'
-import type { Tasks } from '../../tasks/task-table.js'
+import type { OutgoingRequest } from './request.js'
+import type { TaskTable } from '../../tasks/task-table.js'
 import type { CallerRecord } from './record.js'
 import { refusedThere } from '../../messaging/error-hints.js'
-import type { DraftHead, Outbox } from '../../messaging/outbound.js'
+import type { DraftHead, Outbound } from '../../messaging/outbound.js'
 
 const LATE_MS = 3_600_000
 const GONE_MS = 10_000
@@ -53,7 +53,7 @@ export interface Asking {
   readonly description: string
   readonly justification?: string
   /** Who asks, when that may be weaker than the sender. */
-  readonly onBehalfOf?: CallerPower
+  readonly onBehalfOf?: CallerAuthority
   /** Is it one of those of a broadcast? */
   readonly isBroadcast?: boolean
   /** How long the answer may take; past it the outcome is unknown, and a late answer still counts. */
@@ -114,12 +114,12 @@ export interface RequestNames {
 }
 
 /** What following a request needs. */
-export interface RequestParts {
+export interface RequestDeps {
   readonly clock: Clock
-  readonly outbox: Outbox
-  readonly conversations: Conversations
-  readonly cancellations: Cancellations
-  readonly tasks: Tasks
+  readonly outbound: Outbound
+  readonly exchanges: ExchangeTable
+  readonly cancellations: CancelQueue
+  readonly tasks: TaskTable
   readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'holds'>
   /** Changes how a request stands in the ledger. False: it did not take it. Never rejects. */
   record(changes: readonly LedgerChange[], requestId: string): Promise<boolean>
@@ -130,10 +130,10 @@ export interface RequestParts {
   readonly chance: () => number
   /** A peer that says nothing of a request for longer than `leaseMs` has lost it. A late answer is taken for `defaultTtlMs`. */
   readonly limits: { readonly leaseMs: number; readonly heartbeatMs: number; readonly defaultTtlMs: number }
-  /** Its peer had no room for it; it may wait until {@link OneRequest.dueAt}. */
-  onFull(request: OneRequest): void
+  /** Its peer had no room for it; it may wait until {@link OutgoingRequest.dueAt}. */
+  onFull(request: OutgoingRequest): void
   /** It has ended, for good. */
-  onEnd(request: OneRequest): void
+  onEnd(request: OutgoingRequest): void
 }
 
 /** What a request is made of. */
@@ -265,6 +265,6 @@ export function outcomeOf(answer: Answer): CallerOutcome {
 }
 
 /** When a request is asked for again, so long from now at the earliest. */
-export function retryAfter({ clock, chance }: Pick<RequestParts, 'clock' | 'chance'>, ms: number): number {
+export function retryAfter({ clock, chance }: Pick<RequestDeps, 'clock' | 'chance'>, ms: number): number {
   return clock.now() + ms + retryDelay(REQUEST_POLICY, 0, chance())
 }

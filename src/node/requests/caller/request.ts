@@ -19,22 +19,22 @@ import {
   retryAfter,
   STORED
 } from './request-codec.js'
-import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestParts } from './request-codec.js'
+import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestDeps } from './request-codec.js'
 import { changesOfSending, inDoubt, storedInput } from './record.js'
 import type { CallerRecord } from './record.js'
-import { Copies } from './delivery-attempts.js'
+import { DeliveryAttempts } from './delivery-attempts.js'
 import type { ReplyHandler } from '../../messaging/exchange-table.js'
 import { ENDINGS } from '../../../domain/task/outcome.js'
 import { LivenessTimer } from './liveness-timer.js'
 import type { Thread } from '../../messaging/inbound-message.js'
-import type { Tasks } from '../../tasks/task-table.js'
+import type { TaskTable } from '../../tasks/task-table.js'
 
 /** One request from its sending to its answer: its timer, its task and what its replies mean. */
-export class OneRequest {
+export class OutgoingRequest {
   readonly names: RequestNames
   /** Never rejects. */
   readonly answer: Promise<Answer>
-  readonly #parts: RequestParts
+  readonly #deps: RequestDeps
   readonly #asking: Asking
   #timer: Timer
   /** Runs while its peer is gone. */
@@ -44,7 +44,7 @@ export class OneRequest {
   #isLeaving = false
   #hasGivenUp = false
   readonly #liveness: LivenessTimer
-  readonly #copies: Copies
+  readonly #copies: DeliveryAttempts
   /** How often its peer had no room, and what it said last. */
   #refusals = 0
   #refusal: ErrorBody | null = null
@@ -65,38 +65,38 @@ export class OneRequest {
   readonly #record: CallerRecord | null
 
   /** `record`: what the ledger holds of it, or is to hold. */
-  constructor(parts: RequestParts, { asking, names, record }: RequestMaking) {
-    this.#parts = parts
+  constructor(deps: RequestDeps, { asking, names, record }: RequestMaking) {
+    this.#deps = deps
     this.#asking = asking
     this.names = names
     this.#record = record
-    this.#liveness = new LivenessTimer(parts.clock, parts.limits.leaseMs)
-    this.#copies = new Copies(record?.current.tries ?? 0)
+    this.#liveness = new LivenessTimer(deps.clock, deps.limits.leaseMs)
+    this.#copies = new DeliveryAttempts(record?.current.tries ?? 0)
     this.#refusal = record?.refusal ?? null
-    this.#dueAt = parts.clock.monotonic() + (record?.restMs(parts.clock.now()) ?? 0)
+    this.#dueAt = deps.clock.monotonic() + (record?.restMs(deps.clock.now()) ?? 0)
     this.answer = new Promise((resolve) => {
       this.#settle = resolve
     })
     this.#hasGivenUp = record?.current.status === 'unknown'
     this.#isSent = record !== null && record.current.tries > 0
-    this.#timer = parts.clock.after(this.#hasGivenUp ? this.#lateMs : this.#leftMs, () => (this.#hasGivenUp ? this.#end() : this.#giveUp()))
+    this.#timer = deps.clock.after(this.#hasGivenUp ? this.#lateMs : this.#leftMs, () => (this.#hasGivenUp ? this.#end() : this.#giveUp()))
   }
 
   /** A request that was read from the ledger goes on: replies to it may come. Without a message on a lane its peer has a lease's time to name it. */
   resume(): void {
     if (!this.#isSent) return
-    this.#parts.conversations.sentOut(this.#thread, this.#replies())
-    if (!this.isQueued) this.#liveness.named()
+    this.#deps.exchanges.sentOut(this.#thread, this.#replies())
+    if (!this.isQueued) this.#liveness.onHeartbeat()
   }
 
   /** Does a lane still deliver a message of it? */
   get isQueued(): boolean {
-    return this.#parts.lanes.holds(this.peer, this.names.requestId)
+    return this.#deps.lanes.holds(this.peer, this.names.requestId)
   }
 
   /** Its message is durable at its peer, which names it from now on. */
   acknowledged(): void {
-    this.#liveness.named()
+    this.#liveness.onHeartbeat()
   }
 
   /** Is its outcome pursued: by its peer, which named it, or by this node, which asks again or records its end? */
@@ -106,7 +106,7 @@ export class OneRequest {
 
   /** Its peer is expected to name it from now on, and is asked again when it does not. */
   tend(): void {
-    this.#liveness.named()
+    this.#liveness.onHeartbeat()
   }
 
   /** It was for an agent of this node, which ended meanwhile: what may be repeated begins anew, of the rest nobody can say whether it was done. */
@@ -120,7 +120,7 @@ export class OneRequest {
       return this.#waitNoLonger(ENDINGS.interrupted.error, null)
     this.send().catch((error: unknown) => {
       if (record.tries === 0) this.fail(asNodeError(error).toBody())
-      else this.#waitNoLonger(asNodeError(error).toBody(), retryAfter(this.#parts, 0))
+      else this.#waitNoLonger(asNodeError(error).toBody(), retryAfter(this.#deps, 0))
     })
   }
 
@@ -136,7 +136,7 @@ export class OneRequest {
 
   /** How long a late answer still counts. */
   get #lateMs(): number {
-    return this.#record === null ? PATIENCE.lateMs : Math.max(0, this.#record.current.expiresAt - this.#parts.clock.now())
+    return this.#record === null ? PATIENCE.lateMs : Math.max(0, this.#record.current.expiresAt - this.#deps.clock.now())
   }
 
   /** The node that is asked. */
@@ -174,13 +174,13 @@ export class OneRequest {
 
   /** Would it be refused? @throws NodeError what the rules refuse. */
   check(): void {
-    this.#parts.outbox.check(headOf(this.#asking, this.names))
+    this.#deps.outbound.check(headOf(this.#asking, this.names))
   }
 
   /** Makes it durable as one that waits. @throws NodeError what the ledger refuses. */
   async keep(): Promise<void> {
-    const changes = this.#record?.waiting(this.#parts.clock.now(), () => this.#asking.input, null) ?? []
-    await this.#parts.lanes.commit(changes)
+    const changes = this.#record?.waiting(this.#deps.clock.now(), () => this.#asking.input, null) ?? []
+    await this.#deps.lanes.commit(changes)
   }
 
   /** Sends it; what its peer has lost, once more along the same thread. @throws NodeError what {@link Outbox.send} refuses. */
@@ -191,16 +191,16 @@ export class OneRequest {
     if (refusals !== this.#refusals) return
     this.#isSent = true
     // No lane delivers it again: it is lost unless its peer says that it has it.
-    if (this.#isUnrecorded) this.#liveness.named()
+    if (this.#isUnrecorded) this.#liveness.onHeartbeat()
     // It may have been canceled on its way out.
-    if (this.#isOver) this.#parts.cancellations.cancel(this.peer, this.key)
+    if (this.#isOver) this.#deps.cancellations.cancel(this.peer, this.key)
     // An agent of this node is reached before this line is.
     else if (!this.#awaitsApproval) this.#note((tasks, id) => tasks.waitFor(id, null))
   }
 
-  /** Asks once more for an outcome that is not known: what may not be repeated only asks how it stands. @throws NodeError as {@link OneRequest.send}. */
+  /** Asks once more for an outcome that is not known: what may not be repeated only asks how it stands. @throws NodeError as {@link OutgoingRequest.send}. */
   async askOutcome(): Promise<void> {
-    const again = this.#record?.askedAgain(this.#parts.clock.now(), this.#parts.chance()) ?? null
+    const again = this.#record?.askedAgain(this.#deps.clock.now(), this.#deps.chance()) ?? null
     if (again === null) return
     // Its input may not be there to read now: that is no reason never to ask again.
     await this.#post(again.kind === 'query', again.changes).catch(again.failed)
@@ -210,13 +210,13 @@ export class OneRequest {
   async #post(isQuery: boolean, changes = (): readonly LedgerChange[] => this.#changesOfSending()): Promise<void> {
     const input = isQuery ? null : this.#asking.input
     const payload = this.#payload(isQuery, input === STORED ? await storedInput(this.#record) : input)
-    const ttlMs = this.#hasGivenUp ? this.#parts.limits.leaseMs : Math.max(1, this.#leftMs)
+    const ttlMs = this.#hasGivenUp ? this.#deps.limits.leaseMs : Math.max(1, this.#leftMs)
     const kept = payload.isUnrecorded ? {} : { reliable: { requestId: this.names.requestId, mayWait: false, ttlMs, changes } }
     const replies = this.#isSent ? {} : { replies: this.#replies() }
     this.#copies.sending()
     if (isQuery) this.#queries++
     try {
-      await this.#parts.outbox.send({ payload, ...kept, ...headOf(this.#asking, this.names), ...replies })
+      await this.#deps.outbound.send({ payload, ...kept, ...headOf(this.#asking, this.names), ...replies })
     } catch (error) {
       this.#copies.notSent()
       if (isQuery) this.#queries--
@@ -230,7 +230,7 @@ export class OneRequest {
     // It may have ended while a way to its node was looked for.
     if (this.#fallbackEnd?.outcome === 'FAILED') throw NodeError.fromBody(this.#fallbackEnd.error)
     this.#isLeaving = true
-    return this.#hasGivenUp ? [] : changesOfSending(this.#asking, this.#record, this.#parts.clock.now())
+    return this.#hasGivenUp ? [] : changesOfSending(this.#asking, this.#record, this.#deps.clock.now())
   }
 
   #replies(): { readonly ttlMs: number; readonly handler: ReplyHandler } {
@@ -240,7 +240,7 @@ export class OneRequest {
   /** Until nobody waits for it any more: never longer than it was given, also when the clock was put back. */
   get #leftMs(): number {
     const { deadline } = this.#record?.current ?? { deadline: Number.POSITIVE_INFINITY }
-    return Math.min(this.#asking.timeoutMs, Math.max(0, deadline - this.#parts.clock.now()))
+    return Math.min(this.#asking.timeoutMs, Math.max(0, deadline - this.#deps.clock.now()))
   }
 
   /** Its peer is away; it goes on when the peer is back. A caller who waits for the answer is told soon that there may be none. */
@@ -249,13 +249,13 @@ export class OneRequest {
     // A swarm gives its leases to another by itself.
     if (!this.#isSent || this.#asking.mayQueue || this.#asking.lease !== undefined) return
     const gone = new NodeError('PEER_OFFLINE', 'the peer is gone while it had the work; the work may still go on').toBody()
-    this.#goneTimer ??= this.#parts.clock.after(PATIENCE.goneMs, () => this.#waitNoLonger(gone, retryAfter(this.#parts, this.#leftMs)))
+    this.#goneTimer ??= this.#deps.clock.after(PATIENCE.goneMs, () => this.#waitNoLonger(gone, retryAfter(this.#deps, this.#leftMs)))
   }
 
   /** Its peer is back, and has a lease's time to say whether it still has it. */
   peerIsBack(): void {
     this.#stopGoneTimer()
-    this.#record?.peerIsBack(this.#parts.clock.now())
+    this.#record?.peerIsBack(this.#deps.clock.now())
     this.#liveness.isBack()
     this.#note((tasks, id) => tasks.waitFor(id, null))
   }
@@ -268,7 +268,7 @@ export class OneRequest {
     return this.#asking.lease === undefined
   }
 
-  /** Sends again what its peer had: one that lost its disk does not begin again what may not be repeated. @throws as {@link OneRequest.send}. */
+  /** Sends again what its peer had: one that lost its disk does not begin again what may not be repeated. @throws as {@link OutgoingRequest.send}. */
   async sendAgain(): Promise<void> {
     this.#liveness.askedAgain()
     await this.send(this.#record?.current.isRepeatable === false)
@@ -276,7 +276,7 @@ export class OneRequest {
 
   /** The peer says that it has it: it works on it (null), or that waits for a free place of its agent, or for a person there. */
   named(waitingFor: 'slot' | 'approval' | null): void {
-    this.#liveness.named()
+    this.#liveness.onHeartbeat()
     this.#waitFor(waitingFor)
     if (waitingFor === null) this.#note((tasks, id) => tasks.working(id))
   }
@@ -344,7 +344,7 @@ export class OneRequest {
       return this.fail(this.#refusal ?? new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody())
     }
     const why = this.#awaitsApproval ? 'nobody allowed it in time; it was taken back' : 'no answer in time; the work may still go on'
-    this.#waitNoLonger(new NodeError('TIMEOUT', why).toBody(), retryAfter(this.#parts, 0))
+    this.#waitNoLonger(new NodeError('TIMEOUT', why).toBody(), retryAfter(this.#deps, 0))
   }
 
   /** The outcome is unknown; a late answer still counts. `retryAt` null: its peer never will know, so it is not asked again. */
@@ -352,14 +352,14 @@ export class OneRequest {
     const doubt = inDoubt(stated, this.#asking, this.#record)
     const error = retryAt === null ? { ...doubt, isFinal: true as const } : doubt
     this.#note((tasks, id) => tasks.unknown(id, error))
-    void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt }, this.#parts.clock.now()) ?? [])
+    void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt }, this.#deps.clock.now()) ?? [])
     if (!this.isAwaited) return
     this.#hasGivenUp = true
     this.#stopGoneTimer()
-    this.#parts.clock.clear(this.#timer)
-    this.#timer = this.#parts.clock.after(this.#lateMs, () => this.#end())
+    this.#deps.clock.clear(this.#timer)
+    this.#timer = this.#deps.clock.after(this.#lateMs, () => this.#end())
     // Nobody shall allow it when nobody waits for it. It may have been allowed this moment, so the outcome is not known.
-    if (this.#awaitsApproval) this.#parts.cancellations.cancel(this.peer, this.key)
+    if (this.#awaitsApproval) this.#deps.cancellations.cancel(this.peer, this.key)
     this.#settle({ outcome: 'UNKNOWN', error })
   }
 
@@ -375,7 +375,7 @@ export class OneRequest {
   recordReply(header: EnvelopeHeader, payload: unknown): readonly LedgerChange[] {
     const answer = this.#isOver ? null : this.#read(header, payload)
     if (answer === null || !('outcome' in answer) || this.#record === null || this.#isStale(answer)) return []
-    const now = this.#parts.clock.now()
+    const now = this.#deps.clock.now()
     if (this.#isOneOfCopies(answer) && !this.#copies.isLast) return []
     // Its peer has forgotten it: whoever takes it up after a crash has to send it again.
     if (this.#repeats(answer)) return this.#record.waiting(now, () => this.#asking.input, answer.error)
@@ -390,7 +390,7 @@ export class OneRequest {
   }
 
   #stopGoneTimer(): void {
-    this.#parts.clock.clear(this.#goneTimer)
+    this.#deps.clock.clear(this.#goneTimer)
     this.#goneTimer = null
   }
 
@@ -423,7 +423,7 @@ export class OneRequest {
   /** A copy of it certainly never got there, nor will. What is past its time is not begun by a later one either. */
   undelivered(): void {
     if (!this.#isOver && this.#copies.denied()) this.fail(this.#ofOneCopy ?? this.#refusal ?? ENDINGS.undelivered.error)
-    else if (this.#hasGivenUp) this.#parts.lanes.giveUp(this.peer, this.names.requestId)
+    else if (this.#hasGivenUp) this.#deps.lanes.giveUp(this.peer, this.names.requestId)
   }
 
   /** Is it sent again after this answer? Only where its caller lets it wait, and what its agent made of it is its end. */
@@ -443,7 +443,7 @@ export class OneRequest {
   refuse(error: ErrorBody): void {
     // Its end came in the same commit, and is about to be told.
     if (this.#record?.isSettled === true) return
-    const { clock, conversations, onFull } = this.#parts
+    const { clock, exchanges, onFull } = this.#deps
     const waitMs = Math.min(PATIENCE.maxRetryMs, PATIENCE.retryMs * 2 ** this.#refusals++)
     this.#dueAt = clock.monotonic() + Math.max(waitMs, retryAfterMs(error))
     this.#refusal = error
@@ -452,7 +452,7 @@ export class OneRequest {
     this.#staleQueries += this.#queries
     this.#queries = 0
     this.#liveness.forget()
-    conversations.end(this.#thread)
+    exchanges.end(this.#thread)
     void this.#commit(this.#record?.waiting(clock.now(), () => this.#asking.input, error) ?? [])
     this.#note((tasks, id) => tasks.waitFor(id, error.code === 'PEER_OFFLINE' ? 'peer' : 'slot'))
     onFull(this)
@@ -464,34 +464,34 @@ export class OneRequest {
     this.#end()
     this.#fallbackEnd = answer
     // Its peer forgets what it did not do: a copy that comes later would begin it.
-    if (isUnwanted) this.#parts.lanes.giveUp(this.peer, this.names.requestId)
-    if (isUnwanted && this.#isSent) this.#parts.cancellations.cancel(this.peer, this.key)
+    if (isUnwanted) this.#deps.lanes.giveUp(this.peer, this.names.requestId)
+    if (isUnwanted && this.#isSent) this.#deps.cancellations.cancel(this.peer, this.key)
     const tell = (): void =>
       this.#note((tasks, id) => (answer.outcome === 'COMPLETED' ? tasks.complete(id, answer.result) : tasks.fail(id, answer.error)))
-    const changes = this.#record?.ended(outcomeOf(answer), this.#parts.clock.now()) ?? []
+    const changes = this.#record?.ended(outcomeOf(answer), this.#deps.clock.now()) ?? []
     const isNow = changes.length === 0 || (answer.outcome === 'FAILED' && answer.error.code === 'CANCELED' && !this.#hasGivenUp)
     if (isNow) tell()
     const isKept = await this.#commit(changes)
     if (isKept && !isNow) tell()
     this.#settle(answer)
-    if (!isKept) this.#parts.ends.add({ changes, notify: isNow ? () => {} : tell })
+    if (!isKept) this.#deps.ends.add({ changes, notify: isNow ? () => {} : tell })
   }
 
   #commit(changes: readonly LedgerChange[]): Promise<boolean> {
-    return this.#parts.record(changes, this.names.requestId)
+    return this.#deps.record(changes, this.names.requestId)
   }
 
   #end(): void {
-    const { clock, conversations, onEnd } = this.#parts
+    const { clock, exchanges, onEnd } = this.#deps
     this.#isOver = true
     clock.clear(this.#timer)
     this.#stopGoneTimer()
-    conversations.end(this.#thread)
+    exchanges.end(this.#thread)
     onEnd(this)
   }
 
   /** Leases have no task of their own. */
-  #note(tell: (tasks: Tasks, taskId: string) => void): void {
-    if (this.names.taskId !== null) tell(this.#parts.tasks, this.names.taskId)
+  #note(tell: (tasks: TaskTable, taskId: string) => void): void {
+    if (this.names.taskId !== null) tell(this.#deps.tasks, this.names.taskId)
   }
 }

@@ -8,21 +8,21 @@ import { workKey } from '../../../domain/task/payloads.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import { isIdempotent, onlyReads } from '../callee/record.js'
 import { CallerRecord, freshRecord } from './record.js'
-import { Cancellations } from './cancel-queue.js'
-import type { CancellationsParts } from './cancel-queue.js'
+import { CancelQueue } from './cancel-queue.js'
+import type { CancelQueueDeps } from './cancel-queue.js'
 import type { Directory } from '../../cards/directory.js'
 import { CommitQueue } from '../../ledger/commit-queue.js'
 import type { Admission } from '../../reliable/lane-receiver.js'
-import type { Incoming } from '../../messaging/inbound-message.js'
+import type { InboundMessage } from '../../messaging/inbound-message.js'
 import type { Lanes } from '../../reliable/lanes.js'
 import type { LedgerQuota } from '../../ledger/quota.js'
 import { STORED } from './request-codec.js'
-import type { Answer, Asking, RequestMaking, RequestNames, RequestParts } from './request-codec.js'
+import type { Answer, Asking, RequestMaking, RequestNames, RequestDeps } from './request-codec.js'
 import { ENDINGS } from '../../../domain/task/outcome.js'
 import type { AskedElsewhere } from '../../agents/load-estimate.js'
-import { OneRequest } from './request.js'
+import { OutgoingRequest } from './request.js'
 import type { RequestStore } from '../store.js'
-import { RequestLane } from './peer-queue.js'
+import { PeerQueue } from './peer-queue.js'
 import { StrayRuns } from './stray-runs.js'
 import type { NextHop } from '../../relay/next-hop.js'
 
@@ -33,7 +33,7 @@ const WINDOW = 128
 const LATER: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'DELIVERY_FAILED', 'OVERLOADED'])
 
 /** What asking others needs. */
-export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onFull' | 'cancellations' | 'ends' | 'record'>, CancellationsParts {
+export interface RequestsDeps extends Omit<RequestDeps, 'onEnd' | 'onFull' | 'cancellations' | 'ends' | 'record'>, CancelQueueDeps {
   readonly ids: IdSource
   readonly nextHop: NextHop
   readonly directory: Directory
@@ -53,27 +53,27 @@ export interface Asked extends Omit<RequestNames, 'attempt'> {
 
 /** The caller's side of requests. */
 export class Requests {
-  readonly #parts: RequestsParts
-  readonly #ofRequest: RequestParts
-  readonly #cancellations: Cancellations
+  readonly #deps: RequestsDeps
+  readonly #ofRequest: RequestDeps
+  readonly #cancellations: CancelQueue
   readonly #ends: CommitQueue
   /** Requests that have not ended, by peer. */
-  readonly #lanes = new Map<NodeId, RequestLane<OneRequest>>()
+  readonly #lanes = new Map<NodeId, PeerQueue<OutgoingRequest>>()
   /** Those that are recorded, by their id: leases are the business of their swarms. */
-  readonly #byId = new Map<string, OneRequest>()
-  readonly #byTask = new Map<string, OneRequest>()
+  readonly #byId = new Map<string, OutgoingRequest>()
+  readonly #byTask = new Map<string, OutgoingRequest>()
   readonly #strays: StrayRuns
   /** The same by their threads, which this node names: no two share one. */
-  readonly #byThread = new Map<string, { readonly request: OneRequest; readonly agent: string }>()
+  readonly #byThread = new Map<string, { readonly request: OutgoingRequest; readonly agent: string }>()
   #timer: Timer | null = null
 
-  constructor(parts: RequestsParts) {
-    this.#parts = parts
-    this.#cancellations = new Cancellations(parts)
-    this.#strays = new StrayRuns({ ...parts, cancel: (peer, key) => this.#cancellations.cancel(peer, key) })
-    this.#ends = new CommitQueue({ ...parts, commit: (changes) => parts.lanes.commit(changes) })
+  constructor(deps: RequestsDeps) {
+    this.#deps = deps
+    this.#cancellations = new CancelQueue(deps)
+    this.#strays = new StrayRuns({ ...deps, cancel: (peer, key) => this.#cancellations.cancel(peer, key) })
+    this.#ends = new CommitQueue({ ...deps, commit: (changes) => deps.lanes.commit(changes) })
     this.#ofRequest = {
-      ...parts,
+      ...deps,
       cancellations: this.#cancellations,
       ends: this.#ends,
       record: (changes, requestId) => this.#record(changes, requestId),
@@ -84,7 +84,7 @@ export class Requests {
 
   /** Begins to look after what is under way. */
   start(): void {
-    const { clock, limits } = this.#parts
+    const { clock, limits } = this.#deps
     this.#timer = clock.every(limits.heartbeatMs, () => this.#tick())
   }
 
@@ -94,7 +94,7 @@ export class Requests {
    */
   async ask(asking: Asking): Promise<Asked> {
     const making = this.#make(asking)
-    if (making.record !== null && this.#parts.ledgerQuota.isFull) throw NodeError.fromBody(ENDINGS.full.error)
+    if (making.record !== null && this.#deps.ledgerQuota.isFull) throw NodeError.fromBody(ENDINGS.full.error)
     const request = this.#add(making)
     try {
       if (asking.mayQueue && this.#isAway(request.peer)) await this.#queueAtOnce(request)
@@ -116,7 +116,7 @@ export class Requests {
     const [sender, target] = [parseAddress(record.source), parseAddress(record.target)]
     if (sender === null || target === null) return
     const { requestId, attempt, correlationId, taskId, capability, description, deadline, createdAt } = record
-    const { requestStore, self } = this.#parts
+    const { requestStore, self } = this.#deps
     const asking: Asking = {
       sender,
       target,
@@ -137,7 +137,7 @@ export class Requests {
   }
 
   #make(asking: Asking): RequestMaking {
-    const { requestStore, clock, directory, limits } = this.#parts
+    const { requestStore, clock, directory, limits } = this.#deps
     const names = this.#name(asking)
     const { target, capability, allowRepeat = false, mayGoUnrecorded = false, mayQueue } = asking
     if (asking.lease !== undefined || (mayGoUnrecorded && !mayQueue && onlyReads(directory, target, capability)))
@@ -147,9 +147,9 @@ export class Requests {
     return { asking, names, record: new CallerRecord(requestStore, record, false) }
   }
 
-  #add(making: RequestMaking): OneRequest {
-    const request = new OneRequest(this.#ofRequest, making)
-    const lane = this.#lanes.get(request.peer) ?? new RequestLane()
+  #add(making: RequestMaking): OutgoingRequest {
+    const request = new OutgoingRequest(this.#ofRequest, making)
+    const lane = this.#lanes.get(request.peer) ?? new PeerQueue()
     this.#lanes.set(request.peer, lane)
     const agent = addressText(making.asking.target)
     this.#byThread.set(request.names.correlationId, { request, agent })
@@ -158,32 +158,32 @@ export class Requests {
       this.#byId.set(requestId, request)
       this.#byTask.set(taskId, request)
     }
-    this.#parts.asked.begun(agent)
+    this.#deps.asked.begun(agent)
     lane.send(request)
     return request
   }
 
   /** What a reply that came over a lane changes in the ledger. */
-  recordReply({ peer, header, payload }: Pick<Incoming, 'peer' | 'header' | 'payload'>): Pick<Admission, 'changes' | 'failed'> {
+  recordReply({ peer, header, payload }: Pick<InboundMessage, 'peer' | 'header' | 'payload'>): Pick<Admission, 'changes' | 'failed'> {
     const request = this.#byThread.get(header.correlationId ?? '')?.request
     const changes = request?.peer === peer ? request.recordReply(header, payload) : []
     return { changes, failed: () => void (changes.length > 0 && request?.replyNotRecorded()) }
   }
 
   #isAway(peer: NodeId): boolean {
-    return peer !== this.#parts.self && !this.#parts.nextHop.isReachable(peer, true)
+    return peer !== this.#deps.self && !this.#deps.nextHop.isReachable(peer, true)
   }
 
   /** Nobody waits for it: it is queued at once, and the peer is looked for meanwhile. @throws NodeError what the rules or the ledger refuse. */
-  async #queueAtOnce(request: OneRequest): Promise<void> {
+  async #queueAtOnce(request: OutgoingRequest): Promise<void> {
     request.check()
     await request.keep()
     this.#queue(request)
-    this.#parts.nextHop.seek(request.peer)
+    this.#deps.nextHop.seek(request.peer)
   }
 
   /** It waits although it could not be sent, which nobody may rely on before it is durable. @throws NodeError what the ledger refuses. */
-  async #keepWaiting(request: OneRequest): Promise<void> {
+  async #keepWaiting(request: OutgoingRequest): Promise<void> {
     try {
       await request.keep()
     } catch (error) {
@@ -194,7 +194,7 @@ export class Requests {
 
   /** This node stops: whoever waits for an answer waits no longer. Ends that are not durable are decided anew at its next start. */
   async stop(): Promise<void> {
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
     const requests = this.#all()
     this.#lanes.clear()
     for (const request of requests) request.abandon()
@@ -218,7 +218,7 @@ export class Requests {
 
   /** Takes back a lease that was asked for before this node started: what was not delivered never is, what runs is stopped. */
   withdraw(peer: NodeId, requestId: string, attempt: number): void {
-    this.#parts.lanes.giveUp(peer, requestId)
+    this.#deps.lanes.giveUp(peer, requestId)
     this.endRun(peer, workKey(requestId, attempt))
   }
 
@@ -263,9 +263,9 @@ export class Requests {
   }
 
   /** Sent requests that no lane, queue or peer holds. There are none, unless a part of this node is at fault. */
-  orphans(): OneRequest[] {
-    const { self } = this.#parts
-    const isOrphan = (request: OneRequest): boolean =>
+  orphans(): OutgoingRequest[] {
+    const { self } = this.#deps
+    const isOrphan = (request: OutgoingRequest): boolean =>
       request.peer !== self &&
       request.isSent &&
       !request.isTended &&
@@ -302,7 +302,7 @@ export class Requests {
     this.#lanes.delete(peer)
     for (const request of requests) request.peerIsOut()
     this.#cancellations.forget(peer)
-    void this.#parts.lanes.forget(peer)
+    void this.#deps.lanes.forget(peer)
   }
 
   /** There is a new path to a peer: what waited for it is sent. */
@@ -317,7 +317,7 @@ export class Requests {
     for (const [peer, lane] of this.#lanes) {
       if (this.#isAway(peer)) {
         this.#waitForPeer(peer)
-        this.#parts.nextHop.seek(peer)
+        this.#deps.nextHop.seek(peer)
       }
       this.#askAgainOf(peer, lane)
       this.#sendQueued(peer)
@@ -325,19 +325,19 @@ export class Requests {
   }
 
   /** A peer that still has it, or did it, runs nothing twice. */
-  #askAgainOf(peer: NodeId, lane: RequestLane<OneRequest>): void {
-    const now = this.#parts.clock.now()
+  #askAgainOf(peer: NodeId, lane: PeerQueue<OutgoingRequest>): void {
+    const now = this.#deps.clock.now()
     const isAway = this.#isAway(peer)
     for (const request of lane.all()) {
       const note = (error: unknown): void =>
-        this.#parts.telemetry.log('debug', 'a request could not be asked again', {
+        this.#deps.telemetry.log('debug', 'a request could not be asked again', {
           correlationId: request.names.correlationId,
           reason: messageOf(error)
         })
       const isLost = request.isLost()
       if (isAway) continue
       // Its own agents answer late by themselves, once they have it.
-      if ((peer !== this.#parts.self || !request.isSent) && request.isDue(now)) request.askOutcome().catch(note)
+      if ((peer !== this.#deps.self || !request.isSent) && request.isDue(now)) request.askOutcome().catch(note)
       // A message that its peer does not have yet is delivered by its lane: another copy of it proves nothing.
       if (!isLost || request.isQueued) continue
       request.sendAgain().catch(note)
@@ -346,19 +346,19 @@ export class Requests {
 
   #sendQueued(peer: NodeId): void {
     if (this.#isAway(peer)) return
-    for (const request of this.#lanes.get(peer)?.next(this.#parts.clock.monotonic(), WINDOW) ?? [])
+    for (const request of this.#lanes.get(peer)?.next(this.#deps.clock.monotonic(), WINDOW) ?? [])
       request.send().catch((error: unknown) => this.#notSent(request, asNodeError(error)))
   }
 
   /** What may wait does so; what the rules or the agent refuse has failed. */
-  #notSent(request: OneRequest, error: NodeError): void {
+  #notSent(request: OutgoingRequest, error: NodeError): void {
     if (!request.mayWait || !LATER.has(error.code)) request.fail(error.toBody())
     else if (error.code === 'OVERLOADED') request.refuse(error.toBody())
     else this.#queue(request)
   }
 
   async #record(changes: readonly LedgerChange[], requestId: string): Promise<boolean> {
-    const { lanes, telemetry } = this.#parts
+    const { lanes, telemetry } = this.#deps
     try {
       await lanes.commit(changes)
       return true
@@ -370,7 +370,7 @@ export class Requests {
   }
 
   #name({ lease, names, target, capability, description }: Asking): RequestNames {
-    const { ids, tasks } = this.#parts
+    const { ids, tasks } = this.#deps
     const agent = addressText(target)
     return {
       requestId: lease?.requestId ?? names?.requestId ?? ids.next('req'),
@@ -383,19 +383,19 @@ export class Requests {
     }
   }
 
-  #queue(request: OneRequest): void {
+  #queue(request: OutgoingRequest): void {
     if (request.isOver) return
     this.#wait(request)
     request.waitForPeer()
   }
 
-  #wait(request: OneRequest): void {
-    this.#lanes.get(request.peer)?.wait(request, this.#parts.clock.monotonic())
+  #wait(request: OutgoingRequest): void {
+    this.#lanes.get(request.peer)?.wait(request, this.#deps.clock.monotonic())
   }
 
-  #forget(request: OneRequest): void {
+  #forget(request: OutgoingRequest): void {
     const known = this.#byThread.get(request.names.correlationId)
-    if (known !== undefined) this.#parts.asked.ended(known.agent)
+    if (known !== undefined) this.#deps.asked.ended(known.agent)
     const { requestId, taskId, correlationId } = request.names
     this.#byThread.delete(correlationId)
     if (taskId !== null) {
@@ -407,16 +407,16 @@ export class Requests {
     this.#sendQueued(request.peer)
   }
 
-  #of(peer: NodeId): readonly OneRequest[] {
+  #of(peer: NodeId): readonly OutgoingRequest[] {
     return this.#lanes.get(peer)?.all() ?? []
   }
 
-  #all(): OneRequest[] {
+  #all(): OutgoingRequest[] {
     return [...this.#lanes.values()].flatMap((lane) => lane.all())
   }
 }
 
-function asked(request: OneRequest): Asked {
+function asked(request: OutgoingRequest): Asked {
   const { requestId, correlationId, taskId } = request.names
   return { requestId, correlationId, taskId, answer: request.answer, cancel: () => request.cancel() }
 }

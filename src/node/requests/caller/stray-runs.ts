@@ -9,7 +9,7 @@ import type { RequestStore } from '../store.js'
 const MAX_LOOKED_UP = 32
 
 /** What looking up runs needs. */
-export interface StrayRunsParts {
+export interface StrayRunsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly requestStore: Pick<RequestStore, 'asked'>
@@ -20,17 +20,17 @@ export interface StrayRunsParts {
 
 /** Runs that peers name though nobody here waits for them: those that were canceled are canceled again, since the first word was lost. */
 export class StrayRuns {
-  readonly #parts: StrayRunsParts
+  readonly #deps: StrayRunsDeps
   /** Monotonic milliseconds of the last look for each peer; there are no more of them than members. */
   readonly #lookedAt = new Map<NodeId, number>()
 
-  constructor(parts: StrayRunsParts) {
-    this.#parts = parts
+  constructor(deps: StrayRunsDeps) {
+    this.#deps = deps
   }
 
   /** Looks up runs that a peer named, at most once a heartbeat. Never rejects. */
   async look(peer: NodeId, keys: ReadonlySet<string>): Promise<void> {
-    const { clock, limits, telemetry, cancel } = this.#parts
+    const { clock, limits, telemetry, cancel } = this.#deps
     const now = clock.monotonic()
     if (now - (this.#lookedAt.get(peer) ?? Number.NEGATIVE_INFINITY) < limits.heartbeatMs / 2) return
     this.#lookedAt.set(peer, now)
@@ -42,7 +42,7 @@ export class StrayRuns {
   }
 
   async #isCanceled(peer: NodeId, key: string): Promise<boolean> {
-    const record = await this.#parts.requestStore.asked(key.slice(0, key.lastIndexOf('#')))
+    const record = await this.#deps.requestStore.asked(key.slice(0, key.lastIndexOf('#')))
     if (record?.status !== 'failed' || record.error?.code !== 'CANCELED') return false
     return parseAddress(record.target)?.nodeId === peer && key.endsWith(`#${record.attempt}`)
   }

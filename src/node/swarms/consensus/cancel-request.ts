@@ -30,13 +30,13 @@ export interface CanceledSwarm {
  * wish is durable and stands until there is one, at most until the deadline: all of it ends then anyway.
  */
 export class CancelRequest {
-  readonly #parts: CancelRequestDeps
+  readonly #deps: CancelRequestDeps
   readonly #swarm: CanceledSwarm
   readonly #stopping = new Abort()
   #isWanted: boolean
 
-  constructor(parts: CancelRequestDeps, swarm: CanceledSwarm) {
-    this.#parts = parts
+  constructor(deps: CancelRequestDeps, swarm: CanceledSwarm) {
+    this.#deps = deps
     this.#swarm = swarm
     this.#isWanted = swarm.isWanted
   }
@@ -47,7 +47,7 @@ export class CancelRequest {
   }
 
   get #isTimely(): boolean {
-    return this.#parts.clock.now() < this.#swarm.head.deadline
+    return this.#deps.clock.now() < this.#swarm.head.deadline
   }
 
   /** Notes it, durably. @throws NodeError CONFLICT when the time of the swarm is over; what the ledger refuses. */
@@ -60,7 +60,7 @@ export class CancelRequest {
       )
     }
     if (this.#isWanted) return
-    await this.#parts.commit([this.#parts.swarmStore.cancelRequested(head.id)])
+    await this.#deps.commit([this.#deps.swarmStore.cancelRequested(head.id)])
     this.#isWanted = true
   }
 
@@ -73,7 +73,7 @@ export class CancelRequest {
     })
     this.#stopping.addEventListener('abort', stop)
     if (this.#stopping.aborted) stop()
-    await wait(this.#parts.clock, PATIENCE_MS, ended)
+    await wait(this.#deps.clock, PATIENCE_MS, ended)
     this.#stopping.removeEventListener('abort', stop)
     unfollow()
   }

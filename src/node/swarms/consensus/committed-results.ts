@@ -37,7 +37,7 @@ export interface FollowedSwarm {
 export class CommittedResults {
   /** By index and digest. */
   readonly records: CommittedRecords
-  readonly #parts: CommittedResultsDeps
+  readonly #deps: CommittedResultsDeps
   readonly #swarm: FollowedSwarm
   /** Accepted, but the contents are not here yet. */
   readonly #lacking = new Map<number, ContentName>()
@@ -45,8 +45,8 @@ export class CommittedResults {
   #taking: Promise<void> = Promise.resolve()
   #isOver = false
 
-  constructor(parts: CommittedResultsDeps, swarm: FollowedSwarm) {
-    this.#parts = parts
+  constructor(deps: CommittedResultsDeps, swarm: FollowedSwarm) {
+    this.#deps = deps
     this.#swarm = swarm
     this.records = new CommittedRecords(swarm.head.itemCount)
   }
@@ -74,7 +74,7 @@ export class CommittedResults {
     if (this.#lacking.size === 0 && !this.hasEnd) return
     this.#taking = this.#taking
       .then(() => this.#takeAll(from))
-      .catch((error: unknown) => this.#parts.telemetry.log('warn', 'what was accepted could not be kept', { reason: messageOf(error) }))
+      .catch((error: unknown) => this.#deps.telemetry.log('warn', 'what was accepted could not be kept', { reason: messageOf(error) }))
   }
 
   /** Takes what is known to be accepted but was not told: whoever coordinated here had no time for it. */
@@ -112,7 +112,7 @@ export class CommittedResults {
 
   /** What an ended swarm has accepted is what its ledger has. @throws NodeError STORE_DAMAGED */
   async recall(): Promise<void> {
-    const { swarmVotes } = this.#parts
+    const { swarmVotes } = this.#deps
     const { id, itemCount } = this.#swarm.head
     const kept = await swarmVotes.outcomes(id)
     const end = await swarmVotes.content(id, RECORDS.end(itemCount), itemCount)
@@ -131,7 +131,7 @@ export class CommittedResults {
       changes.push(...(await this.#missing(name, content)))
     }
     // What is told is durable here.
-    if (changes.length > 0) await this.#parts.commit(changes)
+    if (changes.length > 0) await this.#deps.commit(changes)
     for (const { name, content } of taken) {
       if (this.#isOver) return
       this.#lacking.delete(name.index)
@@ -146,7 +146,7 @@ export class CommittedResults {
 
   /** The change with which the ledger has a content; none when it has it. Another outcome of the item is never accepted any more. */
   async #missing({ index, digest }: ContentName, content: Uint8Array): Promise<LedgerChange[]> {
-    const { swarmVotes } = this.#parts
+    const { swarmVotes } = this.#deps
     const { id, itemCount: items } = this.#swarm.head
     const kept = await swarmVotes.content(id, index, items)
     return kept !== null && swarmVotes.digest(kept) === digest ? [] : [swarmVotes.contentChange(id, { index, items }, content)]
@@ -160,7 +160,7 @@ export class CommittedResults {
     const bytes = await contentStore.content({ index, digest })
     const end = bytes === null ? null : decodeEnd(bytes)
     if (end === null) return
-    const { swarmStore, commit, clock, limits } = this.#parts
+    const { swarmStore, commit, clock, limits } = this.#deps
     const settling = await this.#settling()
     if (settling === null) return
     await commit([...settling, ...swarmStore.ended(head, { end, expiresAt: clock.now() + limits.defaultTtlMs })])
@@ -171,7 +171,7 @@ export class CommittedResults {
 
   /** The changes with which the ledger has no outcomes but those that were accepted; null when one has to be taken again. */
   async #settling(): Promise<LedgerChange[] | null> {
-    const { swarmVotes } = this.#parts
+    const { swarmVotes } = this.#deps
     const { id, itemCount: items } = this.#swarm.head
     const changes: LedgerChange[] = []
     for (const [index, content] of await swarmVotes.outcomes(id)) {

@@ -8,7 +8,7 @@ import type { ParticipantDeps } from './participant.js'
 
 /** The contents of one swarm's records: those that are here, durable or not, and the way to those that others have. */
 export class ContentStore {
-  readonly #parts: ParticipantDeps
+  readonly #deps: ParticipantDeps
   readonly #head: SwarmHead
   /** What is here, but not durable yet. */
   readonly contents: ContentTransfer
@@ -16,9 +16,9 @@ export class ContentStore {
   #given: (ContentName & { readonly content: Uint8Array }) | null = null
   #pieces = 0
 
-  constructor(parts: ParticipantDeps, head: SwarmHead) {
-    const { clock, swarmVotes, tell } = parts
-    this.#parts = parts
+  constructor(deps: ParticipantDeps, head: SwarmHead) {
+    const { clock, swarmVotes, tell } = deps
+    this.#deps = deps
     this.#head = head
     this.contents = new ContentTransfer({
       now: () => clock.monotonic(),
@@ -36,14 +36,14 @@ export class ContentStore {
   async content(name: ContentName): Promise<Uint8Array | null> {
     const here = this.contents.get(name)
     if (here !== undefined) return here
-    const { swarmVotes } = this.#parts
+    const { swarmVotes } = this.#deps
     const kept = await swarmVotes.content(this.#head.id, name.index, this.#head.itemCount)
     return kept !== null && swarmVotes.digest(kept) === name.digest ? kept : null
   }
 
   /** Fetches contents: of this node first, unless it is this very one. */
   obtain(names: readonly ContentName[], from: NodeId): void {
-    const { self } = this.#parts
+    const { self } = this.#deps
     const others = (this.#head.voters ?? []).filter((node) => node !== self && node !== from)
     this.contents.want(names, from === self ? others : [from, ...others])
   }
@@ -56,7 +56,7 @@ export class ContentStore {
       if (content !== null && one.at < Math.max(1, content.byteLength)) pieces.push(pieceOf(one, content, one.at))
     }
     this.#pieces += pieces.length
-    for (const body of piecesMessages(this.#head.id, pieces)) this.#parts.tell(to, { name: 'swarm', body })
+    for (const body of piecesMessages(this.#head.id, pieces)) this.#deps.tell(to, { name: 'swarm', body })
   }
 
   /** A content of which a piece is asked for: it is read once for all of them, and let go with the last. */

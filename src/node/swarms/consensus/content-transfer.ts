@@ -37,7 +37,7 @@ interface Wanted extends ContentName {
 }
 
 /** What contents need. */
-export interface ContentsParts {
+export interface ContentsDeps {
   /** Monotonic milliseconds. */
   now(): number
   digest(content: Uint8Array): string
@@ -47,14 +47,14 @@ export interface ContentsParts {
 
 /** Contents of one swarm that are here, but not durable yet, and those that are fetched from others, piece by piece. */
 export class ContentTransfer {
-  readonly #parts: ContentsParts
+  readonly #deps: ContentsDeps
   readonly #here = new Map<string, { readonly name: ContentName; readonly content: Uint8Array }>()
   readonly #wanted = new Map<string, Wanted>()
   #bytes = 0
   #moved = 0
 
-  constructor(parts: ContentsParts) {
-    this.#parts = parts
+  constructor(deps: ContentsDeps) {
+    this.#deps = deps
   }
 
   /** Rises with every piece that came. */
@@ -102,7 +102,7 @@ export class ContentTransfer {
 
   /** Asks for what did not come. */
   tick(): void {
-    const now = this.#parts.now()
+    const now = this.#deps.now()
     const due = [...this.#wanted.values()].filter(({ askedAt, tries }) => now - askedAt >= AGAIN_MS * 2 ** Math.min(tries - 1, DOUBLINGS))
     this.#ask(due.slice(0, 4 * MAX_PIECES))
   }
@@ -115,12 +115,12 @@ export class ContentTransfer {
       // Who says how large it is may be wrong: nobody goes on from where another was.
       if (one.asked !== source) this.#anew(one)
       one.asked = source
-      one.askedAt = this.#parts.now()
+      one.askedAt = this.#deps.now()
       byNode.set(source, [...(byNode.get(source) ?? []), one])
     }
     for (const [node, wants] of byNode) {
       for (let from = 0; from < wants.length; from += MAX_PIECES) {
-        this.#parts.ask(
+        this.#deps.ask(
           node,
           wants.slice(from, from + MAX_PIECES).map(({ index, digest, at }) => ({ index, digest, at }))
         )
@@ -137,7 +137,7 @@ export class ContentTransfer {
       if (data === null || piece.bytes > MAX_CONTENT_BYTES) continue
       if (wanted?.asked === from) isWhole = this.#grow(wanted, piece, data) || isWhole
       else if (isWelcome && data.byteLength === piece.bytes && this.#bytes + piece.bytes <= MAX_PUSHED_BYTES) {
-        if (this.#parts.digest(data) !== piece.digest) continue
+        if (this.#deps.digest(data) !== piece.digest) continue
         this.put(piece, data)
         isWhole ||= wanted !== undefined
       }
@@ -154,13 +154,13 @@ export class ContentTransfer {
     wanted.at = at
     wanted.bytes = piece.bytes
     if (at < piece.bytes) {
-      wanted.askedAt = this.#parts.now()
-      if (wanted.asked !== null) this.#parts.ask(wanted.asked, [{ index: wanted.index, digest: wanted.digest, at }])
+      wanted.askedAt = this.#deps.now()
+      if (wanted.asked !== null) this.#deps.ask(wanted.asked, [{ index: wanted.index, digest: wanted.digest, at }])
       return false
     }
     // Memory is taken for what came, never for what was announced.
     const content = concatBytes(wanted.chunks)
-    if (this.#parts.digest(content) !== wanted.digest) return this.#anew(wanted)
+    if (this.#deps.digest(content) !== wanted.digest) return this.#anew(wanted)
     this.put(wanted, content)
     return true
   }
@@ -173,7 +173,7 @@ export class ContentTransfer {
 }
 
 /** What asking others for contents needs. */
-export interface AskingParts {
+export interface AskingDeps {
   readonly clock: Clock
   readonly swarmVotes: VoteStore
   /** Sends to another participant. Never throws. */
@@ -181,7 +181,7 @@ export interface AskingParts {
 }
 
 /** The contents of a swarm, none at first. */
-export function contentsOf({ clock, swarmVotes, tell }: AskingParts, swarm: string): ContentTransfer {
+export function contentsOf({ clock, swarmVotes, tell }: AskingDeps, swarm: string): ContentTransfer {
   return new ContentTransfer({
     now: () => clock.monotonic(),
     digest: (content) => swarmVotes.digest(content),

@@ -18,29 +18,29 @@ export interface Followed {
 
 /** What participants of one swarm tell each other of what was accepted, and whether it is to go on. */
 export class FollowerSync {
-  readonly #parts: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>
+  readonly #deps: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>
   readonly #swarm: string
   readonly #others: readonly NodeId[]
   readonly #accepted: CommittedResults
   readonly #cancelRequest: Pick<CancelRequest, 'isOpen'>
   #askedAt = Number.NEGATIVE_INFINITY
 
-  constructor(parts: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>, { swarm, voters, accepted, cancelRequest }: Followed) {
-    this.#parts = parts
+  constructor(deps: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>, { swarm, voters, accepted, cancelRequest }: Followed) {
+    this.#deps = deps
     this.#swarm = swarm
-    this.#others = voters.filter((node) => node !== parts.self)
+    this.#others = voters.filter((node) => node !== deps.self)
     this.#accepted = accepted
     this.#cancelRequest = cancelRequest
   }
 
   /** Time passed, and this node does not coordinate: it asks who does, or all. */
   tick(coordinator: NodeId | null): void {
-    if (this.#parts.clock.monotonic() - this.#askedAt >= FOLLOW_MS) this.ask(coordinator)
+    if (this.#deps.clock.monotonic() - this.#askedAt >= FOLLOW_MS) this.ask(coordinator)
   }
 
   /** Asks at once. */
   ask(coordinator: NodeId | null): void {
-    const { clock, self, tell } = this.#parts
+    const { clock, self, tell } = this.#deps
     this.#askedAt = clock.monotonic()
     const { isWhole, size } = this.#accepted.records
     const have = isWhole ? size : 0
@@ -55,14 +55,14 @@ export class FollowerSync {
   answer(from: NodeId, { have, from: index }: ParticipantMessageOf<'follow'>): void {
     const { records } = this.#accepted
     const page = records.page(this.#swarm, index)
-    this.#parts.tell(from, { name: 'swarm', body: have < records.size ? page : { ...page, items: [], next: null } })
+    this.#deps.tell(from, { name: 'swarm', body: have < records.size ? page : { ...page, items: [], next: null } })
   }
 
   /** Somebody tells. */
   onMessage(from: NodeId, { epoch, total, items, next }: ParticipantMessageOf<'accepted'>): void {
     this.#accepted.take(this.#accepted.learn(items, { total, epoch }), from)
     if (next === null) return
-    this.#parts.tell(from, { name: 'swarm', body: { kind: 'follow', swarm: this.#swarm, have: this.#accepted.records.size, from: next } })
+    this.#deps.tell(from, { name: 'swarm', body: { kind: 'follow', swarm: this.#swarm, have: this.#accepted.records.size, from: next } })
   }
 
   /** Tells all others what was accepted just now. */
@@ -70,6 +70,6 @@ export class FollowerSync {
     const items = this.#accepted.learn(accepted, { total: 0, epoch })
     if (items.length === 0) return
     const body = { kind: 'accepted', swarm: this.#swarm, epoch, total: this.#accepted.records.size, items, next: null } as const
-    for (const node of this.#others) this.#parts.tell(node, { name: 'swarm', body })
+    for (const node of this.#others) this.#deps.tell(node, { name: 'swarm', body })
   }
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../../kit/clock.js'
 import type { Directory } from '../../cards/directory.js'
 import type { SwarmEnd, SwarmHead, SwarmItem } from '../store.js'
 import type { SwarmEventLog } from '../event-log.js'
-import { machineOf } from '../restore.js'
+import { restoreState } from '../restore.js'
 import { sessionOf } from '../session.js'
 import type { SwarmSession } from '../session.js'
 import { SwarmStages } from '../stages.js'
@@ -68,7 +68,7 @@ export function followedSession({ clock, limits }: FollowerViewDeps, view: Follo
     goal: request.goal,
     capabilities,
     names: items.map(({ name }) => name),
-    state: machineOf({ head, items, past: { rows: [...rows.values()], leases: [] } }, clock, limits.leaseMs),
+    state: restoreState({ head, items, past: { rows: [...rows.values()], leases: [] } }, clock, limits.leaseMs),
     end: end?.status ?? null,
     isRecruiting: rows.size === 0,
     participants: new Set(holdersOf(view)),

@@ -36,7 +36,7 @@ export function planOf(
 
 /** The launcher's offers of seats in one swarm. A participant votes once the launcher has on record that it does. */
 export class Invitations {
-  readonly #parts: ParticipantDeps
+  readonly #deps: ParticipantDeps
   readonly #offering: Invitation
   /** What is durable of it. */
   #own: ParticipantRecord
@@ -48,25 +48,25 @@ export class Invitations {
   /** null while nobody needs it. */
   #plan: Promise<Plan | null> | null = null
 
-  constructor(parts: ParticipantDeps, offering: Invitation) {
-    this.#parts = parts
+  constructor(deps: ParticipantDeps, offering: Invitation) {
+    this.#deps = deps
     this.#offering = offering
     this.#own = this.#next = offering.own
   }
 
   /** Do so many vote that the launcher may stand? Who once had a seat counts: it goes on from its disk. */
   get hasMajority(): boolean {
-    const { self } = this.#parts
+    const { self } = this.#deps
     const votes = this.#offering.voters.filter((node) => node === self || this.#open.has(node) || node in this.#offering.own.seated)
     return votes.length >= majorityOf(this.#offering)
   }
 
   /** Offers seats to those who have none. */
   tick(): void {
-    const now = this.#parts.clock.monotonic()
+    const now = this.#deps.clock.monotonic()
     for (const node of this.#offering.voters) {
       const isDue = now - (this.#askedAt.get(node) ?? Number.NEGATIVE_INFINITY) >= AGAIN_MS
-      if (node !== this.#parts.self && isDue && !this.#open.has(node)) void this.#offer(node)
+      if (node !== this.#deps.self && isDue && !this.#open.has(node)) void this.#offer(node)
     }
   }
 
@@ -96,7 +96,7 @@ export class Invitations {
    * could not be recorded; it is asked again.
    */
   async #record(next: ParticipantRecord): Promise<boolean> {
-    const { swarmVotes, commit, telemetry } = this.#parts
+    const { swarmVotes, commit, telemetry } = this.#deps
     this.#next = next
     try {
       await commit([swarmVotes.participantChange(this.#offering.head.id, next)])
@@ -118,13 +118,13 @@ export class Invitations {
   }
 
   async #offer(node: NodeId): Promise<void> {
-    this.#askedAt.set(node, this.#parts.clock.monotonic())
+    this.#askedAt.set(node, this.#deps.clock.monotonic())
     const plan = await this.#read()
     if (plan === null) return
     const { bytes, digest } = plan
     const ledger = this.#own.seated[node] ?? null
     const body = { kind: 'seat', swarm: this.#offering.head.id, digest, bytes: bytes.byteLength, ledger } as const
-    this.#parts.tell(node, { name: 'swarm', body })
+    this.#deps.tell(node, { name: 'swarm', body })
   }
 
   #read(): Promise<Plan | null> {
@@ -135,9 +135,9 @@ export class Invitations {
   async #readNow(): Promise<Plan | null> {
     try {
       const bytes = planOf(this.#offering.head, await this.#offering.items())
-      return { bytes, digest: this.#parts.swarmVotes.digest(bytes) }
+      return { bytes, digest: this.#deps.swarmVotes.digest(bytes) }
     } catch (error) {
-      this.#parts.telemetry.log('error', 'what a swarm is could not be read', { reason: messageOf(error) })
+      this.#deps.telemetry.log('error', 'what a swarm is could not be read', { reason: messageOf(error) })
       this.#plan = null
       return null
     }

@@ -28,7 +28,7 @@ export interface LeaderStatusSwarm {
 
 /** Who coordinates one swarm, as far as this node can tell: says so when it changes, and when nobody does. */
 export class LeaderStatus {
-  readonly #parts: LeaderStatusDeps
+  readonly #deps: LeaderStatusDeps
   readonly #of: LeaderStatusSwarm
   #coordinatedAt: number
   #coordinator: string | null = null
@@ -38,10 +38,10 @@ export class LeaderStatus {
   /** As it was told last. */
   #lack = ''
 
-  constructor(parts: LeaderStatusDeps, of: LeaderStatusSwarm) {
-    this.#parts = parts
+  constructor(deps: LeaderStatusDeps, of: LeaderStatusSwarm) {
+    this.#deps = deps
     this.#of = of
-    this.#coordinatedAt = parts.clock.monotonic()
+    this.#coordinatedAt = deps.clock.monotonic()
   }
 
   /** `stalled`: nobody has coordinated it for a while. */
@@ -56,7 +56,7 @@ export class LeaderStatus {
 
   /** Looks again. `lack`: why it stands still when nobody coordinates. `isHere`: this node has begun to, and tells by itself how the work stands. */
   look({ node, epoch, lack }: { readonly node: NodeId | null; readonly epoch: number; readonly lack: string }, isHere: boolean): void {
-    const { clock, directory } = this.#parts
+    const { clock, directory } = this.#deps
     const { eventLog, onStatus } = this.#of
     const coordinator = node === null ? null : directory.ref(node).name
     if (node !== null) this.#coordinatedAt = clock.monotonic()

@@ -26,24 +26,24 @@ export interface LeadershipDeps extends CommitQueueDeps {
 export class Leadership implements NotificationQueue {
   readonly epoch: number
   readonly eventLog: SwarmEventLog
-  readonly #parts: LeadershipDeps
+  readonly #deps: LeadershipDeps
   readonly #accepted: Set<number>
   readonly #waiting = new Map<number, (isAccepted: boolean) => void>()
   readonly #durable: CommitQueue
   #flushed: Promise<void> = Promise.resolve()
   #isOver = false
 
-  constructor(parts: LeadershipDeps) {
-    this.#parts = parts
-    this.epoch = parts.epoch
-    this.eventLog = parts.eventLog
-    this.#accepted = new Set(parts.accepted)
-    this.#durable = new CommitQueue(parts)
+  constructor(deps: LeadershipDeps) {
+    this.#deps = deps
+    this.epoch = deps.epoch
+    this.eventLog = deps.eventLog
+    this.#accepted = new Set(deps.accepted)
+    this.#durable = new CommitQueue(deps)
   }
 
   /** May items be leased, and outcomes accepted, now? */
   get isOn(): boolean {
-    return !this.#isOver && this.#parts.participant.isCoordinating
+    return !this.#isOver && this.#deps.participant.isCoordinating
   }
 
   /** Which attempt people are told that a lease is: one of this coordinator. How often others leased the item nobody here knows. */
@@ -53,7 +53,7 @@ export class Leadership implements NotificationQueue {
 
   /** Makes it known to a majority that an item which may not be repeated is about to be leased. False: the term is over. */
   async mark({ index, agent, attempt, failures }: SwarmLease): Promise<boolean> {
-    const { self: node, items } = this.#parts
+    const { self: node, items } = this.#deps
     const mark: LeaseMark = { node, agent, attempt, failures }
     return await this.#accept(RECORDS.mark(items, index), encodePayload(mark))
   }
@@ -106,7 +106,7 @@ export class Leadership implements NotificationQueue {
         before?.(isAccepted)
         resolve(isAccepted)
       })
-      if (before === undefined) this.#parts.participant.propose(index, content)
+      if (before === undefined) this.#deps.participant.propose(index, content)
     })
   }
 }

@@ -14,12 +14,12 @@ export interface OwnMembershipOf {
 
 /** The seat of this node in one swarm, as its ledger has it. */
 export class OwnMembership {
-  readonly #parts: Pick<ParticipantDeps, 'commit' | 'swarmVotes' | 'telemetry'>
+  readonly #deps: Pick<ParticipantDeps, 'commit' | 'swarmVotes' | 'telemetry'>
   readonly #of: OwnMembershipOf
   #record: ParticipantRecord
 
-  constructor(parts: Pick<ParticipantDeps, 'commit' | 'swarmVotes' | 'telemetry'>, of: OwnMembershipOf) {
-    this.#parts = parts
+  constructor(deps: Pick<ParticipantDeps, 'commit' | 'swarmVotes' | 'telemetry'>, of: OwnMembershipOf) {
+    this.#deps = deps
     this.#of = of
     this.#record = of.record
   }
@@ -28,7 +28,7 @@ export class OwnMembership {
   async confirm(ledger: string): Promise<boolean> {
     if (this.#record.state !== 'invited' || this.#record.ledger !== ledger) return false
     const record = { ...this.#record, state: 'open' } as const
-    await this.#parts.commit([this.#parts.swarmVotes.participantChange(this.#of.swarm, record)])
+    await this.#deps.commit([this.#deps.swarmVotes.participantChange(this.#of.swarm, record)])
     if (this.#record.state !== 'invited') return false
     this.#record = record
     return true
@@ -37,7 +37,7 @@ export class OwnMembership {
   /** What was lost has been learned again, and is durable: the next start goes on from there. */
   async recovered(): Promise<void> {
     if (this.#record.state !== 'lost') return
-    const { commit, swarmVotes, telemetry } = this.#parts
+    const { commit, swarmVotes, telemetry } = this.#deps
     const { swarm, offers } = this.#of
     this.#record = { ...this.#record, state: 'open' }
     if (offers !== null) return await offers.relearned()
@@ -49,6 +49,6 @@ export class OwnMembership {
   /** From what its voter goes on. @throws NodeError STORE_DAMAGED */
   async start(): Promise<VoterStart> {
     if (this.#record.state === 'lost') return { type: 'lost' }
-    return { type: 'restarted', stored: await this.#parts.swarmVotes.stored(this.#of.swarm) }
+    return { type: 'restarted', stored: await this.#deps.swarmVotes.stored(this.#of.swarm) }
   }
 }

@@ -66,7 +66,7 @@ export interface ParticipantOf {
 
 /** The seat of this node among the participants of one swarm: votes, stands, has outcomes accepted while it coordinates. */
 export class Participant {
-  readonly #parts: ParticipantDeps
+  readonly #deps: ParticipantDeps
   readonly #swarm: ParticipantOf
   readonly #voter: VoterState
   readonly #candidate: CandidateState
@@ -85,12 +85,12 @@ export class Participant {
   #progress: { readonly mark: string | null; readonly since: number } = { mark: null, since: 0 }
   #isClosed = false
 
-  constructor(parts: ParticipantDeps, seating: ParticipantOf) {
-    const { clock, self } = parts
+  constructor(deps: ParticipantDeps, seating: ParticipantOf) {
+    const { clock, self } = deps
     const { coordination, run, start } = seating
     const now = clock.monotonic()
     const making = { coordination, self, run }
-    this.#parts = parts
+    this.#deps = deps
     this.#swarm = seating
     this.#voter = openVoter(making, start, now)
     this.#candidate = openCandidate(making, now)
@@ -99,12 +99,12 @@ export class Participant {
 
   /** May items be leased, and outcomes accepted, by this node now? */
   get isCoordinating(): boolean {
-    return !this.#isClosed && this.#beginning === null && isCoordinating(this.#candidate, this.#parts.clock.monotonic())
+    return !this.#isClosed && this.#beginning === null && isCoordinating(this.#candidate, this.#deps.clock.monotonic())
   }
 
   /** How the swarm stands for this node. */
   get status(): 'coordinating' | 'following' | 'stalled' {
-    return coordinationStatus(this.#candidate, this.#voter, this.#parts.clock.monotonic())
+    return coordinationStatus(this.#candidate, this.#voter, this.#deps.clock.monotonic())
   }
 
   /** Whom this node takes for the coordinator, null for nobody, why nobody does then, and the highest epoch that it knows of. */
@@ -169,7 +169,7 @@ export class Participant {
 
   /** Has a content accepted, once. It has to be told of {@link ParticipantOf.onAccepted}; when the lease ends before, it is void. */
   propose(index: number, content: Uint8Array): ContentName {
-    const name = { index, digest: this.#parts.swarmVotes.digest(content) }
+    const name = { index, digest: this.#deps.swarmVotes.digest(content) }
     this.#contents.put(name, content)
     this.#proposed.push(name)
     if (this.#proposed.length === 1) void this.#proposeSoon()
@@ -183,7 +183,7 @@ export class Participant {
 
   /** Contents that nobody has, or can read, would hold it up for ever. */
   #watchWay(): void {
-    const now = this.#parts.clock.monotonic()
+    const now = this.#deps.clock.monotonic()
     const { phase, epoch, readings, accepted } = this.#candidate
     const isOnItsWay = phase === 'reading' || phase === 'settling' || this.#beginning !== null
     const read = [...readings.values()].map(({ from, records }) => `${from} ${records.size}`)
@@ -233,17 +233,17 @@ export class Participant {
     })
     const messages = piecesMessages(coordination.swarm, pieces)
     for (const node of coordination.voters) {
-      if (node !== this.#parts.self) for (const body of messages) this.#parts.tell(node, { name: 'swarm', body })
+      if (node !== this.#deps.self) for (const body of messages) this.#deps.tell(node, { name: 'swarm', body })
     }
     for (let at = 0; at < names.length; at += MAX_RECORDS) this.#stand({ type: 'propose', items: names.slice(at, at + MAX_RECORDS) })
   }
 
   #vote(input: VoterInput): void {
-    this.#perform(stepVoter(this.#voter, input, this.#parts.clock.monotonic()))
+    this.#perform(stepVoter(this.#voter, input, this.#deps.clock.monotonic()))
   }
 
   #stand(input: CandidateInput): void {
-    if (!this.#isClosed) this.#perform(stepCandidate(this.#candidate, input, this.#parts.clock.monotonic()))
+    if (!this.#isClosed) this.#perform(stepCandidate(this.#candidate, input, this.#deps.clock.monotonic()))
   }
 
   #perform(effects: readonly (VoterEffect | CandidateEffect)[]): void {
@@ -266,8 +266,8 @@ export class Participant {
   #do(effect: Tell | Exclude<CandidateEffect, Tell>): void {
     switch (effect.type) {
       case 'tell':
-        if (effect.to === this.#parts.self) return this.receive(effect.to, effect.message)
-        return this.#parts.tell(effect.to, { name: 'coordination', body: effect.message })
+        if (effect.to === this.#deps.self) return this.receive(effect.to, effect.message)
+        return this.#deps.tell(effect.to, { name: 'coordination', body: effect.message })
       case 'begin':
         this.#beginning = { epoch: effect.epoch, accepted: [...effect.accepted].map(([index, digest]) => ({ index, digest })) }
         return this.#tryBegin()
@@ -286,7 +286,7 @@ export class Participant {
     const { epoch, accepted } = this.#beginning
     const missing = accepted.filter(({ index, digest }) => this.#voter.records.get(index)?.digest !== digest)
     if (missing.length > 0) return this.#complete(missing, epoch)
-    if (this.#unstored > 0 || !isCoordinating(this.#candidate, this.#parts.clock.monotonic())) return
+    if (this.#unstored > 0 || !isCoordinating(this.#candidate, this.#deps.clock.monotonic())) return
     this.#beginning = null
     this.#swarm.onBegin(epoch, accepted)
   }
@@ -296,13 +296,13 @@ export class Participant {
     const { swarm } = this.#swarm.coordination
     const away = missing.filter((name) => this.#contents.get(name) === undefined)
     const items = missing.filter((name) => this.#contents.get(name) !== undefined).slice(0, MAX_RECORDS)
-    if (away.length > 0) this.#swarm.contentStore.obtain(away, this.#parts.self)
+    if (away.length > 0) this.#swarm.contentStore.obtain(away, this.#deps.self)
     const message = { kind: 'record', swarm, run: this.#swarm.run, round: 0, epoch, items } as const
-    if (items.length > 0) this.receive(this.#parts.self, message)
+    if (items.length > 0) this.receive(this.#deps.self, message)
   }
 
   async #store(effect: StoreEffect): Promise<void> {
-    const { telemetry, swarmVotes, commit } = this.#parts
+    const { telemetry, swarmVotes, commit } = this.#deps
     const { coordination, items } = this.#swarm
     const names = effect.records.map(([index, { digest }]) => ({ index, digest }))
     const contents = names.flatMap((name) => {

@@ -57,19 +57,19 @@ interface Fetching {
 
 /** The seats of this node in swarms, its own and those of others: takes them, and hands on what participants say. */
 export class Participants {
-  readonly #parts: ParticipantsDeps
+  readonly #deps: ParticipantsDeps
   readonly #asMade: ReplicatedSwarmDeps
   /** Plans that are on their way, by swarm. */
   readonly #fetching = new Map<string, Fetching>()
 
-  constructor(parts: ParticipantsDeps) {
-    this.#parts = parts
-    this.#asMade = { ...parts, isPutOut: (node) => parts.directory.isPutOut(node) }
+  constructor(deps: ParticipantsDeps) {
+    this.#deps = deps
+    this.#asMade = { ...deps, isPutOut: (node) => deps.directory.isPutOut(node) }
   }
 
   /** The head of a swarm about to be launched, with who votes in it: unless there are too few, or it is too large to be handed over. */
   joinedHead(head: SwarmHead, items: readonly SwarmItem[], agents: readonly string[]): SwarmHead {
-    const { self, directory, hash } = this.#parts
+    const { self, directory, hash } = this.#deps
     if (head.request.takeover === false) return head
     const sandbox = directory.certificate(self)?.sandboxId ?? null
     const isNear = (node: NodeId): boolean => (directory.certificate(node)?.sandboxId ?? null) === sandbox
@@ -81,62 +81,62 @@ export class Participants {
 
   /** The changes with which this node has the first seat of its own swarm; none for one without voters. */
   launchChanges(head: SwarmHead): LedgerChange[] {
-    return head.voters === undefined ? [] : [this.#parts.swarmVotes.participantChange(head.id, this.#join('open'))]
+    return head.voters === undefined ? [] : [this.#deps.swarmVotes.participantChange(head.id, this.#join('open'))]
   }
 
   /** The first seat of a swarm that this node has just launched. */
   launched(head: SwarmHead, items: readonly SwarmItem[]): ReplicatedSwarm {
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items, record: this.#join('open'), isCancelRequested: false })
-    this.#parts.add(swarm)
+    this.#deps.add(swarm)
     swarm.open({ type: 'fresh' })
-    swarm.tick(this.#parts.survey(head))
+    swarm.tick(this.#deps.survey(head))
     return swarm
   }
 
   /** Goes on with a seat after this node was started again. @throws NodeError STORE_DAMAGED */
   async resume(head: SwarmHead, items: readonly SwarmItem[]): Promise<ReplicatedSwarm> {
-    const { swarmStore, swarmVotes } = this.#parts
+    const { swarmStore, swarmVotes } = this.#deps
     const isCancelRequested = await swarmStore.isCancelRequested(head.id)
     const kept = (await swarmVotes.participant(head.id)) ?? this.#join('lost')
     // A ledger that was put back to an older copy has forgotten what it promised.
-    const own: ParticipantRecord = kept.ledger === this.#parts.ledgerName() ? kept : { ...kept, ...this.#join('lost'), seated: kept.seated }
+    const own: ParticipantRecord = kept.ledger === this.#deps.ledgerName() ? kept : { ...kept, ...this.#join('lost'), seated: kept.seated }
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items, record: own, isCancelRequested })
-    this.#parts.add(swarm)
+    this.#deps.add(swarm)
     if (own.state === 'lost') swarm.open({ type: 'lost' })
     if (own.state === 'open') swarm.open({ type: 'restarted', stored: await swarmVotes.stored(head.id) })
     return swarm
   }
 
   #join(state: ParticipantRecord['state']): ParticipantRecord {
-    return { ledger: this.#parts.ledgerName() ?? '', state, seated: {} }
+    return { ledger: this.#deps.ledgerName() ?? '', state, seated: {} }
   }
 
   /** Does a peer vote in a swarm that has not ended here? */
   has(peer: NodeId): boolean {
-    return this.#parts.running().some(({ head }) => head.voters?.includes(peer) === true)
+    return this.#deps.running().some(({ head }) => head.voters?.includes(peer) === true)
   }
 
   /** Is a lease of an epoch void, since this node has granted a higher one? */
   isPast(peer: NodeId, id: string, epoch: number): boolean {
-    const swarm = this.#parts.replicated(id)
+    const swarm = this.#deps.replicated(id)
     return swarm?.head.voters?.includes(peer) === true && epoch < swarm.epoch
   }
 
   /** Do nodes vote in a swarm that this one votes in? */
   areVoters(id: string, nodes: readonly NodeId[]): boolean {
-    const voters = this.#parts.replicated(id)?.head.voters
+    const voters = this.#deps.replicated(id)?.head.voters
     return voters !== undefined && nodes.every((node) => voters.includes(node))
   }
 
   /** A peer says something to the participants of a swarm. Never throws. */
   onWord(peer: NodeId, word: SwarmWord): void {
     if (word.name === 'coordination') {
-      const swarm = this.#parts.replicated(word.body.swarm)
+      const swarm = this.#deps.replicated(word.body.swarm)
       if (swarm?.head.voters?.includes(peer) === true) swarm.onCoordination(peer, word.body)
       return
     }
     this.#onMessage(peer, word.body).catch((error: unknown) =>
-      this.#parts.telemetry.log('warn', 'a message of a participant could not be handled', { peer, reason: messageOf(error) })
+      this.#deps.telemetry.log('warn', 'a message of a participant could not be handled', { peer, reason: messageOf(error) })
     )
   }
 
@@ -144,7 +144,7 @@ export class Participants {
     if (message.kind === 'seat') return await this.#offered(peer, message)
     if (message.kind === 'pieces' && (await this.#planned(peer, message))) return
     const isAfterEnd = message.kind === 'follow' || message.kind === 'want'
-    const swarm = this.#parts.replicated(message.swarm) ?? (isAfterEnd ? await this.#recall(message.swarm, peer) : undefined)
+    const swarm = this.#deps.replicated(message.swarm) ?? (isAfterEnd ? await this.#recall(message.swarm, peer) : undefined)
     if (swarm?.head.voters?.includes(peer) !== true) return
     switch (message.kind) {
       case 'seated':
@@ -164,45 +164,45 @@ export class Participants {
 
   /** A swarm that has ended, and is no longer in memory. */
   async #recall(id: string, peer: NodeId): Promise<ReplicatedSwarm | undefined> {
-    const head = await this.#parts.swarmStore.get(id)
-    const known = this.#parts.replicated(id)
+    const head = await this.#deps.swarmStore.get(id)
+    const known = this.#deps.replicated(id)
     if (known !== undefined || head === null || head.end === null || head.voters?.includes(peer) !== true) return known
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items: [], record: this.#join('open'), isCancelRequested: false })
-    swarm.recall(await this.#parts.swarmStore.results(id))
-    this.#parts.add(swarm)
+    swarm.recall(await this.#deps.swarmStore.results(id))
+    this.#deps.add(swarm)
     return swarm
   }
 
   /** A launcher offers a seat: what it is has to be durable here before anything is promised. */
   async #offered(peer: NodeId, { swarm: id, digest, ledger }: ParticipantMessageOf<'seat'>): Promise<void> {
-    const known = this.#parts.replicated(id)
+    const known = this.#deps.replicated(id)
     if (known !== undefined) {
       if (known.head.voters?.[0] !== peer) return
       if (ledger !== null) await known.confirm(ledger)
       return this.#joined(peer, known)
     }
-    const own = this.#parts.running().filter(({ head }) => head.voters?.[0] === peer)
+    const own = this.#deps.running().filter(({ head }) => head.voters?.[0] === peer)
     const isFull =
-      own.length >= MAX_PARTICIPATIONS_A_PEER || this.#parts.running().length >= MAX_PARTICIPATIONS || this.#parts.ledgerQuota.isFull
+      own.length >= MAX_PARTICIPATIONS_A_PEER || this.#deps.running().length >= MAX_PARTICIPATIONS || this.#deps.ledgerQuota.isFull
     const before = this.#fetching.get(id)
     if (before?.digest === digest && before.from === peer) return before.contents.tick()
     if (isFull || (before === undefined && this.#fetching.size >= MAX_PLANS && !this.#makeRoom())) return
-    const contents = contentsOf(this.#parts, id)
-    this.#fetching.set(id, { from: peer, digest, ledger, contents, lastSeenAt: this.#parts.clock.monotonic() })
+    const contents = contentsOf(this.#deps, id)
+    this.#fetching.set(id, { from: peer, digest, ledger, contents, lastSeenAt: this.#deps.clock.monotonic() })
     contents.want([{ index: PLAN_INDEX, digest }], [peer])
   }
 
   /** One of which nothing comes goes: its launcher offers again. */
   #makeRoom(): boolean {
-    const since = this.#parts.clock.monotonic() - PLAN_IDLE_MS
+    const since = this.#deps.clock.monotonic() - PLAN_IDLE_MS
     const idle = [...this.#fetching].find(([, { lastSeenAt }]) => lastSeenAt <= since)
     return idle !== undefined && this.#fetching.delete(idle[0])
   }
 
   #joined(peer: NodeId, swarm: ReplicatedSwarm): void {
-    const ledger = this.#parts.ledgerName()
+    const ledger = this.#deps.ledgerName()
     if (ledger === null) return
-    this.#parts.tell(peer, { name: 'swarm', body: { kind: 'seated', swarm: swarm.head.id, ledger, isOpen: swarm.isOpen } })
+    this.#deps.tell(peer, { name: 'swarm', body: { kind: 'seated', swarm: swarm.head.id, ledger, isOpen: swarm.isOpen } })
   }
 
   /** True: the pieces are of a plan that is fetched. */
@@ -210,7 +210,7 @@ export class Participants {
     const { swarm: id, pieces } = message
     const fetching = this.#fetching.get(id)
     if (fetching === undefined || fetching.from !== peer) return false
-    fetching.lastSeenAt = this.#parts.clock.monotonic()
+    fetching.lastSeenAt = this.#deps.clock.monotonic()
     if (!fetching.contents.take(peer, pieces, false)) return true
     const bytes = fetching.contents.get({ index: PLAN_INDEX, digest: fetching.digest })
     this.#fetching.delete(id)
@@ -230,10 +230,10 @@ export class Participants {
     readonly ledger: string | null
     readonly bytes: Uint8Array
   }): Promise<void> {
-    const { clock, self, swarmStore, swarmVotes, commit, directory } = this.#parts
+    const { clock, self, swarmStore, swarmVotes, commit, directory } = this.#deps
     const plan = decodePlan(bytes, clock.now())
     const certificate = directory.certificate(peer)
-    if (plan === null || plan.head.id !== id || certificate === null || this.#parts.ledgerName() === null) return
+    if (plan === null || plan.head.id !== id || certificate === null || this.#deps.ledgerName() === null) return
     const { voters } = plan.head
     if (voters[0] !== peer || !voters.includes(self) || (await swarmStore.get(id)) !== null) return
     // Whatever this node may do: the swarm may do what its launcher may.
@@ -242,9 +242,9 @@ export class Participants {
     const head: SwarmHead = { ...plan.head, taskId: '', key: null, end: null, onBehalfOf: { maxTier, sandboxId } }
     const own = this.#join(ledger === null ? 'invited' : 'lost')
     await commit([...swarmStore.launched(head, plan.items), swarmVotes.participantChange(id, own)])
-    if (this.#parts.replicated(id) !== undefined) return
+    if (this.#deps.replicated(id) !== undefined) return
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items: plan.items, record: own, isCancelRequested: false })
-    this.#parts.add(swarm)
+    this.#deps.add(swarm)
     if (own.state === 'lost') swarm.open({ type: 'lost' })
     this.#joined(peer, swarm)
   }

@@ -22,8 +22,8 @@ import type { ItemRun } from '../lease-requests.js'
 import { leasesBefore } from '../restore.js'
 import { FollowerSync } from './follower-sync.js'
 import { NO_MAJORITY, LeaderStatus } from './leader-status.js'
-import { SwarmRun } from '../coordinator.js'
-import type { SwarmRunParts } from '../coordinator.js'
+import { Coordinator } from '../coordinator.js'
+import type { CoordinatorDeps } from '../coordinator.js'
 import { Participant } from './participant.js'
 import type { ParticipantDeps } from './participant.js'
 import type { SwarmSession } from '../session.js'
@@ -36,7 +36,7 @@ import type { ParticipantRecord } from './vote-store.js'
 const REOPEN_MS = 1000
 
 /** What a swarm with several participants needs. */
-export interface ReplicatedSwarmDeps extends Omit<SwarmRunParts, 'onStatus' | 'onEnd'>, ParticipantDeps {
+export interface ReplicatedSwarmDeps extends Omit<CoordinatorDeps, 'onStatus' | 'onEnd'>, ParticipantDeps {
   readonly ids: IdSource
   isPutOut(node: NodeId): boolean
   onStatus(swarm: ReplicatedSwarm, status: 'running' | 'stalled'): void
@@ -58,7 +58,7 @@ export interface Membership {
 /** A swarm with several participants, as one of them sees it: it votes, follows who coordinates, and coordinates itself when it is to. */
 export class ReplicatedSwarm implements SwarmView {
   readonly head: SwarmHead
-  readonly #parts: ReplicatedSwarmDeps
+  readonly #deps: ReplicatedSwarmDeps
   readonly #items: readonly SwarmItem[]
   readonly #voters: readonly NodeId[]
   readonly #eventLog: SwarmEventLog
@@ -69,7 +69,7 @@ export class ReplicatedSwarm implements SwarmView {
   readonly #offers: Invitations | null
   readonly #place: OwnMembership
   #participant: Participant | null = null
-  #run: SwarmRun | null = null
+  #run: Coordinator | null = null
   #term: Leadership | null = null
   /** Counts terms and openings: what was begun in one of them ends with it. */
   #generation = 0
@@ -79,18 +79,18 @@ export class ReplicatedSwarm implements SwarmView {
   readonly #leaderStatus: LeaderStatus
   readonly #stages = new FollowedStages()
 
-  constructor(parts: ReplicatedSwarmDeps, { head, items, record, isCancelRequested }: Membership) {
+  constructor(deps: ReplicatedSwarmDeps, { head, items, record, isCancelRequested }: Membership) {
     this.head = head
     this.#voters = head.voters ?? []
-    this.#parts = parts
+    this.#deps = deps
     this.#items = items.map(({ name, pinnedTo }) => ({ name, ...(pinnedTo === undefined ? {} : { pinnedTo }) }))
     this.#end = head.end
-    this.#eventLog = eventLogOf(head, parts.telemetry)
-    this.#leaderStatus = new LeaderStatus(parts, { eventLog: this.#eventLog, onStatus: (status) => parts.onStatus(this, status) })
-    const isLauncher = this.#voters[0] === parts.self
-    const offering = { head, voters: this.#voters, own: record, items: async () => (await parts.swarmStore.unfinished(head.id)).items }
-    this.#contentStore = new ContentStore(parts, head)
-    this.#accepted = new CommittedResults(parts, {
+    this.#eventLog = eventLogOf(head, deps.telemetry)
+    this.#leaderStatus = new LeaderStatus(deps, { eventLog: this.#eventLog, onStatus: (status) => deps.onStatus(this, status) })
+    const isLauncher = this.#voters[0] === deps.self
+    const offering = { head, voters: this.#voters, own: record, items: async () => (await deps.swarmStore.unfinished(head.id)).items }
+    this.#contentStore = new ContentStore(deps, head)
+    this.#accepted = new CommittedResults(deps, {
       head,
       eventLog: this.#eventLog,
       contentStore: this.#contentStore,
@@ -99,21 +99,21 @@ export class ReplicatedSwarm implements SwarmView {
         this.#tellEnd(end)
       }
     })
-    this.#cancelRequest = new CancelRequest(parts, { head, eventLog: this.#eventLog, isWanted: isCancelRequested })
-    this.#following = new FollowerSync(parts, {
+    this.#cancelRequest = new CancelRequest(deps, { head, eventLog: this.#eventLog, isWanted: isCancelRequested })
+    this.#following = new FollowerSync(deps, {
       swarm: head.id,
       voters: this.#voters,
       accepted: this.#accepted,
       cancelRequest: this.#cancelRequest
     })
-    this.#offers = isLauncher ? new Invitations(parts, offering) : null
-    this.#place = new OwnMembership(parts, { swarm: head.id, record, offers: this.#offers })
+    this.#offers = isLauncher ? new Invitations(deps, offering) : null
+    this.#place = new OwnMembership(deps, { swarm: head.id, record, offers: this.#offers })
   }
 
   /** Begins to vote. */
   open(start: VoterStart): void {
     if (this.#isStopped || this.#end !== null) return
-    const { ids } = this.#parts
+    const { ids } = this.#deps
     const { id, itemCount: items } = this.head
     const generation = ++this.#generation
     const coordination = {
@@ -123,7 +123,7 @@ export class ReplicatedSwarm implements SwarmView {
       voters: this.#voters,
       mayTakeOver: true
     }
-    this.#participant = new Participant(this.#parts, {
+    this.#participant = new Participant(this.#deps, {
       coordination,
       items,
       contentStore: this.#contentStore,
@@ -188,7 +188,7 @@ export class ReplicatedSwarm implements SwarmView {
   }
 
   session(): SwarmSession {
-    return this.#run?.session() ?? followedSession(this.#parts, this.#view, this.#end)
+    return this.#run?.session() ?? followedSession(this.#deps, this.#view, this.#end)
   }
 
   invite(agents: readonly (readonly string[])[]): void {
@@ -212,7 +212,7 @@ export class ReplicatedSwarm implements SwarmView {
 
   #stand(found: readonly Survey[]): void {
     const [launcher] = this.#voters
-    const isWelcome = launcher !== undefined && !this.#parts.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
+    const isWelcome = launcher !== undefined && !this.#deps.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
     this.#participant?.standing(this.#offers === null ? isWelcome : this.#offers.hasMajority)
     this.#participant?.tick()
   }
@@ -246,7 +246,7 @@ export class ReplicatedSwarm implements SwarmView {
     const { lack = NO_MAJORITY } = this.#participant?.coordinator ?? {}
     await this.stop()
     const error = new NodeError('TIMEOUT', `${lack}, until all that is known of it expired`).toBody()
-    const end = { ...standingOf(this.#parts, this.#view), status: 'failed', error } as const
+    const end = { ...standingOf(this.#deps, this.#view), status: 'failed', error } as const
     this.#ended(end)
     this.#tellEnd(end)
   }
@@ -254,7 +254,7 @@ export class ReplicatedSwarm implements SwarmView {
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#generation++
-    this.#parts.clock.clear(this.#timer)
+    this.#deps.clock.clear(this.#timer)
     this.#participant?.close()
     this.#cancelRequest.stop()
     await this.#run?.stop()
@@ -283,11 +283,11 @@ export class ReplicatedSwarm implements SwarmView {
   info(): SwarmInfo {
     const { coordinator, epoch } =
       this.#participant === null ? { coordinator: null, epoch: this.#accepted.records.epoch } : this.#leaderStatus.coordinator
-    const participants = this.#voters.map((node) => this.#parts.directory.ref(node).name)
+    const participants = this.#voters.map((node) => this.#deps.directory.ref(node).name)
     const cancelRequested = this.isRunning && this.#cancelRequest.isOpen ? { willBeCanceled: true as const } : {}
     const more = { coordination: { coordinator, epoch, participants }, ...cancelRequested }
     if (this.#run !== null && this.#end === null) return { ...this.#run.info(), status: this.status, ...more }
-    const info = infoOf(this.head, this.#end ?? { ...standingOf(this.#parts, this.#view), status: this.status, error: null })
+    const info = infoOf(this.head, this.#end ?? { ...standingOf(this.#deps, this.#view), status: this.status, error: null })
     return { ...info, ...(this.isRunning ? { running: null, waitingForApproval: null } : {}), ...more }
   }
 
@@ -303,7 +303,7 @@ export class ReplicatedSwarm implements SwarmView {
 
   async onAccepted(from: NodeId, message: ParticipantMessageOf<'seated'>): Promise<void> {
     await this.#offers?.seated(from, message)
-    this.tick(this.#parts.survey(this.head))
+    this.tick(this.#deps.survey(this.head))
   }
 
   onPieces(from: NodeId, message: ParticipantMessageOf<'pieces'>): void {
@@ -337,7 +337,7 @@ export class ReplicatedSwarm implements SwarmView {
 
   /** This node coordinates: it goes on from what was accepted before. */
   async #begin(epoch: number, accepted: readonly ContentName[]): Promise<void> {
-    const { swarmStore, telemetry, self } = this.#parts
+    const { swarmStore, telemetry, self } = this.#deps
     const generation = ++this.#generation
     const isOver = (): boolean => generation !== this.#generation || this.#end !== null
     const { id, itemCount } = this.head
@@ -351,7 +351,7 @@ export class ReplicatedSwarm implements SwarmView {
       for (const row of rows) this.#eventLog.settled(row)
       const known = new Set(accepted.map(({ index }) => index))
       const term = new Leadership({
-        ...this.#parts,
+        ...this.#deps,
         participant: this.#participant,
         eventLog: this.#eventLog,
         epoch,
@@ -363,12 +363,12 @@ export class ReplicatedSwarm implements SwarmView {
       telemetry.log('info', 'this node coordinates a swarm', { swarm: id, epoch, accepted: rows.length })
       this.#tell()
       const hooks = {
-        onEnd: (run: SwarmRun) => this.#ended(run.end),
-        onStatus: (_run: SwarmRun, status: 'running' | 'stalled') => this.#parts.onStatus(this, status)
+        onEnd: (run: Coordinator) => this.#ended(run.end),
+        onStatus: (_run: Coordinator, status: 'running' | 'stalled') => this.#deps.onStatus(this, status)
       }
       const isNew = rows.length + past.leases.length === 0
-      const allowed = this.#parts.survey(this.head).map((one) => one.allowed)
-      this.#run = new SwarmRun({ ...this.#parts, ...hooks }, { head: this.head, items, allowed, past: isNew ? null : past, term })
+      const allowed = this.#deps.survey(this.head).map((one) => one.allowed)
+      this.#run = new Coordinator({ ...this.#deps, ...hooks }, { head: this.head, items, allowed, past: isNew ? null : past, term })
       if (this.#cancelRequest.isOpen) this.onCancel()
     } catch (error) {
       telemetry.log('error', 'a swarm could not be read', { swarm: id, reason: messageOf(error) })
@@ -384,9 +384,9 @@ export class ReplicatedSwarm implements SwarmView {
     this.#term = null
     void run?.stop()
     void (term?.stop() ?? Promise.resolve()).then(() => {
-      if (this.#end === null) this.#accepted.takeUntold(this.#parts.self)
+      if (this.#end === null) this.#accepted.takeUntold(this.#deps.self)
     })
-    if (run !== null) this.#parts.telemetry.log('info', 'this node coordinates a swarm no more', { swarm: this.head.id })
+    if (run !== null) this.#deps.telemetry.log('info', 'this node coordinates a swarm no more', { swarm: this.head.id })
     this.#tell()
   }
 
@@ -394,7 +394,7 @@ export class ReplicatedSwarm implements SwarmView {
     this.#leave()
     this.#participant = null
     if (this.#isStopped || generation > this.#generation) return
-    this.#timer = this.#parts.clock.after(REOPEN_MS, () => {
+    this.#timer = this.#deps.clock.after(REOPEN_MS, () => {
       this.#place.start().then(
         (start) => this.open(start),
         () => this.#reopen(this.#generation)
@@ -413,6 +413,6 @@ export class ReplicatedSwarm implements SwarmView {
     this.#participant?.close()
     this.#participant = null
     this.#accepted.close()
-    this.#parts.onEnd(this)
+    this.#deps.onEnd(this)
   }
 }

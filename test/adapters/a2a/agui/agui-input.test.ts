@@ -39,7 +39,7 @@ test('an input is read: its last message of a user, whom it is for, and what it 
     threadId: 't',
     runId: 'r',
     parentRunId: 'r0',
-    said: { messageId: 'm3', parts: [{ text: 'last' }] },
+    userMessage: { messageId: 'm3', parts: [{ text: 'last' }] },
     agent: 'text',
     skill: 'text.do',
     justification: null,

@@ -14,7 +14,7 @@ interface Scene {
 }
 
 function bookOf(t: Assert, world: World, node: FakeNode, given: Partial<CardStoreDeps> = {}): Scene {
-  const { log } = node.core.parts
+  const { log } = node.core.deps
   const faults: unknown[] = []
   let signed = 0
   const sign: FakeNode['actor']['sign'] = (bytes) => {
@@ -98,11 +98,11 @@ test('agents of other nodes are listed with the card that their node signed, onc
   const params = (): Record<string, unknown> => cardOf(book.find('text@b')).capabilities.extensions[0]?.params ?? {}
   t.alike([params()['nodeId'], params()['original']], [b.id, undefined])
   world.log.isWritable = true
-  b.core.ownCards.publish()
+  b.core.localCards.publish()
   await until(world, () => params()['original'] !== undefined)
   t.alike(
     params()['original'],
-    b.core.ownCards.own().find(({ body }) => body.id === 'text')
+    b.core.localCards.own().find(({ body }) => body.id === 'text')
   )
   world.log.isWritable = false
   b.source.set([echo('text', { version: '2.0.0' })])

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { RETAKE_MS, steadyCall } from '../../../../src/adapters/a2a/mesh-binding/mesh-client.js'
 import { readMeshUrl } from '../../../../src/adapters/a2a/mesh-binding/mesh-uri.js'
-import type { GatewayTasks } from '../../../../src/node/gateway/task-service.js'
+import type { TaskService } from '../../../../src/node/gateway/task-service.js'
 import { gathered, type Gathered, type ReadPiece, rpcCall, servesCalls, settled, userMessage } from '../../../support/calls.js'
 import { agentDefinition, FakeAgent } from '../../../support/fake-agents.js'
 import { type FakeNode, World } from '../../../support/fake-node.js'
@@ -10,7 +10,7 @@ interface Scene {
   readonly world: World
   readonly owner: FakeNode
   readonly member: FakeNode
-  readonly gateway: GatewayTasks
+  readonly gateway: TaskService
   readonly slow: FakeAgent
   /** Calls the owner as the member's client does. */
   call(method: string, params: unknown): Gathered

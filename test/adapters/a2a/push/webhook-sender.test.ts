@@ -3,7 +3,7 @@ import net, { type AddressInfo } from 'node:net'
 import test, { type Assert } from 'brittle'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { CardSigner } from '../../../../src/adapters/a2a/cards/card-signature.js'
-import { createWebhooks, type WebhookSenderParts } from '../../../../src/adapters/a2a/push/webhook-sender.js'
+import { createWebhooks, type WebhookSenderDeps } from '../../../../src/adapters/a2a/push/webhook-sender.js'
 import { MAX_WEBHOOK_BYTES, webhookBody } from '../../../../src/adapters/a2a/push/webhook-body.js'
 import type { PushHook } from '../../../../src/domain/gateway/push.js'
 import type { GatewaySnapshot } from '../../../../src/domain/gateway/task.js'
@@ -27,7 +27,7 @@ const hookTo = (url: string, more: Partial<PushHook> = {}): PushHook => ({
   ...more
 })
 
-function senderOf(host: string | null, more: Partial<WebhookSenderParts> = {}): Webhooks {
+function senderOf(host: string | null, more: Partial<WebhookSenderDeps> = {}): Webhooks {
   const [name = '', port] = host?.split(':') ?? []
   const allowed = host === null ? [] : [{ host: name, port: Number(port) }]
   const signer = { sign: NODE.sign, nodeId: NODE.id, issuer: ISSUER, ids: countingIds() }

@@ -4,7 +4,7 @@ import test, { type Assert } from 'brittle'
 import { AgentFiles } from '../../../../src/adapters/agents/files/agent-source.js'
 import { TokenDays } from '../../../../src/adapters/agents/llm/daily-usage.js'
 import { checkProvider } from '../../../../src/adapters/agents/llm/llm-check.js'
-import type { LlmParts } from '../../../../src/adapters/agents/llm/llm-parts.js'
+import type { LlmDeps } from '../../../../src/adapters/agents/llm/llm-parts.js'
 import { realClock } from '../../../support/agents/real-clock.js'
 import { tempDir } from '../../../support/tmp.js'
 
@@ -46,7 +46,7 @@ test('an agent is unhealthy when its program or module is not there, or does not
 test('a provider of language models is asked for its models, never a question, and told apart by what it answers', async (t: Assert) => {
   const asked: string[] = []
   const provider = { url: 'http://llm.test/v1/', model: 'm', apiKey: 'sk-secret', headers: {}, stallTimeoutMs: 1000 }
-  const at = (answer: number | Error): LlmParts => ({
+  const at = (answer: number | Error): LlmDeps => ({
     provider: (name) => (name === 'local' ? provider : null),
     tools: null,
     days: new TokenDays({ clock: realClock, store: null, onFault: () => {} }),

@@ -1,14 +1,14 @@
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
-import { adminTools, type AdminCaller, type AdminParts } from '../../../../src/adapters/mcp/tools/admin-tools.js'
+import { adminTools, type AdminCaller, type AdminDeps } from '../../../../src/adapters/mcp/tools/admin-tools.js'
 import { ToolCatalog } from '../../../../src/adapters/mcp/server/tool-catalog.js'
 import { ToolRegistry } from '../../../../src/adapters/mcp/server/tool-registry.js'
 import { call, McpScene, payloadOf, request, type RawClient } from '../../../support/mcp.js'
 
-const ON: AdminParts['settings'] = { adminRegistrationEnabled: true, dynamicRegistrationEnabled: true, adminPolicy: 'local_stdio_only' }
+const ON: AdminDeps['settings'] = { adminRegistrationEnabled: true, dynamicRegistrationEnabled: true, adminPolicy: 'local_stdio_only' }
 const STDIO: AdminCaller = { transport: 'stdio', hasToken: false }
 
-async function connected(t: Assert, settings: AdminParts['settings'], { caller = STDIO, elsewhere = false } = {}): Promise<RawClient> {
+async function connected(t: Assert, settings: AdminDeps['settings'], { caller = STDIO, elsewhere = false } = {}): Promise<RawClient> {
   const compile = createSchemaCompiler()
   const registry = new ToolRegistry(compile)
   const [own, mesh] = [new ToolRegistry(compile), new ToolRegistry(compile)]

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../../src/adapters/agents/schemas/compile-schema.js'
-import { type ClientToolParts, mcpClientTool, ToolExecutionError } from '../../../../src/adapters/mcp/tools/client-tool.js'
+import { type ClientToolDeps, mcpClientTool, ToolExecutionError } from '../../../../src/adapters/mcp/tools/client-tool.js'
 import { NO_CLIENT } from '../../../../src/adapters/mcp/tools/client-ask.js'
 import type { ToolContext } from '../../../../src/adapters/mcp/server/tool.js'
 import { structuredErrorOf } from '../../../../src/adapters/mcp/server/structured-error.js'
@@ -18,7 +18,7 @@ const CONTEXT: ToolContext = {
 }
 const PROMPTED = { name: 'echo', inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } }
 
-async function scene(t: Assert): Promise<{ readonly url: string; readonly parts: ClientToolParts; run(args: object): Promise<unknown> }> {
+async function scene(t: Assert): Promise<{ readonly url: string; readonly parts: ClientToolDeps; run(args: object): Promise<unknown> }> {
   const server = await httpServer(t, { tools: [PROMPTED] })
   const imported = await importedScene(t, [
     {
@@ -30,7 +30,7 @@ async function scene(t: Assert): Promise<{ readonly url: string; readonly parts:
     { name: 'demo', plan: { tools: toolsOf('add', 'fail') } }
   ])
   await Promise.all([imported.ready('web'), imported.ready('demo')])
-  const parts: ClientToolParts = {
+  const parts: ClientToolDeps = {
     serverOf: (text) => imported.imported.named(text),
     servers: () => imported.imported.list(),
     compileSchema: createSchemaCompiler(),

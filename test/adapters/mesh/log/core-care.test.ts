@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { CoreCare, type CoreCareParts, readCare } from '../../../../src/adapters/mesh/log/core-care.js'
+import { CoreCare, type CoreCareDeps, readCare } from '../../../../src/adapters/mesh/log/core-care.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { repairCores } from '../../../../src/maintenance/doctor-cores.js'
 import { FakeStore } from '../../../support/fake-store.js'
@@ -10,7 +10,7 @@ const [owner, ann] = [actor('owner'), actor('ann')]
 const telemetry = new MemoryTelemetry({ clock: new ManualClock(), level: null, format: 'text', write: () => {} })
 const mesh = { key: owner.coreKey, owner: owner.id }
 
-function begin(documents: FakeStore, of: CoreCareParts['mesh'] = mesh): Promise<CoreCare> {
+function begin(documents: FakeStore, of: CoreCareDeps['mesh'] = mesh): Promise<CoreCare> {
   return CoreCare.begin({ documents, telemetry, mesh: of })
 }
 

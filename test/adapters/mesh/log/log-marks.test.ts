@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import { giveBack } from '../../../../src/adapters/mesh/cores/given-back.js'
-import { LOG_MARKS, LogMarks, type LogMarksParts } from '../../../../src/adapters/mesh/log/log-marks.js'
+import { LOG_MARKS, LogMarks, type LogMarksDeps } from '../../../../src/adapters/mesh/log/log-marks.js'
 import { keyFromText, keyToText, utf8 } from '../../../../src/kit/ids.js'
 import type { MeshId } from '../../../../src/kit/ids.js'
 import { FakeStore } from '../../../support/fake-store.js'
@@ -32,7 +32,7 @@ async function scene(t: Assert, marked?: number): Promise<Scene> {
   const [documents, clock] = [new FakeStore(), new ManualClock()]
   if (marked !== undefined) await documents.write(LOG_MARKS, { mesh: meshId, cores: { [meshId]: marked } })
   let changed = (): void => {}
-  const log = { onChange: (listener: () => void) => ((changed = listener), () => {}) } as unknown as LogMarksParts['log']
+  const log = { onChange: (listener: () => void) => ((changed = listener), () => {}) } as unknown as LogMarksDeps['log']
   const telemetry = new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} })
   return {
     core,

@@ -3,7 +3,7 @@ import type { Assert } from 'brittle'
 import Corestore from 'corestore'
 import Protomux from 'protomux'
 import { encodeGateMessage, type GateRefusal } from '../../../../src/adapters/mesh/links/hello.js'
-import { SwarmLinks, type SwarmParts } from '../../../../src/adapters/mesh/links/links.js'
+import { SwarmLinks, type SwarmDeps } from '../../../../src/adapters/mesh/links/links.js'
 import type { MeshBinding } from '../../../../src/adapters/mesh/network/mesh-binding.js'
 import { AutobaseLog } from '../../../../src/adapters/mesh/log/log.js'
 import { MeshNode } from '../../../../src/adapters/mesh/network/mesh-node.js'
@@ -224,7 +224,7 @@ async function certificateless(t: Assert, owner: LabNode, clock: Clock = systemC
   })
   const codeNetwork = { network: 'private', bootstrap: [], localPort: null } as const
   const shared = { network, keyPair, software: 'x', clock: systemClock(), telemetry, maxLinks: 8 }
-  const links = new ShownLinks({ ...shared, networkKind: 'private', hash, verify, onRefused: () => {} } satisfies SwarmParts)
+  const links = new ShownLinks({ ...shared, networkKind: 'private', hash, verify, onRefused: () => {} } satisfies SwarmDeps)
   const state = {
     v: 1,
     key: owner.mesh.meshId,
@@ -235,7 +235,7 @@ async function certificateless(t: Assert, owner: LabNode, clock: Clock = systemC
     epoch: 1
   } as const
   const parts = { ...shared, clock, store, codeNetwork, onRefused: () => {} }
-  const node = new MeshNode({ parts, log, links, state, inviteId: null })
+  const node = new MeshNode({ deps: parts, log, links, state, inviteId: null })
   t.teardown(async () => {
     await node.close()
     await network.close()

@@ -62,7 +62,7 @@ test('of snapshots that come faster than one is looked at nothing stays on disk 
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')
   await world.settle()
-  const { log, clock, documents } = ann.core.parts
+  const { log, clock, documents } = ann.core.deps
   // The log takes a second to say whether the owner has signed an entry.
   const isCoreSigned = log.isCoreSigned.bind(log)
   const late = (core: string): Promise<boolean> =>
@@ -96,7 +96,7 @@ test('who believed a snapshot that a list ended since makes none of it, and goes
   await idle(world)
   // Of its blocks it gives none.
   for (const other of [owner, ann]) world.net.disconnect(bob.id, other.id)
-  await bob.core.parts.documents.begin(stream, MANY + 1)
+  await bob.core.deps.documents.begin(stream, MANY + 1)
   const dan = await world.member('dan')
   await world.link(bob, dan)
   await idle(world)

@@ -51,7 +51,7 @@ test('the next snapshot takes the place of the one before, and the core of the o
   t.is(snapshotOf(world)?.before?.coreKey, second?.coreKey)
   for (const node of [owner, ann, bob]) {
     t.is(await begunOn(node), 3 * (MANY + 1))
-    t.is(node.core.parts.documents.size(first?.coreKey ?? '').blocks, 0)
+    t.is(node.core.deps.documents.size(first?.coreKey ?? '').blocks, 0)
     const stored = await node.store.read<Record<string, { cores: string[] }>>('document-snapshots')
     t.alike(new Set(stored?.['notes']?.cores), new Set([snapshotOf(world)?.coreKey, second?.coreKey]))
     t.is(await textOn(node), 'thrice')
@@ -186,7 +186,7 @@ test('a document that is removed here takes its snapshot along, and both come ag
   const core = snapshotOf(world)?.coreKey ?? ''
   await ann.api().call('documents.forget', { document: 'notes' })
   await world.settle()
-  t.is(ann.core.parts.documents.size(core).blocks, 0)
+  t.is(ann.core.deps.documents.size(core).blocks, 0)
   t.is(await textOn(ann), 'of bob')
   await idle(world)
   t.is(await begunOn(ann), MANY + 1)
@@ -247,7 +247,7 @@ test('of snapshots that nobody can use there is one timer at most, and only the 
   await world.settle()
   const first = await lie(bob, { more: 1_000_000 })
   await idle(world)
-  t.is(ann.core.parts.documents.size(first).blocks, 1)
+  t.is(ann.core.deps.documents.size(first).blocks, 1)
   const timers = world.clock.pending
   for (let change = 0; change < 50; change++) {
     await ann.api().call('documents.create', { name: `other ${change}` })
@@ -259,7 +259,7 @@ test('of snapshots that nobody can use there is one timer at most, and only the 
     await lie(bob, { more })
     await idle(world)
   }
-  for (const node of [owner, ann]) t.is(node.core.parts.documents.size(first).blocks, 0)
+  for (const node of [owner, ann]) t.is(node.core.deps.documents.size(first).blocks, 0)
   t.is(await textOn(ann), 'of bob')
 })
 
@@ -318,7 +318,7 @@ test('who is new goes on with the snapshot before the one in force, as long as n
 
 /** What a node brings into the log of this kind waits until it is let go, or is never taken. */
 function held(node: FakeNode, isTaken: boolean): { letGo(): void } {
-  const { log } = node.core.parts
+  const { log } = node.core.deps
   const submit = log.submit.bind(log)
   let letGo = (): void => {}
   const gate = new Promise<void>((resolve) => (letGo = resolve))

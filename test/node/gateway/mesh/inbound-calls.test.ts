@@ -3,7 +3,7 @@ import type { CallPart } from '../../../../src/domain/channel/call.js'
 import { NodeError } from '../../../../src/kit/errors.js'
 import { utf8 } from '../../../../src/kit/ids.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
-import { CALL_STALL_MS, InCalls } from '../../../../src/node/gateway/mesh/inbound-calls.js'
+import { CALL_STALL_MS, InboundCalls } from '../../../../src/node/gateway/mesh/inbound-calls.js'
 import { MAX_CALLS } from '../../../../src/node/gateway/mesh/outbound-calls.js'
 import type { CallAnswer, MemberCall } from '../../../../src/ports/member-calls.js'
 import { ManualClock } from '../../../support/manual-clock.js'
@@ -14,7 +14,7 @@ const MIB = 1_048_576
 class Scene {
   readonly clock = new ManualClock()
   readonly sent: { readonly peer: string; readonly part: CallPart }[] = []
-  readonly calls: InCalls
+  readonly calls: InboundCalls
   /** Members whose links have no room. */
   readonly full = new Set<string>()
   alone = false
@@ -26,7 +26,7 @@ class Scene {
       this.sent.push({ peer, part })
     }
     const telemetry = new MemoryTelemetry({ clock: this.clock, level: null, format: 'text', write: () => {} })
-    this.calls = new InCalls({ clock: this.clock, telemetry, send, isAlone: () => this.alone })
+    this.calls = new InboundCalls({ clock: this.clock, telemetry, send, isAlone: () => this.alone })
     this.calls.serve((call) => handler(this, call))
   }
 

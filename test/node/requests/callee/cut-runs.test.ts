@@ -111,7 +111,7 @@ test('a copy of a request that comes before its turn begins nothing, and is answ
   await scene.crashPeer()
   await scene.link()
   const { here, peer, world } = scene
-  const copy = here.core.outbox.send({
+  const copy = here.core.outbound.send({
     sender: { agentId: 'operator', nodeId: here.id },
     recipient: { agentId: 'slow', nodeId: peer.id },
     type: 'request',

@@ -39,7 +39,7 @@ async function scene(t: Assert, options: FakeNodeOptions & { readonly agent?: Fa
       const list = seen.get(node) ?? []
       if (!seen.has(node)) {
         seen.set(node, list)
-        const { conversations } = node.core
+        const { exchanges: conversations } = node.core
         const deliver = conversations.deliver.bind(conversations)
         conversations.deliver = (from, header, payload) => {
           list.push({ type: header.type, payload })
@@ -112,10 +112,10 @@ test('a task canceled here is a failure for its caller', async (t) => {
   const seen = replies(peer)
   forge(peer, here)
   await world.settle()
-  t.ok(here.core.work.cancelTask(here.core.tasks.list()[0]?.id ?? ''))
+  t.ok(here.core.executor.cancelTask(here.core.tasks.list()[0]?.id ?? ''))
   await world.settle()
   t.is((seen[0].payload as { error: { code: string } }).error.code, 'CANCELED')
-  t.absent(here.core.work.cancelTask('task_unknown'))
+  t.absent(here.core.executor.cancelTask('task_unknown'))
 })
 
 test('more than a peer may have in flight is refused as OVERLOADED; others still get in', async (t) => {
@@ -307,7 +307,7 @@ test('a task that has to wait for a place says so until it begins', async (t) =>
   const waiting = here.core.tasks.list()[0]
   t.is(waiting?.waitingFor, 'slot')
   t.is(waiting?.state, 'submitted')
-  t.alike(here.core.work.counts(), { running: 1, queued: 1 })
+  t.alike(here.core.executor.counts(), { running: 1, queued: 1 })
   agent.finish()
   await world.settle()
   t.is(here.core.tasks.get(waiting?.id ?? '')?.state, 'working')
@@ -346,7 +346,7 @@ test('a node that stops ends its runs and tells who waits for them, but no swarm
   const seen = replies(peer)
   forge(peer, here)
   await world.settle()
-  await here.core.work.stop()
+  await here.core.executor.stop()
   await world.settle()
   t.is(agent.open.length, 0)
   t.alike(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { Abort } from '../../../../src/kit/abort.js'
-import { InFlight, type Piece } from '../../../../src/node/requests/callee/in-flight.js'
+import { InFlight, type Execution } from '../../../../src/node/requests/callee/in-flight.js'
 import { failsWith } from '../../../support/fails.js'
 import { agentDefinition, FakeAgent } from '../../../support/fake-agents.js'
 import { type FakeNode, type FakeNodeOptions, World } from '../../../support/fake-node.js'
@@ -13,7 +13,7 @@ import { isOpen, takeAllReplies } from '../../../support/exchanges.js'
 
 const MIB = 1024 * 1024
 
-function piece(peer: string, key: string, bytes = 0): Piece {
+function piece(peer: string, key: string, bytes = 0): Execution {
   const address = { agentId: 'text', nodeId: peer }
   return {
     key,
@@ -56,7 +56,7 @@ async function scene(t: Assert, options: FakeNodeOptions = {}): Promise<Scene> {
     const list: string[] = []
     codes.set(node, list)
     takeAllReplies(node)
-    node.core.conversations.deliver = (_from, header, payload) => {
+    node.core.exchanges.deliver = (_from, header, payload) => {
       if (header.type === 'error') list.push((payload as { code: string }).code)
     }
   }
@@ -164,7 +164,7 @@ test('whatever comes and goes, counts and bytes are those of what is in flight',
   const step = fc.record({ peer: fc.constantFrom('a', 'b'), key: fc.constantFrom('1', '2', '3'), bytes: fc.nat(9), isOut: fc.boolean() })
   const property = fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
     const inFlight = new InFlight()
-    const model = new Map<string, Piece>()
+    const model = new Map<string, Execution>()
     for (const { peer, key, bytes, isOut } of steps) {
       const name = `${peer}/${key}`
       if (isOut) {
@@ -178,7 +178,7 @@ test('whatever comes and goes, counts and bytes are those of what is in flight',
         model.set(name, one)
       }
       const pieces = [...model.values()]
-      const of = (list: readonly Piece[]): object => ({ count: list.length, bytes: list.reduce((sum, one) => sum + one.bytes, 0) })
+      const of = (list: readonly Execution[]): object => ({ count: list.length, bytes: list.reduce((sum, one) => sum + one.bytes, 0) })
       assert.deepEqual(inFlight.load(), of(pieces))
       assert.deepEqual(inFlight.load('a'), of(pieces.filter((one) => one.peer === 'a')))
       assert.deepEqual(new Set(inFlight.all()), new Set(pieces))

@@ -1,18 +1,18 @@
 import test, { type Assert } from 'brittle'
 import { requestPayloadSchema } from '../../../../src/domain/task/payloads.js'
-import { askedBefore } from '../../../../src/node/requests/callee/prior-request.js'
-import type { Incoming } from '../../../../src/node/messaging/inbound-message.js'
+import { priorRequest } from '../../../../src/node/requests/callee/prior-request.js'
+import type { InboundMessage } from '../../../../src/node/messaging/inbound-message.js'
 import { votersDigest } from '../../../../src/domain/swarm/coordination.js'
 import { hash } from '../../../support/membership.js'
 import { mapOf } from '../../../support/swarm-scene.js'
 import { VotersScene } from '../../../support/voters-scene.js'
 
 const [BEFORE, NOW, HERE] = ['b', 'n', 'h'].map((letter) => letter.repeat(52)) as [string, string, string]
-const INCOMING: Incoming = {
+const INCOMING: InboundMessage = {
   peer: NOW,
   sender: { agentId: 'operator', nodeId: NOW },
   recipient: { agentId: 'w', nodeId: HERE },
-  header: {} as Incoming['header'],
+  header: {} as InboundMessage['header'],
   payload: null,
   isReliable: true
 }
@@ -32,7 +32,7 @@ const PARTS = {
 }
 
 test('a voter may ask after a lease that another voter gave, by the name that its request has there', (t) => {
-  const asked = askedBefore(INCOMING, requestPayloadSchema.parse(QUERY), PARTS)
+  const asked = priorRequest(INCOMING, requestPayloadSchema.parse(QUERY), PARTS)
   t.alike([asked.peer, asked.sender.nodeId, asked.recorded?.name], [BEFORE, BEFORE, `operator@${BEFORE}#2`])
 })
 
@@ -48,20 +48,20 @@ test('nobody else is told of the requests of another: who is no voter, begins so
     ['no address', { askedBy: 'operator' }]
   ]
   for (const [why, changes] of cases)
-    t.is(askedBefore(INCOMING, requestPayloadSchema.parse({ ...QUERY, ...changes }), PARTS), INCOMING, why)
+    t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, ...changes }), PARTS), INCOMING, why)
   const unseated = { ...PARTS, areVoters: () => false }
   for (const amongVoters of [[], [NOW], [BEFORE, HERE]])
-    t.is(askedBefore(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), unseated), INCOMING, 'not both are named')
+    t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), unseated), INCOMING, 'not both are named')
   const stranger = { ...INCOMING, peer: HERE }
-  t.is(askedBefore(stranger, requestPayloadSchema.parse(QUERY), PARTS), stranger, 'who asks does not vote')
+  t.is(priorRequest(stranger, requestPayloadSchema.parse(QUERY), PARTS), stranger, 'who asks does not vote')
 })
 
 test('a node without a seat tells by what digest of the voters it is to know the lease', (t) => {
   const amongVoters = [BEFORE, NOW, HERE]
-  const asked = askedBefore(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), { ...PARTS, areVoters: () => false })
+  const asked = priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), { ...PARTS, areVoters: () => false })
   t.alike([asked.peer, asked.voters], [BEFORE, votersDigest(amongVoters, hash)])
   t.not(asked.voters, votersDigest([BEFORE, NOW], hash))
-  t.is(askedBefore(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), PARTS).voters, undefined, 'who has a seat knows them')
+  t.is(priorRequest(INCOMING, requestPayloadSchema.parse({ ...QUERY, amongVoters }), PARTS).voters, undefined, 'who has a seat knows them')
 })
 
 test('a node without a seat tells whoever takes over what it did for the one before', async (t: Assert) => {
@@ -91,7 +91,7 @@ test('a node without a seat tells of a run, under way or done, whom the lease wa
   const askWith = async (amongVoters: readonly string[]): Promise<unknown[]> => {
     const replies: unknown[] = []
     const query = { requestId, attempt: record.attempt, capability: 'work.once', input: {}, swarm, isQuery: true }
-    await c.core.outbox.send({
+    await c.core.outbound.send({
       sender: { agentId: 'operator', nodeId: c.id },
       recipient: { agentId: 'w', nodeId: b.node.id },
       type: 'request',

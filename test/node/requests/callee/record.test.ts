@@ -49,7 +49,7 @@ test('a request whose record is damaged ends as unknown, and its lane goes on', 
   await peer.ledger.commit([{ key: KEYS.request(name), value: new Uint8Array([1, 2, 3]) }])
   const payload = { requestId: damaged.requestId, attempt: 1, capability: 'slow.again', input: { a: 1 }, isQuery: false }
   const replies: unknown[] = []
-  const again = here.core.outbox.send({
+  const again = here.core.outbound.send({
     sender: { agentId: 'operator', nodeId: here.id },
     recipient: { agentId: 'slow', nodeId: peer.id },
     type: 'request',
@@ -81,7 +81,7 @@ async function answered(t: Assert, found: (record: RequestRecord) => (RequestRec
   const left = found(record)
   peer.core.requestStore.get = () => Promise.resolve(left.shift() ?? null)
   const replies: { outcome: string; error: { code: string } }[] = []
-  await here.core.outbox.send({
+  await here.core.outbound.send({
     sender: { agentId: 'operator', nodeId: here.id },
     recipient: { agentId: 'slow', nodeId: peer.id },
     type: 'request',

@@ -1,7 +1,7 @@
 import test from 'brittle'
-import { type LaneRequest, RequestLane } from '../../../../src/node/requests/caller/peer-queue.js'
+import { type QueuedRequest, PeerQueue } from '../../../../src/node/requests/caller/peer-queue.js'
 
-interface Request extends LaneRequest {
+interface Request extends QueuedRequest {
   isAwaited: boolean
   dueAt: number
 }
@@ -26,7 +26,7 @@ function requests(count: number): { all: Request[]; looks: () => number } {
 }
 
 test('at most as many as the window are with the peer, first come first, and each that ends lets the next go', (t) => {
-  const lane = new RequestLane<Request>()
+  const lane = new PeerQueue<Request>()
   const { all } = requests(10)
   for (const one of all) lane.wait(one, 0)
   t.alike(lane.next(0, 4), all.slice(0, 4))
@@ -39,7 +39,7 @@ test('at most as many as the window are with the peer, first come first, and eac
 })
 
 test('what its peer had no room for waits for its time, behind the others', (t) => {
-  const lane = new RequestLane<Request>()
+  const lane = new PeerQueue<Request>()
   const { all } = requests(3)
   const [first, second, third] = all as [Request, Request, Request]
   for (const one of all) lane.send(one)
@@ -59,7 +59,7 @@ test('what its peer had no room for waits for its time, behind the others', (t) 
 })
 
 test('ten thousand that wait are sent with looks at the window alone, not at all that wait', (t) => {
-  const lane = new RequestLane<Request>()
+  const lane = new PeerQueue<Request>()
   const { all, looks } = requests(10_000)
   for (const one of all) lane.wait(one, 0)
   const sent: Request[] = []

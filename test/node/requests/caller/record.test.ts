@@ -7,7 +7,7 @@ test('an end that comes in one commit with the word that there was no room, befo
     const scene = await DurableScene.start(t)
     const { taskId, requestId, correlationId } = await scene.ask()
     await scene.world.settle()
-    const { requestStore: book, conversations, lanes, requests } = scene.here.core
+    const { requestStore: book, exchanges: conversations, lanes, requests } = scene.here.core
     const { source = '', target = '' } = (await book.ofTask(taskId ?? '')) ?? {}
     const header = { id: 'msg_1', schemaVersion: 1, timestamp: 0, sender: target, recipient: source, correlationId }
     const done = { requestId, attempt: 1, outcome: 'COMPLETED', result: 'done', error: null }

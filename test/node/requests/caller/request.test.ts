@@ -222,7 +222,7 @@ for (const [code, isAgain] of [
 ] as const) {
   test(`a request that its peer gave back with ${code} ${isAgain ? 'may have begun' : 'has not begun'}, and is sent again as such`, async (t) => {
     const { world, here, peer, ask } = await scene(t)
-    const { outbox } = here.core
+    const { outbound: outbox } = here.core
     const send = outbox.send.bind(outbox)
     const said: unknown[] = []
     outbox.send = (draft) => {
@@ -333,5 +333,5 @@ function deliver(
     recipient: addressText(sender),
     correlationId
   }
-  here.core.conversations.deliver({ sender, recipient, correlationId }, { ...header, type }, payload)
+  here.core.exchanges.deliver({ sender, recipient, correlationId }, { ...header, type }, payload)
 }

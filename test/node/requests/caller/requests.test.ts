@@ -271,7 +271,7 @@ test('when its peer stops, who waits is told at once, and what may wait is asked
   const [waiting, queued] = [await ask({ timeoutMs: 600_000 }), await ask({ timeoutMs: 600_000, mayQueue: true })]
   await world.settle()
   t.is(agent.tasks.length, 1)
-  await peer.core.work.stop()
+  await peer.core.executor.stop()
   await world.settle()
   const answer = await waiting.answer
   t.is(answer.outcome === 'FAILED' ? answer.error.code : '', 'PEER_OFFLINE')

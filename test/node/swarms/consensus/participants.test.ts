@@ -22,11 +22,11 @@ test('more large plans than there is room for all come, however often each is of
   const parts = {
     clock,
     swarmVotes,
-    ledgerRoom: { isFull: false },
+    ledgerQuota: { isFull: false },
     // What comes is no plan: nothing is made of it.
     directory: { certificate: () => null },
     telemetry: { log: (_level: string, text: string) => t.fail(text) },
-    seated: () => undefined,
+    replicated: () => undefined,
     running: () => [],
     tell: (_to: NodeId, { body }: SwarmWord) => {
       if (body.kind === 'want') asked.push(...body.wants.map(({ digest, at }) => ({ swarm: body.swarm, digest, at })))
