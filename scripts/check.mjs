@@ -23,6 +23,7 @@ const STEPS = [
   ['lint', bin('oxlint'), '--type-aware', '--deny-warnings', '--report-unused-disable-directives', '--format=unix'],
   ['format', bin('@biomejs/biome', 'biome'), 'format', '--reporter=summary', '.'],
   ['layers', 'scripts/check-layers.mjs'],
+  ['structure', 'scripts/structure.mjs'],
   ['dead code', bin('knip'), '--no-progress'],
   ['doc comments', 'scripts/check-docs.mjs'],
   ['install scripts', 'scripts/check-install-scripts.mjs'],

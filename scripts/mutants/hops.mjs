@@ -133,7 +133,7 @@ export const HOPS_MUTANTS = [
   {
     name: 'what a person of this node denies has passed before',
     file: 'src/node/messaging/outbound.ts',
-    find: 'isTold ? null : path',
+    find: 'isReported ? null : path',
     put: 'path',
     test: 'node/messaging/inbound.here',
     title: 'a call within the node that a person denies is one decision and one line'

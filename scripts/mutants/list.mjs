@@ -233,8 +233,8 @@ export const MUTANTS = [
   {
     name: 'leases without heartbeats stay',
     file: 'src/domain/swarm/machine.ts',
-    find: 'now - beatAt < patience(state, item)',
-    put: 'now - beatAt < 1000 * patience(state, item)',
+    find: 'now - heartbeatAt < patience(state, item)',
+    put: 'now - heartbeatAt < 1000 * patience(state, item)',
     test: 'domain/swarm/machine',
     title: 'a lease without a heartbeat goes back, one with heartbeats stays'
   },

@@ -54,7 +54,7 @@ export function openCards(
     maxTasksInFlight: settings.maxInFlight,
     ...limit.left(by)
   })
-  return createCardService({ ...host, signer, store: store, apiFor, limits })
+  return createCardService({ ...host, signer, store, apiFor, limits })
 }
 
 /** What cards tell of the OAuth server: which scopes there are, and what each gives. */

@@ -221,9 +221,9 @@ async function fillLedger(ledger: LedgerOnDisk, { bytes }: BackupPart): Promise<
 }
 
 async function unpackFile({ name, bytes, mode }: BackupPart, { staged, isShared }: { staged: string; isShared: boolean }): Promise<void> {
-  const [room = '', ...rest] = name.split('/')
-  if ((room !== 'home' && room !== 'config') || rest.length === 0) return
-  const file = path.join(staged, ...(room === 'home' || isShared ? [] : ['config']), ...rest)
+  const [space = '', ...rest] = name.split('/')
+  if ((space !== 'home' && space !== 'config') || rest.length === 0) return
+  const file = path.join(staged, ...(space === 'home' || isShared ? [] : ['config']), ...rest)
   await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
   const handle = await fs.open(file, 'wx', mode)
   try {

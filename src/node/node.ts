@@ -26,7 +26,7 @@ export function createNode(deps: NodeDeps): NodeCore {
   const pipelines = createPipelines(deps, tables)
   const orphans = new Orphans({ ...tables, ...pipelines, clock: deps.clock, telemetry: deps.telemetry })
   const core = { ...tables, ...pipelines, orphans }
-  const { agents, approvals, channels, exchanges, lanes, negotiations, cardGossip: news } = core
+  const { agents, approvals, channels, exchanges, lanes, negotiations, cardGossip } = core
   const { outbound, localCards, peers, policy, presence, requests, swarms, executor } = core
   const [members, changes] = [new MemberSync({ ...deps, ...tables }), new MembershipAudit({ ...deps, ...tables })]
   const messages = new PeerDispatch({ ...core, telemetry: deps.telemetry, links: deps.links })
@@ -40,10 +40,10 @@ export function createNode(deps: NodeDeps): NodeCore {
     start: async () => {
       policy.start(() => approvals.onPolicy())
       await core.tokens.open().then(() => changes.start())
-      await localCards.start().then(() => agents.start(() => news.refreshSoon()))
-      await news.refresh()
+      await localCards.start().then(() => agents.start(() => cardGossip.refreshSoon()))
+      await cardGossip.refresh()
       members.start({
-        onCertificate: () => news.refreshSoon(),
+        onCertificate: () => cardGossip.refreshSoon(),
         onView: () => localCards.publish(),
         onRevoked: (peer) => [requests, approvals, executor].forEach((part) => part.onRevoked(peer))
       })
@@ -56,7 +56,7 @@ export function createNode(deps: NodeDeps): NodeCore {
     close: async () => {
       await Promise.all([channels.closeAll(), core.documents.close(), core.tokens.close()])
       for (const part of stopped) await part.stop()
-      for (const part of [policy, localCards, news, outbound, exchanges]) part.close()
+      for (const part of [policy, localCards, cardGossip, outbound, exchanges]) part.close()
       await Promise.all([agents.close(), changes.stop()])
     }
   }

@@ -103,8 +103,8 @@ export class SwarmView {
     output.print(
       `swarm ${shown(done.id)}   ${output.paint(style, status)}   ${counts.completed} of ${plural(counts.total, 'item')} done${failuresText(counts)}   ${formatDuration(done.durationMs)}`
     )
-    const isTold = this.#failures.some(({ error }) => error?.message === done.error?.message)
-    if (done.error !== null && !isTold) {
+    const isShown = this.#failures.some(({ error }) => error?.message === done.error?.message)
+    if (done.error !== null && !isShown) {
       output.print(`  ${output.paint('red', shown(done.error.message, 500))}  [${shown(done.error.code)}]`)
       for (const line of errorSteps(output, done.error)) output.print(line)
     }

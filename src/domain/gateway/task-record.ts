@@ -102,10 +102,11 @@ type PackedTask = readonly [
 ]
 
 function unpackTask(id: string, packed: PackedTask): TaskRecord {
-  const [contextId, owner, messageId, agent, capability, by, state, said, createdAt, since, updatedAt, generation, run, log = null] = packed
+  const [contextId, owner, messageId, agent, capability, by, state, stated, createdAt, since, updatedAt, generation, run, log = null] =
+    packed
   if (typeof contextId !== 'string') throw new TypeError('not a record of a task')
   const head = { id, contextId, createdAt }
-  const message = said === null ? null : unpackMessage(head, said)
+  const message = stated === null ? null : unpackMessage(head, stated)
   const times = { since: createdAt + since, updatedAt: createdAt + updatedAt }
   const task = { ...head, owner, messageId, agent, capability, by, state, message, ...times, generation, run }
   return { task, log: log === null ? null : unpackLog(head, log) }

@@ -69,7 +69,7 @@ export class Exchanges {
       known.expiresAt = Math.max(known.expiresAt, expiresAt)
       return true
     }
-    if (!this.#hasRoom(key.peer, isOwn, now)) return false
+    if (!this.#hasCapacity(key.peer, isOwn, now)) return false
     this.#add({ key, text, opener: openerText(key), openings: 1, expiresAt })
     return true
   }
@@ -121,7 +121,7 @@ export class Exchanges {
     return null
   }
 
-  #hasRoom(peer: string, isOwn: boolean, now: number): boolean {
+  #hasCapacity(peer: string, isOwn: boolean, now: number): boolean {
     if (this.#isFull(peer, isOwn) && this.#nextExpiry <= now) this.sweep(now)
     return !this.#isFull(peer, isOwn)
   }

@@ -244,9 +244,9 @@ function busy(step: Step, input: Extract<SwarmInput, { type: 'busy' }>): void {
 
 function tick(step: Step): void {
   const { state, now, effects } = step
-  for (const [index, beatAt] of state.leases) {
+  for (const [index, heartbeatAt] of state.leases) {
     const item = state.items[index]
-    if (item === undefined || now - beatAt < patience(state, item)) continue
+    if (item === undefined || now - heartbeatAt < patience(state, item)) continue
     const lease = { index, item, agent: state.agents.get(item.agent) }
     noteTried(item)
     lose(state, lease, { reason: `no heartbeat for ${patience(state, item)} ms`, now, effects })
@@ -296,7 +296,7 @@ export function nextTickAt(state: SwarmState, now: number): number | null {
   if (state.status !== 'running') return null
   const { leaseMs, deadlineAt } = state.parts
   const times = [deadlineAt, restEnds(state, now), nextUrgent(state, now), nextOverdue(state, now), nextGivenUp(state), nextAwake(state)]
-  for (const [index, beatAt] of state.leases) times.push(beatAt + patience(state, state.items[index]))
+  for (const [index, heartbeatAt] of state.leases) times.push(heartbeatAt + patience(state, state.items[index]))
   for (const goneAt of firstOf(state.absent)) times.push(goneAt + ABSENCE_LEASES * leaseMs)
   return Math.min(...times)
 }

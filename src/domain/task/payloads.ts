@@ -35,10 +35,10 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z
     isFinal: z.boolean().default(false),
     data: z.unknown().optional()
   })
-  .transform(({ code, message, retryable: isSaid, isFinal, data }) => {
+  .transform(({ code, message, retryable: stated, isFinal, data }) => {
     const known: ErrorCode = isErrorCode(code) ? code : 'INTERNAL'
     // Of a code that this node does not know it cannot tell what "retryable" promises.
-    const retryable = known === code ? isSaid : ERROR_CODES[known].retryable
+    const retryable = known === code ? stated : ERROR_CODES[known].retryable
     const body = { code: known, message, retryable, ...(isFinal ? { isFinal: true as const } : {}), next: ERROR_CODES[known].next }
     return data === undefined || hasBytes(data) ? body : { ...body, data }
   })

@@ -104,7 +104,7 @@ export class Tokens {
   async create(request: TokenRequest, by: Principal): Promise<TokenInfo & { readonly token: string }> {
     const { hash, secret, audit } = this.#deps
     const terms = this.#terms(request, by)
-    this.#makeRoom()
+    this.#evict()
     const token = `${PREFIX}${toBase64(secret()).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')}`
     const one = this.#add({ ...terms, hash: toBase64(hash(utf8(token))) })
     try {
@@ -239,7 +239,7 @@ export class Tokens {
     return this.#byHash.delete(one.stored.hash)
   }
 
-  #makeRoom(): void {
+  #evict(): void {
     if (this.#byHash.size < TOKENS_MAX) return
     for (const one of this.#byHash.values()) if (this.#isOver(one.stored)) this.#remove(one)
     if (this.#byHash.size >= TOKENS_MAX) {

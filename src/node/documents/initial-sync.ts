@@ -138,8 +138,8 @@ function isUnknown(node: NodeCore, stream: string): boolean {
 function haveAllAnnounced(node: NodeCore, record: DocumentRecord): boolean {
   const online = onlineOf(node, record)
   return node.documents.arrived.streams(record).every(([stream]) => {
-    const { announced: heard } = node.deps.documents.extent(stream)
-    return online.every((one) => heard.has(one))
+    const { announced } = node.deps.documents.extent(stream)
+    return online.every((one) => announced.has(one))
   })
 }
 
@@ -147,8 +147,8 @@ function haveAllAnnounced(node: NodeCore, record: DocumentRecord): boolean {
 function hasAnyAnnounced(node: NodeCore, record: DocumentRecord): boolean {
   const isAlone = onlineOf(node, record).length === 0
   return node.documents.arrived.streams(record).every(([stream]) => {
-    const { announced: heard, isMore } = node.deps.documents.extent(stream)
-    return !isMore && (isAlone || heard.size > 0)
+    const { announced, isMore } = node.deps.documents.extent(stream)
+    return !isMore && (isAlone || announced.size > 0)
   })
 }
 

@@ -143,7 +143,7 @@ export class OpenDocument {
    */
   edit<T>(change: (doc: Replica['doc']) => T): Promise<T> {
     return this.#inTurn(async () => {
-      await this.#mustHaveRoom()
+      await this.#checkCapacity()
       const { doc } = this.#replica
       doc.clientID = this.#replica.ownClientId()
       return await this.#change(null, () => doc.transact(() => change(doc)))
@@ -185,7 +185,7 @@ export class OpenDocument {
   /** Writes an update of a session, as {@link edit}: one that is refused may be written again. @throws NodeError INVALID_INPUT, FORBIDDEN, OVERLOADED, CONFLICT, PAYLOAD_TOO_LARGE */
   write(update: Uint8Array, session: string): Promise<void> {
     return this.#inTurn(async () => {
-      await this.#mustHaveRoom()
+      await this.#checkCapacity()
       await this.#change(session, () => {
         const fault = this.#replica.write(update)
         if (fault !== null) throw new NodeError('INVALID_INPUT', `the update is not taken: ${fault}`)
@@ -264,7 +264,7 @@ export class OpenDocument {
     this.#noteStops(stops.filter((stop) => stop.stream !== stream))
   }
 
-  async #mustHaveRoom(): Promise<void> {
+  async #checkCapacity(): Promise<void> {
     await this.#mustWrite()
     if (this.#replica.isFull()) throw new NodeError('OVERLOADED', 'the document is full')
   }

@@ -68,11 +68,11 @@ export class DocumentSessions {
   }
 
   /** Opens a session: pushes the whole document, then what changes. Returns how to end it. @throws NodeError as opening a document does */
-  async open(name: string, { mayWrite, clientId: wish, ...to }: Opening): Promise<() => void> {
+  async open(name: string, { mayWrite, clientId: wanted, ...to }: Opening): Promise<() => void> {
     const { documents, ids } = this.#deps
     const { document, release } = await documents.hold(name)
     try {
-      const clientId = mayWrite ? await document.openSession(wish) : null
+      const clientId = mayWrite ? await document.openSession(wanted) : null
       const session: Session = { id: ids.next('doc'), name, document, clientId, presence: new Map(), ...to }
       const stop = await this.#begin(session)
       this.#sessions.set(session.id, session)

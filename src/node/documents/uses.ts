@@ -27,10 +27,10 @@ export class DocumentUses<T> {
     this.#add(name, 1)
     try {
       const opened = await this.#deps.open(name)
-      let isHeld = true
+      let isInUse = true
       const release = (): void => {
-        if (!isHeld) return
-        isHeld = false
+        if (!isInUse) return
+        isInUse = false
         this.#add(name, -1)
         this.#deps.letGo(name, opened)
       }

@@ -127,12 +127,12 @@ export class Outbound {
       traffic.refused(asNodeError(error).code, envelope, path)
       throw error
     }
-    const { isReported: isTold, refusal } = here
+    const { isReported, refusal } = here
     if (refusal !== null) throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
     const at = clock.monotonic()
     traffic.sent(
       { peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since, at },
-      isTold ? null : path
+      isReported ? null : path
     )
     if (to !== self) this.#deps.onSent?.(envelope)
     return envelope

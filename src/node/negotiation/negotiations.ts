@@ -97,7 +97,7 @@ export class Negotiations {
     const correlationId = ids.next('thr')
     const fields = checkedFields({ ...draft, proposalId: correlationId, correlationId, proposerAgentId })
     const recipient = await this.#target(draft, sender)
-    makeRoom(this.#made)
+    evictOldest(this.#made)
     const entry: Entry = {
       proposal: createProposal(fields, clock.now()),
       thread: { sender, recipient, correlationId },
@@ -227,7 +227,7 @@ export class Negotiations {
       const ofPeer = [...this.#received.values()].filter((one) => one.thread.recipient.nodeId === peer && one.proposal.status === 'pending')
       if (ofPeer.length >= MAX_PENDING_PER_PEER) return false
     }
-    return hasRoom(this.#received)
+    return hasCapacity(this.#received)
   }
 
   #receive(thread: Thread, offered: TaskProposalPayload): TaskProposal {
@@ -376,13 +376,13 @@ function isSame(one: Thread, other: Thread): boolean {
 }
 
 /** Drops the oldest settled proposal from a full table. False: all of them wait for their answer. */
-function hasRoom(table: Map<string, Entry>): boolean {
+function hasCapacity(table: Map<string, Entry>): boolean {
   if (table.size < KEPT) return true
   for (const [id, { proposal }] of table) if (proposal.status !== 'pending') return table.delete(id)
   return false
 }
 
 /** @throws NodeError OVERLOADED. */
-function makeRoom(table: Map<string, Entry>): void {
-  if (!hasRoom(table)) throw new NodeError('OVERLOADED', 'too many proposals wait for their answer')
+function evictOldest(table: Map<string, Entry>): void {
+  if (!hasCapacity(table)) throw new NodeError('OVERLOADED', 'too many proposals wait for their answer')
 }

@@ -45,7 +45,7 @@ export interface CoordinatorDeps extends SwarmOffersDeps, Pick<LeaseRequestsDeps
   /** Makes changes of the ledger. @throws NodeError what it refuses. */
   commit(changes: readonly LedgerChange[]): Promise<void>
   /** May a result of so many bytes be kept? */
-  hasRoom(bytes: number): boolean
+  hasCapacity(bytes: number): boolean
   /** It has nobody who could do what waits, or somebody again. */
   onStatus(run: Coordinator, status: 'running' | 'stalled'): void
   /** Called once, when it has ended. */
@@ -284,8 +284,8 @@ export class Coordinator implements SwarmView {
 
   /** Why a result cannot be taken; null when it can. */
   #fault(lease: SwarmLease, result: unknown): NodeError | null {
-    const { swarmStore, hasRoom } = this.#deps
-    if (hasRoom(sizeOf(result))) return rowFault(swarmStore, this.head.id, { lease, shown: this.#shown(lease), result })
+    const { swarmStore, hasCapacity } = this.#deps
+    if (hasCapacity(sizeOf(result))) return rowFault(swarmStore, this.head.id, { lease, shown: this.#shown(lease), result })
     return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
   }
 

@@ -44,8 +44,8 @@ export class SwarmEventLog {
     if (this.#rows.has(row.index)) return
     this.#rows.set(row.index, row)
     this.#bytes += bytesOf(row)
-    const { durationMs: _durationMs, ...told } = row.row
-    this.tell({ type: 'item', ...told })
+    const { durationMs: _durationMs, ...reported } = row.row
+    this.tell({ type: 'item', ...reported })
   }
 
   /** What has happened so far, and a subscription to what comes. */

@@ -36,7 +36,7 @@ const TICK_MS = 500
 
 /** What swarms need. */
 export interface SwarmTableDeps
-  extends Omit<CoordinatorDeps, 'onEnd' | 'onStatus' | 'hasRoom' | 'peers'>,
+  extends Omit<CoordinatorDeps, 'onEnd' | 'onStatus' | 'hasCapacity' | 'peers'>,
     Omit<ParticipantsDeps, keyof CoordinatorDeps | 'survey' | 'replicated' | 'running' | 'add'>,
     SurveyDeps {
   readonly clock: Clock
@@ -205,11 +205,11 @@ export class SwarmTable {
   #hooks(): {
     onEnd(swarm: SwarmHere): void
     onStatus(swarm: SwarmHere, status: 'running' | 'stalled'): void
-    hasRoom(bytes: number): boolean
+    hasCapacity(bytes: number): boolean
   } {
     return {
       onEnd: (swarm) => this.#ended(swarm),
-      hasRoom: (bytes) => this.#hasRoom(bytes),
+      hasCapacity: (bytes) => this.#hasCapacity(bytes),
       onStatus: ({ head: { id } }, status) => {
         const text = status === 'stalled' ? 'a swarm has nobody who could go on' : 'a swarm goes on'
         this.#deps.events.add('swarm', text, { swarm: id })
@@ -373,7 +373,7 @@ export class SwarmTable {
   }
 
   /** Makes room by forgetting; says whether there is enough then. */
-  #hasRoom(bytes: number): boolean {
+  #hasCapacity(bytes: number): boolean {
     return this.#trim(bytes) <= KEPT_BYTES
   }
 

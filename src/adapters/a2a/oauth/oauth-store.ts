@@ -161,7 +161,7 @@ export class OAuthStore {
   put(model: string, id: string, { payload, ttlMs }: { readonly payload: Record<string, unknown>; readonly ttlMs: number }): void {
     const key = keyOf(model, id)
     const before = this.#records.get(key)
-    if (before === undefined) this.#makeRoom(model)
+    if (before === undefined) this.#evict(model)
     const { userCode, ...rest } = payload
     const code = typeof userCode === 'string' ? hashText(normalCode(userCode)) : (before?.userCode ?? null)
     const params = rest['params'] as Record<string, unknown> | undefined
@@ -222,7 +222,7 @@ export class OAuthStore {
     if (clientId !== null) this.denials.grant({ clientId, grantId })
   }
 
-  #makeRoom(model: string): void {
+  #evict(model: string): void {
     const max = WAITING.has(model) ? MAX_OAUTH_WAITING : MAX_OAUTH_RECORDS
     const all = (): OAuthRecord[] => [...this.#records.values()].filter((one) => one.model === model)
     if (all().length < max) return

@@ -163,9 +163,9 @@ export class RemoteAgent {
   }
 
   /** Addresses are for this node alone. Of one that was not reached it is looked at now whether its card is still to be had. */
-  #note({ kind, message, printed: told }: RemoteFault): void {
+  #note({ kind, message, printed: reported }: RemoteFault): void {
     if (kind === 'unsent' && this.#state === 'ready') void this.#fetch()
-    if (message !== told) this.#deps.log('warn', 'the way to an A2A agent failed', { agent: this.spec.name, reason: message })
+    if (message !== reported) this.#deps.log('warn', 'the way to an A2A agent failed', { agent: this.spec.name, reason: message })
   }
 
   /** Asks for nothing more. Idempotent. */

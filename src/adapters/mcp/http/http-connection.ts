@@ -82,7 +82,7 @@ export class HttpConnection implements Transport {
   }
 
   /** Is a request under way that a client named so? */
-  isUnderWay(id: RequestId): boolean {
+  isInFlight(id: RequestId): boolean {
     return this.#named(id) !== undefined
   }
 

@@ -133,7 +133,7 @@ export class McpHttp {
     const connection = this.#sessions.find(id, call.principal)
     if (connection === null) return this.#noSession(response, body)
     const named = typeof body['method'] === 'string' ? idOf(body) : null
-    if (named !== null && connection.isUnderWay(named)) return this.#refuse(response, { status: 400, ...inFlightFault(named), body })
+    if (named !== null && connection.isInFlight(named)) return this.#refuse(response, { status: 400, ...inFlightFault(named), body })
     this.#deliver(connection, body, posted)
   }
 

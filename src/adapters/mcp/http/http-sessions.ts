@@ -74,7 +74,7 @@ export class HttpSessions {
     const { clock, connect } = this.#deps
     const { principal } = caller
     const owner = JSON.stringify(principal)
-    if (this.#sessions.size >= MAX_SESSIONS && !this.#makeRoom(owner)) return null
+    if (this.#sessions.size >= MAX_SESSIONS && !this.#evict(owner)) return null
     const session: Session = { connection: connect(principal), owner, usedAt: clock.monotonic(), release: () => {} }
     this.#sessions.set(id, session)
     this.#sweeper ??= clock.every(SWEEP_MS, () => this.#sweep())
@@ -117,7 +117,7 @@ export class HttpSessions {
     }
   }
 
-  #makeRoom(asker: string): boolean {
+  #evict(asker: string): boolean {
     const counts = new Map<string, number>()
     for (const { owner } of this.#sessions.values()) counts.set(owner, (counts.get(owner) ?? 0) + 1)
     const share = (owner: string): number => counts.get(owner) ?? 0

@@ -119,12 +119,12 @@ export class ImportedLink {
     const { clock, ttlMs, onState } = this.#deps
     const now = clock.monotonic()
     const { state, effects } = step(this.#state, input, { now, ttlMs })
-    const isNews = state !== this.#state
+    const isChanged = state !== this.#state
     this.#state = state
     clock.clear(this.#timer)
     // Set anew each time: a timer may come a moment early.
     this.#timer = state.wakeAt === null ? null : clock.after(Math.max(1, state.wakeAt - now), () => this.input({ type: 'wake' }))
-    if (!isNews) return
+    if (!isChanged) return
     onState(state)
     for (const effect of effects) this.#perform(effect)
     for (const tell of [...this.#waiting]) tell()

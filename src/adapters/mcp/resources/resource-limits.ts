@@ -96,10 +96,10 @@ export class ResourceManager {
   }
 
   #release(): ReleaseSlot {
-    let isHeld = true
+    let isCounted = true
     return () => {
-      if (!isHeld) return
-      isHeld = false
+      if (!isCounted) return
+      isCounted = false
       const next = this.#waiting.shift()
       // Handed on: the number of taken slots stays.
       if (next !== undefined) next(this.#release())

@@ -145,8 +145,8 @@ export class DocumentCores implements DocumentStreams {
   }
 
   extent(stream: StreamKey): StreamExtent {
-    const { blocks = 0, isMore = false, announced: heard = [], fetched = 0 } = this.#followed.get(stream)?.core.extent() ?? {}
-    const peers = heard.map((mux) => this.#links.get(mux))
+    const { blocks = 0, isMore = false, announced = [], fetched = 0 } = this.#followed.get(stream)?.core.extent() ?? {}
+    const peers = announced.map((mux) => this.#links.get(mux))
     return { blocks, isMore, announced: new Set(peers.filter((peer) => peer !== undefined)), fetched }
   }
 

@@ -257,7 +257,7 @@ export class SwarmLinks implements Links {
   }
 
   /** Sees to a place, now. False: every link is in use. */
-  #makeRoom(): boolean {
+  #evict(): boolean {
     if (!this.#isFull()) return true
     const spare = this.#spare()
     if (spare === undefined) return false
@@ -332,7 +332,7 @@ export class SwarmLinks implements Links {
     const handlers = this.#handlers
     if (this.#isClosing || binding === null || handlers === null) return one.stream.destroy()
     // Its place was free when it was judged.
-    if (!this.#makeRoom()) {
+    if (!this.#evict()) {
       one.gate?.dismiss(FULL)
       return this.#end(one.stream)
     }

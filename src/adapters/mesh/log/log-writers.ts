@@ -121,15 +121,15 @@ export class LogWriters implements LogGuard {
   remember(coreKey: string, bytes: Uint8Array): void {
     const decoded = decodeEntry(bytes)
     const claim = decoded.ok ? claimOf(decoded.entry, bytes) : null
-    if (claim?.coreKey === coreKey && this.#hasRoom(claim)) this.#claims.set(coreKey, claim)
+    if (claim?.coreKey === coreKey && this.#hasCapacity(claim)) this.#claims.set(coreKey, claim)
   }
 
   /** Takes a claim when it holds; one of an author that is no member yet waits for the next {@link review}, as there is room. */
   async offer(claim: Claim, from: NodeId): Promise<void> {
-    if (!this.#hasRoom(claim)) return
+    if (!this.#hasCapacity(claim)) return
     const isValid = await this.#deps.isValid(claim)
     // Another one may have come meanwhile.
-    if (!this.#hasRoom(claim)) return
+    if (!this.#hasCapacity(claim)) return
     if (isValid) {
       this.#claims.set(claim.coreKey, claim)
       this.#deps.onClaim(claim, from)
@@ -161,7 +161,7 @@ export class LogWriters implements LogGuard {
     if (known.length > 0 || isNewlyRevoked) this.#deps.onLimits()
   }
 
-  #hasRoom({ coreKey, entry }: Claim): boolean {
+  #hasCapacity({ coreKey, entry }: Claim): boolean {
     if (this.#claims.has(coreKey) || this.#claims.size >= MAX_CLAIMS) return false
     return [...this.#claims.values()].filter((one) => one.entry.by === entry.by).length < MAX_CLAIMS_PER_MEMBER
   }

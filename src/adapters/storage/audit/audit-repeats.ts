@@ -126,10 +126,10 @@ export class RepeatWindows {
     const peer = this.#peers.get(event.peer)
     for (const window of peer?.exact.get(event.recipient) ?? NO_WINDOWS)
       if (isSame(window.first, event) && isRepeat(window.first, event)) return window
-    const hasRoom = this.#open.size < MAX_WINDOWS
-    if (hasRoom && (peer === undefined || peer.open < MAX_OF_PEER)) return null
+    const hasCapacity = this.#open.size < MAX_WINDOWS
+    if (hasCapacity && (peer === undefined || peer.open < MAX_OF_PEER)) return null
     for (const window of peer?.folded ?? NO_WINDOWS) if (isRepeat(window.first, event)) return window
-    if (hasRoom) return null
+    if (hasCapacity) return null
     for (const window of this.#ofFlood) if (isRepeatInFlood(window.first, event)) return window
     return null
   }

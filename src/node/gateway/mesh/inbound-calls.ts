@@ -132,7 +132,7 @@ export class InboundCalls {
     call.endTurn(0)
     try {
       for await (const item of items) {
-        if (call.signal.aborted || !(await call.hasRoom())) return 'cut'
+        if (call.signal.aborted || !(await call.hasCapacity())) return 'cut'
         const how = await this.#inTurn(peer, call, itemPart(id, item))
         if (how !== 'done') return how
       }
@@ -251,7 +251,7 @@ class OneCall {
   }
 
   /** Resolves true when the caller has read enough, false when it does not in time, or wants no more. */
-  async hasRoom(): Promise<boolean> {
+  async hasCapacity(): Promise<boolean> {
     const until = this.#clock.monotonic() + CALL_STALL_MS
     while (this.#unread >= CALL_WINDOW_BYTES && !this.signal.aborted && this.#clock.monotonic() < until) {
       await new Promise<void>((resolve) => {

@@ -213,9 +213,9 @@ export class WebhookDelivery {
     const { clock, telemetry } = this.#deps.node
     const { task, event } = notice
     telemetry.log('warn', 'a push notification was given up', { id: noticeId({ hook, generation }), task, event, tries, reason })
-    const { dueAt: _, ...told } = notice
+    const { dueAt: _, ...content } = notice
     const owner = this.#deps.taskOf(task)?.owner ?? ''
-    return this.#deps.dead.add({ hook, generation, owner }, { ...told, tries, reason, deadAt: clock.now() })
+    return this.#deps.dead.add({ hook, generation, owner }, { ...content, tries, reason, deadAt: clock.now() })
   }
 
   /** What happened is written once the ledger takes it. */

@@ -57,7 +57,7 @@ export class Admissions {
     const { agents, checkShare, directory, isPast, toAgentJson } = this.#deps
     if (payload.swarm !== null && payload.epoch !== undefined && isPast(peer, payload.swarm, payload.epoch))
       return new NodeError('CONFLICT', 'another node coordinates the swarm now')
-    if (!this.#hasRoom(peer, sizeOf(payload.input))) return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
+    if (!this.#hasCapacity(peer, sizeOf(payload.input))) return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
     const { agentId } = recipient
     const card = directory.card(recipient)
     const capability = payload.capability ?? (card === undefined ? null : (defaultCapability(card)?.id ?? null))
@@ -73,7 +73,7 @@ export class Admissions {
     }
   }
 
-  #hasRoom(peer: string, bytes: number): boolean {
+  #hasCapacity(peer: string, bytes: number): boolean {
     const { inFlight, limits } = this.#deps
     const [all, ofPeer] = [inFlight.load(), inFlight.load(peer)]
     if (all.count >= limits.maxInFlight || ofPeer.count >= limits.maxInFlightPerPeer) return false

@@ -76,7 +76,7 @@ export class Invitations {
   }
 
   /** A participant has the plan. */
-  async seated(from: NodeId, { ledger, isOpen }: ParticipantMessageOf<'seated'>): Promise<void> {
+  async onJoined(from: NodeId, { ledger, isOpen }: ParticipantMessageOf<'seated'>): Promise<void> {
     if (!this.#offering.voters.includes(from)) return
     if (this.#next.seated[from] === undefined) {
       const isRecorded = await this.#record({ ...this.#next, seated: { ...this.#next.seated, [from]: ledger } })

@@ -85,16 +85,16 @@ export class Participant {
   #progress: { readonly mark: string | null; readonly since: number } = { mark: null, since: 0 }
   #isClosed = false
 
-  constructor(deps: ParticipantDeps, seating: ParticipantOf) {
+  constructor(deps: ParticipantDeps, swarm: ParticipantOf) {
     const { clock, self } = deps
-    const { coordination, run, start } = seating
+    const { coordination, run, start } = swarm
     const now = clock.monotonic()
     const making = { coordination, self, run }
     this.#deps = deps
-    this.#swarm = seating
+    this.#swarm = swarm
     this.#voter = openVoter(making, start, now)
     this.#candidate = openCandidate(making, now)
-    this.#contents = seating.contentStore.contents
+    this.#contents = swarm.contentStore.contents
   }
 
   /** May items be leased, and outcomes accepted, by this node now? */
@@ -126,7 +126,7 @@ export class Participant {
     this.#vote({ type: 'tick' })
     this.#stand({ type: 'tick', voter: this.#voter })
     this.#tryBegin()
-    this.#watchWay()
+    this.#watchProgress()
   }
 
   /** What was accepted before cannot be read here: another may try. */
@@ -182,14 +182,14 @@ export class Participant {
   }
 
   /** Contents that nobody has, or can read, would hold it up for ever. */
-  #watchWay(): void {
+  #watchProgress(): void {
     const now = this.#deps.clock.monotonic()
     const { phase, epoch, readings, accepted } = this.#candidate
-    const isOnItsWay = phase === 'reading' || phase === 'settling' || this.#beginning !== null
+    const isPending = phase === 'reading' || phase === 'settling' || this.#beginning !== null
     const read = [...readings.values()].map(({ from, records }) => `${from} ${records.size}`)
-    const mark = isOnItsWay ? [epoch, phase, accepted.size, this.#unstored, this.#swarm.contentStore.moved, ...read].join() : null
+    const mark = isPending ? [epoch, phase, accepted.size, this.#unstored, this.#swarm.contentStore.moved, ...read].join() : null
     if (mark !== this.#progress.mark) this.#progress = { mark, since: now }
-    else if (isOnItsWay && now - this.#progress.since >= STUCK_MS) this.retreat()
+    else if (isPending && now - this.#progress.since >= STUCK_MS) this.retreat()
   }
 
   /** What is said again takes the place of what was said before. */

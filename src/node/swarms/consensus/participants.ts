@@ -186,14 +186,14 @@ export class Participants {
       own.length >= MAX_PARTICIPATIONS_A_PEER || this.#deps.running().length >= MAX_PARTICIPATIONS || this.#deps.ledgerQuota.isFull
     const before = this.#fetching.get(id)
     if (before?.digest === digest && before.from === peer) return before.contents.tick()
-    if (isFull || (before === undefined && this.#fetching.size >= MAX_PLANS && !this.#makeRoom())) return
+    if (isFull || (before === undefined && this.#fetching.size >= MAX_PLANS && !this.#evict())) return
     const contents = contentsOf(this.#deps, id)
     this.#fetching.set(id, { from: peer, digest, ledger, contents, lastSeenAt: this.#deps.clock.monotonic() })
     contents.want([{ index: PLAN_INDEX, digest }], [peer])
   }
 
   /** One of which nothing comes goes: its launcher offers again. */
-  #makeRoom(): boolean {
+  #evict(): boolean {
     const since = this.#deps.clock.monotonic() - PLAN_IDLE_MS
     const idle = [...this.#fetching].find(([, { lastSeenAt }]) => lastSeenAt <= since)
     return idle !== undefined && this.#fetching.delete(idle[0])

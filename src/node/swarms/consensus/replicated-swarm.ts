@@ -302,7 +302,7 @@ export class ReplicatedSwarm implements SwarmView {
   }
 
   async onAccepted(from: NodeId, message: ParticipantMessageOf<'seated'>): Promise<void> {
-    await this.#offers?.seated(from, message)
+    await this.#offers?.onJoined(from, message)
     this.tick(this.#deps.survey(this.head))
   }
 

@@ -35,7 +35,7 @@ test('a ledger whose disk is full refuses what is new, records how things end in
   t.is(ledger.fault?.code, 'DISK_FULL')
   await pass(clock, 60_000)
   t.is(ledger.problems().length, 1, 'while there is no room for a ballast nothing new is taken')
-  disk.hasRoom = true
+  disk.hasCapacity = true
   await pass(clock, 10_000)
   t.alike(ledger.problems(), [])
   t.absent(disk.isFreed)
@@ -84,7 +84,7 @@ test('a commit that no ledger takes is no fault of the disk', async (t) => {
 /** A disk that fails as told. */
 class FakeDisk implements Ballast {
   fault: ErrorCode | null = null
-  hasRoom = false
+  hasCapacity = false
   isFreed = false
   isUnreadable = false
   commits = 0
@@ -96,8 +96,8 @@ class FakeDisk implements Ballast {
   }
 
   fill(): Promise<boolean> {
-    if (this.hasRoom) this.isFreed = false
-    return Promise.resolve(this.hasRoom)
+    if (this.hasCapacity) this.isFreed = false
+    return Promise.resolve(this.hasCapacity)
   }
 
   under(ledger: Ledger): Ledger {

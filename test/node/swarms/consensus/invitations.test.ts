@@ -51,7 +51,7 @@ test('a seat is offered under the name of a ledger only once that name is on rec
   let go = (): void => {}
   const gate = new Promise<void>((resolve) => (go = resolve))
   scene.onCommit = () => gate
-  const seated = [scene.offers.seated(bob, seatedOf('bob')), scene.offers.seated(cyd, seatedOf('cyd'))]
+  const seated = [scene.offers.onJoined(bob, seatedOf('bob')), scene.offers.onJoined(cyd, seatedOf('cyd'))]
   scene.offers.tick()
   await new Promise(setImmediate)
   t.alike(new Set(scene.offered.map(({ ledger }) => ledger)), new Set([null]))
@@ -65,17 +65,17 @@ test('a seat is offered under the name of a ledger only once that name is on rec
 test('a seat that could not be recorded is recorded when its participant says again that it has it', async (t) => {
   const scene = sceneOf(t, { ledger: 'own', state: 'open', seated: {} })
   scene.onCommit = () => Promise.reject(new NodeError('DISK_FULL', 'no space left'))
-  await scene.offers.seated(bob, seatedOf('bob'))
+  await scene.offers.onJoined(bob, seatedOf('bob'))
   t.is(await scene.kept(), null)
   t.alike(scene.offered, [])
   scene.onCommit = () => Promise.resolve()
-  await scene.offers.seated(bob, seatedOf('bob'))
+  await scene.offers.onJoined(bob, seatedOf('bob'))
   t.alike((await scene.kept())?.seated, { [bob]: 'ledger of bob' })
   t.alike(scene.offered, [{ to: bob, ledger: 'ledger of bob' }])
 })
 
 test('a launcher that learned again what it had lost keeps the names of those that took their seats meanwhile', async (t) => {
   const scene = sceneOf(t, { ledger: 'own', state: 'lost', seated: { [bob]: 'ledger of bob' } })
-  await Promise.all([scene.offers.seated(cyd, seatedOf('cyd')), scene.offers.relearned()])
+  await Promise.all([scene.offers.onJoined(cyd, seatedOf('cyd')), scene.offers.relearned()])
   t.alike(await scene.kept(), { ledger: 'own', state: 'open', seated: { [bob]: 'ledger of bob', [cyd]: 'ledger of cyd' } })
 })

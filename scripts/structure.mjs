@@ -1,0 +1,152 @@
+#!/usr/bin/env node
+// Measures how the source is laid out: `node scripts/structure.mjs [--list]` prints a table; with --list also what each figure counts.
+// Exit code 1 when a figure is over its cap. The caps may only shrink.
+import fs from 'node:fs'
+import path from 'node:path'
+import ts from 'typescript'
+
+/** Words that name nothing in this field: no identifier and no file of src has them. */
+const BANNED = new Set(
+  'tale tales seat seats seated seating shelf said wish wished desk door courier beat road roads way ways news course book room rooms told heard held'.split(
+    ' '
+  )
+)
+/** Names that stand on the wire or in a ledger. */
+const BOUND = new Set(['src/ports/document-api.ts told', 'src/node/peers/query.ts way', 'src/node/swarms/consensus/vote-store.ts seated'])
+
+const CAPS = {
+  'files in the largest folder': 25,
+  'classes over 250 lines or 20 public members': 25,
+  'names with a banned word': 0
+}
+
+function filesBelow(dir, end) {
+  return fs
+    .readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(end))
+    .map((entry) => path.posix.join(entry.parentPath, entry.name))
+    .sort()
+}
+
+function wordsOf(name) {
+  return name
+    .replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3 $2')
+    .split(/[^A-Za-z]+/)
+    .map((word) => word.toLowerCase())
+}
+
+const isNamed = (node) => node.name !== undefined && (ts.isIdentifier(node.name) || ts.isPrivateIdentifier(node.name))
+const isDeclaration = (node) =>
+  isNamed(node) &&
+  !ts.isImportSpecifier(node) &&
+  !ts.isExportSpecifier(node) &&
+  !ts.isPropertyAccessExpression(node) &&
+  !ts.isShorthandPropertyAssignment(node) &&
+  !ts.isPropertyAssignment(node) &&
+  !ts.isMetaProperty(node) &&
+  !ts.isNamespaceExport(node)
+const isType = (node) => ts.isClassDeclaration(node) || ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)
+const isPrivate = (member) => member.name !== undefined && ts.isPrivateIdentifier(member.name)
+
+/** What one file declares and imports. */
+function read(file) {
+  const text = fs.readFileSync(file, 'utf8')
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
+  const found = { file, lines: text.split('\n').length - 1, imports: new Map(), types: [], banned: [], classes: [] }
+  const lineOf = (at) => source.getLineAndCharacterOfPosition(at).line
+  const visit = (node) => {
+    if ((ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) && node.moduleSpecifier?.text.startsWith('.')) {
+      const target = path.posix.join(path.posix.dirname(file), node.moduleSpecifier.text).replace(/\.js$/, '.ts')
+      found.imports.set(target, node.getText(source))
+    }
+    if (isType(node)) found.types.push(node.name.text)
+    if (isDeclaration(node) && wordsOf(node.name.text).some((word) => BANNED.has(word)) && !BOUND.has(`${file} ${node.name.text}`))
+      found.banned.push(`${file}:${lineOf(node.getStart(source)) + 1} ${node.name.text}`)
+    if (ts.isClassDeclaration(node)) {
+      const open = node.members.filter((member) => !isPrivate(member) && !ts.isConstructorDeclaration(member)).length
+      found.classes.push({ name: `${file} ${node.name?.text}`, lines: lineOf(node.end) - lineOf(node.getStart(source)) + 1, open })
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  if (wordsOf(path.basename(file, '.ts')).some((word) => BANNED.has(word))) found.banned.push(file)
+  return found
+}
+
+function wordCount(files) {
+  let count = 0
+  for (const file of files) count += fs.readFileSync(file, 'utf8').split(/\s+/).filter(Boolean).length
+  return count
+}
+
+/** For each key that a function gives of the items, those items. */
+function groupBy(items, keysOf) {
+  const groups = new Map()
+  for (const item of items) for (const key of keysOf(item)) groups.set(key, [...(groups.get(key) ?? []), item])
+  return groups
+}
+
+function figuresOfFiles(files) {
+  const folders = [...groupBy(files, ({ file }) => [path.dirname(file)])].toSorted((a, b) => b[1].length - a[1].length)
+  const longest = files.toSorted((a, b) => b.lines - a.lines)
+  const large = files.flatMap(({ classes }) => classes).filter(({ lines, open }) => lines > 250 || open > 20)
+  const repeated = [...groupBy(files, ({ types }) => new Set(types))].filter(([, where]) => where.length > 1)
+  return [
+    ['files in the largest folder', folders[0][1].length, folders.slice(0, 5).map(([dir, { length }]) => `${dir},${length}`)],
+    ['lines of the longest file', longest[0].lines, longest.slice(0, 5).map(({ file, lines }) => `${file} ${lines}`)],
+    ['classes over 250 lines or 20 public members', large.length, large.map((one) => Object.values(one).join(', '))],
+    ['type names declared in two or more files', repeated.length, repeated.map(([name, where]) => `${name}: ${filesOf(where).join(' ')}`)],
+    ['names with a banned word', files.flatMap(({ banned }) => banned).length, files.flatMap(({ banned }) => banned)],
+    ['lines of src', files.reduce((sum, { lines }) => sum + lines, 0), []]
+  ]
+}
+
+function figuresOfNode(files) {
+  const importers = groupBy(files, ({ imports }) => imports.keys())
+  const node = files.filter(({ file }) => file.startsWith('src/node/'))
+  const single = node.filter(({ file }) => importers.get(file)?.length === 1)
+  const tested = new Set(
+    filesBelow('test', '.test.ts').map((file) => file.replace(/^test\//, 'src/').replace(/(\.[\w-]+)*\.test\.ts$/, '.ts'))
+  )
+  const untested = node.filter(({ file }) => !tested.has(file))
+  const core = files.filter(({ imports }) => [...imports.values()].some((text) => /\bNodeCore\b/.test(text)))
+  return [
+    [
+      'files of src/node with one importer',
+      single.length,
+      single.map(({ file, lines }) => `${file} ${lines} < ${importers.get(file)[0].file}`)
+    ],
+    ['files of src/node with a test of their name', `${node.length - untested.length} of ${node.length}`, filesOf(untested)],
+    ['files that import the whole NodeCore', core.length, filesOf(core)]
+  ]
+}
+
+function filesOf(found) {
+  return found.map(({ file }) => file)
+}
+
+/** Each figure: its name, its value, and what it counts. */
+function measure() {
+  const files = filesBelow('src', '.ts')
+    .filter((file) => !file.endsWith('.d.ts'))
+    .map(read)
+  const docs = filesBelow('docs', '.md')
+  return [
+    ...figuresOfFiles(files),
+    ...figuresOfNode(files),
+    ['words of README', wordCount(['README.md']), []],
+    ['words of docs/ARCHITECTURE.md', wordCount(['docs/ARCHITECTURE.md']), []],
+    ['words of docs', wordCount(docs), docs.map((file) => `${file} ${wordCount([file])}`)]
+  ]
+}
+
+const figures = measure()
+let isOver = false
+for (const [name, value, list] of figures) {
+  const cap = CAPS[name]
+  const over = cap !== undefined && value > cap
+  isOver ||= over
+  console.log(`${String(value).padStart(11)}  ${name}${cap === undefined ? '' : ` (at most ${cap})`}${over ? '  OVER' : ''}`)
+  if (process.argv.includes('--list') || over) for (const one of list) console.log(`             ${one}`)
+}
+process.exitCode = isOver ? 1 : 0

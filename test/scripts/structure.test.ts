@@ -1,0 +1,35 @@
+import { spawnSync } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import { tempDir } from '../support/tmp.js'
+
+test('a name with a banned word, and a folder with more files than it may have, fail the check of the structure', async (t) => {
+  const root = await tempDir(t)
+  const measured = async (files: Readonly<Record<string, string>>): Promise<{ readonly code: number | null; readonly out: string }> => {
+    for (const [name, text] of Object.entries(files)) {
+      await fs.mkdir(path.join(root, path.dirname(name)), { recursive: true })
+      await fs.writeFile(path.join(root, name), text)
+    }
+    const { status, stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs')], { cwd: root, encoding: 'utf8' })
+    return { code: status, out: stdout }
+  }
+  const clean = await measured({
+    'src/node/a.ts': 'export const beaten = 1\n',
+    'test/node/a.test.ts': '\n',
+    'docs/A.md': 'one two\n',
+    'docs/ARCHITECTURE.md': 'three\n',
+    'README.md': 'four\n'
+  })
+  t.is(clean.code, 0)
+  t.ok(/^ +3 {2}words of docs$/m.test(clean.out) && /1 of 1 {2}files of src\/node with a test/.test(clean.out), clean.out)
+  const named = await measured({ 'src/node/b.ts': 'export class RequestBook {}\n' })
+  t.is(named.code, 1)
+  t.ok(named.out.includes('src/node/b.ts:1 RequestBook'), named.out)
+  const many = await measured({
+    'src/node/b.ts': '',
+    ...Object.fromEntries(Array.from({ length: 26 }, (_, at) => [`src/kit/k${at}.ts`, '']))
+  })
+  t.is(many.code, 1)
+  t.ok(many.out.includes('src/kit,26'), many.out)
+})
