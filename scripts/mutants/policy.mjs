@@ -180,9 +180,9 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'what all ids begin with decides the only one that waits',
-    file: 'src/domain/routing/names.ts',
-    find: 'return text.length < `${kind}_`.length + MIN_PREFIX',
-    put: 'return text.length < 0 * kind.length + MIN_PREFIX',
+    file: 'src/kit/resolve-id.ts',
+    find: 'return text.length >= prefix.length + MIN_ID_CHARACTERS',
+    put: 'return text.length >= 0 * prefix.length + MIN_ID_CHARACTERS',
     test: 'node/policy/approvals.caller-time',
     title: 'what all ids begin with is no name of the only one that waits'
   },

@@ -8,14 +8,13 @@ import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { durationOption, isSet, type Options, textOption } from '../options.js'
 import { type NodeNames, nodeNames } from '../node-names.js'
+import { MIN_ID_CHARACTERS } from '../../kit/resolve-id.js'
 import type { Output, Style } from '../terminal/output.js'
 import { plural } from '../terminal/render.js'
 import { timeText } from '../words.js'
 
 /** Longest line, where no terminal says how wide it is. */
 const LINE_MAX = 500
-/** Shortest part of an id that means a node. */
-const MIN_PREFIX = 4
 /** Ids that a beginning may mean, at most so many named. */
 const CANDIDATES_MAX = 20
 const HINT_MAX = 10_000
@@ -103,9 +102,9 @@ async function peerOf(text: string, names: NodeNames, dir: string): Promise<stri
   if (named !== undefined) return named[0]
   // A key that was never a member, or any id while no node runs, stands in the log all the same.
   if (isKeyText(text)) return text
-  const isPrefix = text.length >= MIN_PREFIX && /^[a-z0-9]+$/.test(text)
+  const isPrefix = text.length >= MIN_ID_CHARACTERS && /^[a-z0-9]+$/.test(text)
   if (!isPrefix && names.size === 0)
-    throw new NodeError('USAGE', `while no node runs --peer takes an id, at least ${MIN_PREFIX} characters of it`)
+    throw new NodeError('USAGE', `while no node runs --peer takes an id, at least ${MIN_ID_CHARACTERS} characters of it`)
   const found = isPrefix ? await idsLike(text, names, dir) : []
   const [first] = found
   if (first !== undefined && found.length === 1) return first

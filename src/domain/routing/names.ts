@@ -1,6 +1,7 @@
 import { LookAlikes } from '../../kit/names/look-alikes.js'
 import { NODE_NAME } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
+import { MIN_ID_CHARACTERS } from '../../kit/resolve-id.js'
 import { nearest } from '../../kit/text.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { AgentAddress } from '../card/card.js'
@@ -21,12 +22,7 @@ export type Resolution<T> =
   | { readonly kind: 'none'; readonly nearest: readonly string[] }
 
 /** Fewest characters of an id that may stand for it. */
-export const MIN_PREFIX = 4
-
-/** Is a text too short to stand for the id of that kind that begins with it? What all of them begin with (`app_`) does not count. */
-export function isShortId(text: string, kind: string): boolean {
-  return text.length < `${kind}_`.length + MIN_PREFIX
-}
+const MIN_PREFIX = MIN_ID_CHARACTERS
 
 /** The short form in which tables show an id: `k7f2...9d3a`. */
 const SHORT_ID = /^([a-z0-9]{4,})\.\.\.([a-z0-9]{4,})$/

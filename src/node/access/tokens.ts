@@ -6,7 +6,7 @@ import { type IdSource, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
 import { NODE_NAME } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
-import { shown } from '../../kit/text.js'
+import { type IdKind, resolveId } from '../../kit/resolve-id.js'
 import { Bag } from '../../kit/transient.js'
 import { sandboxIdSchema } from '../../domain/card/schema.js'
 import { tierText, weakest } from '../../domain/routing/tier.js'
@@ -25,8 +25,14 @@ const USED_MS = 600_000
 /** Every token begins so. */
 const PREFIX = 'a2a_'
 const ID_PREFIX = 'tok'
-/** A beginning of an id that may stand for it: its prefix and this many characters. */
-const MIN_ID_CHARACTERS = 4
+const TOKEN_IDS: IdKind<LiveToken> = {
+  one: 'token',
+  several: 'tokens',
+  prefix: `${ID_PREFIX}_`,
+  code: 'TOKEN_NOT_FOUND',
+  list: 'a2a-node a2a token ls',
+  label: (id, { stored }) => `${id} (${stored.name})`
+}
 /** Name of the document of the home. */
 const DOCUMENT = 'tokens'
 const SCOPES: readonly TokenScope[] = ['read', 'send', 'admin']
@@ -250,19 +256,8 @@ export class Tokens {
   }
 
   #find(text: string): LiveToken {
-    const isBeginning = text.length >= ID_PREFIX.length + 1 + MIN_ID_CHARACTERS
-    const all = [...this.#byHash.values(), ...this.#unwritten.values()]
-    const found = all.filter(({ stored: { id } }) => id === text || (isBeginning && id.startsWith(text)))
-    const [one] = found
-    if (found.length > 1) {
-      const candidates = found.map(({ stored }) => `${stored.id} (${stored.name})`)
-      throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tokens`, {
-        data: { candidates },
-        next: ['a2a-node a2a token ls']
-      })
-    }
-    if (one === undefined) throw new NodeError('TOKEN_NOT_FOUND', `no token "${shown(text)}"`)
-    return one
+    const all = new Map([...this.#byHash.values(), ...this.#unwritten.values()].map((one) => [one.stored.id, one]))
+    return resolveId(text, all, TOKEN_IDS)
   }
 
   #isOver({ expiresAt }: StoredToken): boolean {

@@ -4,6 +4,7 @@ import { LookAlikes } from '../../kit/names/look-alikes.js'
 import { refuseName } from '../../kit/names/refuse-name.js'
 import { NODE_NAME } from '../../kit/names/rule.js'
 import { safeName } from '../../kit/names/safe-name.js'
+import { type IdKind, resolveId } from '../../kit/resolve-id.js'
 import { shown } from '../../kit/text.js'
 import { sandboxIdSchema } from '../../domain/card/schema.js'
 import { amendCertificate } from '../../domain/membership/admit.js'
@@ -21,6 +22,13 @@ import type { NodeCore } from '../node.js'
 
 /** Life of an invite unless told otherwise, in milliseconds. */
 const INVITE_TTL_MS = 600_000
+const INVITE_IDS: IdKind = {
+  one: 'invite',
+  several: 'invites',
+  prefix: '',
+  code: 'INVITE_NOT_FOUND',
+  list: 'a2a-node invite ls'
+}
 /** Pings at most in one call. */
 const MAX_PINGS = 100
 
@@ -228,16 +236,9 @@ export async function revokeInvite(node: NodeCore, text: string): Promise<Invite
   const { membership, log, clock } = node.deps
   const own = membership.certificate().body
   if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not revoke invites; an admin node can')
-  const ids = [...log.view().invites.keys()].filter((id) => id === text || (text.length >= 4 && id.startsWith(text)))
-  const [id] = ids
-  if (ids.length > 1)
-    throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several invites`, {
-      data: { candidates: ids },
-      next: ['a2a-node invite ls']
-    })
-  if (id === undefined) throw new NodeError('INVITE_NOT_FOUND', `no invite "${shown(text)}"`)
-  const invite = log.view().invites.get(id)
-  if (invite?.revokedAt === null) {
+  const invite = resolveId(text, log.view().invites, INVITE_IDS)
+  const { id } = invite.terms
+  if (invite.revokedAt === null) {
     const fault = invite.by === own.nodeKey ? null : endInviteFault(own, invite.terms, membership)
     if (fault !== null) throw new NodeError('FORBIDDEN', fault)
     await log.submit({ kind: 'invite-revoked', mesh: own.mesh, inviteId: id, at: clock.now() })

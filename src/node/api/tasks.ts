@@ -1,16 +1,15 @@
 import type { Timer } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
-import { shown } from '../../kit/text.js'
+import { type IdKind, mayStandFor, resolveId } from '../../kit/resolve-id.js'
 import type { CallerAuthority } from '../../domain/routing/effective.js'
-import { isShortId, MIN_PREFIX } from '../../domain/routing/names.js'
 import type { Task } from '../../domain/task/task.js'
 import type { Calls } from '../../ports/node-api.js'
 import { taskInfo } from './messages.js'
 import { parseAddress } from '../../domain/card/card.js'
 import type { NodeCore } from '../node.js'
 import type { RecordedTask } from '../tasks/from-record.js'
-import { taskOfLedger } from '../requests/recovery.js'
+import { tasksOfLedger } from '../requests/recovery.js'
 
 /** Changes of tasks are gathered for so long, in milliseconds. */
 const TASKS_MS = 100
@@ -47,56 +46,49 @@ function isSeen(node: NodeCore, { kind, agent }: Pick<Task, 'kind' | 'agent'>, b
   return card !== undefined && node.visibility.toCaller(card, by)
 }
 
-/** Ids of tasks in memory that begin so. */
-function matching(node: NodeCore, text: string, by: CallerAuthority): string[] {
-  if (text.length < MIN_PREFIX) return []
-  return node.tasks.matching(text).filter((id) => {
-    const task = node.tasks.get(id)
-    return task === undefined || isSeen(node, task, by)
-  })
-}
-
-function findTask(node: NodeCore, text: string, by: CallerAuthority): string {
-  const ids = matching(node, text, by)
-  const [id] = ids
-  if (ids.length > 1)
-    throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tasks`, {
-      data: { candidates: ids.slice(0, 8) },
-      next: ['a2a-node tasks']
-    })
-  if (id === undefined || isTooShort(text, id)) throw new NodeError('TASK_NOT_FOUND', `no task "${shown(text)}" on this node`)
-  return id
+const TASK_IDS: IdKind = {
+  one: 'task on this node',
+  several: 'tasks',
+  prefix: 'task_',
+  code: 'TASK_NOT_FOUND',
+  list: 'a2a-node tasks'
 }
 
 /** One task and what happened to it. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED */
 export async function showTask(node: NodeCore, text: string, by: CallerAuthority): Promise<Calls['tasks.show']['result']> {
-  const { task, events } = (await keptTask(node, text, by)) ?? liveTask(node, text, by)
+  const { task, events } = await findTask(node, text, by)
   return { ...taskInfo(node, task), events: events.map((event) => ({ ...event, at: new Date(event.at).toISOString() })) }
 }
 
+interface FoundTask extends RecordedTask {
+  /** Is it in memory? */
+  readonly isLive: boolean
+}
+
+/** The task that a text means, among those in memory and in the ledger that the caller sees. */
+async function findTask(node: NodeCore, text: string, by: CallerAuthority): Promise<FoundTask> {
+  const found = new Map<string, FoundTask>()
+  const add = ({ task, events }: RecordedTask, isLive: boolean): void => {
+    if (!found.has(task.id) && isSeen(node, task, by)) found.set(task.id, { task, events, isLive })
+  }
+  const exact = node.tasks.get(text)
+  const live = exact === undefined ? node.tasks.list().filter(({ id }) => id.startsWith(text)) : [exact]
+  for (const task of live) add({ task, events: node.tasks.events(task.id) }, true)
+  if (!found.has(text) && mayStandFor(text, TASK_IDS)) for (const one of await recordedTasks(node, text)) add(one, false)
+  return resolveId(text, found, TASK_IDS)
+}
+
 /** Of a task that ended before this node started, or long ago, the ledger tells. */
-async function keptTask(node: NodeCore, text: string, by: CallerAuthority): Promise<RecordedTask | null> {
-  if (text.length < MIN_PREFIX || matching(node, text, by).length > 0) return null
-  const kept = (await taskOfLedger(node.requestStore, text)) ?? (await node.swarms.taskFromRecord(text))
-  return kept === null || isTooShort(text, kept.task.id) || !isSeen(node, kept.task, by) ? null : kept
-}
-
-function isTooShort(text: string, id: string): boolean {
-  return text !== id && isShortId(text, 'task')
-}
-
-function liveTask(node: NodeCore, text: string, by: CallerAuthority): RecordedTask {
-  const id = findTask(node, text, by)
-  const task = node.tasks.get(id)
-  if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
-  return { task, events: node.tasks.events(id) }
+async function recordedTasks(node: NodeCore, text: string): Promise<RecordedTask[]> {
+  const [ofRequests, ofSwarms] = await Promise.all([tasksOfLedger(node.requestStore, text), node.swarms.recordedTasks(text)])
+  return [...ofRequests, ...ofSwarms]
 }
 
 /** Cancels a task. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, CONFLICT when it has ended, STORE_DAMAGED */
 export async function cancelTask(node: NodeCore, text: string, by: CallerAuthority): Promise<Calls['tasks.cancel']['result']> {
-  const kept = await keptTask(node, text, by)
-  if (kept !== null) throw ended(kept.task)
-  const id = findTask(node, text, by)
+  const { task: known, isLive } = await findTask(node, text, by)
+  if (!isLive) throw ended(known)
+  const { id } = known
   const found = node.requests.cancelTask(id) || (await node.swarms.cancelTask(id)) || node.executor.cancelTask(id)
   const task = node.tasks.get(id)
   if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')

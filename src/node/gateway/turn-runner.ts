@@ -32,7 +32,7 @@ import { isNeverLearned } from '../../domain/task/outcome.js'
 import type { TaskLog } from './task-log.js'
 import { isViolation, OutputGuard } from './output-guard.js'
 import type { NodeCore } from '../node.js'
-import { taskOfLedger } from '../requests/recovery.js'
+import { tasksOfLedger } from '../requests/recovery.js'
 
 /** Events of one task beyond which reports of progress are not recorded any more. */
 export const MAX_REPORTS = 2000
@@ -136,13 +136,17 @@ export class TurnRunner {
     this.#end(task, task.state === 'submitted' ? 'rejected' : 'failed', `${message} (${code})`)
   }
 
+  async #recorded(taskId: string): Promise<Task | undefined> {
+    return (await tasksOfLedger(this.#node.requestStore, taskId)).find(({ task }) => task.id === taskId)?.task
+  }
+
   /** After a start: what came of a turn while nobody looked; one that was never asked for is asked for now. @throws NodeError STORE_DAMAGED */
   async resume(task: GatewayTask): Promise<void> {
     const { run } = task
     if (run === null) return
     const { taskId, isAttended } = run
     const before = await this.#sentBefore(task)
-    const live = this.#node.tasks.get(taskId) ?? (await taskOfLedger(this.#node.requestStore, taskId))?.task
+    const live = this.#node.tasks.get(taskId) ?? (await this.#recorded(taskId))
     if (live === undefined && isAttended === true) return this.#leave(task)
     if (live === undefined) {
       const status = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')

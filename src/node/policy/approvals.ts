@@ -3,8 +3,7 @@ import { messageOf, NodeError } from '../../kit/errors.js'
 import { Emitter } from '../../kit/events.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import type { IdSource, NodeId } from '../../kit/ids.js'
-import { shown } from '../../kit/text.js'
-import { isShortId, MIN_PREFIX } from '../../domain/routing/names.js'
+import { type IdKind, mayStandFor, resolveId } from '../../kit/resolve-id.js'
 import type { RequestPayload } from '../../domain/task/payloads.js'
 import type { Audit } from '../../ports/audit.js'
 import type { WrittenRule } from '../../ports/policy.js'
@@ -50,6 +49,13 @@ export interface ApprovalChoice {
   readonly remember: boolean
 }
 
+const APPROVAL_IDS: IdKind = {
+  one: 'waiting approval',
+  several: 'approvals',
+  prefix: 'app_',
+  code: 'APPROVAL_NOT_FOUND',
+  list: 'a2a-node approvals ls'
+}
 const FULL: Refusal = { code: 'OVERLOADED', rule: 'approvals: bounded', reason: 'too many messages wait for approval on this node' }
 const OTHER: Refusal = {
   code: 'POLICY_DENIED',
@@ -214,21 +220,13 @@ export class Approvals {
 
   /** The one that a text names. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT when its time is over. */
   get(text: string): Waiting {
-    const hits = text.length < MIN_PREFIX ? [] : this.#list.matching(text).filter((one) => !this.#isLate(one))
-    if (hits.length > 1)
-      throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several approvals`, {
-        data: { candidates: hits.map((one) => one.id) },
-        next: ['a2a-node approvals ls']
-      })
-    const isShort = isShortId(text, 'app')
-    const isMeant = (id: string): boolean => id === text || (!isShort && id.startsWith(text))
-    const [hit] = hits
-    if (hit !== undefined && isMeant(hit.id) && !this.#deciding.has(hit.id)) return hit
-    const late = [...this.#late].map(([id, endsBy]) => ({ id, endsBy }))
-    const ended = [...this.#list.all().filter((one) => this.#isLate(one)), ...late].find(({ id }) => isMeant(id))
+    const waiting = this.#list.all()
+    const open = new Map(waiting.filter((one) => !this.#isLate(one) && !this.#deciding.has(one.id)).map((one) => [one.id, one]))
+    const late = [...waiting.filter((one) => this.#isLate(one)), ...[...this.#late].map(([id, endsBy]) => ({ id, endsBy }))]
+    const isMeant = ({ id }: { readonly id: string }): boolean => id === text || (mayStandFor(text, APPROVAL_IDS) && id.startsWith(text))
+    const ended = [...open.values()].some(isMeant) ? undefined : late.find(isMeant)
     if (ended !== undefined) throw tooLate(ended)
-    const how = isShort && hit !== undefined ? `; the beginning of an id is at least ${MIN_PREFIX} characters behind app_` : ''
-    throw new NodeError('APPROVAL_NOT_FOUND', `nothing that waits for approval is called "${shown(text)}"${how}`)
+    return resolveId(text, open, APPROVAL_IDS)
   }
 
   /** A sender takes a request of its own back; it is not answered. */
@@ -314,7 +312,7 @@ export class Approvals {
   }
 
   #timedOut(id: string): void {
-    const [one] = this.#list.matching(id)
+    const one = this.#list.get(id)
     if (one === undefined) return
     this.#late.set(id, one.endsBy)
     for (const oldest of this.#late.keys()) if (this.#late.size > MAX_APPROVALS) this.#late.delete(oldest)

@@ -107,10 +107,9 @@ export class PendingApprovals {
     return true
   }
 
-  /** Those whose id begins with a text. */
-  matching(prefix: string): Waiting[] {
-    const exact = this.#byId.get(prefix)
-    return exact === undefined ? this.all().filter(({ id }) => id.startsWith(prefix)) : [exact]
+  /** The one of an id; undefined when it waits no more. */
+  get(id: string): Waiting | undefined {
+    return this.#byId.get(id)
   }
 
   /** Those of one peer. */

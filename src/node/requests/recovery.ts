@@ -222,10 +222,10 @@ function hasEnded(record: RequestRecord): boolean {
   return SETTLED.has(record.status) || (record.role === 'callee' && record.status === 'unknown' && !isStopped(record))
 }
 
-/** A task that is no longer in memory, by its id (or a beginning of it that no other has): as the ledger tells of it; null for none, or several. */
-export async function taskOfLedger(requestStore: RequestStore, prefix: string): Promise<RecordedTask | null> {
-  const record = await requestStore.ofTask(prefix)
-  return record === null ? null : taskOf(requestStore, record)
+/** Tasks that are no longer in memory, by the beginning of their ids, as the ledger tells of them. @throws NodeError STORE_DAMAGED */
+export async function tasksOfLedger(requestStore: RequestStore, prefix: string): Promise<RecordedTask[]> {
+  const tasks = await Promise.all((await requestStore.ofTasks(prefix)).map((record) => taskOf(requestStore, record)))
+  return tasks.filter((task) => task !== null)
 }
 
 async function taskOf(requestStore: RequestStore, record: RequestRecord): Promise<RecordedTask | null> {

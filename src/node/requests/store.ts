@@ -1,3 +1,4 @@
+import { MAX_CANDIDATES } from '../../kit/resolve-id.js'
 import { asNodeError } from '../../kit/errors.js'
 import { fromUtf8, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
@@ -91,14 +92,14 @@ export class RequestStore {
     return [KEYS.expiry(record.expiresAt, name), ...wholeOf(name), ...indexKeys(name, record)].map((key) => ({ key, value: null }))
   }
 
-  /** The record of the request that a task is about, by the task's id or a beginning of it that no other has; null for none. @throws NodeError STORE_DAMAGED */
-  async ofTask(taskId: string): Promise<RequestRecord | null> {
-    if (!/^[!-}]{1,64}$/.test(taskId)) return null
+  /** The records of requests whose tasks have ids that begin with a text, the first {@link MAX_CANDIDATES}. @throws NodeError STORE_DAMAGED */
+  async ofTasks(taskId: string): Promise<RequestRecord[]> {
+    if (!/^[!-}]{1,64}$/.test(taskId)) return []
     const from = KEYS.task(taskId)
     // The character behind all that ids have.
-    const [first, second] = await this.#ledger.list({ from, to: `${from}~`, limit: 2 })
-    if (first === undefined || (second !== undefined && first.key !== from)) return null
-    return await this.get(fromUtf8(first.value))
+    const rows = await this.#ledger.list({ from, to: `${from}~`, limit: MAX_CANDIDATES })
+    const records = await Promise.all(rows.map(({ value }) => this.get(fromUtf8(value))))
+    return records.filter((record) => record !== null)
   }
 
   /** A request that this node asked; null for none. @throws NodeError STORE_DAMAGED */

@@ -1,3 +1,4 @@
+import { MAX_CANDIDATES } from '../../kit/resolve-id.js'
 import { NodeError } from '../../kit/errors.js'
 import type { ErrorBody } from '../../kit/errors.js'
 import { bytesToText, fromUtf8, utf8 } from '../../kit/ids.js'
@@ -175,12 +176,12 @@ export class SwarmStore {
     return id === null ? null : await this.get(fromUtf8(id))
   }
 
-  /** The swarm of a task, by the task's id or a beginning of it that no other has; null for none. @throws NodeError STORE_DAMAGED */
-  async ofTask(taskId: string): Promise<SwarmHead | null> {
-    if (!ID.test(taskId)) return null
-    const [first, second] = await this.#ledger.list({ ...beginningWith(SWARM_KEYS.task(taskId)), limit: 2 })
-    if (first === undefined || (second !== undefined && first.key !== SWARM_KEYS.task(taskId))) return null
-    return await this.get(fromUtf8(first.value))
+  /** The swarms of tasks whose ids begin with a text, the first {@link MAX_CANDIDATES}. @throws NodeError STORE_DAMAGED */
+  async ofTasks(taskId: string): Promise<SwarmHead[]> {
+    if (!ID.test(taskId)) return []
+    const rows = await this.#ledger.list({ ...beginningWith(SWARM_KEYS.task(taskId)), limit: MAX_CANDIDATES })
+    const heads = await Promise.all(rows.map(({ value }) => this.get(fromUtf8(value))))
+    return heads.filter((head) => head !== null)
   }
 
   /** Swarms whose ids begin with a text, in no order. @throws NodeError STORE_DAMAGED */

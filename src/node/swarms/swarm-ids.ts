@@ -1,20 +1,13 @@
-import { NodeError } from '../../kit/errors.js'
-import { shown } from '../../kit/text.js'
-import { isShortId } from '../../domain/routing/names.js'
+import type { IdKind } from '../../kit/resolve-id.js'
 import type { ItemRun } from './lease-requests.js'
 
-/** The one id that is meant. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
-export function resolveSwarmId(id: string, ids: readonly string[]): string {
-  if (ids.includes(id)) return id
-  const hits = ids.filter((one) => id.length >= 4 && one.startsWith(id))
-  const [hit] = hits
-  if (hits.length > 1)
-    throw new NodeError('AMBIGUOUS_NAME', `"${shown(id)}" may mean several swarms`, {
-      data: { candidates: hits },
-      next: ['a2a-node swarm ls']
-    })
-  if (hit === undefined || isShortId(id, 'swarm')) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
-  return hit
+/** Ids of swarms as people type them. */
+export const SWARM_IDS: IdKind = {
+  one: 'swarm on this node',
+  several: 'swarms',
+  prefix: 'swarm_',
+  code: 'SWARM_NOT_FOUND',
+  list: 'a2a-node swarm ls'
 }
 
 /** Runs of items of swarms, as heartbeats name them, by swarm. */

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
+import { resolveId } from '../../kit/resolve-id.js'
 import { shown } from '../../kit/text.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
 import { needsOf } from '../../domain/swarm/expand.js'
@@ -11,13 +12,13 @@ import type { SwarmView } from './finished-swarm.js'
 import type { NodeEvents } from '../observe/events.js'
 import { recordedSwarmTask, swarmOutcome } from '../tasks/from-record.js'
 import type { RecordedTask } from '../tasks/from-record.js'
-import type { SwarmHead } from './store.js'
+import type { SwarmEnd, SwarmHead } from './store.js'
 import type { Following } from './event-log.js'
 import { checkPrepared, prepare, previewOf } from './prepare.js'
 import { newHead } from './create.js'
 import type { Launching, SwarmLaunch } from './create.js'
 import { ReplicatedSwarm } from './consensus/replicated-swarm.js'
-import { resolveSwarmId, runsOf } from './swarm-ids.js'
+import { runsOf, SWARM_IDS } from './swarm-ids.js'
 import { Coordinator } from './coordinator.js'
 import type { CoordinatorDeps } from './coordinator.js'
 import { Participants } from './consensus/participants.js'
@@ -231,10 +232,9 @@ export class SwarmTable {
     return run !== undefined
   }
 
-  /** The task of a swarm that is no longer in memory, as the ledger tells of it; null for none. @throws NodeError STORE_DAMAGED */
-  async taskFromRecord(taskId: string): Promise<RecordedTask | null> {
-    const head = await this.#deps.swarmStore.ofTask(taskId)
-    return head === null ? null : recordedSwarmTask(head)
+  /** Tasks of swarms that are no longer in memory, by the beginning of their ids, as the ledger tells of them. @throws NodeError STORE_DAMAGED */
+  async recordedTasks(taskId: string): Promise<RecordedTask[]> {
+    return (await this.#deps.swarmStore.ofTasks(taskId)).map(recordedSwarmTask)
   }
 
   /** Every swarm in memory, newest first. */
@@ -254,15 +254,13 @@ export class SwarmTable {
   /** A swarm by its id or the beginning of it, in memory or in the ledger. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED. */
   async find(id: string): Promise<SwarmView> {
     const { swarmStore, telemetry } = this.#deps
-    const heads = new Map<string, SwarmHead | null>()
-    for (const known of this.#runs.keys()) heads.set(known, null)
-    if (!this.#runs.has(id)) for await (const head of swarmStore.heads(id)) if (!heads.has(head.id)) heads.set(head.id, head)
-    const hit = resolveSwarmId(id, [...heads.keys()])
-    const run = this.#runs.get(hit)
-    const head = heads.get(hit) ?? null
-    if (run !== undefined) return run
-    if (head === null || head.end === null) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
-    return endedSwarm(head, head.end, { rows: await swarmStore.results(hit), telemetry })
+    const known = new Map<string, { readonly run: SwarmHere } | { readonly head: SwarmHead; readonly end: SwarmEnd }>()
+    for (const [one, run] of this.#runs) known.set(one, { run })
+    if (!this.#runs.has(id))
+      for await (const head of swarmStore.heads(id))
+        if (head.end !== null && !known.has(head.id)) known.set(head.id, { head, end: head.end })
+    const hit = resolveId(id, known, SWARM_IDS)
+    return 'run' in hit ? hit.run : endedSwarm(hit.head, hit.end, { rows: await swarmStore.results(hit.head.id), telemetry })
   }
 
   /** One swarm in memory. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
@@ -363,9 +361,7 @@ export class SwarmTable {
   }
 
   #get(id: string): SwarmHere {
-    const run = this.#runs.get(resolveSwarmId(id, [...this.#runs.keys()]))
-    if (run === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
-    return run
+    return resolveId(id, this.#runs, SWARM_IDS)
   }
 
   #running(): SwarmHere[] {

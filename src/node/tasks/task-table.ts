@@ -133,11 +133,6 @@ export class TaskTable {
     return this.#books.get(id)?.task
   }
 
-  /** Ids that begin with a text. */
-  matching(prefix: string): string[] {
-    return this.#books.has(prefix) ? [prefix] : [...this.#books.keys()].filter((id) => id.startsWith(prefix))
-  }
-
   /** A task's events, oldest first. */
   events(id: string): readonly TaskEvent[] {
     const requestStore = this.#books.get(id)

@@ -220,7 +220,7 @@ test('tasks are found by a unique prefix and canceled on the side that asked', a
   t.alike((await failsWith(t, 'AMBIGUOUS_NAME', () => api.call('tasks.show', { id: 'task' }))).next, ['a2a-node tasks'])
   const [first] = (await api.call('tasks.show', { id: taskId ?? '' })).events
   t.is(first === undefined ? '' : new Date(first.at).toISOString(), first?.at, 'its events have ISO times')
-  await failsWith(t, 'TASK_NOT_FOUND', () => api.call('tasks.show', { id: 'tas' }))
+  await failsWith(t, 'TASK_NOT_FOUND', () => api.call('tasks.show', { id: 'tas_nobody' }))
   t.is((await api.call('tasks.cancel', { id: taskId ?? '' })).state, 'canceled')
   await failsWith(t, 'CONFLICT', () => api.call('tasks.cancel', { id: taskId ?? '' }))
   await world.settle()

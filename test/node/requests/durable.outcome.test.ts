@@ -11,7 +11,7 @@ test('an outcome that could not be asked for, since the input could not be read,
   await scene.crashPeer()
   await scene.crashHere()
   const { requestStore: book, lanes } = scene.here.core
-  const record = await book.ofTask(taskId ?? '')
+  const record = (await book.ofTasks(taskId ?? ''))[0]
   if (record === null) return t.fail('it is on record')
   const key = KEYS.input(book.name(record))
   const value = await book.input(book.name(record))

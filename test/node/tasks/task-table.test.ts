@@ -145,11 +145,9 @@ test('results take bounded memory: the oldest go first, never the one that has j
   t.ok(tasks.get(huge))
 })
 
-test('tasks are found by the beginning of their id, newest first in the list', (t) => {
+test('tasks are listed newest first', (t) => {
   const { tasks } = table()
   const ids = [tasks.open(opening), tasks.open(opening)]
-  t.alike(tasks.matching('task_'), ids)
-  t.alike(tasks.matching(ids[0]), [ids[0]])
   t.alike(
     tasks.list().map((task) => task.id),
     [...ids].reverse()

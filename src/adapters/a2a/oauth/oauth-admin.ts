@@ -4,6 +4,7 @@ import { NodeError } from '../../../kit/errors.js'
 import type { IdSource } from '../../../kit/ids.js'
 import { NODE_NAME } from '../../../kit/names/rule.js'
 import { safeName } from '../../../kit/names/safe-name.js'
+import { type IdKind, resolveId } from '../../../kit/resolve-id.js'
 import { shown } from '../../../kit/text.js'
 import { ruleOf, type ScopeTable } from '../../../domain/gateway/oauth-scope.js'
 import { type Tier, tierText } from '../../../domain/routing/tier.js'
@@ -14,8 +15,14 @@ import type { OAuthKeys } from './oauth-keys.js'
 import { OPERATOR_SUBJECT } from './oauth-provider.js'
 import { hashText, MAX_OAUTH_CLIENTS, type OAuthRecord, type OAuthStore, type StoredClient } from './oauth-store.js'
 
-/** A beginning of an id that may stand for it: `cli_` and this many characters. */
-const MIN_ID_LENGTH = 8
+const CLIENT_IDS: IdKind<{ readonly name: string }> = {
+  one: 'client',
+  several: 'clients',
+  prefix: 'cli_',
+  code: 'CLIENT_NOT_FOUND',
+  list: 'a2a-node a2a client ls',
+  label: (id, { name }) => `${id} (${name})`
+}
 const WEAKEST: Tier = 3
 
 /** What the operator's part of the OAuth server needs. */
@@ -129,13 +136,8 @@ function checkedRedirect(uri: string): string {
 }
 
 async function revokeClient({ store, tokens, audit }: OAuthAdminDeps, text: string): Promise<OAuthClientInfo> {
-  const found = [...store.clients.values(), ...store.unwritten.values()].filter(
-    ({ id }) => id === text || (text.length >= MIN_ID_LENGTH && id.startsWith(text))
-  )
-  const [client] = found
-  const next = ['a2a-node a2a client ls']
-  if (client === undefined) throw new NodeError('CLIENT_NOT_FOUND', `no client "${shown(text)}"`, { next })
-  if (found.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several clients`, { next })
+  const all = new Map([...store.clients.values(), ...store.unwritten.values()].map((one) => [one.id, one]))
+  const client = resolveId(text, all, CLIENT_IDS)
   store.endClient(client.id)
   tokens.sweep()
   try {

@@ -1,4 +1,4 @@
-import { NodeError } from '../../../kit/errors.js'
+import { type IdKind, MAX_CANDIDATES, resolveId } from '../../../kit/resolve-id.js'
 import type { PushHook, PushNotice } from '../../../domain/gateway/push.js'
 import { NOTICE_RANGE, type NoticeName, noticeId, noticeNameOf, PUSH_KEYS } from '../../../domain/gateway/push-records.js'
 import { decodeRecord, encodeRecord } from '../../../domain/gateway/records.js'
@@ -12,8 +12,13 @@ import type { NodeDeps } from '../../dependencies.js'
 
 /** Rows of each kind that `a2a push ls` shows at most. */
 export const MAX_PUSH_ROWS = 1000
-/** Candidates that an ambiguous beginning is told of. */
-const MAX_CANDIDATES = 8
+const NOTICE_IDS: IdKind = {
+  one: 'pending or dead-lettered notification',
+  several: 'notifications',
+  prefix: 'hook_',
+  code: 'NOTIFICATION_NOT_FOUND',
+  list: 'a2a-node a2a push ls'
+}
 /** An id of a notification, or the beginning of one. */
 const NAME = /^[A-Za-z0-9_-]{4,40}(?:\.\d{0,8})?$/
 
@@ -72,11 +77,7 @@ export class NodePushAdmin implements PushAdmin {
     const { dead, delivery, inTurn } = this.#deps
     if (id === null) return await inTurn(() => this.#revive([...dead.ids()]))
     const found = NAME.test(id) ? [...[...dead.ids()].filter((one) => one.startsWith(id)), ...(await this.#waiting(id))] : []
-    const named = found.includes(id) ? [id] : found
-    const [one] = named
-    if (one === undefined) throw new NodeError('NOTIFICATION_NOT_FOUND', 'there is no notification of this name that waits or was given up')
-    if (named.length > 1)
-      throw new NodeError('AMBIGUOUS_NAME', `several notifications begin so: ${named.slice(0, MAX_CANDIDATES).join(', ')}`)
+    const one = resolveId(id, new Map(found.map((each) => [each, each])), NOTICE_IDS)
     if (dead.has(one)) return await inTurn(() => this.#revive([one]))
     delivery.hurry(one.slice(0, one.lastIndexOf('.')))
     return [one]

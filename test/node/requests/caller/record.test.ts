@@ -8,7 +8,7 @@ test('an end that comes in one commit with the word that there was no room, befo
     const { taskId, requestId, correlationId } = await scene.ask()
     await scene.world.settle()
     const { requestStore: book, exchanges: conversations, lanes, requests } = scene.here.core
-    const { source = '', target = '' } = (await book.ofTask(taskId ?? '')) ?? {}
+    const { source, target } = (await book.ofTasks(taskId ?? ''))[0]
     const header = { id: 'msg_1', schemaVersion: 1, timestamp: 0, sender: target, recipient: source, correlationId }
     const done = { requestId, attempt: 1, outcome: 'COMPLETED', result: 'done', error: null }
     const replies = [
@@ -17,7 +17,7 @@ test('an end that comes in one commit with the word that there was no room, befo
     ]
     if (!isFirst) replies.reverse()
     await lanes.commit(replies.flatMap((one) => requests.recordReply(one).changes))
-    t.is((await book.ofTask(taskId ?? ''))?.status, 'completed')
+    t.is((await book.ofTasks(taskId ?? ''))[0].status, 'completed')
     const thread = {
       sender: { agentId: 'operator', nodeId: scene.here.id },
       recipient: { agentId: 'slow', nodeId: scene.peer.id },
@@ -25,7 +25,7 @@ test('an end that comes in one commit with the word that there was no room, befo
     }
     for (const one of replies) conversations.deliver(thread, one.header, one.payload)
     await scene.world.settle()
-    t.is((await book.ofTask(taskId ?? ''))?.status, 'completed', 'it is not put back')
+    t.is((await book.ofTasks(taskId ?? ''))[0].status, 'completed', 'it is not put back')
     t.is(requests.waitingCount(), 0)
     t.is((await scene.task(taskId)).result, 'done')
   }
@@ -40,11 +40,11 @@ test('what a peer says beside an error is kept with it only while it is short', 
     const { taskId, correlationId } = await scene.ask()
     await scene.world.settle()
     const { requestStore: book, lanes, requests } = scene.here.core
-    const { source = '', target = '' } = (await book.ofTask(taskId ?? '')) ?? {}
+    const { source, target } = (await book.ofTasks(taskId ?? ''))[0]
     const header = { id: 'msg_1', schemaVersion: 1, timestamp: 0, sender: target, recipient: source, correlationId }
     const payload = { code: 'TASK_FAILED', message: 'no luck', data }
     await lanes.commit(requests.recordReply({ peer: scene.peer.id, header: { ...header, type: 'error' as const }, payload }).changes)
-    const { error } = (await book.ofTask(taskId ?? '')) ?? {}
+    const { error } = (await book.ofTasks(taskId ?? ''))[0]
     t.is(error?.message, 'no luck')
     t.alike(error?.data, kept)
   }
