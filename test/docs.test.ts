@@ -11,9 +11,13 @@ import { DENY_STATUS } from '../src/domain/membership/pairing-status.js'
 import { fencesOf } from './support/markdown.js'
 import { tempDir } from './support/tmp.js'
 
-const DOCS = ['README.md', 'SECURITY.md', 'CHANGELOG.md', ...fs.readdirSync('docs').map((name) => `docs/${name}`)].filter((name) =>
-  name.endsWith('.md')
-)
+const DOCS = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'CHANGELOG.md',
+  ...fs.readdirSync('docs').map((name) => `docs/${name}`)
+].filter((name) => name.endsWith('.md'))
 const UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, ms: 1, s: 1000, min: 60_000, h: 3_600_000 }
 
 function read(name: string): string {
