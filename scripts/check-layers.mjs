@@ -1,32 +1,31 @@
 #!/usr/bin/env node
-// Checks which room of src/ may import which. The table below IS the architecture; docs/ARCHITECTURE.md quotes it.
+// Checks which layer of src/ may import which. The table below IS the architecture; docs/ARCHITECTURE.md quotes it.
 // Prints one line for each broken rule. Exit code: 0 clean, 1 broken.
 import fs from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** room -> rooms it may import, npm packages it may import, may it touch Node built-ins. '' is src/*.ts itself. */
-export const ROOMS = {
-  kit: { rooms: [], npm: ['b4a', 'z32'], node: false, pure: true },
-  domain: { rooms: ['kit'], npm: ['zod', 'compact-encoding'], node: false, pure: true },
-  ports: { rooms: ['kit', 'domain'], npm: [], node: false, pure: true, typesOnly: true },
-  node: { rooms: ['kit', 'domain', 'ports'], npm: [], node: false, pure: true },
-  'adapters/*': { rooms: ['kit', 'domain', 'ports'], npm: '*', node: true }, // and its own folder, never a sibling
-  config: { rooms: ['kit'], npm: ['zod', 'yaml', 're2js'], node: true },
+/** layer -> layers it may import, npm packages it may import, may it touch Node built-ins. '' is src/*.ts itself. */
+export const LAYERS = {
+  kit: { layers: [], npm: ['b4a', 'z32'], node: false, pure: true },
+  domain: { layers: ['kit'], npm: ['zod', 'compact-encoding'], node: false, pure: true },
+  ports: { layers: ['kit', 'domain'], npm: [], node: false, pure: true, typesOnly: true },
+  node: { layers: ['kit', 'domain', 'ports'], npm: [], node: false, pure: true },
+  'adapters/*': { layers: ['kit', 'domain', 'ports'], npm: '*', node: true }, // and its own folder, never a sibling
+  config: { layers: ['kit'], npm: ['zod', 'yaml', 're2js'], node: true },
   cli: {
-    rooms: ['kit', 'ports', 'config', 'adapters/control'],
+    layers: ['kit', 'ports', 'config', 'adapters/control'],
     types: ['domain'],
     npm: ['commander', 'jsonc-parser', 'smol-toml', 'string-width', 'uqr'],
     node: true
   },
-  dashboard: { rooms: [], npm: '*', node: false },
-  types: { rooms: [], npm: '*', node: false }, // ambient declarations; they name the packages they describe
-  compose: { rooms: '*', npm: '*', node: true }, // a running node: chooses its adapters
-  maintenance: { rooms: '*', npm: '*', node: true }, // a home without one: backup, restore, doctor, audit
-  '': { rooms: '*', npm: '*', node: true } // the public entries
+  types: { layers: [], npm: '*', node: false }, // ambient declarations; they name the packages they describe
+  compose: { layers: '*', npm: '*', node: true }, // a running node: chooses its adapters
+  maintenance: { layers: '*', npm: '*', node: true }, // a home without one: backup, restore, doctor, audit
+  '': { layers: '*', npm: '*', node: true } // the public entries
 }
 
-/** Subjects of a room that may use one package more. */
+/** Subjects of a layer that may use one package more. */
 export const SUBJECTS = { 'domain/document': ['yjs'] }
 
 /**
@@ -63,10 +62,10 @@ const EXCEPT = Object.fromEntries(
     restore: 'maintenance',
     doctor: 'maintenance',
     audit: 'maintenance'
-  }).map(([command, room]) => [`cli/commands/${command}.ts`, [room]])
+  }).map(([command, layer]) => [`cli/commands/${command}.ts`, [layer]])
 )
 
-/** A pure room takes time, chance and speech from its caller. */
+/** A pure layer takes time, chance and speech from its caller. */
 const IMPURE =
   /\b(Date\.now|new Date\(\)|Math\.random|crypto\.(?:random\w+|getRandomValues)|performance\.|setTimeout|setInterval|setImmediate|queueMicrotask|(?<![.\w])fetch\(|(?<![.\w])(?:process|console)[.[]|(?<![.\w])Buffer\b|globalThis\b|new (?:URL|TextEncoder|TextDecoder)\b)/
 
@@ -99,15 +98,15 @@ export function packageOf(spec) {
 }
 
 /** The first level of the path, the first two below adapters; '' for files of src/ itself. */
-function roomOf(rel) {
+function layerOf(rel) {
   const parts = rel.split('/')
   if (parts.length === 1) return ''
   return parts[0] === 'adapters' ? `adapters/${parts[1]}` : parts[0]
 }
 
 function ruleOf(name) {
-  const room = roomOf(name)
-  const rule = ROOMS[room] ?? (room.startsWith('adapters/') ? ROOMS['adapters/*'] : null)
+  const layer = layerOf(name)
+  const rule = LAYERS[layer] ?? (layer.startsWith('adapters/') ? LAYERS['adapters/*'] : null)
   const more = SUBJECTS[name.split('/').slice(0, 2).join('/')]
   return more === undefined || rule === null ? rule : { ...rule, npm: [...rule.npm, ...more] }
 }
@@ -125,7 +124,7 @@ function faultOfFeature(from, to) {
   return allowed.includes(to) ? null : `node/${from} must not import values of node${to === '' ? '' : `/${to}`}`
 }
 
-function faultOfImport({ file, root, room, rule }, { spec, type, lazy }) {
+function faultOfImport({ file, root, layer, rule }, { spec, type, lazy }) {
   if (rule.typesOnly && !type) return `ports hold types only, imports ${spec} as a value`
   if (spec.startsWith('node:')) return rule.node ? null : `must not touch ${spec}`
   const pkg = packageOf(spec)
@@ -133,10 +132,10 @@ function faultOfImport({ file, root, room, rule }, { spec, type, lazy }) {
   const target = path.posix.relative(root, path.posix.join(path.posix.dirname(file), spec))
   const fault = type ? null : faultOfFeature(featureOf(path.posix.relative(root, file)), featureOf(target))
   if (fault !== null) return `${fault} (${spec})`
-  const to = roomOf(target)
-  if (to === room || rule.rooms === '*' || rule.rooms.includes(to) || (type && rule.types?.includes(to))) return null
+  const to = layerOf(target)
+  if (to === layer || rule.layers === '*' || rule.layers.includes(to) || (type && rule.types?.includes(to))) return null
   if ((lazy || type) && EXCEPT[path.posix.relative(root, file)]?.includes(to)) return null
-  return `${room || 'root'} must not import ${to || 'root'} (${spec})`
+  return `${layer || 'root'} must not import ${to || 'root'} (${spec})`
 }
 
 /** Comments say what they like. */
@@ -150,7 +149,7 @@ function* faultsOf(place, text) {
   const code = withoutComments(text)
   if (rule.typesOnly && VALUE.test(code)) yield 'ports hold types only, exports a value'
   const impure = rule.pure ? IMPURE.exec(code) : null
-  if (impure !== null) yield `a pure room reaches for ${impure[1]}`
+  if (impure !== null) yield `a pure layer reaches for ${impure[1]}`
   for (const one of importsOf(code)) {
     const fault = faultOfImport(place, one)
     if (fault !== null) yield fault
@@ -159,7 +158,7 @@ function* faultsOf(place, text) {
 
 /**
  * Checks every source file.
- * @param {string} root the directory of the rooms
+ * @param {string} root the directory of the layers
  * @returns {string[]} one line for each broken rule
  */
 export function check(root = 'src') {
@@ -169,9 +168,9 @@ export function check(root = 'src') {
   for (const name of names.sort()) {
     const file = path.posix.join(root, name)
     const rule = ruleOf(name)
-    if (rule === null) broken.push(`${file}: lies in no room`)
+    if (rule === null) broken.push(`${file}: lies in no layer`)
     else
-      for (const fault of faultsOf({ file, root, room: roomOf(name), rule }, fs.readFileSync(file, 'utf8')))
+      for (const fault of faultsOf({ file, root, layer: layerOf(name), rule }, fs.readFileSync(file, 'utf8')))
         broken.push(`${file}: ${fault}`)
   }
   return broken

@@ -19,7 +19,7 @@ const tsc = bin('typescript', 'tsc')
 const STEPS = [
   ['types of tests', tsc, '-p', 'tsconfig.test.json', '--noEmit'],
   ['types', tsc, '-p', 'tsconfig.json', '--noEmit'],
-  ['types of pure rooms', tsc, '-p', 'tsconfig.pure.json'],
+  ['types of pure layers', tsc, '-p', 'tsconfig.pure.json'],
   ['lint', bin('oxlint'), '--type-aware', '--deny-warnings', '--report-unused-disable-directives', '--format=unix'],
   ['format', bin('@biomejs/biome', 'biome'), 'format', '--reporter=summary', '.'],
   ['layers', 'scripts/check-layers.mjs'],

@@ -17,7 +17,8 @@ const BOUND = new Set(['src/ports/document-api.ts told', 'src/node/peers/query.t
 const CAPS = {
   'files in the largest folder': 25,
   'classes over 250 lines or 20 public members': 25,
-  'names with a banned word': 0
+  'names with a banned word': 0,
+  'words of docs/ARCHITECTURE.md': 1500
 }
 
 function filesBelow(dir, end) {

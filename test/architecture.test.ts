@@ -7,6 +7,7 @@ import { fencesOf } from './support/markdown.js'
 /** What `scripts/check-layers.mjs` offers. Scripts are not compiled; tests run in the root of the repository. */
 interface Layers {
   readonly FEATURES: Readonly<Record<string, readonly string[]>>
+  readonly LAYERS: Readonly<Record<string, { readonly layers: readonly string[] | '*' }>>
   check(root?: string): string[]
   importsOf(text: string): Iterable<{ spec: string; type: boolean }>
   packageOf(spec: string): string | null
@@ -30,6 +31,18 @@ function sources(): string[] {
   return names.filter((name) => /\.tsx?$/.test(name) && !name.endsWith('.d.ts')).map((name) => path.join('src', name))
 }
 
+/** The drawings of ARCHITECTURE.md. */
+function drawings(): string[] {
+  const fences = fencesOf(fs.readFileSync('docs/ARCHITECTURE.md', 'utf8'))
+  return fences.filter(({ language }) => language === 'mermaid').map(({ text }) => text)
+}
+
+/** The arrows of one kind in a drawing that stand alone on their lines, as `from > to & to`. */
+function edgesOf(drawing: string, arrow: string): string[] {
+  const line = new RegExp(String.raw`^ +(\w+) ${arrow} ([\w& ]+)$`)
+  return drawing.split('\n').flatMap((text) => line.exec(text)?.slice(1).join(' > ') ?? [])
+}
+
 test('no room imports what its row of the table does not allow', async (t) => {
   t.alike((await layers()).check('src'), [])
 })
@@ -45,10 +58,31 @@ test('each folder of src/node is in the table of features, behind those that it 
         features.slice(0, at).some(([other]) => other === one),
         `${name} stands behind ${one}: there is no circle`
       )
-  const drawing = fencesOf(fs.readFileSync('docs/ARCHITECTURE.md', 'utf8')).find(({ language }) => language === 'mermaid')?.text ?? ''
-  const drawn = drawing.split('\n').flatMap((line) => / {2}(\w+) --> (.*)/.exec(line)?.slice(1).join(' > ') ?? [])
+  const drawn = edgesOf(drawings()[0] ?? '', '-->')
   const expected = features.flatMap(([name, below]) => (below.length === 0 ? [] : [`${name} > ${below.join(' & ')}`]))
   t.alike(drawn, expected)
+  const text = fs.readFileSync('docs/ARCHITECTURE.md', 'utf8')
+  for (const [name] of features) t.ok(text.includes(`| \`${name}\` |`), `${name} is described`)
+})
+
+test('ARCHITECTURE.md has three drawings: the first has the layers that each layer may import, and the files that any names exist', async (t) => {
+  const { LAYERS } = await layers()
+  const all = drawings()
+  t.is(all.length, 3)
+  const idOf = (name: string): string => (name === '' ? 'entries' : path.basename(name.replace('/*', '')))
+  const expected = Object.entries(LAYERS).flatMap(([name, { layers: below }]) => {
+    const targets = below === '*' ? ['all'] : below.map(idOf)
+    return targets.length === 0 ? [] : [`${idOf(name)} > ${targets.join(' & ')}`]
+  })
+  t.alike(edgesOf(all[0] ?? '', '==>').toSorted(), expected.toSorted())
+  const files = sources()
+  const named = all.flatMap((drawing) => [...drawing.matchAll(/[\w/-]+\.ts/g)].map(([name]) => name))
+  t.ok(named.length > 20)
+  for (const name of named)
+    t.ok(
+      files.some((file) => `/${file}`.endsWith(`/${name}`)),
+      name
+    )
 })
 
 test('shipped code is built on the packages it says, by real imports', async (t) => {

@@ -1,5 +1,6 @@
 import fs from 'node:fs'
 import path from 'node:path'
+import { pathToFileURL } from 'node:url'
 import test from 'brittle'
 import { knownKeysAt, TOP_LEVEL_KEYS } from '../src/adapters/agents/files/agent-file-schema.js'
 import { runAgentFile } from '../src/compose/compose.js'
@@ -11,13 +12,8 @@ import { DENY_STATUS } from '../src/domain/membership/pairing-status.js'
 import { fencesOf } from './support/markdown.js'
 import { tempDir } from './support/tmp.js'
 
-const DOCS = [
-  'README.md',
-  'CONTRIBUTING.md',
-  'SECURITY.md',
-  'CHANGELOG.md',
-  ...fs.readdirSync('docs').map((name) => `docs/${name}`)
-].filter((name) => name.endsWith('.md'))
+const PAGES = fs.readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name}`)
+const DOCS = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...PAGES].filter((name) => name.endsWith('.md'))
 const UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, ms: 1, s: 1000, min: 60_000, h: 3_600_000 }
 
 function read(name: string): string {
@@ -147,14 +143,40 @@ test('AGENTS.md names every key of an agent file, and what it shows is an agent 
   t.alike(outcome, { ok: true, result: { text: 'Hello, Ada' } })
 })
 
-test('ARCHITECTURE.md quotes the import rules as they are checked, and explains every dependency', (t) => {
+/** One row of the import rules in scripts/check-layers.mjs. */
+interface LayerRule {
+  readonly layers: readonly string[] | '*'
+  readonly types?: readonly string[]
+  readonly npm: readonly string[] | '*'
+  readonly node: boolean
+  readonly pure?: boolean
+  readonly typesOnly?: boolean
+}
+
+/** An import rule as the table of ARCHITECTURE.md has it: layer, imports, packages, built-ins. */
+function ruleRow([name, { layers, types = [], npm, node, pure = false, typesOnly = false }]: readonly [string, LayerRule]): string[] {
+  const listed = (items: readonly string[] | '*'): string => (items === '*' ? 'all' : items.length === 0 ? 'none' : items.join(', '))
+  const imports = types.length === 0 ? listed(layers) : `${listed(layers)}; types: ${types.join(', ')}`
+  const access = node ? 'yes' : `${pure ? 'pure' : 'no'}${typesOnly ? ', types only' : ''}`
+  return [`\`src/${name === '' ? '*.ts' : name}\``, imports, listed(npm), access]
+}
+
+test('ARCHITECTURE.md quotes the import rules as they are checked, and explains every dependency', async (t) => {
   const text = read('docs/ARCHITECTURE.md')
-  const rules = fencesOf(text).find((one) => one.language === 'js')?.text ?? 'nothing quoted'
-  t.ok(read('scripts/check-layers.mjs').includes(rules), 'the table is that of scripts/check-layers.mjs')
+  const { LAYERS } = (await import(pathToFileURL(path.resolve('scripts/check-layers.mjs')).href)) as { LAYERS: Record<string, LayerRule> }
+  const rows = [...text.matchAll(/^\| (`src\/\S+`) \| .+? \| (.+?) \| (.+?) \| (.+?) \|$/gm)].map((row) => row.slice(1))
+  t.alike(rows, Object.entries(LAYERS).map(ruleRow), 'the table is that of scripts/check-layers.mjs')
+  const reasons = [...text.slice(text.indexOf('## Dependencies')).matchAll(/^\| (`.+`) \| \S.* \|$/gm)].map(([, names = '']) => names)
   const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
-  for (const name of Object.keys(dependencies)) t.ok(text.includes(`\`${name}\``), name)
-  for (const room of fs.readdirSync('src', { withFileTypes: true })) {
-    if (room.isDirectory() && room.name !== 'adapters') t.ok(text.includes(`\`src/${room.name}\``), room.name)
+  const explained = reasons.flatMap((names) => names.split(', '))
+  t.alike(
+    explained.toSorted(),
+    Object.keys(dependencies)
+      .map((name) => `\`${name}\``)
+      .toSorted()
+  )
+  for (const layer of fs.readdirSync('src', { withFileTypes: true })) {
+    if (layer.isDirectory() && layer.name !== 'adapters') t.ok(text.includes(`\`src/${layer.name}\``), layer.name)
   }
 })
 

@@ -35,9 +35,9 @@ test('each rule can be broken', async (t) => {
     ['kit/a.ts', "import fs from 'node:fs'", 'must not touch node:fs'],
     ['domain/card/a.ts', "import ajv from 'ajv'", 'must not use package ajv'],
     ['domain/card/a.ts', "import * as Y from 'yjs'", 'must not use package yjs'],
-    ['domain/card/a.ts', 'export const now = () => Date.now()', 'a pure room reaches for Date.now'],
-    ['node/a.ts', 'export const later = (f) => setTimeout(f, 1)', 'a pure room reaches for setTimeout'],
-    ['node/a.ts', "export const env = process.env['X']", 'a pure room reaches for process.'],
+    ['domain/card/a.ts', 'export const now = () => Date.now()', 'a pure layer reaches for Date.now'],
+    ['node/a.ts', 'export const later = (f) => setTimeout(f, 1)', 'a pure layer reaches for setTimeout'],
+    ['node/a.ts', "export const env = process.env['X']", 'a pure layer reaches for process.'],
     ['node/a.ts', "export { log } from '../adapters/mesh/log.js'", 'node must not import adapters/mesh'],
     ['node/peers/a.ts', "import { lanes } from '../reliable/lanes.js'", 'node/peers must not import values of node/reliable'],
     ['node/peers/a.ts', "import { tables } from '../tables.js'", 'node/peers must not import values of node ('],
@@ -50,7 +50,7 @@ test('each rule can be broken', async (t) => {
     ['cli/a.ts', "import { card } from '../domain/card/card.js'", 'cli must not import domain'],
     ['cli/commands/peers.ts', "const compose = import('../../compose/compose.js')", 'cli must not import compose'],
     ['cli/commands/start.ts', "import { compose } from '../../compose/compose.js'", 'cli must not import compose'],
-    ['cellar/a.ts', 'export const a = 1', 'lies in no room'],
+    ['cellar/a.ts', 'export const a = 1', 'lies in no layer'],
     ['kit/a.ts', '// line\n'.repeat(501), 'longer than 500 lines']
   ]
   for (const [file, text, expected] of table) {
