@@ -63,7 +63,7 @@ function followTask(node: NodeCore, taskId: string, push: (event: MessageEvent<R
   }
   const tell = (task: Task): void => {
     // That nothing holds up any more what has ended is no news: its reply follows.
-    if (task.id !== taskId || FINAL_STATES.has(task.state) || task.state === 'unknown') return
+    if (FINAL_STATES.has(task.state) || task.state === 'unknown') return
     const agent = node.directory.shownAddress(task.agent)
     if (task.waitingFor !== waiting) {
       waiting = task.waitingFor
@@ -74,7 +74,7 @@ function followTask(node: NodeCore, taskId: string, push: (event: MessageEvent<R
     newest = event
     report(agent)
   }
-  const stopListening = node.tasks.onChange(tell)
+  const stopListening = node.tasks.follow(taskId, tell)
   const now = node.tasks.get(taskId)
   if (now !== undefined) tell(now)
   return () => {

@@ -279,8 +279,8 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
 
 /** The in-process body of NodeApi for one principal. */
 export function createApi(host: ApiHost, principal: Principal): NodeApi {
-  const calls = callTable(host, principal)
-  const watches = watchTable(host, principal)
+  // A caller over the control socket is made for one of the two.
+  const [calls, watches] = [lazy(() => callTable(host, principal)), lazy(() => watchTable(host, principal))]
   function allow(scope: Scope, name: CallName | WatchName): void {
     if (!principal.scopes.includes(scope))
       throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
@@ -291,7 +291,8 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
   const toError: ToError = (error) => withLogProblem(asNodeError(error), logState.problems)
   return {
     call: async (name, params, options) => {
-      const row = Object.hasOwn(calls, name) ? calls[name] : undefined
+      const table = calls()
+      const row = Object.hasOwn(table, name) ? table[name] : undefined
       if (row === undefined) throw new NodeError('USAGE', `no call ${shown(name)}`)
       const [scope, run] = row
       allow(scope, name)
@@ -305,7 +306,8 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       }
     },
     watch: (name, params, options) => {
-      const row = Object.hasOwn(watches, name) ? watches[name] : undefined
+      const table = watches()
+      const row = Object.hasOwn(table, name) ? table[name] : undefined
       if (row === undefined) throw new NodeError('USAGE', `no watch ${shown(name)}`)
       const [scope, open, keeps] = row
       const opened = async (to: Parameters<typeof open>[2]): Promise<Unsubscribe> => {
@@ -316,6 +318,11 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       return watching(opened, queueFor(keeps, options?.signal), toError)
     }
   }
+}
+
+function lazy<T extends object>(make: () => T): () => T {
+  let made: T | null = null
+  return () => (made ??= make())
 }
 
 /** What a failure is told as. */

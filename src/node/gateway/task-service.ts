@@ -62,7 +62,6 @@ export class TaskService implements Gateway {
   /** Messages to tasks that are being recorded, by task. */
   readonly #taking = new TransientMap<string, Promise<GatewayTask>>()
   #timer: Timer | null = null
-  #unlisten: () => void = () => {}
 
   constructor(node: NodeCore, { push = null, rules = null }: GatewayOptions = {}) {
     this.#node = node
@@ -95,7 +94,6 @@ export class TaskService implements Gateway {
     this.#node.checkShare.payers = this.#index
     const all = [...this.#index.all()]
     await this.push?.start(all)
-    this.#unlisten = this.#node.tasks.onChange((task) => this.#runs.look(task))
     this.#timer = this.#node.deps.clock.every(SWEEP_MS, () => void this.#retention.sweep())
     for (const task of all) if (!RESTING_STATES.has(task.state)) await this.#runs.resume(task)
   }
@@ -103,7 +101,7 @@ export class TaskService implements Gateway {
   /** Listens to nothing any more. */
   stop(): void {
     this.#node.deps.clock.clear(this.#timer)
-    this.#unlisten()
+    this.#runs.close()
     this.push?.stop()
     this.#log.stop()
   }

@@ -1,4 +1,5 @@
 import { asNodeError, type ErrorCode, messageOf, NodeError } from '../../kit/errors.js'
+import type { Unsubscribe } from '../../kit/events.js'
 import { TransientMap } from '../../kit/transient.js'
 import { type AgentAddress, OPERATOR, parseAddress } from '../../domain/card/card.js'
 import {
@@ -209,16 +210,28 @@ export class TurnRunner {
 
   #watch(id: string, run: GatewayRun, before: readonly GatewayEvent[]): void {
     const watch = this.#rules === null ? null : new OutputGuard(this.#rules, before)
-    this.#open.set(run.taskId, { id, seen: 0, watch, sent: new SentArtifacts(), bytes: 0, model: null })
+    this.#unfollow(run.taskId)
+    const stop = this.#node.tasks.follow(run.taskId, (live) => this.look(live))
+    this.#open.set(run.taskId, { id, seen: 0, watch, sent: new SentArtifacts(), bytes: 0, model: null, stop })
   }
 
   #openOf({ run }: GatewayTask): OpenRun | undefined {
     return run === null ? undefined : this.#open.get(run.taskId)
   }
 
+  /** Follows no task any more. */
+  close(): void {
+    for (const { stop } of this.#open.values()) stop()
+  }
+
+  #unfollow(taskId: string): void {
+    this.#open.get(taskId)?.stop()
+    this.#open.delete(taskId)
+  }
+
   /** Nobody hears any more of the run of a task. */
   #close({ run }: GatewayTask): void {
-    if (run !== null) this.#open.delete(run.taskId)
+    if (run !== null) this.#unfollow(run.taskId)
   }
 
   /** What was told of a task before the turn that is under way, as far as it is judged with that. @throws NodeError STORE_DAMAGED */
@@ -304,14 +317,14 @@ export class TurnRunner {
     if (state === 'completed') this.#add(task, { type: 'status', state: 'working' })
     if (this.#onTask(task, state === 'completed' ? result : (error?.message ?? null))) return
     if (state !== 'completed') {
-      this.#open.delete(id)
+      this.#unfollow(id)
       const known = error === null ? null : asClientError(NodeError.fromBody(error))
       const isRefused = known !== null && REFUSALS.has(known.code) && this.#log.current(task).state === 'submitted'
       const why = known === null ? state : `${known.message} (${known.code})`
       return this.#end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', why)
     }
     const run = this.#open.get(id)
-    this.#open.delete(id)
+    this.#unfollow(id)
     const question = questionOf(result)
     if (question !== null) return this.#say(task, question.state, question.parts)
     // The result of an A2A agent elsewhere is what it told of already. What stands there of turns before may be something else.
@@ -362,6 +375,8 @@ interface OpenRun {
   bytes: number
   /** The turn of its language model that was heard last, and what it said in it; empty once that is too long to be kept. */
   model: { readonly turn: number; readonly text: string } | null
+  /** Ends following the task of the node. */
+  readonly stop: Unsubscribe
 }
 
 /** Who is asked for what, in whose name. */

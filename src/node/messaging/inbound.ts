@@ -210,7 +210,7 @@ export class Inbound {
     return { changes, done, failed: () => recording.end() }
   }
 
-  /** While it was recorded, its sender may have been put out, or made weaker. */
+  /** Verifies a second time: while the message was recorded, its sender may have been revoked, or lost a tier. */
   #goOn(arrival: Arrival): void {
     const verified = this.#arrivals.verify(arrival.peer, arrival.header)
     if ('refusal' in verified) this.#refuse(arrival, verified.refusal)

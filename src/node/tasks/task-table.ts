@@ -2,6 +2,7 @@ import type { Clock } from '../../kit/clock.js'
 import type { ErrorBody } from '../../kit/errors.js'
 import { Emitter } from '../../kit/events.js'
 import type { Unsubscribe } from '../../kit/events.js'
+import { TransientMap } from '../../kit/transient.js'
 import type { IdSource } from '../../kit/ids.js'
 import { applyTask, createTask } from '../../domain/task/machine.js'
 import type { TaskInput } from '../../domain/task/machine.js'
@@ -33,7 +34,7 @@ export interface TaskOpening {
   readonly state?: 'submitted' | 'working'
 }
 
-interface StoredTasks {
+interface StoredTask {
   task: Task
   /** null: it began at once, and came to its result. */
   events: TaskEvent[] | null
@@ -46,37 +47,41 @@ export class TaskTable {
   readonly #clock: Clock
   readonly #ids: IdSource
   readonly #telemetry: Telemetry
-  readonly #books = new Map<string, StoredTasks>()
+  readonly #tasks = new Map<string, StoredTask>()
   readonly #changes: Emitter<Task>
+  /** Listeners of single tasks, by task. */
+  readonly #followers = new TransientMap<string, Emitter<Task>>()
+  readonly #onFault: (error: unknown) => void
   #bytes = 0
 
   constructor(parts: { readonly clock: Clock; readonly ids: IdSource; readonly telemetry: Telemetry }) {
     this.#clock = parts.clock
     this.#ids = parts.ids
     this.#telemetry = parts.telemetry
-    this.#changes = new Emitter((error) => parts.telemetry.log('error', 'a task listener failed', { error: String(error) }))
+    this.#onFault = (error) => parts.telemetry.log('error', 'a task listener failed', { error: String(error) })
+    this.#changes = new Emitter(this.#onFault)
   }
 
   /** Opens a task in state `submitted`; returns its id: a fresh one, unless it has one. One that is kept already stays as it is. */
   open(opening: TaskOpening, id = this.#ids.next('task')): string {
-    if (this.#books.has(id)) return id
+    if (this.#tasks.has(id)) return id
     const { task, event } = createTask({ id, ...opening }, this.#clock.now())
-    const requestStore: StoredTasks = { task, events: [event], bytes: 0 }
-    this.#books.set(id, requestStore)
-    this.#weigh(requestStore, sizeOf(opening.description))
+    const stored: StoredTask = { task, events: [event], bytes: 0 }
+    this.#tasks.set(id, stored)
+    this.#weigh(stored, sizeOf(opening.description))
     this.#trim(id)
-    this.#changes.emit(task)
+    this.#emit(task)
     return id
   }
 
   /** Adds a task in the state that is on record. Nothing for one that is there already. `isNews`: listeners are told of it. */
   restore(task: Task, events: readonly TaskEvent[], isChange = false): void {
-    if (this.#books.has(task.id)) return
-    const requestStore: StoredTasks = { task, events: [...events], bytes: 0 }
-    this.#books.set(task.id, requestStore)
-    this.#weigh(requestStore, sizeOf(task.description) + events.reduce((sum, one) => sum + bytesOf(one), 0))
+    if (this.#tasks.has(task.id)) return
+    const stored: StoredTask = { task, events: [...events], bytes: 0 }
+    this.#tasks.set(task.id, stored)
+    this.#weigh(stored, sizeOf(task.description) + events.reduce((sum, one) => sum + bytesOf(one), 0))
     this.#trim(task.id)
-    if (isChange) this.#changes.emit(task)
+    if (isChange) this.#emit(task)
   }
 
   /** Something holds the task up; null: nothing does. */
@@ -128,20 +133,31 @@ export class TaskTable {
     this.#apply(id, { type: 'error', error, state: 'unknown' })
   }
 
+  /** Calls a listener with each change of one task. */
+  follow(id: string, listener: (task: Task) => void): Unsubscribe {
+    const followers = this.#followers.get(id) ?? new Emitter<Task>(this.#onFault)
+    this.#followers.set(id, followers)
+    const stop = followers.on(listener)
+    return () => {
+      stop()
+      if (followers.size === 0 && this.#followers.get(id) === followers) this.#followers.delete(id)
+    }
+  }
+
   /** A task by its id; undefined for an unknown or forgotten one. */
   get(id: string): Task | undefined {
-    return this.#books.get(id)?.task
+    return this.#tasks.get(id)?.task
   }
 
   /** A task's events, oldest first. */
   events(id: string): readonly TaskEvent[] {
-    const requestStore = this.#books.get(id)
-    return requestStore === undefined ? [] : (requestStore.events ?? straightEvents(requestStore.task))
+    const stored = this.#tasks.get(id)
+    return stored === undefined ? [] : (stored.events ?? straightEvents(stored.task))
   }
 
   /** Every kept task, newest first. */
   list(): Task[] {
-    return [...this.#books.values()].map((requestStore) => requestStore.task).reverse()
+    return [...this.#tasks.values()].map((stored) => stored.task).reverse()
   }
 
   /** Calls back with each changed task. */
@@ -149,54 +165,59 @@ export class TaskTable {
     return this.#changes.on(listener)
   }
 
+  #emit(task: Task): void {
+    this.#changes.emit(task)
+    this.#followers.get(task.id)?.emit(task)
+  }
+
   #apply(id: string, input: TaskInput): void {
-    const requestStore = this.#books.get(id)
-    if (requestStore === undefined) return
-    const step = applyTask(requestStore.task, input, this.#clock.now())
+    const stored = this.#tasks.get(id)
+    if (stored === undefined) return
+    const step = applyTask(stored.task, input, this.#clock.now())
     if (!step.ok) {
       this.#telemetry.log('debug', 'a task ignored an input', { task: id, input: input.type, reason: step.reason })
       return
     }
-    const events = (requestStore.events ??= straightEvents(requestStore.task))
-    requestStore.task = step.task
+    const events = (stored.events ??= straightEvents(stored.task))
+    stored.task = step.task
     events.push(step.event)
-    this.#weigh(requestStore, bytesOf(step.event))
-    const isOver = (): boolean => events.length > KEPT_EVENTS || (input.type === 'progress' && requestStore.bytes > KEPT_PROGRESS_BYTES)
-    while (events.length > 2 && isOver()) this.#thin(requestStore, 1)
+    this.#weigh(stored, bytesOf(step.event))
+    const isOver = (): boolean => events.length > KEPT_EVENTS || (input.type === 'progress' && stored.bytes > KEPT_PROGRESS_BYTES)
+    while (events.length > 2 && isOver()) this.#thin(stored, 1)
     this.#trim(id)
-    this.#changes.emit(step.task)
+    this.#emit(step.task)
     // Of thousands of tasks that ended objects of their own for each step would be most of what is kept.
-    if (isStraight(events)) requestStore.events = null
+    if (isStraight(events)) stored.events = null
   }
 
-  #weigh(requestStore: StoredTasks, bytes: number): void {
-    requestStore.bytes += bytes
+  #weigh(stored: StoredTask, bytes: number): void {
+    stored.bytes += bytes
     this.#bytes += bytes
   }
 
   /** Drops so many events behind the first one. */
-  #thin(requestStore: StoredTasks, count: number): void {
-    for (const old of requestStore.events?.splice(1, count) ?? []) this.#weigh(requestStore, -bytesOf(old))
+  #thin(stored: StoredTask, count: number): void {
+    for (const old of stored.events?.splice(1, count) ?? []) this.#weigh(stored, -bytesOf(old))
   }
 
   #isFull(): boolean {
-    return this.#books.size > KEPT || this.#bytes > KEPT_BYTES
+    return this.#tasks.size > KEPT || this.#bytes > KEPT_BYTES
   }
 
   /** Forgets tasks that have ended, oldest first, but never the one that changes now: somebody is about to read it. */
   #trim(changing: string): void {
     // Not even a look at the oldest: it would step over the room of all that were forgotten.
     if (!this.#isFull()) return
-    const most = this.#books.size > KEPT ? KEPT - FORGOTTEN_AT_ONCE : KEPT
-    for (const [id, requestStore] of this.#books) {
-      if (this.#books.size <= most && this.#bytes <= KEPT_BYTES) return
-      if (id === changing || !hasEnded(requestStore.task)) continue
-      this.#books.delete(id)
-      this.#bytes -= requestStore.bytes
+    const most = this.#tasks.size > KEPT ? KEPT - FORGOTTEN_AT_ONCE : KEPT
+    for (const [id, stored] of this.#tasks) {
+      if (this.#tasks.size <= most && this.#bytes <= KEPT_BYTES) return
+      if (id === changing || !hasEnded(stored.task)) continue
+      this.#tasks.delete(id)
+      this.#bytes -= stored.bytes
     }
-    for (const requestStore of this.#books.values()) {
+    for (const stored of this.#tasks.values()) {
       if (this.#bytes <= KEPT_BYTES) return
-      this.#thin(requestStore, Math.max(0, (requestStore.events?.length ?? 0) - 2))
+      this.#thin(stored, Math.max(0, (stored.events?.length ?? 0) - 2))
     }
   }
 }

@@ -145,6 +145,29 @@ test('results take bounded memory: the oldest go first, never the one that has j
   t.ok(tasks.get(huge))
 })
 
+test('a follower of a task hears of each change of that task, and of no other, until it stops', (t) => {
+  const { tasks } = table()
+  const [one, other] = [tasks.open(opening), tasks.open(opening)]
+  const states: string[] = []
+  const stop = tasks.follow(one, ({ id, state }) => states.push(`${id === one ? 'one' : 'other'} ${state}`))
+  const failing = tasks.follow(one, () => {
+    throw new Error('a listener fails')
+  })
+  tasks.working(other)
+  tasks.working(one)
+  failing()
+  tasks.progress(one, 'half')
+  tasks.complete(other, 1)
+  stop()
+  stop()
+  tasks.complete(one, 1)
+  t.alike(states, ['one working', 'one working'])
+  const again: string[] = []
+  tasks.follow(other, ({ state }) => again.push(state))
+  tasks.fail(other, new NodeError('TIMEOUT', 'late').toBody())
+  t.alike(again, [], 'a task that has ended does not change')
+})
+
 test('tasks are listed newest first', (t) => {
   const { tasks } = table()
   const ids = [tasks.open(opening), tasks.open(opening)]
