@@ -196,10 +196,10 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'agents without a capability are counted as left out by rules',
-    file: 'src/node/api/broadcast.ts',
+    file: 'src/node/api/messages.ts',
     find: "outcome === 'SKIPPED' ? 'skipped'",
     put: "outcome === '' ? 'skipped'",
-    test: 'node/api/broadcast',
+    test: 'node/api/messages.broadcast',
     title: 'a broadcast that failed counts apart who was left out by rules'
   },
   {
