@@ -172,7 +172,7 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'a sender without a link is not told that its request waits for a person',
-    file: 'src/node/policy/approval-notices.ts',
+    file: 'src/node/policy/pending-approvals.ts',
     find: "nextHop.sendControl(peer, 'approval', { requests: keys })",
     put: 'void nextHop',
     test: 'node/policy/approvals.caller-time',

@@ -15,7 +15,7 @@ import type {
 } from '../../ports/agent-runtime.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { type AgentMeasured, RUN_BOUNDS } from '../../kit/prometheus.js'
-import { HealthChecks } from './health-checks.js'
+import { HealthChecks } from './health.js'
 import { LoadEstimate } from './load-estimate.js'
 import { AgentQueue } from './agent-queue.js'
 import type { Turn } from './agent-queue.js'

@@ -17,7 +17,7 @@ import type { NodeCore } from '../node.js'
 import type { Answer } from '../requests/caller/request-codec.js'
 import type { DraftHead } from '../messaging/outbound.js'
 import { previewOf } from '../../kit/preview.js'
-import { agentProblems } from '../agents/problems.js'
+import { agentProblems } from '../agents/health.js'
 import { findAgent, pickCapable } from '../cards/select-target.js'
 import { isRefusal } from '../../domain/reliable/repeat.js'
 

@@ -42,7 +42,7 @@ import { setSettings, showSettings } from '../policy/mesh-rules.js'
 import { type End, type Push, type Watch, watchAgents, watchApprovals, watchEvents, watchPeers, followMessage } from './watches.js'
 import { documentCalls, documentWatches } from './documents.js'
 import type { NodeCore } from '../node.js'
-import { agentProblems, withLogProblem } from '../agents/problems.js'
+import { agentProblems, withLogProblem } from '../agents/health.js'
 import { tierText, type Tier } from '../../domain/routing/tier.js'
 
 /** Values a watch of events may be behind before it gets a gap. */

@@ -17,7 +17,6 @@ import { checkPrepared, prepare, previewOf } from './prepare.js'
 import { newHead } from './create.js'
 import type { Launching, SwarmLaunch } from './create.js'
 import { ReplicatedSwarm } from './consensus/replicated-swarm.js'
-import { resolveSwarmId, runsOf } from './swarm-ids.js'
 import { Coordinator } from './coordinator.js'
 import type { CoordinatorDeps } from './coordinator.js'
 import { Participants } from './consensus/participants.js'
@@ -26,6 +25,8 @@ import type { SwarmSession } from './session.js'
 import { refusedKey, survey } from './eligibility.js'
 import type { Survey, SurveyDeps } from './eligibility.js'
 import type { TaskTable } from '../tasks/task-table.js'
+import { isShortId } from '../../domain/routing/names.js'
+import type { ItemRun } from './lease-requests.js'
 
 /** Swarms that are kept in memory; the oldest finished ones go first, and are read from the ledger then. */
 const KEPT = 100
@@ -397,4 +398,31 @@ interface Launch extends Launching {
 
 function replicatedOf(swarm: SwarmHere | undefined): ReplicatedSwarm | undefined {
   return swarm instanceof ReplicatedSwarm ? swarm : undefined
+}
+
+/** The one id that is meant. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+function resolveSwarmId(id: string, ids: readonly string[]): string {
+  if (ids.includes(id)) return id
+  const hits = ids.filter((one) => id.length >= 4 && one.startsWith(id))
+  const [hit] = hits
+  if (hits.length > 1)
+    throw new NodeError('AMBIGUOUS_NAME', `"${shown(id)}" may mean several swarms`, {
+      data: { candidates: hits },
+      next: ['a2a-node swarm ls']
+    })
+  if (hit === undefined || isShortId(id, 'swarm')) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
+  return hit
+}
+
+/** Runs of items of swarms, as heartbeats name them, by swarm. */
+function runsOf(keys: readonly string[]): Map<string, ItemRun[]> {
+  const all = new Map<string, ItemRun[]>()
+  for (const key of keys) {
+    const [, id, index, attempt] = /^(swarm_[^.#]{1,40})\.(\d{1,9})#(\d{1,9})$/.exec(key) ?? []
+    if (id === undefined) continue
+    const runs = all.get(id) ?? []
+    all.set(id, runs)
+    runs.push({ index: Number(index), attempt: Number(attempt) })
+  }
+  return all
 }
