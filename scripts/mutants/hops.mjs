@@ -28,7 +28,7 @@ export const HOPS_MUTANTS = [
   },
   {
     name: 'hops do not weaken what passes them',
-    file: 'src/node/messaging/verify-parties.ts',
+    file: 'src/node/messaging/verify.ts',
     find: 'party: weakened(party, powers), certified: known',
     put: 'party, certified: known',
     test: 'node/relay/forwarder',
@@ -148,7 +148,7 @@ export const HOPS_MUTANTS = [
   },
   {
     name: 'nobody is assured of being carried',
-    file: 'src/node/relay/limits.ts',
+    file: 'src/node/relay/forwarder.ts',
     find: 'return bytes <= ASSURED_BYTES && this.#assured.take(key) && this.#reserve.take()',
     put: 'return false',
     test: 'node/relay/forwarder',
@@ -156,18 +156,18 @@ export const HOPS_MUTANTS = [
   },
   {
     name: 'who has much carried uses up what is assured',
-    file: 'src/node/relay/limits.ts',
+    file: 'src/node/relay/forwarder.ts',
     find: 'ASSURED_BYTES && this.#assured.take(key) && this',
     put: 'ASSURED_BYTES && this',
-    test: 'node/relay/limits',
+    test: 'node/relay/forwarder.limits',
     title: 'however many nodes have much carried, one that has little is carried too, and no more than a neighbour takes'
   },
   {
     name: 'the bytes that are carried for all are not bounded',
-    file: 'src/node/relay/limits.ts',
+    file: 'src/node/relay/forwarder.ts',
     find: 'this.#inAll.take() && this.#bytesInAll.take(bytes)',
     put: 'this.#inAll.take()',
-    test: 'node/relay/limits',
+    test: 'node/relay/forwarder.limits',
     title: 'however many nodes have much carried, one that has little is carried too, and no more than a neighbour takes'
   },
   {
@@ -223,15 +223,15 @@ export const HOPS_MUTANTS = [
     file: 'src/node/requests/caller/request.ts',
     find: 'if (!this.isQueued) this.#liveness.onHeartbeat()',
     put: 'void this.isQueued',
-    test: 'node/requests/orphans',
+    test: 'node/requests/recovery.orphans',
     title: 'requests that a build before left without a message of a lane are asked for again after the start, once their node is linked'
   },
   {
     name: 'nobody checks for orphans',
-    file: 'src/node/requests/orphans.ts',
+    file: 'src/node/requests/recovery.ts',
     find: 'this.#timer = this.#deps.clock.every(CHECK_MS, () => void this.check())',
     put: 'this.#timer = null',
-    test: 'node/requests/orphans',
+    test: 'node/requests/recovery.orphans',
     title: 'a request that only the ledger knows is reported as an orphan, and sent again'
   },
   {
@@ -239,7 +239,7 @@ export const HOPS_MUTANTS = [
     file: 'src/node/requests/caller/requests.ts',
     find: 'if (!isLost || request.isQueued) continue',
     put: 'if (!isLost) continue',
-    test: 'node/requests/orphans',
+    test: 'node/requests/recovery.orphans',
     title: 'a request is asked for again once while its node says nothing, and not again before that message arrives'
   },
   {

@@ -320,7 +320,7 @@ export const MUTANTS = [
   },
   {
     name: 'a channel waits for ever',
-    file: 'src/node/peers/channel-life.ts',
+    file: 'src/node/peers/peer-session.ts',
     find: "effect.type === 'reconnect'",
     put: "effect.type === 'closed'",
     test: 'node/sdk/channels',

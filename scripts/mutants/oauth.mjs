@@ -103,10 +103,10 @@ export const OAUTH_MUTANTS = [
   },
   {
     name: 'webhooks outlive the client that wanted them',
-    file: 'src/node/gateway/owners.ts',
+    file: 'src/node/gateway/caller.ts',
     find: 'return !clients.has(id)',
     put: 'return clients.has(owner)',
-    test: 'node/gateway/owners',
+    test: 'node/gateway/caller.owners',
     title: 'who is revoked, by token, client or membership, is told nothing more'
   },
   {
@@ -114,7 +114,7 @@ export const OAUTH_MUTANTS = [
     file: 'src/node/gateway/push/delivery.ts',
     find: " || this.#deps.isGone(this.#deps.taskOf(task)?.owner ?? '')",
     put: '',
-    test: 'node/gateway/owners',
+    test: 'node/gateway/caller.owners',
     title: 'a ledger that refuses to delete a webhook delays it to the next look; nothing is sent meanwhile'
   }
 ]

@@ -44,7 +44,7 @@ export const OUTCOME_MUTANTS = [
   },
   {
     name: 'what a revoked peer may have begun is an orphan',
-    file: 'src/node/requests/orphans.ts',
+    file: 'src/node/requests/recovery.ts',
     find: 'isGivenUp(record) || ',
     put: '',
     test: 'node/requests/outcomes.attacks',

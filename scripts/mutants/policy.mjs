@@ -172,7 +172,7 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'a sender without a link is not told that its request waits for a person',
-    file: 'src/node/policy/approval-notices.ts',
+    file: 'src/node/policy/pending-approvals.ts',
     find: "nextHop.sendControl(peer, 'approval', { requests: keys })",
     put: 'void nextHop',
     test: 'node/policy/approvals.caller-time',
@@ -196,10 +196,10 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'agents without a capability are counted as left out by rules',
-    file: 'src/node/api/broadcast.ts',
+    file: 'src/node/api/messages.ts',
     find: "outcome === 'SKIPPED' ? 'skipped'",
     put: "outcome === '' ? 'skipped'",
-    test: 'node/api/broadcast',
+    test: 'node/api/messages.broadcast',
     title: 'a broadcast that failed counts apart who was left out by rules'
   },
   {

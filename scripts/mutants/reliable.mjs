@@ -204,7 +204,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a lane whose record is damaged takes numbers that are in use',
-    file: 'src/node/reliable/stored-lanes.ts',
+    file: 'src/node/reliable/lane-sender.ts',
     find: '(messages.at(-1)?.seq ?? 0) + 1',
     put: '1',
     test: 'node/requests/recovery',

@@ -70,7 +70,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'a worker stops what may not be repeated when its launcher is away',
-    file: 'src/node/requests/callee/heartbeats.ts',
+    file: 'src/node/requests/callee/in-flight.ts',
     find: 'piece.payload.swarm !== null && piece.record?.isRepeatable !== false',
     put: 'piece.payload.swarm !== null',
     test,

@@ -30,10 +30,10 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'any member hears of the leases of a swarm',
-    file: 'src/node/requests/callee/prior-request.ts',
+    file: 'src/node/requests/callee/record.ts',
     find: '!isParticipant && !nodes.every((node) => amongVoters.includes(node))',
     put: 'nodes.length === 0',
-    test: 'node/requests/callee/prior-request',
+    test: 'node/requests/callee/record.prior-request',
     title: 'nobody else is told of the requests of another'
   },
   {
@@ -62,10 +62,10 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'that items were leased counts among what a participant waits for',
-    file: 'src/node/swarms/consensus/committed-records.ts',
+    file: 'src/node/swarms/consensus/committed-results.ts',
     find: '!isMark(this.#items, index) && !this.#digests',
     put: '!this.#digests',
-    test: 'node/swarms/consensus/committed-records',
+    test: 'node/swarms/consensus/committed-results.records',
     title: 'who heard that items were leased knows no more than who did not'
   },
   {
@@ -86,7 +86,7 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'a participant that has learned again what it lost abstains at every start',
-    file: 'src/node/swarms/consensus/own-membership.ts',
+    file: 'src/node/swarms/consensus/invitations.ts',
     find: "if (this.#record.state !== 'lost') return",
     put: "if (this.#record.state !== 'open') return",
     test,
@@ -177,7 +177,7 @@ export const TAKEOVER_MUTANTS = [
     file: 'src/node/requests/callee/record.ts',
     find: 'record?.asking?.voters !== voters)',
     put: "voters === '')",
-    test: 'node/requests/callee/prior-request',
+    test: 'node/requests/callee/record.prior-request',
     title: 'a node without a seat tells of a run, under way or done, whom the lease was given with'
   },
   {

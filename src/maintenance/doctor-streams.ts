@@ -8,7 +8,7 @@ import { readStreams, type StreamFacts } from '../adapters/mesh/documents/docume
 import { salvageStreams } from '../adapters/mesh/documents/document-copy.js'
 import { openDurableLedger } from '../adapters/storage/ledger/durable-ledger.js'
 import { damageError, storeError } from '../adapters/storage/home/store-errors.js'
-import { DOCUMENTS_ARRIVED, type StoredArrivals } from '../node/documents/initial-sync-store.js'
+import { DOCUMENTS_ARRIVED, type StoredArrivals } from '../node/documents/initial-sync.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import { leftStream, OWN_STREAMS, type StoredLocalStreams, writtenLength } from '../node/documents/local-streams.js'
 import { DOCUMENT_LOSSES, DOCUMENT_MARKS, type StoredLosses, type StoredMarks } from '../node/documents/marks.js'

@@ -14,10 +14,9 @@ import type {
   HostedAgent
 } from '../../ports/agent-runtime.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import type { AgentMeasured } from '../../kit/prometheus.js'
-import { HealthChecks } from './health-checks.js'
+import { type AgentMeasured, RUN_BOUNDS } from '../../kit/prometheus.js'
+import { HealthChecks } from './health.js'
 import { LoadEstimate } from './load-estimate.js'
-import { RunMeter } from './run-meter.js'
 import { AgentQueue } from './agent-queue.js'
 import type { Turn } from './agent-queue.js'
 
@@ -362,5 +361,37 @@ function noTurn(agentId: string, turn: Exclude<Turn, 'held'>): HostOutcome {
       return { ok: false, code: 'AGENT_NOT_FOUND', message: `agent ${agentId} is no longer on this node` }
     case 'full':
       return { ok: false, code: 'OVERLOADED', message: 'too many tasks wait for this agent' }
+  }
+}
+
+/** Counts the ended runs of an agent and the time they took. */
+class RunMeter {
+  readonly #within = RUN_BOUNDS.map(() => 0)
+  #failures = 0
+  #runs = 0
+  #spentMs = 0
+
+  /** Ended runs. */
+  get runs(): number {
+    return this.#runs
+  }
+
+  /** Time that they took together. */
+  get spentMs(): number {
+    return this.#spentMs
+  }
+
+  /** A run has ended; `isDone`: with a result. */
+  add(durationMs: number, isDone: boolean): void {
+    this.#runs++
+    this.#spentMs += durationMs
+    if (!isDone) this.#failures++
+    for (let i = RUN_BOUNDS.length - 1; i >= 0 && durationMs <= (RUN_BOUNDS[i] ?? 0) * 1000; i--)
+      this.#within[i] = (this.#within[i] ?? 0) + 1
+  }
+
+  /** The counts now. */
+  snapshot(): { readonly runs: number; readonly failures: number; readonly spentMs: number; readonly within: readonly number[] } {
+    return { runs: this.#runs, failures: this.#failures, spentMs: this.#spentMs, within: [...this.#within] }
   }
 }

@@ -21,7 +21,7 @@ import type { InboundMessage, Thread } from '../messaging/inbound-message.js'
 import type { Subscriptions } from '../messaging/subscriptions.js'
 import type { Draft, Outbound } from '../messaging/outbound.js'
 import type { LocalCards } from '../cards/local-cards.js'
-import { surplusReason } from './problems.js'
+import { surplusReason } from './health.js'
 
 /** How long replies to what a program sent may come, in milliseconds. */
 const REPLY_TTL_MS = 600_000

@@ -31,7 +31,7 @@ import type { IndexedDocument } from '../documents/document-index.js'
 import { leftReason } from '../documents/left-documents.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { NodeCore } from '../node.js'
-import { Debounce } from './debounce.js'
+import type { Clock, Timer } from '../../kit/clock.js'
 
 /** How long bringing a change into the log may take, in milliseconds. */
 const LOG_TIMEOUT_MS = 10_000
@@ -425,4 +425,44 @@ function mustBeWhole(node: NodeCore, by: DocumentCaller): void {
 
 function meshOf(node: NodeCore): string {
   return node.deps.membership.meshId
+}
+
+/** Runs something soon after it is due, and not again before a while has passed. */
+export class Debounce {
+  readonly #clock: Clock
+  readonly #everyMs: number
+  readonly #run: () => void
+  #timer: Timer | null = null
+  #isDue = false
+  #isClosed = false
+
+  constructor(clock: Clock, everyMs: number, run: () => void) {
+    this.#clock = clock
+    this.#everyMs = everyMs
+    this.#run = run
+  }
+
+  /** It is to run: in this turn, or when the while is over. */
+  due(): void {
+    if (this.#timer === null) this.run()
+    else this.#isDue = true
+  }
+
+  /** Runs it now. */
+  run(): void {
+    if (this.#isClosed) return
+    this.#isDue = false
+    this.#clock.clear(this.#timer)
+    this.#timer = this.#clock.after(this.#everyMs, () => {
+      this.#timer = null
+      if (this.#isDue) this.run()
+    })
+    this.#run()
+  }
+
+  /** It runs no more. */
+  close(): void {
+    this.#isClosed = true
+    this.#clock.clear(this.#timer)
+  }
 }

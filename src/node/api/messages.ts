@@ -1,6 +1,5 @@
 import type { AbortSignalLike } from '../../kit/clock.js'
-import { asNodeError, NodeError } from '../../kit/errors.js'
-import type { ErrorBody } from '../../kit/errors.js'
+import { asNodeError, NodeError, type ErrorBody } from '../../kit/errors.js'
 import { isRecord, parseJson } from '../../kit/json.js'
 import { safeTitle } from '../../kit/names/safe-name.js'
 import { shellWord, shown } from '../../kit/text.js'
@@ -9,19 +8,18 @@ import type { RegisteredCard } from '../../domain/card/registry.js'
 import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
 import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { tierText } from '../../domain/routing/tier.js'
-import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../../ports/node-api.js'
+import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo, BroadcastTarget } from '../../ports/node-api.js'
 import type { Task } from '../../domain/task/task.js'
-import { broadcastError, refusingRule } from './broadcast.js'
-import type { Outcome } from './broadcast.js'
-import type { MessageHooks } from './follow-message.js'
+import type { MessageHooks } from './watches.js'
 import type { Asked } from '../requests/caller/requests.js'
 import { refusal, stepsFor } from '../messaging/error-hints.js'
 import type { NodeCore } from '../node.js'
 import type { Answer } from '../requests/caller/request-codec.js'
 import type { DraftHead } from '../messaging/outbound.js'
 import { previewOf } from '../../kit/preview.js'
-import { agentProblems } from '../agents/problems.js'
+import { agentProblems } from '../agents/health.js'
 import { findAgent, pickCapable } from '../cards/select-target.js'
+import { isRefusal } from '../../domain/reliable/repeat.js'
 
 /** Rows of `agents`: those of this node first, then by address; the operator is not listed. A sandboxed caller sees its sandbox. */
 export function listAgents(
@@ -352,4 +350,51 @@ async function toOne(
     const known = asNodeError(error)
     return { outcome: known.code, rule: refusingRule(known), reason: shown(known.message) }
   }
+}
+
+/** What became of one target of a broadcast. */
+export type Outcome = Omit<BroadcastTarget, 'agent'>
+
+/** What a broadcast counts as having got there. */
+const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'])
+
+/** The message did not get there, or nobody knows: not the agent failed. */
+const UNDELIVERED: ReadonlySet<string> = new Set(['PEER_OFFLINE', 'DELIVERY_FAILED', 'CHANNEL_CLOSED', 'OVERLOADED', 'UNKNOWN'])
+
+/** Why a target was left out, in the order in which they are told. */
+const LEFT_OUT = { refused: 'by rules', unapproved: 'not approved in time', skipped: 'without a capability' } as const
+
+/** The rule by which a node refused, null for what is no refusal: then the target was asked. */
+export function refusingRule({ code, data }: Pick<ErrorBody, 'code' | 'data'>): string | null {
+  if (!isRefusal(code) && code !== 'FORBIDDEN') return null
+  return isRecord(data) && typeof data['rule'] === 'string' ? shown(data['rule']) : code
+}
+
+/**
+ * How a broadcast failed; null: it did not. A target that is left out is as it should be, unless there is no other; one that
+ * failed is not.
+ */
+export function broadcastError(targets: readonly Outcome[]): NodeError | null {
+  const leftOut = leftOutText(targets)
+  const asked = targets.filter(({ rule }) => rule === null)
+  const failed = asked.filter(({ outcome }) => !TAKEN.has(outcome))
+  if (targets.length > 0 && asked.length === 0) return new NodeError('DELIVERY_FAILED', `no agent took the message${leftOut}`)
+  if (failed.length === 0) return null
+  const code = failed.some(({ outcome }) => UNDELIVERED.has(outcome)) ? 'DELIVERY_FAILED' : 'TASK_FAILED'
+  const isAll = failed.length === asked.length
+  const where = asked.length === 1 ? 'the only agent' : `${isAll ? 'all' : `${failed.length} of`} ${asked.length} agents`
+  const offline = failed.filter(({ outcome }) => outcome === 'PEER_OFFLINE').length
+  const away = offline === 0 ? '' : ` (${offline} offline)`
+  return new NodeError(code, `${isAll ? 'no agent took it' : 'partly done'}: it failed at ${where}${away}${leftOut}`)
+}
+
+function leftOutText(targets: readonly Outcome[]): string {
+  const counts = { refused: 0, unapproved: 0, skipped: 0 }
+  for (const one of targets) if (one.rule !== null) counts[whyLeftOut(one)]++
+  const parts = (['refused', 'unapproved', 'skipped'] as const).filter((why) => counts[why] > 0)
+  return parts.length === 0 ? '' : `; left out: ${parts.map((why) => `${counts[why]} ${LEFT_OUT[why]}`).join(', ')}`
+}
+
+function whyLeftOut({ outcome }: Outcome): keyof typeof LEFT_OUT {
+  return outcome === 'SKIPPED' ? 'skipped' : outcome === 'APPROVAL_TIMEOUT' ? 'unapproved' : 'refused'
 }

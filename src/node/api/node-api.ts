@@ -23,7 +23,6 @@ import type {
 } from '../../ports/node-api.js'
 import { callCapability, listAgents, sendText, showAgent } from './messages.js'
 import { decideApproval, listApprovals, showApproval } from './approvals.js'
-import { refuseBeyondAuthority } from './authorization.js'
 import { policyInfo, testPolicy } from './policy.js'
 import {
   amendPeer,
@@ -38,16 +37,13 @@ import {
   showId,
   showPeer
 } from './peers.js'
-import { findSwarm, listSwarms, watchSwarm } from './swarms.js'
-import { cancelTask, listTasks, showTask, watchTasks } from './tasks.js'
+import { findSwarm, listSwarms, watchSwarm, cancelTask, listTasks, showTask, watchTasks } from './tasks.js'
 import { setSettings, showSettings } from '../policy/mesh-rules.js'
-import { type End, type Push, type Watch, watchAgents, watchApprovals, watchEvents, watchPeers } from './watches.js'
+import { type End, type Push, type Watch, watchAgents, watchApprovals, watchEvents, watchPeers, followMessage } from './watches.js'
 import { documentCalls, documentWatches } from './documents.js'
-import { pushCalls } from './push.js'
-import { toolCalls } from './imported.js'
-import { followMessage } from './follow-message.js'
 import type { NodeCore } from '../node.js'
-import { agentProblems, withLogProblem } from '../agents/problems.js'
+import { agentProblems, withLogProblem } from '../agents/health.js'
+import { tierText, type Tier } from '../../domain/routing/tier.js'
 
 /** Values a watch of events may be behind before it gets a gap. */
 const WATCH_QUEUE = 4096
@@ -356,4 +352,114 @@ async function flushAudit(node: NodeCore): Promise<Calls['audit.flush']['result'
 function stop(host: ApiHost): { pid: number } {
   host.stop()
   return { pid: host.node.deps.process.pid }
+}
+
+/** What would make a caller more powerful than it is, or is decided in the name of the whole node. */
+const AS_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName>([
+  'mesh.set',
+  'node.backup',
+  'approvals.allow',
+  'approvals.deny',
+  'oauth.client.create',
+  'oauth.approve'
+])
+
+/** What shows or changes more than one sandbox of the node. */
+const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchName>([
+  ...AS_THE_NODE,
+  'node.stop',
+  'node.config',
+  'node.events',
+  'peers.rename',
+  'peers.tier',
+  'peers.revoke',
+  'invite.list',
+  'invite.revoke',
+  'approvals.list',
+  'approvals.show',
+  'token.create',
+  'token.list',
+  'token.revoke',
+  'push.list',
+  'push.retry',
+  'oauth.client.create',
+  'oauth.client.list',
+  'oauth.client.revoke',
+  'oauth.requests',
+  'oauth.show',
+  'oauth.approve',
+  'oauth.deny',
+  'oauth.rotate',
+  'tools.list',
+  'tools.refresh'
+])
+
+/** What clients of the OAuth server need of the node itself: to find agents. All else they have is their own tasks, at the gateway. */
+const OF_CLIENTS: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchName>([
+  'node.info',
+  'agents.list',
+  'agents.show',
+  'tasks.list'
+])
+
+/**
+ * Refuses what goes beyond the caller, whatever its scopes. `nodeTier`: that of the node's certificate.
+ * @throws NodeError SANDBOX_VIOLATION for a sandboxed caller, FORBIDDEN for one that is weaker than the node, or is a client
+ */
+function refuseBeyondAuthority(name: CallName | WatchName, { kind, tier, sandboxId }: Principal, nodeTier: Tier): void {
+  if (kind === 'client' && !OF_CLIENTS.has(name)) throw new NodeError('FORBIDDEN', `${name} is not for clients of the OAuth server`)
+  if (sandboxId !== null && OF_THE_NODE.has(name)) {
+    throw new NodeError('SANDBOX_VIOLATION', `${name} is about the whole node, and this caller is in the sandbox ${sandboxId}`)
+  }
+  if (tier > nodeTier && AS_THE_NODE.has(name)) {
+    throw new NodeError('FORBIDDEN', `${name} needs the tier of the node, ${tierText(nodeTier)}; this caller has ${tierText(tier)}`)
+  }
+}
+
+type ToolRow<N extends 'tools.list' | 'tools.refresh', S extends string> = readonly [
+  S,
+  (params: Calls[N]['params']) => Calls[N]['result'] | Promise<Calls[N]['result']>
+]
+
+/** The calls of imported MCP servers. To accept a list of tools is to say what this node runs, as a change of its config is. */
+function toolCalls(tools: ImportedTools): {
+  readonly 'tools.list': ToolRow<'tools.list', 'read'>
+  readonly 'tools.refresh': ToolRow<'tools.refresh', 'admin'>
+} {
+  return {
+    'tools.list': ['read', () => ({ servers: tools.list() })],
+    'tools.refresh': [
+      'admin',
+      async ({ server = null, accept = null }) => {
+        if (accept !== null && server === null)
+          throw new NodeError('USAGE', 'tool lists are accepted one server at a time: name the server')
+        return { servers: await tools.refresh(server, accept) }
+      }
+    ]
+  }
+}
+
+type PushRow<N extends 'push.list' | 'push.retry'> = readonly ['admin', (params: Calls[N]['params']) => Promise<Calls[N]['result']>]
+
+/** The calls about push notifications: of all callers' tasks, so for who is in charge of the node. */
+function pushCalls({ push }: { push(): PushAdmin | null }): {
+  readonly 'push.list': PushRow<'push.list'>
+  readonly 'push.retry': PushRow<'push.retry'>
+} {
+  const admin = (): PushAdmin => {
+    const found = push()
+    if (found !== null) return found
+    const next = ['a2a-node start --http <[host:]port>']
+    throw new NodeError('CONFLICT', 'this node serves A2A neither over HTTP nor to members, so it sends no push notifications', { next })
+  }
+  return {
+    'push.list': ['admin', async () => await admin().list()],
+    'push.retry': [
+      'admin',
+      async ({ id, all = false }) => {
+        if ((id === undefined) !== all) throw new NodeError('USAGE', 'name one notification, or all that were given up')
+        return { ids: await admin().retry(id ?? null) }
+      }
+    ]
+  }
 }

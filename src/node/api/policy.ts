@@ -1,18 +1,17 @@
-import { NodeError } from '../../kit/errors.js'
-import type { NodeId } from '../../kit/ids.js'
-import { nearest } from '../../kit/text.js'
-import { OPERATOR, parseAddress, SIDE_EFFECTS, type SideEffect } from '../../domain/card/card.js'
-import type { RegisteredCard } from '../../domain/card/registry.js'
+import { NodeError, asNodeError } from '../../kit/errors.js'
+import { type NodeId, isKeyText } from '../../kit/ids.js'
+import { nearest, shown } from '../../kit/text.js'
+import { OPERATOR, parseAddress, SIDE_EFFECTS, type SideEffect, type AgentAddress } from '../../domain/card/card.js'
+import type { RegisteredCard, AgentRegistry } from '../../domain/card/registry.js'
 import type { MessageType } from '../../domain/envelope/envelope.js'
 import { OPENING_TYPES } from '../../domain/envelope/envelope.js'
 import { askedWork } from '../../domain/policy/requested-work.js'
 import type { AskedWork } from '../../domain/policy/requested-work.js'
-import type { PartyCriteria } from '../../domain/policy/rule.js'
+import type { PartyCriteria, PolicyRule } from '../../domain/policy/rule.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../../domain/routing/decide.js'
 import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { displayNames } from '../../domain/routing/names.js'
-import { tierText } from '../../domain/routing/tier.js'
-import type { Tier } from '../../domain/routing/tier.js'
+import { tierText, type Tier, tierFromText, TIERS } from '../../domain/routing/tier.js'
 import type {
   PartyCriteriaInfo,
   PassedOverRule,
@@ -20,11 +19,12 @@ import type {
   PolicyTestOther,
   PolicyTestParty,
   PolicyTestQuery,
-  PolicyTestResult
+  PolicyTestResult,
+  UnaskedRule
 } from '../../ports/policy-api.js'
 import type { NodeCore } from '../node.js'
-import { nodeOf, senderParty, targetParty } from '../policy/policy-parties.js'
-import { unanswerableRules } from '../policy/unanswerable-rules.js'
+import { isRecord } from '../../kit/json.js'
+import type { Directory } from '../cards/directory.js'
 
 /** Agents that are named as having a capability. */
 const LISTED = 8
@@ -190,4 +190,179 @@ function missingOf(
 
 function partyInfo({ directory }: NodeCore, { address, tier, sandboxId }: RoutingParty): PolicyTestParty {
   return { agent: address === '' ? null : directory.shownAddress(address), tier: tierText(tier), sandboxId }
+}
+
+/** Which agents a caller finds. */
+type Sees = (card: RegisteredCard) => boolean
+
+/**
+ * Whom `policy test` means by its sender: anybody of a tier, a node (its operator) or an agent; of a bare name the node, then
+ * this node's own agent, then that of any other.
+ * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME.
+ */
+function senderParty(node: NodeCore, text: string, sees: Sees): RoutingParty {
+  const anybody = anybodyOf(text)
+  if (anybody !== null) return anybody
+  if (text.includes('@')) return agentParty(node, text, sees)
+  const missing: NodeError[] = []
+  for (const find of [operatorOf, agentOf]) {
+    try {
+      return partyOf(node, find(node, text, sees))
+    } catch (error) {
+      const known = asNodeError(error)
+      if (known.code !== 'PEER_NOT_FOUND' && (known.code !== 'AGENT_NOT_FOUND' || find === operatorOf)) throw known
+      missing.push(known)
+    }
+  }
+  const names = [...new Set(missing.flatMap(({ data }) => nearestOf(data)))].slice(0, 3)
+  const hint = names.length === 0 ? '' : `; did you mean ${names.join(' or ')}?`
+  throw new NodeError('PEER_NOT_FOUND', `no node and no agent "${shown(text)}" in the mesh${hint}${tierHint(text)}`, {
+    data: { nearest: names },
+    next: ['a2a-node peers --all', 'a2a-node agents']
+  })
+}
+
+/** Whom `policy test` means by its target: any agent of this node of a tier, or an agent. @throws NodeError as {@link senderParty}. */
+function targetParty(node: NodeCore, text: string, sees: Sees): RoutingParty {
+  const anybody = anybodyOf(text)
+  if (anybody !== null) return anybody
+  try {
+    return agentParty(node, text, sees)
+  } catch (error) {
+    const named = asNodeError(error).code === 'AGENT_NOT_FOUND' ? nodeNamed(node, text) : null
+    if (named === null) throw withTiers(error, text)
+    const agents = node.registry.listAll().filter((card) => card.nodeId === named && card.id !== OPERATOR && sees(card))
+    const candidates = agents.slice(0, 8).map(({ address }) => node.directory.shownAddress(address))
+    const message = `${node.directory.ref(named).name} is a node; name one of its agents`
+    throw new NodeError('AGENT_NOT_FOUND', message, { data: { candidates }, cause: error })
+  }
+}
+
+/** The node of an end of the message; null for anybody of a tier. */
+function nodeOf({ address }: RoutingParty): NodeId | null {
+  return parseAddress(address)?.nodeId ?? null
+}
+
+function anybodyOf(text: string): RoutingParty | null {
+  const tier = tierFromText(text)
+  // No address: no rule for an agent or a node is for it.
+  return tier === null ? null : { address: '', tier, sandboxId: null }
+}
+
+function operatorOf(node: NodeCore, text: string): AgentAddress {
+  return { agentId: OPERATOR, nodeId: node.directory.node(text) }
+}
+
+/** The policy is this node's: a bare name means its own agent when it has one. */
+function agentOf(node: NodeCore, text: string, sees: Sees): AgentAddress {
+  const own = { agentId: text, nodeId: node.self }
+  const card = node.directory.card(own)
+  return card === undefined || !sees(card) ? node.directory.agent(text, sees) : own
+}
+
+function agentParty(node: NodeCore, text: string, sees: Sees): RoutingParty {
+  try {
+    return partyOf(node, agentOf(node, text, sees))
+  } catch (error) {
+    // The cards of a node that was put out are gone with it.
+    const named = text.includes('@') ? nodeNamed(node, text.slice(text.indexOf('@') + 1)) : null
+    if (named !== null) checkMember(node, named)
+    throw error
+  }
+}
+
+function nodeNamed(node: NodeCore, text: string): NodeId | null {
+  try {
+    return node.directory.node(text)
+  } catch {
+    return null
+  }
+}
+
+function partyOf(node: NodeCore, address: AgentAddress): RoutingParty {
+  const party = node.directory.party(address)
+  if (party !== null) return party
+  checkMember(node, address.nodeId)
+  const { name } = node.directory.ref(address.nodeId)
+  const message = `this node has no card of ${node.directory.shownAddress(address)} yet; it gets it when it is linked to ${shown(name)}`
+  throw new NodeError('AGENT_NOT_FOUND', message, { next: ['a2a-node peers --all'] })
+}
+
+/** Of a node that was put out nothing is decided on: it has no link. */
+function checkMember({ deps: parts, directory }: NodeCore, nodeId: NodeId): void {
+  const revoked = parts.log.view().members.get(nodeId)?.revoked ?? null
+  if (revoked === null) return
+  const { name } = directory.ref(nodeId)
+  const by = directory.ref(revoked.by).name
+  const message = `${shown(name)} was put out of the mesh by ${shown(by)}: it has no link, so nothing passes between it and this node`
+  throw new NodeError('REVOKED', message, { next: ['a2a-node peers --all'] })
+}
+
+/** Whoever types what looks like a tier and is none reads which there are. */
+function tierHint(text: string): string {
+  return /^l\d+$/i.test(text) ? `; the tiers are ${TIERS.map(tierText).join(', ')}` : ''
+}
+
+function withTiers(error: unknown, text: string): unknown {
+  const known = asNodeError(error)
+  const hint = known.code === 'AGENT_NOT_FOUND' ? tierHint(text) : ''
+  return hint === '' ? error : new NodeError(known.code, known.message + hint, { data: known.data, next: known.next, cause: error })
+}
+
+function nearestOf(data: unknown): string[] {
+  const names = isRecord(data) ? data['nearest'] : null
+  return Array.isArray(names) ? names.filter((one) => typeof one === 'string') : []
+}
+
+/** Names that one warning lists. */
+const NAMED = 3
+const THERE = 'only the policy of that node can ask a person there'
+const INSTEAD = 'the next rule that matches decides, else the tier table'
+
+/** What telling them needs. */
+interface UnaskedDeps {
+  readonly directory: Directory
+  readonly registry: AgentRegistry
+  readonly self: NodeId
+  /** Which agents whoever wants to know finds. */
+  readonly sees: (card: RegisteredCard) => boolean
+}
+
+/**
+ * The rules that ask and that can ask nobody, as members and agents are now: what they match is for agents of other nodes, or
+ * is a proposal. A rule of which that is not known is none of them.
+ */
+function unanswerableRules(rules: readonly PolicyRule[], deps: UnaskedDeps): UnaskedRule[] {
+  return rules.flatMap((rule) => {
+    const reason = rule.decision === 'ask' ? reasonOf(rule, deps) : null
+    return reason === null ? [] : [{ line: rule.line, message: `this rule asks nobody: ${reason}; ${INSTEAD}` }]
+  })
+}
+
+function reasonOf({ type, to }: PolicyRule, deps: UnaskedDeps): string | null {
+  if (type?.every((one) => one === 'task-proposal') === true) return 'a proposal runs nothing, and nothing else is meant'
+  return elsewhereByNode(to, deps) ?? elsewhereByAgent(to, deps)
+}
+
+/** A name of nobody is told by itself: who will have it is not known. */
+function elsewhereByNode({ node }: PartyCriteria, { directory, self }: UnaskedDeps): string | null {
+  const meant = node?.map((one) => (isKeyText(one) ? [one] : directory.nodesOfName(one))) ?? []
+  const isElsewhere = meant.length > 0 && meant.every((ids) => ids.length > 0 && !ids.includes(self))
+  if (!isElsewhere) return null
+  const names = [...new Set(meant.flat())].map((id) => directory.ref(id).name)
+  return `it is for agents of ${listed(names)} alone, and ${THERE}`
+}
+
+/** Agents come and go: one that nobody has may be meant to come to this node. */
+function elsewhereByAgent({ agent }: PartyCriteria, { directory, registry, self, sees }: UnaskedDeps): string | null {
+  if (agent === null || registry.ofNode(self).some(({ id }) => agent.includes(id))) return null
+  const others = registry.listAll().filter((card) => card.nodeId !== self && agent.includes(card.id) && sees(card))
+  if (new Set(others.map(({ id }) => id)).size < agent.length) return null
+  const addresses = others.map(({ address }) => directory.shownAddress(address))
+  return `no agent of this node is meant, only ${listed(addresses)}, and ${THERE}`
+}
+
+function listed(names: readonly string[]): string {
+  const reported = names.slice(0, NAMED).map((one) => shown(one, 64))
+  return `${reported.join(', ')}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ''}`
 }

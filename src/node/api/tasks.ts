@@ -2,7 +2,8 @@ import type { Timer } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import { type IdKind, mayStandFor, resolveId } from '../../kit/resolve-id.js'
-import type { CallerAuthority } from '../../domain/routing/effective.js'
+import { shown } from '../../kit/text.js'
+import type { CallerAuthority, CertifiedPower } from '../../domain/routing/effective.js'
 import type { Task } from '../../domain/task/task.js'
 import type { Calls } from '../../ports/node-api.js'
 import { taskInfo } from './messages.js'
@@ -10,6 +11,8 @@ import { parseAddress } from '../../domain/card/card.js'
 import type { NodeCore } from '../node.js'
 import type { RecordedTask } from '../tasks/from-record.js'
 import { tasksOfLedger } from '../requests/recovery.js'
+import type { SwarmEvent, SwarmInfo } from '../../ports/swarm-api.js'
+import type { SwarmView } from '../swarms/finished-swarm.js'
 
 /** Changes of tasks are gathered for so long, in milliseconds. */
 const TASKS_MS = 100
@@ -98,4 +101,37 @@ export async function cancelTask(node: NodeCore, text: string, by: CallerAuthori
 
 function ended({ id, state }: Task): NodeError {
   return new NodeError('CONFLICT', `the task is ${state} already`, { next: [`a2a-node tasks show ${id}`] })
+}
+
+/** Rows of `swarm ls`. A sandboxed caller sees those that were launched from its sandbox. @throws NodeError STORE_DAMAGED */
+export async function listSwarms({ swarms }: NodeCore, by: CertifiedPower): Promise<SwarmInfo[]> {
+  const all = await swarms.listAll()
+  if ((by.sandboxId ?? null) === null) return all
+  const views = await Promise.all(all.map(({ id }) => swarms.find(id)))
+  return all.filter((_, at) => isSwarmSeen(views[at], by))
+}
+
+/** A swarm that the caller sees. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED */
+export async function findSwarm({ swarms }: NodeCore, id: string, by: CertifiedPower): Promise<SwarmView> {
+  const view = await swarms.find(id)
+  if (!isSwarmSeen(view, by)) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
+  return view
+}
+
+function isSwarmSeen(view: SwarmView | undefined, { sandboxId = null }: CertifiedPower): boolean {
+  return sandboxId === null || view?.head.onBehalfOf?.sandboxId === sandboxId
+}
+
+/** Tells of a swarm from its first event to its `done`. */
+export function watchSwarm(
+  view: SwarmView,
+  { push, end }: { readonly push: (event: SwarmEvent) => void; readonly end: () => void }
+): Unsubscribe {
+  const pass = (event: SwarmEvent): void => {
+    push(event)
+    if (event.type === 'done') end()
+  }
+  const { past, stop } = view.follow(pass)
+  for (const event of past) pass(event)
+  return stop
 }

@@ -7,6 +7,10 @@ import type { DocumentShareInfo } from '../../ports/document-api.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { DocumentShares } from './shares.js'
 import type { ReplicationSet, LeftStream } from './replication-set.js'
+import type { Clock, Timer } from '../../kit/clock.js'
+import type { StreamKey } from '../../domain/document/client-ids.js'
+import type { MemberLog } from '../../ports/mesh.js'
+import type { DocumentMarks } from './marks.js'
 
 const MIB = 1_048_576
 const SHARE = `${DOCUMENT_SHARE_LIMITS.maxStreams} documents, ${DOCUMENT_SHARE_LIMITS.maxBytes / MIB} MiB`
@@ -54,5 +58,123 @@ export function shareOf({ followed, shares }: Left, { documents }: Pick<Membersh
     maxBytes: DOCUMENT_SHARE_LIMITS.maxBytes,
     maxDocuments: DOCUMENT_SHARE_LIMITS.maxStreams,
     leftOut: left.length
+  }
+}
+
+/** How long a document must be abandoned before its blocks are removed, in milliseconds: the log may still undo a revocation. */
+const RECLAIM_MS = 600_000
+
+/** What {@link AbandonedDocuments} needs. */
+interface AbandonedDocumentsDeps {
+  readonly clock: Clock
+  readonly log: Pick<MemberLog, 'view'>
+  readonly followed: Pick<ReplicationSet, 'isAbandoned' | 'removeAbandoned'>
+  readonly shares: Pick<DocumentShares, 'isStored'>
+  readonly marks: Pick<DocumentMarks, 'has'>
+  /** Does somebody want a document now? */
+  isInUse(name: string): boolean
+  /** Removes what is here of a document that is followed no longer, these streams among it. */
+  remove(name: string, streams: readonly StreamKey[]): Promise<void>
+  onError(error: unknown): void
+}
+
+/** Gives back the disk that documents take whose only writers were revoked and that nobody uses here. */
+export class AbandonedDocuments {
+  readonly #deps: AbandonedDocumentsDeps
+  #timer: Timer | null = null
+  #removing: Promise<void> = Promise.resolve()
+  #isClosed = false
+
+  constructor(deps: AbandonedDocumentsDeps) {
+    this.#deps = deps
+  }
+
+  /** What is abandoned may have changed. */
+  review(): void {
+    if (this.#isClosed || this.#timer !== null || this.#stored().length === 0) return
+    this.#timer = this.#deps.clock.after(RECLAIM_MS, () => {
+      this.#removing = this.#remove().catch(this.#deps.onError)
+    })
+  }
+
+  /** Once what was begun is done. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#deps.clock.clear(this.#timer)
+    await this.#removing
+  }
+
+  /** Abandoned documents of which something is here. */
+  #stored(): DocumentRecord[] {
+    const { log, followed, shares, marks } = this.#deps
+    const isStored = ({ name, streams }: DocumentRecord): boolean =>
+      marks.has(name) || streams.some(({ coreKey }) => shares.isStored(coreKey))
+    return [...log.view().documents.values()].filter((record) => followed.isAbandoned(record) && isStored(record))
+  }
+
+  async #remove(): Promise<void> {
+    const { followed, isInUse, remove } = this.#deps
+    try {
+      for (const record of this.#stored()) {
+        const { name, streams } = record
+        // Somebody may have opened it while another one was removed.
+        if (this.#isClosed || isInUse(name) || !followed.isAbandoned(record)) continue
+        const cores = streams.map(({ coreKey }) => coreKey)
+        await followed.removeAbandoned(name, () => remove(name, cores))
+      }
+    } finally {
+      this.#timer = null
+    }
+    this.review()
+  }
+}
+
+/** What {@link DocumentUses} needs. */
+interface DocumentUsesDeps<T> {
+  open(name: string): Promise<T>
+  /** A use of it is over. */
+  letGo(name: string, opened: T): void
+}
+
+/**
+ * Which documents are in use: each from the moment on at which somebody wants it, and not when it is open, since one that is
+ * removed meanwhile would be open without its blocks.
+ */
+export class DocumentUses<T> {
+  readonly #uses = new Map<string, number>()
+  readonly #deps: DocumentUsesDeps<T>
+
+  constructor(deps: DocumentUsesDeps<T>) {
+    this.#deps = deps
+  }
+
+  /** Is it in use? */
+  has(name: string): boolean {
+    return this.#uses.has(name)
+  }
+
+  /** Opens a document for a use, until that is released. Rejects as opening does; the use is over then. */
+  async hold(name: string): Promise<{ readonly opened: T; release(): void }> {
+    this.#add(name, 1)
+    try {
+      const opened = await this.#deps.open(name)
+      let isInUse = true
+      const release = (): void => {
+        if (!isInUse) return
+        isInUse = false
+        this.#add(name, -1)
+        this.#deps.letGo(name, opened)
+      }
+      return { opened, release }
+    } catch (error) {
+      this.#add(name, -1)
+      throw error
+    }
+  }
+
+  #add(name: string, change: 1 | -1): void {
+    const uses = (this.#uses.get(name) ?? 0) + change
+    if (uses > 0) this.#uses.set(name, uses)
+    else this.#uses.delete(name)
   }
 }

@@ -1,13 +1,27 @@
 import { NodeError } from '../../kit/errors.js'
-import { addressText, type AgentAddress, type CapabilityDescriptor, defaultCapability, OPERATOR } from '../../domain/card/card.js'
-import { checkModes, justificationOf } from '../../domain/gateway/content.js'
+import {
+  addressText,
+  type AgentAddress,
+  type CapabilityDescriptor,
+  defaultCapability,
+  OPERATOR,
+  parseAddress
+} from '../../domain/card/card.js'
+import { checkModes, justificationOf, inputOf } from '../../domain/gateway/content.js'
 import type { RegisteredCard } from '../../domain/card/registry.js'
 import type { GatewaySend } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import { powerOf } from './caller.js'
-import { checkMember } from './mesh/member-principal.js'
 import type { NodeCore } from '../node.js'
 import { pickCapable } from '../cards/select-target.js'
+import type { NodeId } from '../../kit/ids.js'
+import { askedWork } from '../../domain/policy/requested-work.js'
+import type { Tier } from '../../domain/routing/tier.js'
+import type { Refusal } from '../policy/access-control.js'
+import { type Message, saysTheSame } from '../../domain/gateway/message.js'
+import { ASKING_STATES, type GatewayTask } from '../../domain/gateway/task.js'
+import type { TaskLog } from './task-log.js'
+import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './turn-runner.js'
 
 /** Whom a message goes to. */
 export interface GatewayTarget {
@@ -93,4 +107,126 @@ function capableAgent(node: NodeCore, by: Principal, { skill, message }: Pick<Ga
 /** A member is offered what is of this very node: of others it asks them. */
 function sees(node: NodeCore, by: Principal, card: RegisteredCard): boolean {
   return (by.kind !== 'peer' || card.nodeId === node.self) && node.visibility.toCaller(card, powerOf(by))
+}
+
+/** In whose name a member calls, as it says itself: never more than it has. */
+interface MemberClaims {
+  /** The agent of its node that calls; absent: its operator. */
+  readonly agent?: string
+  readonly tier?: Tier
+  readonly sandboxId?: string
+}
+
+const ASKED: Refusal = {
+  code: 'POLICY_DENIED',
+  rule: 'a2a over the mesh: nobody is asked',
+  reason: 'a person of that node is asked about this, which waits for no A2A call: use a2a-node call with the agent, which does'
+}
+
+/**
+ * A member as a caller of the gateway: as weak as its certificate, the card of the agent that it names, and what it claims.
+ * @throws NodeError REVOKED, FORBIDDEN
+ */
+export function memberPrincipal({ directory }: Pick<NodeCore, 'directory'>, peer: NodeId, claims: MemberClaims): Principal {
+  const agentId = claims.agent ?? OPERATOR
+  if (directory.certificate(peer) === null) throw new NodeError('REVOKED', 'the caller is no member of the mesh')
+  const party = directory.party({ agentId, nodeId: peer })
+  if (party === null) throw new NodeError('FORBIDDEN', 'the agent that calls has no card that this node knows', { retryable: true })
+  const { tier = party.tier, sandboxId = party.sandboxId } = claims
+  if (tier < party.tier || (party.sandboxId !== null && sandboxId !== party.sandboxId))
+    throw new NodeError('FORBIDDEN', 'the call claims another tier or sandbox than its caller has')
+  return { kind: 'peer', name: directory.ref(peer).name, id: peer, agentId, tier, sandboxId, scopes: ['read', 'send'] }
+}
+
+/** The member that a caller of the gateway is; null for any other caller. */
+function memberBehind({ kind, id }: Principal): NodeId | null {
+  return kind === 'peer' ? (id ?? null) : null
+}
+
+/** What is asked of an agent. */
+interface MemberWork {
+  readonly address: AgentAddress
+  /** Of the capability. */
+  readonly capability: string
+}
+
+/**
+ * Refuses what the rules of this node say of a request of a member, as the road in would: what the gateway asks for it is asked
+ * in this node's own name. Any other caller passes.
+ * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, POLICY_DENIED, FORBIDDEN
+ */
+function checkMember(
+  node: Pick<NodeCore, 'directory' | 'accessControl' | 'deps'>,
+  by: Principal,
+  { address, capability }: MemberWork
+): void {
+  if (by.kind !== 'peer') return
+  const { directory, accessControl, deps: parts } = node
+  const own = { agentId: by.agentId ?? OPERATOR, nodeId: by.id ?? '' }
+  const sender = directory.party(own, { maxTier: by.tier, sandboxId: by.sandboxId })
+  const certified = directory.party(own)
+  const target = directory.party(address)
+  if (sender === null || certified === null || target === null) throw new NodeError('FORBIDDEN', 'a card of either end is not known')
+  const question = {
+    sender,
+    certified,
+    target,
+    type: 'request',
+    ...askedWork(directory.card(address), capability),
+    justification: null,
+    isReply: false,
+    isArriving: true
+  } as const
+  const { verdict } = accessControl.decide(question, parts.clock.monotonic())
+  if (verdict.allowed) return
+  const refusal = verdict.asks === true ? { ...ASKED, rule: verdict.rule } : verdict
+  const header = { sender: sender.address, recipient: target.address, type: 'request' } as const
+  accessControl.record('refusal', refusal, { peer: own.nodeId, header, from: sender.tier, to: target.tier })
+  throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
+}
+
+/** A message of a client to a task. */
+interface DuplicateMessage {
+  readonly task: GatewayTask
+  readonly message: Message
+  /** Is it for the same agent and skill as before? Default: yes. */
+  readonly isSame?: boolean
+}
+
+/** Was a message said in a task already? @throws NodeError CONFLICT for another one of the same id, and for a further one where there is no room */
+export async function isDuplicate(
+  log: Pick<TaskLog, 'recordMessage'>,
+  { task, message, isSame = true }: DuplicateMessage
+): Promise<boolean> {
+  const { message: kept, bytes } = await log.recordMessage(task, message.messageId)
+  if (kept === null && (bytes > MAX_TASK_BYTES || task.generation >= MAX_TASK_EVENTS))
+    throw new NodeError('CONFLICT', 'the task holds as much as one may: begin another one', { data: { state: task.state } })
+  if (kept === null || (isSame && saysTheSame(kept, message))) return kept !== null
+  throw new NodeError('CONFLICT', 'another message had this messageId: give each its own', { data: { reason: 'MESSAGE_ID_REUSED' } })
+}
+
+/** May a message to a task name that skill? null: it names none. @throws NodeError INVALID_INPUT */
+export function checkSkill({ capability }: Pick<GatewayTask, 'capability'>, skill: string | null): void {
+  if (skill === null || skill === capability) return
+  throw new NodeError('INVALID_INPUT', `metadata.skillId: the task is of the skill ${capability}; leave it out, or begin another task`)
+}
+
+/**
+ * May a client say that to a task, and does it fit its agent, as far as that is known here? An answer that does not leaves the task as
+ * it waits. @throws NodeError INVALID_INPUT, and what a member may not do
+ */
+export function checkAnswer(node: NodeCore, by: Principal, { task, message }: Pick<DuplicateMessage, 'task' | 'message'>): void {
+  const { capability, state } = task
+  const address = parseAddress(task.agent)
+  if (address === null) return
+  checkMember(node, by, { address, capability })
+  if (!ASKING_STATES.has(state) || address.nodeId !== node.self || !node.agents.has(address.agentId)) return
+  const input = node.deps.toAgentJson(inputOf(message.parts))
+  const fault = node.checkShare.within(memberBehind(by) ?? node.self, () => node.agents.inputFault(address.agentId, capability, input))
+  if (fault !== null) throw fault
+}
+
+/** @throws NodeError TASK_NOT_FOUND, for a task that was let go of while it was looked at */
+export function pastItsTime(): never {
+  throw new NodeError('TASK_NOT_FOUND', 'the task is past its time')
 }

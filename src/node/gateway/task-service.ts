@@ -20,14 +20,21 @@ import type { TaskFilter } from '../../domain/gateway/task-order.js'
 import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, GatewaySend, OutputRules } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import { allow, ownerOf, powerOf, refuseWeaker } from './caller.js'
-import { TaskIndex } from './task-index.js'
+import { TaskIndex, Retention } from './task-index.js'
 import { TaskLog, type TaskUpdate } from './task-log.js'
 import { PushService, type PushServiceDeps } from './push/push-service.js'
-import { onlyReads, readNow } from './direct-reads.js'
-import { Retention } from './retention.js'
+import { onlyReads, readNow } from './direct-answer.js'
 import { TurnRunner } from './turn-runner.js'
-import { checkAnswer, checkSkill, isDuplicate, pastItsTime } from './message-checks.js'
-import { gatewayAgent, type GatewayTarget, gatewayTarget, isCalled } from './resolve-agent.js'
+import {
+  checkAnswer,
+  checkSkill,
+  isDuplicate,
+  pastItsTime,
+  gatewayAgent,
+  type GatewayTarget,
+  gatewayTarget,
+  isCalled
+} from './resolve-agent.js'
 import type { NodeCore } from '../node.js'
 
 /** Events that a follower may be behind before it is given those that it missed from the log. */

@@ -10,13 +10,11 @@ import { askedWork, namedCapabilities } from '../../domain/policy/requested-work
 import type { RoutingQuestion } from '../../domain/routing/decide.js'
 import type { LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { Verification } from './verify.js'
-import type { Arrival, VerificationDeps } from './verify.js'
+import { Verification, type Arrival, type VerificationDeps, refusedArrival } from './verify.js'
 import type { ExchangeTable } from './exchange-table.js'
 import { threadOf } from './inbound-message.js'
 import type { AwaitingApproval, InboundMessage, RecordedRequest, Thread } from './inbound-message.js'
 import type { Admission, LaneMessage } from '../reliable/lane-receiver.js'
-import { refusedArrival } from './verify-parties.js'
 import type { Decision, Refusal } from '../policy/access-control.js'
 
 /** How long the answer to a proposal or the error for a refused message may take to go out, in milliseconds. */

@@ -8,10 +8,17 @@ import type { RequestPayload } from '../../domain/task/payloads.js'
 import type { Audit } from '../../ports/audit.js'
 import type { WrittenRule } from '../../ports/policy.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { ApprovalAudit } from './approval-audit.js'
-import type { Noted } from './approval-audit.js'
-import { ApprovalNotices } from './approval-notices.js'
-import type { ApprovalNoticesDeps } from './approval-notices.js'
+import {
+  ApprovalAudit,
+  type Noted,
+  ApprovalNotices,
+  type ApprovalNoticesDeps,
+  MAX_APPROVALS,
+  runKeyOf,
+  PendingApprovals,
+  type Waiting,
+  type WaitingParts
+} from './pending-approvals.js'
 import type { ExchangeTable } from '../messaging/exchange-table.js'
 import type { Directory } from '../cards/directory.js'
 import type { NodeEvents } from '../observe/events.js'
@@ -21,8 +28,6 @@ import type { Inbound } from '../messaging/inbound.js'
 import type { PolicyStore } from './policy-store.js'
 import type { Refusal } from './access-control.js'
 import type { Traffic } from '../observe/traffic.js'
-import { MAX_APPROVALS, runKeyOf, PendingApprovals } from './pending-approvals.js'
-import type { Waiting, WaitingParts } from './pending-approvals.js'
 import type { Executor } from '../requests/callee/executor.js'
 
 /** What asking a person needs. */

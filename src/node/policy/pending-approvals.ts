@@ -1,13 +1,24 @@
 import { sameBytes } from '../../kit/bytes.js'
 import type { Timer } from '../../kit/clock.js'
-import type { NodeId } from '../../kit/ids.js'
+import { type NodeId, shortId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { addressText } from '../../domain/card/card.js'
 import { readRequest, workKey } from '../../domain/task/payloads.js'
 import type { RequestPayload } from '../../domain/task/payloads.js'
-import { threadOf } from '../messaging/inbound-message.js'
-import type { AwaitingApproval, InboundMessage, Thread } from '../messaging/inbound-message.js'
+import { threadOf, type AwaitingApproval, type InboundMessage, type Thread } from '../messaging/inbound-message.js'
 import { sizeOf } from '../../kit/size.js'
+import { type ErrorCode, messageOf } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
+import { tierText } from '../../domain/routing/tier.js'
+import type { Audit } from '../../ports/audit.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { Directory } from '../cards/directory.js'
+import type { NodeEvents } from '../observe/events.js'
+import type { Traffic } from '../observe/traffic.js'
+import { MAX_HEARTBEAT_KEYS } from '../../domain/channel/control.js'
+import type { Requests } from '../requests/caller/requests.js'
+import type { SwarmTable } from '../swarms/swarm-table.js'
+import type { NextHop } from '../relay/next-hop.js'
 
 /** Messages that wait for a person, in all. */
 export const MAX_APPROVALS = 256
@@ -147,4 +158,114 @@ function isEqual(a: unknown, b: unknown, depth = 0): boolean {
   const [left, right] = [a, b].map((one) => new Map<string, unknown>(Object.entries(one)))
   if (left === undefined || right === undefined || Array.isArray(a) !== Array.isArray(b) || left.size !== right.size) return false
   return [...left].every(([key, value]) => right.has(key) && isEqual(value, right.get(key), depth + 1))
+}
+
+/**
+ * How the end of a wait goes on record: as an approval when a person decided on it, and as a refusal
+ * when nobody did. A peer causes as many of those as it likes, and repeats of them share a line.
+ */
+export interface Noted {
+  readonly kind: 'approval' | 'refusal'
+  readonly why: string
+}
+
+/** Where approvals go on record. */
+interface ApprovalAuditDeps {
+  readonly audit: Audit
+  readonly directory: Directory
+  readonly events: NodeEvents
+  readonly telemetry: Telemetry
+  readonly traffic: Traffic
+  readonly self: NodeId
+}
+
+/** The record of what waited for a person: events, counts and the audit log. */
+export class ApprovalAudit {
+  readonly #deps: ApprovalAuditDeps
+
+  constructor(deps: ApprovalAuditDeps) {
+    this.#deps = deps
+  }
+
+  /** A message waits from now on. */
+  asked({ incoming, rule, question }: AwaitingApproval): void {
+    const { events, directory, telemetry } = this.#deps
+    const { sender, recipient, header } = incoming
+    const name = directory.namer()
+    const from = { from: shown(name(sender)), fromKey: shortId(sender.nodeId) }
+    const facts = { ...from, to: shown(name(recipient)), capability: question.capability, rule }
+    events.add('approval', 'a message waits for approval: a2a-node approvals ls', facts)
+    telemetry.log('info', 'a message waits for approval', { correlationId: header.correlationId ?? header.id, ...facts })
+  }
+
+  /** One that waited is not let in. */
+  notPassed(one: Waiting, code: ErrorCode): void {
+    const { telemetry, traffic } = this.#deps
+    telemetry.count('messages_refused', code)
+    traffic.refused(code, one.incoming.header)
+  }
+
+  /** A wait has ended. `code`: `ALLOWED` or why not. */
+  ended(one: Waiting, outcome: { readonly code: string; readonly rule: string }, { kind, why }: Noted): void {
+    const { audit, events, directory, telemetry, self } = this.#deps
+    const { peer, sender, recipient, header } = one.incoming
+    const what = one.question.capability === null ? '' : `: ${shown(one.question.capability, 128)}`
+    telemetry.count('approvals', outcome.code)
+    audit.append({
+      kind,
+      code: outcome.code,
+      rule: outcome.rule,
+      reason: `${one.id} ${why}${what}`,
+      ...(peer === self ? {} : { peer }),
+      sender: addressText(sender),
+      recipient: addressText(recipient),
+      messageType: header.type,
+      sourceTier: tierText(one.question.sender.tier),
+      targetTier: tierText(one.question.target.tier)
+    })
+    const name = directory.namer()
+    events.add('approval', `a message that waited for approval: ${outcome.code}`, {
+      id: one.id,
+      why,
+      from: shown(name(sender)),
+      fromKey: shortId(sender.nodeId),
+      to: shown(name(recipient))
+    })
+  }
+}
+
+/** What telling senders needs. */
+export interface ApprovalNoticesDeps {
+  readonly telemetry: Telemetry
+  readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
+  readonly self: NodeId
+  /** Told when requests of this very node wait for a person of it. */
+  readonly requests: Pick<Requests, 'onApproval'>
+  readonly swarms: Pick<SwarmTable, 'onApproval'>
+}
+
+/** Tells senders, once a heartbeat, which of their requests wait for a person. */
+export class ApprovalNotices {
+  readonly #deps: ApprovalNoticesDeps
+
+  constructor(deps: ApprovalNoticesDeps) {
+    this.#deps = deps
+  }
+
+  /** Names the pending requests of one peer to it, if it is reachable. Never throws. */
+  tell(peer: NodeId, waiting: readonly Waiting[]): void {
+    const { nextHop, self, telemetry, requests, swarms } = this.#deps
+    const keys = waiting.flatMap((one) => runKeyOf(one) ?? []).slice(0, MAX_HEARTBEAT_KEYS)
+    if (keys.length === 0) return
+    if (peer === self) {
+      requests.onApproval(self, keys)
+      return swarms.onApproval(self, keys)
+    }
+    if (!nextHop.isReachable(peer)) return nextHop.seek(peer)
+    try {
+      nextHop.sendControl(peer, 'approval', { requests: keys })
+    } catch (error) {
+      telemetry.log('debug', 'a sender could not be told that it waits', { peer, reason: messageOf(error) })
+    }
+  }
 }

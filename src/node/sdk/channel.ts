@@ -7,7 +7,7 @@ import type { ChannelEffect, ChannelStatus } from '../../domain/channel/machine.
 import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
 import type { AgentEndpoint } from '../../domain/card/card.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { ChannelLife } from '../peers/channel-life.js'
+import { ChannelLife } from '../peers/peer-session.js'
 import { sizeOf } from '../../kit/size.js'
 
 /** Messages of one channel that may wait for a link. */

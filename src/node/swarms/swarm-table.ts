@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
-import { resolveId } from '../../kit/resolve-id.js'
+import { type IdKind, resolveId } from '../../kit/resolve-id.js'
 import { shown } from '../../kit/text.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
 import { needsOf } from '../../domain/swarm/expand.js'
@@ -18,7 +18,6 @@ import { checkPrepared, prepare, previewOf } from './prepare.js'
 import { newHead } from './create.js'
 import type { Launching, SwarmLaunch } from './create.js'
 import { ReplicatedSwarm } from './consensus/replicated-swarm.js'
-import { runsOf, SWARM_IDS } from './swarm-ids.js'
 import { Coordinator } from './coordinator.js'
 import type { CoordinatorDeps } from './coordinator.js'
 import { Participants } from './consensus/participants.js'
@@ -27,6 +26,7 @@ import type { SwarmSession } from './session.js'
 import { refusedKey, survey } from './eligibility.js'
 import type { Survey, SurveyDeps } from './eligibility.js'
 import type { TaskTable } from '../tasks/task-table.js'
+import type { ItemRun } from './lease-requests.js'
 
 /** Swarms that are kept in memory; the oldest finished ones go first, and are read from the ledger then. */
 const KEPT = 100
@@ -53,6 +53,15 @@ export interface SwarmPlan extends SwarmRequest {
 
 /** A swarm in memory: of this node alone, or of several participants. */
 export type SwarmHere = Coordinator | ReplicatedSwarm
+
+/** Ids of swarms as people type them. */
+const SWARM_IDS: IdKind = {
+  one: 'swarm on this node',
+  several: 'swarms',
+  prefix: 'swarm_',
+  code: 'SWARM_NOT_FOUND',
+  list: 'a2a-node swarm ls'
+}
 
 /** The swarms launched here, and those of others in which this node votes. Those under way go on from the ledger when this node starts again. */
 export class SwarmTable {
@@ -393,4 +402,17 @@ interface Launch extends Launching {
 
 function replicatedOf(swarm: SwarmHere | undefined): ReplicatedSwarm | undefined {
   return swarm instanceof ReplicatedSwarm ? swarm : undefined
+}
+
+/** Runs of items of swarms, as heartbeats name them, by swarm. */
+function runsOf(keys: readonly string[]): Map<string, ItemRun[]> {
+  const all = new Map<string, ItemRun[]>()
+  for (const key of keys) {
+    const [, id, index, attempt] = /^(swarm_[^.#]{1,40})\.(\d{1,9})#(\d{1,9})$/.exec(key) ?? []
+    if (id === undefined) continue
+    const runs = all.get(id) ?? []
+    all.set(id, runs)
+    runs.push({ index: Number(index), attempt: Number(attempt) })
+  }
+  return all
 }

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { TaskService } from '../../../src/node/gateway/task-service.js'
-import { RETENTION_MS } from '../../../src/node/gateway/retention.js'
+import { RETENTION_MS } from '../../../src/node/gateway/task-index.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { failsWith } from '../../support/fails.js'
 import { agentDefinition, FakeAgent } from '../../support/fake-agents.js'

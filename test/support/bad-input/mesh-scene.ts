@@ -3,7 +3,7 @@ import { meshCallHandler } from '../../../src/adapters/a2a/mesh-binding/mesh-bin
 import { type CallPart, encodeCall } from '../../../src/domain/channel/call.js'
 import { fromUtf8, utf8 } from '../../../src/kit/ids.js'
 import { TaskService } from '../../../src/node/gateway/task-service.js'
-import { memberPrincipal } from '../../../src/node/gateway/mesh/member-principal.js'
+import { memberPrincipal } from '../../../src/node/gateway/resolve-agent.js'
 import type { CallPiece } from '../../../src/ports/member-calls.js'
 import { settled } from '../calls.js'
 import { echo, type FakeAgent } from '../fake-agents.js'

@@ -11,22 +11,34 @@ import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { Abort } from '../../../kit/abort.js'
 import type { AgentHost, HostOutcome } from '../../agents/agent-host.js'
-import { priorRequest } from './prior-request.js'
-import type { AskedBeforeDeps } from './prior-request.js'
-import { EarlyCancels } from './early-cancels.js'
+import { priorRequest, type AskedBeforeDeps } from './record.js'
+import {
+  EarlyCancels,
+  abandon,
+  InFlight,
+  keyOf,
+  nameOf,
+  taskOf,
+  type Claim,
+  type HereRun,
+  type HereWork,
+  type Execution,
+  sendHeartbeats,
+  type HeartbeatDeps,
+  notificationRequest,
+  notificationPayload,
+  Admissions,
+  type AdmissionsDeps
+} from './in-flight.js'
 import { threadOf } from '../../messaging/inbound-message.js'
 import type { InboundMessage, Thread } from '../../messaging/inbound-message.js'
 import { ENDINGS, notBegun, responseOf, type ReportedFailure } from '../../../domain/task/outcome.js'
 import type { Ending } from '../../../domain/task/outcome.js'
-import { abandon, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
-import type { Claim, HereRun, HereWork, Execution } from './in-flight.js'
 import type { RecordedTask } from '../../tasks/from-record.js'
 import { Replies } from './replies.js'
 import type { RepliesDeps, ResponseParts } from './replies.js'
 import { sizeOf } from '../../../kit/size.js'
 import type { TaskTable } from '../../tasks/task-table.js'
-import { sendHeartbeats, type HeartbeatDeps } from './heartbeats.js'
-import { notificationRequest, notificationPayload, Admissions, type AdmissionsDeps } from './admission.js'
 
 /** What doing others' work needs. */
 export interface ExecutorDeps

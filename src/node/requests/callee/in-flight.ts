@@ -1,14 +1,21 @@
-import { type ErrorBody, NodeError } from '../../../kit/errors.js'
+import { type ErrorBody, NodeError, messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { TransientMap } from '../../../kit/transient.js'
-import { addressText } from '../../../domain/card/card.js'
+import { addressText, defaultCapability } from '../../../domain/card/card.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
-import { workKey } from '../../../domain/task/payloads.js'
-import type { RequestPayload } from '../../../domain/task/payloads.js'
+import { workKey, type RequestPayload, requestPayloadSchema } from '../../../domain/task/payloads.js'
 import type { AgentTask } from '../../../ports/agent-runtime.js'
 import type { Abort } from '../../../kit/abort.js'
-import type { HostOutcome } from '../../agents/agent-host.js'
+import type { HostOutcome, AgentHost } from '../../agents/agent-host.js'
 import type { InboundMessage, Thread } from '../../messaging/inbound-message.js'
+import type { Clock } from '../../../kit/clock.js'
+import { MAX_HEARTBEAT_KEYS, type ControlBody } from '../../../domain/channel/control.js'
+import type { Telemetry } from '../../../ports/telemetry.js'
+import type { NextHop } from '../../relay/next-hop.js'
+import { isRecord } from '../../../kit/json.js'
+import type { CheckShare } from '../../agents/check-share.js'
+import type { Directory } from '../../cards/directory.js'
+import { sizeOf } from '../../../kit/size.js'
 
 /** Threads that get the answer of one run: a request may be sent again while it is worked on. */
 const MAX_THREADS = 8
@@ -202,4 +209,145 @@ export function taskOf({ taskId, payload, record, peer }: Execution): AgentTask 
 export function abandon(piece: Execution): void {
   piece.isAwaited = false
   piece.abort.abort()
+}
+
+/** Runs of one peer that are remembered; the oldest go first. */
+const MAX_OF_PEER = 256
+
+/** Runs that peers canceled before they were here: a cancellation is faster than a message that has to be recorded. */
+export class EarlyCancels {
+  readonly #byPeer = new Map<NodeId, Set<string>>()
+
+  /** A peer canceled a run, named as heartbeats name it. */
+  add(peer: NodeId, key: string): void {
+    const keys = this.#byPeer.get(peer) ?? new Set()
+    this.#byPeer.set(peer, keys.add(key))
+    for (const oldest of keys) {
+      if (keys.size <= MAX_OF_PEER) break
+      keys.delete(oldest)
+    }
+  }
+
+  /** Was it canceled? Says so once. */
+  take(peer: NodeId, key: string): boolean {
+    return this.#byPeer.get(peer)?.delete(key) ?? false
+  }
+
+  /** A peer is gone: what it sends later is not what it canceled. */
+  forget(peer: NodeId): void {
+    this.#byPeer.delete(peer)
+  }
+}
+
+/** What telling of work under way needs. */
+export interface HeartbeatDeps {
+  readonly self: NodeId
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
+  readonly limits: { readonly leaseMs: number }
+  /** Runs that programs answer in person, by the node that asked. */
+  inPerson(): ReadonlyMap<NodeId, readonly string[]>
+  /** Heartbeats of work for this very node. */
+  onHeartbeatHere(body: ControlBody<'heartbeat'>): void
+}
+
+/** Tells every caller which of its requests live here, and ends leases whose launcher is gone. */
+export function sendHeartbeats(deps: HeartbeatDeps, inFlight: InFlight): void {
+  const now = deps.clock.monotonic()
+  for (const piece of inFlight.all()) {
+    // What may not be repeated is done to its end: nobody else will be given it.
+    const isLease = piece.payload.swarm !== null && piece.record?.isRepeatable !== false
+    const isGone = piece.lostAt !== null && now - piece.lostAt > deps.limits.leaseMs && !deps.nextHop.isReachable(piece.peer)
+    if (isLease && isGone) abandon(piece)
+  }
+  const inPerson = deps.inPerson()
+  const ofNode = inFlight.byListener()
+  for (const node of new Set([...ofNode.keys(), ...inPerson.keys()])) {
+    const live = (ofNode.get(node) ?? []).filter((piece) => piece.isAwaited)
+    const waiting = live.filter((piece) => !piece.isRunning)
+    const requests = [...live.map(nameOf), ...(inPerson.get(node) ?? [])].slice(0, MAX_HEARTBEAT_KEYS)
+    heartbeat(deps, node, { requests, waiting: waiting.map(nameOf).slice(0, MAX_HEARTBEAT_KEYS) })
+  }
+}
+
+function heartbeat({ nextHop, self, onHeartbeatHere, telemetry }: HeartbeatDeps, peer: NodeId, body: ControlBody<'heartbeat'>): void {
+  if (body.requests.length === 0) return
+  if (peer === self) return onHeartbeatHere(body)
+  if (!nextHop.isReachable(peer)) return nextHop.seek(peer)
+  try {
+    nextHop.sendControl(peer, 'heartbeat', body)
+  } catch (error) {
+    telemetry.log('debug', 'a heartbeat could not be sent', { peer, reason: messageOf(error) })
+  }
+}
+
+/** Bytes of the inputs of one peer's tasks in flight. */
+const MAX_INPUT_BYTES_PER_PEER = 64 * 1024 * 1024
+/** Bytes of the inputs of all tasks in flight. */
+const MAX_INPUT_BYTES = 256 * 1024 * 1024
+
+/** What deciding whether work is taken needs. */
+export interface AdmissionsDeps {
+  readonly checkShare: Pick<CheckShare, 'payerOf' | 'within'>
+  readonly agents: Pick<AgentHost, 'inputFault'>
+  readonly directory: Pick<Directory, 'card'>
+  readonly inFlight: Pick<InFlight, 'load'>
+  readonly limits: { readonly maxInFlight: number; readonly maxInFlightPerPeer: number }
+  /** Does somebody else coordinate the swarm by now, as far as this node has promised? */
+  isPast(peer: NodeId, swarm: string, epoch: number): boolean
+  /** Makes bytes of attachments into base64 text, as agents get them. */
+  toAgentJson(value: unknown): unknown
+}
+
+/** What a notification asks, beside its id and input. */
+const NOTIFICATION = requestPayloadSchema.omit({ requestId: true, input: true }).parse({ attempt: 1, capability: null })
+
+/** What a notification asks: the agent's default capability, for nobody who waits. */
+export function notificationRequest({ header, payload }: Pick<InboundMessage, 'header' | 'payload'>): RequestPayload {
+  return notificationPayload(header.id, isRecord(payload) && 'input' in payload ? payload.input : payload)
+}
+
+/** What is asked for without a message to be answered. */
+export function notificationPayload(requestId: string, input: unknown, capability: string | null = null): RequestPayload {
+  // Member by member: what is spread and added to is an object of another kind each time, and every call makes one.
+  const { attempt, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded } = NOTIFICATION
+  return { requestId, attempt, capability, input, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded }
+}
+
+/** Which work this node takes: what there is room for, and what its agent can begin with. */
+export class Admissions {
+  readonly #deps: AdmissionsDeps
+
+  constructor(deps: AdmissionsDeps) {
+    this.#deps = deps
+  }
+
+  /** The payload with its capability named and its input as agents get it, or why it is not taken. */
+  check({ peer, recipient }: Pick<InboundMessage, 'peer' | 'recipient'>, payload: RequestPayload): RequestPayload | NodeError {
+    const { agents, checkShare, directory, isPast, toAgentJson } = this.#deps
+    if (payload.swarm !== null && payload.epoch !== undefined && isPast(peer, payload.swarm, payload.epoch))
+      return new NodeError('CONFLICT', 'another node coordinates the swarm now')
+    if (!this.#hasCapacity(peer, sizeOf(payload.input))) return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
+    const { agentId } = recipient
+    const card = directory.card(recipient)
+    const capability = payload.capability ?? (card === undefined ? null : (defaultCapability(card)?.id ?? null))
+    if (capability === null) return new NodeError('CAPABILITY_NOT_FOUND', `agent ${agentId} takes messages, but has no capability to call`)
+    try {
+      const input = toAgentJson(payload.input)
+      const payer = checkShare.payerOf(payload.requestId, peer)
+      const fault = checkShare.within(payer, () => agents.inputFault(agentId, capability, input))
+      if (fault !== null) return fault
+      return capability === payload.capability && input === payload.input ? payload : { ...payload, capability, input }
+    } catch (error) {
+      return error instanceof NodeError ? error : new NodeError('INTERNAL', messageOf(error), { cause: error })
+    }
+  }
+
+  #hasCapacity(peer: string, bytes: number): boolean {
+    const { inFlight, limits } = this.#deps
+    const [all, ofPeer] = [inFlight.load(), inFlight.load(peer)]
+    if (all.count >= limits.maxInFlight || ofPeer.count >= limits.maxInFlightPerPeer) return false
+    return all.bytes + bytes <= MAX_INPUT_BYTES && ofPeer.bytes + bytes <= MAX_INPUT_BYTES_PER_PEER
+  }
 }

@@ -2,12 +2,18 @@ import type { Clock } from '../../../kit/clock.js'
 import { asNodeError, NodeError } from '../../../kit/errors.js'
 import type { ErrorBody } from '../../../kit/errors.js'
 import type { IdSource, NodeId } from '../../../kit/ids.js'
-import { addressText, type AgentAddress, type CapabilityDescriptor, defaultCapability } from '../../../domain/card/card.js'
+import {
+  addressText,
+  type AgentAddress,
+  type CapabilityDescriptor,
+  defaultCapability,
+  OPERATOR,
+  parseAddress
+} from '../../../domain/card/card.js'
 import { decodePayload, encodePayload } from '../../../domain/envelope/codec.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { arrive, recover } from '../../../domain/reliable/request.js'
-import { readRequest } from '../../../domain/task/payloads.js'
-import type { RequestPayload } from '../../../domain/task/payloads.js'
+import { readRequest, type RequestPayload } from '../../../domain/task/payloads.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import type { HostOutcome } from '../../agents/agent-host.js'
@@ -21,6 +27,8 @@ import type { InboundMessage } from '../../messaging/inbound-message.js'
 import { taskFromRecord } from '../../tasks/from-record.js'
 import type { RecordedTask } from '../../tasks/from-record.js'
 import type { RequestStore } from '../store.js'
+import type { Hash } from '../../../kit/sign.js'
+import { votersDigest } from '../../../domain/swarm/coordination.js'
 
 /** How much longer than its caller may ask after it a request is remembered, in milliseconds: clocks differ, and messages take time. */
 const BEYOND_MS = 3_600_000
@@ -303,4 +311,34 @@ function described(directory: Directory, agent: AgentAddress, capability: string
   const card = directory.card(agent)
   if (card === undefined) return null
   return capability === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === capability)
+}
+
+/** What telling who asked for a lease needs. */
+export interface AskedBeforeDeps {
+  readonly requestStore: Pick<RequestStore, 'name'>
+  /** Do both nodes vote in the swarm, as this one does? */
+  areVoters(swarm: string, nodes: readonly NodeId[]): boolean
+  readonly hash: Hash
+}
+
+/**
+ * Whose request a query is after: its sender's own, or a lease that another voter of the same swarm gave while it coordinated
+ * (`askedBy`). Any voter hears the outcomes of the swarm; nothing is begun by a query. A node without a seat does not know who
+ * votes: of it the lease must have been given with the digest of the voters that the query names (`voters`).
+ */
+export function priorRequest(
+  incoming: InboundMessage,
+  payload: RequestPayload,
+  { requestStore, areVoters, hash }: AskedBeforeDeps
+): InboundMessage {
+  const { askedBy, swarm, requestId, attempt, isQuery, amongVoters = [] } = payload
+  const sender = askedBy === undefined ? null : parseAddress(askedBy)
+  if (sender === null || !isQuery || swarm === null || sender.agentId !== OPERATOR || !requestId.startsWith(`${swarm}.`)) return incoming
+  const nodes = [incoming.peer, sender.nodeId]
+  const isParticipant = areVoters(swarm, nodes)
+  if (!isParticipant && !nodes.every((node) => amongVoters.includes(node))) return incoming
+  const identity = { role: 'callee', source: addressText(sender), target: addressText(incoming.recipient), requestId, attempt } as const
+  const recorded = { name: requestStore.name(identity), isFirst: false, isDone: false, refusal: null }
+  const known = { ...incoming, peer: sender.nodeId, sender, recorded }
+  return isParticipant ? known : { ...known, voters: votersDigest(amongVoters, hash) }
 }

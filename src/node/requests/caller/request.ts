@@ -22,10 +22,9 @@ import {
 import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestDeps } from './request-codec.js'
 import { changesOfSending, inDoubt, storedInput } from './record.js'
 import type { CallerRecord } from './record.js'
-import { DeliveryAttempts } from './delivery-attempts.js'
+import { DeliveryAttempts, LivenessTimer } from './delivery.js'
 import type { ReplyHandler } from '../../messaging/exchange-table.js'
 import { ENDINGS } from '../../../domain/task/outcome.js'
-import { LivenessTimer } from './liveness-timer.js'
 import type { Thread } from '../../messaging/inbound-message.js'
 import type { TaskTable } from '../../tasks/task-table.js'
 

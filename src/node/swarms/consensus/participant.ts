@@ -13,7 +13,7 @@ import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { pieceOf, piecesMessages } from './content-transfer.js'
 import type { ContentName, ContentTransfer } from './content-transfer.js'
-import { NO_CONTENTS, NO_MAJORITY } from './leader-status.js'
+import { NO_CONTENTS, NO_MAJORITY } from './follower.js'
 import type { ContentStore } from './content-store.js'
 import type { VoteStore, StoreEffect } from './vote-store.js'
 

@@ -11,17 +11,22 @@ import { CommittedResults } from './committed-results.js'
 import { CancelRequest } from './cancel-request.js'
 import { eventLogOf, infoOf } from '../finished-swarm.js'
 import type { SwarmView } from '../finished-swarm.js'
-import { FollowedStages, followedSession, stagesOf, standingOf } from './follower-view.js'
-import type { FollowerView } from './follower-view.js'
-import { OwnMembership } from './own-membership.js'
-import { Invitations } from './invitations.js'
+import {
+  FollowedStages,
+  followedSession,
+  stagesOf,
+  standingOf,
+  type FollowerView,
+  FollowerSync,
+  NO_MAJORITY,
+  LeaderStatus
+} from './follower.js'
+import { OwnMembership, Invitations } from './invitations.js'
 import type { SwarmEnd, SwarmHead, SwarmItem, SwarmRow } from '../store.js'
 import type { ContentName } from './content-transfer.js'
 import type { Following, SwarmEventLog } from '../event-log.js'
 import type { ItemRun } from '../lease-requests.js'
 import { leasesBefore } from '../restore.js'
-import { FollowerSync } from './follower-sync.js'
-import { NO_MAJORITY, LeaderStatus } from './leader-status.js'
 import { Coordinator } from '../coordinator.js'
 import type { CoordinatorDeps } from '../coordinator.js'
 import { Participant } from './participant.js'

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { MAX_PUSH_CONFIGS } from '../../../../src/domain/gateway/push.js'
-import { RETENTION_MS } from '../../../../src/node/gateway/retention.js'
+import { RETENTION_MS } from '../../../../src/node/gateway/task-index.js'
 import { MortalLedger } from '../../../support/durable-scene.js'
 import { echo } from '../../../support/fake-agents.js'
 import { World } from '../../../support/fake-node.js'

@@ -3,7 +3,7 @@ import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memo
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { utf8 } from '../../../../src/kit/ids.js'
 import { RECORDS } from '../../../../src/domain/swarm/record-index.js'
-import { CommittedRecords } from '../../../../src/node/swarms/consensus/committed-records.js'
+import { CommittedRecords } from '../../../../src/node/swarms/consensus/committed-results.js'
 import type { SwarmHead } from '../../../../src/node/swarms/store.js'
 import { Participant, type ParticipantDeps, type SwarmWord } from '../../../../src/node/swarms/consensus/participant.js'
 import { ContentStore } from '../../../../src/node/swarms/consensus/content-store.js'

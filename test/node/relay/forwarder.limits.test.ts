@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { RelayLimits } from '../../../src/node/relay/limits.js'
+import { RelayLimits } from '../../../src/node/relay/forwarder.js'
 import { holds } from '../../support/holds.js'
 import { ManualClock } from '../../support/manual-clock.js'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { broadcastError, type Outcome, refusingRule } from '../../../src/node/api/broadcast.js'
+import { broadcastError, type Outcome, refusingRule } from '../../../src/node/api/messages.js'
 import { agentDefinition, echo, FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
 import { holds } from '../../support/holds.js'

@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { emptyFold, addToFold, MAX_FOLD_BYTES, foldedSnapshot } from '../../../../src/domain/gateway/task-fold.js'
 import { type GatewayEvent, type GatewayTask, snapshotOf } from '../../../../src/domain/gateway/task.js'
-import { TaskSnapshots, MAX_SNAPSHOTS_BYTES } from '../../../../src/node/gateway/push/task-snapshots.js'
+import { TaskSnapshots, MAX_SNAPSHOTS_BYTES } from '../../../../src/node/gateway/push/delivery.js'
 import { holds } from '../../../support/holds.js'
 import { ALICE, HOOK_URL as URL, pushScene, sends } from '../../../support/push-scene.js'
 

@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { ChannelLife } from '../../../src/node/peers/channel-life.js'
+import { ChannelLife } from '../../../src/node/peers/peer-session.js'
 import { ManualClock } from '../../support/manual-clock.js'
 
 function living(): { clock: ManualClock; life: ChannelLife; moves: string[] } {

@@ -2,7 +2,7 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { MAX_RECORDS } from '../../../../src/domain/swarm/coordination-message.js'
 import { RECORDS } from '../../../../src/domain/swarm/record-index.js'
-import { CommittedRecords } from '../../../../src/node/swarms/consensus/committed-records.js'
+import { CommittedRecords } from '../../../../src/node/swarms/consensus/committed-results.js'
 
 const ITEMS = 4
 

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { reportOf } from '../../../src/node/api/progress-report.js'
+import { reportOf } from '../../../src/node/api/watches.js'
 import { holds } from '../../support/holds.js'
 
 test('a report of an agent is its progress, total and message, and all else is text', (t: Assert) => {

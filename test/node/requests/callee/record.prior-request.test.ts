@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { requestPayloadSchema } from '../../../../src/domain/task/payloads.js'
-import { priorRequest } from '../../../../src/node/requests/callee/prior-request.js'
+import { priorRequest } from '../../../../src/node/requests/callee/record.js'
 import type { InboundMessage } from '../../../../src/node/messaging/inbound-message.js'
 import { votersDigest } from '../../../../src/domain/swarm/coordination.js'
 import { hash } from '../../../support/membership.js'

@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { type QueuedRequest, PeerQueue } from '../../../../src/node/requests/caller/peer-queue.js'
+import { type QueuedRequest, PeerQueue } from '../../../../src/node/requests/caller/delivery.js'
 
 interface Request extends QueuedRequest {
   isAwaited: boolean

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { CHECK_EVERY_MS, CHECK_TIMEOUT_MS, MAX_CHECKS } from '../../../src/node/agents/health-checks.js'
+import { CHECK_EVERY_MS, CHECK_TIMEOUT_MS, MAX_CHECKS } from '../../../src/node/agents/health.js'
 import { TaskService } from '../../../src/node/gateway/task-service.js'
 import type { HealthFinding, HostedAgent } from '../../../src/ports/agent-runtime.js'
 import type { Principal } from '../../../src/ports/node-api.js'

@@ -1,0 +1,230 @@
+import type { Clock } from '../../../kit/clock.js'
+import type { Directory } from '../../cards/directory.js'
+import type { SwarmEnd, SwarmHead, SwarmItem } from '../store.js'
+import type { SwarmEventLog } from '../event-log.js'
+import { restoreState } from '../restore.js'
+import { sessionOf } from '../session.js'
+import type { SwarmSession } from '../session.js'
+import { SwarmStages } from '../stages.js'
+import type { NodeId } from '../../../kit/ids.js'
+import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
+import type { CommittedResults } from './committed-results.js'
+import type { CancelRequest } from './cancel-request.js'
+import type { ContentName } from './content-transfer.js'
+import type { ParticipantDeps } from './participant.js'
+import type { SwarmInfo } from '../../../ports/swarm-api.js'
+
+/** What is known of a swarm that this node does not coordinate. */
+export interface FollowerView {
+  readonly head: SwarmHead
+  readonly eventLog: SwarmEventLog
+  /** Without their inputs. */
+  readonly items: readonly SwarmItem[]
+}
+
+/** What looking at it needs. */
+export interface FollowerViewDeps {
+  readonly clock: Clock
+  readonly directory: Pick<Directory, 'namer'>
+  readonly limits: { readonly leaseMs: number }
+}
+
+/** Where its sub-tasks stand, by the outcomes that are known. */
+export function stagesOf({ head, eventLog }: Pick<FollowerView, 'head' | 'eventLog'>): SwarmStages {
+  const stages = new SwarmStages(head)
+  stages.begin([...eventLog.rows.values()])
+  return stages
+}
+
+/** Tells where the sub-tasks of a swarm stand while another node coordinates it, by the outcomes that are known here. */
+export class FollowedStages {
+  #known = -1
+
+  /** Looks whether more outcomes are known. */
+  tell({ head, eventLog }: Pick<FollowerView, 'head' | 'eventLog'>): void {
+    const { rows } = eventLog
+    if (rows.size === this.#known) return
+    this.#known = rows.size
+    const stages = new SwarmStages(head)
+    if (stages.isPlain) return
+    stages.begin([...rows.values()])
+    for (const { id, status, reason } of stages.info())
+      if (status !== 'waiting') eventLog.tell({ type: 'stage', stage: id, status, reason })
+  }
+}
+
+/** Where it stands, by the outcomes that are known. */
+export function standingOf({ clock, directory }: FollowerViewDeps, view: FollowerView): Omit<SwarmEnd, 'status' | 'error'> {
+  const namer = directory.namer()
+  return {
+    counts: view.eventLog.counts(view.head.itemCount),
+    durationMs: Math.max(0, Math.round(clock.now() - view.head.createdAt)),
+    participants: holdersOf(view).map((one) => namer(one)),
+    leftOut: view.head.leftOut,
+    stages: stagesOf(view).info()
+  }
+}
+
+/** The same in the words of the specification. */
+export function followedSession({ clock, limits }: FollowerViewDeps, view: FollowerView, end: SwarmEnd | null): SwarmSession {
+  const { head, items, eventLog } = view
+  const { id, request, capabilities, createdAt } = head
+  const { rows } = eventLog
+  return sessionOf({
+    id,
+    goal: request.goal,
+    capabilities,
+    names: items.map(({ name }) => name),
+    state: restoreState({ head, items, past: { rows: [...rows.values()], leases: [] } }, clock, limits.leaseMs),
+    end: end?.status ?? null,
+    isRecruiting: rows.size === 0,
+    participants: new Set(holdersOf(view)),
+    rows,
+    createdAt
+  })
+}
+
+function holdersOf({ eventLog }: Pick<FollowerView, 'eventLog'>): string[] {
+  return [...new Set([...eventLog.rows.values()].flatMap(({ holder }) => (holder === '' ? [] : [holder])))]
+}
+
+/** Who does not coordinate asks what was accepted every so many milliseconds. */
+const FOLLOW_MS = 1000
+
+/** What is followed. */
+interface Followed {
+  readonly swarm: string
+  readonly voters: readonly NodeId[]
+  readonly accepted: CommittedResults
+  readonly cancelRequest: Pick<CancelRequest, 'isOpen'>
+}
+
+/** What participants of one swarm tell each other of what was accepted, and whether it is to go on. */
+export class FollowerSync {
+  readonly #deps: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>
+  readonly #swarm: string
+  readonly #others: readonly NodeId[]
+  readonly #accepted: CommittedResults
+  readonly #cancelRequest: Pick<CancelRequest, 'isOpen'>
+  #askedAt = Number.NEGATIVE_INFINITY
+
+  constructor(deps: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>, { swarm, voters, accepted, cancelRequest }: Followed) {
+    this.#deps = deps
+    this.#swarm = swarm
+    this.#others = voters.filter((node) => node !== deps.self)
+    this.#accepted = accepted
+    this.#cancelRequest = cancelRequest
+  }
+
+  /** Time passed, and this node does not coordinate: it asks who does, or all. */
+  tick(coordinator: NodeId | null): void {
+    if (this.#deps.clock.monotonic() - this.#askedAt >= FOLLOW_MS) this.ask(coordinator)
+  }
+
+  /** Asks at once. */
+  ask(coordinator: NodeId | null): void {
+    const { clock, self, tell } = this.#deps
+    this.#askedAt = clock.monotonic()
+    const { isWhole, size } = this.#accepted.records
+    const have = isWhole ? size : 0
+    for (const node of coordinator === null || coordinator === self ? this.#others : [coordinator]) {
+      tell(node, { name: 'swarm', body: { kind: 'follow', swarm: this.#swarm, have, from: 0 } })
+      if (this.#cancelRequest.isOpen) tell(node, { name: 'swarm', body: { kind: 'cancel', swarm: this.#swarm } })
+    }
+    this.#accepted.take([], self)
+  }
+
+  /** Tells somebody who asks; when all of it is known there, only that it is coordinated, and in which epoch. */
+  answer(from: NodeId, { have, from: index }: ParticipantMessageOf<'follow'>): void {
+    const { records } = this.#accepted
+    const page = records.page(this.#swarm, index)
+    this.#deps.tell(from, { name: 'swarm', body: have < records.size ? page : { ...page, items: [], next: null } })
+  }
+
+  /** Somebody tells. */
+  onMessage(from: NodeId, { epoch, total, items, next }: ParticipantMessageOf<'accepted'>): void {
+    this.#accepted.take(this.#accepted.learn(items, { total, epoch }), from)
+    if (next === null) return
+    this.#deps.tell(from, { name: 'swarm', body: { kind: 'follow', swarm: this.#swarm, have: this.#accepted.records.size, from: next } })
+  }
+
+  /** Tells all others what was accepted just now. */
+  announce(epoch: number, accepted: readonly ContentName[]): void {
+    const items = this.#accepted.learn(accepted, { total: 0, epoch })
+    if (items.length === 0) return
+    const body = { kind: 'accepted', swarm: this.#swarm, epoch, total: this.#accepted.records.size, items, next: null } as const
+    for (const node of this.#others) this.#deps.tell(node, { name: 'swarm', body })
+  }
+}
+
+/** A swarm that nobody has coordinated for so many milliseconds says that it is stalled. */
+const STALLED_AFTER_MS = 3000
+
+/** Why a swarm with several participants stands still. */
+export const NO_MAJORITY = 'nobody coordinates it: it goes on when a majority of its participants can reach each other'
+
+/** The same at a node that a majority let coordinate, and that could not get what was accepted before. */
+export const NO_CONTENTS = `${NO_MAJORITY}, and give each other all that they accepted before`
+
+/** What telling who coordinates needs. */
+interface LeaderStatusDeps {
+  readonly clock: Clock
+  readonly directory: Pick<Directory, 'ref'>
+}
+
+/** Who is told. */
+interface LeaderStatusSwarm {
+  readonly eventLog: SwarmEventLog
+  /** It stands still, or goes on. */
+  onStatus(status: 'running' | 'stalled'): void
+}
+
+/** Who coordinates one swarm, as far as this node can tell: says so when it changes, and when nobody does. */
+export class LeaderStatus {
+  readonly #deps: LeaderStatusDeps
+  readonly #of: LeaderStatusSwarm
+  #coordinatedAt: number
+  #coordinator: string | null = null
+  #isHere = false
+  #epoch = 0
+  #status: 'running' | 'stalled' = 'running'
+  /** As it was told last. */
+  #lack = ''
+
+  constructor(deps: LeaderStatusDeps, of: LeaderStatusSwarm) {
+    this.#deps = deps
+    this.#of = of
+    this.#coordinatedAt = deps.clock.monotonic()
+  }
+
+  /** `stalled`: nobody has coordinated it for a while. */
+  get status(): 'running' | 'stalled' {
+    return this.#status
+  }
+
+  /** Name of who coordinates, null for nobody, and the highest epoch. */
+  get coordinator(): Pick<NonNullable<SwarmInfo['coordination']>, 'coordinator' | 'epoch'> {
+    return { coordinator: this.#coordinator, epoch: this.#epoch }
+  }
+
+  /** Looks again. `lack`: why it stands still when nobody coordinates. `isHere`: this node has begun to, and tells by itself how the work stands. */
+  look({ node, epoch, lack }: { readonly node: NodeId | null; readonly epoch: number; readonly lack: string }, isHere: boolean): void {
+    const { clock, directory } = this.#deps
+    const { eventLog, onStatus } = this.#of
+    const coordinator = node === null ? null : directory.ref(node).name
+    if (node !== null) this.#coordinatedAt = clock.monotonic()
+    const isOther = epoch !== this.#epoch || (isHere && !this.#isHere)
+    if (coordinator !== this.#coordinator || (coordinator !== null && isOther))
+      eventLog.tell({ type: 'coordinator', coordinator, epoch, ...(isHere && coordinator !== null ? { isHere } : {}) })
+    this.#coordinator = coordinator
+    this.#isHere = isHere
+    this.#epoch = epoch
+    const status = !isHere && clock.monotonic() - this.#coordinatedAt >= STALLED_AFTER_MS ? 'stalled' : 'running'
+    if (status === this.#status && (status === 'running' || lack === this.#lack)) return
+    const isChange = status !== this.#status
+    this.#status = status
+    this.#lack = lack
+    eventLog.tell({ type: 'status', status, ...(status === 'stalled' ? { reason: lack } : {}) })
+    if (isChange) onStatus(status)
+  }
+}
