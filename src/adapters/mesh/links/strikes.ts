@@ -1,3 +1,4 @@
+import { backoffMs } from '../../../kit/backoff.js'
 import type { Clock } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Strike } from '../../../ports/mesh.js'
@@ -35,7 +36,7 @@ export class Strikes {
     const now = this.#clock.monotonic()
     const before = this.#out.get(peer)
     const times = before === undefined || before.until + FORGOTTEN_MS < now ? 1 : before.times + 1
-    const forMs = Math.min(LONGEST_MS, FIRST_MS * GROWTH ** (times - 1))
+    const forMs = backoffMs({ baseMs: FIRST_MS, maxMs: LONGEST_MS, factor: GROWTH }, times - 1)
     this.#out.delete(peer)
     this.#out.set(peer, { times, until: now + forMs })
     for (const oldest of this.#out.keys()) {

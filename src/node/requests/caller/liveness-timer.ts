@@ -1,3 +1,4 @@
+import { backoffMs } from '../../../kit/backoff.js'
 import type { Clock } from '../../../kit/clock.js'
 import { PATIENCE } from './request-codec.js'
 
@@ -7,18 +8,18 @@ export class LivenessTimer {
   readonly #leaseMs: number
   /** null: its peer never said so. */
   #at: number | null = null
-  #patienceMs: number
+  /** Times that it was asked again since its peer last said so. */
+  #repeats = 0
 
   constructor(clock: Clock, leaseMs: number) {
     this.#clock = clock
     this.#leaseMs = leaseMs
-    this.#patienceMs = leaseMs
   }
 
   /** Its peer says that it has it. */
   onHeartbeat(): void {
     this.#at = this.#clock.monotonic()
-    this.#patienceMs = this.#leaseMs
+    this.#repeats = 0
   }
 
   /** Is its peer expected to name it? */
@@ -38,12 +39,13 @@ export class LivenessTimer {
 
   /** Did its peer have it, and says nothing of it for too long? */
   get isLost(): boolean {
-    return this.#at !== null && this.#clock.monotonic() - this.#at > this.#patienceMs
+    if (this.#at === null) return false
+    return this.#clock.monotonic() - this.#at > backoffMs({ baseMs: this.#leaseMs, maxMs: PATIENCE.maxMs }, this.#repeats)
   }
 
   /** It is asked again: the peer gets more time with each. */
   askedAgain(): void {
     this.#at = this.#clock.monotonic()
-    this.#patienceMs = Math.min(PATIENCE.maxMs, this.#patienceMs * 2)
+    this.#repeats++
   }
 }
