@@ -1,4 +1,5 @@
 import { jitteredBackoffMs } from '../../kit/backoff.js'
+import { BoundedMap } from '../../kit/bounded.js'
 import type { Clock } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import type { ErrorCode } from '../../kit/errors.js'
@@ -80,7 +81,7 @@ interface Search {
 /** How this node's own messages reach other nodes: over the link to them, or relayed by a neighbour that has one. */
 export class NextHop {
   readonly #deps: NextHopDeps
-  readonly #handed = new Map<string, Handed>()
+  readonly #handed = new BoundedMap<string, Handed>(MAX_HANDED)
   readonly #searches = new Map<NodeId, Search>()
   readonly #found: Emitter<NodeId>
   #onRefused: (refused: RefusedFrame) => boolean = () => false
@@ -175,10 +176,6 @@ export class NextHop {
     )
     peers.send(via, { kind: 'relayed', frame })
     this.#handed.set(relayedId(frame), { via, to: node, header: headerOf(message), lane: laneOf(message) })
-    for (const oldest of this.#handed.keys()) {
-      if (this.#handed.size <= MAX_HANDED) break
-      this.#handed.delete(oldest)
-    }
   }
 
   #via(node: NodeId, isOpening: boolean): NodeId | null {
