@@ -281,8 +281,8 @@ export const MUTANTS = [
   {
     name: 'waits between tries do not double',
     file: 'src/domain/channel/retry.ts',
-    find: '2 ** (failed - 1)',
-    put: '1.5 ** (failed - 1)',
+    find: '{ baseMs: FIRST_RETRY_MS }',
+    put: '{ baseMs: FIRST_RETRY_MS, factor: 1.5 }',
     test: 'node/messaging/channel-retry',
     title: property(12)
   },

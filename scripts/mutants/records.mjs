@@ -85,15 +85,15 @@ export const RECORD_MUTANTS = [
   {
     name: 'repeats that go on wait ever longer for their count',
     file: 'src/adapters/storage/audit/audit-repeats.ts',
-    find: 'Math.min(2 * window.waitMs, MAX_WAIT_MS)',
-    put: '2 * window.waitMs',
+    find: 'maxMs: MAX_WAIT_MS',
+    put: 'maxMs: Number.POSITIVE_INFINITY',
     test: 'adapters/storage/audit/audit-repeats',
     title: 'while events go on, none of longer than nine seconds ago is without a line'
   },
   {
     name: 'repeats that go on have a line a second',
     file: 'src/adapters/storage/audit/audit-repeats.ts',
-    find: 'window.dueAt = now + window.waitMs',
+    find: 'window.dueAt = now + backoffMs({ baseMs: FIRST_WAIT_MS, maxMs: MAX_WAIT_MS }, window.lines++)',
     put: 'window.dueAt = now',
     test: 'adapters/storage/audit/audit-log',
     title: 'steady exchanges across tiers are one line and few counts a minute'

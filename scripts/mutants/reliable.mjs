@@ -414,7 +414,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a receiver that never agreed is never asked again',
     file: 'src/domain/reliable/lane-sender.ts',
-    find: "Object.assign(lane, { link: 'greeting', askAt: now + ASK_POLICY.baseDelayMs })",
+    find: "Object.assign(lane, { link: 'greeting', askAt: now + ASK_BACKOFF.baseMs })",
     put: "Object.assign(lane, { link: 'greeting', askAt: null })",
     test: 'domain/reliable/lanes',
     title: 'also where its clock was put back meanwhile, all comes to rest: nothing waits for ever'

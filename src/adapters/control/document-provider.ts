@@ -3,12 +3,13 @@ import { Awareness, applyAwarenessUpdate, encodeAwarenessUpdate, removeAwareness
 import * as Y from 'yjs'
 import { mustCutUpdate } from '../../domain/document/update/cut.js'
 import { writeDenied } from '../../domain/document/denied.js'
+import { backoffMs } from '../../kit/backoff.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import type { DocumentLiveEvent } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
 
-const RETRY_MIN_MS = 200
-const RETRY_MAX_MS = 5000
+/** Waits before a further try. */
+const RETRY = { baseMs: 200, maxMs: 5000 }
 /** Bytes of edits that go in one call, as long as they are several; one over 256 KiB goes in several. */
 const BATCH_BYTES = 131_072
 
@@ -76,7 +77,8 @@ export class DocumentProvider {
   #isSending = false
   /** What was refused is sent again a while later. */
   #isWaiting = false
-  #waitMs = RETRY_MIN_MS
+  /** Calls in a row that were refused. */
+  #refusals = 0
   #status: ProviderEvents['status']['status'] = 'disconnected'
 
   constructor(api: NodeApi, name: string, ...[doc, options = {}]: [doc: Y.Doc, options?: ProviderOptions]) {
@@ -146,7 +148,7 @@ export class DocumentProvider {
 
   /** Sessions one after the other, until it is over. */
   async #run(): Promise<void> {
-    let waitMs = RETRY_MIN_MS
+    let failures = 0
     // Whoever made it can listen first.
     await Promise.resolve()
     while (!this.#ending.signal.aborted) {
@@ -156,8 +158,8 @@ export class DocumentProvider {
       if (this.#ending.signal.aborted) return
       if (!error.retryable) return this.#fail(error)
       this.#emit('connection-error', error)
-      waitMs = wasSynced ? RETRY_MIN_MS : Math.min(waitMs * 2, RETRY_MAX_MS)
-      await delay(waitMs, undefined, { signal: this.#ending.signal }).catch(() => {})
+      failures = wasSynced ? 0 : failures + 1
+      await delay(backoffMs(RETRY, failures), undefined, { signal: this.#ending.signal }).catch(() => {})
     }
   }
 
@@ -221,7 +223,7 @@ export class DocumentProvider {
       .then(
         () => {
           this.#isSending = false
-          this.#waitMs = RETRY_MIN_MS
+          this.#refusals = 0
         },
         (error: unknown) => {
           this.#isSending = false
@@ -273,14 +275,13 @@ export class DocumentProvider {
     this.#emit('connection-error', error)
     if (this.#ending.signal.aborted) return
     this.#isWaiting = true
-    void delay(this.#waitMs, undefined, { signal: this.#ending.signal }).then(
+    void delay(backoffMs(RETRY, this.#refusals++), undefined, { signal: this.#ending.signal }).then(
       () => {
         this.#isWaiting = false
         this.#send()
       },
       () => {}
     )
-    this.#waitMs = Math.min(this.#waitMs * 2, RETRY_MAX_MS)
   }
 
   #fail(error: NodeError): void {

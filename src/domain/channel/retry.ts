@@ -1,3 +1,5 @@
+import { backoffMs } from '../../kit/backoff.js'
+
 /** The first wait before a message is tried again, in milliseconds; each further one is twice as long. */
 export const FIRST_RETRY_MS = 250
 /** How often a message is tried again before its delivery has failed (spec a2a-mcp-mesh, property 12). */
@@ -5,5 +7,5 @@ export const MAX_RETRIES = 3
 
 /** How long to wait before the next try, after so many have failed (1 or more); null: no further try. In milliseconds. */
 export function retryDelayMs(failed: number): number | null {
-  return failed > MAX_RETRIES ? null : FIRST_RETRY_MS * 2 ** (failed - 1)
+  return failed > MAX_RETRIES ? null : backoffMs({ baseMs: FIRST_RETRY_MS }, failed - 1)
 }

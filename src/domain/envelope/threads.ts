@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../kit/bounded.js'
 import { threadOf } from './factory.js'
 import type { EnvelopeHeader } from './header.js'
 
@@ -16,12 +17,11 @@ export interface ThreadLimits {
  */
 export class Threads<M extends Pick<EnvelopeHeader, 'id' | 'correlationId' | 'timestamp'>> {
   // In the order of the last addition: the first is the quietest.
-  readonly #threads = new Map<string, M[]>()
-  readonly #maxThreads: number
+  readonly #threads: BoundedMap<string, M[]>
   readonly #maxMessages: number
 
   constructor(limits: ThreadLimits = {}) {
-    this.#maxThreads = limits.maxThreads ?? 1000
+    this.#threads = new BoundedMap(limits.maxThreads ?? 1000)
     this.#maxMessages = limits.maxMessages ?? 256
   }
 
@@ -29,15 +29,9 @@ export class Threads<M extends Pick<EnvelopeHeader, 'id' | 'correlationId' | 'ti
   add(message: M): void {
     const key = threadOf(message)
     const thread = this.#threads.get(key) ?? []
-    this.#threads.delete(key)
-    this.#threads.set(key, thread)
+    this.#threads.setNewest(key, thread)
     insert(thread, message)
     if (thread.length > this.#maxMessages) thread.shift()
-    if (this.#threads.size <= this.#maxThreads) return
-    for (const oldest of this.#threads.keys()) {
-      this.#threads.delete(oldest)
-      break
-    }
   }
 
   /** The messages of a thread in the order of their timestamps (equal ones as they came); empty when unknown. */

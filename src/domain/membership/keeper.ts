@@ -1,3 +1,4 @@
+import { backoffMs } from '../../kit/backoff.js'
 import type { NodeId } from '../../kit/ids.js'
 
 /** Wait before the first refresh while somebody is missing, milliseconds; it grows by {@link GROWTH} with each. */
@@ -101,7 +102,7 @@ function dialWait(attempts: number): number {
 }
 
 function grown(firstMs: number, attempt: number): number {
-  return Math.min(FAST_MAX_MS, Math.round(firstMs * GROWTH ** Math.max(0, attempt)))
+  return Math.round(backoffMs({ baseMs: firstMs, maxMs: FAST_MAX_MS, factor: GROWTH }, attempt))
 }
 
 function within(chance: number): number {

@@ -1,3 +1,4 @@
+import { backoffMs } from '../../kit/backoff.js'
 import type { NodeId } from '../../kit/ids.js'
 
 /** A link is idle when nothing used it for this long, in milliseconds; so long a fresh one is left alone as well. */
@@ -31,7 +32,7 @@ export function spareLink(links: readonly LinkUse[], now: number): NodeId | null
  * link is left alone, twice as long with each further time (`times` counts from 1), a minute at most.
  */
 export function restMs(times: number): number {
-  return Math.min(REST_MS, IDLE_MS * 2 ** Math.min(times - 1, 10))
+  return backoffMs({ baseMs: IDLE_MS, maxMs: REST_MS }, times - 1)
 }
 
 /** Another member, as the keeper knows it. */

@@ -1,5 +1,4 @@
-import type { RetryPolicy } from './retry-policy.js'
-import { retryDelay } from './retry-policy.js'
+import { jitteredBackoffMs } from '../../kit/backoff.js'
 
 /** Messages of one lane under way at once. */
 export const WINDOW = 256
@@ -113,12 +112,7 @@ export type SenderEffect =
   | { readonly type: 'renumber'; readonly first: number }
 
 /** How long a sender waits for a sign before it asks: 2 s, then up to 2 s, 4 s, ... 60 s more, without end. */
-export const ASK_POLICY: RetryPolicy = {
-  maxAttempts: Number.POSITIVE_INFINITY,
-  baseDelayMs: 2000,
-  maxDelayMs: 60_000,
-  backoffMultiplier: 2
-}
+export const ASK_BACKOFF = { baseMs: 2000, maxMs: 60_000 }
 
 /** A sending end as the ledger has it, without a link. */
 export function openSender(next: number, live: readonly Unacked[]): LaneSender {
@@ -179,7 +173,7 @@ export function stepSender(lane: LaneSender, input: SenderInput, now: number): S
 
 function ask(lane: LaneSender, now: number): SenderEffect[] {
   if (isIdle(lane)) return []
-  lane.askAt = now + ASK_POLICY.baseDelayMs
+  lane.askAt = now + ASK_BACKOFF.baseMs
   return [{ type: 'greet' }]
 }
 
@@ -229,14 +223,14 @@ function isOfAnother(lane: LaneSender, ack: number, messageId: string | null): b
  */
 function foreign(lane: LaneSender, ack: number, now: number): SenderEffect[] {
   const isTooSoon = lane.link === 'up' || now < lane.keepsNumbersUntil
-  Object.assign(lane, { link: 'greeting', askAt: now + ASK_POLICY.baseDelayMs })
+  Object.assign(lane, { link: 'greeting', askAt: now + ASK_BACKOFF.baseMs })
   return isTooSoon ? [] : [{ type: 'renumber', first: ack + 1 }]
 }
 
 function renumbered(lane: LaneSender, first: number, now: number): SenderEffect[] {
   lane.live = lane.live.map((message, at) => ({ ...message, seq: first + at }))
   Object.assign(lane, { acked: first - 1, next: first + lane.live.length, sent: 0, doubtful: [] })
-  lane.keepsNumbersUntil = now + ASK_POLICY.baseDelayMs
+  lane.keepsNumbersUntil = now + ASK_BACKOFF.baseMs
   lane.reached = lane.next - 1
   return lane.link === 'greeting' ? ask(lane, now) : []
 }
@@ -253,7 +247,7 @@ function settle(lane: LaneSender, ack: number): SenderEffect[] {
 /** Sends what the window has room for. */
 function send(lane: LaneSender, now: number): SenderEffect[] {
   if (lane.link !== 'up' || lane.live.length === 0) return []
-  lane.askAt ??= now + ASK_POLICY.baseDelayMs
+  lane.askAt ??= now + ASK_BACKOFF.baseMs
   const messages: Unacked[] = []
   let bytes = 0
   for (const message of lane.live.slice(0, WINDOW)) {
@@ -265,7 +259,7 @@ function send(lane: LaneSender, now: number): SenderEffect[] {
   if (last === undefined) return []
   lane.sent = last.seq
   lane.reached = Math.max(lane.reached, last.seq)
-  lane.keepsNumbersUntil = now + ASK_POLICY.baseDelayMs
+  lane.keepsNumbersUntil = now + ASK_BACKOFF.baseMs
   return [{ type: 'send', messages }]
 }
 
@@ -274,7 +268,7 @@ function again(lane: LaneSender, chance: number, now: number): SenderEffect[] {
   if (isIdle(lane)) lane.askAt = null
   if (lane.link === 'down' || lane.askAt === null || now < lane.askAt) return send(lane, now)
   lane.link = 'greeting'
-  lane.askAt = now + ASK_POLICY.baseDelayMs + retryDelay(ASK_POLICY, lane.retries++, chance)
+  lane.askAt = now + ASK_BACKOFF.baseMs + jitteredBackoffMs(ASK_BACKOFF, lane.retries++, chance)
   return [{ type: 'greet' }]
 }
 

@@ -1,3 +1,5 @@
+import { jitteredBackoffMs } from '../../kit/backoff.js'
+
 /** When and how often something is tried again (spec mcp-runtime, AACPRetryPolicy). */
 export interface RetryPolicy {
   /** Tries in all; may be Infinity. */
@@ -12,5 +14,5 @@ export interface RetryPolicy {
 
 /** The wait before retry number `retry` (the first is 0), in milliseconds: exponential with full jitter. `chance` in [0, 1). */
 export function retryDelay({ baseDelayMs, maxDelayMs, backoffMultiplier }: RetryPolicy, retry: number, chance: number): number {
-  return Math.floor(chance * Math.min(maxDelayMs, baseDelayMs * backoffMultiplier ** retry))
+  return jitteredBackoffMs({ baseMs: baseDelayMs, maxMs: maxDelayMs, factor: backoffMultiplier }, retry, chance)
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../kit/bounded.js'
 import type { NodeId } from '../../kit/ids.js'
 
 /** How long it is remembered that a neighbour has no way to a node, in milliseconds. */
@@ -19,7 +20,7 @@ export interface AskedFor {
  */
 export class NegativeRouteCache {
   readonly #ttlMs: number
-  readonly #ofNeighbour = new Map<NodeId, Map<string, number>>()
+  readonly #ofNeighbour = new Map<NodeId, BoundedMap<string, number>>()
 
   /** How long each is remembered, in milliseconds. Default 5,000. */
   constructor(ttlMs: number = NEGATIVE_ROUTE_MS) {
@@ -28,14 +29,9 @@ export class NegativeRouteCache {
 
   /** The neighbour has no way. */
   add(asked: AskedFor, now: number): void {
-    const of = this.#ofNeighbour.get(asked.neighbour) ?? new Map<string, number>()
+    const of = this.#ofNeighbour.get(asked.neighbour) ?? new BoundedMap<string, number>(MAX_NEGATIVE_ROUTES)
     this.#ofNeighbour.set(asked.neighbour, of)
-    of.delete(keyOf(asked))
-    of.set(keyOf(asked), now + this.#ttlMs)
-    for (const oldest of of.keys()) {
-      if (of.size <= MAX_NEGATIVE_ROUTES) break
-      of.delete(oldest)
-    }
+    of.setNewest(keyOf(asked), now + this.#ttlMs)
   }
 
   /** Need it not be asked? Who has no way even through its neighbours has none of its own. */

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../kit/bounded.js'
 import type { NodeId } from '../../kit/ids.js'
 
 /** How long a route is remembered after it was last found, in milliseconds. */
@@ -23,16 +24,11 @@ interface Kept extends Route {
  */
 export class RouteTable {
   // In the order of confirmation.
-  readonly #routes = new Map<NodeId, Kept>()
+  readonly #routes = new BoundedMap<NodeId, Kept>(MAX_ROUTES)
 
   /** Notes a route that was found; it takes the place of another one. */
   set(target: NodeId, { via, hops }: Route, now: number): void {
-    this.#routes.delete(target)
-    this.#routes.set(target, { via, hops, expiresAt: now + ROUTE_TTL_MS })
-    for (const oldest of this.#routes.keys()) {
-      if (this.#routes.size <= MAX_ROUTES) break
-      this.#routes.delete(oldest)
-    }
+    this.#routes.setNewest(target, { via, hops, expiresAt: now + ROUTE_TTL_MS })
   }
 
   /** The route to a node; null when none is known. */

@@ -1,10 +1,10 @@
+import { backoffMs } from '../../kit/backoff.js'
 import type { ErrorCode } from '../../kit/errors.js'
 import { doubt, finishItem } from './finish.js'
 import type { AgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
 
-/** How an agent that was busy waits for its next lease: this long, doubled each time in a row, up to the maximum. */
-const BACKOFF_MS = 250
-const MAX_BACKOFF_MS = 5000
+/** How long an agent that was busy waits for its next lease, by how often it was in a row. */
+const BACKOFF = { baseMs: 250, maxMs: 5000 }
 
 /** A lease of what may not be repeated is waited for so many times as long: a link that was only cut has healed by then. */
 const DOUBT_LEASES = 2
@@ -118,7 +118,7 @@ export function noteTried(item: ItemState): void {
 /** Lets an agent that has no room rest before its next lease, for as long as it asked for at least. */
 export function backOff(agent: AgentState | undefined, now: number, askedMs = 0): void {
   if (agent === undefined) return
-  agent.backoffUntil = now + Math.max(askedMs, Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** Math.min(agent.refusals, 8)))
+  agent.backoffUntil = now + Math.max(askedMs, backoffMs(BACKOFF, agent.refusals))
   agent.refusals++
 }
 

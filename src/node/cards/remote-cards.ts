@@ -1,3 +1,4 @@
+import { BoundedSet } from '../../kit/bounded.js'
 import type { Clock } from '../../kit/clock.js'
 import type { NodeId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
@@ -30,7 +31,7 @@ export class RemoteCards {
   readonly #logged = new Map<NodeId, Map<string, number>>()
   /** Addresses whose node said they are gone while the log still has their card, with the last revision that is gone. */
   readonly #gone = new Map<string, number>()
-  readonly #refused = new Set<string>()
+  readonly #refused = new BoundedSet<string>(MAX_REFUSED)
   #isOn = true
 
   constructor(deps: RemoteCardsDeps) {
@@ -151,10 +152,6 @@ export class RemoteCards {
 
   #refuse(key: string, reason: string): string {
     this.#refused.add(key)
-    for (const oldest of this.#refused) {
-      if (this.#refused.size <= MAX_REFUSED) break
-      this.#refused.delete(oldest)
-    }
     return reason
   }
 }

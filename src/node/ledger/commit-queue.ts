@@ -1,3 +1,4 @@
+import { backoffMs } from '../../kit/backoff.js'
 import { wait } from '../../kit/clock.js'
 import type { Clock } from '../../kit/clock.js'
 import { messageOf } from '../../kit/errors.js'
@@ -5,10 +6,8 @@ import type { LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { Abort } from '../../kit/abort.js'
 
-/** First wait for a ledger that takes nothing, in milliseconds; doubled each time. */
-const RETRY_MS = 1000
-/** Longest such wait: a ledger that takes something again is noticed this soon. */
-const MAX_RETRY_MS = 5000
+/** Waits for a ledger that takes nothing: one that takes something again is noticed within the longest. */
+const RETRY = { baseMs: 1000, maxMs: 5000 }
 
 /** What telling needs. */
 export interface CommitQueueDeps {
@@ -108,7 +107,7 @@ export class CommitQueue implements NotificationQueue {
   }
 
   async #wait(): Promise<void> {
-    await wait(this.#deps.clock, Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.#waits++), this.#stopping)
+    await wait(this.#deps.clock, backoffMs(RETRY, this.#waits++), this.#stopping)
     this.#waiting = null
   }
 }

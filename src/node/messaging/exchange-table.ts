@@ -1,6 +1,6 @@
+import { BoundedSet } from '../../kit/bounded.js'
 import type { Clock, Timer } from '../../kit/clock.js'
 import type { NodeId } from '../../kit/ids.js'
-import { Oldest } from '../../kit/oldest.js'
 import { addressText, OPERATOR } from '../../domain/card/card.js'
 import type { EnvelopeHeader } from '../../domain/envelope/codec.js'
 import { Exchanges, exchangeText } from '../../domain/routing/exchanges.js'
@@ -25,8 +25,7 @@ export class ExchangeTable {
   readonly #clock: Clock
   readonly #exchanges = new Exchanges({ kept: KEPT_FOR_OWN })
   readonly #handlers = new Map<string, { handler: ReplyHandler; expiresAt: number }>()
-  readonly #ended = new Set<string>()
-  readonly #oldestEnded = new Oldest(this.#ended)
+  readonly #ended = new BoundedSet<string>(MAX_ENDED)
   readonly #sweeper: Timer
 
   constructor(clock: Clock) {
@@ -95,7 +94,6 @@ export class ExchangeTable {
     this.#exchanges.close(key)
     this.#handlers.delete(exchangeText(key))
     this.#ended.add(endText(thread))
-    if (this.#ended.size > MAX_ENDED) this.#ended.delete(this.#oldestEnded.next() ?? '')
   }
 
   /** Stops the sweeper. */

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../kit/bounded.js'
 import type { Clock, Timer } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { Emitter } from '../../kit/events.js'
@@ -112,7 +113,7 @@ export class Approvals {
   readonly #record: ApprovalAudit
   readonly #words: ApprovalNotices
   /** By id, whose time was over: the last ones that nobody decided on. */
-  readonly #late = new Map<string, Waiting['endsBy']>()
+  readonly #late = new BoundedMap<string, Waiting['endsBy']>(MAX_APPROVALS)
   /** Ids of what a person has decided on, while the policy file is written. */
   readonly #deciding = new Set<string>()
   /** What the rule of a line has decided on since then. */
@@ -320,7 +321,6 @@ export class Approvals {
     const one = this.#list.get(id)
     if (one === undefined) return
     this.#late.set(id, one.endsBy)
-    for (const oldest of this.#late.keys()) if (this.#late.size > MAX_APPROVALS) this.#late.delete(oldest)
     const { reason, why } = TOO_LATE[one.endsBy]
     this.#end(one, { code: 'APPROVAL_TIMEOUT', rule: one.rule, reason }, why)
   }

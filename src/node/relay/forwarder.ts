@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../kit/bounded.js'
 import type { Clock } from '../../kit/clock.js'
 import { asNodeError, messageOf } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
@@ -75,7 +76,7 @@ export class Forwarder {
   readonly #deps: ForwarderDeps
   readonly #rates: RelayLimits
   /** Frames that were passed on, by their origin and id. */
-  readonly #passed = new Map<string, Passed>()
+  readonly #passed = new BoundedMap<string, Passed>(MAX_PASSED)
 
   constructor(deps: ForwarderDeps) {
     this.#deps = deps
@@ -217,10 +218,6 @@ export class Forwarder {
   #notePassed(frame: RelayedFrame, next: NodeId): void {
     const { origin, target: to, hops } = frame
     this.#passed.set(`${origin}/${relayedId(frame)}`, { from: hops.at(-1) ?? origin, next, to })
-    for (const oldest of this.#passed.keys()) {
-      if (this.#passed.size <= MAX_PASSED) break
-      this.#passed.delete(oldest)
-    }
   }
 }
 

@@ -1,3 +1,5 @@
+import { jitteredBackoffMs } from '../../kit/backoff.js'
+import { BoundedMap } from '../../kit/bounded.js'
 import type { Clock } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import type { ErrorCode } from '../../kit/errors.js'
@@ -16,8 +18,6 @@ import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
 import { threadOf } from '../../domain/envelope/factory.js'
 import type { EnvelopeHeader } from '../../domain/envelope/header.js'
 import type { ReliableFrame } from '../../domain/reliable/frame.js'
-import { retryDelay } from '../../domain/reliable/retry-policy.js'
-import type { RetryPolicy } from '../../domain/reliable/retry-policy.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { ExchangeTable } from '../messaging/exchange-table.js'
 import { parseAddress } from '../../domain/card/card.js'
@@ -30,12 +30,7 @@ import type { RouteDiscovery } from './route-discovery.js'
 /** Frames handed to a neighbour of which it may still say that it does not relay them. */
 const MAX_HANDED = 4096
 /** How often a way to a node is looked for while something waits for it: after up to 1 s, 2 s, ... 30 s, without end. */
-const SEEK_POLICY: RetryPolicy = {
-  maxAttempts: Number.POSITIVE_INFINITY,
-  baseDelayMs: 1000,
-  maxDelayMs: 30_000,
-  backoffMultiplier: 2
-}
+const SEEK = { baseMs: 1000, maxMs: 30_000 }
 
 /** What sending by any way needs. */
 export interface NextHopDeps {
@@ -86,7 +81,7 @@ interface Search {
 /** How this node's own messages reach other nodes: over the link to them, or relayed by a neighbour that has one. */
 export class NextHop {
   readonly #deps: NextHopDeps
-  readonly #handed = new Map<string, Handed>()
+  readonly #handed = new BoundedMap<string, Handed>(MAX_HANDED)
   readonly #searches = new Map<NodeId, Search>()
   readonly #found: Emitter<NodeId>
   #onRefused: (refused: RefusedFrame) => boolean = () => false
@@ -123,7 +118,7 @@ export class NextHop {
       .then(
         () => this.found(node),
         () => {
-          search.dueAt = clock.monotonic() + SEEK_POLICY.baseDelayMs + retryDelay(SEEK_POLICY, search.failures++, chance())
+          search.dueAt = clock.monotonic() + SEEK.baseMs + jitteredBackoffMs(SEEK, search.failures++, chance())
         }
       )
       .finally(() => {
@@ -181,10 +176,6 @@ export class NextHop {
     )
     peers.send(via, { kind: 'relayed', frame })
     this.#handed.set(relayedId(frame), { via, to: node, header: headerOf(message), lane: laneOf(message) })
-    for (const oldest of this.#handed.keys()) {
-      if (this.#handed.size <= MAX_HANDED) break
-      this.#handed.delete(oldest)
-    }
   }
 
   #via(node: NodeId, isOpening: boolean): NodeId | null {

@@ -1,6 +1,6 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { ASK_POLICY, baseOf, firstNumber, MAX_SEQ, openSender, stepSender, WINDOW } from '../../../src/domain/reliable/lane-sender.js'
+import { ASK_BACKOFF, baseOf, firstNumber, MAX_SEQ, openSender, stepSender, WINDOW } from '../../../src/domain/reliable/lane-sender.js'
 import type { LaneSender, SenderInput, Unacked } from '../../../src/domain/reliable/lane-sender.js'
 import { MAX_BUFFERED, openReceiver, stepReceiver } from '../../../src/domain/reliable/lane-receiver.js'
 import type { Arrived, LaneReceiver, ReceiverInput } from '../../../src/domain/reliable/lane-receiver.js'
@@ -328,10 +328,10 @@ test('a receiver that never agrees has the numbers changed no more often than it
   t.alike(says(7, 0), ['renumber'])
   t.is(lane.live[0]?.seq, 8)
   t.alike(says(100, 0), [], 'it has to wait')
-  const { baseDelayMs } = ASK_POLICY
-  t.alike(stepSender(lane, { type: 'tick', chance: 0, wall: 0 }, baseDelayMs - 1), [])
-  t.alike(stepSender(lane, { type: 'tick', chance: 0, wall: 0 }, baseDelayMs), [{ type: 'greet' }])
-  t.alike(says(100, baseDelayMs), ['renumber'])
+  const { baseMs } = ASK_BACKOFF
+  t.alike(stepSender(lane, { type: 'tick', chance: 0, wall: 0 }, baseMs - 1), [])
+  t.alike(stepSender(lane, { type: 'tick', chance: 0, wall: 0 }, baseMs), [{ type: 'greet' }])
+  t.alike(says(100, baseMs), ['renumber'])
   t.is(lane.live[0]?.seq, 101)
 })
 
@@ -339,7 +339,7 @@ test('numbers that could not be changed are changed once the receiver is asked a
   const lane = openSender(2, [unacked(1)])
   stepSender(lane, { type: 'up' }, 0)
   t.alike(stepSender(lane, { type: 'ack', ack: 7, messageId: 'other' }, 0), [{ type: 'renumber', first: 8 }])
-  t.alike(stepSender(lane, { type: 'tick', chance: 0, wall: 0 }, ASK_POLICY.baseDelayMs), [{ type: 'greet' }])
+  t.alike(stepSender(lane, { type: 'tick', chance: 0, wall: 0 }, ASK_BACKOFF.baseMs), [{ type: 'greet' }])
   t.alike(stepSender(lane, { type: 'ack', ack: 7, messageId: 'other' }, 0), [{ type: 'renumber', first: 8 }])
 })
 

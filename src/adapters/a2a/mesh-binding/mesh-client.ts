@@ -1,3 +1,4 @@
+import { backoffMs } from '../../../kit/backoff.js'
 import { type AbortSignalLike, type Clock, wait } from '../../../kit/clock.js'
 import { asNodeError } from '../../../kit/errors.js'
 import { fromUtf8, type NodeId, utf8 } from '../../../kit/ids.js'
@@ -10,9 +11,8 @@ import type { GuardedFetch } from '../net/ssrf-fetch.js'
 
 /** How long a call that was cut off is taken up again, since anything last came of it; in milliseconds. */
 export const RETAKE_MS = 60_000
-/** Wait before it is taken up again, in milliseconds; each further one is twice as long. */
-const FIRST_RETAKE_MS = 50
-const MAX_RETAKE_MS = 2000
+/** Waits before it is taken up again. */
+const RETAKES = { baseMs: 50, maxMs: 2000 }
 /** Header names of requests that are service parameters. */
 const PARAMETERS: ReadonlySet<string> = new Set(['a2a-version', 'a2a-extensions', 'last-event-id'])
 /** How a stream is taken up again, by how it was begun. */
@@ -45,14 +45,14 @@ export async function* steadyCall(
   signal?: AbortSignalLike
 ): AsyncIterable<CallPiece> {
   const progress = new Progress(call.request)
-  let retakeMs = FIRST_RETAKE_MS
+  let retakes = 0
   let since: number | null = null
   for (;;) {
     const { request } = progress
     try {
       for await (const piece of calls.open(call.peer, request, signal)) {
         progress.take(piece)
-        retakeMs = FIRST_RETAKE_MS
+        retakes = 0
         since = clock.monotonic()
         yield piece
         // What a cut stream is taken up by goes on where that one ends.
@@ -66,8 +66,7 @@ export async function* steadyCall(
       if (code === 'CHANNEL_CLOSED') since ??= clock.monotonic()
       const mayAgain = since !== null && (code === 'CHANNEL_CLOSED' || code === 'PEER_OFFLINE' || code === 'OVERLOADED')
       if (!mayAgain || signal?.aborted === true || clock.monotonic() - (since ?? 0) > RETAKE_MS) throw error
-      await wait(clock, retakeMs, signal)
-      retakeMs = Math.min(MAX_RETAKE_MS, retakeMs * 2)
+      await wait(clock, backoffMs(RETAKES, retakes++), signal)
     }
   }
 }

@@ -1,5 +1,6 @@
 import { mayAccept, Pinned } from '../../../domain/pinning/pinned.js'
 import { allowedNames } from '../../../kit/allowed-names.js'
+import { jitteredBackoffMs } from '../../../kit/backoff.js'
 import { type Clock, type Timer, wait } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
@@ -18,6 +19,8 @@ import { ANY_SKILL, type RemoteOffer, remoteOffer, type RemoteSpec, skillCapabil
 export const CARD_TTL_MS = 300_000
 /** Longest wait before a card that could not be fetched is asked for again, in milliseconds. */
 export const MAX_CARD_RETRY_MS = 60_000
+/** Waits before such a card is asked for again. */
+const CARD_RETRIES = { baseMs: 1000, maxMs: MAX_CARD_RETRY_MS, minMs: 100 }
 /** How long whoever asks for a card anew waits, in milliseconds: less than a command waits for its node. */
 const REFRESH_WAIT_MS = 12_000
 /** Characters of a description that lists tell. */
@@ -223,8 +226,7 @@ export class RemoteAgent {
   #again(): void {
     const { clock, chance } = this.#deps
     if (this.#stop.signal.aborted) return
-    const retryMs = Math.min(MAX_CARD_RETRY_MS, 1000 * 2 ** Math.min(16, this.#failures - 1))
-    const delayMs = this.#failures === 0 ? CARD_TTL_MS : Math.max(100, Math.floor(retryMs * chance()))
+    const delayMs = this.#failures === 0 ? CARD_TTL_MS : jitteredBackoffMs(CARD_RETRIES, this.#failures - 1, chance())
     this.#timer = clock.after(delayMs, () => void this.#fetch())
   }
 

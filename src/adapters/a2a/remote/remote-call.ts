@@ -1,3 +1,4 @@
+import { backoffMs } from '../../../kit/backoff.js'
 import { type Clock, wait } from '../../../kit/clock.js'
 import type { AgentOutcome } from '../../../ports/agent-runtime.js'
 import type { RemoteLink, RemoteMessage } from './remote-client.js'
@@ -84,7 +85,7 @@ class RemoteCall {
   async #follow(taskId: string): Promise<RemoteFault | null> {
     const { clock, link } = this.#deps
     let streams = link.follow === null ? MAX_RESUBSCRIBED : 0
-    let pollMs = FIRST_POLL_MS
+    let polls = 0
     for (let failures = 0; !this.#task.isOver && !this.#stop.signal.aborted; ) {
       if (link.follow !== null && streams < MAX_RESUBSCRIBED) {
         const fault = await this.#read(link.follow(taskId, this.#stop.signal))
@@ -98,8 +99,7 @@ class RemoteCall {
       failures = fault === null ? 0 : failures + 1
       if (failures >= MAX_LOST_POLLS) return fault
       if (this.#task.isOver) return null
-      await wait(clock, pollMs, this.#stop.signal)
-      pollMs = Math.min(MAX_POLL_MS, pollMs * 1.5)
+      await wait(clock, backoffMs({ baseMs: FIRST_POLL_MS, maxMs: MAX_POLL_MS, factor: 1.5 }, polls++), this.#stop.signal)
     }
     return null
   }

@@ -1,13 +1,13 @@
 import { access, constants } from 'node:fs/promises'
+import { backoffMs } from '../../../kit/backoff.js'
 import type { Clock } from '../../../kit/clock.js'
 import { formatDuration } from '../../../kit/units.js'
 import type { AgentOutcome, AgentTask, HealthFinding } from '../../../ports/agent-runtime.js'
 import { failure, type Runtime, type RuntimeContext } from '../files/hosted-agent.js'
 import { ModuleChild, type ModuleEnd, type ModuleDeps } from './module-child.js'
 
-/** Pause after the second load in a row that failed; it doubles with each further one. */
-const FIRST_PAUSE_MS = 1000
-const LAST_PAUSE_MS = 60_000
+/** Pauses after loads in a row that failed, from the second on. */
+const PAUSES = { baseMs: 1000, maxMs: 60_000 }
 
 /**
  * An ES module in a child process that stays up between tasks. The child starts with the first task; one that ends,
@@ -64,6 +64,6 @@ export class ModuleRuntime implements Runtime {
     this.#failedLoads = wasReady ? 0 : this.#failedLoads + 1
     this.#lastFault = reason
     if (this.#failedLoads < 2) return
-    this.#notBefore = this.#deps.clock.monotonic() + Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#failedLoads - 2))
+    this.#notBefore = this.#deps.clock.monotonic() + backoffMs(PAUSES, this.#failedLoads - 2)
   }
 }

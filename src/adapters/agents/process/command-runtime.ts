@@ -1,14 +1,16 @@
 import fs from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { messageOf } from '../../../kit/errors.js'
+import { fromUtf8 } from '../../../kit/ids.js'
 import { isRecord, jsonFault } from '../../../kit/json.js'
+import { LineSplitter, type LongLine } from '../../../kit/lines.js'
 import type { AgentOutcome, AgentTask, HealthFinding } from '../../../ports/agent-runtime.js'
 import type { CommandSpec } from '../files/agent-file.js'
 import { fillArguments } from './command-arguments.js'
 import { findProgram, type Launched, launch } from './command-launch.js'
 import { agentEnvironment, type Environment } from '../files/environment.js'
 import { failure, type Runtime, type RuntimeContext } from '../files/hosted-agent.js'
-import { BoundedOutput, LineReader, TailOutput } from './output.js'
+import { BoundedOutput, TailOutput } from './output.js'
 import type { ProcessGroups } from './process-groups.js'
 
 /** How much of stderr a failure tells. */
@@ -80,7 +82,7 @@ export class CommandRuntime implements Runtime {
     const endGroup = (): Promise<void> => groups.end(launched.processGroup)
     const output = new BoundedOutput(maxOutputBytes)
     const stderr = new TailOutput(STDERR_TAIL_BYTES)
-    const progress = new LineReader(MAX_PROGRESS_LINE, (line) => readProgress(line, context))
+    const progress = new LineSplitter({ maxBytes: MAX_PROGRESS_LINE })
     let isTooLarge = false
     let change = 0
     launched.stdout.on('data', (chunk: Uint8Array) => {
@@ -92,7 +94,7 @@ export class CommandRuntime implements Runtime {
     launched.stderr.on('data', (chunk: Uint8Array) => stderr.push(chunk))
     launched.progress.on('data', (chunk: Uint8Array) => {
       change++
-      progress.push(chunk)
+      for (const line of progress.push(chunk)) readProgress(line, context)
     })
     const drained = closedStreams(launched)
     const onAbort = (): void => void endGroup()
@@ -104,7 +106,7 @@ export class CommandRuntime implements Runtime {
     await endGroup()
     context.signal.removeEventListener('abort', onAbort)
     await giveUpWhenIdle(launched, drained, () => change)
-    progress.end()
+    readProgress(progress.end(), context)
     if (isTooLarge) return failure('PAYLOAD_TOO_LARGE', `the agent wrote more than ${maxOutputBytes} bytes`)
     if (code !== 0) return failure('TASK_FAILED', exitText({ code, signal, stderr: stderr.text() }))
     return resultOf(output.text())
@@ -115,10 +117,12 @@ function taskLine({ taskId, requestId, attempt, capability, description, swarm, 
   return `${JSON.stringify({ taskId, requestId, attempt, capability, description, swarm, input })}\n`
 }
 
-function readProgress(line: string, context: RuntimeContext): void {
+/** Lines that are too long, or no progress, are skipped. */
+function readProgress(line: Uint8Array | LongLine, context: RuntimeContext): void {
+  if (!(line instanceof Uint8Array)) return
   let value: unknown
   try {
-    value = JSON.parse(line)
+    value = JSON.parse(fromUtf8(line))
   } catch {
     return
   }

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { backoffMs } from '../../../kit/backoff.js'
 import { Guard } from './guard.js'
 import { isGroupAlive, signalGroup } from './process-table.js'
 import { removeRunRecord, writeRunRecord } from './run-records.js'
@@ -6,8 +7,7 @@ import { removeRunRecord, writeRunRecord } from './run-records.js'
 /** Milliseconds between SIGTERM and SIGKILL. */
 export const KILL_AFTER_MS = 2000
 /** Time between two looks at a group that was told to end: short at first. */
-const FIRST_LOOK_MS = 2
-const LAST_LOOK_MS = 50
+const LOOKS = { baseMs: 2, maxMs: 50 }
 
 /** The process groups of this node's agents: recorded, guarded, and ended as a whole. */
 export class ProcessGroups {
@@ -88,8 +88,8 @@ export class ProcessGroups {
 
 async function isGoneWithin(processGroup: number, ms: number): Promise<boolean> {
   const end = performance.now() + ms
-  for (let look = FIRST_LOOK_MS; performance.now() < end; look = Math.min(look * 2, LAST_LOOK_MS)) {
-    await pause(look)
+  for (let looks = 0; performance.now() < end; looks++) {
+    await pause(backoffMs(LOOKS, looks))
     if (!isGroupAlive(processGroup)) return true
   }
   return false

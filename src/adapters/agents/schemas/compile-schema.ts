@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Ajv, AnySchema, ErrorObject, Options, ValidateFunction } from 'ajv'
+import { BoundedMap } from '../../../kit/bounded.js'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import { canonicalJson, isRecord, jsonFault } from '../../../kit/json.js'
 import type { Check, CompileSchema, SchemaFault } from '../../../kit/sign.js'
@@ -22,14 +23,13 @@ type Dialect = 'draft-07' | '2020-12'
  */
 export function createSchemaCompiler(): CompileSchema {
   const engines = new Map<Dialect, Engine>()
-  const kept = new Map<string, Check>()
+  const kept = new BoundedMap<string, Check>(MAX_KEPT)
   const limit = new TimeLimit()
   return (schema) => {
     const text = boundedText(schema)
     const known = kept.get(text)
     if (known !== undefined) {
-      kept.delete(text)
-      kept.set(text, known)
+      kept.setNewest(text, known)
       return known
     }
     const dialect = dialectOf(schema)
@@ -37,7 +37,6 @@ export function createSchemaCompiler(): CompileSchema {
     if (engine === undefined) engines.set(dialect, (engine = createEngine(dialect)))
     const check = compile(engine, JSON.parse(text) as AnySchema, limit)
     kept.set(text, check)
-    for (const oldest of kept.keys()) if (kept.size > MAX_KEPT) kept.delete(oldest)
     return check
   }
 }

@@ -1,3 +1,6 @@
+import { fromUtf8 } from '../../../kit/ids.js'
+import { LineSplitter, type LongLine } from '../../../kit/lines.js'
+
 /** Beginning of a line that is too long, and its end: what is kept to find out which request it answers. */
 const KEPT_BYTES = 256
 /** So many times the longest line may come without an end; then whoever writes it is mad. */
@@ -17,61 +20,44 @@ export interface LineEvents {
 export class ImportedLines {
   readonly #maxBytes: number
   readonly #events: LineEvents
-  #parts: Buffer[] = []
-  #bytes = 0
-  /** Of a line that is too long. */
-  #head = ''
-  #tail = Buffer.alloc(0)
+  readonly #splitter: LineSplitter
   #isOver = false
 
   constructor(maxBytes: number, events: LineEvents) {
     this.#maxBytes = maxBytes
     this.#events = events
+    this.#splitter = new LineSplitter({ maxBytes, edgeBytes: KEPT_BYTES })
   }
 
   /** Adds what was read; each line that it ends is told. */
   push(chunk: Uint8Array): void {
-    let rest = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-    while (!this.#isOver) {
-      const end = rest.indexOf(10)
-      this.#keep(end === -1 ? rest : rest.subarray(0, end))
-      if (end === -1) return
-      this.#end()
-      rest = rest.subarray(end + 1)
+    if (this.#isOver) return
+    for (const line of this.#splitter.push(chunk)) {
+      this.#tell(line)
+      if (this.#isOver) return
     }
+    this.#checkEnd(this.#splitter.openBytes)
   }
 
-  #keep(part: Buffer): void {
-    if (part.length === 0) return
-    const wasTooLong = this.#bytes > this.#maxBytes
-    this.#bytes += part.length
-    if (this.#bytes <= this.#maxBytes) return void this.#parts.push(part)
-    if (!wasTooLong) {
-      this.#head = Buffer.concat([...this.#parts, part].slice(0, 8))
-        .subarray(0, KEPT_BYTES)
-        .toString('latin1')
-      this.#parts = []
+  #tell(line: Uint8Array | LongLine): void {
+    if (!(line instanceof Uint8Array)) {
+      this.#checkEnd(line.bytes)
+      return this.#events.tooLong(idOf(line))
     }
-    this.#tail = Buffer.from(Buffer.concat([this.#tail, part.subarray(-KEPT_BYTES)]).subarray(-KEPT_BYTES))
-    if (this.#bytes <= this.#maxBytes * MAX_OVERRUN) return
+    const text = fromUtf8(line).trim()
+    if (text !== '') this.#events.line(text)
+  }
+
+  #checkEnd(bytes: number): void {
+    if (bytes <= this.#maxBytes * MAX_OVERRUN) return
     this.#isOver = true
     this.#events.endless()
-  }
-
-  #end(): void {
-    const isTooLong = this.#bytes > this.#maxBytes
-    const text = isTooLong ? '' : Buffer.concat(this.#parts).toString('utf8').trim()
-    const id = isTooLong ? idOf(this.#head, this.#tail.toString('latin1')) : null
-    this.#parts = []
-    this.#bytes = 0
-    this.#tail = Buffer.alloc(0)
-    if (isTooLong) this.#events.tooLong(id)
-    else if (text !== '') this.#events.line(text)
   }
 }
 
 /** The id of an answer stands beside `jsonrpc`, before the result or after it: only there is it looked for. */
-function idOf(head: string, tail: string): number | null {
+function idOf(line: LongLine): number | null {
+  const [head, tail] = [line.head, line.tail].map((bytes) => Buffer.from(bytes).toString('latin1')) as [string, string]
   const found =
     /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,/.exec(head) ??
     /^\s*\{\s*"id"\s*:\s*(\d{1,15})\s*,/.exec(head) ??

@@ -1,3 +1,5 @@
+import { jitteredBackoffMs } from '../../../kit/backoff.js'
+
 /** How long a changed list is waited with, so that changes that come together are one; milliseconds. */
 export const GATHER_MS = 250
 /** Shortest time between two lists that a server asks for, in milliseconds. */
@@ -96,8 +98,7 @@ export function step(state: LinkState, input: LinkInput, { now, ttlMs }: { reado
 
 /** Full jitter: anything up to a bound that doubles with each failure. */
 export function retryDelay(failures: number, chance: number): number {
-  const most = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(16, Math.max(0, failures - 1)))
-  return Math.max(MIN_RETRY_MS, Math.floor(most * chance))
+  return jitteredBackoffMs({ baseMs: FIRST_RETRY_MS, maxMs: MAX_RETRY_MS, minMs: MIN_RETRY_MS }, failures - 1, chance)
 }
 
 function stay(state: LinkState): LinkStep {

@@ -1,4 +1,5 @@
-import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/client'
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
+import { BoundedSet } from '../../../kit/bounded.js'
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
@@ -37,7 +38,7 @@ export class StdioTransport implements Transport {
   readonly #deps: StdioDeps
   readonly #unasked: TokenBucket
   readonly #lines: ImportedLines
-  readonly #asked = new Set<unknown>()
+  readonly #asked = new BoundedSet<unknown>(MAX_ASKED)
   #program: RunningProgram | null = null
   #isClosed = false
   /** A notification was passed on in this turn of the event loop. */
@@ -77,7 +78,7 @@ export class StdioTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     const program = this.#program
     if (program === null || this.#isClosed) throw new Error('the program does not run')
-    if ('method' in message && 'id' in message) this.#ask(message.id)
+    if ('method' in message && 'id' in message) this.#asked.add(message.id)
     await program.write(`${JSON.stringify(message)}\n`).catch((error: unknown) => this.#unwritten(program, error))
   }
 
@@ -93,12 +94,6 @@ export class StdioTransport implements Transport {
     this.#isClosed = true
     await this.#program?.end()
     if (!wasClosed) this.onclose?.()
-  }
-
-  #ask(id: RequestId): void {
-    this.#asked.add(id)
-    const [oldest] = this.#asked
-    if (this.#asked.size > MAX_ASKED) this.#asked.delete(oldest)
   }
 
   #line(text: string): void {

@@ -1,3 +1,5 @@
+import { backoffMs } from '../../../kit/backoff.js'
+import { BoundedMap } from '../../../kit/bounded.js'
 import type { Clock } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Strike } from '../../../ports/mesh.js'
@@ -22,7 +24,7 @@ export class Strikes {
   readonly #clock: Clock
   readonly #points: RateTable
   /** In the order of being kept out. Monotonic times. */
-  readonly #out = new Map<NodeId, { readonly times: number; readonly until: number }>()
+  readonly #out = new BoundedMap<NodeId, { readonly times: number; readonly until: number }>(MAX_PEERS)
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -35,13 +37,8 @@ export class Strikes {
     const now = this.#clock.monotonic()
     const before = this.#out.get(peer)
     const times = before === undefined || before.until + FORGOTTEN_MS < now ? 1 : before.times + 1
-    const forMs = Math.min(LONGEST_MS, FIRST_MS * GROWTH ** (times - 1))
-    this.#out.delete(peer)
-    this.#out.set(peer, { times, until: now + forMs })
-    for (const oldest of this.#out.keys()) {
-      if (this.#out.size <= MAX_PEERS) break
-      this.#out.delete(oldest)
-    }
+    const forMs = backoffMs({ baseMs: FIRST_MS, maxMs: LONGEST_MS, factor: GROWTH }, times - 1)
+    this.#out.setNewest(peer, { times, until: now + forMs })
     return forMs
   }
 

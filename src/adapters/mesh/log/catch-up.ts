@@ -1,3 +1,4 @@
+import { backoffMs } from '../../../kit/backoff.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
 
 /** How often it is looked whether the log stands still, in milliseconds. */
@@ -35,7 +36,7 @@ export class CatchUp {
 
   constructor(deps: CatchUpDeps) {
     this.#deps = deps
-    this.#timer = this.#after(LOOK_MS)
+    this.#timer = this.#after(0)
   }
 
   /** Does nothing more. */
@@ -44,15 +45,16 @@ export class CatchUp {
     this.#deps.clock.clear(this.#timer)
   }
 
-  #after(lookMs: number): Timer {
+  /** Looks again after `vain` looks in a row that did not help. */
+  #after(vain: number): Timer {
     const { own } = this.#deps.lengths()
-    return this.#deps.clock.after(lookMs, () => void this.#look(own, lookMs))
+    return this.#deps.clock.after(backoffMs({ baseMs: LOOK_MS, maxMs: MAX_LOOK_MS }, vain), () => void this.#look(own, vain))
   }
 
-  async #look(before: number, lookMs: number): Promise<void> {
+  async #look(before: number, vain: number): Promise<void> {
     const { own, signed } = this.#deps.lengths()
     const isStill = own === before && (own < signed || (await this.#deps.isAstray()))
     if (isStill) await this.#deps.jump()
-    if (!this.#isClosed) this.#timer = this.#after(isStill ? Math.min(lookMs * 2, MAX_LOOK_MS) : LOOK_MS)
+    if (!this.#isClosed) this.#timer = this.#after(isStill ? vain + 1 : 0)
   }
 }

@@ -1,3 +1,4 @@
+import { BoundedSet } from '../../../kit/bounded.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
 import type { NodeError } from '../../../kit/errors.js'
 import type { Audit, AuditEvent } from '../../../ports/audit.js'
@@ -56,7 +57,7 @@ interface FileDeps extends Pick<AuditFileOptions, 'dir' | 'chain' | 'clock' | 'o
 class AuditFile implements Audit {
   readonly #deps: FileDeps
   readonly #windows: RepeatWindows
-  readonly #refs: Set<string>
+  readonly #refs = new BoundedSet<string>(MAX_REFS)
   #waiting: AuditEntry[] = []
   #dropped = 0
   #writeTimer: Timer | null = null
@@ -70,7 +71,7 @@ class AuditFile implements Audit {
   constructor(deps: FileDeps) {
     this.#deps = deps
     this.#windows = new RepeatWindows(deps.chain)
-    this.#refs = new Set(deps.refs)
+    for (const ref of deps.refs) this.#refs.add(ref)
     // Not as events: each says something else, and none may be folded.
     this.#add(deps.notes.map((reason) => this.#note(reason)))
   }
@@ -100,10 +101,6 @@ class AuditFile implements Audit {
     if (ref === undefined) return true
     if (this.#refs.has(ref)) return false
     this.#refs.add(ref)
-    for (const oldest of this.#refs) {
-      if (this.#refs.size <= MAX_REFS) break
-      this.#refs.delete(oldest)
-    }
     return true
   }
 

@@ -1,3 +1,4 @@
+import { backoffMs } from '../../../kit/backoff.js'
 import type { AuditEvent } from '../../../ports/audit.js'
 import type { AuditChain, RepeatRules } from './audit-chains.js'
 import { keptEvent } from './audit-line.js'
@@ -28,8 +29,8 @@ interface Window {
   repeats: number
   /** When they get one. */
   dueAt: number
-  /** From then to the next. */
-  waitMs: number
+  /** Lines of repeats so far. */
+  lines: number
 }
 
 interface PeerWindows {
@@ -137,7 +138,7 @@ export class RepeatWindows {
   #begin(event: AuditEvent, now: number): void {
     const { group, peer, isFolded } = this.#place(event)
     const endsAt = now + this.#chain.windowMs
-    const counts = { differing: 0, firstAt: now, repeats: 0, dueAt: now, waitMs: FIRST_WAIT_MS }
+    const counts = { differing: 0, firstAt: now, repeats: 0, dueAt: now, lines: 0 }
     const window: Window = { group, peer, isFolded, endsAt, first: { ...event }, ...counts }
     this.#open.add(window)
     this.#first ??= window
@@ -187,8 +188,7 @@ function counted(window: Window, now: number): AuditEntry[] {
   const entries = repeatsOf(window)
   window.repeats = 0
   window.differing = 0
-  window.dueAt = now + window.waitMs
-  window.waitMs = Math.min(2 * window.waitMs, MAX_WAIT_MS)
+  window.dueAt = now + backoffMs({ baseMs: FIRST_WAIT_MS, maxMs: MAX_WAIT_MS }, window.lines++)
   return entries
 }
 

@@ -1,3 +1,4 @@
+import { BoundedSet } from '../../../kit/bounded.js'
 import { type ErrorBody, NodeError, messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { TransientMap } from '../../../kit/transient.js'
@@ -216,16 +217,12 @@ const MAX_OF_PEER = 256
 
 /** Runs that peers canceled before they were here: a cancellation is faster than a message that has to be recorded. */
 export class EarlyCancels {
-  readonly #byPeer = new Map<NodeId, Set<string>>()
+  readonly #byPeer = new Map<NodeId, BoundedSet<string>>()
 
   /** A peer canceled a run, named as heartbeats name it. */
   add(peer: NodeId, key: string): void {
-    const keys = this.#byPeer.get(peer) ?? new Set()
+    const keys = this.#byPeer.get(peer) ?? new BoundedSet(MAX_OF_PEER)
     this.#byPeer.set(peer, keys.add(key))
-    for (const oldest of keys) {
-      if (keys.size <= MAX_OF_PEER) break
-      keys.delete(oldest)
-    }
   }
 
   /** Was it canceled? Says so once. */

@@ -1,3 +1,4 @@
+import { backoffMs } from '../../../kit/backoff.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
 import { asNodeError, messageOf, NodeError } from '../../../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../../../kit/errors.js'
@@ -193,7 +194,7 @@ export class Replies {
     let failure = error
     for (let retry = 0; ; retry++) {
       if (this.#isClosed || !LATER.has(asNodeError(failure).code)) throw failure
-      await this.#pause(this.#isStopping ? RETRY_MS : Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** retry))
+      await this.#pause(this.#isStopping ? RETRY_MS : backoffMs({ baseMs: RETRY_MS, maxMs: MAX_RETRY_MS }, retry))
       try {
         return await run()
       } catch (next) {

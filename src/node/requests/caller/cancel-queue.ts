@@ -1,3 +1,4 @@
+import { BoundedSet } from '../../../kit/bounded.js'
 import { messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
@@ -24,7 +25,7 @@ export interface CancelQueueDeps {
  */
 export class CancelQueue {
   readonly #deps: CancelQueueDeps
-  readonly #waiting = new Map<NodeId, Set<string>>()
+  readonly #waiting = new Map<NodeId, BoundedSet<string>>()
 
   constructor(deps: CancelQueueDeps) {
     this.#deps = deps
@@ -62,12 +63,8 @@ export class CancelQueue {
   }
 
   #keep(peer: NodeId, key: string): void {
-    const keys = this.#waiting.get(peer) ?? new Set()
+    const keys = this.#waiting.get(peer) ?? new BoundedSet(MAX_WAITING)
     this.#waiting.set(peer, keys.add(key))
-    for (const oldest of keys) {
-      if (keys.size <= MAX_WAITING) break
-      keys.delete(oldest)
-    }
   }
 }
 

@@ -1,3 +1,4 @@
+import { backoffMs } from '../../../kit/backoff.js'
 import type { Clock } from '../../../kit/clock.js'
 import { PATIENCE } from './request-codec.js'
 
@@ -129,18 +130,18 @@ export class LivenessTimer {
   readonly #leaseMs: number
   /** null: its peer never said so. */
   #at: number | null = null
-  #patienceMs: number
+  /** Times that it was asked again since its peer last said so. */
+  #repeats = 0
 
   constructor(clock: Clock, leaseMs: number) {
     this.#clock = clock
     this.#leaseMs = leaseMs
-    this.#patienceMs = leaseMs
   }
 
   /** Its peer says that it has it. */
   onHeartbeat(): void {
     this.#at = this.#clock.monotonic()
-    this.#patienceMs = this.#leaseMs
+    this.#repeats = 0
   }
 
   /** Is its peer expected to name it? */
@@ -160,12 +161,14 @@ export class LivenessTimer {
 
   /** Did its peer have it, and says nothing of it for too long? */
   get isLost(): boolean {
-    return this.#at !== null && this.#clock.monotonic() - this.#at > this.#patienceMs
+    if (this.#at === null) return false
+    const patience = { baseMs: this.#leaseMs, maxMs: Math.max(this.#leaseMs, PATIENCE.maxMs) }
+    return this.#clock.monotonic() - this.#at > backoffMs(patience, this.#repeats)
   }
 
   /** It is asked again: the peer gets more time with each. */
   askedAgain(): void {
     this.#at = this.#clock.monotonic()
-    this.#patienceMs = Math.min(PATIENCE.maxMs, this.#patienceMs * 2)
+    this.#repeats++
   }
 }

@@ -37,10 +37,8 @@ export const PATIENCE = {
   goneMs: GONE_MS,
   /** At most between two times that a request is asked again. */
   maxMs: MAX_PATIENCE_MS,
-  /** After the first refusal for lack of room; doubled with each. */
-  retryMs: RETRY_MS,
-  /** At most after such a refusal. */
-  maxRetryMs: MAX_RETRY_MS
+  /** After refusals for lack of room. */
+  refused: { baseMs: RETRY_MS, maxMs: MAX_RETRY_MS }
 } as const
 
 /** A request to one agent. */

@@ -1,3 +1,4 @@
+import { backoffMs } from '../../../kit/backoff.js'
 import type { Timer } from '../../../kit/clock.js'
 import { asNodeError, NodeError } from '../../../kit/errors.js'
 import type { ErrorBody } from '../../../kit/errors.js'
@@ -443,7 +444,7 @@ export class OutgoingRequest {
     // Its end came in the same commit, and is about to be told.
     if (this.#record?.isSettled === true) return
     const { clock, exchanges, onFull } = this.#deps
-    const waitMs = Math.min(PATIENCE.maxRetryMs, PATIENCE.retryMs * 2 ** this.#refusals++)
+    const waitMs = backoffMs(PATIENCE.refused, this.#refusals++)
     this.#dueAt = clock.monotonic() + Math.max(waitMs, retryAfterMs(error))
     this.#refusal = error
     if (this.#isSent) this.#note((tasks, id) => tasks.lost(id))

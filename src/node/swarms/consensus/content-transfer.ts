@@ -1,3 +1,4 @@
+import { backoffMs } from '../../../kit/backoff.js'
 import { concatBytes, fromBase64, toBase64 } from '../../../kit/bytes.js'
 import type { Clock } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
@@ -9,9 +10,10 @@ import type { VoteStore } from './vote-store.js'
 const MAX_PUSHED_BYTES = 8 * 1024 * 1024
 /** Bytes of pieces that one message carries. */
 const MESSAGE_BYTES = 48 * 1024
-/** What was asked for and did not come is asked for again, of the next one, after so many milliseconds; doubled each time, so often. */
+/** A content that does not come is asked for again, of the next node, after this many milliseconds; each wait is twice the one before. */
 const AGAIN_MS = 1000
-const DOUBLINGS = 5
+/** Longest such wait. */
+const MAX_AGAIN_MS = 32_000
 
 /** A content by what it is of and what it is called. */
 export interface ContentName {
@@ -103,7 +105,9 @@ export class ContentTransfer {
   /** Asks for what did not come. */
   tick(): void {
     const now = this.#deps.now()
-    const due = [...this.#wanted.values()].filter(({ askedAt, tries }) => now - askedAt >= AGAIN_MS * 2 ** Math.min(tries - 1, DOUBLINGS))
+    const due = [...this.#wanted.values()].filter(
+      ({ askedAt, tries }) => now - askedAt >= backoffMs({ baseMs: AGAIN_MS, maxMs: MAX_AGAIN_MS }, tries - 1)
+    )
     this.#ask(due.slice(0, 4 * MAX_PIECES))
   }
 
