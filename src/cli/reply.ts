@@ -1,6 +1,6 @@
 import { type ErrorBody, NodeError } from '../kit/errors.js'
 import { isRecord, parseJson } from '../kit/json.js'
-import { givenText } from '../kit/schema-text.js'
+import { givenText } from '../kit/schema/text.js'
 import { shown } from '../kit/text.js'
 import { formatDuration } from '../kit/units.js'
 import type { BroadcastTarget, Calls, Reply } from '../ports/node-api.js'

@@ -1,6 +1,6 @@
 import type { ErrorBody } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
-import { givenText } from '../../kit/schema-text.js'
+import { givenText } from '../../kit/schema/text.js'
 import { shellWord, shown } from '../../kit/text.js'
 import type { SwarmEvent, SwarmRequest } from '../../ports/swarm-api.js'
 import type { Output } from '../terminal/output.js'

@@ -1,8 +1,8 @@
 import { OPERATOR } from '../../domain/card/card.js'
 import type { AbortSignalLike, Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
-import { boundedCheck } from '../../kit/schema-cost.js'
-import { faultText, shapeText } from '../../kit/schema-text.js'
+import { boundedCheck } from '../../kit/schema/cost.js'
+import { faultText, shapeText } from '../../kit/schema/text.js'
 import type { Check, CompileSchema } from '../../kit/sign.js'
 import type {
   AgentDefinition,

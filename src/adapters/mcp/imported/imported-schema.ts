@@ -1,5 +1,5 @@
 import { isRecord } from '../../../kit/json.js'
-import { placeBelow, type SchemaPlace, schemaCost } from '../../../kit/schema-cost.js'
+import { placeBelow, type SchemaPlace, schemaCost } from '../../../kit/schema/cost.js'
 
 /** Keywords whose check may take far longer than the value is long: a pattern backtracks, uniqueItems compares each with each. */
 const COSTLY = new Set(['pattern', 'uniqueItems'])

@@ -1,7 +1,7 @@
 import type { AbortSignalLike, Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
-import { faultText } from '../../../kit/schema-text.js'
+import { faultText } from '../../../kit/schema/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import { shown } from '../../../kit/text.js'
 import type { AgentToolbox, AgentToolChoice } from '../../../ports/agent-tools.js'

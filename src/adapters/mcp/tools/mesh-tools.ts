@@ -1,7 +1,7 @@
 import type { NodeApi, AgentDetail, AgentInfo } from '../../../ports/node-api.js'
 import type { CapabilityDescriptor } from '../../../domain/card/card.js'
 import type { Clock } from '../../../kit/clock.js'
-import { boundedCheck, placeBelow, type SchemaPlace } from '../../../kit/schema-cost.js'
+import { boundedCheck, placeBelow, type SchemaPlace } from '../../../kit/schema/cost.js'
 import type { CompileSchema, SchemaFault } from '../../../kit/sign.js'
 import { asNodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { faultText, givenText, shapeText } from '../../src/kit/schema-text.js'
-import { holds } from '../support/holds.js'
+import { faultText, givenText, shapeText } from '../../../src/kit/schema/text.js'
+import { holds } from '../../support/holds.js'
 
 test('the shape of an object names its members, what may be left out, and which of several it needs', (t) => {
   const text = { type: 'string' }

@@ -1,6 +1,6 @@
-import { isRecord } from './json.js'
-import type { SchemaFault } from './sign.js'
-import { shown } from './text.js'
+import { isRecord } from '../json.js'
+import type { SchemaFault } from '../sign.js'
+import { shown } from '../text.js'
 
 /** Longest text of a shape, in characters. */
 const SHAPE_MAX = 300

@@ -1,5 +1,5 @@
-import { isRecord } from './json.js'
-import type { Check } from './sign.js'
+import { isRecord } from '../json.js'
+import type { Check } from '../sign.js'
 
 /** Parts of a schema with every reference followed; one with more counts as without end. */
 const MAX_COST = 20_000

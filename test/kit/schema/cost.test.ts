@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
-import { boundedCheck, schemaCost } from '../../src/kit/schema-cost.js'
-import type { Check } from '../../src/kit/sign.js'
+import { boundedCheck, schemaCost } from '../../../src/kit/schema/cost.js'
+import type { Check } from '../../../src/kit/sign.js'
 
 const WRONG: Check = () => [{ path: '', message: 'wrong' }]
 const without = Number.POSITIVE_INFINITY
