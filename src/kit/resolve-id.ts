@@ -11,6 +11,8 @@ export interface IdKind<T = unknown> {
   /** One of them, and several: `task`, `tasks`. */
   readonly one: string
   readonly several: string
+  /** Where they are, for the error: `on this node`. */
+  readonly where?: string
   /** What all of them begin with, e.g. `task_`; empty for nothing. */
   readonly prefix: string
   /** The error when no id fits. */
@@ -39,7 +41,8 @@ export function resolveId<T>(text: string, items: ReadonlyMap<string, T>, kind: 
   if (hits.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several ${kind.several}`, details)
   const least = `at least ${MIN_ID_CHARACTERS} characters${kind.prefix === '' ? '' : ` after ${kind.prefix}`}`
   const rule = hit === undefined ? '' : `: the beginning of an id needs ${least}`
-  throw new NodeError(kind.code, `no ${kind.one} "${shown(text)}"${rule}`, details)
+  const where = kind.where === undefined ? '' : ` ${kind.where}`
+  throw new NodeError(kind.code, `no ${kind.one} "${shown(text)}"${where}${rule}`, details)
 }
 
 /** Is a text long enough to stand for the id of a kind that begins with it? */

@@ -50,7 +50,8 @@ function isSeen(node: NodeCore, { kind, agent }: Pick<Task, 'kind' | 'agent'>, b
 }
 
 const TASK_IDS: IdKind = {
-  one: 'task on this node',
+  one: 'task',
+  where: 'on this node',
   several: 'tasks',
   prefix: 'task_',
   code: 'TASK_NOT_FOUND',

@@ -56,7 +56,8 @@ export type SwarmHere = Coordinator | ReplicatedSwarm
 
 /** Ids of swarms as people type them. */
 const SWARM_IDS: IdKind = {
-  one: 'swarm on this node',
+  one: 'swarm',
+  where: 'on this node',
   several: 'swarms',
   prefix: 'swarm_',
   code: 'SWARM_NOT_FOUND',
