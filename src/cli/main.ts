@@ -4,7 +4,7 @@ import { commandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { type Options, textOption } from './options.js'
 import { type ColorMode, Output } from './terminal/output.js'
-import { buildProgram, type Run } from './program.js'
+import { buildProgram, type CommandRun } from './program.js'
 import { checkTyped } from './typed.js'
 
 /** Runs one command line (without node and script). Never rejects; sets the exit code of the process. */
@@ -30,7 +30,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   }
 }
 
-async function runCommand(typed: readonly string[], ...[spec, args, options, addUsage]: Parameters<Run>): Promise<number> {
+async function runCommand(typed: readonly string[], ...[spec, args, options, addUsage]: Parameters<CommandRun>): Promise<number> {
   const output = outputOf(options, typed)
   const home = textOption(options, 'home') ?? null
   const context = commandContext({ output, home, env: process.env })

@@ -112,13 +112,13 @@ export function boundedJson(value: unknown, label: string, limits: JsonLimits = 
 }
 
 /** An object type whose members that may be undefined are optional instead. */
-export type Given<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+export type GivenOptions<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
   [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
 }
 
 /** Leaves out what is undefined, so that optional parameters are really absent. */
-export function given<T extends object>(values: T): Given<T> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Given<T>
+export function given<T extends object>(values: T): GivenOptions<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as GivenOptions<T>
 }
 
 function kebab(name: string): string {

@@ -2,7 +2,7 @@ import { Command, type ErrorOptions, Option } from 'commander'
 import { NodeError } from '../kit/errors.js'
 import { nearest } from '../kit/text.js'
 import type { Options } from './options.js'
-import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from './terminal/table.js'
+import { COMMANDS, type CommandRow, GLOBAL_OPTIONS, type OptionSpec } from './terminal/table.js'
 
 /** The verb of lists; `list` is the same. */
 const LIST = 'ls'
@@ -28,7 +28,7 @@ const OTHER_WORDS: Readonly<Record<string, { readonly about: string; readonly ne
 }
 
 /** Called when a command line was understood. */
-export type Run = (...given: [CommandSpec, readonly string[], Options, AddUsage]) => Promise<void>
+export type CommandRun = (...given: [CommandRow, readonly string[], Options, AddUsage]) => Promise<void>
 
 /** Adds the usage line of the command to an error of wrong usage that has none; gives every other error back. */
 export type AddUsage = (error: NodeError) => NodeError
@@ -49,7 +49,7 @@ class UsageCommand extends Command {
 }
 
 /** Builds the parser from the table. @throws NodeError USAGE while parsing a wrong command line */
-export function buildProgram(run: Run): Command {
+export function buildProgram(run: CommandRun): Command {
   const program = new UsageCommand('a2a-node')
   program.description('Let the agents on your own machines find each other, trust each other and work together.')
   program.allowExcessArguments().exitOverride().showSuggestionAfterError()
@@ -76,7 +76,7 @@ function commandAt(parent: Command, [word, ...path]: readonly string[]): Command
   return commandAt(found, path)
 }
 
-function addCommand(parent: Command, spec: CommandSpec, run: Run): void {
+function addCommand(parent: Command, spec: CommandRow, run: CommandRun): void {
   const command = parent.command(spec.name).description(spec.about)
   if (spec.name === LIST) command.alias('list')
   if (spec.group !== undefined) command.helpGroup(`${spec.group}:`)

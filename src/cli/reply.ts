@@ -7,7 +7,7 @@ import type { BroadcastTarget, Calls, Reply } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { followMessage, type MessageCall } from './follow-message.js'
-import { durationOption, given, type Given, type Options, textOption } from './options.js'
+import { durationOption, given, type GivenOptions, type Options, textOption } from './options.js'
 import { jsonText, type Output, plainText } from './terminal/output.js'
 import { type Cell, printTable } from './terminal/render.js'
 
@@ -21,7 +21,7 @@ const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'Q
 const GOOD: ReadonlySet<string> = new Set([...TAKEN, 'SKIPPED'])
 
 /** The options that `send` and `call` share. */
-export function replyOptions(options: Options): Given<{
+export function replyOptions(options: Options): GivenOptions<{
   justification: string | undefined
   timeoutMs: number | undefined
   wait: boolean | undefined

@@ -1,6 +1,6 @@
 import { NodeError } from '../kit/errors.js'
 import type { Options } from './options.js'
-import { type CommandSpec, GLOBAL_OPTIONS } from './terminal/table.js'
+import { type CommandRow, GLOBAL_OPTIONS } from './terminal/table.js'
 
 /** Longest texts in characters, by the name of the argument or option; the node takes no longer ones. */
 const LONGEST: Readonly<Record<string, number>> = {
@@ -18,7 +18,7 @@ const LONGEST_BYTES: Readonly<Record<string, number>> = { justification: 1024 }
 const MAY_BE_EMPTY = 'text'
 
 /** Refuses words of a command line that no command takes: empty ones, and names and texts that are too long. @throws NodeError USAGE */
-export function checkTyped(spec: CommandSpec, args: readonly string[], options: Options): void {
+export function checkTyped(spec: CommandRow, args: readonly string[], options: Options): void {
   const names = (spec.args ?? '').match(/[\w-]+/g) ?? []
   names.forEach((name, i) => checkText(name, `<${name}>`, args[i]))
   const flags = [...GLOBAL_OPTIONS, ...(spec.options ?? [])].flatMap((one) => one.flags.match(/--[\w-]+/g) ?? [])

@@ -1,10 +1,10 @@
 import { NodeError } from '../kit/errors.js'
 
 /** Variables of an environment. */
-export type Environment = Readonly<Record<string, string | undefined>>
+export type EnvValues = Readonly<Record<string, string | undefined>>
 
 /** A value of the config as it is used: `env:NAME` stands for a variable. @throws NodeError CONFIG_INVALID when it is not set; `place` says where it stands. */
-export function resolvedValue(value: string, env: Environment, place: string): string {
+export function resolvedValue(value: string, env: EnvValues, place: string): string {
   const variable = /^env:([A-Za-z_][A-Za-z0-9_]*)$/.exec(value)?.[1]
   if (variable === undefined) return value
   const found = env[variable]

@@ -1,13 +1,13 @@
 import type { AgentFault, AgentSource, HostedAgent } from '../ports/agent-runtime.js'
 
-type AgentSet = Awaited<ReturnType<AgentSource['load']>>
+type JoinedAgentSet = Awaited<ReturnType<AgentSource['load']>>
 
-const NONE: AgentSet = { agents: [], faults: [] }
+const NONE: JoinedAgentSet = { agents: [], faults: [] }
 
 /** Makes one source of several. Of agents with one id that of the earlier source is in service; `onTaken` is told of all others at each change. */
 export function joinAgents(sources: readonly AgentSource[], onTaken: (agents: readonly HostedAgent[]) => void): AgentSource {
   const sets = sources.map(() => NONE)
-  const joined = (): AgentSet => {
+  const joined = (): JoinedAgentSet => {
     const all = sets.flatMap(({ agents }) => agents)
     const first = new Map(all.toReversed().map((agent) => [agent.definition.id, agent]))
     const faults: readonly AgentFault[] = sets.flatMap((set) => set.faults)

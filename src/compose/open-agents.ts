@@ -22,7 +22,7 @@ import { ImportedServers } from '../adapters/mcp/imported/imported-servers.js'
 import type { ImportedServerSpec } from '../adapters/mcp/imported/imported-server.js'
 import type { A2AAgentSetting, A2ASecretSetting } from '../config/a2a-agents.js'
 import type { McpServerSetting } from '../config/mcp-servers.js'
-import { type Environment, resolvedValue } from './env-values.js'
+import { type EnvValues, resolvedValue } from './env-values.js'
 import type { Config } from '../config/settings.js'
 import { joinAgents } from './joined-agents.js'
 import { joinTools } from './joined-tools.js'
@@ -51,7 +51,7 @@ export function openAgents(
   { compileSchema, store }: { readonly compileSchema: CompileSchema; readonly store: NodeStore }
 ): OpenedAgents {
   const { config, home, extraAgentDirs } = options
-  const env: Environment = { ...process.env, A2A_NODE_HOME: home.home }
+  const env: EnvValues = { ...process.env, A2A_NODE_HOME: home.home }
   const groups = new ProcessGroups(home.run)
   const [apis, mesh] = [new AgentApis(), new LateMesh(clock)]
   const log: ImportedLog = (level, message, fields) => telemetry.log(level, message, fields)
@@ -89,7 +89,7 @@ export function openAgents(
 }
 
 interface LlmNeeds {
-  readonly env: Environment
+  readonly env: EnvValues
   readonly clock: Clock
   readonly compileSchema: CompileSchema
   readonly store: NodeStore
@@ -108,7 +108,7 @@ function llmOf({ llm }: Config, apis: AgentApis, { env, clock, compileSchema, st
   })
 }
 
-type Hosting = Pick<ConstructorParameters<typeof RemoteAgents>[0], 'store' | 'clock' | 'log' | 'hostAgent'>
+type AgentHosting = Pick<ConstructorParameters<typeof RemoteAgents>[0], 'store' | 'clock' | 'log' | 'hostAgent'>
 
 /** The A2A agents of the config, and where requests for others may go. */
 function openRemotes(
@@ -117,8 +117,8 @@ function openRemotes(
     source,
     env,
     mesh
-  }: { readonly config: Config; readonly source: string; readonly env: Environment; readonly mesh: LateMesh },
-  hosting: Hosting
+  }: { readonly config: Config; readonly source: string; readonly env: EnvValues; readonly mesh: LateMesh },
+  hosting: AgentHosting
 ): { readonly remote: RemoteAgents; readonly net: RemoteNet } {
   const net: RemoteNet = { clock: hosting.clock, mesh, policy: { allowed: a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) } }
   const agents = Object.entries(a2a.agents).map(([name, setting]) => ({
@@ -185,7 +185,7 @@ function remoteSpec(name: string, setting: A2AAgentSetting, source: string): Rem
   return { ...setting, name, source, tier: tier === null ? null : tierFromText(tier) }
 }
 
-function secretOf(name: string, { header, value, isBearer, origins }: A2ASecretSetting, env: Environment): RemoteSecret {
+function secretOf(name: string, { header, value, isBearer, origins }: A2ASecretSetting, env: EnvValues): RemoteSecret {
   const headers = (): Record<string, string> => {
     const secret = resolvedValue(value, env, `a2a.agents.${name}.auth`)
     return { [header]: isBearer ? `Bearer ${secret}` : secret }
@@ -197,7 +197,7 @@ function secretOf(name: string, { header, value, isBearer, origins }: A2ASecretS
 function addressOf(
   name: string,
   setting: McpServerSetting,
-  { env, dir }: { readonly env: Environment; readonly dir: string }
+  { env, dir }: { readonly env: EnvValues; readonly dir: string }
 ): ImportedAddress {
   const { command, url, cwd } = setting
   const given = (values: Readonly<Record<string, string>>): Record<string, string> =>

@@ -7,13 +7,13 @@ import { toAgentJson } from '../adapters/agents/schemas/agent-json.js'
 import { TokenDays, type TokenDaysDeps } from '../adapters/agents/llm/daily-usage.js'
 import type { LlmDeps, LlmProvider } from '../adapters/agents/llm/llm-parts.js'
 import type { LlmProviderSetting } from '../config/llm-providers.js'
-import { type Environment, resolvedValue } from './env-values.js'
+import { type EnvValues, resolvedValue } from './env-values.js'
 import type { NodeCore } from '../node/node.js'
 
 /** Where the agents of language models get their providers from. */
 export interface LlmOpening {
   providers(): Readonly<Record<string, LlmProviderSetting>> | Promise<Readonly<Record<string, LlmProviderSetting>>>
-  readonly env: Environment
+  readonly env: EnvValues
   readonly clock: Clock
   /** null: there is no mesh. */
   readonly tools: AgentTools | null
@@ -35,7 +35,7 @@ export function openLlm({ providers, env, clock, tools, kept = { store: null, on
   }
 }
 
-function providerOf(name: string, { apiKey, headers, ...rest }: LlmProviderSetting, env: Environment): LlmProvider {
+function providerOf(name: string, { apiKey, headers, ...rest }: LlmProviderSetting, env: EnvValues): LlmProvider {
   const given = (key: string, value: string): string => resolvedValue(value, env, `llm.providers.${name}: ${key}`)
   return {
     ...rest,

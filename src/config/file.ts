@@ -58,7 +58,7 @@ export async function parseConfigText(text: string, file: string): Promise<FileV
     const at = (node as { range?: readonly number[] | null } | null | undefined)?.range?.[0]
     return at === undefined ? null : lines.linePos(at).line
   }
-  const entries = (map: unknown): Entry[] | null => {
+  const entries = (map: unknown): ConfigEntry[] | null => {
     if (map === null || (yaml.isScalar(map) && map.value === null)) return []
     if (!yaml.isMap(map)) return null
     return map.items.map(({ key, value }) => {
@@ -75,7 +75,7 @@ export async function parseConfigText(text: string, file: string): Promise<FileV
 }
 
 /** One key of a mapping with its line and value. */
-interface Entry {
+interface ConfigEntry {
   readonly name: string
   readonly line: number
   readonly node: unknown
@@ -111,7 +111,7 @@ class SectionReader implements FileValues {
   }
 
   /** Takes one section; `entries` is null when it is no mapping. */
-  section({ name, line }: Entry, entries: readonly Entry[] | null): void {
+  section({ name, line }: ConfigEntry, entries: readonly ConfigEntry[] | null): void {
     const keys = Object.hasOwn(this.#table, name) ? Object.keys(this.#table[name] ?? {}) : null
     if (keys === null) {
       const names = Object.keys(this.#table)
@@ -121,7 +121,7 @@ class SectionReader implements FileValues {
     } else for (const entry of entries) this.#entry(name, keys, entry)
   }
 
-  #entry(section: string, keys: readonly string[], { name, line, value, lineAt }: Entry): void {
+  #entry(section: string, keys: readonly string[], { name, line, value, lineAt }: ConfigEntry): void {
     const path = `${section}.${name}`
     if (keys.includes(name)) this.candidates.push({ path, value, source: 'file', where: `${this.#file}:${line}`, line, lineAt })
     else {

@@ -1,5 +1,5 @@
 /** What looking at one thing found. */
-export interface Check {
+export interface DoctorCheck {
   readonly name: string
   readonly result: 'ok' | 'warn' | 'fail'
   readonly text: string
@@ -8,16 +8,16 @@ export interface Check {
 }
 
 /** All is well. */
-export function good(name: string, text: string): Check {
+export function good(name: string, text: string): DoctorCheck {
   return { name, result: 'ok', text, next: [] }
 }
 
 /** Something is not. */
-export function bad(name: string, text: string, next: readonly string[]): Check {
+export function bad(name: string, text: string, next: readonly string[]): DoctorCheck {
   return { name, result: 'fail', text, next }
 }
 
 /** Something may become so. */
-export function doubtful(name: string, text: string, next: readonly string[]): Check {
+export function doubtful(name: string, text: string, next: readonly string[]): DoctorCheck {
   return { name, result: 'warn', text, next }
 }

@@ -4,15 +4,15 @@ import type { NodeStore } from '../ports/storage.js'
 import { CORE_CARE, leaveOut, readCare, type StoredCare } from '../adapters/mesh/log/core-care.js'
 import type { MeshState } from '../adapters/mesh/network/mesh-node.js'
 import type { Repair } from './doctor-documents.js'
-import { type Check, doubtful, good } from './doctor-check.js'
+import { type DoctorCheck, doubtful, good } from './doctor-check.js'
 
 const REPAIR = 'a2a-node doctor --repair'
 
 /** What the home remembers of cores of the log that are set aside, or at which starts ended. */
-export async function coresChecks(documents: NodeStore, { forked = [] }: Pick<MeshState, 'forked'>): Promise<readonly Check[]> {
+export async function coresChecks(documents: NodeStore, { forked = [] }: Pick<MeshState, 'forked'>): Promise<readonly DoctorCheck[]> {
   const care = await readCare(documents)
   const { failed, reading, leftOut, removed, setAside } = care
-  const checks: Check[] = []
+  const checks: DoctorCheck[] = []
   if (failed > 0) {
     const what = reading.length === 0 ? '' : `, the last one while it read new blocks of ${reading.map(nameIn(care)).join(', ')}`
     const text = `${failed === 1 ? 'the last start' : `the last ${failed} starts`} ended before the node was up${what}`
@@ -28,7 +28,7 @@ export async function coresChecks(documents: NodeStore, { forked = [] }: Pick<Me
   return checks.length === 0 ? [good('cores', 'no core of the mesh log is set aside')] : checks
 }
 
-function setAsideCheck(care: StoredCare, core: string, why: string): Check {
+function setAsideCheck(care: StoredCare, core: string, why: string): DoctorCheck {
   const owner = care.owners[core]
   const next = owner === undefined ? ['a2a-node start', 'a2a-node status'] : [`a2a-node peers revoke ${owner}`]
   const isLeftOut = care.leftOut.includes(core) || care.removed.includes(core)

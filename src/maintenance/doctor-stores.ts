@@ -12,7 +12,7 @@ import { LOG_NOT_HERE } from '../adapters/mesh/log/missing-log.js'
 import { openDurableLedger } from '../adapters/storage/ledger/durable-ledger.js'
 import { openNodeStore } from '../adapters/storage/home/node-store.js'
 import { codeOf, damageError, storeError } from '../adapters/storage/home/store-errors.js'
-import { bad, type Check, doubtful, good } from './doctor-check.js'
+import { bad, type DoctorCheck, doubtful, good } from './doctor-check.js'
 import { coresChecks, repairCores } from './doctor-cores.js'
 import { type Aside, beyondRepair, isThere, type Repair, repairDocuments } from './doctor-documents.js'
 import { lostText, readDocuments, repairStreams } from './doctor-streams.js'
@@ -43,7 +43,7 @@ export async function useHome(home: HomePaths, unwind: Unwind): Promise<HomeUse>
 }
 
 /** Looks at ledger and store: by opening and reading all of them, when this process has the home. */
-export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<readonly Check[]> {
+export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<readonly DoctorCheck[]> {
   if (use.by === 'nobody') throw use.reason
   if (use.by !== 'this process')
     return ['mesh', 'ledger', 'streams', 'store', 'cores'].map((name) =>
@@ -61,7 +61,7 @@ export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<rea
   return [...checks, await storeCheck(home, documents, state), ...(await coresChecks(documents, state))]
 }
 
-function meshCheck(state: MeshState | null): Check {
+function meshCheck(state: MeshState | null): DoctorCheck {
   if (state === null) return doubtful('mesh', 'this home is in no mesh', ['a2a-node start'])
   if (state.isRolledBack === true) return bad('mesh', ROLLED_BACK, ['a2a-node doctor --repair'])
   if (state.isRevoked !== true && state.isReplaced !== true) return good('mesh', state.name)
@@ -69,7 +69,7 @@ function meshCheck(state: MeshState | null): Check {
   return bad('mesh', message, next)
 }
 
-async function ledgerChecks(home: HomePaths, documents: NodeStore): Promise<readonly Check[]> {
+async function ledgerChecks(home: HomePaths, documents: NodeStore): Promise<readonly DoctorCheck[]> {
   try {
     const { entries, open } = await readLedger(home, documents)
     // A node that starts sends each of them again, or asks for its outcome: none is held by nobody.
@@ -80,7 +80,7 @@ async function ledgerChecks(home: HomePaths, documents: NodeStore): Promise<read
   }
 }
 
-async function streamsCheck(home: HomePaths, documents: NodeStore): Promise<Check> {
+async function streamsCheck(home: HomePaths, documents: NodeStore): Promise<DoctorCheck> {
   try {
     const state = await readDocuments(home, documents)
     const lost = lostText(state)
@@ -92,7 +92,7 @@ async function streamsCheck(home: HomePaths, documents: NodeStore): Promise<Chec
   }
 }
 
-async function storeCheck(home: HomePaths, documents: NodeStore, state: MeshState): Promise<Check> {
+async function storeCheck(home: HomePaths, documents: NodeStore, state: MeshState): Promise<DoctorCheck> {
   try {
     const { blocks } = await readStore(home, documents, state)
     return blocks === 0 ? doubtful('store', LOG_NOT_HERE.message, [LOG_NOT_HERE.next]) : good('store', `${blocks} blocks of the mesh log`)
@@ -101,7 +101,7 @@ async function storeCheck(home: HomePaths, documents: NodeStore, state: MeshStat
   }
 }
 
-function failed(name: string, error: unknown): Check {
+function failed(name: string, error: unknown): DoctorCheck {
   const { message, next } = asNodeError(error)
   // The doctor is at work already.
   return bad(

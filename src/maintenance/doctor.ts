@@ -13,7 +13,7 @@ import { readIfThere } from '../adapters/storage/home/atomic-file.js'
 import { brokenText, verifyAudit } from '../adapters/storage/audit/audit-verify.js'
 import { type DamagedFile, damagedDocuments, openNodeStore } from '../adapters/storage/home/node-store.js'
 import { readPolicy } from '../adapters/storage/policy/policy-text.js'
-import { bad, type Check, doubtful, good } from './doctor-check.js'
+import { bad, type DoctorCheck, doubtful, good } from './doctor-check.js'
 import { diagnoseStores, type HomeUse, useHome } from './doctor-stores.js'
 import { isReplaceable, isThere } from './doctor-documents.js'
 import { Unwind } from '../compose/unwind.js'
@@ -40,7 +40,7 @@ export interface DoctorOptions {
  * Looks at everything that a node needs. Changes nothing but what a start would change as well; no node starts in the home
  * meanwhile. Never rejects.
  */
-export async function diagnoseHome(options: DoctorOptions): Promise<readonly Check[]> {
+export async function diagnoseHome(options: DoctorOptions): Promise<readonly DoctorCheck[]> {
   const { home } = options
   if (!(await isThere(home.home))) return [doubtful('home', `there is no node in ${home.home}`, ['a2a-node start'])]
   const unwind = new Unwind(() => {})
@@ -51,10 +51,10 @@ export async function diagnoseHome(options: DoctorOptions): Promise<readonly Che
   }
 }
 
-async function diagnoseUsed(options: DoctorOptions, use: HomeUse): Promise<readonly Check[]> {
+async function diagnoseUsed(options: DoctorOptions, use: HomeUse): Promise<readonly DoctorCheck[]> {
   const { home, config } = options
-  const checks: Check[] = []
-  const looks: readonly (() => Promise<Check | readonly Check[]>)[] = [
+  const checks: DoctorCheck[] = []
+  const looks: readonly (() => Promise<DoctorCheck | readonly DoctorCheck[]>)[] = [
     () => homeCheck(home),
     () => Promise.resolve(processCheck(use)),
     () => socketCheck(home, use),
@@ -73,12 +73,12 @@ async function diagnoseUsed(options: DoctorOptions, use: HomeUse): Promise<reado
   return checks
 }
 
-function unexpected(error: unknown): Check {
+function unexpected(error: unknown): DoctorCheck {
   const { message, next } = asNodeError(error)
   return bad('doctor', `a check could not be made: ${message}`, next)
 }
 
-async function homeCheck({ home, run, store }: HomePaths): Promise<Check> {
+async function homeCheck({ home, run, store }: HomePaths): Promise<DoctorCheck> {
   for (const dir of [home, run, store]) {
     const stats = await fs.stat(dir).catch(() => null)
     if (stats === null) continue
@@ -91,12 +91,12 @@ async function homeCheck({ home, run, store }: HomePaths): Promise<Check> {
   return good('home', home)
 }
 
-function processCheck(use: HomeUse): Check {
+function processCheck(use: HomeUse): DoctorCheck {
   if (use.by !== 'another process') return good('process', 'no node runs here')
   return good('process', use.pid === null ? 'another process uses this home' : `a node runs (pid ${use.pid})`)
 }
 
-async function socketCheck({ socket }: HomePaths, use: HomeUse): Promise<Check> {
+async function socketCheck({ socket }: HomePaths, use: HomeUse): Promise<DoctorCheck> {
   const isServed = await new Promise<boolean>((resolve) => {
     const connection = net.connect(socket, () => resolve(true))
     connection.on('error', () => resolve(false))
@@ -109,13 +109,13 @@ async function socketCheck({ socket }: HomePaths, use: HomeUse): Promise<Check> 
   return good('socket', (await isThere(socket)) ? 'left by a node that was killed; the next start takes it' : 'free')
 }
 
-function silentCheck(socket: string, pid: number | null): Check {
+function silentCheck(socket: string, pid: number | null): DoctorCheck {
   if (pid === null) return bad('socket', `the process that uses this home does not answer at ${socket}`, ['a2a-node status'])
   return bad('socket', `the node (pid ${pid}) does not answer at ${socket}`, [`kill -9 ${pid}`, 'a2a-node start'])
 }
 
 /** What the node that runs says itself is wrong: a peer in quarantine, requests that nobody holds, a full disk. */
-async function runningChecks({ socket }: HomePaths, use: HomeUse): Promise<readonly Check[]> {
+async function runningChecks({ socket }: HomePaths, use: HomeUse): Promise<readonly DoctorCheck[]> {
   if (use.by !== 'another process') return []
   // A node that does not answer is a fault of the socket, and told as one.
   const status = await connectControl(socket)
@@ -129,11 +129,11 @@ async function runningChecks({ socket }: HomePaths, use: HomeUse): Promise<reado
   })
 }
 
-function configCheck(config: Config | NodeError): Check {
+function configCheck(config: Config | NodeError): DoctorCheck {
   return config instanceof NodeError ? bad('config', config.message, config.next) : good('config', 'every setting can be used')
 }
 
-async function policyCheck({ policyFile, home }: HomePaths): Promise<Check> {
+async function policyCheck({ policyFile, home }: HomePaths): Promise<DoctorCheck> {
   const text = await readIfThere(policyFile)
   if (text === null) {
     const isMissed = await isThere(path.join(home, 'policy.seen'))
@@ -143,7 +143,7 @@ async function policyCheck({ policyFile, home }: HomePaths): Promise<Check> {
   return reading.ok ? good('policy', policyFile) : bad('policy', `${policyFile} has faults`, [`less ${policyFile}`, 'a2a-node policy show'])
 }
 
-async function agentsCheck({ agents, home }: HomePaths): Promise<Check> {
+async function agentsCheck({ agents, home }: HomePaths): Promise<DoctorCheck> {
   if (!(await isThere(agents))) return good('agents', 'no files')
   const reports = await checkAgentDirectory(agents, await sandboxOfHome(home))
   const faulty = reports.filter((one) => !one.ok)
@@ -152,7 +152,7 @@ async function agentsCheck({ agents, home }: HomePaths): Promise<Check> {
   return doubtful('agents', `${faulty.length} of ${reports.length} files cannot be used`, [`a2a-node agents check ${first.file}`])
 }
 
-async function documentChecks({ home }: HomePaths): Promise<readonly Check[]> {
+async function documentChecks({ home }: HomePaths): Promise<readonly DoctorCheck[]> {
   const damaged = await damagedDocuments(home)
   if (damaged.length > 0) return damaged.map(documentCheck)
   return [
@@ -160,21 +160,21 @@ async function documentChecks({ home }: HomePaths): Promise<readonly Check[]> {
   ]
 }
 
-function documentCheck({ name, file, isMendable }: DamagedFile): Check {
+function documentCheck({ name, file, isMendable }: DamagedFile): DoctorCheck {
   if (isMendable)
     return doubtful('documents', `the file ${file} is damaged, and the other one of the two is whole`, ['a2a-node doctor --repair'])
   const next = isReplaceable(name) ? ['a2a-node doctor --repair'] : ['a2a-node restore <backup> --home <new directory>']
   return bad('documents', `the file ${file} is damaged`, next)
 }
 
-async function auditCheck({ audit, auditSeen }: HomePaths): Promise<Check> {
+async function auditCheck({ audit, auditSeen }: HomePaths): Promise<DoctorCheck> {
   const { ok, entries, broken } = await verifyAudit(audit, { seen: auditSeen })
   const [first] = broken
   if (ok || first === undefined) return good('audit', `${entries} lines hold`)
   return bad('audit', brokenText(first), ['a2a-node audit --verify'])
 }
 
-async function diskCheck({ home }: HomePaths): Promise<Check> {
+async function diskCheck({ home }: HomePaths): Promise<DoctorCheck> {
   const { bavail, bsize } = await fs.statfs(home)
   const free = bavail * bsize
   const text = `${Math.floor(free / 1024 ** 2)} MiB free`
@@ -183,7 +183,7 @@ async function diskCheck({ home }: HomePaths): Promise<Check> {
 }
 
 /** Signed times and files of this node itself say when it was at least. */
-async function clockCheck({ home, now }: DoctorOptions): Promise<Check> {
+async function clockCheck({ home, now }: DoctorOptions): Promise<DoctorCheck> {
   const state = await openNodeStore(home.home)
     .read<MeshState>('mesh')
     .catch(() => null)
@@ -194,7 +194,7 @@ async function clockCheck({ home, now }: DoctorOptions): Promise<Check> {
   return bad('clock', `it says ${new Date(now).toISOString()}, and this node was at work at ${new Date(seen).toISOString()}`, ['date'])
 }
 
-async function networkCheck(config: Config | NodeError, use: HomeUse): Promise<Check> {
+async function networkCheck(config: Config | NodeError, use: HomeUse): Promise<DoctorCheck> {
   const free = await bindError(0, '0.0.0.0')
   if (free !== null) return bad('network', `no UDP socket: ${free}`, ['a2a-node config show'])
   const served = config instanceof NodeError ? null : config.network.serveBootstrap

@@ -6,7 +6,7 @@ import { commandContext } from '../../src/cli/context.js'
 import { Output } from '../../src/cli/terminal/output.js'
 import type { Sink } from '../../src/cli/terminal/terminal.js'
 import { buildProgram } from '../../src/cli/program.js'
-import { COMMANDS, type CommandSpec } from '../../src/cli/terminal/table.js'
+import { COMMANDS, type CommandRow } from '../../src/cli/terminal/table.js'
 import { asNodeError, NodeError } from '../../src/kit/errors.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../src/ports/node-api.js'
 import { FakeNodeApi } from '../contracts/node-api-fake.js'
@@ -83,7 +83,7 @@ class Terminal implements Sink {
 }
 
 /** Every command that does something, with a word for each argument that it needs. */
-function lines(specs: readonly CommandSpec[], before: readonly string[] = []): string[][] {
+function lines(specs: readonly CommandRow[], before: readonly string[] = []): string[][] {
   return specs.flatMap((spec) => {
     const words = [...before, spec.name]
     const own =

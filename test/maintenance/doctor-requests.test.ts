@@ -1,7 +1,7 @@
 import fs from 'node:fs/promises'
 import test, { type Assert } from 'brittle'
 import { startControlServer } from '../../src/adapters/control/server.js'
-import { type Check } from '../../src/maintenance/doctor-check.js'
+import { type DoctorCheck } from '../../src/maintenance/doctor-check.js'
 import { diagnoseHome } from '../../src/maintenance/doctor.js'
 import type { HomePaths } from '../../src/config/paths.js'
 import { takeHomeLock } from '../../src/compose/open-home.js'
@@ -11,7 +11,7 @@ import { apiOf, localNodes } from '../support/local-nodes.js'
 import { untilTrue } from '../support/nodes.js'
 
 /** What `doctor` says of one name while a node with these problems uses the home. */
-async function whileRunning(t: Assert, problems: readonly Problem[]): Promise<readonly Check[]> {
+async function whileRunning(t: Assert, problems: readonly Problem[]): Promise<readonly DoctorCheck[]> {
   const { homeOf, optionsOf } = await localNodes(t)
   const home = homeOf('a')
   const { config } = await optionsOf('a', {})

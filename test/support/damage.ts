@@ -4,7 +4,7 @@ import type { Assert } from 'brittle'
 import { type RunningNode } from '../../src/compose/compose.js'
 import { type Repair } from '../../src/maintenance/doctor-documents.js'
 import { repairHome } from '../../src/maintenance/doctor-stores.js'
-import { type Check } from '../../src/maintenance/doctor-check.js'
+import { type DoctorCheck } from '../../src/maintenance/doctor-check.js'
 import { diagnoseHome } from '../../src/maintenance/doctor.js'
 import { openNodeStore } from '../../src/adapters/storage/home/node-store.js'
 import { asNodeError } from '../../src/kit/errors.js'
@@ -247,6 +247,6 @@ function damaged(bytes: Buffer, way: Way): Buffer {
   return other
 }
 
-function findings(checks: readonly Check[]): string[] {
+function findings(checks: readonly DoctorCheck[]): string[] {
   return checks.filter(({ name, result }) => result !== 'ok' && name !== 'disk').map(({ name, text }) => `${name}: ${text}`)
 }

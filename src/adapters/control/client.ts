@@ -63,7 +63,7 @@ export async function openControl(socketPath: string, protocol: string): Promise
   })
 }
 
-interface Request {
+interface ControlRequest {
   readonly path: string
   readonly name: string
   readonly params: unknown
@@ -72,7 +72,7 @@ interface Request {
 }
 
 /** Sends the request; resolves with a response of status 200. */
-async function send(socketPath: string, request: Request): Promise<http.IncomingMessage> {
+async function send(socketPath: string, request: ControlRequest): Promise<http.IncomingMessage> {
   const { path, name, params, signal } = request
   if (signal?.aborted) throw canceled()
   // What is made of them goes through them level by level.
@@ -112,7 +112,7 @@ async function readAll(response: http.IncomingMessage, signal: AbortSignalLike |
   return text
 }
 
-async function* lines(socketPath: string, request: Request): AsyncGenerator<unknown, void, undefined> {
+async function* lines(socketPath: string, request: ControlRequest): AsyncGenerator<unknown, void, undefined> {
   const { signal } = request
   let response: http.IncomingMessage | null = null
   try {

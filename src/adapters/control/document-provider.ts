@@ -33,7 +33,7 @@ export interface ProviderOptions {
 }
 
 /** An edit that the node does not have yet, and how many there are with it. */
-interface UnsentFrame {
+interface PendingUpdate {
   readonly update: Uint8Array
   readonly count: number
 }
@@ -45,8 +45,8 @@ interface Saver {
   reject(error: NodeError): void
 }
 
-type Opening = Extract<DocumentLiveEvent, { readonly session: string }>
-type Listener<E extends keyof ProviderEvents> = (value: ProviderEvents[E]) => void
+type ProviderOpening = Extract<DocumentLiveEvent, { readonly session: string }>
+type ProviderListener<E extends keyof ProviderEvents> = (value: ProviderEvents[E]) => void
 
 /**
  * Keeps a Y.Doc equal to a document of a running node, and shares presence (y-protocols): what editors and bindings of Yjs
@@ -60,13 +60,13 @@ export class DocumentProvider {
   readonly awareness: Awareness
   readonly #api: NodeApi
   readonly #options: ProviderOptions
-  readonly #listeners = new Map<string, Set<Listener<keyof ProviderEvents>>>()
+  readonly #listeners = new Map<string, Set<ProviderListener<keyof ProviderEvents>>>()
   readonly #ending = new AbortController()
   readonly #over: Promise<void>
-  #session: Opening | null = null
+  #session: ProviderOpening | null = null
   /** Of the last session. */
   #clientId: number | null = null
-  #unsent: UnsentFrame[] = []
+  #unsent: PendingUpdate[] = []
   /** Edits that were made here. */
   #count = 0
   #savers: readonly Saver[] = []
@@ -99,14 +99,14 @@ export class DocumentProvider {
   }
 
   /** Calls a function at each event of a kind. */
-  on<E extends keyof ProviderEvents>(event: E, listener: Listener<E>): void {
+  on<E extends keyof ProviderEvents>(event: E, listener: ProviderListener<E>): void {
     const listeners = this.#listeners.get(event) ?? new Set()
-    this.#listeners.set(event, listeners.add(listener as Listener<keyof ProviderEvents>))
+    this.#listeners.set(event, listeners.add(listener as ProviderListener<keyof ProviderEvents>))
   }
 
   /** Calls it no more. */
-  off<E extends keyof ProviderEvents>(event: E, listener: Listener<E>): void {
-    this.#listeners.get(event)?.delete(listener as Listener<keyof ProviderEvents>)
+  off<E extends keyof ProviderEvents>(event: E, listener: ProviderListener<E>): void {
+    this.#listeners.get(event)?.delete(listener as ProviderListener<keyof ProviderEvents>)
   }
 
   /** Resolves when the node has all that was edited until now, however often it has to be sent. @throws NodeError when the provider ends before */
@@ -178,7 +178,7 @@ export class DocumentProvider {
     return new NodeError('CHANNEL_CLOSED', 'the node ended the session of the document')
   }
 
-  #begin(opening: Opening): void {
+  #begin(opening: ProviderOpening): void {
     const { clientId, update } = opening
     const vector = Y.encodeStateVectorFromUpdate(update)
     if (this.#unsent.length > 0 && this.#clientId !== null && this.#clientId !== clientId)
@@ -236,7 +236,7 @@ export class DocumentProvider {
     return this.#unsent.length > 0 || this.#isPresenceDue
   }
 
-  async #sendNext({ session, clientId }: Opening): Promise<void> {
+  async #sendNext({ session, clientId }: ProviderOpening): Promise<void> {
     const to = { document: this.name, session }
     const batch = this.#batch()
     if (batch.length > 0) {
@@ -255,14 +255,14 @@ export class DocumentProvider {
   }
 
   /** The first edits that fit into one call. */
-  #batch(): readonly UnsentFrame[] {
+  #batch(): readonly PendingUpdate[] {
     let bytes = 0
     const end = this.#unsent.findIndex(({ update }, at) => (bytes += update.byteLength) > BATCH_BYTES && at > 0)
     return this.#unsent.slice(0, end === -1 ? undefined : end)
   }
 
   /** Another session may have begun meanwhile: what is to be sent in that one stays. */
-  #sent(batch: readonly UnsentFrame[]): void {
+  #sent(batch: readonly PendingUpdate[]): void {
     if (this.#unsent[0] === batch[0]) this.#unsent.splice(0, batch.length)
     const sent = batch.at(-1)?.count ?? 0
     for (const { count, resolve } of this.#savers) if (count <= sent) resolve()
@@ -315,7 +315,7 @@ export class DocumentProvider {
   }
 
   #emit<E extends keyof ProviderEvents>(event: E, value: ProviderEvents[E]): void {
-    for (const listener of [...(this.#listeners.get(event) ?? [])]) (listener as Listener<E>)(value)
+    for (const listener of [...(this.#listeners.get(event) ?? [])]) (listener as ProviderListener<E>)(value)
   }
 }
 

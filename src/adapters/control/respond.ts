@@ -10,17 +10,17 @@ import { bodyMax, CALL_PATH, ERROR_LINE, fromWire, PARAMS_LIMITS, toWire, WATCH_
 const HEAD_MS = 1000
 
 /** Which verb and name a request asks for. */
-export type Route = { readonly kind: 'call'; readonly name: CallName } | { readonly kind: 'watch'; readonly name: WatchName }
+export type ControlRoute = { readonly kind: 'call'; readonly name: CallName } | { readonly kind: 'watch'; readonly name: WatchName }
 
 /** One request being answered. */
-export interface Exchange {
+export interface ControlExchange {
   readonly request: http.IncomingMessage
   readonly response: http.ServerResponse
   readonly api: NodeApi
 }
 
 /** Finds the route of a URL. @throws NodeError USAGE when there is none. */
-export function routeOf(url: string): Route {
+export function routeOf(url: string): ControlRoute {
   if (url.startsWith(CALL_PATH)) {
     const name = url.slice(CALL_PATH.length)
     if (Object.hasOwn(CALLS, name)) return { kind: 'call', name: name as CallName }
@@ -32,7 +32,7 @@ export function routeOf(url: string): Route {
 }
 
 /** Runs a call and sends its result as JSON. @throws whatever the call throws */
-export async function answerCall<N extends CallName>({ name }: { readonly name: N }, exchange: Exchange): Promise<void> {
+export async function answerCall<N extends CallName>({ name }: { readonly name: N }, exchange: ControlExchange): Promise<void> {
   const { request, response, api } = exchange
   const params = (await readParams(request, name)) as Calls[N]['params']
   const result = await checkedApi(api).call(name, params, { signal: goneSignal(response) })
@@ -44,7 +44,7 @@ export async function answerCall<N extends CallName>({ name }: { readonly name: 
 /** Runs a watch and sends its items line by line. @throws whatever the watch throws before its first item */
 export async function answerWatch<N extends WatchName>(
   { name }: { readonly name: N },
-  exchange: Exchange & { readonly closing: AbortSignal; readonly keepAliveMs: number }
+  exchange: ControlExchange & { readonly closing: AbortSignal; readonly keepAliveMs: number }
 ): Promise<void> {
   const { request, response, api, closing } = exchange
   const params = (await readParams(request, name)) as Watches[N]['params']

@@ -32,11 +32,11 @@ export interface CallerHeaders {
 }
 
 /** An Origin that passed: null when there is none; `isForeign`: it is of the list, not the listener's own. */
-export type Admission =
+export type HttpAdmission =
   | { readonly refusal: HttpRefusal }
   | { readonly refusal: null; readonly origin: string | null; readonly isForeign: boolean }
 
-const NO_ORIGIN: Admission = { refusal: null, origin: null, isForeign: false }
+const NO_ORIGIN: HttpAdmission = { refusal: null, origin: null, isForeign: false }
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]']
 /** Browsers and proxies leave these out. */
 const DEFAULT_PORTS = ['80', '443']
@@ -82,7 +82,7 @@ export class Authority {
   }
 
   /** `localAddress`: where the connection came in; as a Host it is as good as the bound one, which may be a wildcard. */
-  admit({ hosts, origins }: CallerHeaders, { url, localAddress }: { readonly url: string; readonly localAddress: string }): Admission {
+  admit({ hosts, origins }: CallerHeaders, { url, localAddress }: { readonly url: string; readonly localAddress: string }): HttpAdmission {
     const [host] = hosts
     if (host === undefined || hosts.length > 1) return refused('http-host', 'there is not exactly one Host header')
     if (!this.#isHost(host, localAddress)) return refused('http-host', 'the Host header is none of the names of this listener')
@@ -134,6 +134,6 @@ function withDefault(host: string): string[] {
   return port === undefined ? [name] : [name, name.slice(0, -port.length - 1)]
 }
 
-function refused(rule: HttpRefusal['rule'], reason: string): Admission {
+function refused(rule: HttpRefusal['rule'], reason: string): HttpAdmission {
   return { refusal: { status: 403, rule, reason } }
 }

@@ -8,7 +8,7 @@ import { type DrainLimits, drain, readBody } from './body.js'
 import type { TokenCall } from './route.js'
 
 /** One request that a route answers, until its answer is complete or cut. */
-export class Exchange implements TokenCall {
+export class HttpExchange implements TokenCall {
   readonly path: string
   readonly query: string
   readonly #request: IncomingMessage

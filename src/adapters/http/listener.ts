@@ -5,11 +5,11 @@ import { Authority, bracketed, callerHeaders, type HttpRefusal, targetOf } from 
 import { isLoopback, listen } from './bind.js'
 import { announcedBytes, answerError, isSending, tooLarge } from './body.js'
 import { answerPreflight, allowOrigin } from './cors.js'
-import { Exchange } from './exchange.js'
+import { HttpExchange } from './exchange.js'
 import { HttpError, internalError } from './http-error.js'
 import { refuseConnection } from './malformed.js'
 import { UnreadAnswers } from './unread.js'
-import { BODY_MAX, type HttpRoute, RouteTable } from './route.js'
+import { BODY_MAX, type HttpRoute, HttpRouteTable } from './route.js'
 import { Bag } from '../../kit/transient.js'
 
 /** What one client may cost. Milliseconds and bytes. */
@@ -127,7 +127,7 @@ interface Authorized {
 }
 
 /** What is known of a connection. */
-interface Connection {
+interface HttpConnectionState {
   /** The answers that are not over, in the order in which they were asked for: the first is under way, the others wait behind it. */
   readonly answers: http.ServerResponse[]
   /** Nothing more that comes on it is done. */
@@ -137,13 +137,13 @@ interface Connection {
 }
 
 /** One request on its way to its route. */
-interface Asked {
+interface ListenedRequest {
   readonly request: http.IncomingMessage
   readonly response: http.ServerResponse
-  readonly connection: Connection
+  readonly connection: HttpConnectionState
   /** The client sends its body only when it is told to. */
   readonly isWaiting: boolean
-  exchange: Exchange | null
+  exchange: HttpExchange | null
 }
 
 class Listener implements HttpListener {
@@ -153,11 +153,11 @@ class Listener implements HttpListener {
   readonly #server: http.Server
   readonly #limits: HttpLimits
   readonly #authority: Authority
-  readonly #open = new Bag<Exchange>()
-  readonly #connections = new WeakMap<Socket, Connection>()
+  readonly #open = new Bag<HttpExchange>()
+  readonly #connections = new WeakMap<Socket, HttpConnectionState>()
   readonly #unread: UnreadAnswers
   readonly #timer: NodeJS.Timeout
-  #service: (HttpService & { readonly table: RouteTable }) | null = null
+  #service: (HttpService & { readonly table: HttpRouteTable }) | null = null
   #closed: Promise<void> | null = null
 
   constructor(
@@ -175,7 +175,7 @@ class Listener implements HttpListener {
   }
 
   open(service: HttpService): void {
-    this.#service = { ...service, table: new RouteTable(service.routes) }
+    this.#service = { ...service, table: new HttpRouteTable(service.routes) }
   }
 
   close(): Promise<void> {
@@ -190,21 +190,21 @@ class Listener implements HttpListener {
     // What came behind a request that ends its connection is not done: its answer would not get out.
     if (connection.isRefused) return
     connection.answers.push(response)
-    const asked: Asked = { request, response, connection, isWaiting, exchange: null }
+    const asked: ListenedRequest = { request, response, connection, isWaiting, exchange: null }
     response.on('close', () => this.#over(asked))
     if (connection.checking === null) this.#serve(asked)
     else void this.#serveLater(asked)
   }
 
   /** Behind a token that is being checked. */
-  async #serveLater(asked: Asked): Promise<void> {
+  async #serveLater(asked: ListenedRequest): Promise<void> {
     const { connection } = asked
     while (connection.checking !== null) await connection.checking
     if (!connection.isRefused) this.#serve(asked)
   }
 
   /** No promise is made and waited for that is not needed: most requests get to their route in this turn. */
-  #serve(asked: Asked): void {
+  #serve(asked: ListenedRequest): void {
     try {
       const answering = this.#answer(asked)
       if (answering instanceof Promise)
@@ -218,7 +218,7 @@ class Listener implements HttpListener {
     }
   }
 
-  #failed({ request, response, connection }: Asked, error: unknown): void {
+  #failed({ request, response, connection }: ListenedRequest, error: unknown): void {
     if (!(error instanceof HttpError)) this.#service?.onFault(error)
     const known = error instanceof HttpError ? error : internalError()
     if (isSending(request)) connection.isRefused = true
@@ -226,7 +226,7 @@ class Listener implements HttpListener {
     answerError(request, response, { error: known, limits: this.#limits })
   }
 
-  #over({ response, connection, exchange }: Asked): void {
+  #over({ response, connection, exchange }: ListenedRequest): void {
     const at = connection.answers.indexOf(response)
     if (at !== -1) connection.answers.splice(at, 1)
     if (exchange === null) return
@@ -257,17 +257,17 @@ class Listener implements HttpListener {
     else socket.destroy()
   }
 
-  #connectionOf(socket: Socket): Connection {
+  #connectionOf(socket: Socket): HttpConnectionState {
     const known = this.#connections.get(socket)
     if (known !== undefined) return known
-    const connection: Connection = { answers: [], isRefused: false, checking: null }
+    const connection: HttpConnectionState = { answers: [], isRefused: false, checking: null }
     this.#connections.set(socket, connection)
     socket.on('close', () => hungUp(connection))
     return connection
   }
 
   /** Gives the promise of the route's handler, where it makes one. @throws HttpError */
-  #answer(asked: Asked): unknown {
+  #answer(asked: ListenedRequest): unknown {
     const { request, response, connection } = asked
     const { url = '', socket } = request
     const headers = callerHeaders(request)
@@ -287,14 +287,14 @@ class Listener implements HttpListener {
   }
 
   /** It is known who asks: what is allowed goes to its route. @throws HttpError */
-  #enter(asked: Asked, { path, query, route, authorized: { grant, reason } }: Entry): unknown {
+  #enter(asked: ListenedRequest, { path, query, route, authorized: { grant, reason } }: ListenedRoute): unknown {
     const { request, response, isWaiting } = asked
     if (reason !== null) throw this.#refusal(asked, { status: 401, rule: 'http-token', reason }, 'UNAUTHORIZED')
     if (route === undefined) throw new HttpError(404, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
     if (!route.methods.includes(request.method ?? '')) throw wrongMethod(route)
     const maxBytes = route.maxBodyBytes ?? BODY_MAX
     if (announcedBytes(request) > maxBytes) throw tooLarge(maxBytes)
-    const exchange = new Exchange({ request, response }, { path, query, grant, maxBytes, isWaiting, limits: this.#limits })
+    const exchange = new HttpExchange({ request, response }, { path, query, grant, maxBytes, isWaiting, limits: this.#limits })
     asked.exchange = exchange
     this.#open.add(exchange)
     this.#unread.watch(response)
@@ -306,7 +306,7 @@ class Listener implements HttpListener {
   }
 
   /** What came behind it on the connection waits: it is not done when the token is refused. */
-  #checked(connection: Connection, found: Promise<Authorized>): Promise<Authorized> {
+  #checked(connection: HttpConnectionState, found: Promise<Authorized>): Promise<Authorized> {
     const known = found.finally(() => {
       if (connection.checking === settled) connection.checking = null
     })
@@ -320,7 +320,7 @@ class Listener implements HttpListener {
     error.shape ??= this.#service?.table.find(path)?.errorBody?.(error, { method, path }) ?? null
   }
 
-  #refusal({ connection }: Asked, refusal: HttpRefusal, code: string): HttpError {
+  #refusal({ connection }: ListenedRequest, refusal: HttpRefusal, code: string): HttpError {
     this.#service?.onRefusal(refusal)
     // What it sent behind this is not worth reading either.
     connection.isRefused = true
@@ -347,7 +347,7 @@ class Listener implements HttpListener {
 }
 
 /** A request at its route. */
-interface Entry {
+interface ListenedRoute {
   readonly authorized: Authorized
   readonly path: string
   readonly query: string
@@ -357,7 +357,7 @@ interface Entry {
 const ignore = (): void => {}
 
 /** Nothing begins for a client that is gone. Node tells only the answer that was being sent that it is over, none that waits behind it. */
-function hungUp(connection: Connection): void {
+function hungUp(connection: HttpConnectionState): void {
   connection.isRefused = true
   for (const response of [...connection.answers]) {
     if (response.socket !== null || response.writableFinished) continue

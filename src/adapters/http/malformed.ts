@@ -3,9 +3,9 @@ import type { HttpRefusal } from './authority.js'
 import { HttpError } from './http-error.js'
 
 const REASONS = { 400: 'Bad Request', 408: 'Request Timeout', 431: 'Request Header Fields Too Large' } as const
-type Status = keyof typeof REASONS
+type HttpStatus = keyof typeof REASONS
 
-const REFUSALS: Readonly<Record<Status, HttpRefusal & { readonly code: string }>> = {
+const REFUSALS: Readonly<Record<HttpStatus, HttpRefusal & { readonly code: string }>> = {
   400: { status: 400, rule: 'http-malformed', code: 'MALFORMED', reason: 'the request is not well-formed HTTP' },
   408: { status: 408, rule: 'http-slow', code: 'TIMEOUT', reason: 'the request did not come in time' },
   431: { status: 431, rule: 'http-size', code: 'HEADERS_TOO_LARGE', reason: 'the headers are too large' }
@@ -36,7 +36,7 @@ export function refuseConnection(
   return socket.bytesRead === 0 ? null : refusal
 }
 
-function statusOf({ code = '' }: NodeJS.ErrnoException): Status | null {
+function statusOf({ code = '' }: NodeJS.ErrnoException): HttpStatus | null {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408
   if (code === 'HPE_HEADER_OVERFLOW') return 431
   return code.startsWith('HPE_') ? 400 : null

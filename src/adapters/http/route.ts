@@ -71,7 +71,7 @@ export type HttpRoute = PublicRoute | TokenRoute
 export const BODY_MAX = 1_048_576
 
 /** The routes of a listener, found by path. */
-export class RouteTable {
+export class HttpRouteTable {
   readonly #exact = new Map<string, HttpRoute>()
   readonly #prefixes: { readonly prefix: string; readonly suffix: string | undefined; readonly route: HttpRoute }[] = []
 

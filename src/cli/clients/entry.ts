@@ -1,10 +1,10 @@
 import path from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { NodeError } from '../../kit/errors.js'
-import type { Client } from './places.js'
+import type { CodingClient } from './places.js'
 
 /** The members of an object of a file. */
-export type Values = Readonly<Record<string, unknown>>
+export type EntryValues = Readonly<Record<string, unknown>>
 
 /** What a client starts: a server that speaks MCP over its standard input and output. */
 export interface ServerEntry {
@@ -53,7 +53,7 @@ export function serverName(text: string): string {
  * The entry for a client. A program with a window has no PATH of a shell, so both Node.js and the script are absolute unless
  * a portable one is asked for.
  */
-export function serverEntry({ isTyped }: Pick<Client, 'isTyped'>, { execPath, bin, home, isPortable }: EntrySources): ServerEntry {
+export function serverEntry({ isTyped }: Pick<CodingClient, 'isTyped'>, { execPath, bin, home, isPortable }: EntrySources): ServerEntry {
   const words = ['mcp', 'serve', ...(home === null ? [] : ['--home', home])]
   const start = isPortable ? { command: 'a2a-node', args: words } : { command: execPath, args: [bin, ...words] }
   return isTyped ? { type: 'stdio', ...start } : start
@@ -72,7 +72,7 @@ export function stableProgram(execPath: string, realpath: (file: string) => stri
 export function stateOf(found: unknown, wanted: ServerEntry): EntryState {
   if (found === undefined) return 'absent'
   if (!isOurs(found)) return 'foreign'
-  const values = found as Values
+  const values = found as EntryValues
   return Object.entries(wanted).every(([key, value]) => isDeepStrictEqual(values[key], value)) ? 'same' : 'outdated'
 }
 
@@ -107,8 +107,8 @@ export interface EditCheck {
 }
 
 /** Compares what a text says after an edit with what it said before: only the entry may differ. @throws NodeError INTERNAL */
-export function checkEdit(before: Values, after: Values, { container, name, entry }: EditCheck): void {
-  const [old, now] = [before, after].map((values) => partsOf(values, container, name)) as [Parts, Parts]
+export function checkEdit(before: EntryValues, after: EntryValues, { container, name, entry }: EditCheck): void {
+  const [old, now] = [before, after].map((values) => partsOf(values, container, name)) as [EntryParts, EntryParts]
   const isAsMeant =
     isDeepStrictEqual(now.rest, old.rest) &&
     isDeepStrictEqual(now.others, old.others) &&
@@ -116,15 +116,15 @@ export function checkEdit(before: Values, after: Values, { container, name, entr
   if (!isAsMeant) throw new NodeError('INTERNAL', 'the edited file would not say what it should; nothing was written')
 }
 
-interface Parts {
-  readonly rest: Values
-  readonly others: Values
+interface EntryParts {
+  readonly rest: EntryValues
+  readonly others: EntryValues
   readonly entry: unknown
 }
 
 /** The copies are flat: parsers differ in the prototypes of what they make. */
-function partsOf(values: Values, container: string, name: string): Parts {
+function partsOf(values: EntryValues, container: string, name: string): EntryParts {
   const { [container]: servers, ...rest } = values
-  const { [name]: entry, ...others } = (servers ?? {}) as Values
+  const { [name]: entry, ...others } = (servers ?? {}) as EntryValues
   return { rest, others, entry }
 }

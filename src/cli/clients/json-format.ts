@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { getNodeValue, type Node, parse, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
-import { checkEdit, type EditCheck, notUnderstood, type ServerEntry, type ServerFormat, stateOf, type Values } from './entry.js'
-import { added, type Edit, edited, type Indent, lineIndent, removed, styleOf, type TextStyle } from './json-text.js'
+import { checkEdit, type EditCheck, notUnderstood, type ServerEntry, type ServerFormat, stateOf, type EntryValues } from './entry.js'
+import { added, type TextEdit, edited, type Indent, lineIndent, removed, styleOf, type TextStyle } from './json-text.js'
 
 /** Comments and trailing commas are read for every client: what its own reader refuses is not ours to find fault with. */
 const LENIENT = { allowTrailingComma: true, disallowComments: false, allowEmptyContent: true }
@@ -21,20 +21,20 @@ export function jsonFormat(container: string): ServerFormat {
   }
 }
 
-interface Wanted {
+interface WantedFormat {
   readonly container: string
   readonly name: string
   readonly entry: ServerEntry
 }
 
-function put(text: string, wanted: Wanted): string {
+function put(text: string, wanted: WantedFormat): string {
   const { container, name, entry } = wanted
   const root = rootOf(text)
   if (root === null) return checked(text, text + newFile(text, wanted), { container, name, entry })
   const property = entryOf(root, container, name)
   if (property === null) return checked(text, edited(text, addition(text, root, wanted)), { container, name, entry })
   const found = valueOf(property)
-  if (stateOf(found, entry) !== 'foreign') return updated(text, wanted, found as Values)
+  if (stateOf(found, entry) !== 'foreign') return updated(text, wanted, found as EntryValues)
   const node = property.children?.[1] as Node
   const indent = hasBreak(text, node) ? lineIndent(text, property.offset) : null
   const result = edited(text, [replacement(node, rendered(entry, indent, styleOf(text, root)))])
@@ -42,7 +42,7 @@ function put(text: string, wanted: Wanted): string {
 }
 
 /** Brings the keys of an entry of ours up to date one by one; further ones, and comments, are the user's. */
-function updated(text: string, { container, name, entry }: Wanted, found: Values): string {
+function updated(text: string, { container, name, entry }: WantedFormat, found: EntryValues): string {
   let result = text
   for (const [key, value] of Object.entries(entry)) {
     if (isDeepStrictEqual(found[key], value)) continue
@@ -61,7 +61,7 @@ function updated(text: string, { container, name, entry }: Wanted, found: Values
 }
 
 /** The entry in its container, which is made where there is none. */
-function addition(text: string, root: Node, { container, name, entry }: Wanted): Edit[] {
+function addition(text: string, root: Node, { container, name, entry }: WantedFormat): TextEdit[] {
   const style = styleOf(text, root)
   const property = propertyOf(root, container)
   if (property !== null) {
@@ -73,12 +73,12 @@ function addition(text: string, root: Node, { container, name, entry }: Wanted):
   return added(text, root, (indent) => newContainer({ container, name, entry }, indent ?? '', style))
 }
 
-function newContainer({ container, name, entry }: Wanted, indent: string, style: TextStyle): string {
+function newContainer({ container, name, entry }: WantedFormat, indent: string, style: TextStyle): string {
   const inner = indent + style.unit
   return `"${container}": {${style.eol}${inner}"${name}": ${rendered(entry, inner, style)}${style.eol}${indent}}`
 }
 
-function newFile(text: string, wanted: Wanted): string {
+function newFile(text: string, wanted: WantedFormat): string {
   const style = styleOf(text, null)
   const start = text === '' || text.endsWith('\n') ? '' : style.eol
   return `${start}{${style.eol}${style.unit}${newContainer(wanted, style.unit, style)}${style.eol}}${style.eol}`
@@ -107,7 +107,7 @@ function rendered(value: unknown, indent: Indent, { eol, unit }: TextStyle): str
   return indent === null ? JSON.stringify(value) : JSON.stringify(value, null, unit).replaceAll('\n', eol + indent)
 }
 
-function replacement(node: Node, text: string): Edit {
+function replacement(node: Node, text: string): TextEdit {
   return { start: node.offset, end: node.offset + node.length, text }
 }
 
@@ -155,8 +155,8 @@ function checked(before: string, after: string, check: EditCheck): string {
   return after
 }
 
-function valuesOf(text: string): Values {
-  return plain(parsed(() => parse(text, [], LENIENT) as unknown) ?? {}) as Values
+function valuesOf(text: string): EntryValues {
+  return plain(parsed(() => parse(text, [], LENIENT) as unknown) ?? {}) as EntryValues
 }
 
 /** Without what a member `__proto__` does to the objects that the parser makes. */

@@ -1,7 +1,7 @@
 import type { Node } from 'jsonc-parser'
 
 /** A piece of a text and what takes its place. */
-export interface Edit {
+export interface TextEdit {
   readonly start: number
   readonly end: number
   readonly text: string
@@ -22,7 +22,7 @@ const BETWEEN = /\/\/[^\r\n]*|\/\*[\s\S]*?\*\/|,/g
 const SPACE = ' \t\r\n'
 
 /** Applies edits that do not overlap. */
-export function edited(text: string, edits: readonly Edit[]): string {
+export function edited(text: string, edits: readonly TextEdit[]): string {
   let result = ''
   let at = 0
   for (const { start, end, text: content } of [...edits].sort((a, b) => a.start - b.start)) {
@@ -43,7 +43,7 @@ export function styleOf(text: string, root: Node | null): TextStyle {
  * Adds a property after the last one of an object. An object on one line stays on one line; comments behind the last property
  * stay behind it; a trailing comma gets a successor. {@link removed} undoes exactly this.
  */
-export function added(text: string, object: Node, make: (indent: Indent) => string): Edit[] {
+export function added(text: string, object: Node, make: (indent: Indent) => string): TextEdit[] {
   const last = object.children?.at(-1)
   const style = styleOf(text, object)
   if (last === undefined) return [addedFirst(text, object, make)]
@@ -58,7 +58,7 @@ export function added(text: string, object: Node, make: (indent: Indent) => stri
   return at === end ? [insert(end, `,${start}${make(indent)}`)] : [insert(end, ','), insert(at, `${start}${make(indent)}`)]
 }
 
-function addedFirst(text: string, object: Node, make: (indent: Indent) => string): Edit {
+function addedFirst(text: string, object: Node, make: (indent: Indent) => string): TextEdit {
   const open = object.offset + 1
   if (!hasBreak(text, open, object.offset + object.length)) return insert(open, make(null))
   const indent = lineIndent(text, object.offset) + styleOf(text, null).unit
@@ -66,7 +66,7 @@ function addedFirst(text: string, object: Node, make: (indent: Indent) => string
 }
 
 /** Takes a property out, with the comma that it no longer needs and the white space before it. Comments around it stay. */
-export function removed(text: string, object: Node, property: Node): Edit[] {
+export function removed(text: string, object: Node, property: Node): TextEdit[] {
   const siblings = object.children ?? []
   const i = siblings.indexOf(property)
   const [previous, next] = [siblings[i - 1], siblings[i + 1]]
@@ -100,7 +100,7 @@ function between(text: string, start: number, end: number): { readonly comma: nu
   return { comma, commentEnd }
 }
 
-function insert(at: number, text: string): Edit {
+function insert(at: number, text: string): TextEdit {
   return { start: at, end: at, text }
 }
 

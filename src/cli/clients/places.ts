@@ -4,7 +4,7 @@ import path from 'node:path'
 export type ClientId = 'claude' | 'claude-desktop' | 'codex' | 'gemini' | 'cursor' | 'vscode'
 
 /** What a client is, as far as its configuration of MCP servers goes. */
-export interface Client {
+export interface CodingClient {
   readonly id: ClientId
   /** Its name for people. */
   readonly title: string
@@ -38,7 +38,7 @@ export interface PlaceSources {
  * Every client. All of them are written for one user; files of a project are left alone, since a cloned repository must not be
  * able to name commands.
  */
-export const CLIENTS: readonly Client[] = [
+export const CLIENTS: readonly CodingClient[] = [
   {
     id: 'claude',
     title: 'Claude Code',

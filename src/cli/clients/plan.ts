@@ -8,13 +8,13 @@ import type { CommandContext } from '../context.js'
 import { isSet, type Options, textOption } from '../options.js'
 import { type ClientFile, readClientFile } from './client-file.js'
 import { type EntryState, type ServerEntry, type ServerFormat, serverEntry, serverName, stableProgram, stateOf } from './entry.js'
-import { type Client, type ClientPlace, clientPlace } from './places.js'
+import { type CodingClient, type ClientPlace, clientPlace } from './places.js'
 
 const USUAL_NAME = 'a2a-node'
 
 /** What is to be done with one client. */
 export interface ClientPlan {
-  readonly client: Client
+  readonly client: CodingClient
   readonly place: ClientPlace
   /** Name of the server in the client. */
   readonly name: string
@@ -29,7 +29,7 @@ export interface FoundEntry {
 }
 
 /** What a command line asks of a client. @throws NodeError USAGE */
-export function planOf(context: CommandContext, options: Options, client: Client): ClientPlan {
+export function planOf(context: CommandContext, options: Options, client: CodingClient): ClientPlan {
   const named = context.home ?? context.env['A2A_NODE_HOME'] ?? ''
   const sources = {
     execPath: stableProgram(process.execPath, realpath),
@@ -74,7 +74,7 @@ export function editedText({ client, place, name, entry }: ClientPlan, found: Fo
   return inFile(place, () => found.format.remove(text, name))
 }
 
-async function formatOf({ format, container }: Client): Promise<ServerFormat> {
+async function formatOf({ format, container }: CodingClient): Promise<ServerFormat> {
   if (format === 'toml') return (await import('./toml-format.js')).tomlFormat(container)
   return (await import('./json-format.js')).jsonFormat(container)
 }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { parse, TomlError } from 'smol-toml'
-import { checkEdit, type EditCheck, notUnderstood, type ServerEntry, type ServerFormat, stateOf, type Values } from './entry.js'
-import { type Edit, edited } from './json-text.js'
+import { checkEdit, type EditCheck, notUnderstood, type ServerEntry, type ServerFormat, stateOf, type EntryValues } from './entry.js'
+import { type TextEdit, edited } from './json-text.js'
 import { type Statement, statementsOf } from './toml-text.js'
 
 /** One table of a file: its header and what follows up to the next one. */
@@ -25,10 +25,10 @@ export function tomlFormat(container: string): ServerFormat {
       const sections = sectionsOf(text, container, name)
       const own = sections.find((one) => one.path.length === 2) as Section
       if (stateOf(found, entry) !== 'foreign') {
-        return checked(text, edited(text, updates(text, own, [entry, found as Values])), {
+        return checked(text, edited(text, updates(text, own, [entry, found as EntryValues])), {
           container,
           name,
-          entry: { ...(found as Values), ...entry }
+          entry: { ...(found as EntryValues), ...entry }
         })
       }
       const others = sections.filter((one) => one !== own).map((one) => removal(text, one))
@@ -62,8 +62,8 @@ function rendered(value: string | readonly string[]): string {
 }
 
 /** Brings the keys of an entry of ours up to date one by one. */
-function updates(text: string, { header, pairs }: Section, [entry, found]: readonly [ServerEntry, Values]): Edit[] {
-  return Object.entries(entry).flatMap(([key, value]): Edit[] => {
+function updates(text: string, { header, pairs }: Section, [entry, found]: readonly [ServerEntry, EntryValues]): TextEdit[] {
+  return Object.entries(entry).flatMap(([key, value]): TextEdit[] => {
     if (isDeepStrictEqual(found[key], value)) return []
     const line = `${key} = ${rendered(value)}`
     const old = pairs.find((one) => isDeepStrictEqual(pathOf(parsed(text.slice(one.start, one.end))), [key]))
@@ -73,7 +73,7 @@ function updates(text: string, { header, pairs }: Section, [entry, found]: reado
 }
 
 /** A table as a whole, with the one empty line before it. */
-function removal(text: string, section: Section): Edit {
+function removal(text: string, section: Section): TextEdit {
   const { start, end } = spanOf(section)
   const isLastLine = end === text.length && text[end - 1] !== '\n'
   const before = text.slice(0, start)
@@ -104,11 +104,11 @@ function pathOf(value: unknown): string[] {
   return key === undefined ? [] : [key, ...pathOf(inner)]
 }
 
-function entryOf(values: Values, container: string, name: string): unknown {
+function entryOf(values: EntryValues, container: string, name: string): unknown {
   const servers = values[container]
   if (servers === undefined) return undefined
   if (typeof servers !== 'object' || servers === null || Array.isArray(servers)) throw notUnderstood(`${container} is no table`)
-  return Object.hasOwn(servers, name) ? (servers as Values)[name] : undefined
+  return Object.hasOwn(servers, name) ? (servers as EntryValues)[name] : undefined
 }
 
 function eolOf(text: string): string {
@@ -121,7 +121,7 @@ function checked(before: string, after: string, check: EditCheck): string {
   return after
 }
 
-function valuesAfter(text: string, { container }: EditCheck): Values {
+function valuesAfter(text: string, { container }: EditCheck): EntryValues {
   try {
     return parsed(text)
   } catch {
@@ -130,7 +130,7 @@ function valuesAfter(text: string, { container }: EditCheck): Values {
   }
 }
 
-function valuesOf(text: string): Values {
+function valuesOf(text: string): EntryValues {
   try {
     return parsed(text)
   } catch (error) {
@@ -140,6 +140,6 @@ function valuesOf(text: string): Values {
   }
 }
 
-function parsed(text: string): Values {
+function parsed(text: string): EntryValues {
   return parse(text, { integersAsBigInt: 'asNeeded' })
 }

@@ -1,17 +1,17 @@
 import { NodeError } from '../../kit/errors.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from '../terminal/table.js'
+import { COMMANDS, type CommandRow, GLOBAL_OPTIONS, type OptionSpec } from '../terminal/table.js'
 
 /** One place on a command line: the words before, and what may follow. */
-interface Place {
+interface CompletionTarget {
   /** e.g. `swarm run`; '' is the beginning. */
   readonly path: string
-  readonly subs: readonly CommandSpec[]
+  readonly subs: readonly CommandRow[]
   readonly options: readonly OptionSpec[]
 }
 
-const SCRIPTS: Readonly<Record<string, (places: readonly Place[]) => string[]>> = { bash, zsh, fish }
+const SCRIPTS: Readonly<Record<string, (places: readonly CompletionTarget[]) => string[]>> = { bash, zsh, fish }
 
 /** `completion <shell>`: a script made of the command table. */
 export const completion: Action = async ({ output }, [shell = '']) => {
@@ -24,7 +24,7 @@ export const completion: Action = async ({ output }, [shell = '']) => {
   return EXIT.ok
 }
 
-function placesOf(path: string, subs: readonly CommandSpec[], options: readonly OptionSpec[] = []): Place[] {
+function placesOf(path: string, subs: readonly CommandRow[], options: readonly OptionSpec[] = []): CompletionTarget[] {
   const below = subs.flatMap((sub) => placesOf(path === '' ? sub.name : `${path} ${sub.name}`, sub.sub ?? [], sub.options ?? []))
   return [{ path, subs, options: [...options.filter((one) => one.hidden !== true), ...GLOBAL_OPTIONS] }, ...below]
 }
@@ -37,8 +37,8 @@ function takesValue(option: OptionSpec): boolean {
   return option.flags.includes('<')
 }
 
-function bash(places: readonly Place[]): string[] {
-  const words = (place: Place): string => [...place.subs.map((one) => one.name), ...place.options.flatMap(names)].join(' ')
+function bash(places: readonly CompletionTarget[]): string[] {
+  const words = (place: CompletionTarget): string => [...place.subs.map((one) => one.name), ...place.options.flatMap(names)].join(' ')
   const all = places.flatMap((place) => place.options)
   const choices = new Map(all.filter((one) => one.choices !== undefined).map((one) => [names(one).join('|'), one.choices?.join(' ') ?? '']))
   const valued = [...new Set(all.filter((one) => takesValue(one) && one.choices === undefined).flatMap(names))]
@@ -69,7 +69,7 @@ function bash(places: readonly Place[]): string[] {
   ]
 }
 
-function zsh(places: readonly Place[]): string[] {
+function zsh(places: readonly CompletionTarget[]): string[] {
   const escape = (text: string): string =>
     text.replaceAll("'", "'\\''").replaceAll('[', '\\[').replaceAll(']', '\\]').replaceAll(':', '\\:')
   const option = (one: OptionSpec): string[] => {
@@ -99,7 +99,7 @@ function zsh(places: readonly Place[]): string[] {
   ]
 }
 
-function fish(places: readonly Place[]): string[] {
+function fish(places: readonly CompletionTarget[]): string[] {
   const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
   const lines = places.flatMap((place) => {
     const condition = `-n ${quote(`__a2a_node_at ${place.path}`.trim())}`

@@ -4,7 +4,7 @@ import { writeClientFile } from '../clients/client-file.js'
 import { unifiedDiff } from '../clients/diff.js'
 import { type EntryState, warningsOf } from '../clients/entry.js'
 import { type ClientPlan, editedText, findEntry, type FoundEntry, isThere, planOf } from '../clients/plan.js'
-import { CLIENTS, type Client } from '../clients/places.js'
+import { CLIENTS, type CodingClient } from '../clients/places.js'
 import { canAsk, confirm } from '../terminal/confirm.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
@@ -27,7 +27,7 @@ const STATES: Readonly<Record<Listed, { readonly text: string; readonly style: S
   unreadable: { text: 'unreadable', style: 'red' }
 }
 
-type Done = 'added' | 'changed' | 'removed' | 'none'
+type ConnectDone = 'added' | 'changed' | 'removed' | 'none'
 
 /** `connect`: which clients are on this machine, and whether they start this node. Changes nothing. */
 export const listClients: Action = async (context, _args, options) => {
@@ -62,7 +62,7 @@ async function listed(plan: ClientPlan) {
 }
 
 /** `connect <client>`: shows the change of the client's file, asks, writes; with `--remove` the other way round. */
-export function connectClient(client: Client): Action {
+export function connectClient(client: CodingClient): Action {
   return async (context, _args, options) => {
     const plan = planOf(context, options, client)
     const [isRemoval, isDryRun] = [isSet(options, 'remove'), isSet(options, 'dryRun')]
@@ -120,15 +120,15 @@ function lineStyle(line: string): Style | null {
   return line.startsWith('+') ? 'green' : line.startsWith('-') ? 'red' : null
 }
 
-interface Outcome {
-  readonly action: Done
+interface ConnectOutcome {
+  readonly action: ConnectDone
   readonly diff: string
   readonly backup: string | null
   readonly isRemoval: boolean
   readonly isDryRun: boolean
 }
 
-function tell({ output }: CommandContext, { client, place, name, entry }: ClientPlan, outcome: Outcome): number {
+function tell({ output }: CommandContext, { client, place, name, entry }: ClientPlan, outcome: ConnectOutcome): number {
   const { action, diff, backup, isRemoval, isDryRun } = outcome
   const { file } = place
   const warnings = isRemoval ? [] : warningsOf(entry)

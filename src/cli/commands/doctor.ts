@@ -1,7 +1,7 @@
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { Repair } from '../../maintenance/doctor-documents.js'
-import type { Check } from '../../maintenance/doctor-check.js'
+import type { DoctorCheck } from '../../maintenance/doctor-check.js'
 import type { Config } from '../../config/settings.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
@@ -9,7 +9,7 @@ import { isSet, type Options } from '../options.js'
 import type { Output, Style } from '../terminal/output.js'
 import { startConfig } from '../start-settings.js'
 
-const STYLES: Readonly<Record<Check['result'], Style>> = { ok: 'green', warn: 'yellow', fail: 'red' }
+const STYLES: Readonly<Record<DoctorCheck['result'], Style>> = { ok: 'green', warn: 'yellow', fail: 'red' }
 
 /** `doctor`: what is wrong with the home of a node, and what to do; with `--repair` it mends first what can be mended. */
 export const doctor: Action = async (context, _args, options) => {
@@ -46,7 +46,7 @@ function printRepair(output: Output, { name, text, lost }: Repair): void {
   if (lost !== null) output.print(`          lost: ${shown(lost, 1000)}`)
 }
 
-function printCheck(output: Output, { name, result, text, next }: Check): void {
+function printCheck(output: Output, { name, result, text, next }: DoctorCheck): void {
   output.print(`${output.paint(STYLES[result], result.padEnd(4))}  ${name.padEnd(10)}${shown(text, 1000)}`)
   for (const step of next) output.print(`      try: ${shown(step, 1000)}`)
 }

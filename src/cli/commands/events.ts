@@ -14,7 +14,7 @@ const VALUE_MAX = 80
 /** `events`: recent ones; with `--follow` those to come too. */
 export const events: Action = async ({ output, api }, _args, options) => {
   const params = isSet(options, 'follow') ? { follow: true } : {}
-  const names = new Names(api())
+  const names = new EventNames(api())
   let seen = 0
   for await (const event of api().watch('node.events', params)) {
     seen++
@@ -26,7 +26,7 @@ export const events: Action = async ({ output, api }, _args, options) => {
 }
 
 /** The names of nodes, asked for again when an event is of one that nobody knew before. */
-class Names {
+class EventNames {
   readonly #api: NodeApi
   readonly #asked = new Set<string>()
   #names: NodeNames = new Map()

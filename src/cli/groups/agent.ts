@@ -1,7 +1,7 @@
-import type { CommandSpec } from '../terminal/table.js'
+import type { CommandRow } from '../terminal/table.js'
 
 /** The commands below `agents`. */
-export const AGENT_COMMANDS: readonly CommandSpec[] = [
+export const AGENT_COMMANDS: readonly CommandRow[] = [
   {
     name: 'show',
     args: '<agent>',

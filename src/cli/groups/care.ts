@@ -1,7 +1,7 @@
-import type { CommandSpec } from '../terminal/table.js'
+import type { CommandRow } from '../terminal/table.js'
 
 /** Commands that keep a node's home well. */
-export const CARE_COMMANDS: readonly CommandSpec[] = [
+export const CARE_COMMANDS: readonly CommandRow[] = [
   {
     name: 'doctor',
     about: 'look at everything that the node needs; says what is wrong and what to do',

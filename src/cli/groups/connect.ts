@@ -1,5 +1,5 @@
 import { CLIENTS } from '../clients/places.js'
-import type { CommandSpec, OptionSpec } from '../terminal/table.js'
+import type { CommandRow, OptionSpec } from '../terminal/table.js'
 
 const SERVER_NAME: OptionSpec = { flags: '--server-name <name>', about: 'name of the server in the client (default: a2a-node)' }
 const OPTIONS: readonly OptionSpec[] = [
@@ -16,7 +16,7 @@ const MORE: readonly string[] = [
 ]
 
 /** Commands that bring the node to the programs of others. */
-export const CONNECT_COMMANDS: readonly CommandSpec[] = [
+export const CONNECT_COMMANDS: readonly CommandRow[] = [
   {
     name: 'connect',
     about: 'make this node a tool server of a coding agent, over MCP',

@@ -1,4 +1,4 @@
-import type { CommandSpec, OptionSpec } from '../terminal/table.js'
+import type { CommandRow, OptionSpec } from '../terminal/table.js'
 
 const TYPE: OptionSpec = {
   flags: '--type <type>',
@@ -9,7 +9,7 @@ const ROOT: OptionSpec = { flags: '--root <name>', about: 'name of the part in t
 const PART: readonly OptionSpec[] = [TYPE, ROOT]
 
 /** The commands below `doc`. */
-export const DOC_COMMANDS: readonly CommandSpec[] = [
+export const DOC_COMMANDS: readonly CommandRow[] = [
   { name: 'ls', about: 'the documents that this node may see', load: async () => (await import('../commands/doc/doc.js')).listDocuments },
   {
     name: 'show',

@@ -1,6 +1,6 @@
-import type { CommandSpec } from '../terminal/table.js'
+import type { CommandRow } from '../terminal/table.js'
 
-const CLIENT: CommandSpec = {
+const CLIENT: CommandRow = {
   name: 'client',
   about: 'programs of others that get tokens by OAuth 2.0 (docs/OAUTH.md)',
   sub: [
@@ -31,7 +31,7 @@ const CLIENT: CommandSpec = {
   ]
 }
 
-const OAUTH: CommandSpec = {
+const OAUTH: CommandRow = {
   name: 'oauth',
   about: 'who asks for access, in a browser or on a device',
   sub: [
@@ -59,7 +59,7 @@ const OAUTH: CommandSpec = {
 }
 
 /** Commands about what the node offers to programs that are no nodes. */
-export const GATEWAY_COMMANDS: readonly CommandSpec[] = [
+export const GATEWAY_COMMANDS: readonly CommandRow[] = [
   {
     name: 'a2a',
     about: 'access for programs that use this node over HTTP',

@@ -1,8 +1,8 @@
 import { NETWORK_OPTIONS } from '../network-options.js'
-import type { CommandSpec } from '../terminal/table.js'
+import type { CommandRow } from '../terminal/table.js'
 
 /** Commands of MCP, the Model Context Protocol. */
-export const MCP_COMMANDS: readonly CommandSpec[] = [
+export const MCP_COMMANDS: readonly CommandRow[] = [
   {
     name: 'mcp',
     about: 'the mesh as an MCP server, for coding agents',

@@ -1,9 +1,9 @@
-import type { CommandSpec } from '../terminal/table.js'
+import type { CommandRow } from '../terminal/table.js'
 
 const STRATEGIES = ['each', 'map', 'race', 'vote', 'pipeline', 'plan'] as const
 
 /** The commands under `swarm`. */
-export const SWARM_COMMANDS: readonly CommandSpec[] = [
+export const SWARM_COMMANDS: readonly CommandRow[] = [
   {
     name: 'run',
     args: '<goal>',

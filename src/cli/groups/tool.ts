@@ -1,7 +1,7 @@
-import type { CommandSpec } from '../terminal/table.js'
+import type { CommandRow } from '../terminal/table.js'
 
 /** The commands below `tools`. */
-export const TOOL_COMMANDS: readonly CommandSpec[] = [
+export const TOOL_COMMANDS: readonly CommandRow[] = [
   {
     name: 'ls',
     about: 'every tool with its server and agent, and what waits to be accepted',

@@ -30,13 +30,13 @@ export async function globFiles(pattern: string, cwd: string): Promise<string[]>
   return [...found].sort()
 }
 
-interface Walk {
+interface GlobWalk {
   readonly cwd: string
   readonly found: Set<string>
   readonly budget: { left: number }
 }
 
-async function walk(state: Walk, dir: string, parts: readonly string[]): Promise<void> {
+async function walk(state: GlobWalk, dir: string, parts: readonly string[]): Promise<void> {
   const [part, ...rest] = parts
   if (part === undefined) return
   if (part === '..') return await walk(state, `${dir}../`, rest)
@@ -52,7 +52,7 @@ async function walk(state: Walk, dir: string, parts: readonly string[]): Promise
 }
 
 /** `**`: the rest may match here and in every directory below. */
-async function walkDeep(state: Walk, dir: string, rest: readonly string[]): Promise<void> {
+async function walkDeep(state: GlobWalk, dir: string, rest: readonly string[]): Promise<void> {
   await walk(state, dir, rest.length === 0 ? ['*'] : rest)
   for (const entry of await entries(state, dir)) {
     if (entry.isDirectory() && !entry.name.startsWith('.') && !SKIPPED.has(entry.name)) await walkDeep(state, `${dir}${entry.name}/`, rest)
@@ -67,7 +67,7 @@ async function isFile(file: string): Promise<boolean> {
   )
 }
 
-async function entries(state: Walk, dir: string): ReturnType<typeof readEntries> {
+async function entries(state: GlobWalk, dir: string): ReturnType<typeof readEntries> {
   const list = await readEntries(path.resolve(state.cwd, dir === '' ? '.' : dir))
   state.budget.left -= list.length
   if (state.budget.left < 0) throw new NodeError('USAGE', `the glob looks at more than ${LOOKED_AT_MAX} files; begin it with a directory`)
@@ -89,10 +89,10 @@ function partMatcher(part: string): (name: string) => boolean {
   return (name) => (!name.startsWith('.') || part.startsWith('.')) && matchTokens(tokens, [...name])
 }
 
-type Token = '*' | ((char: string) => boolean)
+type GlobToken = '*' | ((char: string) => boolean)
 
-function tokensOf(part: string): Token[] {
-  const tokens: Token[] = []
+function tokensOf(part: string): GlobToken[] {
+  const tokens: GlobToken[] = []
   const chars = [...part]
   for (let i = 0; i < chars.length; i++) {
     const char = chars[i] ?? ''
@@ -119,7 +119,7 @@ function classMatcher(chars: readonly string[]): (char: string) => boolean {
 }
 
 /** The classic two-pointer match: on a mismatch only the last star takes one character more. */
-function matchTokens(tokens: readonly Token[], name: readonly string[]): boolean {
+function matchTokens(tokens: readonly GlobToken[], name: readonly string[]): boolean {
   let [at, token, star, starAt] = [0, 0, -1, 0]
   while (at < name.length) {
     const one = tokens[token]

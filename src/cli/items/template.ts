@@ -15,7 +15,7 @@ export interface TemplateSwarm {
 }
 
 /** What placeholders stand for. */
-interface Values {
+interface TemplateValues {
   readonly item: RawItem | null
   readonly swarm: TemplateSwarm
 }
@@ -60,14 +60,14 @@ export function parseTemplate(text: string): InputTemplate {
   }
 }
 
-function fillValue(value: unknown, values: Values): unknown {
+function fillValue(value: unknown, values: TemplateValues): unknown {
   if (typeof value === 'string') return fillString(value, values)
   if (Array.isArray(value)) return value.map((one) => fillValue(one, values))
   if (isRecord(value)) return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, fillValue(one, values)]))
   return value
 }
 
-function fillString(text: string, values: Values): unknown {
+function fillString(text: string, values: TemplateValues): unknown {
   const whole = WHOLE.exec(text)?.[1]
   if (whole !== undefined) return valueOf(whole, values)
   return text.replace(PLACEHOLDER, (_, name: string) => {
@@ -76,7 +76,7 @@ function fillString(text: string, values: Values): unknown {
   })
 }
 
-function valueOf(name: string, { item, swarm }: Values): unknown {
+function valueOf(name: string, { item, swarm }: TemplateValues): unknown {
   if (name === 'goal' || name === 'round' || name === 'check') return swarm[name]
   if (item === null) throw new NodeError('USAGE', `{${name}} needs --items`)
   if (name === 'item') return item.value

@@ -3,20 +3,20 @@ import { shown } from '../../kit/text.js'
 import type { SwarmInfo } from '../../ports/swarm-api.js'
 import type { CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import type { Launched } from './steps.js'
-import { STATUS_EXITS, SwarmView } from './view.js'
+import type { LaunchedStep } from './steps.js'
+import { STATUS_EXITS, SwarmScreen } from './view.js'
 
 /** No timer is longer. */
 const LONGEST_MS = 2 ** 31 - 1
 
-type Known = ConstructorParameters<typeof SwarmView>[1]
+type KnownLease = ConstructorParameters<typeof SwarmScreen>[1]
 
 /**
  * Follows a swarm to its end and shows it; gives the exit code of its status. One that nobody coordinates is followed until its
  * time is over: nobody can end it then.
  */
-export async function followSwarm(context: CommandContext, id: string, known: Known): Promise<number> {
-  const view = new SwarmView(context.output, known)
+export async function followSwarm(context: CommandContext, id: string, known: KnownLease): Promise<number> {
+  const view = new SwarmScreen(context.output, known)
   const overdue = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let others: Promise<readonly string[]> = Promise.resolve([])
@@ -86,7 +86,7 @@ export function cancelingText({ coordination }: Pick<SwarmInfo, 'coordination'>)
 }
 
 /** Follows a swarm that this command launched: Ctrl-C cancels it and waits for its end, a second one quits at once. */
-export async function followOwnSwarm(context: CommandContext, id: string, launched: Launched): Promise<number> {
+export async function followOwnSwarm(context: CommandContext, id: string, launched: LaunchedStep): Promise<number> {
   let isCanceled = false
   const cancel = (): void => {
     if (isCanceled) process.exit(EXIT.interrupted)

@@ -4,7 +4,7 @@ import type { CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { jsonLine, plainText, type Output } from '../terminal/output.js'
 import { followOwnSwarm } from './follow.js'
-import type { Launched } from './steps.js'
+import type { LaunchedStep } from './steps.js'
 
 /** A check may take so long when its swarm names no deadline, in milliseconds. */
 const CHECK_MS = 600_000
@@ -16,12 +16,12 @@ export interface Loop {
   readonly command: string
   readonly maxRounds: number
   /** The request of a round: of the first, and of those that know what the check said. */
-  requestOf(round: NonNullable<SwarmRequest['round']>): Promise<Launched>
+  requestOf(round: NonNullable<SwarmRequest['round']>): Promise<LaunchedStep>
   /** Launches it; its id. */
-  launch(launched: Launched): Promise<string>
+  launch(launched: LaunchedStep): Promise<string>
 }
 
-interface Round {
+interface LoopRound {
   readonly round: number
   readonly swarm: string
   readonly status: SwarmResults['status']
@@ -30,7 +30,7 @@ interface Round {
 
 /** Repeats plan, run and check until the check passes: exit 0, or 1 when the rounds are used up, 130 after Ctrl-C. */
 export async function runLoop(context: CommandContext, loop: Loop): Promise<number> {
-  const rounds: Round[] = []
+  const rounds: LoopRound[] = []
   let check = ''
   for (let number = 1; number <= loop.maxRounds; number++) {
     const [first] = rounds
@@ -52,14 +52,14 @@ async function checkOf(
   context: CommandContext,
   { command }: Loop,
   { number, swarm, timeoutMs }: { readonly number: number; readonly swarm: string; readonly timeoutMs: number }
-): Promise<{ status: Round['status']; checked: Checked }> {
+): Promise<{ status: LoopRound['status']; checked: Checked }> {
   const results = await context.api().call('swarm.results', { id: swarm })
   const env = { A2A_NODE_SWARM: swarm, A2A_NODE_ROUND: String(number) }
   const checked = await runCheck(command, { input: `${jsonLine(results)}\n`, env, timeoutMs })
   return { status: results.status, checked }
 }
 
-function tellRound(output: Output, round: Round | undefined): void {
+function tellRound(output: Output, round: LoopRound | undefined): void {
   if (round === undefined) return
   if (output.json) return output.print(jsonLine({ type: 'round', ...round }))
   const { code } = round.check
@@ -67,7 +67,7 @@ function tellRound(output: Output, round: Round | undefined): void {
   if (code !== 0 && round.check.output.trim() !== '') output.note(plainText(round.check.output.trimEnd()))
 }
 
-function ended(output: Output, rounds: readonly Round[], passed: boolean): number {
+function ended(output: Output, rounds: readonly LoopRound[], passed: boolean): number {
   if (output.json) output.object('swarm-loop@1', { type: 'loop', passed, rounds })
   else {
     output.print(passed ? `the check passed in round ${rounds.length}` : `the check did not pass in ${rounds.length} rounds`)

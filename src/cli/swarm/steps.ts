@@ -6,7 +6,7 @@ import type { SwarmEvent, SwarmRequest } from '../../ports/swarm-api.js'
 import type { Output } from '../terminal/output.js'
 
 /** How a swarm was launched by this command line; null for one that is only watched. */
-export interface Launched {
+export interface LaunchedStep {
   readonly request: SwarmRequest
   /** Its items are lines, which may be given again on standard input. */
   readonly isList: boolean
@@ -25,7 +25,7 @@ const BEGUN = '  before you run the failed items again, check what they did: a p
 const GENERAL = 'a2a-node tasks'
 
 /** What to do after items failed: what their input should look like, and commands that mend it or do the failed ones again. */
-export function stepLines(output: Output, failures: readonly Failure[], launched: Launched | null): string[] {
+export function stepLines(output: Output, failures: readonly Failure[], launched: LaunchedStep | null): string[] {
   const unfit = failures.find(({ error }) => error?.code === 'INVALID_INPUT')
   if (unfit !== undefined) return unfitLines(output, unfit, launched)
   // Under its key this swarm is all that is found.
@@ -63,7 +63,7 @@ function mendingSteps(output: Output, error: ErrorBody): string[] {
   return output.nextOf(error).filter((one) => one !== output.hint(GENERAL))
 }
 
-function unfitLines(output: Output, { item, error }: Failure, launched: Launched | null): string[] {
+function unfitLines(output: Output, { item, error }: Failure, launched: LaunchedStep | null): string[] {
   const expected = isRecord(error?.data) ? error.data['expected'] : null
   const given =
     launched?.request.items?.find((one) => one.item === item)?.input ?? launched?.request.input ?? (launched === null ? null : {})

@@ -5,7 +5,7 @@ import { EXIT } from '../exit-codes.js'
 import type { Screen } from '../terminal/screen.js'
 import { jsonLine, type Output, plainText } from '../terminal/output.js'
 import { type Cell, plural, tableLines } from '../terminal/render.js'
-import { errorSteps, type Launched, stepLines } from './steps.js'
+import { errorSteps, type LaunchedStep, stepLines } from './steps.js'
 import { SwarmTree } from './tree.js'
 
 /** How a swarm ended, as an exit code. */
@@ -19,11 +19,11 @@ const REDRAW_MS = 50
 const IDLE_MS = 1000
 
 /** Follows the events of one swarm: shows progress, keeps what the summary needs. */
-export class SwarmView {
+export class SwarmScreen {
   readonly #output: Output
   readonly #live: Screen | null
   readonly #tree: SwarmTree
-  readonly #launched: Launched | null
+  readonly #launched: LaunchedStep | null
   readonly #byAgent = new Map<string, { completed: number; failed: number; unknown: number; released: number }>()
   readonly #failures: ItemEvent[] = []
   #leftOut: readonly LeftOut[] = []
@@ -32,7 +32,7 @@ export class SwarmView {
   #isIdle = false
 
   /** `total` is the number of items when it is known already; `launched` how this command line launched it, if it did. */
-  constructor(output: Output, { total, launched }: { readonly total: number | null; readonly launched: Launched | null }) {
+  constructor(output: Output, { total, launched }: { readonly total: number | null; readonly launched: LaunchedStep | null }) {
     this.#output = output
     this.#tree = new SwarmTree(total)
     this.#launched = launched

@@ -22,7 +22,7 @@ export interface OptionSpec {
 }
 
 /** One command. The table is what the parser, the help and the completion scripts are made of. */
-export interface CommandSpec {
+export interface CommandRow {
   readonly name: string
   /** `<required>` and `[optional]` arguments. */
   readonly args?: string
@@ -34,7 +34,7 @@ export interface CommandSpec {
   readonly more?: readonly string[]
   /** Loads the code of the command, only when it runs. Without one the command is a heading for its `sub`. */
   readonly load?: () => Promise<Action>
-  readonly sub?: readonly CommandSpec[]
+  readonly sub?: readonly CommandRow[]
 }
 
 const WATCH: OptionSpec = { flags: '-w, --watch', about: 'keep watching; with --json one object a line' }
@@ -49,7 +49,7 @@ const REMEMBER: OptionSpec = { flags: '--remember', about: 'write it into the po
 const OPENING = ['request', 'notification', 'task-proposal', 'stream-start'] as const
 const SIDE_EFFECTS = ['none', 'read', 'write', 'exec'] as const
 
-const NODE: readonly CommandSpec[] = [
+const NODE: readonly CommandRow[] = [
   {
     name: 'start',
     about: 'start the node of this machine (or print the one that runs)',
@@ -117,13 +117,13 @@ const NODE: readonly CommandSpec[] = [
 ]
 
 /** A command that lists by itself: with the verb `ls` it does the same. */
-function listing(spec: CommandSpec): CommandSpec {
+function listing(spec: CommandRow): CommandRow {
   const { name, options = [], load, sub = [] } = spec
-  const ls: CommandSpec = { name: 'ls', about: `the same as ${name} alone`, options, ...(load === undefined ? {} : { load }) }
+  const ls: CommandRow = { name: 'ls', about: `the same as ${name} alone`, options, ...(load === undefined ? {} : { load }) }
   return { ...spec, sub: [ls, ...sub] }
 }
 
-const MESH: readonly CommandSpec[] = [
+const MESH: readonly CommandRow[] = [
   listing({
     name: 'peers',
     about: 'the other nodes of the mesh',
@@ -212,7 +212,7 @@ const MESH: readonly CommandSpec[] = [
   }
 ]
 
-const AGENTS: readonly CommandSpec[] = [
+const AGENTS: readonly CommandRow[] = [
   listing({
     name: 'agents',
     about: 'the agents of all nodes',
@@ -256,7 +256,7 @@ const AGENTS: readonly CommandSpec[] = [
   { name: 'tools', about: 'tools of the MCP servers and A2A agents that this node imports', group: 'Agents', sub: TOOL_COMMANDS }
 ]
 
-const WORK: readonly CommandSpec[] = [
+const WORK: readonly CommandRow[] = [
   {
     name: 'swarm',
     about: 'one goal, worked on by many agents',
@@ -308,7 +308,7 @@ const WORK: readonly CommandSpec[] = [
   }
 ]
 
-const TRUST: readonly CommandSpec[] = [
+const TRUST: readonly CommandRow[] = [
   {
     name: 'policy',
     about: 'who may have what done here',
@@ -373,7 +373,7 @@ export const GLOBAL_OPTIONS: readonly OptionSpec[] = [
 ]
 
 /** Every command of a2a-node. */
-export const COMMANDS: readonly CommandSpec[] = [
+export const COMMANDS: readonly CommandRow[] = [
   ...NODE,
   ...CARE_COMMANDS,
   ...MESH,

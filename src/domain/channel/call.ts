@@ -95,13 +95,13 @@ export function decodeCall(bytes: Uint8Array): CallPart | null {
   }
 }
 
-interface Reading {
+interface CallReading {
   readonly id: number
   readonly state: ReturnType<typeof c.state>
   readonly bytes: Uint8Array
 }
 
-function read(type: number, reading: Reading): CallPart | null {
+function read(type: number, reading: CallReading): CallPart | null {
   const { id, state } = reading
   switch (type) {
     case TYPE.request:
@@ -129,7 +129,7 @@ function read(type: number, reading: Reading): CallPart | null {
   }
 }
 
-function readRequest(reading: Reading): CallPart | null {
+function readRequest(reading: CallReading): CallPart | null {
   const { id, state } = reading
   const path = textOf(state, MAX_CALL_PATH_BYTES)
   const text = path === null ? null : textOf(state, MAX_CALL_PARAMETERS_BYTES)
@@ -139,17 +139,17 @@ function readRequest(reading: Reading): CallPart | null {
   return { type: 'request', id, path, parameters, body }
 }
 
-function answered(reading: Reading, part: (body: Uint8Array) => CallPart): CallPart | null {
+function answered(reading: CallReading, part: (body: Uint8Array) => CallPart): CallPart | null {
   const body = bodyOf(reading)
   return body.byteLength > MAX_CALL_ANSWER_BYTES ? null : part(body)
 }
 
-function bodyOf({ state, bytes }: Reading): Uint8Array {
+function bodyOf({ state, bytes }: CallReading): Uint8Array {
   return bytes.subarray(state.start)
 }
 
 /** null: it is too long, or no UTF-8. */
-function textOf(state: Reading['state'], maxBytes: number): string | null {
+function textOf(state: CallReading['state'], maxBytes: number): string | null {
   const raw = c.buffer.decode(state) ?? new Uint8Array(0)
   if (raw.byteLength > maxBytes) return null
   const text = fromUtf8(raw)

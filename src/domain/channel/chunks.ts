@@ -14,12 +14,12 @@ export const MAX_STREAMS = 8
 /** The chunks of one message so far: a list from the newest back, so that adding one shares the rest. */
 interface Partial {
   readonly bytes: number
-  readonly last: Link
+  readonly last: ChunkLink
 }
 
-interface Link {
+interface ChunkLink {
   readonly bytes: Uint8Array
-  readonly before: Link | null
+  readonly before: ChunkLink | null
 }
 
 /** Messages that are still arriving, by stream id. */
@@ -47,7 +47,7 @@ export function takeChunk(streams: ChunkStreams, chunk: Chunk): ChunkTaking {
   const size = (known?.bytes ?? 0) + chunk.bytes.byteLength
   const reason = chunkFault(streams, chunk, size)
   if (reason !== null) return { ok: false, streams: without(streams, chunk.streamId), reason }
-  const last: Link = { bytes: chunk.bytes, before: known?.last ?? null }
+  const last: ChunkLink = { bytes: chunk.bytes, before: known?.last ?? null }
   if (chunk.isLast) return { ok: true, streams: without(streams, chunk.streamId), whole: joined(last, size) }
   const open = new Map(streams.open).set(chunk.streamId, { bytes: size, last })
   return { ok: true, streams: { open, bytes: streams.bytes + chunk.bytes.byteLength }, whole: null }
@@ -71,10 +71,10 @@ function without(streams: ChunkStreams, streamId: number): ChunkStreams {
   return { open, bytes: streams.bytes - known.bytes }
 }
 
-function joined(last: Link, size: number): Uint8Array {
+function joined(last: ChunkLink, size: number): Uint8Array {
   const whole = new Uint8Array(size)
   let end = size
-  for (let link: Link | null = last; link !== null; link = link.before) {
+  for (let link: ChunkLink | null = last; link !== null; link = link.before) {
     end -= link.bytes.byteLength
     whole.set(link.bytes, end)
   }

@@ -13,7 +13,7 @@ export const MAX_SESSIONS = 4096
 const DOMAIN = utf8('a2a-node/client-id/1\n')
 
 /** One session of a stream's member: the number rises by one with each, from 0 on. */
-interface Session {
+interface ClientSession {
   readonly stream: StreamKey
   readonly number: number
 }
@@ -22,7 +22,7 @@ interface Session {
  * The Yjs clientID of a session: 53 bits of hash(prefix, key of the stream, number), so that anybody can check whose it is
  * and nobody can choose one. 53 bits are what a number holds, and Yjs writes.
  */
-export function clientIdOf({ stream, number }: Session, hash: Hash): number {
+export function clientIdOf({ stream, number }: ClientSession, hash: Hash): number {
   const digest = hash(DOMAIN, keyFromText(stream), Uint8Array.of(number >>> 8, number & 255))
   const id = digest.subarray(0, 7).reduce((value, byte, place) => (place === 0 ? byte & 31 : value * 256 + byte), 0)
   // Yjs and its bindings take 0 for none.
@@ -37,7 +37,7 @@ export interface ClientIdClash {
   readonly session: number
 }
 
-interface Owner extends Session {
+interface Owner extends ClientSession {
   /** Its stream ended before it could open the session. */
   readonly isLost: boolean
 }

@@ -1,7 +1,7 @@
 import * as Y from 'yjs'
 import { sameBytes } from '../../kit/bytes.js'
 
-type Struct = Y.Item | Y.GC
+type DocumentStruct = Y.Item | Y.GC
 /** What stands in a document by a name. */
 type Roots = ReadonlyMap<unknown, string>
 
@@ -12,13 +12,13 @@ type Roots = ReadonlyMap<unknown, string>
  */
 export function isSameDocument(one: Y.Doc, other: Y.Doc): boolean {
   const clients = new Set([...one.store.clients.keys(), ...other.store.clients.keys()])
-  const compared: Compared = { roots: rootsOf(one, other), isPart: false }
+  const compared: ComparedStruct = { roots: rootsOf(one, other), isPart: false }
   return [...clients].every((client) => isSameClient([structsOf(one, client), structsOf(other, client)], compared))
 }
 
 /** Is all that a document holds in another one too, or was deleted there, and what it has deleted is so there? */
 export function isPartOf(part: Y.Doc, whole: Y.Doc): boolean {
-  const compared: Compared = { roots: rootsOf(part, whole), isPart: true }
+  const compared: ComparedStruct = { roots: rootsOf(part, whole), isPart: true }
   return [...part.store.clients.keys()].every((client) => isSameClient([structsOf(part, client), structsOf(whole, client)], compared))
 }
 
@@ -27,17 +27,17 @@ function rootsOf(one: Y.Doc, other: Y.Doc): Roots {
 }
 
 /** How two documents are compared. `isPart`: the second one may hold more. */
-interface Compared {
+interface ComparedStruct {
   readonly roots: Roots
   readonly isPart: boolean
 }
 
-function structsOf({ store }: Y.Doc, client: number): readonly Struct[] {
+function structsOf({ store }: Y.Doc, client: number): readonly DocumentStruct[] {
   return store.clients.get(client) ?? []
 }
 
 /** Along both lists at once, from one place where any of them is cut to the next. */
-function isSameClient([one, other]: readonly [readonly Struct[], readonly Struct[]], compared: Compared): boolean {
+function isSameClient([one, other]: readonly [readonly DocumentStruct[], readonly DocumentStruct[]], compared: ComparedStruct): boolean {
   let [at, there, clock] = [0, 0, 0]
   for (;;) {
     const [here, beside] = [one[at], other[there]]
@@ -51,12 +51,12 @@ function isSameClient([one, other]: readonly [readonly Struct[], readonly Struct
   }
 }
 
-interface Stretch extends Compared {
+interface Stretch extends ComparedStruct {
   readonly clock: number
   readonly next: number
 }
 
-function isSameStretch(one: Struct, other: Struct, { clock, next, roots, isPart }: Stretch): boolean {
+function isSameStretch(one: DocumentStruct, other: DocumentStruct, { clock, next, roots, isPart }: Stretch): boolean {
   // What stands in a deleted part is forgotten whole, on every replica: to forget anything else is to lose its place.
   if (!(one instanceof Y.Item) || !(other instanceof Y.Item)) return !(other instanceof Y.Item) && (isPart || !(one instanceof Y.Item))
   if (!isSamePlace(one, other, { clock, roots })) return false
@@ -94,13 +94,13 @@ function parentOf({ parent }: Y.Item, roots: Roots): string {
   return within === null ? `.${roots.get(parent) ?? ''}` : textOf(within.id)
 }
 
-interface Part {
+interface DocumentPart {
   readonly from: number
   readonly to: number
 }
 
 /** A part of an item's content as Yjs writes it; the document is left as it is. */
-function encodedPart({ content, length }: Y.Item, { from, to }: Part): { readonly kind: number; readonly bytes: Uint8Array } {
+function encodedPart({ content, length }: Y.Item, { from, to }: DocumentPart): { readonly kind: number; readonly bytes: Uint8Array } {
   const encoder = new Y.UpdateEncoderV1()
   let part = content
   if (from > 0 || to < length) {

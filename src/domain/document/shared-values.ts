@@ -8,7 +8,7 @@ const MAX_NESTED = 256
 const MAX_MARKUP = 67_108_864
 
 /** How deep a reading is, and how much markup it may make yet. */
-interface Reading {
+interface ValueReading {
   readonly depth: number
   readonly budget: { left: number }
 }
@@ -16,22 +16,22 @@ interface Reading {
 /** What a shared type holds, whether anybody said what it is or not. */
 export type TypeFields = Pick<Y.AbstractType<unknown>, '_start' | '_map'>
 
-type Content = Y.Item['content']
+type SharedContent = Y.Item['content']
 
 /** What a sequence holds, in order. */
-export function contentsOf({ _start }: TypeFields): Content[] {
-  const contents: Content[] = []
+export function contentsOf({ _start }: TypeFields): SharedContent[] {
+  const contents: SharedContent[] = []
   for (let item = _start; item !== null; item = item.right) if (!item.deleted) contents.push(item.content)
   return contents
 }
 
 /** Is it a shared type inside of another? */
-export function isNested(content: Content): content is Y.ContentType {
+export function isNested(content: SharedContent): content is Y.ContentType {
   return content instanceof Y.ContentType
 }
 
 /** Is it an element or a text of XML? */
-export function isXml(content: Content): content is Y.ContentType {
+export function isXml(content: SharedContent): content is Y.ContentType {
   return isNested(content) && [Y.XmlElement, Y.XmlText, Y.XmlHook].some((kind) => content.type instanceof kind)
 }
 
@@ -83,23 +83,23 @@ export function markup(fields: TypeFields, at = begun()): string {
   return countable.flatMap((content) => (content instanceof Y.ContentString ? [content.str] : texts(content.getContent(), at))).join('')
 }
 
-function begun(): Reading {
+function begun(): ValueReading {
   return { depth: 0, budget: { left: MAX_MARKUP } }
 }
 
 /** Counts what may be there more often than in the document. */
-function counted(text: string, { budget }: Reading): string {
+function counted(text: string, { budget }: ValueReading): string {
   budget.left -= text.length
   if (budget.left < 0) throw new NodeError('CONFLICT', `its markup is longer than ${MAX_MARKUP} characters`)
   return text
 }
 
-function texts(values: readonly unknown[], at: Reading): string[] {
+function texts(values: readonly unknown[], at: ValueReading): string[] {
   return values.map((value) => textOf(valueOf(value, at), at))
 }
 
 /** A shared type as it is read, and any other value as it is. */
-function valueOf(value: unknown, at: Reading): unknown {
+function valueOf(value: unknown, at: ValueReading): unknown {
   if (!(value instanceof Y.AbstractType)) return value
   if (at.depth >= MAX_NESTED) throw new NodeError('CONFLICT', `it is nested deeper than ${MAX_NESTED} levels`)
   const inner = { ...at, depth: at.depth + 1 }
@@ -110,13 +110,13 @@ function valueOf(value: unknown, at: Reading): unknown {
   return value instanceof Y.Map ? mapValue(value, inner) : listValue(value, inner)
 }
 
-function xmlElement(element: Y.XmlElement, at: Reading): string {
+function xmlElement(element: Y.XmlElement, at: ValueReading): string {
   const name = element.nodeName.toLowerCase()
   return `<${name}${attributesText(mapValue(element, at), at)}>${markup(element, at)}</${name}>`
 }
 
 /** Formats are elements around what they format. Not by its delta: that has all of them once for each piece, and takes memory for it. */
-function xmlText(text: Y.XmlText, at: Reading): string {
+function xmlText(text: Y.XmlText, at: ValueReading): string {
   const formats = new Map<string, unknown>()
   const pieces: string[] = []
   let plain = ''
@@ -146,14 +146,14 @@ function xmlText(text: Y.XmlText, at: Reading): string {
 }
 
 /** What stands before and behind a piece that has these formats. */
-function formatsText(formats: ReadonlyMap<string, unknown>, at: Reading): readonly [string, string] {
+function formatsText(formats: ReadonlyMap<string, unknown>, at: ValueReading): readonly [string, string] {
   const sorted = [...formats].sort(byName)
   const open = sorted.map(([name, value]) => `<${name}${attributesText(value ?? {}, at)}>`)
   const close = sorted.map(([name]) => `</${name}>`).reverse()
   return [open.join(''), close.join('')]
 }
 
-function attributesText(attributes: object, at: Reading): string {
+function attributesText(attributes: object, at: ValueReading): string {
   const sorted = Object.entries(attributes).sort(byName)
   return sorted.map(([name, value]) => ` ${name}="${textOf(value, at)}"`).join('')
 }
@@ -163,7 +163,7 @@ function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]
 }
 
 /** Others choose what an object makes of itself as text, so it is not asked. */
-function textOf(value: unknown, at: Reading): string {
+function textOf(value: unknown, at: ValueReading): string {
   return typeof value === 'string' ? value : counted(JSON.stringify(value) ?? '', at)
 }
 

@@ -18,22 +18,22 @@ const KIND = { text: 0, bytes: 1 } as const
 const { maxBytes, maxHeaderBytes, maxJsonBytes, maxAttachments, maxInlineText } = ENVELOPE_LIMITS
 
 /** One line of the table that precedes the body. */
-interface Entry {
+interface EnvelopeEntry {
   readonly pointer: string
   readonly kind: number
   readonly bytes: Uint8Array
 }
 
-interface Body {
+interface EnvelopeBody {
   readonly codec: number
   /** JSON text, raw bytes, or nothing. */
   readonly main: Uint8Array
-  readonly entries: readonly Entry[]
+  readonly entries: readonly EnvelopeEntry[]
 }
 
-interface Prepared {
+interface PreparedEnvelope {
   readonly header: EnvelopeHeader
-  readonly body: Body
+  readonly body: EnvelopeBody
 }
 
 /** Of a payload before its long strings are lifted out; the sizes are checked after that. */
@@ -53,7 +53,7 @@ export function encodeEnvelope(envelope: A2AEnvelope): Uint8Array {
   return c.encode(WIRE, { header: envelope, body: bodyOf(envelope.payload) })
 }
 
-function bodyOf(payload: unknown): Body {
+function bodyOf(payload: unknown): EnvelopeBody {
   if (payload === undefined) return { codec: BODY.none, main: EMPTY, entries: [] }
   if (payload instanceof Uint8Array) return { codec: BODY.bytes, main: payload, entries: [] }
   const fault = jsonFault(payload, PAYLOAD_LIMITS)
@@ -76,7 +76,7 @@ function jsonOf(value: unknown): string {
   return text
 }
 
-function entryOf({ pointer, content }: Attachment): Entry {
+function entryOf({ pointer, content }: Attachment): EnvelopeEntry {
   return typeof content === 'string' ? { pointer, kind: KIND.text, bytes: utf8(content) } : { pointer, kind: KIND.bytes, bytes: content }
 }
 
@@ -86,7 +86,7 @@ function tooLarge(reason: string): NodeError {
 
 /** The layout of a body. Measuring checks the bounds, so that nothing is allocated for what may not be sent. */
 const BARE = {
-  preencode(state: WireState, body: Body): void {
+  preencode(state: WireState, body: EnvelopeBody): void {
     c.uint8.preencode(state, body.codec)
     if (body.codec === BODY.json) measureTable(state, body)
     if (state.end > maxHeaderBytes) throw tooLarge(`more than ${maxHeaderBytes} bytes of header`)
@@ -94,35 +94,35 @@ const BARE = {
     for (const { bytes } of body.entries) state.end += bytes.byteLength
     if (state.end > maxBytes) throw tooLarge(`more than ${maxBytes} bytes`)
   },
-  encode(state: WireState, body: Body): void {
+  encode(state: WireState, body: EnvelopeBody): void {
     c.uint8.encode(state, body.codec)
     if (body.codec === BODY.json) writeTable(state, body)
     c.raw.encode(state, body.main)
     for (const { bytes } of body.entries) c.raw.encode(state, bytes)
   },
-  decode(): Body {
+  decode(): EnvelopeBody {
     throw new Error('read by decodePayload')
   }
 }
 
 /** The layout of an envelope. */
 const WIRE = {
-  preencode(state: WireState, { header, body }: Prepared): void {
+  preencode(state: WireState, { header, body }: PreparedEnvelope): void {
     c.uint8.preencode(state, WIRE_VERSION)
     measureHeader(state, header)
     BARE.preencode(state, body)
   },
-  encode(state: WireState, { header, body }: Prepared): void {
+  encode(state: WireState, { header, body }: PreparedEnvelope): void {
     c.uint8.encode(state, WIRE_VERSION)
     writeHeader(state, header)
     BARE.encode(state, body)
   },
-  decode(): Prepared {
+  decode(): PreparedEnvelope {
     throw new Error('read by decodeEnvelope')
   }
 }
 
-function measureTable(state: WireState, body: Body): void {
+function measureTable(state: WireState, body: EnvelopeBody): void {
   c.uint.preencode(state, body.main.byteLength)
   c.uint.preencode(state, body.entries.length)
   for (const { pointer, kind, bytes } of body.entries) {
@@ -132,7 +132,7 @@ function measureTable(state: WireState, body: Body): void {
   }
 }
 
-function writeTable(state: WireState, body: Body): void {
+function writeTable(state: WireState, body: EnvelopeBody): void {
   c.uint.encode(state, body.main.byteLength)
   c.uint.encode(state, body.entries.length)
   for (const { pointer, kind, bytes } of body.entries) {
@@ -236,7 +236,7 @@ function decode(bytes: Uint8Array, seen: { id: string | null }): DecodedEnvelope
   return { ok: true, header: reading.header, codecAt, bodyAt: state.start, payload: () => (payload ??= payloadOf(body)) }
 }
 
-function readBody(state: WireState, bytes: Uint8Array): Body | string {
+function readBody(state: WireState, bytes: Uint8Array): EnvelopeBody | string {
   const codec = c.uint8.decode(state)
   if (codec === BODY.json) return readTable(state, bytes)
   const rest = bytes.subarray(state.start)
@@ -244,7 +244,7 @@ function readBody(state: WireState, bytes: Uint8Array): Body | string {
   return codec === BODY.none && rest.byteLength === 0 ? { codec, main: EMPTY, entries: [] } : 'the body has no known form'
 }
 
-function readTable(state: WireState, bytes: Uint8Array): Body | string {
+function readTable(state: WireState, bytes: Uint8Array): EnvelopeBody | string {
   const jsonBytes = c.uint.decode(state)
   const count = c.uint.decode(state)
   if (jsonBytes > maxJsonBytes || count > maxAttachments) return 'the body is larger than allowed'
@@ -252,7 +252,7 @@ function readTable(state: WireState, bytes: Uint8Array): Body | string {
   for (let i = 0; i < count; i++) rows.push({ pointer: c.utf8.decode(state), kind: c.uint8.decode(state), length: c.uint.decode(state) })
   let at = state.start + jsonBytes
   const main = bytes.subarray(state.start, at)
-  const entries: Entry[] = []
+  const entries: EnvelopeEntry[] = []
   for (const { pointer, kind, length } of rows) {
     if (kind !== KIND.text && kind !== KIND.bytes) return 'an attachment of unknown kind'
     entries.push({ pointer, kind, bytes: bytes.subarray(at, at + length) })
@@ -261,7 +261,7 @@ function readTable(state: WireState, bytes: Uint8Array): Body | string {
   return at === bytes.byteLength ? { codec: BODY.json, main, entries } : 'the length of the body is not what its header says'
 }
 
-function payloadOf(body: Body): PayloadReading {
+function payloadOf(body: EnvelopeBody): PayloadReading {
   if (body.codec === BODY.none) return { ok: true, value: undefined }
   if (body.codec === BODY.bytes) return { ok: true, value: new Uint8Array(body.main) }
   const json = parseJson(fromUtf8(body.main))
@@ -270,6 +270,6 @@ function payloadOf(body: Body): PayloadReading {
 }
 
 // Copies: a payload may be kept long after the frame it came in.
-function attachmentOf({ pointer, kind, bytes }: Entry): Attachment {
+function attachmentOf({ pointer, kind, bytes }: EnvelopeEntry): Attachment {
   return { pointer, content: kind === KIND.text ? fromUtf8(bytes) : new Uint8Array(bytes) }
 }

@@ -74,16 +74,16 @@ export const ONE_CONTENT = 'must have exactly one of text, raw, url and data'
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
 
 /** What is wrong with the value of a member; null: nothing. */
-type Check = (value: unknown) => string | null
+type MessageCheck = (value: unknown) => string | null
 
 /** The members of an object that are looked at. By hand, and not by a schema of a library: every message is read by it. */
-type MemberSync = readonly { readonly name: string; readonly check: Check; readonly isNeeded?: true }[]
+type MessageMembers = readonly { readonly name: string; readonly check: MessageCheck; readonly isNeeded?: true }[]
 
 const id = text(1, MAX_CLIENT_ID)
-const metadata: Check = (value) => (isRecord(value) ? null : 'must be an object')
+const metadata: MessageCheck = (value) => (isRecord(value) ? null : 'must be an object')
 const extensions = texts(text(0, 2048))
 
-const PART: MemberSync = [
+const PART: MessageMembers = [
   { name: 'text', check: text() },
   { name: 'raw', check: (value) => (typeof value === 'string' && BASE64.test(value) ? null : 'must be base64') },
   { name: 'url', check: text(0, 2048) },
@@ -92,7 +92,7 @@ const PART: MemberSync = [
   { name: 'metadata', check: metadata }
 ]
 
-const ARTIFACT: MemberSync = [
+const ARTIFACT: MessageMembers = [
   { name: 'artifactId', check: id, isNeeded: true },
   { name: 'name', check: text(0, 1024) },
   { name: 'description', check: text(0, 4096) },
@@ -100,7 +100,7 @@ const ARTIFACT: MemberSync = [
   { name: 'extensions', check: extensions }
 ]
 
-const MESSAGE: MemberSync = [
+const MESSAGE: MessageMembers = [
   { name: 'messageId', check: id, isNeeded: true },
   { name: 'contextId', check: id },
   { name: 'taskId', check: id },
@@ -111,20 +111,20 @@ const MESSAGE: MemberSync = [
 ]
 
 /** A value that was read, or all that is wrong with it. */
-export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly faults: readonly MessageFault[] }
+export type MessageRead<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly faults: readonly MessageFault[] }
 
 /** Reads a message that somebody sent, of JSON that is within the limits ({@link jsonFault}). Total. */
-export function readMessage(value: unknown): Read<Message> {
+export function readMessage(value: unknown): MessageRead<Message> {
   return read<Message>(value, MESSAGE, 'message')
 }
 
 /** Reads an artifact as an agent reports it. Total. JSON beyond the limits is refused. */
-export function readArtifact(value: unknown): Read<Artifact> {
+export function readArtifact(value: unknown): MessageRead<Artifact> {
   const fault = jsonFault(value)
   return fault === null ? read<Artifact>(value, ARTIFACT, 'artifact') : { ok: false, faults: [{ path: 'artifact', message: fault }] }
 }
 
-function read<T>(value: unknown, members: MemberSync, name: string): Read<T> {
+function read<T>(value: unknown, members: MessageMembers, name: string): MessageRead<T> {
   if (!isRecord(value)) return { ok: false, faults: [{ path: name, message: 'must be an object' }] }
   const faults: MessageFault[] = []
   const kept: Record<string, unknown> = {}
@@ -170,17 +170,17 @@ function readPart(value: unknown, reading: Reading): Part {
   return { ...value }
 }
 
-function check({ name, check: of, isNeeded }: MemberSync[number], value: unknown, { name: parent, faults }: Reading): void {
+function check({ name, check: of, isNeeded }: MessageMembers[number], value: unknown, { name: parent, faults }: Reading): void {
   const fault = value === undefined && isNeeded === undefined ? null : of(value)
   if (fault !== null) faults.push({ path: `${parent}.${name}`, message: fault })
 }
 
-function text(min = 0, max = Number.POSITIVE_INFINITY): Check {
+function text(min = 0, max = Number.POSITIVE_INFINITY): MessageCheck {
   const form = max === Number.POSITIVE_INFINITY ? 'must be a text' : `must be a text of ${min} to ${max} characters`
   return (value) => (typeof value === 'string' && value.length >= min && value.length <= max ? null : form)
 }
 
-function texts(each: Check, max = 32): Check {
+function texts(each: MessageCheck, max = 32): MessageCheck {
   return (value) => {
     if (!Array.isArray(value) || value.length > max) return `must be a list of at most ${max} texts`
     return value.reduce<string | null>((fault, one) => fault ?? each(one), null)

@@ -8,7 +8,7 @@ export const MAX_SENDING_OF_ONE = 16
 const LOOK_MS = 100
 
 /** One hook with something to be told. What it is, and in which order, stands in the ledger alone. */
-interface Line {
+interface HookQueue {
   readonly owner: string
   /** `gone`: it was taken away while it is being told something. */
   phase: 'ready' | 'busy' | 'resting' | 'gone'
@@ -22,7 +22,7 @@ interface Line {
 
 /** The hooks with something to be told. Changed in place. */
 export interface PushOutbox {
-  readonly lines: Map<string, Line>
+  readonly lines: Map<string, HookQueue>
   /** Those that wait for their turn, by owner; owners take turns. */
   readonly ready: Map<string, Set<string>>
   /** How many are being told something, by owner. */
@@ -81,9 +81,9 @@ export function stepPush(outbox: PushOutbox, input: PushInput, now: number): Pus
   return effects
 }
 
-interface Named {
+interface NamedNotice {
   readonly hook: string
-  readonly line: Line
+  readonly line: HookQueue
 }
 
 function queue(outbox: PushOutbox, { hook, owner }: { readonly hook: string; readonly owner: string }): void {
@@ -92,14 +92,14 @@ function queue(outbox: PushOutbox, { hook, owner }: { readonly hook: string; rea
     line.isChanged = true
     return
   }
-  const fresh: Line = { owner, phase: 'ready', dueAt: 0, isChanged: false, isHurried: false }
+  const fresh: HookQueue = { owner, phase: 'ready', dueAt: 0, isChanged: false, isHurried: false }
   outbox.lines.set(hook, fresh)
   makeReady(outbox, { hook, line: fresh })
 }
 
 function served(
   outbox: PushOutbox,
-  { hook, line, dueAt, now }: Named & { readonly dueAt: number | null; readonly now: number },
+  { hook, line, dueAt, now }: NamedNotice & { readonly dueAt: number | null; readonly now: number },
   effects: PushEffect[]
 ): void {
   if (line.phase !== 'busy' && line.phase !== 'gone') return
@@ -113,12 +113,12 @@ function served(
   }
 }
 
-function hurry(outbox: PushOutbox, { hook, line }: Named): void {
+function hurry(outbox: PushOutbox, { hook, line }: NamedNotice): void {
   line.isHurried = true
   if (line.phase === 'resting') makeReady(outbox, { hook, line })
 }
 
-function remove(outbox: PushOutbox, { hook, line }: Named, effects: PushEffect[]): void {
+function remove(outbox: PushOutbox, { hook, line }: NamedNotice, effects: PushEffect[]): void {
   if (line.phase === 'gone') return
   if (line.phase === 'busy') {
     line.phase = 'gone'
@@ -167,7 +167,7 @@ function nextOwner({ ready, busy }: PushOutbox): string | undefined {
   return undefined
 }
 
-function begin({ busy }: PushOutbox, { hook, line }: Named, effects: PushEffect[]): void {
+function begin({ busy }: PushOutbox, { hook, line }: NamedNotice, effects: PushEffect[]): void {
   effects.push({ type: 'serve', hook, isHurried: line.isHurried })
   line.phase = 'busy'
   line.isChanged = false
@@ -175,12 +175,12 @@ function begin({ busy }: PushOutbox, { hook, line }: Named, effects: PushEffect[
   busy.set(line.owner, (busy.get(line.owner) ?? 0) + 1)
 }
 
-function makeReady({ ready }: PushOutbox, { hook, line }: Named): void {
+function makeReady({ ready }: PushOutbox, { hook, line }: NamedNotice): void {
   line.phase = 'ready'
   ready.set(line.owner, (ready.get(line.owner) ?? new Set<string>()).add(hook))
 }
 
-function unready({ ready }: PushOutbox, { hook, line }: Named): void {
+function unready({ ready }: PushOutbox, { hook, line }: NamedNotice): void {
   const hooks = ready.get(line.owner)
   hooks?.delete(hook)
   if (hooks?.size === 0) ready.delete(line.owner)

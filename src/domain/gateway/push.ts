@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isRecord } from '../../kit/json.js'
-import { MAX_CLIENT_ID, type Read } from './message.js'
+import { MAX_CLIENT_ID, type MessageRead } from './message.js'
 import { readBy } from './schema-read.js'
 import { GATEWAY_STATES, type GatewayEvent } from './task.js'
 
@@ -105,8 +105,8 @@ const target = z.object({
 })
 
 /** Reads a push config that somebody sent. Total. */
-export function readPushTarget(value: unknown): Read<PushTarget> {
-  return readBy(target, isRecord(value) ? value : {}) as Read<PushTarget>
+export function readPushTarget(value: unknown): MessageRead<PushTarget> {
+  return readBy(target, isRecord(value) ? value : {}) as MessageRead<PushTarget>
 }
 
 /** Is the first scheme the one whose credentials sign? */

@@ -14,7 +14,7 @@ export interface TaskRecord {
 }
 
 /** What the records of a task and of its events have in common, and say once. */
-type Owner = Pick<GatewayTask, 'id' | 'contextId' | 'createdAt'>
+type TaskOwner = Pick<GatewayTask, 'id' | 'contextId' | 'createdAt'>
 
 /** The record of a task, without its id, which its key tells; `log`: the record of all its events, for a task that has them in it. */
 export function encodeTask(task: GatewayTask, log: string | null = null): string {
@@ -38,7 +38,7 @@ export function encodeTask(task: GatewayTask, log: string | null = null): string
 }
 
 /** The record of events of a task, which follow each other. */
-export function encodeLog(task: Owner, events: readonly GatewayEvent[]): string {
+export function encodeLog(task: TaskOwner, events: readonly GatewayEvent[]): string {
   const packed: unknown[] = [events[0]?.generation ?? 1]
   for (const event of events) packed.push(packEvent(task, event))
   return JSON.stringify(packed)
@@ -50,7 +50,7 @@ export function decodeTask(id: string, bytes: Uint8Array): TaskRecord | null {
 }
 
 /** Reads a record of events of a task that this node wrote; null for what is none. */
-export function decodeLog(task: Owner, bytes: Uint8Array): readonly GatewayEvent[] | null {
+export function decodeLog(task: TaskOwner, bytes: Uint8Array): readonly GatewayEvent[] | null {
   return decoded<PackedLog, readonly GatewayEvent[]>(bytes, (packed) => unpackLog(task, packed))
 }
 
@@ -113,7 +113,7 @@ function unpackTask(id: string, packed: PackedTask): TaskRecord {
 }
 
 /** What is absent becomes null as it is written, and most of it is absent. */
-function packMessage(task: Owner, message: Message): readonly unknown[] {
+function packMessage(task: TaskOwner, message: Message): readonly unknown[] {
   const { messageId, role, parts, metadata, extensions, referenceTaskIds } = message
   const contextId = message.contextId === task.contextId ? OWN : message.contextId
   const taskId = message.taskId === task.id ? OWN : message.taskId
@@ -122,7 +122,7 @@ function packMessage(task: Owner, message: Message): readonly unknown[] {
   return metadata === undefined ? [messageId, role, parts, contextId, taskId] : [messageId, role, parts, contextId, taskId, metadata]
 }
 
-function unpackMessage(task: Owner, packed: PackedMessage): Message {
+function unpackMessage(task: TaskOwner, packed: PackedMessage): Message {
   const [messageId, role, parts, context, place, metadata = null, extensions = null, referenceTaskIds = null] = packed
   const contextId = context === OWN ? task.contextId : context
   const taskId = place === OWN ? task.id : place
@@ -138,7 +138,7 @@ function unpackMessage(task: Owner, packed: PackedMessage): Message {
   }
 }
 
-function packEvent(task: Owner, event: GatewayEvent): readonly unknown[] {
+function packEvent(task: TaskOwner, event: GatewayEvent): readonly unknown[] {
   const at = event.at - task.createdAt
   switch (event.type) {
     case 'message': {
@@ -152,12 +152,12 @@ function packEvent(task: Owner, event: GatewayEvent): readonly unknown[] {
   }
 }
 
-function unpackLog(task: Owner, [first, ...events]: PackedLog): GatewayEvent[] {
+function unpackLog(task: TaskOwner, [first, ...events]: PackedLog): GatewayEvent[] {
   if (typeof first !== 'number') throw new TypeError('not a record of events')
   return events.map((event, at) => unpackEvent(task, event, first + at))
 }
 
-function unpackEvent(task: Owner, event: PackedEvent, generation: number): GatewayEvent {
+function unpackEvent(task: TaskOwner, event: PackedEvent, generation: number): GatewayEvent {
   const at = event[1] + task.createdAt
   switch (event[0]) {
     case 'm': {

@@ -33,7 +33,7 @@ export interface CompiledPolicy {
   find(question: PolicyQuestion, mayAsk: boolean): number
 }
 
-interface Pattern {
+interface TextPattern {
   readonly text: string
   readonly isPrefix: boolean
 }
@@ -53,7 +53,7 @@ interface CompiledParty {
 interface CompiledRule {
   readonly types: number
   readonly sideEffects: number
-  readonly capabilities: readonly Pattern[] | null
+  readonly capabilities: readonly TextPattern[] | null
   readonly from: CompiledParty
   readonly to: CompiledParty
   readonly isAsk: boolean
@@ -107,7 +107,7 @@ function compileParty({ node, agent, tier, sandbox }: PartyCriteria, decision: P
   }
 }
 
-function patternOf(text: string): Pattern {
+function patternOf(text: string): TextPattern {
   return text.endsWith('*') ? { text: text.slice(0, -1), isPrefix: true } : { text, isPrefix: false }
 }
 
@@ -136,7 +136,7 @@ function isOfNode({ suffixes, names, maxMeant }: CompiledParty, address: string,
   return false
 }
 
-function isCapable(patterns: readonly Pattern[] | null, capability: string | null): boolean {
+function isCapable(patterns: readonly TextPattern[] | null, capability: string | null): boolean {
   if (patterns === null) return true
   if (capability === null) return false
   for (const { text, isPrefix } of patterns) if (isPrefix ? capability.startsWith(text) : capability === text) return true

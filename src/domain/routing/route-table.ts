@@ -14,7 +14,7 @@ export interface Route {
   readonly hops: number
 }
 
-interface Kept extends Route {
+interface KeptRoute extends Route {
   readonly expiresAt: number
 }
 
@@ -24,7 +24,7 @@ interface Kept extends Route {
  */
 export class RouteTable {
   // In the order of confirmation.
-  readonly #routes = new BoundedMap<NodeId, Kept>(MAX_ROUTES)
+  readonly #routes = new BoundedMap<NodeId, KeptRoute>(MAX_ROUTES)
 
   /** Notes a route that was found; it takes the place of another one. */
   set(target: NodeId, { via, hops }: Route, now: number): void {

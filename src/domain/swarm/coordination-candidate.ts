@@ -12,8 +12,8 @@ import {
   withoutStaleEnd
 } from './coordination.js'
 import type { CoordinationMessage, MessageOf, Tell } from './coordination-message.js'
-import { openReading, type Reading, readPage } from './coordination-read.js'
-import { confirm, type Proposals, recordMessages, type Wanted } from './coordination-records.js'
+import { openReading, type RecordReading, readPage } from './coordination-read.js'
+import { confirm, type Proposals, recordMessages, type WantedRecord } from './coordination-records.js'
 import type { VoterParts, VoterState } from './coordination-vote.js'
 
 /** How long an attempt to coordinate goes on without a majority: whoever refuses since it granted another is free by then. */
@@ -46,8 +46,8 @@ export interface CandidateState {
   /** When the round was sent in which each granted last. */
   readonly grants: Map<NodeId, number>
   /** What it sent less than a lease ago, by round, and the outcomes in it. */
-  readonly sent: Map<number, { readonly at: number; readonly items: readonly Wanted[] }>
-  readonly readings: Map<NodeId, Reading>
+  readonly sent: Map<number, { readonly at: number; readonly items: readonly WantedRecord[] }>
+  readonly readings: Map<NodeId, RecordReading>
   readonly proposals: Proposals
   /** What is proposed once the end is accepted; empty when there is none. */
   readonly behindEnd: Proposals
@@ -65,7 +65,7 @@ export type CandidateInput =
   /** What it would need to go on is not to be had here: it lets go, so that another may try. */
   | { readonly type: 'retreat' }
   /** Outcomes of items to be accepted, durable here. Those that have one already, or one under way, are passed over. */
-  | { readonly type: 'propose'; readonly items: readonly Wanted[] }
+  | { readonly type: 'propose'; readonly items: readonly WantedRecord[] }
 
 /** What the owner of a candidate does. */
 export type CandidateEffect =
@@ -73,7 +73,7 @@ export type CandidateEffect =
   /** It coordinates from now on. `accepted`: the outcomes that are final already; no other of these items is ever accepted. */
   | { readonly type: 'begin'; readonly epoch: number; readonly accepted: ReadonlyMap<number, string> }
   /** The outcomes are final: a majority has them on record, and the lease was held then. */
-  | { readonly type: 'accepted'; readonly epoch: number; readonly items: readonly Wanted[] }
+  | { readonly type: 'accepted'; readonly epoch: number; readonly items: readonly WantedRecord[] }
   /** Its lease is over: nothing is leased or accepted any more, and what was proposed without being accepted is void. */
   | { readonly type: 'ended'; readonly epoch: number }
 
@@ -192,7 +192,7 @@ function tick(state: CandidateState, voter: VoterState, now: number): CandidateE
   return [...ask(state, asked, now), ...proceed(state, now), ...readOthers(state, now), ...sendRecords(state, state.proposals, now)]
 }
 
-function nextRound(state: CandidateState, at: number, items: readonly Wanted[] = []): { swarm: string; run: string; round: number } {
+function nextRound(state: CandidateState, at: number, items: readonly WantedRecord[] = []): { swarm: string; run: string; round: number } {
   state.sent.set(++state.round, { at, items })
   return { swarm: state.parts.coordination.swarm, run: state.parts.run, round: state.round }
 }
@@ -292,7 +292,7 @@ function settle(state: CandidateState, now: number): CandidateEffect[] {
   return [{ type: 'begin', epoch: state.epoch, accepted: new Map(state.accepted) }]
 }
 
-function propose(state: CandidateState, items: readonly Wanted[], now: number): CandidateEffect[] {
+function propose(state: CandidateState, items: readonly WantedRecord[], now: number): CandidateEffect[] {
   const { accepted, proposals, parts } = state
   const fresh: Proposals = new Map()
   for (const { index, digest } of items) {
@@ -312,7 +312,7 @@ function sendRecords(state: CandidateState, proposals: Proposals, now: number): 
 
 function recorded(
   state: CandidateState,
-  { from, at, items, now }: { from: NodeId; at: number; items: readonly Wanted[]; now: number }
+  { from, at, items, now }: { from: NodeId; at: number; items: readonly WantedRecord[]; now: number }
 ): CandidateEffect[] {
   const majority = majorityOf(state.parts.coordination)
   const confirmed = confirm(state.proposals, { from, items, askedAt: at, now, majority })

@@ -3,7 +3,7 @@ import { type ItemRecord, mergeRecords } from './coordination.js'
 import { MAX_RECORDS, type MessageOf } from './coordination-message.js'
 
 /** What was read so far of what another participant has on record. */
-export interface Reading {
+export interface RecordReading {
   /** From where on it is read next; null when all of it is here. */
   from: number | null
   readonly records: Map<number, ItemRecord>
@@ -12,12 +12,12 @@ export interface Reading {
 }
 
 /** Nothing was read yet. */
-export function openReading(): Reading {
+export function openReading(): RecordReading {
   return { from: 0, records: new Map(), epoch: 0, candidate: null }
 }
 
 /** Takes one page. False: it is not the one that comes next. */
-export function readPage(reading: Reading, { from, items, next, epoch, candidate }: MessageOf<'held'>): boolean {
+export function readPage(reading: RecordReading, { from, items, next, epoch, candidate }: MessageOf<'held'>): boolean {
   if (reading.from !== from || (next !== null && next <= from)) return false
   mergeRecords(
     reading.records,

@@ -3,7 +3,7 @@ import { COORDINATOR_LEASE_MS } from './coordination.js'
 import { MAX_RECORDS } from './coordination-message.js'
 
 /** The outcome that an item is to have: its index, and a hash of its row. */
-export interface Wanted {
+export interface WantedRecord {
   readonly index: number
   readonly digest: string
 }
@@ -16,7 +16,7 @@ export function recordMessages(
   voters: readonly NodeId[],
   proposals: Proposals,
   now: number
-): { readonly to: NodeId; readonly items: readonly Wanted[] }[] {
+): { readonly to: NodeId; readonly items: readonly WantedRecord[] }[] {
   return voters.flatMap((to) => {
     const open = [...proposals].filter(([, { confirmed }]) => !doesCount(confirmed.get(to), now))
     const items = open.map(([index, { digest }]) => ({ index, digest }))
@@ -35,8 +35,8 @@ function doesCount(askedAt: number | undefined, now: number): boolean {
 /** Notes that a voter has outcomes on record. Gives those that a majority has now; they are proposals no more. */
 export function confirm(
   proposals: Proposals,
-  { from, items, askedAt, now, majority }: { from: NodeId; items: readonly Wanted[]; askedAt: number; now: number; majority: number }
-): Wanted[] {
+  { from, items, askedAt, now, majority }: { from: NodeId; items: readonly WantedRecord[]; askedAt: number; now: number; majority: number }
+): WantedRecord[] {
   return items.filter(({ index, digest }) => {
     const proposal = proposals.get(index)
     if (proposal?.digest !== digest) return false

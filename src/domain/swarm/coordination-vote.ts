@@ -9,7 +9,7 @@ import {
   VOTER_LEASE_MS
 } from './coordination.js'
 import type { CoordinationMessage, MessageOf, Tell } from './coordination-message.js'
-import { openReading, pageOf, type Reading, readPage } from './coordination-read.js'
+import { openReading, pageOf, type RecordReading, readPage } from './coordination-read.js'
 
 /** What the disk of a participant holds of its votes. */
 export interface StoredVote {
@@ -43,7 +43,7 @@ export interface VoterState {
   freeAt: number
   readonly records: Map<number, ItemRecord>
   /** What a voter without its disk has learned from others; null when it may vote. */
-  recovery: { askedAt: number; readonly readings: Map<NodeId, Reading> } | null
+  recovery: { askedAt: number; readonly readings: Map<NodeId, RecordReading> } | null
 }
 
 /** What happens to a voter. The sender of a message is the key of the stream that it came over. */

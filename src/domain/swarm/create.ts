@@ -1,4 +1,4 @@
-import type { AgentState, HostState, ItemSpec, ItemState, SwarmParts, SwarmState } from './types.js'
+import type { SwarmAgentState, HostState, ItemSpec, ItemState, SwarmParts, SwarmState } from './types.js'
 
 /** Leases that a node's agents get before any of them has brought a result. */
 const FIRST_LEASES = 4
@@ -58,7 +58,7 @@ function freshItem({ name, pinnedTo, need = 0, isBlocked, group }: ItemSpec, gro
 }
 
 /** A participant by its address; one that was never heard of is absent. */
-export function agentOf(state: SwarmState, address: string): AgentState {
+export function agentOf(state: SwarmState, address: string): SwarmAgentState {
   const known = state.agents.get(address)
   if (known !== undefined) return known
   const none = { isPresent: false, slots: 0, inUse: 0, lastLease: 0, backoffUntil: 0, refusals: 0 }

@@ -1,7 +1,7 @@
 import { backoffMs } from '../../kit/backoff.js'
 import type { ErrorCode } from '../../kit/errors.js'
 import { doubt, finishItem } from './finish.js'
-import type { AgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
+import type { SwarmAgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
 
 /** How long an agent that was busy waits for its next lease, by how often it was in a row. */
 const BACKOFF = { baseMs: 250, maxMs: 5000 }
@@ -13,7 +13,7 @@ const DOUBT_LEASES = 2
 export interface LiveLease {
   readonly index: number
   readonly item: ItemState
-  readonly agent: AgentState | undefined
+  readonly agent: SwarmAgentState | undefined
 }
 
 /** The live lease of an item, if the attempt (and the agent, when given) is that of the lease. */
@@ -33,7 +33,7 @@ export function renew(state: SwarmState, { index, agent }: LiveLease, now: numbe
 }
 
 /** Notes a sign of life of an agent. */
-export function markAlive(agent: AgentState): void {
+export function markAlive(agent: SwarmAgentState): void {
   agent.refusals = 0
   agent.host.silentUntil = 0
 }
@@ -116,7 +116,7 @@ export function noteTried(item: ItemState): void {
 }
 
 /** Lets an agent that has no room rest before its next lease, for as long as it asked for at least. */
-export function backOff(agent: AgentState | undefined, now: number, askedMs = 0): void {
+export function backOff(agent: SwarmAgentState | undefined, now: number, askedMs = 0): void {
   if (agent === undefined) return
   agent.backoffUntil = now + Math.max(askedMs, backoffMs(BACKOFF, agent.refusals))
   agent.refusals++

@@ -21,7 +21,7 @@ import {
 import { giveUpLacking, nextGivenUp } from './lacking.js'
 import { fill, isDoable, nextUrgent, restEnds } from './schedule.js'
 import { nextOverdue } from './slow.js'
-import type { AgentState, ItemState, Range, Recruit, RunOutcome, SwarmEffect, SwarmInput, SwarmState } from './types.js'
+import type { SwarmAgentState, ItemState, Range, Recruit, RunOutcome, SwarmEffect, SwarmInput, SwarmState } from './types.js'
 
 export { createSwarm } from './create.js'
 export { counts } from './finish.js'
@@ -159,7 +159,7 @@ function depart(
   { state, now, effects }: Step,
   address: string,
   { reason, need }: { reason: string; need?: number }
-): AgentState | undefined {
+): SwarmAgentState | undefined {
   const agent = state.agents.get(address)
   if (agent === undefined) return undefined
   for (const lease of leasesOf(state, new Set([address]))) {
@@ -180,7 +180,7 @@ function isOf(item: ItemState | undefined, need: number | undefined): boolean {
 
 function failPinned(
   { state, now, effects }: Step,
-  agent: AgentState,
+  agent: SwarmAgentState,
   { outcome, need }: { outcome: { ok: false; error: ErrorBody }; need?: number }
 ): void {
   if (!agent.isPresent) state.absent.delete(agent.address)

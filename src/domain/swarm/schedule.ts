@@ -1,5 +1,5 @@
 import { takeOver } from './slow.js'
-import type { AgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
+import type { SwarmAgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
 
 /** Returned items looked at in one search; keeps a step cheap when many wait for the same busy agents. */
 const MAX_LOOKED_AT = 32
@@ -19,7 +19,7 @@ export function fill(state: SwarmState, now: number, effects: SwarmEffect[]): vo
 /** A waiting item and its agent. Pinned ones need no credit: nobody else could do them. */
 function nextMatch(
   state: SwarmState,
-  { free, trusted, now }: { free: readonly AgentState[]; trusted: readonly AgentState[]; now: number }
+  { free, trusted, now }: { free: readonly SwarmAgentState[]; trusted: readonly SwarmAgentState[]; now: number }
 ): Match | null {
   if (state.leases.size >= state.parts.maxParallel) return null
   return pinnedMatch(state, free) ?? returnedMatch(state, trusted, now) ?? freshMatch(state, trusted)
@@ -27,11 +27,11 @@ function nextMatch(
 
 interface Match {
   readonly index: number
-  readonly agent: AgentState
+  readonly agent: SwarmAgentState
 }
 
-function freeAgents(state: SwarmState, now: number): AgentState[] {
-  const free: AgentState[] = []
+function freeAgents(state: SwarmState, now: number): SwarmAgentState[] {
+  const free: SwarmAgentState[] = []
   for (const agent of state.agents.values()) {
     if (agent.isPresent && agent.inUse < agent.slots && agent.backoffUntil <= now) free.push(agent)
   }
@@ -39,43 +39,43 @@ function freeAgents(state: SwarmState, now: number): AgentState[] {
 }
 
 /** Without those of nodes that have just missed heartbeats, while agents of others are there, free or busy. */
-function preferred(state: SwarmState, agents: readonly AgentState[], now: number): readonly AgentState[] {
-  const isResponsive = ({ host }: AgentState): boolean => host.silentUntil <= now
+function preferred(state: SwarmState, agents: readonly SwarmAgentState[], now: number): readonly SwarmAgentState[] {
+  const isResponsive = ({ host }: SwarmAgentState): boolean => host.silentUntil <= now
   for (const agent of state.agents.values())
     if (agent.isPresent && agent.slots > 0 && isResponsive(agent)) return agents.filter(isResponsive)
   return agents
 }
 
 /** Most free slots first, then the one whose last lease is longest ago, then by address. */
-function best(agents: readonly AgentState[], fits: (agent: AgentState) => boolean): AgentState | null {
-  let chosen: AgentState | null = null
+function best(agents: readonly SwarmAgentState[], fits: (agent: SwarmAgentState) => boolean): SwarmAgentState | null {
+  let chosen: SwarmAgentState | null = null
   for (const agent of agents) if (fits(agent) && (chosen === null || isBefore(agent, chosen))) chosen = agent
   return chosen
 }
 
-function isBefore(a: AgentState, b: AgentState): boolean {
+function isBefore(a: SwarmAgentState, b: SwarmAgentState): boolean {
   const more = freeSlots(a) - freeSlots(b)
   if (more !== 0) return more > 0
   return a.lastLease === b.lastLease ? a.address < b.address : a.lastLease < b.lastLease
 }
 
-function freeSlots({ slots, inUse, host }: AgentState): number {
+function freeSlots({ slots, inUse, host }: SwarmAgentState): number {
   return Math.min(slots - inUse, host.allowed - host.inUse)
 }
 
-function pinnedMatch(state: SwarmState, free: readonly AgentState[]): Match | null {
+function pinnedMatch(state: SwarmState, free: readonly SwarmAgentState[]): Match | null {
   const agent = best(free, (one) => one.pinned.size > 0 && pinnedOf(state, one) !== null)
   const index = agent === null ? null : pinnedOf(state, agent)
   return agent === null || index === null ? null : { index, agent }
 }
 
 /** The first item that only this agent may do, of those that it was heard to do. */
-function pinnedOf({ items }: SwarmState, { pinned, needs }: AgentState): number | null {
+function pinnedOf({ items }: SwarmState, { pinned, needs }: SwarmAgentState): number | null {
   for (const index of pinned) if (needs.has(items[index]?.need ?? -1)) return index
   return null
 }
 
-function returnedMatch(state: SwarmState, free: readonly AgentState[], now: number): Match | null {
+function returnedMatch(state: SwarmState, free: readonly SwarmAgentState[], now: number): Match | null {
   const needs = new Set(free.flatMap((agent) => [...agent.needs.keys()]))
   let looked = 0
   for (const [index, anyoneFrom] of state.returned) {
@@ -93,15 +93,15 @@ function returnedMatch(state: SwarmState, free: readonly AgentState[], now: numb
 function agentFor(
   state: SwarmState,
   item: ItemState,
-  { free, isUrgent }: { free: readonly AgentState[]; isUrgent: boolean }
-): AgentState | null {
+  { free, isUrgent }: { free: readonly SwarmAgentState[]; isUrgent: boolean }
+): SwarmAgentState | null {
   // One that only heartbeats had it: who brings results comes first, also one that has lost it before.
   const proven = item.takeovers === 0 ? [] : free.filter(({ address, host }) => host.isProven && !item.barred.includes(address))
   if (proven.length > 0) return best(proven, (agent) => !item.tried.includes(agent.address)) ?? best(proven, () => true)
   const untried = best(free, (agent) => !item.tried.includes(agent.address) && !item.barred.includes(agent.address))
   if (untried !== null) return untried
   if (!isUrgent && isAnyUntried(state, item)) return null
-  const may = (agent: AgentState): boolean => !item.barred.includes(agent.address)
+  const may = (agent: SwarmAgentState): boolean => !item.barred.includes(agent.address)
   return best(free, (agent) => may(agent) && agent.address !== item.agent) ?? best(free, may)
 }
 
@@ -124,7 +124,7 @@ export function isAnyThere(state: SwarmState, { need }: ItemState, but: readonly
   return false
 }
 
-function freshMatch(state: SwarmState, free: readonly AgentState[]): Match | null {
+function freshMatch(state: SwarmState, free: readonly SwarmAgentState[]): Match | null {
   for (const [need, queue] of state.fresh) {
     while (isOver(state, queue.items[queue.next])) queue.next++
     const index = queue.items[queue.next]

@@ -1,6 +1,6 @@
 import { mayRunAgain } from '../reliable/repeat.js'
 import { type LiveLease, noteTried, release } from './leases.js'
-import type { AgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
+import type { SwarmAgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
 
 /** Nobody is slow before so many lease spans, or this part of the swarm's whole time when that is shorter. */
 const PATIENT_LEASES = 12
@@ -11,7 +11,7 @@ const FAR_SLOWER = 10
 /** A lease to take from one agent, and the one to give its item to. */
 interface Takeover {
   readonly lease: LiveLease
-  readonly to: AgentState
+  readonly to: SwarmAgentState
 }
 
 /**
@@ -21,8 +21,8 @@ interface Takeover {
  */
 export function takeOver(
   state: SwarmState,
-  { free, now, effects }: { free: readonly AgentState[]; now: number; effects: SwarmEffect[] }
-): { readonly index: number; readonly agent: AgentState } | null {
+  { free, now, effects }: { free: readonly SwarmAgentState[]; now: number; effects: SwarmEffect[] }
+): { readonly index: number; readonly agent: SwarmAgentState } | null {
   const proven = free.filter((agent) => agent.host.isProven)
   const found = proven.length === 0 ? null : overdue(state, proven, now)
   if (found === null) return null
@@ -34,7 +34,7 @@ export function takeOver(
   return { index: lease.index, agent: to }
 }
 
-function overdue(state: SwarmState, proven: readonly AgentState[], now: number): Takeover | null {
+function overdue(state: SwarmState, proven: readonly SwarmAgentState[], now: number): Takeover | null {
   for (const index of state.leases.keys()) {
     const item = state.items[index]
     if (item === undefined || !isTakable(item) || now < dueAt(state, item)) continue

@@ -178,7 +178,7 @@ export interface HostState {
 }
 
 /** One participant. */
-export interface AgentState {
+export interface SwarmAgentState {
   readonly address: string
   readonly host: HostState
   /** False: its link is lost or it left. */
@@ -202,7 +202,7 @@ export interface SwarmState {
   readonly createdAt: number
   readonly parts: Omit<SwarmParts, 'items'>
   readonly items: readonly ItemState[]
-  readonly agents: Map<string, AgentState>
+  readonly agents: Map<string, SwarmAgentState>
   /** By the node's part of the agents' addresses. */
   readonly hosts: Map<string, HostState>
   /** Live leases by item, the one whose heartbeat is oldest first, with the time of that heartbeat. */

@@ -18,7 +18,7 @@ import { type AgentMeasured, RUN_BOUNDS } from '../../kit/prometheus.js'
 import { HealthChecks } from './health.js'
 import { LoadEstimate } from './load-estimate.js'
 import { AgentQueue } from './agent-queue.js'
-import type { Turn } from './agent-queue.js'
+import type { QueueTurn } from './agent-queue.js'
 
 /** Agents of which metrics are told. */
 export const MAX_MEASURED = 256
@@ -69,7 +69,7 @@ interface Hosting {
 }
 
 /** A task on its way to its agent. */
-interface Given {
+interface GivenRun {
   readonly agentId: string
   readonly hosting: Hosting
   /** The version that it was given to. */
@@ -218,13 +218,13 @@ export class AgentHost {
     const hosting = this.#agents.get(agentId)
     if (hosting === undefined) return Promise.resolve(noTurn(agentId, 'closed'))
     const asked = hosting.agent
-    const given: Given = { agentId, hosting, asked, task, options }
+    const given: GivenRun = { agentId, hosting, asked, task, options }
     hosting.expected.arrived()
     const taken = hosting.queue.take(options.signal)
     return typeof taken === 'string' ? this.#runAt(taken, given) : taken.then((turn) => this.#runAt(turn, given))
   }
 
-  async #runAt(turn: Turn, { agentId, hosting, asked, task, options }: Given): Promise<HostOutcome> {
+  async #runAt(turn: QueueTurn, { agentId, hosting, asked, task, options }: GivenRun): Promise<HostOutcome> {
     if (turn !== 'held') return noTurn(agentId, turn)
     try {
       if (this.#agents.get(agentId) !== hosting) return noTurn(agentId, 'closed')
@@ -353,7 +353,7 @@ function inputFault({ input: check, inputSchema }: Checks, capability: string, i
   })
 }
 
-function noTurn(agentId: string, turn: Exclude<Turn, 'held'>): HostOutcome {
+function noTurn(agentId: string, turn: Exclude<QueueTurn, 'held'>): HostOutcome {
   switch (turn) {
     case 'aborted':
       return { ok: false, code: 'CANCELED', message: 'canceled before it began' }

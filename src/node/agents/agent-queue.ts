@@ -4,11 +4,11 @@ import type { AbortSignalLike } from '../../kit/clock.js'
 export const MAX_WAITING = 2048
 
 /** What became of waiting for a turn: a place is held, or why there is none. */
-export type Turn = 'held' | 'aborted' | 'closed' | 'full'
+export type QueueTurn = 'held' | 'aborted' | 'closed' | 'full'
 
 /** The places of one agent and who waits for them, first come first served. */
 export class AgentQueue {
-  readonly #waiting = new Set<(turn: Turn) => void>()
+  readonly #waiting = new Set<(turn: QueueTurn) => void>()
   #places: number
   #running = 0
   #isClosed = false
@@ -39,7 +39,7 @@ export class AgentQueue {
   }
 
   /** Waits for a place, where none is free. `held` must be given back by {@link AgentQueue.release}; anything else holds nothing. */
-  take(signal: AbortSignalLike): Turn | Promise<Turn> {
+  take(signal: AbortSignalLike): QueueTurn | Promise<QueueTurn> {
     if (signal.aborted) return 'aborted'
     if (this.#isClosed) return 'closed'
     if (this.#running < this.#places && this.#waiting.size === 0) {
@@ -81,9 +81,9 @@ export class AgentQueue {
     }
   }
 
-  #wait(signal: AbortSignalLike): Promise<Turn> {
+  #wait(signal: AbortSignalLike): Promise<QueueTurn> {
     return new Promise((resolve) => {
-      const settle = (turn: Turn): void => {
+      const settle = (turn: QueueTurn): void => {
         this.#waiting.delete(settle)
         signal.removeEventListener('abort', onAbort)
         resolve(turn)

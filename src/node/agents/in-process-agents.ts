@@ -19,7 +19,7 @@ import type { Directory } from '../cards/directory.js'
 import { threadOf } from '../messaging/inbound-message.js'
 import type { InboundMessage, Thread } from '../messaging/inbound-message.js'
 import type { Subscriptions } from '../messaging/subscriptions.js'
-import type { Draft, Outbound } from '../messaging/outbound.js'
+import type { OutboundDraft, Outbound } from '../messaging/outbound.js'
 import type { LocalCards } from '../cards/local-cards.js'
 import { surplusReason } from './health.js'
 
@@ -32,7 +32,7 @@ const LIMITS = { timeoutMs: 300_000, concurrency: 1, maxOutputBytes: 10 * 1024 *
 const FINAL_REPLIES: ReadonlySet<MessageType> = new Set(['response', 'error', 'task-reject', 'stream-end'])
 
 /** Sends back along the thread of the message it came with. @throws NodeError what the road out refuses. */
-export type Reply = (payload: unknown) => Promise<void>
+export type InProcessReply = (payload: unknown) => Promise<void>
 
 /** An agent that a program in the node's own process is. */
 export interface AttachOptions {
@@ -53,7 +53,7 @@ export interface AttachOptions {
    * Called with each notification; with requests too when there is no `run`, and with replies to what it sent. `reply`
    * answers: a request with its response, a notification with a notification.
    */
-  onMessage?(message: A2AEnvelope, reply: Reply): void
+  onMessage?(message: A2AEnvelope, reply: InProcessReply): void
   /** Does one task; what it throws is a failure. It must end soon after its signal aborts. */
   run?(task: AgentTask, run: AgentRun): unknown
 }
@@ -202,11 +202,11 @@ export class InProcessAgents {
     return address !== null && isKeyText(address.nodeId) ? address : this.#deps.directory.agent(recipient)
   }
 
-  async #post(draft: Draft): Promise<void> {
+  async #post(draft: OutboundDraft): Promise<void> {
     await this.#deps.outbound.send(draft)
   }
 
-  #deliver(program: AttachOptions, { header, payload }: Pick<InboundMessage, 'header' | 'payload'>, reply: Reply): void {
+  #deliver(program: AttachOptions, { header, payload }: Pick<InboundMessage, 'header' | 'payload'>, reply: InProcessReply): void {
     try {
       program.onMessage?.({ payload, ...header }, reply)
     } catch (error) {

@@ -5,7 +5,7 @@ import type { ApprovalDetail, ApprovalInfo, ApprovalResult, ApprovalText } from 
 import type { ApprovalDecision } from '../policy/approvals.js'
 import type { NodeCore } from '../node.js'
 import { previewOf } from '../../kit/preview.js'
-import type { Waiting } from '../policy/pending-approvals.js'
+import type { PendingApproval } from '../policy/pending-approvals.js'
 
 /** Characters of an input that `approvals ls` shows. */
 const INPUT_SHOWN = 1024
@@ -64,7 +64,7 @@ function rememberedInfo(
   }
 }
 
-function approvalInfo(one: Waiting, { address, ref }: Namer): ApprovalInfo {
+function approvalInfo(one: PendingApproval, { address, ref }: Namer): ApprovalInfo {
   const { id, incoming, question, request, rule, askedAt, expiresAt, endsBy } = one
   const { sender, recipient, header, payload } = incoming
   const { description, justification } = textsOf(one)
@@ -93,7 +93,7 @@ function approvalInfo(one: Waiting, { address, ref }: Namer): ApprovalInfo {
   }
 }
 
-function textsOf({ request, incoming }: Waiting): Omit<ApprovalDetail['whole'], 'input'> {
+function textsOf({ request, incoming }: PendingApproval): Omit<ApprovalDetail['whole'], 'input'> {
   return { description: request?.description ?? '', justification: incoming.header.metadata?.justification ?? null }
 }
 

@@ -39,16 +39,18 @@ const LOG_TIMEOUT_MS = 10_000
 const LIST_MS = 100
 const READ_MS = 20
 
-type Params<N extends keyof DocumentCalls> = DocumentCalls[N]['params']
+type DocumentParams<N extends keyof DocumentCalls> = DocumentCalls[N]['params']
 type Result<N extends keyof DocumentCalls> = Promise<DocumentCalls[N]['result']>
 
-type Scope = Principal['scopes'][number]
+type DocumentScope = Principal['scopes'][number]
 
 /** The calls about documents, of a caller. */
 export function documentCalls(
   node: NodeCore,
   by: DocumentCaller
-): { readonly [N in keyof DocumentCalls]: readonly [Scope, (params: Params<N>) => DocumentCalls[N]['result'] | Result<N>] } {
+): {
+  readonly [N in keyof DocumentCalls]: readonly [DocumentScope, (params: DocumentParams<N>) => DocumentCalls[N]['result'] | Result<N>]
+} {
   return {
     'documents.list': ['read', () => listDocuments(node, by)],
     'documents.show': ['read', (params) => showDocument(node, params, by)],
@@ -69,7 +71,7 @@ interface Watcher<T> {
   end(error: unknown): void
 }
 
-type Watch<N extends keyof DocumentWatches> = (
+type DocumentWatch<N extends keyof DocumentWatches> = (
   node: NodeCore,
   params: DocumentWatches[N]['params'],
   to: Watcher<DocumentWatches[N]['item']>
@@ -77,7 +79,7 @@ type Watch<N extends keyof DocumentWatches> = (
 
 /** The watches of documents, of a caller. */
 export function documentWatches(by: DocumentCaller): {
-  readonly [N in keyof DocumentWatches]: readonly [Scope, Watch<N>, 'newest' | 'all']
+  readonly [N in keyof DocumentWatches]: readonly [DocumentScope, DocumentWatch<N>, 'newest' | 'all']
 } {
   return {
     'documents.list': ['read', (node, _params, { push }) => watchDocuments(node, by, push), 'newest'],
@@ -98,7 +100,7 @@ function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['docum
 }
 
 /** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND; STORE_DAMAGED when nobody can say how much of it is here */
-async function showDocument(node: NodeCore, { document }: Params<'documents.show'>, by: DocumentCaller): Result<'documents.show'> {
+async function showDocument(node: NodeCore, { document }: DocumentParams<'documents.show'>, by: DocumentCaller): Result<'documents.show'> {
   const { fault: damage } = node.deps.documents
   if (damage !== null) throw damage
   return documentDetail(node, await found(node, document, by), by)
@@ -110,7 +112,7 @@ async function showDocument(node: NodeCore, { document }: Params<'documents.show
  */
 async function createDocument(
   node: NodeCore,
-  { name, see, write }: Params<'documents.create'>,
+  { name, see, write }: DocumentParams<'documents.create'>,
   by: DocumentCaller
 ): Result<'documents.create'> {
   const { log, clock } = node.deps
@@ -140,7 +142,7 @@ function refuseDocumentName(node: NodeCore, name: string, by: DocumentCaller): v
 /** Sets who may see and write. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, CONFLICT, TIMEOUT, PEER_NOT_FOUND */
 async function restrictDocument(
   node: NodeCore,
-  { document, see, write }: Params<'documents.restrict'>,
+  { document, see, write }: DocumentParams<'documents.restrict'>,
   by: DocumentCaller
 ): Result<'documents.restrict'> {
   const { log, documents } = node.deps
@@ -161,7 +163,7 @@ async function restrictDocument(
 }
 
 /** Reads one shared type. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT, PEER_OFFLINE, TIMEOUT */
-async function readDocument(node: NodeCore, params: Params<'documents.read'>, by: DocumentCaller): Result<'documents.read'> {
+async function readDocument(node: NodeCore, params: DocumentParams<'documents.read'>, by: DocumentCaller): Result<'documents.read'> {
   const known = await found(node, params.document, by)
   const { readShared } = await import('../../domain/document/shared-types.js')
   const root = rootOf(params)
@@ -173,7 +175,11 @@ async function readDocument(node: NodeCore, params: Params<'documents.read'>, by
 }
 
 /** Edits one shared type. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, INVALID_INPUT, CONFLICT, OVERLOADED, PAYLOAD_TOO_LARGE, PEER_OFFLINE, TIMEOUT */
-async function editDocument(node: NodeCore, { document, edit }: Params<'documents.edit'>, by: DocumentCaller): Result<'documents.edit'> {
+async function editDocument(
+  node: NodeCore,
+  { document, edit }: DocumentParams<'documents.edit'>,
+  by: DocumentCaller
+): Result<'documents.edit'> {
   const known = writable(node, await found(node, document, by), by)
   const { editShared, readShared } = await import('../../domain/document/shared-types.js')
   const root = rootOf(edit)
@@ -192,7 +198,11 @@ async function editDocument(node: NodeCore, { document, edit }: Params<'document
 }
 
 /** `doc rm`. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
-async function forgetDocument(node: NodeCore, { document }: Params<'documents.forget'>, by: DocumentCaller): Result<'documents.forget'> {
+async function forgetDocument(
+  node: NodeCore,
+  { document }: DocumentParams<'documents.forget'>,
+  by: DocumentCaller
+): Result<'documents.forget'> {
   const known = node.documents.known.find(document, by)
   const bytes = await node.documents.forget(known)
   return { id: known.id, name: known.record.name, bytes }
@@ -201,7 +211,7 @@ async function forgetDocument(node: NodeCore, { document }: Params<'documents.fo
 /** An update of a program that holds a document. @throws NodeError as `DocumentSessions.apply` */
 async function applyToDocument(
   node: NodeCore,
-  { document, session, update }: Params<'documents.apply'>,
+  { document, session, update }: DocumentParams<'documents.apply'>,
   by: DocumentCaller
 ): Result<'documents.apply'> {
   await node.documentSessions.apply(session, writable(node, node.documents.known.find(document, by), by).record.name, update)
@@ -211,7 +221,7 @@ async function applyToDocument(
 /** Presence of a program that holds a document. @throws NodeError as `DocumentSessions.tell` */
 async function tellPresence(
   node: NodeCore,
-  { document, session, update }: Params<'documents.awareness'>,
+  { document, session, update }: DocumentParams<'documents.awareness'>,
   by: DocumentCaller
 ): Result<'documents.awareness'> {
   await node.documentSessions.tell(session, node.documents.known.find(document, by).record.name, update)
@@ -265,7 +275,7 @@ function whileAllowed(node: NodeCore, check: () => void, end: (error: unknown) =
  */
 async function watchDocument(
   node: NodeCore,
-  params: Params<'documents.read'>,
+  params: DocumentParams<'documents.read'>,
   { by, push, end }: Watcher<DocumentReading> & { readonly by: DocumentCaller }
 ): Promise<Unsubscribe> {
   const known = await found(node, params.document, by)
@@ -322,9 +332,9 @@ function rootOf({ type, root }: DocumentRoot): string {
   return root ?? type
 }
 
-type Read = readonly [type: DocumentRoot['type'], root: string, value: unknown]
+type ReadDocument = readonly [type: DocumentRoot['type'], root: string, value: unknown]
 
-function reading(node: NodeCore, { id, record }: IndexedDocument, ...[type, root, value]: Read): DocumentReading {
+function reading(node: NodeCore, { id, record }: IndexedDocument, ...[type, root, value]: ReadDocument): DocumentReading {
   return { id, name: record.name, type, root, value, ...skippedOf(node, recordOf(node, record)) }
 }
 

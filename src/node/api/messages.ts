@@ -85,7 +85,7 @@ function healthOf(node: NodeCore, agentId: string): Pick<AgentInfo, 'health'> {
 export async function sendText(
   node: NodeCore,
   params: Calls['message.send']['params'],
-  { by, as, onAsked, signal }: Caller
+  { by, as, onAsked, signal }: ApiCaller
 ): Promise<Reply> {
   const { agent, text, type, ...rest } = params
   const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, as, signal }
@@ -98,7 +98,7 @@ export async function sendText(
 export async function callCapability(
   node: NodeCore,
   params: Calls['message.call']['params'],
-  { by, as, onAsked, signal }: Caller
+  { by, as, onAsked, signal }: ApiCaller
 ): Promise<Reply> {
   const { agent, justification } = params
   const sees = (one: RegisteredCard): boolean => node.visibility.toCaller(one, by)
@@ -136,7 +136,7 @@ async function agentFor(
 function headOf(
   node: NodeCore,
   type: 'request' | 'notification',
-  { justification, onBehalfOf, as }: Pick<Query, 'justification' | 'onBehalfOf' | 'as'>
+  { justification, onBehalfOf, as }: Pick<MessageQuery, 'justification' | 'onBehalfOf' | 'as'>
 ): Omit<DraftHead, 'recipient'> {
   return { sender: senderOf(node, as), type, onBehalfOf, ...(justification === undefined ? {} : { justification }) }
 }
@@ -173,7 +173,7 @@ function senderOf(node: NodeCore, as: string | undefined): AgentAddress {
 }
 
 /** Who has a message sent, and who is told of its way. */
-interface Caller extends MessageHooks {
+interface ApiCaller extends MessageHooks {
   /** Its power: what it has done in the operator's name is as weak. */
   readonly by: CallerAuthority
   /** The agent of this node that it is; undefined: it speaks in the operator's name. */
@@ -199,12 +199,12 @@ interface Client {
   readonly signal: AbortSignalLike | undefined
 }
 
-type Query = Matter & Client
+type MessageQuery = Matter & Client
 
 async function ask(
   node: NodeCore,
   question: Matter,
-  to: Client & { readonly target: AgentAddress; readonly onAsked?: Caller['onAsked'] | undefined }
+  to: Client & { readonly target: AgentAddress; readonly onAsked?: ApiCaller['onAsked'] | undefined }
 ): Promise<Reply> {
   const { target, onBehalfOf, as, signal, onAsked } = to
   const { clock, settings } = node.deps
@@ -271,13 +271,13 @@ function elapsed(node: NodeCore, from: number): number {
   return Math.round((node.deps.clock.monotonic() - from) * 100) / 100
 }
 
-function post(node: NodeCore, recipient: AgentAddress, question: Query): Promise<A2AEnvelope> {
+function post(node: NodeCore, recipient: AgentAddress, question: MessageQuery): Promise<A2AEnvelope> {
   const { input, justification, onBehalfOf, as, isBroadcast = false } = question
   const draft = { sender: senderOf(node, as), recipient, type: 'notification', payload: { input }, onBehalfOf, isBroadcast } as const
   return node.outbound.send(justification === undefined ? draft : { ...draft, justification })
 }
 
-async function notify(node: NodeCore, question: Query, target: AgentAddress): Promise<Reply> {
+async function notify(node: NodeCore, question: MessageQuery, target: AgentAddress): Promise<Reply> {
   const from = node.deps.clock.monotonic()
   const envelope = await post(node, target, question)
   return {
@@ -296,7 +296,7 @@ async function notify(node: NodeCore, question: Query, target: AgentAddress): Pr
  * To every registered agent but the operator here; each target is listed with what became of it. What a rule keeps from one
  * that the caller does not see goes on record alone.
  */
-async function broadcast(node: NodeCore, type: 'request' | 'notification', question: Query): Promise<Reply> {
+async function broadcast(node: NodeCore, type: 'request' | 'notification', question: MessageQuery): Promise<Reply> {
   const { clock, ids, membership } = node.deps
   const from = clock.monotonic()
   const head = headOf(node, type, question)
@@ -307,7 +307,7 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
   const cards = node.registry.listAll().filter(isFor)
   const name = node.directory.namer()
   const toAll = { type, question: { ...question, isBroadcast: true } }
-  const outcomes: Promise<Outcome>[] = []
+  const outcomes: Promise<MessageOutcome>[] = []
   for (const card of cards) {
     const outcome = toOne(node, card, toAll)
     outcomes.push(outcome)
@@ -329,8 +329,8 @@ const ANSWER_SHOWN = 16_384
 async function toOne(
   node: NodeCore,
   card: RegisteredCard,
-  { type, question }: { readonly type: 'request' | 'notification'; readonly question: Query }
-): Promise<Outcome> {
+  { type, question }: { readonly type: 'request' | 'notification'; readonly question: MessageQuery }
+): Promise<MessageOutcome> {
   const target = { agentId: card.id, nodeId: card.nodeId }
   try {
     if (type === 'request' && defaultCapability(card) === null) return { outcome: 'SKIPPED', rule: 'it has no capability' }
@@ -353,7 +353,7 @@ async function toOne(
 }
 
 /** What became of one target of a broadcast. */
-export type Outcome = Omit<BroadcastTarget, 'agent'>
+export type MessageOutcome = Omit<BroadcastTarget, 'agent'>
 
 /** What a broadcast counts as having got there. */
 const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'])
@@ -374,7 +374,7 @@ export function refusingRule({ code, data }: Pick<ErrorBody, 'code' | 'data'>): 
  * How a broadcast failed; null: it did not. A target that is left out is as it should be, unless there is no other; one that
  * failed is not.
  */
-export function broadcastError(targets: readonly Outcome[]): NodeError | null {
+export function broadcastError(targets: readonly MessageOutcome[]): NodeError | null {
   const leftOut = leftOutText(targets)
   const asked = targets.filter(({ rule }) => rule === null)
   const failed = asked.filter(({ outcome }) => !TAKEN.has(outcome))
@@ -388,13 +388,13 @@ export function broadcastError(targets: readonly Outcome[]): NodeError | null {
   return new NodeError(code, `${isAll ? 'no agent took it' : 'partly done'}: it failed at ${where}${away}${leftOut}`)
 }
 
-function leftOutText(targets: readonly Outcome[]): string {
+function leftOutText(targets: readonly MessageOutcome[]): string {
   const counts = { refused: 0, unapproved: 0, skipped: 0 }
   for (const one of targets) if (one.rule !== null) counts[whyLeftOut(one)]++
   const parts = (['refused', 'unapproved', 'skipped'] as const).filter((why) => counts[why] > 0)
   return parts.length === 0 ? '' : `; left out: ${parts.map((why) => `${counts[why]} ${LEFT_OUT[why]}`).join(', ')}`
 }
 
-function whyLeftOut({ outcome }: Outcome): keyof typeof LEFT_OUT {
+function whyLeftOut({ outcome }: MessageOutcome): keyof typeof LEFT_OUT {
   return outcome === 'SKIPPED' ? 'skipped' : outcome === 'APPROVAL_TIMEOUT' ? 'unapproved' : 'refused'
 }

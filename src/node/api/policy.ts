@@ -129,7 +129,7 @@ function othersOf(node: NodeCore, question: RoutingQuestion, verdict: Verdict): 
   })
 }
 
-interface Asking {
+interface PolicyInquiry {
   readonly type: MessageType
   readonly target: RoutingParty
   readonly capability?: string
@@ -141,7 +141,7 @@ type Capable = Pick<RegisteredCard, 'capabilities'>
 type Assumption = Pick<PolicyTestResult, 'assumed' | 'missing'>
 
 /** A notification names no capability: its target does its default one. */
-function workOf(node: NodeCore, { type, target, capability, sideEffect, sees }: Asking): AskedWork & Assumption {
+function workOf(node: NodeCore, { type, target, capability, sideEffect, sees }: PolicyInquiry): AskedWork & Assumption {
   const address = parseAddress(target.address)
   const card = address === null ? undefined : node.directory.card(address)
   const named = type === 'notification' && address !== null ? null : (capability ?? null)

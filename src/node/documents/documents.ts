@@ -52,7 +52,7 @@ export interface DocumentsDeps {
   readonly peers: Pick<PeerTable, 'isAlone'>
 }
 
-interface Opened {
+interface OpenedDocument {
   readonly document: OpenDocument
   own: StreamKey | null
   holders: number
@@ -68,10 +68,10 @@ export class Documents {
   /** Which of them were whole here once. */
   readonly arrived: ArrivedDocuments
   readonly #deps: DocumentsDeps
-  readonly #opened = new Map<string, Promise<Opened>>()
+  readonly #opened = new Map<string, Promise<OpenedDocument>>()
   /** Those of {@link #opened} that are open. */
-  readonly #open = new Map<string, Opened>()
-  readonly #uses = new DocumentUses<Opened>({ open: (name) => this.#openFor(name), letGo: (...one) => this.#released(...one) })
+  readonly #open = new Map<string, OpenedDocument>()
+  readonly #uses = new DocumentUses<OpenedDocument>({ open: (name) => this.#openFor(name), letGo: (...one) => this.#released(...one) })
   readonly #changes: Emitter<void>
   readonly #forks: Forks
   readonly #own: LocalStreams
@@ -228,7 +228,7 @@ export class Documents {
     return { document: opened.document, release }
   }
 
-  async #openFor(name: string): Promise<Opened> {
+  async #openFor(name: string): Promise<OpenedDocument> {
     if (!this.isFollowed(name)) {
       await this.followed.add(name)
       this.#review()
@@ -245,7 +245,7 @@ export class Documents {
     return opened
   }
 
-  #released(name: string, opened: Opened): void {
+  #released(name: string, opened: OpenedDocument): void {
     const rest = (): Promise<void> => this.#snapshots.offer(name, opened.document).then(() => this.#let(name, opened))
     if (--opened.holders === 0 && !this.#isClosed) opened.idle = this.#deps.clock.after(IDLE_MS, () => void rest())
   }
@@ -297,14 +297,14 @@ export class Documents {
     if (opened?.own === null && record !== undefined && memberAccess(log.view(), record, self).mayWrite) await this.#let(name, opened)
   }
 
-  #openNow(name: string): Promise<Opened> {
+  #openNow(name: string): Promise<OpenedDocument> {
     return this.#opening(name).catch((error: unknown) => {
       this.#opened.delete(name)
       throw error
     })
   }
 
-  async #opening(name: string): Promise<Opened> {
+  async #opening(name: string): Promise<OpenedDocument> {
     const { documents, log, self, hash } = this.#deps
     const record = log.view().documents.get(name)
     if (record === undefined) throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(name)}"`)
@@ -331,7 +331,7 @@ export class Documents {
       onWritten: (stream) => this.#own.announce(name, stream),
       onError: (error) => this.#failed(error)
     })
-    const opened: Opened = { document, own, holders: 0, idle: null }
+    const opened: OpenedDocument = { document, own, holders: 0, idle: null }
     this.#open.set(name, opened)
     try {
       await this.#moveOn(name)
@@ -353,7 +353,7 @@ export class Documents {
     return sealBlock(block, { document, self, ids, tier: membership.certificate().body.maxTier, at: clock.now() })
   }
 
-  async #let(name: string, opened: Opened): Promise<void> {
+  async #let(name: string, opened: OpenedDocument): Promise<void> {
     if (opened.holders > 0 || this.#open.get(name) !== opened) return
     this.#open.delete(name)
     this.#opened.delete(name)
@@ -362,7 +362,7 @@ export class Documents {
   }
 
   /** What cannot be kept is made of the streams again. */
-  async #keepAndClose({ document }: Opened): Promise<void> {
+  async #keepAndClose({ document }: OpenedDocument): Promise<void> {
     await document.keep().catch((error: unknown) => this.#failed(error))
     await document.close()
   }
@@ -398,7 +398,7 @@ export class Documents {
     this.#changes.emit()
   }
 
-  async #follow(name: string, { document, own }: Opened): Promise<void> {
+  async #follow(name: string, { document, own }: OpenedDocument): Promise<void> {
     const view = this.#deps.log.view()
     const record = view.documents.get(name)
     if (record === undefined) return

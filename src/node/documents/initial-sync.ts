@@ -37,7 +37,7 @@ export async function mustBeHere(node: NodeCore, known: DocumentRecord): Promise
 }
 
 /** The same for who waits for as long as it takes. */
-export interface Arrival {
+export interface InitialSync {
   /** Is the document here, or what is missing gone for good? Stays true. */
   readonly isOver: boolean
   stop: Unsubscribe
@@ -46,7 +46,7 @@ export interface Arrival {
 /** What was seen of a document that is not here: it comes, not everybody said what it has, or nothing more comes as things are. */
 type Seen = 'moving' | 'silent' | 'still'
 
-interface Waiting {
+interface WaitingReader {
   /** Once {@link mustBeHere} would not throw; never at once. */
   onOver(): void
   /** Again and again before. */
@@ -54,7 +54,7 @@ interface Waiting {
 }
 
 /** Waits until {@link mustBeHere} would not throw. `find` gives the document as it is known now. */
-export function awaitHere(node: NodeCore, find: () => DocumentRecord, { onOver, onLook = () => {} }: Waiting): Arrival {
+export function awaitHere(node: NodeCore, find: () => DocumentRecord, { onOver, onLook = () => {} }: WaitingReader): InitialSync {
   const { clock } = node.deps
   if (isHere(node, find())) return { isOver: true, stop: () => {} }
   let last = progressOf(node, find())

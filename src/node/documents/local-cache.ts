@@ -42,7 +42,7 @@ export function keptDocument(id: string, { hash, documents, onError }: KeptDeps)
   }
 }
 
-interface Beginning {
+interface CachedBeginning {
   /** How many blocks of each stream count. */
   readonly counted: ReadonlyMap<StreamKey, number>
   readonly streams: Pick<DocumentStreams, 'read' | 'size'>
@@ -51,7 +51,7 @@ interface Beginning {
 }
 
 /** A replica that goes on from what was kept, if all of that counts still and is in the streams; null: it is to be made of these. */
-export async function replicaOfKept(kept: KeptDocument, { counted, streams, make }: Beginning): Promise<Replica | null> {
+export async function replicaOfKept(kept: KeptDocument, { counted, streams, make }: CachedBeginning): Promise<Replica | null> {
   const snapshot = await kept.read()
   if (snapshot === null) return null
   const replica = make()
@@ -60,7 +60,7 @@ export async function replicaOfKept(kept: KeptDocument, { counted, streams, make
   return null
 }
 
-async function holds(replica: Replica, { counted, streams }: Pick<Beginning, 'counted' | 'streams'>): Promise<boolean> {
+async function holds(replica: Replica, { counted, streams }: Pick<CachedBeginning, 'counted' | 'streams'>): Promise<boolean> {
   for (const [stream, { at, reason }] of replica.ends()) if (reason === NOT_ALLOWED && counted.get(stream) !== at) return false
   const clock = replica.vectorClock()
   if (Object.entries(clock).some(([stream, length]) => (counted.get(stream) ?? 0) < length)) return false
@@ -69,7 +69,7 @@ async function holds(replica: Replica, { counted, streams }: Pick<Beginning, 'co
 }
 
 /** Is the last of so many blocks of a stream here, or does the stream begin behind it? */
-async function goesOn(streams: Beginning['streams'], stream: StreamKey, length: number): Promise<boolean> {
+async function goesOn(streams: CachedBeginning['streams'], stream: StreamKey, length: number): Promise<boolean> {
   const last = await streams.read(stream, Math.max(length - 1, 0), 1)
   const { from } = streams.size(stream)
   return length === from || (length > from && last.length > 0)

@@ -31,7 +31,7 @@ export interface ReplicationSetDeps {
 }
 
 /** Stored: names of documents that are not followed, and of those that somebody opened here. */
-interface Stored {
+interface StoredSet {
   readonly forgotten: readonly string[]
   readonly used?: readonly string[]
 }
@@ -43,7 +43,7 @@ export interface LeftStream {
   readonly reason: LeftReason | 'revoked'
 }
 
-interface Offered {
+interface OfferedStream {
   readonly record: DocumentRecord
   /** One for each member that announced the stream. */
   readonly claims: StreamClaim[]
@@ -68,7 +68,7 @@ export class ReplicationSet {
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    const stored = await this.#deps.store.read<Stored>(STORED)
+    const stored = await this.#deps.store.read<StoredSet>(STORED)
     for (const name of stored?.forgotten ?? []) this.#forgotten.add(name)
     for (const name of stored?.used ?? []) this.#used.add(name)
   }
@@ -143,9 +143,9 @@ export class ReplicationSet {
     return record.streams.length > 0 && record.streams.every(isOut) && this.#useOf(record) === 'none'
   }
 
-  #offered(view: MembershipView): Map<StreamKey, Offered> {
+  #offered(view: MembershipView): Map<StreamKey, OfferedStream> {
     const { self, shares } = this.#deps
-    const offered = new Map<StreamKey, Offered>()
+    const offered = new Map<StreamKey, OfferedStream>()
     for (const record of view.documents.values()) {
       if (!this.has(record.name) || !memberAccess(view, record, self).maySee || this.isAbandoned(record)) continue
       const use = this.#useOf(record)
@@ -168,7 +168,7 @@ export class ReplicationSet {
     ]
   }
 
-  #followed(stream: StreamKey, { record, claims }: Offered): FollowedStream {
+  #followed(stream: StreamKey, { record, claims }: OfferedStream): FollowedStream {
     const { log, shares, fetching } = this.#deps
     const payers = claims.map(({ payer }) => payer)
     const writers = payers.map(({ node }) => node)

@@ -43,7 +43,7 @@ interface Session {
 }
 
 /** How a session begins. */
-interface Opening extends Pick<Session, 'push' | 'end'> {
+interface SessionOpening extends Pick<Session, 'push' | 'end'> {
   readonly mayWrite: boolean
   /** The one that it had before; null for none. */
   readonly clientId: number | null
@@ -68,7 +68,7 @@ export class DocumentSessions {
   }
 
   /** Opens a session: pushes the whole document, then what changes. Returns how to end it. @throws NodeError as opening a document does */
-  async open(name: string, { mayWrite, clientId: wanted, ...to }: Opening): Promise<() => void> {
+  async open(name: string, { mayWrite, clientId: wanted, ...to }: SessionOpening): Promise<() => void> {
     const { documents, ids } = this.#deps
     const { document, release } = await documents.hold(name)
     try {

@@ -19,7 +19,7 @@ export interface DocumentSharesDeps {
 }
 
 /** As stored: whose share a stream takes, and how many bytes of it. */
-type Stored = Readonly<Record<StreamKey, readonly [kind: Payer['kind'], node: NodeId, bytes: number]>>
+type StoredShares = Readonly<Record<StreamKey, readonly [kind: Payer['kind'], node: NodeId, bytes: number]>>
 
 interface Grant {
   readonly payer: Payer
@@ -45,7 +45,7 @@ export class DocumentShares {
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    const stored = (await this.#deps.store.read<Stored>(STORED)) ?? {}
+    const stored = (await this.#deps.store.read<StoredShares>(STORED)) ?? {}
     for (const [stream, [kind, node, bytes]] of Object.entries(stored)) this.#grant(stream, { payer: { kind, node }, bytes })
   }
 
@@ -122,6 +122,6 @@ export class DocumentShares {
     clock.clear(this.#timer)
     this.#timer = null
     const grants = [...this.#grants].map(([stream, { payer, bytes }]) => [stream, [payer.kind, payer.node, bytes] as const] as const)
-    this.#writing = this.#writing.then(() => store.write(STORED, Object.fromEntries(grants) satisfies Stored)).catch(onError)
+    this.#writing = this.#writing.then(() => store.write(STORED, Object.fromEntries(grants) satisfies StoredShares)).catch(onError)
   }
 }

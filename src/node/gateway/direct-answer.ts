@@ -130,7 +130,7 @@ export function onlyReads({ idempotent, sideEffect }: CapabilityDescriptor): boo
 }
 
 /** What is said to an agent that only reads, and while whose signal lasts its result is waited for. */
-interface Reading {
+interface DirectReading {
   readonly parts: readonly Part[]
   /** Of its request, and of the node's task of it. */
   readonly names: { readonly requestId: string; readonly taskId: string }
@@ -140,14 +140,14 @@ interface Reading {
 }
 
 /** What a read came to. */
-interface Read {
+interface DirectRead {
   readonly result: unknown
   /** It came to what a message cannot say: a question, or artifacts beside its result. */
   readonly needsTask: boolean
 }
 
 /** The result of what only reads. @throws NodeError what it failed with; TIMEOUT after `tasks.requestTimeoutMs`; INVALID_OUTPUT for what may not be said */
-export async function readNow(node: NodeCore, head: TurnHead, reading: Reading): Promise<Read> {
+export async function readNow(node: NodeCore, head: TurnHead, reading: DirectReading): Promise<DirectRead> {
   const { names, signal } = reading
   let result: unknown
   try {
@@ -162,7 +162,7 @@ export async function readNow(node: NodeCore, head: TurnHead, reading: Reading):
   return { result, needsTask: questionOf(result) !== null || hasArtifacts(node, names.taskId) }
 }
 
-function obey({ rules }: Reading, stated: unknown): void {
+function obey({ rules }: DirectReading, stated: unknown): void {
   const broken = rules?.violation(stated) ?? null
   if (broken !== null) throw new NodeError('INVALID_OUTPUT', broken.words, { data: broken.details })
 }
@@ -173,7 +173,7 @@ function hasArtifacts({ tasks }: Pick<NodeCore, 'tasks'>, taskId: string): boole
   return tasks.events(taskId).some((event) => event.type === 'progress' && artifactOf(event.data) !== null)
 }
 
-function resultOf(node: NodeCore, head: TurnHead, { parts, names, signal }: Reading): Promise<unknown> {
+function resultOf(node: NodeCore, head: TurnHead, { parts, names, signal }: DirectReading): Promise<unknown> {
   const { target, capability, by, justification } = head
   const path = node.direct.path({ target, capability, by, justification })
   const run = path === null ? null : node.direct.begin(path, { input: inputOf(parts), names })

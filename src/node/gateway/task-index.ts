@@ -18,7 +18,7 @@ const MAX_SHARED_TEXTS = 4096
 type RunOf = Pick<GatewayTask, 'owner' | 'state' | 'run'>
 
 /** What one owner has. */
-interface Owned {
+interface OwnedTask {
   readonly order: TaskOrder
   /** Ids of its tasks by the message that began each, also of those that are being written. */
   readonly begun: Map<string, string>
@@ -31,7 +31,7 @@ interface Owned {
 /** Gateway tasks without their contents, as they are durable: by id, and by owner in the order of lists. */
 export class TaskIndex {
   readonly #byId = new Map<string, GatewayTask>()
-  readonly #owners = new Map<string, Owned>()
+  readonly #owners = new Map<string, OwnedTask>()
   /** Texts that many tasks share: each is there once. */
   readonly #texts = new Map<string, string>()
   /** Members by the requests under way that are made for them. */
@@ -75,7 +75,7 @@ export class TaskIndex {
     this.#enter(owned, task)
   }
 
-  #enter(owned: Owned, task: GatewayTask): void {
+  #enter(owned: OwnedTask, task: GatewayTask): void {
     owned.active += weightOf(task)
     this.#byId.set(task.id, task)
     owned.order.put(task)
@@ -120,12 +120,12 @@ export class TaskIndex {
     this.#forget(owned, task)
   }
 
-  #forget({ begun, order }: Owned, { id, owner, messageId }: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>): void {
+  #forget({ begun, order }: OwnedTask, { id, owner, messageId }: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>): void {
     if (begun.get(messageId) === id) begun.delete(messageId)
     if (begun.size === 0 && order.size === 0) this.#owners.delete(owner)
   }
 
-  #of(owner: string): Owned {
+  #of(owner: string): OwnedTask {
     const known = this.#owners.get(owner)
     if (known !== undefined) return known
     const owned = { order: new TaskOrder(), begun: new Map<string, string>(), power: null, active: 0 }

@@ -38,7 +38,7 @@ interface Retry extends Shipment {
 }
 
 /** What waits for one peer, in the order it was sent. */
-interface Lane {
+interface PeerBacklog {
   readonly budget: PeerBudget
   readonly waiting: Retry[]
 }
@@ -50,7 +50,7 @@ interface Lane {
 export class ChannelRetry {
   readonly #deps: ChannelRetryDeps
   /** Messages that wait for another try, by peer. */
-  readonly #lanes = new Map<NodeId, Lane>()
+  readonly #lanes = new Map<NodeId, PeerBacklog>()
   #isClosed = false
 
   constructor(deps: ChannelRetryDeps) {

@@ -75,7 +75,7 @@ export interface ReceivedHere {
 }
 
 /** What was asked of the rules, and what they said. */
-interface Asked extends Decision {
+interface Decided extends Decision {
   readonly question: RoutingQuestion
 }
 
@@ -167,7 +167,7 @@ export class Inbound {
   }
 
   /** What the rules say now of a message that was held: cards, certificates and policy may have changed. */
-  askAgain(incoming: InboundMessage): Asked | Refusal {
+  askAgain(incoming: InboundMessage): Decided | Refusal {
     const verified = this.#arrivals.verify(incoming.peer, incoming.header)
     if ('refusal' in verified) return verified.refusal
     const { clock, accessControl } = this.#deps
@@ -278,10 +278,10 @@ export class Inbound {
   #ask(
     { header, party, certified, payload, target: { card } }: Omit<Arrival, 'since' | 'bytes'>,
     { ask, target, isReply }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Decision }
-  ): Asked {
+  ): Decided {
     const justification = header.metadata?.justification ?? null
     const { type } = header
-    const decided = (named: string | null): Asked => {
+    const decided = (named: string | null): Decided => {
       // Member by member: every message comes through here, and spreading is slow.
       const { capability, sideEffect } = askedWork(card, named)
       const asked = { sender: party, target, type, justification, isReply, isArriving: true, capability, sideEffect }

@@ -44,7 +44,7 @@ export interface OutboundDeps {
 }
 
 /** A message to be sent. */
-export interface Draft {
+export interface OutboundDraft {
   readonly sender: AgentAddress
   readonly recipient: AgentAddress
   readonly type: MessageType
@@ -84,7 +84,7 @@ const NEGOTIATING: Reliability = { requestId: null, mayWait: false, ttlMs: 60_00
 const NEGOTIATION: ReadonlySet<MessageType> = new Set(['task-proposal', 'task-accept', 'task-reject'])
 
 /** What deciding on a message needs to know of it. */
-export type DraftHead = Omit<Draft, 'payload' | 'replies' | 'made' | 'isKept' | 'reliable'>
+export type DraftHead = Omit<OutboundDraft, 'payload' | 'replies' | 'made' | 'isKept' | 'reliable'>
 
 /** The road out: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbox.send} reads as the list. */
 export class Outbound {
@@ -111,7 +111,7 @@ export class Outbound {
    * PEER_OFFLINE, OVERLOADED by the channel; DELIVERY_FAILED when it failed under the message again and again (a message
    * that its sender keeps gets CHANNEL_CLOSED at once); PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by the envelope.
    */
-  async send(draft: Draft): Promise<A2AEnvelope> {
+  async send(draft: OutboundDraft): Promise<A2AEnvelope> {
     const { clock, traffic, self } = this.#deps
     const since = clock.monotonic()
     const sender = this.#sender(draft)
@@ -164,7 +164,7 @@ export class Outbound {
     return party
   }
 
-  #stamp(draft: Draft, sender: RoutingParty): A2AEnvelope {
+  #stamp(draft: OutboundDraft, sender: RoutingParty): A2AEnvelope {
     const { clock, ids } = this.#deps
     const { made, recipient, type, payload, correlationId, justification } = draft
     // Member by member: every message is stamped, and spreading is slow.
@@ -219,7 +219,7 @@ export class Outbound {
   }
 
   /** Record, channel; the exchange of an opening message is open before any reply can come. */
-  async #away(draft: Draft, envelope: A2AEnvelope): Promise<ReceivedHere> {
+  async #away(draft: OutboundDraft, envelope: A2AEnvelope): Promise<ReceivedHere> {
     const { nextHop, exchanges, self } = this.#deps
     const to = draft.recipient.nodeId
     const bytes = to === self ? null : encodeEnvelope(envelope)
@@ -244,7 +244,7 @@ export class Outbound {
   }
 
   /** Makes durable what must not be lost, and has it delivered by its lane; null for what goes by the channel. */
-  #record(draft: Draft, { id }: A2AEnvelope, bytes: Uint8Array | null): Promise<void> | null {
+  #record(draft: OutboundDraft, { id }: A2AEnvelope, bytes: Uint8Array | null): Promise<void> | null {
     const { clock, lanes } = this.#deps
     const { sender, recipient } = draft
     const reliable = reliabilityOf(draft)
@@ -254,7 +254,7 @@ export class Outbound {
     return lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())
   }
 
-  async #channel(draft: Draft, envelope: A2AEnvelope, bytes: Uint8Array | null): Promise<ReceivedHere> {
+  async #channel(draft: OutboundDraft, envelope: A2AEnvelope, bytes: Uint8Array | null): Promise<ReceivedHere> {
     const { nextHop, lanes } = this.#deps
     const to = draft.recipient.nodeId
     const reliable = reliabilityOf(draft)
@@ -271,7 +271,7 @@ export class Outbound {
 const ELSEWHERE: ReceivedHere = { isReported: false, refusal: null }
 
 /** What a program named itself may have the name of another message. */
-function reliabilityOf({ reliable, type, made }: Draft): Reliability | undefined {
+function reliabilityOf({ reliable, type, made }: OutboundDraft): Reliability | undefined {
   return reliable ?? (NEGOTIATION.has(type) && made === undefined ? NEGOTIATING : undefined)
 }
 

@@ -62,14 +62,14 @@ export interface VerificationDeps {
 }
 
 /** Tells the sender of a message that it was refused. */
-export type Answer = (refused: Omit<InboundMessage, 'payload'>, refusal: Refusal) => void
+export type RefusalAnswer = (refused: Omit<InboundMessage, 'payload'>, refusal: Refusal) => void
 
 /** The first stages of the road in: decode, verify. */
 export class Verification {
   readonly #deps: VerificationDeps
-  readonly #answer: Answer
+  readonly #answer: RefusalAnswer
 
-  constructor(deps: VerificationDeps, answer: Answer) {
+  constructor(deps: VerificationDeps, answer: RefusalAnswer) {
     this.#deps = deps
     this.#answer = answer
   }

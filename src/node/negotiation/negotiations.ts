@@ -27,7 +27,7 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import type { ExchangeTable } from '../messaging/exchange-table.js'
 import { threadOf, type InboundMessage, type Thread } from '../messaging/inbound-message.js'
 import type { Subscriptions } from '../messaging/subscriptions.js'
-import type { Draft, Outbound } from '../messaging/outbound.js'
+import type { OutboundDraft, Outbound } from '../messaging/outbound.js'
 import { findAgent, pickCapable } from '../cards/select-target.js'
 import type { NameDeps, TargetDeps } from '../cards/select-target.js'
 import type { AgentHost } from '../agents/agent-host.js'
@@ -63,7 +63,7 @@ export interface NegotiationsDeps extends TargetDeps, NameDeps {
   readonly subscriptions: Subscriptions
 }
 
-interface Entry {
+interface Negotiation {
   proposal: TaskProposal
   /** From this node to the other side of the proposal. */
   readonly thread: Thread
@@ -72,7 +72,7 @@ interface Entry {
   isAnswering: boolean
 }
 
-type Handler = (proposal: TaskProposal) => void
+type ProposalHandler = (proposal: TaskProposal) => void
 
 /**
  * Proposals of this node's agents to others, and those that programs here decide on themselves (spec a2a-mcp-mesh,
@@ -80,9 +80,9 @@ type Handler = (proposal: TaskProposal) => void
  */
 export class Negotiations {
   readonly #deps: NegotiationsDeps
-  readonly #made = new Map<string, Entry>()
-  readonly #received = new Map<string, Entry>()
-  readonly #handlers = new Map<string, Handler>()
+  readonly #made = new Map<string, Negotiation>()
+  readonly #received = new Map<string, Negotiation>()
+  readonly #handlers = new Map<string, ProposalHandler>()
   readonly #settled: Emitter<TaskProposal>
 
   constructor(deps: NegotiationsDeps) {
@@ -103,7 +103,7 @@ export class Negotiations {
     const fields = checkedFields({ ...draft, proposalId: correlationId, correlationId, proposerAgentId })
     const recipient = await this.#target(draft, sender)
     evictOldest(this.#made)
-    const entry: Entry = {
+    const entry: Negotiation = {
       proposal: createProposal(fields, clock.now()),
       thread: { sender, recipient, correlationId },
       timer: clock.after(draft.deadlineMs, () => this.#timedOut(this.#made, correlationId)),
@@ -168,12 +168,12 @@ export class Negotiations {
   }
 
   /** What follows on the thread reaches the listeners of both agents. */
-  #keepOpen(entry: Entry): void {
+  #keepOpen(entry: Negotiation): void {
     this.#deps.exchanges.letIn(entry.thread, THREAD_TTL_MS)
     this.#follow(entry)
   }
 
-  #follow({ thread }: Entry): void {
+  #follow({ thread }: Negotiation): void {
     this.#deps.exchanges.follow(thread, { ttlMs: THREAD_TTL_MS, handler: () => {} })
   }
 
@@ -183,7 +183,7 @@ export class Negotiations {
   }
 
   /** From now on proposals to this agent of this node go to `handler`, which sees to their answer. Returns the stop. */
-  onProposalReceived(agentId: string, handler: Handler): Unsubscribe {
+  onProposalReceived(agentId: string, handler: ProposalHandler): Unsubscribe {
     this.#handlers.set(agentId, handler)
     return () => {
       if (this.#handlers.get(agentId) === handler) this.#handlers.delete(agentId)
@@ -191,7 +191,7 @@ export class Negotiations {
   }
 
   /** Calls back when a proposal is accepted, rejected or timed out, made or received here. Returns the stop. */
-  onSettled(handler: Handler): Unsubscribe {
+  onSettled(handler: ProposalHandler): Unsubscribe {
     return this.#settled.on(handler)
   }
 
@@ -220,7 +220,7 @@ export class Negotiations {
   }
 
   /** Whoever decides on the first decides on the one that came again, and its answer ends one opening of the thread. */
-  #again(known: Entry, thread: Thread): 'taken' | 'full' {
+  #again(known: Negotiation, thread: Thread): 'taken' | 'full' {
     if (!isSame(known.thread, thread)) return 'full'
     this.#end(known)
     if (known.proposal.status === 'accepted') this.#follow(known)
@@ -262,7 +262,7 @@ export class Negotiations {
     return pickCapable(this.#deps, { sender, type: 'task-proposal', capabilities: [first, ...rest], ...why })
   }
 
-  #onReply(entry: Entry, header: EnvelopeHeader, payload: unknown): void {
+  #onReply(entry: Negotiation, header: EnvelopeHeader, payload: unknown): void {
     const { proposal } = entry
     const input = readAnswer(proposal, header, payload)
     if (input === null || proposal.status !== 'pending') return
@@ -274,7 +274,7 @@ export class Negotiations {
    * Answers a proposal once its answer is on its way: one that could not be sent may be given again, while there is time.
    * @throws NodeError PROPOSAL_TIMEOUT, USAGE; what the road out refuses.
    */
-  async #answer(entry: Entry, input: ProposalInput, draft: (answered: TaskProposal) => Draft): Promise<void> {
+  async #answer(entry: Negotiation, input: ProposalInput, draft: (answered: TaskProposal) => OutboundDraft): Promise<void> {
     const { clock, outbound } = this.#deps
     const now = clock.now()
     const step = stepProposal(entry.proposal, input, now)
@@ -297,7 +297,7 @@ export class Negotiations {
     entry.isAnswering = false
   }
 
-  #timedOut(table: ReadonlyMap<string, Entry>, id: string): void {
+  #timedOut(table: ReadonlyMap<string, Negotiation>, id: string): void {
     const entry = table.get(id)
     // An answer on its way was given in time.
     if (entry === undefined || entry.isAnswering) return
@@ -307,7 +307,7 @@ export class Negotiations {
     this.#end(entry)
   }
 
-  #step(entry: Entry, input: ProposalInput, now: number): void {
+  #step(entry: Negotiation, input: ProposalInput, now: number): void {
     const step = stepProposal(entry.proposal, input, now)
     if (!step.ok) return
     entry.proposal = step.proposal
@@ -319,7 +319,7 @@ export class Negotiations {
   }
 
   /** The proposer hears of the silence as of any other answer: as a message on the thread. */
-  #tellProposer({ proposal, thread: { sender, recipient } }: Entry): void {
+  #tellProposer({ proposal, thread: { sender, recipient } }: Negotiation): void {
     const { ids, clock, self, subscriptions, directory } = this.#deps
     const message = `${directory.shownAddress(recipient)} did not answer the proposal within ${proposal.deadlineMs} ms`
     const envelope = {
@@ -336,11 +336,11 @@ export class Negotiations {
     subscriptions.received(sender.agentId, header, payload)
   }
 
-  #end({ thread }: Entry): void {
+  #end({ thread }: Negotiation): void {
     this.#deps.exchanges.end(thread)
   }
 
-  #get(proposalId: string): Entry {
+  #get(proposalId: string): Negotiation {
     const entry = this.#received.get(proposalId)
     if (entry === undefined) throw new NodeError('TASK_NOT_FOUND', `no proposal "${shown(proposalId)}" was received here`)
     return entry
@@ -381,14 +381,14 @@ function isSame(one: Thread, other: Thread): boolean {
 }
 
 /** Drops the oldest settled proposal from a full table. False: all of them wait for their answer. */
-function hasCapacity(table: Map<string, Entry>): boolean {
+function hasCapacity(table: Map<string, Negotiation>): boolean {
   if (table.size < KEPT) return true
   for (const [id, { proposal }] of table) if (proposal.status !== 'pending') return table.delete(id)
   return false
 }
 
 /** @throws NodeError OVERLOADED. */
-function evictOldest(table: Map<string, Entry>): void {
+function evictOldest(table: Map<string, Negotiation>): void {
   if (!hasCapacity(table)) throw new NodeError('OVERLOADED', 'too many proposals wait for their answer')
 }
 

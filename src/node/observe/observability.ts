@@ -32,7 +32,7 @@ export interface A2ALogEvent {
 }
 
 /** An event as it is given: what does not apply to it is absent or undefined. */
-type Given = { readonly [K in keyof A2ALogEvent]: A2ALogEvent[K] | undefined } & Pick<A2ALogEvent, 'type' | 'timestamp'>
+type GivenEvent = { readonly [K in keyof A2ALogEvent]: A2ALogEvent[K] | undefined } & Pick<A2ALogEvent, 'type' | 'timestamp'>
 
 /** Sums of the events since the start or the last reset (spec a2a-mcp-mesh, A2AMetrics). */
 export interface A2AMetrics {
@@ -57,14 +57,14 @@ interface Mean {
 }
 
 /** A kept event: as it was given, and as it is told once somebody has read it. */
-type Kept = { -readonly [K in keyof Given]: Given[K] } & { event: A2ALogEvent | null }
+type KeptEvent = { -readonly [K in keyof GivenEvent]: GivenEvent[K] } & { event: A2ALogEvent | null }
 
 /**
  * Counts what happens to messages and tools and keeps the newest events (spec a2a-mcp-mesh, A2AObservability). Every number
  * follows from the events it was given. Bounded: 1,000 events, 1,000 tool names.
  */
 export class A2AObservability {
-  readonly #recent: Kept[] = []
+  readonly #recent: KeptEvent[] = []
   #next = 0
   #sent = 0
   #received = 0
@@ -77,7 +77,7 @@ export class A2AObservability {
   #invocations = 0
 
   /** Takes an event. Never throws; a duration that is no time does not count. */
-  emit(event: Given): void {
+  emit(event: GivenEvent): void {
     const oldest = this.#recent[this.#next]
     if (oldest === undefined) this.#recent[this.#next] = kept(event)
     else keepIn(oldest, event)
@@ -127,7 +127,7 @@ export class A2AObservability {
     this.#tools = { sum: 0, count: 0 }
   }
 
-  #tool({ toolName = 'unnamed', duration, success }: Given): void {
+  #tool({ toolName = 'unnamed', duration, success }: GivenEvent): void {
     this.#invocations++
     if (success === false) this.#toolErrors++
     add(this.#tools, duration)
@@ -137,13 +137,13 @@ export class A2AObservability {
 }
 
 /** Every member by its name: faster than copying whatever is there, and every message makes some. */
-function kept(event: Given): Kept {
+function kept(event: GivenEvent): KeptEvent {
   const { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp } = event
   return { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp, event: null }
 }
 
 /** In the place of one that is kept no longer: who keeps new objects for a while pays for each of them again when memory is tidied up. */
-function keepIn(place: Kept, event: Given): void {
+function keepIn(place: KeptEvent, event: GivenEvent): void {
   place.type = event.type
   place.envelopeId = event.envelopeId
   place.sender = event.sender
@@ -159,7 +159,7 @@ function keepIn(place: Kept, event: Given): void {
 }
 
 /** Texts are made safe only when they are read: every message has some, and nearly none is ever looked at. */
-function eventOf({ event, ...given }: Kept): A2ALogEvent {
+function eventOf({ event, ...given }: KeptEvent): A2ALogEvent {
   if (event !== null) return event
   const members = Object.entries(given).filter(([, value]) => value !== undefined)
   return Object.fromEntries(

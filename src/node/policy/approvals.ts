@@ -17,7 +17,7 @@ import {
   MAX_APPROVALS,
   runKeyOf,
   PendingApprovals,
-  type Waiting,
+  type PendingApproval,
   type WaitingParts
 } from './pending-approvals.js'
 import type { ExchangeTable } from '../messaging/exchange-table.js'
@@ -87,7 +87,7 @@ const TOO_LATE = {
 
 /** What a person has decided. */
 export interface ApprovalDecision {
-  readonly one: Waiting
+  readonly one: PendingApproval
   /** The rule that was written; null when none was to be, or no rule asks any more. */
   readonly remembered: WrittenRule | null
   /** Other messages that this rule has decided on. */
@@ -96,7 +96,7 @@ export interface ApprovalDecision {
 
 /** A message that a rule has decided on which was written for another. */
 export interface Thereby {
-  readonly one: Waiting
+  readonly one: PendingApproval
   readonly outcome: 'allowed' | 'denied'
 }
 
@@ -113,7 +113,7 @@ export class Approvals {
   readonly #record: ApprovalAudit
   readonly #words: ApprovalNotices
   /** By id, whose time was over: the last ones that nobody decided on. */
-  readonly #late = new BoundedMap<string, Waiting['endsBy']>(MAX_APPROVALS)
+  readonly #late = new BoundedMap<string, PendingApproval['endsBy']>(MAX_APPROVALS)
   /** Ids of what a person has decided on, while the policy file is written. */
   readonly #deciding = new Set<string>()
   /** What the rule of a line has decided on since then. */
@@ -167,11 +167,11 @@ export class Approvals {
   }
 
   /** What waits, and is still waited for, the oldest first. */
-  list(): readonly Waiting[] {
+  list(): readonly PendingApproval[] {
     return this.#list.all().filter((one) => !this.#isLate(one))
   }
 
-  #isLate({ callerEndsAt }: Waiting): boolean {
+  #isLate({ callerEndsAt }: PendingApproval): boolean {
     return this.#deps.clock.monotonic() >= callerEndsAt
   }
 
@@ -215,7 +215,7 @@ export class Approvals {
     }
   }
 
-  #settled(one: Waiting, again: ReturnType<ApprovalsDeps['inbound']['askAgain']>): void {
+  #settled(one: PendingApproval, again: ReturnType<ApprovalsDeps['inbound']['askAgain']>): void {
     if (!('verdict' in again)) return this.#end(one, again, 'refused when the policy changed')
     const { verdict } = again
     if (this.#deciding.size > 0 && verdict.line !== undefined)
@@ -225,7 +225,7 @@ export class Approvals {
   }
 
   /** The one that a text names. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT when its time is over. */
-  get(text: string): Waiting {
+  get(text: string): PendingApproval {
     const waiting = this.#list.all()
     const open = new Map(waiting.filter((one) => !this.#isLate(one) && !this.#deciding.has(one.id)).map((one) => [one.id, one]))
     const late = [...waiting.filter((one) => this.#isLate(one)), ...[...this.#late].map(([id, endsBy]) => ({ id, endsBy }))]
@@ -274,7 +274,7 @@ export class Approvals {
   }
 
   /** Takes a message out of the line. False: somebody else has, and decides its fate. */
-  #take(one: Waiting): boolean {
+  #take(one: PendingApproval): boolean {
     const { clock } = this.#deps
     if (!this.#list.remove(one)) return false
     clock.clear(one.timer)
@@ -286,7 +286,7 @@ export class Approvals {
     return true
   }
 
-  #refusalNow(one: Waiting): Refusal | null {
+  #refusalNow(one: PendingApproval): Refusal | null {
     const again = this.#deps.inbound.askAgain(one.incoming)
     if (!('verdict' in again)) return again
     const { question, verdict } = again
@@ -296,7 +296,7 @@ export class Approvals {
   }
 
   async #remember(
-    one: Waiting,
+    one: PendingApproval,
     choice: { readonly decision: 'allow' | 'deny'; readonly note: string }
   ): Promise<Omit<ApprovalDecision, 'one'>> {
     // What changed since a person saw it is not what the rule would allow.
@@ -312,7 +312,7 @@ export class Approvals {
     }
   }
 
-  #askingLine({ incoming }: Waiting): number | null {
+  #askingLine({ incoming }: PendingApproval): number | null {
     const again = this.#deps.inbound.askAgain(incoming)
     return 'verdict' in again && !again.verdict.allowed && again.verdict.asks === true ? (again.verdict.line ?? null) : null
   }
@@ -326,15 +326,15 @@ export class Approvals {
   }
 
   /** Lets go what the rules allow by themselves now. */
-  #release(one: Waiting, rule: string): void {
+  #release(one: PendingApproval, rule: string): void {
     if (this.#take(one)) this.#pass(one, rule, 'allowed by the policy that changed')
   }
 
-  #end(one: Waiting, refusal: Refusal, why: string): void {
+  #end(one: PendingApproval, refusal: Refusal, why: string): void {
     if (this.#take(one)) this.#refuse(one, refusal, { kind: 'refusal', why })
   }
 
-  #drop(one: Waiting, code: 'CANCELED' | 'REVOKED', why: string): void {
+  #drop(one: PendingApproval, code: 'CANCELED' | 'REVOKED', why: string): void {
     if (!this.#take(one)) return
     this.#record.notPassed(one, code)
     this.#record.ended(one, { code, rule: one.rule }, { kind: 'refusal', why })
@@ -342,7 +342,7 @@ export class Approvals {
     for (const thread of one.threads) this.#deps.executor.withdraw(thread)
   }
 
-  #pass(one: Waiting, rule: string, why: string): void {
+  #pass(one: PendingApproval, rule: string, why: string): void {
     this.#record.ended(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
     const [, ...others] = one.threads
     const { incoming, question } = one
@@ -356,7 +356,7 @@ export class Approvals {
     }
   }
 
-  #refuse(one: Waiting, { code, rule, reason }: Refusal, line: Noted): void {
+  #refuse(one: PendingApproval, { code, rule, reason }: Refusal, line: Noted): void {
     const { executor } = this.#deps
     this.#record.notPassed(one, code)
     this.#record.ended(one, { code, rule }, line)
@@ -386,7 +386,7 @@ export class Approvals {
   }
 }
 
-function tooLate({ id, endsBy }: { readonly id: string; readonly endsBy: Waiting['endsBy'] }, also = ''): NodeError {
+function tooLate({ id, endsBy }: { readonly id: string; readonly endsBy: PendingApproval['endsBy'] }, also = ''): NodeError {
   return new NodeError('APPROVAL_TIMEOUT', `${id} does not wait any more: ${TOO_LATE[endsBy].reason}; nothing was done${also}`, {
     next: ['a2a-node approvals ls', 'a2a-node audit']
   })

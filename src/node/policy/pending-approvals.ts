@@ -34,7 +34,7 @@ const MAX_DEPTH = 64
 const MAX_THREADS = 8
 
 /** A message that waits for a person. */
-export interface Waiting extends AwaitingApproval {
+export interface PendingApproval extends AwaitingApproval {
   readonly id: string
   /** The rule that asks, where it stands now. */
   rule: string
@@ -58,17 +58,17 @@ export interface Waiting extends AwaitingApproval {
 }
 
 /** What a waiting message is made of, before it has its place. */
-export type WaitingParts = Pick<Waiting, 'id' | 'askedAt' | 'expiresAt' | 'endsBy' | 'callerEndsAt' | 'timer'>
+export type WaitingParts = Pick<PendingApproval, 'id' | 'askedAt' | 'expiresAt' | 'endsBy' | 'callerEndsAt' | 'timer'>
 
 /** As heartbeats and cancellations name a request; null for what they cannot name. */
-export function runKeyOf({ request }: Waiting): string | null {
+export function runKeyOf({ request }: PendingApproval): string | null {
   return request === null ? null : workKey(request.requestId, request.attempt)
 }
 
 /** The messages that wait for a person: bounded in number and bytes, in all and for each peer. */
 export class PendingApprovals {
-  readonly #byId = new Map<string, Waiting>()
-  readonly #byKey = new Map<string, Waiting>()
+  readonly #byId = new Map<string, PendingApproval>()
+  readonly #byKey = new Map<string, PendingApproval>()
   #bytes = 0
 
   /** Puts a message in line. False: there is no room. `parts` is asked for only when there is. */
@@ -81,7 +81,7 @@ export class PendingApprovals {
     if (this.#bytes + bytes > MAX_BYTES || peerBytes + bytes > MAX_BYTES_PER_PEER) return false
     const request = requestOf(incoming)
     const key = keyOf(incoming, request)
-    const one: Waiting = { ...awaiting, ...parts(request), key, request, threads: [threadOf(incoming)], bytes, lostAt: null }
+    const one: PendingApproval = { ...awaiting, ...parts(request), key, request, threads: [threadOf(incoming)], bytes, lostAt: null }
     this.#byId.set(one.id, one)
     this.#byKey.set(key, one)
     this.#bytes += bytes
@@ -106,12 +106,12 @@ export class PendingApprovals {
   }
 
   /** The one that a message is, or has joined. */
-  find({ incoming }: AwaitingApproval): Waiting | undefined {
+  find({ incoming }: AwaitingApproval): PendingApproval | undefined {
     return this.#byKey.get(keyOf(incoming, requestOf(incoming)))
   }
 
   /** Takes a message out. False when it is not there (any more): whoever takes it out decides its fate. */
-  remove({ id, key, bytes }: Waiting): boolean {
+  remove({ id, key, bytes }: PendingApproval): boolean {
     if (!this.#byId.delete(id)) return false
     this.#byKey.delete(key)
     this.#bytes -= bytes
@@ -119,17 +119,17 @@ export class PendingApprovals {
   }
 
   /** The one of an id; undefined when it waits no more. */
-  get(id: string): Waiting | undefined {
+  get(id: string): PendingApproval | undefined {
     return this.#byId.get(id)
   }
 
   /** Those of one peer. */
-  ofPeer(peer: NodeId): Waiting[] {
+  ofPeer(peer: NodeId): PendingApproval[] {
     return this.all().filter(({ incoming }) => incoming.peer === peer)
   }
 
   /** Every message, the oldest first. */
-  all(): Waiting[] {
+  all(): PendingApproval[] {
     return [...this.#byId.values()]
   }
 }
@@ -199,14 +199,14 @@ export class ApprovalAudit {
   }
 
   /** One that waited is not let in. */
-  notPassed(one: Waiting, code: ErrorCode): void {
+  notPassed(one: PendingApproval, code: ErrorCode): void {
     const { telemetry, traffic } = this.#deps
     telemetry.count('messages_refused', code)
     traffic.refused(code, one.incoming.header)
   }
 
   /** A wait has ended. `code`: `ALLOWED` or why not. */
-  ended(one: Waiting, outcome: { readonly code: string; readonly rule: string }, { kind, why }: Noted): void {
+  ended(one: PendingApproval, outcome: { readonly code: string; readonly rule: string }, { kind, why }: Noted): void {
     const { audit, events, directory, telemetry, self } = this.#deps
     const { peer, sender, recipient, header } = one.incoming
     const what = one.question.capability === null ? '' : `: ${shown(one.question.capability, 128)}`
@@ -253,7 +253,7 @@ export class ApprovalNotices {
   }
 
   /** Names the pending requests of one peer to it, if it is reachable. Never throws. */
-  tell(peer: NodeId, waiting: readonly Waiting[]): void {
+  tell(peer: NodeId, waiting: readonly PendingApproval[]): void {
     const { nextHop, self, telemetry, requests, swarms } = this.#deps
     const keys = waiting.flatMap((one) => runKeyOf(one) ?? []).slice(0, MAX_HEARTBEAT_KEYS)
     if (keys.length === 0) return

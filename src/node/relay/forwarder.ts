@@ -18,7 +18,7 @@ import { weakened } from '../../domain/routing/hops.js'
 import type { Links } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { Directory } from '../cards/directory.js'
-import type { Acceptance } from './origin-signature.js'
+import type { OriginVerdict } from './origin-signature.js'
 import type { PeerTable } from '../peers/peer-table.js'
 import { refusedArrival, verifyParties, type Verified } from '../messaging/verify.js'
 import type { Refusal, RefusedFrom, AccessControl } from '../policy/access-control.js'
@@ -84,7 +84,11 @@ export class Forwarder {
   }
 
   /** Puts on record why a frame is not accepted: a forged one is the fault of the neighbour that brought it. */
-  rejected(neighbour: NodeId, frame: RelayedFrame, { refusal, isForged, isReported }: Extract<Acceptance, { readonly ok: false }>): void {
+  rejected(
+    neighbour: NodeId,
+    frame: RelayedFrame,
+    { refusal, isForged, isReported }: Extract<OriginVerdict, { readonly ok: false }>
+  ): void {
     const { accessControl, links } = this.#deps
     accessControl.record(isForged ? 'strike' : 'refusal', refusal, { peer: neighbour, header: null })
     if (isForged) links.strike(neighbour, 'forged', refusal.reason)

@@ -71,7 +71,7 @@ export interface RefusedFrame extends LaneMessageName {
 }
 
 /** A search for a way. */
-interface Search {
+interface HopSearch {
   /** Monotonic milliseconds before which it is not begun again. */
   dueAt: number
   failures: number
@@ -82,7 +82,7 @@ interface Search {
 export class NextHop {
   readonly #deps: NextHopDeps
   readonly #handed = new BoundedMap<string, Handed>(MAX_HANDED)
-  readonly #searches = new Map<NodeId, Search>()
+  readonly #searches = new Map<NodeId, HopSearch>()
   readonly #found: Emitter<NodeId>
   #onRefused: (refused: RefusedFrame) => boolean = () => false
 

@@ -27,7 +27,7 @@ export interface OriginSignatureDeps {
 }
 
 /** Is a relayed frame taken? If not: why, whether that is the fault of the neighbour that brought it, and whether its origin is told. */
-export type Acceptance =
+export type OriginVerdict =
   | { readonly ok: true }
   | { readonly ok: false; readonly refusal: Refusal; readonly isForged: boolean; readonly isReported: boolean }
 
@@ -68,7 +68,7 @@ export class OriginSignature {
   }
 
   /** Judges a relayed frame, as it came from a neighbour. */
-  accept(peer: NodeId, frame: RelayedFrame): Acceptance {
+  accept(peer: NodeId, frame: RelayedFrame): OriginVerdict {
     const { self, clock, membership, hash, verify } = this.#deps
     const { origin, target, hops } = frame
     const fault = pathFault({ origin, target, hops, peer, self })
@@ -97,11 +97,11 @@ export class OriginSignature {
   }
 }
 
-function refused(refusal: Refusal): Acceptance {
+function refused(refusal: Refusal): OriginVerdict {
   // The sender of a repeated frame still waits for the answer to the first one.
   return { ok: false, refusal, isForged: false, isReported: refusal !== STALE.repeated }
 }
 
-function forged(refusal: Refusal): Acceptance {
+function forged(refusal: Refusal): OriginVerdict {
   return { ok: false, refusal, isForged: true, isReported: false }
 }

@@ -42,7 +42,7 @@ export interface RouteDiscoveryDeps {
 }
 
 /** Whom to ask for a way. */
-interface Search {
+interface RouteSearch {
   /** Those who are asked may ask their neighbours in turn. */
   readonly isFurther: boolean
   /** Who wants to know. */
@@ -183,7 +183,7 @@ export class RouteDiscovery {
   }
 
   /** Asks those who may have a way, and remembers who has none. */
-  async #search(to: NodeId, { isFurther, except, patienceMs, mayAsk = () => true }: Search): Promise<boolean> {
+  async #search(to: NodeId, { isFurther, except, patienceMs, mayAsk = () => true }: RouteSearch): Promise<boolean> {
     const { peers, self, directory, clock } = this.#deps
     const own = directory.certificate(self)
     const isVain = (neighbour: NodeId): boolean => this.#negativeRoutes.has({ neighbour, target: to, isFurther }, clock.monotonic())

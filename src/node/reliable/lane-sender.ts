@@ -56,7 +56,7 @@ export interface OutgoingLaneDeps {
 }
 
 /** What the ledger holds of a message, and its number. */
-type Known = Unacked & { readonly requestId: string | null }
+type StoredMessage = Unacked & { readonly requestId: string | null }
 
 /** The sending end of one lane: keeps its machine, its records and its messages on their way together. */
 export class OutgoingLane {
@@ -82,7 +82,7 @@ export class OutgoingLane {
   #toSend: Unacked[] = []
   #isSending = false
 
-  constructor(deps: OutgoingLaneDeps, lane: Lane, stored: { readonly next: number; readonly live: readonly Known[] }) {
+  constructor(deps: OutgoingLaneDeps, lane: Lane, stored: { readonly next: number; readonly live: readonly StoredMessage[] }) {
     this.lane = lane
     this.#text = laneText(lane)
     this.#key = KEYS.sender(this.#text)
@@ -131,7 +131,7 @@ export class OutgoingLane {
     const changes = also()
     const { messageId, requestId, envelope, expiresAt } = message
     const seq = this.#state.next++
-    const known: Known = { seq, messageId, bytes: envelope.byteLength, expiresAt, isVoid: false, requestId }
+    const known: StoredMessage = { seq, messageId, bytes: envelope.byteLength, expiresAt, isVoid: false, requestId }
     const commit = this.#deps.commit([
       ...changes,
       { key: KEYS.message(this.#text, seq), value: messageRecord.encode(known), isNew: true },
@@ -380,14 +380,14 @@ function bytesOf(messages: readonly Unacked[]): number {
 }
 
 /** A message that is not acknowledged, as the ledger has it. */
-type Stored = Unacked & { readonly requestId: string | null }
+type StoredLane = Unacked & { readonly requestId: string | null }
 
 /** The sending ends of lanes that a ledger holds. `first`: number of the next message of one whose record is damaged. */
 export async function storedLanes(
   ledger: Ledger,
   { telemetry, first }: { readonly telemetry: Telemetry; readonly first: number }
-): Promise<{ readonly lane: Lane; readonly next: number; readonly live: readonly Stored[] }[]> {
-  const live = new Map<string, Stored[]>()
+): Promise<{ readonly lane: Lane; readonly next: number; readonly live: readonly StoredLane[] }[]> {
+  const live = new Map<string, StoredLane[]>()
   for await (const { key, value } of ledgerEntries(ledger, rangeOf('out'))) {
     const { lane, seq } = readMessageKey(key)
     const messages = live.get(lane) ?? []
@@ -412,7 +412,7 @@ function readNext(value: Uint8Array, { telemetry, first }: { readonly telemetry:
 }
 
 /** Nothing is sent in the place of a damaged one. */
-function readMessage(seq: number, value: Uint8Array, telemetry: Telemetry): Stored {
+function readMessage(seq: number, value: Uint8Array, telemetry: Telemetry): StoredLane {
   const instead = { messageId: `damaged ${seq}`, requestId: null, bytes: 0, expiresAt: 0, isVoid: true }
   const what = `the record of message ${seq} of a lane is damaged: it is not sent`
   return { seq, ...unlessDamaged(() => messageRecord.decode(value), { instead, what, telemetry }) }

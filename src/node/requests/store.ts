@@ -20,7 +20,7 @@ const NAMED = [KEYS.task(''), KEYS.asked('')]
 
 type Identity = Parameters<typeof requestName>[0]
 
-interface Named {
+interface NamedRequest {
   readonly request: Identity
   readonly name: string
 }
@@ -39,7 +39,7 @@ export class RequestStore {
   readonly #hash: Hash
   readonly #telemetry: Telemetry | null
   /** By the ids of their requests. */
-  readonly #names = new Map<string, Named>()
+  readonly #names = new Map<string, NamedRequest>()
 
   /** `telemetry`: told of each record that is left out of a listing, since it is damaged. */
   constructor(ledger: Ledger, hash: Hash, telemetry: Telemetry | null = null) {

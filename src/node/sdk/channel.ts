@@ -36,7 +36,7 @@ export interface AgentChannelDeps {
   onClosed(): void
 }
 
-interface Waiting {
+interface WaitingMessage {
   readonly envelope: A2AEnvelope
   readonly bytes: number
   readonly resolve: () => void
@@ -51,7 +51,7 @@ export class AgentChannel {
   readonly #deps: AgentChannelDeps
   readonly #received: Emitter<A2AEnvelope>
   readonly #moved: Emitter<ChannelStatus>
-  readonly #waiting: Waiting[] = []
+  readonly #waiting: WaitingMessage[] = []
   readonly #life: ChannelLife
   #waitingBytes = 0
   #isPumping = false

@@ -36,7 +36,7 @@ export interface OpenChannelOptions {
   readonly giveUpMs?: number
 }
 
-interface Opened {
+interface OpenedChannel {
   readonly channel: AgentChannel
   readonly peer: NodeId
   readonly stop: Unsubscribe
@@ -45,7 +45,7 @@ interface Opened {
 /** The channels of this node's agents (spec a2a-mcp-mesh, ChannelManager). */
 export class Channels {
   readonly #deps: ChannelsDeps
-  readonly #open = new Map<string, Opened>()
+  readonly #open = new Map<string, OpenedChannel>()
 
   constructor(deps: ChannelsDeps) {
     this.#deps = deps

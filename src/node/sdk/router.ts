@@ -19,7 +19,7 @@ import { STREAM_TTL_MS } from '../messaging/inbound.js'
 import { threadOf } from '../messaging/inbound-message.js'
 import type { InboundMessage } from '../messaging/inbound-message.js'
 import type { EnvelopeHandler, Subscriptions } from '../messaging/subscriptions.js'
-import type { Draft } from '../messaging/outbound.js'
+import type { OutboundDraft } from '../messaging/outbound.js'
 import type { RoutingPath } from '../observe/observability.js'
 import type { AccessControl } from '../policy/access-control.js'
 import { findAgent, pickCapable } from '../cards/select-target.js'
@@ -141,7 +141,7 @@ export class SdkRouter {
     return await findAgent(this.#deps, recipient)
   }
 
-  async #toOne(draft: Draft, since: number): Promise<RoutingResult> {
+  async #toOne(draft: OutboundDraft, since: number): Promise<RoutingResult> {
     const { outbound, self, clock, exchanges } = this.#deps
     const { recipient } = draft
     const path = draft.isBroadcast === true ? 'broadcast' : recipient.nodeId === self ? 'local' : 'remote'
@@ -172,7 +172,7 @@ export class SdkRouter {
   }
 
   /** Each copy has an id of its own; the thread tells that they belong together. */
-  async #oneOfAll({ made, ...draft }: Draft, since: number): Promise<RoutingResult> {
+  async #oneOfAll({ made, ...draft }: OutboundDraft, since: number): Promise<RoutingResult> {
     const { presence, self } = this.#deps
     const { recipient } = draft
     const correlationId = draft.correlationId ?? made?.id
@@ -196,7 +196,7 @@ function addressOf({ id, nodeId }: RegisteredCard): AgentAddress {
 }
 
 /** An envelope that was made before, as the road out takes it. */
-export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: AgentAddress): Draft {
+export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: AgentAddress): OutboundDraft {
   const { id, timestamp, type, payload, correlationId, metadata } = envelope
   return {
     sender,
@@ -212,10 +212,10 @@ export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: 
 }
 
 /** Lets replies in, if it asks for any: they reach the listeners as all messages do, and the last one ends the exchange. */
-export function withReplies(draft: Draft, exchanges: ExchangeTable): Draft {
+export function withReplies(draft: OutboundDraft, exchanges: ExchangeTable): OutboundDraft {
   const { sender, recipient } = draft
   if (!OPENING_TYPES.has(draft.type) || draft.type === 'notification') return draft
-  const handler: NonNullable<Draft['replies']>['handler'] = (header) => {
+  const handler: NonNullable<OutboundDraft['replies']>['handler'] = (header) => {
     if (FINAL_REPLIES.has(header.type)) exchanges.end({ sender, recipient, correlationId: header.correlationId ?? '' })
   }
   return { ...draft, replies: { ttlMs: REPLY_TTL_MS, handler } }

@@ -34,7 +34,7 @@ export interface Survey {
 }
 
 /** Whom a swarm looks for. */
-export interface Wanted {
+export interface WantedAgents {
   readonly request: Pick<SwarmRequest, 'justification'>
   readonly wants: StageWants
   /** Who launches it, when that may be weaker than the operator. */
@@ -52,7 +52,7 @@ export function refusedKey(agent: string, capability: string): string {
  */
 export function survey(
   { registry, peers, outbound, self, visibility }: SurveyDeps,
-  { request, wants, onBehalfOf }: Wanted,
+  { request, wants, onBehalfOf }: WantedAgents,
   onRecord: Set<string> | null = new Set()
 ): Survey {
   const by = onBehalfOf === undefined ? {} : { onBehalfOf }

@@ -32,7 +32,7 @@ interface Declined {
 }
 
 /** An agent that takes part, and how many runs it takes at once. */
-export interface Recruit {
+export interface OfferedRecruit {
   readonly agent: string
   readonly slots: number
 }
@@ -56,9 +56,9 @@ export interface Offering {
   /** Shown addresses. */
   readonly leftOut: readonly LeftOut[]
   /** Everybody who was asked at first has answered, or has had its time. Called once. */
-  onRecruited(recruits: readonly Recruit[]): void
+  onRecruited(recruits: readonly OfferedRecruit[]): void
   /** A later one accepts. */
-  onAccepted(recruit: Recruit): void
+  onAccepted(recruit: OfferedRecruit): void
   /** One declines, or its node does. */
   onLeft(declined: Declined): void
 }
@@ -70,7 +70,7 @@ export class SwarmOffers {
   /** Agents that were offered a part, and what they said. */
   readonly #offered = new Map<string, 'asked' | 'accepted' | 'refused'>()
   /** Agents that accepted while recruiting; null once leases are given. */
-  #recruits: Recruit[] | null = []
+  #recruits: OfferedRecruit[] | null = []
   readonly #recruiting: Timer
   #leftOut: readonly LeftOut[]
 
@@ -171,7 +171,7 @@ export class SwarmOffers {
     if ([...this.#offered.values()].every((state) => state !== 'asked')) this.#recruited()
   }
 
-  #accepted(recruit: Recruit): void {
+  #accepted(recruit: OfferedRecruit): void {
     this.#offered.set(recruit.agent, 'accepted')
     const name = this.#deps.directory.shownAddress(recruit.agent)
     this.#leftOut = this.#leftOut.filter((one) => one.agent !== name)
@@ -241,7 +241,12 @@ export class Recruiter {
   #create(deps: SwarmOffersDeps, { capability, further = [] }: StageWants, need: number): SwarmOffers {
     const { head, isRepeatable, onInput } = this.#recruiting
     const { request, onBehalfOf, itemCount } = head
-    const known = ({ agent, slots }: Recruit): RecruitedAgent => ({ agent, slots, need, isRepeatable: isRepeatable(agent, capability) })
+    const known = ({ agent, slots }: OfferedRecruit): RecruitedAgent => ({
+      agent,
+      slots,
+      need,
+      isRepeatable: isRepeatable(agent, capability)
+    })
     return new SwarmOffers(deps, {
       request,
       capabilities: [capability, ...further],

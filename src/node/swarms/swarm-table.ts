@@ -167,7 +167,7 @@ export class SwarmTable {
     return previewOf(this.#deps, { request, further: [], onBehalfOf })
   }
 
-  async #launchOnce(wanted: Launch & { readonly key: NonNullable<SwarmHead['key']> }): Promise<string> {
+  async #launchOnce(wanted: SwarmLaunchRequest & { readonly key: NonNullable<SwarmHead['key']> }): Promise<string> {
     const known = await this.#deps.swarmStore.ofKey(wanted.key.name)
     if (known === null) return await this.#launch(wanted)
     if (known.key?.fingerprint === wanted.key.fingerprint) return known.id
@@ -178,7 +178,7 @@ export class SwarmTable {
     })
   }
 
-  async #launch(launching: Launch): Promise<string> {
+  async #launch(launching: SwarmLaunchRequest): Promise<string> {
     const { tasks, events, commit, swarmStore } = this.#deps
     const { request } = launching
     const refused = new Set<string>()
@@ -397,7 +397,7 @@ export class SwarmTable {
 }
 
 /** What is to be launched, and who sees it first. */
-interface Launch extends Launching {
+interface SwarmLaunchRequest extends Launching {
   onRun(run: SwarmHere): void
 }
 

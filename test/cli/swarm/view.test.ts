@@ -1,7 +1,7 @@
 import test from 'brittle'
 import { Output } from '../../../src/cli/terminal/output.js'
 import type { Sink } from '../../../src/cli/terminal/terminal.js'
-import { SwarmView } from '../../../src/cli/swarm/view.js'
+import { SwarmScreen } from '../../../src/cli/swarm/view.js'
 import { swarmEvents } from '../samples.js'
 
 /** A place to write that tells when something fits. */
@@ -24,9 +24,9 @@ class Terminal implements Sink {
   }
 }
 
-function viewOn(err: Terminal): SwarmView {
+function viewOn(err: Terminal): SwarmScreen {
   const output = new Output({ out: new Terminal(false), err, json: false, color: 'never', env: {} })
-  return new SwarmView(output, { total: 2, launched: null })
+  return new SwarmScreen(output, { total: 2, launched: null })
 }
 
 test('on a terminal a swarm is drawn in place as a tree, elsewhere its events are lines', async (t) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { Abort } from '../../../src/kit/abort.js'
-import { AgentQueue, MAX_WAITING, type Turn } from '../../../src/node/agents/agent-queue.js'
+import { AgentQueue, MAX_WAITING, type QueueTurn } from '../../../src/node/agents/agent-queue.js'
 import { holds } from '../../support/holds.js'
 
 const never = new Abort()
@@ -20,7 +20,7 @@ test('places are given in the order of asking, never more than there are', async
   )
   const property = fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(step, { maxLength: 60 }), async (places, steps) => {
     const queue = new AgentQueue(places)
-    const asked: { abort: Abort; turn: Turn | null }[] = []
+    const asked: { abort: Abort; turn: QueueTurn | null }[] = []
     const held: number[] = []
     let limit = places
     let held0 = 0

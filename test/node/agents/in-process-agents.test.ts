@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import type { A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
 import type { Message } from '../../../src/domain/gateway/message.js'
-import type { Reply } from '../../../src/node/agents/in-process-agents.js'
+import type { InProcessReply } from '../../../src/node/agents/in-process-agents.js'
 import { TaskService } from '../../../src/node/gateway/task-service.js'
 import type { AgentRun, AgentTask } from '../../../src/ports/agent-runtime.js'
 import type { Principal } from '../../../src/ports/node-api.js'
@@ -127,7 +127,7 @@ test('what a program gives that has no form as JSON is the failure of its task, 
 
 test('a program without tasks answers requests itself', async (t) => {
   const { world, here, peer } = await pair(t)
-  let answer: Reply = () => Promise.resolve()
+  let answer: InProcessReply = () => Promise.resolve()
   await here.core.attach({ id: 'bot', onMessage: (_message, reply) => (answer = reply) })
   await world.settle()
   const reply = peer.api().call('message.send', { agent: 'bot@here', text: 'what?' })

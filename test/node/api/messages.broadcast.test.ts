@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { broadcastError, type Outcome, refusingRule } from '../../../src/node/api/messages.js'
+import { broadcastError, type MessageOutcome, refusingRule } from '../../../src/node/api/messages.js'
 import { agentDefinition, echo, FakeAgent } from '../../support/fake-agents.js'
 import { World } from '../../support/fake-node.js'
 import { holds } from '../../support/holds.js'
@@ -10,7 +10,7 @@ const TAKEN = ['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'] as const
 const FAILED = ['TASK_FAILED', 'PEER_OFFLINE', 'OVERLOADED', 'UNKNOWN', 'AGENT_NOT_FOUND'] as const
 const REFUSED = ['POLICY_DENIED', 'TIER_VIOLATION', 'SANDBOX_VIOLATION', 'ESCALATION_REQUIRED', 'FORBIDDEN'] as const
 
-const target: fc.Arbitrary<Outcome> = fc.oneof(
+const target: fc.Arbitrary<MessageOutcome> = fc.oneof(
   fc.constantFrom(...TAKEN, ...FAILED).map((outcome) => ({ outcome, rule: null })),
   fc.constantFrom(...REFUSED, 'APPROVAL_TIMEOUT').map((outcome) => ({ outcome, rule: 'policy.yaml:2: deny' })),
   fc.constant({ outcome: 'SKIPPED', rule: 'it has no capability' })
@@ -42,8 +42,8 @@ test('a broadcast that failed counts apart who was left out by rules, who was no
 })
 
 test('the end of a broadcast in words', (t) => {
-  const row = (outcome: string, rule: string | null = null): Outcome => ({ outcome, rule })
-  const said = (...targets: readonly Outcome[]): string | undefined => broadcastError(targets)?.message
+  const row = (outcome: string, rule: string | null = null): MessageOutcome => ({ outcome, rule })
+  const said = (...targets: readonly MessageOutcome[]): string | undefined => broadcastError(targets)?.message
   const skipped = row('SKIPPED', 'it has no capability')
   const denied = row('POLICY_DENIED', 'policy.yaml:2: deny')
   t.is(said(), undefined)

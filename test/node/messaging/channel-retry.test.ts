@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import type { Draft } from '../../../src/node/messaging/outbound.js'
+import type { OutboundDraft } from '../../../src/node/messaging/outbound.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { failsWith } from '../../support/fails.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
@@ -17,7 +17,7 @@ interface Scene {
   readonly failedAt: number[]
   /** The next tries that find it broken. */
   breakFor(tries: number): void
-  draft(payload: unknown, rest?: Partial<Draft>): Draft
+  draft(payload: unknown, rest?: Partial<OutboundDraft>): OutboundDraft
 }
 
 async function scene(t: Assert): Promise<Scene> {

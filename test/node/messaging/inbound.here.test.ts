@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import type { A2ALogEvent } from '../../../src/node/observe/observability.js'
-import type { Draft } from '../../../src/node/messaging/outbound.js'
+import type { OutboundDraft } from '../../../src/node/messaging/outbound.js'
 import { ASK, waitingOf } from '../../support/approval-scene.js'
 import { isOpen } from '../../support/exchanges.js'
 import { failsWith } from '../../support/fails.js'
@@ -27,8 +27,8 @@ function ask(here: FakeNode): Promise<{ error: { code: string } | null; outcome:
 }
 
 /** A request from one agent of the node to another. */
-function draft(here: FakeNode): Draft {
-  const of = (agentId: string): Draft['sender'] => ({ agentId, nodeId: here.id })
+function draft(here: FakeNode): OutboundDraft {
+  const of = (agentId: string): OutboundDraft['sender'] => ({ agentId, nodeId: here.id })
   return {
     sender: of('other'),
     recipient: of('text'),

@@ -1,18 +1,18 @@
 import test, { type Assert } from 'brittle'
 import type { A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
 import { decodeEnvelope } from '../../../src/domain/envelope/codec.js'
-import type { Draft } from '../../../src/node/messaging/outbound.js'
+import type { OutboundDraft } from '../../../src/node/messaging/outbound.js'
 import { failsWith } from '../../support/fails.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../../support/fake-agents.js'
 import { type FakeNode, SETTINGS, World } from '../../support/fake-node.js'
 import { isOpen } from '../../support/exchanges.js'
 
-async function pair(t: Assert): Promise<{ world: World; here: FakeNode; peer: FakeNode; draft: Draft }> {
+async function pair(t: Assert): Promise<{ world: World; here: FakeNode; peer: FakeNode; draft: OutboundDraft }> {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('text')] })
   const peer = await world.member('peer', { agents: [echo('text'), echo('weak', { tier: 3 })] })
   await world.link(here, peer)
-  const draft: Draft = {
+  const draft: OutboundDraft = {
     sender: { agentId: 'operator', nodeId: here.id },
     recipient: { agentId: 'text', nodeId: peer.id },
     type: 'notification',

@@ -1,8 +1,8 @@
 import test from 'brittle'
 import type { EnvelopeHeader } from '../../../src/domain/envelope/codec.js'
 import type { ReplyHandler } from '../../../src/node/messaging/exchange-table.js'
-import type { Draft } from '../../../src/node/messaging/outbound.js'
-import { type Recruit, SwarmOffers, type SwarmOffersDeps } from '../../../src/node/swarms/offers.js'
+import type { OutboundDraft } from '../../../src/node/messaging/outbound.js'
+import { type OfferedRecruit, SwarmOffers, type SwarmOffersDeps } from '../../../src/node/swarms/offers.js'
 import { countingIds } from '../../support/counting-ids.js'
 import { ManualClock } from '../../support/manual-clock.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../../support/fake-agents.js'
@@ -12,9 +12,9 @@ import { actor } from '../../support/membership.js'
 const AGENT = `text@${actor('ann').id}`
 
 /** Offers of a swarm over an outbox that only keeps who gets the replies. */
-function offersOf(): { offers: SwarmOffers; handlers: ReplyHandler[]; told: string[]; recruited: (readonly Recruit[])[] } {
+function offersOf(): { offers: SwarmOffers; handlers: ReplyHandler[]; told: string[]; recruited: (readonly OfferedRecruit[])[] } {
   const handlers: ReplyHandler[] = []
-  const [told, recruited]: [string[], (readonly Recruit[])[]] = [[], []]
+  const [told, recruited]: [string[], (readonly OfferedRecruit[])[]] = [[], []]
   const parts = {
     clock: new ManualClock(),
     ids: countingIds(),
@@ -22,7 +22,7 @@ function offersOf(): { offers: SwarmOffers; handlers: ReplyHandler[]; told: stri
     directory: { shownAddress: (agent: string) => agent },
     exchanges: { end: () => {} },
     outbound: {
-      send: ({ replies }: Draft) => {
+      send: ({ replies }: OutboundDraft) => {
         if (replies !== undefined) handlers.push(replies.handler)
         return Promise.resolve()
       }

@@ -20,7 +20,7 @@ export interface AguiBegun {
 }
 
 /** The task of a thread that changed last, as far as it may be gone on with. */
-interface Thread {
+interface AguiThread {
   readonly input: AguiInput
   readonly snapshot: GatewaySnapshot | null
 }
@@ -65,7 +65,7 @@ async function newestOf({ threadId, agent }: AguiInput, { gateway, by }: AguiCal
 }
 
 /** What the last message of the user leads to: a task, or the answer to the one that waits. */
-async function say({ input, snapshot }: Thread, caller: AguiCaller): Promise<Omit<AguiBegun, 'warnings'>> {
+async function say({ input, snapshot }: AguiThread, caller: AguiCaller): Promise<Omit<AguiBegun, 'warnings'>> {
   const { userMessage, agent, skill } = input
   if (userMessage === null) throw invalid('messages', 'there must be one of a user')
   const ofUser = snapshot?.history.filter(({ role }) => role === 'user') ?? []
@@ -77,10 +77,10 @@ async function say({ input, snapshot }: Thread, caller: AguiCaller): Promise<Omi
   return await send({ input, userMessage }, caller)
 }
 
-type Waiting = Thread & { readonly snapshot: GatewaySnapshot }
+type AguiWaiting = AguiThread & { readonly snapshot: GatewaySnapshot }
 
 async function resolve(
-  { input, snapshot }: Waiting,
+  { input, snapshot }: AguiWaiting,
   { interruptId, payload }: AguiAnswer,
   caller: AguiCaller
 ): Promise<Omit<AguiBegun, 'warnings'>> {
@@ -94,7 +94,7 @@ async function resolve(
 
 /** A question that nobody answers ends its task; what the user says instead is a new one. */
 async function abandon(
-  { input, snapshot }: Waiting,
+  { input, snapshot }: AguiWaiting,
   { interruptId }: AguiAnswer,
   caller: AguiCaller
 ): Promise<Omit<AguiBegun, 'warnings'>> {

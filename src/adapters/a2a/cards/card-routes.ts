@@ -40,10 +40,10 @@ type TokenHandler = (
   call: { readonly path: string; readonly query: string; readonly principal: Principal }
 ) => unknown
 
-type Place = { readonly path: string } | { readonly prefix: string; readonly suffix: string }
+type CardPlace = { readonly path: string } | { readonly prefix: string; readonly suffix: string }
 
 /** A place of the HTTP listener; with `suffix`: the paths with one segment between the two. */
-export type CardRoute = Place & {
+export type CardRoute = CardPlace & {
   readonly methods: readonly string[]
   /** What the listener refuses there, as it stands in the body of its answer. */
   readonly errorBody?: (error: ListenerError, request: { readonly method: string; readonly path: string }) => object

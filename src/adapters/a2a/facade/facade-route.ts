@@ -47,7 +47,7 @@ export function facadeCall(method: string, path: string): FacadeCall | null {
 }
 
 /** A request that is one of the facade's. */
-interface Asked {
+interface FacadeOperation {
   readonly asked: Exclude<FacadeCall, { kind: 'nothing' | 'wrong-method' }>
   /** Null of a GET. */
   readonly body: Buffer | null
@@ -85,7 +85,7 @@ export class FacadeRoute {
     }
   }
 
-  async #answer(response: ServerResponse, call: FacadeRequestCall, { asked, body, isComingAgain }: Asked): Promise<void> {
+  async #answer(response: ServerResponse, call: FacadeRequestCall, { asked, body, isComingAgain }: FacadeOperation): Promise<void> {
     const { principal: by, signal, query } = call
     const api = this.#deps.apiFor(by)
     if (asked.kind === 'list') return answer(response, { status: 200, value: { agents: await facadeAgents(api) } })

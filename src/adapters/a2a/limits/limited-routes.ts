@@ -17,7 +17,7 @@ interface CountedCall {
   readBody(): Promise<Buffer>
 }
 
-type Answers<Request, Call> = (request: Request, response: ServerResponse, call: Call) => unknown
+type LimitedAnswers<Request, Call> = (request: Request, response: ServerResponse, call: Call) => unknown
 
 /** Bytes of a body that is read although its request is refused: for the id that its answer names, and so that its connection goes on. */
 export const MAX_REFUSED_BODY = 65_536
@@ -52,9 +52,9 @@ export function faceOf(method: string, path: string): GatewayFace {
  * came to, before its body is read unless that is small. `onCall` is told of each; what `refusal` makes is thrown.
  */
 export function limited<Request extends CountedRequest, Call extends CountedCall>(
-  handle: Answers<Request, Call>,
+  handle: LimitedAnswers<Request, Call>,
   how: { readonly limit: CallLimit; onCall(face: GatewayFace, isRefused: boolean): void; refusal(answer: LimitAnswer): Error }
-): Answers<Request, Call> {
+): LimitedAnswers<Request, Call> {
   const refuse = async (request: Request, call: Call, seconds: number): Promise<never> => {
     const id = isSmall(request) ? rpcIdIn(await call.readBody()) : null
     const fault = tooMany(seconds)

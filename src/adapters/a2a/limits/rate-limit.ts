@@ -20,20 +20,20 @@ export class CallLimit {
   }
 
   /** Counts a call: 0 when it may go on, else the whole seconds after which the next one may (`Retry-After`). */
-  take(by: Caller): number {
+  take(by: RateCaller): number {
     const key = keyOf(by)
     return this.#table.take(key) ? 0 : Math.max(1, Math.ceil(this.#table.waitMs(key) / 1000))
   }
 
   /** What a caller may do: the limit, and how many calls it has left of it now. */
-  left(by: Caller): { readonly callsPerMinute: number; readonly callsAtOnce: number; readonly callsLeft: number } {
+  left(by: RateCaller): { readonly callsPerMinute: number; readonly callsAtOnce: number; readonly callsLeft: number } {
     const { perMinute, burst } = this.#rate
     return { callsPerMinute: perMinute, callsAtOnce: burst, callsLeft: Math.floor(this.#table.left(keyOf(by))) }
   }
 }
 
-type Caller = Pick<Principal, 'kind' | 'name' | 'id'>
+type RateCaller = Pick<Principal, 'kind' | 'name' | 'id'>
 
-function keyOf({ kind, name, id }: Caller): string {
+function keyOf({ kind, name, id }: RateCaller): string {
   return `${kind} ${id ?? name}`
 }

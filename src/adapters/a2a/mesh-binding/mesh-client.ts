@@ -44,7 +44,7 @@ export async function* steadyCall(
   call: { readonly peer: NodeId; readonly request: CallRequest },
   signal?: AbortSignalLike
 ): AsyncIterable<CallPiece> {
-  const progress = new Progress(call.request)
+  const progress = new CallProgress(call.request)
   let retakes = 0
   let since: number | null = null
   for (;;) {
@@ -72,7 +72,7 @@ export async function* steadyCall(
 }
 
 /** What came of a request, and the request that goes on with it. */
-class Progress {
+class CallProgress {
   request: CallRequest
   readonly #rpc: Record<string, unknown>
   #taskId: string | null = null

@@ -52,12 +52,12 @@ export function guardedFetch(deps: GuardedFetchDeps): GuardedFetch {
     if (!verdict.ok) throw refusedAddress(verdict.reason)
     const { body = null } = init
     if (body !== null && typeof body !== 'string') throw new RemoteFault('unsent', 'only text can be sent')
-    const response = await new Exchange(deps, { url: verdict.url, isAllowed: verdict.isAllowed, init, body }).head()
+    const response = await new FetchExchange(deps, { url: verdict.url, isAllowed: verdict.isAllowed, init, body }).head()
     return response
   }
 }
 
-interface Asked {
+interface FetchRequest {
   readonly url: URL
   readonly isAllowed: boolean
   readonly init: RequestInit
@@ -65,12 +65,12 @@ interface Asked {
 }
 
 /** One request with its answer. */
-class Exchange {
+class FetchExchange {
   readonly #deps: GuardedFetchDeps
-  readonly #asked: Asked
+  readonly #asked: FetchRequest
   #isConnected = false
 
-  constructor(deps: GuardedFetchDeps, asked: Asked) {
+  constructor(deps: GuardedFetchDeps, asked: FetchRequest) {
     this.#deps = deps
     this.#asked = asked
   }

@@ -45,7 +45,7 @@ export interface OAuthAdminDeps {
   rotate(): Promise<string>
 }
 
-type Params<N extends keyof OAuthCalls> = OAuthCalls[N]['params']
+type OAuthParams<N extends keyof OAuthCalls> = OAuthCalls[N]['params']
 
 /** What the operator does: makes and ends clients, and allows or denies who signs in. */
 export function createOAuthAdmin(deps: OAuthAdminDeps): OAuthAdmin {
@@ -67,7 +67,7 @@ export function createOAuthAdmin(deps: OAuthAdminDeps): OAuthAdmin {
 
 async function createClient(
   deps: OAuthAdminDeps,
-  params: Params<'oauth.client.create'>
+  params: OAuthParams<'oauth.client.create'>
 ): Promise<OAuthCalls['oauth.client.create']['result']> {
   const { store, ids, clock, audit, issuer } = deps
   if (store.clients.size >= MAX_OAUTH_CLIENTS) {
@@ -110,7 +110,7 @@ function weakestOr({ nodePower }: OAuthAdminDeps): Tier {
   return nodePower().tier > WEAKEST ? nodePower().tier : WEAKEST
 }
 
-function scopesOf(table: ScopeTable, { scopes, tier: asked }: Params<'oauth.client.create'>, tier: Tier): readonly string[] {
+function scopesOf(table: ScopeTable, { scopes, tier: asked }: OAuthParams<'oauth.client.create'>, tier: Tier): readonly string[] {
   const wanted = [...new Set(scopes ?? ['a2a:read', 'a2a:send'])]
   const unknown = wanted.find((one) => ruleOf(table, one) === null)
   if (unknown !== undefined) {

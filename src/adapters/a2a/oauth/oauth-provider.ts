@@ -38,13 +38,13 @@ export interface OAuthServerDeps {
   onFault(error: unknown): void
 }
 
-type Library = typeof import('oidc-provider')
+type OidcLibrary = typeof import('oidc-provider')
 
 /**
  * Loads oidc-provider. It warns on every runtime but those it was tried with, and has no option for that: with Node 20, on
  * which all that is used of it is tested here, the one line is held back while it loads; all others pass.
  */
-export async function loadOidc(): Promise<Library> {
+export async function loadOidc(): Promise<OidcLibrary> {
   const { warn } = console
   console.warn = (...words: unknown[]): void => {
     if (!String(words[0]).includes('Unsupported runtime')) warn.apply(console, words)
@@ -57,7 +57,7 @@ export async function loadOidc(): Promise<Library> {
 }
 
 /** An oidc-provider that gives tokens for the gateway, and nothing of OpenID. Made anew when the keys change. */
-export function makeProvider({ Provider: Made, errors, interactionPolicy }: Library, deps: OAuthServerDeps): Provider {
+export function makeProvider({ Provider: Made, errors, interactionPolicy }: OidcLibrary, deps: OAuthServerDeps): Provider {
   const policy = interactionPolicy.base()
   // A browser that signed in before is asked again: nothing is approved twice by one word of the operator.
   policy

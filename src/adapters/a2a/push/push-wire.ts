@@ -1,5 +1,5 @@
 import { isRecord } from '../../../kit/json.js'
-import type { MessageFault, Read } from '../../../domain/gateway/message.js'
+import type { MessageFault, MessageRead } from '../../../domain/gateway/message.js'
 import { type PushHook, type PushTarget, readPushTarget } from '../../../domain/gateway/push.js'
 import type { A2AFault } from '../server/fault.js'
 import { faultyAt, optionalText, recordOf, textOf } from '../server/read-params.js'
@@ -98,7 +98,7 @@ export const PUSH_V03_REST: PushWire = {
   deleted: {}
 }
 
-function targetOf(given: Record<string, unknown>, schemes: unknown): Read<PushTarget> {
+function targetOf(given: Record<string, unknown>, schemes: unknown): MessageRead<PushTarget> {
   const { authentication } = given
   const credentials = isRecord(authentication) ? filled(authentication['credentials']) : undefined
   if (schemes === undefined && credentials !== undefined)

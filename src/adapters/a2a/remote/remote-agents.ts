@@ -16,7 +16,7 @@ import type { RemoteRun } from './remote-call.js'
 import { CARD_ITSELF } from './remote-card.js'
 
 /** What is needed to host an agent: adds its timeout, cancellation, bounds and closing to a runtime. */
-export type HostAgent = (parts: {
+export type HostRemoteAgent = (parts: {
   readonly definition: AgentDefinition
   readonly runtime: {
     run(task: AgentTask, context: RemoteRun): Promise<AgentOutcome>
@@ -28,18 +28,18 @@ export type HostAgent = (parts: {
 /** What {@link RemoteAgents} needs. */
 export interface RemoteAgentsOptions extends Omit<RemoteAgentDeps, 'spec' | 'secret' | 'onOffer'> {
   readonly agents: readonly Pick<RemoteAgentDeps, 'spec' | 'secret'>[]
-  readonly hostAgent: HostAgent
+  readonly hostAgent: HostRemoteAgent
 }
 
-type OnChange = (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void
+type OnRemoteChange = (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void
 
 /** The A2A agents of the config as agents of the mesh, in service as long as a card of them is in force, also while they are offline. */
 export class RemoteAgents implements AgentSource, ImportedTools {
-  readonly #hostAgent: HostAgent
+  readonly #hostAgent: HostRemoteAgent
   readonly #remotes: readonly RemoteAgent[]
   readonly #agents = new Map<RemoteAgent, HostedAgent & { retire(): Promise<void> }>()
   readonly #retiring = new Set<Promise<void>>()
-  #onChange: OnChange = () => {}
+  #onChange: OnRemoteChange = () => {}
   #closing: Promise<void> | null = null
 
   constructor({ agents, hostAgent, ...parts }: RemoteAgentsOptions) {
@@ -53,7 +53,7 @@ export class RemoteAgents implements AgentSource, ImportedTools {
     return { agents: this.#hosted(), faults: [] }
   }
 
-  watch(onChange: OnChange): void {
+  watch(onChange: OnRemoteChange): void {
     if (this.#closing !== null) return
     this.#onChange = onChange
     for (const one of this.#remotes) one.start()

@@ -4,7 +4,7 @@ import type { Artifact, Part } from '../../../domain/gateway/message.js'
 import { chosenInterface, type RemoteCard } from './remote-card.js'
 import { RemoteFault } from './remote-fault.js'
 import { fromSdkPart, type RemoteInput, toSdkPart } from './remote-parts.js'
-import type { RemoteEvent, RemoteState, AgentMessage } from './remote-task.js'
+import type { RemoteEvent, RemoteState, RemoteReply } from './remote-task.js'
 import type { GuardedFetch } from '../net/ssrf-fetch.js'
 
 /** A message for a remote agent. */
@@ -142,11 +142,11 @@ function taskEvent({ id, contextId, status, artifacts }: SdkTask): RemoteEvent {
   return { type: 'task', taskId: id, contextId, ...statusOf(status), artifacts: artifacts.flatMap((one) => artifactOf(one) ?? []) }
 }
 
-function statusOf(status: TaskStatus | undefined): { readonly state: RemoteState; readonly message: AgentMessage | null } {
+function statusOf(status: TaskStatus | undefined): { readonly state: RemoteState; readonly message: RemoteReply | null } {
   return { state: STATES[status?.state ?? 0] ?? 'unknown', message: status?.message === undefined ? null : messageOf(status.message) }
 }
 
-function messageOf({ messageId, parts }: SdkMessage): AgentMessage {
+function messageOf({ messageId, parts }: SdkMessage): RemoteReply {
   return { id: messageId, parts: partsOf(parts) }
 }
 

@@ -26,20 +26,20 @@ const RESTING: ReadonlySet<RemoteState> = RESTING_STATES
 const ASKING: ReadonlySet<RemoteState> = ASKING_STATES
 
 /** What a remote agent says. */
-export interface AgentMessage {
+export interface RemoteReply {
   readonly id: string
   readonly parts: readonly Part[]
 }
 
 /** What happens to a message at its remote agent, in the words of either version. */
 export type RemoteEvent =
-  | { readonly type: 'answer'; readonly message: AgentMessage }
+  | { readonly type: 'answer'; readonly message: RemoteReply }
   | {
       readonly type: 'task'
       readonly taskId: string
       readonly contextId: string
       readonly state: RemoteState
-      readonly message: AgentMessage | null
+      readonly message: RemoteReply | null
       readonly artifacts: readonly Artifact[]
     }
   | {
@@ -47,7 +47,7 @@ export type RemoteEvent =
       readonly taskId: string
       readonly contextId: string
       readonly state: RemoteState
-      readonly message: AgentMessage | null
+      readonly message: RemoteReply | null
     }
   | {
       readonly type: 'artifact'
@@ -67,8 +67,8 @@ export class RemoteTask {
   #taskId: string | null = null
   #contextId: string | null = null
   #state: RemoteState = 'submitted'
-  #message: AgentMessage | null = null
-  #answer: AgentMessage | null = null
+  #message: RemoteReply | null = null
+  #answer: RemoteReply | null = null
   /** The message that was reported last. */
   #reported = ''
   #bytes = 0
@@ -145,12 +145,12 @@ export class RemoteTask {
     }
   }
 
-  #answered(message: AgentMessage): void {
+  #answered(message: RemoteReply): void {
     this.#count(message.parts)
     this.#answer = message
   }
 
-  #moved(state: RemoteState, message: AgentMessage | null): void {
+  #moved(state: RemoteState, message: RemoteReply | null): void {
     if (state !== 'unknown') this.#state = state
     if (message === null) return
     this.#count(message.parts)

@@ -7,7 +7,7 @@ import { pathIdFrom } from '../cards/card-interfaces.js'
 import { answerStream } from './event-stream.js'
 import { A2AFault, faultOf } from './fault.js'
 import { callRpc, parsedBody, rpcJson, rpcOperation } from './json-rpc.js'
-import { atTenant, type Caller, type Given, type Operation } from './operations.js'
+import { atTenant, type Caller, type OperationInput, type Operation } from './operations.js'
 import { pathVersion, restCall } from './rest.js'
 import {
   activatedExtensions,
@@ -62,7 +62,7 @@ export class GatewayRoute {
     return method === 'POST' ? call.readBody().then(answer) : answer(null)
   }
 
-  async #rpc({ response, body, source, caller }: Asking): Promise<void> {
+  async #rpc({ response, body, source, caller }: GatewayExchange): Promise<void> {
     try {
       checkBodyType(source, body)
     } catch (error) {
@@ -81,7 +81,7 @@ export class GatewayRoute {
     })
   }
 
-  async #rest({ response, body, source, caller }: Asking, method: string, path: string): Promise<void> {
+  async #rest({ response, body, source, caller }: GatewayExchange, method: string, path: string): Promise<void> {
     let version = pathVersion(path, null)
     try {
       checkBodyType(source, body)
@@ -103,7 +103,7 @@ export class GatewayRoute {
   }
 
   /** Runs an operation once it is known whom it is for, and that its client speaks what that agent requires. */
-  #perform({ operation, params, response, source }: Performance, given: Caller): Promise<Given> {
+  #perform({ operation, params, response, source }: Performance, given: Caller): Promise<OperationInput> {
     const caller = atTenant(given, params)
     const offered = this.#deps.extensions(caller.agent)
     const activated = activatedExtensions(source, offered)
@@ -119,7 +119,7 @@ export class GatewayRoute {
 }
 
 /** A request as it came. */
-interface Asking {
+interface GatewayExchange {
   readonly response: ServerResponse
   /** null: it has none. */
   readonly body: Buffer | null
@@ -127,7 +127,7 @@ interface Asking {
   readonly caller: Caller
 }
 
-interface Performance extends Pick<Asking, 'response' | 'source'> {
+interface Performance extends Pick<GatewayExchange, 'response' | 'source'> {
   readonly operation: Operation
   readonly params: unknown
 }

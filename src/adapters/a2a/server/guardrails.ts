@@ -19,14 +19,14 @@ export type Violation =
   | { readonly on: GuardedSide; readonly rule: 'maxLength'; readonly limit: number; readonly length: number }
   | { readonly on: GuardedSide; readonly rule: 'deny'; readonly place: number }
 
-interface Compiled {
+interface CompiledGuardrail {
   readonly maxLength: number
   readonly deny: readonly RE2JS[]
 }
 
 /** The rules of a config, compiled once. A text costs time linear to its length, whatever it is. */
 export class Guardrails {
-  readonly #rules: Readonly<Record<GuardedSide, Compiled>>
+  readonly #rules: Readonly<Record<GuardedSide, CompiledGuardrail>>
 
   constructor({ input, output }: Readonly<Record<GuardedSide, GuardrailRules>>) {
     this.#rules = { input: compiled(input), output: compiled(output) }
@@ -118,6 +118,6 @@ export function guardedText(value: unknown): string {
   return lines.join('\n')
 }
 
-function compiled({ maxLength, deny }: GuardrailRules): Compiled {
+function compiled({ maxLength, deny }: GuardrailRules): CompiledGuardrail {
   return { maxLength, deny: deny.map((pattern) => RE2JS.compile(pattern)) }
 }

@@ -1,7 +1,7 @@
 import { fromUtf8 } from '../../../kit/ids.js'
 import { isRecord, jsonFault } from '../../../kit/json.js'
 import { A2AFault, faultOf } from './fault.js'
-import { type Given, METHODS, type Operation } from './operations.js'
+import { type OperationInput, METHODS, type Operation } from './operations.js'
 import type { ProtocolVersion } from './service-params.js'
 
 /** The id of a request; null where none can be told. */
@@ -10,11 +10,11 @@ export type RpcId = string | number | null
 /** The answer to one request. */
 export interface RpcAnswer {
   readonly id: RpcId
-  readonly given: Given | { readonly fault: A2AFault }
+  readonly given: OperationInput | { readonly fault: A2AFault }
 }
 
 /** Reads one JSON-RPC request and runs it by `perform`, which is given its method. Neither throws nor rejects. */
-export function callRpc(body: Uint8Array, perform: (method: string, params: unknown) => Promise<Given>): Promise<RpcAnswer> {
+export function callRpc(body: Uint8Array, perform: (method: string, params: unknown) => Promise<OperationInput>): Promise<RpcAnswer> {
   let id: RpcId = null
   const failed = (error: unknown): RpcAnswer => ({ id, given: { fault: faultOf(error) } })
   try {

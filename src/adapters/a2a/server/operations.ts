@@ -25,7 +25,7 @@ export interface StreamItem {
 }
 
 /** What an operation gives: a value, or a stream whose beginning has succeeded. */
-export type Given = { readonly value: unknown } | { readonly items: AsyncIterable<StreamItem> }
+export type OperationInput = { readonly value: unknown } | { readonly items: AsyncIterable<StreamItem> }
 
 /** Who calls, and where. */
 export interface Caller {
@@ -40,7 +40,7 @@ export interface Caller {
 }
 
 /** One operation of the protocol. @throws A2AFault, NodeError */
-export type Operation = (params: unknown, caller: Caller) => Promise<Given>
+export type Operation = (params: unknown, caller: Caller) => Promise<OperationInput>
 
 /** The operations of one version. */
 export interface Operations {
@@ -149,7 +149,7 @@ function shownReply(wire: Wire, reply: GatewayReply, length: number | null): { r
 }
 
 /** How a stream of a task is told. */
-interface Following {
+interface FollowedTask {
   readonly caller: Caller
   readonly length: number | null
   readonly lastEventId: number | null
@@ -161,7 +161,7 @@ interface Following {
 async function* streamOf(
   wire: Wire,
   reply: Extract<GatewayReply, { kind: 'task' }>,
-  { caller, length, lastEventId, untilRest }: Following
+  { caller, length, lastEventId, untilRest }: FollowedTask
 ): AsyncIterable<StreamItem> {
   const { gateway, by, signal } = caller
   const { id, contextId, generation } = reply.snapshot.task

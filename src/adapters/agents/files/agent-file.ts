@@ -134,7 +134,7 @@ export function tooLong(): PlacedFault {
   return { line: null, reason: `the file is larger than ${MAX_AGENT_FILE_BYTES / 1024} KiB` }
 }
 
-type Matter = Extract<FrontMatter, { ok: true }>
+type AgentMatter = Extract<FrontMatter, { ok: true }>
 
 function faulty(context: AgentFileContext, faults: readonly PlacedFault[], ignored: readonly string[] = []): FaultyAgentFile {
   const placed = faults.map(({ line, reason }) => ({ file: context.file, line, reason: shown(reason, 512) }))
@@ -146,7 +146,7 @@ export function inOrder(faults: readonly AgentFault[]): readonly AgentFault[] {
   return [...faults].sort((a, b) => (a.line ?? 0) - (b.line ?? 0))
 }
 
-function moduleIn(matter: Matter, base: string): NamedModule | null {
+function moduleIn(matter: AgentMatter, base: string): NamedModule | null {
   const runtime = valueAt(matter.data, ['a2a', 'runtime'])
   if (!isRecord(runtime) || runtime['type'] !== 'module') return null
   const { path: given } = runtime
@@ -160,7 +160,7 @@ function ignoredKeys(data: unknown): readonly string[] {
     .map((key) => shown(key, 64))
 }
 
-function faultsOf(issue: z.core.$ZodIssue, matter: Matter): readonly PlacedFault[] {
+function faultsOf(issue: z.core.$ZodIssue, matter: AgentMatter): readonly PlacedFault[] {
   const at = issue.path as readonly PathStep[]
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({
@@ -201,7 +201,7 @@ function pathText(at: readonly PathStep[]): string {
 }
 
 /** What the shape of the capabilities does not say; those that have another shape are looked at as far as they go. */
-function capabilityFaults(matter: Matter, compileSchema: CompileSchema): readonly PlacedFault[] {
+function capabilityFaults(matter: AgentMatter, compileSchema: CompileSchema): readonly PlacedFault[] {
   const faults: PlacedFault[] = []
   const firstLine = new Map<unknown, number>()
   let defaults = 0
@@ -234,7 +234,7 @@ function schemaFault(schema: unknown, compileSchema: CompileSchema): string | nu
   }
 }
 
-function runtimeFaults(matter: Matter): readonly PlacedFault[] {
+function runtimeFaults(matter: AgentMatter): readonly PlacedFault[] {
   const command = valueAt(matter.data, ['a2a', 'runtime', 'command'])
   if (!Array.isArray(command) || command.length === 0 || valueAt(matter.data, ['a2a', 'runtime', 'type']) !== 'command') return []
   const line = (i: number): number => matter.lineOf(['a2a', 'runtime', 'command', i])
@@ -271,12 +271,12 @@ function definitionOf(fields: AgentFields, file: string): AgentDefinition {
 
 function capabilityOf(fields: CapabilityFields): CapabilityDescriptor {
   const { input, output, name, ...rest } = fields
-  const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)) as Given<typeof rest>
+  const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)) as GivenAgentFile<typeof rest>
   return { ...given, name: name ?? fields.id, inputSchema: input, outputSchema: output }
 }
 
 /** The members of T without those that are undefined. */
-type Given<T> = { [K in keyof T]: Exclude<T[K], undefined> }
+type GivenAgentFile<T> = { [K in keyof T]: Exclude<T[K], undefined> }
 
 function runtimeOf(fields: RuntimeFields, base: string): RuntimeSpec {
   if (fields.type === 'llm') return llmOf(fields)

@@ -46,7 +46,7 @@ export interface AgentFilesOptions {
 }
 
 /** What is known of one file. */
-interface Entry {
+interface WatchedFile {
   readonly file: string
   /** What was read; '' before. */
   text: string
@@ -70,7 +70,7 @@ export class AgentFiles implements AgentSource {
   readonly #deps: AgentDeps & { readonly groups: ProcessGroups }
   readonly #compileSchema: CompileSchema
   readonly #starters: readonly LocalAgent[]
-  #entries = new Map<string, Entry>()
+  #entries = new Map<string, WatchedFile>()
   #current: AgentSet = { agents: [], faults: [] }
   readonly #retiring = new Set<LocalAgent>()
   #watcher: WatchedDirectories | null = null
@@ -133,7 +133,7 @@ export class AgentFiles implements AgentSource {
   async #scanNow(onChange: OnChange): Promise<void> {
     if (this.#closing !== null) return
     const { files, faults } = await listFiles(this.#options.dirs)
-    const entries = new Map<string, Entry>()
+    const entries = new Map<string, WatchedFile>()
     for (const file of files) entries.set(file, await this.#read(file))
     const before = this.#current
     const hostedBefore = [...this.#entries.values()].flatMap((entry) => entry.agent?.hosted ?? [])
@@ -153,7 +153,7 @@ export class AgentFiles implements AgentSource {
     }
   }
 
-  async #read(file: string): Promise<Entry> {
+  async #read(file: string): Promise<WatchedFile> {
     const known = this.#entries.get(file) ?? { file, text: '', faults: [], good: null, agent: null }
     const read = await readAgentFile(file, this.#compileSchema)
     if (read.text === known.text && read.text !== '') return known
@@ -182,7 +182,7 @@ export class AgentFiles implements AgentSource {
     return { agents, faults }
   }
 
-  #serve(entry: Entry, good: AgentFile): LocalAgent {
+  #serve(entry: WatchedFile, good: AgentFile): LocalAgent {
     if (entry.agent?.made !== good) entry.agent = { hosted: buildAgent(good, this.#deps), made: good }
     return entry.agent.hosted
   }

@@ -1,5 +1,5 @@
 /** Tokens of one or more questions to a model and its answers. */
-export interface Tokens {
+export interface TokenCounts {
   readonly input: number
   readonly output: number
   /** The server did not say all of it. */
@@ -7,9 +7,9 @@ export interface Tokens {
 }
 
 /** How far a run is. */
-export interface Progress {
+export interface RunProgress {
   readonly turns: number
-  readonly tokens: Tokens
+  readonly tokens: TokenCounts
 }
 
 /** What a run may use. */
@@ -44,10 +44,10 @@ const BYTES_PER_TOKEN = 4
 const MOST_TOKENS = 1_000_000_000_000
 
 /** A run that has not begun. */
-export const PROGRESS_START: Progress = { turns: 0, tokens: { input: 0, output: 0, isEstimated: false } }
+export const PROGRESS_START: RunProgress = { turns: 0, tokens: { input: 0, output: 0, isEstimated: false } }
 
 /** Decides on the next turn. `dayLeft`: what the agent has left for the day. A turn that has begun is paid whole, so a run may end a turn beyond its budget. */
-export function nextTurn({ turns, tokens }: Progress, { maxTurns, maxTokens, run }: ProgressLimits, dayLeft: number): NextTurn {
+export function nextTurn({ turns, tokens }: RunProgress, { maxTurns, maxTokens, run }: ProgressLimits, dayLeft: number): NextTurn {
   const left = run - sumOf(tokens)
   if (turns >= maxTurns) return { kind: 'over', why: 'turns' }
   if (left <= 0) return { kind: 'over', why: 'run' }
@@ -56,7 +56,7 @@ export function nextTurn({ turns, tokens }: Progress, { maxTurns, maxTokens, run
 }
 
 /** The course after one more turn. */
-export function afterTurn({ turns, tokens }: Progress, turn: Tokens): Progress {
+export function afterTurn({ turns, tokens }: RunProgress, turn: TokenCounts): RunProgress {
   return {
     turns: turns + 1,
     tokens: {
@@ -68,7 +68,7 @@ export function afterTurn({ turns, tokens }: Progress, turn: Tokens): Progress {
 }
 
 /** Tokens of one turn: what the server says where that can be, else an estimate of the text. A server that says 0 for all says nothing. */
-export function tokensOf({ input, output }: ReportedTokens, { sent, received }: MovedBytes): Tokens {
+export function tokensOf({ input, output }: ReportedTokens, { sent, received }: MovedBytes): TokenCounts {
   const isReported = (input ?? 0) > 0 || (output ?? 0) > 0
   const [asked, answered] = [isReported ? counted(input) : null, isReported ? counted(output) : null]
   return {
@@ -79,7 +79,7 @@ export function tokensOf({ input, output }: ReportedTokens, { sent, received }: 
 }
 
 /** Both ways together. */
-export function sumOf({ input, output }: Tokens): number {
+export function sumOf({ input, output }: TokenCounts): number {
   return input + output
 }
 

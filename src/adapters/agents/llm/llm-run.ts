@@ -3,7 +3,7 @@ import { asNodeError, messageOf } from '../../../kit/errors.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import type { AgentToolbox } from '../../../ports/agent-tools.js'
 import { failure, type RuntimeContext } from '../files/hosted-agent.js'
-import { afterTurn, type Progress, PROGRESS_START, nextTurn, type NextTurn, sumOf } from './llm-progress.js'
+import { afterTurn, type RunProgress, PROGRESS_START, nextTurn, type NextTurn, sumOf } from './llm-progress.js'
 import { faultOutcome } from './llm-fault.js'
 import type { LlmDeps, LlmProvider } from './llm-parts.js'
 import { answerOf, systemPrompt, userPrompt } from './llm-prompt.js'
@@ -44,7 +44,7 @@ export async function runModel(deps: RunDeps, task: AgentTask, context: RuntimeC
     warn('an agent got no tools', error)
     return failure('TASK_FAILED', `the tools of the agent could not be looked up: ${asNodeError(error).message}`)
   }
-  return await new Run(deps, { task, context, provider, model, toolbox }).go()
+  return await new LlmRun(deps, { task, context, provider, model, toolbox }).go()
 }
 
 async function toolboxOf({ spec, llm, definition, log }: RunDeps, signal: AbortSignal): Promise<AgentToolbox> {
@@ -56,7 +56,7 @@ async function toolboxOf({ spec, llm, definition, log }: RunDeps, signal: AbortS
   return toolbox
 }
 
-interface Opening {
+interface RunOpening {
   readonly task: AgentTask
   readonly context: RuntimeContext
   readonly provider: LlmProvider
@@ -65,15 +65,15 @@ interface Opening {
 }
 
 /** One conversation with a model, from the question to the answer. */
-class Run {
+class LlmRun {
   readonly #deps: RunDeps
-  readonly #opening: Opening
+  readonly #opening: RunOpening
   readonly #reports: TokenReports
   readonly #messages: ModelMessage[]
-  #progress: Progress = PROGRESS_START
+  #progress: RunProgress = PROGRESS_START
   #hasActed = false
 
-  constructor(deps: RunDeps, opening: Opening) {
+  constructor(deps: RunDeps, opening: RunOpening) {
     this.#deps = deps
     this.#opening = opening
     this.#reports = new TokenReports(deps.clock, (data) => opening.context.progress(data))

@@ -4,13 +4,13 @@ import type { Clock } from '../../../kit/clock.js'
 import { isRecord, jsonFault } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import type { AgentTool } from '../../../ports/agent-tools.js'
-import { type ReportedTokens, type Tokens, tokensOf } from './llm-progress.js'
+import { type ReportedTokens, type TokenCounts, tokensOf } from './llm-progress.js'
 import { LlmFault, messageIn } from './llm-fault.js'
 import type { Fetch, LlmProvider } from './llm-parts.js'
 import { LlmRequest } from './llm-request.js'
 
 /** Nothing was said, so nothing is owed. */
-const NO_TOKENS: Tokens = { input: 0, output: 0, isEstimated: false }
+const NO_TOKENS: TokenCounts = { input: 0, output: 0, isEstimated: false }
 /** Characters of a server's words for a failure within its answer. */
 const MAX_WORDS = 300
 
@@ -47,19 +47,19 @@ export interface Turn {
 }
 
 /** How one question ended, and what it cost. */
-export type Asked =
-  | { readonly ok: true; readonly turn: Turn; readonly tokens: Tokens }
-  | { readonly ok: false; readonly fault: LlmFault; readonly tokens: Tokens }
+export type AskedTurn =
+  | { readonly ok: true; readonly turn: Turn; readonly tokens: TokenCounts }
+  | { readonly ok: false; readonly fault: LlmFault; readonly tokens: TokenCounts }
 
 /** Asks the model once and reads its answer to the end. Never rejects; an abort ends it soon, as a fault. */
 export async function askModel(
   deps: TurnDeps,
   messages: readonly ModelMessage[],
   { maxTokens }: { readonly maxTokens: number }
-): Promise<Asked> {
+): Promise<AskedTurn> {
   const request = new LlmRequest({ fetch: deps.fetch, clock: deps.clock, stallTimeoutMs: deps.provider.stallTimeoutMs })
   const stop = new AbortController()
-  const reading = new Reading(deps.maxTextBytes, (text) => deps.onText(text))
+  const reading = new TurnReading(deps.maxTextBytes, (text) => deps.onText(text))
   let fault: LlmFault | null = null
   try {
     const answer = streamText({
@@ -86,10 +86,10 @@ export async function askModel(
   return failure === null ? { ok: true, turn: reading.turn(), tokens } : { ok: false, fault: failure, tokens }
 }
 
-type Part = ReturnType<typeof streamText>['fullStream'] extends AsyncIterable<infer P> ? P : never
+type TurnPart = ReturnType<typeof streamText>['fullStream'] extends AsyncIterable<infer P> ? P : never
 
 /** Collects an answer part by part, within its bounds. */
-class Reading {
+class TurnReading {
   readonly #maxTextBytes: number
   readonly #onText: (text: string) => void
   readonly #text: string[] = []
@@ -110,7 +110,7 @@ class Reading {
   }
 
   /** @throws LlmFault what the server says went wrong, or too much text. */
-  take(part: Part): void {
+  take(part: TurnPart): void {
     if (part.type === 'text-delta') this.#takeText(part.text)
     else if (part.type === 'reasoning-delta') this.received += Buffer.byteLength(part.text)
     else if (part.type === 'tool-input-delta') this.received += Buffer.byteLength(part.delta)
@@ -153,7 +153,7 @@ function toolsOf(tools: readonly AgentTool[]): ToolSet {
 }
 
 /** A tool that is unknown is the toolbox's to refuse. */
-function callOf({ toolCallId: id, toolName: name, input }: Extract<Part, { type: 'tool-call' }>): TurnCall {
+function callOf({ toolCallId: id, toolName: name, input }: Extract<TurnPart, { type: 'tool-call' }>): TurnCall {
   const args: unknown = input
   if (!isRecord(args)) return { id, name, args: {}, fault: 'the arguments are no JSON object' }
   const fault = jsonFault(args)

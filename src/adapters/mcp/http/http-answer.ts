@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { isRecord } from '../../../kit/json.js'
-import type { Exchange } from './http-connection.js'
+import type { McpExchange } from './http-connection.js'
 
 /** How an answer may be given, and what goes with it. */
 export interface AnswerOptions {
@@ -23,7 +23,7 @@ const MAX_BUFFERED = 1_048_576
  * The answer to one HTTP request: JSON when the answer is all there is to say, a stream of server-sent events from the first
  * thing that is told before it.
  */
-export class HttpAnswer implements Exchange {
+export class HttpAnswer implements McpExchange {
   readonly #response: ServerResponse
   readonly #options: AnswerOptions
   #timer: NodeJS.Timeout | null = null

@@ -4,7 +4,7 @@ import { isRecord } from '../../../kit/json.js'
 import type { ParamHeaders } from './param-headers.js'
 
 /** An HTTP request that waits for what the server says to it. */
-export interface Exchange {
+export interface McpExchange {
   /** What is told before the answer: progress, changes that were subscribed to, questions. False when it cannot be told. */
   note(message: unknown): boolean
   /** The answer. Nothing follows it. */
@@ -13,8 +13,8 @@ export interface Exchange {
   end(): void
 }
 
-interface Waiting {
-  readonly exchange: Exchange
+interface WaitingResponse {
+  readonly exchange: McpExchange
   /** As the client named it. */
   readonly id: RequestId
   /** What the server asked its client in its course. */
@@ -29,12 +29,12 @@ export class HttpConnection implements Transport {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: Transport['onmessage']
-  readonly #waiting = new Map<RequestId, Waiting>()
+  readonly #waiting = new Map<RequestId, WaitingResponse>()
   /** Ids of requests whose client hung up, which alone cancels none of the older protocol, by their own ones: it may still say so. */
   readonly #left = new Map<RequestId, RequestId>()
   #next = 0
   /** What is told to nobody in particular goes to the stream that a client opened for it. */
-  #listener: Exchange | null = null
+  #listener: McpExchange | null = null
   #isClosed = false
   /** Checks the headers of calls against the tools that are served here. */
   readonly paramHeaders: ParamHeaders | null
@@ -60,9 +60,9 @@ export class HttpConnection implements Transport {
    * Gives a request to the server; what it says to it goes to the exchange. Returns what is to be called when the client hangs
    * up: its answer goes nowhere then, and a request that claims its version (MCP 2026-07-28) is canceled.
    */
-  request(message: { readonly id: RequestId; readonly params?: unknown }, exchange: Exchange): () => void {
+  request(message: { readonly id: RequestId; readonly params?: unknown }, exchange: McpExchange): () => void {
     const id = `request ${this.#next++}`
-    const waiting: Waiting = { exchange, id: message.id }
+    const waiting: WaitingResponse = { exchange, id: message.id }
     this.#waiting.set(id, waiting)
     this.onmessage?.({ ...message, id } as unknown as JSONRPCMessage)
     return () => {
@@ -110,7 +110,7 @@ export class HttpConnection implements Transport {
   }
 
   /** Changes go to this exchange from now on; null: to nobody. */
-  listen(exchange: Exchange | null): void {
+  listen(exchange: McpExchange | null): void {
     this.#listener = exchange
   }
 
@@ -137,7 +137,7 @@ export class HttpConnection implements Transport {
   }
 
   /** A question goes to the client within the answer to its own request; nowhere else is it listening for one. */
-  #ask(message: { readonly id: RequestId }, waiting: Waiting | undefined): Promise<void> {
+  #ask(message: { readonly id: RequestId }, waiting: WaitingResponse | undefined): Promise<void> {
     if (waiting?.exchange.note(message) !== true) return Promise.reject(new Error('the client cannot be asked: it reads no stream'))
     waiting.asked ??= []
     waiting.asked.push(message.id)
@@ -160,12 +160,12 @@ export class HttpConnection implements Transport {
   }
 }
 
-type Parts = Readonly<Record<string, unknown>>
+type ResponseBody = Readonly<Record<string, unknown>>
 
 /** Where the id of a subscription (that of the request that made it) stands: in what is told for it, and in its end. */
-function metaOf(message: object): { readonly place: 'params' | 'result'; readonly deps: Parts; readonly meta: Parts } | null {
+function metaOf(message: object): { readonly place: 'params' | 'result'; readonly deps: ResponseBody; readonly meta: ResponseBody } | null {
   for (const place of ['params', 'result'] as const) {
-    const parts = (message as Parts)[place]
+    const parts = (message as ResponseBody)[place]
     const meta = isRecord(parts) ? parts['_meta'] : undefined
     if (isRecord(parts) && isRecord(meta) && Object.hasOwn(meta, SUBSCRIPTION_ID_META_KEY)) return { place, deps: parts, meta }
   }

@@ -7,7 +7,7 @@ import { HttpAnswer } from './http-answer.js'
 import type { HttpConnection } from './http-connection.js'
 import { standardHeadersFault } from './http-headers.js'
 import { HttpSessions, type SessionCaller } from './http-sessions.js'
-import { correlationIdOf, errorResponse, inFlightFault, type MessageFault } from '../server/json-rpc.js'
+import { correlationIdOf, errorResponse, inFlightFault, type JsonRpcFault } from '../server/json-rpc.js'
 import { createError, JSON_RPC } from '../server/structured-error.js'
 
 /** What is known of a request whose token was good. */
@@ -82,7 +82,7 @@ export class McpHttp {
     await this.#sessions.close()
   }
 
-  async #post(body: Message, posted: Posted): Promise<void> {
+  async #post(body: McpMessage, posted: Posted): Promise<void> {
     const { request, response } = posted
     const headers = {
       httpMethod: 'POST',
@@ -116,7 +116,7 @@ export class McpHttp {
     this.#deliver(connection, body, { ...posted, statuses: STATUS_OF_CLAIMED })
   }
 
-  #legacy(body: Message, posted: Posted): void {
+  #legacy(body: McpMessage, posted: Posted): void {
     const { request, response, call } = posted
     if (body['method'] === 'initialize' && idOf(body) !== null) {
       const session = this.#sessions.open(call)
@@ -137,7 +137,7 @@ export class McpHttp {
     this.#deliver(connection, body, posted)
   }
 
-  #deliver(connection: HttpConnection, body: Message, posted: Posted): void {
+  #deliver(connection: HttpConnection, body: McpMessage, posted: Posted): void {
     const { response, call, mayStream, headers = {}, statuses = STATUS, onError = () => {} } = posted
     const id = idOf(body)
     if (id === null || typeof body['method'] !== 'string') {
@@ -176,17 +176,17 @@ export class McpHttp {
     response.writeHead(204).end()
   }
 
-  #noSession(response: ServerResponse, body: Message = {}): void {
+  #noSession(response: ServerResponse, body: McpMessage = {}): void {
     this.#refuse(response, { status: 404, code: -32_001, message: 'Session not found', body })
   }
 
-  #full(response: ServerResponse, body: Message): void {
+  #full(response: ServerResponse, body: McpMessage): void {
     const data = { ...createError('RESOURCE_EXHAUSTED', 'all sessions are taken; try again when one has ended') }
     this.#refuse(response, { status: 503, message: 'Too many sessions', data, body })
   }
 
-  #refuse(response: ServerResponse, { status, code = -32_000, message, data, body = {}, id = idOf(body) }: Refusal): void {
-    const fault: MessageFault = { code, message, id, ...(isRecord(data) ? { data } : {}) }
+  #refuse(response: ServerResponse, { status, code = -32_000, message, data, body = {}, id = idOf(body) }: McpRefusal): void {
+    const fault: JsonRpcFault = { code, message, id, ...(isRecord(data) ? { data } : {}) }
     const { params } = body
     const named = isRecord(params) ? correlationIdOf(params['_meta']) : null
     const answer = Buffer.from(JSON.stringify(errorResponse(fault, named ?? this.#deps.newId())))
@@ -194,7 +194,7 @@ export class McpHttp {
   }
 }
 
-type Message = Readonly<Record<string, unknown>>
+type McpMessage = Readonly<Record<string, unknown>>
 
 interface Posted {
   readonly request: IncomingMessage
@@ -208,13 +208,13 @@ interface Posted {
   readonly onError?: () => void
 }
 
-interface Refusal {
+interface McpRefusal {
   readonly status: number
   readonly code?: number
   readonly message: string
   readonly data?: unknown
   /** The message that is refused; it may name a correlation id. */
-  readonly body?: Message
+  readonly body?: McpMessage
   /** Default: that of the message. */
   readonly id?: RequestId | null
 }
@@ -227,7 +227,7 @@ function parsed(body: Buffer): unknown {
   }
 }
 
-function idOf({ id }: Message): RequestId | null {
+function idOf({ id }: McpMessage): RequestId | null {
   return typeof id === 'string' || typeof id === 'number' ? id : null
 }
 

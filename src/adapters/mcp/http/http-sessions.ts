@@ -30,7 +30,7 @@ export interface SessionCaller {
   onTokenEnd(run: () => void): Unsubscribe
 }
 
-interface Session {
+interface McpSession {
   readonly connection: HttpConnection
   readonly owner: string
   usedAt: number
@@ -41,7 +41,7 @@ interface Session {
 /** The sessions of clients with a handshake, by an id that nobody guesses. A session is its caller's alone, and ends with its token. */
 export class HttpSessions {
   readonly #deps: HttpSessionsDeps
-  readonly #sessions = new Map<string, Session>()
+  readonly #sessions = new Map<string, McpSession>()
   #sweeper: Timer | null = null
 
   constructor(deps: HttpSessionsDeps) {
@@ -75,7 +75,7 @@ export class HttpSessions {
     const { principal } = caller
     const owner = JSON.stringify(principal)
     if (this.#sessions.size >= MAX_SESSIONS && !this.#evict(owner)) return null
-    const session: Session = { connection: connect(principal), owner, usedAt: clock.monotonic(), release: () => {} }
+    const session: McpSession = { connection: connect(principal), owner, usedAt: clock.monotonic(), release: () => {} }
     this.#sessions.set(id, session)
     this.#sweeper ??= clock.every(SWEEP_MS, () => this.#sweep())
     // A call goes on without its client: here nobody else would end it.
@@ -121,7 +121,7 @@ export class HttpSessions {
     const counts = new Map<string, number>()
     for (const { owner } of this.#sessions.values()) counts.set(owner, (counts.get(owner) ?? 0) + 1)
     const share = (owner: string): number => counts.get(owner) ?? 0
-    let least: [string, Session] | null = null
+    let least: [string, McpSession] | null = null
     for (const entry of this.#sessions) {
       const { owner, usedAt } = entry[1]
       if (!isIdle(entry[1]) || (owner !== asker && share(owner) <= share(asker))) continue
@@ -133,13 +133,13 @@ export class HttpSessions {
     return true
   }
 
-  #drop(id: string, { connection, release }: Session): void {
+  #drop(id: string, { connection, release }: McpSession): void {
     this.#sessions.delete(id)
     release()
     void connection.close()
   }
 }
 
-function isIdle({ connection }: Session): boolean {
+function isIdle({ connection }: McpSession): boolean {
   return connection.inFlight === 0 && !connection.isListenedTo
 }

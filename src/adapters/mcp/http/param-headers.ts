@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isRecord } from '../../../kit/json.js'
 import { decodedHeader, headerFault, type HeaderFault } from './http-headers.js'
-import type { ObjectSchema, RegisteredTool } from '../server/tool.js'
+import type { ToolSchema, RegisteredTool } from '../server/tool.js'
 import type { ToolCatalog } from '../server/tool-catalog.js'
 
 /** The word in the schema of an argument that names its header. */
@@ -23,7 +23,7 @@ interface Mirrored {
  */
 export class ParamHeaders {
   readonly #tools: Pick<ToolCatalog, 'find'>
-  readonly #known = new WeakMap<ObjectSchema, readonly Mirrored[]>()
+  readonly #known = new WeakMap<ToolSchema, readonly Mirrored[]>()
 
   constructor(tools: Pick<ToolCatalog, 'find'>) {
     this.#tools = tools
@@ -46,7 +46,7 @@ export class ParamHeaders {
     return null
   }
 
-  #mirroredOf(schema: ObjectSchema): readonly Mirrored[] {
+  #mirroredOf(schema: ToolSchema): readonly Mirrored[] {
     const known = this.#known.get(schema)
     if (known !== undefined) return known
     const found: Mirrored[] = []

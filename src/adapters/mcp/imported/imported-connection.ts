@@ -81,7 +81,7 @@ export function connectionsTo(deps: ConnectionDeps): OpenConnection {
   const memory: { isLegacy: boolean } = { isLegacy: false }
   return async (events, signal) => {
     const library = await import('@modelcontextprotocol/client')
-    const opening = new Opening(deps, events, library)
+    const opening = new ConnectionOpening(deps, events, library)
     const client = new library.Client(
       { name: 'a2a-node', version: deps.version },
       {
@@ -109,10 +109,10 @@ export function connectionsTo(deps: ConnectionDeps): OpenConnection {
   }
 }
 
-type Library = typeof import('@modelcontextprotocol/client')
+type McpLibrary = typeof import('@modelcontextprotocol/client')
 
 /** One connection from its beginning. */
-class Opening implements Connection {
+class ConnectionOpening implements Connection {
   readonly transport: Transport
   readonly #deps: ConnectionDeps
   readonly #events: ConnectionEvents
@@ -122,7 +122,7 @@ class Opening implements Connection {
   #isClosed = false
   #cutReason: string | null = null
 
-  constructor(deps: ConnectionDeps, events: ConnectionEvents, library: Library) {
+  constructor(deps: ConnectionDeps, events: ConnectionEvents, library: McpLibrary) {
     this.#deps = deps
     this.#events = events
     const address = deps.address()

@@ -14,15 +14,15 @@ const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNRE
  * since it has too much to do, `answered` the server gave an error, `session` the server does not know the session and did
  * nothing, `unknown` it may have run.
  */
-export type FaultKind = 'unsent' | 'refused' | 'busy' | 'answered' | 'session' | 'unknown'
+export type ImportedFaultKind = 'unsent' | 'refused' | 'busy' | 'answered' | 'session' | 'unknown'
 
 /** Why a request to an imported server has no result. */
 export class ImportedFault extends Error {
-  readonly kind: FaultKind
+  readonly kind: ImportedFaultKind
   /** Seconds after which the server asks to be asked again; null: it does not say. */
   readonly retryAfter: number | null
 
-  constructor(kind: FaultKind, message: string, retryAfter: number | null = null) {
+  constructor(kind: ImportedFaultKind, message: string, retryAfter: number | null = null) {
     super(shown(message, MAX_TEXT))
     this.name = 'ImportedFault'
     this.kind = kind
@@ -95,7 +95,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Faults after which the same call may succeed, and does nothing twice. */
-const RETRYABLE = new Set<FaultKind>(['unsent', 'session', 'busy'])
+const RETRYABLE = new Set<ImportedFaultKind>(['unsent', 'session', 'busy'])
 
 /** How a call ends that failed so. */
 export function failedCall(server: string, { kind, message, retryAfter }: ImportedFault): AgentOutcome {

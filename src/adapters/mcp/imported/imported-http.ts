@@ -8,11 +8,11 @@ const BODY_EXTRA_BYTES = 65_536
 const LF = 0x0a
 const CR = 0x0d
 
-type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
+type ImportedFetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
 /** What {@link importedFetch} needs. */
 export interface ImportedFetchDeps {
-  readonly fetch: Fetch
+  readonly fetch: ImportedFetch
   readonly maxOutputBytes: number
   /** Wall clock, unix milliseconds. */
   readonly now: () => number
@@ -56,7 +56,7 @@ export class ListTags {
  * The `fetch` of the client's HTTP transport: bodies are bounded, `Retry-After` of a refusal goes with it, and a tool list that came
  * with an ETag is asked for by it (`If-None-Match`); 304 then stands for the list that is known.
  */
-export function importedFetch(deps: ImportedFetchDeps): Fetch {
+export function importedFetch(deps: ImportedFetchDeps): ImportedFetch {
   return async (url, init = {}) => {
     const asked = listRequestOf(init)
     const tag = asked === null ? undefined : deps.tags.tagOf(asked.page)

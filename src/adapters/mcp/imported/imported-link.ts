@@ -15,7 +15,7 @@ const HOPELESS_FAILURES = 3
 const MAX_REASON = 1000
 
 /** What {@link ImportedLink} needs. */
-export interface LinkDeps {
+export interface ImportedLinkDeps {
   readonly open: OpenConnection
   readonly clock: Clock
   /** In [0, 1). */
@@ -30,7 +30,7 @@ export interface LinkDeps {
 
 /** The link to one server: does what {@link step} says, so that all decisions are in one pure place. Never throws. */
 export class ImportedLink {
-  readonly #deps: LinkDeps
+  readonly #deps: ImportedLinkDeps
   #state: LinkState = IDLE
   #connection: Connection | null = null
   /** Rises with each connection: what an older one brings is late. */
@@ -46,7 +46,7 @@ export class ImportedLink {
   /** When the list was asked for that has not come. */
   #askedAt: number | null = null
 
-  constructor(deps: LinkDeps) {
+  constructor(deps: ImportedLinkDeps) {
     this.#deps = deps
   }
 

@@ -63,13 +63,13 @@ function nameFault(name: string, tools: ReadonlyMap<string, unknown>): string | 
   return tools.has(name) ? 'the server lists two tools of this name' : null
 }
 
-interface Reading {
+interface ListReading {
   readonly tools: Map<string, ImportedTool>
   readonly faults: { name: string; reason: string }[]
   readonly compileSchema: CompileSchema
 }
 
-function readTool(name: string, value: Record<string, unknown>, { tools, faults, compileSchema }: Reading): void {
+function readTool(name: string, value: Record<string, unknown>, { tools, faults, compileSchema }: ListReading): void {
   const annotations = isRecord(value['annotations']) ? value['annotations'] : {}
   try {
     tools.set(name, {

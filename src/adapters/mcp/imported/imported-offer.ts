@@ -2,7 +2,7 @@ import { Pinned } from '../../../domain/pinning/pinned.js'
 import { allowedNames } from '../../../kit/allowed-names.js'
 import type { ToolListChange } from '../../../ports/imported-tools.js'
 import { changeOf, type ImportedList, type ImportedTool, listHash } from './imported-list.js'
-import type { Accepted, Remembered, ToolList } from './imported-pin.js'
+import type { Accepted, PinnedList, ToolList } from './imported-pin.js'
 
 /** What the config says of the list of a server. */
 export interface OfferRules {
@@ -37,7 +37,7 @@ export class ImportedOffer {
   }
 
   /** Begins with what the home has of it. */
-  restore(remembered: Remembered): void {
+  restore(remembered: PinnedList): void {
     this.#pinned.restore(remembered)
   }
 

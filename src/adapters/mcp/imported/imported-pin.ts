@@ -13,7 +13,7 @@ export interface ToolList {
 export type Accepted = Kept<ToolList>
 
 /** What the home has of a server's list. */
-export type Remembered = RememberedOf<ToolList>
+export type PinnedList = RememberedOf<ToolList>
 
 /** Keeps the accepted list of one server in the home: what it offers when it is offline, and what its next list is compared with. */
 export class ImportedPin {
@@ -28,7 +28,7 @@ export class ImportedPin {
   }
 
   /** Reads it. Never rejects: what cannot be read is lost. */
-  async read(): Promise<Remembered> {
+  async read(): Promise<PinnedList> {
     try {
       const value = await this.#store.read<unknown>(this.#name)
       if (value === null) return { kind: 'none' }

@@ -15,7 +15,7 @@ import type { ToolRun } from './imported-connection.js'
 import { ImportedServer, type ImportedServerDeps, type ImportedServerSpec } from './imported-server.js'
 
 /** What is needed to host an agent: adds its timeout, cancellation, bounds and closing to a runtime. */
-export type HostAgent = (parts: {
+export type HostImportedAgent = (parts: {
   readonly definition: AgentDefinition
   readonly runtime: {
     run(task: AgentTask, context: ToolRun): Promise<AgentOutcome>
@@ -27,18 +27,18 @@ export type HostAgent = (parts: {
 /** What {@link ImportedServers} needs. */
 export interface ImportedServersOptions extends Omit<ImportedServerDeps, 'spec' | 'open' | 'onTools'> {
   readonly servers: readonly { readonly spec: ImportedServerSpec; readonly open: ImportedServerDeps['open'] }[]
-  readonly hostAgent: HostAgent
+  readonly hostAgent: HostImportedAgent
 }
 
-type OnChange = (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void
+type OnImportedChange = (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void
 
 /** The MCP servers of the config as agents: one a server, in service as long as it has tools to offer. */
 export class ImportedServers implements AgentSource, ImportedTools {
-  readonly #hostAgent: HostAgent
+  readonly #hostAgent: HostImportedAgent
   readonly #servers: readonly ImportedServer[]
   readonly #agents = new Map<ImportedServer, HostedAgent & { retire(): Promise<void> }>()
   readonly #retiring = new Set<Promise<void>>()
-  #onChange: OnChange = () => {}
+  #onChange: OnImportedChange = () => {}
   #closing: Promise<void> | null = null
 
   constructor({ servers, hostAgent, ...parts }: ImportedServersOptions) {
@@ -52,7 +52,7 @@ export class ImportedServers implements AgentSource, ImportedTools {
     return { agents: this.#hosted(), faults: [] }
   }
 
-  watch(onChange: OnChange): void {
+  watch(onChange: OnImportedChange): void {
     if (this.#closing !== null) return
     this.#onChange = onChange
     for (const server of this.#servers) server.start()

@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, MessageExtraInfo, Transport, TransportSendOptions } from '@modelcontextprotocol/server'
 
 /** A message and what came with it. */
-interface Arrived {
+interface ArrivedMessage {
   readonly message: JSONRPCMessage
   readonly extra: MessageExtraInfo | undefined
 }
@@ -15,7 +15,7 @@ export class BegunTransport implements Transport {
   onerror?: ((error: Error) => void) | undefined
   onmessage?: Transport['onmessage']
   readonly #inner: Transport
-  #waiting: Arrived[] | null = []
+  #waiting: ArrivedMessage[] | null = []
 
   constructor(inner: Transport) {
     this.#inner = inner

@@ -18,7 +18,7 @@ import {
   readMessage,
   unsupportedVersion,
   versionClaim,
-  type MessageFault,
+  type JsonRpcFault,
   type ReadMessage
 } from './json-rpc.js'
 import { stepLifecycle, type LifecycleInput, type LifecycleState } from './lifecycle.js'
@@ -43,7 +43,7 @@ export interface RefusedRequest {
 }
 
 /** What a gate is made of. */
-export interface GateDeps {
+export interface GatedTransportDeps {
   /** Of the connection; stands in every protocol error whose request names none. */
   readonly correlationId: string
   readonly eras: Eras
@@ -53,13 +53,13 @@ export interface GateDeps {
 }
 
 /** A request that waits for its answer. */
-interface InFlight {
+interface RequestInFlight {
   readonly method: string
   readonly params: Readonly<Record<string, unknown>>
 }
 
-type Request = Extract<ReadMessage, { kind: 'request' }>
-type Notification = Extract<ReadMessage, { kind: 'notification' }>
+type ReadRequest = Extract<ReadMessage, { kind: 'request' }>
+type ReadNotification = Extract<ReadMessage, { kind: 'notification' }>
 
 /**
  * Stands before any transport of the SDK and lets only messages through whose shape, id and time are right; all others are
@@ -70,13 +70,13 @@ export class GatedTransport implements Transport {
   onerror?: ((error: Error) => void) | undefined
   onmessage?: Transport['onmessage']
   readonly #inner: Transport
-  readonly #deps: GateDeps
-  readonly #inFlight = new Map<RequestId, InFlight>()
+  readonly #deps: GatedTransportDeps
+  readonly #inFlight = new Map<RequestId, RequestInFlight>()
   /** What the client was asked and has not answered. */
   readonly #asked = new Set<unknown>()
   #state: LifecycleState = 'STARTING'
 
-  constructor(inner: Transport, deps: GateDeps) {
+  constructor(inner: Transport, deps: GatedTransportDeps) {
     this.#inner = inner
     this.#deps = deps
   }
@@ -168,7 +168,7 @@ export class GatedTransport implements Transport {
   }
 
   /** Does it go to the server? Nobody is answered here. */
-  #notified({ method, params }: Notification): boolean {
+  #notified({ method, params }: ReadNotification): boolean {
     const input = this.#inputOf(method, params, 'notifications/initialized')
     if (this.#step(input) !== 'pass') return false
     // The server does not answer what was cancelled: its id is free again.
@@ -177,7 +177,7 @@ export class GatedTransport implements Transport {
   }
 
   /** Does it go to the server? Otherwise it has been answered. */
-  #requested(request: Request): boolean {
+  #requested(request: ReadRequest): boolean {
     const fault = this.#faultOf(request)
     if (fault === null) {
       this.#inFlight.set(request.id, request)
@@ -187,7 +187,7 @@ export class GatedTransport implements Transport {
     return false
   }
 
-  #faultOf({ id, method, params }: Request): MessageFault | null {
+  #faultOf({ id, method, params }: ReadRequest): JsonRpcFault | null {
     if (this.#inFlight.has(id)) return inFlightFault(id)
     if (this.#inFlight.size >= MAX_IN_FLIGHT) {
       const data = { code: 'RESOURCE_EXHAUSTED', reason: `${MAX_IN_FLIGHT} requests are in flight` }
@@ -219,7 +219,7 @@ export class GatedTransport implements Transport {
   }
 
   /** Answers a message as it came, whatever it is. */
-  #refuse(fault: MessageFault, message: unknown): void {
+  #refuse(fault: JsonRpcFault, message: unknown): void {
     const { method, params } = isRecord(message) ? message : {}
     const known = { method: typeof method === 'string' ? method : '', params: isRecord(params) ? params : {} }
     const named = correlationIdOf(known.params['_meta'])
@@ -241,7 +241,7 @@ export class GatedTransport implements Transport {
     return isRefused ? this.#traced(message, request ?? { method: '', params: {} }) : message
   }
 
-  #traced(message: JSONRPCErrorResponse, request: InFlight): JSONRPCMessage {
+  #traced(message: JSONRPCErrorResponse, request: RequestInFlight): JSONRPCMessage {
     const { data } = message.error
     const correlationId = correlationIdOf(request.params['_meta']) ?? this.#deps.correlationId
     this.#refused(request, message.error, correlationId)
@@ -249,7 +249,7 @@ export class GatedTransport implements Transport {
     return { ...message, error: { ...message.error, data: { ...data, correlationId } } }
   }
 
-  #refused({ method, params }: InFlight, { code, message }: Pick<MessageFault, 'code' | 'message'>, correlationId: string): void {
+  #refused({ method, params }: RequestInFlight, { code, message }: Pick<JsonRpcFault, 'code' | 'message'>, correlationId: string): void {
     this.#deps.log('debug', 'refused a request', { method, code, correlationId })
     this.#deps.onRefused?.({ method, params, code, message, correlationId })
   }

@@ -14,7 +14,7 @@ const UNSHAKEN_VERSIONS: readonly unknown[] = ['2026-07-28']
 const REMOVED: ReadonlySet<string> = new Set(['initialize', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'])
 
 /** Why a message is refused as such. */
-export interface MessageFault {
+export interface JsonRpcFault {
   readonly code: number
   readonly message: string
   /** null when the message has none that can be answered. */
@@ -27,7 +27,7 @@ export type ReadMessage =
   | { readonly kind: 'request'; readonly id: RequestId; readonly method: string; readonly params: Readonly<Record<string, unknown>> }
   | { readonly kind: 'notification'; readonly method: string; readonly params: Readonly<Record<string, unknown>> }
   | { readonly kind: 'response' }
-  | { readonly kind: 'fault'; readonly fault: MessageFault }
+  | { readonly kind: 'fault'; readonly fault: JsonRpcFault }
   /** Wrong, but of a kind that is never answered. */
   | { readonly kind: 'dropped'; readonly reason: string }
 
@@ -71,7 +71,7 @@ function invalid(id: RequestId | null, reason: string): ReadMessage {
   return faulty({ code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id, data: { reason } })
 }
 
-function faulty(fault: MessageFault): ReadMessage {
+function faulty(fault: JsonRpcFault): ReadMessage {
   return { kind: 'fault', fault }
 }
 
@@ -85,7 +85,7 @@ export function versionClaim(params: Readonly<Record<string, unknown>>): unknown
  * What is wrong with a claim itself, and with a method that its version does not have; null when nothing is, or when the SDK says
  * it better. One that claims another version at a handshake is taken for that handshake.
  */
-export function claimFault(method: string, claim: unknown): Omit<MessageFault, 'id'> | null {
+export function claimFault(method: string, claim: unknown): Omit<JsonRpcFault, 'id'> | null {
   if (UNSHAKEN_VERSIONS.includes(claim))
     return REMOVED.has(method) ? { code: JSON_RPC.METHOD_NOT_FOUND, message: 'Method not found' } : null
   if (typeof claim !== 'string' || method === 'initialize') return null
@@ -93,13 +93,13 @@ export function claimFault(method: string, claim: unknown): Omit<MessageFault, '
 }
 
 /** The fault of a message that claims a version which is not served. */
-export function unsupportedVersion(claim: unknown, supported: readonly unknown[]): Omit<MessageFault, 'id'> {
+export function unsupportedVersion(claim: unknown, supported: readonly unknown[]): Omit<JsonRpcFault, 'id'> {
   const requested = typeof claim === 'string' ? claim.slice(0, 64) : 'unknown'
   return { code: JSON_RPC.UNSUPPORTED_VERSION, message: 'Unsupported protocol version', data: { supported, requested } }
 }
 
 /** The fault of a request whose id is that of one under way. Under that id the client would take it for the answer to the first. */
-export function inFlightFault(id: RequestId): MessageFault {
+export function inFlightFault(id: RequestId): JsonRpcFault {
   const data = { reason: 'a request with this id is in flight', requestId: id }
   return { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id: null, data }
 }
@@ -190,6 +190,6 @@ const OBJECTS: Readonly<Record<Exclude<Shape, 'text' | 'level'>, (value: Readonl
 const REFS: readonly unknown[] = ['ref/prompt', 'ref/resource']
 
 /** An error response. Its `id` may be null, which the types of the SDK do not know. */
-export function errorResponse({ code, message, id, data }: MessageFault, correlationId: string): JSONRPCMessage {
+export function errorResponse({ code, message, id, data }: JsonRpcFault, correlationId: string): JSONRPCMessage {
   return { jsonrpc: '2.0', id: id as RequestId, error: { code, message, data: { ...data, correlationId } } }
 }

@@ -8,12 +8,12 @@ export type LifecycleState = 'STARTING' | 'INITIALIZING' | 'RUNNING' | 'CLOSED'
 export type LifecycleInput = 'initialize' | 'initialized' | 'initialize-refused' | 'other' | 'claimed' | 'close'
 
 /** What becomes of the message: to the server, refused with NOT_INITIALIZED, or nothing, without a word. */
-export type Verdict = 'pass' | 'not-initialized' | 'ignore'
+export type LifecycleVerdict = 'pass' | 'not-initialized' | 'ignore'
 
 /** One step of {@link stepLifecycle}. */
 export interface LifecycleStep {
   readonly state: LifecycleState
-  readonly verdict: Verdict
+  readonly verdict: LifecycleVerdict
 }
 
 /** The next state of a connection, and what becomes of the message that led there. Total. */

@@ -36,7 +36,7 @@ export function serveMcp(over: LineStreams | Transport, deps: ServeDeps): Served
   return begin(gate, { deps, onerror })
 }
 
-interface Beginning {
+interface FirstMessage {
   readonly deps: ServeDeps
   readonly onerror: (error: Error) => void
 }
@@ -46,7 +46,7 @@ interface Beginning {
  * entry, which alone can serve it and goes on with a handshake when the client falls back to it; a handshake goes to a server
  * without the layer of that entry, which looks at every message once more.
  */
-function begin(gate: GatedTransport, { deps: parts, onerror }: Beginning): ServedConnection {
+function begin(gate: GatedTransport, { deps: parts, onerror }: FirstMessage): ServedConnection {
   const begun = new BegunTransport(gate)
   const factory = ({ era }: { readonly era: 'legacy' | 'modern' }): Server =>
     createMcpServer(parts, era, () => gate.waiting('subscriptions/listen'))

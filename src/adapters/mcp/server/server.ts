@@ -1,7 +1,7 @@
 import { ProtocolError, ResourceNotFoundError, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { Clock } from '../../../kit/clock.js'
 import { asNodeError } from '../../../kit/errors.js'
-import { ASKING, type Asked, Asking } from '../tools/elicitation.js'
+import { ASKING, type Elicited, Elicitation } from '../tools/elicitation.js'
 import { ClientAsk } from '../tools/client-ask.js'
 import { ClientLog } from '../tools/client-log.js'
 import { canComplete, serveCompletions } from '../resources/completions.js'
@@ -68,7 +68,7 @@ export function createMcpServer(deps: McpDeps, era: 'legacy' | 'modern', listens
       inputRequired: ASKING
     }
   )
-  const asking = new Asking(server, { states: deps.states, era })
+  const asking = new Elicitation(server, { states: deps.states, era })
   serveTools(server, deps, { asking, log: new ClientLog(server, era) })
   /** By the URI that the client gave, the one of which changes are told. */
   const subscribed = new Map<string, string>()
@@ -79,7 +79,7 @@ export function createMcpServer(deps: McpDeps, era: 'legacy' | 'modern', listens
   return server
 }
 
-function serveTools(server: Server, deps: McpDeps, { asking, log }: { readonly asking: Asking; readonly log: ClientLog }): void {
+function serveTools(server: Server, deps: McpDeps, { asking, log }: { readonly asking: Elicitation; readonly log: ClientLog }): void {
   const pipeline = new ToolPipeline(deps)
   const published = publishedTools(deps.tools)
   server.setRequestHandler('tools/list', async ({ params }) => {
@@ -88,7 +88,7 @@ function serveTools(server: Server, deps: McpDeps, { asking, log }: { readonly a
   })
   server.setRequestHandler('tools/call', async ({ params: { name, arguments: args = {} } }, context) => {
     const { signal, _meta: meta } = context.mcpReq
-    const about: Asked = ['tools/call', name, args]
+    const about: Elicited = ['tools/call', name, args]
     const answer = await pipeline.call({
       name,
       args,
@@ -130,13 +130,13 @@ function serveResources(server: Server, source: ResourceSource, subscribed: Map<
   })
 }
 
-function servePrompts(server: Server, source: PromptSource, asking: Asking): void {
+function servePrompts(server: Server, source: PromptSource, asking: Elicitation): void {
   server.setRequestHandler('prompts/list', async ({ params }) => {
     const { items, nextCursor } = pageOf(await withProtocolError(source.list()), params?.cursor)
     return nextCursor === undefined ? { prompts: items } : { prompts: items, nextCursor }
   })
   server.setRequestHandler('prompts/get', async ({ params: { name, arguments: args = {} } }, context: ServerContext) => {
-    const about: Asked = ['prompts/get', name, args]
+    const about: Elicited = ['prompts/get', name, args]
     const prompt = await withProtocolError(source.get(name, args, { signal: context.mcpReq.signal, client: asking.client(context, about) }))
     if (prompt === undefined) throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there is no prompt ${JSON.stringify(name)}`)
     return prompt instanceof ClientAsk ? asking.ask(prompt, about) : prompt

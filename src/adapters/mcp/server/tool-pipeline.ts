@@ -49,7 +49,7 @@ export interface PipelineDeps {
 }
 
 /** A call with what belongs to it. */
-interface Run {
+interface ToolRunner {
   readonly call: ToolCall
   readonly runId: string
   readonly correlationId: string
@@ -72,7 +72,7 @@ export class ToolPipeline {
   async call(call: ToolCall): Promise<ToolAnswer> {
     const { ids, clock, tools, limits } = this.#deps
     const correlationId = call.correlationId ?? ids.correlationId()
-    const run: Run = { call, runId: ids.runId(), correlationId, startedMs: clock.monotonic(), tool: call.name }
+    const run: ToolRunner = { call, runId: ids.runId(), correlationId, startedMs: clock.monotonic(), tool: call.name }
     try {
       const size = limits.validatePayloadSize(call.args)
       if (!size.valid) return this.#refuse(run, refusalOf('PAYLOAD_TOO_LARGE', `the input ${size.errors[0]?.message ?? 'too large'}`))
@@ -102,7 +102,7 @@ export class ToolPipeline {
   }
 
   /** A handler that runs holds its slot until it ends, however late. */
-  #checked(run: Run, tool: RegisteredTool, release: ReleaseSlot): ToolAnswer | Promise<ToolAnswer> {
+  #checked(run: ToolRunner, tool: RegisteredTool, release: ReleaseSlot): ToolAnswer | Promise<ToolAnswer> {
     try {
       const [first, ...others] = tool.validator(run.call.args)
       if (first === undefined) return this.#execute(run, tool, release)
@@ -119,7 +119,7 @@ export class ToolPipeline {
   }
 
   /** Resolves when the handler ends or at the deadline, whichever is first. */
-  #execute(run: Run, tool: RegisteredTool, release: ReleaseSlot): Promise<ToolAnswer> {
+  #execute(run: ToolRunner, tool: RegisteredTool, release: ReleaseSlot): Promise<ToolAnswer> {
     const { defaultTimeoutMs } = this.#deps
     const { signal } = run.call
     const own = new RunSignal(signal)
@@ -147,7 +147,7 @@ export class ToolPipeline {
     })
   }
 
-  #contextOf(run: Run, own: RunSignal, isOpen: () => boolean): ToolContext {
+  #contextOf(run: ToolRunner, own: RunSignal, isOpen: () => boolean): ToolContext {
     const { runId, correlationId, call } = run
     return {
       runId,
@@ -167,7 +167,7 @@ export class ToolPipeline {
   }
 
   /** The handler ended: in time, late, or when nobody waited any more. Only the first is answered. */
-  #ended(run: Run, ended: WrappedResult | StructuredError, { isLate, isAlone }: { isLate: boolean; isAlone: boolean }): ToolAnswer {
+  #ended(run: ToolRunner, ended: WrappedResult | StructuredError, { isLate, isAlone }: { isLate: boolean; isAlone: boolean }): ToolAnswer {
     const error = 'code' in ended ? ended : ended.error
     const hasThrown = 'code' in ended && ended.details?.['reason'] !== 'result_not_serializable'
     const gone: ToolOutcome = hasThrown ? 'aborted' : 'disconnected_completed'
@@ -177,17 +177,17 @@ export class ToolPipeline {
     return ended.result
   }
 
-  #refuse(run: Run, error: StructuredError): CallToolResult {
+  #refuse(run: ToolRunner, error: StructuredError): CallToolResult {
     return this.#fail(run, error, 'tool_error')
   }
 
-  #fail(run: Run, error: StructuredError, outcome: ToolOutcome): CallToolResult {
+  #fail(run: ToolRunner, error: StructuredError, outcome: ToolOutcome): CallToolResult {
     const full: StructuredError = { ...error, runId: run.runId, correlationId: run.correlationId }
     this.#report(run, { outcome, error: full, json: null })
     return wrapError(full)
   }
 
-  #report(run: Run, { outcome, error, json }: { outcome: ToolOutcome; error: StructuredError | null; json: string | null }): void {
+  #report(run: ToolRunner, { outcome, error, json }: { outcome: ToolOutcome; error: StructuredError | null; json: string | null }): void {
     const { clock, limits, log, onCompleted } = this.#deps
     const { runId, correlationId, tool } = run
     const durationMs = clock.monotonic() - run.startedMs

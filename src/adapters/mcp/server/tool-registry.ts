@@ -3,7 +3,7 @@ import { messageOf, NodeError } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import type { Check, CompileSchema, SchemaFault } from '../../../kit/sign.js'
 import { PublishedNames } from '../tools/published-names.js'
-import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolHandler, ToolSource } from './tool.js'
+import type { ToolSchema, RegisteredTool, ToolDefinition, ToolHandler, ToolSource } from './tool.js'
 
 /** Tools of one registry. */
 export const MAX_TOOLS = 20_000
@@ -15,8 +15,8 @@ const MAX_DESCRIPTION = 16_384
 const MAX_REMEMBERED = 512
 
 /** A schema of which nobody else has a reference, with its validator. */
-interface Compiled {
-  readonly schema: ObjectSchema
+interface CompiledTool {
+  readonly schema: ToolSchema
   readonly check: Check
 }
 
@@ -34,7 +34,7 @@ export class ToolRegistry implements ToolSource {
   readonly #compile: CompileSchema
   readonly #tools = new Map<string, RegisteredTool>()
   readonly #names = new PublishedNames()
-  readonly #compiled = new Map<string, Compiled>()
+  readonly #compiled = new Map<string, CompiledTool>()
   readonly #changes = new Emitter<null>(() => {})
   #sorted: readonly ToolDefinition[] | null = null
 
@@ -125,12 +125,12 @@ export class ToolRegistry implements ToolSource {
   }
 
   // By its text: registering the tenth thousand of tools with the same schema costs as much as the first hundred.
-  #compiledOf(schema: ObjectSchema): Compiled {
+  #compiledOf(schema: ToolSchema): CompiledTool {
     const text = JSON.stringify(schema)
     const known = this.#compiled.get(text)
     if (known !== undefined) return known
     const check = this.#compile(schema)
-    const compiled = { schema: JSON.parse(text) as ObjectSchema, check }
+    const compiled = { schema: JSON.parse(text) as ToolSchema, check }
     if (this.#compiled.size >= MAX_REMEMBERED) this.#compiled.clear()
     this.#compiled.set(text, compiled)
     return compiled

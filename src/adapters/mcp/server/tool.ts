@@ -1,15 +1,15 @@
 import type { ClientSide } from '../tools/client-ask.js'
 
 /** A JSON Schema whose root is an object. */
-export type ObjectSchema = Readonly<Record<string, unknown>>
+export type ToolSchema = Readonly<Record<string, unknown>>
 
 /** What a client is told of a tool (spec mcp-runtime, ToolDefinition). */
 export interface ToolDefinition {
   /** Canonical, e.g. `text.stats` or `text@gpu-box.stats`; 1 to 256 characters. Published under {@link publishedName}. */
   readonly name: string
   readonly description: string
-  readonly inputSchema: ObjectSchema
-  readonly outputSchema?: ObjectSchema
+  readonly inputSchema: ToolSchema
+  readonly outputSchema?: ToolSchema
   readonly version?: string
   /** Hints of the protocol: `readOnlyHint`, `idempotentHint`, ... */
   readonly annotations?: Readonly<Record<string, unknown>>

@@ -3,7 +3,7 @@ import { isRecord } from '../../../kit/json.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { Calls, NodeApi, SwarmResults } from '../../../ports/node-api.js'
 import { callAgent, sendToAgent } from './mesh-call.js'
-import type { ObjectSchema, RegisteredTool, ToolContext, ToolHandler } from '../server/tool.js'
+import type { ToolSchema, RegisteredTool, ToolContext, ToolHandler } from '../server/tool.js'
 
 /** What the tools that work the mesh need. */
 export interface A2AToolsDeps {
@@ -14,7 +14,7 @@ export interface A2AToolsDeps {
 }
 
 /** A tool of ours as it stands in the table below. */
-interface ToolRow {
+interface A2AToolRow {
   readonly description: string
   readonly properties: Readonly<Record<string, unknown>>
   readonly required?: readonly string[]
@@ -32,7 +32,7 @@ const JUSTIFICATION = text('why, in a sentence: needed to reach an agent of a mo
 const NO_WAIT = { type: 'boolean', description: 'false: do not wait; gives a task id for a2a_task (default true)' }
 const READ_ONLY = { readOnlyHint: true }
 
-const ROWS: Readonly<Record<string, ToolRow>> = {
+const ROWS: Readonly<Record<string, A2AToolRow>> = {
   a2a_list_agents: {
     description:
       'Lists the agents of the mesh that can be reached from here: address (id@node), tier, status and what each can do. Call it first.',
@@ -113,7 +113,7 @@ const ROWS: Readonly<Record<string, ToolRow>> = {
 /** The tools that work the mesh: `a2a_list_agents`, `a2a_send`, `a2a_call`, `a2a_task`, `a2a_swarm`. */
 export function a2aTools(deps: A2AToolsDeps): readonly RegisteredTool[] {
   return Object.entries(ROWS).map(([name, { description, properties, required = [], annotations, timeoutMs, run }]) => {
-    const inputSchema: ObjectSchema = { type: 'object', properties, required, additionalProperties: false }
+    const inputSchema: ToolSchema = { type: 'object', properties, required, additionalProperties: false }
     const handler: ToolHandler = async (args, context) => await run(args, deps)(context)
     return {
       definition: { name, description, inputSchema, ...(annotations === undefined ? {} : { annotations }) },

@@ -2,7 +2,7 @@ import { NodeError } from '../../../kit/errors.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import { HEALTH_SCHEMA } from './health-tool.js'
 import { publishedName } from './published-names.js'
-import type { ObjectSchema, ToolContext, ToolHandler, ToolSource } from '../server/tool.js'
+import type { ToolSchema, ToolContext, ToolHandler, ToolSource } from '../server/tool.js'
 import { duplicateTool, ToolRegistry } from '../server/tool-registry.js'
 
 /** Who may change the list of tools (`tools.adminPolicy`). */
@@ -40,7 +40,7 @@ export interface AdminDeps {
 }
 
 /** The schema of each type (spec mcp-runtime, ToolType Canonical Schemas): one that a client names must be the same, byte by byte. */
-const TYPE_SCHEMAS: Readonly<Record<ToolType, ObjectSchema>> = {
+const TYPE_SCHEMAS: Readonly<Record<ToolType, ToolSchema>> = {
   echo: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
   health: HEALTH_SCHEMA,
   agentProxy: {
@@ -50,7 +50,7 @@ const TYPE_SCHEMAS: Readonly<Record<ToolType, ObjectSchema>> = {
   }
 }
 
-const REGISTER_SCHEMA: ObjectSchema = {
+const REGISTER_SCHEMA: ToolSchema = {
   type: 'object',
   properties: {
     name: { type: 'string', minLength: 1, maxLength: 256 },
@@ -63,7 +63,7 @@ const REGISTER_SCHEMA: ObjectSchema = {
   additionalProperties: false
 }
 
-const UNREGISTER_SCHEMA: ObjectSchema = {
+const UNREGISTER_SCHEMA: ToolSchema = {
   type: 'object',
   properties: { name: { type: 'string', minLength: 1, maxLength: 256 } },
   required: ['name'],

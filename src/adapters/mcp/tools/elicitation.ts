@@ -20,10 +20,10 @@ const ANSWER_MS = 300_000
 export const ASKING = { maxRounds: MAX_ROUNDS, roundTimeoutMs: ANSWER_MS }
 
 /** One request, as far as its rounds have it in common. */
-export type Asked = readonly [method: string, name: string, args: Readonly<Record<string, unknown>>]
+export type Elicited = readonly [method: string, name: string, args: Readonly<Record<string, unknown>>]
 
 /** Stands between the handlers that ask their client and the two ways of the protocol to do it. */
-export class Asking {
+export class Elicitation {
   readonly #server: Server
   readonly #states: RequestStates
   readonly #era: 'legacy' | 'modern'
@@ -35,14 +35,14 @@ export class Asking {
   }
 
   /** What a handler has of the client of this request. @throws ProtocolError for a state that is not one of ours */
-  client({ mcpReq }: ServerContext, about: Asked): ClientSide {
+  client({ mcpReq }: ServerContext, about: Elicited): ClientSide {
     const carried: unknown = mcpReq.requestState()
     const state = carried === undefined ? undefined : this.#opened(about, carried)
     return clientSide(this.#declared(mcpReq.envelope), { answers: mcpReq.inputResponses, state })
   }
 
   /** Questions in the form of the protocol. */
-  ask({ requests, state }: ClientAsk, about: Asked): InputRequiredResult {
+  ask({ requests, state }: ClientAsk, about: Elicited): InputRequiredResult {
     return inputRequired({
       inputRequests: { ...requests },
       ...(state === undefined ? {} : { requestState: this.#states.seal(about, state) })
@@ -55,7 +55,7 @@ export class Asking {
     return envelope?.[CLIENT_CAPABILITIES_META_KEY] as ClientCapabilities | undefined
   }
 
-  #opened(about: Asked, carried: unknown): unknown {
+  #opened(about: Elicited, carried: unknown): unknown {
     const opened = typeof carried === 'string' ? this.#states.open(about, carried) : null
     if (opened === null) throw new ProtocolError(JSON_RPC.INVALID_PARAMS, 'Invalid or expired requestState')
     return opened.value

@@ -1,7 +1,7 @@
 import { NodeError } from '../../../kit/errors.js'
 import { nearest } from '../../../kit/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
-import type { ObjectSchema, RegisteredTool, ToolContext, ToolDefinition, ToolSource } from '../server/tool.js'
+import type { ToolSchema, RegisteredTool, ToolContext, ToolDefinition, ToolSource } from '../server/tool.js'
 
 /** Which tools a client is told of at once: all; none but those to find others with; as many as a model can choose among. */
 export type Expose = 'auto' | 'all' | 'search'
@@ -49,11 +49,11 @@ export class ExposedTools implements ToolSource {
   }
 }
 
-type Args = Readonly<Record<string, unknown>>
+type ExposedArgs = Readonly<Record<string, unknown>>
 
 function metaTools({ source, compileSchema }: ExposedToolsDeps): readonly RegisteredTool[] {
   const name = { type: 'string', minLength: 1, maxLength: 256, description: 'name of the tool' }
-  const rows: readonly [string, string, ObjectSchema, (args: Args, context: ToolContext) => Promise<unknown>][] = [
+  const rows: readonly [string, string, ToolSchema, (args: ExposedArgs, context: ToolContext) => Promise<unknown>][] = [
     [
       'a2a_find_tools',
       'Finds tools of the mesh by words of their names and descriptions. Use it when the list does not show what you need.',
@@ -70,7 +70,7 @@ function metaTools({ source, compileSchema }: ExposedToolsDeps): readonly Regist
       'a2a_call_tool',
       'Calls a tool of the mesh by its name, as if it were listed.',
       { name, arguments: { type: 'object', description: 'its arguments, as its schema says (default {})' } },
-      async (args, context) => await callTool(await toolOf(source, args), (args['arguments'] ?? {}) as Args, context)
+      async (args, context) => await callTool(await toolOf(source, args), (args['arguments'] ?? {}) as ExposedArgs, context)
     ]
   ]
   return rows.map(([toolName, description, properties, handler]) => {
@@ -91,7 +91,7 @@ function definitionOf({ definition }: RegisteredTool): ToolDefinition {
   return definition
 }
 
-async function toolOf(source: ToolSource, { name }: Args): Promise<RegisteredTool> {
+async function toolOf(source: ToolSource, { name }: ExposedArgs): Promise<RegisteredTool> {
   const tool = await source.get(String(name))
   if (tool !== undefined) return tool
   const near = nearest(
@@ -104,7 +104,7 @@ async function toolOf(source: ToolSource, { name }: Args): Promise<RegisteredToo
   )
 }
 
-async function callTool({ validator, handler }: RegisteredTool, args: Args, context: ToolContext): Promise<unknown> {
+async function callTool({ validator, handler }: RegisteredTool, args: ExposedArgs, context: ToolContext): Promise<unknown> {
   const faults = validator(args)
   if (faults.length > 0) {
     const printed = faults.map(({ path, message }) => `${path} ${message}`.trim()).join('; ')

@@ -1,8 +1,8 @@
 import type { ResourceManager, ResourceTelemetry } from '../resources/resource-limits.js'
-import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolHandler } from '../server/tool.js'
+import type { ToolSchema, RegisteredTool, ToolDefinition, ToolHandler } from '../server/tool.js'
 
 /** Arguments of the health tool: none (spec mcp-runtime, ToolType Canonical Schemas). */
-export const HEALTH_SCHEMA: ObjectSchema = { type: 'object', properties: {}, additionalProperties: false }
+export const HEALTH_SCHEMA: ToolSchema = { type: 'object', properties: {}, additionalProperties: false }
 
 /** What the health tool needs. */
 export interface HealthDeps {

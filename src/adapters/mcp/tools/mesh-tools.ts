@@ -9,7 +9,7 @@ import { shown } from '../../../kit/text.js'
 import { agentChanges, type SharedChanges } from '../resources/followed-watch.js'
 import { callAgent } from './mesh-call.js'
 import { PublishedNames } from './published-names.js'
-import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolSource } from '../server/tool.js'
+import type { ToolSchema, RegisteredTool, ToolDefinition, ToolSource } from '../server/tool.js'
 
 /** What the tools of the mesh need. */
 export interface MeshToolsDeps {
@@ -29,7 +29,7 @@ export interface MeshTool extends RegisteredTool {
 }
 
 /** The tools of one agent, as its card was when they were made. */
-interface AgentTools {
+interface MeshAgentTools {
   readonly revision: number
   readonly tools: readonly RegisteredTool[]
 }
@@ -45,7 +45,7 @@ const MAX_DESCRIPTION = 4096
  */
 export class MeshTools implements ToolSource {
   readonly #deps: MeshToolsDeps
-  readonly #agents = new Map<string, AgentTools>()
+  readonly #agents = new Map<string, MeshAgentTools>()
   readonly #changes: SharedChanges<void>
   #byName = new Map<string, RegisteredTool>()
   #published = new PublishedNames()
@@ -156,7 +156,7 @@ interface ToolMaking {
 function toolOf(agent: AgentDetail, { capability, name, deps: parts }: ToolMaking): MeshTool {
   const { address } = agent
   const root = objectRoot(capability.inputSchema)
-  const inputSchema: ObjectSchema = root ?? {
+  const inputSchema: ToolSchema = root ?? {
     type: 'object',
     properties: { [INPUT]: moved(capability.inputSchema, 'schema') },
     required: [INPUT],
@@ -205,7 +205,7 @@ function moved(value: unknown, place: SchemaPlace): unknown {
 }
 
 /** The schema with an object as its root, which arguments always are; null when the input can be none. */
-function objectRoot(schema: unknown): ObjectSchema | null {
+function objectRoot(schema: unknown): ToolSchema | null {
   if (!isRecord(schema)) return schema === false ? null : { type: 'object' }
   const { type } = schema
   if (type === 'object') return schema

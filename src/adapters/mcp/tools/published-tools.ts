@@ -1,5 +1,5 @@
 import type { Tool, ToolAnnotations } from '@modelcontextprotocol/server'
-import type { ObjectSchema, ToolDefinition } from '../server/tool.js'
+import type { ToolSchema, ToolDefinition } from '../server/tool.js'
 import type { PublishedTool, ToolCatalog } from '../server/tool-catalog.js'
 
 /** Hints that clients know; a wrong one would make them refuse the whole list. */
@@ -37,7 +37,7 @@ function wireTool(
   }
 }
 
-function isObject(schema: ObjectSchema | undefined): schema is ObjectSchema & { readonly type: 'object' } {
+function isObject(schema: ToolSchema | undefined): schema is ToolSchema & { readonly type: 'object' } {
   return schema?.['type'] === 'object'
 }
 

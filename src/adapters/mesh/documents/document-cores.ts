@@ -30,12 +30,12 @@ export interface DocumentCoresDeps {
 const NOTHING: StreamSize = { blocks: 0, from: 0, bytes: 0 }
 
 /** A core that this node writes, and where it begins here. */
-interface OwnCore {
+interface OwnDocumentCore {
   readonly core: Hypercore
   beginning: CoreBeginning
 }
 
-interface Followed {
+interface FollowedCore {
   readonly core: DocumentCore
   following: FollowedStream
 }
@@ -44,8 +44,8 @@ interface Followed {
 export class DocumentCores implements DocumentStreams {
   readonly #deps: DocumentCoresDeps
   readonly #links = new Map<Protomux, NodeId>()
-  readonly #followed = new Map<StreamKey, Followed>()
-  readonly #own = new Map<StreamKey, OwnCore>()
+  readonly #followed = new Map<StreamKey, FollowedCore>()
+  readonly #own = new Map<StreamKey, OwnDocumentCore>()
   #store: Promise<Corestore> | null = null
   /** Finds forks; there once a store is. */
   #forks: WriterCores | null = null
@@ -269,6 +269,6 @@ export class DocumentCores implements DocumentStreams {
 }
 
 /** Is all of it here, from where it begins on? */
-function isWhole({ core, beginning }: OwnCore): boolean {
+function isWhole({ core, beginning }: OwnDocumentCore): boolean {
   return !beginning.isShort && core.length >= beginning.blocks && contiguousLength(core, beginning) === core.length
 }

@@ -10,7 +10,7 @@ const OPENS_PER_KEY = { perSecond: 5, burst: 5 }
 const OPENS_IN_ALL = { perSecond: 50, burst: 50 }
 
 /** A fresh stream. */
-export interface Arrival {
+export interface FreshStream {
   readonly peer: NodeId
   /** Did the peer open it? */
   readonly isInbound: boolean
@@ -31,7 +31,7 @@ export class ConnectionLimits {
   }
 
   /** Why the stream is cut at once; null when it may stand at the gate. */
-  refuses({ peer, isInbound, isMember, strangers }: Arrival): 'rate' | 'full' | null {
+  refuses({ peer, isInbound, isMember, strangers }: FreshStream): 'rate' | 'full' | null {
     // Members are not held up by a flood of strangers. The common limit first: it bounds the table of keys.
     if (isInbound && !isMember && !this.#inAll.take('')) return 'rate'
     if (isInbound && !this.#perKey.take(peer)) return 'rate'

@@ -12,7 +12,7 @@ const CANCEL = 2
 const DATA = 3
 
 /** Requests of one core that wait, by the number that the peer gave them. */
-interface Waiting {
+interface WaitingTurn {
   readonly handle: (message: unknown) => unknown
   readonly messages: Map<number, unknown>
 }
@@ -34,7 +34,7 @@ export interface RequestTurnsDeps {
 export class RequestTurns {
   readonly #deps: RequestTurnsDeps
   readonly #window = new BlockWindow()
-  readonly #waiting = new Map<Channel, Waiting>()
+  readonly #waiting = new Map<Channel, WaitingTurn>()
   #count = 0
   #running = 0
 
@@ -93,7 +93,7 @@ export class RequestTurns {
   }
 
   /** @throws Error when too many wait, which ends the stream */
-  #take(channel: Channel, message: unknown, handle: Waiting['handle']): void {
+  #take(channel: Channel, message: unknown, handle: WaitingTurn['handle']): void {
     const request = numberOf(message, 'id')
     this.#remove(channel, request)
     if (this.#count >= MAX_WAITING) {
@@ -128,7 +128,7 @@ export class RequestTurns {
     }
   }
 
-  async #run({ handle }: Waiting, message: unknown): Promise<void> {
+  async #run({ handle }: WaitingTurn, message: unknown): Promise<void> {
     try {
       await handle(message)
     } catch (error) {

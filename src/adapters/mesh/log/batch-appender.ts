@@ -1,4 +1,4 @@
-interface Waiting {
+interface WaitingAppend {
   readonly value: Uint8Array
   resolve(): void
   reject(error: unknown): void
@@ -10,7 +10,7 @@ const MAX_VALUES = 64
 /** Appends through one mutex: concurrent appends to an Autobase are not safe. Values that wait together go as one batch. */
 export class BatchAppender {
   readonly #append: (values: Uint8Array[]) => Promise<unknown>
-  #queued: Waiting[] = []
+  #queued: WaitingAppend[] = []
   #isRunning = false
 
   constructor(append: (values: Uint8Array[]) => Promise<unknown>) {
@@ -32,7 +32,7 @@ export class BatchAppender {
     this.#isRunning = false
   }
 
-  async #flush(batch: readonly Waiting[]): Promise<void> {
+  async #flush(batch: readonly WaitingAppend[]): Promise<void> {
     try {
       await this.#append(batch.map((one) => one.value))
       for (const one of batch) one.resolve()

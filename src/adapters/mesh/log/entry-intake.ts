@@ -5,7 +5,7 @@ import { decodeEntry } from '../../../domain/membership/codec.js'
 import type { Entry, MembershipView } from '../../../domain/membership/types.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { RateTable, TokenBucket } from '../../../kit/rate.js'
-import { type Claim, claimOf } from './log-writers.js'
+import { type WriterClaim, claimOf } from './log-writers.js'
 
 /** Entries that one peer may hand in. */
 const ENTRIES_PER_PEER = { perSecond: 10, burst: 600 }
@@ -34,7 +34,7 @@ export interface IntakeLog {
   /** Would the entry change anything, by the log as it is here? Signatures and rights included. */
   wouldChange(entry: Entry): Promise<boolean>
   /** A member says that it goes on with another core. */
-  claim(claim: Claim, from: NodeId): Promise<void>
+  claim(claim: WriterClaim, from: NodeId): Promise<void>
   /** @throws Error when the log is closing */
   append(entry: Uint8Array): Promise<void>
   /** Hands the entry of a peer to writers that this node has a link with. True: one says that it appended it. */

@@ -13,7 +13,7 @@ const MAX_PENDING = 32
 const MAX_PENDING_PER_PEER = 4
 
 /** An entry by which a member goes on with another core. */
-export interface Claim {
+export interface WriterClaim {
   readonly entry: Entry
   /** As its author signed it. */
   readonly bytes: Uint8Array
@@ -22,22 +22,22 @@ export interface Claim {
 }
 
 /** The claim in an entry; null when it is another entry. */
-export function claimOf(entry: Entry, bytes: Uint8Array): Claim | null {
+export function claimOf(entry: Entry, bytes: Uint8Array): WriterClaim | null {
   return entry.body.kind === 'core' ? { entry, bytes, coreKey: entry.body.coreKey } : null
 }
 
 /** A claim whose author is no member yet. */
 interface PendingClaim {
-  readonly claim: Claim
+  readonly claim: WriterClaim
   readonly from: NodeId
 }
 
 /** What {@link LogWriters} needs. */
 export interface LogWritersDeps {
   /** Would the core be one of a writer by this entry? Its signature and the rights of its author included. */
-  isValid(claim: Claim): Promise<boolean>
+  isValid(claim: WriterClaim): Promise<boolean>
   /** A claim holds that was not known: the log may read its core, and others are to hear of it. `from`: the peer that sent it. */
-  onClaim(claim: Claim, from: NodeId): void
+  onClaim(claim: WriterClaim, from: NodeId): void
   /** The view names the owners of cores that waited for it, or cores of members that are revoked now. */
   onLimits(): void
   /** Which cores starts ended at. Absent: nobody looks. */
@@ -58,7 +58,7 @@ export class LogWriters implements LogGuard {
   readonly #deps: LogWritersDeps
   #named: ReadonlySet<string> = new Set()
   /** By the key (z32) of the core. */
-  readonly #claims = new Map<string, Claim>()
+  readonly #claims = new Map<string, WriterClaim>()
   #pending: readonly PendingClaim[] = []
   #members: MembershipView['members'] = new Map()
   /** How much of each core that the view names is read. */
@@ -125,7 +125,7 @@ export class LogWriters implements LogGuard {
   }
 
   /** Takes a claim when it holds; one of an author that is no member yet waits for the next {@link review}, as there is room. */
-  async offer(claim: Claim, from: NodeId): Promise<void> {
+  async offer(claim: WriterClaim, from: NodeId): Promise<void> {
     if (!this.#hasCapacity(claim)) return
     const isValid = await this.#deps.isValid(claim)
     // Another one may have come meanwhile.
@@ -161,7 +161,7 @@ export class LogWriters implements LogGuard {
     if (known.length > 0 || isNewlyRevoked) this.#deps.onLimits()
   }
 
-  #hasCapacity({ coreKey, entry }: Claim): boolean {
+  #hasCapacity({ coreKey, entry }: WriterClaim): boolean {
     if (this.#claims.has(coreKey) || this.#claims.size >= MAX_CLAIMS) return false
     return [...this.#claims.values()].filter((one) => one.entry.by === entry.by).length < MAX_CLAIMS_PER_MEMBER
   }

@@ -24,7 +24,7 @@ import type { CoreCare } from './core-care.js'
 import type { EntryRelayOptions, EntryRelay } from './entry-relay.js'
 import { EntryIntake, type IntakeLog } from './entry-intake.js'
 import { type CoreFault, GuardedBase, type LogGuard } from './guarded-base.js'
-import { type Claim, LogWriters } from './log-writers.js'
+import { type WriterClaim, LogWriters } from './log-writers.js'
 import { OwnPast } from './own-past.js'
 import type { Quarantine } from './quarantine.js'
 import { RevokedCores } from './revoked-cores.js'
@@ -322,7 +322,7 @@ export class AutobaseLog implements MemberLog {
     return true
   }
 
-  #onClaim({ bytes, coreKey }: Claim, from: NodeId): void {
+  #onClaim({ bytes, coreKey }: WriterClaim, from: NodeId): void {
     this.#base.hintWakeup({ key: keyFromText(coreKey), length: 1 })
     void this.#relay(bytes, { from, isForAll: true })
   }

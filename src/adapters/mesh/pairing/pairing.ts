@@ -42,18 +42,18 @@ export interface CodeNetwork {
 }
 
 /** What the admin's side needs beside. */
-export interface AdminDeps extends PairingDeps {
+export interface PairingAdminDeps extends PairingDeps {
   readonly log: AutobaseLog
   readonly network: CodeNetwork
 }
 
 /** The admin's side of pairing: answers newcomers while this node may invite. */
 export class AdminPairing implements Pairing {
-  readonly #deps: AdminDeps
+  readonly #deps: PairingAdminDeps
   readonly #blind: BlindPairing
   #member: Member | null = null
 
-  constructor(deps: AdminDeps) {
+  constructor(deps: PairingAdminDeps) {
     this.#deps = deps
     this.#blind = new BlindPairing(deps.swarm)
     this.review()

@@ -102,7 +102,7 @@ async function checkChain(place: ChainPlace, signal: AbortSignal | undefined): P
 async function checkFiles(place: ChainPlace, head: StoredHead | null, signal: AbortSignal | undefined): Promise<ChainCheck> {
   const files = await segmentFiles(place)
   const walk = new Walk(head)
-  let end: Place = { file: null, fileLine: null }
+  let end: ChainPosition = { file: null, fileLine: null }
   for (const [index, file] of files.entries()) {
     const { lines, rest } = await linesOf(file)
     for (const [at, text] of lines.entries()) {
@@ -119,7 +119,7 @@ async function checkFiles(place: ChainPlace, head: StoredHead | null, signal: Ab
   return holds ? { entries: walk.entries, broken: null } : walk.broken(walk.endFault, end)
 }
 
-type Place = Pick<BrokenChain, 'file' | 'fileLine'>
+type ChainPosition = Pick<BrokenChain, 'file' | 'fileLine'>
 
 /** Goes along the chain, line by line. */
 class Walk {
@@ -153,7 +153,7 @@ class Walk {
     return this.#head === null || this.#head.hash === UNPROVEN ? 'headless' : 'missing'
   }
 
-  broken(fault: ChainFault, place: Place): ChainCheck {
+  broken(fault: ChainFault, place: ChainPosition): ChainCheck {
     return { entries: this.entries, broken: { line: this.#expected(), fault, ...place } }
   }
 

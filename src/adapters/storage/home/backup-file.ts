@@ -112,7 +112,7 @@ export async function* readBackup(file: string): AsyncGenerator<BackupPart> {
   await assertFile(file)
   const handle = await fs.open(file, 'r').catch((error: unknown) => Promise.reject(placeError(error, file)))
   try {
-    yield* new Reader(file, handle).parts()
+    yield* new BackupReader(file, handle).parts()
   } catch (error) {
     throw storeError(error, file)
   } finally {
@@ -120,7 +120,7 @@ export async function* readBackup(file: string): AsyncGenerator<BackupPart> {
   }
 }
 
-class Reader {
+class BackupReader {
   readonly #file: string
   readonly #handle: FileHandle
   #at = 0

@@ -5,7 +5,7 @@ import { isRecord } from '../../../kit/json.js'
 import { codeOf, storeError } from './store-errors.js'
 
 /** Which process holds a home, or another place. */
-export interface RunRecord {
+export interface PidRecord {
   readonly pid: number
   /** Unix milliseconds. */
   readonly startedAt: number
@@ -20,7 +20,7 @@ const ENDED = 'ended'
  * Writes down which process holds a place; the file is 0600 and appears whole. Only the holder of the lock of that place writes
  * it: see `process-lock.ts`. @throws NodeError NO_PERMISSION, DISK_FULL
  */
-export async function writePidFile(file: string, record: RunRecord): Promise<void> {
+export async function writePidFile(file: string, record: PidRecord): Promise<void> {
   const aside = `${file}.new`
   try {
     await fs.writeFile(aside, `${JSON.stringify({ ...record, process: processMark(record.pid) })}\n`, { mode: 0o600 })
@@ -32,7 +32,7 @@ export async function writePidFile(file: string, record: RunRecord): Promise<voi
 }
 
 /** The process that the file names; null when there is no file, it is unreadable, or that process is gone. It decides nothing: the lock does. */
-export async function readPidFile(file: string): Promise<RunRecord | null> {
+export async function readPidFile(file: string): Promise<PidRecord | null> {
   let value: unknown
   try {
     value = JSON.parse(await fs.readFile(file, 'utf8'))

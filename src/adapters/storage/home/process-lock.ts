@@ -3,7 +3,7 @@ import fs from 'node:fs/promises'
 import { promisify } from 'node:util'
 import extensions from 'fs-native-extensions'
 import { NodeError } from '../../../kit/errors.js'
-import { readPidFile, removePidFile, type RunRecord, writePidFile } from './pid-file.js'
+import { readPidFile, removePidFile, type PidRecord, writePidFile } from './pid-file.js'
 import { codeOf, runningError, storeError } from './store-errors.js'
 
 /** Times that the lock file may be replaced by others before this process gives up. */
@@ -24,7 +24,7 @@ export interface ProcessLock {
  * @throws NodeError ALREADY_RUNNING with `{pid, socket}` of the holder; STORE_LOCKED when the pid file does not tell;
  * NO_PERMISSION, DISK_FULL
  */
-export async function takeProcessLock(place: string, record: RunRecord): Promise<ProcessLock> {
+export async function takeProcessLock(place: string, record: PidRecord): Promise<ProcessLock> {
   const [lockFile, pidFile] = [`${place}.lock`, `${place}.pid`]
   const fd = await lockedFile(lockFile).catch((error: unknown) => Promise.reject(storeError(error, lockFile)))
   if (fd === null) throw await lockedError(lockFile, pidFile)

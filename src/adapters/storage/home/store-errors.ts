@@ -1,7 +1,7 @@
 import { asNodeError, messageOf, NodeError } from '../../../kit/errors.js'
 import type { ErrorCode } from '../../../kit/errors.js'
 import { isDiskFull } from './disk-space.js'
-import type { RunRecord } from './pid-file.js'
+import type { PidRecord } from './pid-file.js'
 
 interface Fault {
   readonly code: ErrorCode
@@ -102,7 +102,7 @@ export function damageError(error: unknown, place: string): NodeError {
 }
 
 /** The error of a second node on one home: ALREADY_RUNNING with the pid and socket of the first as data. */
-export function runningError({ pid, socket }: RunRecord): NodeError {
+export function runningError({ pid, socket }: PidRecord): NodeError {
   return new NodeError('ALREADY_RUNNING', `a node already runs here (pid ${pid})`, { data: { pid, socket } })
 }
 

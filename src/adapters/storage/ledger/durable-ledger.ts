@@ -34,7 +34,7 @@ export interface DurableLedgerOptions {
   readonly mark: { readonly read: () => Promise<number>; readonly write: (commits: number) => Promise<void> }
 }
 
-interface Waiting {
+interface WaitingCommit {
   readonly changes: LedgerChanges
   readonly survives: LedgerDurability
   readonly done: () => void
@@ -43,7 +43,7 @@ interface Waiting {
 
 /** Commits that share one write. */
 interface Group {
-  readonly group: readonly Waiting[]
+  readonly group: readonly WaitingCommit[]
   readonly commits: readonly RecordedCommit[]
   readonly records: readonly Uint8Array[]
 }
@@ -79,7 +79,7 @@ class DurableLedger implements LedgerOnDisk {
   readonly #options: DurableLedgerOptions
   readonly #store: LedgerStore
   readonly #journal: LedgerJournal
-  #waiting: Waiting[] = []
+  #waiting: WaitingCommit[] = []
   #writing: Promise<void> | null = null
   #checkpoint: Promise<void> | null = null
   #marking: Promise<void> | null = null
@@ -190,7 +190,7 @@ class DurableLedger implements LedgerOnDisk {
         known = this.#waiting.length
         await endOfTurn()
       }
-      let group: readonly Waiting[] = []
+      let group: readonly WaitingCommit[] = []
       try {
         const next = this.#nextGroup()
         group = next.group
@@ -213,7 +213,7 @@ class DurableLedger implements LedgerOnDisk {
 
   /** One that cannot be written is refused by itself: the others are none of its business. */
   #nextGroup(): Group {
-    const group: Waiting[] = []
+    const group: WaitingCommit[] = []
     const commits: RecordedCommit[] = []
     const records: Uint8Array[] = []
     const { seal } = this.#journal
@@ -312,7 +312,7 @@ class DurableLedger implements LedgerOnDisk {
   }
 }
 
-function changesOf({ changes }: Waiting): readonly LedgerChange[] {
+function changesOf({ changes }: WaitingCommit): readonly LedgerChange[] {
   if (typeof changes !== 'function') return changes
   const made = changes()
   assertChanges(made)

@@ -25,7 +25,7 @@ const NUMBER_KEY = Buffer.from(' commits')
 const LOOKED_UP = rangeOf('request')
 
 /** What changed since the store was last written. */
-interface Waiting {
+interface WaitingWrite {
   /** null: removed. */
   readonly values: Map<string, Uint8Array | null>
   /** Those of the keys that the store has nothing under. */
@@ -41,11 +41,11 @@ interface Waiting {
  */
 export class LedgerStore {
   readonly #rocks: RocksDB
-  #waiting: Waiting
+  #waiting: WaitingWrite
   /** Number of the last commit that is in the store itself. */
   #written: number
   /** Is being written. */
-  #leaving: Waiting | null = null
+  #leaving: WaitingWrite | null = null
   #writing: Promise<void> | null = null
   readonly #known = new KnownKeys(() => this.#keys(LOOKED_UP))
   /** Gathers the reads of a turn. */
@@ -249,11 +249,11 @@ function isLookedUp(key: string): boolean {
   return key >= LOOKED_UP.from && key < LOOKED_UP.to
 }
 
-function nothing(last: number): Waiting {
+function nothing(last: number): WaitingWrite {
   return { values: new Map(), fresh: new Set(), bytes: 0, last }
 }
 
-function set(waiting: Waiting, key: string, value: Uint8Array | null): void {
+function set(waiting: WaitingWrite, key: string, value: Uint8Array | null): void {
   waiting.bytes += (value?.byteLength ?? 0) - (waiting.values.get(key)?.byteLength ?? 0)
   waiting.values.set(key, value)
 }

@@ -47,7 +47,7 @@ export function readPolicy(text: string): PolicyReading {
   const lineAt = (offset: number): number => lines.linePos(offset).line
   try {
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, logLevel: 'silent' })
-    if (document.errors.length === 0) return new Reader(document, lineAt).read()
+    if (document.errors.length === 0) return new PolicyReader(document, lineAt).read()
     return failed(document.errors.map((one) => ({ line: lineAt(one.pos[0]), reason: YAML_FAULTS[one.code] ?? shown(one.message) })))
   } catch (error) {
     return failed([aliasFault(text, messageOf(error), lineAt) ?? { line: null, reason: shown(messageOf(error)) }])
@@ -67,7 +67,7 @@ function failed(faults: readonly PolicyFault[]): PolicyReading {
   return { ok: false, faults: { list: inOrder.slice(0, MAX_FAULTS), more: Math.max(0, faults.length - MAX_FAULTS) } }
 }
 
-class Reader {
+class PolicyReader {
   readonly #document: Document.Parsed
   readonly #lineAt: (offset: number) => number
   readonly #faults: PolicyFault[] = []

@@ -13,7 +13,7 @@ import { printFacts } from '../../terminal/render.js'
 
 /** `doc access <doc>`: who may see and write a document; with `--see` or `--write` says so anew. */
 export const documentAccess: Action = async ({ output, api }, [document = ''], options) => {
-  const asked: Asked = {
+  const asked: AccessRequest = {
     see: accessRule(textsOption(options, 'see'), '--see'),
     write: accessRule(textsOption(options, 'write'), '--write')
   }
@@ -41,7 +41,7 @@ function creatable(thrown: unknown, document: string, output: Output): NodeError
   return new NodeError(error.code, error.message, { data: error.data, next: [again, ...error.next], cause: error })
 }
 
-interface Asked {
+interface AccessRequest {
   readonly see: DocumentRuleRequest | null
   readonly write: DocumentRuleRequest | null
 }
@@ -51,7 +51,11 @@ function show(api: NodeApi, document: string): Promise<DocumentDetail> {
 }
 
 /** What is not said anew stays as it is. */
-async function change(api: NodeApi, document: string, { see, write, mayCreate }: Asked & { mayCreate: boolean }): Promise<DocumentDetail> {
+async function change(
+  api: NodeApi,
+  document: string,
+  { see, write, mayCreate }: AccessRequest & { mayCreate: boolean }
+): Promise<DocumentDetail> {
   if (mayCreate) {
     const made = await api.call('documents.create', { name: document, see: see ?? EVERYBODY, write: write ?? EVERYBODY })
     if (made.created) return made

@@ -19,7 +19,7 @@ const CALL_BYTES = BODY_MAX - 4096
 /** Keys of one object in a call. */
 const CALL_KEYS = JSON_LIMITS.maxKeys
 
-type Part = Pick<DocumentReading, 'id' | 'name' | 'type' | 'root'>
+type EditedPart = Pick<DocumentReading, 'id' | 'name' | 'type' | 'root'>
 type ExportedPart = Pick<DocumentReading, 'root' | 'value'> & { readonly fault?: string }
 
 /** `doc get <doc>`: the document alone. */
@@ -43,7 +43,7 @@ export const setDocument: Action = async ({ output, api }, [document = '', text 
 }
 
 /** Makes a part equal to what was typed; false: it was so. What no call can carry is edited here, and written in pieces. */
-async function written(api: NodeApi, part: Part, typed: string): Promise<boolean> {
+async function written(api: NodeApi, part: EditedPart, typed: string): Promise<boolean> {
   const edit = wholeEdit(part, typed)
   const isOneCall = Buffer.byteLength(JSON.stringify(typed)) <= CALL_BYTES && !('map' in edit && Object.keys(edit.map).length > CALL_KEYS)
   if (isOneCall) return (await api.call('documents.edit', { document: part.id, edit })).changed
@@ -61,7 +61,7 @@ async function partToSet(
   api: NodeApi,
   document: string,
   { options, typed }: { readonly options: Options; readonly typed: string }
-): Promise<{ readonly part: Part; readonly created: boolean }> {
+): Promise<{ readonly part: EditedPart; readonly created: boolean }> {
   try {
     return { part: await readPart(api, document, options), created: false }
   } catch (error) {

@@ -30,7 +30,7 @@ interface Struct {
 }
 
 /** Part of the content of an item: its bytes, and the clocks that it takes. */
-interface Run {
+interface StructRun {
   readonly content: Uint8Array
   readonly length: number
 }
@@ -125,15 +125,15 @@ function cutItem(update: Uint8Array, id: Id, { struct, pieces }: { readonly stru
   }
 }
 
-function runsOf(content: Uint8Array, kind: number, most: number): Run[] {
+function runsOf(content: Uint8Array, kind: number, most: number): StructRun[] {
   if (kind === TEXT) return textRuns(content, most)
   return LISTS.has(kind) ? listRuns(content, kind, most) : tooLarge()
 }
 
-function textRuns(content: Uint8Array, most: number): Run[] {
+function textRuns(content: Uint8Array, most: number): StructRun[] {
   const cursor = new UpdateCursor(content)
   const text = cursor.take(cursor.uint())
-  const runs: Run[] = []
+  const runs: StructRun[] = []
   for (let at = 0; at < text.byteLength; ) {
     let end = Math.min(at + most, text.byteLength)
     // Never inside of a character: of half a surrogate pair Yjs makes U+FFFD.
@@ -145,10 +145,10 @@ function textRuns(content: Uint8Array, most: number): Run[] {
   return runs
 }
 
-function listRuns(content: Uint8Array, kind: number, most: number): Run[] {
+function listRuns(content: Uint8Array, kind: number, most: number): StructRun[] {
   const cursor = new UpdateCursor(content)
   const count = cursor.uint()
-  const runs: Run[] = []
+  const runs: StructRun[] = []
   let [from, length] = [cursor.at, 0]
   const end = (to: number): void => {
     if (length > 0) runs.push({ content: concatBytes([Uint8Array.from(sevens(length)), content.subarray(from, to)]), length })

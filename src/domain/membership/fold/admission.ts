@@ -7,13 +7,13 @@ import { isJoinSealed, isSealed } from '../signing.js'
 import type { EntryBody, InviteRecord, MemberRecord, RefusalRecord } from '../types.js'
 import { withWriter } from '../writers.js'
 
-type Admission = Extract<EntryBody, { readonly kind: 'admission' }>
+type MemberAdmission = Extract<EntryBody, { readonly kind: 'admission' }>
 
 /**
  * Admits a node by an invite: the first `uses` distinct node keys in log order; later ones leave a refusal for the node
  * to find. An admission that its issuer could not have made, or that the node did not ask for, leaves nothing.
  */
-export function foldAdmission(scene: Scene, body: Admission): FoldResult {
+export function foldAdmission(scene: Scene, body: MemberAdmission): FoldResult {
   const { nodeKey, inviteId, issuedAt } = body.certificate.body
   const invite = inviteId === undefined ? null : scene.records.invite(inviteId)
   if (invite === null) return skip('the invite is unknown')
@@ -27,7 +27,7 @@ export function foldAdmission(scene: Scene, body: Admission): FoldResult {
 }
 
 /** Everything that makes an admission worthless: what it grants, and who signed certificate and request. */
-function admissionFault(scene: Scene, body: Admission, invite: InviteRecord): string | null {
+function admissionFault(scene: Scene, body: MemberAdmission, invite: InviteRecord): string | null {
   const { certificate, coreKey, request } = body
   if (certificate.by !== scene.by) return 'its author is not the issuer of the certificate'
   if (request.nodeKey !== certificate.body.nodeKey || request.coreKey !== coreKey) return 'the request is of another node'
@@ -43,7 +43,7 @@ function endedWithCreator(scene: Scene, invite: InviteRecord): InviteRecord {
   return invite.revokedAt === null && scene.records.revoked().includes(invite.by) ? { ...invite, revokedAt: 0 } : invite
 }
 
-function refuse(scene: Scene, body: Admission, code: RefusalRecord['code']): FoldResult {
+function refuse(scene: Scene, body: MemberAdmission, code: RefusalRecord['code']): FoldResult {
   const { nodeKey, issuedAt } = body.certificate.body
   const stored = scene.records.refusal(nodeKey)
   // The latest attempt counts, by signed time: an old entry appended once more changes nothing.
@@ -52,7 +52,7 @@ function refuse(scene: Scene, body: Admission, code: RefusalRecord['code']): Fol
   return { ...skip(code), puts: new Map([[refusalKey(nodeKey), refusal]]) }
 }
 
-function admit(scene: Scene, body: Admission, invite: InviteRecord): FoldResult {
+function admit(scene: Scene, body: MemberAdmission, invite: InviteRecord): FoldResult {
   const { nodeKey, mayWrite } = body.certificate.body
   const writers = scene.records.writers()
   if (mayWrite && isTaken(body.coreKey, writers.eligible)) return skip('the core key belongs to another member')

@@ -11,10 +11,10 @@ export const MAX_CARDS_BYTES = 4 * 1024 * 1024
 /** Agent ids that one node may have removed, so that tombstones stay bounded. */
 export const MAX_TOMBSTONES = 4096
 
-type Body<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
+type CardEntryBody<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
 
 /** Puts a member's card: signed by it, within its certificate, newer than the one known, and there is room for it. */
-export function foldCard(scene: Scene, body: Body<'card'>): FoldResult {
+export function foldCard(scene: Scene, body: CardEntryBody<'card'>): FoldResult {
   const { by, records } = scene
   const { id, revision } = body.card.body
   const stored = records.card(by, id)
@@ -43,7 +43,7 @@ export function foldCard(scene: Scene, body: Body<'card'>): FoldResult {
  * Removes a member's own card. The tombstone keeps the revision, so that an older card cannot come back; it also stands
  * when the removal comes before the card, since unsigned entries may be reordered.
  */
-export function foldCardRemoved(scene: Scene, body: Body<'card-removed'>): FoldResult {
+export function foldCardRemoved(scene: Scene, body: CardEntryBody<'card-removed'>): FoldResult {
   const { by, records } = scene
   const { agentId, revision } = body
   const stored = records.card(by, agentId)

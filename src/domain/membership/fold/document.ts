@@ -24,10 +24,10 @@ const MAX_ENDED_SNAPSHOTS = 16
 /** Blocks that a snapshot holds at least beside those of the one before. */
 export const SNAPSHOT_BLOCKS = 1024
 
-type Body<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
+type DocumentEntryBody<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
 
 /** Creates a document: whoever names it first. */
-export function foldDocument(scene: Scene, { name, access, at }: Body<'document'>): FoldResult {
+export function foldDocument(scene: Scene, { name, access, at }: DocumentEntryBody<'document'>): FoldResult {
   const { by, records, mesh } = scene
   if (records.document(name) !== null) return skip('the document is known already')
   const { total, by: counts, ...index } = records.documentIndex()
@@ -78,7 +78,7 @@ function listBytes(list: DocumentRecord['access'], streams: DocumentRecord['stre
 }
 
 /** Puts another access list in force: of the creator or the owner, and the one that `newerAccess` prefers. */
-export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }: Body<'document-access'>): FoldResult {
+export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }: DocumentEntryBody<'document-access'>): FoldResult {
   const { by, records, mesh } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
@@ -119,7 +119,7 @@ function isNewer(next: NonNullable<DocumentRecord['access']>, stored: NonNullabl
  * Adds a stream of the author to a document that it may write. A core is in one document only: in another it would go to
  * whoever may see that.
  */
-export function foldDocumentStream(scene: Scene, { name, coreKey }: Body<'document-stream'>): FoldResult {
+export function foldDocumentStream(scene: Scene, { name, coreKey }: DocumentEntryBody<'document-stream'>): FoldResult {
   const { by, records, mesh, author } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
@@ -146,7 +146,7 @@ export function foldDocumentStream(scene: Scene, { name, coreKey }: Body<'docume
  */
 export function foldDocumentSnapshot(
   scene: Scene,
-  { name, serial, coreKey, blocks, hash, lengths }: Body<'document-snapshot'>
+  { name, serial, coreKey, blocks, hash, lengths }: DocumentEntryBody<'document-snapshot'>
 ): FoldResult {
   const { records, mesh, author } = scene
   const record = records.document(name)

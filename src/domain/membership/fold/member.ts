@@ -7,10 +7,10 @@ import { isSealed } from '../signing.js'
 import type { Certificate, EntryBody, MemberRecord } from '../types.js'
 import { withCore, withoutWriter } from '../writers.js'
 
-type Body<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
+type MemberEntryBody<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
 
 /** Replaces a member's certificate: another name or tier, all rights as they were. */
-export function foldCertificate(scene: Scene, body: Body<'certificate'>): FoldResult {
+export function foldCertificate(scene: Scene, body: MemberEntryBody<'certificate'>): FoldResult {
   const { certificate } = body
   const target = scene.records.member(certificate.body.nodeKey)
   if (target === null) return skip('the node is no member')
@@ -33,7 +33,7 @@ function nextFault(scene: Scene, target: MemberRecord, next: Certificate): strin
 }
 
 /** Revokes a member: its cards go, its place as a writer is given on; what it issued before stays valid. */
-export function foldRevocation(scene: Scene, body: Body<'revocation'>): FoldResult {
+export function foldRevocation(scene: Scene, body: MemberEntryBody<'revocation'>): FoldResult {
   const { nodeKey, at, reason } = body
   const target = scene.records.member(nodeKey)
   if (target === null) return skip('the node is no member')
@@ -53,7 +53,7 @@ export function foldRevocation(scene: Scene, body: Body<'revocation'>): FoldResu
 }
 
 /** Puts another core in the place of the author's own: the newest serial counts, and nobody takes the core of another writer. */
-export function foldCore(scene: Scene, { coreKey, serial }: Body<'core'>): FoldResult {
+export function foldCore(scene: Scene, { coreKey, serial }: MemberEntryBody<'core'>): FoldResult {
   const { author, by, mesh, records } = scene
   const fault = serialFault(author.coreSerial ?? 0, serial)
   if (fault !== null) return skip(fault)

@@ -24,18 +24,18 @@ export interface ActiveSnapshotsDeps {
 }
 
 /** Snapshots of one document. */
-interface Stored {
+interface StoredSnapshot {
   readonly used: DocumentSnapshot | null
   /** Cores of snapshots that may be here. */
   readonly cores: readonly StreamKey[]
 }
 
-const NONE: Stored = { used: null, cores: [] }
+const NONE: StoredSnapshot = { used: null, cores: [] }
 
 /** Which snapshot of each document this node uses, and its bytes, kept apart from the core that goes to others. */
 export class ActiveSnapshots {
   readonly #deps: ActiveSnapshotsDeps
-  readonly #stored = new Map<string, Stored>()
+  readonly #stored = new Map<string, StoredSnapshot>()
   /** Cores of own snapshots that are on their way into the log. */
   readonly #pending = new Set<StreamKey>()
   #writing: Promise<void> = Promise.resolve()
@@ -46,7 +46,7 @@ export class ActiveSnapshots {
 
   /** Reads what is stored. */
   async start(): Promise<void> {
-    const stored = await this.#deps.store.read<Record<string, Stored>>(STORED)
+    const stored = await this.#deps.store.read<Record<string, StoredSnapshot>>(STORED)
     for (const [name, one] of Object.entries(stored ?? {})) this.#stored.set(name, one)
   }
 
@@ -169,17 +169,17 @@ export class ActiveSnapshots {
     return documents.size(stream).from > 0
   }
 
-  #at(name: string): Stored {
+  #at(name: string): StoredSnapshot {
     return this.#stored.get(name) ?? NONE
   }
 
   /** Others may have been noted meanwhile. */
-  #without(name: string, gone: readonly StreamKey[]): Stored {
+  #without(name: string, gone: readonly StreamKey[]): StoredSnapshot {
     const { used, cores } = this.#at(name)
     return { used, cores: cores.filter((core) => !gone.includes(core)) }
   }
 
-  #set(name: string, one: Stored): Promise<void> {
+  #set(name: string, one: StoredSnapshot): Promise<void> {
     this.#stored.set(name, one)
     const done = this.#writing.then(() => this.#deps.store.write(STORED, Object.fromEntries(this.#stored)))
     this.#writing = done.catch(() => {})

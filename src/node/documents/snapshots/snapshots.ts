@@ -42,7 +42,7 @@ export interface DocumentSnapshotsDeps {
 }
 
 /** `same`: it may be used. `other`: never. `early`: not now. */
-type Verdict = 'same' | 'other' | 'early'
+type SnapshotVerdict = 'same' | 'other' | 'early'
 
 /**
  * Snapshots of documents, so that their first blocks need not be kept: made by a member that may write, put in force by the log, and
@@ -221,7 +221,7 @@ export class DocumentSnapshots {
     return true
   }
 
-  async #verdict(record: DocumentRecord, snapshot: DocumentSnapshot, bytes: Uint8Array): Promise<Verdict> {
+  async #verdict(record: DocumentRecord, snapshot: DocumentSnapshot, bytes: Uint8Array): Promise<SnapshotVerdict> {
     const { documents, hash, idOf, log, open } = this.#deps
     const { name } = record
     const counted = ([stream, length]: readonly [StreamKey, number]): boolean => length <= countedBlocks(log.view(), record, stream)

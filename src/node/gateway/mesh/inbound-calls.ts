@@ -27,12 +27,12 @@ export interface InboundCallsDeps {
   isAlone(peer: NodeId): boolean
 }
 
-type Request = Extract<CallPart, { type: 'request' }>
+type InboundRequest = Extract<CallPart, { type: 'request' }>
 
 /** The calls of members at this node. */
 export class InboundCalls {
   readonly #deps: InboundCallsDeps
-  readonly #open = new Map<NodeId, Map<number, OneCall>>()
+  readonly #open = new Map<NodeId, Map<number, InboundCall>>()
   readonly #turns: AnswerTurns
   #waitingBytes = 0
   /** Calls that come while the node starts wait for it. */
@@ -84,11 +84,11 @@ export class InboundCalls {
     for (const peer of this.#open.keys()) this.onLinks(peer)
   }
 
-  #begin(peer: NodeId, request: Request): string | null {
-    const calls = this.#open.get(peer) ?? new Map<number, OneCall>()
+  #begin(peer: NodeId, request: InboundRequest): string | null {
+    const calls = this.#open.get(peer) ?? new Map<number, InboundCall>()
     const { id } = request
     if (calls.has(id)) return 'two calls of one number'
-    const call = new OneCall(this.#deps.clock, (signal) => this.#turns.take(peer, signal))
+    const call = new InboundCall(this.#deps.clock, (signal) => this.#turns.take(peer, signal))
     if (calls.size >= MAX_CALLS) {
       // Where there is no room even for that its caller has more than enough to read.
       this.#trySend(peer, { type: 'end', id, how: 'busy' })
@@ -105,7 +105,7 @@ export class InboundCalls {
   }
 
   /** Never rejects. */
-  async #run(peer: NodeId, { id, path, parameters, body }: Request, call: OneCall): Promise<void> {
+  async #run(peer: NodeId, { id, path, parameters, body }: InboundRequest, call: InboundCall): Promise<void> {
     const { signal } = call
     try {
       const handler = await this.#handler
@@ -126,7 +126,7 @@ export class InboundCalls {
   async #stream(
     peer: NodeId,
     id: number,
-    { answer: { items, faultBody }, call }: { readonly answer: Extract<CallAnswer, { items: unknown }>; readonly call: OneCall }
+    { answer: { items, faultBody }, call }: { readonly answer: Extract<CallAnswer, { items: unknown }>; readonly call: InboundCall }
   ): Promise<CallEnd> {
     // What was read so far is the beginning; what comes may take long to come.
     call.endTurn(0)
@@ -145,7 +145,7 @@ export class InboundCalls {
   }
 
   /** Makes a part of an answer when it is the turn of its call, and sends it. */
-  async #inTurn(peer: NodeId, call: OneCall, make: () => AnswerPart): Promise<CallEnd> {
+  async #inTurn(peer: NodeId, call: InboundCall, make: () => AnswerPart): Promise<CallEnd> {
     await call.turn()
     if (call.signal.aborted) return 'cut'
     const { clock } = this.#deps
@@ -214,7 +214,7 @@ function boundedBody(body: Uint8Array, what: string): Uint8Array {
 }
 
 /** One call, and how far its caller is behind. */
-class OneCall {
+class InboundCall {
   readonly signal = new Abort()
   readonly #clock: Clock
   readonly #take: (signal: Abort) => Promise<EndTurn | null>

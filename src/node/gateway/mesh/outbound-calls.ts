@@ -19,12 +19,12 @@ export interface OutboundCallsDeps {
   send(peer: NodeId, part: CallPart): void
 }
 
-type Answer = Extract<CallPart, { type: 'answer' | 'item' | 'end' }>
+type OutboundAnswer = Extract<CallPart, { type: 'answer' | 'item' | 'end' }>
 
 /** The calls of this node at others. */
 export class OutboundCalls {
   readonly #deps: OutboundCallsDeps
-  readonly #open = new Map<NodeId, Map<number, OneCall>>()
+  readonly #open = new Map<NodeId, Map<number, OutboundCall>>()
   #last = 0
 
   constructor(deps: OutboundCallsDeps) {
@@ -41,7 +41,7 @@ export class OutboundCalls {
     await this.#deps.reach(peer)
     if (signal?.aborted === true) return
     const id = ++this.#last
-    const call = new OneCall((bytes) => this.#tell(peer, { type: 'credit', id, bytes }))
+    const call = new OutboundCall((bytes) => this.#tell(peer, { type: 'credit', id, bytes }))
     const onAbort = (): void => call.end(null)
     this.#add(peer, id, call)
     signal?.addEventListener('abort', onAbort)
@@ -56,7 +56,7 @@ export class OutboundCalls {
   }
 
   /** Takes what a callee says; what is wrong with it, or null. Of a call that has ended here it may still speak. */
-  onAnswer(peer: NodeId, part: Answer): string | null {
+  onAnswer(peer: NodeId, part: OutboundAnswer): string | null {
     return this.#open.get(peer)?.get(part.id)?.take(part) ?? null
   }
 
@@ -70,8 +70,8 @@ export class OutboundCalls {
     for (const peer of this.#open.keys()) this.onLinks(peer)
   }
 
-  #add(peer: NodeId, id: number, call: OneCall): void {
-    const calls = this.#open.get(peer) ?? new Map<number, OneCall>()
+  #add(peer: NodeId, id: number, call: OutboundCall): void {
+    const calls = this.#open.get(peer) ?? new Map<number, OutboundCall>()
     if (calls.size >= MAX_CALLS) throw new NodeError('OVERLOADED', `${MAX_CALLS} calls at this member are open`, { retryable: true })
     this.#open.set(peer, calls.set(id, call))
   }
@@ -93,7 +93,7 @@ export class OutboundCalls {
 }
 
 /** One call, and what came of it that was not read yet. */
-class OneCall {
+class OutboundCall {
   readonly #credit: (bytes: number) => void
   readonly #pieces: CallPiece[] = []
   #unread = 0
@@ -123,7 +123,7 @@ class OneCall {
     }
   }
 
-  take(part: Answer): string | null {
+  take(part: OutboundAnswer): string | null {
     if (this.#isOver) return null
     if (part.type === 'end') {
       this.isAnswered = true

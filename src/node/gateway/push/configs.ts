@@ -32,7 +32,7 @@ export interface WebhookConfigsDeps {
 }
 
 /** A task, and whose it is. */
-type Owned = Pick<GatewayTask, 'id' | 'owner'>
+type OwnedConfig = Pick<GatewayTask, 'id' | 'owner'>
 
 type LiveHook = Pick<PushHook, 'hook' | 'version'> & { readonly events?: readonly string[] }
 
@@ -58,7 +58,7 @@ export class WebhookConfigs {
   }
 
   /** Reads those of a task that has not ended, after a start. @throws NodeError STORE_DAMAGED */
-  async open({ id, owner }: Owned): Promise<void> {
+  async open({ id, owner }: OwnedConfig): Promise<void> {
     for (const hook of await this.list(id)) this.add(hook, owner)
   }
 
@@ -133,7 +133,7 @@ export class WebhookConfigs {
   }
 
   /** A config in the place of the one with its id. @throws NodeError OVERLOADED, and what {@link make} throws */
-  async set({ id: task, owner }: Owned, request: PushRequest): Promise<PushHook> {
+  async set({ id: task, owner }: OwnedConfig, request: PushRequest): Promise<PushHook> {
     const fresh = this.make(task, request)
     const all = await this.list(task)
     const before = all.find(({ id }) => id === fresh.id)

@@ -16,7 +16,7 @@ export interface OwnedNotice extends NoticeName {
   readonly owner: string
 }
 
-interface Kept extends OwnedNotice {
+interface KeptLetter extends OwnedNotice {
   readonly deadAt: number
 }
 
@@ -24,7 +24,7 @@ interface Kept extends OwnedNotice {
 export class DeadLetters {
   readonly #ledger: Ledger
   /** By id, the oldest first. */
-  readonly #kept = new Map<string, Kept>()
+  readonly #kept = new Map<string, KeptLetter>()
   /** Their ids by owner, the oldest first. */
   readonly #owners = new Map<string, Set<string>>()
   #pushedOut = 0
@@ -35,7 +35,7 @@ export class DeadLetters {
 
   /** Reads what there is. `ownerOf`: of a task. @throws NodeError STORE_DAMAGED */
   async start(ownerOf: (task: string) => string): Promise<void> {
-    const found: Kept[] = []
+    const found: KeptLetter[] = []
     for await (const { key, value } of ledgerEntries(this.#ledger, DEAD_RANGE)) {
       const [name, letter] = [noticeNameOf(key), decodeRecord<DeadLetter>(value)]
       if (name !== null && letter !== null) found.push({ ...name, owner: ownerOf(letter.task), deadAt: letter.deadAt })
@@ -112,7 +112,7 @@ export class DeadLetters {
     return one === undefined || letter === null ? null : { hook: one.hook, generation: one.generation, letter }
   }
 
-  #put(one: Kept): void {
+  #put(one: KeptLetter): void {
     const id = noticeId(one)
     this.#kept.set(id, one)
     this.#owners.set(one.owner, (this.#owners.get(one.owner) ?? new Set<string>()).add(id))

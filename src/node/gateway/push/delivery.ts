@@ -19,7 +19,7 @@ import type { NodeDeps } from '../../dependencies.js'
 const AGAIN_MS = 1000
 
 /** What delivering notifications needs. */
-export interface ChannelRetryDeps {
+export interface WebhookDeliveryDeps {
   readonly node: Pick<NodeDeps, 'clock' | 'ledger' | 'telemetry' | 'chance'>
   readonly webhooks: Webhooks
   readonly hooks: WebhookConfigs
@@ -30,13 +30,13 @@ export interface ChannelRetryDeps {
 }
 
 /** The oldest notification of a hook. */
-interface Head extends NoticeName {
+interface NoticeHead extends NoticeName {
   readonly notice: PushNotice
 }
 
 /** Takes notifications from the ledger to their hooks, each hook's in order, until they are taken or given up. */
 export class WebhookDelivery {
-  readonly #deps: ChannelRetryDeps
+  readonly #deps: WebhookDeliveryDeps
   readonly #outbound = emptyOutbox()
   readonly #busy = new Map<string, { readonly stop: Abort; readonly done: Promise<void> }>()
   readonly #stopped = new Abort()
@@ -45,7 +45,7 @@ export class WebhookDelivery {
   /** Bodies are made one after the other: each may take much of the log into memory. */
   #making: Promise<unknown> = Promise.resolve()
 
-  constructor(deps: ChannelRetryDeps) {
+  constructor(deps: WebhookDeliveryDeps) {
     this.#deps = deps
     this.#snapshots = new TaskSnapshots(deps.log)
   }
@@ -150,7 +150,7 @@ export class WebhookDelivery {
     return verdict.type === 'again' ? verdict.dueAt : clock.now()
   }
 
-  async #head(hook: string): Promise<Head | null> {
+  async #head(hook: string): Promise<NoticeHead | null> {
     const { ledger } = this.#deps.node
     const [entry] = await ledger.list({ ...noticeRange(hook), limit: 1 })
     const name = entry === undefined ? null : noticeNameOf(entry.key)
@@ -159,7 +159,7 @@ export class WebhookDelivery {
   }
 
   /** null: there is nothing to tell of any more. */
-  #body({ version, task: id }: PushHook, head: Head): Promise<string | null> {
+  #body({ version, task: id }: PushHook, head: NoticeHead): Promise<string | null> {
     const making = this.#making.then(async () => {
       const { log, taskOf, webhooks } = this.#deps
       const { hook, generation } = head
@@ -181,7 +181,7 @@ export class WebhookDelivery {
   }
 
   /** Nothing else is told to the hook before it is on record: after a kill it would come out of order. */
-  async #record({ hook, generation, notice }: Head, verdict: Exclude<PushVerdict, { type: 'gone' }>): Promise<void> {
+  async #record({ hook, generation, notice }: NoticeHead, verdict: Exclude<PushVerdict, { type: 'gone' }>): Promise<void> {
     const key = PUSH_KEYS.notice(hook, generation)
     this.#deps.node.telemetry.count('notifications', verdict.type)
     if (verdict.type === 'again') {
@@ -194,7 +194,7 @@ export class WebhookDelivery {
   }
 
   /** Whoever is there no more wants nothing of what waits, nor of what was given up; what waits finds no config. */
-  async #unhook({ task, hook, url }: PushHook, head: Head, { type, reason }: Extract<PushVerdict, { type: 'gone' }>): Promise<void> {
+  async #unhook({ task, hook, url }: PushHook, head: NoticeHead, { type, reason }: Extract<PushVerdict, { type: 'gone' }>): Promise<void> {
     const { dead, hooks, node } = this.#deps
     // It may have been sent elsewhere meanwhile: that one is tried next.
     if ((await hooks.find(task, hook))?.url !== url) return
@@ -208,7 +208,7 @@ export class WebhookDelivery {
     this.#snapshots.forget(hook)
   }
 
-  #giveUp({ hook, generation, notice }: Head, { tries, reason }: Extract<PushVerdict, { type: 'dead' }>): readonly LedgerChange[] {
+  #giveUp({ hook, generation, notice }: NoticeHead, { tries, reason }: Extract<PushVerdict, { type: 'dead' }>): readonly LedgerChange[] {
     const { clock, telemetry } = this.#deps.node
     const { task, event } = notice
     telemetry.log('warn', 'a push notification was given up', { id: noticeId({ hook, generation }), task, event, tries, reason })

@@ -13,7 +13,7 @@ export interface CutRunsDeps {
 }
 
 /** A request that had no end when this node started. */
-interface Left {
+interface LeftRun {
   readonly isCut: boolean
   /** It runs again only when it has its turn. */
   needsTurn: boolean
@@ -26,7 +26,7 @@ interface Left {
 export class CutRuns {
   readonly #deps: CutRunsDeps
   /** By the names of the requests. */
-  readonly #left = new Map<string, Left>()
+  readonly #left = new Map<string, LeftRun>()
   #turn: { readonly name: string; readonly timer: Timer } | null = null
   #onFree: () => void = () => {}
 

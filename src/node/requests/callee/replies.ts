@@ -13,7 +13,7 @@ import type { CalleeRequests } from './record.js'
 import type { ExchangeTable } from '../../messaging/exchange-table.js'
 import type { Directory } from '../../cards/directory.js'
 import type { Thread } from '../../messaging/inbound-message.js'
-import type { Draft, Outbound } from '../../messaging/outbound.js'
+import type { OutboundDraft, Outbound } from '../../messaging/outbound.js'
 import type { NextHop } from '../../relay/next-hop.js'
 import type { RequestStore } from '../store.js'
 
@@ -156,7 +156,7 @@ export class Replies {
     return isKept
   }
 
-  #send(thread: Thread, reply: Pick<Draft, 'type' | 'payload' | 'reliable'>): Promise<unknown> {
+  #send(thread: Thread, reply: Pick<OutboundDraft, 'type' | 'payload' | 'reliable'>): Promise<unknown> {
     // A node that stops does not wait for a channel to come back.
     return this.#deps.outbound.send({ isKept: this.#isStopping, ...reply, ...asOperatorIfGone(thread, this.#deps) })
   }

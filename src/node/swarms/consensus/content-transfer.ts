@@ -24,7 +24,7 @@ export interface ContentName {
 /** A piece of a content, as it travels. */
 export type Piece = ParticipantMessageOf<'pieces'>['pieces'][number]
 
-interface Wanted extends ContentName {
+interface WantedContent extends ContentName {
   /** Whom to ask, one after the other. */
   readonly sources: readonly NodeId[]
   tries: number
@@ -51,7 +51,7 @@ export interface ContentsDeps {
 export class ContentTransfer {
   readonly #deps: ContentsDeps
   readonly #here = new Map<string, { readonly name: ContentName; readonly content: Uint8Array }>()
-  readonly #wanted = new Map<string, Wanted>()
+  readonly #wanted = new Map<string, WantedContent>()
   #bytes = 0
   #moved = 0
 
@@ -111,8 +111,8 @@ export class ContentTransfer {
     this.#ask(due.slice(0, 4 * MAX_PIECES))
   }
 
-  #ask(due: readonly Wanted[]): void {
-    const byNode = new Map<NodeId, Wanted[]>()
+  #ask(due: readonly WantedContent[]): void {
+    const byNode = new Map<NodeId, WantedContent[]>()
     for (const one of due) {
       const source = one.sources[one.tries++ % Math.max(1, one.sources.length)]
       if (source === undefined) continue
@@ -149,7 +149,7 @@ export class ContentTransfer {
     return isWhole
   }
 
-  #grow(wanted: Wanted, piece: Piece, data: Uint8Array): boolean {
+  #grow(wanted: WantedContent, piece: Piece, data: Uint8Array): boolean {
     const at = wanted.at + data.byteLength
     if (piece.at !== wanted.at || at > piece.bytes || (data.byteLength === 0 && piece.bytes > 0)) return false
     if (piece.at > 0 && piece.bytes !== wanted.bytes) return this.#anew(wanted)
@@ -170,7 +170,7 @@ export class ContentTransfer {
   }
 
   /** It begins from its beginning. */
-  #anew(wanted: Wanted): false {
+  #anew(wanted: WantedContent): false {
     Object.assign(wanted, { chunks: [], at: 0 })
     return false
   }

@@ -22,7 +22,7 @@ export interface Invitation {
   items(): Promise<readonly SwarmItem[]>
 }
 
-interface Plan {
+interface SharedPlan {
   readonly bytes: Uint8Array
   readonly digest: string
 }
@@ -47,7 +47,7 @@ export class Invitations {
   readonly #open = new Set<NodeId>()
   readonly #askedAt = new Map<NodeId, number>()
   /** null while nobody needs it. */
-  #plan: Promise<Plan | null> | null = null
+  #plan: Promise<SharedPlan | null> | null = null
 
   constructor(deps: ParticipantDeps, offering: Invitation) {
     this.#deps = deps
@@ -128,12 +128,12 @@ export class Invitations {
     this.#deps.tell(node, { name: 'swarm', body })
   }
 
-  #read(): Promise<Plan | null> {
+  #read(): Promise<SharedPlan | null> {
     this.#plan ??= this.#readNow()
     return this.#plan
   }
 
-  async #readNow(): Promise<Plan | null> {
+  async #readNow(): Promise<SharedPlan | null> {
     try {
       const bytes = planOf(this.#offering.head, await this.#offering.items())
       return { bytes, digest: this.#deps.swarmVotes.digest(bytes) }

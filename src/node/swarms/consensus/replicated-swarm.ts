@@ -52,7 +52,7 @@ export interface ReplicatedSwarmDeps extends Omit<CoordinatorDeps, 'onStatus' | 
 }
 
 /** How this node takes part. */
-export interface Membership {
+export interface OpenMembership {
   readonly head: SwarmHead
   /** Without their inputs. */
   readonly items: readonly SwarmItem[]
@@ -84,7 +84,7 @@ export class ReplicatedSwarm implements SwarmView {
   readonly #leaderStatus: LeaderStatus
   readonly #stages = new FollowedStages()
 
-  constructor(deps: ReplicatedSwarmDeps, { head, items, record, isCancelRequested }: Membership) {
+  constructor(deps: ReplicatedSwarmDeps, { head, items, record, isCancelRequested }: OpenMembership) {
     this.head = head
     this.#voters = head.voters ?? []
     this.#deps = deps

@@ -1,6 +1,6 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { afterTurn, type Progress, PROGRESS_START, nextTurn, sumOf, tokensOf } from '../../../../src/adapters/agents/llm/llm-progress.js'
+import { afterTurn, type RunProgress, PROGRESS_START, nextTurn, sumOf, tokensOf } from '../../../../src/adapters/agents/llm/llm-progress.js'
 import { holds } from '../../../support/holds.js'
 
 const count = (max: number): fc.Arbitrary<number> => fc.integer({ min: 1, max })
@@ -10,7 +10,7 @@ test('a run never asks beyond its turns or its budgets, and never for more than 
   const limits = fc.record({ maxTurns: count(20), maxTokens: count(300), run: count(2000) })
   const turn = fc.record({ input: said, output: said, sent: fc.nat(2000), received: fc.nat(2000) })
   const property = fc.property(limits, fc.nat(3000), fc.array(turn, { minLength: 25, maxLength: 25 }), (bounds, day, turns) => {
-    let course: Progress = PROGRESS_START
+    let course: RunProgress = PROGRESS_START
     let dayLeft = day
     for (const { input, output, ...moved } of turns) {
       const next = nextTurn(course, bounds, dayLeft)

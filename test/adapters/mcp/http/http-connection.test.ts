@@ -1,9 +1,9 @@
 import test, { type Assert } from 'brittle'
 import type { JSONRPCMessage } from '@modelcontextprotocol/server'
-import { type Exchange, HttpConnection } from '../../../../src/adapters/mcp/http/http-connection.js'
+import { type McpExchange, HttpConnection } from '../../../../src/adapters/mcp/http/http-connection.js'
 
 /** An exchange that keeps what it is told; `takes`: can anything be told before the answer? */
-function exchange({ takes = true } = {}): Exchange & { readonly noted: unknown[]; readonly answered: unknown[] } {
+function exchange({ takes = true } = {}): McpExchange & { readonly noted: unknown[]; readonly answered: unknown[] } {
   const [noted, answered]: [unknown[], unknown[]] = [[], []]
   return {
     noted,

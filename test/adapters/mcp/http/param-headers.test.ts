@@ -1,11 +1,11 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { ParamHeaders } from '../../../../src/adapters/mcp/http/param-headers.js'
-import type { ObjectSchema, RegisteredTool } from '../../../../src/adapters/mcp/server/tool.js'
+import type { ToolSchema, RegisteredTool } from '../../../../src/adapters/mcp/server/tool.js'
 import { arbJson } from '../../../support/mcp.js'
 import { holds } from '../../../support/holds.js'
 
-const SCHEMA: ObjectSchema = {
+const SCHEMA: ToolSchema = {
   type: 'object',
   properties: {
     region: { type: 'string', 'x-mcp-header': 'Region' },
@@ -16,7 +16,7 @@ const SCHEMA: ObjectSchema = {
   }
 }
 
-function over(inputSchema: ObjectSchema): ParamHeaders {
+function over(inputSchema: ToolSchema): ParamHeaders {
   const definition = { name: 't', description: '', inputSchema }
   const tool: RegisteredTool = { definition, handler: () => Promise.resolve(null), validator: () => [] }
   return new ParamHeaders({ find: (name) => Promise.resolve(name === 't' ? tool : undefined) })

@@ -5,7 +5,7 @@ import {
   failedCall,
   faultOf,
   retryAfterText,
-  type FaultKind,
+  type ImportedFaultKind,
   type FaultScene
 } from '../../../../src/adapters/mcp/imported/imported-fault.js'
 import { retryAfterSeconds } from '../../../../src/adapters/mcp/imported/imported-http.js'
@@ -93,7 +93,7 @@ test('what may have run says so, and carries when to come again', (t: Assert) =>
 })
 
 test('only what did nothing and may succeed later is to be tried again', (t: Assert) => {
-  const isRetryable = (kind: FaultKind): boolean => {
+  const isRetryable = (kind: ImportedFaultKind): boolean => {
     const outcome = failedCall('demo', new ImportedFault(kind, 'x'))
     return !outcome.ok && outcome.retryable === true
   }

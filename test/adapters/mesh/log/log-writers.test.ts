@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { type Claim, claimOf, LogWriters } from '../../../../src/adapters/mesh/log/log-writers.js'
+import { type WriterClaim, claimOf, LogWriters } from '../../../../src/adapters/mesh/log/log-writers.js'
 import { LOG_SHARE_LIMITS } from '../../../../src/domain/membership/log-share.js'
 import type { CoreFault } from '../../../../src/adapters/mesh/log/guarded-base.js'
 import { encodeEntry } from '../../../../src/domain/membership/codec.js'
@@ -10,7 +10,7 @@ import { type Actor, actor, founded, keyText, type LogModel, MESH } from '../../
 
 const owner = actor('owner')
 
-function claim(by: Actor, core: string, serial = 1): Claim {
+function claim(by: Actor, core: string, serial = 1): WriterClaim {
   const entry: Entry = seal('entry', { kind: 'core' as const, mesh: MESH, coreKey: keyText(core), serial }, by)
   const made = claimOf(entry, encodeEntry(entry))
   demand(made !== null, 'a claim')

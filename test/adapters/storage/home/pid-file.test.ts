@@ -5,10 +5,10 @@ import path from 'node:path'
 import test from 'brittle'
 import type { Assert } from 'brittle'
 import { readPidFile, removePidFile, writePidFile } from '../../../../src/adapters/storage/home/pid-file.js'
-import type { RunRecord } from '../../../../src/adapters/storage/home/pid-file.js'
+import type { PidRecord } from '../../../../src/adapters/storage/home/pid-file.js'
 import { tempDir } from '../../../support/tmp.js'
 
-const own: RunRecord = { pid: process.pid, startedAt: 1_700_000_000_000, socket: '/tmp/control.sock' }
+const own: PidRecord = { pid: process.pid, startedAt: 1_700_000_000_000, socket: '/tmp/control.sock' }
 
 async function fileIn(t: Assert): Promise<string> {
   return path.join(await tempDir(t), 'node.pid')
