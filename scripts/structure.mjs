@@ -20,6 +20,7 @@ const CAPS = {
   'files in the largest folder': 25,
   'classes over 250 lines or 20 public members': 25,
   'names with a banned word': 0,
+  'words of README': 1500,
   'words of docs/ARCHITECTURE.md': 1500
 }
 

@@ -82,8 +82,9 @@ test('a program starts a node by the public names alone, calls an agent and stop
   t.is(await node.stopped, null)
 })
 
-test('the example of the README runs as it is written', async (t) => {
-  const [, example = ''] = /```js\n(import \{ loadConfig[\s\S]*?)```/.exec(await fs.readFile(path.join(ROOT, 'README.md'), 'utf8')) ?? []
+test('the example of USING.md runs as it is written', async (t) => {
+  const [, example = ''] =
+    /```js\n(import \{ loadConfig[\s\S]*?)```/.exec(await fs.readFile(path.join(ROOT, 'docs/USING.md'), 'utf8')) ?? []
   const code = example.replace("'./my-node'", JSON.stringify(await tempDir(t)))
   const env = { ...process.env, A2A_NODE_NETWORK_KIND: 'local', A2A_NODE_NETWORK_LOCAL_PORT: String(await freePort()) }
   const { stdout, stderr } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT, env })

@@ -8,6 +8,8 @@ import { messageOf } from '../src/kit/errors.js'
 import { commandsOf, fencesOf, withoutFences } from './support/markdown.js'
 
 const README = fs.readFileSync('README.md', 'utf8')
+/** Pages for newcomers: a command in a sentence is whole there too. */
+const WHOLE = new Set(['README.md', 'docs/USING.md'])
 const PACKAGE = JSON.parse(fs.readFileSync('package.json', 'utf8')) as { version: string; scripts: Record<string, string> }
 /** Commands of npm that are no scripts of the package. */
 const NPM = new Set(['ci', 'install', 'pack', 'test'])
@@ -30,12 +32,12 @@ async function refusalOf(words: readonly string[]): Promise<string | null> {
   }
 }
 
-/** Every `a2a-node ...` of the shell blocks, and of the README between backticks. Placeholders count as words. */
+/** Every `a2a-node ...` of the shell blocks, and between backticks of the pages for newcomers. Placeholders count as words. */
 function commandLines(name: string): string[][] {
   const markdown = fs.readFileSync(name, 'utf8')
   const shell = fencesOf(markdown).filter((one) => one.language === 'sh')
   // Elsewhere a command in a sentence need not be whole.
-  const sentences = name === 'README.md' ? withoutFences(markdown) : ''
+  const sentences = WHOLE.has(name) ? withoutFences(markdown) : ''
   const inline = [...sentences.matchAll(/`(a2a-node [^`]+)`/g)].map(([, text = '']) => text)
   const commands = [...shell.map((one) => one.text), ...inline].flatMap(commandsOf)
   return commands.flatMap(([program, ...words]) => (program === 'a2a-node' && !words.includes('--help') ? [words] : []))
@@ -83,8 +85,8 @@ test('the agent file that the README shows is a good one', (t) => {
   t.alike(file.ok ? file.ignored : file.faults, [])
 })
 
-test('the policy that the README shows is a good one', (t) => {
-  const reading = readPolicy(fencesOf(README).find((one) => one.language === 'yaml')?.text ?? '')
+test('the policy that USING.md shows is a good one', (t) => {
+  const reading = readPolicy(fencesOf(fs.readFileSync('docs/USING.md', 'utf8')).find((one) => one.language === 'yaml')?.text ?? '')
   t.alike(reading.ok ? reading.rules.map((one) => one.decision) : reading.faults, ['allow', 'deny', 'ask'])
 })
 

@@ -6,13 +6,13 @@ import { checkPlan } from '../../src/domain/swarm/plan.js'
 import { failsWith } from '../support/fails.js'
 import { tempDir } from '../support/tmp.js'
 
-test('the plan that the README shows is a good one', async (t) => {
-  const [, text = ''] = /```yml\n([\s\S]*?)```/.exec(fs.readFileSync('README.md', 'utf8')) ?? []
+test('the plan that USING.md shows is a good one', async (t) => {
+  const [, text = ''] = /```yml\n([\s\S]*?)```/.exec(fs.readFileSync('docs/USING.md', 'utf8')) ?? []
   t.alike(checkPlan((await parsePlan(text, 'plan.yaml')).value).ok, true)
 })
 
-test('the keys of a task that the README lists are all that there are', (t) => {
-  const [, list = ''] = /The keys of a task:\n\n((?:- .*\n)+)/.exec(fs.readFileSync('README.md', 'utf8')) ?? []
+test('the keys of a task that USING.md lists are all that there are', (t) => {
+  const [, list = ''] = /The keys of a task:\n\n((?:- .*\n)+)/.exec(fs.readFileSync('docs/USING.md', 'utf8')) ?? []
   const named = list.split('\n').flatMap((line) => [...line.matchAll(/(?:^- |[,;] )`([a-z]+)`(?=[,:])/g)].map(([, key]) => key))
   const keys = ['id', 'capability', 'labels', 'needs', 'when', 'input', 'items', 'strategy', 'answers', 'judge']
   const found = checkPlan({ tasks: [Object.fromEntries(keys.map((key) => [key, null]))] })
