@@ -17,7 +17,7 @@ const BIN = path.join(ROOT, 'bin', 'a2a-node.js')
 const [FOUNDER, ...NEWCOMERS] = ['laptop', 'desktop', 'server']
 const SOURCES = 'src'
 const COLUMNS = 80
-/** The whole demo may take this long; it takes a few seconds. */
+/** The whole demo may take this long; it takes about 15 seconds. */
 const LIMIT_MS = 120_000
 /** A node or command that is told to end gets this long before it is killed. */
 const END_MS = 8000
