@@ -4,7 +4,7 @@ import { clientIdOf } from '../../../dist/domain/document/client-ids.js'
 import { Replica } from '../../../dist/domain/document/replica.js'
 import { hash } from '../../../dist/adapters/mesh/network/sodium.js'
 import { keyToText, utf8 } from '../../../dist/kit/ids.js'
-import { openBlock, sealBlock } from '../../../dist/node/documents/block-envelope.js'
+import { openBlock, sealBlock } from '../../../dist/node/documents/local-streams.js'
 import { openLab } from '../lab.mjs'
 import { inTurn, localMesh, startNode, times, untilPeer } from '../nodes.mjs'
 

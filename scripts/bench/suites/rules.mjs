@@ -12,7 +12,7 @@ import { keyToText } from '../../../dist/kit/ids.js'
 import { Directory } from '../../../dist/node/cards/directory.js'
 import { NodeEvents } from '../../../dist/node/observe/events.js'
 import { A2AObservability } from '../../../dist/node/observe/observability.js'
-import { Router } from '../../../dist/node/policy/access-control.js'
+import { AccessControl } from '../../../dist/node/policy/access-control.js'
 import { Traffic } from '../../../dist/node/observe/traffic.js'
 import { median } from '../figures.mjs'
 import { freePort, openLab } from '../lab.mjs'
@@ -145,7 +145,7 @@ async function rulesScene(dir) {
     ownCertificate: () => certificate
   })
   const rules = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
-  const router = new Router({ clock, telemetry, directory, audit, events, traffic, rules: () => rules })
+  const router = new AccessControl({ clock, telemetry, directory, audit, events, traffic, rules: () => rules })
   const addresses = Array.from({ length: CARDS }, (_, index) => ({ agentId: `agent${index}`, nodeId: ids[index % NODES] }))
   const streams = Object.fromEntries(Object.entries(STREAMS).map(([name, ends]) => [name, headersOf(ends, addresses)]))
   return { registry, registryMb, clock, directory, router, traffic, audit, streams }
