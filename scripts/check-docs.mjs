@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Checks that every exported symbol of src/ has a doc comment, and so has every public method of an exported class
-// that stands for itself (one that implements a port is documented there).
-// Prints one line for each symbol without one. Exit code: 0 clean, 1 broken.
+// that stands for itself (one that implements a port is documented there); and that every `{@link X}` names something of src/.
+// Prints one line for each fault. Exit code: 0 clean, 1 broken.
 import fs from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,15 +10,41 @@ import ts from 'typescript'
 /**
  * Checks every source file but ambient declarations.
  * @param {string} root directory of the sources
- * @returns {string[]} one line for each symbol without a doc comment
+ * @returns {string[]} one line for each symbol without a doc comment, and for each link to a name that is nowhere declared
  */
 export function check(root = 'src') {
   const names = fs.readdirSync(root, { recursive: true }).filter((name) => /\.tsx?$/.test(name) && !name.endsWith('.d.ts'))
-  return names.sort().flatMap((name) => {
+  const sources = names.sort().map((name) => {
     const file = path.posix.join(root, name)
-    const source = ts.createSourceFile(file, fs.readFileSync(file, 'utf8'), ts.ScriptTarget.ES2023, true)
-    return undocumented(source).map(({ node, name: symbol }) => `${file}:${lineOf(source, node)} ${symbol} has no doc comment`)
+    return ts.createSourceFile(file, fs.readFileSync(file, 'utf8'), ts.ScriptTarget.ES2023, true)
   })
+  const declared = new Set(sources.flatMap((source) => [...declaredIn(source)]))
+  return sources.flatMap((source) => [...undocumentedLines(source), ...brokenLinks(source, declared)])
+}
+
+function undocumentedLines(source) {
+  return undocumented(source).map(({ node, name }) => `${source.fileName}:${lineOf(source, node)} ${name} has no doc comment`)
+}
+
+/** Every name that a file declares, of members and variables too. */
+function declaredIn(source) {
+  const names = new Set()
+  const visit = (node) => {
+    const { name } = node
+    if (name !== undefined && (ts.isIdentifier(name) || ts.isPrivateIdentifier(name)) && !ts.isPropertyAccessExpression(node))
+      names.add(name.text)
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  return names
+}
+
+function brokenLinks(source, declared) {
+  const links = [...source.text.matchAll(/\{@link ([\w.#]+)/g)]
+  const isBroken = ([, link]) => link.split(/[.]|(?=#)/).some((name) => !declared.has(name))
+  return links
+    .filter(isBroken)
+    .map(({ index, 1: link }) => `${source.fileName}:${source.getLineAndCharacterOfPosition(index).line + 1} {@link ${link}} names nothing`)
 }
 
 /** Exported declarations of a file, and members of exported classes, that nobody described. */
@@ -77,6 +103,6 @@ function lineOf(source, node) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const broken = check(process.argv[2])
   for (const line of broken) console.error(line)
-  console.log(broken.length > 0 ? `${broken.length} symbols without a doc comment` : 'docs: clean')
+  console.log(broken.length > 0 ? `${broken.length} faults of doc comments` : 'docs: clean')
   process.exitCode = broken.length > 0 ? 1 : 0
 }

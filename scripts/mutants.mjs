@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Makes one-line faults in the built rules, one at a time, and shows which test notices each:
 // `npm run mutants -- [part of a name]...`. Exit code 1 when a fault goes unnoticed.
+import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 import ts from 'typescript'
@@ -37,9 +38,17 @@ async function failureOf({ test, title }, dir) {
   }
 }
 
+const startsPrograms = ({ test }) => test.startsWith('e2e/')
+
+/** What the test of a fault runs: programs that it starts run what `npm run build` made. */
+function builtOf(mutant) {
+  const file = mutant.file.replace(/\.ts$/, '.js')
+  return startsPrograms(mutant) ? file.replace(/^src\//, 'dist/') : path.join(OUT, file)
+}
+
 /** True when the test notices the fault. */
 async function isNoticed(mutant, dir) {
-  const built = path.join(OUT, mutant.file.replace(/\.ts$/, '.js'))
+  const built = builtOf(mutant)
   const good = fs.readFileSync(built)
   try {
     fs.writeFileSync(built, mutated(mutant))
@@ -55,6 +64,7 @@ async function main(filters) {
   const chosen = MUTANTS.filter(({ name }) => filters.length === 0 || filters.some((part) => name.includes(part)))
   if (chosen.length === 0) throw new Error('no fault of that name')
   if (!compile()) throw new Error('the sources do not compile')
+  if (chosen.some(startsPrograms)) execFileSync(process.execPath, ['scripts/build.mjs'], { stdio: 'inherit' })
   const root = fs.mkdtempSync('/tmp/a2am-')
   process.on('exit', () => fs.rmSync(root, { recursive: true, force: true }))
   for (const mutant of chosen) {

@@ -11,6 +11,8 @@ const BANNED = new Set(
     ' '
   )
 )
+/** Nouns of our own that comments and texts of src do not use either. Quoted, they stand on the wire or in a ledger. */
+const PRIVATE = /(?<!['"_.-])\b(?:tales?|seats?|shelf|shelves|courier|road|roads)\b(?!['"]|: \()/gi
 /** Names that stand on the wire or in a ledger. */
 const BOUND = new Set(['src/ports/document-api.ts told', 'src/node/peers/query.ts way', 'src/node/swarms/consensus/vote-store.ts seated'])
 
@@ -20,6 +22,7 @@ const CAPS = {
   'files in the largest folder': 25,
   'classes over 250 lines or 20 public members': 25,
   'names with a banned word': 0,
+  'private words in texts': 0,
   'words of README': 1500,
   'words of docs/ARCHITECTURE.md': 1500
 }
@@ -52,11 +55,23 @@ const isDeclaration = (node) =>
 const isType = (node) => ts.isClassDeclaration(node) || ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)
 const isPrivate = (member) => member.name !== undefined && ts.isPrivateIdentifier(member.name)
 
+function privateWords(file, text) {
+  return [...text.matchAll(PRIVATE)].map(({ index, 0: word }) => `${file}:${text.slice(0, index).split('\n').length} ${word}`)
+}
+
 /** What one file declares and imports. */
 function read(file) {
   const text = fs.readFileSync(file, 'utf8')
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
-  const found = { file, lines: text.split('\n').length - 1, imports: new Map(), types: [], banned: [], classes: [] }
+  const found = {
+    file,
+    lines: text.split('\n').length - 1,
+    imports: new Map(),
+    types: [],
+    banned: [],
+    classes: [],
+    texts: privateWords(file, text)
+  }
   const lineOf = (at) => source.getLineAndCharacterOfPosition(at).line
   const visit = (node) => {
     if ((ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) && node.moduleSpecifier?.text.startsWith('.')) {
@@ -101,6 +116,7 @@ function figuresOfFiles(files) {
     ['classes over 250 lines or 20 public members', large.length, large.map((one) => Object.values(one).join(', '))],
     ['type names declared in two or more files', repeated.length, repeated.map(([name, where]) => `${name}: ${filesOf(where).join(' ')}`)],
     ['names with a banned word', files.flatMap(({ banned }) => banned).length, files.flatMap(({ banned }) => banned)],
+    ['private words in texts', files.flatMap(({ texts }) => texts).length, files.flatMap(({ texts }) => texts)],
     ['lines of src', files.reduce((sum, { lines }) => sum + lines, 0), []]
   ]
 }

@@ -7,8 +7,8 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'a coordinator accepts without a lease: an outcome is told before a majority has it',
     file: 'src/node/swarms/consensus/leadership.ts',
-    find: 'if ((await accepted) && !this.#isOver) tell()',
-    put: 'tell()',
+    find: 'if ((await accepted) && !this.#isOver) notify()',
+    put: 'notify()',
     test,
     title: 'a coordinator that is cut off has nothing accepted any more'
   },

@@ -11,7 +11,7 @@ import { threadOf } from './messaging/inbound-message.js'
 import type { InboundMessage } from './messaging/inbound-message.js'
 import { Lanes } from './reliable/lanes.js'
 import { takeStream } from './sdk/router.js'
-import { Negotiations, answerProposal, type OffersDeps } from './negotiation/negotiations.js'
+import { Negotiations, answerProposal, type ProposalAnswerDeps } from './negotiation/negotiations.js'
 import { Outbound } from './messaging/outbound.js'
 import type { NodeDeps } from './dependencies.js'
 import { Requests } from './requests/caller/requests.js'
@@ -65,7 +65,7 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const swarms = createSwarms(common, { outbound, requests, lanes })
   const negotiations = new Negotiations({ ...common, outbound })
   const channels = new Channels({ ...common, outbound, giveUpMs: settings.channelGiveUpMs })
-  const executor = createWork(common, { outbound, callee, lanes }, later)
+  const executor = createExecutor(common, { outbound, callee, lanes }, later)
   const approvals: Approvals = new Approvals({ ...common, inbound, executor, requests, swarms, limits: settings })
   const swarmDocuments = new SwarmDocuments({ ...common, outbound, streams: deps.documents, swarms, executor })
   const direct = new DirectAnswers({ ...common, inProcess, executor })
@@ -86,7 +86,7 @@ export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   return pipelines
 }
 
-function createWork(
+function createExecutor(
   common: Common,
   { outbound, callee, lanes }: Pick<Pipelines, 'outbound' | 'lanes'> & { readonly callee: CalleeRequests },
   later: () => Pipelines
@@ -164,7 +164,7 @@ function createInbox(common: Common, callee: CalleeRequests, later: () => Pipeli
   })
 }
 
-function takeProposal(deps: OffersDeps & Pick<Pipelines, 'negotiations' | 'executor'>, incoming: InboundMessage): void {
+function takeProposal(deps: ProposalAnswerDeps & Pick<Pipelines, 'negotiations' | 'executor'>, incoming: InboundMessage): void {
   const taken = deps.negotiations.onProposal(incoming)
   if (taken === 'nobody') answerProposal(deps, incoming)
   if (taken === 'full') deps.executor.refuse(threadOf(incoming), new NodeError('OVERLOADED', 'too many proposals wait here').toBody())

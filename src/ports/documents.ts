@@ -52,7 +52,7 @@ export interface StreamHandlers {
   onBlocks(stream: StreamKey): void
   /** Blocks of it came from somebody else. What this node wrote itself it never has to fetch, unless its store was put back. */
   onFetched(stream: StreamKey): void
-  /** Its writer signed two tales of it. It takes nothing more, now and after a restart; told again when it is followed again. */
+  /** Its writer signed two branches of it. It takes nothing more, now and after a restart; told again when it is followed again. */
   onForked(stream: StreamKey): void
 }
 

@@ -5,7 +5,7 @@ declare module 'autobase' {
   import type NoiseSecretStream from '@hyperswarm/secret-stream'
   import type { KeyPair } from '@hyperswarm/secret-stream'
 
-  /** One linearised entry as apply sees it. The writer (`from`) is a courier, not the author. */
+  /** One linearised entry as apply sees it. The writer (`from`) carries the entry; it is not its author. */
   export interface ApplyNode<V = Uint8Array> {
     readonly value: V
     readonly from: { readonly key: Uint8Array }

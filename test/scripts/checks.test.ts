@@ -47,6 +47,15 @@ test('exported symbols without a doc comment are found, others are not asked for
   t.is(check(await dirWith(t, { 'x.ts': '/** */\nexport const empty = 1\n' })).length, 1)
 })
 
+test('a link of a doc comment to a name that is nowhere declared is found', async (t) => {
+  const check = await checkOf('check-docs.mjs')
+  const other = 'export class Other {\n  /** Said. */\n  run() {}\n}\n'
+  const dir = (link: string): Promise<string> =>
+    dirWith(t, { 'a.ts': `/** See {@link ${link}}. */\nexport const a = 1\n`, 'b.ts': `/** Said. */\n${other}` })
+  for (const link of ['a', 'Other', 'Other.run']) t.alike(check(await dir(link)), [], link)
+  for (const link of ['Gone', 'Other.gone']) t.ok(check(await dir(link))[0]?.endsWith(`a.ts:1 {@link ${link}} names nothing`), link)
+})
+
 test('what would run code at installation, or install something else tomorrow, is found', async (t) => {
   const check = await checkOf('check-install-scripts.mjs')
   const own = { dependencies: { dep: '1.0.0' } }

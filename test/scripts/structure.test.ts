@@ -4,7 +4,7 @@ import path from 'node:path'
 import test from 'brittle'
 import { tempDir } from '../support/tmp.js'
 
-test('a name with a banned word, and a folder with more files than it may have, fail the check of the structure', async (t) => {
+test('a name with a banned word, a private word in a text, and a folder with more files than it may have, fail the check of the structure', async (t) => {
   const root = await tempDir(t)
   const measured = async (files: Readonly<Record<string, string>>): Promise<{ readonly code: number | null; readonly out: string }> => {
     for (const [name, text] of Object.entries(files)) {
@@ -26,6 +26,11 @@ test('a name with a banned word, and a folder with more files than it may have, 
   const named = await measured({ 'src/node/b.ts': 'export class RequestBook {}\n' })
   t.is(named.code, 1)
   t.ok(named.out.includes('src/node/b.ts:1 RequestBook'), named.out)
+  const worded = await measured({
+    'src/node/b.ts': "/** The seat of a node; `kind: 'seat'` stands on the wire. */\nexport const b = { kind: 'seat' }\n"
+  })
+  t.is(worded.code, 1)
+  t.alike(worded.out.match(/src\/node\/b\.ts:\d+ \w+/g), ['src/node/b.ts:1 seat'], 'not the quoted ones')
   const many = await measured({
     'src/node/b.ts': '',
     ...Object.fromEntries(Array.from({ length: 26 }, (_, at) => [`src/kit/k${at}.ts`, '']))

@@ -90,7 +90,7 @@ export const CONTROL_SCHEMAS = {
   }),
   /** Who is in a document at the sender: a CRDTSyncMessage whose update is y-protocols' awareness in base64. */
   presence: z.object({ document: NodeKey, message: z.unknown() }),
-  /** Asks for the document of a swarm in which the sender takes part, and which the receiver launched or has a seat in. */
+  /** Asks for the document of a swarm in which the sender takes part, and which the receiver launched or joined. */
   'swarm-document': z.object({ swarm: Id }),
   /** Asks how far lanes of the sender's agents have come; `base`: the lowest number of each that still comes. */
   greet: z.object({ lanes: z.array(z.object({ source: agentIdSchema, target: agentIdSchema, base: Sequence })).max(MAX_NAMED_LANES) }),

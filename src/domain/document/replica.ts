@@ -160,7 +160,7 @@ export class Replica {
 
   /**
    * Ends a stream: of it only the first `at` blocks count, here as everywhere. For what a replica cannot see itself, such as
-   * two tales of one stream, and for stops that a rebuilt replica is told of first.
+   * two branches of one stream, and for stops that a rebuilt replica is told of first.
    */
   stop(key: StreamKey, at: number, reason: string): readonly StreamStop[] {
     const stream = this.#streamOf(key)

@@ -6,7 +6,7 @@ import { MAX_CLOCK_ENTRIES, readSyncMessage } from './sync-message.js'
 export interface SyncWire {
   /** Sends the payload of a `stream-data` envelope to all. */
   send(payload: CRDTSyncMessage): Promise<void>
-  /** Hears what others sent; `from` is who sent it, as the road in proved it. Returns how to stop. */
+  /** Hears what others sent; `from` is who sent it, as the inbound pipeline proved it. Returns how to stop. */
   listen(handler: (payload: unknown, from: string) => void): () => void
 }
 

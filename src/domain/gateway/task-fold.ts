@@ -3,7 +3,7 @@ import { addToContents, emptyContents, type GatewayContents, type GatewayEvent, 
 
 /** Bytes of a task's events, about, beyond which notifications tell it without its contents. */
 export const MAX_FOLD_BYTES = 8_388_608
-/** What a tale without events takes, about. */
+/** What a fold without events takes, about. */
 const BARE_BYTES = 1024
 
 /** A task as far as it was told of its events. Changed in place. */
@@ -19,7 +19,7 @@ export interface TaskFold {
   bytes: number
 }
 
-/** A tale before the first event. */
+/** A fold before the first event. */
 export function emptyFold(): TaskFold {
   return { generation: 0, at: null, status: null, contents: emptyContents(), bytes: BARE_BYTES }
 }
@@ -40,7 +40,7 @@ export function addToFold(fold: TaskFold, events: readonly GatewayEvent[]): void
   }
 }
 
-/** A task as it was after the events of a tale. */
+/** A task as it was after the events of a fold. */
 export function foldedSnapshot(task: GatewayTask, { generation, at, status, contents }: TaskFold): GatewaySnapshot {
   const updatedAt = at ?? task.createdAt
   const then = { ...task, ...(status ?? { state: 'submitted', message: null, since: task.createdAt }), generation, updatedAt }

@@ -61,7 +61,7 @@ export interface MeshSettings {
   readonly sandbox: SandboxRules
 }
 
-/** One entry of the log. The author of each is the key that signed it; the writer core is only a courier. */
+/** One entry of the log. The author of each is the key that signed it; the writer core only carries it. */
 export type EntryBody =
   | {
       readonly kind: 'founding'

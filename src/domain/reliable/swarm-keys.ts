@@ -16,7 +16,7 @@ export const SWARM_KEYS = {
   lease: (id: string, index: number): string => `swarm-lease/${id}/${padded(index)}`,
   /** The one outcome of an item. */
   result: (id: string, index: number): string => `swarm-result/${id}/${padded(index)}`,
-  /** The seat of this node among its participants. */
+  /** The record of this node as its participant. */
   seat: (id: string): string => `swarm-seat/${id}`,
   /** What this node granted last, and to whom. */
   vote: (id: string): string => `swarm-vote/${id}`,

@@ -22,7 +22,7 @@ const Ledger = z.string().min(1).max(64)
 
 /** The messages between participants of a swarm beside those of coordination: what it is, what was accepted, and contents by their digests. */
 export const PARTICIPANT_SCHEMA = z.discriminatedUnion('kind', [
-  /** The launcher offers a seat. `digest`, `bytes`: of the plan. `ledger`: what the ledger of the receiver was called when it took the seat; null: it has not said so yet. */
+  /** The launcher invites the receiver. `digest`, `bytes`: of the plan. `ledger`: what the ledger of the receiver was called when it joined; null: it has not said so yet. */
   z.strictObject({
     kind: z.literal('seat'),
     swarm: Swarm,

@@ -69,7 +69,7 @@ export const requestPayloadSchema = z.object({
   askedBy: z.string().min(1).max(256).exactOptional(),
   /** Of a lease: the digest of those who may coordinate its swarm, and ask after it. */
   voters: z.string().min(1).max(64).exactOptional(),
-  /** Of a query with `askedBy`: those whose digest the lease had, for a node that has no seat in the swarm. */
+  /** Of a query with `askedBy`: those whose digest the lease had, for a node that is no participant of the swarm. */
   amongVoters: z.array(z.string().max(64)).max(64).exactOptional(),
   /** It was sent before, and may have been begun: a node that knows nothing of it may have lost that with its disk. */
   isAgain: z.boolean().default(false),

@@ -31,7 +31,7 @@ const LIMITS = { timeoutMs: 300_000, concurrency: 1, maxOutputBytes: 10 * 1024 *
 /** Replies after which nothing more comes. */
 const FINAL_REPLIES: ReadonlySet<MessageType> = new Set(['response', 'error', 'task-reject', 'stream-end'])
 
-/** Sends back along the thread of the message it came with. @throws NodeError what the road out refuses. */
+/** Sends back along the thread of the message it came with. @throws NodeError what the outbound pipeline refuses. */
 export type InProcessReply = (payload: unknown) => Promise<void>
 
 /** An agent that a program in the node's own process is. */

@@ -250,10 +250,10 @@ type WatchTable = {
 function watchTable(host: ApiHost, principal: Principal): WatchTable {
   const by = powerIn(principal)
   const as = principal.agentId
-  const watchStatus: Watch<'node.status'> = ({ deps: parts }, _params, { push }) => {
+  const watchStatus: Watch<'node.status'> = ({ deps }, _params, { push }) => {
     push(statusInfo(host))
-    const timer = parts.clock.every(STATUS_MS, () => push(statusInfo(host)))
-    return () => parts.clock.clear(timer)
+    const timer = deps.clock.every(STATUS_MS, () => push(statusInfo(host)))
+    return () => deps.clock.clear(timer)
   }
   return {
     'node.status': ['read', watchStatus, 'newest'],

@@ -289,8 +289,8 @@ function partyOf(node: NodeCore, address: AgentAddress): RoutingParty {
 }
 
 /** Of a node that was put out nothing is decided on: it has no link. */
-function checkMember({ deps: parts, directory }: NodeCore, nodeId: NodeId): void {
-  const revoked = parts.log.view().members.get(nodeId)?.revoked ?? null
+function checkMember({ deps, directory }: NodeCore, nodeId: NodeId): void {
+  const revoked = deps.log.view().members.get(nodeId)?.revoked ?? null
   if (revoked === null) return
   const { name } = directory.ref(nodeId)
   const by = directory.ref(revoked.by).name

@@ -27,7 +27,7 @@ interface Fork {
   readonly member: NodeId
 }
 
-/** Streams of documents that hold two tales, both signed by their member: on record, and told until the member goes on with another. */
+/** Streams of documents that hold two branches, both signed by their member: on record, and told until the member goes on with another. */
 export class Forks {
   readonly #deps: ForksDeps
   readonly #streams = new Set<StreamKey>()

@@ -203,7 +203,7 @@ interface ArrivedDocumentsDeps {
   readonly used: Pick<ActiveSnapshots, 'of' | 'isBegun'>
   /** Has this node written into a document what the mesh has not heard of yet? */
   hasUnheard(name: string): boolean
-  /** Does nothing of a stream count, as it has two tales? */
+  /** Does nothing of a stream count, as it has two branches? */
   isForked(stream: StreamKey): boolean
   onError(error: unknown): void
 }

@@ -118,7 +118,7 @@ export class OpenDocument {
     }).catch(this.#deps.onError)
   }
 
-  /** Two tales of a stream were told: none of it counts. */
+  /** Two branches of a stream were found: none of it counts. */
   onForked(stream: StreamKey, reason: string): void {
     if (this.#stops.get(stream)?.at === 0) return
     this.#inTurn(async () => {

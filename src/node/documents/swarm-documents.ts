@@ -76,7 +76,7 @@ export class SwarmDocuments {
     if (participants?.includes(peer) === true) void this.#make(swarm, participants)
   }
 
-  /** Who takes part in a swarm that this node launched, or has a seat in; null for any other. */
+  /** Who takes part in a swarm that this node launched or joined; null for any other. */
   #participants(id: string): NodeId[] | null {
     const { self, swarms } = this.#deps
     const head = swarms.headOf(id)

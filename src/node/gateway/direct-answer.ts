@@ -23,7 +23,7 @@ import { asClientError, askingOf, type TurnHead } from './turn-runner.js'
 import type { NodeCore } from '../node.js'
 
 /** What doing work without a message needs. */
-export interface DirectDeps {
+export interface DirectAnswersDeps {
   readonly self: NodeId
   readonly clock: Clock
   readonly directory: Directory
@@ -67,9 +67,9 @@ export interface DirectPath {
  * free place and nobody has to be asked: all else goes as a request.
  */
 export class DirectAnswers {
-  readonly #deps: DirectDeps
+  readonly #deps: DirectAnswersDeps
 
-  constructor(deps: DirectDeps) {
+  constructor(deps: DirectAnswersDeps) {
     this.#deps = deps
   }
 

@@ -151,7 +151,7 @@ interface MemberWork {
 }
 
 /**
- * Refuses what the rules of this node say of a request of a member, as the road in would: what the gateway asks for it is asked
+ * Refuses what the rules of this node say of a request of a member, as the inbound pipeline would: what the gateway asks for it is asked
  * in this node's own name. Any other caller passes.
  * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, POLICY_DENIED, FORBIDDEN
  */
@@ -161,7 +161,7 @@ function checkMember(
   { address, capability }: MemberWork
 ): void {
   if (by.kind !== 'peer') return
-  const { directory, accessControl, deps: parts } = node
+  const { directory, accessControl, deps } = node
   const own = { agentId: by.agentId ?? OPERATOR, nodeId: by.id ?? '' }
   const sender = directory.party(own, { maxTier: by.tier, sandboxId: by.sandboxId })
   const certified = directory.party(own)
@@ -177,7 +177,7 @@ function checkMember(
     isReply: false,
     isArriving: true
   } as const
-  const { verdict } = accessControl.decide(question, parts.clock.monotonic())
+  const { verdict } = accessControl.decide(question, deps.clock.monotonic())
   if (verdict.allowed) return
   const refusal = verdict.asks === true ? { ...ASKED, rule: verdict.rule } : verdict
   const header = { sender: sender.address, recipient: target.address, type: 'request' } as const

@@ -38,7 +38,7 @@ export interface Recording {
   end(): void
 }
 
-/** What the road in needs. */
+/** What the inbound pipeline needs. */
 export interface InboundDeps extends VerificationDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -68,7 +68,7 @@ export interface InboundDeps extends VerificationDeps {
 
 /** What became of a message within this node. */
 export interface ReceivedHere {
-  /** It was refused or waits for a person: the road in tells of that decision, or will. */
+  /** It was refused or waits for a person: the inbound pipeline reports that decision, or will. */
   readonly isReported: boolean
   /** Why it could not be taken at all; on record. */
   readonly refusal: Refusal | null
@@ -84,7 +84,7 @@ const NO_BYTES = new Uint8Array(0)
 
 const NOTHING: Admission = { changes: [], done: () => {}, failed: () => {} }
 
-/** The road in: decode, verify (those are {@link Arrivals}), record, decide, dispatch. Nothing that a peer sends can throw out of it. */
+/** The inbound pipeline: decode, verify (those are {@link Verification}), record, decide, dispatch. Nothing that a peer sends can throw out of it. */
 export class Inbound {
   readonly #deps: InboundDeps
   readonly #arrivals: Verification

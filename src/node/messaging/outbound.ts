@@ -22,7 +22,7 @@ import type { AccessControl } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
 import type { NextHop } from '../relay/next-hop.js'
 
-/** What the road out needs. */
+/** What the outbound pipeline needs. */
 export interface OutboundDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -39,7 +39,7 @@ export interface OutboundDeps {
   readonly self: NodeId
   /** Told of every message that has left for another node. */
   onSent?(envelope: A2AEnvelope): void
-  /** The road in, for agents of this node. */
+  /** The inbound pipeline, for agents of this node. */
   deliverHere(envelope: A2AEnvelope): ReceivedHere
 }
 
@@ -86,7 +86,7 @@ const NEGOTIATION: ReadonlySet<MessageType> = new Set(['task-proposal', 'task-ac
 /** What deciding on a message needs to know of it. */
 export type DraftHead = Omit<OutboundDraft, 'payload' | 'replies' | 'made' | 'isKept' | 'reliable'>
 
-/** The road out: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbox.send} reads as the list. */
+/** The outbound pipeline: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbound.send} reads as the list. */
 export class Outbound {
   readonly #deps: OutboundDeps
   readonly #delivery: ChannelRetry
@@ -143,12 +143,12 @@ export class Outbound {
     this.#delivery.close()
   }
 
-  /** Refuses a message as {@link Outbox.send} would, also on record, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
+  /** Refuses a message as {@link Outbound.send} would, also on record, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
   check(draft: DraftHead): void {
     passed(this.judge(draft))
   }
 
-  /** As {@link Outbox.verdict}, and a refusal goes on record. @throws NodeError AGENT_NOT_FOUND. */
+  /** As {@link Outbound.verdict}, and a refusal goes on record. @throws NodeError AGENT_NOT_FOUND. */
   judge(draft: DraftHead): Verdict {
     return this.#decide(this.#question(draft, this.#sender(draft)), this.#deps.clock.monotonic())
   }
@@ -275,7 +275,7 @@ function reliabilityOf({ reliable, type, made }: OutboundDraft): Reliability | u
   return reliable ?? (NEGOTIATION.has(type) && made === undefined ? NEGOTIATING : undefined)
 }
 
-/** What a person of this node is asked about leaves for its agent here: the road in holds it. */
+/** What a person of this node is asked about leaves for its agent here: the inbound pipeline holds it. */
 function asFarAsHere(verdict: Verdict): Verdict {
   if (verdict.allowed || verdict.asks !== true) return verdict
   const { rule, line } = verdict

@@ -64,7 +64,7 @@ export interface VerificationDeps {
 /** Tells the sender of a message that it was refused. */
 export type RefusalAnswer = (refused: Omit<InboundMessage, 'payload'>, refusal: Refusal) => void
 
-/** The first stages of the road in: decode, verify. */
+/** The first stages of the inbound pipeline: decode, verify. */
 export class Verification {
   readonly #deps: VerificationDeps
   readonly #answer: RefusalAnswer

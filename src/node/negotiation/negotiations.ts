@@ -92,7 +92,7 @@ export class Negotiations {
 
   /**
    * Proposes a task; resolves with the pending proposal when it is on its way. What becomes of it: {@link onSettled}.
-   * @throws NodeError INVALID_ENVELOPE for a malformed proposal, CAPABILITY_NOT_FOUND, OVERLOADED, and what the road out refuses.
+   * @throws NodeError INVALID_ENVELOPE for a malformed proposal, CAPABILITY_NOT_FOUND, OVERLOADED, and what the outbound pipeline refuses.
    */
   async propose(draft: ProposalDraft): Promise<TaskProposal> {
     const { self, ids, clock, outbound, exchanges } = this.#deps
@@ -272,7 +272,7 @@ export class Negotiations {
 
   /**
    * Answers a proposal once its answer is on its way: one that could not be sent may be given again, while there is time.
-   * @throws NodeError PROPOSAL_TIMEOUT, USAGE; what the road out refuses.
+   * @throws NodeError PROPOSAL_TIMEOUT, USAGE; what the outbound pipeline refuses.
    */
   async #answer(entry: Negotiation, input: ProposalInput, draft: (answered: TaskProposal) => OutboundDraft): Promise<void> {
     const { clock, outbound } = this.#deps
@@ -395,7 +395,7 @@ function evictOldest(table: Map<string, Negotiation>): void {
 type Accept = ReturnType<(typeof offerAcceptSchema)['parse']>
 
 /** What answering offers needs. */
-export interface OffersDeps {
+export interface ProposalAnswerDeps {
   readonly agents: AgentHost
   readonly outbound: Outbound
   readonly exchanges: ExchangeTable
@@ -404,7 +404,7 @@ export interface OffersDeps {
 }
 
 /** Answers a task-proposal for an agent of this node: it accepts what the agent can do, with its room and an estimate. */
-export function answerProposal(deps: OffersDeps, incoming: InboundMessage): void {
+export function answerProposal(deps: ProposalAnswerDeps, incoming: InboundMessage): void {
   const { agents, outbound, exchanges, telemetry, ledgerQuota } = deps
   const { recipient } = incoming
   const thread = threadOf(incoming)

@@ -50,7 +50,7 @@ export class Traffic {
     this.#stamps = new Stamps(deps.clock)
   }
 
-  /** A message of this node was handed to the channel, or to the agent here. `path` null: the road in of this node tells of the decision. */
+  /** A message of this node was handed to the channel, or to the agent here. `path` null: the inbound pipeline of this node reports the decision. */
   sent(passage: Passage, path: RoutingPath | null): void {
     const { telemetry } = this.#deps
     const { header, since, at } = passage
@@ -58,7 +58,7 @@ export class Traffic {
     telemetry.time('routing_ms', at - since)
     this.#emit('message-sent', header, at)
     if (path !== null) this.#passedRules(passage, path)
-    // Within this node the road in puts it on record.
+    // Within this node the inbound pipeline puts it on record.
     if (passage.peer !== null) this.#acrossTiers('sent', passage)
     this.#line('a message was sent', passage)
   }
@@ -75,7 +75,7 @@ export class Traffic {
     this.#deps.observability.emit({ type: 'error', timestamp: this.#deps.clock.now(), success: false })
   }
 
-  /** A message that came in goes to its agent. Of one within this node the road out tells, unless it waited for a person. */
+  /** A message that came in goes to its agent. Of one within this node the outbound pipeline reports it, unless it waited for a person. */
   delivered(passage: Passage, isReportedOut = passage.peer === null): void {
     this.#deps.telemetry.count('messages_delivered', passage.header.type)
     if (!isReportedOut) this.#passedRules(passage, passage.peer === null ? 'local' : 'remote')

@@ -148,12 +148,12 @@ export class NextHop {
     this.#send(node, { kind: 'envelope', bytes }, OPENING_TYPES.has(envelope.type))
   }
 
-  /** Sends a message of a lane. @throws NodeError as {@link Ways.send}. */
+  /** Sends a message of a lane. @throws NodeError as {@link NextHop.send}. */
   sendFrame(node: NodeId, frame: ReliableFrame): void {
     this.#send(node, { kind: 'reliable', frame }, false)
   }
 
-  /** Sends a control message. @throws NodeError as {@link Ways.send}. */
+  /** Sends a control message. @throws NodeError as {@link NextHop.send}. */
   sendControl<N extends ControlName>(node: NodeId, name: N, body: ControlBody<N>): void {
     this.#send(node, { kind: 'control', name, body }, false)
   }

@@ -28,7 +28,7 @@ export interface AgentChannelDeps {
   readonly transport: AgentEndpoint['transport']
   /** How long it may be without a link, in milliseconds. */
   readonly giveUpMs: number
-  /** Sends one message. @throws NodeError what the road out refuses. */
+  /** Sends one message. @throws NodeError what the outbound pipeline refuses. */
   post(envelope: A2AEnvelope): Promise<void>
   /** Is there a link now? */
   isLinked(): boolean
@@ -92,7 +92,7 @@ export class AgentChannel {
 
   /**
    * Sends an envelope between its two agents; resolves when it is handed to the link. While there is none it waits.
-   * @throws NodeError CHANNEL_CLOSED; USAGE for other agents' envelopes; OVERLOADED when too many wait; what the road out
+   * @throws NodeError CHANNEL_CLOSED; USAGE for other agents' envelopes; OVERLOADED when too many wait; what the outbound pipeline
    * refuses.
    */
   send(envelope: A2AEnvelope): Promise<void> {

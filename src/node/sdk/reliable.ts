@@ -78,7 +78,7 @@ export class Reliable {
   /**
    * Has an agent do its default capability; resolves when that is durable here, wherever the agent is. It lives for
    * `ledger.defaultTtlMs`. Gives the id of the request: what becomes of it is told under this id.
-   * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; what the road out or the ledger refuses
+   * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; what the outbound pipeline or the ledger refuses
    */
   async sendReliableMessage(target: string, payload: unknown): Promise<string> {
     const asked = await this.#ask(target, payload, { mayQueue: true })

@@ -59,7 +59,7 @@ export interface SdkRouterDeps extends TargetDeps, NameDeps {
   readonly subscriptions: Subscriptions
 }
 
-/** Envelopes of this node's agents to any agent of the mesh, by the node's own roads and rules (spec a2a-mcp-mesh, A2ARouter). */
+/** Envelopes of this node's agents to any agent of the mesh, by the node's own pipelines and rules (spec a2a-mcp-mesh, A2ARouter). */
 export class SdkRouter {
   readonly #deps: SdkRouterDeps
 
@@ -195,7 +195,7 @@ function addressOf({ id, nodeId }: RegisteredCard): AgentAddress {
   return { agentId: id, nodeId }
 }
 
-/** An envelope that was made before, as the road out takes it. */
+/** An envelope that was made before, as the outbound pipeline takes it. */
 export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: AgentAddress): OutboundDraft {
   const { id, timestamp, type, payload, correlationId, metadata } = envelope
   return {

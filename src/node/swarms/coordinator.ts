@@ -392,12 +392,12 @@ export class Coordinator implements SwarmView {
       const error = endError(this.head, status, repeatedError(this.#stages.fault() ?? this.#eventLog.firstError()))
       const end = { ...this.#standing(), status, durationMs, error }
       const changes = swarmStore.ended(this.head, { end, expiresAt: clock.now() + limits.defaultTtlMs })
-      const tell = (): void => {
+      const notify = (): void => {
         this.#end = end
         this.#deps.onEnd(this)
         this.#eventLog.tell({ type: 'done', id: this.head.id, status, counts: end.counts, durationMs, error, ...this.#stages.together() })
       }
-      return { changes, record: { index: RECORDS.end(this.head.itemCount), content: encodePayload(end) }, notify: tell }
+      return { changes, record: { index: RECORDS.end(this.head.itemCount), content: encodePayload(end) }, notify }
     })
   }
 

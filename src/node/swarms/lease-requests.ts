@@ -225,7 +225,7 @@ export class LeaseRequests {
     })
   }
 
-  /** Who takes over may ask after what it did not ask for, also a node that has no seat: of that node it has to be one of those that it was told. */
+  /** Who takes over may ask after what it did not ask for, also a node that is no participant: of that node it has to be one of those that it was told. */
   #forVoters(voters: readonly NodeId[], givenBy: NodeId | null): Pick<AskedLease, 'voters' | 'amongVoters'> {
     return givenBy === null ? { voters: votersDigest(voters, this.#deps.hash) } : { amongVoters: voters }
   }

@@ -13,18 +13,18 @@ export function bytesOf({ row: { result, error } }: SwarmRow): number {
 }
 
 /** The change with which an item has its outcome. What its agent says beside its error may be too large to be kept together with it. */
-export function keptRow(requestStore: SwarmStore, id: string, row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerEntry } {
+export function keptRow(swarmStore: SwarmStore, id: string, row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerEntry } {
   try {
-    return { row, change: requestStore.settled(id, row) }
+    return { row, change: swarmStore.settled(id, row) }
   } catch {
     const bare = { ...row, row: { ...row.row, error: bareOf(row.row.error) } }
-    return { row: bare, change: requestStore.settled(id, bare) }
+    return { row: bare, change: swarmStore.settled(id, bare) }
   }
 }
 
 /** Why a result cannot be kept; null when it can. */
 export function rowFault(
-  requestStore: SwarmStore,
+  swarmStore: SwarmStore,
   id: string,
   {
     lease,
@@ -34,7 +34,7 @@ export function rowFault(
 ): NodeError | null {
   try {
     const row = { ...shown, status: 'completed', result, error: null, durationMs: Number.MAX_SAFE_INTEGER } as const
-    requestStore.settled(id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
+    swarmStore.settled(id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
     return null
   } catch (error) {
     return asNodeError(error)

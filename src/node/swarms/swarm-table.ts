@@ -66,7 +66,7 @@ const SWARM_IDS: IdKind = {
 
 /** The swarms launched here, and those of others in which this node votes. Those under way go on from the ledger when this node starts again. */
 export class SwarmTable {
-  /** The seats of this node among the participants of swarms. */
+  /** This node as a participant of swarms. */
   readonly participants: Participants
   readonly #deps: SwarmTableDeps
   readonly #runs = new Map<string, SwarmHere>()
@@ -116,7 +116,7 @@ export class SwarmTable {
     })
   }
 
-  /** The head of a swarm in memory: launched here, or one in which this node has a seat. */
+  /** The head of a swarm in memory: launched here, or one in which this node is a participant. */
   headOf(id: string): SwarmHead | undefined {
     return this.#runs.get(id)?.head
   }
@@ -134,7 +134,7 @@ export class SwarmTable {
   }
 
   /**
-   * Launches a swarm and returns its id, once it is durable; its course is in {@link Swarms.follow}. With an idempotency key
+   * Launches a swarm and returns its id, once it is durable; its course is in {@link SwarmTable.follow}. With an idempotency key
    * that was given before it is the swarm of then, running or ended. `onRun`: sees a new one before anything happens in it.
    * @throws NodeError NO_CAPABLE_AGENT when nobody can, or is on a node with the labels; TIER_VIOLATION, SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the
    * rule) when some can, but none may; PEER_OFFLINE when those who can are all offline; USAGE for no or too many items;

@@ -54,11 +54,11 @@ export class TaskTable {
   readonly #onFault: (error: unknown) => void
   #bytes = 0
 
-  constructor(parts: { readonly clock: Clock; readonly ids: IdSource; readonly telemetry: Telemetry }) {
-    this.#clock = parts.clock
-    this.#ids = parts.ids
-    this.#telemetry = parts.telemetry
-    this.#onFault = (error) => parts.telemetry.log('error', 'a task listener failed', { error: String(error) })
+  constructor(deps: { readonly clock: Clock; readonly ids: IdSource; readonly telemetry: Telemetry }) {
+    this.#clock = deps.clock
+    this.#ids = deps.ids
+    this.#telemetry = deps.telemetry
+    this.#onFault = (error) => deps.telemetry.log('error', 'a task listener failed', { error: String(error) })
     this.#changes = new Emitter(this.#onFault)
   }
 

@@ -180,20 +180,20 @@ interface AskedResource {
 }
 
 /** The one resource there is: this gateway. What a client does not name it gets as a whole; what is not its own is refused. */
-function resourceServer(ctx: KoaContextWithOIDC, { resource, client, deps: parts, errors }: AskedResource) {
-  if (resource !== parts.issuer) throw new errors.InvalidTarget()
-  const allowance = parts.store.clients.get(client.clientId) ?? { tier: 3, scopes: [] }
+function resourceServer(ctx: KoaContextWithOIDC, { resource, client, deps, errors }: AskedResource) {
+  if (resource !== deps.issuer) throw new errors.InvalidTarget()
+  const allowance = deps.store.clients.get(client.clientId) ?? { tier: 3, scopes: [] }
   const { params } = ctx.oidc
   const asked = typeof params?.['scope'] === 'string' ? params['scope'] : undefined
   if (params !== undefined && asked === undefined && params['grant_type'] !== 'refresh_token') params['scope'] = allowance.scopes.join(' ')
   const wanted = asked === undefined || asked === '' ? [] : asked.split(' ')
-  const lacking = wanted.find((scope) => !mayAsk(parts.scopes, allowance, scope))
+  const lacking = wanted.find((scope) => !mayAsk(deps.scopes, allowance, scope))
   if (lacking !== undefined) throw new errors.InvalidScope('the client may not ask for this scope', lacking)
   return {
-    scope: [...new Set([...allowance.scopes, ...grantable(ctx, parts, allowance), ...wanted])].join(' '),
-    audience: parts.issuer,
+    scope: [...new Set([...allowance.scopes, ...grantable(ctx, deps, allowance), ...wanted])].join(' '),
+    audience: deps.issuer,
     accessTokenFormat: 'jwt' as const,
-    accessTokenTTL: parts.accessTokenSeconds,
+    accessTokenTTL: deps.accessTokenSeconds,
     jwt: { sign: { alg: 'EdDSA' as const } }
   }
 }

@@ -163,11 +163,11 @@ export class HttpConnection implements Transport {
 type ResponseBody = Readonly<Record<string, unknown>>
 
 /** Where the id of a subscription (that of the request that made it) stands: in what is told for it, and in its end. */
-function metaOf(message: object): { readonly place: 'params' | 'result'; readonly deps: ResponseBody; readonly meta: ResponseBody } | null {
+function metaOf(message: object): { readonly place: 'params' | 'result'; readonly body: ResponseBody; readonly meta: ResponseBody } | null {
   for (const place of ['params', 'result'] as const) {
-    const parts = (message as ResponseBody)[place]
-    const meta = isRecord(parts) ? parts['_meta'] : undefined
-    if (isRecord(parts) && isRecord(meta) && Object.hasOwn(meta, SUBSCRIPTION_ID_META_KEY)) return { place, deps: parts, meta }
+    const body = (message as ResponseBody)[place]
+    const meta = isRecord(body) ? body['_meta'] : undefined
+    if (isRecord(body) && isRecord(meta) && Object.hasOwn(meta, SUBSCRIPTION_ID_META_KEY)) return { place, body, meta }
   }
   return null
 }
@@ -179,6 +179,6 @@ function subscriptionOf(message: object): RequestId | undefined {
 function withSubscription(message: object, id: RequestId): object {
   const found = metaOf(message)
   if (found === null) return message
-  const { place, deps: parts, meta } = found
-  return { ...message, [place]: { ...parts, _meta: { ...meta, [SUBSCRIPTION_ID_META_KEY]: id } } }
+  const { place, body, meta } = found
+  return { ...message, [place]: { ...body, _meta: { ...meta, [SUBSCRIPTION_ID_META_KEY]: id } } }
 }

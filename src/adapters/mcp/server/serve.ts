@@ -46,18 +46,18 @@ interface FirstMessage {
  * entry, which alone can serve it and goes on with a handshake when the client falls back to it; a handshake goes to a server
  * without the layer of that entry, which looks at every message once more.
  */
-function begin(gate: GatedTransport, { deps: parts, onerror }: FirstMessage): ServedConnection {
+function begin(gate: GatedTransport, { deps, onerror }: FirstMessage): ServedConnection {
   const begun = new BegunTransport(gate)
   const factory = ({ era }: { readonly era: 'legacy' | 'modern' }): Server =>
-    createMcpServer(parts, era, () => gate.waiting('subscriptions/listen'))
-  const { eras } = parts
+    createMcpServer(deps, era, () => gate.waiting('subscriptions/listen'))
+  const { eras } = deps
   let isFirst = true
   gate.onmessage = (message, extra) => {
     begun.take(message, extra)
     if (!isFirst) return
     isFirst = false
     const isHandshake = eras !== 'modern' && 'method' in message && versionClaim(message.params ?? {}) === undefined
-    if (isHandshake) createMcpServer(parts, 'legacy').connect(begun).catch(onerror)
+    if (isHandshake) createMcpServer(deps, 'legacy').connect(begun).catch(onerror)
     else serveStdio(factory, { transport: begun, legacy: eras === 'modern' ? 'reject' : 'serve', onerror })
   }
   gate.onerror = (error) => (begun.onerror ?? onerror)(error)

@@ -160,21 +160,21 @@ interface SwarmRun {
   readonly context: ToolContext
 }
 
-async function runSwarm(args: Args, { deps: parts, context }: SwarmRun): Promise<unknown> {
+async function runSwarm(args: Args, { deps, context }: SwarmRun): Promise<unknown> {
   const { wait, deadlineSeconds, items, strategy, ...rest } = args
   if (items !== undefined && rest['input'] !== undefined)
     throw new NodeError('INVALID_INPUT', 'input is that of everyone where there are no items: give each item its own, as an object')
   const named = Array.isArray(items) ? items.map((one: unknown, at) => itemOf(one, at)) : undefined
-  const { id } = await parts.api.call('swarm.start', {
+  const { id } = await deps.api.call('swarm.start', {
     ...rest,
     strategy: typeof strategy === 'string' ? strategy : named === undefined ? 'each' : 'map',
     ...(named === undefined ? {} : { items: named }),
     ...(typeof deadlineSeconds === 'number' ? { deadlineMs: deadlineSeconds * 1000 } : {})
   } as unknown as Calls['swarm.start']['params'])
   if (wait === false) return { id, status: 'running', next: 'a2a_task with this id tells what becomes of it' }
-  await followSwarm(id, { deps: parts, context })
-  const results: SwarmResults = await parts.api.call('swarm.results', { id })
-  return parts.toJson(results)
+  await followSwarm(id, { deps, context })
+  const results: SwarmResults = await deps.api.call('swarm.results', { id })
+  return deps.toJson(results)
 }
 
 /** Whoever asked for the swarm has given it up: it goes on for nobody. */

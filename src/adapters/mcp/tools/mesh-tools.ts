@@ -153,7 +153,7 @@ interface ToolMaking {
   readonly deps: MeshToolsDeps
 }
 
-function toolOf(agent: AgentDetail, { capability, name, deps: parts }: ToolMaking): MeshTool {
+function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): MeshTool {
   const { address } = agent
   const root = objectRoot(capability.inputSchema)
   const inputSchema: ToolSchema = root ?? {
@@ -180,10 +180,10 @@ function toolOf(agent: AgentDetail, { capability, name, deps: parts }: ToolMakin
     capability: capability.id,
     inputOf,
     // A pattern in a schema of another node could hold this one up; that node checks by it, and says what does not fit.
-    validator: agent.origin === 'local' ? boundedCheck(parts.compileSchema(inputSchema), inputSchema) : root === null ? hasInput : () => [],
+    validator: agent.origin === 'local' ? boundedCheck(deps.compileSchema(inputSchema), inputSchema) : root === null ? hasInput : () => [],
     // A request has a deadline of its own, and may wait for a person.
     timeoutMs: null,
-    handler: async (args, context) => await callAgent(parts, { agent: address, capability: capability.id, input: inputOf(args) }, context)
+    handler: async (args, context) => await callAgent(deps, { agent: address, capability: capability.id, input: inputOf(args) }, context)
   }
 }
 

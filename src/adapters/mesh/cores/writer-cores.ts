@@ -15,9 +15,9 @@ export interface WriterCoresDeps {
 }
 
 /**
- * Keeps cores that others write open, those of the log and those of documents, so that two tales of one are found. The engine
+ * Keeps cores that others write open, those of the log and those of documents, so that two branches of one are found. The engine
  * compares what two nodes have when one asks the other for more. Here those are asked that have as much or less, once for each
- * length: who has as much asks for nothing, and who has less does not either once it knows of two tales.
+ * length: who has as much asks for nothing, and who has less does not either once it knows of two branches.
  */
 export class WriterCores {
   readonly #deps: WriterCoresDeps

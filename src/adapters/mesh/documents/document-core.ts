@@ -121,7 +121,7 @@ export class DocumentCore {
     if (core === null) throw this.notOpen()
     const isShort = this.#beginning.isShort || this.#storedLength(core) < blocks
     const beginning = { blocks, isShort }
-    // One with two tales takes nothing more, and nothing of it is read.
+    // One with two branches takes nothing more, and nothing of it is read.
     if (!this.#isForked) await setBeginning(core, beginning)
     this.#beginning = beginning
     this.#before = null
@@ -155,7 +155,7 @@ export class DocumentCore {
     if (this.#beginning.blocks > 0) await setBeginning(this.#core, { ...NO_BEGINNING, isShort: true })
   }
 
-  /** It has two tales: nothing of it is read any more. The engine closes it; opened again it shows this node's tale to who has the other. */
+  /** It has two branches: nothing of it is read any more. The engine closes it; opened again it shows this node's branch to who has the other. */
   forked(): void {
     if (this.#isForked) return
     this.#isForked = true

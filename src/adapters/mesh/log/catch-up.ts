@@ -26,7 +26,7 @@ export interface CatchUpDeps {
 
 /**
  * Gets a log on that stands still behind what its owner signed, or tells something else. Nobody hands on a writer's core that is
- * forked, so who does not have it yet cannot put the entries after it in order; and who took another tale of it than the owner
+ * forked, so who does not have it yet cannot put the entries after it in order; and who took another branch of it than the owner
  * has another view. The signed view can be taken as it is.
  */
 export class CatchUp {

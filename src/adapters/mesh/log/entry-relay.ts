@@ -53,7 +53,7 @@ function anyYes(answers: readonly Promise<boolean>[]): Promise<boolean> {
   })
 }
 
-/** What the courier of one stream needs. */
+/** What the relay of one stream needs. */
 export interface EntryRelayDeps {
   readonly peer: NodeId
   readonly mux: Protomux

@@ -164,23 +164,23 @@ export class MeshNode implements Mesh {
   #grantFault: string | null = null
   #tellExpelled: (error: NodeError) => void = () => {}
 
-  constructor({ deps: parts, log, links, state, inviteId }: MeshNodeDeps) {
-    this.#deps = parts
+  constructor({ deps, log, links, state, inviteId }: MeshNodeDeps) {
+    this.#deps = deps
     this.#state = state
     this.#joinedBy = inviteId
-    this.nodeId = keyToText(parts.keyPair.publicKey)
+    this.nodeId = keyToText(deps.keyPair.publicKey)
     this.meshId = log.meshId
     this.meshName = state.name
     this.owner = state.owner
     this.log = log
     this.links = links
-    this.sign = signer(parts.keyPair.secretKey)
+    this.sign = signer(deps.keyPair.secretKey)
     this.expelled = new Promise((resolve) => {
       this.#tellExpelled = resolve
     })
     links.bind(this.#binding())
     log.setRelay((entry, options) => links.relay(entry, options))
-    const { clock, telemetry, codeNetwork: network } = parts
+    const { clock, telemetry, codeNetwork: network } = deps
     const { nodeId, sign } = this
     this.#ownCore = new OwnCore({
       nodeId,
@@ -197,7 +197,7 @@ export class MeshNode implements Mesh {
     this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
     void log.ownPast.lost.then(() => this.#onRolledBack())
-    void log.failed.then((error) => this.#tellExpelled(failedLog(error, parts.writeFault?.() ?? null)))
+    void log.failed.then((error) => this.#tellExpelled(failedLog(error, deps.writeFault?.() ?? null)))
     this.#onView()
   }
 

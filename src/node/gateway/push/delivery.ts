@@ -232,10 +232,10 @@ export class WebhookDelivery {
   }
 }
 
-/** Bytes, about, of the tales that are kept from one notification to the next. */
+/** Bytes, about, of the snapshots that are kept from one notification to the next. */
 export const MAX_SNAPSHOTS_BYTES = 33_554_432
 
-/** Which tale is wanted. */
+/** Which snapshot is wanted. */
 interface SnapshotName {
   readonly hook: string
   readonly task: string
@@ -257,7 +257,7 @@ export class TaskSnapshots {
   /** The task after an event; null: the log has no such event. It may change with the next call. @throws NodeError STORE_DAMAGED */
   async after({ hook, task, generation }: SnapshotName): Promise<TaskFold | null> {
     const kept = this.#kept.get(hook)
-    // One that was given up is told again later: the tale goes on behind it.
+    // One that was given up is sent again later: the fold is ahead of it.
     const isPast = kept !== undefined && kept.generation > generation
     const fold = kept === undefined || isPast ? emptyFold() : kept
     const events = await this.#log.events(task, fold.generation, generation)

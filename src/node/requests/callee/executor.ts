@@ -11,7 +11,7 @@ import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { Abort } from '../../../kit/abort.js'
 import type { AgentHost, HostOutcome } from '../../agents/agent-host.js'
-import { priorRequest, type AskedBeforeDeps } from './record.js'
+import { priorRequest, type PriorRequestDeps } from './record.js'
 import {
   EarlyCancels,
   abandon,
@@ -44,7 +44,7 @@ import type { TaskTable } from '../../tasks/task-table.js'
 export interface ExecutorDeps
   extends Omit<RepliesDeps, 'answerTtlMs' | 'ways'>,
     Pick<AdmissionsDeps, 'isPast' | 'checkShare'>,
-    Omit<AskedBeforeDeps, 'requestStore'> {
+    Omit<PriorRequestDeps, 'requestStore'> {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly nextHop: HeartbeatDeps['nextHop'] & RepliesDeps['nextHop']
@@ -132,7 +132,7 @@ export class Executor {
     return payload.isQuery || incoming.recorded?.isDone === true || this.#inFlight.has(incoming.peer, keyOf(incoming, payload))
   }
 
-  /** A request that the road in let through. */
+  /** A request that the inbound pipeline let through. */
   onRequest(incoming: InboundMessage): void {
     const thread = threadOf(incoming)
     const payload = readRequest(incoming.payload)

@@ -314,7 +314,7 @@ function described(directory: Directory, agent: AgentAddress, capability: string
 }
 
 /** What telling who asked for a lease needs. */
-export interface AskedBeforeDeps {
+export interface PriorRequestDeps {
   readonly requestStore: Pick<RequestStore, 'name'>
   /** Do both nodes vote in the swarm, as this one does? */
   areVoters(swarm: string, nodes: readonly NodeId[]): boolean
@@ -323,13 +323,13 @@ export interface AskedBeforeDeps {
 
 /**
  * Whose request a query is after: its sender's own, or a lease that another voter of the same swarm gave while it coordinated
- * (`askedBy`). Any voter hears the outcomes of the swarm; nothing is begun by a query. A node without a seat does not know who
+ * (`askedBy`). Any voter hears the outcomes of the swarm; nothing is begun by a query. A node that is no participant does not know who
  * votes: of it the lease must have been given with the digest of the voters that the query names (`voters`).
  */
 export function priorRequest(
   incoming: InboundMessage,
   payload: RequestPayload,
-  { requestStore, areVoters, hash }: AskedBeforeDeps
+  { requestStore, areVoters, hash }: PriorRequestDeps
 ): InboundMessage {
   const { askedBy, swarm, requestId, attempt, isQuery, amongVoters = [] } = payload
   const sender = askedBy === undefined ? null : parseAddress(askedBy)

@@ -183,7 +183,7 @@ export class OutgoingRequest {
     await this.#deps.lanes.commit(changes)
   }
 
-  /** Sends it; what its peer has lost, once more along the same thread. @throws NodeError what {@link Outbox.send} refuses. */
+  /** Sends it; what its peer has lost, once more along the same thread. @throws NodeError what {@link Outbound.send} refuses. */
   async send(isQuery = this.#asking.lease?.isQuery === true): Promise<void> {
     const refusals = this.#refusals
     await this.#post(isQuery)

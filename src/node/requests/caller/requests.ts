@@ -88,7 +88,7 @@ export class Requests {
 
   /**
    * Sends a request. Resolves when it is on its way (or queued), and durable.
-   * @throws NodeError what the road out or the ledger refuses.
+   * @throws NodeError what the outbound pipeline or the ledger refuses.
    */
   async ask(asking: Asking): Promise<Asked> {
     const making = this.#make(asking)

@@ -11,10 +11,10 @@ import type { ParticipantDeps } from './participant.js'
 import type { ParticipantRecord } from './vote-store.js'
 import type { VoterStart } from '../../../domain/swarm/coordination-vote.js'
 
-/** A seat is offered again to who has not taken it after so many milliseconds. */
+/** An invitation is repeated to a node that has not joined after this many milliseconds. */
 const AGAIN_MS = 1000
 
-/** Whom seats are offered to. */
+/** Which nodes are invited to which swarm. */
 export interface Invitation {
   readonly head: SwarmHead
   readonly voters: readonly NodeId[]
@@ -35,7 +35,7 @@ export function planOf(
   return encodePayload({ head, items })
 }
 
-/** The launcher's offers of seats in one swarm. A participant votes once the launcher has on record that it does. */
+/** The launcher's invitations to one swarm. A participant votes once the launcher has recorded that it joined. */
 export class Invitations {
   readonly #deps: ParticipantDeps
   readonly #offering: Invitation
@@ -55,14 +55,14 @@ export class Invitations {
     this.#own = this.#next = offering.own
   }
 
-  /** Do so many vote that the launcher may stand? Who once had a seat counts: it goes on from its disk. */
+  /** Do enough participants vote for the launcher to be a candidate? One that joined earlier counts: it resumes from its disk. */
   get hasMajority(): boolean {
     const { self } = this.#deps
     const votes = this.#offering.voters.filter((node) => node === self || this.#open.has(node) || node in this.#offering.own.seated)
     return votes.length >= majorityOf(this.#offering)
   }
 
-  /** Offers seats to those who have none. */
+  /** Invites the nodes that have not joined. */
   tick(): void {
     const now = this.#deps.clock.monotonic()
     for (const node of this.#offering.voters) {
@@ -105,7 +105,7 @@ export class Invitations {
       return true
     } catch (error) {
       this.#next = this.#own
-      telemetry.log('warn', 'a seat could not be recorded', { reason: messageOf(error) })
+      telemetry.log('warn', 'joining a swarm could not be recorded', { reason: messageOf(error) })
       return false
     }
   }
@@ -145,7 +145,7 @@ export class Invitations {
   }
 }
 
-/** Whose seat it is. */
+/** Which participant it is. */
 interface OwnMembershipOf {
   readonly swarm: string
   readonly record: ParticipantRecord
@@ -153,7 +153,7 @@ interface OwnMembershipOf {
   readonly offers: Invitations | null
 }
 
-/** The seat of this node in one swarm, as its ledger has it. */
+/** This node as a participant of one swarm, as its ledger has it. */
 export class OwnMembership {
   readonly #deps: Pick<ParticipantDeps, 'commit' | 'swarmVotes' | 'telemetry'>
   readonly #of: OwnMembershipOf

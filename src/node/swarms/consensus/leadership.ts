@@ -67,10 +67,10 @@ export class Leadership implements NotificationQueue {
     }
   }
 
-  add({ record, notify: tell }: Notification): void {
+  add({ record, notify }: Notification): void {
     const accepted = record === undefined ? Promise.resolve(true) : this.#accept(record.index, record.content)
     this.#flushed = this.#flushed.then(async () => {
-      if ((await accepted) && !this.#isOver) tell()
+      if ((await accepted) && !this.#isOver) notify()
     })
   }
 

@@ -24,7 +24,7 @@ const STUCK_MS = 60_000
 /** Contents up to so many bytes go to the others before they are asked to have them on record. */
 const PUSHED_BYTES = 16 * 1024
 
-/** What a seat needs. */
+/** What a participant needs. */
 export interface ParticipantDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -41,7 +41,7 @@ export type SwarmWord =
   | { readonly name: 'coordination'; readonly body: CoordinationMessage }
   | { readonly name: 'swarm'; readonly body: ParticipantMessage }
 
-/** How a seat is taken. */
+/** How this node takes part. */
 export interface ParticipantOf {
   /** Its items are the records of the swarm. */
   readonly coordination: Coordination
@@ -64,7 +64,7 @@ export interface ParticipantOf {
   onFailed(): void
 }
 
-/** The seat of this node among the participants of one swarm: votes, stands, has outcomes accepted while it coordinates. */
+/** This node as a participant of one swarm: votes, is a candidate, has outcomes accepted while it coordinates. */
 export class Participant {
   readonly #deps: ParticipantDeps
   readonly #swarm: ParticipantOf

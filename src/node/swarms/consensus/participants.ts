@@ -21,7 +21,7 @@ import type { ParticipantRecord } from './vote-store.js'
 
 /** Nodes that a swarm needs for another to take over: of two, the one that is left is no majority. */
 const MIN_VOTERS = 3
-/** Swarms of one launcher that have not ended, in which this node takes a seat. */
+/** Swarms of one launcher that have not ended, in which this node is a participant. */
 const MAX_PARTICIPATIONS_A_PEER = 64
 /** The same of all launchers. */
 const MAX_PARTICIPATIONS = 256
@@ -30,7 +30,7 @@ const MAX_PLANS = 4
 /** One of which nothing came for so many milliseconds makes room for another. */
 const PLAN_IDLE_MS = 5000
 
-/** What seats need. */
+/** What participants need. */
 export interface ParticipantsDeps extends Omit<ReplicatedSwarmDeps, 'isPutOut'> {
   readonly hash: Hash
   readonly directory: Directory
@@ -55,7 +55,7 @@ interface Fetching {
   lastSeenAt: number
 }
 
-/** The seats of this node in swarms, its own and those of others: takes them, and hands on what participants say. */
+/** This node as a participant of swarms, its own and others': joins them, and dispatches messages of participants. */
 export class Participants {
   readonly #deps: ParticipantsDeps
   readonly #asMade: ReplicatedSwarmDeps
@@ -79,12 +79,12 @@ export class Participants {
     return voters.length < MIN_VOTERS || !isPortable(replicated, items) ? head : replicated
   }
 
-  /** The changes with which this node has the first seat of its own swarm; none for one without voters. */
+  /** The changes that make this node the first participant of its own swarm; none for a swarm without voters. */
   launchChanges(head: SwarmHead): LedgerChange[] {
     return head.voters === undefined ? [] : [this.#deps.swarmVotes.participantChange(head.id, this.#join('open'))]
   }
 
-  /** The first seat of a swarm that this node has just launched. */
+  /** This node as the first participant of a swarm that it has just launched. */
   launched(head: SwarmHead, items: readonly SwarmItem[]): ReplicatedSwarm {
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items, record: this.#join('open'), isCancelRequested: false })
     this.#deps.add(swarm)
@@ -93,7 +93,7 @@ export class Participants {
     return swarm
   }
 
-  /** Goes on with a seat after this node was started again. @throws NodeError STORE_DAMAGED */
+  /** Resumes as a participant after a restart of this node. @throws NodeError STORE_DAMAGED */
   async resume(head: SwarmHead, items: readonly SwarmItem[]): Promise<ReplicatedSwarm> {
     const { swarmStore, swarmVotes } = this.#deps
     const isCancelRequested = await swarmStore.isCancelRequested(head.id)
@@ -173,7 +173,7 @@ export class Participants {
     return swarm
   }
 
-  /** A launcher offers a seat: what it is has to be durable here before anything is promised. */
+  /** A launcher invites this node: the plan has to be durable here before anything is promised. */
   async #offered(peer: NodeId, { swarm: id, digest, ledger }: ParticipantMessageOf<'seat'>): Promise<void> {
     const known = this.#deps.replicated(id)
     if (known !== undefined) {
@@ -218,7 +218,7 @@ export class Participants {
     return true
   }
 
-  /** Takes the seat. Whoever has had it before under another ledger has lost what it promised. */
+  /** Joins. A node that joined before under another ledger has lost what it promised. */
   async #take({
     id,
     peer,

@@ -144,7 +144,7 @@ export class ReplicatedSwarm implements SwarmView {
     this.#participant.standing(false)
   }
 
-  /** The launcher knows of the seat now. */
+  /** The launcher knows now that this node joined. */
   async confirm(ledger: string): Promise<void> {
     if (await this.#place.confirm(ledger)) this.open({ type: 'fresh' })
   }

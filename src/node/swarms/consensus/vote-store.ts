@@ -12,13 +12,13 @@ import { ledgerEntries } from '../../ledger/scan.js'
 /** Bytes of the hash that names a content. */
 const DIGEST_BYTES = 20
 
-/** The seat of a node among the participants of a swarm, as its ledger has it. */
+/** A node as a participant of a swarm, as its ledger has it. */
 export interface ParticipantRecord {
   /** What this ledger was called then: under another name it has lost what it promised. */
   readonly ledger: string
   /** `invited`: the launcher does not know of it yet, so it does not vote. `lost`: it has voted, and does not know what. */
   readonly state: 'invited' | 'open' | 'lost'
-  /** At the launcher: what the others called their ledgers when they took their seats. */
+  /** At the launcher: what the others called their ledgers when they joined. */
   readonly seated: Readonly<Record<NodeId, string>>
 }
 
@@ -40,13 +40,13 @@ export class VoteStore {
     return bytesToText(this.#hash(content).subarray(0, DIGEST_BYTES))
   }
 
-  /** The seat of this node; null when it has none. @throws NodeError STORE_DAMAGED */
+  /** The record of this node; null when it is no participant. @throws NodeError STORE_DAMAGED */
   async participant(id: string): Promise<ParticipantRecord | null> {
     const bytes = await this.#ledger.get(SWARM_KEYS.seat(id))
     return bytes === null ? null : (valueOf(bytes) as ParticipantRecord | null)
   }
 
-  /** The change with which the seat is this. */
+  /** The change that stores the record. */
   participantChange(id: string, participant: ParticipantRecord): LedgerChange {
     return { key: SWARM_KEYS.seat(id), value: encodePayload(participant) }
   }
