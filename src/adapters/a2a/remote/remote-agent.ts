@@ -1,5 +1,5 @@
 import { mayAccept, Pinned } from '../../../domain/pinning/pinned.js'
-import { allowedNames } from '../../../kit/allowed-names.js'
+import { allowedNames } from '../../../kit/glob.js'
 import { jitteredBackoffMs } from '../../../kit/backoff.js'
 import { type Clock, type Timer, wait } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'

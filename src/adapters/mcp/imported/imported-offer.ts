@@ -1,5 +1,5 @@
 import { Pinned } from '../../../domain/pinning/pinned.js'
-import { allowedNames } from '../../../kit/allowed-names.js'
+import { allowedNames } from '../../../kit/glob.js'
 import type { ToolListChange } from '../../../ports/imported-tools.js'
 import { changeOf, type ImportedList, type ImportedTool, listHash } from './imported-list.js'
 import type { Accepted, PinnedList, ToolList } from './imported-pin.js'
