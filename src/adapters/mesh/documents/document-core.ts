@@ -72,9 +72,11 @@ export class DocumentCore {
     const core = this.#core
     if (core === null) return
     const wanted = this.#mayFetch(core) ? links : []
-    for (const mux of this.#attached) if (!wanted.includes(mux)) this.#detach(core, mux)
-    for (const mux of wanted) {
-      if (this.#attached.has(mux)) continue
+    for (const mux of [...this.#attached].filter((one) => !wanted.includes(one))) {
+      this.#attached.delete(mux)
+      detach(core, mux)
+    }
+    for (const mux of wanted.filter((one) => !this.#attached.has(one))) {
       this.#attached.add(mux)
       core.replicate(mux)
     }
@@ -88,11 +90,7 @@ export class DocumentCore {
     if (core === null) throw this.notOpen()
     const end = Math.min(this.#storedLength(core), from + limit)
     if (from < this.#beginning.blocks || from >= end) return []
-    const blocks = await Promise.all(Array.from({ length: end - from }, (_, place) => core.get(from + place, { wait: false }))).catch(
-      (error: unknown) => Promise.reject(this.#deps.toError(error))
-    )
-    const hole = blocks.indexOf(null)
-    return (hole === -1 ? blocks : blocks.slice(0, hole)) as Uint8Array[]
+    return await storedBlocks(core, from, end).catch((error: unknown) => Promise.reject(this.#deps.toError(error)))
   }
 
   /** How much of it is here. */
@@ -171,7 +169,7 @@ export class DocumentCore {
     await this.#opening
     const core = this.#core
     if (core === null) return
-    for (const mux of this.#attached) this.#detach(core, mux)
+    for (const mux of this.#attached) detach(core, mux)
     await core.close()
   }
 
@@ -289,11 +287,17 @@ export class DocumentCore {
     this.#announced = stored
     this.#deps.onBlocks(this.#deps.stream)
   }
+}
 
-  /** The engine has no word for it: its channel with this link ends, and another one is not answered. */
-  #detach({ core, peers }: Hypercore, mux: Protomux): void {
-    this.#attached.delete(mux)
-    core.replicator.detachFrom(mux)
-    for (const peer of [...peers]) if (peer.protomux === mux) peer.channel.close()
-  }
+/** The blocks of `from` to `end` that are stored, up to the first hole. */
+async function storedBlocks(core: Hypercore, from: number, end: number): Promise<readonly Uint8Array[]> {
+  const blocks = await Promise.all(Array.from({ length: end - from }, (_, offset) => core.get(from + offset, { wait: false })))
+  const hole = blocks.indexOf(null)
+  return (hole === -1 ? blocks : blocks.slice(0, hole)) as Uint8Array[]
+}
+
+/** Ends the replication over one link. The engine has no call for it: the channel closes, and a new one is not answered. */
+function detach({ core, peers }: Hypercore, mux: Protomux): void {
+  core.replicator.detachFrom(mux)
+  for (const peer of [...peers]) if (peer.protomux === mux) peer.channel.close()
 }

@@ -9,7 +9,6 @@ import { Emitter } from '../../../kit/events.js'
 import { keyFromText, keyToText } from '../../../kit/ids.js'
 import type { MeshId, NodeId } from '../../../kit/ids.js'
 import type { Sign, Verify } from '../../../kit/sign.js'
-import { chargeOf, LOG_SHARE_LIMITS } from '../../../domain/membership/log-share.js'
 import { documentCoreKey, memberKey } from '../../../domain/membership/keys.js'
 import type { FoldResult } from '../../../domain/membership/fold/effects.js'
 import { seal } from '../../../domain/membership/signing.js'
@@ -23,13 +22,13 @@ import { CatchUp } from './catch-up.js'
 import type { CoreCare } from './core-care.js'
 import type { EntryRelayOptions, EntryRelay } from './entry-relay.js'
 import { EntryIntake, type IntakeLog } from './entry-intake.js'
-import { type CoreFault, GuardedBase, type LogGuard } from './guarded-base.js'
+import { GuardedBase, type LogGuard } from './guarded-base.js'
 import { type WriterClaim, LogWriters } from './log-writers.js'
-import { OwnPast } from './own-past.js'
+import { OwnBlocks } from './own-blocks.js'
 import type { Quarantine } from './quarantine.js'
 import { RevokedCores } from './revoked-cores.js'
 import { SignedView } from './signed-view.js'
-import { Submission } from './submission.js'
+import { Submissions } from './submission.js'
 import { ViewReader } from './view-reader.js'
 import { WriterCores } from '../cores/writer-cores.js'
 
@@ -66,6 +65,10 @@ export class AutobaseLog implements MemberLog {
   readonly encryptionKey: Uint8Array
   /** Key (z32) of this node's own writer core. */
   readonly coreKey: string
+  /** The blocks of that core. */
+  readonly own: Pick<OwnBlocks, 'fault' | 'lost' | 'length' | 'isFull'>
+  /** Cores (z32) of which no further block is read. */
+  readonly unreadable: Pick<LogWriters, 'badBlock' | 'onBad'>
   /** Resolves when the base closed itself: what it reads is damaged. */
   readonly failed: Promise<Error>
   readonly #deps: LogDeps
@@ -76,11 +79,11 @@ export class AutobaseLog implements MemberLog {
   readonly #appender: BatchAppender
   readonly #intake: EntryIntake
   readonly #catchUp: CatchUp
-  readonly #ownPast: OwnPast
+  readonly #own: OwnBlocks
   readonly #signedView: SignedView
   #writerCores: WriterCores | null = null
   readonly #revoked: RevokedCores
-  readonly #submissions = new Set<Submission>()
+  readonly #submissions: Submissions
   /** Told of a core that is forked (z32); members whose entries are not taken. */
   #quarantine: Pick<Quarantine, 'add' | 'has'> | null = null
   #relay: EntryRelayPort = () => Promise.resolve(false)
@@ -97,6 +100,7 @@ export class AutobaseLog implements MemberLog {
   ) {
     this.failed = failed
     this.#writers = writers
+    this.unreadable = writers
     const { telemetry } = deps
     this.#deps = deps
     this.#base = base
@@ -113,7 +117,14 @@ export class AutobaseLog implements MemberLog {
     )
     this.#appender = new BatchAppender((values) => base.append(values))
     this.#intake = new EntryIntake({ log: this.#intakeLog(), clock: deps.clock, telemetry })
-    this.#ownPast = new OwnPast({ core: base.local, clock: deps.clock, isLost: deps.isRolledBack === true })
+    this.#own = new OwnBlocks({
+      core: base.local,
+      clock: deps.clock,
+      isLost: deps.isRolledBack === true,
+      limitBytes: () => writers.limitOf(this.coreKey).bytes
+    })
+    this.own = this.#own
+    this.#submissions = this.#newSubmissions()
     this.#signedView = new SignedView(deps.store, base)
     this.#revoked = this.#newRevokedCores()
     this.#catchUp = new CatchUp({
@@ -154,30 +165,9 @@ export class AutobaseLog implements MemberLog {
   }
 
   async submit(body: EntryBody, timeoutMs: number = SUBMIT_TIMEOUT_MS): Promise<void> {
-    const { clock, nodeId, sign, telemetry } = this.#deps
-    const fault = this.#writeFault()
-    // The base closes itself for good when its store takes nothing, and spins where its own core has gaps.
-    if (fault !== null && this.#base.writable) throw fault
+    const { nodeId, sign, telemetry } = this.#deps
     telemetry.count('log_entries_submitted', body.kind)
-    let isClaimed = body.kind !== 'core'
-    const offer = async (entry: Uint8Array, isAgain: boolean): Promise<boolean> => {
-      if (await this.#offer(entry, isAgain)) return true
-      if (isClaimed || this.#isClosed || !this.#mayWrite() || !this.#mayAppend()) return false
-      isClaimed = true
-      return await this.#base.append([entry], { optimistic: true }).then(() => this.#claimed(entry), no)
-    }
-    const submission = new Submission({
-      entry: seal('entry', body, { id: nodeId, sign }),
-      clock,
-      timeoutMs,
-      view: () => this.view(),
-      isClosed: () => this.#isClosed,
-      onChange: (listener) => this.#changes.on(listener),
-      offer,
-      refresh: () => this.#reader.refresh()
-    })
-    this.#submissions.add(submission)
-    await submission.done.finally(() => this.#submissions.delete(submission))
+    await this.#submissions.submit(seal('entry', body, { id: nodeId, sign }), timeoutMs)
   }
 
   writable(): boolean {
@@ -186,17 +176,6 @@ export class AutobaseLog implements MemberLog {
 
   length(): number {
     return this.#base.core.length
-  }
-
-  /** Blocks in this node's own writer core, for the idle check. */
-  ownLength(): number {
-    return this.#base.local.length
-  }
-
-  /** Has its own core no room for further entries? Others read only its share of the log; other writers append for it then. */
-  get isFull(): boolean {
-    const { length, byteLength } = this.#base.local.core.state
-    return this.#writers.limitOf(this.coreKey).bytes - chargeOf(length, byteLength) < LOG_SHARE_LIMITS.reserveBytes
   }
 
   /** Attaches replication to a stream that the gate has passed. */
@@ -209,75 +188,70 @@ export class AutobaseLog implements MemberLog {
     return this.#isClosed ? Promise.resolve(false) : this.#intake.take(entry, peer)
   }
 
-  /** Who is told of forked cores, and says whose entries are not taken. */
-  setQuarantine(quarantine: Pick<Quarantine, 'add' | 'has'>): void {
+  /** How entries reach other nodes, who hears of forked cores, and whose entries are not taken. Call it once. */
+  bind(relay: EntryRelayPort, quarantine: Pick<Quarantine, 'add' | 'has'>): void {
     const open = (core: string): Hypercore => this.#open(core)
     const cores = new WriterCores({ clock: this.#deps.clock, open, onForked: (core) => quarantine.add(core) })
     // The first core stays a writer whatever becomes of its owner's home: it alone confirms the log.
     const follow = ({ writers }: MembershipView): void => cores.follow([this.meshId, ...writers.active])
+    this.#relay = relay
     this.#quarantine = quarantine
     this.#writerCores = cores
     this.onChange(follow)
     follow(this.view())
   }
 
-  /** Why no further block of a core (z32) is read; null: it is read. */
-  unreadable(coreKey: string): CoreFault | null {
-    return this.#writers.badBlock(coreKey)
-  }
-
-  /** Calls back for each core (z32) of which no further block is read, also for those found before. */
-  onUnreadable(listener: (coreKey: string, fault: CoreFault) => void): void {
-    this.#writers.onBad(listener)
-  }
-
-  /** How entries go out while this node is no writer. */
-  setRelay(relay: EntryRelayPort): void {
-    this.#relay = relay
-  }
-
   /** A new link is there: tells the peer which cores members claim, and offers waiting entries now. */
   linked(relay: Pick<EntryRelay, 'hand'>): void {
     for (const claim of this.#writers.claims()) void relay.hand(claim)
-    this.#nudge()
-  }
-
-  #nudge(): void {
-    for (const submission of [...this.#submissions]) submission.attempt()
-  }
-
-  /** Whether the home was put back to an older copy. */
-  get ownPast(): Pick<OwnPast, 'fault' | 'lost'> {
-    return this.#ownPast
+    this.#submissions.retry()
   }
 
   /** Ends what waits, and the base. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#catchUp.close()
-    this.#nudge()
+    this.#submissions.retry()
     await this.#reader.close()
     await this.#revoked.close()
     await this.#writerCores?.close()
     await this.#base.close()
   }
 
+  #newSubmissions(): Submissions {
+    return new Submissions({
+      clock: this.#deps.clock,
+      appender: this.#appender,
+      view: () => this.view(),
+      isClosed: () => this.#isClosed,
+      onChange: (listener) => this.#changes.on(listener),
+      refresh: () => this.#reader.refresh(),
+      isWriter: () => this.#base.writable,
+      writeFault: () => this.#writeFault(),
+      mayAppend: () => this.#mayAppend(),
+      mayWrite: () => this.view().members.get(this.#deps.nodeId)?.certificate.body.mayWrite === true,
+      isFull: () => this.#own.isFull,
+      relay: (entry, options) => this.#relay(entry, options),
+      claim: (entry) => this.#claim(entry)
+    })
+  }
+
   #intakeLog(): IntakeLog {
     return {
       view: () => this.view(),
       onChange: (listener) => this.#changes.on(listener),
-      writable: () => this.#base.writable && !this.#isClosed && this.#mayAppend() && !this.isFull,
+      writable: () => this.#base.writable && !this.#isClosed && this.#mayAppend() && !this.#own.isFull,
       isQuarantined: (nodeId) => this.#quarantine?.has(nodeId) === true,
       wouldChange: async (entry) => isChange(await this.#try(entry)),
       claim: (claim, from) => this.#writers.offer(claim, from),
       append: (entry) => this.#appender.append(entry),
       // A writer that hands on is full itself: among such ones an entry could go in circles.
-      handOn: (entry, from) => (this.isFull && isWriter(this.view(), from) ? Promise.resolve(false) : this.#relay(entry, { from }))
+      handOn: (entry, from) => (this.#own.isFull && isWriter(this.view(), from) ? Promise.resolve(false) : this.#relay(entry, { from }))
     }
   }
 
   isCoreSigned(coreKey: string): Promise<boolean> {
-    return this.#isSigned(documentCoreKey(coreKey))
+    return this.#signedView.isSigned(documentCoreKey(coreKey))
   }
 
   #open(core: string): Hypercore {
@@ -292,18 +266,8 @@ export class AutobaseLog implements MemberLog {
 
   /** As long as the owner has not signed the revocation another entry may still come before it. */
   async #needed(member: NodeId, core: string): Promise<number | null> {
-    if (!(await this.#isSigned(memberKey(member)))) return null
+    if (!(await this.#signedView.isSigned(memberKey(member)))) return null
     return (await this.#base.system?.get(keyFromText(core)))?.length ?? 0
-  }
-
-  async #isSigned(key: string): Promise<boolean> {
-    const snapshot = this.#base.view.snapshot()
-    try {
-      const entry = await snapshot.get(key)
-      return entry !== null && entry.seq < this.#base.view.core.core.state.length && !(await this.#signedView.isAstray())
-    } finally {
-      await snapshot.close()
-    }
   }
 
   async #try(entry: Entry): Promise<FoldResult> {
@@ -315,8 +279,13 @@ export class AutobaseLog implements MemberLog {
     }
   }
 
-  /** The own claim is in the own core: others need it before they read that. */
-  #claimed(entry: Uint8Array): true {
+  /** Others need the claim before they read the own core, and the base takes it before this node is a writer. */
+  async #claim(entry: Uint8Array): Promise<boolean> {
+    try {
+      await this.#base.append([entry], { optimistic: true })
+    } catch {
+      return false
+    }
     this.#writers.remember(this.coreKey, entry)
     void this.#relay(entry, { isForAll: true })
     return true
@@ -355,23 +324,11 @@ export class AutobaseLog implements MemberLog {
   }
 
   #mayAppend(): boolean {
-    return !this.#ownPast.isBehind && this.#writeFault() === null
+    return !this.#own.isBehind && this.#writeFault() === null
   }
 
   #writeFault(): NodeError | null {
-    return this.#ownPast.fault() ?? this.#deps.writeFault?.() ?? null
-  }
-
-  /** The right to write; {@link writable} says whether it can be used now. */
-  #mayWrite(): boolean {
-    return this.view().members.get(this.#deps.nodeId)?.certificate.body.mayWrite === true
-  }
-
-  async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
-    if (this.#isClosed) return false
-    if (this.#base.writable && !this.#mayAppend()) return false
-    const isTaken = this.#base.writable && !this.isFull ? this.#appender.append(entry).then(yes) : this.#relay(entry, { isAgain })
-    return isTaken.catch(no)
+    return this.#own.fault() ?? this.#deps.writeFault?.() ?? null
   }
 }
 
@@ -399,11 +356,3 @@ function isChange({ puts, addWriters, removeWriters }: FoldResult): boolean {
 
 /** A claim that cannot be judged now, since the log is closing, is told again. */
 function ignore(): void {}
-
-function yes(): true {
-  return true
-}
-
-function no(): false {
-  return false
-}

@@ -22,6 +22,17 @@ export class SignedView {
     return { own: core.length, signed: core.core.state.length }
   }
 
+  /** Does the owner's signature cover what the view holds of a key? */
+  async isSigned(key: string): Promise<boolean> {
+    const snapshot = this.#base.view.snapshot()
+    try {
+      const entry = await snapshot.get(key)
+      return entry !== null && entry.seq < this.#base.view.core.core.state.length && !(await this.isAstray())
+    } finally {
+      await snapshot.close()
+    }
+  }
+
   /** Is the view here another one, as far as the owner has signed? False where that cannot be told. */
   async isAstray(): Promise<boolean> {
     const { core } = this.#base.view

@@ -3,6 +3,8 @@ import { NodeError } from '../../../kit/errors.js'
 import { isApplied } from '../../../domain/membership/fold/applied.js'
 import { encodeEntry } from '../../../domain/membership/codec.js'
 import type { Entry, MembershipView } from '../../../domain/membership/types.js'
+import type { BatchAppender } from './batch-appender.js'
+import type { EntryRelayOptions } from './entry-relay.js'
 
 /** How often a waiting entry is offered again, in milliseconds. */
 const OFFER_AGAIN_MS = 1000
@@ -85,6 +87,65 @@ export class Submission {
     return this.#wasTaken
       ? 'a writer took the entry, but the log does not show it: this node may not make that change, or the writer did not do as it said'
       : 'no node that may write the log took the entry: none could be reached, or this node may not make that change'
+  }
+}
+
+/** What {@link Submissions} ask of the log. */
+export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'onChange' | 'refresh'> {
+  readonly appender: BatchAppender
+  /** Has this node a writer core that the log reads? */
+  isWriter(): boolean
+  /** Why the store can take nothing now, or the own core must grow no more; null: it can. */
+  writeFault(): NodeError | null
+  /** Can a block be appended to the own core now? */
+  mayAppend(): boolean
+  /** Has the own core no room? */
+  isFull(): boolean
+  /** Hands an entry to other nodes. */
+  relay(entry: Uint8Array, options: EntryRelayOptions): Promise<boolean>
+  /** May this node write the log, whether or not its core is read? */
+  mayWrite(): boolean
+  /** Appends the claim of the own core to that core, before the log reads it. False when that failed. */
+  claim(entry: Uint8Array): Promise<boolean>
+}
+
+/** The entries of this node on their way into the log: appended here, or handed to a writer. */
+export class Submissions {
+  readonly #deps: SubmissionsDeps
+  readonly #open = new Set<Submission>()
+
+  constructor(deps: SubmissionsDeps) {
+    this.#deps = deps
+  }
+
+  /** Resolves when the view shows the entry. @throws NodeError TIMEOUT, INTERNAL, or why the store takes nothing */
+  async submit(entry: Entry, timeoutMs: number): Promise<void> {
+    const { clock, view, isClosed, onChange, refresh, mayWrite, mayAppend, claim } = this.#deps
+    const fault = this.#deps.writeFault()
+    // The base closes itself for good when its store takes nothing, and spins where its own core has gaps.
+    if (fault !== null && this.#deps.isWriter()) throw fault
+    let isClaimed = entry.body.kind !== 'core'
+    const offer = async (bytes: Uint8Array, isAgain: boolean): Promise<boolean> => {
+      if (await this.#offer(bytes, isAgain)) return true
+      if (isClaimed || isClosed() || !mayWrite() || !mayAppend()) return false
+      isClaimed = true
+      return await claim(bytes)
+    }
+    const submission = new Submission({ entry, clock, timeoutMs, view, isClosed, onChange, offer, refresh })
+    this.#open.add(submission)
+    await submission.done.finally(() => this.#open.delete(submission))
+  }
+
+  /** Something changed: each entry is looked at, and offered again when nobody took it. */
+  retry(): void {
+    for (const submission of [...this.#open]) submission.attempt()
+  }
+
+  async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
+    const { appender, isClosed, isWriter, isFull, mayAppend, relay } = this.#deps
+    if (isClosed() || (isWriter() && !mayAppend())) return false
+    const isTaken = isWriter() && !isFull() ? appender.append(entry).then(() => true) : relay(entry, { isAgain })
+    return isTaken.catch(() => false)
   }
 }
 

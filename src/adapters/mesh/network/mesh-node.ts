@@ -9,9 +9,9 @@ import type { MeshId, NodeId } from '../../../kit/ids.js'
 import type { Sign } from '../../../kit/sign.js'
 import { LOG_SHARE_LIMITS } from '../../../domain/membership/log-share.js'
 import { chainOf, verifyChain } from '../../../domain/membership/chain.js'
-import { changeFault } from '../../../domain/membership/grant.js'
-import type { Certificate, CertificateChain, MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
-import { firstView, isAdmin, isRevoked } from '../../../domain/membership/view.js'
+import { mayPutOut, type OwnStanding } from '../../../domain/membership/refusal.js'
+import type { CertificateChain, MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
+import { firstView } from '../../../domain/membership/view.js'
 import type { Links, MemberLog, Membership, Pairing } from '../../../ports/mesh.js'
 import type { LogProblem, Problem } from '../../../ports/node-api.js'
 import type { AuditEvent } from '../../../ports/audit.js'
@@ -42,9 +42,6 @@ const CLOSE_LOCAL_MS = 500
 
 /** How long a newcomer waits for the log to show its own admission, in milliseconds; it works before that, too. */
 const SETTLE_MS = 5000
-/** How long after its admission a newcomer may still lose it to another, in milliseconds. */
-const FRESH_MS = 600_000
-
 const FULL_CORE: Problem = {
   code: 'OVERLOADED',
   message:
@@ -182,7 +179,6 @@ export class MeshNode implements Mesh {
       this.#tellExpelled = resolve
     })
     links.bind(this.#binding())
-    log.setRelay((entry, options) => links.relay(entry, options))
     const { clock, telemetry, codeNetwork: network } = deps
     const { nodeId, sign } = this
     this.#ownCore = new OwnCore({
@@ -195,11 +191,11 @@ export class MeshNode implements Mesh {
       onReplaced: () => this.#expel('CONFLICT')
     })
     this.#quarantine = this.#newQuarantine()
-    log.setQuarantine(this.#quarantine)
-    log.onUnreadable((coreKey, fault) => this.#onUnreadable(coreKey, fault))
+    log.bind((entry, options) => links.relay(entry, options), this.#quarantine)
+    log.unreadable.onBad((coreKey, fault) => this.#onUnreadable(coreKey, fault))
     this.pairing = new AdminPairing({ swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
-    void log.ownPast.lost.then(() => this.#onRolledBack())
+    void log.own.lost.then(() => this.#onRolledBack())
     void log.failed.then((error) => this.#tellExpelled(failedLog(error, deps.writeFault?.() ?? null)))
     this.#onView()
   }
@@ -219,7 +215,7 @@ export class MeshNode implements Mesh {
   }
 
   ownLength(): number {
-    return this.log.ownLength()
+    return this.log.own.length
   }
 
   /**
@@ -240,28 +236,14 @@ export class MeshNode implements Mesh {
   }
 
   settled(): Promise<void> {
-    const { clock } = this.#deps
-    return new Promise((resolve) => {
-      const look = (): void => {
-        if (!this.log.view().members.has(this.nodeId)) return
-        clock.clear(timer)
-        stop()
-        resolve()
-      }
-      const timer = clock.after(SETTLE_MS, () => {
-        stop()
-        resolve()
-      })
-      const stop = this.log.onChange(look)
-      look()
-    })
+    return admitted(this.log, this.nodeId, this.#deps.clock)
   }
 
   problems(): readonly Problem[] {
-    const fault = this.log.ownPast.fault()
+    const fault = this.log.own.fault()
     const { code, message } = fault ?? {}
     const own = code === undefined || message === undefined ? [] : [{ code, message, next: STOP_AND_REPAIR }]
-    const bounds = [...(this.log.isFull ? [FULL_CORE] : []), ...(this.#ownCore.isRefused ? [NO_CORE_LEFT] : [])]
+    const bounds = [...(this.log.own.isFull ? [FULL_CORE] : []), ...(this.#ownCore.isRefused ? [NO_CORE_LEFT] : [])]
     return [...own, ...bounds, ...this.#quarantine.problems()]
   }
 
@@ -351,7 +333,7 @@ export class MeshNode implements Mesh {
 
   #onRefused(refusal: GateRefusal, peer: NodeId): void {
     const { code, reason } = refusal
-    const isBelieved = this.#mayPutOut(peer, code) && this.#isAboutThis(refusal)
+    const isBelieved = mayPutOut({ peer, code }, this.#ownStanding()) && this.#isAboutThis(refusal)
     this.#deps.telemetry.log(isBelieved ? 'warn' : 'debug', 'a peer refuses this node', { peer, code, reason })
     if (!isBelieved) return
     if (this.#chain() === null && peer !== this.owner) this.#expelLater(code)
@@ -365,25 +347,9 @@ export class MeshNode implements Mesh {
     })
   }
 
-  /** Is it the word of one who could put this node out by the log, or whose admission of it was the one that failed? */
-  #mayPutOut(peer: NodeId, code: ErrorCode): boolean {
-    // Who has been put out has no word in it any more, not even about those whom it let in.
-    if (isRevoked(this.log.view(), peer)) return false
-    const own = this.#chain()?.[0]?.body
-    const isLostInvite = code.startsWith('INVITE_')
-    if (code !== 'REVOKED' && !isLostInvite) return false
-    // Before the own certificate has come nobody's rights are known here, and there is nothing to lose yet.
-    if (isLostInvite && own === undefined) return true
-    // An invite can only be lost while the admission is fresh and the admins' logs may still disagree.
-    if (isLostInvite && own !== undefined && this.#deps.clock.now() - own.issuedAt >= FRESH_MS) return false
-    if (peer === this.owner || (isLostInvite && peer === own?.issuer)) return true
-    return own?.mayInvite !== true && (peer === own?.issuer || (own !== undefined && this.#mayRevoke(peer, own)))
-  }
-
-  #mayRevoke(peer: NodeId, own: Certificate): boolean {
-    const view = this.log.view()
-    const author = view.members.get(peer)?.certificate.body
-    return author !== undefined && isAdmin(view, peer) && changeFault(author, own, { owner: this.owner }) === null
+  #ownStanding(): OwnStanding {
+    const own = this.#chain()?.[0]?.body ?? null
+    return { view: this.log.view(), owner: this.owner, own, now: this.#deps.clock.now() }
   }
 
   /** A refusal by an earlier invite says nothing of this membership. */
@@ -401,7 +367,7 @@ export class MeshNode implements Mesh {
         this.#setState({ ...this.#state, forked })
         this.#onQuarantine('CONFLICT', 'it signed two different blocks of the mesh log at one place', member)
       },
-      unreadable: (coreKey) => this.log.unreadable(coreKey)
+      unreadable: (coreKey) => this.log.unreadable.badBlock(coreKey)
     })
   }
 
@@ -417,7 +383,7 @@ export class MeshNode implements Mesh {
   }
 
   #onRolledBack(): void {
-    this.#deps.telemetry.log('error', 'this node writes nothing more', { reason: this.log.ownPast.fault()?.message ?? '' })
+    this.#deps.telemetry.log('error', 'this node writes nothing more', { reason: this.log.own.fault()?.message ?? '' })
     this.#setState({ ...this.#state, isRolledBack: true })
   }
 
@@ -443,6 +409,23 @@ export class MeshNode implements Mesh {
 export function takeOver(state: MeshState, epoch: number): MeshState {
   const { isReplaced: _, isRolledBack: __, ...kept } = state
   return { ...kept, epoch, takesOver: true }
+}
+
+/** Resolves when the log shows the member, or after 5 s. */
+function admitted(log: AutobaseLog, nodeId: NodeId, clock: Clock): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clock.clear(timer)
+      stop()
+      resolve()
+    }
+    const look = (): void => {
+      if (log.view().members.has(nodeId)) end()
+    }
+    const timer = clock.after(SETTLE_MS, end)
+    const stop = log.onChange(look)
+    look()
+  })
 }
 
 function withoutTakeover(state: MeshState): MeshState {

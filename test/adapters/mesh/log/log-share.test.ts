@@ -67,7 +67,7 @@ function block(heads: readonly { readonly key: Uint8Array; readonly length: numb
 function untilProblem(node: LabNode, code: string): Promise<void> {
   return new Promise((resolve) => {
     const look = (): void => (node.mesh.problems().some((one) => one.code === code) ? resolve() : undefined)
-    node.mesh.log.onUnreadable(() => look())
+    node.mesh.log.unreadable.onBad(() => look())
     look()
   })
 }
@@ -119,17 +119,17 @@ test('a node that wrote its share of the log says so, and other writers append i
   const admin = await lab.member('admin', owner, { admin: true })
   const { log } = admin.mesh
   // Each revision of a card takes the place of the one before, in the view and not in the core.
-  for (let revision = 1; !log.isFull; revision++)
+  for (let revision = 1; !log.own.isFull; revision++)
     await Promise.all(
       Array.from({ length: 32 }, (_, at) => log.submit(card(admin, `large-${at}`, { revision, capabilities: LARGE }), 60_000))
     )
   const core = (await heldBytes(admin, admin)) / MIB
   t.ok(core >= 24 && core < 32, `its own core has ${Math.round(core)} MiB`)
   t.is(admin.mesh.problems()[0]?.code, 'OVERLOADED')
-  const before = log.ownLength()
+  const before = log.own.length
   await log.submit(card(admin, 'after'))
   await untilCard(owner, admin, 'after')
-  t.is(log.ownLength(), before, 'nothing more is in its own core')
+  t.is(log.own.length, before, 'nothing more is in its own core')
   t.alike(owner.mesh.problems(), [], 'nobody takes it for one that is over its share')
 })
 
@@ -138,7 +138,7 @@ test('of a revoked writer only what is in the order of the log stays, also after
 }, async (t) => {
   const { lab, owner, admin, hostile } = await threeWriters(t)
   await Promise.all([owner, admin].map((node) => untilCard(node, hostile, 'before')))
-  const ordered = hostile.mesh.log.ownLength()
+  const ordered = hostile.mesh.log.own.length
   // They name a block that never comes, so nobody can put them into the order.
   const never = { key: owner.mesh.log.key, length: 1_000_000 }
   await write(

@@ -1,31 +1,34 @@
 import type Hypercore from 'hypercore'
 import type { Clock } from '../../../kit/clock.js'
 import { NodeError, REPAIR_STEPS } from '../../../kit/errors.js'
+import { chargeOf, LOG_SHARE_LIMITS } from '../../../domain/membership/log-share.js'
 
 /** How long an append may take to be whole, in milliseconds. */
 const SETTLE_MS = 100
 
-/** What {@link OwnPast} needs. */
-export interface OwnPastDeps {
+/** What {@link OwnBlocks} needs. */
+export interface OwnBlocksDeps {
   /** The own writer core. */
   readonly core: Hypercore
   readonly clock: Clock
   /** It was found before. */
   readonly isLost: boolean
+  /** Bytes of it that others read. */
+  limitBytes(): number
 }
 
 /**
- * Whether others have more of this node's own writer core than its home: then the home was put back to what it was before. It
- * must write nothing more to that core, since it would sign two different blocks at one place.
+ * The blocks of this node's own writer core. When others have more of them than its home, the home was put back to an older copy: this
+ * node must write no further block to that core, since it would sign two different blocks of one index.
  */
-export class OwnPast {
-  readonly #deps: OwnPastDeps
+export class OwnBlocks {
+  readonly #deps: OwnBlocksDeps
   /** Resolves when it is found. */
   readonly lost: Promise<void>
   #isLost: boolean
   #tellLost: () => void = () => {}
 
-  constructor(deps: OwnPastDeps) {
+  constructor(deps: OwnBlocksDeps) {
     const { core, clock } = deps
     this.#deps = deps
     this.#isLost = deps.isLost
@@ -36,6 +39,16 @@ export class OwnPast {
     core.on('download', () => this.#found())
     core.on('append', () => void clock.after(SETTLE_MS, () => this.#look()))
     this.#look()
+  }
+
+  get length(): number {
+    return this.#deps.core.length
+  }
+
+  /** Is there no room for further entries? Others read only its share of the log, so other writers append for this node. */
+  get isFull(): boolean {
+    const { length, byteLength } = this.#deps.core.core.state
+    return this.#deps.limitBytes() - chargeOf(length, byteLength) < LOG_SHARE_LIMITS.reserveBytes
   }
 
   /** Is there something of the own core that this home has not? The base would wait for it without an end. */
