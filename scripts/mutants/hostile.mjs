@@ -35,6 +35,22 @@ export const HOSTILE_MUTANTS = [
     title: 'after a start the requests of members have one share until the gateway has read its tasks'
   },
   {
+    name: 'a line of a watch grows without bound until it ends',
+    file: 'src/adapters/control/answer-lines.ts',
+    find: 'if (splitter.openBytes > maxBytes) throw tooLong(maxBytes)',
+    put: '',
+    test: 'adapters/control/answer-lines',
+    title: 'a line over its limit ends the answer with PAYLOAD_TOO_LARGE, also before it ends'
+  },
+  {
+    name: 'a class of a glob has no ranges',
+    file: 'src/kit/glob.ts',
+    find: "const isRange = char === '-' && i > 0 && i < set.length - 1",
+    put: 'const isRange = false',
+    test: 'kit/glob',
+    title: 'stars, question marks and classes of a file name match as a regular expression would'
+  },
+  {
     name: 'each tree of a store holds as much in memory as its library takes by itself',
     file: 'src/adapters/mesh/cores/core-store.ts',
     find: ', globalCache: new Rache({ maxSize: MAX_CACHED_BLOCKS })',

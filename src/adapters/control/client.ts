@@ -7,7 +7,6 @@ import { type ErrorBody, messageOf, NodeError } from '../../kit/errors.js'
 import { jsonFault } from '../../kit/json.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
 import { answerMs, silentNode } from './answer-limit.js'
-import { answerLines } from './answer-lines.js'
 import { bodyMax, CALL_PATH, CONTROL_HOST, ERROR_LINE, fromWire, OPEN_PATH, PARAMS_LIMITS, toWire, WATCH_PATH } from './wire.js'
 
 /** What each call and watch may be given. */
@@ -117,6 +116,8 @@ async function* lines(socketPath: string, request: ControlRequest): AsyncGenerat
   const { signal } = request
   let response: http.IncomingMessage | null = null
   try {
+    // What it needs is not loaded before a command runs.
+    const { answerLines } = await import('./answer-lines.js')
     response = await send(socketPath, request)
     for await (const line of answerLines(response as AsyncIterable<Uint8Array>)) if (!signal?.aborted) yield itemOf(line)
   } catch (error) {
