@@ -5,10 +5,12 @@ import { meshCallHandler } from '../adapters/a2a/mesh-binding/mesh-binding.js'
 import { meshUrl } from '../adapters/a2a/mesh-binding/mesh-uri.js'
 import { OAuthStore } from '../adapters/a2a/oauth/oauth-store.js'
 import { createWebhooks } from '../adapters/a2a/push/webhook-sender.js'
-import { TaskService } from '../node/gateway/task-service.js'
+import type { Tokens } from '../node/access/tokens.js'
+import type { Directory } from '../node/cards/directory.js'
+import type { LinkCalls } from '../node/gateway/mesh/calls.js'
+import { TaskService, type TaskServiceDeps } from '../node/gateway/task-service.js'
 import { OwnerDirectory } from '../node/gateway/caller.js'
 import { memberPrincipal } from '../node/gateway/resolve-agent.js'
-import type { NodeCore } from '../node/node.js'
 import type { Gateway, KnownClients } from '../ports/gateway.js'
 import type { PushAdmin } from '../ports/push-api.js'
 import type { Webhooks } from '../ports/webhooks.js'
@@ -25,7 +27,11 @@ export interface OpenedTasks {
 }
 
 /** The tasks of A2A clients: they go on where they were. `known`: clients of the OAuth server; null: it does not serve. @throws NodeError STORE_DAMAGED */
-export async function openTasks(deps: GatewayDeps, node: NodeCore, known: KnownClients | null): Promise<OpenedTasks> {
+export async function openTasks(
+  deps: GatewayDeps,
+  node: TaskServiceDeps & { readonly tokens: Tokens },
+  known: KnownClients | null
+): Promise<OpenedTasks> {
   const guardrails = new Guardrails(deps.options.config.a2a.guardrails)
   const owners = new OwnerDirectory({ tokens: node.tokens, log: deps.own.log, clients: known ?? (await keptClients(deps)) })
   const gateway = new TaskService(node, { push: { webhooks: openWebhooks(deps), owners }, rules: guardrails.output })
@@ -50,15 +56,20 @@ function openWebhooks({ options, clock, own, base }: GatewayDeps): Webhooks {
   })
 }
 
-/** Takes calls of members over their links from now on. `cards`: made when one is asked for. */
-export function openMeshBinding(
-  { unwind }: StartDeps,
-  { node, tasks, cards }: { readonly node: NodeCore; readonly tasks: OpenedTasks; cards(): Pick<CardService, 'extended' | 'extensions'> }
-): void {
-  const stop = node.memberCalls.serve(
+interface MeshBindingParts {
+  readonly directory: Directory
+  readonly memberCalls: LinkCalls
+  readonly tasks: OpenedTasks
+  /** Made when one is asked for. */
+  cards(): Pick<CardService, 'extended' | 'extensions'>
+}
+
+/** Takes calls of members over their links from now on. */
+export function openMeshBinding({ unwind }: StartDeps, { directory, memberCalls, tasks, cards }: MeshBindingParts): void {
+  const stop = memberCalls.serve(
     meshCallHandler({
       gateway: tasks.guarded,
-      principalOf: (peer, claims) => memberPrincipal(node, peer, claims),
+      principalOf: (peer, claims) => memberPrincipal({ directory }, peer, claims),
       extensions: (agent) => cards().extensions(agent),
       extendedCard: (principal, agent, version) => cards().extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
     })

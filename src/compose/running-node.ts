@@ -105,7 +105,7 @@ async function serveA2A(
   // Without HTTP cards are made once a member asks for one.
   let made: CardService | null = null
   const cards = (): CardService => (made ??= openCards(gateway, oauth))
-  if (isOverMesh) openMeshBinding(deps, { node, tasks, cards })
+  if (isOverMesh) openMeshBinding(deps, { directory: node.directory, memberCalls: node.memberCalls, tasks, cards })
   if (http === null) return
   const routes = openGateway(gateway, { tasks, cards: cards(), mcp, onUse: () => node.peers.usedHere() })
   openHttp(deps, {

@@ -1,21 +1,13 @@
 import { isRecord } from '../../../kit/json.js'
 import type { Artifact, Message, Part } from '../../../domain/gateway/message.js'
-import { type GatewayState, type GatewayTask, RESTING_STATES } from '../../../domain/gateway/task.js'
+import { type GatewayTask, RESTING_STATES } from '../../../domain/gateway/task.js'
 import { recordOf } from './read-params.js'
 import { lastOf, present, statusJson, type Wire } from './wire.js'
 import { WIRE_V03 } from './wire-v03.js'
+import { STATES_V1 } from './wire-v1.js'
 
 /** States as the protocol buffers of 0.3 name them. */
-const STATES: Readonly<Record<GatewayState, string>> = {
-  submitted: 'TASK_STATE_SUBMITTED',
-  working: 'TASK_STATE_WORKING',
-  'input-required': 'TASK_STATE_INPUT_REQUIRED',
-  'auth-required': 'TASK_STATE_AUTH_REQUIRED',
-  completed: 'TASK_STATE_COMPLETED',
-  failed: 'TASK_STATE_FAILED',
-  canceled: 'TASK_STATE_CANCELLED',
-  rejected: 'TASK_STATE_REJECTED'
-}
+const STATES: typeof STATES_V1 = { ...STATES_V1, canceled: 'TASK_STATE_CANCELLED' }
 const ROLES: Readonly<Record<string, string>> = { ROLE_USER: 'user', ROLE_AGENT: 'agent' }
 
 /** The JSON of REST in protocol 0.3, which is that of its protocol buffers and not of its JSON-RPC. Requests may have either form. */

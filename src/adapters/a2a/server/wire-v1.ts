@@ -14,7 +14,7 @@ interface TaskJson {
 }
 
 /** States by their names in protocol 1.0. */
-const STATES: Readonly<Record<GatewayState, string>> = {
+export const STATES_V1: Readonly<Record<GatewayState, string>> = {
   submitted: 'TASK_STATE_SUBMITTED',
   working: 'TASK_STATE_WORKING',
   'input-required': 'TASK_STATE_INPUT_REQUIRED',
@@ -67,11 +67,11 @@ export const WIRE_V1: Wire = {
 
 /** A state as the node calls it; null for a text that names none. */
 export function stateOfV1(text: string): GatewayState | null {
-  return (Object.keys(STATES) as GatewayState[]).find((state) => STATES[state] === text) ?? null
+  return (Object.keys(STATES_V1) as GatewayState[]).find((state) => STATES_V1[state] === text) ?? null
 }
 
 function statusOf(task: Pick<GatewayTask, 'state' | 'message' | 'since'>): object {
-  return statusJson(task, { state: (state) => STATES[state], message: messageJson })
+  return statusJson(task, { state: (state) => STATES_V1[state], message: messageJson })
 }
 
 function messageJson(message: Message): object {

@@ -54,6 +54,7 @@ test('one limit binds all calls of a token, and each protocol is told in its own
     ['/mcp', JSON.stringify(RPC), { jsonrpc: '2.0', id: 'seven', error: rpc }],
     ['/a2a', 'no JSON', { jsonrpc: '2.0', id: null, error: rpc }],
     ['/a2a', JSON.stringify({ ...RPC, pad: 'x'.repeat(70_000) }), { jsonrpc: '2.0', id: null, error: rpc }],
+    ['/a2a/text', JSON.stringify(RPC), { jsonrpc: '2.0', id: 'seven', error: rpc }],
     ['/agents/text/message:send', '{}', rest],
     ['/a2a/tasks', null, rest],
     ['/agents/text/v1/tasks/t', null, rpc],
