@@ -8,7 +8,7 @@ import { type TestMesh, testMesh, type TestNode, untilAgent, untilOnline, untilT
 const TIMEOUT = { timeout: 180_000 }
 
 /** The node `a` with the agent `talk`, and a member `b` of its mesh that has a link to it. */
-async function pair(t: Assert): Promise<{ readonly mesh: TestMesh; readonly a: GatewayNode; readonly b: TestNode }> {
+async function pair(t: Assert): Promise<{ readonly mesh: TestMesh; readonly a: GatewayNode<TestNode>; readonly b: TestNode }> {
   const mesh = await testMesh(t)
   const a = await gatewayNode(mesh, 'a')
   const { code } = await a.node.api.call('invite.create', {})
