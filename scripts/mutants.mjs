@@ -4,9 +4,8 @@
 import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
-import ts from 'typescript'
 import { MUTANTS } from './mutants/list.mjs'
-import { compile, OUT } from './testing/compile.mjs'
+import { BUILD_INFO, compile, OUT, transpile } from './testing/compile.mjs'
 import { runFile } from './testing/run-file.mjs'
 
 /** The source with the fault, as JavaScript. */
@@ -14,12 +13,10 @@ function mutated({ name, file, find, put }) {
   const text = fs.readFileSync(file, 'utf8')
   const places = text.split(find).length - 1
   if (places !== 1) throw new Error(`${name}: the text to replace stands ${places} times in ${file}`)
-  const { config } = ts.readConfigFile('tsconfig.json', ts.sys.readFile)
-  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, '.')
-  return ts.transpileModule(
-    text.replace(find, () => put),
-    { compilerOptions: options, fileName: file }
-  ).outputText
+  return transpile(
+    file,
+    text.replace(find, () => put)
+  ).text
 }
 
 /** Runs one test of a file alone; why it failed, or null. A property that fails throws, which ends its file. */
@@ -40,23 +37,22 @@ async function failureOf({ test, title }, dir) {
 
 const startsPrograms = ({ test }) => test.startsWith('e2e/')
 
-/** What the test of a fault runs: programs that it starts run what `npm run build` made. */
+/** What the test of a fault runs: a test that starts programs runs `npm run build` too. */
 function builtOf(mutant) {
   const file = mutant.file.replace(/\.ts$/, '.js')
-  return startsPrograms(mutant) ? file.replace(/^src\//, 'dist/') : path.join(OUT, file)
+  return [path.join(OUT, file), ...(startsPrograms(mutant) ? [file.replace(/^src\//, 'dist/')] : [])]
 }
 
 /** True when the test notices the fault. */
 async function isNoticed(mutant, dir) {
-  const built = builtOf(mutant)
-  const good = fs.readFileSync(built)
+  const good = builtOf(mutant).map((file) => ({ file, text: fs.readFileSync(file) }))
   try {
-    fs.writeFileSync(built, mutated(mutant))
+    for (const { file } of good) fs.writeFileSync(file, mutated(mutant))
     const failure = await failureOf(mutant, dir)
     console.log(`${failure === null ? 'LIVES ' : 'caught'} ${mutant.name}\n       ${mutant.title} (test/${mutant.test}.test.ts)`)
     return failure !== null
   } finally {
-    fs.writeFileSync(built, good)
+    for (const { file, text } of good) fs.writeFileSync(file, text)
   }
 }
 
@@ -65,6 +61,8 @@ async function main(filters) {
   if (chosen.length === 0) throw new Error('no fault of that name')
   if (!compile()) throw new Error('the sources do not compile')
   if (chosen.some(startsPrograms)) execFileSync(process.execPath, ['scripts/build.mjs'], { stdio: 'inherit' })
+  // A run that is killed leaves a fault in dist/: the next build compiles everything.
+  fs.rmSync(BUILD_INFO, { force: true })
   const root = fs.mkdtempSync('/tmp/a2am-')
   process.on('exit', () => fs.rmSync(root, { recursive: true, force: true }))
   for (const mutant of chosen) {

@@ -1,68 +1,81 @@
 #!/usr/bin/env node
-// Compiles src/ and test/ into build/ and runs every test file, each in a process of its own, several at once.
-// Arguments are parts of file names: `npm test -- kit e2e/join`. Last line: `N passed, N failed`, counted in tests.
+// Compiles src/ and test/ into build/ and runs the test files, several processes at once. `--prove` runs the slow proofs instead
+// (`*.prove.test.ts`). Arguments are parts of file names, of both tiers: `npm test -- kit e2e/join`. `--budget SECONDS` sets the
+// budget of files without one of their own.
+// Last line: `N passed, N failed`, counted in tests; a file over its time budget counts as one failed test.
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { parseArgs } from 'node:util'
+import { BUDGET_S, loadFactor, machineFactor, overBudget } from './testing/budget.mjs'
 import { compile, OUT } from './testing/compile.mjs'
-import { killAll, runFile } from './testing/run-file.mjs'
+import { groupsOf } from './testing/plan.mjs'
+import { killAll, runFiles } from './testing/run-file.mjs'
 import { withoutPassing } from './testing/tap.mjs'
 
-/** Directories whose files take longest, in the order to start them. */
-const SLOW = ['e2e', 'simulation', 'contracts']
+/** Files that are shown as the slowest. */
+const SLOWEST = 20
 
-/** The test files that the filters name (all without filters), those that take longest first. */
-function testFiles(filters) {
-  const root = path.join(OUT, 'test')
-  return fs
-    .readdirSync(root, { recursive: true })
-    .filter((name) => name.endsWith('.test.js'))
-    .map((name) => path.join(root, name))
-    .filter((file) => filters.length === 0 || filters.some((part) => file.includes(part)))
-    .map((file) => ({ file, rank: rankOf(file), size: fs.statSync(file).size }))
-    .sort((a, b) => a.rank - b.rank || b.size - a.size)
-    .map(({ file }) => file)
-}
-
-function rankOf(file) {
-  const rank = SLOW.indexOf(file.split(path.sep)[2])
-  return rank === -1 ? SLOW.length : rank
-}
-
-/** Runs the files, as many at once as there are cores. */
-async function runAll(files, root) {
-  const totals = { passed: 0, failed: 0, skipped: 0, assertions: 0 }
-  const queue = files.map((file, index) => ({ file, dir: path.join(root, String(index)) }))
+/** Runs the groups, each in a process of its own. One more than there are cores run at once: tests of nodes wait half of their time. */
+async function runAll(groups, { root, budget }) {
+  const machine = machineFactor()
+  const results = []
+  const queue = groups.map((group, at) => group.map((file, index) => ({ file, dir: path.join(root, `${at}.${index}`) })))
   async function work() {
-    for (let job = queue.shift(); job !== undefined; job = queue.shift()) add(totals, job.file, await runFile(job))
+    for (let jobs = queue.shift(); jobs !== undefined; jobs = queue.shift()) {
+      const before = loadFactor()
+      const done = await runFiles(jobs)
+      const load = Math.max(before, loadFactor())
+      for (const result of done) results.push(report(result, { machine, load, budget }))
+    }
   }
-  await Promise.all(Array.from({ length: Math.max(2, os.availableParallelism()) }, work))
-  return totals
+  await Promise.all(Array.from({ length: os.availableParallelism() + 1 }, work))
+  return results
 }
 
-/** Prints one file's line (and what it said, when it failed) and counts it. A fault counts as one failed test. */
-function add(totals, file, { tap, faults, output, ms }) {
+/** Prints one file's line (and its output when it failed). A fault counts as one failed test. */
+function report({ file, tap, faults, output, ms, cpuMs }, factors) {
   const name = path.relative(OUT, file).replace(/\.js$/, '.ts')
-  const isGood = tap.failed.length === 0 && faults.length === 0
+  const slow = overBudget({ name, ms, cpuMs }, factors)
+  const all = [...faults, ...(slow === null ? [] : [slow])]
+  const isGood = tap.failed.length === 0 && all.length === 0
   if (!isGood) console.log(`\n${withoutPassing(output).trim()}\n`)
   const skipped = tap.skipped.length > 0 ? `, ${tap.skipped.length} skipped` : ''
   console.log(
-    `${isGood ? 'ok    ' : 'FAILED'} ${name}  ${tap.passed.length} tests, ${tap.assertions} assertions${skipped}, ${(ms / 1000).toFixed(1)} s`
+    `${isGood ? 'ok    ' : 'FAILED'} ${name}  ${tap.passed.length} tests, ${tap.assertions} assertions${skipped}, ${seconds(ms)} s, ${seconds(cpuMs)} s CPU`
   )
   for (const title of tap.failed) console.log(`       failed: ${title}`)
-  for (const fault of faults) console.log(`       ${fault}`)
-  totals.passed += tap.passed.length
-  totals.failed += tap.failed.length + faults.length
-  totals.skipped += tap.skipped.length
-  totals.assertions += tap.assertions
+  for (const fault of all) console.log(`       ${fault}`)
+  return { name, tap, failed: tap.failed.length + all.length, ms, cpuMs }
+}
+
+function seconds(ms) {
+  return (ms / 1000).toFixed(1)
+}
+
+/** Prints the slowest files and the sums. */
+function summarize(results, startedAt) {
+  const slowest = results.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST)
+  console.log(`\nthe ${slowest.length} slowest files (seconds, CPU seconds):`)
+  for (const { name, ms, cpuMs } of slowest) console.log(`${seconds(ms).padStart(7)} ${seconds(cpuMs).padStart(7)}  ${name}`)
+  const sum = (count) => results.reduce((total, result) => total + count(result), 0)
+  const passed = sum(({ tap }) => tap.passed.length)
+  const counts = `${passed} tests, ${sum(({ tap }) => tap.assertions)} assertions, ${sum(({ tap }) => tap.skipped.length)} skipped`
+  const time = `${seconds(performance.now() - startedAt)} s, ${seconds(sum(({ cpuMs }) => cpuMs))} s CPU`
+  console.log(`\n${results.length} files, ${counts}, ${time}`)
+  finish({ passed, failed: sum(({ failed }) => failed) })
 }
 
 async function main() {
-  const start = performance.now()
+  const startedAt = performance.now()
+  const { values, positionals: filters } = parseArgs({
+    allowPositionals: true,
+    options: { prove: { type: 'boolean', default: false }, budget: { type: 'string', default: String(BUDGET_S) } }
+  })
   if (!compile()) return finish({ passed: 0, failed: 1 })
-  const files = testFiles(process.argv.slice(2))
-  if (files.length === 0) {
-    console.error('no test file of that name')
+  const groups = groupsOf(path.join(OUT, 'test'), { filters, isProof: values.prove })
+  if (groups.length === 0) {
+    console.error('no test file has that name')
     return finish({ passed: 0, failed: 1 })
   }
   // Short, since unix sockets made below it may have paths of at most 103 bytes.
@@ -74,10 +87,7 @@ async function main() {
       process.exit(1)
     })
   }
-  const totals = await runAll(files, root)
-  const seconds = ((performance.now() - start) / 1000).toFixed(1)
-  console.log(`\n${files.length} files, ${totals.passed} tests, ${totals.assertions} assertions, ${totals.skipped} skipped, ${seconds} s`)
-  finish(totals)
+  summarize(await runAll(groups, { root, budget: Number(values.budget) }), startedAt)
 }
 
 function finish({ passed, failed }) {

@@ -18,7 +18,7 @@ export const CARE_MUTANTS = [
     file: 'src/adapters/storage/home/process-lock.ts',
     find: 'if (!extensions.tryLock(fd)) return null',
     put: 'if (fd < 0) return null',
-    test: 'scripts/prove/starters',
+    test: 'scripts/storm/starters.prove',
     title: ONE
   },
   {
@@ -26,7 +26,7 @@ export const CARE_MUTANTS = [
     file: 'src/compose/open-home.ts',
     find: "return await takeProcessLock(path.join(run, 'node'), {",
     put: 'return await takeProcessLock(path.join(run, `node-${process.pid}`), {',
-    test: 'scripts/prove/starters',
+    test: 'scripts/storm/starters.prove',
     title: ONE
   },
   {

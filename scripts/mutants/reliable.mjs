@@ -328,7 +328,7 @@ export const RELIABLE_MUTANTS = [
     file: 'src/node/messaging/outbound.ts',
     find: 'return lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())',
     put: 'const before = reliable.changes()\n    return lanes.record({ source: sender, target: recipient }, message, () => before)',
-    test: 'simulation/worlds-2',
+    test: 'simulation/worlds-2.prove',
     title: 'whatever happens to the nodes of five hundred further worlds'
   },
   {

@@ -113,7 +113,7 @@ export const SWARM_MUTANTS = [
     file: 'src/node/swarms/lease-requests.ts',
     find: 'if (this.#leases.get(open.lease.index) !== open) throw',
     put: 'if (this.#leases.size < 0) throw',
-    test: 'simulation/worlds-2',
+    test: 'simulation/worlds-2.prove',
     title: 'whatever happens to the nodes of five hundred further worlds'
   },
   {

@@ -1,4 +1,21 @@
-// Reads the TAP that one test file prints.
+// Reads the TAP that test files print.
+
+/**
+ * Splits the output of a process of test files (main.mjs) into the sections of its files.
+ * @param {string} output standard output of the process
+ * @returns {{ text: string, ms: number, cpuMs: number }[]} for each file that began: its TAP, wall and CPU milliseconds
+ */
+export function sectionsOf(output) {
+  const [, ...parts] = output.split(/^@(?=(?:file|end) \d+ \d+$)/m)
+  return parts.flatMap((part, at) => {
+    const [mark, cpuMs, ms] = part.split(/\s/, 3)
+    const next = parts[at + 1]?.split(/\s/, 3) ?? [null, cpuMs, ms]
+    if (mark === 'end') return []
+    const text = part.slice(part.indexOf('\n') + 1).replaceAll(/^(# @file|ok \d+ - @file # time = .*)$\n?/gm, '')
+    // The first file also counts the start of the process.
+    return [{ text, ms: next[2] - (at === 0 ? 0 : ms), cpuMs: next[1] - (at === 0 ? 0 : cpuMs) }]
+  })
+}
 
 /**
  * Counts the tests of one file's output.

@@ -3,37 +3,53 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import { commandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { type Options, textOption } from './options.js'
-import { type ColorMode, Output } from './terminal/output.js'
+import { type ColorMode, Output, type OutputOptions } from './terminal/output.js'
 import { buildProgram, type CommandRun } from './program.js'
 import { checkTyped } from './typed.js'
 
-/** Runs one command line (without node and script). Never rejects; sets the exit code of the process. */
+/** Output and environment of a command line. */
+export interface Surroundings extends Pick<OutputOptions, 'out' | 'err' | 'env'> {
+  /** Called with the name of the command before it runs. */
+  onCommand?(name: string): void
+}
+
+/** Runs one command line (without node and script) as this process. Never rejects; sets the exit code of the process. */
 export async function main(argv: readonly string[]): Promise<void> {
+  const { stdout: out, stderr: err, env } = process
   // A reader that went away (`| head`) is no error of ours. A node lives on without one: its peers need it still.
   let isNode = false
-  process.stderr.on('error', () => {})
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  err.on('error', () => {})
+  out.on('error', (error: NodeJS.ErrnoException) => {
     const isUnread = error.code === 'EPIPE'
-    const exitCode = isUnread ? EXIT.ok : fail(outputOf({ json: beforeDashes(argv).includes('--json') }), unwritten(error))
+    const exitCode = isUnread ? EXIT.ok : fail(outputOf({ out, err, env }, { json: isJson(argv) }), unwritten(error))
     if (!isNode) process.exit(exitCode)
   })
-  const program = buildProgram(async (...given) => {
-    isNode = given[0].name === 'start'
-    process.exitCode = await runCommand(argv, ...given)
-  })
+  process.exitCode = await runCommandLine(argv, { out, err, env, onCommand: (name) => (isNode = name === 'start') })
+}
+
+/** Runs one command line (without node and script). Never rejects; gives the exit code. */
+export async function runCommandLine(argv: readonly string[], at: Surroundings): Promise<number> {
+  let exitCode: number = EXIT.ok
+  const run: CommandRun = async (...given) => {
+    at.onCommand?.(given[0].name)
+    exitCode = await runCommand({ at, typed: argv }, ...given)
+  }
   try {
-    if (isVersionAsked(argv)) return await printVersion(argv)
-    await program.parseAsync(argv, { from: 'user' })
+    if (isVersionAsked(argv)) await printVersion(argv, at)
+    else await buildProgram(run, at).parseAsync(argv, { from: 'user' })
+    return exitCode
   } catch (error) {
-    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
-    else process.exitCode = fail(outputOf({ json: beforeDashes(argv).includes('--json'), home: typedHome(argv) }), error)
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
+    return fail(outputOf(at, { json: isJson(argv), home: typedHome(argv) }), error)
   }
 }
 
-async function runCommand(typed: readonly string[], ...[spec, args, options, addUsage]: Parameters<CommandRun>): Promise<number> {
-  const output = outputOf(options, typed)
+type CommandLine = { readonly at: Surroundings; readonly typed: readonly string[] }
+
+async function runCommand({ at, typed }: CommandLine, ...[spec, args, options, addUsage]: Parameters<CommandRun>): Promise<number> {
+  const output = outputOf(at, options, typed)
   const home = textOption(options, 'home') ?? null
-  const context = commandContext({ output, home, env: process.env })
+  const context = commandContext({ output, home, env: at.env })
   try {
     checkTyped(spec, args, options)
     const action = await spec.load?.()
@@ -45,17 +61,9 @@ async function runCommand(typed: readonly string[], ...[spec, args, options, add
   }
 }
 
-function outputOf(options: Options, typed: readonly string[] = []): Output {
+function outputOf({ out, err, env }: Surroundings, options: Options, typed: readonly string[] = []): Output {
   const color = (options['color'] ?? 'auto') as ColorMode
-  return new Output({
-    json: options['json'] === true,
-    color,
-    out: process.stdout,
-    err: process.stderr,
-    env: process.env,
-    home: textOption(options, 'home') ?? null,
-    typed
-  })
+  return new Output({ json: options['json'] === true, color, out, err, env, home: textOption(options, 'home') ?? null, typed })
 }
 
 /** Tells of an error; gives its exit code. */
@@ -78,10 +86,10 @@ function isVersionAsked(argv: readonly string[]): boolean {
   return argv[0] !== undefined && ['-V', '-v', '--version', 'version'].includes(argv[0])
 }
 
-async function printVersion(argv: readonly string[]): Promise<void> {
+async function printVersion(argv: readonly string[], at: Surroundings): Promise<void> {
   const { readFile } = await import('node:fs/promises')
   const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
-  const output = outputOf({ json: argv.includes('--json') })
+  const output = outputOf(at, { json: argv.includes('--json') })
   if (output.json) output.object('version@1', { version })
   else output.print(version)
 }
@@ -93,6 +101,10 @@ function typedHome(argv: readonly string[]): string | undefined {
   if (joined !== undefined) return joined.slice('--home='.length)
   const place = words.indexOf('--home')
   return place === -1 ? undefined : words[place + 1]
+}
+
+function isJson(argv: readonly string[]): boolean {
+  return beforeDashes(argv).includes('--json')
 }
 
 function beforeDashes(argv: readonly string[]): readonly string[] {

@@ -2,6 +2,7 @@ import { Command, type ErrorOptions, Option } from 'commander'
 import { NodeError } from '../kit/errors.js'
 import { nearest } from '../kit/text.js'
 import type { Options } from './options.js'
+import type { Sink } from './terminal/terminal.js'
 import { COMMANDS, type CommandRow, GLOBAL_OPTIONS, type OptionSpec } from './terminal/table.js'
 
 /** The verb of lists; `list` is the same. */
@@ -48,9 +49,9 @@ class UsageCommand extends Command {
   }
 }
 
-/** Builds the parser from the table. @throws NodeError USAGE while parsing a wrong command line */
-export function buildProgram(run: CommandRun): Command {
-  const program = new UsageCommand('a2a-node')
+/** Builds the parser from the table; `out` gets its help. @throws NodeError USAGE while parsing a wrong command line */
+export function buildProgram(run: CommandRun, { out }: { readonly out: Sink } = { out: process.stdout }): Command {
+  const program = new UsageCommand('a2a-node').configureOutput({ writeOut: (text) => void out.write(text) })
   program.description('Let the agents on your own machines find each other, trust each other and work together.')
   program.allowExcessArguments().exitOverride().showSuggestionAfterError()
   // Commander counts the options of every parent as global: those of `peers` are none of `peers revoke`.

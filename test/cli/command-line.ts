@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url'
 import type { Assert } from 'brittle'
 import { startControlServer } from '../../src/adapters/control/server.js'
 import { FakeNodeApi, type FakeState } from '../contracts/node-api-fake.js'
+import { ranHere } from '../support/command-line.js'
+import { OWN_PROCESS } from '../support/nodes.js'
 import { tempDir } from '../support/tmp.js'
 
 /** The repository, from build/test/cli. */
@@ -28,17 +30,16 @@ export interface RunOptions {
   onStderr?(text: string, kill: (signal: NodeJS.Signals) => void): void
 }
 
+/** Runs a command line in this process; in its own ({@link spawned}) where it needs standard input, a directory or signals. */
+export async function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const needsProcess = options.stdin !== undefined || options.cwd !== undefined || options.onStderr !== undefined
+  if (needsProcess || args.some((word) => OWN_PROCESS.includes(word))) return await spawned(args, options)
+  return await ranHere(args, environmentOf(options))
+}
+
 /** Runs `a2a-node` as a person would: its own process, no inherited settings. */
-export function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  const { HOME = '/', PATH = '', TMPDIR } = process.env
-  const env = {
-    HOME,
-    PATH,
-    NODE_DISABLE_COMPILE_CACHE: '1',
-    ...(TMPDIR === undefined ? {} : { TMPDIR }),
-    ...(options.home === undefined ? {} : { A2A_NODE_HOME: options.home }),
-    ...options.env
-  }
+export function spawned(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const env = environmentOf(options)
   const child = spawn(process.execPath, [BIN, ...args], { env, cwd: options.cwd ?? REPOSITORY, stdio: ['pipe', 'pipe', 'pipe'] })
   let stdout = ''
   let stderr = ''
@@ -53,6 +54,18 @@ export function run(args: readonly string[], options: RunOptions = {}): Promise<
     child.once('error', reject)
     child.once('close', (code) => resolve({ code, stdout, stderr }))
   })
+}
+
+function environmentOf(options: RunOptions): Record<string, string> {
+  const { HOME = '/', PATH = '', TMPDIR } = process.env
+  return {
+    HOME,
+    PATH,
+    NODE_DISABLE_COMPILE_CACHE: '1',
+    ...(TMPDIR === undefined ? {} : { TMPDIR }),
+    ...(options.home === undefined ? {} : { A2A_NODE_HOME: options.home }),
+    ...options.env
+  }
 }
 
 /** A home whose control socket is served by a fake. */

@@ -11,7 +11,7 @@ import type { Message as OldMessage, Task as OldTask } from 'a2a03'
 import * as old from 'a2a03/client'
 import test, { type Assert } from 'brittle'
 import { type GatewayNode, gatewayNode } from '../support/a2a.js'
-import { testMesh, untilAgent } from '../support/nodes.js'
+import { localMesh, untilAgent } from '../support/nodes.js'
 
 /** What fetch of a client sends, with the token. */
 function withToken(token: string): typeof fetch {
@@ -114,7 +114,7 @@ async function rejects(t: Assert, call: Promise<unknown>, name: string): Promise
 }
 
 test('the official clients of both versions use an agent, by JSON-RPC and by REST', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   for (const transport of ['JSONRPC', 'HTTP+JSON'] as const) {
     await useOne(t, await clientOf(node, 'talk', transport))
     await useOld(t, await oldClientOf(node, 'talk', transport))
@@ -122,7 +122,7 @@ test('the official clients of both versions use an agent, by JSON-RPC and by RES
 })
 
 test('the official clients of both versions use an agent that is a hop away', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const far = await gatewayNode(mesh, 'far')
   const { code } = await far.node.api.call('invite.create', {})
   const near = await mesh.start('near', { join: code, args: ['--http', '0'] })
@@ -183,7 +183,7 @@ async function pushOld(t: Assert, client: old.Client): Promise<void> {
 }
 
 test('the official clients of both versions set, get, list and delete push configs, by JSON-RPC and by REST', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   for (const transport of ['JSONRPC', 'HTTP+JSON'] as const) {
     const client = await clientOf(node, 'talk', transport)
     t.is((await client.getAgentCard()).capabilities?.pushNotifications, true)

@@ -1,25 +1,24 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import test, { type Assert } from 'brittle'
+import test from 'brittle'
 import type { Reply } from '../../src/ports/node-api.js'
 import { ask, type GatewayNode, gatewayNode } from '../support/a2a.js'
-import { type TestMesh, testMesh, type TestNode, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
+import { type LocalNode, localMesh, type TestMesh, testMesh, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 
 const TIMEOUT = { timeout: 180_000 }
 
 /** The node `a` with the agent `talk`, and a member `b` of its mesh that has a link to it. */
-async function pair(t: Assert): Promise<{ readonly mesh: TestMesh; readonly a: GatewayNode; readonly b: TestNode }> {
-  const mesh = await testMesh(t)
+async function pair<N extends LocalNode>(mesh: TestMesh<N>): Promise<{ readonly a: GatewayNode<N>; readonly b: N }> {
   const a = await gatewayNode(mesh, 'a')
   const { code } = await a.node.api.call('invite.create', {})
   const b = await mesh.start('b', { join: code })
   await untilOnline(b, 1)
   await untilAgent(b, 'talk@a')
-  return { mesh, a, b }
+  return { a, b }
 }
 
 /** The texts of the chunks that a task of the node was told of. */
-async function chunksOf(node: TestNode, id: string): Promise<string[]> {
+async function chunksOf(node: LocalNode, id: string): Promise<string[]> {
   const { events } = await node.json<{ events: { type: string; data?: { a2a?: { artifact?: { parts: { text: string }[] } } } }[] }>([
     'tasks',
     'show',
@@ -29,7 +28,7 @@ async function chunksOf(node: TestNode, id: string): Promise<string[]> {
 }
 
 test('a member calls an agent by its URL of the mesh, as its card says, by key or by name', TIMEOUT, async (t) => {
-  const { a, b } = await pair(t)
+  const { a, b } = await pair(await localMesh(t))
   const card = (await ask(a, '/agents/talk/.well-known/agent-card.json', { headers: { 'a2a-version': '1.0' } })).body
   const interfaces = card['supportedInterfaces'] as { url: string; protocolBinding: string; protocolVersion: string }[]
   const url = `a2a-mesh://${a.node.info.node.id}/agents/talk`
@@ -56,7 +55,8 @@ test(
   'a callee that is killed in the middle of a stream is taken up again: none of its events comes twice or is missing',
   TIMEOUT,
   async (t) => {
-    const { mesh, a, b } = await pair(t)
+    const mesh = await testMesh(t)
+    const { a, b } = await pair(mesh)
     const gate = path.join(a.dir, 'gate-')
     const input = { chunks: ['one ', 'two ', 'three'], gate }
     const url = `a2a-mesh://${a.node.info.node.id}/agents/talk`
@@ -76,7 +76,7 @@ test(
 )
 
 test('a link that is lost in the middle of a stream costs nothing: every chunk comes once, in order', TIMEOUT, async (t) => {
-  const { a, b } = await pair(t)
+  const { a, b } = await pair(await testMesh(t))
   const gate = path.join(a.dir, 'gate-')
   const input = { chunks: ['one ', 'two ', 'three'], gate }
   const calling = b.json<Reply>(['call', 'a2a-mesh://a/agents/talk', JSON.stringify(input), '--timeout', '2m'])
@@ -93,10 +93,11 @@ test('a link that is lost in the middle of a stream costs nothing: every chunk c
 })
 
 test('a task that its caller cancels is canceled at the other node; a binding that is off says so', TIMEOUT, async (t) => {
-  const { mesh, a, b } = await pair(t)
+  const mesh = await localMesh(t)
+  const { a, b } = await pair(mesh)
   const until = path.join(a.dir, 'never')
   const calling = b.cli(['call', 'a2a-mesh://a/agents/talk', JSON.stringify({ until })])
-  const running = async (node: TestNode, agent: string): Promise<string | undefined> =>
+  const running = async (node: LocalNode, agent: string): Promise<string | undefined> =>
     (await node.json<{ tasks: { id: string; agent: string; state: string }[] }>(['tasks'])).tasks.find(
       (one) => one.agent.startsWith(agent) && one.state === 'working'
     )?.id

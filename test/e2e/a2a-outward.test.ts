@@ -5,19 +5,19 @@ import type { ImportedServerInfo } from '../../src/ports/imported-tools.js'
 import type { Reply } from '../../src/ports/node-api.js'
 import { remoteServer } from '../support/a2a/remote-server.js'
 import { ask, gatewayNode, request } from '../support/a2a.js'
-import { type TestMesh, testMesh, type TestNode, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
+import { type LocalMesh, localMesh, type LocalNode, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 
 const TIMEOUT = { timeout: 180_000 }
 
 /** A node with a config of its own. */
-async function configured(mesh: TestMesh, name: string, lines: readonly string[], env: Record<string, string> = {}): Promise<TestNode> {
+async function configured(mesh: LocalMesh, name: string, lines: readonly string[], env: Record<string, string> = {}): Promise<LocalNode> {
   const home = await mesh.dir()
   fs.writeFileSync(path.join(home, 'config.yaml'), [...lines, ''].join('\n'))
   return await mesh.start(name, { home, env })
 }
 
 test('the agent of another mesh, by the card of its gateway, is an agent of this one, also for its members', TIMEOUT, async (t: Assert) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const far = await mesh.start('far', { args: ['--http', '0'] })
   const { token } = await far.api.call('token.create', { name: 'near', tier: 1, scopes: ['read', 'send'] })
   const gateway = far.info.http ?? ''
@@ -66,7 +66,7 @@ test(
   'over a hop to the agent of another node an artifact is told once, and the facade gives it as the result',
   TIMEOUT,
   async (t: Assert) => {
-    const mesh = await testMesh(t)
+    const mesh = await localMesh(t)
     const far = await gatewayNode(mesh, 'far')
     const lines = ['http: { listen: 0 }', 'a2a:', '  allowPrivate: [127.0.0.1]', '  agents:', '    talks:']
     const card = `      card: ${far.url}/agents/talk/.well-known/agent-card.json`
@@ -92,7 +92,7 @@ test(
   'call with the URL of a card asks an agent that nobody configured, through the node: its guard and its policy hold',
   TIMEOUT,
   async (t: Assert) => {
-    const mesh = await testMesh(t)
+    const mesh = await localMesh(t)
     const server = await remoteServer(t, '0.3', (turn) => {
       turn.chunk('result', `heard ${turn.text}`)
       turn.end('completed')
@@ -125,7 +125,7 @@ test(
 )
 
 test('the agent that asks any URL is there for the operator alone: on no face of the gateway is it listed or asked', TIMEOUT, async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const server = await remoteServer(t, '1.0', (turn) => turn.end('completed'))
   const home = await mesh.dir()
   fs.writeFileSync(path.join(home, 'config.yaml'), ['http: { listen: 0 }', 'a2a:', `  allowPrivate: ["${server.host}"]`, ''].join('\n'))

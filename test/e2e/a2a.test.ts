@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { ask, type GatewayNode, gatewayNode, streamed, type StreamEvent } from '../support/a2a.js'
-import { testMesh, untilAgent, untilTrue } from '../support/nodes.js'
+import { localMesh, testMesh, untilAgent, untilTrue } from '../support/nodes.js'
 
 let said = 0
 const v1 = (input: unknown, more: object = {}): object => ({
@@ -34,7 +34,7 @@ async function call(node: GatewayNode, method: string, params?: object, place = 
 }
 
 test('a task is sent, read, listed and canceled in both versions, over JSON-RPC and REST', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   const one = await call(node, 'SendMessage', v1('hello'))
   t.alike(
     [at(one, 'result', 'task', 'status', 'state'), at(one, 'result', 'task', 'artifacts', 0, 'parts')],
@@ -80,7 +80,7 @@ test('a task is sent, read, listed and canceled in both versions, over JSON-RPC 
 })
 
 test('an agent asks back, and its client answers, in both versions', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   for (const [method, say, state, done] of [
     ['SendMessage', v1, 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_COMPLETED'],
     ['message/send', v03, 'input-required', 'completed']
@@ -133,7 +133,7 @@ test('a node is killed in the middle of a stream: who comes again with the last 
 })
 
 test('an agent of another node is reached by a URL of this one', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const far = await gatewayNode(mesh, 'far')
   const { code } = await far.node.api.call('invite.create', {})
   const near = await mesh.start('near', { join: code, args: ['--http', '0'] })
@@ -153,7 +153,7 @@ test('an agent of another node is reached by a URL of this one', async (t) => {
 })
 
 test('each agent answers at the URL of its card, also when agents of other nodes have its id', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const here = await gatewayNode(mesh, 'here')
   const { code } = await here.node.api.call('invite.create', {})
   await untilAgent(await mesh.start('there', { join: code }), 'text@here')
@@ -173,7 +173,7 @@ test('each agent answers at the URL of its card, also when agents of other nodes
 })
 
 test('what is wrong is said in the words of the protocol on every wire, never as HTML, and nothing hangs', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   await rpcFaults(t, node)
   await restFaults(t, node)
 })
@@ -246,7 +246,7 @@ async function restFaults(t: Assert, node: GatewayNode): Promise<void> {
 }
 
 test('a client that hangs up leaves its task at work; one that reads on is told of the end', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   const until = path.join(node.dir, 'go')
   let id = ''
   for await (const { data } of streamed(node, '/agents/talk/message:stream', { json: v1({ until, text: 'a' }) })) {

@@ -3,7 +3,7 @@ import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { runFault, type WireEvent, type WireInterrupt } from '../support/agui.js'
 import { ask, type GatewayNode, gatewayNode, streamed } from '../support/a2a.js'
-import { testMesh, untilTrue } from '../support/nodes.js'
+import { localMesh, testMesh, untilTrue } from '../support/nodes.js'
 
 let said = 0
 /** A message of a user: an object goes to the agent as it is. */
@@ -51,7 +51,7 @@ function taskOf(events: readonly WireEvent[]): string {
 }
 
 test('a run of AG-UI streams the life of its task, by agent, by forwardedProps and by skill', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   const input = inputOf('thread', [user('earlier'), { id: 'a1', role: 'assistant', content: 'x' }, user('hello')])
   const events = await runOf(t, node, input)
   const task = taskOf(events)
@@ -82,7 +82,7 @@ test('a run of AG-UI streams the life of its task, by agent, by forwardedProps a
 })
 
 test('a run of a weaker token says in forwardedProps why it asks a stronger agent, and is told so', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   const { token } = await node.node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L3'])
   const weak = { ...node, token }
   const refused = (await runOf(t, weak, inputOf('why', [user('hi')]))).at(-1)
@@ -93,7 +93,7 @@ test('a run of a weaker token says in forwardedProps why it asks a stronger agen
 })
 
 test('chunks stream as one message as they come; a client that hangs up leaves the task at work', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   const gate = path.join(node.dir, 'gate-')
   const input = inputOf('thread', [user({ chunks: ['one ', 'two ', 'three'], gate })])
   let heard = ''
@@ -114,7 +114,7 @@ test('chunks stream as one message as they come; a client that hangs up leaves t
 })
 
 test('an agent asks back: the run is interrupted, and the next one answers, by resume or by a message', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   const question = user({ ask: 'Which one?' })
   const asked = await runOf(t, node, inputOf('resumed', [question]))
   const interrupt = questionOf(asked)
@@ -134,7 +134,7 @@ test('an agent asks back: the run is interrupted, and the next one answers, by r
 })
 
 test('a question that is abandoned ends its task; what is said instead begins another one', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   const question = user({ ask: 'Which one?' })
   const asked = await runOf(t, node, inputOf('thread', [question]))
   const resume = [
@@ -156,7 +156,7 @@ test('a question that is abandoned ends its task; what is said instead begins an
 })
 
 test('a task that fails or is canceled ends its run so; data is told as a custom event', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   const failed = await runOf(t, node, inputOf('a', [user({ fail: 'no way' })]))
   const { type, code, message }: Partial<WireEvent> = failed.at(-1) ?? {}
   t.alike([type, code], ['RUN_ERROR', 'TASK_FAILED'])
@@ -196,7 +196,7 @@ test('a node that stops says that the task goes on; the same input tells the res
 })
 
 test('what is no run is refused before it begins, as JSON, and a token sees its own threads alone', async (t) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   const good = inputOf('thread', [user('hi')])
   const cases: readonly (readonly [string, RequestInit & { readonly json?: unknown }, number, string])[] = [
     ['/agui', { json: good }, 400, 'neither agent nor skill'],

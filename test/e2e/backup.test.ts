@@ -1,24 +1,24 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
-import { type TestMesh, type TestNode, testMesh, untilAgent, untilOnline, untilPeer, untilTrue } from '../support/nodes.js'
+import { type LocalMesh, type LocalNode, localMesh, testMesh, untilAgent, untilOnline, untilPeer, untilTrue } from '../support/nodes.js'
 
 const WORDS = '{"text":"one two"}'
 const POLICY = 'rules:\n  - name: asks\n    from: { tier: L3 }\n    decision: ask\n'
 
-async function backupOf(node: TestNode, dir: string, name = 'node.backup'): Promise<string> {
+async function backupOf(node: LocalNode, dir: string, name = 'node.backup'): Promise<string> {
   const file = path.join(dir, name)
   const made = await node.cli(['backup', file])
   if (made.code !== 0) throw new Error(made.stderr)
   return file
 }
 
-async function restored(mesh: TestMesh, file: string, home: string): Promise<void> {
+async function restored(mesh: LocalMesh, file: string, home: string): Promise<void> {
   const { code, stderr } = await mesh.run(['--home', home, 'restore', file])
   if (code !== 0) throw new Error(stderr)
 }
 
-async function calls(from: TestNode, to: string): Promise<string> {
+async function calls(from: LocalNode, to: string): Promise<string> {
   await untilAgent(from, to)
   return (await from.json<{ outcome: string }>(['call', to, 'text.stats', WORDS])).outcome
 }
@@ -38,7 +38,7 @@ test('a node backed up while it runs and restored elsewhere is the same node: pe
   t.alike(await fs.readdir(dir), ['node.backup'], 'nothing else is left')
   // What comes after the backup is known to the other node only.
   const late = await a.json<{ id: string }>(['invite', '--uses', '2'])
-  const hasLate = async ({ api }: TestNode): Promise<boolean> =>
+  const hasLate = async ({ api }: LocalNode): Promise<boolean> =>
     (await api.call('invite.list', {})).invites.some((one) => one.id === late.id)
   await untilTrue(() => hasLate(b), 'the other node has it')
   a.kill('SIGKILL')
@@ -64,7 +64,7 @@ test('a node backed up while it runs and restored elsewhere is the same node: pe
 test('of a node and its restored copy, started next to it, one goes on and the other one stops, and comes back by the command that it says, either of them', {
   timeout: 180_000
 }, async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const dir = await mesh.dir()
   const [a, b] = await mesh.meshOf('a', 'b')
   const file = await backupOf(b, dir)
@@ -97,7 +97,7 @@ test('of a node and its restored copy, started next to it, one goes on and the o
 })
 
 test('the home of a founder without peers, backed up while it is stopped, is whole elsewhere', { timeout: 120_000 }, async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const dir = await mesh.dir()
   const a = await mesh.start('a')
   await a.api.call('invite.create', {})
@@ -114,7 +114,7 @@ test('the home of a founder without peers, backed up while it is stopped, is who
 })
 
 test('a backup replaces no file and no home; a damaged one is refused before anything is written', { timeout: 120_000 }, async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const dir = await mesh.dir()
   const a = await mesh.start('a')
   const file = await backupOf(a, dir)
@@ -149,7 +149,7 @@ test('a backup replaces no file and no home; a damaged one is refused before any
 })
 
 /** Key of the writer core of a home; of a node that just started perhaps still the former one. */
-async function coreOf({ home }: TestNode): Promise<string> {
+async function coreOf({ home }: LocalNode): Promise<string> {
   const text = await fs.readFile(path.join(home, 'core.json'), 'utf8').catch(() => '{"value":{"core":""}}')
   return (JSON.parse(text) as { value: { core: string } }).value.core
 }
@@ -173,14 +173,14 @@ function agentFile(id: string): string {
 test('a backup holds the documents: what nobody else has is there again, and the restored node forks no stream', {
   timeout: 120_000
 }, async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const dir = await mesh.dir()
   const [a, b] = await mesh.meshOf('a', 'b')
-  const set = async (node: TestNode, document: string, text: string): Promise<void> => {
+  const set = async (node: LocalNode, document: string, text: string): Promise<void> => {
     const ran = await node.cli(['doc', 'set', document, text])
     if (ran.code !== 0) throw new Error(ran.stderr)
   }
-  const reads = (node: TestNode, document: string, text: string): Promise<void> =>
+  const reads = (node: LocalNode, document: string, text: string): Promise<void> =>
     untilTrue(async () => (await node.cli(['doc', 'get', document])).stdout === text, `${document} is ${text}`)
   await set(a, 'shared', 'one')
   await reads(b, 'shared', 'one')

@@ -1,7 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
-import { testMesh, untilTrue, type CommandResult } from '../support/nodes.js'
+import { localMesh, testMesh, untilTrue, type CommandResult } from '../support/nodes.js'
 
 /** The code of an error under --json. */
 function codeOf(result: CommandResult): string {
@@ -16,7 +16,7 @@ function codeOf(result: CommandResult): string {
 }
 
 test('wrong words on the command line: usage, and nothing starts', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'h')
   for (const args of [
     ['peeers'],
@@ -35,7 +35,7 @@ test('wrong words on the command line: usage, and nothing starts', async (t) => 
 })
 
 test('without a node every other command says so, exit 3, and what to do', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'h')
   for (const args of [['peers'], ['agents'], ['status'], ['invite'], ['send', 'x', 'y'], ['swarm', 'ls'], ['tasks']]) {
     const result = await mesh.run(['--home', home, ...args, '--json'])
@@ -45,7 +45,7 @@ test('without a node every other command says so, exit 3, and what to do', async
 })
 
 test('unknown peers, agents, capabilities, tasks and swarms; a wrong input', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   const cases: [string[], number, string][] = [
     [['ping', 'nobody'], 4, 'PEER_NOT_FOUND'],
@@ -71,7 +71,7 @@ test('unknown peers, agents, capabilities, tasks and swarms; a wrong input', asy
 })
 
 test('a broken agent file is told with its line, the last good version stays, and it heals by being mended', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const dir = path.join(await mesh.dir(), 'agents')
   await fs.mkdir(dir)
   const file = path.join(dir, 'echo.md')
@@ -128,7 +128,7 @@ test('a home whose node hangs is exit 9, not a second node', async (t) => {
 })
 
 test('a path that is too long, or not writable, is told and leaves nothing behind', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const dir = await mesh.dir()
   const long = await mesh.run(['--home', path.join(dir, 'x'.repeat(90)), 'start', '--json'], {
     env: {

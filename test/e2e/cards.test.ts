@@ -18,7 +18,7 @@ import { MESH_EXTENSION } from '../../src/adapters/a2a/cards/card-subject.js'
 import { USAGE_EXTENSION } from '../../src/adapters/a2a/cards/card-usage.js'
 import { validateCard } from '../support/a2a/card-validator.js'
 import { verify } from '../support/membership.js'
-import { testMesh, type TestNode, untilAgent, untilTrue } from '../support/nodes.js'
+import { localMesh, type LocalNode, untilAgent, untilTrue } from '../support/nodes.js'
 
 function agentFile(version: string): string {
   return `---
@@ -54,7 +54,7 @@ function quietly(t: Assert): void {
 
 test('start --http 0 serves cards that the resolvers and the signature check of the SDKs take, and one for each agent', async (t: Assert) => {
   quietly(t)
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0'] })
   const url = a.info.http ?? ''
   await untilAgent(a, 'text@a')
@@ -83,7 +83,7 @@ test('start --http 0 serves cards that the resolvers and the signature check of 
 
 test('clients of both SDKs get the extended card by their own methods, over JSON-RPC and REST, and check its signature', async (t: Assert) => {
   quietly(t)
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0'] })
   await untilAgent(a, 'text@a')
   const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test'])
@@ -116,7 +116,7 @@ test('clients of both SDKs get the extended card by their own methods, over JSON
 
 test('a changed agent file is another card with another tag; one that is broken leaves the card that was', async (t: Assert) => {
   quietly(t)
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0'] })
   const place = `${a.info.http}/agents/shout/.well-known/agent-card.json`
   const file = path.join(a.home, 'agents', 'shout.md')
@@ -142,8 +142,8 @@ test('a changed agent file is another card with another tag; one that is broken 
 
 test('agents of other nodes have cards here, signed by this node, with the one that their own node signed inside', async (t: Assert) => {
   quietly(t)
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshWith({ args: ['--http', '0'] }, 'a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshWith({ args: ['--http', '0'] }, 'a', 'b')) as [LocalNode, LocalNode]
   await untilAgent(a, 'text@b')
   const base = `${a.info.http}/agents/text@b/`
   const paramsOf = ({ capabilities }: AgentCard): Record<string, unknown> =>
@@ -188,7 +188,7 @@ function placesOf({ supportedInterfaces, url, additionalInterfaces, signatures }
 }
 
 test('with http.publicUrl all cards, keys and OAuth name it, and its host is served, on a wildcard too', async (t: Assert) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'a')
   await fs.mkdir(home, { mode: 0o700 })
   const config = 'http: { publicUrl: "https://Node.example.org/" }\na2a: { oauth: { enabled: true } }\n'

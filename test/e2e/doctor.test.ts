@@ -2,9 +2,9 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import { doctor, failing } from '../support/doctor.js'
-import { type TestMesh, testMesh, twoAdmins, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
+import { type LocalMesh, localMesh, twoAdmins, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 
-async function refused(mesh: TestMesh, home: string): Promise<{ code: string; next: readonly string[] }> {
+async function refused(mesh: LocalMesh, home: string): Promise<{ code: string; next: readonly string[] }> {
   const { code, stderr } = await mesh.run(['--home', home, 'start', '--json'])
   if (code !== 78) throw new Error(`exit ${code}: ${stderr}`)
   return (JSON.parse(stderr.split('\n').find((line) => line.startsWith('{"error"')) ?? '{}') as { error: { code: string; next: string[] } })
@@ -21,7 +21,7 @@ async function garble(dir: string, names: RegExp): Promise<void> {
 }
 
 test('a damaged store is found at start, said with the next step, and repaired: the same node, the log from the others', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await twoAdmins(mesh)
   const invite = await b.json<{ id: string }>(['invite', '--uses', '3'])
   await b.stop()
@@ -59,7 +59,7 @@ test('a damaged store is found at start, said with the next step, and repaired: 
 })
 
 test('a store that was put back to an older copy is found, as is a ledger that is gone; the ledger is moved aside and begun anew', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   await a.stop()
   const old = path.join(await mesh.dir(), 'db')
@@ -92,7 +92,7 @@ test('a store that was put back to an older copy is found, as is a ledger that i
 })
 
 test('a ledger behind what it once held does not start, and doctor --repair says what is lost by a new one', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
   await untilAgent(b, 'text@a')
   await b.json(['call', 'text@a', 'text.stats', '{"text":"x"}'])
@@ -114,7 +114,7 @@ test('a ledger behind what it once held does not start, and doctor --repair says
 })
 
 test('a small file that is damaged is made again from its copy, by a start and by doctor --repair, which say so', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   await a.stop()
   for (const name of ['mesh.json', 'node.json']) {
@@ -141,7 +141,7 @@ test('a small file that is damaged is made again from its copy, by a start and b
 })
 
 test('a node of whose record both files are damaged keeps its name and its mesh, and is told which network it is in', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('laptop')
   await a.stop()
   for (const name of ['node.json', 'node.json.copy']) await fs.writeFile(path.join(a.home, name), '')
@@ -153,7 +153,7 @@ test('a node of whose record both files are damaged keeps its name and its mesh,
 })
 
 test('what makes the node itself cannot be repaired once its copy is damaged, too: doctor says that a backup can', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   await a.stop()
   for (const name of ['mesh.json', 'mesh.json.copy']) await fs.writeFile(path.join(a.home, name), '{}')
@@ -167,7 +167,7 @@ test('what makes the node itself cannot be repaired once its copy is damaged, to
 })
 
 test('doctor says that a store is gone and makes none; a repair fetches the log anew', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
   await b.stop()
   await fs.rm(path.join(b.home, 'store'), { recursive: true })

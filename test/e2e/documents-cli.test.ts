@@ -5,17 +5,17 @@ import { createInterface } from 'node:readline'
 import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
 import { connect } from '../../src/client.js'
-import { type CommandResult, ROOT, testMesh, type TestNode, until, untilTrue } from '../support/nodes.js'
+import { type CommandResult, ROOT, localMesh, type LocalNode, until, untilTrue } from '../support/nodes.js'
 
 const BIN = path.join(ROOT, 'bin', 'a2a-node.js')
 
 /** Resolves when a node knows a document. */
-async function untilKnown(node: TestNode, document: string): Promise<void> {
+async function untilKnown(node: LocalNode, document: string): Promise<void> {
   await until(node.api, 'documents.list', {}, ({ documents }) => documents.some(({ name }) => name === document))
 }
 
 async function untilValue(
-  node: TestNode,
+  node: LocalNode,
   document: string,
   { type, value }: { type: 'text' | 'map' | 'list'; value: unknown }
 ): Promise<void> {
@@ -26,7 +26,7 @@ async function untilValue(
 /** A command that goes on: its lines one by one, until it is stopped. */
 function follow(
   t: Assert,
-  node: TestNode,
+  node: LocalNode,
   args: readonly string[]
 ): { line(): Promise<string>; note(): Promise<string>; stop(): Promise<void> } {
   const child = spawn(process.execPath, [BIN, '--home', node.home, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
@@ -46,8 +46,8 @@ function codeOf(result: CommandResult): string {
 }
 
 test('what doc set writes on one node, doc get prints on the other: text, map and list', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   t.is((await a.cli(['doc', 'ls'])).stdout, 'no documents\n')
   const set = await a.cli(['doc', 'set', 'notes', '-'], 'one\ntwo\n')
   t.is(set.code, 0, set.stderr)
@@ -77,8 +77,8 @@ test('what doc set writes on one node, doc get prints on the other: text, map an
 })
 
 test('doc edit keeps what another wrote while the editor was open, and writes nothing for nothing', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   await a.cli(['doc', 'set', 'notes', 'first line\nlast line\n'])
   await untilValue(b, 'notes', { type: 'text', value: 'first line\nlast line\n' })
   const dir = await mesh.dir()
@@ -115,7 +115,7 @@ test('doc edit keeps what another wrote while the editor was open, and writes no
 })
 
 test('what was typed in an editor that failed, or as no UTF-8, stays in its file, and the error says how to write it', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   await a.cli(['doc', 'set', 'notes', 'old'])
   const dir = await mesh.dir()
@@ -140,7 +140,7 @@ test('what was typed in an editor that failed, or as no UTF-8, stays in its file
 })
 
 test('what was typed in an editor stays in its file when it cannot be written', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   await a.cli(['doc', 'set', 'settings', '{"a":1}', '--type', 'map'])
   const dir = await mesh.dir()
@@ -153,8 +153,8 @@ test('what was typed in an editor stays in its file when it cannot be written', 
 })
 
 test('doc watch tells a line for each change, doc export gives the whole document, doc rm keeps it no longer', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   await a.cli(['doc', 'set', 'notes', 'hello'])
   await untilValue(b, 'notes', { type: 'text', value: 'hello' })
   const watch = follow(t, b, ['doc', 'watch', 'notes', '--json'])
@@ -178,8 +178,8 @@ test('doc watch tells a line for each change, doc export gives the whole documen
 })
 
 test('doc watch of a document of which nothing is here says so, tells no empty value, and goes on once it comes', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   await a.cli(['doc', 'set', 'settings', '{"color":"blue"}', '--type', 'map'])
   await untilValue(b, 'settings', { type: 'map', value: { color: 'blue' } })
   await a.stop()
@@ -193,8 +193,8 @@ test('doc watch of a document of which nothing is here says so, tells no empty v
 })
 
 test('a document that nobody knows is exit 4 with the name that was meant, and one that may not be written exit 5', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   await a.api.call('documents.create', { name: 'notes', write: { members: ['a'], tier: null } })
   await a.cli(['doc', 'set', 'notes', 'mine'])
   await untilValue(b, 'notes', { type: 'text', value: 'mine' })
@@ -245,7 +245,7 @@ test('a document that nobody knows is exit 4 with the name that was meant, and o
 })
 
 test('a map of many keys is set, read and changed', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   const keys = Object.fromEntries(Array.from({ length: 20_000 }, (_, key) => [`key ${key}`, key]))
   const made = await a.cli(['doc', 'set', 'many', '-', '--type', 'map'], JSON.stringify(keys))
@@ -259,7 +259,7 @@ test('a map of many keys is set, read and changed', async (t) => {
 })
 
 test('what is refused for its value makes no document, and the error says what to do', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   const keys = Object.fromEntries(Array.from({ length: 1001 }, (_, key) => [`key ${key}`, key]))
   const deep = `${'['.repeat(40)}${']'.repeat(40)}`
@@ -279,8 +279,8 @@ test('what is refused for its value makes no document, and the error says what t
 })
 
 test('doc access shows and sets who may see and who may write; what is left out stays', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   await a.cli(['doc', 'set', 'notes', 'mine'])
   for (const node of [b, c]) await untilValue(node, 'notes', { type: 'text', value: 'mine' })
   const before = await b.json(['doc', 'access', 'notes'])
@@ -298,7 +298,7 @@ test('doc access shows and sets who may see and who may write; what is left out 
     set.access.write.members.map(({ name }) => name),
     ['b']
   )
-  const mayWrite = async (node: TestNode): Promise<boolean> => (await node.api.call('documents.show', { document: 'notes' })).may.write
+  const mayWrite = async (node: LocalNode): Promise<boolean> => (await node.api.call('documents.show', { document: 'notes' })).may.write
   await untilTrue(async () => !(await mayWrite(c)), 'the others have heard of it')
   t.is((await c.cli(['doc', 'set', 'notes', 'theirs'])).code, 5)
   t.is((await b.cli(['doc', 'set', 'notes', 'ours'])).code, 0)
@@ -315,7 +315,7 @@ test('doc access shows and sets who may see and who may write; what is left out 
 })
 
 test('doc access takes no words that mean nothing', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   await a.cli(['doc', 'set', 'notes', 'mine'])
   for (const words of [

@@ -5,7 +5,7 @@ import test, { type Assert } from 'brittle'
 import { type BaseEditor, createEditor, type Descendant, Editor, Transforms } from 'slate'
 import * as Y from 'yjs'
 import { A2AProvider } from '../../src/client.js'
-import { testMesh, type TestNode, until, untilTrue } from '../support/nodes.js'
+import { localMesh, type LocalNode, until, untilTrue } from '../support/nodes.js'
 
 /** A Slate editor that shares its text. */
 interface Shared extends BaseEditor {
@@ -38,7 +38,7 @@ async function synced(provider: A2AProvider): Promise<void> {
 }
 
 /** A Slate editor over slate-yjs, as its manual makes one; only the provider is ours. */
-async function admin(t: Assert, node: TestNode): Promise<Desk> {
+async function admin(t: Assert, node: LocalNode): Promise<Desk> {
   const doc = new Y.Doc()
   const provider = new A2AProvider({ home: node.home }, 'letter', doc, { create: true })
   t.teardown(() => provider.destroy(), { order: -1 })
@@ -64,8 +64,8 @@ function type({ editor }: Desk, text: string, at: 'start' | 'end'): void {
 }
 
 test('an editor binding of others works over A2AProvider on two nodes: text, cursors, undo', { timeout: 120_000 }, async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   const one = await admin(t, a)
   one.doc.get('content', Y.XmlText).applyDelta(slateNodesToInsertDelta([PARAGRAPH]))
   await one.provider.saved()
@@ -91,8 +91,8 @@ test('an editor binding of others works over A2AProvider on two nodes: text, cur
 })
 
 test('what is pasted into a provider at once is seen whole by another one on another node', { timeout: 120_000 }, async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   const providers = [a, b].map((node) => new A2AProvider({ home: node.home }, 'notes', new Y.Doc(), { create: true }))
   for (const provider of providers) {
     t.teardown(() => provider.destroy(), { order: -1 })
@@ -115,7 +115,7 @@ test('what is pasted into a provider at once is seen whole by another one on ano
 test('a provider goes on when its node was restarted, and sends what was edited meanwhile, unless its node does not know it any more', {
   timeout: 120_000
 }, async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   const doc = new Y.Doc()
   const provider = new A2AProvider(a.api, 'notes', doc, { create: true })
@@ -158,8 +158,8 @@ test('a provider goes on when its node was restarted, and sends what was edited 
 test('a provider tells of a document that is not there, may not be written, or was edited before its session', {
   timeout: 120_000
 }, async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   const errorOf = (provider: A2AProvider, event: 'error' | 'connection-error'): Promise<string> => {
     t.teardown(() => provider.destroy(), { order: -1 })
     return new Promise((resolve) => provider.on(event, ({ code }) => resolve(code)))

@@ -3,7 +3,7 @@ import path from 'node:path'
 import test from 'brittle'
 import * as Y from 'yjs'
 import { untilText, write } from '../support/document-nodes.js'
-import { testMesh, type TestNode, until } from '../support/nodes.js'
+import { type LocalNode, localMesh, testMesh, type TestNode, until } from '../support/nodes.js'
 
 async function isThere(file: string): Promise<boolean> {
   return await fs.stat(file).then(
@@ -21,8 +21,8 @@ async function codeOf(call: Promise<unknown>): Promise<unknown> {
 }
 
 test('a text that is edited on one node is there on the two others, whoever edits it, and after a restart', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   for (const node of [a, b, c]) t.absent(await isThere(path.join(node.home, 'documents')), 'no document, no store for them')
   t.ok((await a.api.call('documents.create', { name: 'notes' })).created)
   await write(a, 'hello')
@@ -60,8 +60,8 @@ test('what a node wrote before it was killed for good comes to a member that was
 })
 
 test('a text of a million characters is set in one go and read on another node, and a larger one too', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   const line = 'a line of a long text\n'
   const million = line.repeat(50_000).slice(0, 1_000_000)
   // More than a call of the control API carries.
@@ -78,8 +78,8 @@ test('a text of a million characters is set in one go and read on another node, 
 })
 
 test('a member that may not see a document has nothing of it, and one that may not write it is refused', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   const members = [a.info.node.id, b.info.node.id]
   const none = { tier: null } as const
   await b.api.call('documents.create', { name: 'hidden', see: { members, ...none }, write: { ...none } })
@@ -108,8 +108,8 @@ test('a member that may not see a document has nothing of it, and one that may n
 })
 
 test('who loses the right to write is refused, and what it wrote until then stays everywhere', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   await a.api.call('documents.create', { name: 'notes' })
   await write(a, 'one')
   await untilText(b, 'one')
@@ -128,8 +128,8 @@ test('who loses the right to write is refused, and what it wrote until then stay
 })
 
 test('who joins reads a document of several writers whole at once, and so does its program', async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   await a.api.call('documents.create', { name: 'notes' })
   await untilText(b, '')
   for (let line = 0; line < 100; line++)

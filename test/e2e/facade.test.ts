@@ -5,11 +5,11 @@ import type { StatusInfo } from '../../src/ports/node-api.js'
 import { ask, gatewayNode } from '../support/a2a.js'
 import { agentText } from '../support/agents/agent-text.js'
 import { eventsOf } from '../support/facade-scene.js'
-import { testMesh, untilAgent, untilTrue } from '../support/nodes.js'
+import { localMesh, untilAgent, untilTrue } from '../support/nodes.js'
 import { parsePrometheus } from '../support/prometheus.js'
 
 test('with curl and a token an agent is listed, run and streamed, here and on another node', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const node = await gatewayNode(mesh, 'a')
   const list = await ask(node, '/agents')
   const names = (list.body['agents'] as { name: string; description: string }[]).map(({ name, description }) => [name, description])
@@ -65,7 +65,7 @@ test('with curl and a token an agent is listed, run and streamed, here and on an
 })
 
 test('an agent whose program is missing is called so wherever agents are listed, and is never ready', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'a')
   await fs.mkdir(path.join(home, 'agents'), { recursive: true, mode: 0o700 })
   await fs.writeFile(path.join(home, 'agents', 'lost.md'), agentText('lost', [], '{ type: command, command: [no-such-program-here] }'))
@@ -91,7 +91,7 @@ test('an agent whose program is missing is called so wherever agents are listed,
 })
 
 test('the config binds what is said and how often; metrics are for tokens', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'a')
   await fs.mkdir(home, { mode: 0o700 })
   const file = path.join(home, 'config.yaml')

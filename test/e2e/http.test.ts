@@ -3,7 +3,7 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
-import { testMesh, untilTrue } from '../support/nodes.js'
+import { localMesh, testMesh, untilTrue } from '../support/nodes.js'
 
 interface Made {
   readonly schema: string
@@ -62,7 +62,7 @@ test('start --http 0 serves on a free port that it names; a token opens it until
 })
 
 test('a token survives a restart and stays out of a backup', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0'] })
   const { token, id } = await a.json<Made>(['a2a', 'token', 'create'])
   const file = path.join(await mesh.dir(), 'a.backup')
@@ -79,7 +79,7 @@ test('a token survives a restart and stays out of a backup', async (t) => {
 })
 
 test('a port that is taken is PORT_IN_USE, exit 9, and leaves a home as it was; without --http there is none', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const port = await takenPort(t)
   const home = path.join(await mesh.dir(), 'a')
   const ran = await mesh.run(['--home', home, 'start', '--http', String(port)])
@@ -92,7 +92,7 @@ test('a port that is taken is PORT_IN_USE, exit 9, and leaves a home as it was; 
 })
 
 test('--detach serves HTTP too, says where, and a second start tells of a port that it does not apply', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'a')
   const ran = await mesh.run(['--home', home, 'start', '--detach', '--json', '--http', '127.0.0.1:0'])
   t.teardown(async () => void (await mesh.run(['--home', home, 'stop'])), { order: -1 })
@@ -107,7 +107,7 @@ test('--detach serves HTTP too, says where, and a second start tells of a port t
 })
 
 test('the config and the environment say where HTTP is served; what is no address is refused before anything starts', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'a')
   await fs.mkdir(home, { mode: 0o700 })
   await fs.writeFile(path.join(home, 'config.yaml'), 'http:\n  listen: 0\n  hosts: [box.lan]\n')
@@ -126,7 +126,7 @@ test('the config and the environment say where HTTP is served; what is no addres
 })
 
 test('beyond this machine it listens only where it is told to, and says so', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0.0.0.0:0'] })
   t.ok(/^http:\/\/127\.0\.0\.1:\d+$/.test(a.info.http ?? ''))
   t.ok(a.errors().includes('HTTP is served beyond this machine'), a.errors())

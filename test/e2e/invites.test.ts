@@ -1,8 +1,8 @@
 import test from 'brittle'
-import { testMesh, twoAdmins, untilOnline, untilTrue, type TestNode } from '../support/nodes.js'
+import { localMesh, twoAdmins, untilOnline, untilTrue, type LocalNode } from '../support/nodes.js'
 
 test('one one-use invite, two joiners through two admins at once: one is in, the other has INVITE_USED and exits 5', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await twoAdmins(mesh)
   const { code } = await a.api.call('invite.create', { uses: 1 })
   await untilTrue(
@@ -19,7 +19,7 @@ test('one one-use invite, two joiners through two admins at once: one is in, the
     t.is(left.code, 5, left.node.errors())
     t.ok(/INVITE_USED/.test(left.node.errors()), 'cut when the admissions met')
   } else t.is(started.length, 1)
-  const members = async (node: TestNode): Promise<string[]> =>
+  const members = async (node: LocalNode): Promise<string[]> =>
     (await node.api.call('peers.list', { all: true })).peers.map((one) => one.name).filter((name) => name === 'c' || name === 'd')
   await untilTrue(async () => (await members(a)).length === 1 && (await members(b)).length === 1, 'both admins know exactly one of them')
   t.ok(Date.now() - settledAt < 5000, `after ${Date.now() - settledAt} ms`)
@@ -27,7 +27,7 @@ test('one one-use invite, two joiners through two admins at once: one is in, the
 })
 
 test('each bad invite has its own code: garbled, expired, revoked, used', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   const join = async (name: string, code: string): Promise<{ code: number | null; error: string }> => {
     const result = await mesh.run(['--home', `${await mesh.dir()}/${name}`, 'start', '--json', '--name', name, '--join', code])
@@ -57,7 +57,7 @@ test('each bad invite has its own code: garbled, expired, revoked, used', async 
 })
 
 test('with no admin online a join gives up, says so, and leaves a home that behaves as a fresh one', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   const { code } = await a.api.call('invite.create', {})
   await a.stop()

@@ -5,7 +5,7 @@ import type { Reply } from '../../src/ports/node-api.js'
 import { type LlmServer, llmServer, refusing, streaming } from '../support/llm/llm-server.js'
 import { eventsOf } from '../support/facade-scene.js'
 import { LLAMA_CPP, OLLAMA, VLLM } from '../support/llm/shapes.js'
-import { type TestMesh, testMesh, type TestNode, until, untilAgent } from '../support/nodes.js'
+import { type LocalMesh, localMesh, type LocalNode, type TestMesh, testMesh, until, untilAgent } from '../support/nodes.js'
 
 const AGENT = [
   '---',
@@ -21,7 +21,7 @@ const AGENT = [
 ].join('\n')
 
 /** A home with the agent, and a provider at that address. */
-async function homeOf(mesh: TestMesh, server: LlmServer, agent = AGENT): Promise<string> {
+async function homeOf(mesh: LocalMesh, server: LlmServer, agent = AGENT): Promise<string> {
   const home = await mesh.dir()
   fs.mkdirSync(path.join(home, 'agents'), { recursive: true })
   fs.writeFileSync(path.join(home, 'agents', 'thinker.md'), agent)
@@ -32,7 +32,7 @@ async function homeOf(mesh: TestMesh, server: LlmServer, agent = AGENT): Promise
   return home
 }
 
-async function thinking(mesh: TestMesh, server: LlmServer, agent = AGENT): Promise<TestNode> {
+async function thinking(mesh: LocalMesh, server: LlmServer, agent = AGENT): Promise<LocalNode> {
   const node = await mesh.start('a', { home: await homeOf(mesh, server, agent), env: { TEST_LLM_KEY: 'sk-e2e' } })
   await untilAgent(node, 'thinker@a')
   return node
@@ -45,7 +45,7 @@ test('an agent of a language model is called from the command line, uses a tool 
     streaming([...LLAMA_CPP.calls([call]), LLAMA_CPP.usage(9, 3)]),
     streaming([...LLAMA_CPP.text(['Two ', 'words.']), LLAMA_CPP.usage(19, 4)])
   )
-  const node = await thinking(await testMesh(t), server)
+  const node = await thinking(await localMesh(t), server)
   const reply = await node.json<Reply>(['call', 'thinker', 'think', '{"prompt":"How many words?"}'])
   t.alike([reply.outcome, reply.payload], ['COMPLETED', 'Two words.'])
   const [first, second] = server.seen
@@ -65,7 +65,7 @@ test('an agent of a language model is called from the command line, uses a tool 
 })
 
 test('clients of the gateway read what a model says while it comes, as text', async (t: Assert) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const server = await llmServer(t, streaming(LLAMA_CPP.text(['One ', 'line.'])))
   const node = await mesh.start('a', { home: await homeOf(mesh, server), env: { TEST_LLM_KEY: 'sk-e2e' }, args: ['--http', '0'] })
   await untilAgent(node, 'thinker@a')
@@ -86,7 +86,7 @@ test('clients of the gateway read what a model says while it comes, as text', as
 })
 
 test('an agent of another node is a tool too: its node decides on the agent that asks, and its people may be asked', async (t: Assert) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const server = await llmServer(
     t,
     streaming(VLLM.calls([{ name: 'text_at_b__stats', pieces: ['{"text":"a b c"}'] }])),
@@ -109,7 +109,7 @@ test('an agent of another node is a tool too: its node decides on the agent that
 
 test('a provider that cannot start is LLM_INIT_FAILED at the command line, with what to do next', async (t: Assert) => {
   const server = await llmServer(t, refusing(OLLAMA.refusals.unknownModel))
-  const node = await thinking(await testMesh(t), server)
+  const node = await thinking(await localMesh(t), server)
   const failed = await node.cli(['call', 'thinker', 'think', '{"text":"hi"}', '--json'])
   t.is(failed.code, 1)
   const { error } = JSON.parse(failed.stdout || failed.stderr) as { error: { code: string; message: string; next: string[] } }

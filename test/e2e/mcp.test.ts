@@ -6,7 +6,7 @@ import test from 'brittle'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { mcpClient, oldMcpClient } from '../support/mcp-clients.js'
 import { modern } from '../support/mcp-http-scene.js'
-import { ROOT, testMesh, type TestNode, until, untilAgent, untilTrue } from '../support/nodes.js'
+import { ROOT, localMesh, type LocalNode, until, untilAgent, untilTrue } from '../support/nodes.js'
 
 const JSON_HEADERS = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', connection: 'close' }
 
@@ -32,8 +32,8 @@ interface ListedAgents {
 }
 
 test('official clients of both SDKs list and call the tools of their node and of others', async (t) => {
-  const mesh = await testMesh(t)
-  const [a] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode]
+  const mesh = await localMesh(t)
+  const [a] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode]
   await Promise.all(['text@b', 'text@c'].map((address) => untilAgent(a, address)))
   const newest = await mcpClient(t, mesh, a)
   for (const client of [newest, await oldMcpClient(t, mesh, a)]) {
@@ -65,8 +65,8 @@ test('official clients of both SDKs list and call the tools of their node and of
 })
 
 test('a call from a client passes the rules of the node it reaches: refused by tier, held for a person, canceled', async (t) => {
-  const mesh = await testMesh(t)
-  const [a] = (await mesh.meshOf('a')) as [TestNode]
+  const mesh = await localMesh(t)
+  const [a] = (await mesh.meshOf('a')) as [LocalNode]
   const { code } = await a.json<{ code: string }>(['invite', '--tier', 'L2'])
   const b = await mesh.start('b', { join: code })
   await fs.writeFile(path.join(a.home, 'agents', 'sleeper.md'), SLEEPER)
@@ -112,8 +112,8 @@ test('a call from a client passes the rules of the node it reaches: refused by t
 })
 
 test('cards, documents, results of swarms and the audit log are resources', async (t) => {
-  const mesh = await testMesh(t)
-  const [a] = (await mesh.meshOf('a')) as [TestNode]
+  const mesh = await localMesh(t)
+  const [a] = (await mesh.meshOf('a')) as [LocalNode]
   await a.api.call('documents.create', { name: 'notes & more' })
   await a.api.call('documents.edit', { document: 'notes & more', edit: { type: 'text', text: 'hello' } })
   const { sdk, call } = await mcpClient(t, mesh, a)
@@ -134,7 +134,7 @@ test('cards, documents, results of swarms and the audit log are resources', asyn
 })
 
 test('mcp serve ends with its client, says when no node runs, and with --embed runs one', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'embedded')
   const serve = async (args: readonly string[], input: string): Promise<{ code: number | null; out: string; err: string }> => {
     const child = spawn(process.execPath, [path.join(ROOT, 'bin', 'a2a-node.js'), '--home', home, 'mcp', 'serve', ...args], {
@@ -175,7 +175,7 @@ function isAlive(pid: number): boolean {
 }
 
 test('an official client works over HTTP with a token, as far as its token goes', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a', { args: ['--http', '0'] })
   const { token, id } = await a.json<{ token: string; id: string }>(['a2a', 'token', 'create'])
   const weak = await a.json<{ token: string }>(['a2a', 'token', 'create', '--scope', 'read'])
@@ -201,7 +201,7 @@ test('an official client works over HTTP with a token, as far as its token goes'
 })
 
 test('guardrails and the limit of calls bind a client with a token at /mcp, and never the operator', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'a')
   await fs.mkdir(home, { mode: 0o700 })
   const rails = 'input: { maxLength: 40, deny: ["(?i)secret"] }, output: { maxLength: 100000, deny: ["\\"?words\\"?"] }'

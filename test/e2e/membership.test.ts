@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { testMesh, twoAdmins, until, untilOnline, untilAgent, untilPeer, type TestNode } from '../support/nodes.js'
+import { localMesh, testMesh, twoAdmins, until, untilOnline, untilAgent, untilPeer, type TestNode } from '../support/nodes.js'
 
 test('the owner is away: an admin lets a third node in, members work on, a non-writer is heard; the owner catches up', async (t) => {
   const mesh = await testMesh(t)
@@ -30,7 +30,7 @@ test('the owner is away: an admin lets a third node in, members work on, a non-w
 })
 
 test('a revoked node is cut, stops with REVOKED, and stays out after everybody restarted', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b, c] = await mesh.meshOf('a', 'b', 'c')
   const from = Date.now()
   t.is((await a.cli(['peers', 'revoke', 'c'])).code, 0)

@@ -1,9 +1,9 @@
 import test from 'brittle'
 import type { MeshSettingsInfo } from '../../src/ports/node-api.js'
-import { testMesh, untilAgent, untilOnline, untilPeer, untilTrue } from '../support/nodes.js'
+import { localMesh, untilAgent, untilOnline, untilPeer, untilTrue } from '../support/nodes.js'
 
 test('two nodes join by an invite, list each other, ping, send and call', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('laptop')
   const invite = await a.json<{ code: string; tier: string; uses: number }>(['invite'])
   t.is(invite.tier, 'L1')
@@ -34,7 +34,7 @@ test('two nodes join by an invite, list each other, ping, send and call', async 
 })
 
 test('two nodes that start at the same moment find each other again', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
   await Promise.all([a.stop(), b.stop()])
   const again = await Promise.all([mesh.start('a', { home: a.home }), mesh.start('b', { home: b.home })])
@@ -44,7 +44,7 @@ test('two nodes that start at the same moment find each other again', async (t) 
 })
 
 test('a broadcast reaches every agent and lists each with its outcome', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a] = await mesh.meshOf('a', 'b')
   const reply = await a.json<{ targets: { agent: string; outcome: string }[] }>(['send', '*', 'hello', '--type', 'notification'])
   const outcomes = Object.fromEntries(reply.targets.map((one) => [one.agent, one.outcome]))
@@ -64,7 +64,7 @@ test('a broadcast reaches every agent and lists each with its outcome', async (t
 })
 
 test('the owner replaces the tier table and the allow list for every node, and takes it back', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
   await untilAgent(b, 'host@a')
   const shipped = await b.json<MeshSettingsInfo>(['mesh', 'show'])
@@ -95,7 +95,7 @@ test('the owner replaces the tier table and the allow list for every node, and t
 })
 
 test('mesh set refuses keys it does not know and settings that were made of older ones, and signs nothing that is in force', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a] = await mesh.meshOf('a')
   const sandboxes = { enforced: true, allow: ['text'] }
   const slips: [object, string][] = [
@@ -130,13 +130,14 @@ test('mesh set refuses keys it does not know and settings that were made of olde
 })
 
 test('an admin renames a member and changes its tier; everybody sees it', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
   t.is((await a.cli(['peers', 'rename', 'b', 'renamed'])).code, 0)
   await untilPeer(a, 'renamed', 'online')
   t.is((await a.cli(['peers', 'tier', 'renamed', 'L3'])).code, 0)
   const shown = await a.json<{ tier: string; name: string }>(['peers', 'show', 'renamed'])
   t.alike({ tier: shown.tier, name: shown.name }, { tier: 'L3', name: 'renamed' })
+  await untilTrue(async () => (await b.api.call('node.status', {})).node.tier === 'L3', 'b knows its tier')
   // Its agents fall with it: L3 may not open to L0 without a justification.
   const refused = await b.cli(['call', 'host@a', 'host.report', '{}', '--json'])
   t.is(refused.code, 5)

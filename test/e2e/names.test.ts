@@ -1,13 +1,13 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
-import { testMesh, untilOnline, untilTrue, type TestNode } from '../support/nodes.js'
+import { localMesh, untilOnline, untilTrue, type LocalNode } from '../support/nodes.js'
 
 test('who came first keeps its name; newcomers of the same name get a longer one, and messages go where they are meant', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const owner = await mesh.start('laptop')
   const { code } = await owner.api.call('invite.create', { uses: 3 })
-  const others: TestNode[] = []
+  const others: LocalNode[] = []
   for (let i = 0; i < 3; i++) {
     others.push(await mesh.start('laptop', { join: code, home: `${await mesh.dir()}/other-${i}` }))
     await untilOnline(owner, i + 1)
@@ -24,7 +24,7 @@ test('who came first keeps its name; newcomers of the same name get a longer one
 })
 
 test('a node that is named to be taken for another is refused at its start, or by the admin of the mesh', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const owner = await mesh.start('ape')
   const hidden = await owner.cli(['start', '--home', `${await mesh.dir()}/hidden`, '--name', 'a\u3164pe'])
   t.is(hidden.code, 2)
@@ -43,7 +43,7 @@ test('a node that is named to be taken for another is refused at its start, or b
 })
 
 test('a node that is in a mesh keeps its name; another one at its start is not taken without a word', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const one = await mesh.start('one')
   const running = await one.cli(['start', '--name', 'two', '--json'])
   t.is((JSON.parse(running.stdout) as { node: { name: string } }).node.name, 'one')
@@ -59,7 +59,7 @@ test('a node that is in a mesh keeps its name; another one at its start is not t
 })
 
 test('without waiting, a request to a node that is away is queued at once, shown so, and done when it is back', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
   await b.stop()
   const queued = await a.json<{ outcome: string; taskId: string; latencyMs: number }>([

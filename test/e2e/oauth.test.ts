@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { ask, type GatewayNode, gatewayNode, type HttpAnswer } from '../support/a2a.js'
-import { freePort, testMesh, type TestMesh } from '../support/nodes.js'
+import { freePort, localMesh, type LocalMesh } from '../support/nodes.js'
 import { basic, pkce } from '../support/oauth.js'
 
 interface Client {
@@ -11,7 +11,7 @@ interface Client {
 }
 
 /** A node with OAuth on a port of its own, so that it is the same issuer after a restart. */
-async function oauthNode(mesh: TestMesh): Promise<{ readonly node: GatewayNode; readonly http: string }> {
+async function oauthNode(mesh: LocalMesh): Promise<{ readonly node: GatewayNode; readonly http: string }> {
   const home = path.join(await mesh.dir(), 'home')
   await fs.mkdir(home, { recursive: true })
   await fs.writeFile(path.join(home, 'config.yaml'), 'a2a: { oauth: { enabled: true } }\n')
@@ -50,7 +50,7 @@ async function statusOf(node: GatewayNode, token: string, place = '/agents/talk/
 }
 
 test('a client gets a token by its secret and sends; its tasks are its own, and the router holds it to its tier and capabilities', async (t) => {
-  const { node } = await oauthNode(await testMesh(t))
+  const { node } = await oauthNode(await localMesh(t))
   const strong = await client(node, '--name', 'strong', '--tier', 'L0')
   const token = await ownToken(node, strong)
   const done = taskOf(await send(node, token))
@@ -78,7 +78,7 @@ test('a client gets a token by its secret and sends; its tasks are its own, and 
 })
 
 test('a revoked token and a revoked client are refused at once; a restart keeps clients, tokens and what was revoked', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const { node, http } = await oauthNode(mesh)
   const [one, two] = [await client(node, '--tier', 'L0'), await client(node, '--tier', 'L0')]
   const [lasting, revoked, ended] = [await ownToken(node, one), await ownToken(node, one), await ownToken(node, two)]
@@ -97,7 +97,7 @@ test('a revoked token and a revoked client are refused at once; a restart keeps 
 })
 
 test('a device and a browser wait for the operator, who allows them at the command line', async (t) => {
-  const { node } = await oauthNode(await testMesh(t))
+  const { node } = await oauthNode(await localMesh(t))
   const redirect = 'http://127.0.0.1:9/cb'
   const { id } = await client(node, '--public', '--tier', 'L0', '--redirect-uri', redirect)
   const begun = await post(`${node.url}/oauth/device_authorization`, { client_id: id })
@@ -144,7 +144,7 @@ test('a device and a browser wait for the operator, who allows them at the comma
 })
 
 test('an issuer that would not do is refused at the start, http.publicUrl in its place too', async (t: Assert) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = path.join(await mesh.dir(), 'home')
   await fs.mkdir(home, { mode: 0o700 })
   const start = async (config: string): Promise<string> => {
@@ -161,7 +161,7 @@ test('an issuer that would not do is refused at the start, http.publicUrl in its
 })
 
 test('without OAuth in the config nobody gets a token by it, and the commands say what to do', async (t: Assert) => {
-  const node = await gatewayNode(await testMesh(t), 'a')
+  const node = await gatewayNode(await localMesh(t), 'a')
   for (const place of ['/oauth/token', '/.well-known/oauth-authorization-server']) t.is((await fetch(node.url + place)).status, 401)
   const refused = await node.node.cli(['a2a', 'client', 'ls'])
   t.is(refused.code, 2)

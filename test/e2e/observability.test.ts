@@ -3,13 +3,13 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import type { Reply } from '../../src/ports/node-api.js'
-import { ROOT, type TestNode, testMesh, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
+import { ROOT, type LocalNode, localMesh, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 import { parsePrometheus } from '../support/prometheus.js'
 
 type Line = Record<string, unknown>
 
 /** `a2a-node <args> --json` of a node that goes on until the test ends: its lines so far. */
-function following(t: Assert, node: TestNode, args: readonly string[]): () => Line[] {
+function following(t: Assert, node: LocalNode, args: readonly string[]): () => Line[] {
   const bin = path.join(ROOT, 'bin', 'a2a-node.js')
   const child = spawn(process.execPath, [bin, '--home', node.home, ...args, '--json'], { stdio: ['ignore', 'pipe', 'ignore'] })
   const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
@@ -30,7 +30,7 @@ function jsonLines(text: string): Line[] {
     .map((line) => JSON.parse(line) as Line)
 }
 
-async function counted(node: TestNode): Promise<(name: string, label: string) => number> {
+async function counted(node: LocalNode): Promise<(name: string, label: string) => number> {
   const { stdout } = await node.cli(['metrics', '--prometheus'])
   const { samples } = parsePrometheus(stdout.trimEnd())
   return (name, label) => samples.get(`a2a_node_${name}_total{label="${label}"}`) ?? 0
@@ -39,8 +39,8 @@ async function counted(node: TestNode): Promise<(name: string, label: string) =>
 test('metrics are what happened, in a text that Prometheus reads; events are told as they happen', {
   timeout: 180_000
 }, async (t: Assert) => {
-  const mesh = await testMesh(t)
-  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [LocalNode, LocalNode]
   await untilAgent(a, 'text@b')
   const events = following(t, a, ['events', '-f'])
   await untilTrue(() => events().some(({ type }) => type === 'peer'), 'the events so far')
@@ -67,14 +67,14 @@ test('metrics are what happened, in a text that Prometheus reads; events are tol
 test('what one node changes is on record on all; the log is checked with and without a running node', {
   timeout: 180_000
 }, async (t: Assert) => {
-  const mesh = await testMesh(t)
-  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   await untilAgent(a, 'text@b')
   await a.json(['call', 'text@b', 'text.stats', '{"text":"x"}'])
   await a.json(['peers', 'tier', 'b', 'L2'])
   await a.json(['peers', 'revoke', 'c', '--reason', 'lost'])
   await c.exited
-  const lines = async (node: TestNode, ...args: string[]): Promise<Line[]> =>
+  const lines = async (node: LocalNode, ...args: string[]): Promise<Line[]> =>
     jsonLines((await node.cli(['audit', '--json', ...args])).stdout)
   const codes = (list: readonly Line[], kind: string): unknown[] => list.filter((one) => one['kind'] === kind).map((one) => one['code'])
   await untilTrue(async () => codes(await lines(b), 'membership').includes('revoked'), 'the revocation on b')
@@ -115,7 +115,7 @@ test('what one node changes is on record on all; the log is checked with and wit
 })
 
 test('an audit log that is gone altogether is missed, before the next start and after it', { timeout: 180_000 }, async (t: Assert) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const first = await mesh.start('a')
   await first.stop()
   const verify = async (): Promise<unknown[]> => {
@@ -135,12 +135,12 @@ test('an audit log that is gone altogether is missed, before the next start and 
 })
 
 test('structured lines follow a message through both nodes by its correlation id', { timeout: 180_000 }, async (t: Assert) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const env = { A2A_NODE_LOG_FORMAT: 'json', A2A_NODE_LOG_LEVEL: 'debug' }
-  const [a, b] = (await mesh.meshWith({ env }, 'a', 'b')) as [TestNode, TestNode]
+  const [a, b] = (await mesh.meshWith({ env }, 'a', 'b')) as [LocalNode, LocalNode]
   await untilAgent(a, 'text@b')
   const { correlationId } = await a.json<Reply & Line>(['call', 'text@b', 'text.stats', '{"text":"x"}'])
-  const of = (node: TestNode): unknown[] =>
+  const of = (node: LocalNode): unknown[] =>
     jsonLines(node.errors())
       .filter((line) => line['correlationId'] === correlationId)
       .map((line) => `${String(line['message'])} ${String((line['fields'] as Line)['type'])}`)

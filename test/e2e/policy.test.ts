@@ -4,7 +4,7 @@ import test from 'brittle'
 import { shortId } from '../../src/kit/ids.js'
 import type { Reply } from '../../src/ports/node-api.js'
 import type { ApprovalDetail, ApprovalInfo, PolicyInfo, PolicyTestResult } from '../../src/ports/policy-api.js'
-import { type TestMesh, type TestNode, testMesh, until, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
+import { type LocalMesh, type LocalNode, localMesh, until, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 
 const ASK = `# what others may have done here
 rules:
@@ -14,7 +14,7 @@ rules:
 `
 
 /** A founder `a`, and a member `b` with a policy. */
-async function pair(mesh: TestMesh, policy: string, env: Record<string, string> = {}): Promise<[TestNode, TestNode]> {
+async function pair(mesh: LocalMesh, policy: string, env: Record<string, string> = {}): Promise<[LocalNode, LocalNode]> {
   const home = path.join(await mesh.dir(), 'b')
   await fs.mkdir(home, { recursive: true, mode: 0o700 })
   await fs.writeFile(path.join(home, 'policy.yaml'), policy)
@@ -26,10 +26,10 @@ async function pair(mesh: TestMesh, policy: string, env: Record<string, string> 
   return [a, b]
 }
 
-const policyFile = (node: TestNode): string => path.join(node.home, 'policy.yaml')
+const policyFile = (node: LocalNode): string => path.join(node.home, 'policy.yaml')
 
 /** The id of what waits, as soon as something does. */
-async function nextApproval(node: TestNode): Promise<string> {
+async function nextApproval(node: LocalNode): Promise<string> {
   const { approvals } = await until(node.api, 'approvals.list', {}, (now) => now.approvals.length > 0)
   return approvals[0]?.id ?? ''
 }
@@ -37,7 +37,7 @@ async function nextApproval(node: TestNode): Promise<string> {
 const CALL = ['call', 'text@b', 'text.stats', '{"text":"one two"}']
 
 test('a call waits for approval, says so, and completes once it is allowed', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await pair(mesh, ASK)
   const calling = a.cli([...CALL, '--timeout', '10m'])
   const id = await nextApproval(b)
@@ -59,14 +59,14 @@ test('a call waits for approval, says so, and completes once it is allowed', asy
   await untilTrue(async () => (await auditText(b)).includes('"kind":"approval","code":"ALLOWED"'), 'the approval is on record')
 })
 
-async function auditText(node: TestNode): Promise<string> {
+async function auditText(node: LocalNode): Promise<string> {
   const all = await fs.readdir(path.join(node.home, 'audit'), { recursive: true, withFileTypes: true })
   const texts = all.filter((one) => one.isFile()).map((one) => fs.readFile(path.join(one.parentPath, one.name), 'utf8'))
   return (await Promise.all(texts)).join('')
 }
 
 test('a call that nobody decides on in time exits 5 with APPROVAL_TIMEOUT', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a] = await pair(mesh, ASK, { A2A_NODE_POLICY_APPROVAL_TIMEOUT_MS: '1000' })
   const { code, stderr } = await a.cli([...CALL, '--timeout', '5m'])
   t.is(code, 5)
@@ -74,7 +74,7 @@ test('a call that nobody decides on in time exits 5 with APPROVAL_TIMEOUT', asyn
 })
 
 test('a denied call exits 5 with POLICY_DENIED', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await pair(mesh, ASK)
   const calling = a.cli([...CALL, '--timeout', '5m', '--json'])
   const id = await nextApproval(b)
@@ -88,7 +88,7 @@ test('a denied call exits 5 with POLICY_DENIED', async (t) => {
 })
 
 test('--remember leaves the file as it was but for one rule, and nobody is asked again, also after a restart', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await pair(mesh, ASK)
   const calling = a.cli([...CALL, '--timeout', '2m'])
   const id = await nextApproval(b)
@@ -114,7 +114,7 @@ test('--remember leaves the file as it was but for one rule, and nobody is asked
 })
 
 test('an edited policy is in force at once; a broken one is a problem, and its last good version stays', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await pair(mesh, 'rules:\n  - { capability: text.stats, decision: deny }\n')
   const refused = await a.cli(CALL)
   t.is(refused.code, 5)
@@ -138,7 +138,7 @@ test('an edited policy is in force at once; a broken one is a problem, and its l
 })
 
 test('a node does not start with a broken policy: exit 78, file and line', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const home = await mesh.dir()
   await fs.writeFile(path.join(home, 'policy.yaml'), 'rules:\n  - decision: maybe\n')
   const { code, stderr } = await mesh.run(['--home', home, 'start'])
@@ -161,7 +161,7 @@ test('a node does not start with a broken policy: exit 78, file and line', async
 })
 
 test('policy test names the deciding rule with file and line, or the tier rule; what no row allows is denied', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [, b] = await pair(mesh, ASK)
   const ask = async (...more: string[]): Promise<PolicyTestResult> => await b.json(['policy', 'test', ...more])
   const asked = await ask('--from', 'a', '--to', 'text@b')
@@ -183,7 +183,7 @@ test('policy test names the deciding rule with file and line, or the tier rule; 
 })
 
 test('policy test of one node tells the command to type on the other, which then answers for itself', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await pair(mesh, 'rules:\n  - { capability: text.*, decision: deny }\n')
   const { stdout, code } = await a.cli(['policy', 'test', '--from', 'text', '--to', 'text@b'])
   t.is(code, 0)
@@ -198,7 +198,7 @@ test('policy test of one node tells the command to type on the other, which then
 })
 
 test('what leaves a node is asked about there by nobody: its later deny refuses it, and policy test and policy show say so', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const rules = '  - { to: { node: a, agent: text }, decision: ask }\n  - { decision: deny }\n'
   const [a, b] = await pair(mesh, `${ASK}${rules}`)
   await untilAgent(b, 'text@a')

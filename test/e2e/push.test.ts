@@ -4,12 +4,11 @@ import test, { type Assert } from 'brittle'
 import { createRemoteJWKSet } from 'jose'
 import type { PushList } from '../../src/ports/push-api.js'
 import { ask, type GatewayNode, gatewayNode } from '../support/a2a.js'
-import { ROOT, type TestMesh, testMesh } from '../support/nodes.js'
+import { type LocalNode, localMesh, ROOT, type TestMesh, testMesh } from '../support/nodes.js'
 import { type Received, type Receiver, receiver, stateOf } from '../support/webhook.js'
 
 /** Nodes that may send to receivers of this machine. */
-async function pushMesh(t: Assert): Promise<TestMesh> {
-  const mesh = await testMesh(t)
+function pushMesh<N extends LocalNode>(mesh: TestMesh<N>): TestMesh<N> {
   const env = { A2A_NODE_A2A_ALLOW_PRIVATE: '127.0.0.1' }
   return { ...mesh, start: (name, options = {}) => mesh.start(name, { ...options, env: { ...env, ...options.env } }) }
 }
@@ -33,7 +32,7 @@ async function begin(node: GatewayNode, hook: Receiver, input: object, more: obj
 }
 
 test('a webhook is told each event of a task, in order, in the JSON of the version in which it was registered', async (t: Assert) => {
-  const node = await gatewayNode(await pushMesh(t), 'a')
+  const node = await gatewayNode(pushMesh(await localMesh(t)), 'a')
   const hook = await receiver(t)
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
   const more = { token: 'so it is me', authentication: { scheme: 'HMAC-SHA256', credentials: secret } }
@@ -82,7 +81,7 @@ async function exampleOfDocs(t: Assert): Promise<Example> {
 }
 
 test('what a webhook does not take is listed as given up with the reason, and retried by the command line', async (t: Assert) => {
-  const node = await gatewayNode(await pushMesh(t), 'a')
+  const node = await gatewayNode(pushMesh(await localMesh(t)), 'a')
   const { cli, json } = node.node
   t.is((await cli(['a2a', 'push', 'ls'])).stdout, 'no client wants push notifications\n')
   const hook = await receiver(t)
@@ -115,7 +114,7 @@ test('what a webhook does not take is listed as given up with the reason, and re
 })
 
 test('a node that serves neither HTTP nor members says so of its push notifications, and what to do', async (t: Assert) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const node = await mesh.start('a', { env: { A2A_NODE_A2A_MESH: 'false' } })
   const ran = await node.cli(['a2a', 'push', 'ls'])
   const open = await mesh.start('b')
@@ -124,7 +123,7 @@ test('a node that serves neither HTTP nor members says so of its push notificati
 })
 
 test('restart mid-push: what a killed node was sending is sent again, under the same id, and in order', async (t: Assert) => {
-  const mesh = await pushMesh(t)
+  const mesh = pushMesh(await testMesh(t))
   const before = await gatewayNode(mesh, 'a')
   const hook = await receiver(t)
   hook.answer(({ headers }) => (headers['x-a2a-event'] === 'task.working' ? null : { status: 200 }))

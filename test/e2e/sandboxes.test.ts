@@ -2,12 +2,12 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { agentText } from '../support/agents/agent-text.js'
-import { testMesh, until, untilAgent, untilOnline } from '../support/nodes.js'
+import { localMesh, until, untilAgent, untilOnline } from '../support/nodes.js'
 
 test('nodes in different sandboxes do not find the agents of each other; one in none finds and reaches both', {
   timeout: 120_000
 }, async (t: Assert) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const a = await mesh.start('a')
   const boxes = []
   for (const sandboxId of ['ci', 'prod']) {

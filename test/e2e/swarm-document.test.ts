@@ -3,7 +3,7 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import test from 'brittle'
 import type { DocumentReading } from '../../src/ports/document-api.js'
-import { ROOT, testMesh, until, untilAgent } from '../support/nodes.js'
+import { ROOT, localMesh, until, untilAgent } from '../support/nodes.js'
 
 const AGENT = `---
 name: finder
@@ -29,7 +29,7 @@ export default {
 `
 
 test('the agents of a swarm write what they find into its document, and the launcher reads it', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const agents = path.join(await mesh.dir(), 'agents')
   await fs.mkdir(agents)
   await fs.writeFile(path.join(agents, 'finder.md'), AGENT)

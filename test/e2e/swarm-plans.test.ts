@@ -3,12 +3,12 @@ import path from 'node:path'
 import test from 'brittle'
 import type { AgentDetail, AgentInfo } from '../../src/ports/node-api.js'
 import type { SwarmPreview, SwarmResults } from '../../src/ports/swarm-api.js'
-import { type TestMesh, type TestNode, testMesh, until, untilAgent, untilOnline } from '../support/nodes.js'
+import { type LocalMesh, type LocalNode, localMesh, testMesh, until, untilAgent, untilOnline } from '../support/nodes.js'
 
 /** Nodes a, b and c; b is marked `gpu` and `zone=eu`. */
-async function labelledMesh(mesh: TestMesh): Promise<TestNode[]> {
+async function labelledMesh(mesh: LocalMesh): Promise<LocalNode[]> {
   const [a] = await mesh.meshOf('a')
-  const nodes: TestNode[] = [a]
+  const nodes: LocalNode[] = [a]
   for (const [name, labels] of [
     ['b', 'gpu,zone=eu'],
     ['c', '']
@@ -22,7 +22,7 @@ async function labelledMesh(mesh: TestMesh): Promise<TestNode[]> {
 }
 
 test('labels of the config stand on the cards that other nodes hold', async (t) => {
-  const [a] = await labelledMesh(await testMesh(t))
+  const [a] = await labelledMesh(await localMesh(t))
   const { agents } = await a.json<{ agents: AgentInfo[] }>(['agents'])
   const labels = (address: string): readonly string[] | undefined => agents.find((one) => one.address === address)?.labels
   t.alike([labels('text@a'), labels('text@b'), labels('text@c')], [[], ['gpu', 'zone=eu'], []])
@@ -56,7 +56,7 @@ interface Done {
 }
 
 /** Runs a swarm to its end. */
-async function run(node: TestNode, args: readonly string[]): Promise<{ code: number | null; done: Done; results: SwarmResults }> {
+async function run(node: LocalNode, args: readonly string[]): Promise<{ code: number | null; done: Done; results: SwarmResults }> {
   const { code, stdout, stderr } = await node.cli(['swarm', 'run', ...args, '--json'])
   const last = stdout.trim().split('\n').at(-1) ?? ''
   if (last === '') throw new Error(stderr)
@@ -65,7 +65,7 @@ async function run(node: TestNode, args: readonly string[]): Promise<{ code: num
 }
 
 test('pipeline, race, vote and plan over three nodes: results build on each other, and are told and kept', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b, c] = await labelledMesh(mesh)
   const files = [
     [a, 'add', job('add', '({n:input.n+1})')],
@@ -129,7 +129,7 @@ output: { sum: "{more/n}" }
 })
 
 test('a dry run shows who would do what and who is left out, and begins nothing; several capabilities are sub-tasks, reducers make one result', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await labelledMesh(mesh)
   const each = ['report', '--capability', 'host.report']
   const dry = await a.json<SwarmPreview>(['swarm', 'run', ...each, '--label', 'gpu', '--dry-run'])

@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import type { SwarmResults } from '../../src/ports/swarm-api.js'
-import { testMesh } from '../support/nodes.js'
+import { localMesh } from '../support/nodes.js'
 
 /** An agent that notes each run as a line of `notes`, and then does what `end` says. */
 function agentFile(id: string, { notes, end, isIdempotent }: { notes: string; end: string; isIdempotent: boolean }): string {
@@ -26,7 +26,7 @@ setInterval(() => {}, 1000)
 `
 
 test('a swarm runs a command that fails, or is killed at its timeout, once, unless it may be repeated', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const dir = await mesh.dir()
   const notes = path.join(dir, 'notes')
   const agents = path.join(dir, 'agents')

@@ -3,7 +3,7 @@ import path from 'node:path'
 import test from 'brittle'
 import type { SwarmEvent, SwarmResults } from '../../src/ports/swarm-api.js'
 import { processesWith } from '../support/processes.js'
-import { ROOT, testMesh, until, untilPeer, untilTrue } from '../support/nodes.js'
+import { ROOT, localMesh, testMesh, until, untilPeer, untilTrue } from '../support/nodes.js'
 
 /** An agent whose run lasts until it is told to go on or killed; its processes carry a mark in their arguments. */
 function slowAgent(mark: string, ms: number): string {
@@ -24,7 +24,7 @@ a2a:
 }
 
 test('swarm each: every capable agent does it once, on every node', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a] = await mesh.meshOf('a', 'b', 'c')
   const run = await a.cli(['swarm', 'run', 'report yourselves', '--capability', 'host.report', '--json'])
   t.is(run.code, 0, run.stderr)
@@ -40,7 +40,7 @@ test('swarm each: every capable agent does it once, on every node', async (t) =>
 })
 
 test('swarm map over files with their contents: results are those of the files, shared among the nodes', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a] = await mesh.meshOf('a', 'b', 'c')
   const dir = path.join(ROOT, 'src', 'kit')
   const run = await a.cli(['swarm', 'run', 'count words', '--capability', 'text.stats', '--items', `${dir}/*.ts`, '--attach', '--json'])
@@ -96,7 +96,7 @@ test('a node is killed mid-run: all 60 items have one result each and none of it
 })
 
 test('nobody can, nobody may, all away: each its own error, at once', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
   const nobody = await a.cli(['swarm', 'run', 'x', '--capability', 'no.such', '--json'])
   t.is(nobody.code, 4)
@@ -113,7 +113,7 @@ test('nobody can, nobody may, all away: each its own error, at once', async (t) 
 })
 
 test('cancel ends a swarm and the processes that work for it', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const mark = `mark-${mesh.port}`
   const agents = path.join(await mesh.dir(), 'agents')
   await fs.mkdir(agents)
@@ -130,7 +130,7 @@ test('cancel ends a swarm and the processes that work for it', async (t) => {
 })
 
 test('an item that an agent refuses fails with the reason, at once: no other agent could do it', async (t) => {
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const [a] = await mesh.meshOf('a', 'b')
   const run = await a.cli(
     ['swarm', 'run', 'x', '--capability', 'text.stats', '--items', '-', '--input', '{"text":{"not":"text"}}', '--retries', '1', '--json'],

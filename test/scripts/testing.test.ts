@@ -130,3 +130,123 @@ test('nothing of the developer reaches a test: no settings, no home', async (t) 
   )
   t.alike(tap.passed, ['clean'])
 })
+
+interface Timed {
+  readonly name: string
+  readonly ms: number
+  readonly cpuMs: number
+}
+
+interface Budget {
+  readonly BUDGET_S: number
+  readonly PROOF_BUDGET_S: number
+  readonly LONGER: Readonly<Record<string, number>>
+  overBudget(file: Timed, factors: { machine: number; load: number }): string | null
+}
+
+test('files of one process keep their own results, directories and leaks, and a crash stops none of the later files', async (t) => {
+  const root = await tempDir(t)
+  const brittle = pathToFileURL(path.resolve('node_modules/brittle/index.js')).href
+  const texts = [
+    "test('same title', (t) => { t.ok(1) })",
+    "import fs from 'node:fs'; import os from 'node:os'; test('litters', (t) => { fs.writeFileSync(os.tmpdir() + '/litter', ''); t.ok(1) })",
+    "test('good', (t) => { t.ok(1) }); test('throws', () => { throw new Error('boom') })",
+    "test('same title', (t) => { t.is(process.env.TMPDIR.slice(-2), '/3'); t.is(process.env.HOME, process.env.TMPDIR) })",
+    "test('bad', (t) => { t.is(1, 2) })"
+  ]
+  const jobs = texts.map((_, at) => ({ file: path.join(root, `${at}.test.mjs`), dir: path.join(root, String(at)) }))
+  for (const [at, text] of texts.entries()) await fs.writeFile(jobs[at]?.file ?? '', `import test from '${brittle}'\n${text}\n`)
+  const { runFiles } = await load<{ runFiles(given: typeof jobs): Promise<(FileResult & Timed & { file: string })[]> }>('run-file.mjs')
+  const results = await runFiles(jobs)
+  t.alike(
+    results.map(({ file, tap }) => [file, tap.passed, tap.failed]),
+    [
+      [jobs[0]?.file, ['same title'], []],
+      [jobs[1]?.file, ['litters'], []],
+      [jobs[2]?.file, ['good'], []],
+      [jobs[3]?.file, ['same title'], []],
+      [jobs[4]?.file, [], ['bad']]
+    ]
+  )
+  t.alike(
+    results.map(({ faults }) => faults.length),
+    [0, 1, 1, 0, 0]
+  )
+  t.ok(results[1]?.faults[0]?.includes('litter was not removed'))
+  t.is(results[2]?.faults[0], 'ended in the middle, exit code 1')
+  t.ok(results[4]?.output.includes('not ok'))
+})
+
+test('the CPU time of a file counts the processes that it waited for', { skip: process.platform !== 'linux' }, async (t) => {
+  const { cpuMs, ms } = (await ran(
+    t,
+    `import { execFileSync } from 'node:child_process'
+     test('spins', (t) => {
+       execFileSync(process.execPath, ['-e', 'while (process.cpuUsage().user < 400000);'])
+       t.ok(process.cpuUsage().user < 400000)
+     })`
+  )) as FileResult & Timed
+  t.ok(cpuMs >= 400, `${cpuMs} ms`)
+  t.ok(ms >= 400, `${ms} ms`)
+})
+
+test('a file over its time budget fails; a load of other processes and a slow machine are taken into account', async (t) => {
+  const { BUDGET_S, LONGER, overBudget, PROOF_BUDGET_S } = await load<Budget>('budget.mjs')
+  const idle = { machine: 1, load: 1 }
+  const ms = BUDGET_S * 1000 + 1000
+  const file = { name: 'test/kit/ids.test.ts', ms, cpuMs: 10 }
+  t.ok(overBudget(file, idle)?.includes(`a budget of ${BUDGET_S} s`), 'it waits too long')
+  t.ok(overBudget({ ...file, ms: 10, cpuMs: 2 * ms }, { ...idle, load: 8 }), 'it computes too long, under whatever load')
+  t.is(overBudget({ ...file, ms: 10, cpuMs: ms }, { ...idle, load: 2 }), null)
+  t.is(overBudget(file, { ...idle, load: 2 }), null)
+  t.is(overBudget({ ...file, cpuMs: ms }, { machine: 2, load: 1 }), null)
+  t.is(overBudget({ ...file, ms: BUDGET_S * 1000 }, idle), null)
+  const proof = { ...file, name: 'test/e2e/takeover.prove.test.ts', ms: PROOF_BUDGET_S * 1000 }
+  t.is(overBudget(proof, idle), null)
+  t.ok(overBudget({ ...proof, ms: proof.ms + 1 }, idle), 'a slow proof has more time, not any')
+  for (const [name, budget] of Object.entries(LONGER)) {
+    t.ok(budget > BUDGET_S, name)
+    t.is(overBudget({ ...file, name, ms: budget * 1000 }, idle), null)
+    t.ok(overBudget({ ...file, name, ms: budget * 1000 + 1 }, idle))
+    await fs.access(name)
+  }
+})
+
+test('the runner counts a file over its budget as failed, and exits 1', async (t) => {
+  const dir = await tempDir(t)
+  await fs.mkdir(path.join(dir, 'src'))
+  await fs.mkdir(path.join(dir, 'test/kit'), { recursive: true })
+  await fs.writeFile(
+    path.join(dir, 'test/kit/slow.test.ts'),
+    `import test from '${pathToFileURL(path.resolve('node_modules/brittle/index.js')).href}'\ntest('waits', async (t) => { await new Promise((go) => setTimeout(go, 300)); t.ok(1) })\n`
+  )
+  await fs.copyFile('tsconfig.json', path.join(dir, 'tsconfig.json'))
+  await fs.writeFile(path.join(dir, 'package.json'), '{ "type": "module" }')
+  const script = path.resolve('scripts/test.mjs')
+  const runner = (...args: string[]) =>
+    promisify(execFile)(process.execPath, [script, ...args], { cwd: dir }).then(
+      ({ stdout }) => ({ code: 0, stdout }),
+      ({ code, stdout }: { code: number; stdout: string }) => ({ code, stdout })
+    )
+  const good = await runner()
+  t.is(good.code, 0)
+  t.ok(good.stdout.endsWith('\n1 passed, 0 failed\n'))
+  t.ok(/ slowest files .*\n +\d+\.\d +\d+\.\d {2}test\/kit\/slow\.test\.ts\n/.test(good.stdout))
+  const slow = await runner('--budget', '0.0001')
+  t.is(slow.code, 1)
+  t.ok(slow.stdout.includes('FAILED test/kit/slow.test.ts') && slow.stdout.endsWith('\n1 passed, 1 failed\n'))
+})
+
+test('slow proofs are a tier of their own; a filter finds the files of both', async (t) => {
+  const root = await tempDir(t)
+  await fs.mkdir(path.join(root, 'e2e'))
+  await fs.mkdir(path.join(root, 'node/swarms/consensus'), { recursive: true })
+  const names = ['e2e/a.test.js', 'e2e/b.prove.test.js', 'e2e/b.test.js', 'node/swarms/c.test.js', 'node/swarms/consensus/d.test.js']
+  for (const name of names) await fs.writeFile(path.join(root, name), '')
+  const { groupsOf } = await load<{ groupsOf(root: string, chosen: { filters: string[]; isProof: boolean }): string[][] }>('plan.mjs')
+  const plan = (filters: string[], isProof = false) =>
+    groupsOf(root, { filters, isProof }).map((group) => group.map((file) => path.relative(root, file)))
+  t.alike(plan([]), [['e2e/a.test.js'], ['e2e/b.test.js'], ['node/swarms/c.test.js', 'node/swarms/consensus/d.test.js']])
+  t.alike(plan([], true), [['e2e/b.prove.test.js']])
+  t.alike(plan(['e2e/b']), [['e2e/b.prove.test.js'], ['e2e/b.test.js']])
+})

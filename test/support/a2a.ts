@@ -1,6 +1,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { TestMesh, TestNode } from './nodes.js'
+import type { LocalNode, TestMesh } from './nodes.js'
 
 /** An agent that asks back, counts in chunks, and waits, as its input says. */
 const TALK = `---
@@ -40,8 +40,8 @@ export default {
 `
 
 /** A node with the agent `talk` that serves HTTP, and a token of its. */
-export interface GatewayNode {
-  readonly node: TestNode
+export interface GatewayNode<N extends LocalNode = LocalNode> {
+  readonly node: N
   readonly url: string
   readonly token: string
   /** A directory of the test, for files that the agent waits for. */
@@ -49,11 +49,11 @@ export interface GatewayNode {
 }
 
 /** Starts it. `home`: that of one that ran before, with its token. `http`: its port. */
-export async function gatewayNode(
-  mesh: TestMesh,
+export async function gatewayNode<N extends LocalNode>(
+  mesh: TestMesh<N>,
   name: string,
   again?: { readonly home: string; readonly dir?: string; readonly token?: string; readonly http?: string }
-): Promise<GatewayNode> {
+): Promise<GatewayNode<N>> {
   const dir = again?.dir ?? path.join(await mesh.dir(), name)
   const agents = path.join(dir, 'agents')
   await fs.mkdir(agents, { recursive: true })

@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Assert } from 'brittle'
 import { type GatewayNode, gatewayNode, type GatewayRequest, request, streamed, type StreamEvent } from './a2a.js'
-import { testMesh, untilTrue } from './nodes.js'
+import { localMesh, untilTrue } from './nodes.js'
 
 /** An agent that only reads: it is answered with a message, without a task. */
 const READ = `---
@@ -54,7 +54,7 @@ export interface AskMore {
 
 /** Starts it. */
 export async function subject(t: Assert): Promise<Subject> {
-  const node = await gatewayNode(await testMesh(t), 'subject')
+  const node = await gatewayNode(await localMesh(t), 'subject')
   const agents = path.join(node.dir, 'agents')
   await fs.writeFile(path.join(agents, 'read.mjs'), READ_MODULE)
   await fs.writeFile(path.join(agents, 'read.md'), READ)

@@ -9,7 +9,7 @@ export interface Diagnosis {
 }
 
 /** Runs `doctor` on a home. */
-export async function doctor(mesh: TestMesh, home: string, ...more: readonly string[]): Promise<Diagnosis> {
+export async function doctor(mesh: Pick<TestMesh, 'run'>, home: string, ...more: readonly string[]): Promise<Diagnosis> {
   const { code, stdout, stderr } = await mesh.run(['--home', home, 'doctor', '--json', ...more])
   if (stdout === '') throw new Error(stderr)
   return { ...(JSON.parse(stdout) as Omit<Diagnosis, 'code'>), code }

@@ -4,7 +4,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport as OldStdioTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import path from 'node:path'
-import { ROOT, type TestMesh, type TestNode } from './nodes.js'
+import { type LocalNode, ROOT, type TestMesh } from './nodes.js'
 
 /** What a tool answered: its JSON, or the error it gave. */
 export interface ToolAnswer {
@@ -24,7 +24,7 @@ export interface McpClient {
 }
 
 /** The official client of SDK v2 on a node; ends with the test. */
-export async function mcpClient(t: Assert, mesh: TestMesh, node: TestNode): Promise<McpClient & { readonly sdk: Client }> {
+export async function mcpClient(t: Assert, mesh: Pick<TestMesh, 'env'>, node: LocalNode): Promise<McpClient & { readonly sdk: Client }> {
   const client = new Client({ name: 'test', version: '1.0.0' })
   await client.connect(new StdioClientTransport(serving(mesh, node)))
   t.teardown(() => client.close(), { order: -1 })
@@ -46,7 +46,7 @@ export async function mcpClient(t: Assert, mesh: TestMesh, node: TestNode): Prom
 }
 
 /** The official client of SDK v1 on a node; ends with the test. */
-export async function oldMcpClient(t: Assert, mesh: TestMesh, node: TestNode): Promise<McpClient> {
+export async function oldMcpClient(t: Assert, mesh: Pick<TestMesh, 'env'>, node: LocalNode): Promise<McpClient> {
   const client = new OldClient({ name: 'test', version: '1.0.0' })
   await client.connect(new OldStdioTransport(serving(mesh, node)))
   t.teardown(() => client.close(), { order: -1 })
@@ -58,8 +58,8 @@ export async function oldMcpClient(t: Assert, mesh: TestMesh, node: TestNode): P
 }
 
 function serving(
-  { env }: TestMesh,
-  { home }: TestNode
+  { env }: Pick<TestMesh, 'env'>,
+  { home }: LocalNode
 ): { command: string; args: string[]; env: Record<string, string>; stderr: 'ignore' } {
   return {
     command: process.execPath,

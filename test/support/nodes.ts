@@ -3,6 +3,7 @@ import dgram from 'node:dgram'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { connect } from '../../src/client.js'
+import { asNodeError } from '../../src/kit/errors.js'
 import type { NodeApi, NodeInfo, PeerInfo, WatchName, Watches } from '../../src/ports/node-api.js'
 import { tempDir, type Teardown } from './tmp.js'
 
@@ -11,6 +12,8 @@ export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '
 const BIN = path.join(ROOT, 'bin', 'a2a-node.js')
 /** Where programs are looked for: the Node of the tests comes first. */
 const PATH = [path.dirname(process.execPath), process.env['PATH']].join(path.delimiter)
+/** Commands that end their process themselves, or wait for the end of another one. */
+export const OWN_PROCESS: readonly string[] = ['start', 'stop', 'version', '--version', '-V', '-v']
 /** No wait of a test may be longer; each ends with its event. */
 const PATIENCE_MS = 60_000
 
@@ -21,24 +24,29 @@ export interface CommandResult {
   readonly stderr: string
 }
 
-/** A node in a process of its own. */
-export interface TestNode {
+/** A running node, in this process or in its own. */
+export interface LocalNode {
   readonly name: string
   readonly home: string
   readonly info: NodeInfo
-  readonly process: ChildProcess
   readonly api: NodeApi
-  /** Resolves when the process is gone. */
-  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
-  /** What it wrote to stderr so far. */
+  /** The text that it wrote to stderr. */
   errors(): string
   /** Runs a command against it. */
   cli(args: readonly string[], input?: string): Promise<CommandResult>
   /** The same with --json, parsed. Fails when the exit code is not 0. */
   json<T = Record<string, unknown>>(args: readonly string[], input?: string): Promise<T>
-  kill(signal: NodeJS.Signals): void
-  /** SIGTERM and wait. */
+  /** Resolves when it has ended. */
+  readonly exited: Promise<{ readonly code: number | null }>
+  /** Ends it in order (a process: by SIGTERM). */
   stop(): Promise<void>
+}
+
+/** A node in a process of its own. */
+export interface TestNode extends LocalNode {
+  readonly process: ChildProcess
+  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
+  kill(signal: NodeJS.Signals): void
 }
 
 /** How a node is started. */
@@ -51,15 +59,15 @@ export interface NodeOptions {
 }
 
 /** Nodes of one test on a loopback network of their own. */
-export interface TestMesh {
+export interface TestMesh<N extends LocalNode = TestNode> {
   readonly port: number
   readonly env: Readonly<Record<string, string>>
   /** Resolves when the node is ready. Fails with its stderr when it exits before. */
-  start(name: string, options?: NodeOptions): Promise<TestNode>
+  start(name: string, options?: NodeOptions): Promise<N>
   /** A founder called `a` and members called by the other names, all seeing each other online. */
-  meshOf(...names: readonly string[]): Promise<TestNode[]>
+  meshOf(...names: readonly string[]): Promise<N[]>
   /** The same with options for every node. */
-  meshWith(options: NodeOptions, ...names: readonly string[]): Promise<TestNode[]>
+  meshWith(options: NodeOptions, ...names: readonly string[]): Promise<N[]>
   /** An own directory of the test. */
   dir(): Promise<string>
   /** Runs a command without any node of the test in mind. */
@@ -69,64 +77,64 @@ export interface TestMesh {
   ): Promise<CommandResult>
 }
 
-/** Makes a loopback network for one test; every process and directory is gone when the test ends. */
-export async function testMesh(t: Teardown): Promise<TestMesh> {
+/** How a mesh starts one node, with the words of `start` and an environment. */
+type StartNode<N> = (given: {
+  readonly t: Teardown
+  readonly name: string
+  readonly home: string
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The variables of `env` that the test gave. */
+  readonly given: Readonly<Record<string, string | undefined>>
+}) => Promise<N>
+/** How a mesh runs a command. */
+type RunCommand = (
+  args: readonly string[],
+  options: { readonly env: Readonly<Record<string, string>>; readonly input?: string }
+) => Promise<CommandResult>
+
+/** Makes a loopback network of processes for one test; every process and directory is gone when the test ends. */
+export function testMesh(t: Teardown): Promise<TestMesh> {
+  return meshBy(t, startProcess, runProcess)
+}
+
+/**
+ * The same with nodes and commands in this process: a quarter of the CPU time. They share the environment of this process, and
+ * cannot be killed. `a2a-node stop` waits for the end of a process, so end a node by `stop()`.
+ */
+export function localMesh(t: Teardown): Promise<TestMesh<LocalNode>> {
+  return meshBy(t, startHere, async (args, options) => {
+    const needsProcess =
+      options.input !== undefined || options.env['TMPDIR'] !== undefined || args.some((word) => OWN_PROCESS.includes(word))
+    if (needsProcess) return await runProcess(args, options)
+    // Tests with nodes in processes do not need these modules.
+    const { ranHere } = await import('./command-line.js')
+    return await ranHere(args, { ...process.env, ...options.env })
+  })
+}
+
+async function meshBy<N extends LocalNode>(
+  t: Teardown,
+  startNode: StartNode<Omit<N, 'cli' | 'json'>>,
+  run: RunCommand
+): Promise<TestMesh<N>> {
   const root = await tempDir(t)
   const port = await freePort()
   const env = { A2A_NODE_NETWORK_KIND: 'local', A2A_NODE_LOCAL_PORT: String(port), NO_COLOR: '1' }
 
-  async function start(name: string, options: NodeOptions = {}): Promise<TestNode> {
+  async function start(name: string, options: NodeOptions = {}): Promise<N> {
     const home = options.home ?? path.join(root, name)
-    const args = [
-      'start',
-      '--json',
-      '--name',
-      name,
-      ...(options.join === undefined ? [] : ['--join', options.join]),
-      ...(options.args ?? [])
-    ]
-    // By its own name, as users run it: its first line says how much memory its allocator keeps.
-    const child = spawn(BIN, ['--home', home, ...args], {
-      env: { ...process.env, PATH, ...env, ...options.env },
-      stdio: ['ignore', 'pipe', 'pipe']
-    })
-    const exited = exitOf(child)
-    t.teardown(async () => {
-      // A stopped process cannot end.
-      child.kill('SIGCONT')
-      child.kill('SIGTERM')
-      await exited
-    })
-    let errors = ''
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      errors += text
-    })
-    const line = await Promise.race([
-      firstLine(child),
-      exited.then(({ code }) => Promise.reject(new Error(`${name} ended with ${code} before it was ready: ${errors}`)))
-    ])
-    const api = connect({ home })
-    const node: TestNode = {
-      name,
-      home,
-      info: JSON.parse(line) as NodeInfo,
-      process: child,
-      api,
-      exited,
-      errors: () => errors,
-      cli: (cliArgs, input) => runCli(['--home', home, ...cliArgs], { env, ...(input === undefined ? {} : { input }) }),
-      json: async <T>(cliArgs: readonly string[], input?: string) => {
-        const result = await runCli(['--home', home, ...cliArgs, '--json'], { env, ...(input === undefined ? {} : { input }) })
-        if (result.code !== 0) throw new Error(`${cliArgs.join(' ')} exited with ${result.code}: ${result.stderr}`)
-        return JSON.parse(result.stdout) as T
-      },
-      kill: (signal) => void child.kill(signal),
-      stop: async () => {
-        child.kill('SIGTERM')
-        await exited
-      }
+    const join = options.join === undefined ? [] : ['--join', options.join]
+    const args = ['--home', home, 'start', '--json', '--name', name, ...join, ...(options.args ?? [])]
+    const given = options.env ?? {}
+    const node = await startNode({ t, name, home, args, env: { ...process.env, PATH, ...env, ...given }, given })
+    const cli: LocalNode['cli'] = (words, input) => run(['--home', home, ...words], { env, ...(input === undefined ? {} : { input }) })
+    const json = async <T>(words: readonly string[], input?: string): Promise<T> => {
+      const result = await cli([...words, '--json'], input)
+      if (result.code !== 0) throw new Error(`${words.join(' ')} exited with ${result.code}: ${result.stderr}`)
+      return JSON.parse(result.stdout) as T
     }
-    return node
+    return { ...node, cli, json } as N
   }
 
   return {
@@ -134,13 +142,13 @@ export async function testMesh(t: Teardown): Promise<TestMesh> {
     env,
     start,
     run: (args, options = {}) =>
-      runCli(args, { env: { ...env, ...options.env }, ...(options.input === undefined ? {} : { input: options.input }) }),
+      run(args, { env: { ...env, ...options.env }, ...(options.input === undefined ? {} : { input: options.input }) }),
     dir: () => tempDir(t),
     meshOf: (...names) => meshWith({}, ...names),
     meshWith
   }
 
-  async function meshWith(options: NodeOptions, first = 'a', ...others: readonly string[]): Promise<TestNode[]> {
+  async function meshWith(options: NodeOptions, first = 'a', ...others: readonly string[]): Promise<N[]> {
     const founder = await start(first, options)
     const { code } = await founder.api.call('invite.create', { uses: Math.max(1, others.length) })
     const members = await Promise.all(others.map((name) => start(name, { ...options, join: code })))
@@ -150,8 +158,70 @@ export async function testMesh(t: Teardown): Promise<TestMesh> {
   }
 }
 
+const startProcess: StartNode<Omit<TestNode, 'cli' | 'json'>> = async ({ t, name, home, args, env }) => {
+  // By its own name, as users run it: its first line says how much memory its allocator keeps.
+  const child = spawn(BIN, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const exited = exitOf(child)
+  t.teardown(async () => {
+    // A stopped process cannot end.
+    child.kill('SIGCONT')
+    child.kill('SIGTERM')
+    await exited
+  })
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text
+  })
+  const line = await Promise.race([
+    firstLine(child),
+    exited.then(({ code }) => Promise.reject(new Error(`${name} ended with ${code} before it was ready: ${errors}`)))
+  ])
+  return {
+    name,
+    home,
+    info: JSON.parse(line) as NodeInfo,
+    process: child,
+    api: connect({ home }),
+    exited,
+    errors: () => errors,
+    kill: (signal) => void child.kill(signal),
+    stop: async () => {
+      child.kill('SIGTERM')
+      await exited
+    }
+  }
+}
+
+const startHere: StartNode<Omit<LocalNode, 'cli' | 'json'>> = async ({ t, name, home, args, env, given }) => {
+  setVariables(t, given)
+  const { startedHere } = await import('./command-line.js')
+  const { node, exited, errors } = await startedHere(args, env).catch((error: unknown) => {
+    throw new Error(`${name} ended before it was ready: ${JSON.stringify(asNodeError(error).toBody())}`, { cause: error })
+  })
+  t.teardown(() => node.close())
+  return { name, home, info: node.info, api: connect({ home }), exited, errors, stop: () => node.close() }
+}
+
+/** Sets variables of this process until the test ends: agents read them there. Settings are those of one node, and are not set. */
+function setVariables(t: Teardown, variables: Readonly<Record<string, string | undefined>>): void {
+  for (const [name, value] of Object.entries(variables)) {
+    if (name.startsWith('A2A_NODE_')) continue
+    const before = process.env[name]
+    setVariable(name, value)
+    t.teardown(() => setVariable(name, before))
+  }
+}
+
+function setVariable(name: string, value: string | undefined): void {
+  if (value === undefined) delete process.env[name]
+  else process.env[name] = value
+}
+
+/** A mesh whose nodes run in this process. */
+export type LocalMesh = TestMesh<LocalNode>
+
 /** A founder `a` and an admin `b`, who may invite and write. */
-export async function twoAdmins(mesh: TestMesh): Promise<[TestNode, TestNode]> {
+export async function twoAdmins<N extends LocalNode>(mesh: TestMesh<N>): Promise<[N, N]> {
   const a = await mesh.start('a')
   const { code } = await a.api.call('invite.create', { admin: true })
   const b = await mesh.start('b', { join: code })
@@ -160,18 +230,18 @@ export async function twoAdmins(mesh: TestMesh): Promise<[TestNode, TestNode]> {
 }
 
 /** Waits until a node sees so many other nodes online. */
-export async function untilOnline(node: TestNode, count: number): Promise<readonly PeerInfo[]> {
+export async function untilOnline(node: LocalNode, count: number): Promise<readonly PeerInfo[]> {
   const { peers } = await until(node.api, 'peers.list', {}, (now) => now.peers.filter((one) => one.status === 'online').length >= count)
   return peers
 }
 
 /** Waits until a node sees a peer (by name) in a state. */
-export async function untilPeer(node: TestNode, name: string, status: PeerInfo['status']): Promise<void> {
+export async function untilPeer(node: LocalNode, name: string, status: PeerInfo['status']): Promise<void> {
   await until(node.api, 'peers.list', { all: true }, (now) => now.peers.some((one) => one.name === name && one.status === status))
 }
 
 /** Waits until a node knows an agent: cards come a moment after the peer is online. */
-export function untilAgent(node: TestNode, address: string): Promise<void> {
+export function untilAgent(node: LocalNode, address: string): Promise<void> {
   return untilTrue(
     async () => (await node.api.call('agents.list', {})).agents.some((one) => one.address === address),
     `${node.name} knows ${address}`
@@ -205,10 +275,7 @@ export async function untilTrue(check: () => Promise<boolean> | boolean, what: s
   }
 }
 
-async function runCli(
-  args: readonly string[],
-  options: { readonly env: Readonly<Record<string, string>>; readonly input?: string }
-): Promise<CommandResult> {
+const runProcess: RunCommand = async (args, options) => {
   const child = spawn(process.execPath, [BIN, ...args], { env: { ...process.env, ...options.env }, stdio: ['pipe', 'pipe', 'pipe'] })
   let stdout = ''
   let stderr = ''

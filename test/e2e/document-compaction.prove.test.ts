@@ -1,9 +1,9 @@
 import test from 'brittle'
 import { untilText, write } from '../support/document-nodes.js'
-import { testMesh, type TestNode, until, untilTrue } from '../support/nodes.js'
+import { localMesh, type LocalNode, until, untilTrue } from '../support/nodes.js'
 
 /** Of each stream of the document on a node, where it begins there. */
-async function beginnings(node: TestNode): Promise<Map<string, number>> {
+async function beginnings(node: LocalNode): Promise<Map<string, number>> {
   const { streams } = await node.api.call('documents.show', { document: 'notes' })
   return new Map(streams.map(({ node: { name }, from }) => [name, from]))
 }
@@ -11,8 +11,8 @@ async function beginnings(node: TestNode): Promise<Map<string, number>> {
 test('of a long document a snapshot takes the place of its first blocks, for who is there, who was away with a part of it, and who is new', {
   timeout: 300_000
 }, async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   await a.api.call('documents.create', { name: 'notes' })
   await untilText(b, '')
   await write(b, 'begun')

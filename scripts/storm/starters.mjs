@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Lets several processes claim one home at the same moment, round after round, and counts the holders:
-// `node scripts/prove/starters.mjs [--rounds N] [--starters N] [--load N] [--seed N] [--code DIR] [--nodes] [--json]`.
+// `node scripts/storm/starters.mjs [--rounds N] [--starters N] [--load N] [--seed N] [--code DIR] [--nodes] [--json]`.
 // Each round finds a pid file in the home: of a holder that was killed, of a dead pid, of a pid that another process got since, a
 // damaged one, or none. The holder ends by SIGKILL, in every fourth round while the next starters are at work.
 // `--load`: busy loops beside. `--code`: the compiled modules. `--nodes`: each starter is a whole `a2a-node start`.

@@ -16,8 +16,8 @@ interface LayoutReport {
   readonly edits: Counts
 }
 
-async function prove(t: Assert, args: readonly string[]): Promise<{ seed: number; faults: number; reports: readonly LayoutReport[] }> {
-  const script = path.join(ROOT, 'scripts', 'prove.mjs')
+async function ranStorm(t: Assert, args: readonly string[]): Promise<{ seed: number; faults: number; reports: readonly LayoutReport[] }> {
+  const script = path.join(ROOT, 'scripts', 'storm.mjs')
   const child = spawn(process.execPath, [script, ...args, '--json'], { stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
   t.teardown(async () => {
@@ -33,13 +33,13 @@ async function prove(t: Assert, args: readonly string[]): Promise<{ seed: number
   })
   t.is(await exited, 0, text.errors)
   t.comment(text.out.trim())
-  return JSON.parse(text.out) as Awaited<ReturnType<typeof prove>>
+  return JSON.parse(text.out) as Awaited<ReturnType<typeof ranStorm>>
 }
 
 test('nodes of a chain killed at random lose no accepted request, swarm, A2A task, notification or edit, and run nothing twice', {
   timeout: 300_000
 }, async (t) => {
-  const { faults, reports } = await prove(t, ['first-starts', 'chain-3', '--kills', '10', '--requests', '300'])
+  const { faults, reports } = await ranStorm(t, ['first-starts', 'chain-3', '--kills', '10', '--requests', '300'])
   t.is(faults, 0)
   const [firsts, chain] = reports
   t.alike([firsts?.layout, firsts?.kills, chain?.layout], ['first-starts', 1, 'chain-3'])

@@ -4,10 +4,10 @@ import test from 'brittle'
 import { failsWith } from '../support/fails.js'
 import { Random } from '../simulation/random.js'
 import { untilText, write } from '../support/document-nodes.js'
-import { freePort, testMesh, type TestNode, until, untilOnline, untilTrue } from '../support/nodes.js'
+import { freePort, localMesh, type LocalNode, until, untilOnline, untilTrue } from '../support/nodes.js'
 
 /** The whole document of a node, as bytes of one update. */
-async function stateOf(node: TestNode): Promise<string> {
+async function stateOf(node: LocalNode): Promise<string> {
   const { value } = await node.api.call('documents.read', { document: 'notes', type: 'text' })
   const event = await until(node.api, 'documents.live', { document: 'notes' }, ({ type }) => type === 'open')
   return event.type === 'open' ? `${String(value)} ${Buffer.from(event.update).toString('base64')}` : ''
@@ -17,12 +17,12 @@ test('five writers of one text, online and offline for random times, have the sa
   const seed = Math.floor(Math.random() * 2 ** 31)
   t.comment(`seed ${seed}`)
   const random = new Random(seed)
-  const mesh = await testMesh(t)
+  const mesh = await localMesh(t)
   const nodes = await mesh.meshOf('a', 'b', 'c', 'd', 'e')
   await nodes[0]?.api.call('documents.create', { name: 'notes' })
   for (const node of nodes) await until(node.api, 'documents.list', {}, ({ documents }) => documents.length === 1)
   const marks: string[] = []
-  const insert = async (node: TestNode): Promise<void> => {
+  const insert = async (node: LocalNode): Promise<void> => {
     const text = `${node.name}${marks.length}.`
     marks.push(text)
     // Others may have begun it while nothing of it is here yet: to read it then is refused, to watch it is to wait.
@@ -59,7 +59,7 @@ test('five writers of one text, online and offline for random times, have the sa
 })
 
 /** A copy of a stopped node's home, as no backup is: its streams then have two tales. */
-async function twinOf(node: TestNode, dir: string): Promise<string> {
+async function twinOf(node: LocalNode, dir: string): Promise<string> {
   const home = path.join(dir, 'twin')
   await fs.cp(node.home, home, { recursive: true })
   // The stores notice that they were copied by these files alone.
@@ -68,8 +68,8 @@ async function twinOf(node: TestNode, dir: string): Promise<string> {
 }
 
 test('a member that writes two tales of its stream is stopped in the document, and the others go on', { timeout: 120_000 }, async (t) => {
-  const mesh = await testMesh(t)
-  const [first, b, third] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [first, b, third] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   await first.api.call('documents.create', { name: 'notes' })
   await write(first, 'kept. ')
   await untilText(b, 'kept. ')
@@ -107,8 +107,8 @@ test('a member that writes two tales of its stream is stopped in the document, a
 test('a node whose store of documents was put back serves and takes nothing until it is whole, forks nothing, and everybody converges', {
   timeout: 120_000
 }, async (t) => {
-  const mesh = await testMesh(t)
-  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
+  const mesh = await localMesh(t)
+  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [LocalNode, LocalNode, LocalNode]
   await a.api.call('documents.create', { name: 'notes' })
   await untilText(b, '')
   await write(b, 'one. ')

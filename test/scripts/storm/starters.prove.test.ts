@@ -15,7 +15,7 @@ interface Proof {
 
 /** The compiled sources of the tests, not the built package. */
 async function starters(...args: readonly string[]): Promise<Proof> {
-  const script = path.join(ROOT, 'scripts', 'prove', 'starters.mjs')
+  const script = path.join(ROOT, 'scripts', 'storm', 'starters.mjs')
   const code = path.join(ROOT, 'build', 'src')
   const { stdout } = await run(process.execPath, [script, '--json', '--code', code, ...args]).catch(
     (error: unknown) => error as { stdout: string }

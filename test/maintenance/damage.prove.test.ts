@@ -8,7 +8,7 @@ test('whatever file of a stopped home is damaged: what it held is served as it w
   t.timeout(240_000)
   const scene = await damageScene(t)
   const seed = Math.floor(Math.random() * WAYS.length)
-  t.comment(`seed ${seed}; all ways: node scripts/prove/damage.mjs`)
+  t.comment(`seed ${seed}; all ways: node scripts/storm/damage.mjs`)
   const cases = scene.files.map((place, number) => ({ ...place, way: WAYS[(number + seed) % WAYS.length] ?? 'cut' }))
   t.ok(
     cases.some(({ file }) => file.startsWith('documents/db/') && file.endsWith('.blob')),

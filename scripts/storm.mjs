@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 // Shows what the node promises, on whole nodes that are killed (SIGKILL) at random moments under load, directly linked and over relays:
-// `npm run prove -- [part]... [--kills N] [--requests N] [--seed N] [--json]`. N are those of all layouts together.
+// `npm run storm -- [part]... [--kills N] [--requests N] [--seed N] [--json]`. N are those of all layouts together.
 // Exit code 0 when everything accepted came to an end that it may have, nothing was run twice that may not be, and all homes open.
 import { parseArgs } from 'node:util'
 import { runProgram } from './bench/lab.mjs'
-import { chanceOf } from './prove/chance.mjs'
-import { LAYOUTS } from './prove/fleet.mjs'
-import { killFirstStarts, storm } from './prove/storm.mjs'
+import { chanceOf } from './storm/chance.mjs'
+import { LAYOUTS } from './storm/fleet.mjs'
+import { killFirstStarts, storm } from './storm/storm.mjs'
 
 const FIRST_STARTS = 'first-starts'
 const PARTS = [FIRST_STARTS, ...Object.keys(LAYOUTS)]
@@ -50,4 +50,4 @@ async function main({ kills, requests, seed, json, parts }) {
   if (faults.length > 0) process.exitCode = 1
 }
 
-await runProgram('prove', options, main)
+await runProgram('storm', options, main)

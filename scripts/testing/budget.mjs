@@ -1,0 +1,58 @@
+// The time that a test file may take.
+import { createHash } from 'node:crypto'
+import os from 'node:os'
+
+/** Seconds of one file on an idle machine. */
+export const BUDGET_S = 20
+
+/** Seconds of one slow proof. */
+export const PROOF_BUDGET_S = 180
+
+/** Files that need longer, in seconds. */
+export const LONGER = {
+  // Two homes of one node take each other's links until one of them stops, twice.
+  'test/e2e/backup.test.ts': 40,
+  // Simulates a crash at every write, with real files.
+  'test/adapters/storage/audit/audit-writer.test.ts': 60,
+  'test/adapters/storage/ledger/durable-ledger.test.ts': 40,
+  // Cuts random updates at every place.
+  'test/domain/document/update/cut.test.ts': 50,
+  // Two of its tests start, kill and restart three processes.
+  'test/e2e/membership.test.ts': 40,
+  // Five hundred worlds.
+  'test/simulation/worlds-1.test.ts': 120
+}
+
+/** CPU milliseconds of `probe` on the machine that the budgets were measured on. */
+const REFERENCE_MS = 15
+const PROBE_BYTES = 16_000_000
+
+/** How much slower than the reference machine this one is; at least 1. */
+export function machineFactor() {
+  probe()
+  return Math.max(1, Math.min(probe(), probe()) / REFERENCE_MS)
+}
+
+function probe() {
+  const start = process.cpuUsage()
+  createHash('sha256').update(Buffer.alloc(PROBE_BYTES)).digest()
+  const { user, system } = process.cpuUsage(start)
+  return (user + system) / 1000
+}
+
+/** Processes that want a core, for each core; at least 1. */
+export function loadFactor() {
+  return Math.max(1, os.loadavg()[0] / os.availableParallelism())
+}
+
+/**
+ * Says that a file took longer than its budget, or null. Wall time is divided by the load. So is CPU time, by 2 at most: processes
+ * that share a core and its caches slow each other down.
+ * @param {{ name: string, ms: number, cpuMs: number }} file `name` as `test/kit/ids.test.ts`
+ * @param {{ machine: number, load: number, budget?: number }} factors `budget` in seconds, of files without one of their own
+ */
+export function overBudget({ name, ms, cpuMs }, { machine, load, budget: usual = BUDGET_S }) {
+  const budget = LONGER[name] ?? (name.endsWith('.prove.test.ts') ? PROOF_BUDGET_S : usual)
+  const seconds = Math.max(cpuMs / Math.min(load, 2), ms / load) / machine / 1000
+  return seconds <= budget ? null : `took ${seconds.toFixed(1)} s of a budget of ${budget} s: mend it, or see scripts/testing/budget.mjs`
+}
