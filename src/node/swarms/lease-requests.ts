@@ -1,7 +1,5 @@
-import { wait } from '../../kit/clock.js'
-import type { Clock } from '../../kit/clock.js'
-import { asNodeError, NodeError } from '../../kit/errors.js'
-import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
+import { wait, type Clock } from '../../kit/clock.js'
+import { asNodeError, NodeError, type ErrorBody, type ErrorCode } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
 import { isNotTaken, isRefusal } from '../../domain/reliable/repeat.js'
@@ -36,6 +34,8 @@ export interface LeaseRequestsDeps {
   readonly term: Pick<Leadership, 'epoch' | 'mark'> | null
   /** What is asked for, and with what input. @throws NodeError when that cannot be made, or was not kept. */
   work(index: number): { readonly capability: string; readonly input: unknown }
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
   /** What the ledger holds of a lease, from the commit on that lets its request out. */
   changes(lease: SwarmLease): readonly LedgerChange[]
   /** May a result be taken? Why not, or null. */
@@ -116,6 +116,18 @@ export class LeaseRequests {
   /** Forgets a lease that has its outcome. */
   drop(index: number, attempt: number): void {
     if (this.of(index)?.attempt === attempt) this.#leases.delete(index)
+  }
+
+  /**
+   * A lease has failed, and its item rests for a while: this node knows so also after a restart. Where that cannot be recorded its
+   * agent is asked once more then.
+   */
+  rest(lease: SwarmLease, ms: number): void {
+    const { clock, commit, changes } = this.#deps
+    const { leasedAt } = this.of(lease.index) ?? {}
+    const rest = { until: clock.now() + ms, ms }
+    commit(changes({ ...lease, rest, ...(leasedAt === undefined ? {} : { leasedAt }) })).catch(() => undefined)
+    this.drop(lease.index, lease.attempt)
   }
 
   /** Forgets a lease, and tells its agent to stop. */
