@@ -1,12 +1,9 @@
 import type { NodeId } from '../../kit/ids.js'
 import { stepSwarm, swarmStatus, type RunOutcome, type SwarmEffect, type SwarmInput, type SwarmState } from '../../domain/swarm/machine.js'
-import type { LedgerChange } from '../../ports/ledger.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../../ports/swarm-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { CommitQueue, type NotificationQueue } from '../ledger/commit-queue.js'
 import { eventLogOf, infoOf, type SwarmView } from './finished-swarm.js'
-import type { PeerTable } from '../peers/peer-table.js'
-import type { Requests } from '../requests/caller/requests.js'
 import type { SwarmStore, SwarmEnd, SwarmHead, SwarmItem, SwarmLease } from './store.js'
 import type { Following } from './event-log.js'
 import { LeaseRequests, type LeaseRequestsDeps, type ItemRun } from './lease-requests.js'
@@ -21,14 +18,10 @@ import type { Leadership } from './consensus/leadership.js'
 import type { Survey } from './eligibility.js'
 
 /** What one swarm needs. */
-export interface CoordinatorDeps extends SwarmOffersDeps, Pick<LeaseRequestsDeps, 'hash'>, Pick<OutcomesDeps, 'hasCapacity'> {
+export interface CoordinatorDeps extends SwarmOffersDeps, LeaseRequestsDeps, Pick<OutcomesDeps, 'hasCapacity'> {
   readonly telemetry: Telemetry
-  readonly requests: Requests
-  readonly peers: Pick<PeerTable, 'isOnline'>
   readonly swarmStore: SwarmStore
   readonly limits: { readonly leaseMs: number; readonly deadlineMs: number; readonly defaultTtlMs: number }
-  /** Makes changes of the ledger. @throws NodeError what it refuses. */
-  commit(changes: readonly LedgerChange[]): Promise<void>
   /** It has nobody who could do what waits, or somebody again. */
   onStatus(run: Coordinator, status: 'running' | 'stalled'): void
   /** Called once, when it has ended. */
@@ -193,8 +186,7 @@ export class Coordinator implements SwarmView {
 
   #createLeases(): LeaseRequests {
     const [{ swarmStore }, { head }] = [this.#deps, this]
-    return new LeaseRequests({
-      ...this.#deps,
+    return new LeaseRequests(this.#deps, {
       head,
       work: (index) => ({ capability: this.#report.stages.capability(index), input: this.#report.stages.input(index, this.#items) }),
       changes: (lease) => [swarmStore.leased(head.id, lease)],

@@ -1,6 +1,6 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { createMemoryLedger } from '../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../support/memory-ledger.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { utf8 } from '../../../src/kit/ids.js'
 import { LaneMessages, storedLanes, type StoredMessage } from '../../../src/node/reliable/lane-messages.js'

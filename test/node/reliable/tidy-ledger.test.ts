@@ -1,7 +1,7 @@
 import test from 'brittle'
 import fc from 'fast-check'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
-import { createMemoryLedger } from '../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../support/memory-ledger.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { utf8 } from '../../../src/kit/ids.js'
 import { TidyLedger } from '../../../src/node/reliable/tidy-ledger.js'

@@ -1,6 +1,6 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../../support/memory-ledger.js'
 import type { ItemRecord } from '../../../../src/domain/swarm/coordination.js'
 import { RECORDS } from '../../../../src/domain/swarm/record-index.js'
 import { fromUtf8, utf8 } from '../../../../src/kit/ids.js'
