@@ -20,7 +20,8 @@ const CAPS = {
   'type names declared in two or more files': 3,
   'files of src/node with one importer': 19,
   'files in the largest folder': 25,
-  'classes over 250 lines or 20 public members': 20,
+  'classes over 250 lines or 20 public members': 11,
+  'constructors with more than 12 dependencies': 18,
   'names with a banned word': 0,
   'private words in texts': 0,
   'symbols of src that only tests use': 7,
@@ -58,6 +59,40 @@ const isPrivate = (member) => member.name !== undefined && ts.isPrivateIdentifie
 
 function privateWords(file, text) {
   return [...text.matchAll(PRIVATE)].map(({ index, 0: word }) => `${file}:${text.slice(0, index).split('\n').length} ${word}`)
+}
+
+/** The names in a union of string literals, or the members that `keyof` gives. */
+function namesIn(node, types) {
+  if (ts.isUnionTypeNode(node)) return node.types.flatMap((one) => namesIn(one, types))
+  if (ts.isTypeOperatorNode(node)) return [...membersOf(node.type, types)]
+  return ts.isLiteralTypeNode(node) && ts.isStringLiteral(node.literal) ? [node.literal.text] : []
+}
+
+/** The names of the members of a type, read from the declarations of src alone. */
+function membersOf(node, types) {
+  if (node === undefined) return new Set()
+  if (ts.isTypeLiteralNode(node)) return new Set(node.members.map((member) => member.name.text))
+  if (ts.isIntersectionTypeNode(node)) return new Set(node.types.flatMap((one) => [...membersOf(one, types)]))
+  const name = (node.typeName ?? node.expression)?.text
+  const [from, keys] = node.typeArguments ?? []
+  if (name === 'Pick') return new Set(namesIn(keys, types))
+  const left = (all, without) => new Set([...all].filter((one) => !without.includes(one)))
+  if (name === 'Omit') return left(membersOf(from, types), namesIn(keys, types))
+  const declared = types.get(name)
+  if (declared === undefined || ts.isClassDeclaration(declared)) return new Set()
+  if (ts.isTypeAliasDeclaration(declared)) return membersOf(declared.type, types)
+  const inherited = (declared.heritageClauses ?? []).flatMap(({ types: bases }) => bases.flatMap((one) => [...membersOf(one, types)]))
+  return new Set([...declared.members.map((member) => member.name.text), ...inherited])
+}
+
+/** Constructors that take an object of dependencies as their first parameter, a type with a name that ends in Deps, and how many. */
+function constructors(files) {
+  const types = new Map(files.flatMap(({ declared }) => declared.map((node) => [node.name.text, node])))
+  return [...types.values()].filter(ts.isClassDeclaration).flatMap((node) => {
+    const [first] = node.members.find(ts.isConstructorDeclaration)?.parameters ?? []
+    const isDeps = first?.type !== undefined && /Deps\b/.test(first.type.getText())
+    return isDeps ? [{ name: `${node.getSourceFile().fileName} ${node.name.text}`, count: membersOf(first.type, types).size }] : []
+  })
 }
 
 /** Names that a statement exports itself. */
@@ -103,6 +138,7 @@ function read(file) {
     lines: text.split('\n').length - 1,
     imports: new Map(),
     types: [],
+    declared: [],
     banned: [],
     classes: [],
     exports: [],
@@ -117,7 +153,10 @@ function read(file) {
       found.imports.set(target, node.getText(source))
     }
     if (ts.isIdentifier(node)) found.names.set(node.text, (found.names.get(node.text) ?? 0) + 1)
-    if (isType(node)) found.types.push(node.name.text)
+    if (isType(node)) {
+      found.types.push(node.name.text)
+      found.declared.push(node)
+    }
     if (isDeclaration(node) && wordsOf(node.name.text).some((word) => BANNED.has(word)) && !BOUND.has(`${file} ${node.name.text}`))
       found.banned.push(`${file}:${lineOf(node.getStart(source)) + 1} ${node.name.text}`)
     if (ts.isClassDeclaration(node)) {
@@ -149,11 +188,13 @@ function figuresOfFiles(files) {
   const folders = [...groupBy(files, ({ file }) => [path.dirname(file)])].toSorted((a, b) => b[1].length - a[1].length)
   const longest = files.toSorted((a, b) => b.lines - a.lines)
   const large = files.flatMap(({ classes }) => classes).filter(({ lines, open }) => lines > 250 || open > 20)
+  const crowded = constructors(files).filter(({ count }) => count > 12)
   const repeated = [...groupBy(files, ({ types }) => new Set(types))].filter(([, where]) => where.length > 1)
   return [
     ['files in the largest folder', folders[0][1].length, folders.slice(0, 5).map(([dir, { length }]) => `${dir},${length}`)],
     ['lines of the longest file', longest[0].lines, longest.slice(0, 5).map(({ file, lines }) => `${file} ${lines}`)],
     ['classes over 250 lines or 20 public members', large.length, large.map((one) => Object.values(one).join(', '))],
+    ['constructors with more than 12 dependencies', crowded.length, crowded.map((one) => Object.values(one).join(', '))],
     ['type names declared in two or more files', repeated.length, repeated.map(([name, where]) => `${name}: ${filesOf(where).join(' ')}`)],
     ['symbols of src that only tests use', onlyTested(files).length, onlyTested(files)],
     ['names with a banned word', files.flatMap(({ banned }) => banned).length, files.flatMap(({ banned }) => banned)],

@@ -36,7 +36,7 @@ export const CUT_RUN_MUTANTS = [
   },
   {
     name: 'a request that perhaps ended its node begins again before that is on disk',
-    file: 'src/node/requests/callee/executor.ts',
+    file: 'src/node/requests/callee/runner.ts',
     find: 'if (!record.isRepeatable || isLeft) return',
     put: 'if (!record.isRepeatable || (isLeft && false)) return',
     test: 'node/requests/callee/cut-runs',

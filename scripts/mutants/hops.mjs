@@ -182,7 +182,7 @@ export const HOPS_MUTANTS = [
     name: 'a recorded message over a neighbour is sent once',
     file: 'src/node/reliable/lanes.ts',
     find: '    for (const lane of lanes) lane.tick()\n',
-    put: '    for (const lane of lanes) if (this.#parts.isOnline(peer)) lane.tick()\n',
+    put: '    for (const lane of lanes) if (this.#deps.isOnline(peer)) lane.tick()\n',
     test: 'node/relay/next-hop',
     title: 'a request over a neighbour is sent until its node has it, whatever gets lost: the message, its acknowledgement, the answer'
   },
@@ -221,8 +221,8 @@ export const HOPS_MUTANTS = [
   {
     name: 'requests without a message of a lane are taken to be with their node',
     file: 'src/node/requests/caller/request.ts',
-    find: 'if (!this.isQueued) this.#liveness.onHeartbeat()',
-    put: 'void this.isQueued',
+    find: 'if (!this.sending.isQueued) this.#liveness.onHeartbeat()',
+    put: 'void this.sending.isQueued',
     test: 'node/requests/recovery.orphans',
     title: 'requests that a build before left without a message of a lane are asked for again after the start, once their node is linked'
   },
@@ -236,8 +236,8 @@ export const HOPS_MUTANTS = [
   },
   {
     name: 'a request is sent again though its lane still delivers it',
-    file: 'src/node/requests/caller/requests.ts',
-    find: 'if (!isLost || request.isQueued) continue',
+    file: 'src/node/requests/caller/peer-queue.ts',
+    find: 'if (!isLost || request.sending.isQueued) continue',
     put: 'if (!isLost) continue',
     test: 'node/requests/recovery.orphans',
     title: 'a request is asked for again once while its node says nothing, and not again before that message arrives'

@@ -330,7 +330,7 @@ export const MUTANTS = [
     name: 'nobody is told of a proposal without an answer',
     file: 'src/node/negotiation/negotiations.ts',
     find: 'this.#tellProposer(entry)',
-    put: 'this.#made.size',
+    put: 'void this.#made',
     test: 'node/negotiation/negotiations',
     title: 'a proposal without an answer in time is timed out on both sides, and its proposer is told'
   },

@@ -15,7 +15,7 @@ export const OUTCOME_MUTANTS = [
     file: 'src/node/requests/callee/executor.ts',
     find: 'if (this.#isStopping) return this.#leave(request, record)',
     put: '',
-    test: 'node/requests/outcomes.attacks',
+    test: 'node/requests/caller/outcome.attacks',
     title: 'a request that is being recorded when its node stops'
   },
   {
@@ -23,23 +23,23 @@ export const OUTCOME_MUTANTS = [
     file: 'src/domain/reliable/restored.ts',
     find: 'nodeOfAddress(record.source) === nodeOfAddress(record.target) ?',
     put: 'nodeOfAddress(record.source) !== nodeOfAddress(record.target) ?',
-    test: 'node/requests/outcomes.attacks',
+    test: 'node/requests/caller/outcome.attacks',
     title: 'what its node asked of an agent of its own, and had no place'
   },
   {
     name: 'an A2A task waits for what nobody will ever tell',
-    file: 'src/node/requests/caller/request.ts',
+    file: 'src/node/requests/caller/outcome.ts',
     find: 'retryAt === null ? { ...doubt, isFinal: true as const } : doubt',
     put: 'doubt',
-    test: 'node/requests/outcomes.attacks',
+    test: 'node/requests/caller/outcome.attacks',
     title: 'an A2A task ends when nobody will ever learn its outcome'
   },
   {
     name: 'an answer that is being recorded is lost when its peer is put out',
     file: 'src/node/requests/caller/request.ts',
-    find: 'if (this.#record?.isSettled === true) return\n    const isKnown',
+    find: 'if (this.outcome.isSettled) return\n    const isKnown',
     put: 'const isKnown',
-    test: 'node/requests/outcomes.attacks',
+    test: 'node/requests/caller/outcome.attacks',
     title: 'a peer that is put out while its answer is being recorded'
   },
   {
@@ -47,7 +47,7 @@ export const OUTCOME_MUTANTS = [
     file: 'src/node/requests/recovery.ts',
     find: 'isGivenUp(record) || ',
     put: '',
-    test: 'node/requests/outcomes.attacks',
+    test: 'node/requests/caller/outcome.attacks',
     title: 'what a peer that was put out may have begun is no orphan'
   },
   {
@@ -55,7 +55,7 @@ export const OUTCOME_MUTANTS = [
     file: 'src/node/requests/recovery.ts',
     find: ' || this.#isForNobody(waiting)',
     put: '',
-    test: 'node/requests/outcomes.attacks',
+    test: 'node/requests/caller/outcome.attacks',
     title: 'requests for an agent that a program attaches wait for it'
   },
   {
@@ -63,7 +63,7 @@ export const OUTCOME_MUTANTS = [
     file: 'src/node/requests/callee/executor.ts',
     find: "payload?.code === 'OVERLOADED' && incoming",
     put: "payload?.code === 'CANCELED' && incoming",
-    test: 'node/requests/outcomes.attacks',
+    test: 'node/requests/caller/outcome.attacks',
     title: 'what was accepted before a start waits for a place after it'
   },
   {
@@ -71,7 +71,7 @@ export const OUTCOME_MUTANTS = [
     file: 'src/kit/clock.ts',
     find: 'if (monotonic - this.#aheadSince < STAYED_MS) return expected',
     put: '',
-    test: 'node/requests/outcomes.attacks',
+    test: 'node/requests/caller/outcome.attacks',
     title: 'a wall clock that is ahead for a moment'
   },
   {
@@ -79,15 +79,15 @@ export const OUTCOME_MUTANTS = [
     file: 'src/node/requests/callee/replies.ts',
     find: 'await this.refused(thread, error, true)',
     put: 'await this.refused(thread, error, false)',
-    test: 'node/requests/outcomes.attacks',
+    test: 'node/requests/caller/outcome.attacks',
     title: 'a result that fits no message has failed at both ends'
   },
   {
     name: 'a result that fits no message is listed as completed',
-    file: 'src/node/requests/callee/executor.ts',
+    file: 'src/node/requests/callee/runner.ts',
     find: 'if (unfit !== null) tasks.fail(piece.taskId, unfit)\n    else if',
     put: 'if',
-    test: 'node/requests/outcomes.attacks',
+    test: 'node/requests/caller/outcome.attacks',
     title: 'a result that fits no message has failed at both ends'
   },
   {
@@ -95,20 +95,20 @@ export const OUTCOME_MUTANTS = [
     file: 'src/node/requests/caller/request.ts',
     find: "if (record.status === 'unknown' && record.retryAt === null && !record.isRepeatable) return",
     put: '',
-    test: 'node/requests/outcomes.attacks',
+    test: 'node/requests/caller/outcome.attacks',
     title: 'why nobody can say whether an agent of this node did it'
   },
   {
     name: 'a query counts as a copy of its request',
-    file: 'src/node/requests/caller/request.ts',
-    find: 'isOfOneCopy(answer) && (this.#record?.current.isRepeatable !== false || isByNeighbour(answer.error))',
+    file: 'src/node/requests/caller/reply-reader.ts',
+    find: 'isOfOneCopy(answer) && (this.#making.record?.current.isRepeatable !== false || isByNeighbour(answer.error))',
     put: 'isOfOneCopy(answer)',
     test: 'node/requests/caller/request',
     title: 'a request that may not be repeated, of which its peer was asked how it stands'
   },
   {
     name: 'a late answer to a query ends a request that was sent again',
-    file: 'src/node/requests/caller/request.ts',
+    file: 'src/node/requests/caller/sending.ts',
     find: 'this.#staleQueries += this.#queries',
     put: '',
     test: 'node/requests/caller/request',

@@ -53,16 +53,16 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a message is recorded without what goes with it',
     file: 'src/node/reliable/lane-sender.ts',
-    find: '      ...changes,\n',
-    put: '',
+    find: 'commit([...changes, ...this',
+    put: 'commit([...this',
     test: 'node/requests/durable',
     title: 'a caller that is killed while it waits learns the outcome after its restart'
   },
   {
     name: 'a queued request is not durable before that is said',
     file: 'src/node/requests/caller/requests.ts',
-    find: '    await request.keep()\n    this.#queue(request)\n',
-    put: '    this.#queue(request)\n',
+    find: '    await request.sending.keep()\n    this.#dispatcher.queue(request)\n',
+    put: '    this.#dispatcher.queue(request)\n',
     test: 'node/requests/durable',
     title: 'a request to a node that is away waits through restarts of its caller'
   },
@@ -92,7 +92,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'what may not be repeated is begun before that is durable',
-    file: 'src/node/requests/callee/executor.ts',
+    file: 'src/node/requests/callee/runner.ts',
     find: 'if (!record.isRepeatable || isLeft) return await commit.',
     put: 'if (record.isRepeatable || isLeft) return await commit.',
     test: 'node/requests/callee/executor.durable',
@@ -116,7 +116,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a node begins as many lanes as it likes',
-    file: 'src/node/reliable/lanes.ts',
+    file: 'src/node/reliable/lane-receiver.ts',
     find: 'begun.size < MAX_BEGUN',
     put: 'begun.size < MAX_BEGUN * 1000',
     test: 'node/requests/callee/executor.durable',
@@ -149,7 +149,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a request that has an end waits for room again',
     file: 'src/node/requests/caller/request.ts',
-    find: 'if (this.#record?.isSettled === true) return\n    const { clock',
+    find: 'if (this.outcome.isSettled) return\n    const { clock',
     put: 'const { clock',
     test: 'node/requests/caller/record',
     title: 'an end that comes in one commit with the word that there was no room'
@@ -204,7 +204,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a lane whose record is damaged takes numbers that are in use',
-    file: 'src/node/reliable/lane-sender.ts',
+    file: 'src/node/reliable/lane-messages.ts',
     find: '(messages.at(-1)?.seq ?? 0) + 1',
     put: '1',
     test: 'node/requests/recovery',
@@ -214,7 +214,7 @@ export const RELIABLE_MUTANTS = [
     name: 'what has expired by a clock that jumped is removed at once',
     file: 'src/node/requests/recovery.ts',
     find: 'const now = this.#expiry.now()',
-    put: 'const now = this.#parts.clock.now()',
+    put: 'const now = this.#deps.clock.now()',
     test: 'node/requests/recovery',
     title: 'a clock that is set forward for a while, and back, takes nothing away before its time; one that stays does'
   },
@@ -236,15 +236,15 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'one copy of a request that was not done ends it while another is under way',
-    file: 'src/node/requests/caller/request.ts',
-    find: 'isOfOneCopy(answer) && !this.#copies.denied()',
-    put: 'isOfOneCopy(answer) && this.#copies.denied() === null',
+    file: 'src/node/requests/caller/reply-reader.ts',
+    find: 'isOfOneCopy(answer) && !sending.copies.denied()',
+    put: 'isOfOneCopy(answer) && sending.copies.denied() === null',
     test: 'node/requests/caller/request',
     title: 'a word of the peer that it did not do one copy of a request'
   },
   {
     name: 'an end that the ledger did not take is shown',
-    file: 'src/node/requests/caller/request.ts',
+    file: 'src/node/requests/caller/outcome.ts',
     find: 'if (isKept && !isNow) tell()',
     put: 'if (!isNow) tell()',
     test: 'simulation/worlds-1',
@@ -254,13 +254,13 @@ export const RELIABLE_MUTANTS = [
     name: 'an end that a start decides is shown before it is on disk',
     file: 'src/node/requests/callee/executor.ts',
     find: '    let isKept = true\n    for (const [at',
-    put: '    if (task) this.#parts.tasks.restore(task.task, task.events, true)\n    let isKept = true\n    for (const [at',
+    put: '    if (task) this.#deps.tasks.restore(task.task, task.events, true)\n    let isKept = true\n    for (const [at',
     test: 'node/requests/recovery',
     title: 'what had no end when its node stopped is shown as ended once that is on disk'
   },
   {
     name: 'an end that the ledger did not take is never recorded',
-    file: 'src/node/requests/caller/request.ts',
+    file: 'src/node/requests/caller/outcome.ts',
     find: 'if (!isKept) this.#deps.ends.add({ changes, notify: isNow ? () => {} : tell })',
     put: '',
     test: 'node/requests/durable',
@@ -268,18 +268,18 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a request that was canceled while its answer was not taken has no end on disk',
-    file: 'src/node/requests/caller/request.ts',
-    find: '    if (this.#fallbackEnd !== null) void this.#finish(this.#fallbackEnd, true)\n',
+    file: 'src/node/requests/caller/outcome.ts',
+    find: '    if (this.#fallbackEnd !== null) void this.finish(this.#fallbackEnd, true)\n',
     put: '',
     test: 'node/requests/durable',
     title: 'a request that is canceled while the answer to it is not taken by a full disk'
   },
   {
     name: 'a cancellation is told while an answer is being recorded',
-    file: 'src/node/requests/caller/request.ts',
-    find: '    if (this.#record?.isSettled === true) this.#fallbackEnd ??= answer\n    else void',
+    file: 'src/node/requests/caller/outcome.ts',
+    find: '    if (this.isSettled) this.#fallbackEnd ??= answer\n    else void',
     put: '    void',
-    test: 'node/requests/durable.cancel',
+    test: 'node/requests/caller/outcome.cancel',
     title: 'a request that is canceled while its answer is written ends by that answer'
   },
   {
@@ -317,7 +317,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'what could not be recorded as begun has failed',
-    file: 'src/node/requests/callee/executor.ts',
+    file: 'src/node/requests/callee/runner.ts',
     find: 'return await commit.catch(notBegun)',
     put: 'return await commit',
     test: 'node/requests/callee/executor.durable',
@@ -357,7 +357,7 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'a request that is being written when its time is over counts as not sent',
-    file: 'src/node/requests/caller/request.ts',
+    file: 'src/node/requests/caller/sending.ts',
     find: 'return this.#isSent || this.#isLeaving || ',
     put: 'return this.#isSent || ',
     test: 'node/requests/durable',
@@ -430,7 +430,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'what a peer had begun has failed once the peer is put out',
     file: 'src/node/requests/caller/request.ts',
-    find: 'const isKnown = this.isAwaited && !this.#hasLeft',
+    find: 'const isKnown = this.isAwaited && !this.sending.hasLeft',
     put: 'const isKnown = true',
     test: 'node/requests/recovery',
     title: 'of a peer that is put out what may have begun stays unknown for good, and what never left this node has failed'
@@ -461,9 +461,9 @@ export const RELIABLE_MUTANTS = [
   },
   {
     name: 'what a node said of the copy that it had is forgotten once no other copy got there',
-    file: 'src/node/requests/caller/request.ts',
-    find: 'this.fail(this.#ofOneCopy ?? this.#refusal',
-    put: 'this.fail(this.#refusal',
+    file: 'src/node/requests/caller/reply-reader.ts',
+    find: 'outcome.fail(this.#ofOneCopy ?? sending.refusal',
+    put: 'outcome.fail(sending.refusal',
     test: 'node/requests/caller/request',
     title: 'a request of whose copies one was with a node that stopped, and no other got there, ends with what that node said'
   },

@@ -1,6 +1,6 @@
 // One-line faults in durable swarms. Part of the list in list.mjs.
 
-const test = 'node/swarms/durable'
+const test = 'node/swarms/coordinator.durable'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const SWARM_MUTANTS = [
@@ -9,7 +9,7 @@ export const SWARM_MUTANTS = [
     file: 'src/node/swarms/lease-requests.ts',
     find: "new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED'])",
     put: "new Set(['CHANNEL_CLOSED'])",
-    test: 'node/swarms/repeats',
+    test: 'node/swarms/lease-requests.repeats',
     title: 'an item that may not be repeated is not given to another node when the one that runs it is put out of the mesh'
   },
   {
@@ -78,7 +78,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'an idempotency key is looked for by nobody',
-    file: 'src/node/swarms/swarm-table.ts',
+    file: 'src/node/swarms/launcher.ts',
     find: 'if (known === null) return await',
     put: 'if (known !== undefined) return await',
     test,
@@ -86,7 +86,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'a key takes any request',
-    file: 'src/node/swarms/swarm-table.ts',
+    file: 'src/node/swarms/launcher.ts',
     find: 'known.key?.fingerprint === wanted.key.fingerprint',
     put: 'known.key !== wanted.key',
     test,
@@ -94,7 +94,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'two launches of one key at once are two swarms',
-    file: 'src/node/swarms/swarm-table.ts',
+    file: 'src/node/swarms/launcher.ts',
     find: 'const before = this.#launching.get(key.name) ?? Promise.resolve()',
     put: 'const before = Promise.resolve()',
     test,
@@ -129,7 +129,7 @@ export const SWARM_MUTANTS = [
     file: 'src/domain/reliable/repeat.ts',
     find: 'return isRepeatable || isUndone',
     put: 'return isRepeatable || !isUndone || isUndone',
-    test: 'node/swarms/repeats',
+    test: 'node/swarms/lease-requests.repeats',
     title: 'an item that may not be repeated runs once'
   },
   {
@@ -145,7 +145,7 @@ export const SWARM_MUTANTS = [
     file: 'src/domain/task/outcome.ts',
     find: "if (status === 'unknown') return { status, error: {",
     put: "if (status === 'unknown') return { status: 'failed', error: {",
-    test: 'node/swarms/repeats',
+    test: 'node/swarms/lease-requests.repeats',
     title: 'what its agent cannot say whether it was done ends unknown'
   },
   {
@@ -161,7 +161,7 @@ export const SWARM_MUTANTS = [
     file: 'src/domain/task/outcome.ts',
     find: 'retryable === false ? { ...error, isFinal: true }',
     put: 'retryable === null ? { ...error, isFinal: true }',
-    test: 'node/swarms/repeats',
+    test: 'node/swarms/lease-requests.repeats',
     title: 'a failure with retryable: false is not tried again'
   },
   {
@@ -177,7 +177,7 @@ export const SWARM_MUTANTS = [
     file: 'src/domain/reliable/repeat.ts',
     find: '? { ...error, retryable: false } : error',
     put: '? error : error',
-    test: 'node/swarms/repeats',
+    test: 'node/swarms/lease-requests.repeats',
     title: 'an item that may not be repeated runs once'
   },
   {
@@ -185,7 +185,7 @@ export const SWARM_MUTANTS = [
     file: 'src/domain/swarm/leases.ts',
     find: 'if (afterMs > 0) state.resting',
     put: 'if (afterMs < 0) state.resting',
-    test: 'node/swarms/repeats',
+    test: 'node/swarms/lease-requests.repeats',
     title: 'retryAfter is waited for, though another worker is free'
   },
   {
@@ -193,20 +193,20 @@ export const SWARM_MUTANTS = [
     file: 'src/node/swarms/restore.ts',
     find: 'Math.min(atOf(rest.until), now + rest.ms)',
     put: 'atOf(rest.until)',
-    test: 'node/swarms/repeats',
+    test: 'node/swarms/lease-requests.repeats',
     title: 'an item that rests waits no longer because the clock of its launcher was put back'
   },
   {
     name: 'retryAfter ends with the launcher',
-    file: 'src/node/swarms/coordinator.ts',
-    find: 'isRepeatable, rest, ...(leasedAt',
-    put: 'isRepeatable, ...(leasedAt',
-    test: 'node/swarms/repeats',
+    file: 'src/node/swarms/lease-requests.ts',
+    find: '...lease, rest, ...(leasedAt',
+    put: '...lease, ...(leasedAt',
+    test: 'node/swarms/lease-requests.repeats',
     title: 'a launcher that is killed or stopped while an item rests waits on'
   },
   {
     name: 'a request is sent again before the time that its node named',
-    file: 'src/node/requests/caller/request.ts',
+    file: 'src/node/requests/caller/sending.ts',
     find: 'Math.max(waitMs, retryAfterMs(error))',
     put: 'waitMs',
     test: 'node/requests/durable',
@@ -230,10 +230,10 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'a sub-task is built on a result before that is durable',
-    file: 'src/node/swarms/coordinator.ts',
-    find: 'notify: () => this.#flushed(row) })',
-    put: 'notify: () => {} })\n    this.#flushed(row)',
-    test: 'node/swarms/strategies.property',
+    file: 'src/node/swarms/outcomes.ts',
+    find: 'content: change.value }, notify })',
+    put: 'content: change.value }, notify: () => {} })\n    notify()',
+    test: 'node/swarms/stages.strategies.property',
     title: 'Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and state consistency, for every strategy'
   },
   {

@@ -1,6 +1,6 @@
 // One-line faults in how nodes follow the rule of coordination. Part of the list in list.mjs.
 
-const test = 'node/swarms/consensus/takeover'
+const test = 'node/swarms/consensus/replicated-swarm.takeover'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const TAKEOVER_MUTANTS = [
@@ -57,7 +57,7 @@ export const TAKEOVER_MUTANTS = [
     file: 'src/node/swarms/consensus/participant.ts',
     find: 'if (this.#unstored > 0 || !isCoordinating',
     put: 'if (!isCoordinating',
-    test: 'node/swarms/consensus/takeover',
+    test: 'node/swarms/consensus/replicated-swarm.takeover',
     title: 'who takes over tells nothing of what was accepted before it is durable there'
   },
   {
@@ -73,7 +73,7 @@ export const TAKEOVER_MUTANTS = [
     file: 'src/node/swarms/swarm-table.ts',
     find: '    else tasks.fail(run.head.taskId, outcome.error)\n    this.#trim(0)',
     put: '    else tasks.fail(run.head.taskId, outcome.error)',
-    test: 'node/swarms/consensus/takeover',
+    test: 'node/swarms/consensus/replicated-swarm.takeover',
     title: 'who only takes part in swarms keeps the newest hundred in memory'
   },
   {
@@ -110,9 +110,9 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'who cannot go on with a swarm holds on to it',
-    file: 'src/node/swarms/consensus/replicated-swarm.ts',
-    find: 'if (!isOver()) this.#participant?.retreat()',
-    put: 'if (isOver()) this.#participant?.retreat()',
+    file: 'src/node/swarms/consensus/leadership.ts',
+    find: 'if (!isOver()) participant.retreat()',
+    put: 'if (isOver()) participant.retreat()',
     test,
     title: 'who cannot read what was accepted leaves it to another to coordinate'
   },
@@ -134,10 +134,10 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'the wish to cancel a swarm that nobody coordinates is forgotten',
-    file: 'src/node/swarms/consensus/replicated-swarm.ts',
-    find: 'if (this.#cancelRequest.isOpen) this.onCancel()',
-    put: 'if (!this.#cancelRequest.isOpen) this.onCancel()',
-    test: 'node/swarms/consensus/cancel',
+    file: 'src/node/swarms/consensus/leadership.ts',
+    find: 'if (this.#swarm.cancelRequest.isOpen) void this.cancel()',
+    put: 'if (!this.#swarm.cancelRequest.isOpen) void this.cancel()',
+    test: 'node/swarms/consensus/cancel-request',
     title: 'a swarm that is canceled while nobody coordinates it says so'
   },
   {
@@ -145,7 +145,7 @@ export const TAKEOVER_MUTANTS = [
     file: 'src/node/swarms/consensus/cancel-request.ts',
     find: 'return this.#isWanted && this.#isTimely',
     put: 'return this.#isWanted',
-    test: 'node/swarms/consensus/cancel',
+    test: 'node/swarms/consensus/cancel-request',
     title: 'the wish to cancel a swarm is given up with its deadline'
   },
   {
@@ -169,7 +169,7 @@ export const TAKEOVER_MUTANTS = [
     file: 'src/domain/swarm/coordination-candidate.ts',
     find: 'voter.provenEpoch === voter.epoch && voter.candidate !== null',
     put: 'voter.candidate !== null',
-    test: 'node/swarms/consensus/minority',
+    test: 'node/swarms/consensus/replicated-swarm.minority',
     title: 'two of four participants are no majority: both say that it is stalled, and name nobody who only stands'
   },
   {

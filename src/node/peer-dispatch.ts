@@ -146,7 +146,7 @@ export class PeerDispatch implements PeerHandlers {
   onMessage(peer: NodeId, message: ChannelMessage): string | null {
     if (this.#isStopped) return null
     if (message.kind === 'envelope') this.#deps.inbound.receive(peer, message.bytes)
-    if (message.kind === 'reliable') this.#deps.lanes.onMessage(peer, message.frame)
+    if (message.kind === 'reliable') this.#deps.lanes.incoming.onMessage(peer, message.frame)
     if (message.kind === 'relayed') this.#onRelayed(peer, message.frame)
     if (message.kind === 'call') return this.#deps.memberCalls.onPart(peer, message.bytes)
     if (message.kind !== 'control') return null
@@ -172,7 +172,7 @@ export class PeerDispatch implements PeerHandlers {
 
   #onContent(origin: NodeId, message: RelayableMessage, hops: readonly NodeId[]): string | null {
     if (message.kind === 'envelope') this.#deps.inbound.receive(origin, message.bytes, hops)
-    if (message.kind === 'reliable') this.#deps.lanes.onMessage(origin, message.frame, hops)
+    if (message.kind === 'reliable') this.#deps.lanes.incoming.onMessage(origin, message.frame, hops)
     if (message.kind !== 'control') return null
     if (!RELAYED_CONTROLS.has(message.name)) return 'a control message that is not relayed'
     const control = decodeControl(message.name, message.body)
@@ -193,7 +193,7 @@ export class PeerDispatch implements PeerHandlers {
         return swarms.onHeartbeat(peer, control.body.requests)
       case 'approval':
         requests.onApproval(peer, control.body.requests)
-        return swarms.onApproval(peer, control.body.requests)
+        return swarms.onHeartbeat(peer, control.body.requests, true)
       case 'cancel':
         approvals.onCancel(peer, control.body.requestId)
         return executor.onCancel(peer, control.body.requestId)
@@ -214,7 +214,7 @@ export class PeerDispatch implements PeerHandlers {
       case 'swarm-document':
         return this.#deps.swarmDocuments.onAsked(peer, control.body)
       case 'greet':
-        return lanes.onGreet(peer, control.body)
+        return lanes.incoming.onGreet(peer, control.body)
       case 'ack':
         return lanes.onAck(peer, control.body)
       case 'undelivered':

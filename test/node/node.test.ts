@@ -22,7 +22,7 @@ test('a closed node leaves no timer, no run and nobody waiting', async (t) => {
   t.is((await waiting).outcome, 'UNKNOWN')
   t.is(agent.open.length, 0)
   t.ok(agent.isClosed)
-  t.is(owner.core.swarms.show(id).status, 'running', 'it goes on when the node starts again')
+  t.is(owner.core.swarms.get(id).info().status, 'running', 'it goes on when the node starts again')
   world.clock.advance(10_000)
   t.is(world.clock.pending, 0)
 })

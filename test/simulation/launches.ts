@@ -1,6 +1,6 @@
 import { asNodeError } from '../../src/kit/errors.js'
 import { canonicalJson } from '../../src/kit/json.js'
-import type { SwarmPlan } from '../../src/node/swarms/swarm-table.js'
+import type { SwarmPlan } from '../../src/node/swarms/launcher.js'
 import type { SwarmView } from '../../src/node/swarms/finished-swarm.js'
 import type { Place, PlaceParts } from './place.js'
 

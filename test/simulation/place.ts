@@ -142,7 +142,7 @@ export class Place {
     const { node } = this
     if (node === null) return
     for (const { id } of node.core.swarms.list()) {
-      if (!this.#followed.has(id)) this.follow(id, (listener) => node.core.swarms.follow(id, listener))
+      if (!this.#followed.has(id)) this.follow(id, (listener) => node.core.swarms.get(id).follow(listener))
     }
   }
 

@@ -43,7 +43,7 @@ export class VotersScene {
 
   /** Who takes over from the launcher, and who does then. */
   rest(id: string): [Member, Member] {
-    const voters = this.at(0).node.core.swarms.headOf(id)?.voters ?? []
+    const voters = this.at(0).node.core.swarms.inMemory(id)?.head?.voters ?? []
     const [next, other] = voters.slice(1).flatMap((voter) => this.members.filter(({ node }) => node.id === voter))
     if (next === undefined || other === undefined) throw new Error('they do not vote')
     return [next, other]

@@ -30,7 +30,7 @@ export interface SwarmDocumentsDeps extends SurveyDeps {
   readonly store: NodeStore
   readonly peers: Pick<PeerTable, 'isOnline' | 'send'>
   readonly streams: Pick<DocumentStreams, 'length'>
-  readonly swarms: Pick<SwarmTable, 'headOf'>
+  readonly swarms: Pick<SwarmTable, 'inMemory'>
   readonly executor: Pick<Executor, 'leaderOf'>
 }
 
@@ -63,7 +63,7 @@ export class SwarmDocuments {
 
   /** Somebody at this node sets the rules of a document. If it is that of a swarm, who takes part in it later changes them no more. */
   async handOver(name: string): Promise<void> {
-    if (this.#deps.swarms.headOf(name) === undefined) return
+    if (this.#deps.swarms.inMemory(name) === undefined) return
     const names = await this.#theirs()
     if (names.has(name)) return
     names.add(name)
@@ -79,7 +79,7 @@ export class SwarmDocuments {
   /** Who takes part in a swarm that this node launched or joined; null for any other. */
   #participants(id: string): NodeId[] | null {
     const { self, swarms } = this.#deps
-    const head = swarms.headOf(id)
+    const head = swarms.inMemory(id)?.head
     if (head === undefined) return null
     const { request, onBehalfOf, stages, voters = [] } = head
     const agents = needsOf(stages).wants.flatMap((wants) => survey(this.#deps, { request, wants, onBehalfOf }, null).allowed)

@@ -1,7 +1,6 @@
 import type { Clock, Timer } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
-import { Emitter } from '../../kit/events.js'
-import type { Unsubscribe } from '../../kit/events.js'
+import { Emitter, type Unsubscribe } from '../../kit/events.js'
 import type { IdSource, NodeId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import { addressText, type AgentAddress, OPERATOR } from '../../domain/card/card.js'
@@ -28,8 +27,7 @@ import type { ExchangeTable } from '../messaging/exchange-table.js'
 import { threadOf, type InboundMessage, type Thread } from '../messaging/inbound-message.js'
 import type { Subscriptions } from '../messaging/subscriptions.js'
 import type { OutboundDraft, Outbound } from '../messaging/outbound.js'
-import { findAgent, pickCapable } from '../cards/select-target.js'
-import type { NameDeps, TargetDeps } from '../cards/select-target.js'
+import { findAgent, pickCapable, type NameDeps, type TargetDeps } from '../cards/select-target.js'
 import type { AgentHost } from '../agents/agent-host.js'
 import type { LedgerQuota } from '../ledger/quota.js'
 
@@ -74,20 +72,101 @@ interface Negotiation {
 
 type ProposalHandler = (proposal: TaskProposal) => void
 
+/** Hears of the proposals of a table. */
+interface ProposalListener {
+  /** It was accepted, rejected or timed out. */
+  onSettled(entry: Negotiation, isTimedOut: boolean): void
+  /** Its time is over without an answer. */
+  onDeadline(entry: Negotiation): void
+}
+
+/** The proposals of one direction, each with its deadline; the oldest settled ones go first. */
+class ProposalTable {
+  readonly #clock: Clock
+  readonly #listener: ProposalListener
+  readonly #entries = new Map<string, Negotiation>()
+
+  constructor(clock: Clock, listener: ProposalListener) {
+    this.#clock = clock
+    this.#listener = listener
+  }
+
+  get(id: string): Negotiation | undefined {
+    return this.#entries.get(id)
+  }
+
+  /** Those that wait for their answer, oldest first. */
+  pending(): Negotiation[] {
+    return [...this.#entries.values()].filter(({ proposal }) => proposal.status === 'pending')
+  }
+
+  /** Drops the oldest settled proposal from a full table. False: all of them wait for their answer. */
+  evictOldest(): boolean {
+    if (this.#entries.size < KEPT) return true
+    for (const [id, { proposal }] of this.#entries) if (proposal.status !== 'pending') return this.#entries.delete(id)
+    return false
+  }
+
+  add(fields: ProposalParts, thread: Thread): Negotiation {
+    const timer = this.#clock.after(fields.deadlineMs, () => this.timeOut(fields.proposalId))
+    const entry = { proposal: createProposal(fields, this.#clock.now()), thread, timer, isAnswering: false }
+    this.#entries.set(fields.proposalId, entry)
+    return entry
+  }
+
+  remove({ timer, proposal }: Negotiation): void {
+    this.#clock.clear(timer)
+    this.#entries.delete(proposal.proposalId)
+  }
+
+  /** Its time is over; an answer on its way was given in time. */
+  timeOut(id: string): void {
+    const entry = this.#entries.get(id)
+    if (entry === undefined || entry.isAnswering) return
+    const { createdAt, deadlineMs } = entry.proposal
+    // The wall clock may have been set back meanwhile; the timer has not.
+    this.step(entry, { type: 'tick' }, createdAt + deadlineMs)
+    this.#listener.onDeadline(entry)
+  }
+
+  step(entry: Negotiation, input: ProposalInput, now: number): void {
+    const step = stepProposal(entry.proposal, input, now)
+    if (!step.ok) return
+    entry.proposal = step.proposal
+    for (const effect of step.effects) {
+      this.#clock.clear(entry.timer)
+      this.#listener.onSettled(entry, effect.type === 'timed-out')
+    }
+  }
+
+  stop(): void {
+    for (const { timer } of this.#entries.values()) this.#clock.clear(timer)
+  }
+}
+
 /**
  * Proposals of this node's agents to others, and those that programs here decide on themselves (spec a2a-mcp-mesh,
  * TaskNegotiator). Agents without a handler are answered for by their node, as ever.
  */
 export class Negotiations {
   readonly #deps: NegotiationsDeps
-  readonly #made = new Map<string, Negotiation>()
-  readonly #received = new Map<string, Negotiation>()
+  readonly #made: ProposalTable
+  readonly #received: ProposalTable
   readonly #handlers = new Map<string, ProposalHandler>()
   readonly #settled: Emitter<TaskProposal>
 
   constructor(deps: NegotiationsDeps) {
     this.#deps = deps
     this.#settled = new Emitter((error) => this.#note('a listener of proposals failed', error))
+    const onDeadline = (entry: Negotiation): void => this.#end(entry)
+    this.#made = new ProposalTable(deps.clock, {
+      onDeadline,
+      onSettled: (entry, isTimedOut) => {
+        if (isTimedOut) this.#tellProposer(entry)
+        this.#settled.emit(entry.proposal)
+      }
+    })
+    this.#received = new ProposalTable(deps.clock, { onDeadline, onSettled: ({ proposal }) => this.#settled.emit(proposal) })
   }
 
   /**
@@ -95,21 +174,15 @@ export class Negotiations {
    * @throws NodeError INVALID_ENVELOPE for a malformed proposal, CAPABILITY_NOT_FOUND, OVERLOADED, and what the outbound pipeline refuses.
    */
   async propose(draft: ProposalDraft): Promise<TaskProposal> {
-    const { self, ids, clock, outbound, exchanges } = this.#deps
+    const { self, ids, outbound, exchanges } = this.#deps
     const [agentId = ''] = draft.proposerAgentId.split('@')
     const sender = { agentId, nodeId: self }
     const proposerAgentId = addressText(sender)
     const correlationId = ids.next('thr')
     const fields = checkedFields({ ...draft, proposalId: correlationId, correlationId, proposerAgentId })
     const recipient = await this.#target(draft, sender)
-    evictOldest(this.#made)
-    const entry: Negotiation = {
-      proposal: createProposal(fields, clock.now()),
-      thread: { sender, recipient, correlationId },
-      timer: clock.after(draft.deadlineMs, () => this.#timedOut(this.#made, correlationId)),
-      isAnswering: false
-    }
-    this.#made.set(correlationId, entry)
+    if (!this.#made.evictOldest()) throw new NodeError('OVERLOADED', 'too many proposals wait for their answer')
+    const entry = this.#made.add(fields, { sender, recipient, correlationId })
     try {
       await outbound.send({
         ...entry.thread,
@@ -119,8 +192,7 @@ export class Negotiations {
         replies: { ttlMs: draft.deadlineMs + THREAD_TTL_MS, handler: (header, payload) => this.#onReply(entry, header, payload) }
       })
     } catch (error) {
-      clock.clear(entry.timer)
-      this.#made.delete(correlationId)
+      this.#made.remove(entry)
       exchanges.end(entry.thread)
       throw error
     }
@@ -179,7 +251,7 @@ export class Negotiations {
 
   /** Proposals of both directions that wait for their answer, oldest first. */
   listPending(): TaskProposal[] {
-    return [...this.#made.values(), ...this.#received.values()].map((one) => one.proposal).filter((one) => one.status === 'pending')
+    return [...this.#made.pending(), ...this.#received.pending()].map(({ proposal }) => proposal)
   }
 
   /** From now on proposals to this agent of this node go to `handler`, which sees to their answer. Returns the stop. */
@@ -229,28 +301,24 @@ export class Negotiations {
 
   #mayWait(peer: NodeId): boolean {
     if (peer !== this.#deps.self) {
-      const ofPeer = [...this.#received.values()].filter((one) => one.thread.recipient.nodeId === peer && one.proposal.status === 'pending')
+      const ofPeer = this.#received.pending().filter(({ thread }) => thread.recipient.nodeId === peer)
       if (ofPeer.length >= MAX_PENDING_PER_PEER) return false
     }
-    return hasCapacity(this.#received)
+    return this.#received.evictOldest()
   }
 
   #receive(thread: Thread, offered: TaskProposalPayload): TaskProposal {
-    const { clock } = this.#deps
     const { correlationId } = thread
     const { taskDescription, requiredCapabilities, estimatedComplexity } = offered
     const deadlineMs = Math.min(offered.deadlineMs, THREAD_TTL_MS)
     const fields = { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs }
     const proposerAgentId = addressText(thread.recipient)
-    const proposal = createProposal({ ...fields, proposalId: correlationId, correlationId, proposerAgentId }, clock.now())
-    const timer = clock.after(deadlineMs, () => this.#timedOut(this.#received, correlationId))
-    this.#received.set(correlationId, { proposal, thread, timer, isAnswering: false })
-    return proposal
+    return this.#received.add({ ...fields, proposalId: correlationId, correlationId, proposerAgentId }, thread).proposal
   }
 
   /** Stops every deadline. */
   stop(): void {
-    for (const { timer } of [...this.#made.values(), ...this.#received.values()]) this.#deps.clock.clear(timer)
+    for (const table of [this.#made, this.#received]) table.stop()
   }
 
   async #target(draft: ProposalDraft, sender: AgentAddress): Promise<AgentAddress> {
@@ -266,7 +334,7 @@ export class Negotiations {
     const { proposal } = entry
     const input = readAnswer(proposal, header, payload)
     if (input === null || proposal.status !== 'pending') return
-    this.#step(entry, input, this.#deps.clock.now())
+    this.#made.step(entry, input, this.#deps.clock.now())
     if (entry.proposal.status !== 'accepted') this.#end(entry)
   }
 
@@ -280,7 +348,7 @@ export class Negotiations {
     const step = stepProposal(entry.proposal, input, now)
     const status = step.ok ? step.proposal.status : entry.proposal.status
     if (status === 'timed-out') {
-      this.#step(entry, input, now)
+      this.#received.step(entry, input, now)
       throw new NodeError('PROPOSAL_TIMEOUT', 'the deadline of the proposal has passed')
     }
     if (!step.ok || entry.isAnswering) throw new NodeError('USAGE', `the proposal is ${entry.isAnswering ? 'answered' : status} already`)
@@ -288,34 +356,13 @@ export class Negotiations {
     try {
       await outbound.send(draft(step.proposal))
       // As of when it was given: the deadline may have passed while it was sent.
-      this.#step(entry, input, now)
+      this.#received.step(entry, input, now)
     } catch (error) {
       entry.isAnswering = false
-      if (entry.proposal.createdAt + entry.proposal.deadlineMs <= clock.now()) this.#timedOut(this.#received, entry.proposal.proposalId)
+      if (entry.proposal.createdAt + entry.proposal.deadlineMs <= clock.now()) this.#received.timeOut(entry.proposal.proposalId)
       throw error
     }
     entry.isAnswering = false
-  }
-
-  #timedOut(table: ReadonlyMap<string, Negotiation>, id: string): void {
-    const entry = table.get(id)
-    // An answer on its way was given in time.
-    if (entry === undefined || entry.isAnswering) return
-    const { createdAt, deadlineMs } = entry.proposal
-    // The wall clock may have been set back meanwhile; the timer has not.
-    this.#step(entry, { type: 'tick' }, createdAt + deadlineMs)
-    this.#end(entry)
-  }
-
-  #step(entry: Negotiation, input: ProposalInput, now: number): void {
-    const step = stepProposal(entry.proposal, input, now)
-    if (!step.ok) return
-    entry.proposal = step.proposal
-    for (const effect of step.effects) {
-      this.#deps.clock.clear(entry.timer)
-      if (effect.type === 'timed-out' && this.#made.get(entry.proposal.proposalId) === entry) this.#tellProposer(entry)
-      this.#settled.emit(entry.proposal)
-    }
   }
 
   /** The proposer hears of the silence as of any other answer: as a message on the thread. */
@@ -378,18 +425,6 @@ function readAnswer(proposal: TaskProposal, header: EnvelopeHeader, payload: unk
 
 function isSame(one: Thread, other: Thread): boolean {
   return addressText(one.sender) === addressText(other.sender) && addressText(one.recipient) === addressText(other.recipient)
-}
-
-/** Drops the oldest settled proposal from a full table. False: all of them wait for their answer. */
-function hasCapacity(table: Map<string, Negotiation>): boolean {
-  if (table.size < KEPT) return true
-  for (const [id, { proposal }] of table) if (proposal.status !== 'pending') return table.delete(id)
-  return false
-}
-
-/** @throws NodeError OVERLOADED. */
-function evictOldest(table: Map<string, Negotiation>): void {
-  if (!hasCapacity(table)) throw new NodeError('OVERLOADED', 'too many proposals wait for their answer')
 }
 
 type Accept = ReturnType<(typeof offerAcceptSchema)['parse']>

@@ -241,7 +241,7 @@ export interface ApprovalNoticesDeps {
   readonly self: NodeId
   /** Told when requests of this very node wait for a person of it. */
   readonly requests: Pick<Requests, 'onApproval'>
-  readonly swarms: Pick<SwarmTable, 'onApproval'>
+  readonly swarms: Pick<SwarmTable, 'onHeartbeat'>
 }
 
 /** Tells senders, once a heartbeat, which of their requests wait for a person. */
@@ -259,7 +259,7 @@ export class ApprovalNotices {
     if (keys.length === 0) return
     if (peer === self) {
       requests.onApproval(self, keys)
-      return swarms.onApproval(self, keys)
+      return swarms.onHeartbeat(self, keys, true)
     }
     if (!nextHop.isReachable(peer)) return nextHop.seek(peer)
     try {

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../kit/clock.js'
 import { messageOf } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
+import type { ReliableFrame } from '../../domain/reliable/frame.js'
 import { KEYS, laneText, type Lane } from '../../domain/reliable/keys.js'
 import {
   ACK_AFTER_MS,
@@ -8,14 +9,17 @@ import {
   MAX_BUFFERED,
   MAX_BUFFERED_BYTES,
   openReceiver,
-  stepReceiver
+  stepReceiver,
+  type Arrived,
+  type LaneReceiver,
+  type ReceiverInput
 } from '../../domain/reliable/lane-receiver.js'
-import type { Arrived, LaneReceiver, ReceiverInput } from '../../domain/reliable/lane-receiver.js'
 import { receiverRecord } from '../../domain/reliable/records.js'
 import type { Ledger, LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { MAX_NAMED_LANES, type ControlBody } from '../../domain/channel/control.js'
 import type { NextHop } from '../relay/next-hop.js'
+import type { TidyLedger } from './tidy-ledger.js'
 
 /** A message of a lane on its way in. */
 export interface LaneMessage {
@@ -38,7 +42,7 @@ export interface Admission {
 }
 
 /** Bytes that the lanes of one node hold in memory together, changed by each of them. */
-export interface BufferBudget {
+interface BufferBudget {
   bytes: number
 }
 
@@ -46,11 +50,15 @@ export interface BufferBudget {
 const MAX_BUDGET_BYTES = 64 * 1024 * 1024
 /** Bytes of it for messages that wait for those before them, so that there is room for what they wait for. */
 const MAX_GAP_BYTES = MAX_BUDGET_BYTES / 2
+/** Receiving ends of one node that are kept open. */
+const MAX_OPEN = 1024
+/** Lanes that one node may begin while this process runs: each leaves a record. */
+const MAX_BEGUN = 4096
 /** What a message takes beside its envelope. */
 const MESSAGE_BYTES = 1024
 
 /** The number that is durable last, and the message that bore it. `isAll`: nothing else is about to become durable. `isAnswer`: to a greeting. */
-export interface Acknowledged {
+interface Acknowledged {
   readonly ack: number
   readonly messageId: string | null
   readonly isAll: boolean
@@ -58,15 +66,13 @@ export interface Acknowledged {
 }
 
 /** What the receiving end of a lane needs. */
-export interface IncomingLaneDeps {
+export interface IncomingLaneDeps extends Pick<TidyLedger, 'commit'> {
   readonly budget: BufferBudget
   readonly clock: Clock
   readonly ledger: Pick<Ledger, 'get'>
   readonly telemetry: Telemetry
   /** May a lane begin of which the ledger knows nothing? */
   mayBegin(lane: string): boolean
-  /** Commits changes. @throws NodeError what the ledger refuses. */
-  commit(changes: readonly LedgerChange[]): Promise<void>
   /** Says what a message changes. */
   admit(message: LaneMessage): Promise<Admission>
   /** Tells the lane's sender which number is here last. */
@@ -78,7 +84,7 @@ type Content = Omit<LaneMessage, 'lane' | 'messageId' | 'envelope'> & { readonly
 const NOTHING = { waiting: new Map<number, unknown>(), waitingBytes: 0 }
 
 /** The receiving end of one lane: makes what arrives durable, in order, and acknowledges it. */
-export class IncomingLane {
+class IncomingLane {
   readonly #lane: Lane
   readonly #text: string
   /** Of its record, which each commit changes. */
@@ -251,6 +257,76 @@ export class IncomingLane {
     this.#deps.telemetry.count('errors', 'lane')
     this.#deps.telemetry.log('error', what, { lane: this.#text, reason: messageOf(error) })
   }
+}
+
+/** What the receiving ends of lanes need. */
+interface IncomingLanesDeps extends Omit<IncomingLaneDeps, 'budget' | 'mayBegin'> {
+  readonly self: NodeId
+}
+
+/** The receiving ends of all lanes to this node. */
+export class IncomingLanes {
+  readonly #deps: IncomingLanesDeps
+  readonly #lanes = new Map<NodeId, Map<string, IncomingLane>>()
+  readonly #begun = new Map<NodeId, Set<string>>()
+  readonly #budgets = new Map<NodeId, BufferBudget>()
+
+  constructor(deps: IncomingLanesDeps) {
+    this.#deps = deps
+  }
+
+  /** A message of a lane from a peer, over its link or relayed by `hops`. */
+  onMessage(peer: NodeId, frame: ReliableFrame, hops: readonly NodeId[] = []): void {
+    const { seq, base, messageId, requestId, envelope } = frame
+    const content = { requestId, envelope, hops }
+    this.#lane(peer, frame)?.arrive({ seq, base, messageId, bytes: envelope?.byteLength ?? 0, content })
+  }
+
+  /** A peer asks what is here of its lanes. */
+  onGreet(peer: NodeId, { lanes }: ControlBody<'greet'>): void {
+    for (const lane of lanes) this.#lane(peer, lane)?.step({ type: 'greeted' })
+  }
+
+  /** The last link to a peer is gone. */
+  onOffline(peer: NodeId): void {
+    for (const lane of this.#lanes.get(peer)?.values() ?? []) lane.step({ type: 'down' })
+  }
+
+  /** Ends all timers. */
+  close(): void {
+    for (const lanes of this.#lanes.values()) for (const lane of lanes.values()) lane.close()
+  }
+
+  #lane(peer: NodeId, { source, target }: Pick<ReliableFrame, 'source' | 'target'>): IncomingLane | null {
+    const lane = { source: { agentId: source, nodeId: peer }, target: { agentId: target, nodeId: this.#deps.self } }
+    const ofPeer = this.#lanes.get(peer) ?? new Map<string, IncomingLane>()
+    this.#lanes.set(peer, ofPeer)
+    const known = ofPeer.get(laneText(lane))
+    if (known !== undefined) return known
+    if (ofPeer.size >= MAX_OPEN && !closeIdle(ofPeer)) return null
+    const budget = this.#budgets.get(peer) ?? { bytes: 0 }
+    this.#budgets.set(peer, budget)
+    const fresh = new IncomingLane({ ...this.#deps, budget, mayBegin: (text) => this.#mayBegin(peer, text) }, lane)
+    ofPeer.set(laneText(lane), fresh)
+    return fresh
+  }
+
+  #mayBegin(peer: NodeId, text: string): boolean {
+    const begun = this.#begun.get(peer) ?? new Set()
+    this.#begun.set(peer, begun)
+    return begun.has(text) || (begun.size < MAX_BEGUN && begun.add(text).has(text))
+  }
+}
+
+/** Makes room for another; false when all are in use. */
+function closeIdle(lanes: Map<string, IncomingLane>): boolean {
+  for (const [text, lane] of lanes) {
+    if (!lane.isIdle) continue
+    lane.close()
+    lanes.delete(text)
+    return true
+  }
+  return false
 }
 
 type Greet = ControlBody<'greet'>['lanes'][number]

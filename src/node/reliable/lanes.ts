@@ -1,18 +1,17 @@
 import { type Clock, ExpiryClock, type Timer } from '../../kit/clock.js'
-import { messageOf, NodeError } from '../../kit/errors.js'
-import type { ErrorCode } from '../../kit/errors.js'
-import { fromUtf8, utf8 } from '../../kit/ids.js'
-import type { IdSource, NodeId } from '../../kit/ids.js'
+import { messageOf, NodeError, type ErrorCode } from '../../kit/errors.js'
+import { fromUtf8, utf8, type IdSource, type NodeId } from '../../kit/ids.js'
 import type { ControlBody } from '../../domain/channel/control.js'
 import type { ReliableFrame } from '../../domain/reliable/frame.js'
-import { KEYS, laneText } from '../../domain/reliable/keys.js'
+import { KEYS, laneText, type Lane } from '../../domain/reliable/keys.js'
 import { firstNumber } from '../../domain/reliable/lane-sender.js'
 import { MAX_AGE_MS } from '../../domain/routing/replays.js'
-import type { Lane } from '../../domain/reliable/keys.js'
 import type { Ledger, LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { LaneControl, IncomingLane, type Acknowledged, type IncomingLaneDeps, type BufferBudget } from './lane-receiver.js'
-import { OutgoingLane, type GivenUp, type Outgoing, storedLanes } from './lane-sender.js'
+import { storedLanes } from './lane-messages.js'
+import { LaneControl, IncomingLanes, type IncomingLaneDeps } from './lane-receiver.js'
+import { OutgoingLane, type GivenUp, type Outgoing } from './lane-sender.js'
+import { TidyLedger } from './tidy-ledger.js'
 import type { RefusedFrame, NextHop } from '../relay/next-hop.js'
 
 /** Messages that may wait for one node; then OVERLOADED. */
@@ -21,20 +20,10 @@ const MAX_WAITING = 10_000
 const MAX_WAITING_BYTES = 256 * 1024 * 1024
 /** Milliseconds between two looks at lanes with messages under way. */
 const TICK_MS = 500
-/** Milliseconds that removals wait for a commit to share. */
-const TIDY_MS = 100
-/** Milliseconds until removals that the ledger did not take are tried again, when no commit takes them along before. */
-const TIDY_AGAIN_MS = 5000
-/** Changes that wait for it. */
-const MAX_TIDY = 512
 /** Milliseconds for which a frame that was sent over relays may still arrive: its time may differ so much from its reader's, either way. */
 const LINGER_MS = 2 * MAX_AGE_MS
 /** Times in a row that a receiver behind a relay does not answer until another relay is preferred. */
 const MAX_SILENCE = 2
-/** Receiving ends of one node that are kept open. */
-const MAX_OPEN = 1024
-/** Lanes that one node may begin while this process runs: each leaves a record. */
-const MAX_BEGUN = 4096
 
 /** A relay has no way to the node, or no room, now. */
 const AWAY: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'OVERLOADED'])
@@ -61,19 +50,16 @@ export interface LanesDeps extends Pick<IncomingLaneDeps, 'admit'> {
 
 /** Every lane of this node: what it sends and what it gets that must not be lost. */
 export class Lanes {
+  /** Their receiving ends. */
+  readonly incoming: IncomingLanes
   readonly #deps: LanesDeps
   readonly #out = new Map<NodeId, Map<string, OutgoingLane>>()
-  readonly #in = new Map<NodeId, Map<string, IncomingLane>>()
-  readonly #begun = new Map<NodeId, Set<string>>()
-  readonly #budgets = new Map<NodeId, BufferBudget>()
+  readonly #ledger: TidyLedger
   readonly #control: LaneControl
   readonly #expiry: ExpiryClock
   /** Monotonic milliseconds until which frames for a node may linger at relays. */
   readonly #lingers = new Map<NodeId, number>()
-  #tidying: LedgerChange[] = []
-  #tidyTimer: Timer | null = null
   #timer: Timer | null = null
-  #isStopped = false
   /** What this ledger is called; null until it is open. */
   #ledgerName: string | null = null
 
@@ -81,6 +67,13 @@ export class Lanes {
     this.#deps = deps
     this.#control = new LaneControl(deps)
     this.#expiry = new ExpiryClock(deps.clock)
+    this.#ledger = new TidyLedger(deps)
+    this.incoming = new IncomingLanes({
+      ...deps,
+      commit: (changes) => this.#ledger.commit(changes),
+      acknowledge: (lane, { isAll, ...at }) =>
+        this.#control.acknowledge(lane, { ...at, ...(isAll && this.#ledgerName !== null ? { ledger: this.#ledgerName } : {}) })
+    })
   }
 
   /** Reads what was not acknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
@@ -96,7 +89,7 @@ export class Lanes {
       if (stored.live.length > 0) this.#lingers.set(lane.target.nodeId, clock.monotonic() + LINGER_MS)
     }
     // Only a ledger without a name is numbered anew by a start, so the name is recorded when all lanes have new numbers.
-    if (isOlder && isNumbered) this.#tidy([{ key: KEYS.ledger, value: utf8(this.#ledgerName ?? '') }])
+    if (isOlder && isNumbered) this.#ledger.tidy([{ key: KEYS.ledger, value: utf8(this.#ledgerName ?? '') }])
   }
 
   /** What this node calls its ledger: under another name it has lost what it had. null until it is open. */
@@ -143,13 +136,9 @@ export class Lanes {
 
   /** Ends all timers, and makes what was to be tidied durable. Never rejects. */
   async stop(): Promise<void> {
-    const { clock } = this.#deps
-    this.#isStopped = true
-    clock.clear(this.#timer)
-    clock.clear(this.#tidyTimer)
-    for (const lanes of this.#in.values()) for (const lane of lanes.values()) lane.close()
-    // What is not tidied is when it is read again.
-    if (this.#tidying.length > 0) await this.#commit([]).catch((error: unknown) => this.#untidied(error))
+    this.#deps.clock.clear(this.#timer)
+    this.incoming.close()
+    await this.#ledger.stop()
   }
 
   /**
@@ -170,22 +159,22 @@ export class Lanes {
    * @throws NodeError what the ledger refuses; then none of them is there.
    */
   commit(changes: readonly LedgerChange[]): Promise<void> {
-    return changes.length > 0 ? this.#commit(changes) : Promise.resolve()
+    return changes.length > 0 ? this.#ledger.commit(changes) : Promise.resolve()
   }
 
   /** Gives up what was not acknowledged of a request. */
   giveUp(peer: NodeId, requestId: string): void {
-    for (const lane of this.#out.get(peer)?.values() ?? []) lane.giveUp(requestId)
+    for (const lane of this.#of(peer)) lane.giveUp(requestId)
   }
 
   /** Is a message of the request on its way? */
   holds(peer: NodeId, requestId: string): boolean {
-    return [...(this.#out.get(peer)?.values() ?? [])].some((lane) => lane.holds(requestId))
+    return this.#of(peer).some((lane) => lane.holds(requestId))
   }
 
   /** A node was put out of the mesh: nothing waits for it any more. Never rejects. */
   async forget(peer: NodeId): Promise<void> {
-    const lanes = [...(this.#out.get(peer)?.values() ?? [])]
+    const lanes = this.#of(peer)
     this.#out.delete(peer)
     const removed = (await Promise.all(lanes.map((lane) => lane.removal()))).flat()
     await this.commit(removed).catch((error: unknown) => {
@@ -208,21 +197,23 @@ export class Lanes {
     })
   }
 
+  #of(peer: NodeId): OutgoingLane[] {
+    return [...(this.#out.get(peer)?.values() ?? [])]
+  }
+
   #find(lane: Lane): OutgoingLane | undefined {
     return this.#out.get(lane.target.nodeId)?.get(laneText(lane))
   }
 
   /** Messages that no node has acknowledged yet. */
   get waiting(): number {
-    let count = 0
-    for (const peer of this.#out.keys()) count += this.load(peer).count
-    return count
+    return [...this.#out.keys()].reduce((count, peer) => count + this.load(peer).count, 0)
   }
 
   /** Messages that a node has not acknowledged, and their bytes. */
   load(peer: NodeId): { readonly count: number; readonly bytes: number } {
     const load = { count: 0, bytes: 0 }
-    for (const lane of this.#out.get(peer)?.values() ?? []) {
+    for (const lane of this.#of(peer)) {
       load.count += lane.load.count
       load.bytes += lane.load.bytes
     }
@@ -232,14 +223,14 @@ export class Lanes {
   /** There is a new path to a node: a link, or relays. */
   onPath(peer: NodeId): void {
     this.#control.drop(peer)
-    for (const lane of this.#out.get(peer)?.values() ?? []) this.#turn(peer, lane, true)
+    for (const lane of this.#of(peer)) this.#turn(peer, lane, true)
   }
 
   /** Its last link is gone: it may be reachable over relays. */
   onOffline(peer: NodeId): void {
     this.#control.drop(peer)
-    for (const lane of this.#out.get(peer)?.values() ?? []) lane.step({ type: 'down' })
-    for (const lane of this.#in.get(peer)?.values() ?? []) lane.step({ type: 'down' })
+    for (const lane of this.#of(peer)) lane.step({ type: 'down' })
+    this.incoming.onOffline(peer)
     if (this.#deps.nextHop.isReachable(peer)) this.onPath(peer)
   }
 
@@ -260,19 +251,7 @@ export class Lanes {
   /** The way that frames took is none: they take another, or wait for one. */
   #rerouted(peer: NodeId): void {
     const isReachable = this.#deps.nextHop.isReachable(peer)
-    for (const lane of this.#out.get(peer)?.values() ?? []) if (!lane.isDown || isReachable) this.#turn(peer, lane, isReachable)
-  }
-
-  /** A message of a lane from a peer, over its link or relayed by `hops`. */
-  onMessage(peer: NodeId, frame: ReliableFrame, hops: readonly NodeId[] = []): void {
-    const { seq, base, messageId, requestId, envelope } = frame
-    const content = { requestId, envelope, hops }
-    this.#inLane(peer, frame)?.arrive({ seq, base, messageId, bytes: envelope?.byteLength ?? 0, content })
-  }
-
-  /** A peer asks what is here of its lanes. */
-  onGreet(peer: NodeId, { lanes }: ControlBody<'greet'>): void {
-    for (const lane of lanes) this.#inLane(peer, lane)?.step({ type: 'greeted' })
+    for (const lane of this.#of(peer)) if (!lane.isDown || isReachable) this.#turn(peer, lane, isReachable)
   }
 
   /** A peer says what it has of this node's lanes. */
@@ -295,21 +274,15 @@ export class Lanes {
 
   #addOut(lane: Lane, stored: ConstructorParameters<typeof OutgoingLane>[2]): OutgoingLane {
     const peer = lane.target.nodeId
-    const { clock, ledger, telemetry, chance, onAcknowledged, onGivenUp, onUndelivered } = this.#deps
     const out = new OutgoingLane(
       {
-        clock,
-        ledger,
-        telemetry,
-        chance,
+        ...this.#deps,
         expiryNow: () => this.#expiry.now(),
-        onAcknowledged,
-        onGivenUp,
-        onUndelivered: (requestIds) => onUndelivered(peer, requestIds),
+        onUndelivered: (requestIds) => this.#deps.onUndelivered(peer, requestIds),
         send: (frame) => this.#send(peer, frame),
         greet: (base) => this.#control.greet(lane, base),
-        commit: (changes) => this.#commit(changes),
-        tidy: (changes) => this.#tidy(changes)
+        commit: (changes) => this.#ledger.commit(changes),
+        tidy: (changes) => this.#ledger.tidy(changes)
       },
       lane,
       stored
@@ -324,92 +297,4 @@ export class Lanes {
     if (!isOnline(peer)) this.#lingers.set(peer, clock.monotonic() + LINGER_MS)
     nextHop.sendFrame(peer, frame)
   }
-
-  #inLane(peer: NodeId, { source, target }: Pick<ReliableFrame, 'source' | 'target'>): IncomingLane | null {
-    const lane = { source: { agentId: source, nodeId: peer }, target: { agentId: target, nodeId: this.#deps.self } }
-    const ofPeer = this.#in.get(peer) ?? new Map<string, IncomingLane>()
-    this.#in.set(peer, ofPeer)
-    const known = ofPeer.get(laneText(lane))
-    if (known !== undefined) return known
-    if (ofPeer.size >= MAX_OPEN && !closeIdle(ofPeer)) return null
-    const { clock, ledger, telemetry, admit } = this.#deps
-    const budget = this.#budgets.get(peer) ?? { bytes: 0 }
-    this.#budgets.set(peer, budget)
-    const fresh = new IncomingLane(
-      {
-        clock,
-        budget,
-        ledger,
-        telemetry,
-        admit,
-        mayBegin: (text) => this.#mayBegin(peer, text),
-        commit: (changes) => this.#commit(changes),
-        acknowledge: (to, at) => this.#acknowledge(to, at)
-      },
-      lane
-    )
-    ofPeer.set(laneText(lane), fresh)
-    return fresh
-  }
-
-  #mayBegin(peer: NodeId, text: string): boolean {
-    const begun = this.#begun.get(peer) ?? new Set()
-    this.#begun.set(peer, begun)
-    return begun.has(text) || (begun.size < MAX_BEGUN && begun.add(text).has(text))
-  }
-
-  #acknowledge(lane: Lane, { isAll, ...at }: Acknowledged): void {
-    const named = isAll && this.#ledgerName !== null ? { ledger: this.#ledgerName } : {}
-    this.#control.acknowledge(lane, { ...at, ...named })
-  }
-
-  #tidy(changes: readonly LedgerChange[]): void {
-    const before = this.#tidying.length
-    for (const change of changes) this.#tidying.push(change)
-    // What is not taken for a while grows beyond it, and waits for its time.
-    if (before < MAX_TIDY && this.#tidying.length >= MAX_TIDY && !this.#isStopped) this.#tidyNow()
-    else this.#tidyIn(TIDY_MS)
-  }
-
-  /** What is not tidied when this node stops is when it is read again. */
-  #tidyIn(ms: number): void {
-    if (!this.#isStopped) this.#tidyTimer ??= this.#deps.clock.after(ms, () => this.#tidyNow())
-  }
-
-  #tidyNow(): void {
-    this.#commit([]).catch((error: unknown) => {
-      this.#untidied(error)
-      this.#tidyIn(TIDY_AGAIN_MS)
-    })
-  }
-
-  #untidied(error: unknown): void {
-    this.#deps.telemetry.log('warn', 'the ledger could not be tidied', { reason: messageOf(error) })
-  }
-
-  /** Commits changes, behind those that waited for a commit to share. */
-  #commit(changes: readonly LedgerChange[]): Promise<void> {
-    this.#deps.clock.clear(this.#tidyTimer)
-    this.#tidyTimer = null
-    const tidied = this.#tidying
-    const all = tidied.length === 0 ? changes : tidied.concat(changes)
-    if (tidied.length > 0) this.#tidying = []
-    // Also without any: lanes count on it that of two commits the earlier one resolves first.
-    return this.#deps.ledger.commit(all).catch((error: unknown) => {
-      // They wait for the next; what was changed since counts.
-      this.#tidying = tidied.concat(this.#tidying)
-      throw error
-    })
-  }
-}
-
-/** Makes room for another; false when all are in use. */
-function closeIdle(lanes: Map<string, IncomingLane>): boolean {
-  for (const [text, lane] of lanes) {
-    if (!lane.isIdle) continue
-    lane.close()
-    lanes.delete(text)
-    return true
-  }
-  return false
 }

@@ -46,7 +46,7 @@ export class SwarmCoordinator {
     const { swarms } = this.#deps
     const plan = { goal: taskDescription, capability, furtherCapabilities, strategy, ...options } as const
     const id = await swarms.launch(plan, undefined, (run) => begun.push(run.session()))
-    const session = begun[0] ?? swarms.session(id)
+    const session = begun[0] ?? swarms.inMemory(id)?.session()
     if (session === undefined) throw new NodeError('SWARM_NOT_FOUND', 'the swarm is no longer kept in memory')
     return session
   }
@@ -77,7 +77,7 @@ export class SwarmCoordinator {
 
   /** A swarm of this node; undefined for one that is not kept. */
   getSwarm(swarmId: string): SwarmSession | undefined {
-    return this.#deps.swarms.session(swarmId)
+    return this.#deps.swarms.inMemory(swarmId)?.session()
   }
 
   /** Swarms that have not ended, oldest first. */

@@ -1,10 +1,9 @@
 import type { ErrorBody } from '../../kit/errors.js'
-import { Emitter } from '../../kit/events.js'
-import type { Unsubscribe } from '../../kit/events.js'
+import { Emitter, type Unsubscribe } from '../../kit/events.js'
 import type { SwarmCounts, SwarmEvent, SwarmResults } from '../../ports/swarm-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { SwarmRow } from './store.js'
-import { bytesOf } from './rows.js'
+import { bytesOf } from './outcomes.js'
 
 /** Under what each outcome counts. */
 const FATES = { completed: 'completed', failed: 'failed', unknown: 'failed', skipped: 'skipped', canceled: 'skipped' } as const

@@ -1,11 +1,8 @@
-import { NodeError } from '../../kit/errors.js'
-import type { ErrorBody } from '../../kit/errors.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults } from '../../ports/swarm-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { SwarmEnd, SwarmHead, SwarmRow } from './store.js'
-import { SwarmEventLog } from './event-log.js'
+import { SwarmEventLog, type Following } from './event-log.js'
 import { shownStages, SwarmStages } from './stages.js'
-import type { Following } from './event-log.js'
 
 /** What people see of a swarm, under way or ended. */
 export interface SwarmView {
@@ -13,13 +10,6 @@ export interface SwarmView {
   info(): SwarmInfo
   results(): SwarmResults
   follow(listener: (event: SwarmEvent) => void): Following
-}
-
-/** Why a swarm ended as it did; null when all went well. `fault`: what went wrong in it first. */
-export function endError({ isRestored }: SwarmHead, status: SwarmEnd['status'], fault: ErrorBody | null): ErrorBody | null {
-  if (status !== 'canceled') return status === 'completed' ? null : fault
-  const restored = 'this home was restored from a backup that was made while the swarm ran: what it has done since is not known here'
-  return new NodeError('CANCELED', isRestored === true ? `${restored}, so it was canceled` : 'the swarm was canceled').toBody()
 }
 
 /** Where a swarm stands; no lease of it is live. */

@@ -1,7 +1,5 @@
-import { wait } from '../../kit/clock.js'
-import type { Clock } from '../../kit/clock.js'
-import { asNodeError, NodeError } from '../../kit/errors.js'
-import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
+import { wait, type Clock } from '../../kit/clock.js'
+import { asNodeError, NodeError, type ErrorBody, type ErrorCode } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
 import { isNotTaken, isRefusal } from '../../domain/reliable/repeat.js'
@@ -31,6 +29,12 @@ export interface LeaseRequestsDeps {
   readonly requests: Requests
   readonly peers: Pick<PeerTable, 'isOnline'>
   readonly self: NodeId
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+}
+
+/** The swarm whose items are leased, and what it is told. */
+interface LeasesOf {
   readonly head: SwarmHead
   /** The time in which this node coordinates, where others could. */
   readonly term: Pick<Leadership, 'epoch' | 'mark'> | null
@@ -69,11 +73,13 @@ interface OpenLease {
 /** The live leases of one swarm: asks their agents, hears them, tells them to stop. */
 export class LeaseRequests {
   readonly #deps: LeaseRequestsDeps
+  readonly #swarm: LeasesOf
   readonly #leases = new Map<number, OpenLease>()
   #isStopped = false
 
-  constructor(deps: LeaseRequestsDeps) {
+  constructor(deps: LeaseRequestsDeps, swarm: LeasesOf) {
     this.#deps = deps
+    this.#swarm = swarm
   }
 
   /** Live leases. */
@@ -118,6 +124,18 @@ export class LeaseRequests {
     if (this.of(index)?.attempt === attempt) this.#leases.delete(index)
   }
 
+  /**
+   * A lease has failed, and its item rests for a while: this node knows so also after a restart. Where that cannot be recorded its
+   * agent is asked once more then.
+   */
+  rest(lease: SwarmLease, ms: number): void {
+    const { clock, commit } = this.#deps
+    const { leasedAt } = this.of(lease.index) ?? {}
+    const rest = { until: clock.now() + ms, ms }
+    commit(this.#swarm.changes({ ...lease, rest, ...(leasedAt === undefined ? {} : { leasedAt }) })).catch(() => undefined)
+    this.drop(lease.index, lease.attempt)
+  }
+
   /** Forgets a lease, and tells its agent to stop. */
   cancel(index: number, attempt: number): void {
     const open = this.#leases.get(index)
@@ -141,11 +159,11 @@ export class LeaseRequests {
   /** A peer works on runs of items, or says that they wait for a person there (`awaitsApproval`). Gives those that are no live leases of it. */
   onHeartbeat(peer: NodeId, runs: readonly ItemRun[], awaitsApproval: boolean): ItemRun[] {
     const live = runs.flatMap((run) => this.#live(peer, run) ?? [])
-    if (live.length > 0) this.#deps.onInput({ type: 'heartbeat', leases: live.map(({ lease }) => lease) })
+    if (live.length > 0) this.#swarm.onInput({ type: 'heartbeat', leases: live.map(({ lease }) => lease) })
     for (const open of live) {
       if (open.awaitsApproval === awaitsApproval) continue
       open.awaitsApproval = awaitsApproval
-      this.#deps.onApprovalChange(open.lease, awaitsApproval)
+      this.#swarm.onApprovalChange(open.lease, awaitsApproval)
     }
     return runs.filter((run) => this.#live(peer, run) === null)
   }
@@ -166,7 +184,7 @@ export class LeaseRequests {
   }
 
   #name(index: number): string {
-    return subTaskId(this.#deps.head.id, index)
+    return subTaskId(this.#swarm.head.id, index)
   }
 
   #ask(open: OpenLease): void {
@@ -194,7 +212,8 @@ export class LeaseRequests {
 
   async #send(open: OpenLease): Promise<Asked> {
     const { lease, isResumed, givenBy } = open
-    const { requests, self, head, clock, work, term } = this.#deps
+    const { requests, self, clock } = this.#deps
+    const { head, work, term } = this.#swarm
     const { request, onBehalfOf, id, deadline } = head
     const { index, attempt, agent, isRepeatable } = lease
     const target = parseAddress(agent)
@@ -233,7 +252,7 @@ export class LeaseRequests {
   /** What the ledger holds of a lease that is sent. @throws NodeError CANCELED when it is no longer live: the next one has its place. */
   #recorded(open: OpenLease): readonly LedgerChange[] {
     if (this.#leases.get(open.lease.index) !== open) throw new NodeError('CANCELED', 'the lease has ended before it left')
-    return this.#deps.changes(open.lease)
+    return this.#swarm.changes(open.lease)
   }
 
   /** The request did not leave this node, so nothing has begun, unless the process before had sent it. */
@@ -244,7 +263,7 @@ export class LeaseRequests {
     if (!isLater && isInDoubt(open)) return this.#lost(open, error)
     if (!isLater) return this.#failed(open, error, true)
     // Until its time is over it may be asked again: see `tick`.
-    if (!open.isResumed) this.#deps.onInput({ type: 'busy', ...open.lease })
+    if (!open.isResumed) this.#swarm.onInput({ type: 'busy', ...open.lease })
   }
 
   #answered(open: OpenLease, answer: Answer): void {
@@ -260,7 +279,7 @@ export class LeaseRequests {
   }
 
   #completed(open: OpenLease, result: unknown): void {
-    const fault = this.#deps.fault(open.lease, result)
+    const fault = this.#swarm.fault(open.lease, result)
     if (fault !== null && open.givenBy !== null) this.#lost(open, fault.toBody())
     else if (fault !== null) this.#failed(open, fault.toBody())
     else this.#end(open, { ok: true, result })
@@ -273,19 +292,19 @@ export class LeaseRequests {
 
   /** It may have begun, and has no outcome. What may be repeated goes to whoever is free, without a retry. */
   #lost(open: OpenLease, error: ErrorBody): void {
-    if (open.lease.isRepeatable) this.#deps.onInput({ type: 'busy', ...open.lease })
+    if (open.lease.isRepeatable) this.#swarm.onInput({ type: 'busy', ...open.lease })
     else this.#end(open, { ok: false, error, isUnknown: true })
   }
 
   #end({ lease }: OpenLease, outcome: RunOutcome): void {
     const { index, attempt, agent } = lease
     const kept = outcome.ok ? outcome : { ...outcome, error: this.#kept(lease, outcome.error) }
-    this.#deps.onInput({ type: 'result', index, attempt, agent, outcome: kept })
+    this.#swarm.onInput({ type: 'result', index, attempt, agent, outcome: kept })
   }
 
   /** What else an agent says of a failure is left out when there is no room for it. */
   #kept(lease: SwarmLease, { data, ...bare }: ErrorBody): ErrorBody {
-    return data === undefined || this.#deps.fault(lease, data) !== null ? bare : { ...bare, data }
+    return data === undefined || this.#swarm.fault(lease, data) !== null ? bare : { ...bare, data }
   }
 }
 

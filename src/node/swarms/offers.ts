@@ -1,13 +1,11 @@
 import type { Clock, Timer } from '../../kit/clock.js'
-import { asNodeError, NodeError } from '../../kit/errors.js'
-import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
+import { asNodeError, NodeError, type ErrorBody, type ErrorCode } from '../../kit/errors.js'
 import type { IdSource, NodeId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
 import type { EnvelopeHeader } from '../../domain/envelope/codec.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
-import { TaskRejectPayloadSchema } from '../../domain/task/negotiation.js'
-import type { TaskProposalPayload } from '../../domain/task/negotiation.js'
+import { TaskRejectPayloadSchema, type TaskProposalPayload } from '../../domain/task/negotiation.js'
 import { errorBodySchema, offerAcceptSchema } from '../../domain/task/payloads.js'
 import type { LeftOut, SwarmRequest } from '../../ports/swarm-api.js'
 import { OPERATOR, parseAddress } from '../../domain/card/card.js'
@@ -16,6 +14,7 @@ import type { Directory } from '../cards/directory.js'
 import type { Outbound } from '../messaging/outbound.js'
 import { needsOf, type StageWants } from '../../domain/swarm/expand.js'
 import type { Recruit as RecruitedAgent, SwarmInput } from '../../domain/swarm/types.js'
+import { isIdempotent } from '../requests/callee/record.js'
 import type { SwarmHead } from './store.js'
 
 /** An agent that does not answer an offer in this time may be asked again, in milliseconds. */
@@ -219,8 +218,6 @@ export function justified(request: Pick<SwarmRequest, 'justification'>): { justi
 /** For whom is recruited, and who is told. */
 interface Recruiting {
   readonly head: SwarmHead
-  /** May what an agent began of a capability be given to another? */
-  isRepeatable(agent: string, capability: string): boolean
   onInput(input: SwarmInput): void
   /** One more is left out. */
   onLeftOut(leftOut: LeftOut): void
@@ -228,26 +225,25 @@ interface Recruiting {
 
 /** The offers of one swarm: one kind of offer for each kind of agent that it needs. */
 export class Recruiter {
+  readonly #deps: SwarmOffersDeps
   readonly #recruiting: Recruiting
   readonly #wants: readonly StageWants[]
   readonly #offers: readonly SwarmOffers[]
 
   constructor(deps: SwarmOffersDeps, recruiting: Recruiting) {
+    this.#deps = deps
     this.#recruiting = recruiting
     this.#wants = needsOf(recruiting.head.stages).wants
-    this.#offers = this.#wants.map((wants, need) => this.#create(deps, wants, need))
+    this.#offers = this.#wants.map((wants, need) => this.#create(wants, need))
   }
 
-  #create(deps: SwarmOffersDeps, { capability, further = [] }: StageWants, need: number): SwarmOffers {
-    const { head, isRepeatable, onInput } = this.#recruiting
+  #create({ capability, further = [] }: StageWants, need: number): SwarmOffers {
+    const { head, onInput } = this.#recruiting
     const { request, onBehalfOf, itemCount } = head
-    const known = ({ agent, slots }: OfferedRecruit): RecruitedAgent => ({
-      agent,
-      slots,
-      need,
-      isRepeatable: isRepeatable(agent, capability)
-    })
-    return new SwarmOffers(deps, {
+    const known = ({ agent, slots }: OfferedRecruit): RecruitedAgent => {
+      return { agent, slots, need, isRepeatable: this.#isRepeatable(agent, capability) }
+    }
+    return new SwarmOffers(this.#deps, {
       request,
       capabilities: [capability, ...further],
       ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
@@ -257,6 +253,13 @@ export class Recruiter {
       onAccepted: (recruit) => onInput({ type: 'accepted', ...known(recruit) }),
       onLeft: (declined) => this.#left(declined, need)
     })
+  }
+
+  /** May what an agent began of a capability be given to another? */
+  #isRepeatable(agent: string, capability: string): boolean {
+    const address = parseAddress(agent)
+    const { allowRepeat } = this.#recruiting.head.request
+    return allowRepeat === true || (address !== null && isIdempotent(this.#deps.directory, address, capability))
   }
 
   #left({ agent, leftOut, error }: Declined, need: number): void {
@@ -289,9 +292,14 @@ export class Recruiter {
     return [...new Set(this.#offers.flatMap((offers) => offers.lost(peer)))]
   }
 
-  /** Agents that no longer exist, of those asked, by need. */
-  removed(known: readonly ReadonlySet<string>[]): { readonly agent: string; readonly need: number }[] {
-    return this.#offers.flatMap((offers, need) => offers.removed(known[need] ?? new Set()).map((agent) => ({ agent, need })))
+  /** Agents that were asked and no longer exist take part no more. `known`: those that exist, by need. */
+  dropRemoved(known: readonly ReadonlySet<string>[]): void {
+    const reason = 'it is no longer there'
+    for (const [need, offers] of this.#offers.entries())
+      for (const agent of offers.removed(known[need] ?? new Set())) {
+        const message = `${this.#deps.directory.shownAddress(agent)} does not take part: ${reason}`
+        this.#recruiting.onInput({ type: 'left', agent, reason, error: new NodeError('AGENT_NOT_FOUND', message).toBody(), need })
+      }
   }
 
   /** The swarm has ended. */

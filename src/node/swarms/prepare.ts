@@ -1,16 +1,12 @@
-import { asNodeError, NodeError } from '../../kit/errors.js'
-import type { ErrorBody } from '../../kit/errors.js'
+import { asNodeError, NodeError, type ErrorBody } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import { expandPlan, needsOf, singleStage, withReducer } from '../../domain/swarm/expand.js'
-import type { Expanded, StageWants } from '../../domain/swarm/expand.js'
-import { checkPlan } from '../../domain/swarm/plan.js'
-import type { Plan, PlanTask } from '../../domain/swarm/plan.js'
+import { expandPlan, needsOf, singleStage, withReducer, type Expanded, type StageWants } from '../../domain/swarm/expand.js'
+import { checkPlan, type Plan, type PlanTask } from '../../domain/swarm/plan.js'
 import { isReducer } from '../../domain/swarm/reduce.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
 import type { SwarmPreview, SwarmRequest } from '../../ports/swarm-api.js'
 import type { SwarmHead, SwarmItem } from './store.js'
-import { nobody, survey } from './eligibility.js'
-import type { Survey, SurveyDeps } from './eligibility.js'
+import { nobody, survey, type Survey, type SurveyDeps } from './eligibility.js'
 
 /** Items of one swarm, at most. */
 export const MAX_ITEMS = 10_000

@@ -1,12 +1,9 @@
-import { NodeError } from '../../kit/errors.js'
+import { NodeError, type ErrorBody } from '../../kit/errors.js'
 import { createGraph, graphVerdict, lookupOf, settleItem, stageOf, stageValue, startGraph, leavesOf } from '../../domain/swarm/graph.js'
 import type { GraphMove, GraphState } from '../../domain/swarm/graph.js'
-import { graphStages } from '../../domain/swarm/expand.js'
-import type { Stage } from '../../domain/swarm/expand.js'
+import { graphStages, type Stage } from '../../domain/swarm/expand.js'
 import { isReducer, reduceResults } from '../../domain/swarm/reduce.js'
-import { fillTemplate, valueAt } from '../../domain/swarm/template.js'
-import type { Lookup } from '../../domain/swarm/template.js'
-import type { ErrorBody } from '../../kit/errors.js'
+import { fillTemplate, valueAt, type Lookup } from '../../domain/swarm/template.js'
 import type { SwarmEvent, SwarmStage, SwarmStageInfo, SwarmStatus } from '../../ports/swarm-api.js'
 import type { SwarmHead, SwarmItem, SwarmRow } from './store.js'
 
@@ -69,6 +66,11 @@ export class SwarmStages {
   /** The sub-task of an item. */
   of(index: number): Stage | undefined {
     return this.#head.stages[stageOf(this.#graph, index)]
+  }
+
+  /** The capability that an item is asked for. */
+  capability(index: number): string {
+    return this.of(index)?.capability ?? this.#head.request.capability
   }
 
   /** The input of an item. @throws NodeError INVALID_INPUT when its template cannot be filled, PAYLOAD_TOO_LARGE when it was not kept. */

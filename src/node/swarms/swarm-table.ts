@@ -6,25 +6,19 @@ import { shown } from '../../kit/text.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
 import { needsOf } from '../../domain/swarm/expand.js'
 import type { RunOutcome } from '../../domain/swarm/machine.js'
-import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from '../../ports/swarm-api.js'
-import { endedSwarm, infoOf } from './finished-swarm.js'
-import type { SwarmView } from './finished-swarm.js'
+import type { SwarmInfo, SwarmPreview, SwarmRequest } from '../../ports/swarm-api.js'
+import { endedSwarm, infoOf, type SwarmView } from './finished-swarm.js'
 import type { NodeEvents } from '../observe/events.js'
-import { recordedSwarmTask, swarmOutcome } from '../tasks/from-record.js'
-import type { RecordedTask } from '../tasks/from-record.js'
+import { recordedSwarmTask, swarmOutcome, type RecordedTask } from '../tasks/from-record.js'
 import type { SwarmEnd, SwarmHead } from './store.js'
-import type { Following } from './event-log.js'
-import { checkPrepared, prepare, previewOf } from './prepare.js'
-import { newHead } from './create.js'
-import type { Launching, SwarmLaunch } from './create.js'
+import { Launcher, type SwarmPlan } from './launcher.js'
+import { previewOf } from './prepare.js'
+import type { SwarmLaunch } from './create.js'
 import { ReplicatedSwarm } from './consensus/replicated-swarm.js'
-import { Coordinator } from './coordinator.js'
-import type { CoordinatorDeps } from './coordinator.js'
-import { Participants } from './consensus/participants.js'
-import type { ParticipantsDeps } from './consensus/participants.js'
+import { Coordinator, type CoordinatorDeps } from './coordinator.js'
+import { Participants, type ParticipantsDeps } from './consensus/participants.js'
 import type { SwarmSession } from './session.js'
-import { refusedKey, survey } from './eligibility.js'
-import type { Survey, SurveyDeps } from './eligibility.js'
+import { refusedKey, survey, type Survey, type SurveyDeps } from './eligibility.js'
 import type { TaskTable } from '../tasks/task-table.js'
 import type { ItemRun } from './lease-requests.js'
 
@@ -45,12 +39,6 @@ export interface SwarmTableDeps
   readonly events: NodeEvents
 }
 
-/** What a program launches. */
-export interface SwarmPlan extends SwarmRequest {
-  /** What agents must be able to do beside the capability that they are asked for. Default: nothing. */
-  readonly furtherCapabilities?: readonly string[]
-}
-
 /** A swarm in memory: of this node alone, or of several participants. */
 export type SwarmHere = Coordinator | ReplicatedSwarm
 
@@ -64,6 +52,13 @@ const SWARM_IDS: IdKind = {
   list: 'a2a-node swarm ls'
 }
 
+/** What swarms tell their table. */
+interface SwarmHooks {
+  onEnd(swarm: SwarmHere): void
+  onStatus(swarm: SwarmHere, status: 'running' | 'stalled'): void
+  hasCapacity(bytes: number): boolean
+}
+
 /** The swarms launched here, and those of others in which this node votes. Those under way go on from the ledger when this node starts again. */
 export class SwarmTable {
   /** This node as a participant of swarms. */
@@ -72,8 +67,7 @@ export class SwarmTable {
   readonly #runs = new Map<string, SwarmHere>()
   /** By running swarm: addresses of agents that the rules refuse, each on record once. */
   readonly #refused = new Map<string, Set<string>>()
-  /** Launches under way, by the name of their idempotency key: one after the other. */
-  readonly #launching = new Map<string, Promise<unknown>>()
+  readonly #launcher: Launcher
   #timer: Timer | null = null
   #isStopped = false
 
@@ -87,6 +81,7 @@ export class SwarmTable {
       running: () => this.#running().flatMap((run) => replicatedOf(run) ?? []),
       add: (swarm) => void this.#runs.set(swarm.head.id, swarm)
     })
+    this.#launcher = new Launcher({ ...deps, participants: this.participants, begin: (launch, refused) => this.#begin(launch, refused) })
   }
 
   /** Goes on with the swarms that had not ended when this node stopped. @throws NodeError STORE_DAMAGED */
@@ -116,9 +111,9 @@ export class SwarmTable {
     })
   }
 
-  /** The head of a swarm in memory: launched here, or one in which this node is a participant. */
-  headOf(id: string): SwarmHead | undefined {
-    return this.#runs.get(id)?.head
+  /** A swarm in memory by its whole id: launched here, or one in which this node is a participant. */
+  inMemory(id: string): SwarmHere | undefined {
+    return this.#runs.get(id)
   }
 
   /** Who may take part, by need. */
@@ -133,33 +128,9 @@ export class SwarmTable {
     await Promise.all([...this.#runs.values()].map((run) => run.stop()))
   }
 
-  /**
-   * Launches a swarm and returns its id, once it is durable; its course is in {@link SwarmTable.follow}. With an idempotency key
-   * that was given before it is the swarm of then, running or ended. `onRun`: sees a new one before anything happens in it.
-   * @throws NodeError NO_CAPABLE_AGENT when nobody can, or is on a node with the labels; TIER_VIOLATION, SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the
-   * rule) when some can, but none may; PEER_OFFLINE when those who can are all offline; USAGE for no or too many items;
-   * CONFLICT for the key of another request; what the ledger refuses.
-   */
-  async launch(
-    { furtherCapabilities = [], ...request }: SwarmPlan,
-    onBehalfOf?: CertifiedPower,
-    onRun: (run: SwarmHere) => void = () => {}
-  ): Promise<string> {
-    const capabilities = [request.capability, ...furtherCapabilities]
-    const by = onBehalfOf === undefined ? {} : { onBehalfOf }
-    const { idempotencyKey } = request
-    const wanted = { request, capabilities, ...by, onRun }
-    if (idempotencyKey === undefined) return await this.#launch({ ...wanted, key: null })
-    const key = this.#deps.swarmStore.key(idempotencyKey, request, capabilities)
-    const before = this.#launching.get(key.name) ?? Promise.resolve()
-    const turn = before.then(() => this.#launchOnce({ ...wanted, key }))
-    const settled = turn.catch(() => {})
-    this.#launching.set(key.name, settled)
-    try {
-      return await turn
-    } finally {
-      if (this.#launching.get(key.name) === settled) this.#launching.delete(key.name)
-    }
+  /** Launches a swarm, see {@link Launcher.launch}. */
+  launch(plan: SwarmPlan, onBehalfOf?: CertifiedPower, onRun?: (run: SwarmHere) => void): Promise<string> {
+    return this.#launcher.launch(plan, onBehalfOf, onRun)
   }
 
   /** What a launch would do, and who would be left out. Nothing is recorded. @throws NodeError USAGE */
@@ -167,39 +138,9 @@ export class SwarmTable {
     return previewOf(this.#deps, { request, further: [], onBehalfOf })
   }
 
-  async #launchOnce(wanted: SwarmLaunchRequest & { readonly key: NonNullable<SwarmHead['key']> }): Promise<string> {
-    const known = await this.#deps.swarmStore.ofKey(wanted.key.name)
-    if (known === null) return await this.#launch(wanted)
-    if (known.key?.fingerprint === wanted.key.fingerprint) return known.id
-    const message = `that idempotency key is the one of swarm ${known.id}, which was launched with something else: give another key for a new swarm`
-    throw new NodeError('CONFLICT', message, {
-      data: { swarm: known.id },
-      next: [`a2a-node swarm show ${known.id}`, "--idempotency-key '<another key>'"]
-    })
-  }
-
-  async #launch(launching: SwarmLaunchRequest): Promise<string> {
-    const { tasks, events, commit, swarmStore } = this.#deps
-    const { request } = launching
-    const refused = new Set<string>()
-    const [, ...further] = launching.capabilities
-    const prepared = prepare(this.#deps, { ...launching, further }, refused)
-    checkPrepared(this.#deps, prepared)
-    const { items } = prepared
-    if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
-    const allowed = prepared.found.map((one) => one.allowed)
-    const head = this.participants.joinedHead(newHead(this.#deps, launching, prepared), items, allowed.flat())
-    await commit([...swarmStore.launched(head, items), ...this.participants.launchChanges(head)])
-    const { capability, goal } = request
-    tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, head.taskId)
-    tasks.working(head.taskId)
-    events.add('swarm', 'a swarm was launched', { swarm: head.id, capability, items: items.length })
-    // It goes on at the next start.
-    if (!this.#isStopped) launching.onRun(this.#begin({ head, items, allowed, past: null }, refused))
-    return head.id
-  }
-
-  #begin(launch: SwarmLaunch, refused: Set<string>): SwarmHere {
+  /** Null: this node stops. */
+  #begin(launch: SwarmLaunch, refused: Set<string>): SwarmHere | null {
+    if (this.#isStopped) return null
     if (launch.head.voters === undefined) return this.#run(launch, refused)
     this.#refused.set(launch.head.id, refused)
     return this.participants.launched(launch.head, launch.items)
@@ -213,11 +154,7 @@ export class SwarmTable {
     return run
   }
 
-  #hooks(): {
-    onEnd(swarm: SwarmHere): void
-    onStatus(swarm: SwarmHere, status: 'running' | 'stalled'): void
-    hasCapacity(bytes: number): boolean
-  } {
+  #hooks(): SwarmHooks {
     return {
       onEnd: (swarm) => this.#ended(swarm),
       hasCapacity: (bytes) => this.#hasCapacity(bytes),
@@ -273,16 +210,6 @@ export class SwarmTable {
     return 'run' in hit ? hit.run : endedSwarm(hit.head, hit.end, { rows: await swarmStore.results(hit.head.id), telemetry })
   }
 
-  /** One swarm in memory. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
-  show(id: string): SwarmInfo {
-    return this.#get(id).info()
-  }
-
-  /** One swarm in the words of the specification; undefined for an unknown one. */
-  session(id: string): SwarmSession | undefined {
-    return this.#runs.get(id)?.session()
-  }
-
   /** Those that have not ended, oldest first. */
   activeSessions(): SwarmSession[] {
     return this.#running().map((run) => run.session())
@@ -293,13 +220,13 @@ export class SwarmTable {
    * @throws NodeError SWARM_NOT_FOUND; CAPABILITY_NOT_FOUND when it may not or cannot take part.
    */
   invite(id: string, agent: string): void {
-    const run = this.#get(id)
+    const run = this.get(id)
     const { wants } = needsOf(run.head.stages)
     // Who asks once more is refused once more.
     for (const { capability } of wants) this.#refused.get(run.head.id)?.delete(refusedKey(agent, capability))
     const found = this.#survey(run.head)
     if (found.some(({ allowed }) => allowed.includes(agent))) {
-      return run.invite(found.map(({ allowed }) => allowed.filter((one) => one === agent)))
+      return coordinatorOf(run)?.invite(found.map(({ allowed }) => allowed.filter((one) => one === agent)))
     }
     const rule = found.flatMap(({ leftOut }) => leftOut).find((one) => one.agent === agent)?.rule ?? 'it lacks a capability'
     throw new NodeError('CAPABILITY_NOT_FOUND', `${this.#deps.directory.shownAddress(agent)} cannot take part: ${rule}`)
@@ -307,31 +234,15 @@ export class SwarmTable {
 
   /** Ends the live lease of an item in the place of its agent. @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND without a lease. */
   settle(id: string, subTask: string, outcome: RunOutcome): void {
-    if (!this.#get(id).settle(subTask, outcome)) throw new NodeError('TASK_NOT_FOUND', `nobody works on "${shown(subTask)}" now`)
+    if (coordinatorOf(this.get(id))?.settle(subTask, outcome) !== true)
+      throw new NodeError('TASK_NOT_FOUND', `nobody works on "${shown(subTask)}" now`)
   }
 
-  /** The accepted results so far of one in memory. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
-  results(id: string): SwarmResults {
-    return this.#get(id).results()
-  }
-
-  /** The events so far of one in memory, and those to come. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
-  follow(id: string, listener: (event: SwarmEvent) => void): Following {
-    return this.#get(id).follow(listener)
-  }
-
-  /** A peer says which requests it works on. */
-  onHeartbeat(peer: NodeId, keys: readonly string[]): void {
-    this.#onHeartbeat(peer, keys, false)
-  }
-
-  /** A peer says which requests wait for a person of it: their leases live, but nobody works on them. */
-  onApproval(peer: NodeId, keys: readonly string[]): void {
-    this.#onHeartbeat(peer, keys, true)
-  }
-
-  /** Who works on a run that is nobody's lease is told to stop: its swarm has ended, or has given the item to another. */
-  #onHeartbeat(peer: NodeId, keys: readonly string[], awaitsApproval: boolean): void {
+  /**
+   * A peer says which requests it works on, or which wait for a person of it (`awaitsApproval`): their leases live. Who works on a run
+   * that is nobody's lease is told to stop: its swarm has ended, or has given the item to another.
+   */
+  onHeartbeat(peer: NodeId, keys: readonly string[], awaitsApproval = false): void {
     for (const [id, runs] of runsOf(keys)) {
       const strays = this.#runs.get(id)?.onHeartbeat(peer, runs, awaitsApproval) ?? runs
       for (const { index, attempt } of strays) this.#deps.requests.endRun(peer, `${id}.${index}#${attempt}`)
@@ -341,7 +252,9 @@ export class SwarmTable {
 
   #showApprovals(): void {
     const { tasks } = this.#deps
-    for (const { head, awaitsApproval } of this.#running()) {
+    for (const run of this.#running()) {
+      const { head } = run
+      const awaitsApproval = coordinatorOf(run)?.awaitsApproval === true
       if (awaitsApproval) tasks.lost(head.taskId)
       else tasks.working(head.taskId)
       tasks.waitFor(head.taskId, awaitsApproval ? 'approval' : null)
@@ -370,7 +283,8 @@ export class SwarmTable {
     this.#trim(0)
   }
 
-  #get(id: string): SwarmHere {
+  /** One swarm in memory. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  get(id: string): SwarmHere {
     return resolveId(id, this.#runs, SWARM_IDS)
   }
 
@@ -396,9 +310,9 @@ export class SwarmTable {
   }
 }
 
-/** What is to be launched, and who sees it first. */
-interface SwarmLaunchRequest extends Launching {
-  onRun(run: SwarmHere): void
+/** Null: another node coordinates it. */
+function coordinatorOf(swarm: SwarmHere): Coordinator | null {
+  return swarm instanceof ReplicatedSwarm ? swarm.coordinator : swarm
 }
 
 function replicatedOf(swarm: SwarmHere | undefined): ReplicatedSwarm | undefined {

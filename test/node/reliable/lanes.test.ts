@@ -132,11 +132,11 @@ class Side {
   receive(frame: Uint8Array, peer: string): void {
     const { state, message } = readFrame(this.reader, frame)
     this.reader = state
-    if (message?.kind === 'reliable') this.lanes?.onMessage(peer, message.frame)
+    if (message?.kind === 'reliable') this.lanes?.incoming.onMessage(peer, message.frame)
     if (message?.kind !== 'control') return
     const control = decodeControl(message.name, message.body)
     if (!control.ok) throw new Error(control.reason)
-    if (control.name === 'greet') this.lanes?.onGreet(peer, control.body)
+    if (control.name === 'greet') this.lanes?.incoming.onGreet(peer, control.body)
     if (control.name === 'ack') this.lanes?.onAck(peer, control.body)
   }
 
@@ -300,7 +300,15 @@ test('a sender that keeps to no window makes a node with a slow disk hold no mor
   const world = await new World().start()
   const { lanes, ledger, delivered } = world.b
   const send = (seq: number): void =>
-    lanes?.onMessage(A, { source: 'one', target: 'two', seq, base: 1, messageId: `m${seq}`, requestId: null, envelope: utf8(`m${seq}`) })
+    lanes?.incoming.onMessage(A, {
+      source: 'one',
+      target: 'two',
+      seq,
+      base: 1,
+      messageId: `m${seq}`,
+      requestId: null,
+      envelope: utf8(`m${seq}`)
+    })
   for (let seq = 1; seq <= 600; seq++) send(seq)
   await turn()
   for (let seq = 601; seq <= 2000; seq++) send(seq)
@@ -325,7 +333,15 @@ test('what the lanes of one node hold together is bounded, holds up nothing that
   const [large, small] = [utf8('.'.repeat(1024 * 1024)), utf8('.')]
   const send = (lane: number, seq: number): void => {
     const envelope = seq === 1 ? small : large
-    lanes?.onMessage(A, { source: 'one', target: `t${lane}`, seq, base: 1, messageId: `m${lane}-${seq}`, requestId: null, envelope })
+    lanes?.incoming.onMessage(A, {
+      source: 'one',
+      target: `t${lane}`,
+      seq,
+      base: 1,
+      messageId: `m${lane}-${seq}`,
+      requestId: null,
+      envelope
+    })
   }
   /** So many messages are delivered once the first of every lane has come. */
   const afterFirsts = async (): Promise<number> => {
@@ -334,7 +350,7 @@ test('what the lanes of one node hold together is bounded, holds up nothing that
     for (; ledger.waiting > 0; await turn()) await ledger.write()
     return delivered.length
   }
-  for (let lane = 0; lane < 100; lane++) lanes?.onGreet(A, { lanes: [{ source: 'one', target: `t${lane}`, base: 1 }] })
+  for (let lane = 0; lane < 100; lane++) lanes?.incoming.onGreet(A, { lanes: [{ source: 'one', target: `t${lane}`, base: 1 }] })
   await turn()
   for (let lane = 0; lane < 100; lane++) for (const seq of [2, 3]) send(lane, seq)
   t.is(await afterFirsts(), 100 + 31, 'what waits for others takes 32 MiB of all lanes together')

@@ -75,14 +75,17 @@ test('an agent whose node refuses the offer is left out with code and rule of th
     const items = strategy === 'map' ? { items: [{ item: 'a', input: 1 }] } : {}
     const id = await owner.core.swarms.launch({ goal: 'g', capability: 'x.do', strategy, ...items })
     await world.pass(2000)
-    const { past } = owner.core.swarms.follow(id, () => {})
+    const { past } = owner.core.swarms.get(id).follow(() => {})
     t.alike(
       past.filter(({ type }) => type === 'left-out'),
       [{ type: 'left-out', ...left }]
     )
-    const { leftOut, status } = owner.core.swarms.show(id)
+    const { leftOut, status } = owner.core.swarms.get(id).info()
     t.alike([leftOut, status], [[left], strategy === 'map' ? 'completed' : 'partial'])
-    const failed = owner.core.swarms.results(id).results.filter((one) => one.status === 'failed')
+    const failed = owner.core.swarms
+      .get(id)
+      .results()
+      .results.filter((one) => one.status === 'failed')
     t.alike(
       failed.map(({ item, error }) => [item, error?.code, error?.retryable, error?.message]),
       strategy === 'map' ? [] : [['closed@closed', 'POLICY_DENIED', false, 'closed@closed does not take part: policy.yaml:2: deny']]

@@ -11,7 +11,7 @@ async function launched(t: Assert): Promise<ApprovalScene & { id: string; events
   const events: SwarmEvent[] = []
   const items = ['a', 'b'].map((item) => ({ item, input: { n: item } }))
   const id = await owner.core.swarms.launch({ goal: 'g', capability: 'text.do', strategy: 'map', items, maxParallel: 1 })
-  owner.core.swarms.follow(id, (event) => events.push(event))
+  owner.core.swarms.get(id).follow((event) => events.push(event))
   await world.settle()
   await world.pass(1000)
   return { ...scene, id, events }

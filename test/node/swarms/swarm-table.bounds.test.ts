@@ -29,7 +29,7 @@ test('results that take too much memory end their items; swarms that have ended 
   const { swarms } = owner.core
   const first = await swarms.launch(map(20))
   await world.settle()
-  const { status, results } = swarms.results(first)
+  const { status, results } = swarms.get(first).results()
   t.is(status, 'partial')
   t.is(results.filter((one) => one.status === 'completed').length, 8, '8 of 15 MiB')
   t.alike([...new Set(results.flatMap((one) => one.error?.code ?? []))], ['PAYLOAD_TOO_LARGE'])
@@ -39,7 +39,7 @@ test('results that take too much memory end their items; swarms that have ended 
   )
   const second = await swarms.launch(map(8))
   await world.settle()
-  t.is(swarms.results(second).status, 'completed')
+  t.is(swarms.get(second).results().status, 'completed')
   t.alike(
     swarms.list().map((one) => one.id),
     [second]
@@ -69,7 +69,7 @@ test('what a peer tells of its failures is left out when it would take too much 
     }
   }
   for (let round = 0; round < 5; round++) await fail()
-  const { results } = owner.core.swarms.results(id)
+  const { results } = owner.core.swarms.get(id).results()
   t.is(results.length, 10)
   t.is(results.filter((one) => one.error?.data !== undefined).length, 8, '8 of 15 MiB')
 })
@@ -97,11 +97,14 @@ test('what a peer tells of a failure is left out where it does not fit into what
       correlationId: correlationId ?? ''
     })
     await world.settle()
-    const { status, results } = owner.core.swarms.results(id)
+    const { status, results } = owner.core.swarms.get(id).results()
     t.is(status, 'failed')
     t.is(results[0]?.error?.message, message)
     t.is(results[0]?.error?.data !== undefined, isKept)
-    const end = owner.core.swarms.follow(id, () => {}).past.at(-1)
+    const end = owner.core.swarms
+      .get(id)
+      .follow(() => {})
+      .past.at(-1)
     t.alike(end?.type === 'done' ? [end.error?.message, end.error?.data] : end, [message, undefined])
   }
 })
@@ -144,9 +147,9 @@ test('a member that claims many places and only heartbeats holds few items, and 
   const id = await owner.core.swarms.launch(map(60))
   await world.pass(5000)
   t.is(mal.tasks.length, 4)
-  t.is(owner.core.swarms.results(id).results.length, 56)
+  t.is(owner.core.swarms.get(id).results().results.length, 56)
   await world.pass(60_000, 500)
-  const { status, results } = owner.core.swarms.results(id)
+  const { status, results } = owner.core.swarms.get(id).results()
   t.is(status, 'completed')
   t.alike([...new Set(results.map((one) => one.agent))], ['w@honest'])
   t.alike(mal.open, [], 'it is told to stop')

@@ -50,7 +50,7 @@ async function scene(t: Assert, script?: Script): Promise<Scene> {
     launch: async (request) => {
       const events: SwarmEvent[] = []
       const id = await owner.core.swarms.launch(request)
-      const { past } = owner.core.swarms.follow(id, (event) => events.push(event))
+      const { past } = owner.core.swarms.get(id).follow((event) => events.push(event))
       events.unshift(...past)
       await world.settle()
       return { id, events }
@@ -68,7 +68,7 @@ test('map: every item is done once, shared between the nodes, and the end says s
   const { world, owner, nodes, launch } = await scene(t, done)
   const { id, events } = await launch(map(10))
   await world.settle()
-  const { results, status } = owner.core.swarms.results(id)
+  const { results, status } = owner.core.swarms.get(id).results()
   t.is(status, 'completed')
   t.alike(
     results.map((one) => [one.item, one.result]),
@@ -78,7 +78,7 @@ test('map: every item is done once, shared between the nodes, and the end says s
   const end = events.at(-1)
   t.is(end?.type, 'done')
   t.alike(end?.type === 'done' ? end.counts : null, { total: 10, completed: 10, failed: 0 })
-  const info = owner.core.swarms.show(id)
+  const info = owner.core.swarms.get(id).info()
   t.is(info.running, 0)
   t.alike(new Set(info.participants), new Set(['w@b', 'w@c']))
   t.is(owner.core.tasks.list()[0]?.state, 'completed')
@@ -92,7 +92,7 @@ test('each: every capable agent does it once, on this node too', async (t) => {
   await world.link(owner, b)
   const id = await owner.core.swarms.launch({ goal: 'g', capability: 'work.do', strategy: 'each', input: 'x' })
   await world.settle()
-  const { results } = owner.core.swarms.results(id)
+  const { results } = owner.core.swarms.get(id).results()
   t.alike(results.map((one) => one.agent).sort(), ['v@b', 'w@b', 'w@owner'])
   t.alike(
     results.map((one) => one.item),
@@ -110,11 +110,11 @@ test('a node lost in the middle: its items are done by others, each with exactly
   const back = ofType(events, 'released')
   t.is(back.length, 2)
   t.ok(back.every((one) => one.agent === 'w@b' && one.reason === 'its node is gone'))
-  for (let i = 0; i < 20 && owner.core.swarms.show(id).status === 'running'; i++) {
+  for (let i = 0; i < 20 && owner.core.swarms.get(id).info().status === 'running'; i++) {
     if (agents[1].open.length > 0) agents[1].finish('by c')
     await world.settle()
   }
-  const { results, status } = owner.core.swarms.results(id)
+  const { results, status } = owner.core.swarms.get(id).results()
   t.is(status, 'completed')
   t.is(results.length, 12)
   t.is(results.filter((one) => one.agent === 'w@b').length, 1)
@@ -144,12 +144,15 @@ test('late answers of released leases change nothing', async (t) => {
   run.end({ ok: true, result: 'late' })
   await world.settle()
   t.absent(ofType(events, 'item').some((one) => one.result === 'late' && one.attempt === 1))
-  while (owner.core.swarms.show(id).status === 'running') {
+  while (owner.core.swarms.get(id).info().status === 'running') {
     for (const agent of agents) if (agent.open.length > 0) agent.finish('good')
     await world.settle()
   }
   t.alike(
-    owner.core.swarms.results(id).results.map((one) => one.result),
+    owner.core.swarms
+      .get(id)
+      .results()
+      .results.map((one) => one.result),
     ['good', 'good']
   )
 })
@@ -167,7 +170,7 @@ test('a worker that falls silent loses its lease; nobody else can keep it alive'
   }
   const [released] = ofType(events, 'released')
   t.is(released?.reason, 'no heartbeat for 5000 ms')
-  t.ok(owner.core.swarms.show(id).status === 'running')
+  t.ok(owner.core.swarms.get(id).info().status === 'running')
 })
 
 test('a worker that heartbeats keeps its lease however long it takes', async (t) => {
@@ -186,7 +189,7 @@ test('a failed run is tried again by another agent, at most so often', async (t)
   const { world, owner, agents, launch } = await scene(t, script)
   const { id } = await launch(map(2, { retries: 2 }))
   await world.pass(30_000, 1000)
-  const { results, status } = owner.core.swarms.results(id)
+  const { results, status } = owner.core.swarms.get(id).results()
   t.is(status, 'partial')
   t.is(results[0].status, 'failed')
   t.is(results[0].attempt, 3)
@@ -202,7 +205,7 @@ test('at the deadline what is not done has failed, and the workers stop', async 
   agents[0].finish('in time')
   await world.settle()
   await world.pass(20_000, 1000)
-  const { results, status } = owner.core.swarms.results(id)
+  const { results, status } = owner.core.swarms.get(id).results()
   t.is(status, 'partial')
   t.is(results.filter((one) => one.status === 'completed').length, 1)
   t.is(results.filter((one) => one.error?.code === 'TIMEOUT').length, 9)
@@ -226,28 +229,28 @@ test('a swarm whose agents are all away is stalled, and goes on when one is back
   const { world, owner, nodes, agents, launch } = await scene(t)
   // With others that vote it would wait for them as well.
   const { id } = await launch(map(4, { takeover: false }))
-  t.is(owner.core.swarms.show(id).status, 'running')
+  t.is(owner.core.swarms.get(id).info().status, 'running')
   for (const node of nodes) world.net.disconnect(owner.id, node.id)
-  t.is(owner.core.swarms.show(id).status, 'stalled')
+  t.is(owner.core.swarms.get(id).info().status, 'stalled')
   t.is(owner.core.swarms.list()[0]?.status, 'stalled')
-  t.is(owner.core.swarms.results(id).status, 'stalled')
+  t.is(owner.core.swarms.get(id).results().status, 'stalled')
   await world.pass(10_000, 1000)
-  t.is(owner.core.swarms.show(id).status, 'stalled', 'it is not over')
+  t.is(owner.core.swarms.get(id).info().status, 'stalled', 'it is not over')
   await world.link(owner, nodes[0])
   await world.pass(1000)
-  t.is(owner.core.swarms.show(id).status, 'running')
-  while (owner.core.swarms.show(id).status === 'running') {
+  t.is(owner.core.swarms.get(id).info().status, 'running')
+  while (owner.core.swarms.get(id).info().status === 'running') {
     agents[0].finish()
     await world.settle()
   }
-  t.is(owner.core.swarms.show(id).status, 'completed')
+  t.is(owner.core.swarms.get(id).info().status, 'completed')
 })
 
 test('while the first offers are out a swarm is running, not stalled', async (t) => {
   const { world, owner } = await scene(t)
   const id = await owner.core.swarms.launch(map(1))
   t.is(owner.core.swarms.list()[0]?.status, 'running')
-  t.is(owner.core.swarms.session(id)?.status, 'recruiting')
+  t.is(owner.core.swarms.inMemory(id)?.session()?.status, 'recruiting')
   await world.settle()
 })
 
@@ -281,7 +284,7 @@ test('who may not take part is left out, with the rule, and gets nothing', async
   await world.settle()
   t.is(weak.tasks.length, 0)
   t.is(good.tasks.length, 3)
-  t.alike(here.core.swarms.show(id).leftOut, [{ agent: 'weak@here', rule: 'tier: L1 may open to L0, L1' }])
+  t.alike(here.core.swarms.get(id).info().leftOut, [{ agent: 'weak@here', rule: 'tier: L1 may open to L0, L1' }])
 })
 
 test('a swarm is as weak as whoever launches it', async (t) => {
@@ -292,7 +295,7 @@ test('a swarm is as weak as whoever launches it', async (t) => {
   await failsWith(t, 'ESCALATION_REQUIRED', () => weak.call('swarm.start', map(1)))
   const { id } = await weak.call('swarm.start', map(1, { justification: 'asked to' }))
   await world.settle()
-  t.is(here.core.swarms.show(id).status, 'completed')
+  t.is(here.core.swarms.get(id).info().status, 'completed')
   t.is(agent.tasks.length, 1)
 })
 
@@ -304,11 +307,11 @@ test('an agent that is removed gives its leases back without a retry, and is ask
   const before = ofType(events, 'lease').filter((one) => one.agent === 'w@b').length
   nodes[0].source.set([agents[0]])
   await world.pass(1000)
-  for (let i = 0; i < 40 && owner.core.swarms.show(id).status === 'running'; i++) {
+  for (let i = 0; i < 40 && owner.core.swarms.get(id).info().status === 'running'; i++) {
     for (const agent of agents) if (agent.open.length > 0) agent.finish()
     await world.pass(250)
   }
-  t.is(owner.core.swarms.show(id).status, 'completed')
+  t.is(owner.core.swarms.get(id).info().status, 'completed')
   t.ok(ofType(events, 'lease').filter((one) => one.agent === 'w@b').length > before)
 })
 
@@ -326,7 +329,7 @@ test('an agent that is away for a moment costs no retry, and is asked again', as
   await world.pass(250)
   agents[0].finish('also by the old version')
   await world.pass(1000)
-  t.is(owner.core.swarms.show(id).status, 'completed')
+  t.is(owner.core.swarms.get(id).info().status, 'completed')
   t.is(young.tasks.length, 2)
   t.is(ofType(events, 'item').filter((one) => one.status === 'failed').length, 0)
 })
@@ -337,7 +340,7 @@ test('an item that only a removed agent could do fails soon, and says why', asyn
   agents[1].finish('fine')
   nodes[0].source.set([])
   await world.pass(1000)
-  const { results, status } = owner.core.swarms.results(id)
+  const { results, status } = owner.core.swarms.get(id).results()
   t.is(status, 'partial')
   t.is(results.find((one) => one.item === 'w@b')?.error?.code, 'AGENT_NOT_FOUND')
 })
@@ -357,7 +360,7 @@ test('an agent that declines is left out; one that does not answer holds nobody 
   const { id, events } = await launch(map(4))
   t.is(ofType(events, 'lease').length, 0, 'the first leases wait for the answers')
   await world.pass(500)
-  t.is(owner.core.swarms.show(id).status, 'completed')
+  t.is(owner.core.swarms.get(id).info().status, 'completed')
   t.is(agents[0].tasks.length, 0)
   t.is(agents[1].tasks.length, 4)
 })
@@ -385,7 +388,7 @@ test('whatever is lost, late, slow or failing: each item has at most one result,
       assert.equal(live.size, ofType(events, 'item').length, 'one result an item')
     }
     await world.pass(125_000, 2500)
-    const { results, status } = owner.core.swarms.results(id)
+    const { results, status } = owner.core.swarms.get(id).results()
     assert.equal(results.length, count)
     assert.ok(status !== 'running' && status !== 'stalled')
     const [end] = ofType(events, 'done')

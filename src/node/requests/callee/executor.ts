@@ -1,16 +1,11 @@
 import type { Clock, Timer } from '../../../kit/clock.js'
-import { messageOf, NodeError } from '../../../kit/errors.js'
-import type { ErrorBody } from '../../../kit/errors.js'
+import { messageOf, NodeError, type ErrorBody } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
-import { addressText } from '../../../domain/card/card.js'
 import type { ControlBody } from '../../../domain/channel/control.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
-import { readRequest, workKey } from '../../../domain/task/payloads.js'
-import type { RequestPayload } from '../../../domain/task/payloads.js'
+import { readRequest, workKey, type RequestPayload } from '../../../domain/task/payloads.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
-import { Abort } from '../../../kit/abort.js'
-import type { AgentHost, HostOutcome } from '../../agents/agent-host.js'
 import { priorRequest, type PriorRequestDeps } from './record.js'
 import {
   EarlyCancels,
@@ -18,11 +13,9 @@ import {
   InFlight,
   keyOf,
   nameOf,
-  taskOf,
   type Claim,
   type HereRun,
   type HereWork,
-  type Execution,
   sendHeartbeats,
   type HeartbeatDeps,
   notificationRequest,
@@ -30,26 +23,21 @@ import {
   Admissions,
   type AdmissionsDeps
 } from './in-flight.js'
-import { threadOf } from '../../messaging/inbound-message.js'
-import type { InboundMessage, Thread } from '../../messaging/inbound-message.js'
-import { ENDINGS, notBegun, responseOf, type ReportedFailure } from '../../../domain/task/outcome.js'
-import type { Ending } from '../../../domain/task/outcome.js'
+import { threadOf, type InboundMessage, type Thread } from '../../messaging/inbound-message.js'
+import { ENDINGS, responseOf, type Ending } from '../../../domain/task/outcome.js'
 import type { RecordedTask } from '../../tasks/from-record.js'
-import { Replies } from './replies.js'
-import type { RepliesDeps, ResponseParts } from './replies.js'
-import { sizeOf } from '../../../kit/size.js'
-import type { TaskTable } from '../../tasks/task-table.js'
+import { Replies, type RepliesDeps } from './replies.js'
+import { Runner, type RunnerDeps } from './runner.js'
 
 /** What doing others' work needs. */
 export interface ExecutorDeps
   extends Omit<RepliesDeps, 'answerTtlMs' | 'ways'>,
     Pick<AdmissionsDeps, 'isPast' | 'checkShare'>,
-    Omit<PriorRequestDeps, 'requestStore'> {
+    Omit<PriorRequestDeps, 'requestStore'>,
+    Omit<RunnerDeps, 'replies' | 'inFlight'> {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly nextHop: HeartbeatDeps['nextHop'] & RepliesDeps['nextHop']
-  readonly agents: AgentHost
-  readonly tasks: TaskTable
   readonly limits: {
     readonly maxInFlight: number
     readonly maxInFlightPerPeer: number
@@ -65,12 +53,13 @@ export interface ExecutorDeps
   toAgentJson(value: unknown): unknown
 }
 
-/** The callee's side of requests: checks, queues, runs, answers, and heartbeats what it works on. */
+/** The callee's side of requests: takes, refuses, repeats and cancels them, and heartbeats those in flight. */
 export class Executor {
   readonly #deps: ExecutorDeps
   readonly #replies: Replies
   readonly #inFlight = new InFlight()
   readonly #intake: Admissions
+  readonly #runner: Runner
   /** What was canceled before it was here. */
   readonly #canceled = new EarlyCancels()
   #isStopping = false
@@ -80,6 +69,7 @@ export class Executor {
     this.#deps = deps
     this.#replies = new Replies({ ...deps, answerTtlMs: deps.limits.answerTtlMs })
     this.#intake = new Admissions({ ...deps, inFlight: this.#inFlight })
+    this.#runner = new Runner({ ...deps, replies: this.#replies, inFlight: this.#inFlight })
   }
 
   /** Begins to heartbeat. */
@@ -102,17 +92,8 @@ export class Executor {
       piece.isStopped = true
       abandon(piece)
     }
-    await Promise.all(awaited.map((piece) => piece.ending ?? this.#stopped(piece)))
+    await Promise.all(awaited.map((piece) => piece.ending ?? this.#runner.stopped(piece)))
     this.#replies.close()
-  }
-
-  async #stopped({ payload, record, isRunning, threads }: Execution): Promise<void> {
-    const { callee } = this.#deps
-    const isUnknown = record !== null && isRunning && !record.isRepeatable
-    const changes = record === null ? [] : isUnknown ? callee.end(record, ENDINGS.interrupted) : callee.stopped(record, isRunning)
-    if (payload.swarm !== null && !isUnknown) return await this.#replies.note(changes)
-    const response = isUnknown ? responseOf(payload, ENDINGS.interrupted) : responseOf(payload, ENDINGS.stopped)
-    await this.#answer(threads, response, { changes })
   }
 
   /** Who gave this node what it does for a swarm; null: it does nothing. */
@@ -204,7 +185,7 @@ export class Executor {
     const isCanceled = this.#canceled.take(incoming.peer, workKey(asked.requestId, asked.attempt))
     const payload = isCanceled ? null : this.#intake.check(incoming, asked)
     if (payload !== null && !(payload instanceof NodeError))
-      return void this.#run(this.#open(incoming, { payload, isNotification: false, record, ...claim }))
+      return void this.#runner.run(this.#runner.open(incoming, { payload, isNotification: false, record, ...claim }))
     const replies = this.#replies
     if (payload?.code === 'OVERLOADED' && incoming.recorded?.later !== undefined) {
       this.#leave(request, record)
@@ -218,12 +199,6 @@ export class Executor {
     if (record === null) return void this.#conclude(claim, this.#respond(responseOf(payload, ENDINGS.stopped)))
     for (const thread of claim.threads) this.#deps.exchanges.end(thread)
     this.#inFlight.release(claim)
-  }
-
-  /** The first one's answer and the changes are one commit. */
-  async #answer(threads: readonly Thread[], response: unknown, parts: ResponseParts): Promise<void> {
-    // While the ledger takes nothing further ones join.
-    for (const [at, thread] of threads.entries()) await this.#replies.respond(thread, response, at === 0 ? parts : {})
   }
 
   /** Answers one of several threads: the first one's answer and the changes are one commit. */
@@ -240,7 +215,7 @@ export class Executor {
     if (this.#inFlight.has(incoming.peer, key)) return false
     const payload = this.#intake.check(incoming, asked)
     if (payload instanceof NodeError) return false
-    void this.#run(this.#open(incoming, { key, payload, isNotification: true, threads: [threadOf(incoming)], record: null }))
+    void this.#runner.run(this.#runner.open(incoming, { key, payload, isNotification: true, threads: [threadOf(incoming)], record: null }))
     return true
   }
 
@@ -254,8 +229,12 @@ export class Executor {
     const payload = this.#intake.check({ peer: self, recipient }, notificationPayload(names.requestId, input, capability))
     if (payload instanceof NodeError) return payload
     const key = `here ${names.requestId}`
-    const piece = this.#open({ peer: self, recipient }, { key, payload, isNotification: true, threads: [], record: null }, names.taskId)
-    return { outcome: this.#run(piece), cancel: () => piece.abort.abort() }
+    const piece = this.#runner.open(
+      { peer: self, recipient },
+      { key, payload, isNotification: true, threads: [], record: null },
+      names.taskId
+    )
+    return { outcome: this.#runner.run(piece), cancel: () => piece.abort.abort() }
   }
 
   /** A peer asks to stop its request. Only its own: the key is looked up under the peer. What is not in flight yet is not begun. */
@@ -322,118 +301,6 @@ export class Executor {
     if (joined === 'full') void this.#replies.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
     // The one answer that comes ends one opening of the thread.
     if (joined === 'known') this.#deps.exchanges.end(thread)
-  }
-
-  /** Puts work in flight and opens its task. */
-  #open(
-    { peer, recipient }: Pick<InboundMessage, 'peer' | 'recipient'>,
-    { key, payload, isNotification, threads, record }: Pick<Execution, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
-    name?: string
-  ): Execution {
-    const { agents, directory, tasks } = this.#deps
-    const { capability, description } = payload
-    // The text of its card, where it has one: thousands of tasks are kept.
-    const agent = directory.card(recipient)?.address ?? addressText(recipient)
-    const { running, slots } = agents.load(recipient.agentId)
-    // What has a name is done at once.
-    const state = running < slots && name !== undefined ? 'working' : 'submitted'
-    const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description, state } as const
-    const taskId = tasks.open(opening, record?.taskId ?? name)
-    if (running >= slots) tasks.waitFor(taskId, 'slot')
-    const piece: Execution = {
-      key,
-      peer,
-      recipient,
-      payload,
-      taskId,
-      bytes: sizeOf(payload.input),
-      isNotification,
-      isRunning: false,
-      hasEnded: false,
-      isAwaited: !isNotification,
-      isStopped: false,
-      ending: null,
-      threads,
-      record,
-      abort: new Abort((error) =>
-        this.#deps.telemetry.log('error', 'a program failed while it was stopped', { agent, reason: messageOf(error) })
-      ),
-      lostAt: null
-    }
-    this.#inFlight.add(piece)
-    return piece
-  }
-
-  async #run(piece: Execution): Promise<HostOutcome> {
-    const { agents, tasks, telemetry } = this.#deps
-    const task = taskOf(piece)
-    const outcome = await agents.run(piece.recipient.agentId, task, {
-      signal: piece.abort,
-      onStart: () => {
-        tasks.attempt(piece.taskId, task.attempt)
-        const { record } = piece
-        if (record === null) return this.#started(piece)
-        return this.#begin(piece, record).then(() => this.#started(piece))
-      },
-      onProgress: (data) => this.#progress(piece, data)
-    })
-    piece.hasEnded = true
-    telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
-    // An end that is not durable may come out otherwise after a crash, so it is not shown before.
-    const ending = this.#finish(piece, outcome)
-    piece.ending = ending
-    const unfit = ending === null ? null : await ending
-    if (unfit !== null) tasks.fail(piece.taskId, unfit)
-    else if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
-    else this.#failedRun(piece, outcome)
-    this.#inFlight.remove(piece)
-    return outcome
-  }
-
-  #failedRun(piece: Execution, stated: ReportedFailure): void {
-    const { tasks, callee } = this.#deps
-    const { status, error } = callee.endOf(piece, stated)
-    if (status === 'unknown') tasks.unknown(piece.taskId, error)
-    else tasks.fail(piece.taskId, error)
-  }
-
-  /** That it begins has to be durable before it does anything, unless it may be repeated and is new: what may end this node once more is counted. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its time. */
-  async #begin(piece: Execution, before: RequestRecord): Promise<void> {
-    const { record, changes, isLeft } = this.#deps.callee.begin(before)
-    piece.record = record
-    const commit = this.#deps.commit(changes)
-    if (!record.isRepeatable || isLeft) return await commit.catch(notBegun)
-    commit.catch((error: unknown) =>
-      this.#deps.telemetry.log('warn', 'that work began could not be recorded', { requestId: record.requestId, reason: messageOf(error) })
-    )
-  }
-
-  #started(piece: Execution): void {
-    piece.isRunning = true
-    this.#deps.telemetry.count('tasks_started')
-    this.#deps.tasks.working(piece.taskId)
-  }
-
-  #progress({ taskId, isAwaited, threads, payload: { requestId, attempt } }: Execution, data: unknown): void {
-    this.#deps.tasks.progress(taskId, data)
-    const thread = threads.at(-1)
-    if (isAwaited && thread !== undefined) this.#replies.progress(thread, { requestId, attempt, progress: data })
-  }
-
-  /** Puts the end on record and tells it, and gives the error that it ended with when its result fits no message; null: there is nobody to tell, or what is given up by a stop is not over (see there). */
-  #finish(piece: Execution, outcome: HostOutcome): Promise<ErrorBody | null> | null {
-    return piece.isNotification || piece.isStopped ? null : this.#conclusion(piece, outcome)
-  }
-
-  /** How it ended and the answer are one commit; what found no place may be asked again as if it had never come. */
-  async #conclusion(piece: Execution, outcome: HostOutcome): Promise<ErrorBody | null> {
-    const { isAwaited, threads } = piece
-    const { response, changes, ...concluded } = this.#deps.callee.ending(piece, outcome)
-    let unfit = concluded.unfit ?? null
-    if (isAwaited) await this.#answer(threads, response, { changes, onUnfit: (error) => (unfit = error) })
-    else await this.#replies.note(changes)
-    if (!isAwaited) for (const thread of threads) this.#deps.exchanges.end(thread)
-    return unfit
   }
 }
 

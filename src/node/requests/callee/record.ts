@@ -1,15 +1,8 @@
 import type { Clock } from '../../../kit/clock.js'
-import { asNodeError, NodeError } from '../../../kit/errors.js'
-import type { ErrorBody } from '../../../kit/errors.js'
+import { asNodeError, NodeError, type ErrorBody } from '../../../kit/errors.js'
 import type { IdSource, NodeId } from '../../../kit/ids.js'
-import {
-  addressText,
-  type AgentAddress,
-  type CapabilityDescriptor,
-  defaultCapability,
-  OPERATOR,
-  parseAddress
-} from '../../../domain/card/card.js'
+import { addressText, defaultCapability, OPERATOR, parseAddress } from '../../../domain/card/card.js'
+import type { AgentAddress, CapabilityDescriptor } from '../../../domain/card/card.js'
 import { decodePayload, encodePayload } from '../../../domain/envelope/codec.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { arrive, recover } from '../../../domain/reliable/request.js'
@@ -19,13 +12,11 @@ import type { Telemetry } from '../../../ports/telemetry.js'
 import type { HostOutcome } from '../../agents/agent-host.js'
 import type { Directory } from '../../cards/directory.js'
 import type { CutRuns } from './cut-runs.js'
-import { completedBy, ENDINGS, endedBy, responseOf } from '../../../domain/task/outcome.js'
-import type { Ending, ReportedFailure } from '../../../domain/task/outcome.js'
+import { completedBy, ENDINGS, endedBy, responseOf, type Ending, type ReportedFailure } from '../../../domain/task/outcome.js'
 import type { LedgerQuota } from '../../ledger/quota.js'
 import type { Recording } from '../../messaging/inbound.js'
 import type { InboundMessage } from '../../messaging/inbound-message.js'
-import { taskFromRecord } from '../../tasks/from-record.js'
-import type { RecordedTask } from '../../tasks/from-record.js'
+import { taskFromRecord, type RecordedTask } from '../../tasks/from-record.js'
 import type { RequestStore } from '../store.js'
 import type { Hash } from '../../../kit/sign.js'
 import { votersDigest } from '../../../domain/swarm/coordination.js'

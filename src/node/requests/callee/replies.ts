@@ -1,7 +1,6 @@
 import { backoffMs } from '../../../kit/backoff.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
-import { asNodeError, messageOf, NodeError } from '../../../kit/errors.js'
-import type { ErrorBody, ErrorCode } from '../../../kit/errors.js'
+import { asNodeError, messageOf, NodeError, type ErrorBody, type ErrorCode } from '../../../kit/errors.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { isForgotten } from '../../../domain/reliable/repeat.js'
 import { SETTLED } from '../../../domain/reliable/request.js'

@@ -1,14 +1,17 @@
-import { NodeError } from '../../../kit/errors.js'
-import type { ErrorBody } from '../../../kit/errors.js'
+import type { Clock } from '../../../kit/clock.js'
+import { NodeError, type ErrorBody } from '../../../kit/errors.js'
+import type { IdSource } from '../../../kit/ids.js'
 import { shellWord } from '../../../kit/text.js'
-import { addressText } from '../../../domain/card/card.js'
+import { addressText, parseAddress } from '../../../domain/card/card.js'
 import { decodePayload, encodePayload } from '../../../domain/envelope/codec.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { retryAfterMs } from '../../../domain/reliable/repeat.js'
 import { isDue, SETTLED, stepCaller } from '../../../domain/reliable/request.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
-import { STORED } from './request-codec.js'
-import type { Asking, CallerOutcome, RequestNames } from './request-codec.js'
+import { STORED, type Asking, type CallerOutcome, type RequestMaking, type RequestNames } from './request-codec.js'
+import { isIdempotent, onlyReads } from '../callee/record.js'
+import type { Directory } from '../../cards/directory.js'
+import type { TaskTable } from '../../tasks/task-table.js'
 import type { RequestStore, RequestContents } from '../store.js'
 import { sizeOf } from '../../../kit/size.js'
 
@@ -206,8 +209,50 @@ function resultOf(result: unknown): RequestContents {
   }
 }
 
+/** What making requests needs. */
+export interface MakeRequestDeps {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly tasks: TaskTable
+  readonly directory: Directory
+  readonly requestStore: RequestStore
+  readonly limits: { readonly defaultTtlMs: number }
+}
+
+/** Names a request, and opens its task and its record. */
+export function makeRequest(deps: MakeRequestDeps, asking: Asking): RequestMaking {
+  const { requestStore, clock, directory, limits } = deps
+  const names = nameRequest(deps, asking)
+  const { target, capability, allowRepeat = false, mayGoUnrecorded = false, mayQueue } = asking
+  if (asking.lease !== undefined || (mayGoUnrecorded && !mayQueue && onlyReads(directory, target, capability)))
+    return { asking, names, record: null }
+  const isRepeatable = allowRepeat || isIdempotent(directory, target, capability)
+  const record = freshRecord(asking, names, { now: clock.now(), ttlMs: limits.defaultTtlMs, isRepeatable })
+  return { asking, names, record: new CallerRecord(requestStore, record, false) }
+}
+
+function nameRequest({ ids, tasks }: MakeRequestDeps, { lease, names, target, capability, description }: Asking): RequestNames {
+  const opening = { kind: 'request', role: 'caller', agent: addressText(target), capability: capability ?? '', description } as const
+  return {
+    requestId: lease?.requestId ?? names?.requestId ?? ids.next('req'),
+    attempt: lease?.attempt ?? 1,
+    correlationId: ids.next('thr'),
+    taskId: lease === undefined ? tasks.open(opening, names?.taskId) : null
+  }
+}
+
+/** A request as the ledger has it; null when its addresses are none. */
+export function storedRequest(requestStore: RequestStore, record: RequestRecord): RequestMaking | null {
+  const [sender, target] = [parseAddress(record.source), parseAddress(record.target)]
+  if (sender === null || target === null) return null
+  const { requestId, attempt, correlationId, taskId, capability, description, deadline, createdAt } = record
+  const timeoutMs = deadline - createdAt
+  const asking = { sender, target, capability, input: STORED, description, timeoutMs, mayQueue: false, ...record.asking }
+  return { asking, names: { requestId, attempt, correlationId, taskId }, record: new CallerRecord(requestStore, record, true) }
+}
+
 /** The record of a request that was just made. */
-export function freshRecord(
+function freshRecord(
   { sender, target, capability, description, justification, onBehalfOf, mayQueue, timeoutMs, allowRepeat }: Asking,
   names: RequestNames,
   { now, ttlMs, isRepeatable }: { readonly now: number; readonly ttlMs: number; readonly isRepeatable: boolean }

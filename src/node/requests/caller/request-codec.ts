@@ -1,5 +1,4 @@
-import { NodeError } from '../../../kit/errors.js'
-import type { ErrorBody } from '../../../kit/errors.js'
+import { NodeError, type ErrorBody } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { addressText, type AgentAddress } from '../../../domain/card/card.js'
 import type { NodeId } from '../../../kit/ids.js'
@@ -8,11 +7,9 @@ import { isForgotten } from '../../../domain/reliable/repeat.js'
 import { REQUEST_POLICY } from '../../../domain/reliable/request.js'
 import { retryDelay } from '../../../domain/reliable/retry-policy.js'
 import type { CallerAuthority } from '../../../domain/routing/effective.js'
-import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, readResponse } from '../../../domain/task/payloads.js'
-import type { RequestPayload } from '../../../domain/task/payloads.js'
+import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, readResponse, type RequestPayload } from '../../../domain/task/payloads.js'
 import type { Clock } from '../../../kit/clock.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
-import type { Telemetry } from '../../../ports/telemetry.js'
 import type { CancelQueue } from './cancel-queue.js'
 import type { ExchangeTable } from '../../messaging/exchange-table.js'
 import type { CommitQueue } from '../../ledger/commit-queue.js'
@@ -123,7 +120,6 @@ export interface RequestDeps {
   record(changes: readonly LedgerChange[], requestId: string): Promise<boolean>
   /** Tells ends that the ledger did not take at first, once it has taken them. */
   readonly ends: Pick<CommitQueue, 'add'>
-  readonly telemetry: Telemetry
   /** In [0, 1). */
   readonly chance: () => number
   /** A peer that says nothing of a request for longer than `leaseMs` has lost it. A late answer is taken for `defaultTtlMs`. */
@@ -260,6 +256,22 @@ export function outcomeOf(answer: Answer): CallerOutcome {
   return answer.outcome === 'FAILED'
     ? { status: 'failed', error: answer.error, ...run }
     : { status: 'unknown', error: answer.error, retryAt: null }
+}
+
+/** Does neither node record a request? Swarms record their leases themselves. */
+export function hasNoRecord({ asking, record }: RequestMaking): boolean {
+  return record === null && asking.lease === undefined
+}
+
+/** Milliseconds until nobody waits for a request any more: never longer than it was given, also when the clock was put back. */
+export function leftMs({ asking, record }: RequestMaking, now: number): number {
+  const { deadline } = record?.current ?? { deadline: Number.POSITIVE_INFINITY }
+  return Math.min(asking.timeoutMs, Math.max(0, deadline - now))
+}
+
+/** Milliseconds for which a late answer to a request still counts. */
+export function lateMs({ record }: RequestMaking, now: number): number {
+  return record === null ? PATIENCE.lateMs : Math.max(0, record.current.expiresAt - now)
 }
 
 /** When a request is asked for again, so long from now at the earliest. */

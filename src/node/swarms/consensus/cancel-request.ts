@@ -1,5 +1,4 @@
-import { wait } from '../../../kit/clock.js'
-import type { Clock } from '../../../kit/clock.js'
+import { wait, type Clock } from '../../../kit/clock.js'
 import { NodeError } from '../../../kit/errors.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import { Abort } from '../../../kit/abort.js'

@@ -1,8 +1,6 @@
 import type { NodeId } from '../../../kit/ids.js'
-import { PIECE_BYTES } from '../../../domain/swarm/participant-message.js'
-import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
-import { ContentTransfer, pieceOf, piecesMessages } from './content-transfer.js'
-import type { ContentName, Piece } from './content-transfer.js'
+import { PIECE_BYTES, type ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
+import { ContentTransfer, pieceOf, piecesMessages, type ContentName, type Piece } from './content-transfer.js'
 import type { SwarmHead } from '../store.js'
 import type { ParticipantDeps } from './participant.js'
 

@@ -2,8 +2,7 @@ import { backoffMs } from '../../../kit/backoff.js'
 import { concatBytes, fromBase64, toBase64 } from '../../../kit/bytes.js'
 import type { Clock } from '../../../kit/clock.js'
 import type { NodeId } from '../../../kit/ids.js'
-import { MAX_CONTENT_BYTES, MAX_PIECES, PIECE_BYTES } from '../../../domain/swarm/participant-message.js'
-import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
+import { MAX_CONTENT_BYTES, MAX_PIECES, PIECE_BYTES, type ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 import type { VoteStore } from './vote-store.js'
 
 /** Bytes of contents that are kept though nobody asked for them; the others are asked for again. */

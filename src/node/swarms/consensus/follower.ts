@@ -3,8 +3,7 @@ import type { Directory } from '../../cards/directory.js'
 import type { SwarmEnd, SwarmHead, SwarmItem } from '../store.js'
 import type { SwarmEventLog } from '../event-log.js'
 import { restoreState } from '../restore.js'
-import { sessionOf } from '../session.js'
-import type { SwarmSession } from '../session.js'
+import { sessionOf, type SwarmSession } from '../session.js'
 import { SwarmStages } from '../stages.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
@@ -12,10 +11,11 @@ import type { CommittedResults } from './committed-results.js'
 import type { CancelRequest } from './cancel-request.js'
 import type { ContentName } from './content-transfer.js'
 import type { ParticipantDeps } from './participant.js'
-import type { SwarmInfo } from '../../../ports/swarm-api.js'
+import type { SwarmInfo, SwarmResults, SwarmStatus } from '../../../ports/swarm-api.js'
+import { infoOf } from '../finished-swarm.js'
 
 /** What is known of a swarm that this node does not coordinate. */
-export interface FollowerView {
+interface FollowerView {
   readonly head: SwarmHead
   readonly eventLog: SwarmEventLog
   /** Without their inputs. */
@@ -23,69 +23,96 @@ export interface FollowerView {
 }
 
 /** What looking at it needs. */
-export interface FollowerViewDeps {
+interface FollowerViewDeps {
   readonly clock: Clock
   readonly directory: Pick<Directory, 'namer'>
   readonly limits: { readonly leaseMs: number }
 }
 
-/** Where its sub-tasks stand, by the outcomes that are known. */
-export function stagesOf({ head, eventLog }: Pick<FollowerView, 'head' | 'eventLog'>): SwarmStages {
-  const stages = new SwarmStages(head)
-  stages.begin([...eventLog.rows.values()])
-  return stages
-}
-
-/** Tells where the sub-tasks of a swarm stand while another node coordinates it, by the outcomes that are known here. */
-export class FollowedStages {
+/** Tells people where a swarm stands while another node coordinates it, by the outcomes that are known here. */
+export class FollowerReport {
+  readonly #deps: FollowerViewDeps
+  readonly #view: FollowerView
+  /** Outcomes of which was told where they leave the sub-tasks. */
   #known = -1
 
-  /** Looks whether more outcomes are known. */
-  tell({ head, eventLog }: Pick<FollowerView, 'head' | 'eventLog'>): void {
+  constructor(deps: FollowerViewDeps, view: FollowerView) {
+    this.#deps = deps
+    this.#view = view
+  }
+
+  /** Where it stands in full; `end` null while it has not ended. */
+  info(status: SwarmStatus, end: SwarmEnd | null): SwarmInfo {
+    return infoOf(this.#view.head, end ?? { ...this.standing(), status, error: null })
+  }
+
+  /** The accepted results so far; those of all together once it has ended. */
+  results(status: SwarmStatus, isOver: boolean): SwarmResults {
+    const together = isOver ? this.#stages().together() : {}
+    return { id: this.#view.head.id, status, ...together, results: this.#view.eventLog.results() }
+  }
+
+  /** Where it stands, but for its status. */
+  standing(): Omit<SwarmEnd, 'status' | 'error'> {
+    const { clock, directory } = this.#deps
+    const { head, eventLog } = this.#view
+    const namer = directory.namer()
+    return {
+      counts: eventLog.counts(head.itemCount),
+      durationMs: Math.max(0, Math.round(clock.now() - head.createdAt)),
+      participants: this.#holders().map((one) => namer(one)),
+      leftOut: head.leftOut,
+      stages: this.#stages().info()
+    }
+  }
+
+  /** The same in the words of the specification. */
+  session(end: SwarmEnd | null): SwarmSession {
+    const { clock, limits } = this.#deps
+    const { head, items, eventLog } = this.#view
+    const { id, request, capabilities, createdAt } = head
     const { rows } = eventLog
-    if (rows.size === this.#known) return
-    this.#known = rows.size
-    const stages = new SwarmStages(head)
+    return sessionOf({
+      id,
+      goal: request.goal,
+      capabilities,
+      names: items.map(({ name }) => name),
+      state: restoreState({ head, items, past: { rows: [...rows.values()], leases: [] } }, clock, limits.leaseMs),
+      end: end?.status ?? null,
+      isRecruiting: rows.size === 0,
+      participants: new Set(this.#holders()),
+      rows,
+      createdAt
+    })
+  }
+
+  /** Tells where the sub-tasks stand, once more outcomes are known. */
+  tell(): void {
+    const { eventLog } = this.#view
+    if (eventLog.rows.size === this.#known) return
+    this.#known = eventLog.rows.size
+    const stages = this.#stages()
     if (stages.isPlain) return
-    stages.begin([...rows.values()])
     for (const { id, status, reason } of stages.info())
       if (status !== 'waiting') eventLog.tell({ type: 'stage', stage: id, status, reason })
   }
-}
 
-/** Where it stands, by the outcomes that are known. */
-export function standingOf({ clock, directory }: FollowerViewDeps, view: FollowerView): Omit<SwarmEnd, 'status' | 'error'> {
-  const namer = directory.namer()
-  return {
-    counts: view.eventLog.counts(view.head.itemCount),
-    durationMs: Math.max(0, Math.round(clock.now() - view.head.createdAt)),
-    participants: holdersOf(view).map((one) => namer(one)),
-    leftOut: view.head.leftOut,
-    stages: stagesOf(view).info()
+  /** Tells how it ended. */
+  tellEnd({ status, counts, durationMs, error }: SwarmEnd): void {
+    const { head, eventLog } = this.#view
+    this.tell()
+    eventLog.tell({ type: 'done', id: head.id, status, counts, durationMs, error, ...this.#stages().together() })
   }
-}
 
-/** The same in the words of the specification. */
-export function followedSession({ clock, limits }: FollowerViewDeps, view: FollowerView, end: SwarmEnd | null): SwarmSession {
-  const { head, items, eventLog } = view
-  const { id, request, capabilities, createdAt } = head
-  const { rows } = eventLog
-  return sessionOf({
-    id,
-    goal: request.goal,
-    capabilities,
-    names: items.map(({ name }) => name),
-    state: restoreState({ head, items, past: { rows: [...rows.values()], leases: [] } }, clock, limits.leaseMs),
-    end: end?.status ?? null,
-    isRecruiting: rows.size === 0,
-    participants: new Set(holdersOf(view)),
-    rows,
-    createdAt
-  })
-}
+  #stages(): SwarmStages {
+    const stages = new SwarmStages(this.#view.head)
+    stages.begin([...this.#view.eventLog.rows.values()])
+    return stages
+  }
 
-function holdersOf({ eventLog }: Pick<FollowerView, 'eventLog'>): string[] {
-  return [...new Set([...eventLog.rows.values()].flatMap(({ holder }) => (holder === '' ? [] : [holder])))]
+  #holders(): string[] {
+    return [...new Set([...this.#view.eventLog.rows.values()].flatMap(({ holder }) => (holder === '' ? [] : [holder])))]
+  }
 }
 
 /** Who does not coordinate asks what was accepted every so many milliseconds. */

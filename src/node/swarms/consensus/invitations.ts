@@ -1,18 +1,21 @@
+import type { Timer } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
-import type { NodeId } from '../../../kit/ids.js'
+import type { IdSource, NodeId } from '../../../kit/ids.js'
 import { encodePayload } from '../../../domain/envelope/codec.js'
 import { majorityOf } from '../../../domain/swarm/coordination.js'
-import { PLAN_INDEX } from '../../../domain/swarm/participant-message.js'
-import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
-import type { SwarmHead, SwarmItem } from '../store.js'
-import { pieceOf } from './content-transfer.js'
-import type { Piece } from './content-transfer.js'
-import type { ParticipantDeps } from './participant.js'
+import { PLAN_INDEX, type ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
+import { RECORDS } from '../../../domain/swarm/record-index.js'
+import type { Survey } from '../eligibility.js'
+import type { SwarmHead, SwarmItem, SwarmStore } from '../store.js'
+import { pieceOf, type ContentName, type Piece } from './content-transfer.js'
+import { Participant, type ParticipantDeps, type ParticipantOf } from './participant.js'
 import type { ParticipantRecord } from './vote-store.js'
 import type { VoterStart } from '../../../domain/swarm/coordination-vote.js'
 
 /** An invitation is repeated to a node that has not joined after this many milliseconds. */
 const AGAIN_MS = 1000
+/** A vote that could not be recorded is opened again after so many milliseconds. */
+const REOPEN_MS = 1000
 
 /** Which nodes are invited to which swarm. */
 export interface Invitation {
@@ -145,51 +148,127 @@ export class Invitations {
   }
 }
 
-/** Which participant it is. */
-interface OwnMembershipOf {
-  readonly swarm: string
-  readonly record: ParticipantRecord
-  /** Those of the launcher, whose record says more; null elsewhere. */
-  readonly offers: Invitations | null
+/** What membership in a swarm needs. */
+export interface MembershipDeps extends ParticipantDeps {
+  readonly ids: IdSource
+  readonly swarmStore: Pick<SwarmStore, 'unfinished'>
+  isPutOut(node: NodeId): boolean
 }
 
-/** This node as a participant of one swarm, as its ledger has it. */
-export class OwnMembership {
-  readonly #deps: Pick<ParticipantDeps, 'commit' | 'swarmVotes' | 'telemetry'>
-  readonly #of: OwnMembershipOf
-  #record: ParticipantRecord
+/** The swarm that this node is a member of, and what it is told. */
+interface MembershipOf extends Pick<ParticipantOf, 'contentStore' | 'isVoid' | 'onAccepted' | 'onEnded'> {
+  readonly head: SwarmHead
+  readonly record: ParticipantRecord
+  /** See {@link ParticipantOf.onBegin}. */
+  onBegin(participant: Participant, epoch: number, accepted: readonly ContentName[]): void
+}
 
-  constructor(deps: Pick<ParticipantDeps, 'commit' | 'swarmVotes' | 'telemetry'>, of: OwnMembershipOf) {
+/** This node's membership in one swarm, as its ledger has it: votes when it has joined, and invites others when it is the launcher. */
+export class SwarmMembership {
+  /** Those of the launcher, whose record says more; null elsewhere. */
+  readonly offers: Invitations | null
+  readonly #deps: MembershipDeps
+  readonly #swarm: MembershipOf
+  readonly #voters: readonly NodeId[]
+  #record: ParticipantRecord
+  #participant: Participant | null = null
+  #timer: Timer | null = null
+  #isStopped = false
+
+  constructor(deps: MembershipDeps, swarm: MembershipOf) {
+    const { head, record: own } = swarm
+    const voters = head.voters ?? []
+    const items = async (): Promise<readonly SwarmItem[]> => (await deps.swarmStore.unfinished(head.id)).items
     this.#deps = deps
-    this.#of = of
-    this.#record = of.record
+    this.#swarm = swarm
+    this.#voters = voters
+    this.#record = own
+    this.offers = voters[0] === deps.self ? new Invitations(deps, { head, voters, own, items }) : null
   }
 
-  /** The launcher knows of it now. True: this node votes from now on, for the first time. @throws NodeError what the ledger refuses. */
-  async confirm(ledger: string): Promise<boolean> {
-    if (this.#record.state !== 'invited' || this.#record.ledger !== ledger) return false
+  /** Null while it does not vote. */
+  get participant(): Participant | null {
+    return this.#participant
+  }
+
+  /** Begins to vote. */
+  open(start: VoterStart): void {
+    if (this.#isStopped) return
+    const { head, onBegin, ...swarm } = this.#swarm
+    const { id, itemCount: items } = head
+    const records = { itemCount: RECORDS.count(items), endIndex: RECORDS.end(items) }
+    const participant: Participant = new Participant(this.#deps, {
+      ...swarm,
+      coordination: { swarm: id, ...records, voters: this.#voters, mayTakeOver: true },
+      items,
+      run: this.#deps.ids.next('run'),
+      start,
+      onBegin: (epoch, accepted) => onBegin(participant, epoch, accepted),
+      onStored: () => void this.#recovered(),
+      onFailed: () => this.#reopen()
+    })
+    this.#participant = participant
+    participant.standing(false)
+  }
+
+  /** The launcher knows of it now: this node votes from now on. @throws NodeError what the ledger refuses. */
+  async confirm(ledger: string): Promise<void> {
+    if (this.#record.state !== 'invited' || this.#record.ledger !== ledger) return
     const record = { ...this.#record, state: 'open' } as const
-    await this.#deps.commit([this.#deps.swarmVotes.participantChange(this.#of.swarm, record)])
-    if (this.#record.state !== 'invited') return false
+    await this.#deps.commit([this.#deps.swarmVotes.participantChange(this.#swarm.head.id, record)])
+    if (this.#record.state !== 'invited') return
     this.#record = record
-    return true
+    this.open({ type: 'fresh' })
+  }
+
+  /** Time passed. `found`: who may take part, by need. */
+  tick(found: readonly Survey[]): void {
+    const [launcher] = this.#voters
+    const isWelcome = launcher !== undefined && !this.#deps.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
+    this.#participant?.standing(this.offers === null ? isWelcome : this.offers.hasMajority)
+    this.#participant?.tick()
+  }
+
+  /** It votes no more. */
+  stop(): void {
+    this.#isStopped = true
+    this.#deps.clock.clear(this.#timer)
+    this.#participant?.close()
+  }
+
+  /** The swarm has ended. */
+  end(): void {
+    this.stop()
+    this.#participant = null
+  }
+
+  /** A vote could not be recorded: it is opened again from what the ledger has. */
+  #reopen(): void {
+    this.#swarm.onEnded()
+    this.#participant = null
+    if (this.#isStopped) return
+    this.#timer = this.#deps.clock.after(REOPEN_MS, () => {
+      this.#start().then(
+        (start) => this.open(start),
+        () => this.#reopen()
+      )
+    })
   }
 
   /** What was lost has been learned again, and is durable: the next start goes on from there. */
-  async recovered(): Promise<void> {
+  async #recovered(): Promise<void> {
     if (this.#record.state !== 'lost') return
     const { commit, swarmVotes, telemetry } = this.#deps
-    const { swarm, offers } = this.#of
     this.#record = { ...this.#record, state: 'open' }
-    if (offers !== null) return await offers.relearned()
-    await commit([swarmVotes.participantChange(swarm, this.#record)]).catch((error: unknown) =>
+    if (this.offers !== null) return await this.offers.relearned()
+    await commit([swarmVotes.participantChange(this.#swarm.head.id, this.#record)]).catch((error: unknown) =>
       telemetry.log('warn', 'that a vote was learned again could not be recorded', { reason: messageOf(error) })
     )
   }
 
   /** From what its voter goes on. @throws NodeError STORE_DAMAGED */
-  async start(): Promise<VoterStart> {
+  async #start(): Promise<VoterStart> {
     if (this.#record.state === 'lost') return { type: 'lost' }
-    return { type: 'restarted', stored: await this.#deps.swarmVotes.stored(this.#of.swarm) }
+    return { type: 'restarted', stored: await this.#deps.swarmVotes.stored(this.#swarm.head.id) }
   }
 }

@@ -1,11 +1,16 @@
+import { messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { encodePayload } from '../../../domain/envelope/codec.js'
 import { leaseInEpoch } from '../../../domain/swarm/coordination.js'
 import type { LeaseMark } from '../../../domain/swarm/handover.js'
 import { RECORDS } from '../../../domain/swarm/record-index.js'
-import { CommitQueue } from '../../ledger/commit-queue.js'
-import type { CommitQueueDeps, Notification, NotificationQueue } from '../../ledger/commit-queue.js'
-import type { SwarmLease } from '../store.js'
+import { CommitQueue, type CommitQueueDeps, type Notification, type NotificationQueue } from '../../ledger/commit-queue.js'
+import { Coordinator, type CoordinatorDeps } from '../coordinator.js'
+import type { Survey } from '../eligibility.js'
+import { leasesBefore, type SwarmPast } from '../restore.js'
+import type { SwarmEnd, SwarmHead, SwarmItem, SwarmLease } from '../store.js'
+import type { CancelRequest } from './cancel-request.js'
+import type { CommittedResults } from './committed-results.js'
 import type { ContentName } from './content-transfer.js'
 import type { SwarmEventLog } from '../event-log.js'
 import type { Participant } from './participant.js'
@@ -108,5 +113,120 @@ export class Leadership implements NotificationQueue {
       })
       if (before === undefined) this.#deps.participant.propose(index, content)
     })
+  }
+}
+
+/** What coordinating a swarm needs. */
+export interface CoordinatorRoleDeps extends Omit<CoordinatorDeps, 'onStatus' | 'onEnd'> {
+  readonly self: NodeId
+  /** Who may take part now, by need. */
+  survey(head: SwarmHead): Survey[]
+}
+
+/** The swarm that this node may come to coordinate, and what it is told. */
+interface CoordinatorRoleOf {
+  readonly head: SwarmHead
+  readonly eventLog: SwarmEventLog
+  readonly accepted: CommittedResults
+  readonly cancelRequest: Pick<CancelRequest, 'isOpen'>
+  /** Has the swarm ended? */
+  isOver(): boolean
+  /** This node begins, or ceases, to coordinate. */
+  onChange(): void
+  onStatus(status: 'running' | 'stalled'): void
+  onEnd(end: SwarmEnd | null): void
+}
+
+/** This node as the coordinator of one swarm of several participants: from when a majority lets it until it no longer does. */
+export class CoordinatorRole {
+  readonly #deps: CoordinatorRoleDeps
+  readonly #swarm: CoordinatorRoleOf
+  #run: Coordinator | null = null
+  #term: Leadership | null = null
+  /** Counts terms: what was begun in one of them ends with it. */
+  #generation = 0
+
+  constructor(deps: CoordinatorRoleDeps, swarm: CoordinatorRoleOf) {
+    this.#deps = deps
+    this.#swarm = swarm
+  }
+
+  /** Null while this node does not coordinate. */
+  get run(): Coordinator | null {
+    return this.#run
+  }
+
+  /** Does this node coordinate it? */
+  get isOn(): boolean {
+    return this.#term?.isOn === true
+  }
+
+  /** This node coordinates: it goes on from what was accepted before. */
+  async begin(participant: Participant, epoch: number, names: readonly ContentName[]): Promise<void> {
+    const { swarmStore, telemetry, self } = this.#deps
+    const { head, accepted } = this.#swarm
+    const generation = ++this.#generation
+    const isOver = (): boolean => generation !== this.#generation || this.#swarm.isOver()
+    accepted.learn(names, { total: 0, epoch })
+    try {
+      const { rows, marks } = await accepted.read(names)
+      if (isOver()) return
+      if (accepted.hasEnd) return accepted.take(names, self)
+      const { items, leases } = await swarmStore.unfinished(head.id)
+      if (isOver()) return
+      for (const row of rows) this.#swarm.eventLog.settled(row)
+      const known = new Set(names.map(({ index }) => index))
+      const { eventLog } = this.#swarm
+      this.#term = new Leadership({ ...this.#deps, participant, eventLog, epoch, items: head.itemCount, accepted: known })
+      telemetry.log('info', 'this node coordinates a swarm', { swarm: head.id, epoch, accepted: rows.length })
+      this.#swarm.onChange()
+      const past = { rows, leases: leasesBefore(leases, marks, self) }
+      this.#run = this.#coordinator(items, past, this.#term)
+      if (this.#swarm.cancelRequest.isOpen) void this.cancel()
+    } catch (error) {
+      telemetry.log('error', 'a swarm could not be read', { swarm: head.id, reason: messageOf(error) })
+      if (!isOver()) participant.retreat()
+    }
+  }
+
+  #coordinator(items: readonly SwarmItem[], past: SwarmPast, term: Leadership): Coordinator {
+    const { head, onStatus, onEnd } = this.#swarm
+    const hooks = {
+      onEnd: (run: Coordinator) => onEnd(run.end),
+      onStatus: (_run: Coordinator, status: 'running' | 'stalled') => onStatus(status)
+    }
+    const isNew = past.rows.length + past.leases.length === 0
+    const allowed = this.#deps.survey(head).map((one) => one.allowed)
+    return new Coordinator({ ...this.#deps, ...hooks }, { head, items, allowed, past: isNew ? null : past, term })
+  }
+
+  /** These are accepted. */
+  onAccepted(names: readonly ContentName[]): void {
+    this.#term?.onAccepted(names)
+  }
+
+  /** Stops the swarm, if this node coordinates it. Resolves when that is durable. */
+  async cancel(): Promise<void> {
+    if (this.isOn) await this.#run?.cancel()
+  }
+
+  /** It coordinates no more: whoever does goes on from what was accepted. */
+  leave(): void {
+    this.#generation++
+    const [run, term] = [this.#run, this.#term]
+    this.#run = null
+    this.#term = null
+    void run?.stop()
+    void (term?.stop() ?? Promise.resolve()).then(() => {
+      if (!this.#swarm.isOver()) this.#swarm.accepted.takeUntold(this.#deps.self)
+    })
+    if (run !== null) this.#deps.telemetry.log('info', 'this node coordinates a swarm no more', { swarm: this.#swarm.head.id })
+    this.#swarm.onChange()
+  }
+
+  /** This node stops. */
+  async stop(): Promise<void> {
+    this.#generation++
+    await this.#run?.stop()
   }
 }

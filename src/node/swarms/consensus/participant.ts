@@ -4,15 +4,13 @@ import type { NodeId } from '../../../kit/ids.js'
 import type { Coordination } from '../../../domain/swarm/coordination.js'
 import { coordinationStatus, isCoordinating, openCandidate, stepCandidate } from '../../../domain/swarm/coordination-candidate.js'
 import type { CandidateEffect, CandidateInput, CandidateState } from '../../../domain/swarm/coordination-candidate.js'
-import { MAX_RECORDS } from '../../../domain/swarm/coordination-message.js'
-import type { CoordinationMessage, Tell } from '../../../domain/swarm/coordination-message.js'
+import { MAX_RECORDS, type CoordinationMessage, type Tell } from '../../../domain/swarm/coordination-message.js'
 import { openVoter, stepVoter } from '../../../domain/swarm/coordination-vote.js'
 import type { VoterEffect, VoterInput, VoterStart, VoterState } from '../../../domain/swarm/coordination-vote.js'
 import type { ParticipantMessage } from '../../../domain/swarm/participant-message.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
-import { pieceOf, piecesMessages } from './content-transfer.js'
-import type { ContentName, ContentTransfer } from './content-transfer.js'
+import { pieceOf, piecesMessages, type ContentName, type ContentTransfer } from './content-transfer.js'
 import { NO_CONTENTS, NO_MAJORITY } from './follower.js'
 import type { ContentStore } from './content-store.js'
 import type { VoteStore, StoreEffect } from './vote-store.js'
@@ -64,6 +62,30 @@ export interface ParticipantOf {
   onFailed(): void
 }
 
+interface Deferred {
+  readonly from: NodeId
+  readonly message: CoordinationMessage
+}
+
+/** Messages that wait for contents, the newest of a kind alone. */
+class DeferredMessages {
+  #messages: Deferred[] = []
+
+  /** Keeps one; what is said again takes the place of what was said before. */
+  add(from: NodeId, message: CoordinationMessage): void {
+    const isSame = (one: Deferred): boolean =>
+      one.from === from && one.message.kind === message.kind && firstIndex(one.message) === firstIndex(message)
+    this.#messages = [...this.#messages.filter((one) => !isSame(one)), { from, message }].slice(-MAX_DEFERRED)
+  }
+
+  /** All of them, which are kept no longer. */
+  take(): Deferred[] {
+    const messages = this.#messages
+    this.#messages = []
+    return messages
+  }
+}
+
 /** This node as a participant of one swarm: votes, is a candidate, has outcomes accepted while it coordinates. */
 export class Participant {
   readonly #deps: ParticipantDeps
@@ -71,7 +93,7 @@ export class Participant {
   readonly #voter: VoterState
   readonly #candidate: CandidateState
   readonly #contents: ContentTransfer
-  readonly #deferred: { readonly from: NodeId; readonly message: CoordinationMessage }[] = []
+  readonly #deferred = new DeferredMessages()
   /** What is still to be done, in order. */
   readonly #effects: (VoterEffect | CandidateEffect)[] = []
   #isPerforming = false
@@ -144,7 +166,7 @@ export class Participant {
     if (this.#isClosed) return
     const missing = this.#missing(from, message)
     if (missing.length > 0) {
-      this.#hold(from, message)
+      this.#deferred.add(from, message)
       return this.#swarm.contentStore.obtain(missing, from)
     }
     this.#vote({ type: 'message', from, message })
@@ -163,7 +185,7 @@ export class Participant {
 
   /** Contents have come. */
   supplied(): void {
-    for (const { from, message } of this.#deferred.splice(0)) this.receive(from, message)
+    for (const { from, message } of this.#deferred.take()) this.receive(from, message)
     this.#tryBegin()
   }
 
@@ -190,16 +212,6 @@ export class Participant {
     const mark = isPending ? [epoch, phase, accepted.size, this.#unstored, this.#swarm.contentStore.moved, ...read].join() : null
     if (mark !== this.#progress.mark) this.#progress = { mark, since: now }
     else if (isPending && now - this.#progress.since >= STUCK_MS) this.retreat()
-  }
-
-  /** What is said again takes the place of what was said before. */
-  #hold(from: NodeId, message: CoordinationMessage): void {
-    const isSame = (one: { readonly from: NodeId; readonly message: CoordinationMessage }): boolean =>
-      one.from === from && one.message.kind === message.kind && firstIndex(one.message) === firstIndex(message)
-    const at = this.#deferred.findIndex(isSame)
-    if (at >= 0) this.#deferred.splice(at, 1)
-    this.#deferred.push({ from, message })
-    if (this.#deferred.length > MAX_DEFERRED) this.#deferred.shift()
   }
 
   /** Contents without which what a message says must not be on record here. */

@@ -2,8 +2,7 @@ import { messageOf } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { coordinationOf } from '../../../domain/swarm/coordination.js'
 import { decodePlan } from '../../../domain/swarm/handover.js'
-import { MAX_PLAN_BYTES, PLAN_INDEX } from '../../../domain/swarm/participant-message.js'
-import type { ParticipantMessage, ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
+import { MAX_PLAN_BYTES, PLAN_INDEX, type ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 import { effectiveParty } from '../../../domain/routing/effective.js'
 import type { Hash } from '../../../kit/sign.js'
 import type { LedgerChange } from '../../../ports/ledger.js'
@@ -11,12 +10,10 @@ import { parseAddress } from '../../../domain/card/card.js'
 import type { Directory } from '../../cards/directory.js'
 import type { LedgerQuota } from '../../ledger/quota.js'
 import { planOf } from './invitations.js'
-import { ReplicatedSwarm } from './replicated-swarm.js'
-import type { ReplicatedSwarmDeps } from './replicated-swarm.js'
+import { ReplicatedSwarm, type ReplicatedSwarmDeps } from './replicated-swarm.js'
 import type { SwarmHead, SwarmItem } from '../store.js'
 import type { SwarmWord } from './participant.js'
-import { contentsOf } from './content-transfer.js'
-import type { ContentTransfer } from './content-transfer.js'
+import { contentsOf, type ContentTransfer } from './content-transfer.js'
 import type { ParticipantRecord } from './vote-store.js'
 
 /** Nodes that a swarm needs for another to take over: of two, the one that is left is no majority. */
@@ -130,36 +127,18 @@ export class Participants {
 
   /** A peer says something to the participants of a swarm. Never throws. */
   onWord(peer: NodeId, word: SwarmWord): void {
-    if (word.name === 'coordination') {
-      const swarm = this.#deps.replicated(word.body.swarm)
-      if (swarm?.head.voters?.includes(peer) === true) swarm.onCoordination(peer, word.body)
-      return
-    }
-    this.#onMessage(peer, word.body).catch((error: unknown) =>
+    this.#onWord(peer, word).catch((error: unknown) =>
       this.#deps.telemetry.log('warn', 'a message of a participant could not be handled', { peer, reason: messageOf(error) })
     )
   }
 
-  async #onMessage(peer: NodeId, message: ParticipantMessage): Promise<void> {
-    if (message.kind === 'seat') return await this.#offered(peer, message)
-    if (message.kind === 'pieces' && (await this.#planned(peer, message))) return
-    const isAfterEnd = message.kind === 'follow' || message.kind === 'want'
-    const swarm = this.#deps.replicated(message.swarm) ?? (isAfterEnd ? await this.#recall(message.swarm, peer) : undefined)
-    if (swarm?.head.voters?.includes(peer) !== true) return
-    switch (message.kind) {
-      case 'seated':
-        return await swarm.onAccepted(peer, message)
-      case 'want':
-        return await swarm.onWant(peer, message)
-      case 'pieces':
-        return swarm.onPieces(peer, message)
-      case 'follow':
-        return await swarm.onFollow(peer, message)
-      case 'cancel':
-        return swarm.onCancel()
-      case 'accepted':
-        return swarm.onAcceptedThere(peer, message)
-    }
+  async #onWord(peer: NodeId, word: SwarmWord): Promise<void> {
+    if (word.body.kind === 'seat') return await this.#offered(peer, word.body)
+    if (word.body.kind === 'pieces' && (await this.#planned(peer, word.body))) return
+    const { kind, swarm: id } = word.body
+    const isAfterEnd = kind === 'follow' || kind === 'want'
+    const swarm = this.#deps.replicated(id) ?? (isAfterEnd ? await this.#recall(id, peer) : undefined)
+    if (swarm?.head.voters?.includes(peer) === true) await swarm.onWord(peer, word)
   }
 
   /** A swarm that has ended, and is no longer in memory. */
@@ -167,8 +146,8 @@ export class Participants {
     const head = await this.#deps.swarmStore.get(id)
     const known = this.#deps.replicated(id)
     if (known !== undefined || head === null || head.end === null || head.voters?.includes(peer) !== true) return known
-    const swarm = new ReplicatedSwarm(this.#asMade, { head, items: [], record: this.#join('open'), isCancelRequested: false })
-    swarm.recall(await this.#deps.swarmStore.results(id))
+    const rows = await this.#deps.swarmStore.results(id)
+    const swarm = new ReplicatedSwarm(this.#asMade, { head, items: [], record: this.#join('open'), isCancelRequested: false, rows })
     this.#deps.add(swarm)
     return swarm
   }

@@ -1,6 +1,5 @@
 import { isRecord } from '../../../kit/json.js'
-import { bytesToText } from '../../../kit/ids.js'
-import type { NodeId } from '../../../kit/ids.js'
+import { bytesToText, type NodeId } from '../../../kit/ids.js'
 import type { Hash } from '../../../kit/sign.js'
 import { decodePayload, encodePayload } from '../../../domain/envelope/codec.js'
 import { lastPart, rangeOfSwarm, SWARM_KEYS } from '../../../domain/reliable/swarm-keys.js'

@@ -85,7 +85,7 @@ test('a node without a seat tells of a run, under way or done, whom the lease wa
   const swarm = await a.core.swarms.launch(mapOf(12, { capability: 'work.once' }))
   await scene.pass(1500)
   const [run] = b.agent.open
-  const voters = a.core.swarms.headOf(swarm)?.voters ?? []
+  const voters = a.core.swarms.inMemory(swarm)?.head?.voters ?? []
   const requestId = run?.task.requestId ?? ''
   const record = (await b.node.core.requestStore.pending().next()).value as { readonly attempt: number }
   const askWith = async (amongVoters: readonly string[]): Promise<unknown[]> => {

@@ -1,78 +1,72 @@
 import test from 'brittle'
-import { type QueuedRequest, PeerQueue } from '../../../../src/node/requests/caller/delivery.js'
+import fc from 'fast-check'
+import { DeliveryAttempts, LivenessTimer } from '../../../../src/node/requests/caller/delivery.js'
+import { holds } from '../../../support/holds.js'
+import { ManualClock } from '../../../support/manual-clock.js'
 
-interface Request extends QueuedRequest {
-  isAwaited: boolean
-  dueAt: number
-}
-
-/** Requests of which each look is counted. */
-function requests(count: number): { all: Request[]; looks: () => number } {
-  let looks = 0
-  const all = Array.from({ length: count }, () => {
-    let isAwaited = true
-    return {
-      dueAt: 0,
-      get isAwaited() {
-        looks++
-        return isAwaited
-      },
-      set isAwaited(value: boolean) {
-        isAwaited = value
+test('a copy of a request is out as long as fewer were denied than sent, whatever the order', async (t) => {
+  const step = fc.constantFrom('sending' as const, 'notSent' as const, 'denied' as const)
+  await holds(
+    t,
+    fc.property(fc.nat(3), fc.array(step, { maxLength: 30 }), (before, steps) => {
+      const attempts = new DeliveryAttempts(before)
+      let [sent, denied] = [before, 0]
+      for (const one of steps) {
+        if (one === 'sending') {
+          attempts.sending()
+          sent++
+        } else if (one === 'notSent' && sent > denied) {
+          attempts.notSent()
+          sent--
+        } else if (one === 'denied' && sent > denied) {
+          const isLast = attempts.isLast
+          denied++
+          if (attempts.denied() !== sent <= denied || isLast !== sent <= denied) return false
+        }
+        if (attempts.isOut !== denied < sent) return false
       }
-    }
+      return true
+    })
+  )
+})
+
+test('a request is lost after a lease without a word of its peer, and with each time that it is asked again after twice as long', (t) => {
+  const clock = new ManualClock()
+  const liveness = new LivenessTimer(clock, 1000)
+  clock.advance(5000)
+  t.absent(liveness.isExpected)
+  t.absent(liveness.isLost, 'its peer never said that it has it')
+  liveness.onHeartbeat()
+  const waits = [1000, 2000, 4000].map((ms) => {
+    clock.advance(ms)
+    const before = liveness.isLost
+    clock.advance(1)
+    const after = liveness.isLost
+    liveness.askedAgain()
+    return [before, after]
   })
-  return { all, looks: () => looks }
-}
-
-test('at most as many as the window are with the peer, first come first, and each that ends lets the next go', (t) => {
-  const lane = new PeerQueue<Request>()
-  const { all } = requests(10)
-  for (const one of all) lane.wait(one, 0)
-  t.alike(lane.next(0, 4), all.slice(0, 4))
-  t.alike(lane.next(0, 4), [])
-  lane.remove(all[1])
-  t.alike(lane.next(0, 4), [all[4]])
-  for (const one of all.slice(2, 4)) one.isAwaited = false
-  t.alike(lane.next(0, 4), all.slice(5, 7), 'those whose callers gave up take no place')
-  t.is(lane.waiting, 3)
+  t.alike(waits, [
+    [false, true],
+    [false, true],
+    [false, true]
+  ])
+  liveness.onHeartbeat()
+  clock.advance(1001)
+  t.ok(liveness.isLost, 'a word of the peer begins anew')
+  liveness.isBack()
+  t.absent(liveness.isLost, 'a peer that is back has as long as before')
+  liveness.forget()
+  clock.advance(600_000)
+  t.absent(liveness.isLost, 'it is not with its peer')
 })
 
-test('what its peer had no room for waits for its time, behind the others', (t) => {
-  const lane = new PeerQueue<Request>()
-  const { all } = requests(3)
-  const [first, second, third] = all as [Request, Request, Request]
-  for (const one of all) lane.send(one)
-  first.dueAt = 100
-  lane.wait(first, 0)
-  second.dueAt = 50
-  lane.wait(second, 0)
-  lane.wait(third, 0)
-  t.alike(lane.next(49, 8), [third])
-  t.alike(lane.next(50, 8), [second])
-  t.ok(lane.isWaiting(first))
-  t.alike(lane.next(100, 8), [first])
-  t.absent(lane.isWaiting(first))
-  t.absent(lane.remove(first))
-  lane.remove(second)
-  t.ok(lane.remove(third), 'none is left')
-})
-
-test('ten thousand that wait are sent with looks at the window alone, not at all that wait', (t) => {
-  const lane = new PeerQueue<Request>()
-  const { all, looks } = requests(10_000)
-  for (const one of all) lane.wait(one, 0)
-  const sent: Request[] = []
-  for (let under = lane.next(0, 128); under.length > 0; under = lane.next(0, 128)) {
-    sent.push(...under)
-    for (const one of under) {
-      lane.remove(one)
-      const [next] = lane.next(0, 128)
-      if (next !== undefined) under.push(next)
-      if (next !== undefined) sent.push(next)
-    }
-  }
-  t.is(sent.length, all.length)
-  t.alike(sent, all)
-  t.ok(looks() <= 128 * all.length, `${looks()} looks`)
+test('the wait for a word of the peer ends at five minutes', (t) => {
+  const clock = new ManualClock()
+  const liveness = new LivenessTimer(clock, 1000)
+  liveness.onHeartbeat()
+  for (let asked = 0; asked < 40; asked++) liveness.askedAgain()
+  clock.advance(300_000)
+  t.absent(liveness.isLost)
+  clock.advance(1)
+  t.ok(liveness.isLost)
 })

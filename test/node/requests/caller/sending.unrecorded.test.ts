@@ -1,11 +1,11 @@
 import test from 'brittle'
 import type { Assert } from 'brittle'
-import { createMemoryLedger } from '../../support/memory-ledger.js'
-import type { Asking } from '../../../src/node/requests/caller/request-codec.js'
-import type { Asked } from '../../../src/node/requests/caller/requests.js'
-import type { Ledger } from '../../../src/ports/ledger.js'
-import { agentDefinition, capability, FakeAgent } from '../../support/fake-agents.js'
-import { type FakeNode, World } from '../../support/fake-node.js'
+import { createMemoryLedger } from '../../../support/memory-ledger.js'
+import type { Asking } from '../../../../src/node/requests/caller/request-codec.js'
+import type { Asked } from '../../../../src/node/requests/caller/requests.js'
+import type { Ledger } from '../../../../src/ports/ledger.js'
+import { agentDefinition, capability, FakeAgent } from '../../../support/fake-agents.js'
+import { type FakeNode, World } from '../../../support/fake-node.js'
 
 /** A ledger that tells how many changes it was given. */
 class CountingLedger implements Ledger {

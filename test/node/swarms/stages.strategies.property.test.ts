@@ -94,7 +94,7 @@ test('Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and sta
         }
         if (status === 'skipped') assert.deepEqual(runs, [], 'what is skipped is never begun')
       }
-      const session = scene.launcher.core.swarms.session(id)
+      const session = scene.launcher.core.swarms.inMemory(id)?.session()
       // One that ended before a restart is read from the ledger.
       if (session !== undefined) assert.equal(session.status, info.status === 'completed' ? 'completed' : 'failed')
       const { result } = (await scene.launcher.core.swarms.find(id)).results()

@@ -1,13 +1,13 @@
 import test, { type Assert } from 'brittle'
-import { createMemoryLedger } from '../../support/memory-ledger.js'
-import { restoredValue } from '../../../src/domain/reliable/restored.js'
-import type { Asked } from '../../../src/node/requests/caller/requests.js'
-import { DurableScene, MortalLedger } from '../../support/durable-scene.js'
-import { agentDefinition, capability, FakeAgent } from '../../support/fake-agents.js'
-import { type FakeNode, World } from '../../support/fake-node.js'
-import { ALICE, gatewayOf } from '../../support/gateway.js'
-import { actor } from '../../support/membership.js'
-import { NodeClock } from '../../simulation/node-clock.js'
+import { createMemoryLedger } from '../../../support/memory-ledger.js'
+import { restoredValue } from '../../../../src/domain/reliable/restored.js'
+import type { Asked } from '../../../../src/node/requests/caller/requests.js'
+import { DurableScene, MortalLedger } from '../../../support/durable-scene.js'
+import { agentDefinition, capability, FakeAgent } from '../../../support/fake-agents.js'
+import { type FakeNode, World } from '../../../support/fake-node.js'
+import { ALICE, gatewayOf } from '../../../support/gateway.js'
+import { actor } from '../../../support/membership.js'
+import { NodeClock } from '../../../simulation/node-clock.js'
 
 const ONCE = capability('slow.once', { idempotent: false })
 const DAY_MS = 86_400_000

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
-import type { Asked } from '../../../src/node/requests/caller/requests.js'
-import { DurableScene } from '../../support/durable-scene.js'
+import type { Asked } from '../../../../src/node/requests/caller/requests.js'
+import { DurableScene } from '../../../support/durable-scene.js'
 
 /** A request that is canceled while the answer to it is written. */
 async function canceledAtItsAnswer(t: Assert): Promise<{ scene: DurableScene; asked: Asked; release: () => void }> {

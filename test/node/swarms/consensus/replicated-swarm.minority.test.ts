@@ -16,7 +16,7 @@ test('two of four participants are no majority: both say that it is stalled, and
   const [a] = scene.members as [Member]
   const id = await a.node.core.swarms.launch(mapOf(60))
   await scene.pass(2000)
-  const { voters = [] } = a.node.core.swarms.headOf(id) ?? {}
+  const { voters = [] } = a.node.core.swarms.inMemory(id)?.head ?? {}
   t.is(voters.length, 4)
   const [next, , last] = voters.slice(1).flatMap((voter) => scene.members.filter(({ node }) => node.id === voter))
   if (next === undefined || last === undefined) throw new Error('they do not vote')

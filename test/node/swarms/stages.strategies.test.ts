@@ -71,7 +71,7 @@ for (const [strategy, request] of Object.entries(REQUESTS)) {
     t.is((await scene.info(id)).status, 'failed')
     const done = events.find((event) => event.type === 'done')
     t.ok(['NO_CAPABLE_AGENT', 'PEER_OFFLINE'].includes(done?.type === 'done' ? (done.error?.code ?? '') : ''))
-    const session = scene.launcher.core.swarms.session(id)
+    const session = scene.launcher.core.swarms.inMemory(id)?.session()
     t.is(session?.status, 'failed')
   })
 

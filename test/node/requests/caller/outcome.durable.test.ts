@@ -1,6 +1,6 @@
 import test from 'brittle'
-import { KEYS } from '../../../src/domain/reliable/keys.js'
-import { DurableScene } from '../../support/durable-scene.js'
+import { KEYS } from '../../../../src/domain/reliable/keys.js'
+import { DurableScene } from '../../../support/durable-scene.js'
 
 test('an outcome that could not be asked for, since the input could not be read, is asked for later', async (t) => {
   const scene = await DurableScene.start(t)

@@ -1,0 +1,157 @@
+import { Abort } from '../../../kit/abort.js'
+import { messageOf, type ErrorBody } from '../../../kit/errors.js'
+import { sizeOf } from '../../../kit/size.js'
+import { addressText } from '../../../domain/card/card.js'
+import type { RequestRecord } from '../../../domain/reliable/records.js'
+import { ENDINGS, notBegun, responseOf, type ReportedFailure } from '../../../domain/task/outcome.js'
+import type { AgentHost, HostOutcome } from '../../agents/agent-host.js'
+import type { InboundMessage, Thread } from '../../messaging/inbound-message.js'
+import type { TaskTable } from '../../tasks/task-table.js'
+import { taskOf, type Execution, type InFlight } from './in-flight.js'
+import type { Replies, RepliesDeps, ResponseParts } from './replies.js'
+
+/** What running work needs. */
+export interface RunnerDeps extends Pick<RepliesDeps, 'telemetry' | 'directory' | 'exchanges' | 'callee' | 'commit'> {
+  readonly agents: AgentHost
+  readonly tasks: TaskTable
+  readonly replies: Replies
+  readonly inFlight: InFlight
+}
+
+/** Runs admitted work: opens its task, has its agent do it, records its end and answers. */
+export class Runner {
+  readonly #deps: RunnerDeps
+
+  constructor(deps: RunnerDeps) {
+    this.#deps = deps
+  }
+
+  /** Puts work in flight and opens its task. */
+  open(
+    { peer, recipient }: Pick<InboundMessage, 'peer' | 'recipient'>,
+    { key, payload, isNotification, threads, record }: Pick<Execution, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
+    name?: string
+  ): Execution {
+    const { agents, directory, tasks } = this.#deps
+    const { capability, description } = payload
+    // The text of its card, where it has one: thousands of tasks are kept.
+    const agent = directory.card(recipient)?.address ?? addressText(recipient)
+    const { running, slots } = agents.load(recipient.agentId)
+    // What has a name is done at once.
+    const state = running < slots && name !== undefined ? 'working' : 'submitted'
+    const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description, state } as const
+    const taskId = tasks.open(opening, record?.taskId ?? name)
+    if (running >= slots) tasks.waitFor(taskId, 'slot')
+    const piece: Execution = {
+      key,
+      peer,
+      recipient,
+      payload,
+      taskId,
+      bytes: sizeOf(payload.input),
+      isNotification,
+      isRunning: false,
+      hasEnded: false,
+      isAwaited: !isNotification,
+      isStopped: false,
+      ending: null,
+      threads,
+      record,
+      abort: new Abort((error) =>
+        this.#deps.telemetry.log('error', 'a program failed while it was stopped', { agent, reason: messageOf(error) })
+      ),
+      lostAt: null
+    }
+    this.#deps.inFlight.add(piece)
+    return piece
+  }
+
+  /** Has the agent do the work. Resolves when its end is on record. */
+  async run(piece: Execution): Promise<HostOutcome> {
+    const { agents, tasks, telemetry } = this.#deps
+    const task = taskOf(piece)
+    const outcome = await agents.run(piece.recipient.agentId, task, {
+      signal: piece.abort,
+      onStart: () => {
+        tasks.attempt(piece.taskId, task.attempt)
+        const { record } = piece
+        if (record === null) return this.#started(piece)
+        return this.#begin(piece, record).then(() => this.#started(piece))
+      },
+      onProgress: (data) => this.#progress(piece, data)
+    })
+    piece.hasEnded = true
+    telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
+    // An end that is not durable may come out otherwise after a crash, so it is not shown before.
+    const ending = this.#finish(piece, outcome)
+    piece.ending = ending
+    const unfit = ending === null ? null : await ending
+    if (unfit !== null) tasks.fail(piece.taskId, unfit)
+    else if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
+    else this.#failedRun(piece, outcome)
+    this.#deps.inFlight.remove(piece)
+    return outcome
+  }
+
+  #failedRun(piece: Execution, stated: ReportedFailure): void {
+    const { tasks, callee } = this.#deps
+    const { status, error } = callee.endOf(piece, stated)
+    if (status === 'unknown') tasks.unknown(piece.taskId, error)
+    else tasks.fail(piece.taskId, error)
+  }
+
+  /** That it begins has to be durable before it does anything, unless it may be repeated and is new: what may end this node once more is counted. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its time. */
+  async #begin(piece: Execution, before: RequestRecord): Promise<void> {
+    const { record, changes, isLeft } = this.#deps.callee.begin(before)
+    piece.record = record
+    const commit = this.#deps.commit(changes)
+    if (!record.isRepeatable || isLeft) return await commit.catch(notBegun)
+    commit.catch((error: unknown) =>
+      this.#deps.telemetry.log('warn', 'that work began could not be recorded', { requestId: record.requestId, reason: messageOf(error) })
+    )
+  }
+
+  #started(piece: Execution): void {
+    piece.isRunning = true
+    this.#deps.telemetry.count('tasks_started')
+    this.#deps.tasks.working(piece.taskId)
+  }
+
+  #progress({ taskId, isAwaited, threads, payload: { requestId, attempt } }: Execution, data: unknown): void {
+    this.#deps.tasks.progress(taskId, data)
+    const thread = threads.at(-1)
+    if (isAwaited && thread !== undefined) this.#deps.replies.progress(thread, { requestId, attempt, progress: data })
+  }
+
+  /** Puts the end on record and tells it, and gives the error that it ended with when its result fits no message; null: there is nobody to tell, or what is given up by a stop is not over (see there). */
+  #finish(piece: Execution, outcome: HostOutcome): Promise<ErrorBody | null> | null {
+    return piece.isNotification || piece.isStopped ? null : this.#conclusion(piece, outcome)
+  }
+
+  /** How it ended and the answer are one commit; what found no place may be asked again as if it had never come. */
+  async #conclusion(piece: Execution, outcome: HostOutcome): Promise<ErrorBody | null> {
+    const { isAwaited, threads } = piece
+    const { response, changes, ...concluded } = this.#deps.callee.ending(piece, outcome)
+    let unfit = concluded.unfit ?? null
+    if (isAwaited) await this.#answer(threads, response, { changes, onUnfit: (error) => (unfit = error) })
+    else await this.#deps.replies.note(changes)
+    if (!isAwaited) for (const thread of threads) this.#deps.exchanges.end(thread)
+    return unfit
+  }
+
+  /** This node stops while work that somebody waits for is not over: its caller is told, and what is on record says so. */
+  async stopped({ payload, record, isRunning, threads }: Execution): Promise<void> {
+    const { callee } = this.#deps
+    const isUnknown = record !== null && isRunning && !record.isRepeatable
+    const changes = record === null ? [] : isUnknown ? callee.end(record, ENDINGS.interrupted) : callee.stopped(record, isRunning)
+    if (payload.swarm !== null && !isUnknown) return await this.#deps.replies.note(changes)
+    const response = isUnknown ? responseOf(payload, ENDINGS.interrupted) : responseOf(payload, ENDINGS.stopped)
+    await this.#answer(threads, response, { changes })
+  }
+
+  /** The first one's answer and the changes are one commit. */
+  async #answer(threads: readonly Thread[], response: unknown, parts: ResponseParts): Promise<void> {
+    // While the ledger takes nothing further ones join.
+    for (const [at, thread] of threads.entries()) await this.#deps.replies.respond(thread, response, at === 0 ? parts : {})
+  }
+}

@@ -1,0 +1,103 @@
+import type { ErrorBody } from '../../../kit/errors.js'
+import type { EnvelopeHeader } from '../../../domain/envelope/codec.js'
+import { decideRepeat, errorForCaller } from '../../../domain/reliable/repeat.js'
+import { ENDINGS } from '../../../domain/task/outcome.js'
+import type { Admission } from '../../reliable/lane-receiver.js'
+import type { RequestOutcome } from './outcome.js'
+import { isByNeighbour, isOfOneCopy, leftMs, outcomeOf, readReply } from './request-codec.js'
+import type { Answer, Ended, RequestDeps, RequestMaking } from './request-codec.js'
+import type { RequestSending } from './sending.js'
+
+/** What reading replies needs. */
+interface ReplyReaderParts {
+  readonly outcome: RequestOutcome
+  readonly sending: RequestSending
+  /** Its peer did not take it, and it may wait. */
+  onRefused(error: ErrorBody): void
+  /** The ledger did not take what a reply says. */
+  onNotRecorded(): void
+}
+
+/** Reads the replies to one request: each is progress, its end, a reason to send it again, or of one copy alone. */
+export class ReplyReader {
+  readonly #clock: RequestDeps['clock']
+  readonly #making: RequestMaking
+  readonly #parts: ReplyReaderParts
+  /** What its peer said last of a copy of it that it has no more. */
+  #ofOneCopy: ErrorBody | null = null
+
+  constructor({ clock }: Pick<RequestDeps, 'clock'>, making: RequestMaking, parts: ReplyReaderParts) {
+    this.#clock = clock
+    this.#making = making
+    this.#parts = parts
+  }
+
+  /** What a reply that came over a lane changes in the ledger, in the commit that acknowledges it. */
+  admit(header: EnvelopeHeader, payload: unknown): Pick<Admission, 'changes' | 'failed'> {
+    const changes = this.#changes(header, payload)
+    return { changes, failed: () => changes.length > 0 && this.#parts.onNotRecorded() }
+  }
+
+  #changes(header: EnvelopeHeader, payload: unknown): Admission['changes'] {
+    const { record, asking } = this.#making
+    const answer = this.#parts.outcome.isOver ? null : this.#read(header, payload)
+    if (answer === null || !('outcome' in answer) || record === null || this.#isStale(answer)) return []
+    const now = this.#clock.now()
+    if (this.#isOneOfCopies(answer) && !this.#parts.sending.copies.isLast) return []
+    // Its peer has forgotten it: whoever takes it up after a crash has to send it again.
+    if (this.#repeats(answer)) return record.waiting(now, () => asking.input, answer.error)
+    return record.ended(outcomeOf(answer), now)
+  }
+
+  /** A reply came. */
+  receive(header: EnvelopeHeader, payload: unknown): void {
+    const { outcome, sending } = this.#parts
+    const answer = this.#read(header, payload)
+    if (answer === null) return
+    if (this.#isStale(answer)) return sending.stale()
+    if ('run' in answer) outcome.note((tasks, id) => tasks.attempt(id, answer.run ?? 1))
+    if ('progress' in answer) outcome.note((tasks, id) => tasks.progress(id, answer.progress))
+    else if (answer.outcome === 'UNKNOWN') outcome.unknown(answer.error, null)
+    // Another copy may be under way all the same, and has an answer of its own.
+    else if (isOfOneCopy(answer) && !sending.copies.denied() && this.#isOneOfCopies(answer)) this.#ofOneCopy = answer.error
+    else if (this.#repeats(answer)) this.#parts.onRefused(answer.error)
+    else void outcome.finish(answer)
+  }
+
+  /** A copy of it certainly never got there, nor will. What is past its time is not begun by a later one either. */
+  undelivered(): void {
+    const { outcome, sending } = this.#parts
+    if (!outcome.isOver && sending.copies.denied()) outcome.fail(this.#ofOneCopy ?? sending.refusal ?? ENDINGS.undelivered.error)
+    else if (outcome.hasGivenUp) sending.giveUp()
+  }
+
+  /** What a reply says; null for nothing that counts. Leases are judged by their swarm. */
+  #read(header: EnvelopeHeader, payload: unknown): ReturnType<typeof readReply> {
+    const { names, record, asking } = this.#making
+    const answer = readReply(header, payload, { names, peer: asking.target.nodeId })
+    if (answer === null || !('outcome' in answer) || answer.outcome !== 'FAILED' || record === null) return answer
+    return { ...answer, error: errorForCaller({ error: answer.error, isUnknown: false, isRepeatable: record.current.isRepeatable }) }
+  }
+
+  /**
+   * Was only one of several messages not taken? Of what may not be repeated its peer says so of the one copy: no second one is sent
+   * before the first was refused, and all others are queries. A neighbour on the way says it of any.
+   */
+  #isOneOfCopies(answer: Answer): boolean {
+    return isOfOneCopy(answer) && (this.#making.record?.current.isRepeatable !== false || isByNeighbour(answer.error))
+  }
+
+  /** Does it answer a query from before its peer refused it? That peer kept nothing of what it refused, so it could only say that it has no trace. */
+  #isStale(answer: NonNullable<ReturnType<typeof readReply>>): boolean {
+    return 'outcome' in answer && answer.outcome === 'UNKNOWN' && this.#parts.sending.isStale
+  }
+
+  /** Is it sent again after this answer? Only where its caller lets it wait, and what its agent made of it is its end. */
+  #repeats(answer: Answer): answer is Extract<Ended, { outcome: 'FAILED' }> {
+    if (answer.outcome !== 'FAILED' || !this.#parts.outcome.mayWait) return false
+    const isRepeatable = this.#making.record?.current.isRepeatable ?? true
+    const left = leftMs(this.#making, this.#clock.now())
+    const tried = { error: answer.error, isUnknown: false, isRepeatable, failures: 0, retries: 0, leftMs: left }
+    return decideRepeat(tried).type === 'repeat'
+  }
+}

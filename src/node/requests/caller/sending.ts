@@ -1,0 +1,196 @@
+import { backoffMs } from '../../../kit/backoff.js'
+import { NodeError, type ErrorBody } from '../../../kit/errors.js'
+import { addressText } from '../../../domain/card/card.js'
+import { retryAfterMs } from '../../../domain/reliable/repeat.js'
+import { workKey } from '../../../domain/task/payloads.js'
+import type { LedgerChange } from '../../../ports/ledger.js'
+import type { ReplyHandler } from '../../messaging/exchange-table.js'
+import type { Thread } from '../../messaging/inbound-message.js'
+import { DeliveryAttempts } from './delivery.js'
+import type { RequestOutcome } from './outcome.js'
+import { changesOfSending, storedInput } from './record.js'
+import { headOf, hasNoRecord, lateMs, leftMs, PATIENCE, requestPayload, STORED } from './request-codec.js'
+import type { RequestDeps, RequestMaking } from './request-codec.js'
+
+/** The messages of one request: sends them, and knows what its peer may have of it, and refused. */
+export class RequestSending {
+  /** The run as heartbeats and cancellations name it. */
+  readonly key: string
+  /** The address of the agent that is asked. */
+  readonly agent: string
+  readonly copies: DeliveryAttempts
+  readonly #deps: RequestDeps
+  readonly #making: RequestMaking
+  readonly #outcome: RequestOutcome
+  readonly #onReply: ReplyHandler
+  readonly #thread: Thread
+  #isSent: boolean
+  /** It may be with its node before this one knows. */
+  #isLeaving = false
+  /** How often its peer had no room, and what it said last. */
+  #refusals = 0
+  #refusal: ErrorBody | null
+  #dueAt: number
+  /** Queries without an answer: those sent since its peer last refused it, and those before. */
+  #queries = 0
+  #staleQueries = 0
+
+  constructor(deps: RequestDeps, making: RequestMaking, parts: { readonly outcome: RequestOutcome; readonly onReply: ReplyHandler }) {
+    const { asking, names, record } = making
+    this.#thread = { sender: asking.sender, recipient: asking.target, correlationId: names.correlationId }
+    this.key = workKey(names.requestId, names.attempt)
+    this.agent = addressText(asking.target)
+    this.copies = new DeliveryAttempts(record?.current.tries ?? 0)
+    this.#deps = deps
+    this.#making = making
+    this.#outcome = parts.outcome
+    this.#onReply = parts.onReply
+    this.#isSent = record !== null && record.current.tries > 0
+    this.#refusal = record?.refusal ?? null
+    this.#dueAt = deps.clock.monotonic() + (record?.restMs(deps.clock.now()) ?? 0)
+  }
+
+  /** Is it with its node? */
+  get isSent(): boolean {
+    return this.#isSent
+  }
+
+  /** Is a message of it on its way out? */
+  get isLeaving(): boolean {
+    return this.#isLeaving
+  }
+
+  /** Does a lane still deliver a message of it? */
+  get isQueued(): boolean {
+    return this.#deps.lanes.holds(this.#thread.recipient.nodeId, this.#making.names.requestId)
+  }
+
+  /** Did anything of it leave this node? */
+  get hasLeft(): boolean {
+    return this.#isSent || this.#isLeaving || (this.#making.record?.current.tries ?? 0) > 0
+  }
+
+  /** Why its peer did not take it last; null for no reason. */
+  get refusal(): ErrorBody | null {
+    return this.#refusal
+  }
+
+  /** When it may be sent again, on the monotonic clock. */
+  get dueAt(): number {
+    return this.#dueAt
+  }
+
+  /** Would it be refused? @throws NodeError what the rules refuse. */
+  check(): void {
+    this.#deps.outbound.check(headOf(this.#making.asking, this.#making.names))
+  }
+
+  /** Makes it durable as one that waits. @throws NodeError what the ledger refuses. */
+  async keep(): Promise<void> {
+    const { record, asking } = this.#making
+    await this.#deps.lanes.commit(record?.waiting(this.#deps.clock.now(), () => asking.input, null) ?? [])
+  }
+
+  /** Replies to what was sent before this node started may come. */
+  resume(): void {
+    this.#deps.exchanges.sentOut(this.#thread, this.#replies())
+  }
+
+  /** Sends a message along its thread. False: its peer refused it meanwhile. @throws NodeError what {@link Outbound.send} refuses. */
+  async post(isQuery: boolean, changes = (): readonly LedgerChange[] => this.#changes()): Promise<boolean> {
+    const { asking, names, record } = this.#making
+    const refusals = this.#refusals
+    const input = isQuery ? null : asking.input
+    const payload = this.#payload(isQuery, input === STORED ? await storedInput(record) : input)
+    const ttlMs = this.#outcome.hasGivenUp ? this.#deps.limits.leaseMs : Math.max(1, this.#leftMs)
+    const kept = payload.isUnrecorded ? {} : { reliable: { requestId: names.requestId, mayWait: false, ttlMs, changes } }
+    const replies = this.#isSent ? {} : { replies: this.#replies() }
+    this.copies.sending()
+    if (isQuery) this.#queries++
+    try {
+      await this.#deps.outbound.send({ payload, ...kept, ...headOf(asking, names), ...replies })
+    } catch (error) {
+      this.copies.notSent()
+      if (isQuery) this.#queries--
+      throw error
+    } finally {
+      this.#isLeaving = false
+    }
+    if (refusals !== this.#refusals) return false
+    this.#isSent = true
+    return true
+  }
+
+  /** Its peer did not take it: it may be sent again after a while, longer each time. */
+  refused(error: ErrorBody): void {
+    const waitMs = backoffMs(PATIENCE.refused, this.#refusals++)
+    this.#dueAt = this.#deps.clock.monotonic() + Math.max(waitMs, retryAfterMs(error))
+    this.#refusal = error
+    this.#isSent = false
+    this.#staleQueries += this.#queries
+    this.#queries = 0
+    this.end()
+  }
+
+  /** Its peer has lost it. */
+  lost(): void {
+    this.#isSent = false
+  }
+
+  /** Is an answer that knows nothing of it stale: to a query from before its peer refused it, which kept nothing of it? */
+  get isStale(): boolean {
+    return this.#staleQueries > 0
+  }
+
+  /** Such an answer came. */
+  stale(): void {
+    this.#staleQueries--
+  }
+
+  /** No reply to it is taken. */
+  end(): void {
+    this.#deps.exchanges.end(this.#thread)
+  }
+
+  /** Tells its peer to stop it. */
+  cancel(): void {
+    this.#deps.cancellations.cancel(this.#thread.recipient.nodeId, this.key)
+  }
+
+  /** Takes back what was not delivered yet. */
+  giveUp(): void {
+    this.#deps.lanes.giveUp(this.#thread.recipient.nodeId, this.#making.names.requestId)
+  }
+
+  #changes(): readonly LedgerChange[] {
+    // It may have ended while a way to its node was looked for.
+    if (this.#outcome.failure !== null) throw NodeError.fromBody(this.#outcome.failure)
+    this.#isLeaving = true
+    const { asking, record } = this.#making
+    return this.#outcome.hasGivenUp ? [] : changesOfSending(asking, record, this.#deps.clock.now())
+  }
+
+  #payload(isQuery: boolean, input: unknown): ReturnType<typeof requestPayload> {
+    const { asking, names } = this.#making
+    return requestPayload(asking, names, {
+      timeoutMs: this.#outcome.hasGivenUp ? asking.timeoutMs : this.#leftMs,
+      ttlMs: this.#ttlMs,
+      isQuery,
+      isUnrecorded: hasNoRecord(this.#making),
+      isAgain: this.copies.isOut || this.#refusal?.code === 'PEER_OFFLINE',
+      input
+    })
+  }
+
+  #replies(): { readonly ttlMs: number; readonly handler: ReplyHandler } {
+    return { ttlMs: this.#ttlMs, handler: this.#onReply }
+  }
+
+  get #leftMs(): number {
+    return leftMs(this.#making, this.#deps.clock.now())
+  }
+
+  get #ttlMs(): number {
+    return this.#leftMs + lateMs(this.#making, this.#deps.clock.now())
+  }
+}

@@ -1,0 +1,107 @@
+import { NodeError } from '../../kit/errors.js'
+import type { CertifiedPower } from '../../domain/routing/effective.js'
+import type { LedgerChange } from '../../ports/ledger.js'
+import type { SwarmRequest } from '../../ports/swarm-api.js'
+import type { NodeEvents } from '../observe/events.js'
+import type { TaskTable } from '../tasks/task-table.js'
+import type { Participants } from './consensus/participants.js'
+import { newHead, type HeadDeps, type Launching, type SwarmLaunch } from './create.js'
+import type { SurveyDeps } from './eligibility.js'
+import { checkPrepared, prepare } from './prepare.js'
+import type { SwarmHead, SwarmStore } from './store.js'
+import type { SwarmHere } from './swarm-table.js'
+
+/** What a program launches. */
+export interface SwarmPlan extends SwarmRequest {
+  /** What agents must be able to do beside the capability that they are asked for. Default: nothing. */
+  readonly furtherCapabilities?: readonly string[]
+}
+
+/** What launching needs. */
+export interface LauncherDeps extends HeadDeps, SurveyDeps {
+  readonly tasks: TaskTable
+  readonly events: NodeEvents
+  readonly swarmStore: SwarmStore
+  readonly participants: Pick<Participants, 'joinedHead' | 'launchChanges'>
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+  /** Begins a swarm that is on record; null when this node stops: it goes on at the next start. */
+  begin(launch: SwarmLaunch, refused: Set<string>): SwarmHere | null
+}
+
+/** What is to be launched, and who sees it first. */
+interface SwarmLaunchRequest extends Launching {
+  onRun(run: SwarmHere): void
+}
+
+/** Launches swarms: checks them, records them, and makes an idempotency key name one swarm. */
+export class Launcher {
+  readonly #deps: LauncherDeps
+  /** Launches under way, by the name of their idempotency key: one after the other. */
+  readonly #launching = new Map<string, Promise<unknown>>()
+
+  constructor(deps: LauncherDeps) {
+    this.#deps = deps
+  }
+
+  /**
+   * Launches a swarm and returns its id, once it is durable; its events are in {@link SwarmView.follow}. With an idempotency key
+   * that was given before it is the swarm of then, running or ended. `onRun`: sees a new one before anything happens in it.
+   * @throws NodeError NO_CAPABLE_AGENT when nobody can, or is on a node with the labels; TIER_VIOLATION, SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the
+   * rule) when some can, but none may; PEER_OFFLINE when those who can are all offline; USAGE for no or too many items;
+   * CONFLICT for the key of another request; what the ledger refuses.
+   */
+  async launch(
+    { furtherCapabilities = [], ...request }: SwarmPlan,
+    onBehalfOf?: CertifiedPower,
+    onRun: (run: SwarmHere) => void = () => {}
+  ): Promise<string> {
+    const capabilities = [request.capability, ...furtherCapabilities]
+    const by = onBehalfOf === undefined ? {} : { onBehalfOf }
+    const { idempotencyKey } = request
+    const wanted = { request, capabilities, ...by, onRun }
+    if (idempotencyKey === undefined) return await this.#launch({ ...wanted, key: null })
+    const key = this.#deps.swarmStore.key(idempotencyKey, request, capabilities)
+    const before = this.#launching.get(key.name) ?? Promise.resolve()
+    const turn = before.then(() => this.#launchOnce({ ...wanted, key }))
+    const settled = turn.catch(() => {})
+    this.#launching.set(key.name, settled)
+    try {
+      return await turn
+    } finally {
+      if (this.#launching.get(key.name) === settled) this.#launching.delete(key.name)
+    }
+  }
+
+  async #launchOnce(wanted: SwarmLaunchRequest & { readonly key: NonNullable<SwarmHead['key']> }): Promise<string> {
+    const known = await this.#deps.swarmStore.ofKey(wanted.key.name)
+    if (known === null) return await this.#launch(wanted)
+    if (known.key?.fingerprint === wanted.key.fingerprint) return known.id
+    const message = `that idempotency key is the one of swarm ${known.id}, which was launched with something else: give another key for a new swarm`
+    throw new NodeError('CONFLICT', message, {
+      data: { swarm: known.id },
+      next: [`a2a-node swarm show ${known.id}`, "--idempotency-key '<another key>'"]
+    })
+  }
+
+  async #launch(launching: SwarmLaunchRequest): Promise<string> {
+    const { tasks, events, commit, swarmStore } = this.#deps
+    const { request } = launching
+    const refused = new Set<string>()
+    const [, ...further] = launching.capabilities
+    const prepared = prepare(this.#deps, { ...launching, further }, refused)
+    checkPrepared(this.#deps, prepared)
+    const { items } = prepared
+    if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
+    const allowed = prepared.found.map((one) => one.allowed)
+    const head = this.#deps.participants.joinedHead(newHead(this.#deps, launching, prepared), items, allowed.flat())
+    await commit([...swarmStore.launched(head, items), ...this.#deps.participants.launchChanges(head)])
+    const { capability, goal } = request
+    tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, head.taskId)
+    tasks.working(head.taskId)
+    events.add('swarm', 'a swarm was launched', { swarm: head.id, capability, items: items.length })
+    const run = this.#deps.begin({ head, items, allowed, past: null }, refused)
+    if (run !== null) launching.onRun(run)
+    return head.id
+  }
+}

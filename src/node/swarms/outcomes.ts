@@ -1,0 +1,168 @@
+import type { Clock } from '../../kit/clock.js'
+import { asNodeError, NodeError, type ErrorBody } from '../../kit/errors.js'
+import { encodePayload } from '../../domain/envelope/codec.js'
+import type { SwarmEffect } from '../../domain/swarm/machine.js'
+import { RECORDS } from '../../domain/swarm/record-index.js'
+import type { LedgerEntry } from '../../ports/ledger.js'
+import type { NotificationQueue } from '../ledger/commit-queue.js'
+import { stepsFor } from '../messaging/error-hints.js'
+import { sizeOf } from '../../kit/size.js'
+import type { SwarmReport } from './report.js'
+import type { StageChange } from './stages.js'
+import type { SwarmEnd, SwarmHead, SwarmLease, SwarmRow, SwarmStore } from './store.js'
+
+/** Bytes of what an agent says beside its error that the outcome of the whole swarm repeats. */
+const MAX_DATA_BYTES = 16 * 1024
+
+/** About how many bytes the result and the error of an item hold. */
+export function bytesOf({ row: { result, error } }: SwarmRow): number {
+  return sizeOf(result) + sizeOf(error)
+}
+
+/** What recording outcomes needs. */
+export interface OutcomesDeps {
+  readonly clock: Clock
+  readonly swarmStore: SwarmStore
+  readonly limits: { readonly defaultTtlMs: number }
+  /** May a result of so many bytes be kept? */
+  hasCapacity(bytes: number): boolean
+}
+
+/** The swarm whose outcomes are recorded. */
+interface OutcomesOf {
+  readonly head: SwarmHead
+  readonly report: SwarmReport
+  readonly notifications: NotificationQueue
+  /** Where it stands when it ends. */
+  standing(): Omit<SwarmEnd, 'status' | 'error'>
+  /** An outcome is durable: only now may others be built on it. */
+  onChange(change: StageChange): void
+  /** Its end is durable. */
+  onEnd(): void
+}
+
+/** Records the outcomes of one swarm, of its items and of itself, and tells each when it is durable. */
+export class SwarmOutcomes {
+  readonly #deps: OutcomesDeps
+  readonly #swarm: OutcomesOf
+  #bytes = 0
+  /** Outcomes so far. */
+  #order = 0
+  #end: SwarmEnd | null = null
+
+  constructor(deps: OutcomesDeps, swarm: OutcomesOf) {
+    this.#deps = deps
+    this.#swarm = swarm
+  }
+
+  /** About how many bytes they hold. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** How the swarm ended, once that is durable; null until then. */
+  get end(): SwarmEnd | null {
+    return this.#end
+  }
+
+  /** An outcome was recorded before this node started. */
+  restore(row: SwarmRow): void {
+    this.#bytes += bytesOf(row)
+    this.#order = Math.max(this.#order, row.order)
+    this.#swarm.report.eventLog.settled(row)
+  }
+
+  /** Why a result cannot be taken; null when it can. */
+  fault(lease: SwarmLease, result: unknown): NodeError | null {
+    const { swarmStore, hasCapacity } = this.#deps
+    const { head, report } = this.#swarm
+    if (hasCapacity(sizeOf(result))) return rowFault(swarmStore, head.id, { lease, shown: report.shown(lease), result })
+    return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
+  }
+
+  /** An item has its outcome. */
+  settle(effect: Extract<SwarmEffect, { type: 'item' }>): void {
+    const { head, report, notifications, onChange } = this.#swarm
+    const { index, agent: holder, status, result, durationMs } = effect
+    const shown = report.shown(effect)
+    const error = effect.error === null ? null : stepsFor(effect.error, shown.agent)
+    const { row, change } = keptRow(this.#deps.swarmStore, head.id, {
+      index,
+      order: ++this.#order,
+      holder,
+      row: { ...shown, status, result, error, durationMs }
+    })
+    this.#bytes += bytesOf(row)
+    const notify = (): void => {
+      report.eventLog.settled(row)
+      onChange(report.stages.settled(row))
+    }
+    notifications.add({ changes: [change], record: { index, content: change.value }, notify })
+  }
+
+  /** The swarm has ended: what it ended with is known when all of its outcomes were told. */
+  finish(ended: SwarmEnd['status'], durationMs: number): void {
+    const { clock, limits, swarmStore } = this.#deps
+    const { head, report, notifications, standing, onEnd } = this.#swarm
+    const { stages, eventLog } = report
+    notifications.addLast(() => {
+      const status = ended === 'canceled' ? ended : stages.verdict()
+      const error = endError(head, status, repeatedError(stages.fault() ?? eventLog.firstError()))
+      const end = { ...standing(), status, durationMs, error }
+      const changes = swarmStore.ended(head, { end, expiresAt: clock.now() + limits.defaultTtlMs })
+      const notify = (): void => {
+        this.#end = end
+        onEnd()
+        eventLog.tell({ type: 'done', id: head.id, status, counts: end.counts, durationMs, error, ...stages.together() })
+      }
+      return { changes, record: { index: RECORDS.end(head.itemCount), content: encodePayload(end) }, notify }
+    })
+  }
+}
+
+/** Why a swarm ended as it did; null when all went well. `fault`: what went wrong in it first. */
+function endError({ isRestored }: SwarmHead, status: SwarmEnd['status'], fault: ErrorBody | null): ErrorBody | null {
+  if (status !== 'canceled') return status === 'completed' ? null : fault
+  const restored = 'this home was restored from a backup that was made while the swarm ran: what it has done since is not known here'
+  return new NodeError('CANCELED', isRestored === true ? `${restored}, so it was canceled` : 'the swarm was canceled').toBody()
+}
+
+/** The change with which an item has its outcome. What its agent says beside its error may be too large to be kept together with it. */
+function keptRow(swarmStore: SwarmStore, id: string, row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerEntry } {
+  try {
+    return { row, change: swarmStore.settled(id, row) }
+  } catch {
+    const bare = { ...row, row: { ...row.row, error: bareOf(row.row.error) } }
+    return { row: bare, change: swarmStore.settled(id, bare) }
+  }
+}
+
+/** Why a result cannot be kept; null when it can. */
+function rowFault(
+  swarmStore: SwarmStore,
+  id: string,
+  {
+    lease,
+    shown,
+    result
+  }: { readonly lease: SwarmLease; readonly shown: Pick<SwarmRow['row'], 'stage' | 'item' | 'agent' | 'attempt'>; readonly result: unknown }
+): NodeError | null {
+  try {
+    const row = { ...shown, status: 'completed', result, error: null, durationMs: Number.MAX_SAFE_INTEGER } as const
+    swarmStore.settled(id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
+    return null
+  } catch (error) {
+    return asNodeError(error)
+  }
+}
+
+/** An error of an item as the outcome of the whole swarm repeats it. */
+function repeatedError(error: ErrorBody | null): ErrorBody | null {
+  return sizeOf(error?.data) > MAX_DATA_BYTES ? bareOf(error) : error
+}
+
+function bareOf(error: ErrorBody | null): ErrorBody | null {
+  if (error === null) return null
+  const { data: _data, ...bare } = error
+  return bare
+}
