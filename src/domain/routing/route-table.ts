@@ -19,8 +19,8 @@ interface KeptRoute extends Route {
 }
 
 /**
- * The routes that are known, one for each target. Bounded: the one that was confirmed longest ago makes room. No clock
- * inside: every call is told the time in milliseconds.
+ * The known routes, one for each target. Bounded: the least recently confirmed one goes. No clock inside: every call gets the time in
+ * milliseconds.
  */
 export class RouteTable {
   // In the order of confirmation.
