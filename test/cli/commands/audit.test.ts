@@ -189,7 +189,7 @@ test('a log that somebody changed is broken: exit code 1, the line and its chain
   const file = path.join(dir, 'audit.ndjson')
   await fs.writeFile(file, (await fs.readFile(file, 'utf8')).replace('FORBIDDEN', 'forbidden'))
   const json = await run(['audit', '--verify', '--json'], { home })
-  const look = `less -N +2 ${file}   # what is there now; compare it with a backup`
+  const look = `less -N +2 ${file}   # shows its files; compare them with a backup`
   const away = `mv ${dir} ${dir}.broken; rm -f ${dir}.seen`
   const next = [look, `a2a-node stop; ${away}; a2a-node start   # begin a new log, once you know why`]
   const broken = [{ chain: 'audit', line: 2, fault: 'changed', file, fileLine: 2 }]

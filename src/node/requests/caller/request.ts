@@ -109,7 +109,7 @@ export class OutgoingRequest {
     this.#liveness.onHeartbeat()
   }
 
-  /** It was for an agent of this node, which ended meanwhile: what may be repeated begins anew, of the rest nobody can say whether it was done. */
+  /** It was for an agent of this node, which ended meanwhile: what may be repeated begins anew, of the rest it is unknown whether it was done. */
   interrupted(): void {
     const record = this.#record?.current
     if (this.#isOver || record === undefined) return
@@ -325,7 +325,7 @@ export class OutgoingRequest {
     return this.#isSent || this.#isLeaving || (this.#record?.current.tries ?? 0) > 0
   }
 
-  /** Its peer was put out of the mesh and never answers: of what may have begun there nobody can say whether it was done. */
+  /** Its peer was put out of the mesh and never answers: of what may have begun there it is unknown whether it was done. */
   peerIsOut(): void {
     this.#isPeerOut = true
     // What it said before is being recorded.
