@@ -300,7 +300,7 @@ test('policy test names the rule that can ask nobody, why, and what decides inst
   const elsewhere = await told('elsewhere')
   t.ok(elsewhere.includes(`passed over  the ask rule at line 2 is skipped here, since text@laptop is on another node${instead}`), elsewhere)
   const proposal = await told('proposal')
-  t.ok(proposal.includes(`as a proposal runs nothing, and the requests that follow it are asked about${instead}`), proposal)
+  t.ok(proposal.includes(`since a proposal runs nothing, and the requests that follow it are asked about${instead}`), proposal)
   const table = await told('table')
   t.ok(table.includes(`the ask rule at line 2 matches, but asks only about messages that the tier table allows${instead}`), table)
 })

@@ -156,7 +156,7 @@ test("files and directories in each other's places are told as damage, with a ne
   await fs.writeFile(path.join(file, 'audit'), '')
   for (const [home, message] of [
     [file, `${file}/audit is no directory: the audit log belongs there`],
-    [directory, `in ${directory}/audit a directory stands where a file of the audit log belongs`]
+    [directory, `a directory in ${directory}/audit has the name of a file of the audit log`]
   ] as const) {
     for (const name of home === file ? [''] : ['audit.head', 'exchanges.ndjson']) {
       if (name !== '') await fs.mkdir(path.join(home, 'audit', name), { recursive: true })
@@ -165,7 +165,7 @@ test("files and directories in each other's places are told as damage, with a ne
         t.alike([ran.code, ran.stdout], [78, ''])
         t.is(ran.stderr, `error: ${message}  [STORE_DAMAGED]\n  try: ls -la ${home}/audit\n  try: a2a-node doctor\n`)
       }
-      if (name !== '') await t.exception(write(home), /a directory stands/)
+      if (name !== '') await t.exception(write(home), /has the name of a file of the audit log/)
       if (name !== '') await fs.rm(path.join(home, 'audit', name), { recursive: true })
     }
   }

@@ -147,14 +147,10 @@ function faultsOf(errors: readonly ErrorObject[]): SchemaFault[] {
 /** What is wrong with a schema itself. */
 function schemaFaults(errors: readonly ErrorObject[]): string {
   // A wrong `type` has a fault for each form that it may have; the first names the types.
-  const first = new Map(
-    faultsOf(errors)
-      .map(({ path, message }) => [path, message] as const)
-      .toReversed()
-  )
-  return [...first]
-    .toReversed()
-    .map(([path, message]) => `schema${path} ${message}`)
+  const faults = faultsOf(errors)
+  return faults
+    .filter(({ path }, at) => faults.findIndex((one) => one.path === path) === at)
+    .map(({ path, message }) => `schema${path} ${message}`)
     .join(', ')
 }
 
