@@ -19,14 +19,15 @@ const NO_PERMISSION: Fault = {
 const DISK_FULL: Fault = { code: 'DISK_FULL', says: (place) => `no space left to write ${place}`, next: (place) => [`df -h ${place}`] }
 const NO_DIRECTORY: Fault = {
   code: 'CONFIG_INVALID',
-  says: (place) => `${lastThere(place)} is not a directory`,
+  says: (place) => `${fileInTheWay(place)} is not a directory`,
   next: () => ['a2a-node start --home <directory>']
 }
 
-/** The end of a path that exists: a file there is in the way of the rest. */
-function lastThere(place: string): string {
-  const above = path.dirname(place)
-  return fs.existsSync(place) || above === place ? place : lastThere(above)
+/** The part of a path that is a file, else the path. */
+function fileInTheWay(place: string): string {
+  let at = place
+  while (!fs.existsSync(at) && path.dirname(at) !== at) at = path.dirname(at)
+  return fs.existsSync(at) && fs.statSync(at).isDirectory() ? place : at
 }
 
 const NO_LOCKS: Fault = {
