@@ -19,12 +19,12 @@ const NO_PERMISSION: Fault = {
 const DISK_FULL: Fault = { code: 'DISK_FULL', says: (place) => `no space left to write ${place}`, next: (place) => [`df -h ${place}`] }
 const NO_DIRECTORY: Fault = {
   code: 'CONFIG_INVALID',
-  says: (place) => `${fileInTheWay(place)} is not a directory`,
+  says: (place) => `${blockingFile(place)} is not a directory`,
   next: () => ['a2a-node start --home <directory>']
 }
 
 /** The part of a path that is a file, else the path. */
-function fileInTheWay(place: string): string {
+function blockingFile(place: string): string {
   let at = place
   while (!fs.existsSync(at) && path.dirname(at) !== at) at = path.dirname(at)
   return fs.existsSync(at) && fs.statSync(at).isDirectory() ? place : at
