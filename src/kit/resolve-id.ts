@@ -15,9 +15,7 @@ export interface IdKind<T = unknown> {
   readonly where?: string
   /** Common prefix of the ids, e.g. `task_`; may be empty. */
   readonly prefix: string
-  /** The error when no id fits. */
   readonly code: ErrorCode
-  /** The command that lists them. */
   readonly list: string
   /** Text of a candidate; default: its id. */
   readonly label?: (id: string, item: T) => string

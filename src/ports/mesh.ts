@@ -98,7 +98,6 @@ export interface MemberLog {
 /** A fresh invite. */
 export interface IssuedInvite {
   readonly terms: InviteTerms
-  /** The code for the newcomer to enter. */
   readonly code: string
 }
 

@@ -159,7 +159,6 @@ export interface AgentInfo {
   readonly tier: TierText
   readonly origin: 'local' | 'remote'
   readonly sandboxId: string | null
-  /** Of its node. */
   readonly labels: readonly string[]
   readonly capabilities: readonly string[]
   readonly revision: number

@@ -26,7 +26,6 @@ export interface PolicyRuleInfo extends Omit<PolicyRule, 'from' | 'to'> {
 export interface NamedInPolicy {
   /** Where the rule stands in its file, 1-based. */
   readonly line: number
-  /** As it was written. */
   readonly name: string
 }
 

@@ -13,7 +13,6 @@ export interface SwarmItemInput {
 export interface LeftOut {
   /** `id@node name`. */
   readonly agent: string
-  /** The rule or reason. */
   readonly rule: string
   /** The code with which its node refused the offer; absent when this node left it out, or the agent declined. */
   readonly code?: ErrorCode

@@ -102,7 +102,6 @@ export function notUnderstood(reason: string): NodeError {
 export interface EditCheck {
   readonly container: string
   readonly name: string
-  /** The wanted entry; undefined to remove it. */
   readonly entry: object | undefined
 }
 

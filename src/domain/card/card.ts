@@ -24,7 +24,6 @@ export interface CapabilityDescriptor {
   readonly name: string
   readonly description: string
   readonly inputSchema: unknown
-  /** JSON Schema of the result. */
   readonly outputSchema: unknown
   /** May be repeated after an unknown outcome. Default false. */
   readonly idempotent?: boolean

@@ -29,7 +29,6 @@ export interface Placement extends Placed {
 
 interface HookShare {
   readonly owner: string
-  /** Its task goes on. */
   isLive: boolean
   waiting: number
   /** The newest of them; null for none. */

@@ -9,9 +9,7 @@ export type PolicyDecision = 'allow' | 'ask' | 'deny'
 export interface PartyCriteria {
   /** Node ids (52 characters of z32) or their beginnings (at least 4), or names of members as `peers` shows them. */
   readonly node: readonly string[] | null
-  /** Agent ids. */
   readonly agent: readonly string[] | null
-  /** Effective tiers. */
   readonly tier: readonly Tier[] | null
   /** Effective sandboxes; null in the list: in none. */
   readonly sandbox: readonly (string | null)[] | null

@@ -8,7 +8,6 @@ export const MAX_ROUTES = 1024
 
 /** A way to a node without a link of its own. */
 export interface Route {
-  /** The neighbour that takes messages for it. */
   readonly via: NodeId
   /** Nodes that lie between; at least 1. */
   readonly hops: number

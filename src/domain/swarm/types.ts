@@ -116,7 +116,6 @@ export type SwarmEffect =
       /** From the last lease to now; null when it is not known when that was given. */
       readonly durationMs: number | null
     }
-  /** The end; nothing follows. */
   | { readonly type: 'done'; readonly status: FinalSwarmStatus; readonly counts: ItemCounts }
 
 /** How a swarm ends. */

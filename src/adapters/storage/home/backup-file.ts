@@ -10,7 +10,6 @@ import { codeOf, storeError } from './store-errors.js'
 
 /** The first line of every backup; the number is that of the format. */
 const MAGIC = 'a2a-node backup 1\n'
-/** Bytes of the line before a part. */
 const MAX_LINE = 4096
 /** Bytes of the name of a part, and of one segment of it between slashes. */
 const MAX_NAME = 2048

@@ -84,7 +84,6 @@ class DurableLedger implements LedgerOnDisk {
   #writing: Promise<void> | null = null
   #checkpoint: Promise<void> | null = null
   #marking: Promise<void> | null = null
-  /** As the mark has it. */
   #marked: number
   readonly #closing = new AbortController()
   /** Set when neither the journal nor the store tells any more what is there. */

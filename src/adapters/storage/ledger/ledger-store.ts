@@ -31,7 +31,6 @@ interface WaitingWrite {
   /** Keys without a value in the store. */
   readonly fresh: Set<string>
   bytes: number
-  /** Number of the last commit that is in it. */
   last: number
 }
 
