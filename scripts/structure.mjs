@@ -13,6 +13,12 @@ const BANNED = new Set(
 )
 /** Nouns of our own that comments and texts of src do not use either. Quoted, they stand on the wire or in a ledger. */
 const PRIVATE = /(?<!['"_.-])\b(?:tales?|seats?|shelf|shelves|courier|road|roads)\b(?!['"]|: \()/gi
+/** Relative clauses in the place of a noun ("what waits", "for whoever asks"), and "so many". */
+const CLAUSES = [
+  /^(?:What|Whatever|Whoever|Who|Those)\b.*[^?]$/,
+  /\b(?:of|by|for|with|from|to|in|than|and|or|that|as|on) (?:what|whatever|whoever|who|those (?:that|who))\b/,
+  /\bso many\b/i
+]
 /** Names that stand on the wire or in a ledger. */
 const BOUND = new Set(['src/ports/document-api.ts told', 'src/node/peers/query.ts way', 'src/node/swarms/consensus/vote-store.ts seated'])
 
@@ -20,10 +26,11 @@ const CAPS = {
   'type names declared in two or more files': 3,
   'files of src/node with one importer': 19,
   'files in the largest folder': 25,
-  'classes over 250 lines or 20 public members': 11,
+  'classes over 250 lines or 20 public members': 10,
   'constructors with more than 12 dependencies': 18,
   'names with a banned word': 0,
   'private words in texts': 0,
+  'sentences of comments with a clause as a noun': 1501,
   'symbols of src that only tests use': 7,
   'words of README': 1500,
   'words of docs/ARCHITECTURE.md': 1500
@@ -95,6 +102,31 @@ function constructors(files) {
   })
 }
 
+/** Every comment of a file: its line and its text without the marks of a comment. */
+function commentsOf(source) {
+  const { text } = source
+  const found = new Map()
+  const visit = (node) => {
+    const ranges = [...(ts.getLeadingCommentRanges(text, node.pos) ?? []), ...(ts.getTrailingCommentRanges(text, node.end) ?? [])]
+    for (const { pos, end } of ranges) found.set(pos, text.slice(pos, end).replaceAll(/^\/\*+|\*\/$|^\s*(?:\*|\/\/) ?/gm, ' '))
+    for (const child of node.getChildren(source)) visit(child)
+  }
+  visit(source)
+  return [...found].map(([pos, words]) => ({
+    line: source.getLineAndCharacterOfPosition(pos).line + 1,
+    words: words.replaceAll(/\s+/g, ' ').trim()
+  }))
+}
+
+function clausesOf(source) {
+  return commentsOf(source).flatMap(({ line, words }) =>
+    words
+      .split(/(?<=[.:;!?]) /)
+      .filter((sentence) => CLAUSES.some((clause) => clause.test(sentence)))
+      .map((sentence) => `${source.fileName}:${line} ${sentence}`)
+  )
+}
+
 /** Names that a statement exports itself. */
 function exportsOf(statement) {
   if (!statement.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword)) return []
@@ -144,7 +176,8 @@ function read(file) {
     exports: [],
     names: new Map(),
     uses: usesOf(file, source),
-    texts: privateWords(file, text)
+    texts: privateWords(file, text),
+    clauses: clausesOf(source)
   }
   const lineOf = (at) => source.getLineAndCharacterOfPosition(at).line
   const visit = (node) => {
@@ -199,6 +232,11 @@ function figuresOfFiles(files) {
     ['symbols of src that only tests use', onlyTested(files).length, onlyTested(files)],
     ['names with a banned word', files.flatMap(({ banned }) => banned).length, files.flatMap(({ banned }) => banned)],
     ['private words in texts', files.flatMap(({ texts }) => texts).length, files.flatMap(({ texts }) => texts)],
+    [
+      'sentences of comments with a clause as a noun',
+      files.flatMap(({ clauses }) => clauses).length,
+      files.flatMap(({ clauses }) => clauses)
+    ],
     ['lines of src', files.reduce((sum, { lines }) => sum + lines, 0), []]
   ]
 }

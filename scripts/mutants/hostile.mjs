@@ -204,9 +204,9 @@ export const HOSTILE_MUTANTS = [
   },
   {
     name: 'a writer goes on appending beyond its share of the log',
-    file: 'src/adapters/mesh/log/submission.ts',
-    find: 'isWriter() && !isFull() ?',
-    put: 'isWriter() ?',
+    file: 'src/adapters/mesh/log/log.ts',
+    find: 'this.#base.writable && !this.#own.isFull ?',
+    put: 'this.#base.writable ?',
     test: 'adapters/mesh/log/log-share',
     title: 'a node that wrote its share of the log says so'
   },

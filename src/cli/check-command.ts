@@ -1,22 +1,22 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 
-/** Bytes of what a check says that are kept: the last ones. */
+/** Kept output of a check, in bytes: the last ones. */
 export const CHECK_OUTPUT_MAX = 16 * 1024
-/** How long a check that is told to end has before it is killed, in milliseconds. */
+/** Milliseconds between the signal that ends a check and its kill. */
 const GRACE_MS = 2000
 
 /** How a check ended. */
 export interface Checked {
   /** Its exit code; null when it was ended by a signal, ran too long, or could not be run. */
   readonly code: number | null
-  /** What it said on stdout and stderr, at most {@link CHECK_OUTPUT_MAX} bytes, of more the end. */
+  /** The last {@link CHECK_OUTPUT_MAX} bytes of its stdout and stderr. */
   readonly output: string
   /** Was it ended by Ctrl-C? */
   readonly isInterrupted: boolean
 }
 
-/** What a check is run with. */
+/** Dependencies of {@link runCheck}. */
 export interface CheckDeps {
   /** Text on its standard input. */
   readonly input: string

@@ -4,7 +4,7 @@ import type { NodeApi } from '../ports/node-api.js'
 import type { Options } from './options.js'
 import type { Output } from './terminal/output.js'
 
-/** What every command is given. */
+/** Context of every command. */
 export interface CommandContext {
   readonly output: Output
   /** `--home` as it was typed. */

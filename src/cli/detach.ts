@@ -3,14 +3,15 @@ import { open } from 'node:fs/promises'
 import path from 'node:path'
 import { makePrivateDirectory } from '../adapters/control/private-directory.js'
 import type { HomePaths } from '../config/paths.js'
-import { type ErrorBody, messageOf, NodeError } from '../kit/errors.js'
+import { type ErrorBody, NodeError } from '../kit/errors.js'
+import { fileReason } from '../kit/file-reason.js'
 import { shellWord } from '../kit/text.js'
 import type { NodeInfo } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
 import { type Options, textOption } from './options.js'
 import type { StartFlags } from './start-settings.js'
 
-/** What a background node tells the process that started it. */
+/** Message of a background node to the process that started it. */
 export type ReadyReport = { readonly ready: NodeInfo } | { readonly error: ErrorBody }
 
 /**
@@ -53,7 +54,7 @@ async function openLog(paths: HomePaths): ReturnType<typeof open> {
       })
     const code = reason === 'ENOSPC' ? 'DISK_FULL' : 'NO_PERMISSION'
     const next = code === 'DISK_FULL' ? [] : ['a2a-node start --home <directory you may write>']
-    throw new NodeError(code, `cannot write ${paths.logFile}: ${messageOf(error)}`, { cause: error, next })
+    throw new NodeError(code, `cannot write ${paths.logFile}: ${fileReason(error)}`, { cause: error, next })
   }
 }
 
@@ -92,7 +93,7 @@ function untilReady(child: ChildProcess, logFile: string): Promise<NodeInfo> {
     })
     child.once('error', (error) => {
       done()
-      reject(new NodeError('INTERNAL', `cannot start a process: ${error.message}`, { cause: error }))
+      reject(new NodeError('INTERNAL', `cannot start a process: ${fileReason(error)}`, { cause: error }))
     })
     child.once('exit', (code, signal) => {
       done()

@@ -8,7 +8,7 @@ import { shown } from '../kit/text.js'
 /** Where no variable names one, and a person sits at a terminal. */
 const USUAL_EDITOR = 'vi'
 
-/** What a person edits with. */
+/** The editor of a person. */
 export interface Editor {
   /** Its command line, as a shell reads it. */
   readonly command: string
@@ -28,7 +28,7 @@ export function editorOf(env: Readonly<Record<string, string | undefined>>, isTe
 /** A file that a person edits: 0600, in a directory (0700) of its own that goes with it. */
 export interface EditedFile {
   readonly file: string
-  /** What it holds now; null when it is gone. */
+  /** Its current content; null when it is gone. */
   read(): Promise<Uint8Array | null>
   remove(): Promise<void>
 }
@@ -52,7 +52,7 @@ export async function runEditor({ command }: Editor, file: string): Promise<void
   process.on('SIGINT', ignore)
   try {
     const code = await new Promise<number>((resolve, reject) => {
-      // What an editor says must not be taken for data of this command.
+      // Output of the editor must not mix with data of this command.
       const stdout = process.stdout.isTTY ? 'inherit' : 2
       const child = spawn('/bin/sh', ['-c', `${command} "$@"`, command, file], { stdio: ['inherit', stdout, 'inherit'] })
       child.once('error', reject)

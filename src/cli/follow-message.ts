@@ -3,11 +3,11 @@ import { shown } from '../kit/text.js'
 import type { Calls, Reply, WatchName } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
 
-/** A call that is told of while it is under way. */
+/** A watch that follows one call. */
 export type MessageCall = Extract<WatchName, 'message.send' | 'message.call'>
 
 /** Sends or calls, and says on stderr when a person at the other side has to allow it first. @throws NodeError as the call does. */
-export async function followMessage<N extends MessageCall>(
+export async function followCall<N extends MessageCall>(
   { output, api }: Pick<CommandContext, 'output' | 'api'>,
   { name, params, signal }: { readonly name: N; readonly params: Calls[N]['params']; readonly signal: AbortSignal }
 ): Promise<Reply> {

@@ -6,8 +6,8 @@ const LOG_MAX_BYTES = 16 * 1024 * 1024
 const LOOK_MS = 10_000
 
 /**
- * Keeps a log file that this process has open for its output from growing without end: now and every ten seconds, when it
- * is over 16 MiB, what is in it replaces `<file>.1` and it goes on empty. For the life of the process, which it does not hold.
+ * Bounds the log file that this process has open for its output. Now and every ten seconds, a file over 16 MiB is copied to `<file>.1` and
+ * emptied. The timer does not keep the process alive.
  */
 export function boundLog(file: string): void {
   const look = (): void => {

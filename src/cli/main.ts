@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander'
 import { asNodeError, NodeError } from '../kit/errors.js'
+import { fileReason } from '../kit/file-reason.js'
 import { commandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { type Options, textOption } from './options.js'
@@ -79,7 +80,7 @@ function fail(output: Output, thrown: unknown): number {
 function unwritten(error: NodeJS.ErrnoException): NodeError {
   const isFull = error.code === 'ENOSPC' || error.code === 'EDQUOT' || error.code === 'EFBIG'
   const details = { cause: error, next: isFull ? ['df -h'] : [] }
-  return new NodeError(isFull ? 'DISK_FULL' : 'INTERNAL', `the output could not be written: ${error.message}`, details)
+  return new NodeError(isFull ? 'DISK_FULL' : 'INTERNAL', `the output could not be written: ${fileReason(error)}`, details)
 }
 
 function isVersionAsked(argv: readonly string[]): boolean {

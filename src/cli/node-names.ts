@@ -24,7 +24,7 @@ export function idsIn(text: string): readonly string[] {
   return text.match(IDS) ?? []
 }
 
-/** A text with the names of nodes in the place of their ids, and short ids where nobody has a name: `text@<id>` becomes `text@laptop`. */
+/** A text with names of nodes instead of ids, or short ids for unknown nodes: `text@<id>` becomes `text@laptop`. */
 export function withNames(text: string, names: NodeNames): string {
   return text.replace(IDS, (id) => names.get(id) ?? shortId(id))
 }

@@ -1,6 +1,6 @@
 import { tierFromText, type Tier } from '../adapters/control/terms.js'
 import { NodeError } from '../kit/errors.js'
-import { JSON_LIMITS, jsonFault, type JsonLimits } from '../kit/json.js'
+import { JSON_LIMITS, jsonFault, type JsonLimits, jsonSyntaxReason } from '../kit/json.js'
 import { refuseName } from '../kit/names/refuse-name.js'
 import { NODE_NAME } from '../kit/names/rule.js'
 import { formatDuration, parseDuration } from '../kit/units.js'
@@ -98,13 +98,12 @@ export function jsonArgument(text: string, label: string, limits: JsonLimits = J
   try {
     value = JSON.parse(text)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : ''
-    throw new NodeError('USAGE', `${label} is not JSON: ${reason}`, { cause: error })
+    throw new NodeError('USAGE', `${label} is not JSON: ${jsonSyntaxReason(error)}`, { cause: error })
   }
   return boundedJson(value, label, limits)
 }
 
-/** JSON that was given, whatever walks through it afterwards. @throws NodeError USAGE for what is beyond the limits */
+/** A JSON value of any source, within limits. @throws NodeError USAGE for a value beyond the limits */
 export function boundedJson(value: unknown, label: string, limits: JsonLimits = JSON_LIMITS): unknown {
   const fault = jsonFault(value, limits)
   if (fault === null) return value

@@ -2,9 +2,9 @@ import { inspect } from 'node:util'
 import { isMistake, type PackageFault } from '../kit/package-fault.js'
 import { terminalText } from './terminal/terminal.js'
 
-/** Who is told of errors that nobody catches. */
+/** Receiver of uncaught errors. */
 export interface UncaughtErrors {
-  /** Hands over, from now on, each error that a package throws where nobody can catch it; until then such an error ends the process. */
+  /** Passes on each later uncaught error of a package. Before this call such an error ends the process. */
   readonly packageErrors: (listener: (fault: PackageFault) => void) => void
   /** Hands over, from now on, the error by which the process is about to end. The listener must not wait for anything. */
   readonly ownErrors: (listener: (error: unknown) => void) => void
@@ -18,9 +18,8 @@ const OWN = 'a2a-node'
 const BUILT_IN = /\((?:node:|native|<anonymous>)|^\s*at (?:async )?node:/
 
 /**
- * Lets errors of packages pass that they throw in a task of its own, for the rest of the process. The packages of the network do so with
- * what they take for a mistake in a program (`safety-catch`), and bytes of a peer can make them do it. Everything else ends the
- * process, as without this.
+ * Keeps the process alive after uncaught errors of packages. Network packages rethrow supposed programming errors in a task of their own
+ * (`safety-catch`), and bytes of a peer can cause that. Any other uncaught error still ends the process.
  */
 export function takeUncaughtErrors(): UncaughtErrors {
   let tell: ((fault: PackageFault) => void) | null = null
@@ -35,7 +34,7 @@ export function takeUncaughtErrors(): UncaughtErrors {
   return { packageErrors: (listener) => void (tell = listener), ownErrors: (listener) => void (tellOwn = listener) }
 }
 
-/** The package whose own code alone failed; null for code of this program, and for what is no mistake in a program (a full disk). */
+/** The package whose own code alone failed. Null for code of this program, and for errors that are no programming errors (a full disk). */
 export function faultyPackage(error: unknown): string | null {
   if (!isMistake(error)) return null
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s*at /.test(line) && !BUILT_IN.test(line))

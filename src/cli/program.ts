@@ -14,8 +14,8 @@ const EXITS = `Exit codes: 0 done, 1 the task or swarm failed, 2 wrong usage, 3 
 6 timed out, 7 peer offline, 8 partly done, 9 conflict, 70 a bug, 78 bad config or file, 130 and 143 ended by a signal.`
 
 const UPDATE = { about: 'install a newer version the way this one was installed, then start the node again', next: ['a2a-node --version'] }
-const LISTS = { about: 'lists are asked for by what they are of', next: ['a2a-node peers', 'a2a-node agents', 'a2a-node tasks'] }
-/** Words that people know from other programs, with what they mean here. */
+const LISTS = { about: 'each list has a command of its own', next: ['a2a-node peers', 'a2a-node agents', 'a2a-node tasks'] }
+/** Commands that people know from other programs, and their replacement here. */
 const OTHER_WORDS: Readonly<Record<string, { readonly about: string; readonly next: readonly string[] }>> = {
   join: { about: 'a node joins a mesh when it starts', next: ['a2a-node start --join <code>'] },
   init: { about: 'the first start makes the home of a node', next: ['a2a-node start'] },
@@ -91,7 +91,7 @@ function addCommand(parent: Command, spec: CommandRow, run: CommandRun): void {
     const [word, ...path] = command.args
     if (spec.sub !== undefined && word === HELP) return commandAt(command, path).outputHelp()
     if (spec.sub !== undefined && word !== undefined) throw unknownCommand(command, word)
-    // What is said without a verb is a list, where there is one.
+    // A group without a subcommand prints its list, where there is one.
     const meant = spec.load === undefined ? spec.sub?.find(({ name }) => name === LIST) : spec
     if (meant === undefined) throw usageError(command, `which one: ${(spec.sub ?? []).map((one) => one.name).join(', ')}?`)
     const given = command.optsWithGlobals()

@@ -6,7 +6,7 @@ import { formatDuration } from '../kit/units.js'
 import type { BroadcastTarget, Calls, Reply } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
-import { followMessage, type MessageCall } from './follow-message.js'
+import { followCall, type MessageCall } from './follow-message.js'
 import { durationOption, given, type GivenOptions, type Options, textOption } from './options.js'
 import { jsonText, type Output, plainText } from './terminal/output.js'
 import { type Cell, printTable } from './terminal/render.js'
@@ -14,10 +14,10 @@ import { type Cell, printTable } from './terminal/render.js'
 /** The step of errors that know of no task. */
 const ALL_TASKS = 'a2a-node tasks'
 
-/** What became of a target that took the message. */
+/** Outcomes of a target that accepted the message. */
 const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'])
 
-/** Outcomes of a broadcast's target that are shown as well. */
+/** Outcomes of a broadcast's target that are good. */
 const GOOD: ReadonlySet<string> = new Set([...TAKEN, 'SKIPPED'])
 
 /** The options that `send` and `call` share. */
@@ -49,7 +49,7 @@ export async function awaitReply<N extends MessageCall>(
   const abort = (): void => stop.abort()
   process.once('SIGINT', abort)
   try {
-    const reply = withSteps(await followMessage(context, { name, params, signal: stop.signal }), params)
+    const reply = withSteps(await followCall(context, { name, params, signal: stop.signal }), params)
     return await printReply(output, reply, 'type' in params && params.type === 'notification')
   } catch (error) {
     if (!stop.signal.aborted) throw error
@@ -60,7 +60,7 @@ export async function awaitReply<N extends MessageCall>(
   }
 }
 
-/** A reply whose error says which task to look at, and what was given where an input does not fit. */
+/** A reply whose error names the task to look at, and the given input where it does not fit. */
 function withSteps(reply: Reply, params: Calls[MessageCall]['params']): Reply {
   const { error, taskId } = reply
   if (error === null) return reply

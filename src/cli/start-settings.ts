@@ -10,7 +10,7 @@ import { readStdin } from './stdin.js'
 
 const CODE_MAX_BYTES = 4096
 
-/** What the flags of `start` say, read once. */
+/** The flags of `start`, read once. */
 export interface StartFlags {
   readonly name: string | null
   /** The invite code itself, never `-`. */
@@ -28,8 +28,9 @@ export interface StartFlags {
 const NETWORK_FLAGS = { network: '--network', bootstrap: '--bootstrap', serveBootstrap: '--serve-bootstrap' } as const
 
 /**
- * Reads the flags; a code of `-` is read from standard input, and without `--join` it is that of A2A_NODE_JOIN, which is taken out
- * of the environment of this process: no child gets it. @throws NodeError USAGE
+ * Reads the flags. A code of `-` is read from standard input. Without `--join` the code is A2A_NODE_JOIN, which is removed from the
+ * environment so that no child gets it.
+ * @throws NodeError USAGE
  */
 export async function startFlags(options: Options): Promise<StartFlags> {
   const { A2A_NODE_JOIN: given } = process.env
@@ -75,7 +76,7 @@ export async function startConfig(context: CommandContext, options: Options): Pr
   }
 }
 
-/** A list that nobody would ask is not to be taken in silence. */
+/** A bootstrap list that the network kind ignores must not be accepted silently. */
 function checkBootstrap({ network, given }: Config, options: Options): void {
   if (textOption(options, 'bootstrap') === undefined || !given.has('network.kind') || network.kind === 'private') return
   throw new NodeError('USAGE', `--bootstrap is for a private network, and this one is ${network.kind}`, {

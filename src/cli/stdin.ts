@@ -1,7 +1,10 @@
 import { NodeError } from '../kit/errors.js'
 import { utf8Text } from './utf8-text.js'
 
-/** Reads all of standard input as UTF-8; `again` is this command line. @throws NodeError USAGE beyond `maxBytes`, and for what is none. */
+/**
+ * Reads standard input to its end as UTF-8; `again` is this command line.
+ * @throws NodeError USAGE beyond `maxBytes`, and for invalid UTF-8
+ */
 export async function readStdin(maxBytes: number, again: string | null = null): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0

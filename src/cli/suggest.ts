@@ -17,12 +17,12 @@ async function capabilities(api: NodeApi): Promise<string[]> {
   return (await api.call('agents.list', {})).agents.flatMap((one) => one.capabilities)
 }
 
-/** The same error, with `did you mean ...?` when one of the words typed, or the capability that it is about, is close to a name that exists. */
+/** The same error, with `did you mean ...?` when a typed word or the capability in question is close to an existing name. */
 export async function withSuggestion(error: NodeError, context: CommandContext, words: readonly string[]): Promise<NodeError> {
   const list = KNOWN_NAMES[error.code]
   if (list === undefined || error.message.includes('did you mean')) return error
   const names = new Set(await list(context.api()).catch(() => []))
-  // What else was typed, such as the text of a message, is no name.
+  // Other arguments, such as the text of a message, are no names.
   const { capability } = isRecord(error.data) ? error.data : {}
   const meant = [...words, ...(typeof capability === 'string' ? [capability] : [])].filter(
     (word) => word !== '' && !names.has(word) && error.message.includes(word)

@@ -282,5 +282,5 @@ async function reopen(
 }
 
 function rolledBack(place: string): NodeError {
-  return new NodeError('STORE_DAMAGED', `the store ${place} has lost what it held: it is damaged, or an older copy`)
+  return new NodeError('STORE_DAMAGED', `the store ${place} has lost data: it is damaged, or an older copy`)
 }

@@ -57,7 +57,7 @@ const auth = z
   )
 
 const key = z.record(z.string().max(32), z.unknown()).refine((one) => typeof one['kty'] === 'string' && one['d'] === undefined, {
-  error: 'must be the public key of who signs the card, as a JWK'
+  error: 'must be the public key of the signer of the card, as a JWK'
 })
 
 const entry = z
@@ -78,7 +78,7 @@ export const a2aAgentsSchema: z.ZodType<Readonly<Record<string, A2AAgentSetting>
   .record(serverName, entry, 'must be a mapping of agent names')
   .refine((agents) => Object.keys(agents).length <= MAX_A2A_AGENTS, `has more than ${MAX_A2A_AGENTS} agents`)
 
-/** The agents as they may be shown: the query of a card's URL may be a secret, the names of variables are none. */
+/** The agents for display: the query of a card's URL may be a secret; names of variables are none. */
 export function shownAgents(value: unknown): unknown {
   if (!isRecord(value)) return value
   const agents = value as Record<string, A2AAgentSetting>

@@ -11,18 +11,18 @@ export interface Candidate {
   readonly where: string
   /** 1-based line of the file; null outside of it. */
   readonly line: number | null
-  /** The line of what stands at a place inside a value of the file, or of what is nearest above it. */
+  /** The line of the value at a path below the setting, or of its nearest parent. */
   readonly lineAt?: (path: readonly PropertyKey[]) => number
 }
 
-/** What is wrong with one given value or key. */
+/** A fault of one given value or key. */
 export interface ConfigFault {
   readonly where: string
   readonly line: number | null
   /** `section.key`, as it was written; empty for a fault of the file itself. */
   readonly key: string
   readonly reason: string
-  /** What would be right; null when nothing of that name exists. */
+  /** The allowed values; null when there is no such name. */
   readonly allowed: string | null
   /** Known names close to an unknown one. */
   readonly nearest: readonly string[]

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { shown } from '../kit/text.js'
 
-/** What stands for a value that nobody needs to see. */
+/** Replacement for a hidden value. */
 export const HIDDEN = '(hidden)'
 /** A value that is read from the environment of the node: `env:NAME`. */
 const REFERENCE = /^env:[A-Za-z_][A-Za-z0-9_]*$/
 
-/** A text that is not empty, of so many characters at most. */
+/** A text of 1 to `max` characters. */
 export const text = (max: number): z.ZodType<string> =>
   z.string('must be text').min(1, 'must not be empty').max(max, `has more than ${max} characters`)
 
@@ -20,7 +20,7 @@ export function unit(rule: string, parse: (text: string) => number | null, [min,
   })
 }
 
-/** What one header, or a key, may hold. */
+/** A header value or a key. */
 export const headerValue: z.ZodType<string> = z
   .string('must be text')
   .max(8192)
@@ -47,22 +47,22 @@ export const agentUrl = text(2048).superRefine((value, context) => {
   else if (!MESH_URL.test(value)) context.addIssue('must be a2a-mesh://<node>/agents/<id>, with the key or the name of the node')
 })
 
-/** A URL as it may be shown: its query may hold a secret. */
+/** A URL for display: its query may hold a secret. */
 export function shownUrl(url: string): string {
   return url.replace(/[?#].*$/s, `?${HIDDEN}`)
 }
 
-/** A value as it may be shown: only what names a variable is. */
+/** A value for display: only names of variables are visible. */
 export function shownSecret(value: string): string {
   return REFERENCE.test(value) ? value : HIDDEN
 }
 
-/** Values by name as they may be shown. */
+/** Values by name for display. */
 export function hideValues(values: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, shownSecret(value)]))
 }
 
-/** What is wrong with a given mapping of entries: the place below the setting and the reason; the values are never told. */
+/** Faults of a mapping of entries: the path below the setting and the reason, never the values. */
 export function entryFaults(error: z.ZodError): readonly { readonly path: readonly PropertyKey[]; readonly reason: string }[] {
   return error.issues.slice(0, 32).map((issue) => {
     // The names of keys that are not known stand beside the place of their mapping.

@@ -8,8 +8,8 @@ const OTHERS = new Set(['A2A_NODE_HOME'])
 const PREFIX = 'A2A_NODE_'
 
 /**
- * Reads the settings of the environment. A variable of a known section with an unknown key, or one letter away from a known
- * name, is a fault; other variables that happen to begin with `A2A_NODE_` are not ours.
+ * Reads the settings of the environment. A fault is an unknown key of a known section, or a name one letter away from a known one. Other
+ * variables with the prefix `A2A_NODE_` are ignored.
  */
 export function readEnv(env: Readonly<Record<string, string | undefined>>): {
   readonly candidates: Candidate[]
@@ -40,9 +40,9 @@ function knownNames(): Map<string, NamedSetting> {
   return names
 }
 
-/** Whoever sets the environment of a start must not name what it runs; and a mapping has no form there. */
+/** The environment of a start must not name programs to run, and has no form for a mapping. */
 function fileOnly(name: string): ConfigFault {
-  return { where: 'environment', line: null, key: name, reason: 'is taken from the config file only', allowed: null, nearest: [] }
+  return { where: 'environment', line: null, key: name, reason: 'can only be set in the config file', allowed: null, nearest: [] }
 }
 
 function unknown(name: string, known: readonly string[]): ConfigFault[] {

@@ -3,20 +3,21 @@ import type { Document, Node } from 'yaml'
 import { NodeError } from '../kit/errors.js'
 import { fileReason } from '../kit/file-reason.js'
 import { nearest } from '../kit/text.js'
+import { yamlReason } from '../kit/yaml-reason.js'
 import { type Candidate, type ConfigFault, faultText } from './candidate.js'
 import { SETTINGS, type SettingTable } from './settings.js'
 
 const MAX_BYTES = 262_144
 
-/** What a config file gives. */
+/** Settings and faults of a config file. */
 export interface FileValues {
   readonly candidates: readonly Candidate[]
   readonly faults: readonly ConfigFault[]
 }
 
 /**
- * Reads the YAML settings; a file that does not exist gives nothing. Unknown sections and keys are faults with their line.
- * @throws NodeError CONFIG_INVALID for what is no YAML mapping, NO_PERMISSION when it cannot be read.
+ * Reads the YAML settings; a missing file has none. Unknown sections and keys are faults with their line.
+ * @throws NodeError CONFIG_INVALID unless it is a YAML mapping; NO_PERMISSION when it cannot be read
  */
 export async function readConfigFile(file: string): Promise<FileValues> {
   const text = await readText(file)
@@ -45,7 +46,7 @@ export async function parseConfigText(text: string, file: string): Promise<FileV
   const lines = new yaml.LineCounter()
   const doc = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const error = doc.errors[0]
-  if (error !== undefined) throw invalid(file, lines.linePos(error.pos[0]).line, error.message)
+  if (error !== undefined) throw invalid(file, lines.linePos(error.pos[0]).line, yamlReason(error.code))
   // A place in a mapping is that of its key: the value may begin lines below.
   const lineOf = (node: unknown, [step, ...rest]: readonly PropertyKey[]): number | null => {
     if (step === undefined) return null

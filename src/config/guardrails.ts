@@ -10,7 +10,7 @@ export const MAX_PATTERN_WORK = 100_000_000
 /** Longest text that a guardrail may let through, in characters. */
 export const MAX_GUARDED = 1_000_000
 
-/** What a text may be. */
+/** Rules for a text. */
 export interface GuardrailSetting {
   /** Characters. */
   readonly maxLength: number
@@ -18,7 +18,7 @@ export interface GuardrailSetting {
   readonly deny: readonly string[]
 }
 
-/** What goes to agents, and what comes back. */
+/** Rules for inputs and outputs of agents. */
 export interface GuardrailSettings {
   readonly input: GuardrailSetting
   readonly output: GuardrailSetting
@@ -93,7 +93,7 @@ export async function patternFaults(
       try {
         steps += RE2JS.compile(pattern).programSize()
       } catch (error) {
-        found.push({ path, reason: `is no pattern of RE2: ${messageOf(error)}` })
+        found.push({ path, reason: `is no pattern of RE2: ${messageOf(error).replace(/^error parsing regexp: /, '')}` })
       }
       if (steps * maxLength <= MAX_PATTERN_WORK) continue
       found.push({

@@ -45,7 +45,7 @@ export const llmProvidersSchema: z.ZodType<Readonly<Record<string, LlmProviderSe
   )
   .refine((providers) => Object.keys(providers).length <= MAX_LLM_PROVIDERS, `has more than ${MAX_LLM_PROVIDERS} providers`)
 
-/** The providers as they may be shown: keys, values of headers and the query of a URL are hidden. */
+/** The providers for display: keys, values of headers and the query of a URL are hidden. */
 export function shownProviders(value: unknown): unknown {
   if (!isRecord(value)) return value
   return Object.fromEntries(

@@ -8,11 +8,11 @@ import { readConfigFile } from './file.js'
 import { GUARDRAILS, type GuardrailSettings, patternFaults } from './guardrails.js'
 import { allSettings, type Config, type ConfigSource, isFileOnly, type NamedSetting } from './settings.js'
 
-/** What a start is configured by. */
+/** Sources of the settings of a start. */
 export interface LoadOptions {
   /** Absolute path of the YAML file; need not exist. */
   readonly file: string
-  /** Values of flags by `section.key`, already in the form of the file; the flag's name is told in errors. */
+  /** Values of flags by `section.key`, in the form of the file; errors name the flag. */
   readonly flags?: readonly { readonly path: string; readonly flag: string; readonly value: unknown }[]
   /** Default `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>

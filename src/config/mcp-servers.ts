@@ -29,9 +29,9 @@ export interface McpServerSetting {
   readonly timeoutMs: number
   /** Globs of the tools that are offered (`*` any text); null: all. */
   readonly tools: readonly string[] | null
-  /** Names of tools that may be repeated when nobody knows whether they ran. */
+  /** Names of tools that may be repeated after an unknown outcome. */
   readonly idempotent: readonly string[]
-  /** What policy takes its tools for. */
+  /** Side effect of its tools for the policy. */
   readonly sideEffect: 'none' | 'read' | 'write' | 'exec'
   /** Calls at once. */
   readonly concurrency: number
@@ -50,7 +50,7 @@ const variables = z
 
 const COMMAND = 'must be a list of the program and its arguments: [program, argument]'
 
-/** What an agent that stands for others may be: as in agent files. */
+/** Tier and sandbox of an agent that represents others, as in agent files. */
 export const power = {
   tier: z.enum(['L0', 'L1', 'L2', 'L3'], 'must be L0, L1, L2 or L3').nullable().default(null),
   sandbox: z
@@ -60,7 +60,7 @@ export const power = {
     .default(null)
 }
 
-/** What its calls may take, and what they are to policy. */
+/** Limits of its calls, and their side effect for the policy. */
 export const bounds = {
   timeout: unit('must be a duration such as 10s or 5m, at most 24h', parseDuration, [1, DAY_MS]).default(60_000),
   sideEffect: z.enum(['none', 'read', 'write', 'exec'], 'must be none, read, write or exec').default('exec'),
@@ -68,7 +68,7 @@ export const bounds = {
   maxOutput: unit('must be a size such as 64KiB or 1MiB, at most 16MiB', parseSize, [1, MAX_OUTPUT_BYTES]).default(10 * MIB)
 }
 
-/** sha256 of what alone is offered. */
+/** sha256 of the only accepted version. */
 export const pin = z
   .string()
   .regex(/^[0-9a-f]{64}$/, 'must be a sha256: 64 of 0-9 a-f')
@@ -95,7 +95,7 @@ const entry = z
   .superRefine((one, context) => {
     const wrong = (key: string, message: string): void => context.addIssue({ code: 'custom', path: [key], message })
     if (one.command === undefined && one.url === undefined) context.addIssue('needs command (a program) or url (an HTTP server)')
-    if (one.command !== undefined && one.url !== undefined) wrong('url', 'stands beside command: a server has one of them')
+    if (one.command !== undefined && one.url !== undefined) wrong('url', 'excludes command: a server has one of them')
     if (one.command === undefined && Object.keys(one.env).length > 0) wrong('env', 'goes with command only')
     if (one.command === undefined && one.cwd !== undefined) wrong('cwd', 'goes with command only')
     if (one.url === undefined && Object.keys(one.headers).length > 0) wrong('headers', 'go with url only')
@@ -125,7 +125,7 @@ export const mcpServersSchema: z.ZodType<Readonly<Record<string, McpServerSettin
   .record(serverName, entry, 'must be a mapping of server names')
   .refine((servers) => Object.keys(servers).length <= MAX_MCP_SERVERS, `has more than ${MAX_MCP_SERVERS} servers`)
 
-/** The servers as they may be shown: values of variables and headers, arguments after the program and the query of a URL are hidden. */
+/** The servers for display: values of variables and headers, arguments after the program and the query of a URL are hidden. */
 export function shownServers(value: unknown): unknown {
   if (!isRecord(value)) return value
   return Object.fromEntries(Object.entries(value as Record<string, McpServerSetting>).map(([name, one]) => [name, shownServer(one)]))

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What one scope of the config gives. */
+/** Rights of one OAuth scope of the config. */
 export interface OAuthScopeSetting {
   readonly may: readonly ('read' | 'send')[]
   readonly tier: 'L0' | 'L1' | 'L2' | 'L3' | null

@@ -17,7 +17,6 @@ export interface HomePaths {
   readonly documents: string
   /** Run-time state: records of agent processes, usually the control socket. 0700. */
   readonly run: string
-  /** Agent files. */
   readonly agents: string
   /** The YAML settings; need not exist. */
   readonly configFile: string
@@ -25,19 +24,17 @@ export interface HomePaths {
   readonly policyFile: string
   /** Where a detached node writes its output. */
   readonly logFile: string
-  /** Directory of the audit log. */
   readonly audit: string
   /** The note outside of it that there is one. */
   readonly auditSeen: string
-  /** Directory of the ledger. */
   readonly ledger: string
   /** The control API's unix socket, at most {@link SOCKET_PATH_MAX} bytes. */
   readonly socket: string
-  /** Was it chosen, by `--home` or the environment? Then commands that are shown to others have to name it. */
+  /** Was it set by `--home` or the environment? Then printed commands must name it. */
   readonly isChosen: boolean
 }
 
-/** What the paths depend on. */
+/** Inputs of the paths. */
 export interface PathSources {
   /** `--home`; wins over the environment. Relative ones belong to the current directory. */
   readonly home?: string | null | undefined
@@ -92,7 +89,7 @@ function socketPath(run: string, env: Readonly<Record<string, string | undefined
   const places = fallbackDirs(env)
     .map((dir) => path.join(dir, name))
     .filter(fits)
-  // A node started under another environment may serve at a later place: one that is there wins. What another user put there is none.
+  // A node started under another environment may serve at a later path, so an existing one wins. Files of other users are ignored.
   const own = places.filter((one) => isOwnOrFree(path.dirname(one)))
   const place = own.find((one) => existsSync(one)) ?? own[0] ?? places[0]
   if (place !== undefined) return place

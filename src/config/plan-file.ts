@@ -4,10 +4,10 @@ import { NodeError } from '../kit/errors.js'
 import { fileReason } from '../kit/file-reason.js'
 import { JSON_LIMITS } from '../kit/json.js'
 import { shown } from '../kit/text.js'
+import { yamlReason } from '../kit/yaml-reason.js'
 
-/** Bytes of a plan file. */
 const MAX_BYTES = 262_144
-/** Places that are told where it is no YAML; of more, how many. */
+/** Reported syntax faults; further ones are counted. */
 const FAULTS_MAX = 32
 
 /** The YAML of a plan, not yet checked as one. */
@@ -48,7 +48,7 @@ function unreadable(file: string, error: unknown): NodeError {
   })
 }
 
-/** What is wrong with a plan file, each fault with its `file:line`. One is the message; several are told one by one by whoever shows it. */
+/** The error of a faulty plan file. One fault is the message; several are in the data with their `file:line`. */
 export function faultyPlan(faults: readonly { readonly place: string; readonly reason: string }[], more: number): NodeError {
   const count = faults.length + more
   const [first] = faults
@@ -70,7 +70,7 @@ function isTooDeep(tokens: Iterable<CST.Token>): boolean {
   return false
 }
 
-/** Takes the text of a plan apart. @throws NodeError USAGE with the lines of what is no YAML. */
+/** Parses the text of a plan. @throws NodeError USAGE with the lines of syntax faults */
 export async function parsePlan(text: string, file: string): Promise<PlanFile> {
   const yaml = await import('yaml')
   if (isTooDeep(new yaml.Parser().parse(text)))
@@ -79,7 +79,7 @@ export async function parsePlan(text: string, file: string): Promise<PlanFile> {
   const doc = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false, schema: 'core' })
   const lineOf = (offset: number): string => `${shown(file, 4096)}:${lines.linePos(offset).line}`
   if (doc.errors.length > 0) {
-    const printed = doc.errors.slice(0, FAULTS_MAX).map((error) => ({ place: lineOf(error.pos[0]), reason: error.message }))
+    const printed = doc.errors.slice(0, FAULTS_MAX).map((error) => ({ place: lineOf(error.pos[0]), reason: yamlReason(error.code) }))
     throw faultyPlan(printed, doc.errors.length - printed.length)
   }
   let value: unknown

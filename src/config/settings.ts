@@ -18,9 +18,9 @@ import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers 
 import { PUBLIC_URL_ALLOWED, publicUrlSchema } from './public-url.js'
 
 /**
- * How a setting is written in YAML and in the environment. `duration` is a number of milliseconds or `10s`; lists are
- * comma-separated in the environment; `servers` and `mapping` are mappings, and stand in the file only: the one names programs
- * to run, or where secrets are sent to, the other holds what a list of words cannot.
+ * Form of a setting in YAML and in the environment. `duration` is a number of milliseconds or `10s`; lists are comma-separated in the
+ * environment. `servers` and `mapping` are mappings, in the file only. `servers` names programs to run or receivers of secrets; a list of
+ * words cannot express a `mapping`.
  */
 export type SettingForm = 'text' | 'number' | 'duration' | 'boolean' | 'list' | 'directories' | 'servers' | 'mapping'
 
@@ -36,12 +36,12 @@ export interface Setting<T> {
   readonly form: SettingForm
   /** null for values without a unit. */
   readonly unit: string | null
-  /** What is allowed, for people. */
+  /** The allowed values, for people. */
   readonly allowed: string
   readonly about: string
-  /** What exactly is wrong with a value that is not allowed; absent or null: what is allowed says it. */
+  /** The exact fault of a value; absent or null: `allowed` describes it. */
   readonly fault?: (value: unknown) => string | null
-  /** The value as it may be shown; absent: as it is. */
+  /** The value for display; absent: as it is. */
   readonly show?: (value: unknown) => unknown
 }
 
@@ -123,7 +123,7 @@ export const SETTINGS = {
       form: 'list',
       unit: null,
       allowed: `a list of at most ${LABELS_MAX} labels of 1 to 64 letters, digits and . _ / = : -, a letter or digit first`,
-      about: 'What this node is marked with, e.g. gpu or zone=eu; plans of swarms choose by it. Its agents carry it on their cards.'
+      about: 'Labels of this node, e.g. gpu or zone=eu, on the cards of its agents; plans of swarms choose by them.'
     }),
     shutdownTimeoutMs: duration(5000, [100, 10_000], 'Longest clean shutdown; after it the process ends all the same.')
   },
@@ -215,11 +215,11 @@ export const SETTINGS = {
     maxInFlightPerPeer: count(256, [1, 2048], 'Tasks in flight for one peer.')
   },
   ledger: {
-    defaultTtlMs: duration(DAY_MS, [1000, 30 * DAY_MS], 'How long a request lives that nobody waits for.'),
+    defaultTtlMs: duration(DAY_MS, [1000, 30 * DAY_MS], 'How long a request without a waiting caller lives.'),
     durability: choice(
       ['power', 'process'],
       'power',
-      'What an acknowledged message survives: power is fsynced first and survives the end of the machine, process that of the node.'
+      'Durability of an acknowledged message: power (fsynced) survives a power failure, process the end of the node.'
     ),
     maxMib: count(
       4096,
@@ -236,7 +236,7 @@ export const SETTINGS = {
     expose: choice(
       ['auto', 'all', 'search'],
       'auto',
-      'What tools/list shows of the mesh: every tool, or tools to find and call them; auto changes to those above 100 tools.'
+      'Tools of the mesh in tools/list: every tool, or tools to find and call them; auto changes to those above 100 tools.'
     ),
     servers: define<Readonly<Record<string, McpServerSetting>>>({
       schema: mcpServersSchema,
@@ -256,7 +256,7 @@ export const SETTINGS = {
       form: 'mapping',
       unit: null,
       allowed: `a mapping of input and output, each with maxLength (characters, at most ${MAX_GUARDED}) and deny (at most ${MAX_DENIED} patterns in RE2 syntax of at most ${MAX_PATTERN} characters); in the config file only`,
-      about: 'What the gateway lets through to agents (input) and back (output).'
+      about: 'Rules of the gateway for texts to agents (input) and back (output).'
     }),
     rateLimit: define<RateLimitSetting>({
       schema: rateLimitSchema,
@@ -264,7 +264,7 @@ export const SETTINGS = {
       form: 'mapping',
       unit: null,
       allowed: 'a mapping of perMinute (1 to 1000000) and burst (1 to 100000); in the config file only',
-      about: 'How often one token may call the gateway, over whatever protocol; beyond it calls are answered with 429 and Retry-After.'
+      about: 'Calls of one token to the gateway over all protocols; further ones get 429 and Retry-After.'
     }),
     oauth: define<OAuthSetting>({
       schema: oauthSchema,
@@ -315,7 +315,7 @@ export const SETTINGS = {
     adminPolicy: choice(
       ['deny_all', 'local_stdio_only', 'token'],
       'deny_all',
-      'Who may call those: nobody, clients over stdio, or clients over HTTP with a token of this node.'
+      'Callers of those: nobody, clients over stdio, or clients over HTTP with a token of this node.'
     )
   },
   resources: {
@@ -323,7 +323,7 @@ export const SETTINGS = {
   },
   security: {
     dynamicRegistrationEnabled: flag(false, 'Let tools be registered while the node runs; takes tools.adminRegistrationEnabled as well.'),
-    allowArbitraryCodeTools: flag(false, 'Reserved: no code is taken from clients, whatever it says.')
+    allowArbitraryCodeTools: flag(false, 'Reserved: code of clients is never run.')
   },
   swarm: {
     leaseMs: duration(5000, [500, 60_000], 'A lease without a heartbeat for this long goes to another agent.'),
@@ -373,12 +373,12 @@ export function allSettings(table: SettingTable = SETTINGS): NamedSetting[] {
   )
 }
 
-/** A value of a setting without what must not be shown. */
+/** A value of a setting for display, without secrets. */
 export function shownValue({ setting }: NamedSetting, value: unknown): unknown {
   return setting.show === undefined ? value : setting.show(value)
 }
 
-/** The settings without what must not be shown. */
+/** The settings for display, without secrets. */
 export function shownConfig(config: Config): Record<string, Record<string, unknown>> {
   const values = config as unknown as Record<string, Record<string, unknown>>
   const sections: Record<string, Record<string, unknown>> = {}

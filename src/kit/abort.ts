@@ -2,12 +2,12 @@ import type { AbortSignalLike } from './clock.js'
 
 /** A signal that a caller can abort, without the host's AbortController. */
 export class Abort implements AbortSignalLike {
-  // Few listen: a list takes a fraction of what a set does.
+  // There are few listeners: a list costs a fraction of a set.
   #listeners: (() => void)[] = []
   readonly #onError: (error: unknown) => void
   aborted = false
 
-  /** `onError`: told of what a listener throws. */
+  /** `onError`: called with errors that listeners throw. */
   constructor(onError: (error: unknown) => void = () => {}) {
     this.#onError = onError
   }
@@ -21,7 +21,7 @@ export class Abort implements AbortSignalLike {
     if (at !== -1) this.#listeners.splice(at, 1)
   }
 
-  /** Aborts; the listeners are called once. What a listener throws is its program's: whoever aborts goes on. */
+  /** Aborts and calls the listeners once. Errors of listeners do not reach the caller. */
   abort(): void {
     if (this.aborted) return
     this.aborted = true

@@ -8,7 +8,7 @@ export interface Backoff {
   readonly factor?: number
 }
 
-/** The wait in milliseconds after `count` earlier ones: 0, and whatever is less, gives the base. */
+/** The wait in milliseconds after `count` earlier ones: 0 or less gives the base. */
 export function backoffMs({ baseMs, maxMs = Number.POSITIVE_INFINITY, factor = 2 }: Backoff, count: number): number {
   return Math.min(maxMs, baseMs * factor ** Math.max(0, count))
 }

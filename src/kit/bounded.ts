@@ -54,8 +54,8 @@ export class BoundedMap<K, V> extends Map<K, V> {
 }
 
 /**
- * Finds the oldest key, again and again. A fresh look would step each time over the places of all that were dropped since the table
- * last grew; this one goes on where it stopped. An iterator that rests keeps old tables alive, so it begins anew after many removals.
+ * Finds the oldest key repeatedly. A new iterator would step over every slot removed since the table last grew; this one continues. An idle
+ * iterator keeps old tables alive, so it restarts after many removals.
  */
 class Oldest<Key> {
   readonly #of: { keys(): Iterator<Key> }

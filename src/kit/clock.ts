@@ -15,7 +15,7 @@ export interface Clock {
   clear(timer: Timer | null): void
 }
 
-/** Wall-clock times for what happens so often that reading both clocks each time would cost more than the rest. */
+/** Wall-clock times for frequent events, for which reading both clocks each time would cost too much. */
 export class Stamps {
   readonly #clock: Pick<Clock, 'now'>
   #readAt = Number.NEGATIVE_INFINITY
@@ -39,8 +39,8 @@ const JUMP_MS = 60_000
 const STAYED_MS = 600_000
 
 /**
- * The wall clock for what is given up when its time is over, and does not come back: one that jumps forward counts only once it has
- * stayed there for ten minutes. Until then its time goes on as before. One that is put back counts at once.
+ * The wall clock for irreversible expiry. A jump forward counts only after ten minutes; until then its time continues as before. A jump
+ * back counts at once.
  */
 export class ExpiryClock {
   readonly #clock: Pick<Clock, 'now' | 'monotonic'>

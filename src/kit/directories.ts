@@ -1,4 +1,4 @@
-/** What {@link makeDirectories} needs of a file system. */
+/** File system calls of {@link makeDirectories}. */
 export interface DirectoryMaker {
   /** Makes one directory; rejects when something has that name or the one above is missing. */
   mkdir(dir: string): Promise<unknown>
@@ -9,8 +9,8 @@ export interface DirectoryMaker {
 }
 
 /**
- * Makes a directory and those above it that are missing, one level at a time: the recursive mkdir of Node 20 never ends
- * where a file system refuses new names with ENOENT, as /proc does. Rejects with what the first failing mkdir gave.
+ * Makes a directory and its missing parents one level at a time. The recursive mkdir of Node 20 never ends where a file system refuses new
+ * names with ENOENT, as /proc does. Rejects with the error of the first failing mkdir.
  */
 export async function makeDirectories(dir: string, maker: DirectoryMaker): Promise<void> {
   if (await maker.isDirectory(dir)) return

@@ -1,4 +1,4 @@
-/** What the table says of one code: may the same call succeed later, and what to do about it. */
+/** One row of the table: may the same call succeed later, and the next steps. */
 interface CodeRow {
   readonly retryable: boolean
   /** Commands that help, as people would type them; at least one. */
@@ -83,18 +83,18 @@ export interface ErrorBody {
   readonly retryable: boolean
   /** The agent itself said `retryable: false`; else `retryable` is the default of the code. */
   readonly isFinal?: true
-  /** What to do next: commands, ready to type. */
+  /** Next steps: commands to type. */
   readonly next: readonly string[]
   /** Typed details, e.g. the candidates of an ambiguous name. JSON. */
   readonly data?: unknown
 }
 
-/** What may be given beside code and message. */
+/** Optional fields of an error. */
 export interface NodeErrorDetails {
   readonly data?: unknown
   /** Instead of the commands of the table; an empty list leaves those. */
   readonly next?: readonly string[]
-  /** Instead of what the table says of the code: of work that nobody may repeat. */
+  /** Overrides the table: for work that must not be repeated. */
   readonly retryable?: boolean
   readonly cause?: unknown
 }
@@ -122,7 +122,7 @@ export class NodeError extends Error {
     return this.data === undefined ? body : { ...body, data: this.data }
   }
 
-  /** Rebuilds an error from a wire, as retryable as it says of itself; unknown codes become INTERNAL, with what the table says of it. */
+  /** Rebuilds an error from a wire with its own `retryable`; an unknown code becomes INTERNAL with the values of its table row. */
   static fromBody(body: Pick<ErrorBody, 'code' | 'message'> & Partial<ErrorBody>): NodeError {
     const code = isErrorCode(body.code) ? body.code : 'INTERNAL'
     return new NodeError(code, body.message, {

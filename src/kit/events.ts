@@ -4,7 +4,7 @@ export type Unsubscribe = () => void
 /** A typed set of listeners. A listener that throws does not stop the others; its error goes to `onError`. */
 export class Emitter<T> {
   readonly #listeners = new Set<(value: T) => void>()
-  /** Those who listen now: who comes or goes meanwhile changes nothing of an emit under way. Made anew after a change. */
+  /** The current listeners: changes during an emit do not affect it. Rebuilt after a change. */
   #now: readonly ((value: T) => void)[] | null = null
   readonly #onError: (error: unknown) => void
 

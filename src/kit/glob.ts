@@ -27,9 +27,8 @@ export function nameGlob(pattern: string): (name: string) => boolean {
 }
 
 /**
- * Does a path (segments separated by `/`) fit a glob? `*` and `?` stay inside a segment, `**` stands for any number of
- * segments; a pattern without a slash is compared with the last segment alone. Takes time proportional to pattern x path,
- * whatever they hold.
+ * Does a path (segments separated by `/`) match a glob? `*` and `?` stay inside a segment, `**` matches any number of segments. A pattern
+ * without a slash is compared with the last segment alone. Takes time proportional to pattern x path for any content.
  */
 export function matchesGlob(pattern: string, path: string): boolean {
   const segments = path.split('/')

@@ -3,9 +3,7 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 
 /** Bounds for JSON that others wrote. */
 export interface JsonLimits {
-  /** Nesting levels. */
   readonly maxDepth: number
-  /** Keys of one object. */
   readonly maxKeys: number
   /** UTF-16 units of one string. */
   readonly maxString: number
@@ -73,6 +71,16 @@ export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): { ok:
   return fault === null ? { ok: true, value } : { ok: false, reason: fault }
 }
 
+/** Where a text stops being JSON, by the error of `JSON.parse`. */
+export function jsonSyntaxReason(error: unknown): string {
+  const message = error instanceof Error ? error.message : ''
+  if (/end of JSON|unterminated/i.test(message)) return 'it ends too early'
+  const position = / at position (\d+)/.exec(message)?.[1]
+  if (position !== undefined) return `there is a fault at character ${Number(position) + 1}`
+  const token = /^Unexpected token '?(.+?)'?,/su.exec(message)?.[1]
+  return token === undefined ? 'its syntax is wrong' : `${JSON.stringify(token)} is not expected there`
+}
+
 /**
  * Canonical JSON (RFC 8785): keys sorted by UTF-16 units, no white space, `undefined` members left out.
  * @throws TypeError for values JSON has no form for (NaN, Infinity, bigint, functions).
@@ -104,19 +112,19 @@ function canonicalObject(record: Record<string, unknown>): string {
 }
 
 /**
- * A value in canonical JSON as it is read once it was written: null for what no JSON can be written of, such as NaN.
- * @throws TypeError for what is circular or has a bigint in it: for no value that was read from JSON
+ * A value in canonical JSON after a round trip through JSON: null for values without a JSON form, such as NaN.
+ * @throws TypeError for a circular value or a bigint, so for no value read from JSON
  */
 export function writtenJson(value: unknown): string {
   return canonicalJson(JSON.parse(JSON.stringify(value) ?? 'null'))
 }
 
-/** Nesting levels of what is copied. */
+/** Nesting levels of a copied value. */
 const MAX_COPY_DEPTH = 500
 
 /**
- * A copy of a value as it would be written as JSON, bytes in it aside, which stay bytes: whoever gave it may change it afterwards.
- * undefined for what has no form: a function or symbol, what is circular or nested too deep, has a bigint in it, or throws when it is read.
+ * A deep copy of a value as JSON would write it, except that bytes stay bytes. Later changes of the original do not affect it. undefined
+ * for values without a JSON form: functions, symbols, circular or too deeply nested values, bigints, and getters that throw.
  */
 export function jsonCopy(value: unknown): unknown {
   try {

@@ -12,11 +12,10 @@ export interface LongLine {
   /** Its first and its last bytes. */
   readonly head: Uint8Array
   readonly tail: Uint8Array
-  /** Bytes in all. */
   readonly bytes: number
 }
 
-/** What a {@link LineSplitter} keeps in memory. */
+/** Memory limits of a {@link LineSplitter}. */
 export interface LineLimits {
   /** Longest line without its newline. */
   readonly maxBytes: number
@@ -25,8 +24,8 @@ export interface LineLimits {
 }
 
 /**
- * Cuts a stream of bytes into lines, without their `\n`. Holds at most one line of `maxBytes`, in a block of at most twice that (but
- * 4 KiB at least); of a longer line only its edges, until it ends. Bytes of a line are valid until the next one is taken.
+ * Cuts a stream of bytes into lines, without their `\n`. It holds at most one line of `maxBytes`, in a block of at most twice that (but 4
+ * KiB at least). Of a longer line it holds only the edges, until it ends. Bytes of a line are valid until the next one is read.
  */
 export class LineSplitter {
   readonly #maxBytes: number

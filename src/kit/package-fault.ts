@@ -1,4 +1,4 @@
-/** An error that a package threw where nobody could catch it. */
+/** An uncaught error of a package. */
 export interface PackageFault {
   readonly package: string
   readonly error: Error
@@ -6,7 +6,7 @@ export interface PackageFault {
 
 const MISTAKES = [TypeError, SyntaxError, ReferenceError, EvalError, RangeError, URIError]
 
-/** Is it what the packages of the network take for a mistake in a program, and throw again in a task of its own, where nobody can catch it? */
+/** Is it an error that network packages take for a programming error and rethrow uncaught, in a task of its own? */
 export function isMistake(error: unknown): error is Error {
   if (!(error instanceof Error)) return false
   return MISTAKES.some((kind) => error instanceof kind) || error.name === 'AssertionError'

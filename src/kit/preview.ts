@@ -1,7 +1,7 @@
 /** Deepest nesting that is looked into. */
 const MAX_DEPTH = 32
 
-/** The beginning of a JSON value as text, about `max` characters; bytes show their length. Costs no more than what it shows. */
+/** The beginning of a JSON value as text, about `max` characters; bytes are given by length. The cost is bounded by `max`. */
 export function previewOf(value: unknown, max: number): string {
   const parts: string[] = []
   let left = max

@@ -1,8 +1,8 @@
-/** Metrics of the node, with what each counts for who scrapes them. */
+/** Metrics of the node with their help texts. */
 export const METRICS = {
   messages_sent: 'Messages handed to a channel or to an agent of this node, by type.',
-  messages_received: 'Messages that came in, those of this node included, by type; unreadable: no message at all.',
-  messages_refused: 'Messages that were refused, by code; late: a reply to what has ended.',
+  messages_received: 'Received messages, those of this node included, by type; unreadable: no message at all.',
+  messages_refused: 'Refused messages, by code; late: a reply to an ended exchange.',
   messages_delivered: 'Messages that came in and were let through, by type.',
   messages_passed_on: 'Messages of other nodes that were carried on, by type.',
   routing_ms: 'Time from sending a message to its channel.',
@@ -19,12 +19,12 @@ export const METRICS = {
   log_entries_submitted: 'Entries that this node brought into the log of the mesh, by kind.',
   gateway_calls: 'Calls to the gateway over HTTP that were let through, by its face: mcp, rpc, rest, agui, facade, card.',
   gateway_limited: 'Calls to the gateway over HTTP beyond the limit of their token, by its face.',
-  agent_checks: 'Looks at agents of this node, by what they were found to be.',
+  agent_checks: 'Health checks of agents of this node, by result.',
   agent_reloads: 'Agents whose changed version was swapped in.',
   agent_file_faults: 'Faults found in agent files while the last good version went on.',
-  approvals: 'Messages that waited for a person, by what became of them.',
-  notifications: 'Tries of push notifications, by what became of them: delivered, again, dead.',
-  errors: 'Things that went wrong within this node, by place.'
+  approvals: 'Messages that waited for a person, by outcome.',
+  notifications: 'Tries of push notifications, by outcome: delivered, again, dead.',
+  errors: 'Internal faults of this node, by component.'
 } as const
 
 /** Counts and times at one moment. */
@@ -38,10 +38,10 @@ export interface Measured {
 /** Upper bounds of the times of runs that are counted apart, in seconds. */
 export const RUN_BOUNDS = [0.01, 0.1, 1, 10, 60] as const
 
-/** What is counted of one agent of a node. */
+/** Measurements of one agent of a node. */
 export interface AgentMeasured {
   readonly id: string
-  /** null: nobody has looked, or nothing can be said of it. */
+  /** null: not checked, or no health check. */
   readonly health: 'healthy' | 'degraded' | 'unhealthy' | null
   readonly running: number
   readonly waiting: number
@@ -72,9 +72,7 @@ function agentLines(agents: readonly AgentMeasured[]): string[] {
     `a2a_node_agent_run_seconds_count{${of(id)}} ${runs}`
   ])
   return [
-    ...(found.length === 0
-      ? []
-      : [...headOf('a2a_node_agent_health', 'gauge', 'What an agent was found to be: 1 for that state.'), ...found]),
+    ...(found.length === 0 ? [] : [...headOf('a2a_node_agent_health', 'gauge', 'Health of an agent: 1 for that state.'), ...found]),
     ...gauge('a2a_node_agent_running', 'Runs of an agent under way.', (one) => one.running),
     ...gauge('a2a_node_agent_waiting', 'Tasks that wait for an agent.', (one) => one.waiting),
     ...headOf('a2a_node_agent_failures_total', 'counter', 'Runs of an agent that gave no result.'),

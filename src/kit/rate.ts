@@ -58,7 +58,7 @@ export class TokenBucket {
   }
 }
 
-/** A token bucket for each key. Full buckets are forgotten, so the table stays about as large as what goes on. */
+/** A token bucket for each key. Full buckets are forgotten, so the table holds about the active keys. */
 export class RateTable {
   readonly #limit: RateLimit
   readonly #clock: Clock

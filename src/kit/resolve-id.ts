@@ -13,20 +13,19 @@ export interface IdKind<T = unknown> {
   readonly several: string
   /** Where they are, for the error: `on this node`. */
   readonly where?: string
-  /** What all of them begin with, e.g. `task_`; empty for nothing. */
+  /** Common prefix of the ids, e.g. `task_`; may be empty. */
   readonly prefix: string
-  /** The error when no id fits. */
   readonly code: ErrorCode
-  /** The command that lists them. */
   readonly list: string
-  /** How a candidate is shown; default: its id. */
+  /** Text of a candidate; default: its id. */
   readonly label?: (id: string, item: T) => string
 }
 
 /**
- * What a text means: the item of that id, or of the only id that begins with the text. A beginning needs {@link MIN_ID_CHARACTERS}
- * characters after the prefix of the kind.
- * @throws NodeError AMBIGUOUS_NAME with the first {@link MAX_CANDIDATES} in `data.candidates`; `kind.code`, with near ones there if there are some
+ * The item with that id, or with the only id of that prefix. A prefix needs {@link MIN_ID_CHARACTERS} characters after the prefix of the
+ * kind.
+ * @throws NodeError AMBIGUOUS_NAME with the first {@link MAX_CANDIDATES} in `data.candidates`; `kind.code`, with similar ones there if
+ * there are some
  */
 export function resolveId<T>(text: string, items: ReadonlyMap<string, T>, kind: IdKind<T>): T {
   const exact = items.get(text)

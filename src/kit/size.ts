@@ -1,4 +1,4 @@
-/** What a number, a key or an object costs beside its text, roughly, in bytes. */
+/** Rough cost of a number, a key or an object beside its text, in bytes. */
 const NODE_BYTES = 16
 
 /** About how many bytes a JSON value (members may be bytes) holds in memory. Iterative and cheap: texts are not encoded. */

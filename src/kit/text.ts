@@ -1,11 +1,11 @@
-// What separates lines and cells, with the indent that follows: words on both sides must stay apart.
+// Separators of lines and cells, with the indent behind them: words on both sides must stay apart.
 const BREAK = /[\t\n\v\f\r\u2028\u2029]\s*/g
 // C0 and C1 controls, line and paragraph separators, and the marks that turn the writing direction.
 const CONTROL = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 // The first half of a surrogate pair whose second was cut off.
 const HALF = /[\ud800-\udbff]$/
 
-/** Longest text of a peer that is shown, in characters. */
+/** Displayed characters of a peer's text, at most. */
 export const SHOWN_MAX = 256
 
 /** Text of others made safe to show: on one line, control and direction characters removed, cut at 256 characters. */
@@ -20,8 +20,8 @@ export function shellWord(text: string): string {
 }
 
 /**
- * The candidates nearest to a mistyped word, best first, at most three: a prefix, or an edit distance of at most 2, and of at
- * most half of the shorter of the two (in any case). Of a word of one character there is none.
+ * The candidates nearest to a mistyped word, best first, at most three. A candidate has the word as prefix, or an edit distance of at most
+ * 2 and at most half of the shorter word, ignoring case. A word of one character has none.
  */
 export function nearest(word: string, candidates: Iterable<string>): string[] {
   const scored: { name: string; distance: number }[] = []

@@ -1,6 +1,6 @@
 /**
- * A map of what comes and goes with each call. A host's map that is emptied and filled again and again takes new memory with the
- * long life of the map itself each time, of which it takes the whole heap to be rid: this one begins anew when it is emptied.
+ * A map of entries that live for one call. A native map that is emptied and refilled allocates long-lived memory each time, which only a
+ * full collection frees. This one starts anew when it is emptied.
  */
 export class TransientMap<K, V> {
   /** The only entry: most of the time there is no more than one, which needs no map. */
@@ -53,7 +53,7 @@ export class TransientMap<K, V> {
   }
 }
 
-/** Things that come and go with each call, in no order, without a copy of their own: adding one and taking it out again takes no memory. */
+/** Items that live for one call, without order. Adding and removing one allocates no memory. */
 export class Bag<T> {
   readonly #items: T[] = []
 
@@ -62,7 +62,7 @@ export class Bag<T> {
     this.#items.push(item)
   }
 
-  /** Was it in it? Those that came last are found first. */
+  /** Removes an item; was it there? The newest items are found first. */
   delete(item: T): boolean {
     const at = this.#items.lastIndexOf(item)
     if (at === -1) return false

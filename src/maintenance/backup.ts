@@ -35,7 +35,7 @@ const LEDGER_PART = /^ledger\/\d{6}$/
 /** Files of a store that belong to the process that has it open. */
 const OF_THE_PROCESS = /^LOCK$|^LOG(\.old.*)?$/
 
-/** What a backup is made of: the open stores of a node. */
+/** Sources of a backup: the open stores of a node. */
 export interface BackupSources {
   readonly home: HomePaths
   readonly store: Corestore
@@ -47,7 +47,7 @@ export interface BackupSources {
   readonly createdAt: number
 }
 
-/** What a restored home is. */
+/** A restored home. */
 export interface RestoredInfo {
   readonly home: string
   readonly node: { readonly id: string; readonly name: string }
@@ -113,7 +113,7 @@ export async function backupHome(options: StartOptions, request: BackupRequest):
   }
 }
 
-/** What is known of the mesh of a home, which may change until the home is claimed. @throws NodeError CONFLICT */
+/** The mesh state of a home, which may change until the home is claimed. @throws NodeError CONFLICT */
 async function stateOf({ home }: HomePaths, documents: NodeStore): Promise<MeshState> {
   const state = await documents.read<MeshState>('mesh')
   if (state === null) throw new NodeError('CONFLICT', `there is no node in ${home}`, { next: ['a2a-node start'] })
@@ -169,7 +169,7 @@ async function addStore(writer: BackupWriter, dir: string, name: 'store' | 'docu
 async function checkBackup(file: string): Promise<Manifest> {
   let manifest: Manifest | null = null
   for await (const { name, bytes } of readBackup(file)) if (name === MANIFEST) manifest = readManifest(bytes)
-  if (manifest === null) throw new NodeError('STORE_DAMAGED', `the backup ${file} does not say what it holds`)
+  if (manifest === null) throw new NodeError('STORE_DAMAGED', `the backup ${file} has no manifest`)
   return manifest
 }
 
@@ -188,12 +188,12 @@ async function assertEmpty(home: HomePaths): Promise<void> {
   const found = [...(await entriesOf(home.home)), ...(await Promise.all(config.map(entriesOf))).flat()]
   const [one] = found
   if (one === undefined) return
-  throw new NodeError('CONFLICT', `a backup is restored where no node is, and there is ${one}`, {
+  throw new NodeError('CONFLICT', `restore target is not empty: found ${one}`, {
     next: ['a2a-node restore <file> --home <new directory>']
   })
 }
 
-/** A file, or what is in a directory. */
+/** A file, or the entries of a directory. */
 async function entriesOf(where: string): Promise<string[]> {
   const stats = await fs.stat(where).catch(() => null)
   if (stats === null) return []
@@ -234,7 +234,7 @@ async function unpackFile({ name, bytes, mode }: BackupPart, { staged, isShared 
   }
 }
 
-/** The streams of a store that nobody has open; false: there is no such store. */
+/** Copies the streams of a closed store; false: there is no such store. */
 async function copyStore(dir: string, to: string): Promise<boolean> {
   if ((await fs.stat(path.join(dir, 'db')).catch(() => null)) === null) return false
   await healStore(dir)

@@ -1,9 +1,9 @@
-/** What looking at one thing found. */
+/** The result of one check. */
 export interface DoctorCheck {
   readonly name: string
   readonly result: 'ok' | 'warn' | 'fail'
   readonly text: string
-  /** What to type; empty when all is well. */
+  /** Commands to type; empty for a good result. */
   readonly next: readonly string[]
 }
 

@@ -8,7 +8,7 @@ import { type DoctorCheck, doubtful, good } from './doctor-check.js'
 
 const REPAIR = 'a2a-node doctor --repair'
 
-/** What the home remembers of cores of the log that are set aside, or at which starts ended. */
+/** Checks the home's record of log cores that are set aside, or at which starts ended. */
 export async function coresChecks(documents: NodeStore, { forked = [] }: Pick<MeshState, 'forked'>): Promise<readonly DoctorCheck[]> {
   const care = await readCare(documents)
   const { failed, reading, leftOut, removed, setAside } = care
@@ -24,7 +24,7 @@ export async function coresChecks(documents: NodeStore, { forked = [] }: Pick<Me
     )
   for (const core of removed) checks.push(setAsideCheck(care, core, 'a repair left it out; another one has the next start read it again'))
   for (const [core, { reason }] of Object.entries(setAside)) checks.push(setAsideCheck(care, core, shown(reason)))
-  for (const core of forked) checks.push(setAsideCheck(care, core, 'it has two different blocks at one place'))
+  for (const core of forked) checks.push(setAsideCheck(care, core, 'it has two different blocks at one index'))
   return checks.length === 0 ? [good('cores', 'no core of the mesh log is set aside')] : checks
 }
 

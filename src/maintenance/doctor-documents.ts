@@ -10,9 +10,9 @@ import { freshEpoch, type StoredRecord } from '../compose/node-record.js'
 /** One thing that was repaired. */
 export interface Repair {
   readonly name: string
-  /** What was done. */
+  /** The repair that was done. */
   readonly text: string
-  /** What is gone by it, or may be; null for nothing. */
+  /** Data that is or may be lost by it; null for none. */
   readonly lost: string | null
 }
 
@@ -21,7 +21,7 @@ export type Aside = (file: string) => Promise<void>
 
 /** A document that is begun anew once both of its files are damaged. */
 interface Replaceable {
-  /** What is gone then; null: the node makes it again by itself. */
+  /** Data that is lost then; null: the node makes it again by itself. */
   readonly lost: string | null
   /** A document that goes with it. */
   readonly also?: string
@@ -76,7 +76,7 @@ export function beyondRepair(error: unknown): NodeError {
 }
 
 /**
- * Mends the documents of a home: a file whose other one is whole is written anew; a document of which both are damaged is moved aside.
+ * Repairs the documents of a home: a damaged file is rewritten from its whole twin; a document without a whole file is moved aside.
  * @throws NodeError STORE_DAMAGED for the document of the mesh: then a backup helps
  */
 export async function repairDocuments(home: HomePaths, documents: NodeStore, aside: Aside): Promise<Repair[]> {

@@ -23,7 +23,7 @@ import { Unwind } from '../compose/unwind.js'
 
 const ROLLED_BACK = 'this home was put back to an older copy: others have more of its log than it has'
 
-/** Who uses a home: this process alone, another one, or nobody can, for a reason. */
+/** The user of a home: this process alone, another one, or none for a reason. */
 export type HomeUse =
   | { readonly by: 'this process' }
   | { readonly by: 'another process' /** When the pid file tells. */; readonly pid: number | null }
@@ -51,7 +51,7 @@ export async function diagnoseStores(home: HomePaths, use: HomeUse): Promise<rea
     )
   const documents = openNodeStore(home.home)
   const state = await documents.read<MeshState>('mesh').catch(() => undefined)
-  // A damaged document is told as one.
+  // A damaged document has its own check.
   const checks = [
     ...(state === undefined ? [] : [meshCheck(state)]),
     ...(await ledgerChecks(home, documents)),
@@ -72,7 +72,7 @@ function meshCheck(state: MeshState | null): DoctorCheck {
 async function ledgerChecks(home: HomePaths, documents: NodeStore): Promise<readonly DoctorCheck[]> {
   try {
     const { entries, open } = await readLedger(home, documents)
-    // A node that starts sends each of them again, or asks for its outcome: none is held by nobody.
+    // A starting node sends each of them again, or asks for its outcome, so each has an owner.
     const requests = open === 0 ? 'all have an outcome' : `${open} without an outcome; the next start goes on with them`
     return [good('ledger', `${entries} entries`), good('requests', requests)]
   } catch (error) {
@@ -112,10 +112,10 @@ function failed(name: string, error: unknown): DoctorCheck {
 }
 
 /**
- * Mends a home in which no node runs. A store of the mesh that is damaged, or of a home that was replaced, is moved aside and the log comes back from other members; the
- * keys stay, and the node writes on a core of its own. A damaged ledger is moved aside, and a new one begins; so is a store of documents, and
- * what is lost of them is accepted. Nothing is deleted.
- * @throws NodeError ALREADY_RUNNING, STORE_LOCKED; STORE_DAMAGED when what makes the node itself is lost: then a backup helps
+ * Repairs a home in which no node runs. A mesh store that is damaged or was replaced is moved aside. The log comes back from other members,
+ * the keys stay, and the node writes on a new core. A damaged ledger is moved aside and a new one begins. So is a damaged store of
+ * documents; its losses are accepted. Nothing is deleted.
+ * @throws NodeError ALREADY_RUNNING, STORE_LOCKED; STORE_DAMAGED when the identity is lost: then a backup helps
  */
 export async function repairHome(home: HomePaths, now: number): Promise<readonly Repair[]> {
   const unwind = new Unwind(() => {})
@@ -156,9 +156,9 @@ async function repairStore(
   for (const name of ['core', LOG_MARKS, CORE_CARE]) await documents.remove(name)
   // A store keeps to its core as long as it is there, whatever the epoch.
   await aside(home.store)
-  const why = fault?.message ?? (state.isRolledBack === true ? ROLLED_BACK : 'another home of this node has taken its place')
-  const then = 'it is moved aside and fetched anew from other members; the next start takes the place of every other home of this node'
-  const lost = 'what no other member has of the mesh log: it comes back from them, and where there is none nothing is left of it'
+  const why = fault?.message ?? (state.isRolledBack === true ? ROLLED_BACK : 'another home replaced it')
+  const then = 'it is moved aside and fetched again from other members; the next start replaces every other home of this node'
+  const lost = 'entries of the mesh log that no other member has; the rest is fetched from members'
   return [{ name: 'store', text: `${why}; ${then}`, lost }]
 }
 
@@ -171,8 +171,7 @@ async function repairLedger(home: HomePaths, documents: NodeStore, aside: Aside)
   if (fault.code !== 'STORE_DAMAGED') throw fault
   await aside(home.ledger)
   await documents.remove('ledger')
-  const lost =
-    'requests and swarms that were not finished, what waited for peers, and what is known of those that ended: others may ask for the same once more'
+  const lost = 'unfinished requests and swarms, messages for peers, and the records of ended ones: callers may repeat those'
   return [{ name: 'ledger', text: `${fault.message}; it is moved aside, and a new one begins`, lost }]
 }
 
@@ -189,7 +188,7 @@ async function readLedger(home: HomePaths, documents: NodeStore): Promise<{ read
   }
 }
 
-/** Reads the store and compares it with what the home says of it. @throws NodeError STORE_DAMAGED */
+/** Reads the store and compares it with the records of the home. @throws NodeError STORE_DAMAGED */
 async function readStore(home: HomePaths, documents: NodeStore, state: MeshState): Promise<LogFacts> {
   // Opening it would make one.
   const hasStore = await isThere(home.store)
@@ -203,7 +202,7 @@ async function readStore(home: HomePaths, documents: NodeStore, state: MeshState
     const nodeId = state.chain[0]?.body.nodeKey ?? facts.nodeId
     const isWhole = facts.nodeId === nodeId && facts.length >= (await coreMark(documents).read(facts.core))
     if (!isWhole || isShort(await readLogMarks(documents, state.key), facts.lengths))
-      throw new NodeError('STORE_DAMAGED', `the store ${home.store} has lost what it held: it is damaged, or an older copy`)
+      throw new NodeError('STORE_DAMAGED', `the store ${home.store} has lost data: it is damaged, or an older copy`)
     return facts
   } catch (error) {
     throw damageError(error, home.store)

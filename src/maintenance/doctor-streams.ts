@@ -15,10 +15,10 @@ import { DOCUMENT_LOSSES, DOCUMENT_MARKS, type StoredLosses, type StoredMarks } 
 import { type Aside, isThere, type Repair } from './doctor-documents.js'
 import { ledgerMark, openDocumentStore } from '../compose/open-home.js'
 
-/** What is gone when a store of documents is. */
-const LOST = 'what no other member has of shared documents: it comes back from them, and where there is none nothing is left of it'
+/** Data that is lost with a store of documents. */
+const LOST = 'changes of shared documents that no other member has; the rest is fetched from members'
 
-/** What a home has of shared documents. */
+/** State of the shared documents of a home. */
 export interface StreamState {
   /** Blocks that were read. */
   readonly blocks: number
@@ -26,7 +26,10 @@ export interface StreamState {
   readonly lost: ReadonlyMap<string, number>
 }
 
-/** Reads all streams of shared documents, and compares them with what was here once. @throws NodeError STORE_DAMAGED for a store that cannot be read, or is gone */
+/**
+ * Reads all streams of shared documents, and compares them with their recorded lengths.
+ * @throws NodeError STORE_DAMAGED for a store that cannot be read, or is gone
+ */
 export async function readDocuments(home: HomePaths, documents: NodeStore): Promise<StreamState> {
   const marks = await marksOf(home, documents)
   const { blocks, lengths } = await readStore(home, marks.length > 0)
@@ -73,7 +76,7 @@ async function ownMarks(home: HomePaths, documents: NodeStore): Promise<Mark[]> 
   }
 }
 
-/** What was lost, for people; null for nothing. */
+/** The lost data, for people; null for none. */
 export function lostText({ lost }: StreamState): string | null {
   const [first] = lost
   if (first === undefined) return null
@@ -83,8 +86,9 @@ export function lostText({ lost }: StreamState): string | null {
 }
 
 /**
- * Lets a home go on without what it lost of shared documents: a store that cannot be read is moved aside, and of documents that lost
- * blocks what is left counts once the members that are there gave what they have. @throws NodeError DISK_FULL, NO_PERMISSION
+ * Accepts lost data of shared documents, so that a home can run again. An unreadable store is moved aside. For documents that lost blocks,
+ * the rest counts once the present members have sent theirs.
+ * @throws NodeError DISK_FULL, NO_PERMISSION
  */
 export async function repairStreams(home: HomePaths, documents: NodeStore, aside: Aside): Promise<Repair[]> {
   const found = await readDocuments(home, documents).catch((error: unknown) => asNodeError(error))
@@ -125,12 +129,12 @@ async function salvage(home: HomePaths, aside: Aside): Promise<boolean> {
 async function acceptSalvaged(home: HomePaths, documents: NodeStore, fault: NodeError): Promise<Repair> {
   const left = await readDocuments(home, documents)
   await accept(documents, left)
-  const text = `${fault.message}; it is moved aside, and all that can be read of it is taken over`
+  const text = `${fault.message}; it is moved aside, and its readable part is copied`
   const lost = lostText(left)
   return { name: 'streams', text, lost: lost === null ? null : `${lost}: ${LOST}` }
 }
 
-/** What is here of these documents is no longer taken for less than there was, nor for all there is. */
+/** The present blocks of these documents are no longer compared with the former length, and no longer count as complete. */
 async function accept(documents: NodeStore, { lost }: StreamState): Promise<void> {
   const arrived = await documents.read<StoredArrivals>(DOCUMENTS_ARRIVED)
   if (arrived !== null) await documents.write(DOCUMENTS_ARRIVED, { names: arrived.names.filter((name) => !lost.has(name)) })

@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import dgram from 'node:dgram'
 import path from 'node:path'
-import { asNodeError, NodeError, STOP_AND_REPAIR } from '../kit/errors.js'
+import { NodeError, STOP_AND_REPAIR } from '../kit/errors.js'
 import type { HomePaths } from '../config/paths.js'
 import type { Config } from '../config/settings.js'
 import { connectControl } from '../adapters/control/client.js'
@@ -12,6 +12,7 @@ import type { MeshState } from '../adapters/mesh/network/mesh-node.js'
 import { readIfThere } from '../adapters/storage/home/atomic-file.js'
 import { brokenText, verifyAudit } from '../adapters/storage/audit/audit-verify.js'
 import { type DamagedFile, damagedDocuments, openNodeStore } from '../adapters/storage/home/node-store.js'
+import { storeError } from '../adapters/storage/home/store-errors.js'
 import { readPolicy } from '../adapters/storage/policy/policy-text.js'
 import { bad, type DoctorCheck, doubtful, good } from './doctor-check.js'
 import { diagnoseStores, type HomeUse, useHome } from './doctor-stores.js'
@@ -27,19 +28,15 @@ const BEHIND_MS = 300_000
 /** A node that runs has this long to say what is wrong, in milliseconds. */
 const STATUS_MS = 5000
 
-/** What a home is looked at with. */
+/** Inputs of a check of a home. */
 export interface DoctorOptions {
   readonly home: HomePaths
   /** The settings, or why there are none. */
   readonly config: Config | NodeError
-  /** Unix milliseconds. */
   readonly now: number
 }
 
-/**
- * Looks at everything that a node needs. Changes nothing but what a start would change as well; no node starts in the home
- * meanwhile. Never rejects.
- */
+/** Checks a home. It changes only what a start would change; no node starts in the home meanwhile. Never rejects. */
 export async function diagnoseHome(options: DoctorOptions): Promise<readonly DoctorCheck[]> {
   const { home } = options
   if (!(await isThere(home.home))) return [doubtful('home', `there is no node in ${home.home}`, ['a2a-node start'])]
@@ -69,12 +66,12 @@ async function diagnoseUsed(options: DoctorOptions, use: HomeUse): Promise<reado
     () => clockCheck(options),
     () => networkCheck(config, use)
   ]
-  for (const look of looks) checks.push(...[await look().catch(unexpected)].flat())
+  for (const look of looks) checks.push(...[await look().catch((error: unknown) => unexpected(error, home.home))].flat())
   return checks
 }
 
-function unexpected(error: unknown): DoctorCheck {
-  const { message, next } = asNodeError(error)
+function unexpected(error: unknown, home: string): DoctorCheck {
+  const { message, next } = storeError(error, (error as NodeJS.ErrnoException).path ?? home)
   return bad('doctor', `a check could not be made: ${message}`, next)
 }
 
@@ -114,7 +111,7 @@ function silentCheck(socket: string, pid: number | null): DoctorCheck {
   return bad('socket', `the node (pid ${pid}) does not answer at ${socket}`, [`kill -9 ${pid}`, 'a2a-node start'])
 }
 
-/** What the node that runs says itself is wrong: a peer in quarantine, requests that nobody holds, a full disk. */
+/** The problems that the running node reports: a peer in quarantine, requests without an owner, a full disk. */
 async function runningChecks({ socket }: HomePaths, use: HomeUse): Promise<readonly DoctorCheck[]> {
   if (use.by !== 'another process') return []
   // A node that does not answer is a fault of the socket, and told as one.
@@ -204,12 +201,17 @@ async function networkCheck(config: Config | NodeError, use: HomeUse): Promise<D
   return fault === null ? good('network', `${served} is free`) : bad('network', `${served}: ${fault}`, ['a2a-node config show'])
 }
 
+function bindReason(error: NodeJS.ErrnoException): string {
+  if (error.code === 'EADDRINUSE') return 'another program uses the port'
+  return error.code === 'EACCES' ? 'this user may not use the port' : error.message
+}
+
 function bindError(port: number, host: string): Promise<string | null> {
   const socket = dgram.createSocket('udp4')
   return new Promise((resolve) => {
     socket.once('error', (error) => {
       socket.close()
-      resolve(error.message)
+      resolve(bindReason(error))
     })
     socket.bind(port, host, () => socket.close(() => resolve(null)))
   })

@@ -7,7 +7,6 @@ import { syncDir } from '../adapters/storage/home/atomic-file.js'
 import { configDir } from '../adapters/storage/home/home-files.js'
 import { takeProcessLock } from '../adapters/storage/home/process-lock.js'
 
-/** Ending of what a restore puts down before it has its name. */
 const UNFINISHED = '.restoring'
 
 /** Where a home is made before it takes its place. */
@@ -16,8 +15,8 @@ export function stagedFor({ home }: Pick<HomePaths, 'home'>): string {
 }
 
 /**
- * Runs a restore alone: nobody else restores to this home meanwhile, and what one that was cut off left is gone before.
- * @throws NodeError CONFLICT when another one is at work, or a directory of nobody is in the way
+ * Runs a restore exclusively: no other restore to this home runs, and the rest of an interrupted one is removed before.
+ * @throws NodeError CONFLICT when another restore runs, or an unknown directory is in the way
  */
 export async function restoreAlone<T>(home: HomePaths, now: number, run: () => Promise<T>): Promise<T> {
   const staged = stagedFor(home)

@@ -16,13 +16,13 @@ export interface AgentTask {
   readonly swarm: string | null
   /** JSON (bytes of attachments already as base64 text), checked against the capability's schema. */
   readonly input: unknown
-  /** The node that asked; absent where nobody says. Of work of this very node its own. */
+  /** The calling node: this node itself for local work; absent when unknown. */
   readonly peer?: NodeId
 }
 
 /**
- * Why a run has no result. FORBIDDEN: nobody has granted the agent what it needs for any task. LLM_INIT_FAILED: its language
- * model cannot be used; nothing was done.
+ * Why a run has no result. FORBIDDEN: the agent lacks a grant that every task of it needs. LLM_INIT_FAILED: its language model cannot be
+ * used; nothing was done.
  */
 export type FailureCode = 'TASK_FAILED' | 'LLM_INIT_FAILED' | 'FORBIDDEN' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'
 
@@ -37,11 +37,11 @@ export type AgentOutcome =
       readonly retryable?: boolean
       /** Typed details for the caller, e.g. `retryAfter` in seconds: it is not tried again before. JSON. */
       readonly data?: unknown
-      /** True: nobody can say whether it was done. Absent: it has failed. */
+      /** True: it is unknown whether the work was done. Absent: it failed. */
       readonly isUnknown?: boolean
     }
 
-/** What a running agent may use. */
+/** Context of one run of an agent. */
 export interface AgentRun {
   /** Abort ends the run: the process group is killed (SIGTERM, then SIGKILL). */
   readonly signal: AbortSignalLike
@@ -56,14 +56,14 @@ export interface HealthFinding {
   readonly reason: string | null
 }
 
-/** What was found last, and since when it is so, unix milliseconds. */
+/** The last finding, and the time since when it holds, unix milliseconds. */
 export interface AgentHealth extends HealthFinding {
   readonly since: number
 }
 
 /**
- * An agent as the node hosts it. `run` never rejects and resolves only when the agent's work has really ended
- * (its process group is gone); at most `limits.concurrency` runs overlap (the caller sees to that).
+ * An agent as the node hosts it. `run` never rejects. It resolves only when the agent's work has really ended (its process group is gone).
+ * The caller ensures that at most `limits.concurrency` runs overlap.
  */
 export interface HostedAgent {
   readonly definition: AgentDefinition
@@ -94,7 +94,7 @@ export interface AgentPrompt {
   readonly template: string
 }
 
-/** What an agent file says, checked. */
+/** The checked content of an agent file. */
 export interface AgentDefinition {
   readonly id: string
   readonly name: string

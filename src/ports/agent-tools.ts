@@ -24,14 +24,15 @@ export interface AgentToolbox {
   /** Tools that fit as well, and found no room. */
   readonly left: number
   /**
-   * Calls a tool as the agent that the toolbox is for. @returns JSON
-   * @throws NodeError CAPABILITY_NOT_FOUND, INVALID_INPUT, and what the call was refused or failed with
+   * Calls a tool on behalf of the agent of the toolbox.
+   * @returns JSON
+   * @throws NodeError CAPABILITY_NOT_FOUND, INVALID_INPUT, and the error of the call
    */
   call(name: string, args: unknown, signal: AbortSignalLike): Promise<unknown>
 }
 
-/** What the agents of a node may call, each by its own tier and sandbox. */
+/** Tools for the agents of a node, each with its own tier and sandbox. */
 export interface AgentTools {
-  /** Those that the rules of this node let the agent call now; its own are not among them. @throws NodeError what looking is refused or fails with. */
+  /** The tools that the rules of this node let the agent call now, without the agent's own. @throws NodeError the error of the look-up */
   open(agentId: string, choice: AgentToolChoice, signal: AbortSignalLike): Promise<AgentToolbox>
 }

@@ -17,9 +17,9 @@ export interface AuditEvent {
   /** Effective tiers of sender and recipient, for a message across tiers. */
   readonly sourceTier?: TierText
   readonly targetTier?: TierText
-  /** Node ids of those who carried the message, in order, a space between them. */
+  /** Node ids of the relays of the message, in order, separated by spaces. */
   readonly hops?: string
-  /** Node id of who did it, where that is not the peer. */
+  /** Node id of the acting node, where it is not the peer. */
   readonly by?: string
   /** A name of the event that no other has: an event with that of a line written lately is not written again. */
   readonly ref?: string

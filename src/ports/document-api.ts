@@ -15,8 +15,8 @@ export interface DocumentRoot {
 }
 
 /**
- * One change. Text counts UTF-16 units, as Yjs does. `text` makes the text equal to it by the smallest change, and so do
- * `map` and `list`: what others wrote elsewhere at the same time stays.
+ * One change. Text counts UTF-16 units, as Yjs does. `text`, `map` and `list` set the value by the smallest change: concurrent edits of
+ * others stay.
  */
 export type DocumentEdit =
   | { readonly type: 'text'; readonly root?: string; readonly text: string }
@@ -40,7 +40,7 @@ export type DocumentEdit =
       readonly splice: { readonly at: number; readonly remove: number; readonly insert: readonly DocumentValue[] }
     }
 
-/** Whom an access list lets pass: nodes by key, and whoever has the tier and is in one of the sandboxes (or in none). */
+/** The nodes that an access list admits: those with a listed key, and those with the tier in one of the sandboxes (or in none). */
 export interface DocumentRuleInfo {
   readonly members: readonly NodeRef[]
   /** The least powerful tier that passes; null: none does by its tier. */
@@ -58,7 +58,7 @@ export interface DocumentRuleRequest {
   readonly unsandboxed?: boolean
 }
 
-/** Who may see a document, and who of them may write. Its creator and the owner of the mesh always may. */
+/** Readers and writers of a document. Its creator and the owner of the mesh always have both rights. */
 export interface DocumentAccessInfo {
   readonly see: DocumentRuleInfo
   readonly write: DocumentRuleInfo
@@ -66,7 +66,7 @@ export interface DocumentAccessInfo {
   readonly by: NodeRef
 }
 
-/** What one member wrote into a document, as far as it is here. */
+/** The contribution of one member to a document, as far as this node has it. */
 export interface DocumentWriter {
   readonly node: NodeRef
   /** Key (z32) of its stream. A member whose home was restored has several. */
@@ -75,9 +75,8 @@ export interface DocumentWriter {
   /** The first of them that is here itself: what those before it wrote is in a snapshot. */
   readonly from: number
   readonly bytes: number
-  /** May it write now? */
   readonly mayWrite: boolean
-  /** Why the stream ended for everybody; null while it goes on, and while nobody has opened the document here. */
+  /** Why the stream ended for every member. Null while it is active, and while this node has not opened the document. */
   readonly stopped: string | null
 }
 
@@ -93,17 +92,17 @@ export interface DocumentInfo {
   readonly blocks: number
   /** Members that have a stream in it. */
   readonly writers: number
-  /** What the caller may do. Documents that it may not see are not listed. */
+  /** The rights of the caller. Documents that it may not see are not listed. */
   readonly may: { readonly write: boolean; readonly restrict: boolean }
   /** Are all streams kept here? False after `documents.forget`, and where {@link DocumentInfo.left} names some. */
   readonly following: boolean
-  /** Why the name may deceive: e.g. it has characters that nobody sees, or looks like another document's. Absent: it does not. */
+  /** Why the name may deceive: for example invisible characters, or a likeness to another name. Absent: it does not. */
   readonly nameWarning?: string
   /** Streams that are not kept here, or no further, and why, one for each member and reason. Absent: none. */
   readonly left?: readonly { readonly node: NodeRef; readonly streams: number; readonly reason: string }[]
 }
 
-/** What a member makes this node keep of documents that nobody uses here. */
+/** Storage that a member takes here for documents that this node does not use. */
 export interface DocumentShareInfo {
   /** Bytes of its streams, in steps of 64 KiB. */
   readonly bytes: number
@@ -116,7 +115,7 @@ export interface DocumentShareInfo {
   readonly leftOut: number
 }
 
-/** What is not in a document although a member wrote it. */
+/** Contributions of a member that the document lacks. */
 export interface DocumentGaps {
   /** Members of whose writing something is not taken, and why; known once the document was opened here. Absent: all is taken. */
   readonly skipped?: readonly { readonly node: NodeRef; readonly reason: string }[]
@@ -124,7 +123,7 @@ export interface DocumentGaps {
 
 /** `documents.show`. */
 export interface DocumentDetail extends DocumentInfo, DocumentGaps {
-  /** null: nobody restricted it, so every member in no sandbox may see and write it. */
+  /** null: unrestricted, so every member in no sandbox may see and write it. */
   readonly access: DocumentAccessInfo | null
   readonly streams: readonly DocumentWriter[]
 }
@@ -139,21 +138,21 @@ export interface DocumentReading extends DocumentGaps {
 }
 
 /**
- * A line of the watch `documents.live`, for a program that holds a Y.Doc of its own. Bytes are updates of Yjs (v1) and of
- * y-protocols' awareness. The first line is `open`; after `reset` the program must begin with a new Y.Doc and what the line
- * holds, since something that it has was taken back for everybody.
+ * A line of the watch `documents.live`, for a program with its own Y.Doc. Bytes are updates of Yjs (v1) and of y-protocols' awareness. The
+ * first line is `open`. After `reset` the program must begin with a new Y.Doc and the content of the line: a part of the old one was
+ * revoked.
  */
 export type DocumentLiveEvent =
   | {
       readonly type: 'open' | 'reset'
       /** For calls of `documents.apply` and `documents.awareness`; ends with the watch. */
       readonly session: string
-      /** Write with this clientID and no other; null for who may not write. */
+      /** Write with this clientID and no other; null without the right to write. */
       readonly clientId: number | null
       /** The whole document. */
       readonly update: Uint8Array
     }
-  /** What others wrote; never what came in by `documents.apply` of this session. */
+  /** Updates of others, never those of `documents.apply` of this session. */
   | { readonly type: 'update'; readonly update: Uint8Array }
   | { readonly type: 'awareness'; readonly update: Uint8Array }
   /** The program was too slow and lost lines: open it again. */
@@ -177,25 +176,25 @@ export interface DocumentCalls {
   }
   'documents.read': { params: { readonly document: string } & DocumentRoot; result: DocumentReading }
   /**
-   * Resolves when the edit is durable here and on its way to others. `changed` false: nothing had to be. FORBIDDEN for who may
-   * not write, PAYLOAD_TOO_LARGE for a single value over 256 KiB that is no text, OVERLOADED when the document is full. An edit over
-   * 256 KiB goes to others in several pieces, of which they may see the first ones for a moment.
+   * Resolves when the edit is durable here and on its way to others. `changed` is false when nothing had to change. FORBIDDEN without the
+   * right to write, PAYLOAD_TOO_LARGE for a single value over 256 KiB that is no text, OVERLOADED when the document is full. An edit over
+   * 256 KiB travels in several pieces; others may see the first ones for a moment.
    */
   'documents.edit': {
     params: { readonly document: string; readonly edit: DocumentEdit }
     result: DocumentReading & { readonly changed: boolean }
   }
   /**
-   * This node follows the document no longer and removes what it holds of it, also what it wrote itself: what nobody else
-   * has by then is lost. Others keep theirs. Opening or editing it follows it again.
+   * This node stops following the document and removes its blocks, its own contributions too. Blocks that no other node has are lost. The
+   * other nodes keep theirs. Opening or editing the document follows it again.
    */
   'documents.forget': {
     params: { readonly document: string }
     result: { readonly id: string; readonly name: string; readonly bytes: number }
   }
   /**
-   * Sets who may see and write, for its creator and the owner of the mesh. Who loses the right to write: what it wrote until now
-   * stays, what follows counts nowhere. Who loses sight gets nothing more; what it has it has.
+   * Sets readers and writers; for its creator and the owner of the mesh. A former writer's earlier contributions stay, later ones count
+   * nowhere. A former reader gets no new blocks, and keeps the received ones.
    */
   'documents.restrict': {
     params: { readonly document: string; readonly see: DocumentRuleRequest; readonly write: DocumentRuleRequest }

@@ -8,7 +8,7 @@ export interface StreamSize {
   readonly blocks: number
   /** Blocks before it begins here. */
   readonly from: number
-  /** Of all blocks that the stream is known to have from there on, as its writer signed it; 0 until that can be told. */
+  /** Bytes of all signed blocks from there on; 0 while unknown. */
   readonly bytes: number
 }
 
@@ -46,25 +46,25 @@ export interface FollowedStream {
   fetched?(bytes: number): number
 }
 
-/** What the owner of the streams is told. Handlers must not throw. */
+/** Callbacks for the owner of the streams. Handlers must not throw. */
 export interface StreamHandlers {
   /** More of a stream is here: of another member, or an own one once it was appended. */
   onBlocks(stream: StreamKey): void
-  /** Blocks of it came from somebody else. What this node wrote itself it never has to fetch, unless its store was put back. */
+  /** Blocks of it came from another node. This node fetches its own blocks only after its store was put back. */
   onFetched(stream: StreamKey): void
   /** Its writer signed two branches of it. It takes nothing more, now and after a restart; told again when it is followed again. */
   onForked(stream: StreamKey): void
 }
 
 /**
- * Streams of documents: one signed append-only core for each document and member. Nothing is opened before the first call
- * that needs it. What a peer may not have never goes to it, whatever it asks for.
+ * Streams of documents: one signed append-only core for each document and member. Nothing is opened before the first call that needs it. A
+ * peer never gets blocks that it may not have.
  */
 export interface DocumentStreams {
   /** Why the store cannot be read any more, STORE_DAMAGED; null: it was read so far. Only a repair of the stopped node ends it. */
   readonly fault: NodeError | null
   start(handlers: StreamHandlers): void
-  /** The streams to keep, own ones among them; replaces the former list. What is no longer in it stays on disk until {@link DocumentStreams.remove}. */
+  /** Sets the streams to keep, including own ones. A stream that is no longer listed stays on disk until {@link DocumentStreams.remove}. */
   follow(streams: readonly FollowedStream[]): void
   /** This node's own stream of a document, by its id; made when there is none. */
   own(document: string): Promise<OwnStreamState>
@@ -74,12 +74,14 @@ export interface DocumentStreams {
    */
   append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number>
   /**
-   * Lets a stream begin behind so many blocks here: those before are removed, and none of them is fetched. Never earlier again. Nothing of one that is not followed.
+   * Drops the first `blocks` blocks of a stream here and never fetches them again. The start never moves back. Ignored for a stream that is
+   * not followed.
    * @throws NodeError CONFLICT when it cannot be opened
    */
   begin(stream: StreamKey, blocks: number): Promise<void>
   /**
-   * Blocks that are here from `from` on, in order and without a hole, at most `limit`; none of a stream that is not followed, or before it begins here.
+   * Local blocks from `from` on, in order and without a gap, at most `limit`. None before the local start of a stream, or of a stream that
+   * is not followed.
    * @throws NodeError CONFLICT when the stream cannot be opened, STORE_DAMAGED when the store of documents cannot
    */
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]>
@@ -88,17 +90,17 @@ export interface DocumentStreams {
   /** How long it is said to be; nothing of a stream that is not followed. */
   extent(stream: StreamKey): StreamExtent
   /**
-   * Blocks that a stream is known to have, as its writer signed it, whether they are here or not; also of one that is not followed.
+   * Signed length of a stream in blocks, local or not; also of a stream that is not followed.
    * @throws NodeError CONFLICT when it cannot be opened
    */
   length(stream: StreamKey): Promise<number>
-  /** What {@link DocumentStreams.keep} kept last of a document, by its id; null: nothing. */
+  /** The last bytes given to {@link DocumentStreams.keep} for a document id; null: none. */
   kept(document: string): Promise<Uint8Array | null>
   /** Keeps something of a document beside its streams, for this node alone; null: nothing any more. */
   keep(document: string, bytes: Uint8Array | null): Promise<void>
-  /** Resolves when all that is here survives a loss of power, too. */
+  /** Resolves when the local blocks survive a loss of power, too. */
   flush(): Promise<void>
-  /** Removes all that is here of streams that are followed no more. */
+  /** Removes the local blocks of streams that are no longer followed. */
   remove(streams: readonly StreamKey[]): Promise<void>
   close(): Promise<void>
 }

@@ -19,21 +19,21 @@ export interface GatewaySend {
   readonly mayAnswer: boolean
   /** Resolve once the task rests (ended, or waits for its client)? */
   readonly wait: boolean
-  /** Does the turn end with its client? Who sends it cancels it then; after a restart the node does. */
+  /** Does the turn end with its client? Its sender cancels it then; after a restart the node does. */
   readonly isAttended?: true
   /** Of a client that waits: when it hangs up the wait ends, and the task goes on. */
   readonly signal?: AbortSignalLike
-  /** Where its client wants to be told of the task. */
+  /** Webhook at which its client wants notifications of the task. */
   readonly push?: PushRequest
 }
 
-/** Where a client wants to be told, in the words of the version in which it says so. */
+/** The webhook of a client, in the words of its protocol version. */
 export interface PushRequest {
   readonly target: PushTarget
   readonly version: PushVersion
 }
 
-/** Who may be told of tasks without asking for them. */
+/** Owners that may get notifications without a request. */
 export interface Owners {
   /** Is the owner of a task gone for good: its token or client revoked, its member put out? That a token merely expired does not count. */
   isGone(owner: string): boolean
@@ -48,7 +48,7 @@ export interface KnownClients {
   onGone(listener: () => void): Unsubscribe
 }
 
-/** Where clients are told of their tasks. Whoever asks sees its own tasks, as in {@link Gateway}. */
+/** Webhooks of clients for their tasks. A caller sees its own tasks, as in {@link Gateway}. */
 export interface PushConfigs {
   /** Takes the place of the one with its id. @throws NodeError TASK_NOT_FOUND, INVALID_INPUT, OVERLOADED */
   set(by: Principal, task: string, request: PushRequest): Promise<PushHook>
@@ -60,7 +60,7 @@ export interface PushConfigs {
   remove(by: Principal, task: string, id: string): Promise<void>
 }
 
-/** What a message led to: a task, or the answer itself. */
+/** The outcome of a message: a task, or a direct answer. */
 export type GatewayReply =
   | { readonly kind: 'task'; readonly snapshot: GatewaySnapshot }
   | { readonly kind: 'message'; readonly message: Message }
@@ -82,16 +82,16 @@ export interface GatewayPage {
 }
 
 /**
- * Tasks as clients of the A2A protocol know them. Whoever asks sees what it began itself; of the rest it is told TASK_NOT_FOUND, as
- * of what never was. Durable: what a call has told of is there after a kill.
+ * Tasks as clients of the A2A protocol know them. A caller sees only its own tasks; any other one is TASK_NOT_FOUND. Durable: every
+ * reported state survives a kill.
  */
 export interface Gateway {
-  /** null: it tells nobody, and what a message says of that is nothing to it. */
+  /** null: this node sends no notifications and ignores push settings in messages. */
   readonly push: PushConfigs | null
   /**
-   * Begins a task, or goes on with the one that the message names. The same message of the same caller is done once.
-   * @throws NodeError TASK_NOT_FOUND, CONFLICT (the task waits for nothing; or another message had this id), AGENT_NOT_FOUND,
-   * CAPABILITY_NOT_FOUND, OVERLOADED, and what the rules refuse
+   * Begins a task, or continues the task that the message names. The same message of one caller runs once.
+   * @throws NodeError TASK_NOT_FOUND, CONFLICT (the task expects no message, or another message had this id), AGENT_NOT_FOUND,
+   * CAPABILITY_NOT_FOUND, OVERLOADED, and refusals of the rules
    */
   send(by: Principal, request: GatewaySend): Promise<GatewayReply>
   /** @throws NodeError TASK_NOT_FOUND */
@@ -103,8 +103,8 @@ export interface Gateway {
   /** Resolves when it is canceled, early when the signal aborts. @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended */
   cancel(by: Principal, id: string, signal?: AbortSignalLike): Promise<GatewaySnapshot>
   /**
-   * What happened to a task behind a generation, and what happens, without a gap, until it has ended (or rests, with
-   * `untilRest`), is past its time, or the signal aborts.
+   * Events of a task after a generation, without a gap. It ends when the task ends (or rests, with `untilRest`), expires, or the signal
+   * aborts.
    * @throws NodeError TASK_NOT_FOUND
    */
   follow(by: Principal, id: string, options: GatewayFollow): AsyncIterable<GatewayEvent>
@@ -113,13 +113,13 @@ export interface Gateway {
 /** Why what an agent says is not told to its client. */
 export interface OutputViolation {
   readonly words: string
-  /** Of the rule, never of what was said. JSON. */
+  /** Details of the rule, never of the text. JSON. */
   readonly details: object
 }
 
-/** What agents may say to clients of the gateway. Total. */
+/** Rules for the output of agents to clients of the gateway. Total. */
 export interface OutputRules {
-  /** Must all of an output be known before any of it may be told? */
+  /** Must the whole output be known before any of it is sent? */
   readonly holdsBack: boolean
   /** Characters of a JSON value that count. */
   lengthOf(value: unknown): number

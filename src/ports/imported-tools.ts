@@ -61,23 +61,23 @@ export interface ImportedServerInfo {
 /** The MCP servers of the config. */
 export interface ImportedTools {
   list(): readonly ImportedServerInfo[]
-  /** What there is to say of the server of that name or exact address; null: there is none. */
+  /** The server of that name or exact address; null: none. */
   named(text: string): ImportedServerInfo | null
   /**
-   * Asks servers for their tools now (null: all) and waits for what comes of it. `accept`: the sha256 of the list that a
-   * person looked at, which is in force from then on; null: none.
-   * @throws NodeError TOOL_SERVER_NOT_FOUND; CONFLICT when the server gives another list by now, or the config pins another.
+   * Fetches the tools of a server now (null: of every server) and waits for the outcome. `accept`: sha256 of a list that a person reviewed,
+   * in force from then on; null: none.
+   * @throws NodeError TOOL_SERVER_NOT_FOUND; CONFLICT when the server now gives another list, or the config pins another.
    */
   refresh(server: string | null, accept: string | null): Promise<readonly ImportedServerInfo[]>
-  /** What is wrong with them now, for `status`. */
+  /** Current faults, for `status`. */
   problems(): readonly Problem[]
 }
 
 /** Calls that find A2A agents elsewhere. */
 export interface RemoteCalls {
   /**
-   * Whom to ask for the A2A agent of a card: an agent of this node and one of its capabilities. `isWrapped`: its input is
-   * `{card, skill?, input}`; else it is the input itself.
+   * The agent of this node and its capability that reach the A2A agent of a card. `isWrapped`: its input is `{card, skill?, input}`; else
+   * it is the input itself.
    */
   'a2a.find': {
     params: { readonly card: string; readonly skill?: string }

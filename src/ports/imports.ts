@@ -2,19 +2,19 @@ import type { AbortSignalLike } from '../kit/clock.js'
 import type { AgentDefinition, AgentOutcome, AgentRun, AgentTask } from './agent-runtime.js'
 import type { ImportedServerInfo, ToolListChange } from './imported-tools.js'
 
-/** What a connection reports by itself. */
+/** Events of a connection. */
 export interface ImportEvents {
   /** The other side says that its list changed. */
   onChanged(): void
   /** The other side forgot the session and did nothing. */
   onLost(reason: string): void
-  /** It cannot be used any more, and nobody called `close`. */
+  /** It became unusable without a call of `close`. */
   onClosed(reason: string): void
 }
 
 /** An open connection to something imported. */
 export interface ImportConnection<T = object> {
-  /** What the other side offers now, read and bounded. Rejects with the reason. */
+  /** The current offer of the other side, read and bounded. Rejects with the reason. */
   list(signal: AbortSignalLike): Promise<T>
   /** Ends it. Idempotent. */
   close(): Promise<void>
@@ -45,18 +45,18 @@ export interface ImportOffer {
   readonly leftOut: readonly string[]
 }
 
-/** What an import is called in messages, settings and error codes. */
+/** Words for an import in messages, settings and error codes. */
 export interface ImportWords {
   readonly what: 'MCP server' | 'A2A agent'
   readonly short: 'server' | 'agent'
-  /** What is pinned. */
+  /** The pinned subject. */
   readonly thing: 'tool list' | 'card'
   /** Name of the setting that chooses items. */
   readonly items: 'tools' | 'skills'
   readonly section: 'mcp.servers' | 'a2a.agents'
   /** Documents of the home begin so: `mcp-<name>`. */
   readonly document: 'mcp' | 'a2a'
-  /** What a person does with a changed one. */
+  /** The step of a person for a changed one. */
   readonly advice: string
   readonly notYet: string
   readonly failedCode: string
@@ -86,7 +86,7 @@ export interface ImportAdapter<T = object, O extends ImportOffer = ImportOffer, 
   isNothing(value: T): boolean
   /** As the home keeps it. */
   encode(value: T): Readonly<Record<string, unknown>>
-  /** Reads what the home kept, by the bounds of what comes from outside; null: it cannot be used. */
+  /** Decodes the stored form within the bounds of untrusted input; null: it cannot be used. */
   decode(stored: Readonly<Record<string, unknown>>): T | null | Promise<T | null>
   /** How `after` differs from `before`; null: it does not. */
   change(before: T | null, after: T): ToolListChange | null

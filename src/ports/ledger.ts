@@ -5,14 +5,14 @@ export interface LedgerChange {
   /** 1 to 512 printable ASCII characters without the space; keys are ordered by their characters. */
   readonly key: string
   readonly value: Uint8Array | string | null
-  /** Whoever makes it knows that the key has no value: what is removed soon after need never get to the disk. Default false. */
+  /** The caller knows that the key has no value. A key that is removed soon may then never reach the disk. Default false. */
   readonly isNew?: boolean
 }
 
 /** The changes of one commit; a function is asked for them once, when they are written: what happened since the call goes with them. It must not throw. */
 export type LedgerChanges = readonly LedgerChange[] | (() => readonly LedgerChange[])
 
-/** What a commit survives once it resolves: the end of the process, or the end of the machine's power as well. */
+/** The event that a commit survives once it resolves: the end of the process, or a power failure as well. */
 export type LedgerDurability = 'process' | 'power'
 
 /** A key and its value. */
@@ -29,7 +29,7 @@ export interface LedgerRange {
   readonly isReverse?: boolean
 }
 
-/** What a ledger holds. */
+/** Size of a ledger. */
 export interface LedgerSize {
   /** Commits since it was founded. */
   readonly commits: number
@@ -38,9 +38,8 @@ export interface LedgerSize {
 }
 
 /**
- * What a node must not forget: keys and values in order, changed by atomic commits. Commits take effect in the order of
- * the calls; once one fails, those called before its failure was told fail too, so that what builds on it is not there either.
- * What a commit changes is read by whoever has awaited it.
+ * Durable state of a node: ordered keys and values, changed by atomic commits in the order of the calls. When one fails, every commit
+ * called before its failure was reported fails too, since they may depend on it. Only callers that awaited a commit read its changes.
  */
 export interface Ledger {
   /** Why nothing new is taken now: its disk is full, or cannot be written. null or absent: all is taken. */
@@ -59,6 +58,6 @@ export interface Ledger {
   /** Gives the room of removed entries back. May take seconds; commits go on meanwhile. */
   compact(): Promise<void>
   size(): Promise<LedgerSize>
-  /** Waits for what was called before; then nothing more is taken. */
+  /** Waits for earlier calls, then accepts none. */
   close(): Promise<void>
 }

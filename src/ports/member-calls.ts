@@ -5,15 +5,15 @@ import type { CallRequest } from '../domain/channel/call.js'
 
 export type { CallRequest }
 
-/** What a member calls at this node. */
+/** A call of a member at this node. */
 export interface MemberCall extends CallRequest {
   /** Whose stream it came over. */
   readonly peer: NodeId
   /** Aborts when the member hangs up, or its link is gone. */
   readonly signal: AbortSignalLike
   /**
-   * Resolves when it is this call's turn to be answered, which lasts until it is: of the calls of a member one at a time has it. To be
-   * awaited before much is read for the answer. Never rejects; resolves too when the call is over.
+   * Resolves at this call's turn to be answered, which lasts until it is over; one call of a member at a time has the turn. Await it before
+   * large reads for the answer. Never rejects; resolves too when the call is over.
    */
   turn(): Promise<void>
 }
@@ -26,7 +26,7 @@ export interface AnswerItem {
   body(): Uint8Array
 }
 
-/** What a call gives: one answer, or a stream that may end with an answer (a failure). */
+/** The result of a call: one answer, or a stream that may end with an answer (a failure). */
 export type CallAnswer =
   | Pick<AnswerItem, 'body'>
   | { readonly items: AsyncIterable<AnswerItem>; readonly faultBody: (error: unknown) => Uint8Array }
@@ -41,7 +41,7 @@ export interface CallItem {
 /** Answers calls of members. Never rejects. */
 export type CallHandler = (call: MemberCall) => Promise<CallAnswer>
 
-/** What comes back over a call: items, or its one answer, which is the last. */
+/** A piece of the response to a call: an item, or the one answer, which is the last. */
 export type CallPiece = ({ readonly type: 'item' } & CallItem) | { readonly type: 'answer'; readonly body: Uint8Array }
 
 /** Calls of the A2A protocol between members, over their links. */
@@ -50,8 +50,8 @@ export interface MemberCalls {
   serve(handler: CallHandler | null): Unsubscribe
   /**
    * Calls a member. Ends after the answer, or with its stream.
-   * @throws NodeError PEER_OFFLINE: it was not reached; CHANNEL_CLOSED: it was cut off, and may have been done; OVERLOADED: too
-   * many calls are open; CAPABILITY_NOT_FOUND: that node serves none
+   * @throws NodeError PEER_OFFLINE: it was not reached; CHANNEL_CLOSED: it was cut off, and may have been done; OVERLOADED: too many calls
+   * are open; CAPABILITY_NOT_FOUND: that node does not serve the method
    */
   open(peer: NodeId, request: CallRequest, signal?: AbortSignalLike): AsyncIterable<CallPiece>
 }

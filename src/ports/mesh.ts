@@ -6,8 +6,8 @@ import type { Tier } from '../domain/routing/tier.js'
 export type LinkPath = 'direct' | 'relayed' | 'websocket' | 'local'
 
 /**
- * One authenticated, admitted, ordered, flow-controlled session with a member. It exists only behind the gate:
- * the peer's stream key is `peer`, and its certificate held when the link opened and at each view change since.
+ * One authenticated, admitted, ordered, flow-controlled session with a member, behind the gate. The peer's stream key is `peer`. Its
+ * certificate was valid when the link opened and at each view change since.
  */
 export interface Link {
   /** Unique in this process. A reconnect is another link. */
@@ -26,7 +26,7 @@ export interface Link {
   drained(): Promise<void>
   /** Tokens that the peer lets this end spend since the link opened (see domain/channel/credit); null: it knows no credit. */
   readonly credit: number | null
-  /** Lets the peer spend so many tokens since the link opened. After close: dropped. */
+  /** Raises the number of tokens that the peer may spend since the link opened. After close: dropped. */
   grant(limit: number): void
   readonly closed: boolean
   /** Cuts it. `onClose` follows. */
@@ -35,21 +35,21 @@ export interface Link {
   fault(reason: string): void
 }
 
-/** What the owner of the links is told. Handlers must not throw; frames of one link come in order. */
+/** Callbacks for the owner of the links. Handlers must not throw; frames of one link come in order. */
 export interface LinkHandlers {
   onOpen(link: Link): void
   onFrame(link: Link, frame: Uint8Array): void
   /** The peer gave more credit, or turned out to know none. */
   onCredit(link: Link): void
-  /** `isRest`: nobody used it, and one of its ends needed the place for another. The peer is there all the same. */
+  /** `isRest`: it was idle, and one end needed its slot for another link. The peer is still online. */
   onClose(link: Link, reason: string, isRest: boolean): void
-  /** The link to close when another needs its place: one that nobody uses; null when all are in use. */
+  /** An idle link to close when another needs its slot; null when all are in use. */
   spare(): Link | null
 }
 
 /**
- * What a peer did that no honest peer does. `fault`: it broke the protocol. `forged`: a message that only a forger sends.
- * `doubtful`: one that an honest peer may send while certificates and cards are on their way, but not often.
+ * Misbehaviour of a peer. `fault`: it broke the protocol. `forged`: a message that only a forger sends. `doubtful`: honest peers may send
+ * it while certificates and cards spread, but not often.
  */
 export type Strike = 'fault' | 'forged' | 'doubtful'
 
@@ -58,8 +58,8 @@ export interface Links {
   /** Begins to listen and to look for members. Resolves when the listening side is up (not when peers are found). */
   start(handlers: LinkHandlers): Promise<void>
   /**
-   * Dials a member by key, now; where all places are taken, a link that nobody uses makes room for it. Resolves with the link
-   * (maybe one that was there). @throws NodeError PEER_OFFLINE after `timeoutMs`; at once when every link is in use.
+   * Dials a member by key now; without a free slot, an idle link is closed for it. Resolves with the link, which may be an existing one.
+   * @throws NodeError PEER_OFFLINE after `timeoutMs`; at once when every link is in use
    */
   dial(peer: NodeId, timeoutMs: number): Promise<Link>
   /** The members the keeper should hold links to. Replaces the former list. */
@@ -82,9 +82,9 @@ export interface MemberLog {
   /** Called after each change of the view. Returns the stop. */
   onChange(listener: (view: MembershipView) => void): () => void
   /**
-   * Signs the entry with the node key and brings it into the log: by this node when it is a writer, else through any
-   * connected writer. Resolves when this node's own view has applied it (or found it superseded).
-   * @throws NodeError TIMEOUT when no writer took it in time; INTERNAL when the log is closed.
+   * Signs the entry with the node key and brings it into the log: as a writer itself, else through a connected writer. Resolves when this
+   * node's view has applied it or found it superseded.
+   * @throws NodeError TIMEOUT when no writer took it in time; INTERNAL when the log is closed
    */
   submit(body: EntryBody, timeoutMs?: number): Promise<void>
   /** Has the owner signed that a core (z32 of its key) is one of a document? The log never takes that back. */
@@ -98,7 +98,6 @@ export interface MemberLog {
 /** A fresh invite. */
 export interface IssuedInvite {
   readonly terms: InviteTerms
-  /** What the newcomer types. */
   readonly code: string
 }
 

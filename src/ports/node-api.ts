@@ -24,7 +24,7 @@ import type { TokenCalls } from './token-api.js'
 
 export type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, TaskInfo }
 
-/** Who calls. The node decides by it, never by what a call says of itself. A `client` is one of the OAuth server. */
+/** The caller. The node decides by it, never by the content of a call. A `client` is one of the OAuth server. */
 export interface Principal {
   readonly kind: 'operator' | 'page' | 'token' | 'client' | 'mcp' | 'peer' | 'agent'
   readonly name: string
@@ -57,7 +57,7 @@ export interface NodeInfo {
   readonly http: string | null
 }
 
-/** Something that is wrong and what to do. */
+/** A fault and its next step. */
 export interface Problem {
   readonly code: string
   readonly message: string
@@ -108,9 +108,9 @@ export interface LogProblem extends Problem {
   readonly code: ErrorCode
 }
 
-/** What is read from the log of the mesh. */
+/** A reading of the mesh log. */
 export interface LogReading {
-  /** Why there may be more than is told. Empty when the log is whole, as far as is known here. */
+  /** Why the reading may be incomplete. Empty when the log is whole, as far as this node knows. */
   readonly problems: readonly LogProblem[]
 }
 
@@ -126,7 +126,7 @@ export interface PeerInfo {
   readonly agents: readonly string[]
   /** ISO time; null when this node never had a link to it. */
   readonly lastSeenAt: string | null
-  /** What is wrong with it: it is in quarantine. Null when nothing is. */
+  /** Its fault: it is in quarantine. Null when there is none. */
   readonly problem: Problem | null
 }
 
@@ -145,7 +145,7 @@ export interface PeerDetail extends PeerInfo {
   readonly sandboxId: string | null
   readonly issuer: NodeRef
   readonly version: string | null
-  /** What it makes this node keep of documents. */
+  /** The storage that it takes here for documents. */
   readonly documents: DocumentShareInfo
   readonly revoked: null | { readonly by: NodeRef; readonly at: string; readonly reason: string }
 }
@@ -159,12 +159,11 @@ export interface AgentInfo {
   readonly tier: TierText
   readonly origin: 'local' | 'remote'
   readonly sandboxId: string | null
-  /** Of its node. */
   readonly labels: readonly string[]
   readonly capabilities: readonly string[]
   readonly revision: number
   readonly status: 'ready' | 'busy' | 'offline'
-  /** Could it take work when it was looked at last, and since when it is so; only of agents of this node of which it can be said. */
+  /** Could it take work at the last check, and since when? Only for agents of this node with a health check. */
   readonly health?: HealthFinding & { readonly since: string }
 }
 
@@ -174,7 +173,7 @@ export interface AgentDetail extends Omit<AgentInfo, 'capabilities'> {
   readonly version: string
   readonly description: string
   readonly capabilities: readonly CapabilityDescriptor[]
-  /** What its file offers to fill in; only of agents of this node. */
+  /** Prompts of its file; only for agents of this node. */
   readonly prompts: readonly AgentPrompt[]
   readonly source: string | null
 }
@@ -192,7 +191,7 @@ export interface InviteInfo {
   readonly by: NodeRef
 }
 
-/** What `send` and `call` give. */
+/** The result of `send` and `call`. */
 export interface Reply {
   readonly requestId: string
   readonly correlationId: string
@@ -208,7 +207,7 @@ export interface Reply {
   readonly targets?: readonly BroadcastTarget[]
 }
 
-/** What became of a broadcast at one agent. */
+/** The outcome of a broadcast at one agent. */
 export interface BroadcastTarget {
   readonly agent: string
   /** `COMPLETED`, `DELIVERED`, `QUEUED`, `UNKNOWN`, `SKIPPED`, or the code of an error. */
@@ -227,7 +226,7 @@ export interface MeshSettingsInfo extends LogReading {
   /** Rises with each change; 0 as shipped. */
   readonly serial: number
   readonly changedAt: string | null
-  /** A tier without a rule opens to nobody. `justification`: opening to L0 or L1 from a weaker tier needs one. */
+  /** A tier without a rule may open to no tier. `justification`: opening to L0 or L1 from a weaker tier needs one. */
   readonly tiers: readonly { readonly from: TierText; readonly to: readonly TierText[]; readonly justification: boolean }[]
   /** `allow`: agents that every sandboxed agent may reach, as `id` (on any node) or `id@node`. */
   readonly sandboxes: { readonly enforced: boolean; readonly allow: readonly string[] }
@@ -241,7 +240,7 @@ export interface EventInfo {
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** What is asked of `backup`. */
+/** Parameters of `backup`. */
 export interface BackupRequest {
   /** Absolute. */
   readonly file: string
@@ -268,7 +267,7 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
   'node.metrics': { params: Record<string, never>; result: MetricsSnapshot }
   /** Puts on disk what waits to be put on record; resolves when it is. */
   'audit.flush': { params: Record<string, never>; result: { readonly flushed: true } }
-  /** Everything that makes the node this node, in one file that only its user may read. */
+  /** Backs up identity, settings and stores into one file that only its user may read. */
   'node.backup': { params: BackupRequest; result: BackupInfo }
   'node.config': { params: Record<string, never>; result: { readonly path: string; readonly config: unknown } }
   'peers.list': { params: { readonly all?: boolean }; result: PeerList }
@@ -301,7 +300,7 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
   }
   'mesh.settings': { params: Record<string, never>; result: MeshSettingsInfo }
   'mesh.set': {
-    /** What is not given stays; `reset` begins with what is shipped; `serial`: what it is to be made of. */
+    /** Omitted settings stay. `reset` begins with the defaults; `serial` is the expected current serial. */
     params: {
       readonly tiers?: readonly { readonly from: Tier; readonly to: readonly Tier[]; readonly justification: boolean }[]
       readonly sandboxes?: { readonly enforced: boolean; readonly allow: readonly string[] }
@@ -401,8 +400,8 @@ export type CallName = keyof Calls
 export type WatchName = keyof Watches
 
 /**
- * What a node offers to people, programs and gateways. One port, two bodies (in process; over the control socket), one
- * contract suite. A caller holds the one made for its own principal. Failures are NodeError; a watch ends by its signal.
+ * The calls of a node for people, programs and gateways. One port, two bodies (in process; over the control socket), one contract suite.
+ * Each caller holds the one of its own principal. Failures are NodeError; a watch ends by its signal.
  */
 export interface NodeApi {
   call<N extends CallName>(

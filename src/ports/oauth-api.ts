@@ -8,13 +8,13 @@ export interface OAuthClientInfo {
   readonly type: 'confidential' | 'public'
   /** The most powerful tier that a token of it may have, whatever its scopes. */
   readonly tier: TierText
-  /** What it may ask for; what it gets when it names none. */
+  /** Scopes that it may request, and its scopes when it names none. */
   readonly scopes: readonly string[]
   readonly redirectUris: readonly string[]
   readonly createdAt: string
 }
 
-/** What is asked of `a2a client create`. */
+/** Parameters of `a2a client create`. */
 export interface OAuthClientRequest {
   readonly name?: string
   /** Default false. */
@@ -38,13 +38,13 @@ export interface OAuthRequestInfo {
 
 /** Calls about the OAuth server of this node. */
 export interface OAuthCalls {
-  /** `secret` is told this once; null for a public client. */
+  /** `secret` is returned only here; null for a public client. */
   'oauth.client.create': {
     params: OAuthClientRequest
     result: OAuthClientInfo & { readonly secret: string | null; readonly issuer: string }
   }
   'oauth.client.list': { params: Record<string, never>; result: { readonly clients: readonly OAuthClientInfo[] } }
-  /** Ends it at once, with all its tokens and what is open under them. */
+  /** Ends it at once, with all its tokens and its open connections. */
   'oauth.client.revoke': { params: { readonly id: string }; result: OAuthClientInfo }
   'oauth.requests': { params: Record<string, never>; result: { readonly requests: readonly OAuthRequestInfo[] } }
   /** `code`: as it stands in the browser or on the device. */
@@ -55,7 +55,7 @@ export interface OAuthCalls {
   'oauth.rotate': { params: Record<string, never>; result: { readonly kid: string; readonly keys: number } }
 }
 
-/** What the operator may do with the OAuth server. Errors are NodeError. */
+/** Operations of the operator on the OAuth server. Errors are NodeError. */
 export type OAuthAdmin = {
   readonly [N in keyof OAuthCalls]: (params: OAuthCalls[N]['params']) => Promise<OAuthCalls[N]['result']>
 }

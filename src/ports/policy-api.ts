@@ -9,14 +9,14 @@ import type { PolicyFault } from './policy.js'
 
 /** {@link PartyCriteria} with tiers as text. */
 export interface PartyCriteriaInfo extends Omit<PartyCriteria, 'tier'> {
-  /** By place in `node`: what the node of a whole key is called now; null for other texts, and for keys of nobody. */
+  /** By position in `node`: the current name of the node of a whole key; null for other texts and unknown keys. */
   readonly nodeNames: readonly (string | null)[] | null
   readonly tier: readonly TierText[] | null
 }
 
 /** One rule of `policy show`: a {@link PolicyRule} with tiers as text. */
 export interface PolicyRuleInfo extends Omit<PolicyRule, 'from' | 'to'> {
-  /** Its name or, without one, `#` and six characters made of what it says: the same wherever in the file it stands. */
+  /** Its name or, without one, `#` and six characters of a hash of its content; independent of its position in the file. */
   readonly id: string
   readonly from: PartyCriteriaInfo
   readonly to: PartyCriteriaInfo
@@ -26,16 +26,15 @@ export interface PolicyRuleInfo extends Omit<PolicyRule, 'from' | 'to'> {
 export interface NamedInPolicy {
   /** Where the rule stands in its file, 1-based. */
   readonly line: number
-  /** As it was written. */
   readonly name: string
 }
 
 /**
- * A rule that names a node by a name that no node has: what it says of it, it says of nobody. Or by one that several may be
- * meant by: then what it denies or asks about is for each of them, and it allows none of them.
+ * A rule that names a node by an unknown name, or by one with several candidates. An unknown name matches no node. With several candidates,
+ * a denial or question covers each of them and an approval none.
  */
 export interface PolicyWarning extends NamedInPolicy {
-  /** Those that may be meant, as `name (short id)`; empty when no node is. */
+  /** The candidates as `name (short id)`; empty when there is none. */
   readonly candidates: readonly string[]
   /** Names of nodes like it, when no node is meant. */
   readonly nearest: readonly string[]
@@ -43,19 +42,19 @@ export interface PolicyWarning extends NamedInPolicy {
   readonly message: string
 }
 
-/** A rule that asks and that, as things are, only matches what nobody of this node can be asked about. */
+/** A rule with `ask` that, at present, only matches messages about which no person can be asked. */
 export interface UnaskedRule {
   /** Where it stands in its file, 1-based. */
   readonly line: number
-  /** Why, and what decides instead, in words. */
+  /** The reason and the deciding rule, in words. */
   readonly message: string
 }
 
-/** A rule of this node whose name of a node means another one, or nobody, since a node was renamed. */
+/** A rule whose name of a node means another node, or none, since a rename. */
 export interface RenamedInPolicy extends NamedInPolicy {
   /** Absolute path. */
   readonly file: string
-  /** Name of the node that it means now; null for nobody. */
+  /** Name of the node that it means now; null for none. */
   readonly means: string | null
 }
 
@@ -64,20 +63,20 @@ export interface PolicyInfo {
   /** Absolute path, whether the file is there or not. */
   readonly file: string
   readonly rules: readonly PolicyRuleInfo[]
-  /** What is wrong with the file now; the rules are then those of its last good version. */
+  /** The current fault of the file; the rules are then those of its last good version. */
   readonly fault: PolicyFault | null
-  /** Everything that is wrong with it, at most 20, in the order of the lines; the first is `fault`. */
+  /** Its faults, at most 20, in the order of the lines; the first is `fault`. */
   readonly faults: readonly PolicyFault[]
   /** Faults beyond those. */
   readonly moreFaults: number
   readonly warnings: readonly PolicyWarning[]
-  /** Warnings of another kind: rules that ask where nobody can be asked. */
+  /** Warnings of another kind: rules with `ask` where no person can be asked. */
   readonly unasked: readonly UnaskedRule[]
   /** How long a message waits for a person. */
   readonly approvalTimeoutMs: number
 }
 
-/** What `policy test` asks. */
+/** Parameters of `policy test`. */
 export interface PolicyTestQuery {
   /** A tier (`L0`..`L3`: anybody of it), a node (its operator) or an agent. */
   readonly from: string
@@ -87,7 +86,7 @@ export interface PolicyTestQuery {
   readonly type?: MessageType
   /** Default: the target's default capability. */
   readonly capability?: string
-  /** What the capability may do. Default: what the card of the target says; for a tier see {@link PolicyTestResult.assumed}. */
+  /** Side effect of the capability. Default: the card of the target; for a tier see {@link PolicyTestResult.assumed}. */
   readonly sideEffect?: SideEffect
   readonly justification?: string
 }
@@ -110,7 +109,7 @@ export interface PolicyTestParty {
   readonly sandboxId: string | null
 }
 
-/** The first rule that would ask about a message and was passed over, since nobody here can be asked, or the tier table refuses it. */
+/** The first matching `ask` rule that was skipped: no person here can be asked, or the tier table refuses the message. */
 export interface PassedOverRule {
   /** As in {@link PolicyTestResult}: `policy.yaml:3: ask`. */
   readonly rule: string
@@ -128,13 +127,12 @@ export interface PolicyTestResult {
   readonly code: ErrorCode | null
   /** The deciding rule: `policy.yaml:12: ask`, `tier: L1 may open to L0, L1`, ... */
   readonly rule: string
-  /** What the deciding rule of the policy file is called, see {@link PolicyRuleInfo.id}; else null. */
+  /** {@link PolicyRuleInfo.id} of the deciding rule of the policy file; else null. */
   readonly ruleId: string | null
   readonly reason: string | null
   /** Absolute path and line of a deciding rule of the policy file; else null. */
   readonly file: string | null
   readonly line: number | null
-  /** null: no rule was. */
   readonly passedOver: PassedOverRule | null
   readonly from: PolicyTestParty
   readonly to: PolicyTestParty
@@ -142,15 +140,15 @@ export interface PolicyTestResult {
   readonly capability: string | null
   readonly sideEffect: SideEffect | null
   /**
-   * For a target that is a tier, whose side effect was taken: `id@node name` of the agent of this node that offers the
-   * capability (of several that of the tier, then the one that may do most); its `agent` null: none does, then it counts as
-   * `exec`. null: nothing had to be assumed.
+   * For a target that is a tier, the source of the side effect: `id@node name` of the agent of this node that offers the capability. Among
+   * several it is one of the tier, then the one with the strongest side effect. `agent` null: no agent offers it, and it counts as `exec`.
+   * null: nothing had to be assumed.
    */
   readonly assumed: { readonly agent: string | null } | null
   /**
-   * The capability is none of the target's (or of any agent of this node, for a tier), so that a message which the rules let
-   * pass fails with CAPABILITY_NOT_FOUND: which agents have it, `id@node name`, at most 8; without any, capabilities that are
-   * called almost so. null: it has it, or none was named.
+   * The target lacks the capability (for a tier, every agent of this node does), so an allowed message fails with CAPABILITY_NOT_FOUND. It
+   * lists up to 8 agents with the capability as `id@node name`; without any, capabilities with similar names. null: the target has it, or
+   * none was named.
    */
   readonly missing: { readonly offeredBy: readonly string[]; readonly nearest: readonly string[] } | null
   /** Name of the node that answers, for itself alone. */
@@ -162,9 +160,9 @@ export interface PolicyTestResult {
 /** One row of `approvals ls`. Texts of the sender are bounded and made safe to show. */
 export interface ApprovalInfo {
   readonly id: string
-  /** `id@node name` of who asks. */
+  /** `id@node name` of the sender. */
   readonly from: string
-  /** The node of who asks: its key decides, its name is what an admin let it take. */
+  /** The node of the sender: its key decides, an admin granted its name. */
   readonly fromNode: NodeRef
   /** `id@node name` of the agent that is asked. */
   readonly to: string
@@ -178,23 +176,23 @@ export interface ApprovalInfo {
   readonly justification: string | null
   /** The beginning of the input as JSON. */
   readonly input: string
-  /** Which of the texts and the input are not whole here: `approvals show` gives them. */
+  /** Truncated texts and inputs; `approvals show` gives the whole. */
   readonly cut: readonly ApprovalText[]
   /** The rule that asks, where it stands now: e.g. `policy.yaml:12: ask`. */
   readonly rule: string
   readonly askedAt: string
   /** When it ends unless somebody decides. */
   readonly expiresAt: string
-  /** By whose time that is: this node waits no longer, or whoever called does not. */
+  /** The limit that ends it: the wait of this node, or the timeout of the caller. */
   readonly endsBy: 'node' | 'caller'
 }
 
-/** What a sender says in a message that waits. */
+/** A text of the sender in a message that waits for approval. */
 export type ApprovalText = 'input' | 'description' | 'justification'
 
-/** `approvals show`: everything that a person may want to see before deciding. */
+/** `approvals show`: the full message for the person who decides. */
 export interface ApprovalDetail extends ApprovalInfo {
-  /** null for what is no request. */
+  /** null when it is no request. */
   readonly requestId: string | null
   readonly attempt: number | null
   /** How often it came; all copies hear of the decision. */
@@ -214,7 +212,7 @@ export interface RememberedRule {
   readonly text: string
 }
 
-/** What a person decided on; the last two only when it was to be remembered. */
+/** The decision of a person; the last two only for a remembered one. */
 export interface ApprovalResult extends ApprovalInfo {
   /** null: no rule asks about it any more, so none was written. */
   readonly remembered?: RememberedRule | null
@@ -225,13 +223,13 @@ export interface ApprovalResult extends ApprovalInfo {
 /** How far an agent says that it is. */
 export interface ProgressReport {
   readonly progress: number | null
-  /** What `progress` will be at the end; null without a `progress`, and when it did not say. */
+  /** The final value of `progress`; null when unknown. */
   readonly total: number | null
   /** At most 1,024 characters, safe to show; null when it said nothing else. */
   readonly message: string | null
 }
 
-/** What follows a `send` or `call` while it is under way. */
+/** An event of a `send` or `call` under way. */
 export type MessageEvent<R> =
   /** Something holds it up: see the states of tasks; null: nothing any more. */
   | { readonly type: 'waiting'; readonly waitingFor: WaitingFor | null; readonly agent: string; readonly taskId: string }

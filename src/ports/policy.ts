@@ -1,13 +1,13 @@
 import type { PolicyRule } from '../domain/policy/rule.js'
 
-/** What is wrong with the policy file. */
+/** A fault of the policy file. */
 export interface PolicyFault {
   /** 1-based; null when the fault has no place. */
   readonly line: number | null
   readonly reason: string
 }
 
-/** Everything that is wrong with the policy file, in the order of its lines. */
+/** The faults of the policy file, in the order of its lines. */
 export interface PolicyFaults {
   /** At least one, at most 20. */
   readonly list: readonly PolicyFault[]
@@ -26,7 +26,6 @@ export interface PolicyState {
 
 /** Where a rule was written, and how it reads. */
 export interface WrittenRule {
-  /** 1-based. */
   readonly line: number
   /** The rule as YAML, on one line. */
   readonly text: string
@@ -36,14 +35,14 @@ export interface WrittenRule {
 export interface PolicySource {
   /** The rules now. */
   state(): PolicyState
-  /** Looks at the file now; a changed one is told to the watcher before this resolves. */
+  /** Reads the file now; the watcher gets a changed one before this resolves. */
   refresh(): Promise<PolicyState>
   /** Calls back with each change. One watcher. */
   watch(onChange: (state: PolicyState) => void): void
   /**
-   * Writes a rule in front of the rule that stands at a line, atomically; everything else in the file stays as it is, comments
-   * too. `note` follows it as a comment. Resolves with the rule as it stands there; the watcher is told before.
-   * @throws NodeError CONFIG_INVALID when the file is broken or cannot take the rule; DISK_FULL, NO_PERMISSION.
+   * Inserts a rule before the rule at a line, atomically; the rest of the file, comments included, stays. `note` follows it as a comment.
+   * Resolves with the inserted rule, after the watcher was called.
+   * @throws NodeError CONFIG_INVALID when the file is broken or cannot take the rule; DISK_FULL, NO_PERMISSION
    */
   insert(rule: Omit<PolicyRule, 'line'>, place: { readonly beforeLine: number; readonly note: string }): Promise<WrittenRule>
   /** Stops watching. */

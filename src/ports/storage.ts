@@ -1,4 +1,4 @@
-/** What a node remembers of itself between starts. Small JSON documents, each written whole and atomically. */
+/** State of a node between starts: small JSON documents, each written whole and atomically. */
 export interface NodeStore {
   /** The stored document, or null. Damaged ones are an error. @throws NodeError STORE_DAMAGED */
   read<T>(name: string): Promise<T | null>

@@ -13,18 +13,17 @@ export interface SwarmItemInput {
 export interface LeftOut {
   /** `id@node name`. */
   readonly agent: string
-  /** The rule or reason. */
   readonly rule: string
-  /** What its own node refused the offer with; absent when this node left it out, or the agent declined. */
+  /** The code with which its node refused the offer; absent when this node left it out, or the agent declined. */
   readonly code?: ErrorCode
-  /** What it is left out of, where a swarm looks for several. */
+  /** The capability that it is excluded from, where a swarm needs several. */
   readonly capability?: string
 }
 
-/** What `swarm run` asks. */
+/** Parameters of `swarm run`. */
 export interface SwarmRequest {
   readonly goal: string
-  /** What agents are asked for; of a pipeline the first stage, of a plan the first sub-task. */
+  /** The capability of the agents; of a pipeline the first stage, of a plan the first sub-task. */
   readonly capability: string
   readonly strategy: SwarmStrategy
   /** For `map`: 1..10,000 items. */
@@ -33,11 +32,10 @@ export interface SwarmRequest {
   readonly input?: unknown
   /** For `pipeline`: what its stages ask for, in their order; 1..64. */
   readonly stages?: readonly string[]
-  /** For `race` and `vote`: how many agents answer. Default: all that may, at most 64. */
+  /** For `race` and `vote`: the number of answers. Default: one of each eligible agent, at most 64. */
   readonly answers?: number
   /** For `vote`: a capability that decides in the place of the majority. */
   readonly judge?: string
-  /** For `plan`. */
   readonly plan?: Plan
   /** Makes one of the results: `concat`, `merge`, `count`, `first`, or a capability that is asked to. */
   readonly reduce?: string
@@ -62,7 +60,7 @@ export interface SwarmRequest {
 export interface SwarmRound {
   /** From 1. */
   readonly number: number
-  /** What the check said of the round before, at most 64 KiB; '' in the first. */
+  /** Output of the check in the round before, at most 64 KiB; '' in the first. */
   readonly check: string
   /** Id of the swarm of the first round; absent in it. */
   readonly first?: string
@@ -72,8 +70,8 @@ export interface SwarmRound {
 export type SwarmStrategy = 'each' | 'map' | 'race' | 'vote' | 'pipeline' | 'plan'
 
 /**
- * What became of an item. `unknown`: it may not be repeated, and nobody can say whether it was done. `skipped`: it was not
- * to be done. `canceled`: nobody needed it any more.
+ * The end of an item. `unknown`: it may not be repeated, and it is unknown whether it was done. `skipped`: its condition was false.
+ * `canceled`: its result was no longer needed.
  */
 export type SwarmItemStatus = 'completed' | 'failed' | 'unknown' | 'skipped' | 'canceled'
 
@@ -82,7 +80,6 @@ export interface SwarmStage {
   readonly id: string
   readonly capability: string
   readonly labels: readonly string[]
-  /** How many items it has. */
   readonly items: number
   readonly needs: readonly string[]
 }
@@ -140,11 +137,14 @@ export type SwarmEvent =
       readonly error: ErrorBody | null
     }
   /**
-   * It has nobody who could do what waits, or no majority of its participants (`stalled`; `reason` tells which, when it is the
-   * second), or somebody again (`running`). What nobody can do for long has failed.
+   * `stalled`: no eligible agent for the remaining items, or no majority of participants (`reason` tells the second). `running`: it
+   * resumed. An item that stalls for too long fails.
    */
   | { readonly type: 'status'; readonly status: 'running' | 'stalled'; readonly reason?: string }
-  /** Another participant coordinates it; null: nobody does; `isHere`: this node. Only it tells of leases. Told only of swarms that have several. */
+  /**
+   * Another participant coordinates it; null: none does. `isHere`: this node, which alone emits lease events. Only for swarms with several
+   * participants.
+   */
   | { readonly type: 'coordinator'; readonly coordinator: string | null; readonly epoch: number; readonly isHere?: true }
   | { readonly type: 'gap'; readonly lost: number }
   | {
@@ -154,7 +154,7 @@ export type SwarmEvent =
       readonly counts: SwarmCounts
       readonly durationMs: number
       readonly error: ErrorBody | null
-      /** What its results make together; absent where they stand for themselves, or there are none. */
+      /** The reduced result; absent without a reduction or without results. */
       readonly result?: unknown
     }
 
@@ -162,11 +162,11 @@ export type SwarmEvent =
 export interface SwarmCounts {
   readonly total: number
   readonly completed: number
-  /** Those whose outcome is unknown among them. */
+  /** Includes items with an unknown outcome. */
   readonly failed: number
-  /** Those that were skipped or canceled; absent for none. */
+  /** Skipped or canceled items; absent for none. */
   readonly skipped?: number
-  /** Of how many of the failed ones nobody knows whether they were done; absent for none. */
+  /** Failed items whose outcome is unknown; absent for none. */
   readonly unknown?: number
 }
 
@@ -188,15 +188,18 @@ export interface SwarmInfo {
   readonly running: number | null
   /** Leases that wait for a person of their node; null: the same. */
   readonly waitingForApproval: number | null
-  /** Of a swarm that several nodes can coordinate: who does (null: nobody, or it has ended), in which epoch, and who could. Names of nodes. */
+  /**
+   * For a swarm with several participants, by names of nodes: its coordinator (null: none, or it has ended), the epoch and the
+   * participants.
+   */
   readonly coordination?: { readonly coordinator: string | null; readonly epoch: number; readonly participants: readonly string[] }
   /**
-   * Somebody at this node asked to cancel it, and nobody has done so yet: whoever coordinates it will, or, while nobody does, once
-   * a majority of its participants can reach each other; at its deadline it ends anyway. Absent else.
+   * This node requested a cancellation that is not yet done. The coordinator does it; without one, a majority of participants does once
+   * they connect. At its deadline the swarm ends anyway. Absent else.
    */
   readonly willBeCanceled?: true
   readonly createdAt: string
-  /** What is not done by then is given up. */
+  /** Unfinished items are given up then. */
   readonly deadlineAt: string
   readonly durationMs: number
   /** Why it ended as it did; null while it runs, or when all went well. */
@@ -207,7 +210,7 @@ export interface SwarmInfo {
 export interface SwarmResults {
   readonly id: string
   readonly status: SwarmStatus
-  /** What the results make together; absent where they stand for themselves, and until there is one. */
+  /** The reduced result; absent without a reduction, and until there is one. */
   readonly result?: unknown
   readonly results: readonly {
     readonly stage?: string
@@ -222,10 +225,10 @@ export interface SwarmResults {
   }[]
 }
 
-/** What `swarm run --dry-run` shows: nothing of it has begun. */
+/** Result of `swarm run --dry-run`: nothing has begun. */
 export interface SwarmPreview {
   readonly stages: readonly (SwarmStage & {
-    /** `id@node name` of those that would be offered a part. */
+    /** `id@node name` of the agents that would get an offer. */
     readonly agents: readonly string[]
     readonly leftOut: readonly LeftOut[]
     /** Is every item for one certain agent? */

@@ -18,9 +18,9 @@ export interface TaskInfo {
   readonly error: ErrorBody | null
 }
 
-/** What `tasks` asks. */
+/** Parameters of `tasks`. */
 export interface TaskQuery {
-  /** So many at most, 1 to 5,000; all when absent. */
+  /** Number of tasks at most, 1 to 5,000; absent: all. */
   readonly limit?: number
 }
 

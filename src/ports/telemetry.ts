@@ -6,7 +6,7 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 /** Where the node's words and counts go. Never throws. Metric names and labels are the node's own words, never peer text. */
 export interface Telemetry {
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>): void
-  /** Is a line of this level written at all? Spares making fields for nobody. */
+  /** Is this level logged? Spares building unused fields. */
   logs(level: LogLevel): boolean
   count(name: MetricName, label?: string, by?: number): void
   /** A duration in milliseconds. */

@@ -4,14 +4,14 @@ import type { PushCalls } from './push-api.js'
 import type { OAuthCalls } from './oauth-api.js'
 import type { Principal } from './node-api.js'
 
-/** What a token may do: `read` (look), `send` (send, call, swarm), `admin` (membership, stop, approvals). */
+/** Rights of a token: `read` (look), `send` (send, call, swarm), `admin` (membership, stop, approvals). */
 export type TokenScope = Principal['scopes'][number]
 
 /** One row of `a2a token ls`. Never the token itself: the node keeps only its hash. */
 export interface TokenInfo {
   readonly id: string
   readonly name: string
-  /** Of who calls with it now: the weaker of what it was made for and of this node's certificate. */
+  /** Tier of its callers now: the weaker of its own and that of this node's certificate. */
   readonly tier: TierText
   readonly sandboxId: string | null
   readonly scopes: readonly TokenScope[]
@@ -23,7 +23,7 @@ export interface TokenInfo {
   readonly state: 'active' | 'expired'
 }
 
-/** What is asked of `a2a token create`. What is left out is the operator's own, without an end. */
+/** Parameters of `a2a token create`. Omitted ones are the operator's own, without an end. */
 export interface TokenRequest {
   readonly name?: string
   readonly tier?: Tier
@@ -33,16 +33,16 @@ export interface TokenRequest {
   readonly ttlMs?: number
 }
 
-/** Calls about the tokens of this node's HTTP listener, its own and those of its OAuth server, and the webhooks of who comes with them. */
+/** Calls about the tokens of this node's HTTP listener and of its OAuth server, and the webhooks of their clients. */
 export interface TokenCalls extends OAuthCalls, PushCalls {
-  /** `token` is told this once. */
+  /** `token` is returned only here. */
   'token.create': { params: TokenRequest; result: TokenInfo & { readonly token: string } }
   'token.list': { params: Record<string, never>; result: { readonly tokens: readonly TokenInfo[] } }
-  /** Ends it at once, with what is open under it. `id` may be a beginning of at least 4 characters after `tok_`. */
+  /** Ends it at once, with its open connections. `id` may be a prefix of at least 4 characters after `tok_`. */
   'token.revoke': { params: { readonly id: string }; result: TokenInfo }
 }
 
-/** A token that was good when it was shown. */
+/** The rights of a valid token. */
 export interface TokenGrant {
   readonly principal: Principal
   /** Calls back once, when it is revoked or expires or the node stops; at once when that has happened. */

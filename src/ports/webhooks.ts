@@ -3,7 +3,7 @@ import type { PushHook, PushVersion } from '../domain/gateway/push.js'
 import type { WebhookAnswer } from '../domain/gateway/push-verdict.js'
 import type { GatewayEvent, GatewaySnapshot, GatewayTask } from '../domain/gateway/task.js'
 
-/** What a notification tells: a task as it was then, or one event of it. */
+/** Content of a notification: a snapshot of a task, or one event of it. */
 export type WebhookContent = { readonly snapshot: GatewaySnapshot } | { readonly task: GatewayTask; readonly event: GatewayEvent }
 
 /** One try of a notification. */
@@ -17,7 +17,7 @@ export interface WebhookCall {
 
 /** The way to the webhooks of clients. */
 export interface Webhooks {
-  /** Why nothing would be sent to an address; null: it may be tried. What its name stands for is looked at when it is. */
+  /** Why an address is refused; null: it may be tried. Its name is resolved at that time. */
   refusal(url: string): string | null
   /** A notification in the JSON of a version, of bounded length. Total. */
   bodyOf(version: PushVersion, content: WebhookContent): string

@@ -236,7 +236,7 @@ test('Ctrl-C on a call that waits hangs up, says so and exits 130', async (t: As
 test('parameters that are too long are told of in sizes, with what to do', async (t: Assert) => {
   const { socket } = await fakeHome(t)
   const error = await failsWith(t, 'USAGE', () => connectControl(socket).call('peers.show', { peer: 'x'.repeat(2_000_000) }))
-  t.is(error.message, 'what was given is 2 MiB long, and at most 1 MiB fit: give a shorter input')
+  t.is(error.message, 'the input has 2 MiB, more than the limit of 1 MiB: give a shorter input')
 })
 
 test('global flags stand before or after the command', async (t: Assert) => {
@@ -289,7 +289,7 @@ test('who renames a node is told which rules of its own named it', async (t: Ass
   t.alike([code, stdout], [0, 'gpu-box is now called big\n'])
   t.is(
     stderr,
-    'warning  /config/policy.yaml:12: "gpu-box" means nobody now: the rule no longer holds for it\n' +
+    'warning  /config/policy.yaml:12: "gpu-box" means no node now: the rule no longer matches it\n' +
       'warning  /config/policy.yaml:14: "gpu-box" means phone now, another node\n'
   )
 })

@@ -266,7 +266,7 @@ test('policy test says what the target lacks, and which other node decides as we
     '  from      operator@phone   L2',
     '  to        text@laptop   L0',
     '  message   request, text.stat, side effect exec',
-    '  missing   text@laptop has no text.stat, nor has any other agent in the mesh (what the rules let pass fails with CAPABILITY_NOT_FOUND); did you mean text.stats?',
+    '  missing   text@laptop has no text.stat, nor has any other agent in the mesh (an allowed message fails with CAPABILITY_NOT_FOUND); did you mean text.stats?',
     '  decided   by laptop, this node, for itself alone',
     '  also      phone, before it leaves: needs an allow rule of its own for it: the tier table refuses it',
     '  there     a2a-node policy test --from operator@phone --to text@laptop --capability text.stat   # on phone',
@@ -296,13 +296,13 @@ test('policy test names the rule that can ask nobody, why, and what decides inst
     const { run } = await fakeHome(t, { calls: { 'policy.test': () => result } })
     return (await run(['policy', 'test', '--from', 'phone', '--to', 'text'])).stdout
   }
-  const instead = '; what decides instead is tier: L1 may open to L0, L1\n'
+  const instead = '; the deciding rule is tier: L1 may open to L0, L1\n'
   const elsewhere = await told('elsewhere')
-  t.ok(elsewhere.includes(`passed over  the ask rule at line 2 asks nobody here, as text@laptop is on another node${instead}`), elsewhere)
+  t.ok(elsewhere.includes(`passed over  the ask rule at line 2 is skipped here, since text@laptop is on another node${instead}`), elsewhere)
   const proposal = await told('proposal')
-  t.ok(proposal.includes(`as a proposal runs nothing, and the requests that follow it are asked about${instead}`), proposal)
+  t.ok(proposal.includes(`since a proposal runs nothing, and the requests that follow it are asked about${instead}`), proposal)
   const table = await told('table')
-  t.ok(table.includes(`the ask rule at line 2 matches, but asks only about what the tier table allows${instead}`), table)
+  t.ok(table.includes(`the ask rule at line 2 matches, but asks only about messages that the tier table allows${instead}`), table)
 })
 
 test('a call that waits for approval says of whom, on stderr, and prints its answer alone on stdout', async (t) => {

@@ -396,6 +396,6 @@ test('a swarm that nobody coordinates is followed until its time is over, then t
   }
   const ran = await run(['swarm', 'watch', 'swarm_fake'])
   t.is(ran.code, 6)
-  t.ok(ran.stderr.includes('nobody coordinates it'), ran.stderr)
+  t.ok(ran.stderr.includes('it has no coordinator'), ran.stderr)
   t.ok(isLeft)
 })

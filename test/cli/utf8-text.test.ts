@@ -38,3 +38,20 @@ test('a file of items or of settings that is no UTF-8 is refused', async (t: Ass
   }
   t.is(fake.seen.length, 0)
 })
+
+test('a file of settings that cannot be read is refused without a text of the system', async (t: Assert) => {
+  const { run } = await fakeHome(t)
+  const dir = await tempDir(t)
+  await writeFile(path.join(dir, 'file'), '{')
+  const cases = [
+    [dir, 'cannot be read: it is a directory'],
+    [path.join(dir, 'none'), 'cannot be read: there is no such file'],
+    [path.join(dir, 'file', 'below'), 'cannot be read: there is no such file'],
+    [path.join(dir, 'file'), 'not JSON']
+  ] as const
+  for (const [file, reason] of cases) {
+    const { code, stderr } = await run(['mesh', 'set', file])
+    t.is(code, 2)
+    t.ok(stderr.startsWith(`error: "${file}": ${reason}  [USAGE]`), stderr)
+  }
+})

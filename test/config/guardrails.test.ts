@@ -83,5 +83,5 @@ test('lists without end are refused, and so are mappings of the environment', as
   t.ok((await faults(t, ['a2a:', `  guardrails: { input: { deny: [${'a'.repeat(513)}] } }`])).join().includes('more than 512 characters'))
   t.ok((await faults(t, ['a2a:', '  guardrails: [a]'])).join().includes('must be a mapping of input and output'))
   t.ok((await faults(t, ['a2a:', '  rateLimit: 7'])).join().includes('must be a mapping of perMinute and burst'))
-  t.alike(await faults(t, [], { A2A_NODE_A2A_RATE_LIMIT: '{}' }), ['env A2A_NODE_A2A_RATE_LIMIT: is taken from the config file only'])
+  t.alike(await faults(t, [], { A2A_NODE_A2A_RATE_LIMIT: '{}' }), ['env A2A_NODE_A2A_RATE_LIMIT: can only be set in the config file'])
 })

@@ -83,7 +83,7 @@ test('each fault is told with the line where it stands, and without the value', 
       `${start} in ${JSON.stringify(found)}`
     )
   has('3 mcp.servers.Upper: must be a name')
-  has('6 mcp.servers.both.url: stands beside command')
+  has('6 mcp.servers.both.url: excludes command')
   has('7 mcp.servers.none: needs command')
   has('10 mcp.servers.wrong.command: must be a list')
   has('11 mcp.servers.wrong.timeout: must be a duration')
@@ -105,7 +105,7 @@ test('servers are bounded in number, and are no list', async (t: Assert) => {
 
 test('the environment cannot name a program to run', async (t: Assert) => {
   t.alike(await faults(t, [], { A2A_NODE_MCP_SERVERS: '{"x":{"command":["evil"]}}' }), [
-    'env A2A_NODE_MCP_SERVERS: is taken from the config file only'
+    'env A2A_NODE_MCP_SERVERS: can only be set in the config file'
   ])
 })
 

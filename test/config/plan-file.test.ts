@@ -35,8 +35,8 @@ test('all that is no YAML is told at once', async (t) => {
   t.is(message, 'the plan has 2 faults')
   const { faults } = data as { faults: { place: string; reason: string }[] }
   t.alike(
-    faults.map(({ place }) => place),
-    ['p.yaml:3', 'p.yaml:6']
+    faults.map(({ place, reason }) => `${place} ${reason}`),
+    ['p.yaml:3 the key stands there twice', 'p.yaml:6 the key stands there twice']
   )
 })
 

@@ -208,7 +208,7 @@ test('what leaves a node is asked about there by nobody: its later deny refuses 
   const { stdout } = await b.cli(['policy', 'test', '--from', 'b', '--to', 'text@a'])
   t.ok(stdout.startsWith('deny  policy.yaml:7: deny  [POLICY_DENIED]\n'), stdout)
   t.ok(
-    stdout.includes('the ask rule at line 4 asks nobody here, as text@a is on another node; what decides instead is policy.yaml:7: deny\n'),
+    stdout.includes('the ask rule at line 4 is skipped here, since text@a is on another node; the deciding rule is policy.yaml:7: deny\n'),
     stdout
   )
   const shown = await b.cli(['policy', 'show'])

@@ -29,7 +29,7 @@ test('why a file cannot be read is said in plain words, anything else by its own
     reasonOf(() => fs.readFileSync(dir)),
     'it is a directory'
   )
-  t.is(fileReason(Object.assign(new Error('EACCES'), { code: 'EACCES' })), 'this user may not read it')
+  t.is(fileReason(Object.assign(new Error('EACCES'), { code: 'EACCES' })), 'this user has no permission')
   t.is(fileReason(Object.assign(new Error('odd'), { code: 'toString' })), 'odd')
   t.is(fileReason(null), 'null')
 })

@@ -1,6 +1,6 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { canonicalJson, isRecord, JSON_LIMITS, jsonCopy, jsonFault, parseJson } from '../../src/kit/json.js'
+import { canonicalJson, isRecord, JSON_LIMITS, jsonCopy, jsonFault, jsonSyntaxReason, parseJson } from '../../src/kit/json.js'
 import { holds } from '../support/holds.js'
 
 /** The same value with the members of every object in another order. */
@@ -147,6 +147,21 @@ test('what has no form as JSON has no copy, and bytes stay bytes', (t) => {
 test('bytes are one value, however long', (t) => {
   t.is(jsonFault({ file: new Uint8Array(2_000_000) }), null)
   t.is(isRecord(new Uint8Array(1)), false)
+})
+
+test('the reason why a text is not JSON names the place and no text of the engine', (t) => {
+  const reasonOf = (text: string): string => {
+    try {
+      return `parsed ${JSON.stringify(JSON.parse(text))}`
+    } catch (error) {
+      return jsonSyntaxReason(error)
+    }
+  }
+  t.is(reasonOf('{"a":'), 'it ends too early')
+  t.is(reasonOf('"a'), 'it ends too early')
+  t.is(reasonOf('{a:1}'), 'there is a fault at character 2')
+  t.is(reasonOf('hello'), '"h" is not expected there')
+  t.is(jsonSyntaxReason(null), 'its syntax is wrong')
 })
 
 test('parsing what others wrote never throws', async (t) => {

@@ -51,3 +51,13 @@ test('a name with a banned word, a private word in a text, and a folder with mor
   t.is(many.code, 1)
   t.ok(many.out.includes('src/kit,26'), many.out)
 })
+
+test('a clause in the place of a noun is counted in comments, a question and a noun with a clause are not', async (t) => {
+  const root = await tempDir(t)
+  for (const dir of ['src/node', 'test', 'docs']) await fs.mkdir(path.join(root, dir), { recursive: true })
+  const comments = ['/** What waits. */', '/** What waits? */', '/** Messages that wait. */', '/** Tells whoever asks, so many times. */']
+  await fs.writeFile(path.join(root, 'src/node/a.ts'), comments.map((one, at) => `${one}\nexport const a${at} = ${at}\n`).join(''))
+  for (const file of ['README.md', 'docs/ARCHITECTURE.md']) await fs.writeFile(path.join(root, file), 'one\n')
+  const { stdout } = spawnSync(process.execPath, [path.resolve('scripts/structure.mjs'), '--list'], { cwd: root, encoding: 'utf8' })
+  t.alike(stdout.match(/a\.ts:\d+ .*[.?]$/gm), ['a.ts:1 What waits.', 'a.ts:7 Tells whoever asks, so many times.'])
+})

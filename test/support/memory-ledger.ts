@@ -10,7 +10,6 @@ export function createMemoryLedger(): Ledger {
 
 class MemoryLedger implements Ledger {
   readonly #values = new Map<string, Uint8Array>()
-  /** The keys in order. */
   readonly #keys: string[] = []
   #commits = 0
   #isClosed = false
@@ -51,7 +50,7 @@ class MemoryLedger implements Ledger {
 
   #change(key: string, value: Uint8Array | string | null): void {
     const isThere = this.#values.has(key)
-    // A copy: nobody may change it from outside later.
+    // A copy: the caller may change its bytes later.
     if (value !== null) this.#values.set(key, typeof value === 'string' ? utf8(value) : new Uint8Array(value))
     else this.#values.delete(key)
     if (isThere === (value !== null)) return

@@ -3,17 +3,16 @@ import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 
 const ANSWER_MS = 15_000
-/** What a healthy node knows at once. */
+/** Calls that a healthy node answers from memory. */
 const QUICK_MS = 5000
 /** On top of the time that the caller gives the work. */
 const MARGIN_MS = 15_000
 const QUICK: ReadonlySet<string> = new Set(['node.info', 'node.status', 'node.stop', 'peers.list'])
-/** Work of others, of any length. */
 const UNBOUNDED: ReadonlySet<string> = new Set(['message.send', 'message.call', 'peers.ping'])
 
 /**
- * Milliseconds until the answer to a call must begin: 5,000 for what a node knows at once, 15,000 for most, `timeoutMs` and
- * 15,000 for work that has one, null (no limit) for other work. Every name that is no call, such as a watch, has 15,000.
+ * Milliseconds until the answer to a call must begin. 5,000 for reads from memory, 15,000 for most calls and for every other name. Work
+ * with a `timeoutMs` has 15,000 more than that; other work has null, no limit.
  */
 export function answerMs(name: string, params: unknown): number | null {
   if (QUICK.has(name)) return QUICK_MS

@@ -9,7 +9,6 @@ import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/n
 import { answerMs, silentNode } from './answer-limit.js'
 import { bodyMax, CALL_PATH, CONTROL_HOST, ERROR_LINE, fromWire, OPEN_PATH, PARAMS_LIMITS, toWire, WATCH_PATH } from './wire.js'
 
-/** What each call and watch may be given. */
 interface RequestOptions {
   readonly signal?: AbortSignalLike
 }
@@ -18,9 +17,9 @@ interface RequestOptions {
 export type AnswerLimit = (name: string, params: unknown) => number | null
 
 /**
- * The NodeApi of a running node over its control socket. Nothing is connected before the first call.
- * Every method fails with NodeError: NODE_NOT_RUNNING when nobody serves the socket or the node ends in between,
- * NO_PERMISSION when the socket is another user's, TIMEOUT when no answer begins in time, CANCELED when the signal of a call aborts, else what the node says.
+ * The NodeApi of a running node over its control socket. The first call connects.
+ * @throws NodeError NODE_NOT_RUNNING when no node serves the socket or it ends in between; NO_PERMISSION for another user's socket; TIMEOUT
+ * when no answer begins in time; CANCELED when the signal aborts
  */
 export function connectControl(socketPath: string, limitOf: AnswerLimit = answerMs): NodeApi {
   return {
@@ -75,7 +74,7 @@ interface ControlRequest {
 async function send(socketPath: string, request: ControlRequest): Promise<http.IncomingMessage> {
   const { path, name, params, signal } = request
   if (signal?.aborted) throw canceled()
-  // What is made of them goes through them level by level.
+  // The encoders recurse, so the depth is checked first.
   const fault = jsonFault(params, PARAMS_LIMITS)
   if (fault !== null) throw new NodeError('USAGE', `the parameters: ${fault}`)
   const body = Buffer.from(JSON.stringify(toWire(params)))
@@ -122,7 +121,7 @@ async function* lines(socketPath: string, request: ControlRequest): AsyncGenerat
     for await (const line of answerLines(response as AsyncIterable<Uint8Array>)) if (!signal?.aborted) yield itemOf(line)
   } catch (error) {
     if (signal?.aborted) return
-    // Before an answer began nobody went away.
+    // A failure before the answer began is no lost connection.
     throw error instanceof NodeError || response === null ? error : wentAway(error)
   } finally {
     response?.destroy()
@@ -154,7 +153,7 @@ function errorOf(text: string, status: number | undefined): NodeError {
 function tooLong(name: string, bytes: number, max: number): NodeError {
   const advice = name === 'swarm.start' ? 'fewer items or smaller files in one swarm' : 'a shorter input'
   const mebi = (count: number): string => `${Math.ceil((count / 1_048_576) * 10) / 10} MiB`
-  return new NodeError('USAGE', `what was given is ${mebi(bytes)} long, and at most ${mebi(max)} fit: give ${advice}`)
+  return new NodeError('USAGE', `the input has ${mebi(bytes)}, more than the limit of ${mebi(max)}: give ${advice}`)
 }
 
 /** A socket of another user, or in a directory that another user may write to, could be anybody's who poses as the node. */
@@ -172,7 +171,7 @@ function checkOwner(socketPath: string): void {
     throw new NodeError('NO_PERMISSION', `${dirname(socketPath)} is not a directory of this user alone: its socket is not trusted`)
 }
 
-/** What is at a path itself, without following links; null when nothing is, so that connecting tells. */
+/** State of a path itself, without following links; null when it does not exist. */
 function statsOf(file: string): Stats | null {
   try {
     return lstatSync(file)

@@ -244,8 +244,8 @@ export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params'
 }
 
 /**
- * The same API with its parameters checked against {@link CALLS} and {@link WATCHES} first; the server wraps what it serves,
- * an in-process caller may. What does not fit is NodeError USAGE that names the parameter.
+ * The same API, which first checks parameters against {@link CALLS} and {@link WATCHES}.
+ * @throws NodeError USAGE that names the wrong parameter
  */
 export function checkedApi(api: NodeApi): NodeApi {
   return {

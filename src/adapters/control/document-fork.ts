@@ -50,8 +50,7 @@ function piecesFor(doc: Y.Doc, update: Uint8Array): readonly Uint8Array[] {
 }
 
 /**
- * A document as it was at one moment, to be edited apart from it for as long as that takes. What is saved is the difference
- * to that moment, and Yjs merges it with what others wrote meanwhile, wherever they wrote it.
+ * A snapshot of a document that is edited apart from it. Saving sends the difference to the snapshot; Yjs merges it with concurrent edits.
  */
 export class DocumentFork {
   readonly #api: NodeApi
@@ -69,7 +68,7 @@ export class DocumentFork {
     this.#ending = ending
   }
 
-  /** Takes the document as it is now. Close it. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN for who may not write it */
+  /** Takes a snapshot of the document. Close it. @throws NodeError DOCUMENT_NOT_FOUND; FORBIDDEN without the right to write */
   static async open(api: NodeApi, name: string): Promise<DocumentFork> {
     const ending = new AbortController()
     const lines = api.watch('documents.live', { document: name }, { signal: ending.signal })[Symbol.asyncIterator]()

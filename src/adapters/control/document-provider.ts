@@ -12,10 +12,10 @@ import { UnsentEdits } from './unsent-edits.js'
 /** Waits before a further try. */
 const RETRY = { baseMs: 200, maxMs: 5000 }
 
-/** What a provider tells, by event. */
+/** Events of a provider. */
 export interface ProviderEvents {
   status: { readonly status: 'connecting' | 'connected' | 'disconnected' }
-  /** Does the Y.Doc hold all that the node has? */
+  /** Does the Y.Doc hold every edit of the node? */
   sync: boolean
   /** It tries again. */
   'connection-error': NodeError
@@ -35,10 +35,9 @@ type ProviderOpening = Extract<DocumentLiveEvent, { readonly session: string }>
 type ProviderListener<E extends keyof ProviderEvents> = (value: ProviderEvents[E]) => void
 
 /**
- * Keeps a Y.Doc equal to a document of a running node, and shares presence (y-protocols): what editors and bindings of Yjs
- * take for a provider. It sets the clientID of the doc, so begin with an empty Y.Doc and edit it once it is synced. When the
- * node goes away it tries again and sends what was edited meanwhile. It cannot when another program has got its clientID since;
- * then the provider ends with CONFLICT, as it does when the document is begun anew for everybody: then take a new Y.Doc.
+ * Keeps a Y.Doc equal to a document of a running node and shares presence (y-protocols), as providers of Yjs do. It sets the clientID of
+ * the doc: begin with an empty Y.Doc and edit it once it is synced. It reconnects after a failure and sends the edits of the meantime. It
+ * ends with CONFLICT when another program took its clientID or the document was replaced; take a new Y.Doc then.
  */
 export class DocumentProvider {
   readonly doc: Y.Doc
@@ -50,15 +49,13 @@ export class DocumentProvider {
   readonly #ending = new AbortController()
   readonly #over: Promise<void>
   #session: ProviderOpening | null = null
-  /** Of the last session. */
   #clientId: number | null = null
   readonly #unsent = new UnsentEdits()
   #isPresenceDue = false
   #sending: Promise<void> = Promise.resolve()
   #isSending = false
-  /** What was refused is sent again a while later. */
+  /** Refused edits are sent again after a delay. */
   #isWaiting = false
-  /** Calls in a row that were refused. */
   #refusals = 0
   #status: ProviderEvents['status']['status'] = 'disconnected'
 
@@ -74,7 +71,7 @@ export class DocumentProvider {
     this.#over = this.#run()
   }
 
-  /** Does the Y.Doc hold all that the node has? */
+  /** Does the Y.Doc hold every edit of the node? */
   get synced(): boolean {
     return this.#session !== null
   }
@@ -90,7 +87,7 @@ export class DocumentProvider {
     this.#listeners.get(event)?.delete(listener as ProviderListener<keyof ProviderEvents>)
   }
 
-  /** Resolves when the node has all that was edited until now, however often it has to be sent. @throws NodeError when the provider ends before */
+  /** Resolves when the node has every edit made until now. @throws NodeError when the provider ends before */
   saved(): Promise<void> {
     return this.#unsent.saved()
   }
@@ -127,7 +124,7 @@ export class DocumentProvider {
   /** Sessions one after the other, until it is over. */
   async #run(): Promise<void> {
     let failures = 0
-    // Whoever made it can listen first.
+    // The caller adds its listeners first.
     await Promise.resolve()
     while (!this.#ending.signal.aborted) {
       this.#tellStatus('connecting')
@@ -162,7 +159,7 @@ export class DocumentProvider {
     if (!this.#unsent.isEmpty && this.#clientId !== null && this.#clientId !== clientId)
       throw begunAnew('another program goes on with the session whose edits were not sent')
     this.#clientId = clientId
-    // A binding may edit while it is told of the state. But where that has more of this very clientID, Yjs would take another.
+    // A binding may edit while the state is applied. Where the state has more of this clientID, Yjs would take another.
     if (clientId !== null && !hasChangesOf(clientId, this.doc, vector)) this.#takeClientId(clientId)
     Y.applyUpdate(this.doc, update, this)
     const missing = Y.encodeStateAsUpdate(this.doc, vector)
@@ -182,7 +179,7 @@ export class DocumentProvider {
   #takeClientId(clientId: number): void {
     this.doc.clientID = clientId
     if (this.awareness.clientID === clientId) return
-    // What was told under another one is over.
+    // Awareness of the former clientID is removed.
     const state = this.awareness.getLocalState()
     this.awareness.setLocalState(null)
     this.awareness.clientID = clientId
@@ -193,7 +190,7 @@ export class DocumentProvider {
   #send(): void {
     if (this.#isSending || this.#isWaiting || this.#session === null) return
     this.#isSending = true
-    // What is edited in one turn goes in one call.
+    // Edits of one turn share one call.
     this.#sending = Promise.resolve()
       .then(async () => {
         for (let session = this.#session; session !== null && this.#isDue(); session = this.#session) await this.#sendNext(session)

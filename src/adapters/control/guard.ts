@@ -5,15 +5,14 @@ import { CONTROL_HOST } from './wire.js'
 export interface ControlRefusal {
   /** HTTP status it was answered with. */
   readonly status: 400 | 403 | 405 | 415
-  /** The rule, e.g. `host`. */
   readonly rule: 'host' | 'origin' | 'sec-fetch' | 'method' | 'content-type' | 'malformed'
   /** In the node's own words; never text of the caller. */
   readonly reason: string
 }
 
 /**
- * Keeps web pages out: a page that reaches the socket (by rebinding, a proxy, an upgrade) cannot send our Host and always
- * sends Origin or Sec-Fetch headers. Returns null for a request that may pass.
+ * Keeps web pages out. A page that reaches the socket by rebinding, a proxy or an upgrade cannot send our Host. It always sends Origin or
+ * Sec-Fetch headers. Returns null for an allowed request.
  */
 export function refusalOf(request: Pick<IncomingMessage, 'method' | 'rawHeaders'>): ControlRefusal | null {
   const names = request.rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase())

@@ -6,7 +6,7 @@ import { type ControlRefusal, refusalOf } from './guard.js'
 import { HTTP_STATUS } from './status.js'
 import { OPEN_PATH } from './wire.js'
 
-/** What a stream is opened with. */
+/** Context in which a stream is opened. */
 export interface OpenContext {
   readonly principal: Principal
   readonly protocols?: Readonly<Record<string, (stream: Duplex, principal: Principal) => void>>
@@ -19,7 +19,6 @@ export interface OpenContext {
 export interface UpgradeRequest {
   readonly request: http.IncomingMessage
   readonly socket: Duplex
-  /** What the client has sent already. */
   readonly head: Buffer
 }
 

@@ -76,7 +76,7 @@ export async function answerWatch<N extends WatchName>(
   }
 }
 
-/** Aborts with either. AbortSignal.any would do, but Node keeps what it made, and all that it holds, for as long as it has listeners. */
+/** Aborts with either signal. AbortSignal.any would retain its result, and everything it references, as long as it has listeners. */
 function eitherAborts(one: AbortSignal, other: AbortSignal): { readonly signal: AbortSignal; release(): void } {
   const controller = new AbortController()
   const abort = (): void => controller.abort()

@@ -15,7 +15,7 @@ const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 60_000
 const CLOSE_GRACE_MS = 1000
 
-/** What a control server needs. */
+/** Dependencies of a control server. */
 export interface ControlServerOptions {
   /** Path of the unix socket, at most 103 bytes. */
   readonly path: string
@@ -41,7 +41,7 @@ export interface ControlServer {
 }
 
 /**
- * Serves NodeApi over HTTP on a unix socket (0600 in a 0700 directory). Whoever may open the socket is the operator.
+ * Serves NodeApi over HTTP on a unix socket (0600 in a 0700 directory). Every user who can open the socket is the operator.
  * @throws NodeError ALREADY_RUNNING, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG
  */
 export async function startControlServer(options: ControlServerOptions): Promise<ControlServer> {
@@ -77,7 +77,6 @@ export async function startControlServer(options: ControlServerOptions): Promise
   }
 }
 
-/** What each request is served with. */
 interface ServeContext extends ControlServerOptions {
   readonly closing: AbortSignal
   readonly keepAliveMs: number

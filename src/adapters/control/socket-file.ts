@@ -5,9 +5,9 @@ import { messageOf, NodeError } from '../../kit/errors.js'
 import { makePrivateDirectory } from './private-directory.js'
 
 /**
- * Makes the place of a unix socket ready: its directory exists, belongs to this user alone (0700), and no live server holds
- * the path. A socket file that nobody answers on is left over from a crash and is removed.
- * @throws NodeError ALREADY_RUNNING when somebody answers; NO_PERMISSION when the directory or file is not ours; DISK_FULL.
+ * Prepares the path of a unix socket: its directory exists, belongs to this user alone (0700), and no live server holds the path. Removes a
+ * socket file that a crash left behind.
+ * @throws NodeError ALREADY_RUNNING when a server answers; NO_PERMISSION when the directory or file is not ours; DISK_FULL
  */
 export async function claimSocket(file: string): Promise<void> {
   await ownDirectory(path.dirname(file))

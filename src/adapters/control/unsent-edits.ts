@@ -35,7 +35,7 @@ export class UnsentEdits {
     this.#edits.push({ update, count: ++this.#count })
   }
 
-  /** One update holds all that is unsent: it goes in the place of the edits, if there are any. */
+  /** Replaces every unsent edit, if there are any, by one update that contains them. */
   merge(update: Uint8Array): void {
     if (!this.isEmpty) this.#edits = [{ update, count: this.#count }]
   }

@@ -31,8 +31,8 @@ const MARKER = /^\$+bytes$/
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 /**
- * A value in JSON's own types: bytes become `{"$bytes": "<base64>"}`; an object that looks like that already gets one `$`
- * more in front, so that every value comes back as it was. What needs no change is returned as it is, not copied.
+ * A value in JSON's own types. Bytes become `{"$bytes": "<base64>"}`. An object of that form gets one more `$`, so that every value can be
+ * restored. An unchanged value is returned itself, not a copy.
  */
 export function toWire(value: unknown): unknown {
   if (value instanceof Uint8Array) {

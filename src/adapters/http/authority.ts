@@ -4,27 +4,25 @@ import type { IncomingMessage } from 'node:http'
 export interface HttpRefusal {
   /** HTTP status it was answered with. */
   readonly status: 400 | 401 | 403 | 408 | 413 | 417 | 431
-  /** The rule, e.g. `http-host`. */
   readonly rule: 'http-host' | 'http-origin' | 'http-token' | 'http-malformed' | 'http-slow' | 'http-size'
   /** In the node's own words; never text of the caller. */
   readonly reason: string
 }
 
-/** What a listener answers to. */
+/** Host names and origins that a listener accepts. */
 export interface AuthorityRules {
-  /** The port it is bound to. */
   readonly port: number
-  /** The host that it was told to bind, and the address that it got. */
+  /** The configured host and the bound address. */
   readonly bound: readonly string[]
   /** Further names, `name` (with the port of the listener) or `name:port`; 80 and 443 are also taken without the port. */
   readonly hosts: readonly string[]
   /** Origins of web pages that may call, besides its own. */
   readonly origins: readonly string[]
-  /** Its URL from outside: its host is one of the names, its origin its own. A proxy passes on what it was asked with. */
+  /** Its URL from outside: its host and origin are accepted. A proxy passes on the Host of its caller. */
   readonly publicUrl?: string | null
 }
 
-/** What the headers of a request say, as far as it decides who may pass. */
+/** The headers of a request that decide about access. */
 export interface CallerHeaders {
   readonly hosts: readonly string[]
   readonly origins: readonly string[]
@@ -61,9 +59,8 @@ export function callerHeaders({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'
 }
 
 /**
- * Decides by Host and Origin alone. A web page that reaches the listener by a name of its own (rebinding) sends that name as
- * Host, and its own address as Origin; neither is taken. Names are compared whole, case aside: nothing is parsed, so there is
- * no second reading of them.
+ * Decides by Host and Origin alone. A web page that reaches the listener by rebinding sends its own name as Host and its own Origin; both
+ * are refused. Names are compared whole, ignoring case, without a parser that could differ from others.
  */
 export class Authority {
   readonly #port: number

@@ -2,7 +2,6 @@ import type http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { messageOf, NodeError } from '../../kit/errors.js'
 
-/** Where to listen. */
 interface ListenAddress {
   /** A name or address; a wildcard binds every address. */
   readonly host: string
@@ -25,14 +24,23 @@ export async function listen(server: http.Server, { host, port }: ListenAddress)
   return server.address() as AddressInfo
 }
 
+/** Why an address cannot be served, by the code of the system. */
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRNOTAVAIL: 'the address is not one of this machine',
+  ENOTFOUND: 'the host name has no address',
+  EAI_AGAIN: 'the host name has no address, or no name server answers',
+  EACCES: 'this user may not serve this port'
+}
+
 function listenError(error: Error, { host, port }: { readonly host: string; readonly port: number }): NodeError {
   const code = (error as NodeJS.ErrnoException).code
-  const text = `cannot serve HTTP on ${host}:${port}: ${messageOf(error)}`
   if (code === 'EADDRINUSE') {
-    return new NodeError('PORT_IN_USE', `port ${port} of ${host} is taken by another program`, {
+    return new NodeError('PORT_IN_USE', `port ${port} of ${host} is in use by another program`, {
       cause: error,
       next: ['a2a-node start --http 0']
     })
   }
-  return new NodeError(code === 'EACCES' ? 'NO_PERMISSION' : 'CONFIG_INVALID', text, { cause: error })
+  const text = `cannot serve HTTP on ${host}:${port}: ${REASONS[code ?? ''] ?? messageOf(error)}`
+  const next = ['a2a-node start --http 0', 'a2a-node config show']
+  return new NodeError(code === 'EACCES' ? 'NO_PERMISSION' : 'CONFIG_INVALID', text, { cause: error, next })
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { HttpError } from './http-error.js'
 
-/** What may still be read of a request that is answered already. */
+/** Limits for reading the rest of an answered request. */
 export interface DrainLimits {
   /** Milliseconds for which its connection stays open at most. */
   readonly drainMs: number
@@ -15,21 +15,21 @@ export function announcedBytes({ headers }: Pick<IncomingMessage, 'headers'>): n
   return text === undefined ? 0 : /^\d{1,15}$/.test(text) ? Number(text) : Number.POSITIVE_INFINITY
 }
 
-/** Has the client more to send than what was read? */
+/** Is the body not yet read to its end? */
 export function isSending(request: IncomingMessage): boolean {
   return !request.complete && (announcedBytes(request) > 0 || request.headers['transfer-encoding'] !== undefined)
 }
 
-/** Reads a body that may have so many bytes. @throws HttpError 413, and 400 when it breaks off */
+/** Reads a body of at most `maxBytes` bytes. @throws HttpError 413, and 400 when it breaks off */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  // Nothing more comes of one that is gone, and nobody would say so.
+  // A destroyed request emits no further event.
   const fault = announcedBytes(request) > maxBytes ? tooLarge(maxBytes) : request.destroyed ? brokenOff() : null
   const reading = fault === null ? reader(request, maxBytes, () => unwanted(reading)) : Promise.reject<Buffer>(fault)
   if (fault !== null) unwanted(reading)
   return reading
 }
 
-/** Whoever waits for a body hears what is wrong with it; that nobody does is no fault. */
+/** The reader reports the fault; a body without a reader reports none. */
 function unwanted(reading: Promise<unknown>): void {
   reading.catch(() => {})
 }
@@ -72,8 +72,8 @@ export function tooLarge(maxBytes: number): HttpError {
 }
 
 /**
- * Answers with an error, also a client that is still sending: it gets the whole answer first; then what it sends is thrown
- * away for a while, since to close a connection with unread bytes in it makes the system throw the answer away.
+ * Answers with an error, also while the client still sends. The rest of the body is read and dropped for a while: closing a connection with
+ * unread bytes makes the system drop the answer.
  */
 export function answerError(
   request: IncomingMessage,
@@ -104,7 +104,7 @@ export function drain(request: IncomingMessage, { drainMs, drainBytes }: DrainLi
   request.resume()
   function count(chunk: Buffer): void {
     left -= chunk.length
-    // Who sends on waits: the connection takes no more of it, and the answer is there to be read.
+    // The paused connection takes no more bytes, and the client can read the answer.
     if (left < 0) request.pause()
   }
   function finish(): void {

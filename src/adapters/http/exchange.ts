@@ -24,7 +24,7 @@ export class HttpExchange implements TokenCall {
   #isAborted = false
   #isStopping = false
 
-  /** `isWaiting`: the client sends its body only when it is told to (`Expect: 100-continue`). */
+  /** `isWaiting`: the client sends its body only after `100 Continue` (`Expect: 100-continue`). */
   constructor(
     { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
     how: {
@@ -96,7 +96,7 @@ export class HttpExchange implements TokenCall {
     this.abort()
   }
 
-  /** Tells the handler that nobody wants its answer. */
+  /** Signals the handler that its answer is no longer needed. */
   abort(): void {
     this.#isAborted = true
     this.#signal?.abort()

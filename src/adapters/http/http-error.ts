@@ -10,7 +10,7 @@ export class HttpError extends Error {
   /** Its body in the words of a protocol, where it is not that of the listener. */
   shape: object | null
 
-  /** `message` is shown to the client as it is: in the node's own words, nothing secret. */
+  /** `message` goes to the client unchanged: use the node's own words and no secret. */
   constructor(
     status: number,
     { code, message, headers = {}, shape = null }: { code: string; message: string; headers?: HttpHeaders; shape?: object | null }
@@ -29,7 +29,7 @@ export class HttpError extends Error {
   }
 }
 
-/** The answer to what failed for a reason of the node's own. */
+/** The answer to a fault of the node itself. */
 export function internalError(): HttpError {
   return new HttpError(500, { code: 'INTERNAL', message: 'the node failed at this request' })
 }

@@ -12,7 +12,7 @@ import { UnreadAnswers } from './unread.js'
 import { BODY_MAX, type HttpRoute, HttpRouteTable } from './route.js'
 import { Bag } from '../../kit/transient.js'
 
-/** What one client may cost. Milliseconds and bytes. */
+/** Limits for one client, in milliseconds and bytes. */
 export const HTTP_LIMITS = {
   maxHeaderBytes: 16_384,
   /** Until the headers are there, from the first byte or the connection on. */
@@ -25,21 +25,21 @@ export const HTTP_LIMITS = {
   checkMs: 1000,
   /** Further ones are dropped. The setting `http.maxConnections` is another number. */
   maxConnections: 512,
-  /** A client that sends on after its answer is heard out for so long, and so much is read of it. */
+  /** Time and bytes for reading the rest of a request after its answer. */
   drainMs: 2000,
   drainBytes: 4_194_304,
-  /** A client that takes nothing of its answer for so long is cut; Node begins the time anew once when some of it moved in it. */
+  /** A client that reads nothing of its answer for this time is cut off. Node restarts the time once when some bytes moved in it. */
   unreadMs: 30_000,
   /** Bytes of answers that may wait for their clients, of all connections together; beyond it the one that is behind longest is cut. */
   unreadBytes: 134_217_728,
-  /** What is under way when the listener closes has this long. */
+  /** Grace period of open requests when the listener closes. */
   closeGraceMs: 1000
 }
 
 /** The numbers of {@link HTTP_LIMITS}; tests lower them. */
 export type HttpLimits = Readonly<typeof HTTP_LIMITS>
 
-/** What a listener needs to be bound. */
+/** Options for binding a listener. */
 export interface HttpListenerOptions {
   /** A name or address; a wildcard binds every address. */
   readonly host: string
@@ -54,16 +54,16 @@ export interface HttpListenerOptions {
   readonly limits?: Partial<HttpLimits>
 }
 
-/** What a listener serves once the node is up. */
+/** The service behind a listener once the node is up. */
 export interface HttpService {
   readonly routes: readonly HttpRoute[]
-  /** Who holds a token; null for nobody. */
+  /** The grant of a token; null for an unknown one. */
   admit(token: string): TokenGrant | null | Promise<TokenGrant | null>
   /** Where clients learn how to get a token (RFC 9728); absent: from the operator alone. */
   readonly resourceMetadata?: string
-  /** Told of every request that was refused for who sent it or how, for the audit log. */
+  /** Called with every request that was refused for its sender or its form, for the audit log. */
   onRefusal(refusal: HttpRefusal): void
-  /** Told of what a handler threw that was no answer. */
+  /** Called with every thrown error that is no answer. */
   onFault(error: unknown): void
 }
 
@@ -120,13 +120,12 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
 /** Bytes of one answer beyond which it is looked at what waits in all. */
 const LARGE_BYTES = 65_536
 
-/** Where a wrong token is told from none. */
+/** Outcome of checking the token of a request: a wrong token differs from none. */
 interface Authorized {
   readonly grant: TokenGrant | null
   readonly reason: string | null
 }
 
-/** What is known of a connection. */
 interface HttpConnectionState {
   /** The answers that are not over, in the order in which they were asked for: the first is under way, the others wait behind it. */
   readonly answers: http.ServerResponse[]
@@ -141,7 +140,7 @@ interface ListenedRequest {
   readonly request: http.IncomingMessage
   readonly response: http.ServerResponse
   readonly connection: HttpConnectionState
-  /** The client sends its body only when it is told to. */
+  /** The client sends its body only after `100 Continue`. */
   readonly isWaiting: boolean
   exchange: HttpExchange | null
 }
@@ -187,7 +186,7 @@ class Listener implements HttpListener {
     const connection = this.#connectionOf(request.socket)
     response.on('error', destroyIt)
     request.on('error', ignore)
-    // What came behind a request that ends its connection is not done: its answer would not get out.
+    // A request behind the last one of a connection is not run: its answer could not be sent.
     if (connection.isRefused) return
     connection.answers.push(response)
     const asked: ListenedRequest = { request, response, connection, isWaiting, exchange: null }
@@ -251,7 +250,7 @@ class Listener implements HttpListener {
     if (refusal !== null) this.#service?.onRefusal(refusal)
   }
 
-  /** A connection on which nothing moved for a while. Who waits for work that takes its time has nothing to read. */
+  /** Handles a connection on which no byte moved for a while. A client that waits for slow work has nothing to read. */
   quiet(socket: Socket): void {
     if (this.#connectionOf(socket).answers.length > 0 && socket.writableLength === 0) socket.setTimeout(this.#limits.unreadMs)
     else socket.destroy()
@@ -305,7 +304,7 @@ class Listener implements HttpListener {
     if (response.writableLength > LARGE_BYTES) this.#unread.check()
   }
 
-  /** What came behind it on the connection waits: it is not done when the token is refused. */
+  /** Requests behind it wait: they are dropped when the token is refused. */
   #checked(connection: HttpConnectionState, found: Promise<Authorized>): Promise<Authorized> {
     const known = found.finally(() => {
       if (connection.checking === settled) connection.checking = null
@@ -322,7 +321,7 @@ class Listener implements HttpListener {
 
   #refusal({ connection }: ListenedRequest, refusal: HttpRefusal, code: string): HttpError {
     this.#service?.onRefusal(refusal)
-    // What it sent behind this is not worth reading either.
+    // The rest of the connection is not read either.
     connection.isRefused = true
     const { status, reason } = refusal
     const challenge = status === 401 ? { 'www-authenticate': this.#challenge(reason) } : null
@@ -346,7 +345,6 @@ class Listener implements HttpListener {
   }
 }
 
-/** A request at its route. */
 interface ListenedRoute {
   readonly authorized: Authorized
   readonly path: string
@@ -373,7 +371,7 @@ function destroyIt(this: http.ServerResponse): void {
 const NO_TOKEN = 'a token is needed: Authorization: Bearer <token>'
 const PUBLIC: Authorized = { grant: null, reason: null }
 
-/** At once, so that what came behind a refused request is not done, unless the token takes time to be checked. */
+/** Synchronous unless the token check is not, so that no request behind a refused one runs. */
 function authorize({ admit }: Pick<HttpService, 'admit'>, headers: readonly string[]): Authorized | Promise<Authorized> {
   const [header] = headers
   if (header === undefined) return { grant: null, reason: NO_TOKEN }

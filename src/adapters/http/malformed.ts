@@ -12,8 +12,8 @@ const REFUSALS: Readonly<Record<HttpStatus, HttpRefusal & { readonly code: strin
 }
 
 /**
- * Answers a connection that Node's parser gave up, and ends it: at once when it broke off or an answer is under way, else when
- * the client had time to read. Null when there is nothing to put on record: it broke off, or never said a word.
+ * Ends a connection that Node's parser gave up. It closes at once when the client broke off or an answer is under way, else after time to
+ * read the answer. Returns null when there is nothing to audit: the client broke off or sent nothing.
  */
 export function refuseConnection(
   error: NodeJS.ErrnoException,

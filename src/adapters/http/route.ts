@@ -4,7 +4,7 @@ import type { Unsubscribe } from '../../kit/events.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { HttpError } from './http-error.js'
 
-/** What a handler is told of a request beside Node's own objects. */
+/** The parsed request that a handler gets beside Node's own objects. */
 export interface HttpCall {
   /** As it came, without the query; never decoded. */
   readonly path: string
@@ -17,7 +17,7 @@ export interface HttpCall {
   readonly signal: AbortSignalLike
   /** Calls back when it aborts, at once when it has. */
   onAbort(run: () => void): void
-  /** Did it abort because the node stops? Then the client may still be told so. */
+  /** Did it abort because the node stops? The client may still get an answer then. */
   isStopping(): boolean
   /** The whole body. @throws HttpError 413 when it is larger than the route takes; 400 when the client hung up in it. */
   readBody(): Promise<Buffer>
@@ -62,8 +62,8 @@ export type TokenRoute = RouteShape &
   }
 
 /**
- * One place of the listener. What `handle` throws before it answers becomes the answer: an HttpError as it is, anything else
- * 500 INTERNAL without a word of it.
+ * One path of the listener. An HttpError that `handle` throws before it answers is the answer; any other error is 500 INTERNAL without
+ * details.
  */
 export type HttpRoute = PublicRoute | TokenRoute
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { Bag } from '../../kit/transient.js'
 
-/** What of answers may wait for clients that do not read. */
+/** Limits of answers that wait for clients to read. */
 export interface UnreadLimits {
   /** Bytes that may wait on all connections together; beyond it whoever has let them wait longest is cut. */
   readonly unreadBytes: number
@@ -11,7 +11,7 @@ export interface UnreadLimits {
 export class UnreadAnswers {
   readonly #limits: UnreadLimits
   readonly #open = new Bag<ServerResponse>()
-  /** Those that wait for their clients, the one that was seen to first. */
+  /** Answers that wait for their clients, the least recently checked first. */
   readonly #behind = new Set<ServerResponse>()
 
   constructor(limits: UnreadLimits) {

@@ -14,7 +14,7 @@ export interface LogRecord {
 /** The members of a record as they may be written: secrets taken out, texts made safe, everything bounded. */
 export interface SafeRecord {
   readonly message: string
-  /** What the record is about: the thread of a message. */
+  /** The thread of the message that the record is about. */
   readonly correlationId: string | null
   readonly fields: Readonly<Record<string, unknown>>
 }
@@ -27,8 +27,8 @@ export function safeRecord({ message, fields }: LogRecord, redact: Redact): Safe
 }
 
 /**
- * One line for a terminal, with its newline: `HH:MM:SS level message key=value` (local time). No field can end the line or look
- * like another; a field that holds several values is shown as JSON.
+ * One line for a terminal, with its newline: `HH:MM:SS level message key=value` (local time). No field can end the line or imitate another;
+ * nested values are JSON.
  */
 export function textLine(record: LogRecord, redact: Redact): string {
   const { message, correlationId, fields } = safeRecord(record, redact)

@@ -8,13 +8,13 @@ import type { Redact } from './redact.js'
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 /** Labels a metric may have; further ones are counted as `other`. */
 const MAX_LABELS = 64
-/** Labels are words of this node: codes, types, short names. What looks otherwise may be somebody else's and is counted as `other`. */
+/** Labels are words of this node: codes, types, short names. Any other form may come from a peer and counts as `other`. */
 const LABEL = /^[A-Za-z][A-Za-z0-9_-]{0,39}$/
 
 /** Makes the writer of a form of lines. */
 export type LineFormat = (write: (line: string) => void, redact: Redact) => (record: LogRecord) => void
 
-/** What telemetry is made of. */
+/** Options of the telemetry in memory. */
 export interface TelemetryOptions {
   readonly clock: Pick<Clock, 'now'>
   /** The least level that is written; null writes nothing. */
@@ -23,7 +23,7 @@ export interface TelemetryOptions {
   readonly format: 'text' | LineFormat
   /** Keys whose values are not logged. Default: those of `REDACT_KEYS`. */
   readonly redactKeys?: readonly string[]
-  /** Takes one line with its newline. What it throws is swallowed: a closed terminal must not stop a node. */
+  /** Writes one line with its newline. Its errors are swallowed: a closed terminal must not stop a node. */
   readonly write: (line: string) => void
 }
 

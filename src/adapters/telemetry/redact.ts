@@ -1,17 +1,15 @@
 import { messageOf } from '../../kit/errors.js'
 
-/** What stands for a value that nobody may read. */
+/** Replacement for a secret value. */
 export const REDACTED = '[REDACTED]'
-/** Levels of nested values that are logged. */
 const MAX_DEPTH = 6
 /** Members of one object, and items of one list. */
 const MAX_MEMBERS = 50
 /** Values of one line in all. */
 const MAX_VALUES = 500
-/** Longest text in characters. */
 const MAX_TEXT = 256
 
-/** Keys whose values are never logged, in any case and whatever `-` and `_` are in them. */
+/** Keys whose values are never logged, ignoring case, `-` and `_`. */
 export const REDACT_KEYS: readonly string[] = [
   'password',
   'passwd',
@@ -54,8 +52,8 @@ export function sanitized(text: string, max: number = MAX_TEXT): string {
 export type Redact = (value: unknown) => unknown
 
 /**
- * Makes a copy of a value that is fit to be logged: values of the given keys are `[REDACTED]` (case does not matter, at every
- * depth), texts are sanitised, and the whole is bounded in depth and size. What was given is never changed; nothing is thrown.
+ * Makes a copy of a value for the log. Values of the given keys are `[REDACTED]` at every depth, ignoring case; texts are sanitised; depth
+ * and size are bounded. The value itself is unchanged. Never throws.
  */
 export function redactor(keys: readonly string[] = REDACT_KEYS): Redact {
   const hidden = new Set(keys.map(plainKey))

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { messageOf, NodeError } from '../../kit/errors.js'
+import { NodeError } from '../../kit/errors.js'
+import { fileReason } from '../../kit/file-reason.js'
 import { shellWord } from '../../kit/text.js'
 
 /** Largest file that is edited, in bytes. */
@@ -17,13 +18,13 @@ export interface ClientFile {
   readonly file: string
   /** Its text, without a byte order mark; null when it is not there. */
   readonly text: string | null
-  /** What {@link writeClientFile} compares with; null when it is not there. */
+  /** The content that {@link writeClientFile} compares with; null when there is no file. */
   readonly read: { readonly bytes: Buffer; readonly stats: Stats; readonly target: string } | null
 }
 
 /**
  * Reads a client's file; a link is followed.
- * @throws NodeError CONFIG_INVALID for what is no file, larger than 16 MiB or no UTF-8; NO_PERMISSION
+ * @throws NodeError CONFIG_INVALID unless it is a regular file of at most 16 MiB in UTF-8; NO_PERMISSION
  */
 export async function readClientFile(file: string): Promise<ClientFile> {
   try {
@@ -35,9 +36,9 @@ export async function readClientFile(file: string): Promise<ClientFile> {
 }
 
 /**
- * Puts a text in the place of what was read, whole or not at all: a file beside it takes its name, with the same mode and owner.
- * Where the file is a link, what it leads to is replaced and the link stays.
- * @returns the path of the copy of what was there; null when nothing was
+ * Replaces the content of a client's file atomically: a new file with the same mode and owner takes its name. Of a link, the target is
+ * replaced.
+ * @returns the path of the copy of the old file; null for none
  * @throws NodeError CONFLICT when the file has changed since; NO_PERMISSION, DISK_FULL
  */
 export async function writeClientFile(before: ClientFile, text: string, now: number): Promise<string | null> {
@@ -140,9 +141,9 @@ function reported(file: string, error: unknown): NodeError {
     return new NodeError('DISK_FULL', `${file} was not written: the disk is full`, { ...details, next: ['df -h'] })
   }
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') {
-    return new NodeError('NO_PERMISSION', `no permission to read or replace ${file}: ${messageOf(error)}`, details)
+    return new NodeError('NO_PERMISSION', `no permission to read or replace ${file}`, details)
   }
-  return new NodeError('CONFIG_INVALID', `${file} cannot be read or replaced: ${messageOf(error)}`, details)
+  return new NodeError('CONFIG_INVALID', `${file} cannot be read or replaced: ${fileReason(error)}`, details)
 }
 
 function lookAt(file: string): string[] {

@@ -1,6 +1,6 @@
 /** Lines around a change. */
 const CONTEXT = 3
-/** Characters of a line that are shown. */
+/** Displayed characters of a line. */
 const LINE_SHOWN = 2000
 const NO_BREAK = '\\ No newline at end of file'
 

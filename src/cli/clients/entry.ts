@@ -6,14 +6,14 @@ import type { CodingClient } from './places.js'
 /** The members of an object of a file. */
 export type EntryValues = Readonly<Record<string, unknown>>
 
-/** What a client starts: a server that speaks MCP over its standard input and output. */
+/** The program that a client starts: a server that speaks MCP over its standard input and output. */
 export interface ServerEntry {
   readonly type?: 'stdio'
   readonly command: string
   readonly args: readonly string[]
 }
 
-/** What an entry is made of. */
+/** Paths from which an entry is built. */
 export interface EntrySources {
   /** The Node.js that runs; absolute. */
   readonly execPath: string
@@ -38,7 +38,7 @@ export interface ServerFormat {
   remove(text: string, name: string): string
 }
 
-// What every client takes for a name, and TOML for a bare key.
+// A name that every client accepts, and TOML as a bare key.
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 const PROGRAM = /^a2a-node(?:\.js|\.cmd|\.exe)?$/i
 
@@ -50,8 +50,8 @@ export function serverName(text: string): string {
 }
 
 /**
- * The entry for a client. A program with a window has no PATH of a shell, so both Node.js and the script are absolute unless
- * a portable one is asked for.
+ * The entry for a client. A program with a window has no PATH of a shell, so it gets absolute paths of Node.js and the script unless
+ * `isPortable`.
  */
 export function serverEntry({ isTyped }: Pick<CodingClient, 'isTyped'>, { execPath, bin, home, isPortable }: EntrySources): ServerEntry {
   const words = ['mcp', 'serve', ...(home === null ? [] : ['--home', home])]
@@ -60,15 +60,15 @@ export function serverEntry({ isTyped }: Pick<CodingClient, 'isTyped'>, { execPa
 }
 
 /**
- * The place of Node.js that stays when Homebrew upgrades it: `<prefix>/opt/<formula>` leads to the version that is in use, the
- * directory of one version goes with it (docs.brew.sh/FAQ). Any other place is given back.
+ * The path of Node.js that survives a Homebrew upgrade. `<prefix>/opt/<formula>` leads to the current version; the directory of one version
+ * is removed with it (docs.brew.sh/FAQ). Any other path is returned as it is.
  */
 export function stableProgram(execPath: string, realpath: (file: string) => string | null): string {
   const stable = execPath.replace(/\/Cellar\/([^/]+)\/[^/]+\//, '/opt/$1/')
   return stable !== execPath && realpath(stable) === execPath ? stable : execPath
 }
 
-/** How what was found under a name stands to what is wanted. Further keys of an entry of ours are the user's, and no difference. */
+/** Compares an existing entry with the wanted one. Further keys in an entry of ours are the user's, and no difference. */
 export function stateOf(found: unknown, wanted: ServerEntry): EntryState {
   if (found === undefined) return 'absent'
   if (!isOurs(found)) return 'foreign'
@@ -76,14 +76,14 @@ export function stateOf(found: unknown, wanted: ServerEntry): EntryState {
   return Object.entries(wanted).every(([key, value]) => isDeepStrictEqual(values[key], value)) ? 'same' : 'outdated'
 }
 
-/** What a person should know of an entry before relying on it. */
+/** Warnings for a person before relying on an entry. */
 export function warningsOf({ command, args }: ServerEntry): readonly string[] {
   // npm empties that cache.
   const isCached = [command, ...args].some((word) => /[\\/]_npx[\\/].*[\\/]a2a-node\.js$/.test(word))
   return isCached ? ['the entry names a copy in the cache of npx, which may go away: npm install -g a2a-node, then connect again'] : []
 }
 
-/** Does an entry start `a2a-node mcp serve`, of whatever place and home? */
+/** Does an entry start `a2a-node mcp serve`, from any path, for any home? */
 function isOurs(found: unknown): boolean {
   const { command, args } = (found ?? {}) as { command?: unknown; args?: unknown }
   if (typeof command !== 'string' || !Array.isArray(args)) return false
@@ -98,22 +98,21 @@ export function notUnderstood(reason: string): NodeError {
   return new NodeError('CONFIG_INVALID', reason)
 }
 
-/** An edit, and what it was to do. */
+/** An edit and its purpose. */
 export interface EditCheck {
   readonly container: string
   readonly name: string
-  /** What is to stand under the name; undefined for nothing. */
   readonly entry: object | undefined
 }
 
-/** Compares what a text says after an edit with what it said before: only the entry may differ. @throws NodeError INTERNAL */
+/** Compares a text before and after an edit: only the entry may differ. @throws NodeError INTERNAL */
 export function checkEdit(before: EntryValues, after: EntryValues, { container, name, entry }: EditCheck): void {
   const [old, now] = [before, after].map((values) => partsOf(values, container, name)) as [EntryParts, EntryParts]
   const isAsMeant =
     isDeepStrictEqual(now.rest, old.rest) &&
     isDeepStrictEqual(now.others, old.others) &&
     (entry === undefined ? now.entry === undefined : isDeepStrictEqual({ ...(now.entry as object) }, { ...entry }))
-  if (!isAsMeant) throw new NodeError('INTERNAL', 'the edited file would not say what it should; nothing was written')
+  if (!isAsMeant) throw new NodeError('INTERNAL', 'the edited file would have a wrong entry; nothing was written')
 }
 
 interface EntryParts {
@@ -122,7 +121,7 @@ interface EntryParts {
   readonly entry: unknown
 }
 
-/** The copies are flat: parsers differ in the prototypes of what they make. */
+/** The copies are flat: parsers differ in the prototypes of their objects. */
 function partsOf(values: EntryValues, container: string, name: string): EntryParts {
   const { [container]: servers, ...rest } = values
   const { [name]: entry, ...others } = (servers ?? {}) as EntryValues

@@ -67,7 +67,7 @@ function addition(text: string, root: Node, { container, name, entry }: WantedFo
   if (property !== null) {
     const servers = property.children?.[1] as Node
     const isEmpty = (servers.children ?? []).length === 0
-    // One line in an empty container: by that a container of the user's is told from one that was made here.
+    // An entry in an empty container is one line, which marks a container that was made here.
     return added(text, servers, (indent) => `"${name}": ${rendered(entry, isEmpty ? null : indent, style)}`)
   }
   return added(text, root, (indent) => newContainer({ container, name, entry }, indent ?? '', style))

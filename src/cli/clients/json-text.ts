@@ -1,6 +1,6 @@
 import type { Node } from 'jsonc-parser'
 
-/** A piece of a text and what takes its place. */
+/** A range of a text and its replacement. */
 export interface TextEdit {
   readonly start: number
   readonly end: number
@@ -89,7 +89,7 @@ function startOf(text: string, { from, offset, end }: { from: number; offset: nu
   return comment.startsWith('//') && !/^[ \t]*(?:\r|\n|$)/.test(text.slice(end)) ? offset : start
 }
 
-/** What stands between two values: the place of the comma, the end of the last comment. */
+/** The text between two values: the position of the comma, the end of the last comment. */
 function between(text: string, start: number, end: number): { readonly comma: number | null; readonly commentEnd: number } {
   let comma: number | null = null
   let commentEnd = 0
@@ -112,7 +112,7 @@ function eolOf(text: string): string {
   return styleOf(text, null).eol
 }
 
-/** The white space before what begins its line; null for what stands behind something else. */
+/** The white space before the first token of a line; null for a later token. */
 function indentOf(text: string, offset: number): string | null {
   const before = text.slice(lineStart(text, offset), offset)
   return /^[ \t]*$/.test(before) ? before : null

@@ -3,18 +3,17 @@ import path from 'node:path'
 /** An MCP client that this command line knows. */
 export type ClientId = 'claude' | 'claude-desktop' | 'codex' | 'gemini' | 'cursor' | 'vscode'
 
-/** What a client is, as far as its configuration of MCP servers goes. */
+/** A client, as far as its configuration of MCP servers goes. */
 export interface CodingClient {
   readonly id: ClientId
-  /** Its name for people. */
   readonly title: string
   /** How its file is written; JSON is read with comments and trailing commas. */
   readonly format: 'json' | 'toml'
   /** The object or table of the file that holds the servers by name. */
   readonly container: 'mcpServers' | 'servers' | 'mcp_servers'
-  /** Does it want to be told that a server speaks over stdio? */
+  /** Must an entry name its transport, stdio? */
   readonly isTyped: boolean
-  /** What to do for it to see the change. */
+  /** The step after which the client sees the change. */
   readonly after: string
 }
 
@@ -26,7 +25,7 @@ export interface ClientPlace {
   readonly marks: readonly string[]
 }
 
-/** What the places depend on. */
+/** Environment from which the paths are computed. */
 export interface PlaceSources {
   readonly platform: NodeJS.Platform
   readonly env: Readonly<Record<string, string | undefined>>
@@ -34,10 +33,7 @@ export interface PlaceSources {
   readonly home: string
 }
 
-/**
- * Every client. All of them are written for one user; files of a project are left alone, since a cloned repository must not be
- * able to name commands.
- */
+/** Every client. Files of projects are left alone: a cloned repository must not be able to name commands. */
 export const CLIENTS: readonly CodingClient[] = [
   {
     id: 'claude',

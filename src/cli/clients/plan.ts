@@ -12,24 +12,23 @@ import { type CodingClient, type ClientPlace, clientPlace } from './places.js'
 
 const USUAL_NAME = 'a2a-node'
 
-/** What is to be done with one client. */
+/** The planned edit for one client. */
 export interface ClientPlan {
   readonly client: CodingClient
   readonly place: ClientPlace
-  /** Name of the server in the client. */
   readonly name: string
   readonly entry: ServerEntry
 }
 
-/** A client's file as it is, and what it says of the entry. */
+/** A client's file and its entry. */
 export interface FoundEntry {
   readonly file: ClientFile
   readonly format: ServerFormat
   readonly state: EntryState
 }
 
-/** What a command line asks of a client. @throws NodeError USAGE */
-export function planOf(context: CommandContext, options: Options, client: CodingClient): ClientPlan {
+/** The plan of a command line for a client. @throws NodeError USAGE */
+export function clientPlan(context: CommandContext, options: Options, client: CodingClient): ClientPlan {
   const named = context.home ?? context.env['A2A_NODE_HOME'] ?? ''
   const sources = {
     execPath: stableProgram(process.execPath, realpath),

@@ -4,7 +4,7 @@ import { checkEdit, type EditCheck, notUnderstood, type ServerEntry, type Server
 import { type TextEdit, edited } from './json-text.js'
 import { type Statement, statementsOf } from './toml-text.js'
 
-/** One table of a file: its header and what follows up to the next one. */
+/** One table of a file: its header and the text up to the next one. */
 interface Section {
   readonly header: Statement
   /** Its dotted name, e.g. `['mcp_servers', 'files', 'env']`. */

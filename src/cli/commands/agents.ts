@@ -31,7 +31,7 @@ function agentRow(agent: AgentInfo): Cell[] {
   return [{ text: agent.address, style: 'bold' }, agent.tier, statusCell(agent), agent.sandboxId ?? '-', agent.capabilities.join(', ')]
 }
 
-/** What is wrong with an agent says more than that it has room. */
+/** A fault of an agent matters more than its free capacity. */
 function statusCell({ status, health }: Pick<AgentInfo, 'status' | 'health'>): Exclude<Cell, string> {
   if (health !== undefined && health.state !== 'healthy')
     return { text: health.state, style: health.state === 'unhealthy' ? 'red' : 'yellow' }
@@ -110,7 +110,7 @@ function placeOf(fault: { readonly file: string; readonly line: number | null })
   return fault.line === null ? fault.file : `${fault.file}:${fault.line}`
 }
 
-/** `agents new <name>`: writes the file of an agent, or those of a preset; needs no running node. */
+/** `agents new <name>`: writes the file of an agent, or the files of a preset; needs no running node. */
 export const newAgent: Action = async ({ output, paths, env }, [name], options) => {
   const [{ loadConfig }, { newAgentFiles }] = await Promise.all([import('../../config/load.js'), import('../../compose/compose.js')])
   const { agents: dir, configFile } = paths()
@@ -123,13 +123,13 @@ export const newAgent: Action = async ({ output, paths, env }, [name], options) 
   else {
     for (const { tier, file } of files)
       output.print(`${output.paint('green', 'wrote')}  ${shown(file, 4096)}${tier === null ? '' : `  ${tier}`}`)
-    output.print('Change what is in it; then check it, run it once, and start the node (one that runs takes it up by itself):')
+    output.print('Edit it, check it, run it once, and start the node (a running node loads it by itself):')
     for (const one of next) output.print(`  ${shown(one, 5000)}`)
   }
   return EXIT.ok
 }
 
-/** What to do with new agent files: check all, try one, have them served. */
+/** Next steps for new agent files: check all, run one, serve them. */
 function nextOfNew(files: readonly string[]): readonly string[] {
   const [first = ''] = files
   const all = files.length === 1 ? first : path.dirname(first)

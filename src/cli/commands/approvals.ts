@@ -28,7 +28,7 @@ export const listApprovals: Action = async ({ output, api }, _args, options) => 
 }
 
 async function approvalLines(output: Output, list: readonly ApprovalInfo[]): Promise<string[]> {
-  if (list.length === 0) return ['nothing waits for approval']
+  if (list.length === 0) return ['no message waits for approval']
   const rows = list.map((one): Cell[] => [
     { text: one.id, style: 'bold' },
     `${one.from} (${shortId(one.fromNode.id)}, ${one.fromTier})`,
@@ -47,12 +47,12 @@ async function approvalLines(output: Output, list: readonly ApprovalInfo[]): Pro
   return cut === undefined ? lines : [...lines, `(cut): all of it is shown by ${output.hint(`a2a-node approvals show ${shown(cut.id)}`)}`]
 }
 
-/** Who asks, with the key of its node: a name alone may be like that of another node. */
+/** The sender with the key of its node: names alone may look alike. */
 function fromText({ from, fromNode }: ApprovalInfo): string {
   return `${from} (${shortId(fromNode.id)})`
 }
 
-/** Until nobody decides any more, or until whoever called waits no longer. */
+/** The time until the approval expires, or until its caller gives up. */
 function leftText({ expiresAt, endsBy }: ApprovalInfo): string {
   const left = formatDuration(Math.max(0, Date.parse(expiresAt) - Date.now()))
   return endsBy === 'caller' ? `${left} (caller)` : left
@@ -63,7 +63,7 @@ function inputOf({ input, cut }: ApprovalInfo): string {
   return begin(whole, { isCut: cut.includes('input'), quoted: (text) => text })
 }
 
-/** What the sender says of it, quoted: nothing in it can pass for a column of its own. */
+/** The sender's own description, quoted: no part of it can pass for another column. */
 function statedOf({ description, justification, cut }: ApprovalInfo): string {
   const stated = (of: ApprovalText, text: string): string => begin(text, { isCut: cut.includes(of), quoted: JSON.stringify })
   const goal = description === '' ? [] : [`goal ${stated('description', description)}`]
@@ -75,7 +75,7 @@ function begin(text: string, { isCut, quoted }: { readonly isCut: boolean; quote
   return isCut || text.length > ROW_SHOWN ? `${quoted(text.slice(0, ROW_SHOWN))}${CUT}` : quoted(text)
 }
 
-/** `approvals show <id>`: all that is known of one, nothing cut. */
+/** `approvals show <id>`: every field of one approval, uncut. */
 export const showApproval: Action = async ({ output, api }, [id = '']) => {
   const one = await api().call('approvals.show', { id })
   if (output.json) output.object('approval-detail@1', one)
@@ -93,7 +93,7 @@ function printApproval(output: Output, one: ApprovalDetail): void {
     one.requestId === null ? null : ['request', `${one.requestId}, attempt ${one.attempt ?? 1}`],
     copies < 2 ? null : ['copies', `${copies}; all of them hear of the decision`],
     ['asked', agoText(one.askedAt, Date.now())],
-    ['left', `${leftText(one)}${one.endsBy === 'caller' ? ': then whoever called waits no longer' : ''}`],
+    ['left', `${leftText(one)}${one.endsBy === 'caller' ? ', the timeout of the caller' : ''}`],
     ['rule', one.rule]
   ])
   // Quoted, so that no word of the sender passes for one of this node.

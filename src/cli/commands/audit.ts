@@ -15,7 +15,6 @@ import { timeText } from '../words.js'
 
 /** Longest line, where no terminal says how wide it is. */
 const LINE_MAX = 500
-/** Ids that a beginning may mean, at most so many named. */
 const CANDIDATES_MAX = 20
 const HINT_MAX = 10_000
 
@@ -60,7 +59,7 @@ function stepsOf(
   const look = file === null ? `ls -la ${shellWord(dir)}` : `less -N +${fileLine ?? 1} ${shellWord(file)}`
   const away = `mv ${shellWord(dir)} ${shellWord(`${dir}.broken`)}; rm -f ${shellWord(seen)}`
   const anew = `${output.hint('a2a-node stop')}; ${away}; ${output.hint('a2a-node start')}`
-  return [`${look}   # what is there now; compare it with a backup`, `${anew}   # begin a new log, once you know why`]
+  return [`${look}   # shows its files; compare them with a backup`, `${anew}   # begin a new log, once you know why`]
 }
 
 async function list(context: CommandContext, options: Options): Promise<number> {
@@ -96,7 +95,7 @@ async function namesNow({ api }: CommandContext): Promise<NodeNames> {
   return await nodeNames(api())
 }
 
-/** The id of the node that is meant: a member by its name, or whoever is on record by the beginning of its id. */
+/** The id of a node, by the name of a member or by a prefix of an id on record. */
 async function peerOf(text: string, names: NodeNames, dir: string): Promise<string> {
   const named = [...names].find(([id, name]) => name === text || id === text)
   if (named !== undefined) return named[0]
@@ -114,7 +113,7 @@ async function peerOf(text: string, names: NodeNames, dir: string): Promise<stri
   throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" is the beginning of several ids`, { data: { candidates }, next })
 }
 
-/** Ids of members and of whoever is on record that begin so, the first 20. */
+/** Ids of members and on record with that prefix, the first 20. */
 async function idsLike(prefix: string, names: NodeNames, dir: string): Promise<string[]> {
   const { readAudit } = await import('../../maintenance/audit.js')
   const ids = new Set([...names.keys()].filter((id) => id.startsWith(prefix)))
@@ -125,7 +124,7 @@ async function idsLike(prefix: string, names: NodeNames, dir: string): Promise<s
   return [...ids]
 }
 
-/** It may well be a name, and without a node nobody knows whose. */
+/** The text may be a name, which only a running node can resolve. */
 function unknownPeer(text: string, names: NodeNames): NodeError {
   if (names.size > 0) return new NodeError('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh, and no id on record begins so`)
   const message = `no id on record begins with "${shown(text)}"; names are known only while the node runs: give the id`
@@ -178,7 +177,7 @@ function textOf(output: Output, line: ReadLine, names: NodeNames): string {
   return `${output.paint('dim', time)}  ${output.paint(STYLES[kind] ?? null, what)}  ${name}  ${shown(parts.join('  '), left)}`
 }
 
-/** The other node; of what a person decided on with its key, since a name may be like that of another. */
+/** The other node. For a decision of a person with its key, since names may look alike. */
 function peerText({ kind, peer }: ReadLine, names: NodeNames): string | null {
   const name = refOf(peer, names)?.name ?? null
   return name === null || peer === undefined || kind !== 'approval' ? name : `${name} (${shortId(peer)})`
@@ -210,7 +209,7 @@ const SEVERAL: Readonly<Record<string, string>> = {
   targetTier: 'several'
 }
 
-/** What stands in the place of a member in which the events of a line differ; null where it was never there. */
+/** The text for a field in which the events of a line differ; null where none had it. */
 function severalOf({ several = [] }: ReadLine, name: string): string | null {
   return several.includes(name) ? (SEVERAL[name] ?? null) : null
 }

@@ -24,7 +24,7 @@ export const call: Action = async (context, [agent = '', ...rest], options) => {
   return await awaitReply(context, 'message.call', { ...params, input: found.isWrapped ? given({ card: agent, skill, input }) : input })
 }
 
-/** What is no JSON is a text: people talk to agents. */
+/** Input that is not JSON is a text: people talk to agents. */
 function inputOf(text: string): unknown {
   const parsed = parseJson(text)
   return parsed.ok && typeof parsed.value === 'object' && parsed.value !== null ? parsed.value : text

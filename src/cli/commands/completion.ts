@@ -3,7 +3,7 @@ import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { COMMANDS, type CommandRow, GLOBAL_OPTIONS, type OptionSpec } from '../terminal/table.js'
 
-/** One place on a command line: the words before, and what may follow. */
+/** One position on a command line: the words before, and the possible next ones. */
 interface CompletionTarget {
   /** e.g. `swarm run`; '' is the beginning. */
   readonly path: string

@@ -3,7 +3,7 @@ import { shown } from '../../kit/text.js'
 import { writeClientFile } from '../clients/client-file.js'
 import { unifiedDiff } from '../clients/diff.js'
 import { type EntryState, warningsOf } from '../clients/entry.js'
-import { type ClientPlan, editedText, findEntry, type FoundEntry, isThere, planOf } from '../clients/plan.js'
+import { type ClientPlan, editedText, findEntry, type FoundEntry, isThere, clientPlan } from '../clients/plan.js'
 import { CLIENTS, type CodingClient } from '../clients/places.js'
 import { canAsk, confirm } from '../terminal/confirm.js'
 import type { Action, CommandContext } from '../context.js'
@@ -16,7 +16,7 @@ import { tildePath } from '../words.js'
 const SCHEMA = 'connect@1'
 const SHOWN_PATH = 1000
 
-/** What a file says of the entry; `unreadable` when it does not say. */
+/** State of the entry in a file; `unreadable` for a file that cannot be parsed. */
 type Listed = EntryState | 'unreadable'
 
 const STATES: Readonly<Record<Listed, { readonly text: string; readonly style: Style | null }>> = {
@@ -32,7 +32,7 @@ type ConnectDone = 'added' | 'changed' | 'removed' | 'none'
 /** `connect`: which clients are on this machine, and whether they start this node. Changes nothing. */
 export const listClients: Action = async (context, _args, options) => {
   const { output, env } = context
-  const clients = await Promise.all(CLIENTS.map((client) => listed(planOf(context, options, client))))
+  const clients = await Promise.all(CLIENTS.map((client) => listed(clientPlan(context, options, client))))
   if (output.json) output.object(SCHEMA, { clients })
   else {
     const rows = clients.map(({ client, title, found, state, file }): Cell[] => {
@@ -64,7 +64,7 @@ async function listed(plan: ClientPlan) {
 /** `connect <client>`: shows the change of the client's file, asks, writes; with `--remove` the other way round. */
 export function connectClient(client: CodingClient): Action {
   return async (context, _args, options) => {
-    const plan = planOf(context, options, client)
+    const plan = clientPlan(context, options, client)
     const [isRemoval, isDryRun] = [isSet(options, 'remove'), isSet(options, 'dryRun')]
     if (!isThere(plan)) {
       if (isRemoval) return tell(context, plan, { action: 'none', diff: '', backup: null, isRemoval, isDryRun })
@@ -87,7 +87,7 @@ function notThere({ client, place }: ClientPlan): NodeError {
   return new NodeError('CLIENT_NOT_FOUND', `${client.title} is not on this machine: there is no ${looked}. Start it once, then try again`)
 }
 
-/** Has a person, or a flag, agree to what is shown. @throws NodeError CANCELED; USAGE when nobody can be asked */
+/** Asks a person to confirm, unless a flag did. @throws NodeError CANCELED; USAGE without a terminal */
 async function agree(
   { output }: CommandContext,
   options: Options,
@@ -96,11 +96,11 @@ async function agree(
   if (isSet(options, 'yes')) return
   const typed = output.typed ?? `a2a-node connect ${plan.client.id}`
   if (output.json || !canAsk(output)) {
-    throw new NodeError('USAGE', 'nobody can be asked here whether to write this: --yes writes it, --dry-run shows it', {
+    throw new NodeError('USAGE', 'this needs a confirmation, and there is no terminal: --yes writes it, --dry-run shows it', {
       next: [`${typed} --yes`, `${typed} --dry-run`]
     })
   }
-  if (found.state === 'foreign') output.note(`${plan.name} is there already and starts another program.`)
+  if (found.state === 'foreign') output.note(`${plan.name} exists already and starts another program.`)
   if (!(await confirm(`write ${shown(plan.place.file, SHOWN_PATH)}?`)))
     throw new NodeError('CANCELED', 'nothing was written', { next: [`${typed} --dry-run`] })
 }

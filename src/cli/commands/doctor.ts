@@ -11,7 +11,7 @@ import { startConfig } from '../start-settings.js'
 
 const STYLES: Readonly<Record<DoctorCheck['result'], Style>> = { ok: 'green', warn: 'yellow', fail: 'red' }
 
-/** `doctor`: what is wrong with the home of a node, and what to do; with `--repair` it mends first what can be mended. */
+/** `doctor`: faults of the home of a node and their next steps; with `--repair` it repairs first. */
 export const doctor: Action = async (context, _args, options) => {
   const { output } = context
   const home = context.paths()

@@ -25,7 +25,7 @@ export const events: Action = async ({ output, api }, _args, options) => {
   return EXIT.ok
 }
 
-/** The names of nodes, asked for again when an event is of one that nobody knew before. */
+/** Names of nodes, fetched again when an event has an unknown id. */
 class EventNames {
   readonly #api: NodeApi
   readonly #asked = new Set<string>()
@@ -57,7 +57,7 @@ function eventLine(output: Output, event: EventInfo, names: NodeNames): string {
   return `${output.paint('dim', time)}  ${type}  ${shown([message, ...fieldTexts(event, names)].join('  '), left)}`
 }
 
-/** Who and what: `key=value` of each field that says more than those before it. A payload is no line of a log. */
+/** `key=value` of each field that adds to the message. Payloads are left out of a line. */
 function fieldTexts({ data, message }: EventInfo, names: NodeNames): string[] {
   const texts: string[] = []
   const printed = new Set<string>()

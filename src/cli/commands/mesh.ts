@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import { messageOf, NodeError } from '../../kit/errors.js'
+import { NodeError } from '../../kit/errors.js'
+import { fileReason } from '../../kit/file-reason.js'
 import { isRecord, parseJson } from '../../kit/json.js'
 import { nearest, shown } from '../../kit/text.js'
 import type { Calls, MeshSettingsInfo } from '../../ports/node-api.js'
@@ -13,7 +14,6 @@ import { readStdin } from '../stdin.js'
 import { utf8Text } from '../utf8-text.js'
 import { timeText } from '../words.js'
 
-/** Bytes of a file of settings. */
 const MAX_BYTES = 256 * 1024
 
 type Change = Calls['mesh.set']['params']
@@ -21,7 +21,7 @@ type Change = Calls['mesh.set']['params']
 /** `mesh show`: what the owner set for every node, else what is shipped. */
 export const showMesh: Action = async ({ output, api }) => tell(output, await api().call('mesh.settings', {}))
 
-/** What `mesh show --json` prints beside the settings; `serial` is checked, so that nobody undoes a change not seen. */
+/** Further keys of `mesh show --json`; a stale `serial` is refused, so that no unseen change is undone. */
 const SHOWN = { schema: 'a2a-node/mesh@1', keys: ['schema', 'serial', 'changedAt', 'changed', 'problems'] } as const
 
 /** `mesh set <file|->`: the JSON of `mesh show --json`, changed; a member that is not there stays as it is. */
@@ -70,7 +70,7 @@ async function textOf(file: string): Promise<string> {
     if (bytes.byteLength <= MAX_BYTES) return utf8Text(bytes, { name: file, again: null })
   } catch (error) {
     if (error instanceof NodeError) throw error
-    throw fault(file, messageOf(error))
+    throw fault(file, `cannot be read: ${fileReason(error)}`)
   }
   throw fault(file, `larger than ${MAX_BYTES} bytes`)
 }
@@ -116,7 +116,7 @@ function sandboxesOf(file: string, value: unknown): NonNullable<Change['sandboxe
   return { enforced, allow }
 }
 
-/** A key that nobody knows is a slip: what it was to say would silently not hold. */
+/** An unknown key is a typing error that would silently have no effect. */
 function checkKeys(file: string, value: object, { known, of }: { readonly known: readonly string[]; readonly of: string }): void {
   const strange = Object.keys(value).find((key) => !known.includes(key))
   if (strange === undefined) return

@@ -100,10 +100,10 @@ function printPeer(output: Output, peer: PeerDetail): void {
   for (const line of problemLines(output, problemsOf([peer]))) output.print(line)
 }
 
-/** What it makes this node keep of documents, and how much is left out; null: nothing. */
+/** Storage that it takes here for documents, and the refused rest; null: none. */
 function documentsFact({ documents: { bytes, snapshotBytes, maxBytes, leftOut } }: PeerDetail): [string, Cell] | null {
   if (bytes + snapshotBytes + leftOut === 0) return null
-  const kept = `${bytesText(bytes + snapshotBytes)} kept that nobody uses here, share ${bytesText(maxBytes)}`
+  const kept = `${bytesText(bytes + snapshotBytes)} stored for documents unused here, limit ${bytesText(maxBytes)}`
   return ['documents', leftOut === 0 ? kept : { text: `${kept}; ${plural(leftOut, 'stream')} left out`, style: 'red' }]
 }
 
@@ -121,7 +121,7 @@ export const renamePeer: Action = async (context, [peer = '', name = '']) => {
 }
 
 function ruleText({ file, line, name, means }: Calls['peers.rename']['result']['policy'][number]): string {
-  const now = means === null ? 'nobody now: the rule no longer holds for it' : `${shown(means)} now, another node`
+  const now = means === null ? 'no node now: the rule no longer matches it' : `${shown(means)} now, another node`
   return `${shown(file, 1000)}:${line}: "${shown(name, 64)}" means ${now}`
 }
 

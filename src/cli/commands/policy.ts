@@ -114,30 +114,31 @@ const ALONE: readonly string[] = ['', ', for itself alone', ', which has neither
 
 /** Which rule does not ask, why, and which one decides instead. */
 function passedOverText({ to, rule }: PolicyTestResult, { line, why }: PassedOverRule): string {
-  const instead = `what decides instead is ${rule}`
-  if (why === 'table') return `the ask rule at line ${line ?? '?'} matches, but asks only about what the tier table allows; ${instead}`
+  const instead = `the deciding rule is ${rule}`
+  if (why === 'table')
+    return `the ask rule at line ${line ?? '?'} matches, but asks only about messages that the tier table allows; ${instead}`
   const because =
     why === 'proposal'
       ? 'a proposal runs nothing, and the requests that follow it are asked about'
       : `${to.agent ?? 'the target'} is on another node`
-  return `the ask rule at line ${line ?? '?'} asks nobody here, as ${because}; ${instead}`
+  return `the ask rule at line ${line ?? '?'} is skipped here, since ${because}; ${instead}`
 }
 
-/** A node that has both ends is told of once. */
+/** A node that has both roles is listed once. */
 function othersOnce({ others }: PolicyTestResult): readonly PolicyTestOther[] {
   const [first, second] = others
   return second !== undefined && second.node === first?.node ? [first] : others
 }
 
-/** What the target lacks: a message that the rules let pass fails all the same. */
+/** The capability that the target lacks: an allowed message fails all the same. */
 function missingText({ to, node, capability }: PolicyTestResult, { offeredBy, nearest }: NonNullable<PolicyTestResult['missing']>): string {
   const whose = to.agent === null ? `no agent of ${node} has` : `${to.agent} has no`
   const others = offeredBy.length > 0 ? `; it is one of ${offeredBy.join(', ')}` : ', nor has any other agent in the mesh'
   const hint = nearest.length === 0 ? '' : `; did you mean ${nearest.join(' or ')}?`
-  return `${whose} ${capability ?? ''}${others} (what the rules let pass fails with CAPABILITY_NOT_FOUND)${hint}`
+  return `${whose} ${capability ?? ''}${others} (an allowed message fails with CAPABILITY_NOT_FOUND)${hint}`
 }
 
-/** Who decides as well, what it has to allow, and how to ask it. */
+/** The other node that decides, the rule that it needs, and a command to test it. */
 function otherFacts(output: Output, result: PolicyTestResult, { role, node, needsAllow }: PolicyTestOther): [string, string][] {
   const { from, to, type, capability } = result
   const order = role === 'sender' ? 'before it leaves' : 'when it arrives'

@@ -26,7 +26,7 @@ export const backup: Action = async (context, [file = ''], options) => {
   if (output.json) output.object('backup@1', info)
   else {
     output.print(`backup of ${shown(info.node.name)} (mesh ${shown(info.mesh.name)}): ${info.file}, ${bytesText(info.bytes)}`)
-    output.note("It holds the node's key: whoever has the file can be this node. Keep it as you keep a private key.")
+    output.note("It holds the node's key: every holder of the file can act as this node. Keep it like a private key.")
   }
   return EXIT.ok
 }

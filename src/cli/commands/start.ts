@@ -22,7 +22,7 @@ import { awaitRunning, runningNode } from '../running.js'
 import { stopSignals, type StopSignals } from '../signals.js'
 import { startConfig, startFlags, type StartFlags } from '../start-settings.js'
 
-/** What is left of a node after its end may hold the process this long. */
+/** Milliseconds for remaining handles before the process exits. */
 const LEAVE_MS = 1000
 
 /** Starts a node in this process; the composition root's. */
@@ -110,7 +110,7 @@ class StoppedEarly extends Error {
 async function untilStarted(starting: Promise<RunningNode>, signals: StopSignals): Promise<RunningNode> {
   const first = await Promise.race([starting, signals.first])
   if (typeof first !== 'number') return first
-  // What was half started is closed when it is up; the process does not wait for a join that may take a minute.
+  // A node that comes up later is closed then; the process does not wait for a join of up to a minute.
   starting.then(async (node) => await node.close()).catch(() => {})
   throw new StoppedEarly(first)
 }
@@ -176,7 +176,7 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
   return EXIT.ok
 }
 
-/** What was asked of a start that the running node does not do: a script that goes on must not think that it does. */
+/** Warns of options that the running node does not have: a script must not rely on them. */
 async function tellUnapplied(context: CommandContext, { agentDirs, http, network }: StartFlags, info: NodeInfo): Promise<void> {
   const { output } = context
   const kind = network['--network'] === undefined ? null : (await context.api().call('node.status', {})).network
@@ -209,7 +209,7 @@ async function printDetached(context: CommandContext, info: NodeInfo, { name }: 
   return EXIT.ok
 }
 
-/** One that learns on its first link that it was revoked, say, is gone again before it was shown. */
+/** A node may end before its banner, for example when its first link reports that it was revoked. */
 function endedAtOnce(error: unknown, logFile: string): unknown {
   if (!(error instanceof NodeError) || error.code !== 'NODE_NOT_RUNNING') return error
   const next = [`tail ${shellWord(logFile)}`]

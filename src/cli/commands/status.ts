@@ -39,7 +39,7 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       ['tasks', `${tasks.running} running, ${tasks.queued} queued`],
       ['waiting', `${approvals.waiting} for approval${approvals.waiting === 0 ? '' : `: ${output.hint('a2a-node approvals ls')}`}`],
       ['outbox', `${outbox.pending} pending`],
-      // A fault that is among the problems is told there, with what to do.
+      // The list of problems already has this fault with its next step.
       ...agents.faults.filter((fault) => !info.problems.some((one) => one.message.includes(fault.file))).map(faultFact)
     ]),
     ...problemLines(output, info.problems)

@@ -8,13 +8,11 @@ import { jsonLine } from '../terminal/output.js'
 import { followOwnSwarm } from '../swarm/follow.js'
 import { withSuggestion } from '../suggest.js'
 import { goalOf, runLoop } from '../swarm/loop.js'
-import { hasPlanner, planOf } from '../swarm/planner.js'
+import { hasPlanner, requestPlan } from '../swarm/planner.js'
 import { printPlan, printPreview } from '../swarm/preview.js'
 import { type AskedSwarm, firstCapability, goalRequest, isForPlanner, placed, swarmRequest } from '../swarm/request.js'
 
-/** Rounds of a loop, unless told otherwise. */
 const ROUNDS = 10
-/** Rounds of a loop, at most. */
 const ROUNDS_MAX = 1000
 
 /** `swarm run <goal>`. */
@@ -65,7 +63,7 @@ async function runOnce(
 
 /** Has a planner make the plan of a goal, shows it, and asks whether it may begin. */
 async function planned(context: CommandContext, request: SwarmRequest, options: Options): Promise<SwarmRequest> {
-  const plan = await planOf(context, request)
+  const plan = await requestPlan(context, request)
   const made = { ...request, plan, capability: firstCapability(plan) }
   if (context.output.json) context.output.print(jsonLine({ type: 'plan', plan }))
   else printPlan(context.output, plan)
@@ -83,7 +81,7 @@ function mayAsk({ output }: CommandContext): boolean {
 }
 
 function unasked(): NodeError {
-  return usage('a planner makes a plan of this goal, and nobody can be asked here whether to begin it: --yes begins it, --dry-run shows it')
+  return usage('the plan of a planner needs a confirmation, and there is no terminal: --yes begins it, --dry-run shows it')
 }
 
 async function withPlanFile<T>({ planFile }: Pick<AskedSwarm, 'planFile'>, call: () => Promise<T>): Promise<T> {

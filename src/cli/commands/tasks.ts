@@ -20,13 +20,13 @@ const STYLES: Readonly<Record<string, Style>> = {
 
 const WAITING = {
   peer: 'waiting for the other node',
-  slot: 'waiting for a free place',
+  slot: 'waiting for a free slot',
   approval: 'waiting for approval',
   ack: 'waiting for the other node to confirm it'
 } as const
 const EVENT_MAX = 200
 const HINT_MAX = 1000
-/** The step of errors that know of no task: this one is shown already. */
+/** The default next step of task errors; the command has just printed this task. */
 const ALL = 'a2a-node tasks'
 
 /** Rows of `tasks` unless `--limit` or `--all` says otherwise. */
@@ -102,7 +102,6 @@ export const showTask: Action = async ({ output, api }, [id = '']) => {
   return EXIT.ok
 }
 
-/** One thing that happened, in words. */
 function eventText(event: TaskEventInfo): string {
   switch (event.type) {
     case 'state':

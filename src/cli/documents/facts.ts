@@ -1,6 +1,6 @@
 import type { DocumentAccessInfo, DocumentRuleInfo } from '../../ports/document-api.js'
 
-/** Who may see and write a document, as lines for people. */
+/** Readers and writers of a document, as lines for people. */
 export function accessFacts(access: DocumentAccessInfo | null): [string, string][] {
   if (access === null) return [['access', 'every member that is in no sandbox may see and write it']]
   return [

@@ -12,9 +12,9 @@ const ROOT_MAX = 256
 const VALUE_LIMITS = { ...PARAMS_LIMITS, maxKeys: Number.POSITIVE_INFINITY }
 
 /**
- * The part of a document that a command line means: as `--type` and `--root` say, else the only one of the usual parts that
- * holds something, else its text.
- * @throws NodeError USAGE; AMBIGUOUS_NAME when several parts hold something; CONFLICT when one holds what is no such part and none of the others holds anything; DOCUMENT_NOT_FOUND
+ * The part of a document for a command line: by `--type` and `--root`, else the only usual part with content, else its text.
+ * @throws NodeError USAGE; AMBIGUOUS_NAME when several parts have content; CONFLICT when its only content is in an unusual part;
+ * DOCUMENT_NOT_FOUND
  */
 export async function readPart(api: NodeApi, document: string, options: Options): Promise<DocumentReading> {
   const meant = partOption(options)
@@ -44,24 +44,23 @@ async function partsOf(api: NodeApi, document: string): Promise<(DocumentReading
 function empty(parts: readonly (DocumentReading | null)[], document: string): DocumentReading {
   const [text] = parts
   if (text !== null && text !== undefined && !parts.includes(null)) return text
-  throw new NodeError('CONFLICT', 'the document holds what is no text, map or list', {
+  throw new NodeError('CONFLICT', 'the document has content that is no text, map or list', {
     next: [`a2a-node doc export ${shellWord(document)} --format json`]
   })
 }
 
-/** Does a part hold anything? */
 function isFilled(part: DocumentReading | null): part is DocumentReading {
   if (part === null) return false
   const { value } = part
   return typeof value === 'string' ? value !== '' : Object.keys(value as object).length > 0
 }
 
-/** What `--type` and `--root` name; null when neither is given. @throws NodeError USAGE */
+/** The part of `--type` and `--root`; null when neither is given. @throws NodeError USAGE */
 export function partOption(options: Options): DocumentRoot | null {
   const type = textOption(options, 'type') as DocumentType | undefined
   const root = textOption(options, 'root')
   if (type === undefined && root === undefined) return null
-  if (type === undefined) throw new NodeError('USAGE', '--root needs --type: a name alone does not say what it holds')
+  if (type === undefined) throw new NodeError('USAGE', '--root needs --type: a name alone has no type')
   if (root !== undefined && root.length > ROOT_MAX) throw new NodeError('USAGE', `--root takes at most ${ROOT_MAX} characters`)
   return root === undefined ? { type } : { type, root }
 }
@@ -71,14 +70,14 @@ export function partText({ type, value }: Pick<DocumentReading, 'type' | 'value'
   return type === 'text' ? String(value) : `${jsonText(value)}\n`
 }
 
-/** What is not there though a member wrote it, on standard error: the document goes to a file or a program. Objects of `--json` hold it. */
+/** Prints missing contributions on standard error, since the document goes to a file or a program. Objects of `--json` hold them. */
 export function noteSkipped(output: Output, { name, skipped = [] }: Pick<DocumentReading, 'name' | 'skipped'>): void {
   if (output.json) return
   for (const { node, reason } of skipped) output.note(`not all that ${shown(node.name, 64)} wrote is in it: ${shown(reason)}`)
   if (skipped.length > 0) output.note(`  try: ${output.hint(`a2a-node doc show ${shellWord(name)}`)}`)
 }
 
-/** The edit that makes a part equal to what a person typed. @throws NodeError USAGE for what is no JSON of that type */
+/** The edit that sets a part to the typed content. @throws NodeError USAGE for content that is no JSON of that type */
 export function wholeEdit({ type, root }: Pick<DocumentReading, 'type' | 'root'>, typed: string): WholeEdit {
   if (type === 'text') return { type, root, text: typed }
   // Bytes are printed as the control API writes them, and read so again; what they make is for the document to bound.

@@ -9,19 +9,18 @@ const SANDBOX = 'sandbox:'
 export const EVERYBODY: DocumentRuleRequest = { members: [], tier: 'L3', sandboxes: [], unsandboxed: true }
 
 /**
- * Whom an option lets pass: `everybody` (in no sandbox), `nobody`, a tier (it or more powerful, in no sandbox), `sandbox:<id>`
- * (of that tier, else of any), and members by name or id, also several with commas. Null when nothing is given.
- * @throws NodeError USAGE for words that contradict each other
+ * The rule of an access option. `everybody` and `nobody` stand alone, a tier includes stronger ones, all without sandboxes. `sandbox:<id>`
+ * has that tier, else any. Members by name or id may be separated by commas. Null without the option.
+ * @throws NodeError USAGE for contradictory words
  */
 export function accessRule(given: readonly string[], label: string): DocumentRuleRequest | null {
   if (given.length === 0) return null
   const words = given.flatMap((text) => text.split(',')).map((word) => word.trim())
   if (words.includes('')) throw new NodeError('USAGE', `${label} takes everybody, nobody, a tier, sandbox:<id> or a member, not nothing`)
-  if (words.includes('nobody') && words.length > 1) throw new NodeError('USAGE', `${label} nobody stands alone`)
+  if (words.includes('nobody') && words.length > 1) throw new NodeError('USAGE', `${label} nobody excludes other words`)
   const tiers = [...new Set(words.map(tierFromText).filter((tier) => tier !== null))]
   const isOpen = words.includes('everybody')
-  if (tiers.length + Number(isOpen) > 1)
-    throw new NodeError('USAGE', `${label} takes one tier, or everybody: the least powerful one that passes`)
+  if (tiers.length + Number(isOpen) > 1) throw new NodeError('USAGE', `${label} takes one tier (the weakest one with access), or everybody`)
   const sandboxes = words.filter(isSandbox).map((word) => sandboxArgument(word.slice(SANDBOX.length), `${label} ${SANDBOX}`))
   const [tier] = tiers
   const least = tier === undefined ? (isOpen || sandboxes.length > 0 ? 'L3' : null) : tierText(tier)
@@ -29,7 +28,7 @@ export function accessRule(given: readonly string[], label: string): DocumentRul
   return { members, tier: least, sandboxes, unsandboxed: isOpen || tier !== undefined }
 }
 
-/** The rule in force, to be asked for again. Undefined: nobody restricted the document. */
+/** The current rule as a request. Undefined: the document is unrestricted. */
 export function ruleRequest(rule: DocumentRuleInfo | undefined): DocumentRuleRequest {
   return rule === undefined ? EVERYBODY : { ...rule, members: rule.members.map(({ id }) => id) }
 }

@@ -17,9 +17,9 @@ export const AGENT_COMMANDS: readonly CommandRow[] = [
   {
     name: 'new',
     args: '[name]',
-    about: 'write the file of a new agent that works as it is, for you to change',
+    about: 'write the file of a new, working agent to edit',
     options: [{ flags: '--preset <preset>', about: 'the agents of a set with their tiers: all, or the one named', choices: ['planetary'] }],
-    more: ['It goes into the directory of agent files of this node; a file that is there is never overwritten.'],
+    more: ['It goes into the directory of agent files of this node; an existing file is never overwritten.'],
     load: async () => (await import('../commands/agents.js')).newAgent
   },
   {

@@ -4,20 +4,20 @@ import type { CommandRow } from '../terminal/table.js'
 export const CARE_COMMANDS: readonly CommandRow[] = [
   {
     name: 'doctor',
-    about: 'look at everything that the node needs; says what is wrong and what to do',
+    about: 'check the home of the node; prints faults and next steps',
     group: 'Care',
-    options: [{ flags: '--repair', about: 'mend what can be mended; damaged stores are moved aside, never deleted' }],
+    options: [{ flags: '--repair', about: 'repair faults; damaged stores are moved aside, never deleted' }],
     more: ['Exits 1 when something failed. A node that runs keeps its stores to itself: stop it to have them read.'],
     load: async () => (await import('../commands/doctor.js')).doctor
   },
   {
     name: 'backup',
     args: '<file>',
-    about: 'write everything that makes this node this node into one file',
+    about: 'back up identity, settings and stores into one file',
     group: 'Care',
     options: [{ flags: '--force', about: 'replace a file of that name' }],
     more: [
-      "The file holds the node's key: whoever has it can be this node. Keep it as you keep a private key.",
+      "The file holds the node's key: every holder can act as this node. Keep it like a private key.",
       'It may be made while the node runs, or while it does not.'
     ],
     load: async () => (await import('../commands/restore.js')).backup
@@ -25,7 +25,7 @@ export const CARE_COMMANDS: readonly CommandRow[] = [
   {
     name: 'restore',
     args: '<file>',
-    about: 'make the home of a node of a backup, where there is none',
+    about: 'create a node home from a backup (the home must not exist)',
     group: 'Care',
     more: [
       'Everything is checked before anything is written. The node keeps its identity; a home of it that still runs stops when it',

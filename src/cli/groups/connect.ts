@@ -7,7 +7,7 @@ const OPTIONS: readonly OptionSpec[] = [
   { flags: '--remove', about: 'take the entry out again' },
   { flags: '--dry-run', about: 'show the change only' },
   { flags: '--yes', about: 'write without asking' },
-  { flags: '--portable', about: 'name the command a2a-node only, not its place; the client must find it in its PATH' }
+  { flags: '--portable', about: 'write the command a2a-node without its path; the client must find it in its PATH' }
 ]
 const MORE: readonly string[] = [
   'Only the entry is touched; what else is in the file stays byte for byte, and what was there is kept beside it as',
@@ -19,7 +19,7 @@ const MORE: readonly string[] = [
 export const CONNECT_COMMANDS: readonly CommandRow[] = [
   {
     name: 'connect',
-    about: 'make this node a tool server of a coding agent, over MCP',
+    about: 'connect a coding agent to this node as an MCP server',
     group: 'Agents',
     options: [SERVER_NAME],
     more: [

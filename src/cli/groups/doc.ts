@@ -5,7 +5,7 @@ const TYPE: OptionSpec = {
   about: 'which part of the document (default: the one that holds something, else text)',
   choices: ['text', 'map', 'list']
 }
-const ROOT: OptionSpec = { flags: '--root <name>', about: 'name of the part in the document (default: the word given for --type)' }
+const ROOT: OptionSpec = { flags: '--root <name>', about: 'name of the part in the document (default: the value of --type)' }
 const PART: readonly OptionSpec[] = [TYPE, ROOT]
 
 /** The commands below `doc`. */
@@ -14,7 +14,7 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
   {
     name: 'show',
     args: '<doc>',
-    about: 'who wrote a document, how much, and who may see and write it',
+    about: 'show writers, size and access of a document',
     load: async () => (await import('../commands/doc/doc.js')).showDocument
   },
   {
@@ -27,10 +27,10 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
   {
     name: 'set',
     args: '<doc> <text>',
-    about: 'make a document equal to a text or JSON; creates it where there is none',
+    about: 'set a document to a text or JSON; creates a missing one',
     options: PART,
     more: [
-      '- as text reads it from stdin. Only the difference is written: what others change elsewhere at the same time stays.',
+      '- as text reads it from stdin. Only the difference is written: concurrent changes of others stay.',
       '',
       'Example: a2a-node doc set settings \'{"color":"blue"}\' --type map'
     ],
@@ -39,9 +39,9 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
   {
     name: 'edit',
     args: '<doc>',
-    about: 'open a document in $VISUAL or $EDITOR and write what you changed',
+    about: 'edit a document in $VISUAL or $EDITOR and write your changes',
     options: PART,
-    more: ['What others write meanwhile stays. Nothing is written when the editor fails: what was typed then stays in its file.'],
+    more: ['Concurrent changes of others stay. When the editor fails nothing is written, and your text stays in its file.'],
     load: async () => (await import('../commands/doc/edit.js')).editDocument
   },
   {
@@ -68,11 +68,11 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
   {
     name: 'access',
     args: '<doc>',
-    about: 'show or set who may see and who may write a document',
+    about: 'show or set the readers and writers of a document',
     options: [
-      { flags: '--see <who>', about: 'who may see it', repeat: true },
-      { flags: '--write <who>', about: 'who of them may write it', repeat: true },
-      { flags: '--create', about: 'create it, with this access from its first moment, where there is none' }
+      { flags: '--see <who>', about: 'its readers', repeat: true },
+      { flags: '--write <who>', about: 'its writers, among the readers', repeat: true },
+      { flags: '--create', about: 'create a missing document with this access from the start' }
     ],
     more: [
       'WHO: everybody (in no sandbox), nobody, a tier (that or more powerful, in no sandbox), sandbox:<id>, or members by name or',
@@ -86,9 +86,9 @@ export const DOC_COMMANDS: readonly CommandRow[] = [
   {
     name: 'rm',
     args: '<doc>',
-    about: 'keep a document here no longer; others keep theirs',
+    about: 'remove a document from this node; other nodes keep theirs',
     options: [{ flags: '--yes', about: 'do not ask' }],
-    more: ['What nobody else has of it by now is lost. Reading or writing it again fetches it again.'],
+    more: ['Changes that no other node has are lost. Reading or writing it again fetches it again.'],
     load: async () => (await import('../commands/doc/doc.js')).removeDocument
   }
 ]

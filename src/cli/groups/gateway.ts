@@ -8,10 +8,10 @@ const CLIENT: CommandRow = {
       name: 'create',
       about: 'register a client; its secret is shown this once',
       options: [
-        { flags: '--name <name>', about: 'what people know it by' },
+        { flags: '--name <name>', about: 'its name for people' },
         { flags: '--public', about: 'it can keep no secret: a program on a device or in a browser' },
         { flags: '--tier <tier>', about: 'its tokens have at most this tier, L0..L3 (default: L3)' },
-        { flags: '--scope <list>', about: 'what it may ask for (default: a2a:read,a2a:send and that of its tier)', repeat: true },
+        { flags: '--scope <list>', about: 'scopes that it may request (default: a2a:read,a2a:send and that of its tier)', repeat: true },
         { flags: '--redirect-uri <uri>', about: 'where a browser may be sent with the answer, exactly', repeat: true }
       ],
       more: [
@@ -25,7 +25,7 @@ const CLIENT: CommandRow = {
     {
       name: 'revoke',
       args: '<id>',
-      about: 'end a client at once, with all its tokens and what is open under them',
+      about: 'end a client at once, with its tokens and open connections',
       load: async () => (await import('../commands/a2a/oauth.js')).revokeOAuthClient
     }
   ]
@@ -33,13 +33,17 @@ const CLIENT: CommandRow = {
 
 const OAUTH: CommandRow = {
   name: 'oauth',
-  about: 'who asks for access, in a browser or on a device',
+  about: 'requests for access, from browsers and devices',
   sub: [
-    { name: 'ls', about: 'who waits for you to decide', load: async () => (await import('../commands/a2a/oauth.js')).listOAuthRequests },
+    {
+      name: 'ls',
+      about: 'requests that wait for your decision',
+      load: async () => (await import('../commands/a2a/oauth.js')).listOAuthRequests
+    },
     {
       name: 'show',
       args: '<code>',
-      about: 'who asks with this code, and for what',
+      about: 'the client and scopes of a code',
       load: async () => (await import('../commands/a2a/oauth.js')).showOAuth
     },
     {
@@ -62,23 +66,23 @@ const OAUTH: CommandRow = {
 export const GATEWAY_COMMANDS: readonly CommandRow[] = [
   {
     name: 'a2a',
-    about: 'access for programs that use this node over HTTP',
+    about: 'access of programs to this node over HTTP',
     group: 'Gateways',
     sub: [
       {
         name: 'token',
-        about: 'tokens by which they call',
+        about: 'tokens for callers',
         sub: [
           {
             name: 'create',
             about: 'make a token; it is shown this once',
             options: [
-              { flags: '--name <name>', about: 'what it is for' },
-              { flags: '--tier <tier>', about: 'who calls with it has at most this tier, L0..L3 (default: that of this node)' },
+              { flags: '--name <name>', about: 'its purpose' },
+              { flags: '--tier <tier>', about: 'tier of its callers at most, L0..L3 (default: that of this node)' },
               { flags: '--sandbox <id>', about: 'confine it to a sandbox' },
               {
                 flags: '--scope <list>',
-                about: 'what it may do: read,send,admin (default: all; with --tier or --sandbox read,send)'
+                about: 'its rights: read,send,admin (default: all; with --tier or --sandbox read,send)'
               },
               { flags: '--ttl <duration>', about: 'how long it works (default: until it is revoked)' }
             ],
@@ -93,7 +97,7 @@ export const GATEWAY_COMMANDS: readonly CommandRow[] = [
           {
             name: 'revoke',
             args: '<id>',
-            about: 'end a token at once, with what is open under it',
+            about: 'end a token at once, with its open connections',
             load: async () => (await import('../commands/a2a/a2a.js')).revokeToken
           }
         ]
@@ -104,7 +108,7 @@ export const GATEWAY_COMMANDS: readonly CommandRow[] = [
         sub: [
           {
             name: 'ls',
-            about: 'who wants to be told, what waits to be sent, and what was given up',
+            about: 'webhooks, pending and dead notifications',
             load: async () => (await import('../commands/a2a/push.js')).listPush
           },
           {

@@ -14,7 +14,7 @@ export const MCP_COMMANDS: readonly CommandRow[] = [
         options: [{ flags: '--embed', about: 'run a node for as long as the client stays, when none runs' }, ...NETWORK_OPTIONS],
         more: [
           'A coding agent runs this command itself. Nothing but the protocol goes to standard output; errors go to stderr.',
-          'What is said of the network is for the node that --embed runs.'
+          'Network options are for the node that --embed runs.'
         ],
         load: async () => (await import('../commands/mcp/mcp.js')).serveMcp
       }

@@ -7,13 +7,13 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
   {
     name: 'run',
     args: '<goal>',
-    about: 'cut the goal into items and have capable agents on all nodes do them',
+    about: 'split the goal into items for capable agents on all nodes',
     options: [
-      { flags: '--capability <id>', about: 'what the agents must be able to do; several are stages or sub-tasks', repeat: true },
-      { flags: '--strategy <name>', about: 'how the work is cut and put together, see below', choices: STRATEGIES },
+      { flags: '--capability <id>', about: 'capability of the agents; several are stages or sub-tasks', repeat: true },
+      { flags: '--strategy <name>', about: 'how the work is split and combined, see below', choices: STRATEGIES },
       { flags: '--plan <file>', about: 'YAML of sub-tasks that build on each other' },
-      { flags: '--answers <n>', about: 'race, vote: how many agents answer (default: all that may, up to 64)' },
-      { flags: '--judge <capability>', about: 'vote: who decides in the place of the majority' },
+      { flags: '--answers <n>', about: 'race, vote: number of answering agents (default: every eligible one, up to 64)' },
+      { flags: '--judge <capability>', about: 'vote: the judge that decides instead of the majority' },
       { flags: '--reduce <name>', about: 'make one result: concat, merge, count, first or a capability' },
       { flags: '--label <label>', about: 'only agents of nodes that carry it', repeat: true },
       { flags: '--items <source>', about: 'a glob (quoted), a file of lines or JSON, or - for stdin' },
@@ -25,11 +25,11 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
       { flags: '--justification <text>', about: 'reason for asking a more powerful tier' },
       { flags: '--idempotency-key <key>', about: 'the same key again follows the same swarm' },
       { flags: '--allow-repeat', about: 'do items again that failed or may have begun, though it is not declared safe' },
-      { flags: '--no-takeover', about: 'nobody but this node ever coordinates it, however long it is away' },
-      { flags: '--until <command>', about: 'repeat, until this shell command exits 0; what it says goes into the next round' },
+      { flags: '--no-takeover', about: 'only this node coordinates it, however long it is away' },
+      { flags: '--until <command>', about: 'repeat until this shell command exits 0; its output goes into the next round' },
       { flags: '--max-rounds <n>', about: 'with --until: rounds at most (default: 10)' },
-      { flags: '--yes', about: 'begin what a planner made without asking' },
-      { flags: '--dry-run', about: 'show who would do what, and who is left out; begins nothing' },
+      { flags: '--yes', about: 'begin the plan of a planner without confirmation' },
+      { flags: '--dry-run', about: 'show the agents of each part and the excluded ones; begins nothing' },
       { flags: '--detach', about: 'do not wait; prints the id' }
     ],
     more: [
@@ -53,10 +53,15 @@ export const SWARM_COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'ls',
-    about: 'the swarms this node launched, and those that it votes in (not those of --no-takeover)',
+    about: 'the swarms that this node launched or votes in (it votes in none of --no-takeover)',
     load: async () => (await import('../commands/swarm.js')).listSwarms
   },
-  { name: 'show', args: '<id>', about: 'where a swarm stands', load: async () => (await import('../commands/swarm.js')).showSwarm },
+  {
+    name: 'show',
+    args: '<id>',
+    about: 'status and progress of a swarm',
+    load: async () => (await import('../commands/swarm.js')).showSwarm
+  },
   {
     name: 'watch',
     args: '<id>',

@@ -4,7 +4,7 @@ import type { CommandRow } from '../terminal/table.js'
 export const TOOL_COMMANDS: readonly CommandRow[] = [
   {
     name: 'ls',
-    about: 'every tool with its server and agent, and what waits to be accepted',
+    about: 'every tool with its server and agent, and the lists that wait for acceptance',
     load: async () => (await import('../commands/mcp/tools.js')).listTools
   },
   {

@@ -15,10 +15,10 @@ export function isGlob(text: string): boolean {
 }
 
 /**
- * Files that match a pattern of `*` and `?` (within one name), `**` (any directories), `{a,b}` and `[abc]`. Relative to
- * `cwd`, as the pattern was written, sorted. Names that begin with a dot match only a pattern part that does too; symbolic
- * links count as what they lead to, but those to directories are not followed. Only regular files are given.
- * @throws NodeError USAGE when it would look at more than 200,000 entries, or for too many braces
+ * Files that match a pattern of `*` and `?` (within one name), `**` (any directories), `{a,b}` and `[abc]`. Paths are relative to `cwd` if
+ * the pattern is, and sorted. A name with a leading dot needs a pattern part with one. Links to files count as files; links to directories
+ * are not followed. Only regular files are given.
+ * @throws NodeError USAGE beyond 200,000 visited entries, or for too many braces
  */
 export async function globFiles(pattern: string, cwd: string): Promise<string[]> {
   const found = new Set<string>()

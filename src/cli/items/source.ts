@@ -22,7 +22,7 @@ const LIST_LIMITS = { ...JSON_LIMITS, maxDepth: JSON_LIMITS.maxDepth + 1 }
 export interface RawItem {
   /** As it was given; results name it so. */
   readonly name: string
-  /** What `{item}` stands for: a line, a JSON value, a path. */
+  /** The value of `{item}`: a line, a JSON value, a path. */
   readonly value: unknown
   /** The path, for items that are files. */
   readonly file: string | null
@@ -31,8 +31,8 @@ export interface RawItem {
 }
 
 /**
- * Reads the items of a swarm: `-` is standard input, a path that exists is a file of lines or JSON, anything else is a glob.
- * @throws NodeError USAGE when there is nothing, or too much, or a file too large to attach
+ * Reads the items of a swarm. `-` is standard input, an existing path is a file of lines or JSON, any other source is a glob.
+ * @throws NodeError USAGE when there is no item, too much input, or a file too large to attach
  */
 export async function readItems(source: string, options: { readonly cwd: string; readonly attach: boolean }): Promise<RawItem[]> {
   const items = source === '-' ? listItems(await readStdin(LIST_MAX_BYTES)) : await fileItems(source, options)
@@ -86,7 +86,7 @@ export function listItems(text: string): RawItem[] {
 }
 
 function rawItem(name: string, value: unknown): RawItem {
-  // Cut at whole characters: a name is shown and compared, the value itself stays whole.
+  // Cut at whole characters: the name is displayed and compared, the value stays whole.
   return { name: name.length <= NAME_MAX ? name || '""' : [...name].slice(0, NAME_MAX / 2).join(''), value, file: null, contents: null }
 }
 

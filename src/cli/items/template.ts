@@ -1,5 +1,5 @@
 import { NodeError } from '../../kit/errors.js'
-import { isRecord } from '../../kit/json.js'
+import { isRecord, jsonSyntaxReason } from '../../kit/json.js'
 import { boundedJson } from '../options.js'
 import type { RawItem } from './source.js'
 
@@ -7,14 +7,13 @@ const OF_ITEMS = /\{(item|file|text)\}/
 const PLACEHOLDER = /\{(item|file|text|goal|round|check)\}/g
 const WHOLE = /^\{(item|file|text|goal|round|check)\}$/
 
-/** What templates know of the swarm itself: its goal, which round it is (1 without a loop), and what the check of the last one said. */
+/** Values of the swarm for templates: its goal, its round (1 without a loop), and the output of the last check. */
 export interface TemplateSwarm {
   readonly goal: string
   readonly round: number
   readonly check: string
 }
 
-/** What placeholders stand for. */
 interface TemplateValues {
   readonly item: RawItem | null
   readonly swarm: TemplateSwarm
@@ -48,7 +47,7 @@ export function parseTemplate(text: string): InputTemplate {
   try {
     template = JSON.parse(text)
   } catch (error) {
-    throw new NodeError('USAGE', `--input is not JSON: ${error instanceof Error ? error.message : ''}`, {
+    throw new NodeError('USAGE', `--input is not JSON: ${jsonSyntaxReason(error)}`, {
       next: ['--input \'{"text":"{item}"}\''],
       cause: error
     })
@@ -82,7 +81,7 @@ function valueOf(name: string, { item, swarm }: TemplateValues): unknown {
   if (name === 'item') return item.value
   if (name === 'file') {
     if (item.file !== null) return item.file
-    throw new NodeError('USAGE', '{file} stands for the files of a glob; for lines use {item}')
+    throw new NodeError('USAGE', '{file} needs the files of a glob; for lines use {item}')
   }
   if (typeof item.contents === 'string') return item.contents
   const reason = item.contents === null ? '{text} needs --attach and a glob' : `{text}: ${item.name} is not UTF-8 text`

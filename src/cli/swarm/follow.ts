@@ -11,10 +11,7 @@ const LONGEST_MS = 2 ** 31 - 1
 
 type KnownLease = ConstructorParameters<typeof SwarmScreen>[1]
 
-/**
- * Follows a swarm to its end and shows it; gives the exit code of its status. One that nobody coordinates is followed until its
- * time is over: nobody can end it then.
- */
+/** Follows a swarm to its end; returns the exit code of its status. A swarm without a coordinator is followed until its deadline. */
 export async function followSwarm(context: CommandContext, id: string, known: KnownLease): Promise<number> {
   const view = new SwarmScreen(context.output, known)
   const overdue = new AbortController()
@@ -48,7 +45,7 @@ export async function followSwarm(context: CommandContext, id: string, known: Kn
 }
 
 function left(id: string): NodeError {
-  const message = `the time of swarm ${id} is over, and nobody coordinates it: it ends when a majority of its participants can reach each other`
+  const message = `the deadline of swarm ${id} is over and it has no coordinator: it ends once a majority of its participants connect`
   return new NodeError('TIMEOUT', message, { next: ['a2a-node peers', `a2a-node swarm watch ${id}`] })
 }
 
@@ -79,7 +76,7 @@ function stopped(id: string, others: readonly string[]): NodeError {
   })
 }
 
-/** What becomes of the wish to cancel a swarm that only others can cancel. */
+/** The state of a request to cancel a swarm that other nodes must cancel. */
 export function cancelingText({ coordination }: Pick<SwarmInfo, 'coordination'>): string {
   const coordinator = coordination?.coordinator ?? null
   return coordinator === null ? 'it will be canceled when a majority is back' : `it will be canceled by ${shown(coordinator, 64)}`

@@ -11,11 +11,11 @@ const CHECK_MS = 600_000
 /** Characters of the goal that are left for it beside what the check says. */
 const GOAL_MAX = 64 * 1024 - CHECK_OUTPUT_MAX - 256
 
-/** What is repeated, and until when. */
+/** A repeated swarm and its end condition. */
 export interface Loop {
   readonly command: string
   readonly maxRounds: number
-  /** The request of a round: of the first, and of those that know what the check said. */
+  /** The request of a round; later rounds get the output of the check. */
   requestOf(round: NonNullable<SwarmRequest['round']>): Promise<LaunchedStep>
   /** Launches it; its id. */
   launch(launched: LaunchedStep): Promise<string>

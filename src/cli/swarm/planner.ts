@@ -5,9 +5,9 @@ import type { SwarmRequest } from '../../ports/swarm-api.js'
 import type { CommandContext } from '../context.js'
 import { jsonLine } from '../terminal/output.js'
 
-/** What an agent has to offer to turn goals into plans. */
+/** Capability of an agent that turns goals into plans. */
 export const PLANNER = 'swarm.plan'
-/** Agents that a planner is told of, at most. */
+/** Agents in the input of a planner, at most. */
 const AGENTS_MAX = 256
 
 /** Does an agent that is not offline offer to plan? */
@@ -17,10 +17,11 @@ export async function hasPlanner({ api }: CommandContext): Promise<boolean> {
 }
 
 /**
- * Has an agent make a plan of a goal. It is told who can do what, and what the check said of the last round. What it gives
- * is checked by the node before anything of it runs. @throws NodeError INVALID_OUTPUT when it gives no object; what the call is refused with.
+ * Calls an agent to plan a goal. Its input lists agents with their capabilities, and the output of the last check. The node validates the
+ * plan before it runs.
+ * @throws NodeError INVALID_OUTPUT when the result is no object; the error of the call
  */
-export async function planOf(
+export async function requestPlan(
   context: CommandContext,
   request: Pick<SwarmRequest, 'goal' | 'input' | 'round' | 'justification' | 'deadlineMs'>
 ): Promise<Plan> {

@@ -6,10 +6,10 @@ import { jsonLine, type Output } from '../terminal/output.js'
 import { type Cell, plural, printTable } from '../terminal/render.js'
 import { ruleText } from './view.js'
 
-/** Characters of a sub-task of a plan that are shown. */
+/** Displayed characters of a sub-task of a plan. */
 const TASK_MAX = 400
 
-/** Shows who would do what, who is left out, and what would be refused. `isBeginning`: it is launched right after. */
+/** Prints the agents of each part, the excluded agents, and the refusals. `isBeginning`: the launch follows. */
 export async function printPreview(output: Output, { stages, error }: SwarmPreview, isBeginning = false): Promise<void> {
   const rows = stages.map(({ id, capability, labels, items, needs, agents, isPinned }): Cell[] => [
     { text: id, style: 'bold' },

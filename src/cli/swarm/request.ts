@@ -9,24 +9,21 @@ import { type InputTemplate, parseTemplate, plainInput, type TemplateSwarm } fro
 import { PLANNER } from './planner.js'
 import { countOption, durationOption, given, isSet, type Options, textOption, textsOption } from '../options.js'
 
-/** Characters of an idempotency key. */
 const KEY_MAX = 256
 /** Answers of a race or vote, and stages of a pipeline. */
 const SEVERAL_MAX = 64
 
 type Strategy = SwarmRequest['strategy']
 
-/** What a swarm is given to work on. */
 type Inputs = Pick<SwarmRequest, 'input' | 'items'>
 
-/** A request, and what its command line was. */
+/** A request and its command line. */
 export interface AskedSwarm {
   readonly request: SwarmRequest
-  /** What a further round is given, in which `{goal}`, `{round}` and `{check}` stand for something else. */
+  /** The input of a later round, with new values of `{goal}`, `{round}` and `{check}`. */
   inputsOf(swarm: TemplateSwarm): Inputs
   /** Are its items lines, not files? */
   readonly isList: boolean
-  /** Its plan, when it was a file. */
   readonly planFile: PlanFile | null
 }
 
@@ -92,7 +89,7 @@ function checkFlags(options: Options, { strategy, capabilities }: { strategy: St
   if (isPlan && textsOption(options, 'label').length > 0) throw usage('the sub-tasks of --plan name their labels: leave --label out')
   if (!isPlan && strategy === 'plan' && capabilities.length === 0) throw unplanned()
   if (!isPlan && (capabilities.length === 0 || capabilities.includes('')))
-    throw usage('--capability is required: what must the agents be able to do?', ['a2a-node agents', 'a2a-node swarm run --help'])
+    throw usage('--capability is required: it selects the agents', ['a2a-node agents', 'a2a-node swarm run --help'])
   if (capabilities.length > 1 && strategy !== 'pipeline' && strategy !== 'plan')
     throw usage(`the strategy ${strategy} takes one capability; several are the stages of a pipeline, or sub-tasks side by side`)
   if (strategy === 'map' && source === undefined) throw usage('the strategy map needs --items')
@@ -125,7 +122,7 @@ function workOf(
   }
 }
 
-/** What the first sub-task of a plan asks for, whatever the plan is. */
+/** The capability of the first sub-task of a plan. */
 export function firstCapability(plan: unknown): string {
   const tasks = isRecord(plan) && Array.isArray(plan['tasks']) ? plan['tasks'] : []
   const first: unknown = tasks[0]
@@ -169,7 +166,7 @@ function inputsBy(template: InputTemplate | null, items: readonly RawItem[] | nu
   return (swarm) => (template === null ? {} : { input: template.inputOf(null, swarm) })
 }
 
-/** What the node found wrong with a plan, with file and line; any other error as it is. */
+/** Faults of a plan found by the node, with file and line; any other error as it is. */
 export function placed(error: NodeError, planFile: PlanFile | null): NodeError {
   const data = isRecord(error.data) ? error.data : {}
   const faults = Array.isArray(data['faults']) ? data['faults'].filter(isFault) : []

@@ -24,11 +24,11 @@ const BEGUN = '  before you run the failed items again, check what they did: a p
 /** The step of errors that know nothing better: the results say the same. */
 const GENERAL = 'a2a-node tasks'
 
-/** What to do after items failed: what their input should look like, and commands that mend it or do the failed ones again. */
+/** Next steps after failed items: the expected form of their input, and commands that correct or repeat them. */
 export function stepLines(output: Output, failures: readonly Failure[], launched: LaunchedStep | null): string[] {
   const unfit = failures.find(({ error }) => error?.code === 'INVALID_INPUT')
   if (unfit !== undefined) return unfitLines(output, unfit, launched)
-  // Under its key this swarm is all that is found.
+  // A new launch with the same key would only find this swarm.
   const mayRetype = launched !== null && launched.request.idempotencyKey === undefined
   const isInDoubt = failures.some(({ status }) => status === 'unknown')
   const isLate = failures.some(({ error }) => error?.code === 'TIMEOUT' && !isOfAgent(error))
@@ -54,7 +54,7 @@ function isOfAgent({ code, data }: ErrorBody): boolean {
   return code === 'TIMEOUT' && isRecord(data) && 'limitMs' in data
 }
 
-/** What to do about the error of a whole swarm. */
+/** Next steps for the error of a whole swarm. */
 export function errorSteps(output: Output, error: ErrorBody): string[] {
   return mendingSteps(output, error).map((one) => `  try: ${shown(one, 1000)}`)
 }

@@ -6,9 +6,9 @@ import { plural } from '../terminal/render.js'
 const BAR = 24
 /** Items under way that one sub-task shows. */
 const ITEMS_SHOWN = 8
-/** Sub-tasks that are shown when there are many: those that are open first. */
+/** Displayed sub-tasks when there are many: open ones first. */
 const STAGES_SHOWN = 16
-/** No rate is told before so many milliseconds. */
+/** Milliseconds before the first rate is displayed. */
 const RATE_FROM_MS = 1000
 
 interface Running {
@@ -25,20 +25,20 @@ interface Branch {
   reason: string
   completed: number
   failed: number
-  /** Of those that failed: nobody knows whether they were done. */
+  /** Failed items with an unknown outcome. */
   unknown: number
   skipped: number
   readonly running: Map<string, Running>
 }
 
-/** What a swarm is at, as a tree of its sub-tasks and the items that are under way. Every number is counted from its events. */
+/** Progress of a swarm as a tree of its sub-tasks and running items. Every number is counted from its events. */
 export class SwarmTree {
   readonly #branches = new Map<string, Branch>()
   #total: number
   #isStalled = false
   /** Does this node coordinate it? Only then leases are known. */
   #isHere = false
-  /** Who else coordinates it. */
+  /** Another node that coordinates it. */
   #coordinator: string | null = null
   /** Outcomes and time of the first drawing: what came before is no rate. */
   #base: { readonly done: number; readonly at: number } | null = null
@@ -91,7 +91,7 @@ export class SwarmTree {
     return known
   }
 
-  /** The lines to draw: how far it is, and what is under way. The first leaves out what has no room in so many columns. */
+  /** The lines to draw: progress and running items. The first line omits fields that exceed `columns`. */
   lines(now: number, columns = Number.POSITIVE_INFINITY): string[] {
     const branches = [...this.#branches.values()]
     const sum = (of: (branch: Branch) => number): number => branches.reduce((all, branch) => all + of(branch), 0)
@@ -115,15 +115,12 @@ export class SwarmTree {
       ...(waiting === 0 ? [] : [`${waiting} waiting for approval`])
     ]
     const rate = this.#rate(done, now)
-    const stalled = 'stalled: nobody is there who could do what waits'
+    const stalled = 'stalled: no agent for the remaining items'
     // A number that is cut in half is another number.
     const endings = this.#isStalled ? [[...rate, stalled], [stalled], ['stalled']] : [rate, rate.slice(1), []]
     const candidates = endings.map((ending) => `[${bar}] ${[...parts, ...ending].join(', ')}`)
     const first = candidates.find((line) => line.length <= columns) ?? candidates.at(-1) ?? ''
-    const elsewhere =
-      this.#coordinator === null
-        ? []
-        : [`  coordinated by ${shown(this.#coordinator, 64)}: what runs, where and in which attempt is shown there`]
+    const elsewhere = this.#coordinator === null ? [] : [`  coordinated by ${shown(this.#coordinator, 64)}: running items are shown there`]
     return [first, ...this.#tree(branches, now), ...elsewhere]
   }
 

@@ -112,7 +112,7 @@ export class SwarmScreen {
     for (const one of this.#failures.slice(0, FAILURES_SHOWN))
       output.print(`  ${output.paint('red', one.status)}  ${shown(one.item, 80)}  ${shown(reasonOf(one), 300)}`)
     if (this.#failures.length > FAILURES_SHOWN) output.print(`  and ${this.#failures.length - FAILURES_SHOWN} more failures`)
-    // Who came later, and did some of it, is not left out.
+    // An excluded agent that later joined and worked is no longer listed.
     const leftOut = this.#leftOut.filter(({ agent }) => !this.#byAgent.has(agent))
     if (leftOut.length > 0) output.print('left out')
     for (const one of leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
@@ -148,7 +148,7 @@ function lineOf(event: SwarmEvent): object {
   return event.type === 'done' ? { schema: 'a2a-node/swarm@1', ...event } : event
 }
 
-/** How many items failed, and of how many nobody knows; nothing for none. */
+/** Number of failed items, and of those with an unknown outcome; empty for none. */
 export function failuresText({ failed, unknown = 0 }: Pick<SwarmCounts, 'failed' | 'unknown'>): string {
   return `${failed === unknown ? '' : `, ${failed - unknown} failed`}${unknown === 0 ? '' : `, ${unknown} unknown`}`
 }
@@ -187,8 +187,8 @@ function progressLine(event: SwarmEvent): string | null {
         ? null
         : `stage   ${shown(event.stage, 60)}  ${event.status}${event.reason === '' ? '' : `: ${shown(event.reason, 200)}`}`
     case 'status':
-      if (event.status === 'running') return 'goes on somebody is there again'
-      return `stalled ${shown(event.reason ?? 'nobody is there who could do what waits', 200)}`
+      if (event.status === 'running') return 'goes on an agent is back'
+      return `stalled ${shown(event.reason ?? 'no agent for the remaining items', 200)}`
     case 'coordinator':
       return `epoch ${event.epoch}  ${event.coordinator === null ? 'nobody coordinates now' : `coordinated by ${shown(event.coordinator, 64)}`}`
     case 'gap':

@@ -30,7 +30,7 @@ export function hintedAll<P extends Problem>(output: Output, problems: readonly 
   return problems.map((one) => hinted(output, one))
 }
 
-/** Each problem with what to do. `isNote`: for standard error. */
+/** Each problem with its next step. `isNote`: for standard error. */
 export function problemLines(output: Output, problems: readonly Problem[], isNote = false): string[] {
   const word = isNote ? output.paintNote('yellow', 'problem:') : output.paint('yellow', 'problem:')
   return problems.flatMap((one) => [
@@ -44,12 +44,12 @@ export function noteProblems(output: Output, problems: readonly Problem[]): void
   if (!output.json) for (const line of problemLines(output, problems, true)) output.note(line)
 }
 
-/** What a list prints that has no rows. `problems`: why there may be more than is known. */
+/** The text of a list without rows. `problems`: why the list may be incomplete. */
 export function emptyText(what: string, problems: readonly Problem[]): string {
   return problems.length === 0 ? `no ${what}` : `no ${what} that this node knows of`
 }
 
-/** What `start` says of the node that runs now. `isLogged`: its problems are in the log that stands beside. */
+/** The banner of `start` for the running node. `isLogged`: its problems are in the log beside it. */
 export function bannerLines(
   output: Output,
   parts: { info: StatusInfo; peers: readonly PeerInfo[]; store: string; userHome: string | undefined; isLogged: boolean }

@@ -26,9 +26,9 @@ export interface OutputOptions {
   readonly out: Sink
   readonly err: Sink
   readonly env: Readonly<Record<string, string | undefined>>
-  /** `--home` as it was typed: commands that are shown go on with it. */
+  /** `--home` as typed, for printed commands. */
   readonly home?: string | null
-  /** The words of this command line, for commands that are shown to be typed again. */
+  /** The words of this command line, for printed commands that repeat it. */
   readonly typed?: readonly string[]
 }
 
@@ -56,8 +56,9 @@ export class Output {
   }
 
   /**
-   * The contents of something, without a line break behind them: exactly as they are for a file or a program; a terminal gets
-   * text on lines of its own, with nothing in it that it obeys. @throws NodeError USAGE for bytes on a terminal
+   * Prints content without a final line break: unchanged for a file or a program. A terminal gets text on lines of its own, without control
+   * sequences.
+   * @throws NodeError USAGE for bytes on a terminal
    */
   contents(contents: string | Uint8Array): void {
     if (this.#out.isTTY !== true) this.#out.write(contents)
@@ -114,7 +115,7 @@ export class Output {
   }
 
   #hinted(command: string): string {
-    // What comes with a remark is to be typed somewhere else.
+    // A command with a remark is for another place.
     if (this.#home === null || !COMMAND.test(command) || / --home[ =]| # /.test(command)) return command
     const home = shellWord(this.#home)
     return command.replace(COMMAND, (start) => `${start}--home ${home} `)
@@ -138,7 +139,7 @@ export class Output {
     return this.#typed.length === 0 ? null : ['a2a-node', ...this.#typed.map(shellWord)].join(' ')
   }
 
-  /** What to type after an error: for the node that was meant, and, where an option is all that is wrong, this very command line. */
+  /** The next steps of an error, for the given home. Where only an option is wrong, the step is this command line. */
   nextOf(error: Pick<ErrorBody, 'code' | 'next'>): readonly string[] {
     const justified = error.code === 'ESCALATION_REQUIRED' ? this.retyped('--justification', "'<why>'", true) : null
     if (justified !== null) return [justified]
@@ -151,7 +152,7 @@ export class Output {
     return option === undefined || value === undefined ? null : this.retyped(option, value)
   }
 
-  /** What holds an error, with what to type after it for the node that was meant. */
+  /** A value with an error whose next steps name the given home. */
   hinted<T extends { readonly error: ErrorBody | null }>(value: T): T {
     return value.error === null ? value : { ...value, error: { ...value.error, next: this.nextOf(value.error) } }
   }
@@ -199,7 +200,7 @@ function textOf(data: unknown, name: string): string | null {
   return typeof text === 'string' ? text : null
 }
 
-/** What is wrong with a file, place by place; a single fault stands in the message. */
+/** The faults of a file with their lines; a single fault is in the message. */
 function faultsOf(data: unknown): string[] {
   const { file, faults, moreFaults } = (data ?? {}) as { file?: unknown; faults?: unknown; moreFaults?: unknown }
   if (!Array.isArray(faults) || faults.length < 2) return []

@@ -12,7 +12,7 @@ export class Screen {
     this.#sink = sink
   }
 
-  /** Characters of a line that are shown; the last column stays free. */
+  /** Displayed characters of a line; the last column stays free. */
   get columns(): number {
     return this.#sink.isTTY === true ? (this.#sink.columns || 80) - 1 : Number.POSITIVE_INFINITY
   }

@@ -41,7 +41,7 @@ const WATCH: OptionSpec = { flags: '-w, --watch', about: 'keep watching; with --
 const TIMEOUT: OptionSpec = { flags: '--timeout <duration>', about: 'how long to wait (default: 30s; with --no-wait 24h)' }
 const ALLOW_REPEAT: OptionSpec = {
   flags: '--allow-repeat',
-  about: 'run it again when nobody knows whether it was done, though its capability may not be repeated'
+  about: 'run it again after an unknown outcome, though its capability may not be repeated'
 }
 const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for the answer; prints the task id' }
 const JUSTIFICATION: OptionSpec = { flags: '--justification <text>', about: 'reason for asking a more powerful tier' }
@@ -52,7 +52,7 @@ const SIDE_EFFECTS = ['none', 'read', 'write', 'exec'] as const
 const NODE: readonly CommandRow[] = [
   {
     name: 'start',
-    about: 'start the node of this machine (or print the one that runs)',
+    about: 'start the node of this machine (or print the running one)',
     group: 'Node',
     options: [
       { flags: '--name <name>', about: 'name of this node in its mesh' },
@@ -65,20 +65,20 @@ const NODE: readonly CommandRow[] = [
       { flags: '--join-once', about: 'the code counts only where the home is in no mesh', hidden: true }
     ],
     more: [
-      'Without --join a code is taken from the variable A2A_NODE_JOIN, while the home is in no mesh.',
+      'Without --join the code is the variable A2A_NODE_JOIN, while the home is in no mesh.',
       'Ctrl-C stops the node. Exit codes: 130 after Ctrl-C, 143 after SIGTERM, 0 after a2a-node stop.'
     ],
     load: async () => (await import('../commands/start.js')).start
   },
   {
     name: 'stop',
-    about: 'stop the running node and wait until it is gone',
+    about: 'stop the running node and wait for its end',
     group: 'Node',
     load: async () => (await import('../commands/stop.js')).stop
   },
   {
     name: 'status',
-    about: 'what the node is doing, and what is wrong',
+    about: 'state and problems of the node',
     group: 'Node',
     options: [WATCH],
     load: async () => (await import('../commands/status.js')).status
@@ -89,7 +89,7 @@ const NODE: readonly CommandRow[] = [
     about: 'the settings of this node',
     group: 'Node',
     sub: [
-      { name: 'path', about: 'where the config file lies', load: async () => (await import('../commands/config.js')).configPath },
+      { name: 'path', about: 'path of the config file', load: async () => (await import('../commands/config.js')).configPath },
       {
         name: 'show',
         about: 'every setting, its value and where it comes from',
@@ -129,7 +129,7 @@ const MESH: readonly CommandRow[] = [
     about: 'the other nodes of the mesh',
     group: 'Mesh',
     options: [WATCH, { flags: '--all', about: 'also revoked nodes' }],
-    more: ['A peer is meant by its name, its id, or at least the first 4 characters of its id.'],
+    more: ['A peer is named by its name, its id, or at least the first 4 characters of its id.'],
     load: async () => (await import('../commands/peers.js')).peers,
     sub: [
       {
@@ -153,7 +153,7 @@ const MESH: readonly CommandRow[] = [
       {
         name: 'revoke',
         args: '<peer>',
-        about: 'put a node out of the mesh for good',
+        about: 'remove a node from the mesh permanently',
         options: [{ flags: '--reason <text>', about: 'goes on record' }],
         load: async () => (await import('../commands/peers.js')).revokePeer
       }
@@ -161,12 +161,12 @@ const MESH: readonly CommandRow[] = [
   }),
   {
     name: 'mesh',
-    about: 'rules that hold for every node; the owner sets them',
+    about: 'rules for every node; the owner sets them',
     group: 'Mesh',
     sub: [
       {
         name: 'show',
-        about: 'which tier may open to which, and what every sandbox reaches',
+        about: 'the tier table and the allow list of sandboxes',
         load: async () => (await import('../commands/mesh.js')).showMesh
       },
       {
@@ -176,28 +176,28 @@ const MESH: readonly CommandRow[] = [
         more: ['Example: a2a-node mesh show --json > mesh.json    (change it, then)    a2a-node mesh set mesh.json'],
         load: async () => (await import('../commands/mesh.js')).setMesh
       },
-      { name: 'reset', about: 'as shipped', load: async () => (await import('../commands/mesh.js')).resetMesh }
+      { name: 'reset', about: 'restore the defaults', load: async () => (await import('../commands/mesh.js')).resetMesh }
     ]
   },
   {
     name: 'invite',
-    about: 'make a code by which another machine joins',
+    about: 'make an invite code for another machine',
     group: 'Mesh',
     options: [
       { flags: '--tier <tier>', about: 'tier of the newcomer, L0..L3 (default: L1)' },
       { flags: '--admin', about: 'the newcomer may invite others and write the log' },
       { flags: '--ttl <duration>', about: 'how long the code works (default: 10m)' },
-      { flags: '--uses <n>', about: 'how many may join by it (default: 1)' },
+      { flags: '--uses <n>', about: 'number of nodes that may join with it (default: 1)' },
       { flags: '--sandbox <id>', about: 'confine the newcomer to a sandbox' },
       { flags: '--qr', about: 'show the code as a QR code too' }
     ],
     load: async () => (await import('../commands/invite.js')).invite,
     sub: [
-      { name: 'ls', about: 'the invites made so far', load: async () => (await import('../commands/invite.js')).listInvites },
+      { name: 'ls', about: 'every invite', load: async () => (await import('../commands/invite.js')).listInvites },
       {
         name: 'revoke',
         args: '<id>',
-        about: 'make an invite useless',
+        about: 'revoke an invite',
         load: async () => (await import('../commands/invite.js')).revokeInvite
       }
     ]
@@ -218,8 +218,8 @@ const AGENTS: readonly CommandRow[] = [
     about: 'the agents of all nodes',
     group: 'Agents',
     options: [
-      { flags: '--remote', about: 'only those of other nodes' },
-      { flags: '--local', about: 'only those of this node' }
+      { flags: '--remote', about: 'only agents of other nodes' },
+      { flags: '--local', about: 'only agents of this node' }
     ],
     load: async () => (await import('../commands/agents.js')).agents,
     sub: AGENT_COMMANDS
@@ -268,13 +268,13 @@ const WORK: readonly CommandRow[] = [
     name: 'tasks',
     about: 'work asked of this node or by it, newest first',
     group: 'Work',
-    options: [WATCH, { flags: '--limit <n>', about: 'so many at most (default: 50)' }, { flags: '--all', about: 'all that are kept' }],
+    options: [WATCH, { flags: '--limit <n>', about: 'at most this number (default: 50)' }, { flags: '--all', about: 'every stored task' }],
     load: async () => (await import('../commands/tasks.js')).tasks,
     sub: [
       {
         name: 'show',
         args: '<id>',
-        about: 'one task and what happened to it',
+        about: 'one task and its events',
         load: async () => (await import('../commands/tasks.js')).showTask
       },
       { name: 'cancel', args: '<id>', about: 'cancel a task', load: async () => (await import('../commands/tasks.js')).cancelTask }
@@ -282,9 +282,9 @@ const WORK: readonly CommandRow[] = [
   }),
   {
     name: 'events',
-    about: 'what happened lately',
+    about: 'recent events',
     group: 'Observe',
-    options: [{ flags: '-f, --follow', about: 'go on as things happen' }],
+    options: [{ flags: '-f, --follow', about: 'follow new events' }],
     load: async () => (await import('../commands/events.js')).events
   },
   {
@@ -296,11 +296,11 @@ const WORK: readonly CommandRow[] = [
   },
   {
     name: 'audit',
-    about: 'what is on record: refusals, approvals, exchanges across tiers, changes of membership',
+    about: 'the audit log: refusals, approvals, exchanges across tiers, changes of membership',
     group: 'Observe',
     options: [
       { flags: '--since <duration>', about: 'only the last, e.g. 1h' },
-      { flags: '--peer <peer>', about: 'only what a node did or what was done to it' },
+      { flags: '--peer <peer>', about: 'only events with this node' },
       { flags: '--verify', about: 'check every line against the chain of hashes instead; exit code 1 when it is broken' }
     ],
     more: ['Works without a running node too; names of nodes need one, ids do not.'],
@@ -311,23 +311,23 @@ const WORK: readonly CommandRow[] = [
 const TRUST: readonly CommandRow[] = [
   {
     name: 'policy',
-    about: 'who may have what done here',
+    about: 'rules for messages to this node',
     group: 'Trust',
     sub: [
       { name: 'show', about: 'the rules in force, in their order', load: async () => (await import('../commands/policy.js')).showPolicy },
       {
         name: 'test',
-        about: 'what this node would do with a message, and by which rule',
+        about: 'the decision of this node about a message, and its rule',
         options: [
-          { flags: '--from <tier|node|agent>', about: 'who sends: L0..L3, a node (its operator) or an agent, by name' },
-          { flags: '--to <tier|agent>', about: 'who is asked: L0..L3 (an agent of this node) or an agent' },
+          { flags: '--from <tier|node|agent>', about: 'sender: L0..L3, a node (its operator) or an agent, by name' },
+          { flags: '--to <tier|agent>', about: 'target: L0..L3 (an agent of this node) or an agent' },
           { flags: '--type <type>', about: 'type of the message (default: request)', choices: OPENING },
-          { flags: '--capability <id>', about: 'what is asked for (default: what send uses)' },
-          { flags: '--side-effect <kind>', about: 'what the capability may do (default: what its agent says)', choices: SIDE_EFFECTS },
+          { flags: '--capability <id>', about: 'its capability (default: the default one, as for send)' },
+          { flags: '--side-effect <kind>', about: 'side effect of the capability (default: that on the card)', choices: SIDE_EFFECTS },
           JUSTIFICATION
         ],
         more: [
-          'Exits 0 whatever is decided. The nodes of both ends decide, each by its own rules; this one answers for itself.',
+          'Exits 0 for every decision. The nodes of both ends decide, each by its own rules; this one answers for itself.',
           '',
           'Example: a2a-node policy test --from L2 --to text --capability text.stats'
         ],
@@ -337,20 +337,25 @@ const TRUST: readonly CommandRow[] = [
   },
   {
     name: 'approvals',
-    about: 'messages that wait for you to allow them',
+    about: 'messages that wait for your approval',
     group: 'Trust',
     sub: [
-      { name: 'ls', about: 'what waits', options: [WATCH], load: async () => (await import('../commands/approvals.js')).listApprovals },
+      {
+        name: 'ls',
+        about: 'pending approvals',
+        options: [WATCH],
+        load: async () => (await import('../commands/approvals.js')).listApprovals
+      },
       {
         name: 'show',
         args: '<id>',
-        about: 'all of one: its input and what its sender says, nothing cut',
+        about: 'one approval with its full input and the texts of its sender',
         load: async () => (await import('../commands/approvals.js')).showApproval
       },
       {
         name: 'allow',
         args: '<id>',
-        about: 'let a message pass',
+        about: 'allow a message',
         options: [REMEMBER],
         load: async () => (await import('../commands/approvals.js')).allowApproval
       },
@@ -367,7 +372,7 @@ const TRUST: readonly CommandRow[] = [
 
 /** Options that stand with every command. */
 export const GLOBAL_OPTIONS: readonly OptionSpec[] = [
-  { flags: '--home <dir>', about: 'keep everything of the node under this directory (env A2A_NODE_HOME)' },
+  { flags: '--home <dir>', about: 'directory of all files of the node (env A2A_NODE_HOME)' },
   { flags: '--json', about: 'one JSON object instead of text' },
   { flags: '--color <when>', about: 'colours', choices: ['auto', 'always', 'never'] }
 ]

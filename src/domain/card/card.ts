@@ -11,7 +11,7 @@ export interface AgentEndpoint {
   readonly address?: string
 }
 
-/** What running a capability may do to the world, for policy rules: from nothing to anything. */
+/** Possible side effects of a capability, for policy rules, from none to any. */
 export const SIDE_EFFECTS = ['none', 'read', 'write', 'exec'] as const
 
 /** One of {@link SIDE_EFFECTS}. */
@@ -23,9 +23,7 @@ export interface CapabilityDescriptor {
   readonly id: string
   readonly name: string
   readonly description: string
-  /** JSON Schema of the input. */
   readonly inputSchema: unknown
-  /** JSON Schema of the result. */
   readonly outputSchema: unknown
   /** May be repeated after an unknown outcome. Default false. */
   readonly idempotent?: boolean
@@ -55,7 +53,7 @@ export interface CardBody {
   /** Rises by one at each local change; kept as it is for remote cards. */
   readonly revision: number
   readonly sandboxId?: string
-  /** What its node is marked with, e.g. `gpu` or `zone=eu`; absent without any. */
+  /** Labels of its node, e.g. `gpu` or `zone=eu`; absent without any. */
   readonly labels?: readonly string[]
   /** Its node only passes work on to an agent outside of the mesh: others with the same capability go before it. */
   readonly external?: true

@@ -1,6 +1,6 @@
-import { messageOf, NodeError } from '../../kit/errors.js'
+import { NodeError } from '../../kit/errors.js'
 import { flat, isKeyText, type NodeId } from '../../kit/ids.js'
-import { isRecord } from '../../kit/json.js'
+import { isRecord, jsonSyntaxReason } from '../../kit/json.js'
 import type { Tier } from '../routing/tier.js'
 import { type AgentAddress, type AgentCard, addressText, type CardBody } from './card.js'
 import { cardBodyOf, cardBytes, validateCard } from './schema.js'
@@ -147,7 +147,7 @@ export class AgentRegistry {
     return this.#byOrigin.get('remote')
   }
 
-  /** What an agent of a sandbox (null: none) finds; `allowList` names agent ids or addresses beyond it. */
+  /** The cards that an agent of a sandbox (null: none) may find; `allowList` adds agent ids or addresses. */
   visibleTo(sandboxId: string | null, allowList: readonly string[] = []): readonly RegisteredCard[] {
     return this.listAll().filter((card) => isVisibleTo(card, sandboxId, allowList))
   }
@@ -287,7 +287,7 @@ function parsed(json: string): Record<string, unknown> {
     const value: unknown = JSON.parse(json)
     if (isRecord(value)) return value
   } catch (error) {
-    throw new NodeError('INVALID_CARD', `the stored cards are not JSON: ${messageOf(error)}`)
+    throw new NodeError('INVALID_CARD', `the stored cards are not JSON: ${jsonSyntaxReason(error)}`)
   }
   throw new NodeError('INVALID_CARD', 'the stored cards are not an object')
 }

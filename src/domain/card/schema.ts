@@ -7,12 +7,13 @@ import { isSealed } from '../membership/signing.js'
 import type { Certificate, SignedCard } from '../membership/types.js'
 import { tierText, type Tier } from '../routing/tier.js'
 import type { AgentEndpoint, CapabilityDescriptor, CardBody } from './card.js'
+import { jsonReason } from '../schema-words.js'
 
 /** Bytes of a card: the UTF-8 of its canonical JSON. */
 export const CARD_MAX_BYTES = 65_536
 /** Capabilities of one card. */
 export const CARD_MAX_CAPABILITIES = 512
-/** JSON bounds of a card. Flatter than those of the wire, because log entries and frames wrap it. */
+/** JSON bounds of a card: flatter than on the wire, because log entries and frames wrap it. */
 export const CARD_JSON_LIMITS: JsonLimits = { ...JSON_LIMITS, maxDepth: 24, maxString: CARD_MAX_BYTES }
 
 /** Labels of one card. */
@@ -33,7 +34,7 @@ export function lineSchema(max: number): z.ZodType<string> {
 
 const AGENT_ID = /^[a-z0-9._-]{1,64}$/
 
-/** May an agent be called that? For what every message has; else {@link agentIdSchema}. */
+/** Is it a valid agent id? For the hot path of messages; else {@link agentIdSchema}. */
 export function isAgentId(text: string): boolean {
   return AGENT_ID.test(text) && !RESERVED.has(text)
 }
@@ -119,7 +120,7 @@ const agentCardSchema = z.strictObject({
   lastSeenAt: z.number().min(0).exactOptional()
 })
 
-/** What {@link validateCard} finds. */
+/** Result of {@link validateCard}. */
 export type CardCheck = { readonly ok: true; readonly card: CardBody } | { readonly ok: false; readonly faults: readonly string[] }
 
 /**
@@ -129,7 +130,7 @@ export type CardCheck = { readonly ok: true; readonly card: CardBody } | { reado
 export function validateCard(value: unknown): CardCheck {
   const fault = jsonFault(value, CARD_JSON_LIMITS)
   if (fault !== null) return { ok: false, faults: [`card: ${fault}`] }
-  const parsed = agentCardSchema.safeParse(value)
+  const parsed = agentCardSchema.safeParse(value, { error: jsonReason })
   if (!parsed.success) return { ok: false, faults: faultsOf(parsed.error, value) }
   const card = cardBodyOf(parsed.data)
   const size = cardBytes(card)
@@ -138,7 +139,7 @@ export function validateCard(value: unknown): CardCheck {
   return { ok: true, card }
 }
 
-/** The part of a card that its node signs: `origin`, `lastSeenAt` and whatever else a reader added are left out. */
+/** The part of a card that its node signs: `origin`, `lastSeenAt` and other additions of a reader are left out. */
 export function cardBodyOf(card: CardBody): CardBody {
   const { id, name, version, description, tier, protocols, endpoints, capabilities, revision } = card
   const body = { id, name, version, description, tier, protocols, endpoints, capabilities, revision }
@@ -147,15 +148,15 @@ export function cardBodyOf(card: CardBody): CardBody {
   return { ...marked, ...(sandboxId === undefined ? {} : { sandboxId }), ...(labels === undefined ? {} : { labels }) }
 }
 
-/** What {@link checkSignedCard} needs: the certificate in force of the node that should have signed. */
+/** Trust anchor of {@link checkSignedCard}: the current certificate of the expected signer. */
 export interface CardTrust {
   readonly certificate: Certificate
   readonly verify: Verify
 }
 
 /**
- * Checks a card that a node signed: form, size, signed by the certificate's node, tier not more powerful than the
- * certificate's, and in its sandbox when it has one. Never throws.
+ * Checks a card that a node signed: form, size and signature by the certificate's node. Its tier must not be more powerful than the
+ * certificate's, and it must be in the certificate's sandbox, if any. Never throws.
  */
 export function checkSignedCard(
   signed: unknown,

@@ -8,7 +8,6 @@ import { ENVELOPE_LIMITS } from '../envelope/limits.js'
 export const MAX_CALL_PATH_BYTES = 1024
 /** Largest service parameters of a call in bytes, as JSON. */
 export const MAX_CALL_PARAMETERS_BYTES = 8192
-/** Service parameters of one call. */
 const MAX_CALL_PARAMETERS = 32
 /** Largest body of a request in bytes: that of a request over HTTP. */
 export const MAX_CALL_REQUEST_BYTES = 10_485_760
@@ -26,7 +25,7 @@ export const CALL_ENDS = ['done', 'cut', 'busy', 'unserved'] as const
  */
 export type CallEnd = (typeof CALL_ENDS)[number]
 
-/** What is called. Names of parameters are in lower case. */
+/** The called method. Names of parameters are in lower case. */
 export interface CallRequest {
   /** `/agents/{id}`, or `/a2a` for the node. */
   readonly path: string
@@ -42,7 +41,7 @@ export type CallPart = { readonly id: number } & (
   /** An item of a stream. `generation`: the place of its event in the task's log; null: it has none. */
   | { readonly type: 'item'; readonly generation: number | null; readonly body: Uint8Array }
   | { readonly type: 'end'; readonly how: CallEnd }
-  /** The caller has read so many more bytes of the bodies of items. */
+  /** The caller has read `bytes` more bytes of item bodies. */
   | { readonly type: 'credit'; readonly bytes: number }
   /** The caller wants no more of it. */
   | { readonly type: 'hangup' }
@@ -81,7 +80,7 @@ function fieldsOf(part: CallPart): Uint8Array[] {
   }
 }
 
-/** Reads a part that a peer sent; null for what is none. Total. Bodies are views of the bytes. */
+/** Decodes a part from a peer; null for an invalid one. Total. Bodies are views of the bytes. */
 export function decodeCall(bytes: Uint8Array): CallPart | null {
   try {
     const state = c.state(0, bytes.byteLength, bytes)

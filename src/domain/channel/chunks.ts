@@ -4,7 +4,7 @@ import { MAX_RELAY_HEAD_BYTES } from './relayed.js'
 
 /** Size of every chunk but the last, in bytes; longer envelopes are cut here. */
 export const CHUNK_BYTES = 65_536
-/** Bytes of a message in chunks: an envelope, the head of its lane, and the head of a relayed frame with the kind of its content. */
+/** Bytes of a chunked message: an envelope, the head of its lane, and the head of a relayed frame with its kind. */
 export const MAX_WHOLE_BYTES = ENVELOPE_LIMITS.maxBytes + MAX_HEAD_BYTES + MAX_RELAY_HEAD_BYTES + 1
 /** Bytes of unfinished messages that one peer may leave with this node. */
 export const MAX_PARTIAL_BYTES = 2 * ENVELOPE_LIMITS.maxBytes
@@ -36,7 +36,7 @@ export interface Chunk {
   readonly bytes: Uint8Array
 }
 
-/** What a chunk leads to; after a refusal its message is dropped. */
+/** Result of taking a chunk; a refusal drops its message. */
 export type ChunkTaking =
   | { readonly ok: true; readonly streams: ChunkStreams; readonly whole: Uint8Array | null }
   | { readonly ok: false; readonly streams: ChunkStreams; readonly reason: string }

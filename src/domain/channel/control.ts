@@ -33,7 +33,7 @@ export function isUndeliveredCode(code: ErrorCode): code is (typeof UNDELIVERED_
 /** Keys of requests in one heartbeat. */
 export const MAX_HEARTBEAT_KEYS = 1000
 
-/** Agents that one control message names: all that a node may have. */
+/** Agents that one control message names: as many as a node may have. */
 export const MAX_NAMED_AGENTS = 1024
 
 /** Nodes that one control message names as those to whom there is a link. */
@@ -44,7 +44,7 @@ export const MAX_NAMED_LANES = 500
 
 const Sequence = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
 
-/** The control messages of a channel: a table of names and what each carries. Cards are checked by their room. */
+/** The control messages of a channel by name, with their bodies. Card rules check cards. */
 export const CONTROL_SCHEMAS = {
   /** Signed cards of the sender's agents. `all`: the ids of every agent it has now, others are gone; null when it does not say. */
   cards: z.object({ cards: z.array(z.unknown()).max(1000), all: z.array(AgentId).max(MAX_NAMED_AGENTS).nullable() }),
@@ -53,7 +53,7 @@ export const CONTROL_SCHEMAS = {
   /** Requests of the receiver that the sender still works on. */
   heartbeat: z.object({
     requests: z.array(RunKey).max(MAX_HEARTBEAT_KEYS),
-    /** Those of them that wait for a free place of their agent. */
+    /** The ones that wait for a free slot of their agent. */
     waiting: z.array(RunKey).max(MAX_HEARTBEAT_KEYS).default([])
   }),
   /** Requests of the receiver that wait for a person of the sender to allow them. */
@@ -88,7 +88,7 @@ export const CONTROL_SCHEMAS = {
     rule: z.string().max(256),
     left: z.int().min(0).max(ENVELOPE_LIMITS.maxHops)
   }),
-  /** Who is in a document at the sender: a CRDTSyncMessage whose update is y-protocols' awareness in base64. */
+  /** Presence in a document at the sender: a CRDTSyncMessage whose update is y-protocols' awareness in base64. */
   presence: z.object({ document: NodeKey, message: z.unknown() }),
   /** Asks for the document of a swarm in which the sender takes part, and which the receiver launched or joined. */
   'swarm-document': z.object({ swarm: Id }),
@@ -109,16 +109,16 @@ export const CONTROL_SCHEMAS = {
       )
       .max(MAX_NAMED_LANES)
   }),
-  /** What participants of a swarm say to each other about who coordinates it. Not bound by tiers. */
+  /** Coordination messages between participants of a swarm. Not bound by tiers. */
   coordination: COORDINATION_SCHEMA,
-  /** What else they say: what the swarm is, what was accepted, contents. */
+  /** Their other messages: plan, accepted results, contents. */
   swarm: PARTICIPANT_SCHEMA
 } as const satisfies Record<string, z.ZodType>
 
 /** Name of a control message. */
 export type ControlName = keyof typeof CONTROL_SCHEMAS
 
-/** What the control message of a name carries. */
+/** The body of a control message by name. */
 export type ControlBody<N extends ControlName> = z.infer<(typeof CONTROL_SCHEMAS)[N]>
 
 /** A control message that was checked. */

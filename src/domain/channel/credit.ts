@@ -6,7 +6,7 @@
 
 /** Tokens that an end may spend before it has heard of the other: what a new link begins with. */
 export const FIRST_CREDIT = 512
-/** Tokens that a peer may have ahead of what was read while nobody else uses the node; with them 4,096 messages are under way. */
+/** Unread tokens that a peer may have while no other uses the node: 4,096 messages under way. */
 export const MAX_CREDIT = 4096
 /** The same while others use the node; more on a long way, for which {@link creditFor} allows. */
 export const BUSY_CREDIT = 32
@@ -16,18 +16,18 @@ export const MAX_BUSY_CREDIT = 1024
 export const URGENT_CREDIT = 64
 /** Tokens that more credit brings at least; who gives less at a time makes its peer work for nothing. */
 export const MIN_CREDIT_STEP = 16
-/** Tokens ahead of what was spent that credit may reach. */
+/** Tokens by which the credit may exceed the spent ones. */
 export const MAX_CREDIT_AHEAD = 65_536
 /** Tokens in a millisecond for which a peer on a long way gets credit while others use the node. */
 const BUSY_TOKENS_PER_MS = 5
 
-/** What the receiver of a link knows of its peer's credit. Tokens since the link opened. */
+/** State of a peer's credit at the receiver of a link. Tokens since the link opened. */
 export interface CreditWindow {
-  /** What the peer may have spent. */
+  /** The tokens that the peer may spend. */
   readonly limit: number
-  /** What it has spent. */
+  /** The tokens that it spent. */
   readonly spent: number
-  /** How far ahead of what is spent the next credit reaches. */
+  /** Distance of the next limit from the spent tokens. */
   readonly size: number
 }
 
@@ -45,8 +45,8 @@ export function creditFor(rttMs: number | null): number {
 }
 
 /**
- * The window once the peer has more credit; the same one when it needs none yet. `busySize`: how far ahead it may be while others use
- * the node; null: nobody else uses it, so each credit reaches twice as far as the one before.
+ * The window after more credit; the same one when none is due yet. `busySize`: its size while others use the node. null: no other does, so
+ * each credit doubles the size.
  */
 export function moreCredit(window: CreditWindow, busySize: number | null): CreditWindow {
   const { limit, spent } = window
@@ -56,7 +56,7 @@ export function moreCredit(window: CreditWindow, busySize: number | null): Credi
   return { limit: spent + next, spent, size: next }
 }
 
-/** What is wrong with the credit that a peer gives; null when nothing is. `given`: what it gave before; `spent`: what was spent of it. */
+/** The fault of a credit from a peer; null for a valid one. `given`: the former limit; `spent`: the spent tokens. */
 export function creditFault(limit: number, { given, spent }: { readonly given: number; readonly spent: number }): string | null {
   if (limit < given + MIN_CREDIT_STEP) return 'credit in pieces that are too small'
   return limit > spent + MAX_CREDIT_AHEAD ? 'credit for more than a node sends' : null

@@ -9,7 +9,7 @@ import { CHUNK_BYTES, MAX_WHOLE_BYTES, takeChunk, type ChunkStreams } from './ch
 import { isControlName, type ControlName } from './control.js'
 import { decodeRelayed, encodeRelayed, type RelayedFrame } from './relayed.js'
 
-/** What travels on a channel. */
+/** A message of a channel. */
 export type ChannelMessage =
   | {
       readonly kind: 'envelope'
@@ -58,8 +58,8 @@ const OF_RELAYED = 8
 const FLAGS: ReadonlySet<number> = new Set([0, OF_LANE, OF_CALL, OF_RELAYED].flatMap((kind) => [kind, kind | LAST]))
 
 /**
- * A message as frames, in the order to send them. An envelope (or part of a call) over 64 KiB becomes several chunks under a fresh stream
- * id, which `nextStreamId` is asked for only then; frames of other messages may be sent in between.
+ * A message as frames, in sending order. An envelope (or part of a call) over 64 KiB becomes chunks under a fresh stream id of
+ * `nextStreamId`. Frames of other messages may be sent in between.
  * @throws NodeError PAYLOAD_TOO_LARGE over 16 MiB of envelope or 128 KiB of control body
  */
 export function encodeMessage(message: ChannelMessage, nextStreamId: () => number): Uint8Array[] {
@@ -145,7 +145,7 @@ function checkSize(kind: keyof typeof MAX_BYTES, bytes: Uint8Array): void {
     throw new NodeError('PAYLOAD_TOO_LARGE', `the message is larger than ${ENVELOPE_LIMITS.maxBytes} bytes`)
 }
 
-/** One frame, or chunks of what is too large for one. */
+/** One frame, or chunks when the bytes exceed one. */
 function large(kind: keyof typeof CHUNK_FLAGS, bytes: Uint8Array, nextStreamId: () => number): Uint8Array[] {
   if (bytes.byteLength <= CHUNK_BYTES) return [prefixed(kind, bytes)]
   checkSize(kind, bytes)
@@ -180,7 +180,7 @@ function control(name: ControlName, body: unknown): Uint8Array {
   return frame
 }
 
-/** What a reader of one channel remembers: the large messages that are still arriving. */
+/** Reader state of one channel: the incomplete large messages. */
 export interface FrameReader {
   readonly streams: ChunkStreams
 }
@@ -188,7 +188,7 @@ export interface FrameReader {
 /** A reader at the start of a channel. */
 export const FRESH_READER: FrameReader = { streams: { open: new Map(), bytes: 0 } }
 
-/** What one frame gives: the next state, a message when one is complete, a fault when the peer broke the protocol. */
+/** Result of one frame: the next state, a message when one is complete, a fault when the peer broke the protocol. */
 export interface FrameReading {
   readonly state: FrameReader
   readonly message: ChannelMessage | null

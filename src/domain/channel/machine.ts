@@ -14,24 +14,22 @@ export interface ChannelState {
   readonly reason: string | null
 }
 
-/** What happens to a channel. */
+/** Inputs of a channel. */
 export type ChannelInput =
   /** The peer took up the channel over a new link. */
   | { readonly type: 'acknowledged' }
-  /** The link is gone. */
   | { readonly type: 'disconnected' }
   | { readonly type: 'close'; readonly reason: string }
-  /** Time passed. */
   | { readonly type: 'tick' }
 
-/** What the owner of a channel does next. */
+/** Effects for the owner of a channel. */
 export type ChannelEffect =
   | { readonly type: 'opened'; readonly isAgain: boolean }
   /** Look for a new link until `giveUpAt`. */
   | { readonly type: 'reconnect'; readonly giveUpAt: number }
   | { readonly type: 'closed'; readonly reason: string }
 
-/** The next state and what to do, or why the move is not possible (the state stays). */
+/** The next state and its effects, or why the move is impossible (the state stays). */
 export type ChannelStep =
   | { readonly ok: true; readonly state: ChannelState; readonly effects: readonly ChannelEffect[] }
   | { readonly ok: false; readonly reason: string }

@@ -4,7 +4,7 @@ import { unwritten } from '../../kit/bytes.js'
 import type { Hash, Sign, Verify } from '../../kit/sign.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
 
-/** Parts this signature from every other that a node makes, and from those of another layout. */
+/** Separates this signature from every other one of a node, and from other layouts. */
 const LABEL = utf8('a2a-node/relayed/1')
 const KEY_BYTES = 32
 const SIGNATURE_BYTES = 64
@@ -26,7 +26,7 @@ export interface RelayedFrame {
   readonly content: Uint8Array
 }
 
-/** What binds a signature beside the frame itself. */
+/** Values that a signature covers beside the frame. */
 export interface RelayBinding {
   readonly mesh: MeshId
   /** The node that the origin hands it to: a copy that goes another way does not verify. */

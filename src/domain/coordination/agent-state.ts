@@ -5,8 +5,8 @@ import { utf8 } from '../../kit/ids.js'
 export const MAX_STATE_BYTES = 262_144
 
 /**
- * What an agent remembers between messages: a Map of JSON values, bounded in bytes (spec mcp-runtime, maxStateBytes). It
- * keeps frozen copies, so that nothing grows or changes behind its back.
+ * State of an agent between messages: a Map of JSON values, bounded in bytes (spec mcp-runtime, maxStateBytes). It holds frozen copies, so
+ * later changes of a value do not affect it.
  */
 export class AgentState extends Map<string, unknown> {
   readonly #maxBytes: number
@@ -30,9 +30,9 @@ export class AgentState extends Map<string, unknown> {
   }
 
   /**
-   * Keeps a copy of a value.
-   * @throws NodeError PAYLOAD_TOO_LARGE when the state would be larger than its bound (then it stays as it is);
-   * INVALID_INPUT for a value without a JSON form.
+   * Stores a copy of a value.
+   * @throws NodeError PAYLOAD_TOO_LARGE when the state would exceed its bound (it then stays unchanged); INVALID_INPUT for a value without
+   * a JSON form
    */
   override set(key: string, value: unknown): this {
     const json = jsonOf(value)

@@ -16,14 +16,13 @@ const RuleSchema = z.strictObject({
   unsandboxed: z.boolean()
 })
 
-/** Whom an access list lets pass. */
+/** The members that an access list admits. */
 export type AccessRule = z.infer<typeof RuleSchema>
 
-/** Shape of an access list: who may see a document, and who of them may write it. */
+/** Shape of an access list: the readers of a document, and the writers among them. */
 export const DocumentAccessSchema = z.strictObject({
   see: RuleSchema,
   write: RuleSchema,
-  /** Rises with each change. */
   serial: z.int().nonnegative()
 })
 
@@ -38,14 +37,14 @@ export interface DocumentMember {
   readonly sandboxId: string | null
 }
 
-/** A document as far as access goes. `access` is null as long as nobody restricted it. */
+/** A document as far as access goes. `access` is null while it is unrestricted. */
 export interface GuardedDocument {
   readonly owner: NodeId
   readonly creator: NodeId
   readonly access: DocumentAccess | null
 }
 
-/** What a member may do, and which rule says so. Who may not see may not write. */
+/** The rights of a member and the rule for them. Without the right to see there is none to write. */
 export interface AccessVerdict {
   readonly maySee: boolean
   readonly mayWrite: boolean
@@ -57,7 +56,7 @@ export function mayRestrict({ owner, creator }: GuardedDocument, node: NodeId): 
   return node === owner || node === creator
 }
 
-/** What a member may do with a document. Owner and creator may do all; by default every member in no sandbox may. */
+/** The rights of a member to a document. Owner and creator have all; by default every member in no sandbox has. */
 export function accessOf(document: GuardedDocument, member: DocumentMember): AccessVerdict {
   const { access } = document
   if (mayRestrict(document, member.node)) {
@@ -77,15 +76,15 @@ function passes(rule: AccessRule, { node, tier, sandboxId }: DocumentMember): bo
   return sandboxId === null ? rule.unsandboxed : rule.sandboxes.includes(sandboxId)
 }
 
-/** An access list and who signed it. */
+/** An access list and its signer. */
 export interface SignedAccess {
   readonly access: DocumentAccess
   readonly by: NodeId
 }
 
 /**
- * Which of two access lists of a document counts, the same wherever they meet in whichever order: the one with the higher
- * serial; of equal ones the owner's, then the one whose text sorts later. Both must be of somebody who may restrict.
+ * The valid one of two access lists of a document, the same on every node in any order. The higher serial wins; of equal serials the
+ * owner's, then the later text. Both signers must have the right to restrict.
  */
 export function newerAccess(one: SignedAccess, other: SignedAccess, owner: NodeId): SignedAccess {
   const rank = ({ access, by }: SignedAccess): [number, number] => [access.serial, by === owner ? 1 : 0]

@@ -5,7 +5,7 @@ import { UpdateCursor, UpdateFault } from './update/bytes.js'
 /** Bounds of an update of presence. */
 export const AWARENESS_LIMITS = { maxBytes: 16_384, maxClients: 64 } as const
 
-/** What one clientID says of itself: any JSON; null: it is gone. */
+/** State of one clientID: any JSON; null: it is gone. */
 export interface Presence {
   readonly client: number
   /** Rises with each. */

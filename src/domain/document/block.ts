@@ -3,14 +3,13 @@ import { UPDATE_LIMITS } from './update/update.js'
 
 /** Bounds of one block of a member's stream. */
 export const BLOCK_LIMITS = {
-  /** All of it, in bytes: one update of the largest size, and what stands around it. */
+  /** Bytes of a block: one update of the largest size, and its frame. */
   maxBytes: UPDATE_LIMITS.maxBytes + 64,
   maxUpdates: 4096,
-  /** Sessions that one block may add. */
   maxNewSessions: 64
 } as const
 
-/** One block of a member's stream for a document: all that it changed in one turn. */
+/** One block of a member's stream for a document: its changes of one turn. */
 export interface DocumentBlock {
   /** How many sessions the member has opened by now; those of before included. */
   readonly sessions: number

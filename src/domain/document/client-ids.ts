@@ -19,8 +19,8 @@ interface ClientSession {
 }
 
 /**
- * The Yjs clientID of a session: 53 bits of hash(prefix, key of the stream, number), so that anybody can check whose it is
- * and nobody can choose one. 53 bits are what a number holds, and Yjs writes.
+ * The Yjs clientID of a session: 53 bits of hash(prefix, key of the stream, number). Everyone can check its owner, and no one can choose
+ * one. A number of JavaScript, and Yjs, hold 53 bits.
  */
 export function clientIdOf({ stream, number }: ClientSession, hash: Hash): number {
   const digest = hash(DOMAIN, keyFromText(stream), Uint8Array.of(number >>> 8, number & 255))
@@ -43,9 +43,9 @@ interface Owner extends ClientSession {
 }
 
 /**
- * Which clientIDs of a document are whose. A stream has those of its sessions and no other. Should two streams come to the
- * same one, it is that of the smaller key, whichever was heard of first. By chance that does not happen: a million sessions
- * have one clash in 20,000 documents. Whoever searches for a key that clashes (some 2^44 hashes) ends one of the two streams.
+ * The owners of the clientIDs of a document. A stream owns those of its sessions. Of two streams with the same one, the smaller key owns
+ * it, in any order of arrival. Chance does not cause that: a million sessions clash once in 20,000 documents. A search for a clashing key
+ * (some 2^44 hashes) ends one of the two streams.
  */
 export class ClientIds {
   readonly #hash: Hash
@@ -84,7 +84,7 @@ export class ClientIds {
     return clash
   }
 
-  /** Works out which clientIDs a stream that ended would have had, for what was built on more of it than counts. Costs 4,096 hashes, once. */
+  /** Computes the later clientIDs of an ended stream, for updates that were built on its uncounted blocks. Costs 4,096 hashes, once. */
   end(stream: StreamKey): void {
     if (this.#ended.has(stream)) return
     this.#ended.add(stream)

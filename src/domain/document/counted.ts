@@ -4,10 +4,9 @@ import { accessOf } from './access.js'
 import type { StreamKey } from './client-ids.js'
 
 /**
- * How many blocks of a stream count, by what the log says alone, so that it is the same on every node: all (infinitely many)
- * while a member whose stream it is may write; else as many as there were for whoever signed the access list in force, and at
- * least those that the snapshot in force holds. A member that was put out is judged by its last certificate: what it wrote
- * stays until a list leaves it out.
+ * Number of blocks of a stream that count, by the log alone, so it is the same on every node. It is infinite while the member of the stream
+ * may write. Else it is the length that the signer of the current access list had, and at least the length in the current snapshot. A
+ * removed member is judged by its last certificate: its blocks stay until a list leaves them out.
  */
 export function countedBlocks(view: MembershipView, document: DocumentRecord, stream: StreamKey): number {
   const { access, creator, streams, snapshot } = document

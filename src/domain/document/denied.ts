@@ -1,7 +1,7 @@
 import { NodeError } from '../../kit/errors.js'
 import { shellWord, shown } from '../../kit/text.js'
 
-/** A document that somebody may not write or restrict, and who says who may: names of nodes, as far as they are known. */
+/** A document without the right to write or restrict, and the names of the nodes that can grant it, as far as known. */
 export interface DeniedDocument {
   readonly name: string
   readonly creator: string | null
@@ -9,15 +9,15 @@ export interface DeniedDocument {
   readonly owner: string | null
 }
 
-/** FORBIDDEN for who may see a document, but not write it. */
+/** FORBIDDEN for a reader that may not write the document. */
 export function writeDenied(document: DeniedDocument): NodeError {
-  const message = `the document ${shown(document.name)} may be read here, not written: ${sayersText(document)} say who may write it`
+  const message = `the document ${shown(document.name)} is read-only here: ${sayersText(document)} can grant the right to write`
   return new NodeError('FORBIDDEN', message, { next: stepsOf(document) })
 }
 
-/** FORBIDDEN for who may not say who may see and write a document. */
+/** FORBIDDEN for a member that may not restrict the document. */
 export function restrictDenied(document: DeniedDocument): NodeError {
-  const message = `who may see and write the document ${shown(document.name)} is not said here: ${sayersText(document)} say it`
+  const message = `the access of the document ${shown(document.name)} cannot be set here: ${sayersText(document)} can set it`
   return new NodeError('FORBIDDEN', message, { next: stepsOf(document) })
 }
 
@@ -26,7 +26,7 @@ function sayersText({ creator, owner }: DeniedDocument): string {
   return `its creator${named(creator)} and the owner of the mesh${named(owner)}`
 }
 
-/** What is set replaces what was: it is shown first. */
+/** A new list replaces the old one, so the first step prints that. */
 function stepsOf({ name, creator, owner }: DeniedDocument): string[] {
   const show = `a2a-node doc access ${shellWord(name)}`
   const places = [...new Set([creator, owner].filter((one) => one !== null))].map((one) => shown(one, 64))

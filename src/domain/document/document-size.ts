@@ -1,6 +1,6 @@
 import * as Y from 'yjs'
 
-/** A document is measured again once it grew by this part of what it may have: 256 KiB of 16 MiB. */
+/** A document is measured again after growing by this part of its limit: 256 KiB of 16 MiB. */
 const STEP_PART = 64
 /** Steps from where it is full to where it takes no block that only deletes either. The last update before may have brought it two of them further. */
 const DELETING_STEPS = 4
@@ -11,14 +11,14 @@ export function fullBytes(most: number): number {
 }
 
 /**
- * How large a document is, as one update. To measure it is to write all of it, so that is done once for each step that it
- * grows, and what came since is only added up: deleted text counts in that sum. Hence it is full a step before the most it may have.
+ * Size of a document as one update. Measuring encodes the whole document, so it is done once for each step of growth. Later updates are
+ * added up, deleted text included. Hence the document is full one step before its limit.
  */
 export class DocumentSize {
   readonly #full: number
   readonly #step: number
   readonly #measure: () => number
-  /** As it was measured last, and what came since. */
+  /** The last measurement, and the bytes since. */
   #measured = 0
   #grown = 0
   /** Since it was found full, what was deleted. */
@@ -30,7 +30,7 @@ export class DocumentSize {
     this.#measure = measure
   }
 
-  /** An update of so many bytes came. */
+  /** An update of that many bytes was applied. */
   grow(bytes: number): void {
     this.#grown += bytes
   }

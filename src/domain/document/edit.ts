@@ -10,9 +10,8 @@ interface TextPart {
 }
 
 /**
- * Makes a shared text equal to `target` by the smallest change, so that what others write elsewhere at the same time stays.
- * One transaction; a text with formatting keeps that of what stays, and all that is embedded, which is not read, stays too.
- * `target` must have no lone surrogates: on their way to others they would become U+FFFD.
+ * Sets a shared text to `target` by the smallest change, so that concurrent edits stay. One transaction. Remaining text keeps its
+ * formatting, and unread embedded objects stay. `target` must have no lone surrogates: the wire would turn them into U+FFFD.
  */
 export function editText(text: Y.Text, target: string): void {
   // By code points: a surrogate pair is never split.
@@ -43,7 +42,7 @@ export function replaceParts(text: Y.Text, parts: readonly TextPart[]): void {
       else place += end - read
       read = end
     }
-    // What stands in for text behind something embedded stands behind it too.
+    // Replacement text for text behind an embedded object stays behind it too.
     for (let next = embeds[passed]; next !== undefined && next < to + (isRemoved ? 0 : 1); next = embeds[++passed]) {
       go(next)
       place++
@@ -60,7 +59,7 @@ export function replaceParts(text: Y.Text, parts: readonly TextPart[]): void {
   })
 }
 
-/** Where something that is no text stands, in order: how much text is before each place of it. By what it holds: Yjs would give each all its formats. */
+/** Positions of embedded objects, in order: the length of text before each. Read from the items: Yjs would give each its formats. */
 function embedsOf(text: Y.Text): number[] {
   const embeds: number[] = []
   let read = 0

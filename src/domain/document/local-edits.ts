@@ -4,8 +4,8 @@ import { cutUpdate } from './update/cut.js'
 import { UPDATE_LIMITS } from './update/update.js'
 
 /**
- * Blocks to append in this order, all or none of them; or why what was edited here can never be told to others. Then the replica is
- * worth nothing: make a new one of the streams. `isFull`: there is no room for it in the document.
+ * Blocks to append in this order, all or none; or why local edits can never be sent. Then rebuild the replica from the streams. `isFull`:
+ * the document has no space for them.
  */
 export type LocalBlocks =
   | { readonly ok: true; readonly blocks: readonly Uint8Array[] }
@@ -14,13 +14,13 @@ export type LocalBlocks =
 interface TakeOptions {
   /** Sessions of this node that are open. */
   readonly sessions: number
-  /** Is the document full with what was noted? */
+  /** Is the document full with the noted edits? */
   isFull(): boolean
   /** Why others would end the stream at a block of it that was noted as its last; null if they would not. */
   faultOf(block: CheckedBlock): string | null
 }
 
-/** What this node edited and has not put into its stream yet. */
+/** Local edits that are not yet in the node's stream. */
 export class LocalEdits {
   #updates: Uint8Array[] = []
 
@@ -29,7 +29,7 @@ export class LocalEdits {
     this.#updates.push(update)
   }
 
-  /** All that was noted, as blocks of the own stream; each goes through the checks that others put it through. `faultOf`: those that need the whole document. */
+  /** Every noted edit, as blocks of the own stream, checked as others check them. `faultOf`: the checks that need the whole document. */
   take(stream: DocumentStream, { sessions, isFull, faultOf }: TakeOptions): LocalBlocks {
     const blocks: Uint8Array[] = []
     const cutting = cut(this.#updates.splice(0))

@@ -17,7 +17,7 @@ export const MAX_STREAMS = 4096
 /** The session of a stream under which its node edits by itself; those behind it are of programs. */
 const OWN_SESSION = 0
 
-/** What a replica is made of. */
+/** Dependencies of a replica. */
 export interface ReplicaOptions {
   /** The document's id. */
   readonly guid: string
@@ -47,9 +47,8 @@ export interface StreamStop {
 }
 
 /**
- * What became of a block. `taken`: applied, or kept until what it stands on is there. `known`: it was taken before. `early`:
- * blocks before it are missing. `later`: too much waits, the document is full, or this
- * replica must be made anew; offer it again. `ended`: its stream has.
+ * Outcome of a block. `taken`: applied, or stored until its dependencies arrive. `known`: it was taken before. `early`: blocks before it
+ * are missing. `later`: the waiting area or the document is full, or this replica must be rebuilt; offer it again. `ended`: its stream has.
  */
 export interface Receipt {
   readonly outcome: 'taken' | 'known' | 'early' | 'later' | 'ended'
@@ -60,7 +59,7 @@ export interface Receipt {
 /** Numbers of a replica, as they are now. */
 export interface ReplicaCounts {
   readonly streams: number
-  /** Blocks that are applied, and those that wait for what they stand on. */
+  /** Applied blocks, and blocks that wait for dependencies. */
   readonly applied: number
   readonly waiting: number
   readonly waitingBytes: number
@@ -89,9 +88,9 @@ export class Replica {
   readonly #size: DocumentSize
   /** The clientID that stands in for that of the first session. */
   #ownMeanwhile: number | null = null
-  /** Holds something that no longer counts, or that nobody else can take. */
+  /** Contains a change that no longer counts, or that no other node can apply. */
   #isVoid = false
-  /** Holds emptiness in the place of what an ended stream never wrote. */
+  /** Contains gaps in place of the unwritten part of an ended stream. */
   #hasGaps = false
 
   constructor(options: ReplicaOptions) {
@@ -99,7 +98,7 @@ export class Replica {
     this.#ids = new ClientIds(options.hash)
     this.doc = new Y.Doc({ guid: options.guid, gc: true })
     this.#size = new DocumentSize(options.maxBytes ?? MAX_DOCUMENT_BYTES, () => Y.encodeStateAsUpdate(this.doc).byteLength)
-    // No session yet: what is written now belongs to nobody, and is refused.
+    // Without a session a change has no owner and is refused.
     this.doc.clientID = 0
     this.doc.on('update', (update: Uint8Array, origin: unknown) => {
       this.#size.grow(update.byteLength)
@@ -159,8 +158,8 @@ export class Replica {
   }
 
   /**
-   * Ends a stream: of it only the first `at` blocks count, here as everywhere. For what a replica cannot see itself, such as
-   * two branches of one stream, and for stops that a rebuilt replica is told of first.
+   * Ends a stream: only its first `at` blocks count, here as everywhere. For facts that a replica cannot see, such as a fork, and for stops
+   * that a rebuilt replica must know first.
    */
   stop(key: StreamKey, at: number, reason: string): readonly StreamStop[] {
     const stream = this.#streamOf(key)
@@ -168,9 +167,8 @@ export class Replica {
   }
 
   /**
-   * Writes an update (v1) of a program of this node into the document, as if it had been edited here. It must have the
-   * clientID of a session of this node, and what was written before must have been taken. One that is too large for others is cut
-   * by {@link takeBlocks}. Returns why it is refused, or null.
+   * Applies an update (v1) of a local program as a local edit. It needs the clientID of a session of this node, and earlier edits must have
+   * been taken. {@link takeBlocks} cuts a large one. Returns why it is refused, or null.
    */
   write(bytes: Uint8Array): string | null {
     const reading = readUpdate(bytes, EDIT_LIMITS)
@@ -179,7 +177,7 @@ export class Replica {
     const clockOf = (client: number): number => Y.getState(this.doc.store, client)
     if (writes !== null && this.#ids.ownerOf(writes.client) !== this.#options.own) return 'an update with the clientID of another'
     if (writes !== null && writes.clock > clockOf(writes.client)) return 'an update that leaves out clocks'
-    if ([...needs].some(([client, end]) => clockOf(client) < end)) return 'an update that stands on what is not there'
+    if ([...needs].some(([client, end]) => clockOf(client) < end)) return 'an update depends on missing items'
     if (this.#isReversed(reading.update)) return REVERSED
     if (this.isFull()) return 'the document is full'
     Y.applyUpdate(this.doc, bytes)
@@ -187,8 +185,8 @@ export class Replica {
   }
 
   /**
-   * The clientID to edit with as this node: that of the stream's first session, always, so that a node never runs out of them.
-   * As long as something that was written with it waits for what it stands on, one of a session for that.
+   * The clientID for edits of this node: always that of the stream's first session, so that a node never runs out of them. While an update
+   * of that one waits for dependencies, another session is used.
    * @throws NodeError as {@link openSession}
    */
   ownClientId(): number {
@@ -241,8 +239,8 @@ export class Replica {
   }
 
   /**
-   * The document and what its streams have left here, as bytes (format v1 of Yjs inside). Blocks that wait are not in it. Not of a
-   * replica that is to be made anew.
+   * The document and the past of its streams, as bytes (format v1 of Yjs inside). Waiting blocks are not included. Not for a replica that
+   * must be rebuilt.
    */
   snapshot(): Uint8Array {
     const streams = this.pasts().map(({ key, past, end }) => ({ key, ...past, end }))
@@ -254,7 +252,7 @@ export class Replica {
     return !this.#hasGaps
   }
 
-  /** What its streams have left in it, in the order of their keys. */
+  /** The past of its streams, in the order of their keys. */
   pasts(): { readonly key: StreamKey; readonly past: StreamPast; readonly end: StreamEnd | null }[] {
     const clockOf = (client: number): number => Y.getState(this.doc.store, client)
     const pasts = [...this.#streams.values()].map((stream) => ({ key: stream.key, past: stream.past(clockOf), end: stream.end }))
@@ -262,9 +260,8 @@ export class Replica {
   }
 
   /**
-   * Begins with a snapshot instead of nothing; for a replica that was given no block yet. Returns why it cannot, or null. A
-   * snapshot is believed: take none but of this node or of a member who may write the document. `isInForce`: all that it holds
-   * counts for good, wherever its streams end.
+   * Starts from a snapshot; for a replica without any block. Returns why it cannot, or null. A snapshot is trusted: take it only from this
+   * node or from a member who may write the document. `isInForce`: its content counts for good, wherever its streams end.
    */
   load(bytes: Uint8Array, isInForce = false): string | null {
     if (this.#streams.size > 0) return 'the replica has begun already'
@@ -282,13 +279,13 @@ export class Replica {
     for (const { key, opened } of streams) this.#ids.open(key, opened.length)
     for (const past of streams) {
       const stream = new DocumentStream(past.key, this.#ids, { past, floor: isInForce ? past.length : 0 })
-      // Whoever reads on finds an end again; one by an access list may be lifted.
+      // Further blocks set the end again; an access list may lift its own.
       stream.end = isInForce ? null : past.end
       this.#streams.set(past.key, stream)
     }
     this.#hasGaps = hasGaps
     const isOf = (client: number): boolean => (isInForce ? this.#ids.ownerOf(client) : this.#onceOwnerOf(client)) !== null
-    if (![...clocks.keys()].every(isOf)) return 'a snapshot with a clientID of nobody'
+    if (![...clocks.keys()].every(isOf)) return 'a snapshot has an unowned clientID'
     if (isInForce && (hasGaps || !hasWritten(streams, { clocks, ids: this.#ids }))) return 'a snapshot with gaps'
     Y.applyUpdate(this.doc, update, FROM_STREAMS)
     return null
@@ -312,7 +309,7 @@ export class Replica {
     return { outcome: 'ended', stops: [this.#end(stream, { at: stream.length, reason }), ...this.#drain()] }
   }
 
-  /** The stream with the larger key never had that session; when it was heard of first it is taken back. */
+  /** The stream with the larger key never had that session; if it came first it is withdrawn. */
   #lose({ loser, session }: ClientIdClash): StreamStop[] {
     const stream = this.#streamOf(loser)
     return stream === null ? [] : [this.#end(stream, { at: stream.openedAt(session), reason: CLASH })]
@@ -326,7 +323,7 @@ export class Replica {
     return { stream: stream.key, ...stream.end, needsRebuild }
   }
 
-  /** Applies all that waits for nothing any more, until nothing of that kind is left. */
+  /** Applies every block without missing dependencies, until none is left. */
   #drain(): StreamStop[] {
     const stops: StreamStop[] = []
     let isMoving = !this.#isVoid
@@ -358,7 +355,7 @@ export class Replica {
       if (missing === null) return true
       const owner = this.#onceOwnerOf(missing.client)
       const stream = owner === null ? undefined : this.#streams.get(owner)
-      // What an ended stream never wrote is not coming: emptiness takes its place, the same on every replica.
+      // The unwritten part of an ended stream never arrives: a gap takes its place, the same on every replica.
       if (stream === undefined || stream.end === null || stream.applied < stream.end.at) return false
       this.#hasGaps = true
       Y.applyUpdate(this.doc, gapFilling(missing, Y.getState(this.doc.store, missing.client)), FROM_STREAMS)

@@ -2,13 +2,13 @@ import * as Y from 'yjs'
 import { sameBytes } from '../../kit/bytes.js'
 
 type DocumentStruct = Y.Item | Y.GC
-/** What stands in a document by a name. */
+/** The shared types of a document by name. */
 type Roots = ReadonlyMap<unknown, string>
 
 /**
- * Do two documents hold the same: equal clocks of all clientIDs, the same of it deleted and the same of that forgotten, what is
- * left equal, in the same order, and each item beside the same ones as it was written? What comes later stands on deleted items
- * too. How Yjs has cut it into items may differ. Both forget what they can (`gc`). Walks over all of both.
+ * Do two documents have the same state? Clocks, deletions, forgotten parts and remaining items must be equal. Each item must have the same
+ * neighbours as when it was written: later items may depend on deleted ones. The cut into items may differ. Both documents must forget
+ * (`gc`). Walks over both.
  */
 export function isSameDocument(one: Y.Doc, other: Y.Doc): boolean {
   const clients = new Set([...one.store.clients.keys(), ...other.store.clients.keys()])
@@ -16,7 +16,7 @@ export function isSameDocument(one: Y.Doc, other: Y.Doc): boolean {
   return [...clients].every((client) => isSameClient([structsOf(one, client), structsOf(other, client)], compared))
 }
 
-/** Is all that a document holds in another one too, or was deleted there, and what it has deleted is so there? */
+/** Does another document contain each item and deletion of this one? */
 export function isPartOf(part: Y.Doc, whole: Y.Doc): boolean {
   const compared: ComparedStruct = { roots: rootsOf(part, whole), isPart: true }
   return [...part.store.clients.keys()].every((client) => isSameClient([structsOf(part, client), structsOf(whole, client)], compared))
@@ -57,7 +57,7 @@ interface Stretch extends ComparedStruct {
 }
 
 function isSameStretch(one: DocumentStruct, other: DocumentStruct, { clock, next, roots, isPart }: Stretch): boolean {
-  // What stands in a deleted part is forgotten whole, on every replica: to forget anything else is to lose its place.
+  // The content of a deleted part is forgotten as a whole on every replica; anything else would lose its position.
   if (!(one instanceof Y.Item) || !(other instanceof Y.Item)) return !(other instanceof Y.Item) && (isPart || !(one instanceof Y.Item))
   if (!isSamePlace(one, other, { clock, roots })) return false
   if (one.deleted || other.deleted) return other.deleted && (isPart || one.deleted)
@@ -75,7 +75,7 @@ function isSamePlace(one: Y.Item, other: Y.Item, { clock, roots }: Pick<Stretch,
   return parentOf(one, roots) === parentOf(other, roots) && one.parentSub === other.parentSub
 }
 
-/** What stands before a part of an item and is not deleted. Between two of these each item is passed once. */
+/** The nearest live item before a part of an item. Each item between two live ones is passed once. */
 function liveLeftOf({ id, left }: Y.Item, from: number): Y.ID | null {
   if (from > 0) return Y.createID(id.client, id.clock + from - 1)
   let before = left

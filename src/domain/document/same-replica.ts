@@ -7,7 +7,7 @@ export function isSameReplica(one: Replica, other: Replica): boolean {
   return canonicalJson(begun(one)) === canonicalJson(begun(other)) && isSameDocument(one.doc, other.doc)
 }
 
-/** Is all of a replica in another one, and of the streams of which both have as much the same? What more that one holds is not looked at. */
+/** Is a replica contained in another, with equal state of streams of equal length? Further content of the other is ignored. */
 export function isPartOfReplica(part: Replica, whole: Replica): boolean {
   const known = new Map(begun(whole))
   return (

@@ -6,7 +6,7 @@ export interface Hunk {
   readonly to: number
 }
 
-/** Differences up to which the smallest change is sought; beyond it the differing middle is replaced whole. */
+/** Differences up to which the smallest change is computed; beyond it the differing middle is replaced. */
 export const MAX_DIFFERENCES = 512
 
 /** How one sequence becomes another, in rising order (Myers, "An O(ND) Difference Algorithm", greedy form). */

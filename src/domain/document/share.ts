@@ -1,7 +1,7 @@
 import type { NodeId } from '../../kit/ids.js'
 import type { StreamKey } from './client-ids.js'
 
-/** What one member makes another node keep of documents that nobody uses there. */
+/** Storage that one member may take at another node for documents unused there. */
 export const DOCUMENT_SHARE_LIMITS = {
   /** Bytes of streams; the same again of snapshots in documents that the member created. */
   maxBytes: 268_435_456,
@@ -30,7 +30,6 @@ export interface StreamClaim {
   readonly use: 'open' | 'used' | 'none'
   /** Is something of it here? Then it stays before what is not. */
   readonly isStored: boolean
-  /** When its document was created, Unix milliseconds. */
   readonly since: number
 }
 
@@ -63,9 +62,9 @@ export function payerKey({ node, kind }: Payer): string {
 }
 
 /**
- * Chooses the streams that a node keeps. All streams of used documents are kept. Of the others each payer has at most
- * `maxStreams`, and places go round among payers: a payer with at most `minUnused / payers` streams keeps all of them, whatever
- * others announce. Depends neither on names nor on the order of claims.
+ * Chooses the streams that a node keeps. All streams of used documents are kept. Of the others each payer has at most `maxStreams`, and
+ * slots go round among payers. A payer with at most `minUnused / payers` streams keeps all of them, whatever others announce. Depends
+ * neither on names nor on the order of claims.
  */
 export function chooseStreams(claims: readonly StreamClaim[], limits: ChoiceLimits = AS_SHIPPED): StreamChoice {
   const used = inTurns(claims.filter(({ use }) => use !== 'none'))

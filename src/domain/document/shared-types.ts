@@ -34,18 +34,18 @@ type Root = NonNullable<ReturnType<Y.Doc['share']['get']>>
 const VALUES: Readonly<Record<SharedType, (fields: TypeFields) => unknown>> = { text: textValue, map: mapValue, list: listValue }
 
 /**
- * The value of a shared type: text, object or list; empty when nothing was written. The document stays as it is.
- * @throws NodeError CONFLICT when the name is that of another type, or what it holds is nested too deep
+ * The value of a shared type: text, object or list; empty when unwritten. The document is unchanged.
+ * @throws NodeError CONFLICT when the name has another type, or its content is nested too deep
  */
 export function readShared(doc: Y.Doc, type: SharedType, root: string): unknown {
   const found = doc.share.get(root)
   if (found === undefined) return VALUES[type]({ _start: null, _map: new Map() })
-  // Asked for what others wrote, Yjs makes it that type for good.
+  // A call with a type would make Yjs keep that type for good.
   if (isOpen(found)) mustHold(found, type)
   return VALUES[type](isOpen(found) ? found : sharedOf(doc, type, root))
 }
 
-/** A shared type as it is found by what it holds: of XML the markup, of several kinds at once all of them in order. */
+/** A shared type as its content shows it: of XML the markup, of mixed content the parts in order. */
 export interface SharedPart {
   readonly root: string
   readonly type: SharedType | 'xml' | 'mixed'
@@ -54,7 +54,7 @@ export interface SharedPart {
   readonly fault?: string
 }
 
-/** All shared types of a document that hold something, by name, though nobody says what they are. The document stays as it is. */
+/** The non-empty shared types of a document by name, without declared types. The document is unchanged. */
 export function sharedParts(doc: Y.Doc): SharedPart[] {
   const found = [...doc.share].flatMap(([root, fields]): SharedPart[] => {
     const type = kindOf(fields)
@@ -72,7 +72,7 @@ function partOf(root: string, type: SharedPart['type'], fields: TypeFields): Sha
   }
 }
 
-/** What a shared type is by what it holds; null when it holds nothing. */
+/** The type of a shared type by its content; null when it is empty. */
 function kindOf(fields: TypeFields): SharedPart['type'] | null {
   const contents = contentsOf(fields)
   if (contents.length === 0) return isMap(fields) ? 'map' : null
@@ -82,12 +82,12 @@ function kindOf(fields: TypeFields): SharedPart['type'] | null {
   return mayBe('list') ? 'list' : 'mixed'
 }
 
-/** Makes one change. @throws NodeError CONFLICT as {@link readShared}; INVALID_INPUT for what a document cannot hold, and places that are not there */
+/** Applies one change. @throws NodeError CONFLICT as {@link readShared}; INVALID_INPUT for invalid values and missing positions */
 export function editShared(doc: Y.Doc, root: string, edit: SharedEdit): void {
   const fault = faultOf(edit)
   if (fault !== null) throw invalid(fault)
   const found = doc.share.get(root)
-  // What is typed beside texts of XML is none.
+  // Text typed beside texts of XML is no XML.
   if (edit.type === 'text' && found !== undefined && isXmlTexts(found)) throw somethingElse('text')
   if (edit.type === 'text') return textEdit(sharedOf(doc, 'text', root) as Y.Text, edit)
   if (edit.type === 'map') return mapEdit(sharedOf(doc, 'map', root) as Y.Map<unknown>, edit)
@@ -105,12 +105,11 @@ function sharedOf(doc: Y.Doc, type: SharedType, root: string): Y.Text | Y.Map<un
   }
 }
 
-/** Did nobody say here yet what it is? */
 function isOpen(found: Root): boolean {
   return found.constructor === Y.AbstractType
 }
 
-/** What holds nothing may become anything. */
+/** An empty type may become any type. */
 function mustHold(root: Root, type: SharedType): void {
   const fields = new Set<SharedType | 'xml'>()
   if (isMap(root)) fields.add('map')
@@ -192,7 +191,7 @@ function mustFit(at: number, remove: number, length: number): void {
   if (at + remove > length) throw invalid(`there are ${length} places, and the change goes to ${at + remove}`)
 }
 
-/** As whoever edits it reads it: programs write what JSON has no form for, such as NaN. */
+/** Compares values as the editor reads them: programs write values without a JSON form, such as NaN. */
 function isSame(one: unknown, other: unknown): boolean {
   return writtenJson(one) === writtenJson(other)
 }

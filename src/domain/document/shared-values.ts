@@ -4,7 +4,7 @@ import { NodeError } from '../../kit/errors.js'
 /** Shared types inside of each other that are read; others may nest them as deep as they like. */
 const MAX_NESTED = 256
 
-/** UTF-16 units of all markup that one reading makes. Others choose how often formats, and the quotes of what is written as JSON, are repeated in it. */
+/** UTF-16 units of the markup of one reading. Peers choose how often formats and JSON quotes repeat in it. */
 const MAX_MARKUP = 67_108_864
 
 /** How deep a reading is, and how much markup it may make yet. */
@@ -13,12 +13,12 @@ interface ValueReading {
   readonly budget: { left: number }
 }
 
-/** What a shared type holds, whether anybody said what it is or not. */
+/** The content of a shared type, declared or not. */
 export type TypeFields = Pick<Y.AbstractType<unknown>, '_start' | '_map'>
 
 type SharedContent = Y.Item['content']
 
-/** What a sequence holds, in order. */
+/** The content of a sequence, in order. */
 export function contentsOf({ _start }: TypeFields): SharedContent[] {
   const contents: SharedContent[] = []
   for (let item = _start; item !== null; item = item.right) if (!item.deleted) contents.push(item.content)
@@ -41,7 +41,7 @@ export function isXmlTexts(fields: TypeFields): boolean {
   return contents.length > 0 && contents.every((content) => isNested(content) && content.type instanceof Y.XmlText)
 }
 
-/** The text of a sequence, without what is embedded in it; of one that has texts of XML alone their markup. @throws NodeError CONFLICT for what is nested too deep */
+/** The text of a sequence without embedded objects; of texts of XML alone their markup. @throws NodeError CONFLICT when nested too deep */
 export function textValue(fields: TypeFields, at = begun()): string {
   if (isXmlTexts(fields)) return markup(fields, at)
   return contentsOf(fields)
@@ -49,19 +49,19 @@ export function textValue(fields: TypeFields, at = begun()): string {
     .join('')
 }
 
-/** The object that a map holds. @throws NodeError CONFLICT for what is nested too deep */
+/** The object of a map. @throws NodeError CONFLICT when nested too deep */
 export function mapValue({ _map }: TypeFields, at = begun()): Record<string, unknown> {
   // fromEntries defines: a key named __proto__ stays a key.
   return Object.fromEntries([..._map].flatMap(([key, item]) => (item.deleted ? [] : [[key, valueOf(lastOf(item), at)]])))
 }
 
-/** The values of a list. @throws NodeError CONFLICT for what is nested too deep */
+/** The values of a list. @throws NodeError CONFLICT when nested too deep */
 export function listValue(fields: TypeFields, at = begun()): unknown[] {
   const countable = contentsOf(fields).filter((content) => content.isCountable())
   return countable.flatMap((content) => content.getContent().map((value) => valueOf(value, at)))
 }
 
-/** All that a sequence of several kinds holds, in order: its text in as few pieces as may be. @throws NodeError CONFLICT for what is nested too deep */
+/** The mixed content of a sequence in order, with text in as few pieces as possible. @throws NodeError CONFLICT when nested too deep */
 export function mixedValue(fields: TypeFields): unknown[] {
   const at = begun()
   const values: unknown[] = []
@@ -77,7 +77,7 @@ export function mixedValue(fields: TypeFields): unknown[] {
   return values
 }
 
-/** The markup of a sequence of XML, as Yjs writes it; what is no XML in it as JSON. @throws NodeError CONFLICT for what is nested too deep, or too long */
+/** The markup of a sequence of XML, as Yjs writes it; other content as JSON. @throws NodeError CONFLICT when nested too deep or too long */
 export function markup(fields: TypeFields, at = begun()): string {
   const countable = contentsOf(fields).filter((content) => content.isCountable())
   return countable.flatMap((content) => (content instanceof Y.ContentString ? [content.str] : texts(content.getContent(), at))).join('')
@@ -145,7 +145,7 @@ function xmlText(text: Y.XmlText, at: ValueReading): string {
   return pieces.join('')
 }
 
-/** What stands before and behind a piece that has these formats. */
+/** The markup before and after a piece with these formats. */
 function formatsText(formats: ReadonlyMap<string, unknown>, at: ValueReading): readonly [string, string] {
   const sorted = [...formats].sort(byName)
   const open = sorted.map(([name, value]) => `<${name}${attributesText(value ?? {}, at)}>`)

@@ -27,7 +27,7 @@ const HeadSchema = z.object({
       })
     )
     .max(4096)
-    .refine((streams) => new Set(streams.map(({ key }) => key)).size === streams.length, 'a stream stands in it twice')
+    .refine((streams) => new Set(streams.map(({ key }) => key)).size === streams.length, 'a stream is in it twice')
 })
 
 /** Which document a snapshot is of, and how far it follows each stream. */
@@ -50,7 +50,7 @@ export type SnapshotReading =
   | { readonly ok: true; readonly head: SnapshotHead; open(): SnapshotState | null }
   | { readonly ok: false; readonly reason: string }
 
-/** A document with what its replica knows of streams, as bytes: length and JSON of the head, then an update of Yjs (v1). */
+/** A document with the stream state of its replica, as bytes: length and JSON of the head, then an update of Yjs (v1). */
 export function encodeSnapshot(head: SnapshotHead, doc: Y.Doc): Uint8Array {
   const text = c.encode(c.buffer, utf8(JSON.stringify({ ...head, streams: head.streams.map(written) })))
   const update = Y.encodeStateAsUpdate(doc)
@@ -92,14 +92,14 @@ export function decodeSnapshot(bytes: Uint8Array): SnapshotReading {
   }
 }
 
-/** What a snapshot in force says, without the streams of which it holds nothing, as the log does; null: it says what no blocks can have left. */
+/** The head of a current snapshot, without streams of which it has no block, as in the log. null: no blocks can have this result. */
 export function headInForce(head: SnapshotHead): SnapshotHead | null {
   return head.streams.every(isPossible) ? { ...head, streams: head.streams.filter(({ length }) => length > 0) } : null
 }
 
 /**
- * Do streams say of each clientID of theirs how far it is in the document, and of no other one? What one is said to have written that
- * is not there would end its stream with the next block that writes it.
+ * Does each stream state the true clock of each of its clientIDs, and of no other? A false clock would end its stream at the next block
+ * that writes it.
  */
 export function hasWritten(
   streams: SnapshotHead['streams'],

@@ -2,10 +2,10 @@ import { BLOCK_LIMITS, decodeBlock } from './block.js'
 import { type ClientIds, MAX_SESSIONS, type StreamKey } from './client-ids.js'
 import { type Crossing, readUpdate, type UpdateContents } from './update/update.js'
 
-/** Bounds of what waits in one stream for what it stands on. */
+/** Bounds of the blocks of one stream that wait for dependencies. */
 export const WAITING_LIMITS = { maxBlocks: 256, maxBytes: 1_048_576 } as const
 
-/** An update that was checked: its bytes and what it does. */
+/** A checked update: its bytes and effects. */
 export interface CheckedUpdate {
   readonly bytes: Uint8Array
   readonly contents: UpdateContents
@@ -22,7 +22,7 @@ export interface CheckedBlock {
 /** A checked block, or why it ends its stream. */
 export type BlockReading = { readonly ok: true; readonly block: CheckedBlock } | { readonly ok: false; readonly reason: string }
 
-/** Does a block write nothing? Also a document that is full takes it: that may make room for what others wrote before or beside it. */
+/** Does a block only delete? A full document accepts it, since it may make space. */
 export function onlyDeletes({ updates }: CheckedBlock): boolean {
   return updates.every(({ contents }) => contents.writes === null)
 }
@@ -34,7 +34,7 @@ export interface StreamEnd {
   readonly reason: string
 }
 
-/** What the blocks of a stream have left of it in a replica. */
+/** Effect of the blocks of a stream on a replica. */
 export interface StreamPast {
   /** How many blocks that were. */
   readonly length: number
@@ -45,8 +45,8 @@ export interface StreamPast {
 }
 
 /**
- * Can so many blocks have left this of a stream? Each opens {@link BLOCK_LIMITS} sessions at most, and each session has one clientID.
- * What a snapshot says beyond that would be the past of blocks that are still to come.
+ * Can that many blocks have this effect? Each opens at most {@link BLOCK_LIMITS} sessions with one clientID each. A false snapshot would
+ * claim effects of later blocks.
  */
 export function isPossible({ length, opened, clients }: StreamPast): boolean {
   const isInOrder = (block: number, session: number): boolean =>
@@ -57,12 +57,11 @@ export function isPossible({ length, opened, clients }: StreamPast): boolean {
 const NO_PAST: StreamPast = { length: 0, opened: [], clients: [] }
 
 /**
- * One member's stream as a replica follows it. Whether a block counts depends on the stream alone (never on what other
- * streams hold or when they came), so that every replica ends it at the same block.
+ * One member's stream as a replica follows it. Whether a block counts depends on the stream alone, never on other streams or the order of
+ * arrival. So every replica ends it at the same block.
  */
 export class DocumentStream {
   readonly key: StreamKey
-  /** Blocks that are applied. */
   applied: number
   /** Blocks that count whatever comes: a snapshot in force holds them. */
   readonly floor: number
@@ -93,7 +92,7 @@ export class DocumentStream {
     }
   }
 
-  /** What its applied blocks have left of it, to begin another one with. `clockOf`: how far a clientID of its is in the document. */
+  /** The effect of its applied blocks, to start another one with. `clockOf`: the clock of a clientID in the document. */
   past(clockOf: (client: number) => number): StreamPast {
     const opened = [...this.#openedAt.values()].filter((block) => block < this.applied)
     const clients = [...this.#next.keys()].map((client) => {
@@ -108,7 +107,7 @@ export class DocumentStream {
     return this.#announced
   }
 
-  /** Blocks that were checked: those that are applied and those that wait. */
+  /** Checked blocks: applied and waiting ones. */
   get length(): number {
     return this.applied + this.waiting.length
   }
@@ -129,9 +128,8 @@ export class DocumentStream {
   }
 
   /**
-   * Is the right one of a crossing in the run of the left one, so before it? Yjs puts such an item wherever it happens to have
-   * cut the run, so replicas would differ; nobody who writes with Yjs makes one. `breaks`: those of the update itself,
-   * if it writes with that clientID: it may be in no block yet.
+   * Is the right item of a crossing in the run of the left one, so before it? Yjs puts such an item where it happens to have cut the run,
+   * so replicas would differ; no honest client writes one. `breaks`: cuts of the update itself, if it writes with that clientID.
    */
   isReversed({ client, left, right }: Crossing, breaks: readonly number[] = []): boolean {
     const isBefore = (clock: number): boolean => clock <= left

@@ -2,7 +2,7 @@ import { Emitter, type Unsubscribe } from '../../kit/events.js'
 import type { CRDTSyncMessage } from './sync-message.js'
 import { MAX_CLOCK_ENTRIES, readSyncMessage } from './sync-message.js'
 
-/** What carries messages to all connected agents, and theirs to this one. */
+/** Carries messages between this agent and every connected one. */
 export interface SyncWire {
   /** Sends the payload of a `stream-data` envelope to all. */
   send(payload: CRDTSyncMessage): Promise<void>
@@ -10,16 +10,16 @@ export interface SyncWire {
   listen(handler: (payload: unknown, from: string) => void): () => void
 }
 
-/** What a channel is made of. */
+/** Dependencies of a channel. */
 export interface SyncChannelParts {
   readonly wire: SyncWire
   /** Unix milliseconds. */
   readonly now: () => number
   /** Can the update of a message be read? Null, or why not. */
   readonly faultOf: (update: unknown) => string | null
-  /** Told of what a handler threw: the others are called all the same. */
+  /** Called with the error of a handler; the other handlers still run. */
   readonly onError: (error: unknown) => void
-  /** Told of each update that is skipped, with who sent it. Must not throw. */
+  /** Called with each skipped update and its sender. Must not throw. */
   readonly onSkipped: (skipped: { readonly code: 'CRDT_DESERIALIZATION_FAILED'; readonly source: string; readonly reason: string }) => void
 }
 
@@ -74,7 +74,7 @@ export class CRDTSyncChannel {
   }
 
   #faultOf({ sourceAgentId, payload }: CRDTSyncMessage, from: string): string | null {
-    if (sourceAgentId !== from) return 'another source than who sent it'
+    if (sourceAgentId !== from) return 'the source is not the sender'
     if (!this.#clock.has(from) && this.#clock.size >= MAX_CLOCK_ENTRIES) return 'of one agent more than a vector clock names'
     return this.#parts.faultOf(payload)
   }

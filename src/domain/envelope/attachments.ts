@@ -8,7 +8,7 @@ export interface Attachment {
   readonly content: Uint8Array | string
 }
 
-/** A payload taken apart: plain JSON with nulls, and what belongs there. */
+/** A payload taken apart: plain JSON with nulls, and the attachments for them. */
 export interface Lifted {
   readonly json: unknown
   readonly attachments: readonly Attachment[]
@@ -101,7 +101,7 @@ export function restore(json: unknown, attachments: readonly Attachment[]): { ok
   const root: Record<string, unknown> = { json }
   for (const { pointer, content } of attachments) {
     const place = locate(root, pointer)
-    if (place === null || place.parent[place.key] !== null) return { ok: false, reason: 'an attachment points to no empty place' }
+    if (place === null || place.parent[place.key] !== null) return { ok: false, reason: 'an attachment points to no empty position' }
     place.parent[place.key] = content
   }
   return { ok: true, value: root.json }

@@ -42,10 +42,10 @@ const PAYLOAD_LIMITS: JsonLimits = { ...JSON_LIMITS, maxString: Number.POSITIVE_
 const EMPTY = new Uint8Array(0)
 
 /**
- * An envelope as bytes: version, header, codec of the body, table of attachments, body (docs/PROTOCOL). Byte arrays and
- * strings over 16 KiB of the payload travel as attachments.
- * @throws NodeError INVALID_ENVELOPE when a field is missing or out of bounds, or the payload has no JSON form
- * @throws NodeError PAYLOAD_TOO_LARGE over 16 MiB in all, 1 MiB of JSON, 8 KiB of header or 64 attachments
+ * An envelope as bytes: version, header, codec of the body, table of attachments, body (docs/PROTOCOL). Byte arrays and strings over 16 KiB
+ * of the payload travel as attachments.
+ * @throws NodeError INVALID_ENVELOPE for a missing or wrong field, or a payload without a JSON form. PAYLOAD_TOO_LARGE over 16 MiB in all,
+ * 1 MiB of JSON, 8 KiB of header or 64 attachments
  */
 export function encodeEnvelope(envelope: A2AEnvelope): Uint8Array {
   const fault = headerFault(envelope)
@@ -84,7 +84,7 @@ function tooLarge(reason: string): NodeError {
   return new NodeError('PAYLOAD_TOO_LARGE', `the message is too large: ${reason}`)
 }
 
-/** The layout of a body. Measuring checks the bounds, so that nothing is allocated for what may not be sent. */
+/** The layout of a body. Measuring checks the bounds, so nothing is allocated for a refused one. */
 const BARE = {
   preencode(state: WireState, body: EnvelopeBody): void {
     c.uint8.preencode(state, body.codec)
@@ -163,7 +163,7 @@ export function decodePayload(bytes: Uint8Array): PayloadReading {
 /** A payload, or why there is none. */
 export type PayloadReading = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string }
 
-/** What {@link decodeEnvelope} makes of bytes. */
+/** Result of {@link decodeEnvelope}. */
 export type DecodedEnvelope =
   | {
       readonly ok: true
@@ -258,7 +258,7 @@ function readTable(state: WireState, bytes: Uint8Array): EnvelopeBody | string {
     entries.push({ pointer, kind, bytes: bytes.subarray(at, at + length) })
     at += length
   }
-  return at === bytes.byteLength ? { codec: BODY.json, main, entries } : 'the length of the body is not what its header says'
+  return at === bytes.byteLength ? { codec: BODY.json, main, entries } : 'the length of the body differs from its header'
 }
 
 function payloadOf(body: EnvelopeBody): PayloadReading {

@@ -24,7 +24,7 @@ export const OPENING_TYPES: ReadonlySet<MessageType> = new Set(['request', 'noti
 /** Current version of the envelope's schema. */
 export const SCHEMA_VERSION = 1
 
-/** What a sender claims beside the message. Claims are compared with certificates, never believed. */
+/** Claims of a sender beside the message. They are compared with certificates, never trusted. */
 export interface EnvelopeMetadata {
   readonly tier: Tier
   readonly sandboxId?: string

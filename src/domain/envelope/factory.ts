@@ -5,7 +5,7 @@ import { isRecord } from '../../kit/json.js'
 import { SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata, type MessageType } from './envelope.js'
 import { headerFault, headerOf, type EnvelopeHeader } from './header.js'
 
-/** What the caller knows of a new envelope; the factory adds id, version and time. */
+/** The caller's fields of a new envelope; the factory adds id, version and time. */
 export interface EnvelopeParts {
   /** `agentId@nodeId`. */
   readonly sender: string
@@ -17,11 +17,11 @@ export interface EnvelopeParts {
   readonly metadata?: EnvelopeMetadata
 }
 
-/** What the caller knows of an answer. */
+/** The caller's fields of an answer. */
 export interface ReplyParts {
   readonly type: MessageType
   readonly payload: unknown
-  /** Who answers; default the recipient of what is answered. Needed when that was `*` or a capability. */
+  /** The answering agent; default the recipient of the request. Needed when that was `*` or a capability. */
   readonly sender?: string
   readonly metadata?: EnvelopeMetadata
 }
@@ -67,14 +67,15 @@ export class EnvelopeFactory {
 
   /**
    * An answer to `request`, back to its sender and in its thread.
-   * @throws NodeError INVALID_ENVELOPE as `create`, and when nobody answers: the request went to `*` or a capability and no sender is given
+   * @throws NodeError INVALID_ENVELOPE as `create`, and when the sender is unknown: the request went to `*` or a capability and none is
+   * given
    */
   reply(request: EnvelopeHeader, parts: ReplyParts): A2AEnvelope {
     if (!isRecord(request) || !isRecord(parts))
       throw new NodeError('INVALID_ENVELOPE', 'an answer is made of an envelope and an object of parts')
     const isNamed = request.recipient !== '*' && request.metadata?.routingHint === undefined
     const sender = parts.sender ?? (isNamed ? request.recipient : null)
-    if (sender === null) throw new NodeError('INVALID_ENVELOPE', 'sender: an answer to a broadcast or a capability names who answers')
+    if (sender === null) throw new NodeError('INVALID_ENVELOPE', 'sender: an answer to a broadcast or a capability needs a sender')
     return this.create({
       sender,
       recipient: request.sender,

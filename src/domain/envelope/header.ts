@@ -129,7 +129,7 @@ function writeHops(state: WireState, hops: readonly NodeId[]): void {
   for (const hop of hops) c.fixed32.encode(state, keyFromText(hop))
 }
 
-/** What reading a header gives. The id, when that much was readable, serves the answer to whoever sent a bad one. */
+/** Result of reading a header. The id, when readable, allows an answer to the sender of an invalid one. */
 export type HeaderReading =
   | { readonly ok: true; readonly header: EnvelopeHeader }
   | {

@@ -7,6 +7,7 @@ import { lift, restore, type Attachment } from './attachments.js'
 import { MESSAGE_TYPES, SCHEMA_VERSION, type A2AEnvelope } from './envelope.js'
 import { headerFault, versionFault } from './header.js'
 import { ENVELOPE_LIMITS } from './limits.js'
+import { jsonReason } from '../schema-words.js'
 
 const { maxAttachments, maxBytes } = ENVELOPE_LIMITS
 
@@ -21,7 +22,7 @@ export const A2AMessageTypeSchema = z.enum(MESSAGE_TYPES)
 
 const NodeIdSchema = z.custom<NodeId>(isKeyText, 'a node key in z32')
 
-/** What a sender claims beside its message. */
+/** Claims of a sender beside its message. */
 export const EnvelopeMetadataSchema = z.object({
   tier: AgentTierSchema,
   sandboxId: z.string().exactOptional(),
@@ -56,7 +57,7 @@ const AttachmentsSchema = z
   .max(maxAttachments)
   .default([])
 
-/** What {@link envelopeFromJson} makes of a text. */
+/** Result of {@link envelopeFromJson}. */
 export type EnvelopeReading =
   | { readonly ok: true; readonly envelope: A2AEnvelope }
   | { readonly ok: false; readonly code: 'INVALID_ENVELOPE' | 'SCHEMA_VERSION_MISMATCH'; readonly reason: string }
@@ -89,7 +90,7 @@ export function envelopeFromJson(text: string): EnvelopeReading {
   if (typeof schemaVersion === 'number' && schemaVersion !== SCHEMA_VERSION) {
     return { ok: false, code: 'SCHEMA_VERSION_MISMATCH', reason: versionFault(schemaVersion) }
   }
-  const shape = A2AEnvelopeSchema.safeParse({ payload: undefined, ...json.value })
+  const shape = A2AEnvelopeSchema.safeParse({ payload: undefined, ...json.value }, { error: jsonReason })
   if (!shape.success) return invalid(issueText(shape.error))
   const attachments = attachmentsOf(json.value.attachments)
   if (attachments === null) return invalid('attachments: pointers and base64')

@@ -3,7 +3,7 @@ import { NodeError } from '../../kit/errors.js'
 import type { CapabilityDescriptor } from '../card/card.js'
 import type { Artifact, Message, Part } from './message.js'
 
-/** What an agent gives back that needs an answer of its client first: `{"a2a": {"state": "input-required", "message": "Which one?"}}`. */
+/** A result of an agent that needs an answer of its client first: `{"a2a": {"state": "input-required", "message": "Which one?"}}`. */
 export interface AgentQuestion {
   readonly state: 'input-required' | 'auth-required'
   readonly parts: readonly Part[]
@@ -13,8 +13,8 @@ export interface AgentQuestion {
 const ABOUT = 'a2a'
 
 /**
- * What an agent is asked with by the parts of a message: as `send` does it, a text that is a JSON object is the input as it is, and
- * other text is `{"text": ...}`. A message of one object of data is that object. Any other is `{"text"?, "data"?: [...], "files"?: [...]}`.
+ * The input of an agent for the parts of a message. As with `send`, a text that is a JSON object is the input itself, and other text is
+ * `{"text": ...}`. A message of one data object is that object. Any other is `{"text"?, "data"?: [...], "files"?: [...]}`.
  */
 export function inputOf(parts: readonly Part[]): unknown {
   if (parts.every(({ text }) => text !== undefined)) return textInput(parts.map(({ text }) => text).join('\n'))
@@ -83,7 +83,9 @@ export function artifactOf(report: unknown): { readonly artifact: unknown; reado
   return { artifact: about['artifact'], append: about['append'] === true, lastChunk: about['lastChunk'] === true }
 }
 
-/** A piece of what a language model says, as its runtime reports it: `{"token": "...", "turn": 1}`. Each turn replaces the one before. */
+/**
+ * A piece of the output of a language model, as its runtime reports it: `{"token": "...", "turn": 1}`. Each turn replaces the one before.
+ */
 export function tokenOf(report: unknown): { readonly token: string; readonly turn: number } | null {
   if (!isRecord(report) || Object.keys(report).length !== 2) return null
   const { token, turn } = report

@@ -2,7 +2,6 @@ import { TransientMap } from '../../kit/transient.js'
 import { RESULT } from './content.js'
 import type { Artifact, Part } from './message.js'
 
-/** What an artifact has come to. */
 interface Growing {
   /** As its first piece told of it. */
   readonly about: Artifact
@@ -49,7 +48,6 @@ function addParts(parts: Part[], more: readonly Part[], mayJoin: boolean): void 
   }
 }
 
-/** A text and nothing else. */
 function isText(part: Part): part is { readonly text: string } {
   return part.text !== undefined && Object.keys(part).length === 1
 }

@@ -16,9 +16,9 @@ export interface Part {
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
-/** What a client or an agent says. */
+/** A message of a client or an agent. */
 export interface Message {
-  /** Chosen by who says it. */
+  /** Chosen by the sender. */
   readonly messageId: string
   readonly contextId?: string
   readonly taskId?: string
@@ -48,7 +48,7 @@ export function saysTheSame(kept: Message, { contextId = kept.contextId, parts, 
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** What an agent made. */
+/** An output of an agent. */
 export interface Artifact {
   readonly artifactId: string
   readonly name?: string
@@ -59,21 +59,21 @@ export interface Artifact {
   readonly extensions?: readonly string[]
 }
 
-/** What is wrong with a value, and where: `message.parts[0].text`. */
+/** A fault of a value and its path: `message.parts[0].text`. */
 export interface MessageFault {
   readonly path: string
   readonly message: string
 }
 
-/** Faults that are told of one value. */
+/** Reported faults of one value. */
 export const MAX_FAULTS = 16
 const CONTENT = ['text', 'raw', 'url', 'data'] as const
-/** What is wrong with a part that has none of its contents, or several. */
+/** The fault of a part with none of its contents, or several. */
 export const ONE_CONTENT = 'must have exactly one of text, raw, url and data'
 /** Base64, of either alphabet. */
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
 
-/** What is wrong with the value of a member; null: nothing. */
+/** The fault of the value of a member; null: none. */
 type MessageCheck = (value: unknown) => string | null
 
 /** The members of an object that are looked at. By hand, and not by a schema of a library: every message is read by it. */
@@ -110,7 +110,7 @@ const MESSAGE: MessageMembers = [
   { name: 'referenceTaskIds', check: texts(id) }
 ]
 
-/** A value that was read, or all that is wrong with it. */
+/** A parsed value, or its faults. */
 export type MessageRead<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly faults: readonly MessageFault[] }
 
 /** Reads a message that somebody sent, of JSON that is within the limits ({@link jsonFault}). Total. */
@@ -137,13 +137,13 @@ function read<T>(value: unknown, members: MessageMembers, name: string): Message
   return faults.length === 0 ? { ok: true, value: kept as T } : { ok: false, faults: faults.slice(0, MAX_FAULTS) }
 }
 
-/** Whoever gave it may change it afterwards. */
+/** A copy: the caller may change the original later. */
 function own(value: unknown): unknown {
   if (Array.isArray(value)) return [...(value as unknown[])]
   return isRecord(value) ? { ...value } : value
 }
 
-/** Where something is read, and what was found wrong so far. */
+/** The position of a reader and its faults so far. */
 interface Reading {
   readonly name: string
   readonly faults: MessageFault[]

@@ -1,6 +1,6 @@
 import { type Tier, weakest } from '../routing/tier.js'
 
-/** What one scope gives. What it does not name it does not give; of capabilities it then says nothing. */
+/** Rights of one scope. Omitted rights are not granted; it then does not limit capabilities. */
 export interface ScopeRule {
   /** `read`: see cards and its own tasks. `send`: begin, go on with and cancel them. */
   readonly may: readonly ('read' | 'send')[]
@@ -13,7 +13,7 @@ export interface ScopeRule {
 /** Scopes by name. */
 export type ScopeTable = Readonly<Record<string, ScopeRule>>
 
-/** What whoever holds a token may do. */
+/** Rights of the holder of a token. */
 export interface ScopedPower {
   readonly tier: Tier
   readonly may: readonly ('read' | 'send')[]
@@ -21,7 +21,7 @@ export interface ScopedPower {
   readonly capabilities: readonly string[] | null
 }
 
-/** What a client may have at most. */
+/** Maximum rights of a client. */
 export interface ClientAllowance {
   readonly tier: Tier
   readonly scopes: readonly string[]
@@ -40,7 +40,7 @@ export const SCOPES: ScopeTable = {
   'a2a:tier:L3': { may: [], tier: 3, capabilities: null }
 }
 
-/** What a scope gives; null for one that is not there. `skill:<capability>` is one for every capability, and gives no more than that limit. */
+/** Rights of a scope; null for an unknown one. `skill:<capability>` exists for every capability, and only adds that limit. */
 export function ruleOf(table: ScopeTable, scope: string): ScopeRule | null {
   const skill = SKILL.exec(scope)?.[1]
   if (skill !== undefined) return { may: [], tier: null, capabilities: [skill] }
@@ -53,7 +53,7 @@ export function mayAsk(table: ScopeTable, { scopes }: ClientAllowance, scope: st
   return scopes.includes(scope) || (SKILL.test(scope) && limits(table, scopes) === null)
 }
 
-/** What a token of a client may do: what its scopes give, and never more than the client's own. */
+/** Rights of a token of a client: those of its scopes, within the client's own. */
 export function powerOfScopes(table: ScopeTable, client: ClientAllowance, scopes: readonly string[]): ScopedPower {
   const own = givenBy(table, client.scopes)
   const asked = givenBy(

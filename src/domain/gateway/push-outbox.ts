@@ -1,13 +1,13 @@
 import { MAX_RETRY_AFTER_MS } from './push-verdict.js'
 
-/** Hooks that are told something at once. */
+/** Hooks that are served at once. */
 export const MAX_SENDING = 64
 /** The same of one caller's. */
 export const MAX_SENDING_OF_ONE = 16
 /** Least milliseconds between two looks at what is due. */
 const LOOK_MS = 100
 
-/** One hook with something to be told. What it is, and in which order, stands in the ledger alone. */
+/** One hook with pending notifications. Their content and order are in the ledger alone. */
 interface HookQueue {
   readonly owner: string
   /** `gone`: it was taken away while it is being told something. */
@@ -20,22 +20,22 @@ interface HookQueue {
   isHurried: boolean
 }
 
-/** The hooks with something to be told. Changed in place. */
+/** The hooks with pending notifications. Changed in place. */
 export interface PushOutbox {
   readonly lines: Map<string, HookQueue>
-  /** Those that wait for their turn, by owner; owners take turns. */
+  /** Hooks that wait for their turn, by owner; owners take turns. */
   readonly ready: Map<string, Set<string>>
   /** How many are being told something, by owner. */
   readonly busy: Map<string, number>
-  /** When to look for what is due; Infinity for never. */
+  /** Time of the next look for due hooks; Infinity for never. */
   wakeAt: number
 }
 
-/** What happens to hooks. */
+/** Inputs about hooks. */
 export type PushInput =
   /** Something waits for it, durably. */
   | { readonly type: 'queued'; readonly hook: string; readonly owner: string }
-  /** What was begun with `serve` has ended: nothing is left (null), or the oldest notification that is left is due then. */
+  /** A `serve` has ended: nothing is left (null), or the oldest remaining notification is due then. */
   | { readonly type: 'served'; readonly hook: string; readonly dueAt: number | null }
   /** It gets nothing any more. */
   | { readonly type: 'removed'; readonly hook: string }
@@ -43,7 +43,7 @@ export type PushInput =
   | { readonly type: 'hurry'; readonly hook: string }
   | { readonly type: 'time' }
 
-/** What is to be done. */
+/** Effects for the owner of the outbox. */
 export type PushEffect =
   /** Look for the oldest notification of the hook, and send it when it is due or `isHurried`; then say `served`. */
   | { readonly type: 'serve'; readonly hook: string; readonly isHurried: boolean }
@@ -63,8 +63,8 @@ export function isFuture(dueAt: number, now: number): boolean {
 }
 
 /**
- * Moves the outbox by one input, and gives the effects in order. A hook is served by one at a time, so what it is told is in
- * order; one that is slow or rests takes nothing from the others but its own place.
+ * Moves the outbox by one input, and returns the effects in order. A hook is served by one worker at a time, so its notifications are in
+ * order. A slow or resting hook occupies only its own slot.
  */
 export function stepPush(outbox: PushOutbox, input: PushInput, now: number): PushEffect[] {
   const effects: PushEffect[] = []

@@ -1,7 +1,7 @@
 /** Digits of a generation in a key, so that keys are in the order of the numbers. */
 const DIGITS = 8
 
-/** Keys of push configs, of notifications that wait, and of those that nobody took. */
+/** Keys of push configs, pending notifications and dead letters. */
 export const PUSH_KEYS = {
   config: (task: string, hook: string): string => `a2a-hook/${task}/${hook}`,
   notice: (hook: string, generation: number): string => `a2a-push/${hook}/${padded(generation)}`,
@@ -18,7 +18,7 @@ export interface KeyRange {
 export const CONFIG_RANGE: KeyRange = { from: 'a2a-hook/', to: 'a2a-hook0' }
 /** All notifications that wait. */
 export const NOTICE_RANGE: KeyRange = { from: 'a2a-push/', to: 'a2a-push0' }
-/** All that nobody took. */
+/** The range of dead letters. */
 export const DEAD_RANGE: KeyRange = { from: 'a2a-dead/', to: 'a2a-dead0' }
 
 /** The push configs of a task. */
@@ -37,7 +37,7 @@ export interface NoticeName {
   readonly generation: number
 }
 
-/** What a notification is called, at every try the same. */
+/** Id of a notification, the same at every try. */
 export function noticeId({ hook, generation }: NoticeName): string {
   return `${hook}.${generation}`
 }

@@ -1,14 +1,14 @@
-/** How much push configs and what waits for them may be. */
+/** Bounds of push configs and their pending notifications. */
 export const PUSH_BOUNDS = {
   /** Configs of tasks that go on, or for which something waits. */
   hooks: 20_000,
   /** The same of one caller. */
   hooksOfOne: 2000,
-  /** Notifications that wait for one config; then the newest of them tells of what follows as well. */
+  /** Pending notifications of one config; beyond it the newest one covers later events. */
   waitingOfHook: 1000,
   /** The same of all configs of one caller. */
   waitingOfOne: 20_000,
-  /** A config may have so many of its own in any case: the oldest may be under way, and is not changed any more. */
+  /** Each config may have this many. The oldest may be under way and is not changed any more. */
   least: 3
 } as const
 
@@ -29,30 +29,28 @@ export interface Placement extends Placed {
 
 interface HookShare {
   readonly owner: string
-  /** Its task goes on. */
   isLive: boolean
-  /** Notifications that are on record. */
   waiting: number
   /** The newest of them; null for none. */
   last: Placed | null
-  /** What is being written. */
+  /** The uncommitted part. */
   draft: { readonly added: number; readonly last: Placed } | null
 }
 
-/** Who has how much of the room for push notifications. Changed in place. */
+/** Shares of owners in the space for push notifications. Changed in place. */
 export interface PushShares {
   readonly bounds: PushBounds
   readonly hooks: Map<string, HookShare>
   readonly owners: Map<string, { hooks: number; waiting: number }>
 }
 
-/** A config by what the node calls it, and whose it is. */
+/** A config by its internal id, and its owner. */
 export interface OwnedHook {
   readonly hook: string
   readonly owner: string
 }
 
-/** Nobody has anything. */
+/** Empty shares. */
 export function emptyShares(bounds: PushBounds = PUSH_BOUNDS): PushShares {
   return { bounds, hooks: new Map(), owners: new Map() }
 }
@@ -60,7 +58,7 @@ export function emptyShares(bounds: PushBounds = PUSH_BOUNDS): PushShares {
 /** Why a caller gets no further config; null: it may. */
 export function shareFault({ bounds, hooks, owners }: PushShares, owner: string): string | null {
   if ((owners.get(owner)?.hooks ?? 0) >= bounds.hooksOfOne)
-    return `you have ${bounds.hooksOfOne} push configs of tasks that go on, or of which something is still to be told: delete some of them`
+    return `you have ${bounds.hooksOfOne} push configs of running tasks or with pending notifications: delete some of them`
   if (hooks.size >= bounds.hooks) return `this node has ${bounds.hooks} push configs of tasks that go on: try again later`
   return null
 }
@@ -84,7 +82,7 @@ export function endHook(shares: PushShares, hook: string): void {
   forgetIdle(shares, hook)
 }
 
-/** It is deleted, with all that waits. */
+/** Deletes a config with its pending notifications. */
 export function dropHook(shares: PushShares, hook: string): void {
   const share = shares.hooks.get(hook)
   if (share === undefined) return
@@ -112,7 +110,7 @@ export function placeNotice(shares: PushShares, hook: string, generation: number
   return { ...last, over: null }
 }
 
-/** What was placed is on record. */
+/** The draft is committed. */
 export function keepPlaced(shares: PushShares, hook: string): void {
   const share = shares.hooks.get(hook)
   if (share === undefined || share.draft === null) return
@@ -121,7 +119,7 @@ export function keepPlaced(shares: PushShares, hook: string): void {
   share.draft = null
 }
 
-/** What was placed is not, and will be placed anew if at all. */
+/** The draft is dropped. */
 export function undoPlaced(shares: PushShares, hook: string): void {
   const share = shares.hooks.get(hook)
   if (share === undefined || share.draft === null) return

@@ -5,27 +5,27 @@ export const PUSH_POLICY: RetryPolicy = { maxAttempts: 5, baseDelayMs: 5000, max
 /** The longest that a hook is left alone because it asks for it, in milliseconds. */
 export const MAX_RETRY_AFTER_MS = 3_600_000
 
-/** What became of one try. */
+/** Outcome of one try. */
 export type WebhookAnswer =
   | { readonly type: 'taken' }
   /** The same notification would be refused again. */
   | { readonly type: 'refused'; readonly reason: string }
-  /** So would every other one: nobody is there any more who wants to be told. */
+  /** Every further one would be refused too: the webhook is gone. */
   | { readonly type: 'gone'; readonly reason: string }
   | { readonly type: 'failed'; readonly reason: string; readonly retryAfterMs: number | null }
 
-/** What becomes of a notification. */
+/** The next step of a notification. */
 export type PushVerdict =
   | { readonly type: 'delivered' }
   | { readonly type: 'again'; readonly tries: number; readonly dueAt: number; readonly reason: string }
   | { readonly type: 'dead'; readonly tries: number; readonly reason: string }
-  /** With it goes its config, and all that waits there. */
+  /** Its config and every pending notification go with it. */
   | { readonly type: 'gone'; readonly reason: string }
 
 /** Statuses of clients' faults that another try may mend. */
 const PASSING: ReadonlySet<number> = new Set([408, 425, 429])
 
-/** What an HTTP status says. `retryAfter`: that header, null for none. */
+/** The verdict of an HTTP status. `retryAfter`: that header, null for none. */
 export function webhookAnswer(
   { status, retryAfter }: { readonly status: number; readonly retryAfter: string | null },
   now: number
@@ -37,7 +37,7 @@ export function webhookAnswer(
   return isFinal ? { type: 'refused', reason } : { type: 'failed', reason, retryAfterMs: retryAfterMs(retryAfter, now) }
 }
 
-/** What comes after a try. `tries`: those that failed before; `chance` in [0, 1). */
+/** The step after a try. `tries`: failed ones before; `chance` in [0, 1). */
 export function judgePush(
   answer: WebhookAnswer,
   { tries, now, chance }: { readonly tries: number; readonly now: number; readonly chance: number }

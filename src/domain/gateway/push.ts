@@ -17,16 +17,16 @@ export const MIN_PUSH_SECRET = 16
 /** Names of events, and schemes, that one config may have. */
 const MAX_NAMES = 16
 
-/** Events that are told: states of a task, pieces of its artifacts, or all. */
+/** Subscribable events: states of a task, pieces of its artifacts, or all. */
 const PUSH_EVENTS = ['task.*', 'task.artifact', ...GATEWAY_STATES.map((state) => `task.${state}`)]
 
 /** Scheme of `authentication` whose credentials are not sent: they are the secret by which notifications are signed. */
 export const HMAC_SCHEME = 'hmac-sha256'
 
-/** The version of the protocol in whose JSON a hook is told. */
+/** The protocol version of a webhook's JSON. */
 export type PushVersion = '1.0' | '0.3'
 
-/** Where a client wants to be told what happens to a task. */
+/** A webhook for events of a task. */
 export interface PushTarget {
   /** Chosen by the client; left out: by the node. */
   readonly id?: string
@@ -42,7 +42,7 @@ export interface PushTarget {
 /** A push config as it is kept. */
 export interface PushHook extends PushTarget {
   readonly id: string
-  /** What the node calls it: another one that takes its id later is not it. */
+  /** Internal id of the config: a later config with the same client id has another one. */
   readonly hook: string
   readonly task: string
   readonly version: PushVersion
@@ -52,9 +52,7 @@ export interface PushHook extends PushTarget {
 export interface PushNotice {
   readonly task: string
   readonly event: string
-  /** When the event happened. */
   readonly at: number
-  /** Tries that failed. */
   readonly tries: number
   /** Not before then. */
   readonly dueAt: number
@@ -64,7 +62,7 @@ export interface PushNotice {
   readonly folded?: number
 }
 
-/** A notification that nobody took. */
+/** A notification that was given up. */
 export interface DeadLetter extends Omit<PushNotice, 'dueAt'> {
   readonly reason: string
   readonly deadAt: number
@@ -118,7 +116,7 @@ function isSecret(text: string): boolean {
   return text.startsWith('whsec_') ? /^whsec_[A-Za-z0-9+/]{16,}={0,2}$/.test(text) : text.length >= MIN_PUSH_SECRET
 }
 
-/** What an event is called to a hook of a version; null: it is not told. Hooks of 0.3 get whole tasks, so of chunks they are told the last. */
+/** Name of an event for a hook of a version; null: not sent. Hooks of 0.3 get whole tasks, so of chunks only the last. */
 export function pushEventOf(event: GatewayEvent, version: PushVersion): string | null {
   if (event.type === 'status') return `task.${event.state}`
   return event.type === 'artifact' && (version === '1.0' || event.lastChunk) ? 'task.artifact' : null

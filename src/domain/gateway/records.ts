@@ -31,7 +31,7 @@ export function encodeRecord(value: GatewayRecord): string {
   return JSON.stringify(value)
 }
 
-/** Reads a record that this node wrote; null for what is none. */
+/** Decodes a record of this node; null for an invalid one. */
 export function decodeRecord<T extends GatewayRecord>(bytes: Uint8Array): T | null {
   try {
     const value = JSON.parse(fromUtf8(bytes)) as T | null

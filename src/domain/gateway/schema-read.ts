@@ -1,20 +1,10 @@
 import type { z } from 'zod'
-import { type KindWords, plainReason } from '../schema-words.js'
+import { jsonReason } from '../schema-words.js'
 import { MAX_FAULTS, type MessageFault, type MessageRead } from './message.js'
 
-const KINDS: KindWords = {
-  string: 'a text',
-  number: 'a number',
-  int: 'a whole number',
-  boolean: 'true or false',
-  array: 'a list',
-  object: 'an object',
-  record: 'an object'
-}
-
-/** Reads a value of a client by a schema, and says in plain words what is wrong with it, and where: `events[0]`, '' for the whole. Total. */
+/** Parses a client's value by a schema. Faults are in plain words with their path: `events[0]`, '' for the whole. Total. */
 export function readBy<T>(schema: z.ZodType<T>, value: unknown): MessageRead<T> {
-  const parsed = schema.safeParse(value, { error: (issue) => plainReason(issue, KINDS) ?? 'must be of another form' })
+  const parsed = schema.safeParse(value, { error: (issue) => jsonReason(issue) ?? 'must be of another form' })
   return parsed.success ? { ok: true, value: parsed.data } : { ok: false, faults: parsed.error.issues.slice(0, MAX_FAULTS).map(faultOf) }
 }
 

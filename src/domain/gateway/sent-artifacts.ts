@@ -13,7 +13,7 @@ export class SentArtifacts {
   #artifacts: GrowingArtifacts | null = new GrowingArtifacts()
   #bytes = 0
 
-  /** Takes a piece as it is told. */
+  /** Adds a sent piece. */
   take(piece: Artifact, append: boolean): void {
     this.#bytes += sizeOf(piece)
     if (this.#bytes > MAX_SENT_BYTES) this.#artifacts = null
@@ -21,8 +21,8 @@ export class SentArtifacts {
   }
 
   /**
-   * Does a result say no more than what was told: the one artifact as a value, or `{"artifacts": [...]}` with all of them? A value in
-   * the place of one that was told by the name of the result does not: it replaces that.
+   * Does a result only repeat the sent artifacts: the one as a value, or `{"artifacts": [...]}` with all of them? A value for a sent
+   * artifact named `result` does not: it replaces that.
    */
   covers(result: unknown): boolean {
     const [only, ...more] = this.#artifacts?.all() ?? []
@@ -31,7 +31,7 @@ export class SentArtifacts {
     return this.isAll(result)
   }
 
-  /** Is a result `{"artifacts": [...]}` with all of what was told, and nothing else? */
+  /** Is a result `{"artifacts": [...]}` with exactly the sent artifacts? */
   isAll(result: unknown): boolean {
     const sent = this.#artifacts?.all() ?? []
     if (!isRecord(result) || Object.keys(result).length !== 1 || !Array.isArray(result['artifacts'])) return false
@@ -45,7 +45,7 @@ export class SentArtifacts {
   }
 }
 
-/** Content as a value, however its text is cut: a text, one value of data, or what an agent would be given. */
+/** Content as a value, however its text is cut: a text, one value of data, or the input for an agent. */
 function valueOf(parts: readonly Part[]): unknown {
   if (parts.every(({ text }) => text !== undefined)) return parts.map(({ text }) => text).join('')
   const [only] = parts

@@ -1,11 +1,10 @@
 import { type GatewayTask, RESTING_STATES } from './task.js'
 
-/** What counts of a task. */
 type Counted = Pick<GatewayTask, 'owner' | 'state' | 'updatedAt' | 'id'>
 
 /**
- * The tasks that are let go of to make room for `count` more, of those that rest: each time the oldest of whoever holds the most.
- * Nobody who holds fewer than `newcomer` loses one; so who begins too many makes room by its own, and they may be fewer than asked for.
+ * Chooses resting tasks to drop for `count` new ones: each time the oldest of the owner with most tasks. An owner with fewer than
+ * `newcomer` loses none. So a heavy owner makes space by its own tasks, and the result may be shorter.
  */
 export function letGo<T extends Counted>(tasks: Iterable<T>, count: number, newcomer: string | null): T[] {
   if (count <= 0) return []

@@ -3,10 +3,10 @@ import { addToContents, emptyContents, type GatewayContents, type GatewayEvent, 
 
 /** Bytes of a task's events, about, beyond which notifications tell it without its contents. */
 export const MAX_FOLD_BYTES = 8_388_608
-/** What a fold without events takes, about. */
+/** Approximate bytes of a fold without events. */
 const BARE_BYTES = 1024
 
-/** A task as far as it was told of its events. Changed in place. */
+/** A task as the fold of its events so far. Changed in place. */
 export interface TaskFold {
   /** Of the last event. */
   generation: number

@@ -52,17 +52,16 @@ export function fits(task: GatewayTask, { contextId, state, since, agent }: Task
 
 /** Places that may be out of date before they are looked at for being closed. */
 const FEW_OLD = 64
-/** One place of so many at most is out of date. */
+/** One entry in this many may be stale. */
 const OLD_SHARE = 8
 
 /**
- * Tasks of one owner in the order of lists. A task that changes moves to the front, so its place of before is out of date, and closed
- * together with others when there are many: a page costs its own size, not that of the table.
+ * Tasks of one owner in the order of lists. A changed task moves to the front and leaves a stale entry; stale entries are removed in
+ * batches. A page costs its own size, not that of the table.
  */
 export class TaskOrder {
   /** The oldest change first. */
   #places: GatewayTask[] = []
-  /** What stands there and is no more. */
   #old = new Set<GatewayTask>()
 
   /** How many there are. */
@@ -70,7 +69,7 @@ export class TaskOrder {
     return this.#places.length - this.#old.size
   }
 
-  /** Puts a task where its time says, in the place of what it was before, where it was there. */
+  /** Inserts a task by its time, and replaces its former version. */
   put(task: GatewayTask, before?: GatewayTask): void {
     // One that was taken out and is put back as it was: its place still stands.
     if (before === task || this.#old.delete(task)) return

@@ -3,8 +3,8 @@ import type { Artifact, Message } from './message.js'
 import type { GatewayEvent, GatewayRun, GatewayState, GatewayTask } from './task.js'
 
 /**
- * Tasks and their logs as the ledger keeps them: JSON with members by their place in lists, not by name; times as milliseconds since
- * the task was created; what is the task's own anyway not at all. It has half the bytes of plain JSON, and takes half the time.
+ * Tasks and their logs as ledger records: JSON with members by position instead of name. Times are milliseconds since the task was created.
+ * Values of the task itself are not repeated in events. Half the bytes of plain JSON, in half the time.
  */
 
 /** A task as it was recorded, with its log where that is in the same record. */
@@ -13,10 +13,10 @@ export interface TaskRecord {
   readonly log: readonly GatewayEvent[] | null
 }
 
-/** What the records of a task and of its events have in common, and say once. */
+/** Common values of the records of a task and of its events, stored once. */
 type TaskOwner = Pick<GatewayTask, 'id' | 'contextId' | 'createdAt'>
 
-/** The record of a task, without its id, which its key tells; `log`: the record of all its events, for a task that has them in it. */
+/** The record of a task, without the id in its key; `log`: the record of its events, for a task that includes them. */
 export function encodeTask(task: GatewayTask, log: string | null = null): string {
   const { contextId, owner, messageId, agent, capability, by, state, message, since, createdAt, updatedAt, generation, run } = task
   const head = JSON.stringify([
@@ -44,12 +44,12 @@ export function encodeLog(task: TaskOwner, events: readonly GatewayEvent[]): str
   return JSON.stringify(packed)
 }
 
-/** Reads the record of a task that this node wrote; null for what is none. */
+/** Decodes a task record of this node; null for an invalid one. */
 export function decodeTask(id: string, bytes: Uint8Array): TaskRecord | null {
   return decoded<PackedTask, TaskRecord>(bytes, (packed) => unpackTask(id, packed))
 }
 
-/** Reads a record of events of a task that this node wrote; null for what is none. */
+/** Decodes an event record of this node; null for an invalid one. */
 export function decodeLog(task: TaskOwner, bytes: Uint8Array): readonly GatewayEvent[] | null {
   return decoded<PackedLog, readonly GatewayEvent[]>(bytes, (packed) => unpackLog(task, packed))
 }
@@ -67,7 +67,7 @@ type Uris = readonly string[]
 /** In the place of an id: that of the task. */
 const OWN = 1
 type PackedId = Maybe<string> | typeof OWN
-/** What stands last may be absent. */
+/** The last members may be absent. */
 type PackedMessage = readonly [
   messageId: string,
   role: Message['role'],
@@ -112,7 +112,7 @@ function unpackTask(id: string, packed: PackedTask): TaskRecord {
   return { task, log: log === null ? null : unpackLog(head, log) }
 }
 
-/** What is absent becomes null as it is written, and most of it is absent. */
+/** Absent members become null in JSON, and most are absent. */
 function packMessage(task: TaskOwner, message: Message): readonly unknown[] {
   const { messageId, role, parts, metadata, extensions, referenceTaskIds } = message
   const contextId = message.contextId === task.contextId ? OWN : message.contextId

@@ -4,7 +4,10 @@ import { leadsTo } from '../task/machine.js'
 import { GrowingArtifacts } from './growing-artifacts.js'
 import type { Artifact, Message } from './message.js'
 
-/** States of a task that A2A clients see. That nobody knows the outcome is no state of theirs: it works until it is known, and has failed when it never will be. */
+/**
+ * States of a task for A2A clients. An unknown outcome is no state of theirs: the task is working until it is known, and failed when it
+ * never will be.
+ */
 export type GatewayState = Exclude<TaskState, 'unknown'>
 
 /** All of them. */
@@ -31,7 +34,7 @@ export interface GatewayRun {
   readonly requestId: string
   /** Of the node's task. */
   readonly taskId: string
-  /** Nobody wants it once the client that asked for it is gone: after a restart it is not gone on with. */
+  /** It ends with its client: after a restart it is not resumed. */
   readonly isAttended?: true
 }
 
@@ -39,17 +42,16 @@ export interface GatewayRun {
 export interface GatewayTask {
   readonly id: string
   readonly contextId: string
-  /** Who may see it: the caller that began it. */
+  /** The caller that began it, the only one that may see it. */
   readonly owner: string
   /** Of the message that began it: who sends the same again means the same task. */
   readonly messageId: string
-  /** `agentId@nodeId` of who does it. */
+  /** `agentId@nodeId` of its agent. */
   readonly agent: string
   readonly capability: string
-  /** What the caller might, for whom it is done. */
   readonly by: CallerAuthority
   readonly state: GatewayState
-  /** What was said with that state. */
+  /** The message with that state. */
   readonly message: Message | null
   /** When it came to that state. */
   readonly since: number
@@ -57,11 +59,11 @@ export interface GatewayTask {
   readonly updatedAt: number
   /** Of its newest event; 0 before the first. */
   readonly generation: number
-  /** What its turn is done by; null once it has ended. */
+  /** The run of its turn; null once it has ended. */
   readonly run: GatewayRun | null
 }
 
-/** What happens to a task. */
+/** Inputs of a task. */
 export type GatewayInput =
   /** Its client says more: the next turn, by this run. */
   | { readonly type: 'message'; readonly message: Message; readonly run?: GatewayRun }
@@ -87,7 +89,7 @@ export function applyGateway(task: GatewayTask, input: GatewayInput, now: number
   return { ok: true, task: taskAfter(task, event), event }
 }
 
-/** Member by member, as the task after it: there are several for each call of a client, and what is spread and added to costs many times as much. */
+/** Literal members: there are several events for each call of a client, and object spread costs many times as much. */
 function eventOf(input: GatewayInput, generation: number, at: number): GatewayEvent {
   switch (input.type) {
     case 'message': {
@@ -143,7 +145,7 @@ export interface GatewaySnapshot {
 
 /** The contents of a task as far as its events were added. Changed in place. */
 export interface GatewayContents {
-  /** What was said with the state that it is in. */
+  /** The message with its current state. */
   message: Message | null
   readonly history: Message[]
   readonly artifacts: GrowingArtifacts
@@ -157,7 +159,7 @@ export function emptyContents(): GatewayContents {
 /** Adds an event, which must be the next one. */
 export function addToContents(contents: GatewayContents, event: GatewayEvent): void {
   if (event.type === 'artifact') return contents.artifacts.take(event.artifact, event.append)
-  // What was said with the status before is part of the conversation now.
+  // The message with the former status is part of the history now.
   if (contents.message !== null) contents.history.push(contents.message)
   if (event.type === 'message') contents.history.push(event.message)
   contents.message = event.type === 'status' ? (event.message ?? null) : null

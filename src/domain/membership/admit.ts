@@ -21,8 +21,8 @@ export interface JoinCase {
 }
 
 /**
- * What an admin does with a request: `admit` (sign this body, log the admission, confirm once the own view shows it),
- * `confirm` (it is a member already), `deny` with a code, or `silent` (this node may not say; another admin may).
+ * An admin's answer to a request. `admit`: sign this body, log the admission, confirm once the own view has it. `confirm`: it is a member
+ * already. `deny` with a code. `silent`: this node may not answer; another admin may.
  */
 export type JoinAnswer =
   | { readonly answer: 'admit'; readonly certificate: Certificate }

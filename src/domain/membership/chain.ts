@@ -26,7 +26,7 @@ export function chainOf(view: MembershipView, nodeId: NodeId): CertificateChain 
   return null
 }
 
-/** What a chain is checked against. */
+/** Trust anchor of a chain. */
 export interface ChainTrust {
   readonly mesh: MeshId
   readonly owner: NodeId
@@ -35,7 +35,7 @@ export interface ChainTrust {
   /** The receiver's clock, unix milliseconds. */
   readonly now: number
   readonly verify: Verify
-  /** What the receiver knows itself; newer certificates and revocations in it win. */
+  /** The receiver's own view; its newer certificates and revocations win. */
   readonly view: MembershipView
 }
 
@@ -109,7 +109,7 @@ function inviteFaultOf(certificate: Certificate, view: MembershipView): string |
   const invite = view.invites.get(certificate.inviteId)
   // Later certificates (another name or tier) differ from the invite by right.
   if (invite === undefined || certificate.serial > 1 || isActive(view, certificate.nodeKey)) return null
-  if (!isGrantOf(certificate, invite.terms)) return 'the certificate does not grant what the invite says'
+  if (!isGrantOf(certificate, invite.terms)) return 'the certificate and the invite grant different rights'
   return certificate.issuedAt > invite.terms.expiresAt ? 'the invite had expired' : null
 }
 
@@ -119,7 +119,7 @@ function newest(link: SignedCertificate | undefined, view: MembershipView): Cert
   return known !== undefined && known.serial > link.body.serial ? known : link.body
 }
 
-/** What the owner has to grant: everything. */
+/** The certificate of the owner, with every right. */
 function rootOf(trust: ChainTrust): Certificate {
   const { mesh, owner } = trust
   return { mesh, nodeKey: owner, issuer: owner, name: 'owner', maxTier: 0, mayInvite: true, mayWrite: true, issuedAt: 0, serial: 1 }

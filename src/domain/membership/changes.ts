@@ -4,7 +4,7 @@ import type { TierRule } from '../routing/tier-rules.js'
 import { TIERS, tierText } from '../routing/tier.js'
 import type { InviteRecord, MemberRecord, MembershipView, MeshSettings, SettingsRecord } from './types.js'
 
-/** One change of who is in the mesh and as what, told once. */
+/** One change of members or their rights, reported once. */
 export interface MembershipChange {
   /** `refusal`: a node that the log did not admit. */
   readonly kind: 'membership' | 'refusal'
@@ -12,7 +12,7 @@ export interface MembershipChange {
   readonly code: string
   /** The node it is about; null for an invite. */
   readonly peer: NodeId | null
-  /** Who did it; null where the log does not tell. */
+  /** The author; null where the log does not name one. */
   readonly by: NodeId | null
   /** In words; names of others in it are theirs. */
   readonly reason: string
@@ -31,13 +31,13 @@ interface KnownNode {
   readonly turns: number
 }
 
-/** What holds before the owner sets anything. */
+/** The settings before the owner sets any. */
 const SHIPPED: MeshSettings = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] } }
 
 /** Refusals that are known one by one, the newest; of older ones only the time of the newest is kept. */
 const MAX_REFUSALS = 4096
 
-/** What was told already: plain JSON, to be kept over restarts. */
+/** The reported changes: plain JSON, stored across restarts. */
 export interface KnownMembership {
   readonly mesh: MeshId | null
   readonly nodes: { readonly [nodeId: string]: KnownNode }
@@ -45,20 +45,20 @@ export interface KnownMembership {
   readonly invites: { readonly [id: string]: boolean }
   /** When nodes were last refused, by node: the newest {@link MAX_REFUSALS}. */
   readonly refusals: { readonly [nodeId: string]: number }
-  /** Every refusal of this time or before that is not among them was told; absent while all are. */
+  /** Every refusal up to this time that is not listed was reported; absent while all are listed. */
   readonly refusedUntil?: number
   /** Serial of the settings of the mesh; absent while none were set. */
   readonly settings?: number
-  /** Those settings themselves, to tell what the next ones change. */
+  /** The settings themselves, for the comparison with the next ones. */
   readonly rules?: MeshSettings
 }
 
-/** What a node knows that was told of nothing. */
+/** The state before any report. */
 export const NOTHING_KNOWN: KnownMembership = { mesh: null, nodes: {}, invites: {}, refusals: {} }
 
 /**
- * What the view says that was not told yet, in a steady order, and what is known after it. The log may take back what it said
- * (unsigned entries are reordered): that is a change too. A view without members, as before the log is read, changes nothing.
+ * The unreported changes of a view in a stable order, and the state after them. The log may retract unsigned entries by reordering: that is
+ * a change too. A view without members, as before the log is read, changes nothing.
  */
 export function membershipChanges(
   known: KnownMembership,
@@ -148,7 +148,7 @@ function inviteChanges(
   view: MembershipView
 ): { readonly known: Record<string, boolean>; readonly changes: MembershipChange[] } {
   const changes: MembershipChange[] = []
-  // What the log took back is kept as known: an invite that comes again grants nothing new.
+  // A retracted invite stays known: if it comes again it grants nothing new.
   const known: Record<string, boolean> = { ...before.invites }
   const invites = [...view.invites.values()].sort((a, b) => a.terms.createdAt - b.terms.createdAt || (a.terms.id < b.terms.id ? -1 : 1))
   for (const invite of invites) {
@@ -202,9 +202,9 @@ function settingsChanges(before: KnownMembership, { settings, mesh }: Membership
   return [{ ...change('settings', null, settingsText(before, settings), `settings/${serial}/${at}`), by: mesh?.owner ?? null }]
 }
 
-/** Serial and what is other than before: rows of the tier table, the allow list, whether sandboxes hold. */
+/** Serial and differences: rows of the tier table, the allow list, enforcement of sandboxes. */
 function settingsText({ settings: known, rules }: KnownMembership, { serial, settings }: SettingsRecord): string {
-  // What was in force is not known where only its serial was kept.
+  // The former settings are unknown where only their serial was stored.
   if (known !== undefined && rules === undefined) return `serial ${serial}`
   const old = rules ?? SHIPPED
   const tiers = TIERS.flatMap((tier) => {

@@ -4,8 +4,9 @@ import { canonicalJson, JSON_LIMITS, type JsonLimits, parseJson } from '../../ki
 import { shown } from '../../kit/text.js'
 import { entrySchema, joinDataSchema, MESH_INFO_MAX_BYTES, meshInfoSchema } from './schema.js'
 import type { Entry, JoinRequest } from './types.js'
+import { jsonReason } from '../schema-words.js'
 
-/** Bytes of one encoded log entry: a card of 64 KiB and what wraps it. */
+/** Bytes of one encoded log entry: a card of 64 KiB and its wrapping. */
 export const ENTRY_MAX_BYTES = 98_304
 /** Bytes of a join request on the pairing wire. */
 export const JOIN_DATA_MAX_BYTES = 1024
@@ -19,8 +20,8 @@ export interface JoinData {
 const LIMITS: JsonLimits = { ...JSON_LIMITS, maxString: ENTRY_MAX_BYTES }
 
 /**
- * What an invite says of its mesh. Any node with the code has the key that signs it, so it is the newcomer's root of trust only
- * together with the fingerprint in the code (`rootFault`).
+ * The mesh of an invite. Every node with the code has its signing key, so it is the newcomer's root of trust only with the fingerprint in
+ * the code (`rootFault`).
  */
 export interface MeshInfo {
   readonly v: 1
@@ -73,7 +74,7 @@ function decode<T>(bytes: Uint8Array, maxBytes: number, schema: z.ZodType<T>): {
   if (bytes.byteLength > maxBytes) return { ok: false, reason: `larger than ${maxBytes} bytes` }
   const json = parseJson(fromUtf8(bytes), LIMITS)
   if (!json.ok) return json
-  const parsed = schema.safeParse(json.value)
+  const parsed = schema.safeParse(json.value, { error: jsonReason })
   if (parsed.success) return { ok: true, value: parsed.data }
   const issue = parsed.error.issues[0]
   return { ok: false, reason: issue === undefined ? 'malformed' : shown(`${issue.path.map(String).join('.')}: ${issue.message}`) }

@@ -4,18 +4,18 @@ import type { Verify } from '../../kit/sign.js'
 import { verifyChain } from './chain.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from './types.js'
 
-/** What a fresh stream presents. */
+/** The claims of a fresh stream. */
 export interface GateCase {
   /** The stream's own public key. */
   readonly remote: NodeId
-  /** What it sent as proof, leaf first; null for none (yet). */
+  /** Its chain as proof, leaf first; null for none (yet). */
   readonly chain: CertificateChain | null
   /** The receiver's clock, unix milliseconds. */
   readonly now: number
   readonly verify: Verify
 }
 
-/** What to do with the stream. `wait`: nothing is decided, judge again when a chain or a new view comes. */
+/** The verdict on the stream. `wait`: undecided, judge again with the next chain or view. */
 export type GateVerdict =
   | { readonly verdict: 'pass'; readonly certificate: SignedCertificate }
   | { readonly verdict: 'wait'; readonly reason: string }
@@ -28,9 +28,9 @@ export type GateVerdict =
     }
 
 /**
- * Is the peer a member? Decided anew at every change of the view. Revoked keys are refused; members in the view pass with
- * the view's certificate; others pass by a valid chain, unless the view shows that the invite of that chain admitted
- * others. A newcomer whose log is still empty judges with `firstView`. Total.
+ * Is the peer a member? Decided anew at every change of the view. Revoked keys are refused. Members in the view pass with the view's
+ * certificate. Others pass by a valid chain, unless the view shows that its invite admitted others. A newcomer whose log is still empty
+ * judges with `firstView`. Total.
  */
 export function judge(view: MembershipView, { remote, chain, now, verify }: GateCase): GateVerdict {
   const member = view.members.get(remote)

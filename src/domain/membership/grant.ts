@@ -1,7 +1,7 @@
 import { tierText } from '../routing/tier.js'
 import type { Certificate, InviteRecord, InviteTerms, MeshRecord, RefusalRecord } from './types.js'
 
-/** Why `issuer` could not have issued `child`, or null when it could: nobody grants more than it has. Signed times only. */
+/** Why `issuer` could not have issued `child`, or null when it could: a grant never exceeds the issuer's rights. Signed times only. */
 export function grantFault(issuer: Certificate, child: Certificate): string | null {
   if (child.mesh !== issuer.mesh) return 'the certificate is for another mesh'
   if (child.issuer !== issuer.nodeKey) return 'the certificate names another issuer'
@@ -18,8 +18,8 @@ export function grantFault(issuer: Certificate, child: Certificate): string | nu
 }
 
 /**
- * Why `author` may not change or revoke the member with the certificate `target`, or null when it may: the owner changes anyone, an
- * admin whomever it could have admitted and who is no admin.
+ * Why `author` may not change or revoke the member with the certificate `target`, or null when it may. The owner changes every member. An
+ * admin changes non-admins that it could have admitted.
  */
 export function changeFault(author: Certificate, target: Certificate, mesh: Pick<MeshRecord, 'owner'>): string | null {
   if (author.nodeKey === mesh.owner) return null
@@ -66,7 +66,7 @@ export function isOwnerCertificate(certificate: Certificate, mesh: Pick<MeshReco
   return maxTier === 0 && mayInvite && mayWrite && sandboxId === undefined && inviteId === undefined && expiresAt === undefined
 }
 
-/** Why an invite admits nobody more at `at` (unix milliseconds), or null while it does. A revoked invite is revoked first of all. */
+/** Why an invite admits no further node at `at` (unix milliseconds), or null while it does. Revocation is checked first. */
 export function inviteFault(invite: InviteRecord, at: number): RefusalRecord['code'] | null {
   if (invite.revokedAt !== null) return 'INVITE_REVOKED'
   if (invite.admitted.length >= invite.terms.uses) return 'INVITE_USED'

@@ -8,7 +8,7 @@ import { ROOT_FINGERPRINT_BYTES } from './mesh-root.js'
 /** Networks a mesh can live in, in the order of their numbers in a code. */
 export const INVITE_NETWORKS = ['public', 'private', 'local'] as const
 
-/** What an invite code carries: how to reach the mesh's network, whose mesh it is, and the pairing invite. */
+/** Content of an invite code: the network of the mesh, its owner, and the pairing invite. */
 export interface InviteCode {
   readonly network: (typeof INVITE_NETWORKS)[number]
   /** `host:port` of bootstrap nodes, at most 8 of at most 255 bytes. */
@@ -38,9 +38,10 @@ const MAX_TEXT = Math.ceil((MAX_BYTES * 8) / 5)
 const ADDRESS = /^(?:\[[0-9A-Fa-f:.]{2,64}\]|[A-Za-z0-9._-]{1,249}):([0-9]{1,5})$/
 
 /**
- * An invite code for people to copy: z32 of version (1 byte), network (1), number of bootstrap nodes (1), each as length
- * (1) and UTF-8, local port (2, little-endian, 0 for none), fingerprint of the root (16), length of the invite (2), the invite, and the
- * first 4 bytes of the hash of all that. @throws NodeError CONFIG_INVALID when a part is out of bounds.
+ * An invite code for people to copy, in z32. It has version (1 byte), network (1), and number of bootstrap nodes (1), each as length (1)
+ * and UTF-8. Then come local port (2, little-endian, 0 for none), fingerprint of the root (16), length of the invite (2) and the invite. It
+ * ends with the first 4 bytes of the hash of it all.
+ * @throws NodeError CONFIG_INVALID when a part is out of bounds
  */
 export function encodeInviteCode(code: InviteCode, hash: Hash): string {
   const fault = codeFault(code)
@@ -50,8 +51,8 @@ export function encodeInviteCode(code: InviteCode, hash: Hash): string {
 }
 
 /**
- * Reads a code that a person typed or pasted: white space is left out, case does not matter. A code of version 1 is refused: it does not
- * say whose mesh it is, so a newcomer could not tell an impostor from an admin. Never throws.
+ * Decodes a code that a person typed or pasted, ignoring white space and case. A code of version 1 is refused: without the owner of its
+ * mesh a newcomer could not tell an impostor from an admin. Never throws.
  */
 export function decodeInviteCode(
   text: string,

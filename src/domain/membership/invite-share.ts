@@ -6,7 +6,7 @@ import type { InviteTerms, MembershipView } from './types.js'
 export const MAX_INVITES_OF_MEMBER = 1024
 /** Bytes that these may take, with the places for those whom they admit. */
 export const MAX_INVITE_BYTES_OF_MEMBER = 1_048_576
-/** What one use of an invite counts for, in bytes: the key of the node that it admits. */
+/** Charge of one use of an invite, in bytes: the key of the admitted node. */
 const USE_BYTES = 64
 
 /** The invites of one member. */

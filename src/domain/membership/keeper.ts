@@ -5,7 +5,7 @@ import type { NodeId } from '../../kit/ids.js'
 export const FAST_FIRST_MS = 100
 /** Longest wait between refreshes, and between dials in the first minute, while somebody is missing. */
 export const FAST_MAX_MS = 5000
-/** By what factor waits grow. */
+/** Growth factor of waits. */
 export const GROWTH = 1.6
 /** Least and most wait between refreshes while all is well, milliseconds. */
 export const SLOW_MS = { public: [60_000, 120_000], private: [10_000, 30_000], local: [10_000, 30_000] } as const
@@ -23,26 +23,25 @@ const LAST_DIAL_MS = 30_000
 /** How much a wait may be lengthened by chance, so that nodes that lost each other together do not dial in step. */
 const JITTER = 0.1
 
-/** What the keeper sees when it asks. Times are of one clock, best a monotonic one. */
+/** Input of the keeper. Times are of one clock, best a monotonic one. */
 export interface KeeperState {
   readonly now: number
   readonly network: keyof typeof SLOW_MS
   /** Wanted members without a link. */
   readonly missing: number
-  /** Open links. */
   readonly connected: number
   /** When discovery was last asked (the first look-up counts); null for never. */
   readonly lastRefreshAt: number | null
-  /** Refreshes since somebody went missing; 0 when nobody is. */
+  /** Refreshes since a member went missing; 0 when none is. */
   readonly attempt: number
   /** 0..1, drawn once for each refresh; places the slow wait in its range. Default 0.5. */
   readonly chance?: number
 }
 
 /**
- * When discovery should be refreshed: after 100 ms, growing by 1.6 up to 5 s, while a wanted member is missing or there is
- * no peer at all; else every 60..120 s (public) or 10..30 s (private, local). After a refresh, ask again with
- * `lastRefreshAt: now` and the next `attempt`; `nextAt` is when to ask at the latest.
+ * The time of the next refresh of discovery. While a wanted member is missing or there is no peer, it is after 100 ms, growing by 1.6 up to
+ * 5 s. Else it is every 60..120 s (public) or 10..30 s (private, local). After a refresh, ask again with `lastRefreshAt: now` and the next
+ * `attempt`; `nextAt` is the latest time to ask.
  */
 export function keeperPlan(state: KeeperState): { readonly refreshNow: boolean; readonly nextAt: number } {
   const { now, lastRefreshAt, attempt } = state
@@ -65,7 +64,7 @@ export interface MissingMember {
   readonly lastTriedAt: number | null
 }
 
-/** What else bears on dialling. */
+/** Further limits of dialling. */
 export interface DialOptions {
   /** Dials under way; they count against the four. Default 0. */
   readonly dialing?: number
@@ -74,8 +73,8 @@ export interface DialOptions {
 }
 
 /**
- * Whom to dial now: those whose wait is over, fewest attempts first, at most four at once. Waits are 0.25 s, growing by 1.6
- * up to 5 s in the first minute, then 15 s, and 30 s for members away for more than about six minutes.
+ * The members to dial now: due ones, fewest attempts first, at most four at once. Waits are 0.25 s, growing by 1.6 up to 5 s in the first
+ * minute, then 15 s. They are 30 s for members away for more than about six minutes.
  */
 export function dialPlan(missing: readonly MissingMember[], now: number, options: DialOptions = {}): NodeId[] {
   const { dialing = 0, chance = 0 } = options
@@ -86,7 +85,7 @@ export function dialPlan(missing: readonly MissingMember[], now: number, options
     .map((one) => one.nodeId)
 }
 
-/** When {@link dialPlan} should be asked again at the latest; null when nobody is missing. */
+/** The latest time of the next {@link dialPlan}; null when no member is missing. */
 export function nextDialAt(missing: readonly MissingMember[], chance = 0): number | null {
   return missing.length === 0 ? null : Math.min(...missing.map((one) => dialDueAt(one, chance)))
 }

@@ -4,14 +4,14 @@ import { isCanonicalKey } from './signing.js'
 
 /** The mesh itself ({@link MeshRecord}). */
 export const MESH_KEY = 'mesh'
-/** Who may write ({@link WritersRecord}). */
+/** The writers ({@link WritersRecord}). */
 export const WRITERS_KEY = 'writers'
 /** The next admission order: a number. */
 export const ORDER_KEY = 'order'
 /** Node keys of everybody revoked, so that their invites end with them. */
 export const REVOKED_KEY = 'revoked'
 
-/** What the owner set for the mesh ({@link SettingsRecord}). */
+/** The mesh settings of the owner ({@link SettingsRecord}). */
 export const SETTINGS_KEY = 'settings'
 
 /** Key of a node's {@link MemberRecord}. */

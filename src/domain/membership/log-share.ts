@@ -1,13 +1,13 @@
 import type { MemberRecord, MembershipView } from './types.js'
 
 /**
- * What one member may write into the log by its own cores. The bounds are numbers and not rates: whether a block counts must depend on
- * its core alone, or nodes whose clocks differ would read different logs.
+ * Limits of one member's own cores in the log. They are sizes and not rates: whether a block counts must depend on its core alone.
+ * Otherwise nodes with different clocks would read different logs.
  */
 export const LOG_SHARE_LIMITS = {
   /** Bytes of one core of a writer that is not the owner's. */
   maxBytes: 33_554_432,
-  /** What each block counts for beside its own bytes: its place in the tree, in the order and in the index of the store. */
+  /** Overhead of a block beside its own bytes: in the tree, in the order and in the index of the store. */
   blockBytes: 256,
   /** Cores that one member has in its life: each home that is restored or repaired has another one. */
   maxCores: 8,
@@ -31,7 +31,7 @@ export function mayHaveCore({ coreKey: own, formerCores = [] }: Pick<MemberRecor
   return had.has(coreKey) || had.size < LOG_SHARE_LIMITS.maxCores
 }
 
-/** What the first `blocks` blocks of a core count for. `bytes`: their size. */
+/** Charge of the first `blocks` blocks of a core. `bytes`: their size. */
 export function chargeOf(blocks: number, bytes: number): number {
   return bytes + blocks * LOG_SHARE_LIMITS.blockBytes
 }

@@ -8,7 +8,7 @@ export const ROOT_FINGERPRINT_BYTES = 16
 
 const DOMAIN = 'a2a-node/root/1'
 
-/** Everything that a newcomer cannot check by itself: who owns the mesh, which log it is, and which key reads it. */
+/** The facts that a newcomer cannot check: the owner of the mesh, its log, and its encryption key. */
 export interface MeshRoot {
   readonly info: MeshInfo
   /** Of the log, 32 bytes. */
@@ -16,8 +16,9 @@ export interface MeshRoot {
 }
 
 /**
- * Fingerprint of the owner's key and what belongs to it: the first 16 bytes of the hash of `a2a-node/root/1`, the owner's key, the key of
- * the log, its encryption key (32 bytes each) and the canonical JSON of `info`. @throws Error when a key of `info` is no key.
+ * Fingerprint of the owner's key and the mesh: the first 16 bytes of a hash. Its input is `a2a-node/root/1`, the owner's key, the key of
+ * the log, its encryption key (32 bytes each) and the canonical JSON of `info`.
+ * @throws Error when a key of `info` is no key
  */
 export function rootFingerprint({ info, encryptionKey }: MeshRoot, hash: Hash): Uint8Array {
   const parts = [utf8(DOMAIN), keyFromText(info.owner), keyFromText(info.mesh), encryptionKey, encodeMeshInfo(info)]
@@ -25,8 +26,8 @@ export function rootFingerprint({ info, encryptionKey }: MeshRoot, hash: Hash): 
 }
 
 /**
- * Why `root`, as an answer gives it, is not that of the invite code with this fingerprint; null when it is. Any node with the code can
- * answer for the mesh and sign with the key of the invite, so nothing else in an answer proves who owns it. Total.
+ * Why `root` in an answer does not have the fingerprint of the invite code; null when it does. Every node with the code can answer for the
+ * mesh and sign with the key of the invite. So only the fingerprint proves the owner. Total.
  */
 export function rootFault(root: MeshRoot, fingerprint: Uint8Array, hash: Hash): string | null {
   try {

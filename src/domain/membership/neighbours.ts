@@ -18,8 +18,8 @@ export interface LinkUse {
 }
 
 /**
- * The link to close when another one needs its place: of those that are idle, the one that was used longest ago. Null when
- * none is idle. The only link is never closed: it may be all that holds this node in its mesh.
+ * The link to close when another one needs its slot: the least recently used idle one. Null when none is idle. The only link is never
+ * closed: it may be this node's last path to its mesh.
  */
 export function spareLink(links: readonly LinkUse[], now: number): NodeId | null {
   if (links.length < 2) return null
@@ -28,8 +28,8 @@ export function spareLink(links: readonly LinkUse[], now: number): NodeId | null
 }
 
 /**
- * For how long a member is left alone that had no place, or whose idle link made room, in milliseconds: as long as a fresh
- * link is left alone, twice as long with each further time (`times` counts from 1), a minute at most.
+ * Pause in milliseconds for a member that had no slot, or whose idle link was closed. It starts with that of a fresh link and doubles with
+ * each time (`times` counts from 1), up to a minute.
  */
 export function restMs(times: number): number {
   return backoffMs({ baseMs: IDLE_MS, maxMs: REST_MS }, times - 1)
@@ -45,7 +45,7 @@ export interface WantedMember {
   readonly returnDials: number | null
 }
 
-/** Who is to be linked, and who need not be. */
+/** The members to link. */
 export interface NeighbourPlan {
   /** To be dialled, when their time comes. */
   readonly missing: readonly NodeId[]
@@ -56,8 +56,8 @@ export interface NeighbourPlan {
 }
 
 /**
- * Which members to look for. Where there are places for all, everybody. Else links to half of the places: the others stay
- * free for those who come. Who had no place for this node is asked again only when there are fewer links than that.
+ * Chooses the members to look for. With slots for all, it is every member. Else half of the slots are used, and the others stay free for
+ * incoming links. A member without a slot for this node is asked again only below that number of links.
  */
 export function neighbourPlan(members: readonly WantedMember[], places: number, now: number): NeighbourPlan {
   const linked = members.filter((one) => one.isLinked).length

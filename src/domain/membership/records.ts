@@ -28,7 +28,7 @@ import type {
   WritersRecord
 } from './types.js'
 
-/** What stays where a card was removed: the revision that a new card must exceed. */
+/** Left by a removed card: the revision that a new card must exceed. */
 export interface CardTombstone {
   readonly removed: number
 }
@@ -37,7 +37,6 @@ export interface CardTombstone {
 export interface CardIndexRecord {
   /** Agent ids of its cards, in log order; at most 1,024. */
   readonly live: readonly string[]
-  /** How many tombstones it has. */
   readonly tombstones: number
   /** Bytes of its cards together; at most 4 MiB. */
   readonly bytes: number
@@ -46,9 +45,9 @@ export interface CardIndexRecord {
 /** How many documents there are. */
 export interface DocumentIndexRecord {
   readonly total: number
-  /** By who created them. */
+  /** By creator. */
   readonly by: Readonly<Record<NodeId, number>>
-  /** Bytes of access lists, streams and snapshots of all documents, by who made them. */
+  /** Bytes of access lists, streams and snapshots of all documents, by author. */
   readonly bytes: Readonly<Record<NodeId, number>>
 }
 
@@ -96,7 +95,7 @@ export class Records {
     return this.#read<WritersRecord>(WRITERS_KEY) ?? { eligible: [], active: [] }
   }
 
-  /** What the owner set, null when nothing. */
+  /** The settings of the owner, null for none. */
   settings(): SettingsRecord | null {
     return this.#read<SettingsRecord>(SETTINGS_KEY)
   }

@@ -21,7 +21,6 @@ export const INVITE_MAX_USES = 1000
 export const MESH_INFO_MAX_BYTES = 512
 
 const REASON_MAX = 256
-/** Blocks of a snapshot of a document. */
 const MAX_SNAPSHOT_BLOCKS = 1024
 /** Most targets of the allow list that crosses sandboxes. */
 export const MAX_ALLOWED_TARGETS = 256
@@ -39,7 +38,7 @@ const signatureSchema = z.string().regex(/^[ybndrfg8ejkmcpqxot1uwisza345h769]{10
 /** Unix milliseconds. */
 const timeSchema = z.int().min(0)
 
-/** What an issuer says of a node; unknown keys are refused. */
+/** An issuer's statement about a node; unknown keys are refused. */
 export const certificateSchema: z.ZodType<Certificate> = z.strictObject({
   mesh: keySchema,
   nodeKey: keySchema,
@@ -62,7 +61,7 @@ export const signedCertificateSchema: z.ZodType<SignedCertificate> = z.strictObj
   sig: signatureSchema
 })
 
-/** What a candidate asks. */
+/** A candidate's request. */
 export const joinRequestSchema: z.ZodType<JoinRequest> = z.strictObject({
   nodeKey: keySchema,
   coreKey: keySchema,
@@ -70,7 +69,7 @@ export const joinRequestSchema: z.ZodType<JoinRequest> = z.strictObject({
   sig: signatureSchema
 })
 
-/** What an invite grants. */
+/** The grant of an invite. */
 export const inviteTermsSchema: z.ZodType<InviteTerms> = z.strictObject({
   id: keySchema,
   publicKey: keySchema,
@@ -83,7 +82,7 @@ export const inviteTermsSchema: z.ZodType<InviteTerms> = z.strictObject({
   additional: z.strictObject({ data: z.string().max(Math.ceil((MESH_INFO_MAX_BYTES * 8) / 5)), signature: signatureSchema })
 })
 
-/** What the view keeps of the mesh. */
+/** The view's record of the mesh. */
 export const meshRecordSchema: z.ZodType<MeshRecord> = z.strictObject({
   id: keySchema,
   name: nameSchema,
@@ -93,7 +92,7 @@ export const meshRecordSchema: z.ZodType<MeshRecord> = z.strictObject({
 
 const signedCardSchema: z.ZodType<SignedCard> = z.strictObject({ body: cardBodySchema, by: keySchema, sig: signatureSchema })
 
-/** What the owner sets for the mesh. */
+/** The owner's settings for the mesh. */
 export const meshSettingsSchema: z.ZodType<MeshSettings> = z.strictObject({
   tierRules: z
     .array(

@@ -1,4 +1,4 @@
-/** How far one certificate may raise the serial, so that nobody can use the numbers up. */
+/** Largest step of the serial in one certificate, so that no one can use the numbers up. */
 export const SERIAL_MAX_STEP = 1_000_000
 
 /** Why what is numbered may not follow one with the serial `stored` (0: none), or null when it may. */

@@ -3,7 +3,7 @@ import { canonicalJson } from '../../kit/json.js'
 import type { Sign, Verify } from '../../kit/sign.js'
 import type { JoinRequest, Signed } from './types.js'
 
-/** What nodes sign. Each kind has a prefix of its own, so that a signature of one never passes for another. */
+/** Signed kinds. Each has its own prefix, so that a signature of one never passes for another. */
 export const SIGNED_KINDS = ['certificate', 'entry', 'card', 'join'] as const
 
 /** One of {@link SIGNED_KINDS}. */
@@ -15,7 +15,7 @@ export interface Signer {
   readonly sign: Sign
 }
 
-/** What a candidate signs: itself, its writer core and its name, bound to one invite. */
+/** Signed by a candidate: its key, its writer core and its name, bound to one invite. */
 export interface JoinBody {
   /** z32 of the invite's id. */
   readonly inviteId: string

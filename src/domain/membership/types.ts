@@ -12,7 +12,7 @@ export interface Signed<T> {
   readonly sig: string
 }
 
-/** What an issuer says of a node. An issuer can never grant more than it has. */
+/** An issuer's statement about a node. An issuer can never grant more than it has. */
 export interface Certificate {
   readonly mesh: MeshId
   readonly nodeKey: NodeId
@@ -38,7 +38,7 @@ export type SignedCertificate = Signed<Certificate>
 /** Leaf first, up to (not including) the owner's own certificate, or just the owner's. At most 8 long. */
 export type CertificateChain = readonly SignedCertificate[]
 
-/** What an invite grants, as the log keeps it. */
+/** The grant of an invite, as in the log. */
 export interface InviteTerms {
   /** z32 of the invite's id (32 bytes). */
   readonly id: string
@@ -54,9 +54,9 @@ export interface InviteTerms {
   readonly additional: { readonly data: string; readonly signature: string }
 }
 
-/** What the owner sets for every node of the mesh (spec a2a-mcp-mesh, TierRoutingConfig and SandboxRoutingConfig). */
+/** Settings of the owner for every node of the mesh (spec a2a-mcp-mesh, TierRoutingConfig and SandboxRoutingConfig). */
 export interface MeshSettings {
-  /** At most one rule a tier; a tier without one opens to nobody. */
+  /** At most one rule a tier; a tier without one may open to no tier. */
   readonly tierRules: readonly TierRule[]
   readonly sandbox: SandboxRules
 }
@@ -108,7 +108,7 @@ export type EntryBody =
       readonly serial: number
     } & DocumentSnapshot)
 
-/** What the first blocks of the streams of a document made of it: whoever has it needs these blocks no more. */
+/** The result of the first blocks of the streams of a document. It replaces these blocks. */
 export interface DocumentSnapshot extends StreamLengths {
   /** The core that holds it, by its key (z32). */
   readonly coreKey: string
@@ -129,7 +129,7 @@ export type Entry = Signed<EntryBody>
 /** A card signed by its node. */
 export type SignedCard = Signed<CardBody>
 
-/** What a candidate signs with its node key (bound to the invite), so that nobody can admit a key that did not ask. */
+/** Signed by a candidate with its node key (bound to the invite), so that no one can admit a key without its request. */
 export interface JoinRequest {
   readonly nodeKey: NodeId
   /** z32 of the writer core's key. */
@@ -139,7 +139,7 @@ export interface JoinRequest {
   readonly sig: string
 }
 
-/** What the log's view keeps of the mesh itself. */
+/** The view's record of the mesh itself. */
 export interface MeshRecord {
   readonly id: MeshId
   readonly name: string
@@ -147,7 +147,7 @@ export interface MeshRecord {
   readonly foundedAt: number
 }
 
-/** What the view keeps of one node. */
+/** The view's record of one node. */
 export interface MemberRecord {
   readonly certificate: SignedCertificate
   readonly coreKey: string
@@ -160,7 +160,7 @@ export interface MemberRecord {
   readonly revoked: null | { readonly by: NodeId; readonly at: number; readonly reason: string }
 }
 
-/** What the view keeps of one invite. */
+/** The view's record of one invite. */
 export interface InviteRecord {
   readonly terms: InviteTerms
   readonly by: NodeId
@@ -177,7 +177,7 @@ export interface RefusalRecord {
   readonly at?: number
 }
 
-/** What the view keeps of the settings: the newest that the owner signed. */
+/** The view's record of the settings: the newest signed by the owner. */
 export interface SettingsRecord {
   readonly settings: MeshSettings
   /** Rises with each change. */
@@ -186,17 +186,17 @@ export interface SettingsRecord {
   readonly at: number
 }
 
-/** What the view keeps of one document. */
+/** The view's record of one document. */
 export interface DocumentRecord {
   readonly name: string
   readonly creator: NodeId
   /** Unix milliseconds. */
   readonly createdAt: number
-  /** The list in force, who signed it, and how far streams had come then; null: nobody restricted it. */
+  /** The current list, its signer, and the lengths of streams at that time; null: unrestricted. */
   readonly access: (SignedAccess & StreamLengths) | null
   /** Streams of members, in log order. */
   readonly streams: readonly DocumentStreamRecord[]
-  /** The snapshot in force, and the one before it; none: its streams are needed whole. What it holds counts for good. */
+  /** The current snapshot, and the one before it; none: its streams are needed whole. Its content counts for good. */
   readonly snapshot?: (DocumentSnapshot & { readonly before?: DocumentSnapshot | undefined }) | undefined
   /** Cores of the last snapshots that an access list ended, oldest first: who began with one of these believed what is wrong. */
   readonly ended?: readonly string[] | undefined

@@ -15,7 +15,7 @@ import type {
   WritersRecord
 } from './types.js'
 
-/** What is known before anything of the log is read. */
+/** The view before the log is read. */
 export const EMPTY_VIEW: MembershipView = {
   mesh: null,
   members: new Map(),
@@ -86,7 +86,7 @@ function endedInvite(invite: InviteRecord, members: ReadonlyMap<NodeId, MemberRe
   return revokedAt === invite.revokedAt ? invite : { ...invite, revokedAt }
 }
 
-/** Is it an admitted node that nobody revoked? */
+/** Is it an admitted and unrevoked node? */
 export function isActive(view: MembershipView, nodeId: NodeId): boolean {
   return view.members.get(nodeId)?.revoked === null
 }

@@ -4,7 +4,7 @@ import type { WritersRecord } from './types.js'
 /** Writers of the log: the owner and four more. Few, because every writer makes each append dearer for all. */
 export const MAX_WRITERS = 5
 
-/** The writers rule's new state and what it changes (core keys, z32). */
+/** The new writers record and its changes (core keys, z32). */
 export interface WritersChange {
   readonly record: WritersRecord
   readonly addWriters: readonly string[]
@@ -28,7 +28,7 @@ export function withoutWriter(record: WritersRecord, nodeKey: NodeId): WritersCh
   )
 }
 
-/** The state after a node that may write (or not: then it is as before) has changed its core: it keeps its place in the line. */
+/** The record after an eligible node changed its core: it keeps its position in the line. For any other node the record is unchanged. */
 export function withCore(record: WritersRecord, { nodeKey, coreKey }: EligibleWriter): WritersChange {
   return changeTo(
     record,

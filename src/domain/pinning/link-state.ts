@@ -16,7 +16,7 @@ export const MIN_RETRY_MS = 100
 /** Where the link to a server stands. `starting` lasts until its first tool list is there. */
 export type Phase = 'idle' | 'starting' | 'ready' | 'backoff' | 'closed'
 
-/** What is known of the link to one imported server. */
+/** State of the link to one imported server. */
 export interface LinkState {
   readonly phase: Phase
   /** A connection is open or is being opened. */
@@ -36,16 +36,16 @@ export interface LinkState {
   readonly lastError: string | null
 }
 
-/** What can happen. `chance` is in [0, 1). */
+/** Inputs of a link. `chance` is in [0, 1). */
 export type LinkInput =
   | { readonly type: 'start' | 'connected' | 'listed' | 'busy' | 'changed' | 'refresh' | 'wake' | 'close' }
   | { readonly type: 'failed'; readonly reason: string; readonly chance: number }
   | { readonly type: 'lost'; readonly reason: string; readonly chance: number }
 
-/** What is to be done, in this order. */
+/** Effects for the owner of a link, in this order. */
 export type LinkEffect = 'disconnect' | 'connect' | 'list'
 
-/** A state and what is to be done on the way to it. */
+/** A state and the effects on the way to it. */
 export interface LinkStep {
   readonly state: LinkState
   readonly effects: readonly LinkEffect[]

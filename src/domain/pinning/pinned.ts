@@ -1,15 +1,15 @@
 import { NodeError } from '../../kit/errors.js'
 
-/** Who put something into force: the config that names its sha256, the first sight of it, or a person who looked at it. */
+/** The source of a pin: the config that names its sha256, the first sight, or a person who reviewed it. */
 export type PinnedBy = 'config' | 'first-sight' | 'accepted'
 
-/** What others say of themselves and is in force, with who put it there. */
+/** A pinned value and the source of its pin. */
 export type Kept<T> = T & { readonly by: PinnedBy }
 
-/** What the home has of it: `lost` is one that was there and cannot be read, so that nothing is trusted at first sight again. */
+/** The stored pin of the home. `lost`: there was one that cannot be read, so first sight is not trusted again. */
 export type Remembered<T> = { readonly kind: 'none' | 'lost' } | { readonly kind: 'kept'; readonly accepted: Kept<T> }
 
-/** What is pinned, and by what. */
+/** The expected hash and its source. */
 export interface PinRules<T> {
   /** sha256 of the only thing that may be in force; null: the one seen first. */
   readonly pin: string | null
@@ -18,7 +18,9 @@ export interface PinRules<T> {
   isNothing(value: T): boolean
 }
 
-/** Something that others may change at any time, and that a person relies on: what is seen first is in force until a person accepts another. */
+/**
+ * A remote value that may change at any time while a person relies on it. The first one seen stays pinned until a person accepts another.
+ */
 export class Pinned<T> {
   readonly #rules: PinRules<T>
   #accepted: Kept<T> | null = null
@@ -29,7 +31,7 @@ export class Pinned<T> {
     this.#rules = rules
   }
 
-  /** Begins with what the home has of it. */
+  /** Starts from the stored pin of the home. */
   restore(remembered: Remembered<T>): void {
     this.#isLost = remembered.kind === 'lost'
     if (remembered.kind === 'kept' && this.#isPinned(remembered.accepted)) this.#accepted = remembered.accepted
@@ -49,28 +51,28 @@ export class Pinned<T> {
     this.#accepted = accepted
   }
 
-  /** What was seen last; null: nothing yet. */
+  /** The value seen last; null: none yet. */
   get seen(): T | null {
     return this.#seen
   }
 
-  /** What is in force; null: nothing yet. */
+  /** The pinned value; null: none yet. */
   get accepted(): Kept<T> | null {
     return this.#accepted
   }
 
-  /** Is what was seen last something else than what is in force, or does nobody know what that was? */
+  /** Does the value seen last differ from the pinned one, or is the pinned one lost? */
   get isPending(): boolean {
     if (this.#seen === null) return false
     return this.#isLost || this.#accepted === null || this.#rules.hash(this.#accepted) !== this.#rules.hash(this.#seen)
   }
 
-  /** sha256 of what is in force, and who put it there; null while there is nothing. */
+  /** sha256 of the pinned value, and the source of its pin; null without one. */
   pinned(): { readonly hash: string; readonly by: PinnedBy } | null {
     return this.#accepted === null ? null : { hash: this.#rules.hash(this.#accepted), by: this.#accepted.by }
   }
 
-  /** What was in force was lost, so that what is seen waits for a person. */
+  /** The pinned value was lost, so the seen one waits for a person. */
   get isLost(): boolean {
     return this.#isLost
   }
@@ -84,20 +86,20 @@ export class Pinned<T> {
   }
 }
 
-/** What a person wants to be put into force, and what there is. */
+/** A person's acceptance and the current state. */
 export interface Acceptance {
   /** Of the server or agent. */
   readonly name: string
   /** Where the config pins it: `mcp.servers.<name>.pin`. */
   readonly setting: string
-  /** What it is: `tool list`, `card`. */
+  /** Its kind: `tool list`, `card`. */
   readonly thing: string
   /** sha256 that the person looked at. */
   readonly accept: string
   readonly pin: string | null
-  /** sha256 of what waits; null: nothing does. */
+  /** sha256 of the waiting value; null: none. */
   readonly pending: string | null
-  /** sha256 of what is in force. */
+  /** sha256 of the pinned value. */
   readonly pinned: string | null
   /** Why nothing is given now; null: it was given. */
   readonly fault: string | null
@@ -113,7 +115,7 @@ export function mayAccept({ name, setting, thing, accept, pin, pending, pinned, 
   if (fault !== null) throw new NodeError('CONFLICT', `${name} gives no ${thing} now: ${fault}`, { next })
   if (pending === null && pinned === accept) return false
   if (pending === accept) return true
-  throw new NodeError('CONFLICT', `${name} does not give the ${thing} with the sum ${accept} now: look at what it gives, and accept that`, {
+  throw new NodeError('CONFLICT', `${name} gives another ${thing} now, not the one with the sum ${accept}: review it and accept its sum`, {
     next
   })
 }

@@ -12,7 +12,7 @@ export interface PolicyParty {
   readonly sandboxId: string | null
 }
 
-/** What rules are matched against. */
+/** The input that rules are matched against. */
 export interface PolicyQuestion {
   readonly sender: PolicyParty
   readonly target: PolicyParty
@@ -22,14 +22,14 @@ export interface PolicyQuestion {
 }
 
 /**
- * Finds the nodes that a name, or the beginning of an id, may stand for: none, one, or several where it is ambiguous. Such a
- * one is taken the stricter way: who it may stand for is asked about or denied, and nobody is allowed by it.
+ * Finds the nodes of a name or a prefix of an id: none, one, or several. An ambiguous one is read the stricter way: each candidate is
+ * denied or asked about, and none is allowed.
  */
 export type NodesOfName = (name: string) => readonly NodeId[]
 
 /** The rules of a policy, ready to be asked many times a second. Finding allocates nothing. */
 export interface CompiledPolicy {
-  /** The place of the first rule that matches; -1 when none does. Where nobody may be asked, rules that ask match nothing. */
+  /** Index of the first matching rule; -1 when none does. Where no person can be asked, rules with `ask` match nothing. */
   find(question: PolicyQuestion, mayAsk: boolean): number
 }
 

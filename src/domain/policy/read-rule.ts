@@ -8,12 +8,11 @@ import { ANYBODY, type PartyCriteria, type PolicyRule } from './rule.js'
 
 /** Rules of one policy. */
 export const MAX_RULES = 1000
-/** Values of one criterion. */
 const MAX_VALUES = 256
-/** Characters of a wrong value that are told. */
+/** Displayed characters of a wrong value. */
 const MAX_SHOWN = 64
 
-/** What is wrong with a rule, in words for whoever wrote it. */
+/** A fault of a rule, in words for its author. */
 export interface RuleFault {
   /** Keys and places in lists that lead to it; empty for the rule itself. */
   readonly path: readonly (string | number)[]
@@ -30,7 +29,7 @@ export interface RuleReading {
 interface Kind<T> {
   readonly takes: string
   read(value: unknown): T | undefined
-  /** What may have been meant by a value that does not fit. */
+  /** The nearest valid value for a wrong one. */
   near?(value: unknown): string | undefined
 }
 
@@ -57,9 +56,7 @@ const KINDS = {
   name: fitting('a name of your own for the rule (a-z 0-9 . _ -)', (value) => RULE_NAME.test(value))
 }
 
-/** The keys of a rule. */
 const RULE_KEYS = ['name', 'from', 'to', 'capability', 'type', 'sideEffect', 'decision']
-/** The keys of its `from` and `to`. */
 const PARTY_KEYS: readonly string[] = ['node', 'agent', 'tier', 'sandbox'] satisfies readonly (keyof PartyCriteria)[]
 
 /**

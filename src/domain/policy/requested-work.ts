@@ -2,7 +2,7 @@ import { isRecord } from '../../kit/json.js'
 import { type CardBody, defaultCapability, type SideEffect } from '../card/card.js'
 import type { MessageType } from '../envelope/envelope.js'
 
-/** What a message would have its target do. */
+/** The work that a message requests from its target. */
 export interface AskedWork {
   /** null: it names none, and its target has none to begin with. */
   readonly capability: string | null

@@ -2,16 +2,14 @@ import type { SideEffect } from '../card/card.js'
 import type { MessageType } from '../envelope/envelope.js'
 import type { Tier } from '../routing/tier.js'
 
-/** What a rule says of the messages it matches. `ask`: a person of the receiving node decides. */
+/** The decision of a rule for matching messages. `ask`: a person of the receiving node decides. */
 export type PolicyDecision = 'allow' | 'ask' | 'deny'
 
 /** Which senders or targets a rule is for; null: any. Of a list one must fit, of the criteria all. */
 export interface PartyCriteria {
   /** Node ids (52 characters of z32) or their beginnings (at least 4), or names of members as `peers` shows them. */
   readonly node: readonly string[] | null
-  /** Agent ids. */
   readonly agent: readonly string[] | null
-  /** Effective tiers. */
   readonly tier: readonly Tier[] | null
   /** Effective sandboxes; null in the list: in none. */
   readonly sandbox: readonly (string | null)[] | null
@@ -21,7 +19,7 @@ export interface PartyCriteria {
 export interface PolicyRule {
   /** Where it stands in its file, 1-based. */
   readonly line: number
-  /** What its writer calls it, unique in its file: `[a-z0-9._-]{1,64}`. */
+  /** Name of the rule, unique in its file: `[a-z0-9._-]{1,64}`. */
   readonly name?: string
   readonly from: PartyCriteria
   readonly to: PartyCriteria
@@ -29,7 +27,7 @@ export interface PolicyRule {
   readonly capability: readonly string[] | null
   /** Types that open an exchange; null: any. */
   readonly type: readonly MessageType[] | null
-  /** What the capability may do, by the card of the target; null: anything. */
+  /** Side effects of the capability, by the card of the target; null: any. */
   readonly sideEffect: readonly SideEffect[] | null
   readonly decision: PolicyDecision
 }

@@ -21,7 +21,6 @@ export function laneText({ source, target }: Lane): string {
 
 /** Keys of the records of reliable delivery in a ledger: what they are of, then what they are ordered by. */
 export const KEYS = {
-  /** What a node calls its ledger. */
   ledger: 'ledger-name',
   /** The sending end of a lane. */
   sender: (lane: string): string => `lane-out/${lane}`,
@@ -33,7 +32,6 @@ export const KEYS = {
   content: (messageId: string): string => `out-content/${messageId}`,
   /** A request, by its name (see {@link requestName}). */
   request: (name: string): string => `request/${name}`,
-  /** What it was asked with, and what came of it. */
   input: (name: string): string => `request-in/${name}`,
   result: (name: string): string => `request-out/${name}`,
   /** Present while it has no outcome, in the order they were made. */
@@ -46,7 +44,7 @@ export const KEYS = {
   expiry: (expiresAt: number, name: string): string => `request-expiry/${padded(expiresAt)}/${name}`
 } as const
 
-/** What a request is called in the ledger: 26 characters of its end, who asks, who is asked, its id and attempt. */
+/** Name of a request in the ledger: 26 characters of a hash of its end, caller, callee, id and attempt. */
 export function requestName(
   request: {
     readonly role: 'caller' | 'callee'

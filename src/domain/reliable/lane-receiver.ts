@@ -17,7 +17,7 @@ export interface Arrived<T> {
   readonly content: T
 }
 
-/** The receiving end of a lane. Owned by whoever steps it. */
+/** The receiving end of a lane. Owned by its caller. */
 export interface LaneReceiver<T> {
   /** Every number up to this one is durable here, or will never come. */
   contig: number
@@ -34,16 +34,16 @@ export interface LaneReceiver<T> {
   unacked: number
   /** When they are acknowledged at the latest; null when there are none. */
   ackAt: number | null
-  /** The sender waits to be told what is here. */
+  /** The sender waits for the position of this end. */
   isGreeted: boolean
 }
 
-/** What happens at the receiving end. */
+/** Inputs of the receiving end. */
 export type ReceiverInput<T> =
   | { readonly type: 'arrived'; readonly message: Arrived<T> }
   /** All up to this number is durable. */
   | { readonly type: 'committed'; readonly seq: number; readonly messageId: string }
-  /** What was taken could not be made durable: it has to come again. */
+  /** The commit of taken messages failed: they must come again. */
   | { readonly type: 'failed' }
   /** The sender asks what is here. */
   | { readonly type: 'greeted' }
@@ -51,7 +51,7 @@ export type ReceiverInput<T> =
   | { readonly type: 'down' }
   | { readonly type: 'tick' }
 
-/** What the owner of a receiving end does next. */
+/** Effects for the owner of a receiving end. */
 export type ReceiverEffect<T> =
   /** Make these durable, together and in this order; then say `committed`. */
   | { readonly type: 'take'; readonly messages: readonly Arrived<T>[] }
@@ -85,7 +85,7 @@ export function stepReceiver<T>(lane: LaneReceiver<T>, input: ReceiverInput<T>, 
   }
 }
 
-/** What came over an earlier link may bear numbers that mean something else by now. What was taken then is waited for. */
+/** Messages of an earlier link may have stale numbers. Messages already taken are committed first. */
 function greeted<T>(lane: LaneReceiver<T>): ReceiverEffect<T>[] {
   clear(lane)
   Object.assign(lane, { dead: 0, isGreeted: true })
@@ -102,7 +102,7 @@ function arrived<T>(lane: LaneReceiver<T>, message: Arrived<T>): ReceiverEffect<
   if (message.seq <= lane.contig) return acknowledge(lane)
   if (message.seq <= lane.taken || lane.waiting.has(message.seq)) return []
   bury(lane, message.base - 1)
-  // An old copy of what its sender has given up since.
+  // An old copy of a message that its sender has given up since.
   if (message.seq <= lane.dead) return []
   if (message.seq !== nextOf(lane)) {
     keep(lane, message)
@@ -127,14 +127,14 @@ function takeNext<T>(lane: LaneReceiver<T>): Arrived<T> | null {
   return next
 }
 
-/** What waits and is of numbers that never come was given up by its sender. */
+/** Buffered messages behind abandoned numbers were abandoned by their sender. */
 function bury<T>(lane: LaneReceiver<T>, dead: number): void {
   if (dead <= lane.dead) return
   lane.dead = dead
   for (const message of lane.waiting.values()) if (message.seq <= dead) drop(lane, message)
 }
 
-/** What finds no room comes again. */
+/** A message beyond the budget comes again. */
 function keep<T>(lane: LaneReceiver<T>, message: Arrived<T>): void {
   const isFull = lane.waiting.size >= MAX_BUFFERED || lane.waitingBytes + message.bytes > MAX_BUFFERED_BYTES
   if (isFull) return

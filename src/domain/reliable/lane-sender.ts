@@ -11,9 +11,9 @@ export const MAX_SEQ = 2 ** 52
 const NUMBERS_PER_MS = 512
 
 /**
- * Number of the first message of a lane that has no record, or one of an older copy of its ledger. It is above those that this end
- * used before it lost its memory, which relays may still carry. Where the clock was put back since, {@link isOfAnother} notices what
- * comes over links; a message that relays carry may be taken for a new one of its number.
+ * Number of the first message of a lane without a record, or with one of an older ledger. It is above the numbers before the loss, which
+ * relays may still carry. If the clock was put back since, {@link isOfAnother} detects it over links. A relayed message may then be taken
+ * for a new one of its number.
  * @param wall unix milliseconds
  */
 export function firstNumber(wall: number): number {
@@ -38,13 +38,13 @@ export interface Unacked {
 /** Requests of one lane of which it is found out whether they got there, at most. */
 export const MAX_DOUBTFUL = 1024
 
-/** The sending end of a lane: the ordered messages of one agent to another. Owned by whoever steps it. */
+/** The sending end of a lane: the ordered messages of one agent to another. Owned by its caller. */
 export interface LaneSender {
   /** Number of the next new message; see {@link firstNumber}. */
   next: number
   /** Every number up to this one is acknowledged or given up. */
   acked: number
-  /** Those behind it that are in the ledger, in order. */
+  /** The messages behind it in the ledger, in order. */
   live: Unacked[]
   /** `greeting`: the receiver has yet to say what it has. */
   link: 'down' | 'greeting' | 'up'
@@ -54,11 +54,11 @@ export interface LaneSender {
   isOnly: boolean
   /** Highest number that was sent over this link. */
   sent: number
-  /** What the receiver calls its ledger: another name says that it lost what it had. null: it has not said yet. */
+  /** The receiver's name of its ledger: another name shows that it lost its state. null: unknown yet. */
   ledger: string | null
   /** Higher numbers are certainly not with the receiver. */
   reached: number
-  /** What was given up and may be with the receiver: it says so when it is asked next. Of more than {@link MAX_DOUBTFUL} the oldest stay in doubt. */
+  /** Abandoned messages that the receiver may have: its next position tells. Beyond {@link MAX_DOUBTFUL} the oldest stay unknown. */
   doubtful: Unacked[]
   /** When the receiver is asked what it has; null while nothing is under way. */
   askAt: number | null
@@ -66,7 +66,7 @@ export interface LaneSender {
   retries: number
 }
 
-/** What happens at the sending end. */
+/** Inputs of the sending end. */
 export type SenderInput =
   /** Messages are in the ledger, in order, behind those that are. */
   | { readonly type: 'recorded'; readonly messages: readonly Unacked[] }
@@ -88,14 +88,14 @@ export type SenderInput =
     }
   /** The numbers were changed in the ledger. */
   | { readonly type: 'renumbered'; readonly first: number }
-  /** Nobody wants these any more. */
+  /** These are no longer needed. */
   | { readonly type: 'give-up'; readonly messageIds: ReadonlySet<string> }
   /** The channel has no room for this number and those behind it. */
   | { readonly type: 'full'; readonly seq: number }
   /** Time passed, or there is room again. `chance` in [0, 1); `wall`: unix milliseconds. */
   | { readonly type: 'tick'; readonly chance: number; readonly wall: number }
 
-/** What the owner of a sending end does next. */
+/** Effects for the owner of a sending end. */
 export type SenderEffect =
   /** Tell the receiver {@link baseOf} the lane and ask what it has. */
   | { readonly type: 'greet' }
@@ -192,15 +192,15 @@ function acknowledged(lane: LaneSender, input: Extract<SenderInput, { type: 'ack
     // Only what it lacks is sent.
     const messages = lane.sent === 0 ? undelivered(lane, input) : []
     Object.assign(lane, { link: 'up', sent: ack, retries: 0, askAt: null })
-    // Whoever is told may not want the others any more.
+    // The listener may give up the others.
     if (messages.length > 0) return [...settle(lane, ack), { type: 'undelivered', messages }]
   }
   return [...settle(lane, ack), ...send(lane, now)]
 }
 
 /**
- * What was given up, and is not with the receiver, which has the ledger that it had. Only what it says before anything is sent
- * over this link, and no other one, tells that: later the message, and an older word of the receiver, may be on their ways.
+ * Abandoned messages that the receiver does not have, if its ledger is unchanged. Only its position before the first message over this link
+ * proves that: later the message and an older position may be under way.
  */
 function undelivered(lane: LaneSender, { ack, ledger }: Extract<SenderInput, { type: 'ack' }>): readonly Unacked[] {
   if (ledger === undefined || !lane.isOnly) return []
@@ -218,8 +218,8 @@ function isOfAnother(lane: LaneSender, ack: number, messageId: string | null): b
 }
 
 /**
- * Changes the numbers, but not while messages with the present ones may be under way: the receiver would take those for the
- * messages that have their numbers next. It may take several changes, where relays still carry messages from before the loss.
+ * Renumbers the messages, but not while old numbers may be under way: the receiver would take those for the messages with the same new
+ * numbers. Several changes may be needed while relays carry messages from before the loss.
  */
 function foreign(lane: LaneSender, ack: number, now: number): SenderEffect[] {
   const isTooSoon = lane.link === 'up' || now < lane.keepsNumbersUntil

@@ -18,15 +18,15 @@ export interface RecordCodec<T> {
   decode(bytes: Uint8Array): T
 }
 
-/** What the ledger holds of the sending end of a lane. */
+/** Ledger record of the sending end of a lane. */
 export const senderRecord: RecordCodec<Pick<LaneSender, 'next'>> = record(struct({ next: c.uint }))
 
-/** What the ledger holds of the receiving end of a lane. */
+/** Ledger record of the receiving end of a lane. */
 export const receiverRecord: RecordCodec<Pick<LaneReceiver<unknown>, 'contig' | 'lastId'>> = record(
   struct({ contig: c.uint, lastId: orNull(c.string) })
 )
 
-/** What the ledger holds of a message beside its content and its number. */
+/** Ledger record of a message without its content and number. */
 export interface MessageRecord extends Omit<Unacked, 'seq'> {
   /** Of the request that it belongs to; null for none. */
   readonly requestId: string | null
@@ -37,7 +37,7 @@ export const messageRecord: RecordCodec<MessageRecord> = record(
   struct({ messageId: c.string, requestId: orNull(c.string), bytes: c.uint, expiresAt: c.uint, isVoid: c.bool })
 )
 
-/** What the ledger holds of a request beside its input and its result, at either end. Times are unix milliseconds. */
+/** Ledger record of a request at either end, without its input and result. Times are unix milliseconds. */
 export interface RequestRecord {
   readonly role: 'caller' | 'callee'
   readonly requestId: string
@@ -62,20 +62,23 @@ export interface RequestRecord {
   readonly retryAt: number | null
   readonly expiresAt: number
   readonly error: ErrorBody | null
-  /** How its caller asks; null at the node that is asked, but of a lease others may ask after, and of what ends of its node cut short. */
+  /**
+   * Retry state of its caller. Null at the callee, except for a lease that others may query, and for requests that the end of their node
+   * interrupted.
+   */
   readonly asking: AskingRecord | null
 }
 
 /** How a request is asked, and asked again. */
 export interface AskingRecord {
   readonly justification?: string
-  /** Who asks, when that may be weaker than the sender. */
+  /** The original caller, when it may be weaker than the sender. */
   readonly onBehalfOf?: CallerAuthority
   /** It waits for an agent that is away or has no room. */
   readonly mayQueue: boolean
   /** It may be run again, though its capability says that it may not. */
   readonly allowRepeat?: boolean
-  /** At the node that is asked: the digest of those who may ask after the lease beside its caller. */
+  /** At the callee: the digest of the nodes that may query the lease beside its caller. */
   readonly voters?: string
   /** At the node that is asked: ends of the node that cut a run of it short, from 1; absent for none. */
   readonly cuts?: number
@@ -159,7 +162,7 @@ function oneOf<T extends string>(words: readonly T[]): Codec<T> {
   }
 }
 
-/** What this node wrote itself, as JSON; the caller names its type. */
+/** A value of this node as JSON; the caller names its type. */
 function json<T>(): Codec<T> {
   // A value is measured just before it is written: of that one the text need not be made again.
   let measured: { readonly value: T; readonly text: string } | null = null

@@ -20,10 +20,10 @@ const UNABLE: ReadonlySet<ErrorCode> = new Set(['LLM_INIT_FAILED', 'FORBIDDEN'])
 /** Every agent would answer alike: the work itself is at fault. */
 const AT_FAULT: ReadonlySet<ErrorCode> = new Set(['INVALID_INPUT', 'PAYLOAD_TOO_LARGE'])
 
-/** A try without a result, and what is known of the work. */
+/** A try without a result, and the state of its work. */
 export interface FailedTry {
   readonly error: ErrorBody
-  /** Nobody can say whether it was done; else it has failed. */
+  /** It is unknown whether the work was done; else it failed. */
   readonly isUnknown: boolean
   /** It certainly never left the node that asked. Default false: the error alone tells. */
   readonly isUnsent?: boolean
@@ -40,8 +40,8 @@ export interface FailedTry {
 }
 
 /**
- * What follows a try without a result. `repeat`: try again, after `afterMs` milliseconds at the earliest; `isCounted`: it is one of
- * the retries, else there was only no place for it.
+ * The step after a try without a result. `repeat`: try again, after `afterMs` milliseconds at the earliest. `isCounted`: it counts as a
+ * retry; else only a slot was missing.
  */
 export type RepeatDecision =
   | { readonly type: 'repeat'; readonly afterMs: number; readonly isCounted: boolean }
@@ -50,11 +50,11 @@ export type RepeatDecision =
 /**
  * Is work tried again after a try without a result? The one rule of requests and swarms:
  *
- * - What may not be repeated is tried again only after a failure that says that nothing was done. Else it ends `failed`, or
- *   `unknown` where nobody can say whether it was done.
- * - A failure that is final by its own word (`retryable: false`), or by its code, is never tried again.
- * - `retryAfter` (seconds, in the data of the error) is waited for; where its time is over before, it ends.
- * - What found no place costs no retry, and waits for no other agent. Everything else does.
+ * - Work that may not be repeated is tried again only after a failure before it began. Else it ends `failed`, or `unknown` if it may have
+ *   been done.
+ * - A failure that is final by `retryable: false` or by its code is never tried again.
+ * - `retryAfter` (seconds, in the data of the error) delays the next try; work whose time ends before then ends.
+ * - A missing slot costs no retry, and another agent may be asked at once. Every other failure costs one and delays all.
  */
 export function decideRepeat(one: FailedTry): RepeatDecision {
   const { error, isUnknown, isRepeatable, failures, retries, leftMs } = one
@@ -72,12 +72,12 @@ export function mayRunAgain({ isRepeatable, isUndone }: { readonly isRepeatable:
   return isRepeatable || isUndone
 }
 
-/** How work ends after its last try. What may be repeated is never in doubt: nobody needs to look whether it was done. */
+/** The end of work after its last try. Repeatable work never ends unknown: it can simply be repeated. */
 export function endOf({ isUnknown, isRepeatable }: Pick<FailedTry, 'isUnknown' | 'isRepeatable'>): 'failed' | 'unknown' {
   return isUnknown && !isRepeatable ? 'unknown' : 'failed'
 }
 
-/** What is known of work that ended without a result. */
+/** The known state of work that ended without a result. */
 type Tried = Pick<FailedTry, 'error' | 'isUnknown' | 'isUnsent' | 'isRepeatable'>
 
 /** The error that a caller gets: it is not retryable when the work may have been done and may not be repeated. */
@@ -107,7 +107,6 @@ export function retryAfterMs({ data }: Pick<ErrorBody, 'data'>): number {
   return typeof seconds === 'number' && seconds > 0 ? Math.min(MAX_TTL_MS, Math.ceil(seconds * 1000)) : 0
 }
 
-/** Says an error that nothing was done? */
 function isNothingDone({ error: { code, retryable }, isUnknown, isUnsent }: Tried): boolean {
   if (isUnknown) return false
   // An agent that says of a failure, which else could not be retried, that it can, says so only when nothing was done.

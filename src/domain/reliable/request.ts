@@ -3,9 +3,8 @@ import { retryDelay } from './retry-policy.js'
 import type { RetryPolicy } from './retry-policy.js'
 
 /**
- * How a request stands, at either end. The spec's outcome UNKNOWN is every one that is neither COMPLETED nor FAILED:
- * `pending` (nothing has begun, as far as this end knows), `started` (its handler was begun) and `unknown` (nobody can
- * say whether the work was done; a late outcome still counts).
+ * State of a request at either end. The spec's outcome UNKNOWN covers every state but COMPLETED and FAILED. `pending`: not begun, as far as
+ * this end knows. `started`: its handler was called. `unknown`: it may have been done; a late outcome still counts.
  */
 export type RequestStatus = 'pending' | 'started' | 'unknown' | 'completed' | 'failed'
 
@@ -26,16 +25,16 @@ export interface CalleeRequest {
   readonly runs: number
   /** Ends of its node that cut a run short, as far as a start counted them. */
   readonly cuts: number
-  /** May it be run again when nobody knows whether it was done? */
+  /** May it be run again after an unknown outcome? */
   readonly isRepeatable: boolean
 }
 
-/** What becomes of a message about a request: the handler runs, the message joins a run, or what is known is told. */
+/** The effect of a message about a request: the handler runs, the message joins a run, or the known state is sent. */
 export type ArrivalVerdict = 'run' | 'join' | 'tell' | 'absent'
 
 /**
- * What a message about a request means. One that was never seen runs, unless its caller only asks after it (`query`):
- * then there is nothing to tell. One that is here never runs twice at once, nor after its end.
+ * The meaning of a message about a request. A new one runs, unless its caller only queries it (`query`). A known one never runs twice at
+ * once, nor after its end.
  */
 export function arrive(known: CalleeRequest | null, kind: 'request' | 'query'): ArrivalVerdict {
   if (known === null) return kind === 'request' ? 'run' : 'absent'
@@ -59,8 +58,8 @@ export function found(request: CalleeRequest, isAtFault = false): CalleeRequest 
 }
 
 /**
- * What becomes of a request without an end, as {@link found}: it runs (again); nobody can say whether it was done, and it may not be
- * repeated (`unknown`); its node ended too often while it ran, perhaps by it (`suspect`).
+ * Recovery of a request without an end, as {@link found}. `run`: again. `unknown`: it may have been done and must not be repeated.
+ * `suspect`: its node ended too often during it, perhaps because of it.
  */
 export function recover(request: CalleeRequest): 'run' | 'unknown' | 'suspect' | 'nothing' {
   if (request.status === 'pending') return 'run'
@@ -81,27 +80,27 @@ export interface CallerRequest {
   readonly retryAt: number | null
   /** Unix milliseconds of its last change. */
   readonly updatedAt: number
-  /** Unix milliseconds; then nobody asks any more, and what is known of it may go. */
+  /** Unix milliseconds; then no one asks any more, and its record may be removed. */
   readonly expiresAt: number
 }
 
-/** What happens to a request at the node that asked. */
+/** Inputs of a request at the caller. */
 export type CallerInput =
   /** Its callee says how it ended. `unknown`: it cannot say, and does not run it again. */
   | { readonly type: 'outcome'; readonly outcome: 'completed' | 'failed' | 'unknown' }
   /** Time passed. `chance` in [0, 1). */
   | { readonly type: 'tick'; readonly chance: number }
-  /** There is a new path to its callee: an outcome that is not known is asked for now, also after as many tries as it may have. */
+  /** A new path to its callee: an unknown outcome is queried now, even after the last try. */
   | { readonly type: 'back' }
 
-/** What the owner of a request does next. */
+/** Effects for the owner of a request. */
 export type CallerEffect =
   /** Send it once more, under its own id: `query` only asks how it stands. */
   | { readonly type: 'send'; readonly kind: 'request' | 'query' }
   /** Tell whoever waits. `isLate`: after the outcome was said to be unknown. */
   | { readonly type: 'tell'; readonly status: 'completed' | 'failed' | 'unknown'; readonly isLate: boolean }
 
-/** How often a request without an outcome is asked for again, unless told otherwise: 5 tries in all, after up to 5 s, 10 s, 20 s and 40 s. */
+/** Retries of a request without an outcome by default: 5 tries in all, after up to 5 s, 10 s, 20 s and 40 s. */
 export const REQUEST_POLICY: RetryPolicy = { maxAttempts: 5, baseDelayMs: 5000, maxDelayMs: 60_000, backoffMultiplier: 2 }
 
 /** A request that is sent for the first time. */
@@ -150,7 +149,7 @@ function isAskedOnReturn(
 
 function settled(request: CallerRequest, outcome: 'completed' | 'failed' | 'unknown'): ReturnType<typeof stepCaller> {
   const isLate = request.status === 'unknown'
-  // Whoever cannot say now will never be able to.
+  // A callee without an answer now will never have one.
   if (outcome === 'unknown' && isLate) return { request: { ...request, retryAt: null }, effects: [] }
   return { request: { ...request, status: outcome, retryAt: null }, effects: [tell(outcome, isLate)] }
 }

@@ -8,13 +8,12 @@ const REQUESTS = rangeOf('request')
 const SWARMS = rangeOf('swarm')
 
 /**
- * The value of a ledger's entry in a ledger that was restored from an older copy. What others asked of this node and had not
- * begun when the copy was made may have been done since, and so may what it asked of an agent of its own: unless it may be repeated
- * it counts as begun, so that it ends as unknown instead of running a second time. A swarm that had not ended is marked as restored,
- * and goes on nowhere. The ledger loses its name. Everything else is as it was. Total: what cannot be read is given back.
+ * The value of an entry in a ledger that was restored from an older copy. Requests that had not begun at the time of the copy may have been
+ * done since. Unless they may be repeated, they count as begun and end as unknown instead of running twice. An unfinished swarm is marked
+ * as restored and is not resumed. The ledger loses its name. Other values are unchanged. Total: an unreadable value is returned as it is.
  */
 export function restoredValue(key: string, value: Uint8Array): Uint8Array {
-  // What came since the copy was made is not there: to its peers it is another ledger.
+  // Entries after the copy are missing: to its peers it is another ledger.
   if (key === KEYS.ledger) return new Uint8Array(0)
   if (key >= SWARMS.from && key < SWARMS.to) return restoredSwarm(value)
   if (key < REQUESTS.from || key >= REQUESTS.to) return value

@@ -1,14 +1,13 @@
 import { padded } from './keys.js'
 
-/** Keys of what a ledger holds of swarms. Ids of swarms hold no slash. */
+/** Ledger keys of swarms. Ids of swarms have no slash. */
 export const SWARM_KEYS = {
-  /** What it is, and how it ended. */
+  /** Its spec and its end. */
   head: (id: string): string => `swarm/${id}`,
   /** Present until it has ended. */
   open: (id: string): string => `swarm-open/${id}`,
   /** The swarm of an idempotency key, by the name of the key. */
   key: (name: string): string => `swarm-key/${name}`,
-  /** The swarm of a task. */
   task: (taskId: string): string => `swarm-task/${taskId}`,
   /** An item's name and input. */
   item: (id: string, index: number): string => `swarm-item/${id}/${padded(index)}`,
@@ -18,9 +17,9 @@ export const SWARM_KEYS = {
   result: (id: string, index: number): string => `swarm-result/${id}/${padded(index)}`,
   /** The record of this node as its participant. */
   seat: (id: string): string => `swarm-seat/${id}`,
-  /** What this node granted last, and to whom. */
+  /** The last grant of this node. */
   vote: (id: string): string => `swarm-vote/${id}`,
-  /** What this node has on record under an index. */
+  /** The record of this node under an index. */
   record: (id: string, index: number): string => `swarm-record/${id}/${padded(index)}`,
   /** The content of a record that is not the outcome of an item. */
   note: (id: string, index: number): string => `swarm-note/${id}/${padded(index)}`,
@@ -36,10 +35,10 @@ interface Keys {
   readonly to: string
 }
 
-/** What is kept of a swarm by index. */
+/** Kinds of keys of a swarm with an index. */
 export const SWARM_KINDS = ['swarm-result', 'swarm-item', 'swarm-lease', 'swarm-record', 'swarm-note'] as const
 
-/** The range of what is kept of a swarm under one kind of key. */
+/** The range of the keys of one kind of a swarm. */
 export function rangeOfSwarm(kind: (typeof SWARM_KINDS)[number], id: string): Keys {
   // The character after the slash.
   return { from: `${kind}/${id}/`, to: `${kind}/${id}0` }
@@ -52,7 +51,7 @@ export function expiredSwarms(time: number): Keys {
 
 /** The range of keys that begin with one. */
 export function beginningWith(key: string): Keys {
-  // The character behind all that ids have.
+  // The character after every one in ids.
   return { from: key, to: `${key}~` }
 }
 

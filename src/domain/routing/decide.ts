@@ -10,7 +10,7 @@ import type { TierRule } from './tier-rules.js'
 
 /** The owner's rules, as plain data. */
 export interface RoutingRules {
-  /** One rule a tier; a tier without one may open to nobody. */
+  /** One rule a tier; a tier without one may open to no tier. */
   readonly tierRules: readonly TierRule[]
   readonly sandbox: SandboxRules
   /** `exchange`: replies pass along an open exchange. `strict`: they must also pass sandbox and tier rules themselves. */
@@ -19,7 +19,7 @@ export interface RoutingRules {
   readonly policy?: RoutingPolicy | null
 }
 
-/** What sandboxes mean here (spec a2a-mcp-mesh, SandboxRoutingConfig). */
+/** Rules of sandboxes (spec a2a-mcp-mesh, SandboxRoutingConfig). */
 export interface SandboxRules {
   readonly enforced: boolean
   /** Targets that every sandboxed agent may reach: agent ids (on any node) or addresses `agentId@nodeId`. */
@@ -38,13 +38,13 @@ export interface RoutingParty {
 export interface RoutingQuestion extends PolicyQuestion {
   readonly sender: RoutingParty
   readonly target: RoutingParty
-  /** Who the sender truly is, when its message says that it is weaker; absent when it does not. */
+  /** The certified sender, when its message claims less power; absent otherwise. */
   readonly certified?: RoutingParty
   readonly type: MessageType
   readonly justification: string | null
   /** An exchange that this node let in or sent out matches (see Exchanges). Counts for types that are replies. */
   readonly isReply: boolean
-  /** Whoever has it sent may ask for these capabilities alone; absent: for any. */
+  /** Capabilities that the original caller may request; absent: any. */
   readonly confinedTo?: readonly string[]
   /** The target works for the operator of the deciding node alone, and somebody else has this sent. */
   readonly isReserved?: true
@@ -53,8 +53,8 @@ export interface RoutingQuestion extends PolicyQuestion {
 }
 
 /**
- * The decision and the rule it rests on; `rule` and `reason` are short texts of this node's own words, `line` is that of the
- * policy file when one of its rules decided. With `asks` the message is not let in yet: a person has to allow it.
+ * The decision and its rule. `rule` and `reason` are short texts of this node's own words; `line` is that of the deciding rule of the
+ * policy file. With `asks` a person has to allow the message first.
  */
 export type Verdict =
   | { readonly allowed: true; readonly rule: string; readonly line?: number }
@@ -71,19 +71,18 @@ export type Verdict =
 export type RefusalCode = 'TIER_VIOLATION' | 'SANDBOX_VIOLATION' | 'ESCALATION_REQUIRED' | 'POLICY_DENIED'
 
 /**
- * Decides whether a message may pass; the one place that does, for messages on their way and for `policy test`. In this order:
+ * Decides whether a message may pass, both for real messages and for `policy test`. Rules apply in this order:
  *
- * 1. The reply rule. A reply passes along an exchange that is open, whatever the rules say of its direction: otherwise an L1
- *    agent could never answer an L2, nor a sandboxed agent whoever gave it work. A reply without an exchange is refused.
- * 2. Agents that work for the operator alone, then what the caller of this node is confined to, then sandboxes, which no policy
- *    opens. A sandboxed sender reaches its own sandbox and the allow list, nothing else. A sender
- *    without a sandbox reaches into any sandbox: sandboxes hold what is inside, and the owner's operator must be able to
- *    give it work.
- * 3. The policy: its first rule that matches. `allow` stands for itself, also where the tier table refuses; `deny` refuses;
- *    `ask` holds what the tier table allows. Where nobody can be asked a rule that asks is passed over, and the next one that
- *    matches decides: for a message to an agent of another node (a person there is asked, by the rules of that node), and for
- *    a proposal, which runs nothing and whose answer is wanted within seconds: the requests that follow it are asked about.
- * 4. The tier table. What it has no row for is refused.
+ * 1. The reply rule. A reply passes along an open exchange, whatever the rules say of its direction: otherwise an L1 agent could never
+ *    answer an L2, nor a sandboxed agent its caller. A reply without an exchange is refused.
+ * 2. Operator-only agents, then limits of the caller of this node, then sandboxes, which no policy opens. A sandboxed sender reaches its
+ *    own sandbox and the allow list. A sender without a sandbox reaches every sandbox: sandboxes confine their content, and the owner's
+ *    operator must be able to give it work.
+ * 3. The policy: its first matching rule. `allow` overrides the tier table; `deny` refuses; `ask` holds messages that the tier table
+ *    allows. Where no person can be asked, an `ask` rule is skipped and the next matching one decides. That is so for a message to an agent
+ *    of another node, which asks its own person. It is also so for a proposal: it runs nothing and needs an answer within seconds, and its
+ *    later requests are asked about.
+ * 4. The tier table. A missing row refuses.
  */
 export function decide(rules: RoutingRules, question: RoutingQuestion): Verdict {
   const isOpening = OPENING_TYPES.has(question.type)
@@ -102,8 +101,7 @@ export function decide(rules: RoutingRules, question: RoutingQuestion): Verdict 
 }
 
 /**
- * The rule that would ask about a message and that {@link decide} passes over, since it can ask nobody, or since the tier table
- * refuses the message: the first; null for none.
+ * The first matching `ask` rule that {@link decide} skips: no person can be asked, or the tier table refuses the message. Null for none.
  */
 export function passedOver(rules: RoutingRules, question: RoutingQuestion): Verdict | null {
   if (!OPENING_TYPES.has(question.type) || sandboxRefusal(rules.sandbox, question) !== null) return null
@@ -113,8 +111,8 @@ export function passedOver(rules: RoutingRules, question: RoutingQuestion): Verd
 }
 
 /**
- * The policy's word on a message. Where the sender says that it is weaker than it is, rules are for both: nobody picks the
- * rules that bind it by what it claims, so the stricter word counts, and an `allow` needs to be for both.
+ * The decision of the policy. Where the sender claims less power than it has, both parties are matched, so that a claim never selects its
+ * rules. The stricter decision counts, and an `allow` must hold for both.
  */
 function policyVerdict(policy: RoutingPolicy | null, question: RoutingQuestion, isAskable: boolean): PolicyVerdict | null {
   if (policy === null) return null
@@ -177,7 +175,7 @@ function sandboxRefusal({ enforced, crossSandboxAllowList }: SandboxRules, { sen
 const CONFLICTING: Verdict = {
   allowed: false,
   code: 'SANDBOX_VIOLATION',
-  rule: 'sandbox: an agent in two sandboxes reaches nobody and is reached by nobody',
+  rule: 'sandbox: an agent in two sandboxes can neither send nor receive',
   reason: 'the certificate, the card and the hops name different sandboxes'
 }
 

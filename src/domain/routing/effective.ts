@@ -3,13 +3,13 @@ import { weakest, type Tier } from './tier.js'
 /** The sandbox of a party that is in two at once. No real sandbox has it: names hold no control characters. */
 export const CONFLICT_SANDBOX = '\u0000conflict'
 
-/** What a certificate says of a node's power; the sandbox is absent (or null) when there is none. */
+/** A node's certified power; the sandbox is absent (or null) when there is none. */
 export interface CertifiedPower {
   readonly maxTier: Tier
   readonly sandboxId?: string | null
 }
 
-/** What a caller of this node may: as a certificate says it, and perhaps less. */
+/** The authority of a caller of this node: that of a certificate, or less. */
 export interface CallerAuthority extends CertifiedPower {
   /** It may ask for these capabilities alone; absent: for any. */
   readonly capabilities?: readonly string[]
@@ -22,7 +22,7 @@ export function confinement(by: CallerAuthority | undefined): { readonly confine
   return by?.capabilities === undefined ? {} : { confinedTo: by.capabilities }
 }
 
-/** What is verified about the sender (or target) of a message. */
+/** Verified facts about the sender (or target) of a message. */
 export interface PartyFacts {
   /** Of the node whose key the stream has. */
   readonly certificate: CertifiedPower

@@ -15,7 +15,7 @@ export interface ExchangeKey {
   readonly peer: string
   /** The opening message's correlation id, or its id. */
   readonly correlationId: string
-  /** Address of the agent that opens; of either agent for what comes after. */
+  /** Address of the opening agent; of either agent for later messages. */
   readonly from: string
   /** Address of the other. */
   readonly to: string
@@ -32,14 +32,12 @@ interface Exchange {
 }
 
 /**
- * The exchanges that this node let in or sent out: what lets replies pass, between the two agents of each and no others. Both
- * ends keep their own table. Bounded; a full table refuses new ones and drops no live one.
- * Several openings of the same two may share a thread: it stays open until each has its final reply. No clock inside: every
- * call is told the time (milliseconds of one clock).
+ * The open exchanges of this node, which let replies pass between their two agents alone. Both ends have their own table. Bounded; a full
+ * table refuses new ones and drops no live one. Several openings of the same two agents may share a thread: it stays open until each has
+ * its final reply. No clock inside: every call gets the time (milliseconds of one clock).
  */
 export class Exchanges {
   readonly #open = new Map<string, Exchange>()
-  /** By peer. */
   readonly #ofPeer = new Map<string, Set<Exchange>>()
   /** By thread and the agent that opened, oldest first: whom it may have asked. */
   readonly #byOpener = new Map<string, Exchange[]>()

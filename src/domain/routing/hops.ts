@@ -3,15 +3,13 @@ import { CONFLICT_SANDBOX, effectiveParty, type CertifiedPower, type EffectivePa
 
 /** Ends and way of a message, as it came to a node. */
 export interface MessagePath {
-  /** The node it is from. */
   readonly origin: NodeId
-  /** The node it is for. */
   readonly target: NodeId
   /** The nodes it passed, in order. */
   readonly hops: readonly NodeId[]
   /** Whose stream it came by. */
   readonly peer: NodeId
-  /** Who reads it. */
+  /** The reading node. */
   readonly self: NodeId
 }
 
@@ -40,13 +38,13 @@ export interface RouteOffer {
   readonly further: number
   /** Of its certificate. */
   readonly power: CertifiedPower
-  /** It said so before, and did not carry on what it was given. */
+  /** It offered one before, and did not forward the message. */
   readonly isDoubted?: boolean
 }
 
 /**
- * The best of several ways for what `own` sends; null of none. A message is no more powerful than what it passes, so a
- * neighbour that weakens it least comes first, then one that is not doubted, then the shortest way; equal ones in the order of their keys.
+ * The best route for messages of `own`; null of none. A message has at most the power of each relay, so the neighbour that weakens it least
+ * comes first. Then come trusted ones, then the shortest route, then the order of keys.
  */
 export function chooseRoute(own: CertifiedPower, offers: readonly RouteOffer[]): RouteOffer | null {
   const sender = { tier: own.maxTier, sandboxId: own.sandboxId ?? null }

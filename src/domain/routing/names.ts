@@ -15,7 +15,7 @@ export interface NodeName {
 /** An agent as names resolve it. */
 export type AgentName = AgentAddress
 
-/** What a typed text stands for. Candidates and nearest names are ready to type. */
+/** Result of resolving a typed text. Candidates and nearest names are ready to type. */
 export type Resolution<T> =
   | { readonly kind: 'found'; readonly value: T }
   | { readonly kind: 'ambiguous'; readonly candidates: readonly string[] }
@@ -34,8 +34,8 @@ export function splitAddress(text: string): { readonly agentId: string; readonly
 }
 
 /**
- * The names under which nodes are shown and typed: the certificate's, made safe by {@link safeName}. A name that an earlier node
- * has already, or that looks like an earlier one's, shows as `name-<first 4 of id>` (more of the id if that is taken too).
+ * The displayed names of nodes: the certificate's, made safe by {@link safeName}. A name like that of an earlier node gets a suffix:
+ * `name-<first 4 of id>` (more of the id if that is taken too).
  */
 export function displayNames(nodes: readonly NodeName[]): Map<NodeId, string> {
   const names = new Map<NodeId, string>()
@@ -54,11 +54,11 @@ export function displayNames(nodes: readonly NodeName[]): Map<NodeId, string> {
   return names
 }
 
-/** The node that a text names: its id, its name as shown, a unique prefix (at least 4) of its id, or the short form of it. */
+/** The node of a text: its id, its displayed name, a unique prefix (at least 4) of its id, or the short form of it. */
 export function resolveNode(text: string, nodes: readonly NodeName[]): Resolution<NodeId> {
   const names = displayNames(nodes)
   if (names.has(text)) return { kind: 'found', value: text }
-  // As it is shown, or as its node has it; the start of an id after a name makes no other name of it.
+  // The displayed or the certified name; a suffix of the id does not change the name.
   for (const form of [text, safeName(text, NODE_NAME)])
     for (const [id, name] of names) if (name === form) return { kind: 'found', value: id }
   const hits = [...names.keys()].filter((id) => isShortFor(text, id))
@@ -66,11 +66,10 @@ export function resolveNode(text: string, nodes: readonly NodeName[]): Resolutio
 }
 
 /**
- * The nodes that a text in a rule may mean, by its name as shown or as the beginning (at least 4) or short form of its id.
- * A name means the node that has it, unless an id of one that was admitted earlier begins like that: nobody comes to be meant
- * by what he calls himself, nor by a key made to begin with the name of another. Several: it is ambiguous. A name that shows with
- * the start of an id, since it looks like an earlier one's, is still meant by the name alone. `names`: as {@link displayNames}
- * gives them.
+ * The nodes that a text in a rule may mean: by displayed name, or by prefix (at least 4) or short form of an id. A name means its node,
+ * unless the id of an earlier node begins like that. So no one is meant by a chosen name, nor by a key made to begin with another's name.
+ * Several: ambiguous. A name with a suffix of the id, since it looks like an earlier one, is still meant by the name alone. `names`: of
+ * {@link displayNames}.
  */
 export function nodesMeant(text: string, names: ReadonlyMap<NodeId, string>): NodeId[] {
   const typed = safeName(text, NODE_NAME)
@@ -99,8 +98,8 @@ function oneOf<T>(hits: readonly T[], label: (hit: T) => string): Resolution<T> 
 }
 
 /**
- * The agent that a text names: `id@node` (the node as {@link resolveNode} takes it), a bare id that only one node has, or
- * a unique prefix (at least 4) of an agent's id.
+ * The agent of a text: `id@node` (the node as for {@link resolveNode}), a bare id of one node alone, or a unique prefix (at least 4) of an
+ * id.
  */
 export function resolveAgent(text: string, agents: readonly AgentName[], nodes: readonly NodeName[]): Resolution<AgentName> {
   const names = displayNames(nodes)

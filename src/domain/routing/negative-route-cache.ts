@@ -6,7 +6,7 @@ const NEGATIVE_ROUTE_MS = 5000
 /** Nodes to which one neighbour has no way that are remembered. */
 const MAX_NEGATIVE_ROUTES = 256
 
-/** Who was asked for a way to which node, and whether it was to ask its own neighbours as well. */
+/** A neighbour, the target, and whether the neighbour was to ask its own neighbours as well. */
 export interface AskedFor {
   readonly neighbour: NodeId
   readonly target: NodeId
@@ -14,9 +14,9 @@ export interface AskedFor {
 }
 
 /**
- * Which neighbours had no way to a node a moment ago, so that they are not asked again, whoever wants to know. It is the word of
- * each for itself alone: nobody can hide the way of another, and a neighbour that comes is asked. Bounded for each neighbour;
- * the oldest goes. No clock inside: every call is told the time in milliseconds.
+ * Neighbours that recently had no route to a node, so that they are not asked again for any caller. Each answers for itself alone: no one
+ * can hide the route of another, and a new neighbour is asked. Bounded for each neighbour; the oldest entry goes. No clock inside: every
+ * call gets the time in milliseconds.
  */
 export class NegativeRouteCache {
   readonly #ttlMs: number
@@ -34,7 +34,7 @@ export class NegativeRouteCache {
     of.setNewest(keyOf(asked), now + this.#ttlMs)
   }
 
-  /** Need it not be asked? Who has no way even through its neighbours has none of its own. */
+  /** Is it known to have none? A neighbour without a route through its neighbours has no direct one. */
   has({ neighbour, target, isFurther }: AskedFor, now: number): boolean {
     const of = this.#ofNeighbour.get(neighbour)
     const isKnown = (further: boolean): boolean => (of?.get(keyOf({ target, isFurther: further })) ?? now) > now

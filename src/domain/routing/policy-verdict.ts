@@ -2,9 +2,9 @@ import { compilePolicy, type NodesOfName, type PolicyQuestion } from '../policy/
 import type { PolicyRule } from '../policy/rule.js'
 import type { Verdict } from './decide.js'
 
-/** What a policy says of a message: the verdict of its first rule that matches. */
+/** The verdict of a policy on a message: that of its first matching rule. */
 export interface RoutingPolicy {
-  /** null: no rule matches. `ask` holds only what the tier table allows; where nobody may be asked, such a rule is passed over. */
+  /** null: no rule matches. `ask` only holds messages that the tier table allows; where no person can be asked, such a rule is skipped. */
   find(question: PolicyQuestion, mayAsk: boolean): PolicyVerdict | null
 }
 
@@ -13,7 +13,7 @@ export type PolicyVerdict =
   | { readonly decision: 'allow' | 'deny'; readonly verdict: Verdict }
   | { readonly decision: 'ask'; readonly verdict: Extract<Verdict, { allowed: false }> }
 
-/** What the rules need beside themselves. */
+/** Further inputs of the rules. */
 export interface PolicyPlaces {
   /** Name of the file, as verdicts tell it. */
   readonly file: string

@@ -7,13 +7,13 @@ const MAX_PER_ORIGIN = 32_768
 /** Forwarded messages that are remembered in all: 400 a second for as long. An origin has no more of them than it leaves free. */
 const MAX_IN_ALL = 262_144
 
-/** What may be done with a message: it is new, came before, is too old or too new, or cannot be remembered now. */
+/** Freshness of a message: new, a repeat, outside the time window, or beyond the capacity. */
 export type Freshness = 'new' | 'repeated' | 'untimely' | 'full'
 
 /**
- * The forwarded messages of late, so that none counts twice: whoever carries one can send it again. What is older than can
- * be remembered is refused by its time; a node that has just started remembers nothing, so what was signed before is refused
- * too. Bounded; nothing is forgotten before its time. Every call is told the time (unix milliseconds).
+ * Recent forwarded messages, so that none counts twice: every relay can send one again. Messages older than the window are refused by their
+ * time. A node that has just started has no memory, so it refuses messages signed before. Bounded; no entry is forgotten early. Every call
+ * gets the time (unix milliseconds).
  */
 export class Replays {
   readonly #startedAt: number
@@ -24,12 +24,12 @@ export class Replays {
     this.#startedAt = startedAt
   }
 
-  /** Is a time (unix milliseconds) near enough to the reader's for what may come twice without harm? */
+  /** Is a time (unix milliseconds) near enough to the reader's, for messages that may safely repeat? */
   static isTimely(timestamp: number, now: number): boolean {
     return Math.abs(now - timestamp) <= MAX_AGE_MS
   }
 
-  /** What of a message of this time; nothing is kept. */
+  /** Freshness of a message of this time; records nothing. */
   judge({ origin, id, timestamp }: { readonly origin: NodeId; readonly id: string; readonly timestamp: number }, now: number): Freshness {
     if (!Replays.isTimely(timestamp, now) || timestamp < this.#startedAt) return 'untimely'
     const ofOrigin = this.#byOrigin.get(origin)

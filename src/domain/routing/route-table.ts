@@ -8,7 +8,6 @@ export const MAX_ROUTES = 1024
 
 /** A way to a node without a link of its own. */
 export interface Route {
-  /** The neighbour that takes messages for it. */
   readonly via: NodeId
   /** Nodes that lie between; at least 1. */
   readonly hops: number
@@ -19,8 +18,8 @@ interface KeptRoute extends Route {
 }
 
 /**
- * The routes that are known, one for each target. Bounded: the one that was confirmed longest ago makes room. No clock
- * inside: every call is told the time in milliseconds.
+ * The known routes, one for each target. Bounded: the least recently confirmed one goes. No clock inside: every call gets the time in
+ * milliseconds.
  */
 export class RouteTable {
   // In the order of confirmation.

@@ -29,8 +29,8 @@ const OPERATORS: ReadonlySet<string> = new Set(['==', '!=', '<', '<=', '>', '>='
 type Token = { readonly symbol: string } | { readonly value: unknown } | { readonly reference: Reference }
 
 /**
- * Takes a condition apart: references `{name/pointer}`, `{name:status}`; numbers, texts in quotes, true, false and null;
- * `== != < <= > >=`, `&&`, `||`, `!` (or and, or, not) and brackets. Never throws.
+ * Parses a condition: references `{name/pointer}` and `{name:status}`, numbers, quoted texts, true, false and null. Operators are `== != <
+ * <= > >=`, `&&`, `||`, `!` (or and, or, not) and brackets. Never throws.
  */
 export function parseCondition(
   text: string
@@ -68,7 +68,7 @@ function tokenOf([, braces, quoted, number, symbol, word = '']: RegExpExecArray)
   if (symbol !== undefined) return { symbol }
   if (LITERALS.has(word)) return { value: LITERALS.get(word) }
   const known = Object.hasOwn(WORDS, word) ? WORDS[word] : undefined
-  return known === undefined ? `"${word}" is no word of conditions; texts stand in quotes` : { symbol: known }
+  return known === undefined ? `"${word}" is not a word of conditions; texts need quotes` : { symbol: known }
 }
 
 function textOf(quoted: string): Token | string {
@@ -162,8 +162,8 @@ export function referencesOf(condition: Condition): Reference[] {
 }
 
 /**
- * Is a condition met? What is not there counts as null; null, false, 0 and '' are not met, all else is. Values are equal
- * when their canonical JSON is; only two numbers, or two texts, are before or behind each other. Never throws.
+ * Is a condition met? A missing value is null. null, false, 0 and '' are not met; every other value is. Values are equal when their
+ * canonical JSON is. Only two numbers, or two texts, are ordered. Never throws.
  */
 export function isMet(condition: Condition, lookup: Lookup): boolean {
   const value = valueOf(condition, lookup)
@@ -202,7 +202,7 @@ function isSame(left: unknown, right: unknown): boolean {
   return text !== null && text === sameText(right)
 }
 
-/** What tells values apart: canonical JSON, bytes as their numbers. null for what has no such form: it equals nothing. */
+/** Canonical JSON of a value for comparisons, bytes as their numbers. null for a value without that form: it equals nothing. */
 export function sameText(value: unknown): string | null {
   try {
     return canonicalJson(withoutBytes(value))

@@ -20,12 +20,11 @@ import type { VoterParts, VoterState } from './coordination-vote.js'
 const ATTEMPT_MS = VOTER_LEASE_MS + 2 * COORDINATION_PERIOD_MS
 
 /**
- * How far a participant is on its way: it waits; it asks for a majority; it reads what the majority has on record; it has that
- * recorded in its own epoch; it coordinates.
+ * Phase of a candidate: it waits; asks for a majority; reads the records of the majority; has them recorded in its own epoch; coordinates.
  */
 export type CandidatePhase = 'waiting' | 'asking' | 'reading' | 'settling' | 'coordinating'
 
-/** A participant that may coordinate. Owned by whoever steps it. Times: monotonic milliseconds. */
+/** A participant that may coordinate. Owned by its caller. Times: monotonic milliseconds. */
 export interface CandidateState {
   readonly parts: VoterParts
   phase: CandidatePhase
@@ -33,9 +32,8 @@ export interface CandidateState {
   mayStand: boolean
   /** Of its last attempt. */
   epoch: number
-  /** The highest of which it was told. */
   knownEpoch: number
-  /** How often it let go of what it could not do: each time it stands behind all others. */
+  /** Its retreats: each puts it behind all others. */
   retreats: number
   /** It does not stand before this. */
   standAt: number
@@ -45,39 +43,39 @@ export interface CandidateState {
   round: number
   /** When the round was sent in which each granted last. */
   readonly grants: Map<NodeId, number>
-  /** What it sent less than a lease ago, by round, and the outcomes in it. */
+  /** Messages of the last lease by round, with their outcomes. */
   readonly sent: Map<number, { readonly at: number; readonly items: readonly WantedRecord[] }>
   readonly readings: Map<NodeId, RecordReading>
   readonly proposals: Proposals
-  /** What is proposed once the end is accepted; empty when there is none. */
+  /** Proposals for after the accepted end; empty when there is none. */
   readonly behindEnd: Proposals
   /** Outcomes that a majority has on record. */
   readonly accepted: Map<number, string>
 }
 
-/** What happens to a candidate. */
+/** Inputs of a candidate. */
 export type CandidateInput =
   | { readonly type: 'message'; readonly from: NodeId; readonly message: CoordinationMessage }
   /** Time passed; at least each {@link COORDINATION_PERIOD_MS}. `voter`: that of this very node. */
   | { readonly type: 'tick'; readonly voter: VoterState }
   /** Whether the tiers and sandboxes of this node let it reach the remaining agents. */
   | { readonly type: 'standing'; readonly mayStand: boolean }
-  /** What it would need to go on is not to be had here: it lets go, so that another may try. */
+  /** Data that it needs is not available here: it retreats, so that another may try. */
   | { readonly type: 'retreat' }
-  /** Outcomes of items to be accepted, durable here. Those that have one already, or one under way, are passed over. */
+  /** Outcomes to be accepted, durable here. Accepted and pending ones are skipped. */
   | { readonly type: 'propose'; readonly items: readonly WantedRecord[] }
 
-/** What the owner of a candidate does. */
+/** Effects for the owner of a candidate. */
 export type CandidateEffect =
   | Tell
   /** It coordinates from now on. `accepted`: the outcomes that are final already; no other of these items is ever accepted. */
   | { readonly type: 'begin'; readonly epoch: number; readonly accepted: ReadonlyMap<number, string> }
   /** The outcomes are final: a majority has them on record, and the lease was held then. */
   | { readonly type: 'accepted'; readonly epoch: number; readonly items: readonly WantedRecord[] }
-  /** Its lease is over: nothing is leased or accepted any more, and what was proposed without being accepted is void. */
+  /** Its lease is over: leases and accepted outcomes end here, and pending proposals are void. */
   | { readonly type: 'ended'; readonly epoch: number }
 
-/** A candidate that begins. Whoever is not the launcher waits first as if that had just been heard. */
+/** A new candidate. A participant other than the launcher first waits as if the launcher had just been active. */
 export function openCandidate(parts: VoterParts, now: number): CandidateState {
   const rank = parts.coordination.voters.indexOf(parts.self)
   return {
@@ -121,8 +119,8 @@ export function isCoordinating(state: CandidateState, now: number): boolean {
 }
 
 /**
- * How a swarm stands for this participant: it coordinates; it has lately granted that to another, of whom it heard that a
- * majority did; or nobody that it knows of does.
+ * State of a swarm for this participant: it coordinates; or it recently granted that to another, which reported a majority; or it knows no
+ * coordinator.
  */
 export function coordinationStatus(state: CandidateState, voter: VoterState, now: number): 'coordinating' | 'following' | 'stalled' {
   if (isCoordinating(state, now)) return 'coordinating'
@@ -131,9 +129,9 @@ export function coordinationStatus(state: CandidateState, voter: VoterState, now
 }
 
 /**
- * Moves a candidate by one input and gives the effects in order; the state is changed in place. It stands when the lease that
- * its own voter granted last is over, the later the further behind it is in the order of takeover; it coordinates while a
- * majority grants it, once all that a majority had on record is recorded in its own epoch. Never throws.
+ * Moves a candidate by one input and returns the effects in order; the state is changed in place. It stands when the last lease of its own
+ * voter is over, later for each position in the order of takeover. It coordinates while a majority grants it, once it has recorded the
+ * majority's records in its own epoch. Never throws.
  */
 export function stepCandidate(state: CandidateState, input: CandidateInput, now: number): CandidateEffect[] {
   const ended = endIfOver(state, now)
@@ -157,7 +155,7 @@ function endIfOver(state: CandidateState, now: number): CandidateEffect[] {
   return state.phase === 'waiting' || state.phase === 'asking' || now < leaseEnd(state) ? [] : retreat(state, now)
 }
 
-/** Those that granted are free for others once they hear no more of it. */
+/** Its voters are free for others once it is silent. */
 function giveUp(state: CandidateState, now: number): CandidateEffect[] {
   if (state.phase === 'waiting') return []
   state.retreats++
@@ -182,7 +180,7 @@ function tick(state: CandidateState, voter: VoterState, now: number): CandidateE
   } else if (state.phase === 'asking' && (isOther || !state.mayStand)) {
     return retreat(state, now)
   } else if (state.phase === 'asking' && now - state.startedAt >= ATTEMPT_MS) {
-    // Those that granted are of use to others for a while.
+    // Its voters are of use to others for a while.
     return retreat(state, now + VOTER_LEASE_MS + (1 + rankOf(state)) * TAKEOVER_STEP_MS)
   } else if (now - state.askedAt < COORDINATION_PERIOD_MS) return []
   state.askedAt = now
@@ -216,7 +214,7 @@ function onReply(
 ): CandidateEffect[] {
   const { coordination, run } = state.parts
   if (message.swarm !== coordination.swarm || message.run !== run || !coordination.voters.includes(from)) return []
-  // What was asked longer ago than a lease counts for nothing: who answered may have lost what it answered by.
+  // Answers to messages older than a lease do not count: their sender may have lost its state.
   const sent = state.sent.get(message.round)
   if (state.phase === 'waiting' || sent === undefined || now - sent.at >= COORDINATOR_LEASE_MS) return []
   if (message.kind === 'refused') return refused(state, message, now)
@@ -244,7 +242,7 @@ function granted(state: CandidateState, { from, sentAt, now }: { from: NodeId; s
   return readOthers(state, now)
 }
 
-/** Asks those that have granted for what they have on record, from where their last page ended. */
+/** Asks the voters of its majority for their records, from the end of their last page. */
 function readOthers(state: CandidateState, now: number): CandidateEffect[] {
   if (state.phase !== 'reading') return []
   for (const node of state.grants.keys()) if (!state.readings.has(node)) state.readings.set(node, openReading())

@@ -9,10 +9,10 @@ export const MAX_RECORD_INDEX = 20_000
 const Index = z.int().min(0).max(MAX_RECORD_INDEX)
 const Epoch = z.int().min(0)
 const Digest = z.string().min(1).max(64)
-/** Every message says of which swarm it is; an answer has `run` and `round` of what it answers. */
+/** Every message names its swarm; an answer repeats `run` and `round`. */
 const about = { swarm: z.string().min(1).max(64), run: z.string().min(1).max(64), round: z.int().min(0) }
 
-/** What participants of a swarm say to each other about who coordinates it. */
+/** Coordination messages between participants of a swarm. */
 export const COORDINATION_SCHEMA = z.discriminatedUnion('kind', [
   /** The sender wants to coordinate, or to go on coordinating, in this epoch. */
   z.strictObject({ ...about, kind: z.literal('ask'), epoch: Epoch }),
@@ -34,7 +34,7 @@ export const COORDINATION_SCHEMA = z.discriminatedUnion('kind', [
   z.strictObject({ ...about, kind: z.literal('recorded'), epoch: Epoch }),
   /** Asks what is on record from an index on. */
   z.strictObject({ ...about, kind: z.literal('read'), from: Index }),
-  /** What is, in rising order; `next`: from where on there is more, null for nothing. `epoch`, `candidate`: granted last, and to whom. */
+  /** Existing records in rising order; `next`: start of the next page, null for none. `epoch`, `candidate`: the last grant. */
   z.strictObject({
     ...about,
     kind: z.literal('held'),

@@ -2,7 +2,7 @@ import type { NodeId } from '../../kit/ids.js'
 import { type ItemRecord, mergeRecords } from './coordination.js'
 import { MAX_RECORDS, type MessageOf } from './coordination-message.js'
 
-/** What was read so far of what another participant has on record. */
+/** The records read so far from another participant. */
 export interface RecordReading {
   /** From where on it is read next; null when all of it is here. */
   from: number | null

@@ -11,7 +11,7 @@ export interface WantedRecord {
 /** Outcomes that no majority has on record yet: who has them, and when those were asked. */
 export type Proposals = Map<number, { readonly digest: string; readonly confirmed: Map<NodeId, number> }>
 
-/** Whom to send what: each voter what it has not confirmed lately, in pieces of {@link MAX_RECORDS}. */
+/** Messages for each voter with the records that it has not confirmed recently, in pieces of {@link MAX_RECORDS}. */
 export function recordMessages(
   voters: readonly NodeId[],
   proposals: Proposals,

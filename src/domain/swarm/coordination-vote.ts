@@ -11,28 +11,28 @@ import {
 import type { CoordinationMessage, MessageOf, Tell } from './coordination-message.js'
 import { openReading, pageOf, type RecordReading, readPage } from './coordination-read.js'
 
-/** What the disk of a participant holds of its votes. */
+/** Durable vote state of a participant. */
 export interface StoredVote {
-  /** The highest that it granted, 0 for none, and to whom; null: nobody gets that epoch here. */
+  /** The highest granted epoch, 0 for none, and its candidate; null: the epoch is granted to none here. */
   readonly epoch: number
   readonly candidate: NodeId | null
   readonly records: ReadonlyMap<number, ItemRecord>
 }
 
-/** What a participant is when it begins to vote: it never did, it goes on from its disk, or what it had is lost. */
+/** Start of a voter: new, from its disk, or after a loss of its disk. */
 export type VoterStart =
   | { readonly type: 'fresh' }
   | { readonly type: 'lost' }
   | { readonly type: 'restarted'; readonly stored: StoredVote }
 
-/** What a voter is made with. `run`: an id that no other start of it has had. */
+/** Dependencies of a voter. `run`: an id unique to this start. */
 export interface VoterParts {
   readonly coordination: Coordination
   readonly self: NodeId
   readonly run: string
 }
 
-/** The vote of one participant in one swarm. Owned by whoever steps it. Times: monotonic milliseconds. */
+/** The vote of one participant in one swarm. Owned by its caller. Times: monotonic milliseconds. */
 export interface VoterState {
   readonly parts: VoterParts
   epoch: number
@@ -42,11 +42,11 @@ export interface VoterState {
   /** Nothing else is granted before this. */
   freeAt: number
   readonly records: Map<number, ItemRecord>
-  /** What a voter without its disk has learned from others; null when it may vote. */
+  /** State that a voter without its disk learned from others; null when it may vote. */
   recovery: { askedAt: number; readonly readings: Map<NodeId, RecordReading> } | null
 }
 
-/** What happens to a voter. The sender of a message is the key of the stream that it came over. */
+/** Inputs of a voter. The sender of a message is the key of its stream. */
 export type VoterInput =
   | { readonly type: 'message'; readonly from: NodeId; readonly message: CoordinationMessage }
   /** A participant says what was accepted, up to this epoch, as only who coordinates it does. */
@@ -54,15 +54,14 @@ export type VoterInput =
   /** Time passed; at least each {@link COORDINATION_PERIOD_MS}. */
   | { readonly type: 'tick' }
 
-/** What the owner of a voter does, strictly in this order over all steps: a tell waits until every store before it is durable. */
+/** Effects for the owner of a voter, strictly in this order over all steps: a tell waits until every store before it is durable. */
 export type VoterEffect =
   /** Make these durable, all or nothing. When that fails the voter has ended: open it again from the disk. */
   ({ readonly type: 'store'; readonly records: readonly (readonly [number, ItemRecord])[] } & Omit<StoredVote, 'records'>) | Tell
 
 /**
- * A voter that begins. One that was restarted cannot tell how much time passed, so it waits a whole lease before it grants
- * anything else. One that lost its disk abstains for a lease, after which nothing counts any more that it said before, and
- * then learns from so many others that any majority it was part of is among them.
+ * A new voter. After a restart the elapsed time is unknown, so it waits a whole lease before another grant. After a loss of its disk it
+ * abstains for a lease, which ends all its former answers. Then it reads enough others to cover any majority it was part of.
  */
 export function openVoter(parts: VoterParts, start: VoterStart, now: number): VoterState {
   const none = { parts, epoch: 0, candidate: null, provenEpoch: 0, freeAt: Number.NEGATIVE_INFINITY, records: new Map(), recovery: null }
@@ -74,9 +73,9 @@ export function openVoter(parts: VoterParts, start: VoterStart, now: number): Vo
 }
 
 /**
- * Moves a voter by one input and gives the effects in order; the state is changed in place. It never grants one epoch to two
- * candidates, nor one below what it has granted, nor another before the lease that it granted last is over; it records
- * outcomes for the coordinator of the epoch that it granted last alone. Strangers get no answer. Never throws.
+ * Moves a voter by one input and returns the effects in order; the state is changed in place. It never grants one epoch to two candidates,
+ * nor a lower epoch, nor a new one before its last lease is over. It records outcomes only for the coordinator of its last granted epoch.
+ * Strangers get no answer. Never throws.
  */
 export function stepVoter(state: VoterState, input: VoterInput, now: number): VoterEffect[] {
   if (input.type === 'tick') return state.recovery === null ? [] : askOthers(state, now)
@@ -149,7 +148,7 @@ function learn(state: VoterState, from: NodeId, message: MessageOf<'held'>): Vot
   if (reading === undefined || !readPage(reading, message)) return []
   if (reading.from !== null) return [read(state, from, reading.from)]
   const whole = [...recovery.readings.values()].filter((one) => one.from === null)
-  // Any majority with this voter has all but one of its members among the others: one of them is among so many.
+  // A majority with this voter has all other members among the others, so one of this many is in it.
   if (whole.length < parts.coordination.voters.length - majorityOf(parts.coordination) + 1) return []
   state.recovery = null
   for (const { epoch, candidate, records } of whole) {

@@ -7,15 +7,15 @@ import type { Hash } from '../../kit/sign.js'
  */
 export const COORDINATOR_LEASE_MS = 5000
 /**
- * A participant grants nothing else for so long after it granted, in milliseconds of its own monotonic clock. Longer than
- * the coordinator's, so that the grant outlives the lease while the rates of any two clocks are at most 5 % each from true.
+ * Milliseconds after a grant without another one, by the participant's monotonic clock. Longer than the coordinator's lease: the grant
+ * outlives it while the rate of each clock is at most 5 % off.
  */
 export const VOTER_LEASE_MS = 5600
-/** A coordinator renews its lease, and whoever waits for an answer asks again, after so many milliseconds. */
+/** Milliseconds after which a coordinator renews its lease and unanswered messages are repeated. */
 export const COORDINATION_PERIOD_MS = 1000
-/** Each further participant in the order of takeover waits so many milliseconds longer before it stands. */
+/** Additional milliseconds before each further participant in the order of takeover stands. */
 export const TAKEOVER_STEP_MS = 1000
-/** Who could not read or settle what was accepted leaves it to others to coordinate for so many milliseconds. */
+/** Milliseconds without candidacy after a participant could not read or settle accepted records. */
 export const UNABLE_MS = 60_000
 /** Leases of one item that one coordinator numbers before the numbers of the next begin. */
 const LEASES_AN_EPOCH = 1000
@@ -35,19 +35,19 @@ export function leaseInEpoch(number: number): number {
 /** Participants of a swarm that vote, the launcher among them. */
 export const MAX_VOTERS = 64
 
-/** Who coordinates one swarm: written at its launch, never changed. */
+/** The participants of one swarm: written at its launch, never changed. */
 export interface Coordination {
   readonly swarm: string
   readonly itemCount: number
-  /** Index of the record that ends the swarm: it tells of all that was on record before it. Absent: there is none. */
+  /** Index of the record that ends the swarm, which covers every record before it. Absent: there is none. */
   readonly endIndex?: number
-  /** All that vote, in the order in which they take over: the launcher first. */
+  /** The voters in the order of takeover: the launcher first. */
   readonly voters: readonly NodeId[]
-  /** False (`--no-takeover`): nobody but the launcher is ever a coordinator. */
+  /** False (`--no-takeover`): only the launcher ever coordinates. */
   readonly mayTakeOver: boolean
 }
 
-/** What a coordinator had recorded as the outcome of an item. */
+/** The recorded outcome of an item. */
 export interface ItemRecord {
   /** Of the coordinator that had it recorded last. */
   readonly epoch: number

@@ -3,7 +3,7 @@ import type { SwarmAgentState, HostState, ItemSpec, ItemState, SwarmParts, Swarm
 /** Leases that a node's agents get before any of them has brought a result. */
 const FIRST_LEASES = 4
 
-/** A swarm with nobody in it yet. */
+/** A swarm without agents. */
 export function createSwarm({ items, ...parts }: SwarmParts, now: number): SwarmState {
   const groups = groupsOf(items)
   const state: SwarmState = {

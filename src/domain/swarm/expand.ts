@@ -5,10 +5,10 @@ import { ANSWERS_MAX, type Plan, type PlanTask } from './plan.js'
 import { votesName } from './plan-graph.js'
 import type { ItemSpec } from './types.js'
 
-/** Whom a sub-task looks for. */
+/** The requirements of a sub-task. */
 export interface StageWants {
   readonly capability: string
-  /** What the agent must be able to do beside it. Default nothing. */
+  /** Further capabilities of the agent. Default none. */
   readonly further?: readonly string[]
   /** Labels that its node must carry. Default none. */
   readonly labels?: readonly string[]
@@ -30,7 +30,7 @@ export interface Stage extends StageWants {
   readonly template?: unknown
 }
 
-/** An item of a sub-task, and what `{item}` or its input is. */
+/** An item of a sub-task, with its `{item}` or its input. */
 export interface StageItem {
   readonly name: string
   readonly pinnedTo?: string
@@ -51,7 +51,7 @@ export function singleStage(id: 'each' | 'map', wants: StageWants, items: readon
   return { stages: [{ ...wants, id, rule: 'all', from: 0, count: items.length, isList: true, needs: [] }], items }
 }
 
-/** Makes the sub-tasks and items of a checked plan. What nobody can do yet has one item all the same. */
+/** Makes the sub-tasks and items of a checked plan. A sub-task without an agent has one item all the same. */
 export function expandPlan({ tasks }: Plan, agentsOf: AgentsOf): Expanded {
   const stages: Stage[] = []
   const items: StageItem[] = []
@@ -69,7 +69,7 @@ export function expandPlan({ tasks }: Plan, agentsOf: AgentsOf): Expanded {
   return { stages, items }
 }
 
-/** Appends a sub-task that makes one result of those that no other needs. */
+/** Appends a sub-task that reduces the final results to one. */
 export function withReducer({ stages, items }: Expanded, capability: string): Expanded {
   const needed = new Set(stages.flatMap(({ needs }) => needs))
   const leaves = stages.filter(({ id }) => !needed.has(id))
@@ -113,7 +113,7 @@ function stageOf(task: PlanTask): Omit<Stage, 'id' | 'from' | 'count'> {
   }
 }
 
-/** An item, the result of the one sub-task before, an object of those of several, or what was given. */
+/** An item, the result of the only need, an object of several results, or the given input. */
 function usualInput({ needs = [], items }: PlanTask): unknown {
   if (items !== undefined) return items.every(isRecord) ? '{item}' : { item: '{item}' }
   const [first] = needs

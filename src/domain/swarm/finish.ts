@@ -91,7 +91,7 @@ export function failure(code: ErrorCode, message: string): { ok: false; error: E
 /** The outcome of an item that may not be repeated, when its lease ended without one. */
 export function doubt(reason: string, code: ErrorCode): RunOutcome {
   const message =
-    `nobody can say whether it was done: ${reason}, while an agent had it. Its capability may not be repeated, so no other was asked: ` +
+    `it is unknown whether it was done: ${reason}, while an agent had it. Its capability may not be repeated, so no other was asked: ` +
     'look whether it was done, and if not, launch it anew; with --allow-repeat such items are done again'
   return { ...failure(code, message), isUnknown: true }
 }

@@ -3,9 +3,8 @@ import { type Facet, type Lookup, valueAt } from './template.js'
 import type { FinalSwarmStatus, ItemOutcome } from './types.js'
 
 /**
- * What makes a stage complete. `all`: every item has its outcome (some failed: partial). `any`: the same, and failures are
- * borne while one completed. `first`: the first that completes. `majority`: more than half of the items gave one and the
- * same result.
+ * Completion rule of a stage. `all`: every item has its outcome (some failed: partial). `any`: the same, and failures are accepted if one
+ * completed. `first`: the first that completes. `majority`: more than half of the items have the same result.
  */
 export type StageRule = 'all' | 'any' | 'first' | 'majority'
 
@@ -23,14 +22,13 @@ export interface GraphStage {
   /** It opens when one of `needs` completed at least in part: a judge, a reducer. Else all of them have to be complete. */
   readonly isGathering: boolean
   readonly when: Condition | null
-  /** Indexes of those of `needs` whose status the condition asks for: they may have any. */
+  /** Indexes of `needs` whose status the condition reads: they may have any status. */
   readonly bears: ReadonlySet<number>
 }
 
 /** Where a stage stands. */
 export type StageStatus = 'waiting' | 'open' | 'completed' | 'partial' | 'failed' | 'skipped'
 
-/** What became of a stage so far. */
 interface StageState {
   status: StageStatus
   /** Why it was skipped or failed; '' else. */
@@ -45,7 +43,7 @@ interface StageState {
   readonly tally: Map<string, { count: number; readonly first: number }>
 }
 
-/** The stages of a swarm, and what became of them. Owned by whoever steps it. */
+/** The stages of a swarm and their states. Owned by its caller. */
 export interface GraphState {
   readonly stages: readonly GraphStage[]
   readonly states: readonly StageState[]
@@ -53,11 +51,11 @@ export interface GraphState {
   readonly byName: ReadonlyMap<string, number>
 }
 
-/** What becomes of items, in this order. */
+/** Moves of items, in this order. */
 export type GraphMove =
   /** The items of the stage may be given out. */
   | { readonly type: 'open'; readonly stage: number }
-  /** Those of its items that have no outcome get this one: they are not needed. */
+  /** Items without an outcome get this one: they are not needed. */
   | { readonly type: 'drop'; readonly stage: number; readonly status: 'skipped' | 'canceled'; readonly reason: string }
 
 /** The accepted results, by index of the item; undefined for none. */
@@ -88,14 +86,14 @@ export function stageOf({ stages }: GraphState, item: number): number {
 }
 
 /**
- * Takes the recorded outcome of one item, and says what becomes of others. The same outcomes in the same order give the same
- * moves, so a graph is rebuilt from what is on record. `results` has the result of this item already.
+ * Records the outcome of one item, and returns the moves of others. The same outcomes in the same order give the same moves, so a graph can
+ * be rebuilt from records. `results` has the result of this item already.
  */
 export function settleItem(graph: GraphState, { index, status }: { index: number; status: ItemOutcome }, results: Results): GraphMove[] {
   const at = stageOf(graph, index)
   const [stage, state] = [graph.stages[at], graph.states[at]]
   if (stage === undefined || state === undefined) return []
-  // What nobody needs changes nothing.
+  // An unneeded outcome changes nothing.
   if (state.status !== 'waiting' && state.status !== 'open') return []
   state.settled++
   if (status === 'completed') {
@@ -182,7 +180,7 @@ function isUsable({ states }: GraphState, index: number, isPartEnough: boolean):
   return status === 'completed' || (isPartEnough && status === 'partial')
 }
 
-/** The value of a stage: that of its winner, its one result, or the list of what was completed. Undefined when it has none. */
+/** The value of a stage: that of its winner, its one result, or the list of completed results. Undefined when it has none. */
 export function stageValue(graph: GraphState, index: number, results: Results): unknown {
   const [stage, state] = [graph.stages[index], graph.states[index]]
   if (stage === undefined || state === undefined || state.completed === 0) return undefined
@@ -212,8 +210,8 @@ export function leavesOf({ stages }: GraphState): number[] {
 }
 
 /**
- * How a swarm ends whose items all have their outcome: by the stages that no other needs. One that was skipped for its
- * condition counts as done, one that was skipped for what it needs does not.
+ * The end of a swarm with all outcomes, by its final stages. A stage skipped for its condition counts as done; a stage skipped for its
+ * needs does not.
  */
 export function graphVerdict(graph: GraphState): Exclude<FinalSwarmStatus, 'canceled'> {
   const leaves = leavesOf(graph)

@@ -151,12 +151,12 @@ const MarkRow = z.object({
   failures: z.int().min(0).max(1000)
 })
 
-/** What a participant has to have of a swarm to carry it on. */
+/** The data with which a participant can continue a swarm. */
 export type HandedPlan = z.infer<typeof PlanRow>
 /** That an item which may not be repeated was leased, by which node, to whom. */
 export type LeaseMark = z.infer<typeof MarkRow>
 
-/** Reads the plan of a swarm that its launcher hands over; null for what is none. Never throws. */
+/** Decodes the plan of a swarm from its launcher; null for an invalid one. Never throws. */
 export function decodePlan(bytes: Uint8Array, now: number): HandedPlan | null {
   const plan = decoded(PlanRow, bytes)
   if (plan === null || plan.items.length !== plan.head.itemCount || !isWhole(plan.head.stages, plan.items.length)) return null
@@ -164,17 +164,17 @@ export function decodePlan(bytes: Uint8Array, now: number): HandedPlan | null {
   return new Set(voters).size === voters.length && expiresAt <= now + 2 * MAX_LIFE_MS ? plan : null
 }
 
-/** Reads the outcome of an item; null for what is none. Never throws. */
+/** Decodes the outcome of an item; null for an invalid one. Never throws. */
 export function decodeOutcome(bytes: Uint8Array): z.infer<typeof OutcomeRow> | null {
   return decoded(OutcomeRow, bytes)
 }
 
-/** Reads the end of a swarm; null for what is none. Never throws. */
+/** Decodes the end of a swarm; null for an invalid one. Never throws. */
 export function decodeEnd(bytes: Uint8Array): z.infer<typeof EndRow> | null {
   return decoded(EndRow, bytes)
 }
 
-/** Reads the mark of an item; null for what is none. Never throws. */
+/** Decodes the mark of an item; null for an invalid one. Never throws. */
 export function decodeMark(bytes: Uint8Array): LeaseMark | null {
   return decoded(MarkRow, bytes)
 }

@@ -2,10 +2,10 @@ import { failure, finishItem } from './finish.js'
 import { isAnyThere } from './schedule.js'
 import type { SwarmEffect, SwarmState } from './types.js'
 
-/** What nobody could do for so many lease spans is given up. */
+/** An item without a capable agent fails after this many lease spans. */
 const LACKING_LEASES = 12
 
-/** Items that wait, and that nobody who is there could do: by the need that nobody meets, or alone when who meets it is barred. */
+/** Waiting items without a capable agent: by their unmet need, or alone when the capable agents are barred. */
 function lackingNow(state: SwarmState): Map<string, number[]> {
   const met = new Set<number>()
   for (const agent of state.agents.values()) if (agent.isPresent && agent.slots > 0) for (const need of agent.needs.keys()) met.add(need)
@@ -31,7 +31,7 @@ function lackingNow(state: SwarmState): Map<string, number[]> {
   return lacking
 }
 
-/** Notes what nobody could do now, and gives up what nobody could do for long: its agents are away, or may not do it. */
+/** Notes items without a capable agent now, and fails those without one for long: the agents are away or barred. */
 export function giveUpLacking(state: SwarmState, { now, effects }: { now: number; effects: SwarmEffect[] }): void {
   const lacking = lackingNow(state)
   for (const key of state.lacking.keys()) if (!lacking.has(key)) state.lacking.delete(key)

@@ -6,7 +6,7 @@ import type { SwarmAgentState, ItemState, SwarmEffect, SwarmState } from './type
 /** How long an agent that was busy waits for its next lease, by how often it was in a row. */
 const BACKOFF = { baseMs: 250, maxMs: 5000 }
 
-/** A lease of what may not be repeated is waited for so many times as long: a link that was only cut has healed by then. */
+/** A lease of work that may not be repeated lives this many times as long: a broken link has healed by then. */
 const DOUBT_LEASES = 2
 
 /** A lease that is live now, with its two ends. */
@@ -38,7 +38,7 @@ export function markAlive(agent: SwarmAgentState): void {
   agent.host.silentUntil = 0
 }
 
-/** Ends a lease: its slot is free, the item is nobody's. What becomes of the item is the caller's next step. */
+/** Ends a lease: its slot and its item are free. The caller decides about the item. */
 export function endLease(state: SwarmState, { index, item, agent }: LiveLease): void {
   state.leases.delete(index)
   item.status = 'waiting'
@@ -100,7 +100,7 @@ export function patience({ parts: { leaseMs } }: SwarmState, item: ItemState | u
   return item?.isRepeatable === false ? DOUBT_LEASES * leaseMs : leaseMs
 }
 
-/** Voids a lease that may have begun. What may be repeated goes back; of the rest nobody can say whether it was done. */
+/** Voids a lease that may have begun. A repeatable item goes back; any other one has an unknown outcome. */
 export function lose(
   state: SwarmState,
   lease: LiveLease,

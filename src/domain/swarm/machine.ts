@@ -39,7 +39,6 @@ export type {
 /** A pinned item fails when its agent stays away for this many lease spans. */
 const ABSENCE_LEASES = 2
 
-/** What a step works on. */
 interface Step {
   readonly state: SwarmState
   readonly now: number
@@ -47,20 +46,19 @@ interface Step {
 }
 
 /**
- * Moves a swarm by one input and gives the effects in order. The state is changed in place and given back; the same
- * inputs at the same times always give the same effects. After `done` nothing happens any more.
+ * Moves a swarm by one input and returns the effects in order. The state is changed in place and returned; the same inputs at the same
+ * times always give the same effects. After `done` it never changes. Rules:
  *
- * - One live lease an item; its attempt number rises with each. A result counts only from the agent and attempt of the
- *   live lease, so each item gets exactly one outcome, however often and late messages come.
- * - Leases that are lost (link, silence, no room, agent gone) cost no retry; runs that failed do. Whether a failed run is tried
- *   again, and when, is the rule of every request ({@link decideRepeat}). Who may not do an item is not asked for it again, and
- *   where nobody else is there it has failed.
- * - Work goes to the agent with most free slots, then to the one that waited longest. A node's agents get few leases at
- *   first and one more with each result, so that none takes a swarm by claiming many places.
- * - What is held far longer than others take goes to a proven agent that is idle.
- * - What nobody who is there could do is given up after a while: a swarm never waits for ever.
- * - What may not be repeated is given to nobody else once it may have begun: its lease outlives the link for a while, and
- *   then nobody can say whether it was done.
+ * - One live lease an item; its attempt number rises with each. A result counts only from the agent and attempt of the live lease. So each
+ *   item has exactly one outcome, however late or often messages come.
+ * - Lost leases (link, silence, no slot, agent gone) cost no retry; failed runs do. Retries follow the rule of every request (
+ *   {@link decideRepeat}). A barred agent is not asked again for the item; without another agent the item has failed.
+ * - Work goes to the agent with most free slots, then to the one that waited longest. A node's agents get few leases at first and one more
+ *   with each result, so that none takes a swarm by claiming many slots.
+ * - A lease far longer than others moves to an idle agent with results.
+ * - An item without a capable agent fails after a while: a swarm never waits for ever.
+ * - Work that may not be repeated has one lease once it may have begun. The lease outlives the link for a while, and then the outcome is
+ *   unknown.
  */
 export function stepSwarm(
   state: SwarmState,
@@ -151,10 +149,7 @@ function gone(step: Step, { agents, reason }: Extract<SwarmInput, { type: 'gone'
   }
 }
 
-/**
- * Takes back the leases of an agent that another may have, and gives it no more: of all items, or those of one need.
- * Undefined when the swarm never heard of it.
- */
+/** Removes an agent and returns its leases, of all items or of one need. Undefined when the swarm does not know it. */
 function depart(
   { state, now, effects }: Step,
   address: string,
@@ -224,7 +219,7 @@ function failedRun(step: Step, lease: LiveLease, outcome: Extract<RunOutcome, { 
   effects.push({ type: 'retry', index, agent: item.agent, attempt: item.attempt, error, afterMs: next.afterMs })
 }
 
-/** Its agent had no place for it, or is not there: it goes back, and the agent gets nothing for a while, as long as it asked for at least. */
+/** The agent had no slot or is away: the item goes back. The agent gets no lease for a while, at least as long as it requested. */
 function notTaken({ state, now, effects }: Step, lease: LiveLease, askedMs: number): void {
   release(state, lease, { reason: 'busy', now, effects })
   backOff(lease.agent, now, askedMs)
@@ -283,7 +278,7 @@ function allLeases(state: SwarmState): LiveLease[] {
   })
 }
 
-/** Where a swarm stands, for people: `stalled` while it runs without any agent that could get a lease for what waits. */
+/** State of a swarm for people: `stalled` while it runs without an agent for the waiting items. */
 export function swarmStatus(state: SwarmState): SwarmState['status'] | 'stalled' {
   if (state.status !== 'running') return state.status
   if (state.leases.size === 0 && state.lacking.size > 0) return 'stalled'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { MAX_RECORD_INDEX, MAX_RECORDS } from './coordination-message.js'
 
-/** Bytes of what a participant has to have of a swarm to carry it on: what it is, and its items with their inputs. */
+/** Bytes of the data with which a participant continues a swarm: its spec, and its items with their inputs. */
 export const MAX_PLAN_BYTES = 16 * 1024 * 1024
 /** Bytes of one content: the outcome of an item, or the plan of a swarm, as it is kept. */
 export const MAX_CONTENT_BYTES = 17 * 1024 * 1024
@@ -50,9 +50,9 @@ export const PARTICIPANT_SCHEMA = z.discriminatedUnion('kind', [
       .min(1)
       .max(MAX_PIECES)
   }),
-  /** Asks what was accepted, from an index on; the sender knows of so many. */
+  /** Requests accepted records from an index on; the sender has `have` of them. */
   z.strictObject({ kind: z.literal('follow'), swarm: Swarm, have: z.int().min(0), from: z.int().min(0).max(MAX_RECORD_INDEX) }),
-  /** Somebody at the sender wishes it canceled: said to who coordinates it, each second. */
+  /** The sender requests its cancellation: sent to the coordinator each second. */
   z.strictObject({ kind: z.literal('cancel'), swarm: Swarm }),
   /** Records that are accepted. `total`: of all; `next`: from where on there are more, null for none or when they are news. */
   z.strictObject({

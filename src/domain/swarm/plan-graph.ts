@@ -2,14 +2,14 @@ import { shown } from '../../kit/text.js'
 import { parseCondition, referencesOf } from './condition.js'
 import { type Reference, referencesIn, referenceText } from './template.js'
 
-/** What is wrong with a plan, and where. */
+/** A fault of a plan and its path. */
 export interface PlanFault {
   /** Keys and indexes, outermost first. */
   readonly path: readonly (string | number)[]
   readonly reason: string
 }
 
-/** What could be read of a sub-task, whether or not it has the form of one. */
+/** The readable fields of a sub-task, valid or not. */
 export interface TaskDraft {
   /** Also one that nothing may be called; null for none. */
   readonly id: string | null
@@ -23,7 +23,7 @@ export interface TaskDraft {
   readonly has: ReadonlySet<string>
 }
 
-/** What could be read of a plan. */
+/** The readable fields of a plan. */
 export interface PlanDraft {
   readonly tasks: readonly TaskDraft[]
   readonly output: unknown
@@ -38,8 +38,8 @@ export function votesName(id: string): string {
 }
 
 /**
- * What is wrong with how sub-tasks name each other: unknown and double names, conditions, circles. A fault is told once: what only
- * follows from a member that has a fault of its own is none. At most `maxCircles` circles.
+ * Faults of the references between sub-tasks: unknown and duplicate names, conditions, circles. Consequences of a reported fault are not
+ * reported. At most `maxCircles` circles.
  */
 export function graphFaults({ tasks, output }: PlanDraft, maxCircles: number): PlanFault[] {
   const names: Names = {
@@ -124,12 +124,11 @@ function referenceFault(
   const { name, facet } = reference
   const text = referenceText(reference)
   if (name === self) return `${text} is its own result`
-  if (name === 'item' && !hasItems) return '{item} stands for one of the items, and there are none here'
+  if (name === 'item' && !hasItems) return '{item} needs items, and there are none here'
   if (GIVEN.has(name)) return facet === 'result' ? null : `${name} has no ${facet}`
   return names.ids.has(name) ? null : `${text}: ${noSuch(name, names)}; for the text itself write {${text}}`
 }
 
-/** What each sub-task waits for. */
 type Waits = ReadonlyMap<string, { readonly index: number; readonly for: Set<string> }>
 
 /** The circles of needs: each of the next is looked for as if those before were mended. */
@@ -144,7 +143,7 @@ function circles(tasks: readonly TaskDraft[], max: number): PlanFault[] {
   return faults
 }
 
-/** Which of two of one name is meant, or what a name that nobody has would need, nobody knows: they close no circle. */
+/** Duplicate and unknown names are ambiguous: they close no circle. */
 function waitsOf(tasks: readonly TaskDraft[]): Waits {
   const isOne = ({ id }: TaskDraft): boolean => id !== null && tasks.filter((other) => other.id === id).length === 1
   const known = new Map(tasks.map((task, index) => [task.id ?? '', { task, index }] as const).filter(([, { task }]) => isOne(task)))
@@ -156,7 +155,7 @@ function waitsOf(tasks: readonly TaskDraft[]): Waits {
 /** The first circle, each before what it waits for; null when there is none. */
 function circleOf(waits: Waits): string[] | null {
   const isDone = new Set<string>()
-  // Those that nobody in the rest needs first: what is left over at the end stands in circles, or behind one.
+  // Removes sub-tasks that the rest does not need: the remaining ones are in circles, or behind one.
   for (let isNew = true; isNew; ) {
     isNew = false
     for (const [id, { for: needs }] of waits) {

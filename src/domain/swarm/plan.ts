@@ -3,6 +3,7 @@ import { canonicalJson, isRecord, jsonFault } from '../../kit/json.js'
 import { utf8 } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import { capabilityIdSchema, labelSchema } from '../card/schema.js'
+import { JSON_KINDS, type KindWords, plainReason } from '../schema-words.js'
 import { CONDITION_MAX } from './condition.js'
 import { graphFaults, needsOf, type PlanDraft, type PlanFault, type TaskDraft } from './plan-graph.js'
 import { NAME } from './template.js'
@@ -15,7 +16,7 @@ export const PLAN_MAX_BYTES = 262_144
 export const ANSWERS_MAX = 64
 /** Needs that one sub-task names. */
 const NEEDS_MAX = 64
-/** Faults of a plan that are told; of more, how many. */
+/** Reported faults of a plan; further ones are counted. */
 const FAULTS_MAX = 32
 
 /** One sub-task of a plan, as its author writes it. */
@@ -29,7 +30,7 @@ export interface PlanTask {
   readonly needs?: readonly string[]
   /** A condition over the results of others; see `parseCondition`. */
   readonly when?: string
-  /** A template, see `fillTemplate`. Default: the result of its one need, an object of those of several, else the given input. */
+  /** A template, see `fillTemplate`. Default: the result of its one need, an object of several results, or the given input. */
   readonly input?: unknown
   /** Default: one agent does it. `each`: every agent; `race`, `vote`: several answer. */
   readonly strategy?: 'each' | 'race' | 'vote'
@@ -67,19 +68,21 @@ const planSchema: z.ZodType<Plan> = z.strictObject({
   output: z.unknown().exactOptional()
 })
 
-/** What {@link checkPlan} finds. `needs` of the plan's sub-tasks are complete then. `more`: faults beyond those that are told. */
+const KINDS: KindWords = { ...JSON_KINDS, object: 'a mapping (lines of the form "key: value")' }
+
+/** Result of {@link checkPlan}. The `needs` of sub-tasks are complete. `more`: number of unreported faults. */
 export type PlanCheck =
   | { readonly ok: true; readonly plan: Plan }
   | { readonly ok: false; readonly faults: readonly PlanFault[]; readonly more: number }
 
 /**
- * Checks a plan in full: form, bounds, names, conditions, circles. Faults of its form hide none of the others, as far as those can
- * be judged. They are told in the order of the sub-tasks. Whoever wrote it: never throws.
+ * Checks a plan in full: form, bounds, names, conditions, circles. Faults of form do not hide others that can be found. Faults are in the
+ * order of the sub-tasks. Never throws.
  */
 export function checkPlan(value: unknown): PlanCheck {
   const fault = jsonFault(value) ?? sizeFault(value)
   if (fault !== null) return failed([{ path: [], reason: fault }])
-  const parsed = planSchema.safeParse(value)
+  const parsed = planSchema.safeParse(value, { error: (issue) => plainReason(issue, KINDS) })
   const draft = draftOf(value)
   const faults = [...(parsed.success ? [] : formFaults(parsed.error, value)), ...(draft === null ? [] : graphFaults(draft, FAULTS_MAX))]
   if (!parsed.success || faults.length > 0) return failed(faults)
@@ -96,7 +99,7 @@ function taskOf({ path: [, index] }: PlanFault): number {
   return typeof index === 'number' ? index : Number.MAX_SAFE_INTEGER
 }
 
-/** What can be read of a plan, whatever it is; null when nothing can be said of its graph. */
+/** The readable part of a plan; null when its graph is unreadable. */
 function draftOf(value: unknown): PlanDraft | null {
   const { tasks, output } = isRecord(value) ? value : {}
   if (!Array.isArray(tasks) || tasks.length === 0 || tasks.length > PLAN_MAX_TASKS) return null

@@ -1,9 +1,9 @@
 /**
- * What participants have on record of a swarm is numbered: the outcomes of its items first, as the items are; then its end;
- * then, by item, that one which may not be repeated was leased.
+ * Indexes of the records of a swarm: first the outcomes in the order of items, then the end. Then come the marks by item, for leases of
+ * work that may not be repeated.
  */
 export const RECORDS = {
-  /** How many records a swarm of so many items may have. */
+  /** Number of possible records of a swarm with that many items. */
   count: (items: number): number => 2 * items + 1,
   /** The end of the swarm: nothing follows it. */
   end: (items: number): number => items,
@@ -11,10 +11,10 @@ export const RECORDS = {
   mark: (items: number, index: number): number => items + 1 + index
 } as const
 
-/** What a record is of. */
+/** The subject of a record. */
 export type RecordKind = { readonly type: 'outcome' | 'mark'; readonly item: number } | { readonly type: 'end' }
 
-/** What the record of an index is of, in a swarm of so many items. */
+/** The subject of the record of an index, in a swarm of that many items. */
 export function recordKind(items: number, index: number): RecordKind {
   if (index < items) return { type: 'outcome', item: index }
   return index === items ? { type: 'end' } : { type: 'mark', item: index - items - 1 }

@@ -1,6 +1,6 @@
 import { isRecord } from '../../kit/json.js'
 
-/** What makes one result of several without asking an agent. */
+/** Reducers of several results that need no agent. */
 export const REDUCERS = ['concat', 'merge', 'count', 'first'] as const
 
 /** One of {@link REDUCERS}. */

@@ -3,13 +3,13 @@ import { noteTried } from './leases.js'
 import { barSiblings } from './schedule.js'
 import type { ItemOutcome, SwarmParts, SwarmState } from './types.js'
 
-/** Lease spans, on top of the usual, for which a lease is kept until its agent is heard again; more for what may not be repeated. */
+/** Additional lease spans until the agent of a restored lease is heard again; more for work that may not be repeated. */
 const RETURN_LEASES = { repeatable: 1, other: 4 } as const
 
-/** What is known of an item that was leased before. */
+/** The known state of an item that was leased before. */
 export interface KnownItem {
   readonly index: number
-  /** Who held its last lease, and the number of that; '' and 0 for an item that ended without one. */
+  /** The agent and number of its last lease; '' and 0 for an item that ended without one. */
   readonly agent: string
   readonly attempt: number
   /** Runs that had failed when it was leased last. */
@@ -24,8 +24,8 @@ export interface KnownItem {
 }
 
 /**
- * A swarm that goes on after its launcher ended. Leases without an outcome are live, and number on; their agents have to be
- * heard in some time. `createdAt`: on the clock of now, may be negative. What else was learned of agents is forgotten.
+ * A swarm that continues after its launcher ended. Leases without an outcome are live and keep their numbers; their agents must answer in
+ * time. `createdAt`: on the clock of now, may be negative. Other facts about agents are forgotten.
  */
 export function restoreSwarm(
   parts: SwarmParts,

@@ -1,4 +1,4 @@
-import { takeOver } from './slow.js'
+import { takeOverLease } from './slow.js'
 import type { SwarmAgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
 
 /** Returned items looked at in one search; keeps a step cheap when many wait for the same busy agents. */
@@ -10,13 +10,13 @@ export function fill(state: SwarmState, now: number, effects: SwarmEffect[]): vo
     const free = freeAgents(state, now)
     if (free.length === 0) return
     const trusted = preferred(state, free, now).filter(({ host }) => host.inUse < host.allowed)
-    const match = nextMatch(state, { free, trusted, now }) ?? takeOver(state, { free: trusted, now, effects })
+    const match = nextMatch(state, { free, trusted, now }) ?? takeOverLease(state, { free: trusted, now, effects })
     if (match === null) return
     lease(state, match, { now, effects })
   }
 }
 
-/** A waiting item and its agent. Pinned ones need no credit: nobody else could do them. */
+/** A waiting item and its agent. Pinned items need no credit: they have one possible agent. */
 function nextMatch(
   state: SwarmState,
   { free, trusted, now }: { free: readonly SwarmAgentState[]; trusted: readonly SwarmAgentState[]; now: number }
@@ -69,7 +69,7 @@ function pinnedMatch(state: SwarmState, free: readonly SwarmAgentState[]): Match
   return agent === null || index === null ? null : { index, agent }
 }
 
-/** The first item that only this agent may do, of those that it was heard to do. */
+/** The first item that only this agent may do. */
 function pinnedOf({ items }: SwarmState, { pinned, needs }: SwarmAgentState): number | null {
   for (const index of pinned) if (needs.has(items[index]?.need ?? -1)) return index
   return null
@@ -105,7 +105,7 @@ function agentFor(
   return best(free, (agent) => may(agent) && agent.address !== item.agent) ?? best(free, may)
 }
 
-/** Is nobody barred from an item, or is an agent there that is not? */
+/** Is any agent allowed to do the item? */
 export function isDoable(state: SwarmState, item: ItemState): boolean {
   if (item.barred.length === 0) return true
   if (item.pinnedTo !== null) return !item.barred.includes(item.pinnedTo)
@@ -139,7 +139,7 @@ function isOver({ items }: SwarmState, index: number | undefined): boolean {
   return index !== undefined && items[index]?.status !== 'waiting'
 }
 
-/** Keeps the agent of an item from those of which no agent may do two. */
+/** Bars the agent of an item from its siblings, where no agent may do two. */
 export function barSiblings({ items }: SwarmState, index: number): void {
   const { siblings = null, agent = '' } = items[index] ?? {}
   for (const one of siblings ?? []) if (one !== index) items[one]?.barred.push(agent)

@@ -2,10 +2,10 @@ import { mayRunAgain } from '../reliable/repeat.js'
 import { type LiveLease, noteTried, release } from './leases.js'
 import type { SwarmAgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
 
-/** Nobody is slow before so many lease spans, or this part of the swarm's whole time when that is shorter. */
+/** Lease spans before a lease counts as slow, or this part of the swarm's whole time when that is shorter. */
 const PATIENT_LEASES = 12
 const PATIENT_PART = 0.25
-/** Nor before so many times of what an item has taken on average. */
+/** Multiple of the average time of an item before a lease counts as slow. */
 const FAR_SLOWER = 10
 
 /** A lease to take from one agent, and the one to give its item to. */
@@ -15,11 +15,10 @@ interface Takeover {
 }
 
 /**
- * Takes an item from an agent that holds it far longer than others take, when one of `free` could do it: one of another
- * node that has brought results since it was last found slow itself. The item is released and leased anew, so it has one
- * live lease as ever. Each time an item is taken its next holder is given twice as long. Null when nothing is to be taken.
+ * Moves an overdue lease to an agent in `free` of another node that has results since it was last slow itself. The item is released and
+ * leased anew, so it has one live lease. Each move doubles the time of the next holder. Null when no lease moves.
  */
-export function takeOver(
+export function takeOverLease(
   state: SwarmState,
   { free, now, effects }: { free: readonly SwarmAgentState[]; now: number; effects: SwarmEffect[] }
 ): { readonly index: number; readonly agent: SwarmAgentState } | null {
@@ -58,7 +57,7 @@ function dueAt(state: SwarmState, item: ItemState): number {
   return item.leasedAt + Math.max(patience, FAR_SLOWER * typical) * 2 ** item.takeovers
 }
 
-/** When the next lease may be taken over; Infinity when none may. Those that nobody could take when they were due count no more. */
+/** The time of the next takeover; Infinity without one. Overdue leases without an eligible replacement are ignored. */
 export function nextOverdue(state: SwarmState, now: number): number {
   if (state.completed === 0) return Number.POSITIVE_INFINITY
   let at = Number.POSITIVE_INFINITY

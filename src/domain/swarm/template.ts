@@ -6,7 +6,7 @@ export const FILLED_MAX = 16 * 1024 * 1024
 /** About how many bytes the values that stand for themselves may have together, each as often as it is named: 64 MiB. */
 export const VALUES_MAX = 4 * FILLED_MAX
 
-/** What a name in a template says of a sub-task. */
+/** A property of a sub-task in a template. */
 export type Facet = 'result' | 'status' | 'error'
 
 /** A place that a template or a condition names: `{name}`, `{name/pointer}`, `{name:status}`, `{name:error}`. */
@@ -20,7 +20,7 @@ export interface Reference {
 /** The value of a reference; undefined when there is none. */
 export type Lookup = (reference: Reference) => unknown
 
-/** What filling a template gives. */
+/** Result of filling a template. */
 export type Filled = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string }
 
 /** A name of a sub-task, or of something that every template knows. */
@@ -67,10 +67,9 @@ export function referencesIn(template: unknown): { readonly reference: Reference
 }
 
 /**
- * Fills a template: a string that is nothing but a reference becomes the value itself; inside a longer string it becomes
- * text, other than strings as canonical JSON. `{{name}}` stands for the text `{name}`. Only own members of objects and
- * arrays are reached. A reference without a value, more text than {@link FILLED_MAX}, and more values than {@link VALUES_MAX}
- * are reasons. Never throws.
+ * Fills a template: a string of one reference becomes the value itself. Inside a longer string the value becomes text, in canonical JSON
+ * unless it is a string. `{{name}}` is the text `{name}`. Only own members of objects and arrays are reached. A missing value, more text
+ * than {@link FILLED_MAX}, and more values than {@link VALUES_MAX} are reasons. Never throws.
  */
 export function fillTemplate(template: unknown, lookup: Lookup): Filled {
   const budget = { left: FILLED_MAX, values: VALUES_MAX }
@@ -81,7 +80,6 @@ export function fillTemplate(template: unknown, lookup: Lookup): Filled {
   }
 }
 
-/** What may still be written. */
 interface Budget {
   left: number
   values: number

@@ -1,6 +1,6 @@
 import type { ErrorBody } from '../../kit/errors.js'
 
-/** What a swarm is made of. Times and spans in milliseconds, of one clock that never goes back. */
+/** Spec of a swarm. Times and spans in milliseconds, of one monotonic clock. */
 export interface SwarmParts {
   readonly id: string
   /** Up to 10,000. `pinnedTo` is the address of the only agent that may do the item. */
@@ -21,7 +21,7 @@ export interface ItemSpec {
   readonly name: string
   /** Address of the only agent that may do it. */
   readonly pinnedTo?: string
-  /** Which of the swarm's needs an agent has to meet to do it. Default 0. */
+  /** Index of the need of the swarm that its agent must meet. Default 0. */
   readonly need?: number
   /** It waits for `open`. Default false. */
   readonly isBlocked?: boolean
@@ -29,9 +29,9 @@ export interface ItemSpec {
   readonly group?: number
 }
 
-/** What happens to a swarm. */
+/** Inputs of a swarm. */
 export type SwarmInput =
-  /** An agent takes part, anew or again, and has room for so many runs. */
+  /** An agent joins, anew or again, with its number of slots. */
   | ({ readonly type: 'accepted' } & Recruit)
   /** Several take part at once: work is shared out only when all of them are in. */
   | { readonly type: 'recruited'; readonly agents: readonly Recruit[] }
@@ -39,7 +39,7 @@ export type SwarmInput =
   | { readonly type: 'left'; readonly agent: string; readonly reason: string; readonly error?: ErrorBody; readonly need?: number }
   /** Items that were blocked may be given out now. */
   | ({ readonly type: 'open' } & Range)
-  /** Those of these items that have no outcome get this one: nobody needs them. */
+  /** Items in the range without an outcome get this one: they are not needed. */
   | ({ readonly type: 'drop'; readonly status: 'skipped' | 'canceled'; readonly reason: string } & Range)
   /** The link to these agents is lost; they may come back with `accepted`. */
   | { readonly type: 'gone'; readonly agents: readonly string[]; readonly reason: string }
@@ -48,7 +48,6 @@ export type SwarmInput =
   | { readonly type: 'result'; readonly index: number; readonly attempt: number; readonly agent: string; readonly outcome: RunOutcome }
   /** The worker had no room for the lease. */
   | { readonly type: 'busy'; readonly index: number; readonly attempt: number; readonly agent: string }
-  /** Time passed. */
   | { readonly type: 'tick' }
   | { readonly type: 'cancel' }
 
@@ -63,9 +62,9 @@ export interface Recruit {
   readonly agent: string
   /** Runs it takes at once. */
   readonly slots: number
-  /** May what it began be given to another when nobody knows whether it was done? Default true. */
+  /** May its begun work go to another agent after an unknown outcome? Default true. */
   readonly isRepeatable?: boolean
-  /** Which of the swarm's needs it meets. Default 0. */
+  /** Index of the need that it meets. Default 0. */
   readonly need?: number
 }
 
@@ -73,8 +72,8 @@ export interface Recruit {
 export type RunOutcome =
   | { readonly ok: true; readonly result: unknown }
   /**
-   * `isRefusal`: the agent may not do the item, so it is never asked for it again; another may do it. `isUnknown`: nobody can say
-   * whether it was done; what may not be repeated ends so. `isUnsent`: the lease certainly never left the coordinator.
+   * `isRefusal`: the agent may not do the item, so it is not asked again; another may do it. `isUnknown`: it may have been done; an item
+   * that may not be repeated ends so. `isUnsent`: the lease certainly never left the coordinator.
    */
   | {
       readonly ok: false
@@ -84,7 +83,7 @@ export type RunOutcome =
       readonly isUnsent?: boolean
     }
 
-/** What the owner of a swarm does, in this order. */
+/** Effects for the owner of a swarm, in this order. */
 export type SwarmEffect =
   /** Send the item to the agent. */
   | { readonly type: 'lease'; readonly index: number; readonly agent: string; readonly attempt: number }
@@ -117,15 +116,14 @@ export type SwarmEffect =
       /** From the last lease to now; null when it is not known when that was given. */
       readonly durationMs: number | null
     }
-  /** The end; nothing follows. */
   | { readonly type: 'done'; readonly status: FinalSwarmStatus; readonly counts: ItemCounts }
 
 /** How a swarm ends. */
 export type FinalSwarmStatus = 'completed' | 'failed' | 'partial' | 'canceled'
 
 /**
- * What becomes of an item. `unknown`: it may not be repeated, and nobody can say whether it was done. `skipped`: it was not
- * to be done. `canceled`: it was not needed any more.
+ * The end of an item. `unknown`: it may not be repeated, and may have been done. `skipped`: its condition was false. `canceled`: it was no
+ * longer needed.
  */
 export type ItemOutcome = 'completed' | 'failed' | 'unknown' | 'skipped' | 'canceled'
 
@@ -133,9 +131,9 @@ export type ItemOutcome = 'completed' | 'failed' | 'unknown' | 'skipped' | 'canc
 export interface ItemCounts {
   readonly total: number
   readonly completed: number
-  /** Those whose outcome is unknown among them. */
+  /** Includes items with an unknown outcome. */
   readonly failed: number
-  /** Those that were skipped, or canceled since nobody needed them; absent for none. */
+  /** Skipped or canceled items; absent for none. */
   readonly skipped?: number
 }
 
@@ -149,9 +147,8 @@ export interface ItemState {
   status: 'blocked' | 'waiting' | 'leased' | ItemOutcome
   /** Number of the last lease, 0 before the first. */
   attempt: number
-  /** Runs that failed. */
   failures: number
-  /** Who holds the lease, or held the last one; '' before the first. */
+  /** The agent of the current or last lease; '' before the first. */
   agent: string
   leasedAt: number
   /** When that lease was given, also by a launcher before this one; null when that is not known. */
@@ -160,7 +157,7 @@ export interface ItemState {
   isRepeatable: boolean
   /** Agents that had it without a result, for another to be preferred. */
   readonly tried: string[]
-  /** Those of them that may not do it. */
+  /** The agents that may not do it. */
   readonly barred: string[]
   /** Times that it was taken from an agent for being slow. */
   takeovers: number
@@ -197,7 +194,7 @@ export interface SwarmAgentState {
   readonly pinned: Set<number>
 }
 
-/** A swarm. Owned by whoever steps it: stepSwarm changes it in place. */
+/** A swarm. Owned by its caller: stepSwarm changes it in place. */
 export interface SwarmState {
   readonly createdAt: number
   readonly parts: Omit<SwarmParts, 'items'>
@@ -215,7 +212,7 @@ export interface SwarmState {
   readonly fresh: Map<number, { readonly items: number[]; next: number }>
   /** Absent agents that items are pinned to, by the time they went, oldest first. */
   readonly absent: Map<string, number>
-  /** What nobody who is there could do, and since when. */
+  /** Items without a capable agent, with the start of that state. */
   readonly lacking: Map<string, number>
   leaseCount: number
   /** Milliseconds that completed items took, together. */

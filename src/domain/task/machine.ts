@@ -1,19 +1,18 @@
 import type { ErrorBody } from '../../kit/errors.js'
 import { FINAL_STATES, type Task, type TaskEvent, type TaskState, type WaitingFor } from './task.js'
 
-/** What happens to a task: a {@link TaskEvent} before it has its number and time. */
+/** Inputs of a task: a {@link TaskEvent} without number and time. */
 export type TaskInput =
   | { readonly type: 'state'; readonly state: TaskState; readonly waitingFor?: WaitingFor }
   /** A further try begins; numbers rise. */
   | { readonly type: 'attempt'; readonly attempt: number }
   /** A report of work under way. */
   | { readonly type: 'progress'; readonly data: unknown }
-  /** Completes the task. */
   | { readonly type: 'result'; readonly result: unknown }
   /** Ends the task without a result; `failed` unless `state` says otherwise. */
   | { readonly type: 'error'; readonly error: ErrorBody; readonly state?: 'failed' | 'rejected' | 'canceled' | 'unknown' }
 
-/** What a new task is given. */
+/** Fields of a new task. */
 export type TaskParts = Pick<Task, 'id' | 'kind' | 'role' | 'agent' | 'capability' | 'description'> & {
   readonly waitingFor?: WaitingFor
   /** `working`: its agent begins in the moment in which it is asked. Default `submitted`. */
@@ -25,7 +24,10 @@ export type TaskStep =
   | { readonly ok: true; readonly task: Task; readonly event: TaskEvent }
   | { readonly ok: false; readonly reason: string }
 
-/** Where each state may lead. `working` goes back to `submitted` when nobody is known to work on it. A task leaves its final states never, and `unknown` only by a late outcome; why it is that may become known later. */
+/**
+ * Transitions of states. `working` goes back to `submitted` when its worker is lost. A task never leaves a final state. `unknown` ends only
+ * by a late outcome; its reason may become known later.
+ */
 const NEXT: Readonly<Record<TaskState, ReadonlySet<TaskState>>> = {
   submitted: new Set(['working', 'rejected', 'canceled', 'failed', 'unknown']),
   working: new Set(['submitted', 'input-required', 'auth-required', 'completed', 'failed', 'canceled', 'unknown']),
@@ -74,7 +76,7 @@ export function applyTask(task: Task, input: TaskInput, now: number): TaskStep {
   return { ok: true, task: foldTask(task, event), event }
 }
 
-/** Member by member: each task has several, and what is spread into another object takes many times as long. */
+/** Literal members: each task has several events, and object spread costs many times as much. */
 function eventOf(input: TaskInput, generation: number, at: number): TaskEvent {
   switch (input.type) {
     case 'state': {

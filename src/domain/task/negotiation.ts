@@ -3,7 +3,7 @@ import { z } from 'zod'
 const Text = z.string().max(65_536)
 const Id = z.string().min(1).max(128)
 
-/** What a task-proposal carries (spec a2a-mcp-mesh, TaskProposalPayloadSchema), with bounds. */
+/** Payload of a task-proposal (spec a2a-mcp-mesh, TaskProposalPayloadSchema), with bounds. */
 export const TaskProposalPayloadSchema = z.object({
   taskDescription: Text,
   requiredCapabilities: z.array(Id).max(64),
@@ -15,15 +15,15 @@ export const TaskProposalPayloadSchema = z.object({
   alternativeSuggestion: Text.exactOptional()
 })
 
-/** What a task-accept carries. */
+/** Payload of a task-accept. */
 export const TaskAcceptPayloadSchema = z.object({
   proposalId: Id,
-  /** `agentId@nodeId` of who accepts. */
+  /** `agentId@nodeId` of the accepting agent. */
   acceptedBy: Id,
   estimatedCompletionMs: z.number().positive()
 })
 
-/** What a task-reject carries. */
+/** Payload of a task-reject. */
 export const TaskRejectPayloadSchema = z.object({
   proposalId: Id,
   /** A code or short text, e.g. `OVERLOADED`. */
@@ -44,7 +44,7 @@ export type ProposalStatus = 'pending' | 'accepted' | 'rejected' | 'timed-out'
 /** A proposal as its proposer (or the node that got it) follows it (spec a2a-mcp-mesh, TaskProposal). */
 export interface TaskProposal {
   readonly proposalId: string
-  /** The thread of the proposal, its answer and all that follows. */
+  /** The thread of the proposal, its answer and later messages. */
   readonly correlationId: string
   readonly taskDescription: string
   readonly requiredCapabilities: readonly string[]
@@ -60,20 +60,19 @@ export interface TaskProposal {
   readonly alternativeSuggestion?: string
 }
 
-/** What a new proposal is given; ids come from the caller. */
+/** Fields of a new proposal; ids come from the caller. */
 export type ProposalParts = Pick<
   TaskProposal,
   'proposalId' | 'correlationId' | 'taskDescription' | 'requiredCapabilities' | 'estimatedComplexity' | 'deadlineMs' | 'proposerAgentId'
 >
 
-/** What happens to a proposal. */
+/** Inputs of a proposal. */
 export type ProposalInput =
   | { readonly type: 'accept'; readonly agentId: string; readonly estimatedCompletionMs: number }
   | { readonly type: 'reject'; readonly reason: string; readonly alternative?: string }
-  /** Time passed. */
   | { readonly type: 'tick' }
 
-/** What its owner tells the proposer. */
+/** Messages to the proposer. */
 export type ProposalEffect =
   | { readonly type: 'accepted'; readonly by: string; readonly estimatedCompletionMs: number }
   | { readonly type: 'rejected'; readonly reason: string; readonly alternative: string | null }

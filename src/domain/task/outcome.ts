@@ -16,7 +16,7 @@ type Run = Pick<RequestPayload, 'requestId' | 'attempt'> & { readonly run?: numb
 export const ENDINGS = {
   stopped: failed('PEER_OFFLINE', 'the node that had it was stopped, which ended the work'),
   tooLate: failed('TIMEOUT', 'its time was over before it could be begun; nothing was done'),
-  noPlace: failed('TIMEOUT', 'its time was over before it had a place'),
+  noPlace: failed('TIMEOUT', 'it expired before a slot was free'),
   undelivered: failed('PEER_OFFLINE', 'the peer did not come back in time; nothing was begun'),
   forgotten: failed('DELIVERY_FAILED', 'the work was done before, but its result is no longer kept'),
   full: failed('OVERLOADED', 'the ledger of the node is full; old requests have to expire first'),
@@ -25,26 +25,26 @@ export const ENDINGS = {
   malformed: failed('INVALID_ENVELOPE', 'the request has no requestId, attempt or input'),
   unreadable: failed('OVERLOADED', 'the ledger of the node cannot be read'),
   interrupted: neverRepeated(
-    'the node ended while it worked on it: nobody can say whether it was done, and the capability may not be repeated; look, then call it anew or with --allow-repeat'
+    'the node ended while it worked on it: it is unknown whether it was done, and the capability may not be repeated; look, then call it anew or with --allow-repeat'
   ),
   cutTwice: neverRepeated(
-    'its node ended twice while it ran; it is not run again, and nobody can say whether it was done; look, then call it anew'
+    'its node ended twice while it ran; it is not run again, and it is unknown whether it was done; look, then call it anew'
   ),
   cutByFault: neverRepeated(
-    'its node ended by an error of its own while it ran; it is not run again, and nobody can say whether it was done; look, then call it anew'
+    'its node ended by an error of its own while it ran; it is not run again, and it is unknown whether it was done; look, then call it anew'
   ),
   late: unknown(
-    'it had begun when its node ended, and was not begun again, since its time was over when the node was back: nobody can say whether it was done'
+    'it had begun when its node ended, and was not begun again, since its time was over when the node was back: it is unknown whether it was done'
   ),
   lateInDoubt: unknown(
-    'its node ended while it had it, and its time was over when the node was back: it may have begun, and nobody can say whether it was done'
+    'its node ended while it had it, and its time was over when the node was back: it may have begun, and it is unknown whether it was done'
   ),
-  damaged: unknown('the record that its node has of it is damaged: nobody can say whether it was done; look, then call it anew'),
+  damaged: unknown('the record that its node has of it is damaged: it is unknown whether it was done; look, then call it anew'),
   removed: failed('OVERLOADED', 'its node had no room for it, and keeps no record of it; nothing was begun'),
-  noTrace: unknown('the node has no trace of it: nobody can say whether it was done')
+  noTrace: unknown('the node has no record of it: it is unknown whether it was done')
 } as const satisfies Record<string, Ending>
 
-/** Is the outcome of what ended so known to nobody, and never will be? Nobody is asked for it any more. */
+/** Is its outcome unknown for ever? It is not queried any more. */
 export function isNeverLearned({ isFinal }: ErrorBody): boolean {
   return isFinal === true
 }
@@ -54,7 +54,7 @@ export function failed(code: ErrorCode, message: string): Ending & { readonly st
   return { status: 'failed', error: new NodeError(code, message).toBody() }
 }
 
-/** What an agent says of a run without a result. */
+/** A failure as an agent reports it. */
 export interface ReportedFailure {
   readonly code: ErrorCode
   readonly message: string
@@ -69,7 +69,7 @@ export function endedBy(reported: ReportedFailure, isRepeatable: boolean): Endin
   const details = { ...(retryable === undefined ? {} : { retryable }), ...(data === undefined ? {} : { data }) }
   const error = new NodeError(code, message, details).toBody()
   const status = endOf({ isUnknown, isRepeatable })
-  // Where its agent does not know whether it was done, nobody else ever will.
+  // When its agent does not know whether it was done, the outcome stays unknown.
   if (status === 'unknown') return { status, error: { ...error, retryable: false, isFinal: true } }
   return { status, error: retryable === false ? { ...error, isFinal: true } : error }
 }
@@ -78,7 +78,7 @@ function unknown(message: string): Ending & { readonly status: 'unknown' } {
   return { status: 'unknown', error: new NodeError('TIMEOUT', message).toBody() }
 }
 
-/** Of what is not repeated. */
+/** The end of work that is not repeated. */
 function neverRepeated(message: string): Ending & { readonly status: 'unknown' } {
   const { status, error } = unknown(message)
   return { status, error: { ...error, retryable: false } }
@@ -98,7 +98,7 @@ function namesOf({ requestId, attempt, run }: Run): Run {
   return run === undefined ? { requestId, attempt } : { requestId, attempt, run }
 }
 
-/** What the ledger did not take has not begun, and may be asked again. @throws NodeError OVERLOADED */
+/** Work that the ledger did not accept has not begun, and may be requested again. @throws NodeError OVERLOADED */
 export function notBegun(error: unknown): never {
   throw new NodeError('OVERLOADED', `the ledger of the node takes nothing now: ${messageOf(error)}`, { cause: error })
 }

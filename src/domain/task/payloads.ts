@@ -8,11 +8,11 @@ const id = z.string().min(1).max(128)
 const requestIdText = z.string().regex(/^[!-~]{1,48}$/)
 /** Longest time to live of a request, in milliseconds: 60 days. */
 export const MAX_TTL_MS = 60 * 86_400_000
-/** What a caller that names no time is taken to mean. */
+/** Default time of a request in milliseconds. */
 const TTL_MS = 86_400_000
 const text = z.string().max(16_384)
 
-/** Are there bytes in it? What is kept and shown of an error is JSON, in which each of them takes many characters. */
+/** Does it contain bytes? Errors are stored and displayed as JSON, in which a byte takes many characters. */
 function hasBytes(value: unknown): boolean {
   const stack = [value]
   while (stack.length > 0) {
@@ -24,8 +24,8 @@ function hasBytes(value: unknown): boolean {
 }
 
 /**
- * An error as it travels in payloads: bounded, unknown codes become INTERNAL, and data with bytes in it is left out. What to type next is what this node says of the
- * code: no member puts commands before the person of another.
+ * An error in a payload: bounded, unknown codes become INTERNAL, and data with bytes is left out. Next steps come from this node's table:
+ * no member puts commands before the person of another.
  */
 export const errorBodySchema: z.ZodType<ErrorBody> = z
   .object({
@@ -67,7 +67,7 @@ export const requestPayloadSchema = z.object({
   isQuery: z.boolean().default(false),
   /** Of a query after a lease of a swarm: the agent that asked for it, when another node coordinated. */
   askedBy: z.string().min(1).max(256).exactOptional(),
-  /** Of a lease: the digest of those who may coordinate its swarm, and ask after it. */
+  /** Of a lease: the digest of the nodes that may coordinate its swarm and query it. */
   voters: z.string().min(1).max(64).exactOptional(),
   /** Of a query with `askedBy`: those whose digest the lease had, for a node that is no participant of the swarm. */
   amongVoters: z.array(z.string().max(64)).max(64).exactOptional(),
@@ -77,7 +77,7 @@ export const requestPayloadSchema = z.object({
   isUnrecorded: z.boolean().default(false)
 })
 
-/** What a `request` asks. */
+/** The payload of a `request`. */
 export type RequestPayload = z.infer<typeof requestPayloadSchema>
 
 /** Reads each payload once: it is looked at by several on its way, and not changed once it was read. */
@@ -93,14 +93,14 @@ function readerOf<T>(schema: z.ZodType<T>): (payload: unknown) => T | null {
   }
 }
 
-/** What the payload of a `request` asks; null when it is none. A payload is not changed once it was read. */
+/** Decodes the payload of a `request`; null for an invalid one. A decoded payload is not changed. */
 export const readRequest = readerOf(requestPayloadSchema)
 
 /** Payload of a `response` to a request. */
 export const responsePayloadSchema = z.object({
   requestId: requestIdText,
   attempt: z.number().int().min(1),
-  /** UNKNOWN: nobody can say whether it was done, and it is not done again. */
+  /** UNKNOWN: it may have been done, and it is not repeated. */
   outcome: z.enum(['COMPLETED', 'FAILED', 'UNKNOWN']),
   /** The attempt that its agent was given; absent for the one that was asked. */
   run: z.number().int().min(1).max(1_000_000).optional().catch(undefined),
@@ -108,7 +108,7 @@ export const responsePayloadSchema = z.object({
   error: errorBodySchema.nullable().default(null)
 })
 
-/** What the payload of a `response` says; null when it is none. A payload is not changed once it was read. */
+/** Decodes the payload of a `response`; null for an invalid one. A decoded payload is not changed. */
 export const readResponse = readerOf(responsePayloadSchema)
 
 /** One run of one request, as heartbeats and cancellations name it: `requestId#attempt`. */

@@ -12,7 +12,7 @@ export type TaskState =
   | 'rejected'
   | 'unknown'
 
-/** What holds a task up: a path to its node, a free place of its agent, a person, the acknowledgement of its node. */
+/** The obstacle of a task: no path to its node, no free slot of its agent, no decision of a person, or no acknowledgement of its node. */
 export type WaitingFor = 'peer' | 'slot' | 'approval' | 'ack'
 
 /** States that a task never leaves. `unknown` may still become completed or failed by a late answer. */
@@ -45,7 +45,7 @@ export interface Task {
   readonly kind: 'request' | 'swarm'
   /** `caller`: this node asked. `callee`: an agent of this node does it. */
   readonly role: 'caller' | 'callee'
-  /** `agentId@nodeId` of who does it; for a swarm the capability's id. */
+  /** `agentId@nodeId` of its agent; for a swarm the capability's id. */
   readonly agent: string
   readonly capability: string
   readonly description: string

@@ -9,8 +9,8 @@ const LIKE_SIGNS: Readonly<Record<string, string>> = { '\u30fc': '-', '\u4e00': 
 let table: ReadonlyMap<string, string> | null = null
 
 /**
- * What a text looks like: two texts of one skeleton are hard to tell apart (UTS 39, section 4). For comparing only: it is no text for
- * people, and holds for the characters that names may have.
+ * The skeleton of a text: two texts of one skeleton are hard to tell apart (UTS 39, section 4). For comparisons only; it covers the
+ * characters that names may have.
  */
 export function skeleton(text: string): string {
   table ??= readTable()
@@ -40,7 +40,7 @@ export class LookAlikes {
   /** By skeleton, the first name of ASCII and the first of others. */
   readonly #ascii = new Map<string, string>()
   readonly #others = new Map<string, string>()
-  /** Names of ASCII whose skeletons nobody needed yet: nearly all names are ASCII, and are compared with none. */
+  /** ASCII names whose skeletons were not needed yet: nearly all names are ASCII and are never compared. */
   readonly #pending: string[] = []
 
   constructor(names: Iterable<string> = []) {

@@ -2,16 +2,16 @@ import { type ErrorCode, NodeError } from '../errors.js'
 import { shellWord } from '../text.js'
 import { nameFault, type NameForm, nameRule } from './rule.js'
 
-/** How the refusal of a name is told. */
+/** Fields of the error of a refused name. */
 export interface NameRefusal {
   readonly code: ErrorCode
-  /** What has the name, e.g. `--name`; it begins the message. */
+  /** The subject with the name, e.g. `--name`; it begins the message. */
   readonly label: string
   /** Makes the command that sets a name, from the name as a shell takes it. Absent: the caller adds the command. */
   readonly command?: (name: string) => string
 }
 
-/** Refuses a text that may not be a new name, with the cause and what to type instead. @throws NodeError the code that is given */
+/** Refuses an invalid new name, with the cause and a corrected command. @throws NodeError the given code */
 export function refuseName(text: string, form: NameForm, { code, label, command }: NameRefusal): void {
   const fault = nameFault(text, form)
   if (fault === null) return

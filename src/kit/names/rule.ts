@@ -7,9 +7,8 @@ export const DOCUMENT_NAME_MAX = 128
 /** Most marks (accents, vowel signs) on one letter of a name. */
 const MAX_MARKS = 4
 
-/** What the names of one kind may have beyond the rule for all. */
+/** Further rules for the names of one kind. */
 export interface NameForm {
-  /** UTF-16 units. */
   readonly max: number
   /** Characters of ASCII that have another meaning where such names stand. */
   readonly reserved: string
@@ -31,7 +30,7 @@ export interface NameFault {
 const PRINTABLE_ASCII = /^[ -~]*$/
 const HIDDEN = /^\p{Default_Ignorable_Code_Point}$/u
 const OTHER = /^\p{C}$/u
-// Letters and digits of RFC 8264 (section 9.1), printable ASCII, and what UTS 31 (table 3a) has for the middle of words.
+// Letters and digits of RFC 8264 (section 9.1), printable ASCII, and the characters of UTS 31 (table 3a) for the middle of words.
 const ADMITTED = /^[ -~\p{L}\p{Mn}\p{Mc}\p{Nd}\u00b7\u0375\u058a\u05f3\u05f4\u06fd\u06fe\u0f0b\u2010\u2019\u2027\u30a0\u30fb]$/u
 // Signs of phonetics and of old spellings, which UTS 39 does not allow in identifiers: they imitate common letters.
 const TECHNICAL = /^[\u0138\u0250-\u02ff\u1d00-\u1dbf\ua720-\ua7ff\uab30-\uab6f]$/
@@ -40,9 +39,9 @@ const TOO_MANY_MARKS = new RegExp(String.raw`\p{M}{${MAX_MARKS + 1}}`, 'u')
 const ARABIC_DIGITS = /[\u0660-\u0669].*[\u06f0-\u06f9]|[\u06f0-\u06f9].*[\u0660-\u0669]/u
 
 /**
- * Says why a text may not be a new name; null for one that may. The one rule for all names: the identifiers of RFC 8264 (PRECIS),
- * printable ASCII beside them, and the "highly restrictive" level of UTS 39. It follows the Unicode tables of the runtime, so it
- * is asked where a name is admitted and where it is shown, and never decides what an entry of a replicated log does.
+ * Says why a text may not be a new name; null for a valid one. The rule for all names: the identifiers of RFC 8264 (PRECIS), printable
+ * ASCII, and the "highly restrictive" level of UTS 39. It depends on the Unicode tables of the runtime. It is applied where a name is
+ * admitted or displayed, and never decides about an entry of a replicated log.
  */
 export function nameFault(text: string, form: NameForm): NameFault | null {
   const reason = reasonAgainst(text, form)
@@ -51,7 +50,7 @@ export function nameFault(text: string, form: NameForm): NameFault | null {
   return { reason, instead: reasonAgainst(plain, form) === null ? plain : null }
 }
 
-/** What a name of a form may have, in words for people. */
+/** The rule for names of a form, in words for people. */
 export function nameRule({ max, reserved }: NameForm): string {
   const but = reserved === '' ? '' : `, without ${reserved}`
   return `a name has 1 to ${max} characters${but}: letters of one script, digits, spaces and signs of ASCII`
@@ -88,7 +87,7 @@ function faultOf(character: string, reserved: string): string | null {
   return ADMITTED.test(character) && !TECHNICAL.test(character) ? null : 'is no letter of a living spelling, no digit and no sign of ASCII'
 }
 
-/** What is wrong with characters that may each stand in a name. */
+/** A fault of a combination of characters that are each allowed. */
 function compositionFault(text: string): string | null {
   if (PRINTABLE_ASCII.test(text)) return null
   if (text.normalize('NFKC') !== text) return `${placed(...firstChanged(text))} joins with the one beside it into another`
@@ -127,7 +126,7 @@ function placed(character: string, at: number): string {
   return `${codePointText(character)} at character ${at}`
 }
 
-/** The text with its characters in their usual forms and without those that nobody sees. */
+/** The text with its characters in their usual forms and without invisible ones. */
 function plainForm(text: string): string {
   return text
     .normalize('NFKC')

@@ -42,7 +42,7 @@ const TOGETHER: readonly (readonly Script[])[] = [
 
 const COMMON = String.raw`\p{Script_Extensions=Common}\p{Script_Extensions=Inherited}`
 
-/** Matches the beginning of a text that these scripts can write, with what all scripts share. */
+/** Matches the beginning of a text that these scripts can write, with the characters common to all scripts. */
 function beginningIn(scripts: readonly Script[]): RegExp {
   return new RegExp(`^[${COMMON}${scripts.map((one) => String.raw`\p{Script_Extensions=${one}}`).join('')}]*`, 'u')
 }

@@ -3,7 +3,7 @@ import type { Check } from '../sign.js'
 
 /** Parts of a schema with every reference followed; one with more counts as without end. */
 const MAX_COST = 20_000
-/** Work of one check, parts of the schema times parts of the value: a choice of 500 ways costs each part of a value all of them. */
+/** Work of one check: parts of the schema times parts of the value. A choice of 500 variants costs each part of a value all of them. */
 const MAX_WORK = 250_000
 /** Keywords under which names stand, not keywords. */
 const BY_NAME = new Set(['properties', '$defs', 'definitions', 'dependentSchemas', 'dependencies'])
@@ -12,10 +12,10 @@ const DATA = new Set(['enum', 'const', 'default', 'examples', 'example'])
 /** References that are only known where a value is checked. */
 const UNFOLLOWED = new Set(['$dynamicRef', '$recursiveRef'])
 
-/** What stands at a place of a schema: a schema, schemas by name, or data. Arrays of schemas count as schemas. */
+/** Role of a value inside a schema: a schema, schemas by name, or data. Arrays of schemas count as schemas. */
 export type SchemaPlace = 'schema' | 'names' | 'data'
 
-/** What stands under a key of what stands at a place. */
+/** Role of the value under a key. */
 export function placeBelow(place: SchemaPlace, key: string): SchemaPlace {
   if (place !== 'schema') return place === 'names' ? 'schema' : 'data'
   return DATA.has(key) ? 'data' : BY_NAME.has(key) ? 'names' : 'schema'
@@ -44,8 +44,8 @@ function hasMoreParts(value: unknown, most: number): boolean {
 }
 
 /**
- * Parts of a schema with every reference followed, which is what a check of one part of a value may cost: at most
- * {@link MAX_COST}, else without end, as for a reference that leads back to itself or cannot be followed here.
+ * Parts of a schema with every reference followed: the possible cost of checking one part of a value. Above {@link MAX_COST} it is
+ * infinite, as for a circular or unresolvable reference.
  */
 export function schemaCost(root: Readonly<Record<string, unknown>>): number {
   const known = new Map<unknown, number>()
@@ -75,8 +75,8 @@ export function schemaCost(root: Readonly<Record<string, unknown>>): number {
 }
 
 /**
- * Only pointers into the same schema are followed, and only to what was stripped as a schema: the compiler would take data,
- * and a member of names, for one as well. All else is the root, which leads back to itself.
+ * Follows only pointers into the same schema, to values that were stripped as schemas. The compiler would also take data or a member of
+ * names for one. Any other reference is the root, which is circular.
  */
 function targetOf(root: unknown, ref: string): unknown {
   if (ref !== '#' && !ref.startsWith('#/')) return root

@@ -7,9 +7,7 @@ const SHAPE_MAX = 300
 const GIVEN_MAX = 200
 /** Members of an object, and values of a list of allowed ones, that are named. */
 const NAMED_MAX = 12
-/** Levels of objects and arrays that are told. */
 const DEPTH_MAX = 3
-/** Faults that are told. */
 const FAULTS_SHOWN = 3
 
 /** The first three faults of a value as a sentence without its subject: `it must have "text"; /count must be integer`. */
@@ -19,14 +17,14 @@ export function faultText(faults: readonly SchemaFault[]): string {
 }
 
 /**
- * The shape of what a JSON Schema takes, short and for people: `{"file": string, "limit"?: integer}`; a `?` marks what may be
- * left out. Total: what it does not understand is `anything`. At most 300 characters.
+ * The shape that a JSON Schema accepts, short and for people: `{"file": string, "limit"?: integer}`; a `?` marks an optional member. Total:
+ * unknown parts are `anything`. At most 300 characters.
  */
 export function shapeText(schema: unknown): string {
   return shown(shapeOf(schema, 0), SHAPE_MAX)
 }
 
-/** The beginning of what was given, as JSON; at most 200 characters. */
+/** The beginning of a given value, as JSON; at most 200 characters. */
 export function givenText(value: unknown): string {
   return shown(JSON.stringify(value) ?? 'nothing', GIVEN_MAX)
 }

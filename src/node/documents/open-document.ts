@@ -313,7 +313,7 @@ export class OpenDocument {
     if (!taken.ok) {
       this.#renewal.need('refused', this.#fed)
       const code = taken.isFull === true ? 'OVERLOADED' : 'PAYLOAD_TOO_LARGE'
-      throw new NodeError(code, `the edit cannot be told to others: ${taken.reason}`, { next: ['a2a-node doc set --help'] })
+      throw new NodeError(code, `the edit cannot be sent to others: ${taken.reason}`, { next: ['a2a-node doc set --help'] })
     }
     if (own === null || taken.blocks.length === 0) return
     try {

@@ -40,7 +40,8 @@ test('before it is opened it answers that the node is starting', async (t: Asser
 test('a port that is taken is PORT_IN_USE, a host that this machine lacks CONFIG_INVALID', async (t: Assert) => {
   const { port } = await listening(t, [])
   await failsWith(t, 'PORT_IN_USE', () => startHttpListener({ host: '127.0.0.1', port, hosts: [], origins: [] }))
-  await failsWith(t, 'CONFIG_INVALID', () => startHttpListener({ host: '192.0.2.77', port: 0, hosts: [], origins: [] }))
+  const { message } = await failsWith(t, 'CONFIG_INVALID', () => startHttpListener({ host: '192.0.2.77', port: 0, hosts: [], origins: [] }))
+  t.is(message, 'cannot serve HTTP on 192.0.2.77:0: the address is not one of this machine')
 })
 
 test('of routes that fit, the whole path wins, then one segment between two parts, then the longest beginning', async (t: Assert) => {

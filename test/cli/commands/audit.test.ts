@@ -156,7 +156,7 @@ test("files and directories in each other's places are told as damage, with a ne
   await fs.writeFile(path.join(file, 'audit'), '')
   for (const [home, message] of [
     [file, `${file}/audit is no directory: the audit log belongs there`],
-    [directory, `in ${directory}/audit a directory stands where a file of the audit log belongs`]
+    [directory, `a directory in ${directory}/audit has the name of a file of the audit log`]
   ] as const) {
     for (const name of home === file ? [''] : ['audit.head', 'exchanges.ndjson']) {
       if (name !== '') await fs.mkdir(path.join(home, 'audit', name), { recursive: true })
@@ -165,7 +165,7 @@ test("files and directories in each other's places are told as damage, with a ne
         t.alike([ran.code, ran.stdout], [78, ''])
         t.is(ran.stderr, `error: ${message}  [STORE_DAMAGED]\n  try: ls -la ${home}/audit\n  try: a2a-node doctor\n`)
       }
-      if (name !== '') await t.exception(write(home), /a directory stands/)
+      if (name !== '') await t.exception(write(home), /has the name of a file of the audit log/)
       if (name !== '') await fs.rm(path.join(home, 'audit', name), { recursive: true })
     }
   }
@@ -189,7 +189,7 @@ test('a log that somebody changed is broken: exit code 1, the line and its chain
   const file = path.join(dir, 'audit.ndjson')
   await fs.writeFile(file, (await fs.readFile(file, 'utf8')).replace('FORBIDDEN', 'forbidden'))
   const json = await run(['audit', '--verify', '--json'], { home })
-  const look = `less -N +2 ${file}   # what is there now; compare it with a backup`
+  const look = `less -N +2 ${file}   # shows its files; compare them with a backup`
   const away = `mv ${dir} ${dir}.broken; rm -f ${dir}.seen`
   const next = [look, `a2a-node stop; ${away}; a2a-node start   # begin a new log, once you know why`]
   const broken = [{ chain: 'audit', line: 2, fault: 'changed', file, fileLine: 2 }]

@@ -32,5 +32,5 @@ test('peers show says what a member makes this node keep of documents, once that
   t.absent((await cli(['peers', 'show', 'mallory'])).stdout.includes('documents'))
   mallory = peer('mallory', { documents: { ...mallory.documents, bytes: 1_048_576, leftOut: 44 } })
   const { stdout } = await cli(['peers', 'show', 'mallory'])
-  t.ok(stdout.includes('1.0 MiB kept that nobody uses here, share 256.0 MiB; 44 streams left out'), stdout)
+  t.ok(stdout.includes('1.0 MiB stored for documents unused here, limit 256.0 MiB; 44 streams left out'), stdout)
 })

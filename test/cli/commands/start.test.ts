@@ -111,6 +111,9 @@ test('a home that is a file is refused in plain words, in the foreground, in the
   }
   const { stdout } = await run(['doctor'], { home: file })
   t.ok(stdout.includes(`${file} is not a directory`) && stdout.includes('try: a2a-node start --home <directory>'), stdout)
+  t.absent(/ENOTDIR/.test(stdout), stdout)
+  const backup = await run(['backup', `${file}.backup`], { home: file })
+  t.ok(backup.stderr.startsWith(`error: ${file} is not a directory  [CONFIG_INVALID]`), backup.stderr)
 })
 
 /** Starts with a fake composition root in this process. */

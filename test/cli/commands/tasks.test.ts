@@ -43,7 +43,7 @@ test('tasks show tells in words what happened, and what to do about the end', as
     [
       'submitted',
       'submitted, waiting for the other node',
-      'submitted, waiting for a free place',
+      'submitted, waiting for a free slot',
       'submitted, waiting for approval',
       'attempt 2',
       'progress: {"done":"\\u001b[31m5"}',

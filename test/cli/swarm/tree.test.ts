@@ -61,7 +61,7 @@ test('what happened before it was drawn first is no rate; one that stalls and on
   tree.take({ type: 'status', status: 'stalled' }, 0)
   tree.lines(10)
   t.alike(tree.lines(9000), [
-    '[############............] 2 of 4 done, 0 running on 0 agents, 1 waiting for approval, stalled: nobody is there who could do what waits',
+    '[############............] 2 of 4 done, 0 running on 0 agents, 1 waiting for approval, stalled: no agent for the remaining items',
     '    3  w@x  waiting for approval'
   ])
 })
@@ -69,7 +69,7 @@ test('what happened before it was drawn first is no rate; one that stalls and on
 test('what runs is not told where another node coordinates, since it is not known there', (t) => {
   const tree = new SwarmTree(4)
   tree.take({ type: 'coordinator', coordinator: 'b', epoch: 1 }, 0)
-  const there = '  coordinated by b: what runs, where and in which attempt is shown there'
+  const there = '  coordinated by b: running items are shown there'
   t.alike(new SwarmTree(4).lines(0), ['[........................] 0 of 4 done'], 'nor before anybody is known to coordinate')
   t.alike(tree.lines(0), ['[........................] 0 of 4 done', there])
   tree.take({ type: 'coordinator', coordinator: null, epoch: 1 }, 0)

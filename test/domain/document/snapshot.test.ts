@@ -86,7 +86,7 @@ test('a snapshot that is garbage, of another document or with clientIDs of nobod
   const nobody = replicaOf(null)
   nobody.doc.clientID = 5
   nobody.doc.getText('text').insert(0, 'text')
-  t.is(replicaOf(null).load(nobody.snapshot()), 'a snapshot with a clientID of nobody')
+  t.is(replicaOf(null).load(nobody.snapshot()), 'a snapshot has an unowned clientID')
   t.is(replicaOf(null).load(new Uint8Array()), 'a snapshot is malformed')
   const replica = replicaOf(null)
   tell(replica, [ann])

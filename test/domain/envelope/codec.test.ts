@@ -204,16 +204,16 @@ test('an attachment is put only where an own member is null', (t) => {
   const one = envelope({ aaaaaaaaa: new Uint8Array([1]), list: [null], other: 'text' })
   t.is(payloadReason(encodeEnvelope(one)), null)
   for (const pointer of ['/__proto__', '/undefined', '/other/0/1', '/list/0001', '/list/leng', 'aaaaaaaaaa', '/list/1000']) {
-    t.is(payloadReason(patched(one, '/aaaaaaaaa', pointer)), 'an attachment points to no empty place', pointer)
+    t.is(payloadReason(patched(one, '/aaaaaaaaa', pointer)), 'an attachment points to no empty position', pointer)
   }
   const climbing = envelope({ ['a'.repeat(19)]: new Uint8Array([1]) })
   t.is(
     payloadReason(patched(climbing, `/${'a'.repeat(19)}`, '/__proto__/__proto__')),
-    'an attachment points to no empty place',
+    'an attachment points to no empty position',
     'the null above all'
   )
   const twice = envelope({ a: new Uint8Array(1), b: new Uint8Array(1) })
-  t.is(payloadReason(patched(twice, '/b', '/a')), 'an attachment points to no empty place')
+  t.is(payloadReason(patched(twice, '/b', '/a')), 'an attachment points to no empty position')
 })
 
 test('a payload with a forbidden key is refused when it is read', (t) => {

@@ -17,7 +17,7 @@ test('the owner alone sets what holds for the mesh, and the newest counts', (t: 
   })
   const set = (by: Actor, serial: number, value: MeshSettings): FoldResult =>
     log.write(by, { kind: 'settings', mesh: MESH, settings: value, serial, at: 1000 + serial })
-  t.is(set(ann, 1, settings(0)).skipped, 'only the owner sets what holds for the mesh')
+  t.is(set(ann, 1, settings(0)).skipped, 'only the owner changes settings of the mesh')
   t.is(set(owner, 2, settings(1)).skipped, null)
   t.alike(log.view().settings, { settings: settings(1), serial: 2, at: 1002 })
   t.is(set(owner, 1, settings(2)).skipped, 'a newer one is known')

@@ -36,13 +36,13 @@ test('every fault of a plan is told with its place, before anything of it runs',
   t.alike(faults(task('a', { when: '{b} == ' })), ['tasks.0.when: something is missing at its end'])
   t.alike(faults(task('a', { when: '{b}' })), ['tasks.0.when: {b}: there is no sub-task b; for the text itself write {{b}}'])
   t.alike(faults(task('a', { input: { deep: ['{a/x}'] } })), ['tasks.0.input.deep.0: {a/x} is its own result'])
-  t.alike(faults(task('a', { input: '{item}' })), ['tasks.0.input: {item} stands for one of the items, and there are none here'])
+  t.alike(faults(task('a', { input: '{item}' })), ['tasks.0.input: {item} needs items, and there are none here'])
   t.alike(faults(task('a', { answers: 3 })), ['tasks.0.answers: only a race or a vote has answers'])
   t.alike(faults(task('a', { strategy: 'race', judge: 'j' })), ['tasks.0.judge: only a vote has a judge'])
   t.alike(faults(task('a', { strategy: 'each', items: [1] })), ['tasks.0.items: each takes no items'])
   t.alike(faults({ id: 'a' }), ['tasks.0.capability: capability is missing'])
   t.ok(faults({ ...task('a'), neds: [] })[0]?.startsWith('tasks.0.neds: '))
-  t.alike(faults(), ['tasks: Too small: expected array to have >=1 items'])
+  t.alike(faults(), ['tasks: must not be empty'])
   t.is(faults(...Array.from({ length: PLAN_MAX_TASKS + 1 }, (_, n) => task(`t${n}`))).length, 1)
   t.alike(faults(task('a', { input: { __proto__: 1, ['constructor']: 2 } })), [': the key constructor is not allowed'])
   t.alike(faults(task('a', { input: 'x'.repeat(262_144) })), [': a plan has at most 262144 bytes'])
@@ -52,6 +52,13 @@ test('every fault of a plan is told with its place, before anything of it runs',
   ])
   const output = checkPlan({ tasks: [task('a')], output: { n: '{b}' } })
   t.alike(output.ok ? [] : output.faults, [{ path: ['output', 'n'], reason: 'there is no sub-task b' }])
+})
+
+test('a plan that is no mapping is refused in plain words', (t) => {
+  for (const value of [[1], 'text', 7, null]) {
+    const found = checkPlan(value)
+    t.alike(found.ok ? [] : found.faults, [{ path: [], reason: 'must be a mapping (lines of the form "key: value")' }])
+  }
 })
 
 test('a circle is told with the way around it', (t) => {
@@ -84,11 +91,11 @@ test('faults in the form of a plan hide no others, and are told with them in the
       'tasks.0.needs.1: there is no sub-task nothing',
       'tasks.0: it needs itself: a -> c -> b -> a',
       'tasks.1.capability: capability is missing',
-      'tasks.1.needs.0: Invalid input: expected string, received number',
+      'tasks.1.needs.0: must be a text',
       'tasks.1.needs.1: there is no sub-task nobody',
       'tasks.3.input: {dd}: there is no sub-task dd; for the text itself write {{dd}}',
       'tasks.4.id: must be 1 to 64 letters, digits, _ and -, a letter first',
-      'tasks.4.answers: Too small: expected number to be >=1',
+      'tasks.4.answers: must be at least 1',
       'tasks.4.answers: only a race or a vote has answers',
       'tasks.7.id: f is there twice',
       'outpt: there is no key outpt here',

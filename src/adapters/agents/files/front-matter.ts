@@ -1,6 +1,7 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type Document, type Node } from 'yaml'
 import { jsonFault } from '../../../kit/json.js'
 import { messageOf } from '../../../kit/errors.js'
+import { unresolvedAlias, yamlReason } from '../../../kit/yaml-reason.js'
 
 /** Largest front matter, in characters: what a hostile one may cost to parse. The body of a file may be longer. */
 export const MAX_FRONT_MATTER = 32_768
@@ -43,7 +44,9 @@ export function readFrontMatter(text: string): FrontMatter {
     // The block starts on the second line of the file.
     const lineAt = (offset: number): number => lines.linePos(offset).line + 1
     if (document.errors.length > 0) {
-      return failed(document.errors.slice(0, 20).map((error) => ({ line: lineAt(error.pos[0]), reason: `not YAML: ${error.message}` })))
+      return failed(
+        document.errors.slice(0, 20).map((error) => ({ line: lineAt(error.pos[0]), reason: `not YAML: ${yamlReason(error.code)}` }))
+      )
     }
     const key = collectionKey(document)
     if (key !== null) return failed([{ line: lineAt(key), reason: 'not YAML that is used here: a key must be plain text' }])
@@ -52,8 +55,16 @@ export function readFrontMatter(text: string): FrontMatter {
     if (fault !== null) return failed([{ line: 2, reason: `front matter: ${fault}` }])
     return { ok: true, data, body: parts.body, lineOf: (path) => lineAt(offsetOf(document, path)) }
   } catch (error) {
-    return failed([{ line: 2, reason: `not YAML: ${messageOf(error)}` }])
+    return failed([{ line: 2, reason: `not YAML: ${aliasReason(error)}` }])
   }
+}
+
+/** Why a document without syntax errors gives no data. */
+function aliasReason(error: unknown): string {
+  const message = messageOf(error)
+  const name = unresolvedAlias(message)
+  if (name !== null) return `"*${name}" begins with a * and needs quotes`
+  return /alias count/.test(message) ? `more than ${MAX_ALIASES} uses of anchors` : message
 }
 
 function failed(faults: readonly PlacedFault[]): FrontMatter {

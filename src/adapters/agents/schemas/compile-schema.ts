@@ -123,8 +123,16 @@ function compile({ judge, fresh }: Engine, schema: AnySchema, limit: TimeLimit):
     const timed = new TimedCheck({ exact, makeLinear, limit })
     return (value) => timed.check(value)
   } catch (error) {
-    throw invalid(messageOf(error))
+    throw invalid(schemaReason(error))
   }
+}
+
+/** Why Ajv cannot compile a schema that has the right form. */
+function schemaReason(error: unknown): string {
+  const { missingRef } = error as { readonly missingRef?: unknown }
+  if (typeof missingRef === 'string') return `its $ref ${JSON.stringify(missingRef)} points to no part of it`
+  const pattern = /^Invalid regular expression: \/(.*)\/\w*: /s.exec(messageOf(error))?.[1]
+  return pattern === undefined ? messageOf(error) : `${JSON.stringify(pattern)} is no regular expression`
 }
 
 /** @throws what reading the value throws */
@@ -138,7 +146,10 @@ function faultsOf(errors: readonly ErrorObject[]): SchemaFault[] {
 
 /** What is wrong with a schema itself. */
 function schemaFaults(errors: readonly ErrorObject[]): string {
-  return faultsOf(errors)
+  // A wrong `type` has a fault for each form that it may have; the first names the types.
+  const faults = faultsOf(errors)
+  return faults
+    .filter(({ path }, at) => faults.findIndex((one) => one.path === path) === at)
     .map(({ path, message }) => `schema${path} ${message}`)
     .join(', ')
 }

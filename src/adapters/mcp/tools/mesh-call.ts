@@ -19,7 +19,7 @@ export interface CallContext extends Pick<ToolContext, 'progress'> {
 /** What is told while somebody or something is waited for. */
 const WAITING = {
   approval: 'waiting for approval: a person of its node decides',
-  slot: 'waiting for a free place at the agent',
+  slot: 'waiting for a free slot at the agent',
   peer: 'waiting for its node to be reached',
   ack: 'waiting for its node to confirm it'
 } as const

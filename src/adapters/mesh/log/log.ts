@@ -221,7 +221,7 @@ export class AutobaseLog implements MemberLog {
   #newSubmissions(): Submissions {
     return new Submissions({
       clock: this.#deps.clock,
-      appender: this.#appender,
+      append: (entry) => (this.#base.writable && !this.#own.isFull ? this.#appender.append(entry).then(() => true) : null),
       view: () => this.view(),
       isClosed: () => this.#isClosed,
       onChange: (listener) => this.#changes.on(listener),
@@ -230,7 +230,6 @@ export class AutobaseLog implements MemberLog {
       writeFault: () => this.#writeFault(),
       mayAppend: () => this.#mayAppend(),
       mayWrite: () => this.view().members.get(this.#deps.nodeId)?.certificate.body.mayWrite === true,
-      isFull: () => this.#own.isFull,
       relay: (entry, options) => this.#relay(entry, options),
       claim: (entry) => this.#claim(entry)
     })

@@ -3,7 +3,6 @@ import { NodeError } from '../../../kit/errors.js'
 import { isApplied } from '../../../domain/membership/fold/applied.js'
 import { encodeEntry } from '../../../domain/membership/codec.js'
 import type { Entry, MembershipView } from '../../../domain/membership/types.js'
-import type { BatchAppender } from './batch-appender.js'
 import type { EntryRelayOptions } from './entry-relay.js'
 
 /** How often a waiting entry is offered again, in milliseconds. */
@@ -92,15 +91,14 @@ export class Submission {
 
 /** What {@link Submissions} ask of the log. */
 export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'onChange' | 'refresh'> {
-  readonly appender: BatchAppender
+  /** Appends to the own core; false when that failed. null: this node appends no entries now, since it is no writer or its core is full. */
+  append(entry: Uint8Array): Promise<boolean> | null
   /** Has this node a writer core that the log reads? */
   isWriter(): boolean
   /** Why the store can take nothing now, or the own core must grow no more; null: it can. */
   writeFault(): NodeError | null
   /** Can a block be appended to the own core now? */
   mayAppend(): boolean
-  /** Has the own core no room? */
-  isFull(): boolean
   /** Hands an entry to other nodes. */
   relay(entry: Uint8Array, options: EntryRelayOptions): Promise<boolean>
   /** May this node write the log, whether or not its core is read? */
@@ -142,10 +140,9 @@ export class Submissions {
   }
 
   async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
-    const { appender, isClosed, isWriter, isFull, mayAppend, relay } = this.#deps
+    const { append, isClosed, isWriter, mayAppend, relay } = this.#deps
     if (isClosed() || (isWriter() && !mayAppend())) return false
-    const isTaken = isWriter() && !isFull() ? appender.append(entry).then(() => true) : relay(entry, { isAgain })
-    return isTaken.catch(() => false)
+    return (append(entry) ?? relay(entry, { isAgain })).catch(() => false)
   }
 }
 

@@ -72,7 +72,7 @@ export interface MeshState {
   readonly isRevoked?: true
   /** Set in a home that was restored or repaired, until its own core has taken the place of the former one. */
   readonly takesOver?: true
-  /** Set when another home of this node has taken its place: it does not start again. */
+  /** Set when another home replaced it: it does not start again. */
   readonly isReplaced?: true
   /** Set when others have more of the own core than this home: it writes nothing more to it. */
   readonly isRolledBack?: true

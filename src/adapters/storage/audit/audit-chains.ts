@@ -21,11 +21,11 @@ export interface AuditChain {
   readonly keepFiles: number
   /** Milliseconds in which events of one key become one line. */
   readonly windowMs: number
-  /** What makes an event the repeat of another; null: each has a line of its own. */
+  /** Fields that make an event the repeat of another; null: every event has its own line. */
   readonly repeats: RepeatRules | null
 }
 
-/** Who is refused by which rule. */
+/** Refusals repeat by peer and rule. */
 const BY_RULE: RepeatRules = {
   isRepeat: (one, other) => one.code === other.code && one.rule === other.rule && one.kind === other.kind,
   isRepeatInFlood: (one, other) => one.code === other.code && one.kind === other.kind
@@ -41,8 +41,8 @@ const BY_TIERS: RepeatRules = {
 }
 
 /**
- * The chains. What peers can cause at will (refusals, exchanges across tiers) stands apart from what people and the mesh
- * decide (approvals, changes of membership). At most 144 MiB on disk in all.
+ * The chains. Events that peers can cause at will (refusals, exchanges across tiers) are separate from decisions of people and the mesh
+ * (approvals, changes of membership). At most 144 MiB on disk in all.
  */
 export const AUDIT_CHAINS: readonly AuditChain[] = [
   { name: 'audit', kinds: ['refusal', 'strike', 'control'], maxBytes: 16 * MIB, keepFiles: 4, windowMs: 10_000, repeats: BY_RULE },

@@ -24,7 +24,7 @@ const MAX_BATCH = 1000
 /** References that are remembered, to write no event twice. */
 const MAX_REFS = 4096
 
-/** What one chain of the audit log is made of. */
+/** Options of one chain of the audit log. */
 export interface AuditFileOptions {
   /** Its directory; made 0700 when it is not there. */
   readonly dir: string
@@ -91,7 +91,7 @@ class AuditFile implements Audit {
     this.#add(this.#windows.ended(Number.POSITIVE_INFINITY))
     this.#closed = true
     this.#stopTimers()
-    // A failure was told to onError; closing goes on.
+    // onError got the failure; closing continues.
     await this.#write().catch(() => {})
     this.#stopTimers()
     await this.#deps.writer.close()

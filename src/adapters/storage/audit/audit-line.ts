@@ -6,7 +6,7 @@ import type { AuditEvent } from '../../../ports/audit.js'
 /** `prev` of the very first line. */
 export const GENESIS = '0'.repeat(64)
 
-/** `prev` of the line with which a chain goes on whose head was gone or unreadable: the hash of a line that nobody can show. */
+/** `prev` of the first line after a missing or unreadable head: a hash that no line has. */
 export const UNPROVEN = 'f'.repeat(64)
 
 /** Where a chain stands: the number and hash of its last line; seq 0 and {@link GENESIS} before the first. */
@@ -15,7 +15,7 @@ export interface ChainHead {
   readonly hash: string
 }
 
-/** What one line says: an event, how often it came, when. */
+/** An audit event with its time and number of repeats. */
 export interface AuditEntry extends AuditEvent {
   /** ISO time; of the first one, where `count` is given. */
   readonly at: string

@@ -9,13 +9,13 @@ import { openAuditFile } from './audit-file.js'
 import { auditError, FRESH_HEAD, isGone, readHead, segmentFiles, writeHead } from './audit-segments.js'
 import { readIfThere, replaceFile } from '../home/atomic-file.js'
 
-/** What the audit log is made of. */
+/** Options of the audit log. */
 export interface AuditLogOptions {
   /** Its directory; made 0700 when it is not there. */
   readonly dir: string
   /**
-   * Absolute path of a small file of the node's own outside `dir`: it names the chains that were begun once, so that a log which is
-   * gone altogether is missed. Without one it is not.
+   * Absolute path of a small file outside `dir` that names every chain begun so far. It reveals a log that was removed entirely; without
+   * it, such a loss is not noticed.
    */
   readonly seen?: string
   readonly clock: Clock
@@ -26,9 +26,9 @@ export interface AuditLogOptions {
 }
 
 /**
- * Opens the audit log of a node: a chain of lines for each group of kinds (see {@link AUDIT_CHAINS}), each with files, bounds and
- * a head of its own. A chain that was there and is gone altogether stays broken.
- * @throws NodeError NO_PERMISSION, DISK_FULL, STORE_DAMAGED (a directory in the place of a file, or the other way round)
+ * Opens the audit log of a node: one chain of lines for each group of kinds, see {@link AUDIT_CHAINS}. Each chain has its own files, bounds
+ * and head. A chain that was removed entirely stays broken.
+ * @throws NodeError NO_PERMISSION, DISK_FULL, STORE_DAMAGED (a directory in the place of a file, or the reverse)
  */
 export async function openAudit({ dir, seen, clock, onError, chains = AUDIT_CHAINS }: AuditLogOptions): Promise<Audit> {
   const names = chains.map((one) => one.name)
@@ -52,7 +52,7 @@ export async function openAudit({ dir, seen, clock, onError, chains = AUDIT_CHAI
   return audit
 }
 
-/** The name of the log that a person put aside, as the check tells to, for one in which nothing is on record yet; else null. */
+/** Name of a log that a person set aside, for a log that is still empty; else null. */
 async function formerLog(dir: string): Promise<string | null> {
   const former = `${dir}.broken`
   const isThere = await fs.stat(former).then(

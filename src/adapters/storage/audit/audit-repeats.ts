@@ -4,9 +4,9 @@ import type { AuditChain, RepeatRules } from './audit-chains.js'
 import { keptEvent } from './audit-line.js'
 import type { AuditEntry } from './audit-line.js'
 
-/** Windows open at once; what comes beyond them is folded by what its chain takes in a flood, whoever it is of. */
+/** Open windows; further events are folded by the flood fields of their chain, across peers. */
 export const MAX_WINDOWS = 256
-/** Kinds of real repeats of one peer at once; what it varies beyond them is folded by what its chain tells of a peer. */
+/** Distinct real repeats of one peer; further variants are folded by the peer fields of the chain. */
 export const MAX_OF_PEER = 16
 
 /** Milliseconds until the count of a window is written again, at first and at most: each wait is twice the one before. */
@@ -14,35 +14,32 @@ const FIRST_WAIT_MS = 1000
 const MAX_WAIT_MS = 8000
 
 interface Window {
-  /** Those that it is found among. */
   readonly group: Window[]
   /** The windows of its peer; null for one of a flood. */
   readonly peer: PeerWindows | null
   readonly isFolded: boolean
   readonly endsAt: number
   readonly first: AuditEvent
-  /** In what later events differed from the first: a bit for each place of {@link VARYING}. */
+  /** Fields in which later events differed from the first: one bit for each position of {@link VARYING}. */
   differing: number
   /** When the first of the repeats came that have no line yet. */
   firstAt: number
-  /** Those that have no line yet. */
+  /** Repeats without a line so far. */
   repeats: number
   /** When they get one. */
   dueAt: number
-  /** Lines of repeats so far. */
   lines: number
 }
 
 interface PeerWindows {
-  /** Of events that are the same in all that tells them apart, by their recipient. */
+  /** Windows of events that agree in every field but the recipient, by recipient. */
   readonly exact: Map<string | undefined, Window[]>
   /** Of those beyond {@link MAX_OF_PEER}. */
   readonly folded: Window[]
-  /** How many of both there are. */
   open: number
 }
 
-/** What a line may lose when it stands for several events that differ in it: of real repeats little, of folded ones all. */
+/** Fields that a line of several differing events drops: few for real repeats, all for folded ones. */
 const LOOSE = ['reason', 'by', 'hops'] as const
 const VARYING = [...LOOSE, 'rule', 'peer', 'sender', 'recipient', 'messageType', 'sourceTier', 'targetTier'] as const
 
@@ -50,16 +47,15 @@ const NONE: readonly AuditEntry[] = []
 const NO_WINDOWS: readonly Window[] = []
 
 /**
- * Turns floods of events into few lines: the first of a key is a line at once, those that follow within the window become lines
- * with `count`: one soon, others after waits that double up to eight seconds, one when it ends. Real repeats keep all that tells them apart; events that vary too much are folded, and the
- * line says by `several` in what they differ. However keys vary, ten seconds make at most {@link MAX_WINDOWS} times six
- * lines and six for each key of a flood, a minute twelve. Times in unix milliseconds are passed in.
+ * Reduces floods of events to few lines. The first event of a key is a line at once. Repeats within the window become lines with `count`:
+ * one soon, others after waits that double up to eight seconds, one at the end. Real repeats keep every distinguishing field. Events that
+ * vary too much are folded, and `several` names the fields in which they differ. Ten seconds make at most {@link MAX_WINDOWS} times six
+ * lines plus six for each key of a flood; a minute makes twelve. Times are unix milliseconds, passed in.
  */
 export class RepeatWindows {
   readonly #chain: Pick<AuditChain, 'windowMs' | 'repeats'>
   // In the order of opening, so also of ending.
   readonly #open = new Set<Window>()
-  /** The one of them that ends first. */
   #first: Window | null = null
   readonly #peers = new Map<string | undefined, PeerWindows>()
   readonly #ofFlood: Window[] = []
@@ -172,7 +168,7 @@ export class RepeatWindows {
   }
 }
 
-/** Is an event the same, in what no rule of a chain compares? Both are of one peer and for one recipient. */
+/** Do two events of one peer and one recipient agree in every field that no rule of a chain compares? */
 function isSame(one: AuditEvent, other: AuditEvent): boolean {
   if (one.sender !== other.sender || one.messageType !== other.messageType) return false
   return one.sourceTier === other.sourceTier && one.targetTier === other.targetTier
@@ -192,7 +188,10 @@ function counted(window: Window, now: number): AuditEntry[] {
   return entries
 }
 
-/** In what an event differs from the first, as bits. Name by name: a flood comes through here. Its senders are compared only until two differ. */
+/**
+ * Fields in which an event differs from the first, as bits. A flood runs this code: it compares name by name, and senders only until two
+ * differ.
+ */
 function differing({ first, differing: known, isFolded }: Window, event: AuditEvent): number {
   const loose = (first.reason === event.reason ? 0 : 1) | (first.by === event.by ? 0 : 2) | (first.hops === event.hops ? 0 : 4)
   if (!isFolded) return loose

@@ -22,7 +22,7 @@ export function currentFile({ dir, name }: ChainPlace): string {
 
 const NEWLINE = 0x0a
 
-/** What `<name>.head` keeps beside the chain itself, so that lines missing at either end are found. */
+/** The content of `<name>.head`. It is stored beside the chain to detect missing lines at either end. */
 export interface StoredHead extends ChainHead {
   /** Number and `prev` of the oldest line that must still be there. */
   readonly first: { readonly seq: number; readonly prev: string }
@@ -69,13 +69,16 @@ export async function isGone(place: ChainPlace): Promise<boolean> {
   return (await readIfThere(headFile(place))) === null && (await segmentFiles(place)).length === 0
 }
 
-/** Any error of opening or reading the files of a log in `dir` as a NodeError: it is a file, or a file of it is a directory, or the disk. */
+/**
+ * An error of opening or reading the files of a log in `dir` as a NodeError. Causes are a file in the place of a directory, a directory in
+ * the place of a file, or the disk.
+ */
 export function auditError(error: unknown, dir: string): NodeError {
   const next = [`ls -la ${shellWord(dir)}`, 'a2a-node doctor']
   const code = codeOf(error)
   if (code === 'ENOTDIR')
     return new NodeError('STORE_DAMAGED', `${dir} is no directory: the audit log belongs there`, { cause: error, next })
-  const message = `in ${dir} a directory stands where a file of the audit log belongs`
+  const message = `a directory in ${dir} has the name of a file of the audit log`
   return code === 'EISDIR' ? new NodeError('STORE_DAMAGED', message, { cause: error, next }) : storeError(error, dir)
 }
 
@@ -129,15 +132,15 @@ async function firstLine(file: string): Promise<AuditLine | null> {
   return parseLine(text.slice(0, text.indexOf('\n')))
 }
 
-/** The lines of a file and what stands behind its last newline ('' when it ends well). */
+/** The lines of a file, and the text behind its last newline ('' when it ends well). */
 export async function linesOf(file: string): Promise<{ readonly lines: string[]; readonly rest: string }> {
   const lines = ((await readIfThere(file)) ?? '').split('\n')
   return { rest: lines.pop() ?? '', lines }
 }
 
 /**
- * Removes a line that a crash cut in the middle, at the end of a file, and makes the whole ones survive a power cut: a head may
- * name them then. Returns how many bytes were removed.
+ * Removes a line at the end of a file that a crash cut, and syncs the whole lines: a head may name them then. Returns the number of removed
+ * bytes.
  */
 export async function cutUnfinishedLine(file: string): Promise<number> {
   const handle = await fs.open(file, 'r+').catch((error: unknown) => (codeOf(error) === 'ENOENT' ? null : Promise.reject(error)))
@@ -204,7 +207,7 @@ export async function leadTo(next: AuditLine, files: readonly string[], first: S
   return next.seq === expected.seq && next.prev === expected.prev
 }
 
-/** The references of the newest lines, at most so many; those of the two newest files. */
+/** The newest references, at most `max`, from the two newest files. */
 export async function recentRefs(place: ChainPlace, max: number): Promise<ReadonlySet<string>> {
   const refs: string[] = []
   for (const file of (await segmentFiles(place)).slice(-2)) {

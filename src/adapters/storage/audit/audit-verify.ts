@@ -7,9 +7,9 @@ import { auditError, isGone, LINES_A_TURN, linesOf, readHead, segmentFiles, segm
 import type { ChainPlace, StoredHead } from './audit-segments.js'
 
 /**
- * What is wrong with the first line that does not hold: `changed` (its own hash does not fit), `misplaced` (it does not follow
- * the line before it), `missing` (the files end before it), `headless` (the head is gone or unreadable, or was when a node went on
- * here: whether it is missing cannot be told), `gone` (nothing is left of the whole chain).
+ * Why the first broken line is broken. `changed`: its own hash does not fit. `misplaced`: it does not follow the line before it. `missing`:
+ * the files end before it. `headless`: the head is or was gone or unreadable, so missing lines cannot be detected. `gone`: nothing is left
+ * of the chain.
  */
 export type ChainFault = 'changed' | 'misplaced' | 'missing' | 'headless' | 'gone'
 
@@ -26,7 +26,7 @@ export interface BrokenChain {
   readonly fileLine: number | null
 }
 
-/** What a check of the audit log found. */
+/** Result of a check of the audit log. */
 export interface AuditCheck {
   readonly ok: boolean
   /** Lines that hold: all of whole chains, those up to the first that does not of broken ones. */
@@ -68,7 +68,7 @@ async function checkLog(dir: string, { signal, seen }: VerifyOptions): Promise<A
   return { ok: broken.length === 0, entries, broken }
 }
 
-/** A broken chain in words: where, and what is wrong there. */
+/** A broken chain in words: position and fault. */
 export function brokenText({ chain, line, fault, file, fileLine }: BrokenChain): string {
   const name = `line ${line} of the chain ${chain}`
   if (fault === 'headless') {
@@ -79,7 +79,7 @@ export function brokenText({ chain, line, fault, file, fileLine }: BrokenChain):
   if (fault === 'missing') return `${file} ends after ${fileLine === null ? 0 : fileLine - 1} lines: ${name} is missing`
   const place = `${file}:${fileLine ?? 1}: ${name}`
   if (fault === 'changed') return `${place} was changed`
-  return `${place} belongs here: it is missing, or what stands here or in the line before was changed`
+  return `${place} belongs here: it is missing, or this line or the one before was changed`
 }
 
 interface ChainCheck {
@@ -121,7 +121,6 @@ async function checkFiles(place: ChainPlace, head: StoredHead | null, signal: Ab
 
 type ChainPosition = Pick<BrokenChain, 'file' | 'fileLine'>
 
-/** Goes along the chain, line by line. */
 class Walk {
   readonly #head: StoredHead | null
   #last: ChainHead | null = null
@@ -148,7 +147,7 @@ class Walk {
     return this.isPastHead && (this.#sawFirst || this.#last === null)
   }
 
-  /** What it is when the files end too early. */
+  /** The fault of files that end too early. */
   get endFault(): ChainFault {
     return this.#head === null || this.#head.hash === UNPROVEN ? 'headless' : 'missing'
   }

@@ -8,7 +8,7 @@ import type { BrokenChain } from './audit-verify.js'
 /** How often the whole log is checked while a node runs, in milliseconds: once a day. */
 const CHECK_MS = 24 * 3_600_000
 
-/** What watching over the audit log needs. */
+/** Dependencies of {@link AuditWatch}. */
 export interface AuditWatchDeps {
   readonly dir: string
   /** As in `VerifyOptions`. */
@@ -33,7 +33,7 @@ export class AuditWatch {
     this.#end.signal.addEventListener('abort', () => deps.clock.clear(timer))
   }
 
-  /** The chains that the last check found broken, with what to do. */
+  /** The chains that the last check found broken, each with a next step. */
   problems(): Problem[] {
     return this.#broken.map((one) => ({
       code: 'STORE_DAMAGED',

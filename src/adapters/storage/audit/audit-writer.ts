@@ -28,7 +28,6 @@ export interface AuditLimits {
 
 /** How a chain is opened. */
 export interface ChainOpening extends AuditLimits {
-  /** All chains of the log. */
   readonly chains: readonly string[]
   /** Others of the log are there and this one is not, though it was. */
   readonly isLost: boolean
@@ -75,7 +74,7 @@ export class AuditWriter {
       return `${lineText(line)}\n`
     })
     const bytes = Buffer.from(texts.join(''))
-    // What a failed try left behind the last good line goes first.
+    // The rest of a failed write is removed first.
     await this.#handle.truncate(this.#size)
     await writeAll(this.#handle, bytes, this.#size)
     await this.#handle.datasync()
@@ -133,8 +132,8 @@ async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number)
 type Resumed = { readonly head: Omit<StoredHead, 'chains'>; readonly notes: readonly string[] }
 
 /**
- * Where to go on, from the newest lines and the stored head. The head wins where the line that it names is not there, so that the
- * lines to come do not fit to those that are. Whole lines behind that one are of a writer that was ended before it wrote the head.
+ * The state from which writing resumes, read from the newest lines and the stored head. The head wins where its line is missing, so that
+ * new lines do not fit to the remaining ones. Whole lines after the head belong to a writer that ended before it wrote the head.
  */
 async function resume(place: ChainPlace, isLost: boolean): Promise<Resumed> {
   const stored = !isLost && (await isGone(place)) ? FRESH_HEAD : await readHead(place)
@@ -147,7 +146,7 @@ async function resume(place: ChainPlace, isLost: boolean): Promise<Resumed> {
   return { head: stored, notes: [missing > seq ? `the line ${seq} was changed` : `the lines ${missing} to ${seq} were missing`] }
 }
 
-/** Without a head nobody can tell how many lines there were: the chain goes on behind one that nobody can show, and is broken for ever. */
+/** Without a head the number of lines is unknown. The chain resumes after a line that no one can show, and stays broken. */
 async function unproven(place: ChainPlace, last: AuditLine | null): Promise<Resumed> {
   const { seq, prev } = (await oldestLine(place)) ?? { seq: 1, prev: GENESIS }
   const head = { seq: (last?.seq ?? 0) + 1, hash: UNPROVEN, first: { seq, prev } }

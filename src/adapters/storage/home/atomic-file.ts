@@ -18,7 +18,7 @@ export async function replaceFile(file: string, text: string): Promise<void> {
     }
     await fs.rename(aside, file)
   } catch (error) {
-    // What went wrong first is what the caller must hear.
+    // The caller must get the first error.
     await fs.rm(aside, { force: true }).catch(() => {})
     throw error
   }

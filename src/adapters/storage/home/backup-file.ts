@@ -10,12 +10,10 @@ import { codeOf, storeError } from './store-errors.js'
 
 /** The first line of every backup; the number is that of the format. */
 const MAGIC = 'a2a-node backup 1\n'
-/** Bytes of the line before a part. */
 const MAX_LINE = 4096
-/** Bytes of the name of a part, and of what stands between two slashes of it. */
+/** Bytes of the name of a part, and of one segment of it between slashes. */
 const MAX_NAME = 2048
 const MAX_STEP = 255
-/** Bytes of one part. */
 const MAX_PART = 1024 * 1024 * 1024
 const NEWLINE = 0x0a
 
@@ -24,13 +22,12 @@ export interface BackupPart {
   /** Names with slashes between, each part of it 1 to 255 bytes: `home/node.json`. */
   readonly name: string
   readonly bytes: Uint8Array
-  /** Permissions of a file. */
   readonly mode: number
 }
 
 /**
- * Writes a backup file: a first line that names the format, then for each part a line of JSON `{part, mode, bytes, sha256}` and
- * its bytes, last a line `{end, parts, sha256}` with the hash of all those lines. The file is 0600 and appears whole or not at all.
+ * Writes a backup file. The first line names the format. Each part is a line of JSON `{part, mode, bytes, sha256}` and its bytes. The last
+ * line is `{end, parts, sha256}` with the hash of all those lines. The file is 0600 and appears whole or not at all.
  */
 export class BackupWriter {
   readonly #file: string
@@ -105,8 +102,8 @@ export class BackupWriter {
 }
 
 /**
- * The parts of a backup, in their order; each is checked before it is given. The last step says that none was missing.
- * @throws NodeError STORE_DAMAGED for what is no backup, or no whole one; NO_PERMISSION; USAGE when there is no such file
+ * The parts of a backup in order, each checked first. The last step proves that no part was missing.
+ * @throws NodeError STORE_DAMAGED for a file that is no whole backup; NO_PERMISSION; USAGE when there is no such file
  */
 export async function* readBackup(file: string): AsyncGenerator<BackupPart> {
   await assertFile(file)
@@ -148,7 +145,7 @@ class BackupReader {
   async #end(line: string, expected: { readonly parts: number; readonly sha256: string }): Promise<void> {
     if (line !== `${JSON.stringify({ end: true, ...expected })}\n`) throw this.#damaged('it has lost parts')
     const { size } = await this.#handle.stat()
-    if (size !== this.#at) throw this.#damaged('something stands behind its end')
+    if (size !== this.#at) throw this.#damaged('there are bytes behind its end')
   }
 
   async #read(length: number): Promise<Uint8Array> {
@@ -232,7 +229,7 @@ function existsError(file: string): NodeError {
   })
 }
 
-/** Of what is no file nothing can be read twice, and nothing takes its place. */
+/** Only a regular file can be read twice and replaced. */
 async function assertFile(file: string): Promise<void> {
   const stats = await fs.stat(file).catch(() => null)
   if (stats === null || stats.isFile()) return
@@ -244,5 +241,7 @@ async function assertFile(file: string): Promise<void> {
 function placeError(error: unknown, file: string): NodeError {
   if (codeOf(error) === 'ENOENT')
     return new NodeError('USAGE', `there is no ${file}`, { next: [`ls -l ${path.dirname(file)}`], cause: error })
-  return storeError(error, file)
+  const { code, message, next } = storeError(error, file)
+  const look = `ls -ld ${shellWord(path.dirname(file))}`
+  return new NodeError(code, message, { next: code === 'CONFIG_INVALID' ? [look] : next, cause: error })
 }

@@ -2,15 +2,14 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { codeOf } from './store-errors.js'
 
-/** Bytes of a ballast: enough for how all that is under way ends. */
+/** Bytes of a ballast: enough to record the end of all work under way. */
 export const BALLAST_BYTES = 16 * 1024 * 1024
 /** Bytes of the smallest one, for a disk with little room; it is halved down to that. */
 export const LEAST_BALLAST_BYTES = 2 * 1024 * 1024
-/** The disk has to have so many times as much free, so that making it does not fill the disk. */
+/** The disk needs this many times the size of a ballast free, so that making one does not fill the disk. */
 const SPARE = 3
 /** Bytes that a disk that was full must have free beside the ballast before anything new is taken. */
 export const MIN_FREE_BYTES = 4 * 1024 * 1024
-/** Bytes of one write. */
 const PART_BYTES = 1024 * 1024
 
 /** A file that only takes room, to be freed when a disk is full. */

@@ -7,17 +7,15 @@ import { codeOf, noPermission, storeError } from './store-errors.js'
 
 /** The directories of one node. */
 export interface DataDirs {
-  /** The node's own directory. */
   readonly home: string
   /** Further ones to make, as a rule below home. */
   readonly dirs: readonly string[]
 }
 
 /**
- * Makes the directories of a node that do not exist yet, each 0700. When one cannot be made, those that this call made are
- * removed again. A home that was there keeps its mode, unless others may write in it: then it is closed to them if it is
- * this user's and empty or a node's, else refused.
- * @throws NodeError NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, CONFIG_INVALID (something else has that name)
+ * Makes the missing directories of a node, each 0700. After a failure the directories of this call are removed again. An existing home
+ * keeps its mode unless others may write in it. It is then closed to them if it is this user's and empty or a node's; else it is refused.
+ * @throws NodeError NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, CONFIG_INVALID (a file has that name)
  */
 export async function makeDataDirs({ home, dirs }: DataDirs): Promise<void> {
   const made: string[] = []
@@ -36,7 +34,7 @@ async function makeDir(dir: string, made: string[]): Promise<void> {
     await makeDirectories(dir, { mkdir: (one) => makeOne(one, made), isDirectory, parent: path.dirname })
     await fs.access(dir, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (error) {
-    // The one above is there: a file system that lets nobody make directories, such as /proc.
+    // The parent exists: this file system allows no directories, such as /proc.
     throw codeOf(error) === 'ENOENT' ? noPermission(dir, error) : storeError(error, dir)
   }
 }

@@ -4,7 +4,7 @@ import path from 'node:path'
 /** Free bytes of a disk below which it counts as full: a store needs some to write anything at all. */
 export const FULL_BYTES = 1024 * 1024
 
-/** Has the disk of a place, or of the directory above that is there, no room left? False where that cannot be told. */
+/** Is the disk of a path, or of its nearest existing parent, full? False when unknown. */
 export function isDiskFull(place: string): boolean {
   const free = freeBytes(place)
   return free !== null && free < FULL_BYTES

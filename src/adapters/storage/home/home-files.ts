@@ -25,9 +25,8 @@ export function configDir({ configFile }: Pick<HomeFiles, 'configFile'>): string
 }
 
 /**
- * What a home holds beside its stores, as parts of a backup: documents and notes as `home/...`, the audit log as it is at one
- * moment, settings, rules and agent files as `config/...`. Nothing is followed out of these directories: of links, sockets and
- * the like nothing is taken. Flush the audit log before.
+ * The content of a home beside its stores, as parts of a backup. Documents and notes are `home/...`; settings, rules and agent files are
+ * `config/...`. The audit log is a snapshot of one moment. Links, sockets and other special files are left out. Flush the audit log before.
  * @throws NodeError STORE_DAMAGED when a document has no whole file
  */
 export async function* homeParts(files: HomeFiles): AsyncGenerator<BackupPart> {
@@ -35,7 +34,7 @@ export async function* homeParts(files: HomeFiles): AsyncGenerator<BackupPart> {
   const heads: BackupPart[] = []
   for (const { name, mode } of (await filesBelow(files.audit)).filter(isHead))
     for await (const part of partOf(path.join(files.audit, name), { name: `home/audit/${name}`, mode })) heads.push(part)
-  // Lines are only appended: so many bytes of each file are what the log was now.
+  // Lines are only appended, so this length of each file is the log as it was now.
   const audit = (await filesBelow(files.audit)).filter((one) => !isHead(one))
   yield* heads
   const seen = path.relative(files.home, files.auditSeen)

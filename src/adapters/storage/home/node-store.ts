@@ -16,7 +16,6 @@ const BEGINNING = '{"sha256":'
 
 /** A file of a stored document that is damaged, or gone while the other one is there. */
 export interface DamagedFile {
-  /** Name of the document. */
   readonly name: string
   readonly file: string
   /** Is the other file of the document whole? Then nothing is lost. */
@@ -24,10 +23,10 @@ export interface DamagedFile {
 }
 
 /**
- * Keeps each document as `<dir>/<name>.json`: `{"sha256": <of the canonical JSON of value>, "value": ...}`, mode 0600, and the
- * same once more as `<name>.json.copy`, written after it, or gone where the disk refuses it. The first one that is whole is read.
- * The directory must exist. Names are kebab-case. Writes of one name are done in the order of the calls. What was found damaged is
- * not written over: somebody who could not read it would put nothing in the place of what can still be looked at.
+ * Stores each document as `<dir>/<name>.json`: `{"sha256": <of the canonical JSON of value>, "value": ...}`, mode 0600. The same text
+ * follows as `<name>.json.copy`, unless the disk refuses it. Reads take the first whole file. The directory must exist. Names are
+ * kebab-case. Writes of one name run in the order of the calls. A damaged file is never overwritten: a caller that could not read it would
+ * replace data that may still be recovered.
  */
 export function openNodeStore(dir: string): NodeStore {
   const tails = new Map<string, Promise<void>>()
@@ -55,7 +54,7 @@ export function openNodeStore(dir: string): NodeStore {
     async read<T>(name: string) {
       await tails.get(name)
       const whole = await readWhole(name)
-      // The caller names the type of what it wrote itself; the checksum says that it is just that.
+      // The caller names the type of its own data; the checksum proves that it is unchanged.
       return whole === null ? null : (whole.value as T)
     },
     async write(name, value) {
@@ -66,7 +65,7 @@ export function openNodeStore(dir: string): NodeStore {
         // It may have been moved aside since.
         if (damaged.has(name)) await readWhole(name)
         await replaceFile(first, text)
-        // A copy of before must not come back in the place of what is in force now; the next write or start makes a new one.
+        // An old copy must not return in the place of the current file; the next write or start makes a new one.
         await replaceFile(copy, text).catch(() => fs.rm(copy, { force: true }))
       })
     },
@@ -109,9 +108,10 @@ async function textOf(files: readonly Found[]): Promise<string> {
 }
 
 /**
- * Writes each file of a stored document anew that is damaged, gone or older, as long as the other one is whole. Call it only while
- * nobody else uses the directory.
- * @returns the files that were damaged or gone. @throws NodeError DISK_FULL, NO_PERMISSION
+ * Rewrites each damaged, missing or older file of a stored document from the whole other one. Call it only while no other process uses the
+ * directory.
+ * @returns the files that were damaged or gone.
+ * @throws NodeError DISK_FULL, NO_PERMISSION
  */
 export async function mendDocuments(dir: string): Promise<readonly DamagedFile[]> {
   const mended: DamagedFile[] = []
@@ -126,7 +126,7 @@ export async function mendDocuments(dir: string): Promise<readonly DamagedFile[]
   return mended
 }
 
-/** What one file of a document holds. */
+/** The content of one file of a document. */
 interface Found {
   readonly file: string
   /** null: it is damaged or not there. */
@@ -143,7 +143,7 @@ async function lookAtAll(dir: string): Promise<{ readonly name: string; readonly
   return await Promise.all(known.map(async (name) => ({ name, files: await look(dir, name) })))
 }
 
-/** What the first whole file of a document holds; null when it is not there. @throws NodeError STORE_DAMAGED when no file is whole */
+/** The content of the first whole file of a document; null when there is no file. @throws NodeError STORE_DAMAGED when no file is whole */
 function wholeOf(found: readonly Found[]): { readonly value: unknown } | null {
   const whole = found.find(({ document }) => document !== null)?.document ?? null
   const fault = found.find(({ fault: one }) => one !== null)?.fault ?? null

@@ -63,7 +63,7 @@ function isAlive(pid: number, mark: string | null): boolean {
   return mark === null || now === null || now === mark
 }
 
-/** What tells two processes of one pid apart: boot and start time. Null where the system does not say. */
+/** Boot and start time, which distinguish two processes of one pid. Null where the system does not tell. */
 function processMark(pid: number): string | null {
   try {
     if (process.platform === 'linux') return linuxMark(pid)

@@ -1,3 +1,5 @@
+import fs from 'node:fs'
+import path from 'node:path'
 import { asNodeError, messageOf, NodeError } from '../../../kit/errors.js'
 import type { ErrorCode } from '../../../kit/errors.js'
 import { isDiskFull } from './disk-space.js'
@@ -12,14 +14,22 @@ interface Fault {
 const NO_PERMISSION: Fault = {
   code: 'NO_PERMISSION',
   says: (place) => `no permission to write ${place}`,
-  next: (place) => [`ls -ld ${place}   (who may write there)`, 'a2a-node start --home <directory you may write>']
+  next: (place) => [`ls -ld ${place}   (shows its owner)`, 'a2a-node start --home <directory you may write>']
 }
 const DISK_FULL: Fault = { code: 'DISK_FULL', says: (place) => `no space left to write ${place}`, next: (place) => [`df -h ${place}`] }
 const NO_DIRECTORY: Fault = {
   code: 'CONFIG_INVALID',
-  says: (place) => `${place} is not a directory`,
+  says: (place) => `${blockingFile(place)} is not a directory`,
   next: () => ['a2a-node start --home <directory>']
 }
+
+/** The part of a path that is a file, else the path. */
+function blockingFile(place: string): string {
+  let at = place
+  while (!fs.existsSync(at) && path.dirname(at) !== at) at = path.dirname(at)
+  return fs.existsSync(at) && fs.statSync(at).isDirectory() ? place : at
+}
+
 const NO_LOCKS: Fault = {
   code: 'CONFIG_INVALID',
   says: (place) => `the file system of ${place} locks no files, so two nodes could use one home`,
@@ -34,7 +44,7 @@ const BAD_DISK: Fault = {
   code: 'STORE_DAMAGED',
   says: (place) => `${place} cannot be read or written: it is damaged, or its disk is`,
   next: () => [
-    'dmesg | tail   (what the system says of the disk)',
+    'dmesg | tail   (shows errors of the disk)',
     'a2a-node doctor',
     'a2a-node doctor --repair',
     'a2a-node restore <backup> --home <new directory>'
@@ -110,7 +120,7 @@ function lockedError(place: string, cause: unknown): NodeError {
   return new NodeError('STORE_LOCKED', `the store ${place} is in use by another process`, { cause })
 }
 
-/** What the system said may be the cause of what the store engine says. */
+/** An error of the system may be the cause of an error of the store engine. */
 function faultOf(error: unknown): Fault | undefined {
   const code = codeOf(error)
   if (code !== null && Object.hasOwn(BY_CODE, code)) return BY_CODE[code]

@@ -3,10 +3,9 @@ import path from 'node:path'
 import { codeOf, storeError } from './store-errors.js'
 
 /**
- * Mends a Corestore that was killed during its very first opening: an empty `CORESTORE` file with no `db` beside it makes the
- * store unopenable and is removed. Call it only while holding the lock of the home: a store that another process opens for
- * the first time looks the same for a moment.
- * @returns whether something was mended
+ * Repairs a Corestore that was killed during its first opening: an empty `CORESTORE` file without a `db` beside it is removed. Call it only
+ * while holding the lock of the home: a store that another process just opens looks the same for a moment.
+ * @returns whether a file was removed
  */
 export async function healStore(dir: string): Promise<boolean> {
   const marker = path.join(dir, 'CORESTORE')

@@ -12,7 +12,6 @@ import { storeError } from '../home/store-errors.js'
 
 /** Bytes of a journal file after which a new one is begun. */
 const JOURNAL_BYTES = 8 * 1024 * 1024
-/** Commits that share one write. */
 const MAX_GROUP = 1024
 /** Turns for which a group waits at most, while each brings more of it. */
 const MAX_TURNS = 8
@@ -41,7 +40,6 @@ interface WaitingCommit {
   readonly failed: (error: NodeError) => void
 }
 
-/** Commits that share one write. */
 interface Group {
   readonly group: readonly WaitingCommit[]
   readonly commits: readonly RecordedCommit[]
@@ -49,8 +47,8 @@ interface Group {
 }
 
 /**
- * Opens the ledger of a directory: a journal, fsynced once for all commits that wait together, before a key-value store,
- * which gets them later, many at once. Commits that the store does not have yet are brought in from the journal.
+ * Opens the ledger of a directory: a journal in front of a key-value store. One fsync of the journal covers all waiting commits; the store
+ * gets them later in batches. Opening replays commits that the store lacks.
  * @throws NodeError STORE_DAMAGED, DISK_FULL, NO_PERMISSION, STORE_LOCKED
  */
 export async function openDurableLedger(options: DurableLedgerOptions): Promise<LedgerOnDisk> {
@@ -71,7 +69,10 @@ export async function openDurableLedger(options: DurableLedgerOptions): Promise<
 
 /** A ledger on disk. */
 export interface LedgerOnDisk extends Ledger {
-  /** All it holds as it is after one commit, in the order of the keys, at most `limit` entries at a time, fewer of large ones. @throws NodeError STORE_DAMAGED */
+  /**
+   * Every entry as it is after one commit, in key order, at most `limit` at a time and fewer large ones.
+   * @throws NodeError STORE_DAMAGED
+   */
   pages(limit: number): AsyncGenerator<LedgerEntry[]>
 }
 
@@ -83,7 +84,6 @@ class DurableLedger implements LedgerOnDisk {
   #writing: Promise<void> | null = null
   #checkpoint: Promise<void> | null = null
   #marking: Promise<void> | null = null
-  /** As the mark has it. */
   #marked: number
   readonly #closing = new AbortController()
   /** Set when neither the journal nor the store tells any more what is there. */
@@ -157,7 +157,7 @@ class DurableLedger implements LedgerOnDisk {
     await this.#writing
     await this.#marking
     await this.#checkpoint
-    // What cannot be written now is in the journal.
+    // The journal has the changes that cannot be written now.
     if (this.#broken === null) await this.#store.write().catch(() => {})
     const isSynced = this.#broken === null && (await this.#trySync())
     await this.#journal.close()
@@ -184,7 +184,8 @@ class DurableLedger implements LedgerOnDisk {
   /** One group after the other; what was called while one was written waits for the next, and shares it. */
   async #writeAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      // Those who call in the same turn share a write, and those of the next as well while each brings more: callers that are
+      // Callers of one turn share a write, and callers of the next turn as well while each brings more. Callers that are served together
+      // ask again together and share the cost of a write and of waking.
       // served together also ask again together, and the cost of a write, and of waking them, is that of one.
       for (let turns = 0, known = 0; turns < MAX_TURNS && known < this.#waiting.length && known < MAX_GROUP; turns++) {
         known = this.#waiting.length
@@ -197,7 +198,7 @@ class DurableLedger implements LedgerOnDisk {
         if (group.length === 0) continue
         if (this.#store.isFull) await this.#store.write()
         const appending = this.#append(next)
-        // Not one step more than it takes: whoever waits is told in this turn.
+        // No further await: callers resume in this turn.
         if (appending !== null) await appending
         this.#take(next.commits)
         if (this.#journal.bytes >= JOURNAL_BYTES) await this.#rotate()
@@ -256,7 +257,7 @@ class DurableLedger implements LedgerOnDisk {
         await pause(MARK_MS, undefined, { ref: false, signal: this.#closing.signal })
         await this.#checkpoint
         const { last } = this.#store
-        // What it tells of has to be there, also when the power fails.
+        // The store must not be ahead of the journal after a power failure.
         await this.#journal.sync()
         await this.#mark(last)
       }
@@ -279,7 +280,7 @@ class DurableLedger implements LedgerOnDisk {
     }
   }
 
-  /** What could not be taken back leaves it open what is there: only opening the ledger anew tells. */
+  /** After a failed truncation the content is unknown until the ledger is opened anew. */
   #breakUnless(size: number, error: unknown): never {
     if (this.#journal.bytes !== size) this.#broken = storeError(error, this.#options.dir)
     throw error

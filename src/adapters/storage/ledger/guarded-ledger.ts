@@ -12,13 +12,13 @@ import { diskFull } from '../home/store-errors.js'
 
 /** How often it is looked whether the disk is full, and tried whether the ledger takes something again, in milliseconds. */
 const PROBE_MS = 5000
-/** What a ledger that takes nothing fails with. */
+/** Errors of a ledger that accepts no commit. */
 const FAULTS: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION', 'STORE_DAMAGED'])
-/** Keys of what a request is asked with: a commit that puts one begins something new. */
+/** Keys of the input of a request: a commit that sets one begins new work. */
 const INPUT = KEYS.input('')
 const isInput = ({ key, value }: LedgerChange): boolean => value !== null && key.startsWith(INPUT)
 
-/** What guarding a ledger needs. */
+/** Dependencies of {@link GuardedLedger}. */
 export interface GuardDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -29,8 +29,8 @@ export interface GuardDeps {
 }
 
 /**
- * A ledger that goes on read-only when its disk takes nothing more. It gives the room of a ballast back, so that how things
- * end can still be recorded, refuses what is new, and takes it again when there is room for a new ballast.
+ * A ledger that becomes read-only when its disk is full. It removes a ballast, so that ends of work can still be recorded, and refuses new
+ * work. It accepts new work when there is space for a new ballast.
  */
 export class GuardedLedger implements Ledger {
   readonly #deps: GuardDeps
@@ -64,7 +64,7 @@ export class GuardedLedger implements Ledger {
     return reading
   }
 
-  /** What is damaged stays so: that is told from then on. */
+  /** Damage is permanent: it is reported from then on. */
   readonly #notRead = (error: unknown): void => {
     const failure = asNodeError(error)
     if (failure.code === 'STORE_DAMAGED') this.#unread ??= failure
@@ -76,7 +76,7 @@ export class GuardedLedger implements Ledger {
     return this.#fault
   }
 
-  /** What is wrong with the ledger, and what to do. */
+  /** Faults of the ledger, each with a next step. */
   problems(): Problem[] {
     const unread = this.#unread === null ? [] : [{ code: this.#unread.code, message: this.#unread.message, next: STOP_AND_REPAIR }]
     if (this.#fault === null) return unread
@@ -86,7 +86,7 @@ export class GuardedLedger implements Ledger {
       ...unread,
       {
         code,
-        message: `${message}; new requests and changes of the mesh are refused, what is under way still ends, and all is taken again by itself ${code === 'DISK_FULL' ? `once ${Math.ceil(this.#deps.ballast.neededBytes / 1024 ** 2)} MiB are free` : 'when that is mended'}`,
+        message: `${message}; new requests and changes of the mesh are refused, running work still ends; the node accepts new work ${code === 'DISK_FULL' ? `once ${Math.ceil(this.#deps.ballast.neededBytes / 1024 ** 2)} MiB are free` : 'when that is repaired'}`,
         next: next[0] ?? `df -h ${shellWord(dir)}`
       }
     ]

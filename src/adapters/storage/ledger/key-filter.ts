@@ -1,4 +1,7 @@
-/** Bits of the filter for one key, and how many of them are looked at: about one in two hundred unknown keys is taken for a known one. */
+/**
+ * Bits of the filter for one key, and the number of them that a look-up tests. About one in two hundred unknown keys passes for a known
+ * one.
+ */
 const BITS = 12
 const PROBE = [0, 1, 2, 3, 4, 5]
 

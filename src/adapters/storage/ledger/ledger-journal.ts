@@ -8,12 +8,12 @@ import { syncDir } from '../home/atomic-file.js'
 import { NO_SEAL, readJournal } from './ledger-record.js'
 import type { RecordedCommit, JournalSeal } from './ledger-record.js'
 
-/** Its number, and its seal. Those of earlier versions have none. */
+/** Number and seal of a journal file. Files of earlier versions have no seal. */
 const NAME = /^journal-\d{12}(?:-([0-9a-f]{8})([0-9a-f]{8}))?$/
 
 /**
- * The journal of a ledger: commits in the order they were made, in files named after their first number and their seal, which
- * is drawn by chance: what peers wrote is never taken for a commit, also where the record that holds it was cut short.
+ * The journal of a ledger: commits in order, in files named after their first number and their random seal. The seal keeps bytes of peers
+ * from being read as a commit, also where their record was cut short.
  */
 export class LedgerJournal {
   readonly #dir: string
@@ -43,7 +43,7 @@ export class LedgerJournal {
     return this.#file
   }
 
-  /** What its records are encoded with. */
+  /** The seal of its records. */
   get seal(): JournalSeal {
     return this.#seal
   }
@@ -78,7 +78,7 @@ export class LedgerJournal {
     throw error
   }
 
-  /** What was appended is on disk when it resolves. */
+  /** Appended records are on disk when it resolves. */
   async sync(): Promise<void> {
     if (this.#isBehind) {
       this.#isBehind = false
@@ -119,8 +119,8 @@ export async function journalFiles(dir: string): Promise<string[]> {
 }
 
 /**
- * The commits of journal files that come behind commit `kept`, without a gap. An unfinished end, which nobody was promised,
- * is left out. @throws NodeError STORE_DAMAGED when one that was promised cannot be read
+ * The commits of journal files after commit `kept`, without a gap. An unfinished end, which was never acknowledged, is left out.
+ * @throws NodeError STORE_DAMAGED when an acknowledged commit cannot be read
  */
 export async function commitsBehind(files: readonly string[], kept: number): Promise<RecordedCommit[]> {
   const commits: RecordedCommit[] = []
@@ -137,7 +137,7 @@ export async function commitsBehind(files: readonly string[], kept: number): Pro
 
 /** The error of a ledger that has lost what it promised. */
 export function damagedError(place: string): NodeError {
-  return new NodeError('STORE_DAMAGED', `the ledger ${place} has lost what it held: it is damaged, or an older copy`)
+  return new NodeError('STORE_DAMAGED', `the ledger ${place} has lost data: it is damaged, or an older copy`)
 }
 
 async function create(dir: string, first: number): Promise<{ file: string; handle: FileHandle }> {

@@ -19,18 +19,18 @@ export interface RecordedCommit extends JournalCommit {
   readonly changes: readonly RecordedChange[]
 }
 
-/** What records of one journal begin with, and what their checksums begin with: 32 bits each. */
+/** The mark of the records of one journal, and the seed of their checksums: 32 bits each. */
 export interface JournalSeal {
   readonly mark: number
   readonly seed: number
 }
 
-/** Of what holds nothing by chance: every byte of it is checked by somebody else. */
+/** For records without a random seal: another checksum covers every byte of them. */
 export const NO_SEAL: JournalSeal = { mark: 0x4c_32_41_6a, seed: 0 }
 /** Mark, length and checksum of the body, four bytes each. */
 const HEAD = 12
 
-/** A commit as a record (mark, length, checksum, body), and the commit with its values where they stand in it: nobody else changes those. */
+/** A commit as a record (mark, length, checksum, body), and the commit with its values as views of that record. No one may change those. */
 export function encodeCommit(
   { number, promised, changes }: JournalCommit,
   { mark, seed }: JournalSeal
@@ -88,7 +88,7 @@ function encodeChange(
   c.uint.encode(body, length)
   const { start } = body
   body.start += length
-  // At its place at once, not by way of a copy: much of what is kept is text.
+  // Written in place, without a copy: most values are text.
   if (typeof value === 'string') buffer.write(value, start, length, 'utf8')
   else buffer.set(value, start)
   return { key, value: buffer.subarray(start, start + length), isNew }
@@ -99,8 +99,8 @@ function lengthOf(value: LedgerChange['value']): number {
 }
 
 /**
- * Every whole record of a journal file, whatever happened to it, in the order they stand. What looks like one inside another
- * that was cut short has another seal, unless whoever wrote that knew this one. Never throws.
+ * Every whole record of a journal file in order, whatever happened to the file. A record inside the bytes of a cut one has another seal,
+ * unless its author knew this seal. Never throws.
  */
 export function readJournal(bytes: Buffer, seal: JournalSeal): RecordedCommit[] {
   const mark = Buffer.alloc(4)

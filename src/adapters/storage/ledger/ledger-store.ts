@@ -8,13 +8,13 @@ import type { RecordedChange, RecordedCommit } from './ledger-record.js'
 
 /** Bytes of the table in memory of the store. */
 const TABLE_BYTES = 4 * 1024 * 1024
-/** Changed keys that wait before they are written together: by then most of what lives shortly is gone again. */
+/** Changed keys that wait to be written together: most short-lived keys are removed before. */
 const MAX_WAITING = 2048
-/** Those of them that nobody has said to be new, and which stay so: to let them wait saves nothing, and costs memory of long life. */
+/** Waiting keys that are not declared new. Waiting does not save their write, and they occupy memory for long. */
 const MAX_LASTING = 256
 /** Bytes of their values. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024
-/** So many times as much waits at most while the store takes nothing. */
+/** Factor by which the waiting keys may exceed {@link MAX_WAITING} while the store accepts no write. */
 const PATIENCE = 4
 /** Bytes of the values of one page, beyond the last. */
 const PAGE_BYTES = 4 * 1024 * 1024
@@ -24,31 +24,25 @@ const NUMBER_KEY = Buffer.from(' commits')
 /** Most of these are asked for only once, before they are there: every request is looked up. */
 const LOOKED_UP = rangeOf('request')
 
-/** What changed since the store was last written. */
+/** Changes since the last write to the store. */
 interface WaitingWrite {
   /** null: removed. */
   readonly values: Map<string, Uint8Array | null>
-  /** Those of the keys that the store has nothing under. */
+  /** Keys without a value in the store. */
   readonly fresh: Set<string>
   bytes: number
-  /** Number of the last commit that is in it. */
   last: number
 }
 
-/**
- * The key-value store behind a journal. What the journal holds is taken into memory at once, and written to the store
- * together with much else: the journal has it meanwhile.
- */
+/** The key-value store behind a journal. Changes go into memory at once and to the store in batches; the journal has them meanwhile. */
 export class LedgerStore {
   readonly #rocks: RocksDB
   #waiting: WaitingWrite
   /** Number of the last commit that is in the store itself. */
   #written: number
-  /** Is being written. */
   #leaving: WaitingWrite | null = null
   #writing: Promise<void> | null = null
   readonly #known = new KnownKeys(() => this.#keys(LOOKED_UP))
-  /** Gathers the reads of a turn. */
   #reading: RocksReadBatch | null = null
 
   private constructor(rocks: RocksDB, last: number) {
@@ -117,7 +111,7 @@ export class LedgerStore {
     await this.#writing
   }
 
-  /** Writes what waits when that is much. Its end is nobody's: the journal has what could not be written. */
+  /** Starts a write when enough keys wait. No caller awaits it: the journal has the keys of a failed write. */
   writeIfDue(): void {
     if (this.isDue && this.#writing === null) this.write().catch(() => {})
   }
@@ -196,13 +190,13 @@ export class LedgerStore {
     }
   }
 
-  /** Ends it. What waits and was not written is in the journal. */
+  /** Closes it. The journal has the changes that were not written. */
   async close(): Promise<void> {
     await this.#known.close()
     await this.#rocks.close({ force: true })
   }
 
-  /** Those of a range that are in the store, or being written. */
+  /** Keys of a range in the store or in the batch being written. */
   async *#keys({ from, to }: Pick<LedgerRange, 'from' | 'to'>): AsyncGenerator<string> {
     for (const key of this.#leaving?.values.keys() ?? []) if (key >= from && key < to) yield key
     const range = { gte: Buffer.from(from), lt: Buffer.from(to), values: false, capacity: 1024 }

@@ -22,15 +22,15 @@ export interface EditedPolicy extends WrittenRule {
 }
 
 /**
- * The text of a policy file with one rule more; all else stays as it is. What comes out is read again and compared.
- * @throws NodeError CONFIG_INVALID when the text is broken, has no rule at that line, or cannot take one there.
+ * The text of a policy file with one rule added; the rest is unchanged. The result is read again and compared.
+ * @throws NodeError CONFIG_INVALID when the text is broken, has no rule at that line, or cannot take one there
  */
 export function insertRule(text: string, { rule, beforeLine, note }: RuleInsertion): EditedPolicy {
   const before = readPolicy(text)
   if (!before.ok) throw invalid(before.faults.list[0]?.reason ?? 'it is broken')
   const index = before.places.findIndex((one) => one.line === beforeLine)
   const place = before.places[index]
-  if (place === undefined) throw invalid(`no rule stands at line ${beforeLine}`)
+  if (place === undefined) throw invalid(`there is no rule at line ${beforeLine}`)
   const edited = place.isFlow ? intoFlow(text, place, rule) : intoBlock(text, place, { rule, note })
   const after = edited === null ? null : readPolicy(edited)
   const wanted = before.rules.toSpliced(index, 0, { ...rule, line: 0 }).map(withoutLine)

@@ -36,7 +36,7 @@ export async function openPolicyFile(options: PolicyFileOptions): Promise<Policy
   if (text !== null) await remember(options)
   else if ((await readIfThere(options.seen)) !== null) {
     log('error', 'the policy file is gone: its rules are unknown', { file })
-    throw new NodeError('CONFIG_INVALID', `${file}: this node had a policy file, and it is gone: what it forbade would be allowed`, {
+    throw new NodeError('CONFIG_INVALID', `${file}: the policy file of this node is gone; without it, denied messages would be allowed`, {
       next: [`ls -l ${shellWord(file)}   # bring the file back`, `touch ${shellWord(file)}   # or go on without rules: an empty file`]
     })
   }
@@ -45,7 +45,7 @@ export async function openPolicyFile(options: PolicyFileOptions): Promise<Policy
   throw broken(file, reading.faults)
 }
 
-/** One fault is the message; several are told one by one by whoever shows the error. */
+/** One fault is the message; a list of several is in the data. */
 function broken(file: string, { list, more }: PolicyFaults): NodeError {
   const [first] = list
   const place = placeOf(file, first?.line ?? null)
@@ -170,7 +170,7 @@ class PolicyFile implements PolicySource {
       if (text !== null && this.#text === null) await remember(this.#options)
       if (text !== this.#text || this.#state.faults !== null) this.#take(text)
     } catch (error) {
-      // Whoever tells of the fault names the file.
+      // The display adds the name of the file.
       const lead = `${this.#options.file}: `
       const reason = messageOf(error)
       this.#fail(oneFault(reason.startsWith(lead) ? reason.slice(lead.length) : reason))
@@ -190,7 +190,7 @@ class PolicyFile implements PolicySource {
   }
 
   #take(text: string | null): void {
-    // What was there and is gone may be in the middle of a move: to open everything by that would be the wrong way round.
+    // A missing file may be in the middle of a move. Treating it as empty would allow everything.
     if (text === null && this.#text !== null) return this.#fail(oneFault('the file is gone; an empty one means no rules'))
     const reading = readPolicy(text ?? '')
     if (!reading.ok) return this.#fail(reading.faults)

@@ -1,19 +1,19 @@
-import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type ErrorCode, type Node } from 'yaml'
+import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node } from 'yaml'
 import { MAX_RULES, readRule, type RuleFault, unknownKeys } from '../../../domain/policy/read-rule.js'
 import type { PolicyRule } from '../../../domain/policy/rule.js'
 import { messageOf } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
+import { unresolvedAlias, yamlReason } from '../../../kit/yaml-reason.js'
 import type { PolicyFault, PolicyFaults } from '../../../ports/policy.js'
 
 /** Largest policy file, in bytes. */
 export const MAX_POLICY_BYTES = 262_144
 /** Uses of YAML anchors in one file, their contents counted. */
 const MAX_ALIASES = 64
-/** Faults that are told of one file. */
 const MAX_FAULTS = 20
 
-/** A policy file read, or what is wrong with it. */
+/** A parsed policy file, or its faults. */
 export type PolicyReading =
   | { readonly ok: true; readonly rules: readonly PolicyRule[]; readonly places: readonly RulePlace[] }
   | { readonly ok: false; readonly faults: PolicyFaults }
@@ -27,20 +27,6 @@ export interface RulePlace {
   readonly isFlow: boolean
 }
 
-/** What a mistake in the form of the file means for whoever wrote it. */
-const YAML_FAULTS: { readonly [C in ErrorCode]?: string } = {
-  BAD_INDENT: 'the indentation does not fit the lines above, or a bracket or brace above is not closed',
-  TAB_AS_INDENT: 'a tab stands where the line is indented; use spaces',
-  DUPLICATE_KEY: 'the key stands there twice',
-  MULTILINE_IMPLICIT_KEY: 'a ":" is missing behind a key, or the line is not indented like those above',
-  BLOCK_AS_IMPLICIT_KEY: 'a value stands where a key should, or the line is not indented like those above',
-  BLOCK_IN_FLOW: 'a line with a dash or a key stands within [ ] or { }; is a bracket not closed?',
-  MISSING_CHAR: 'something is not closed or not parted here: a bracket, a brace, a quote or a comma is missing',
-  BAD_SCALAR_START: 'a text begins with a character that needs quotes around the text',
-  UNEXPECTED_TOKEN: 'something stands here that does not belong here',
-  MULTIPLE_DOCS: 'a line of three dashes begins a second document; a policy is one'
-}
-
 /** Reads the text of a policy file: a mapping with the one key `rules`, a list. Every key it does not know is a fault. Never throws. */
 export function readPolicy(text: string): PolicyReading {
   const lines = new LineCounter()
@@ -48,17 +34,17 @@ export function readPolicy(text: string): PolicyReading {
   try {
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, logLevel: 'silent' })
     if (document.errors.length === 0) return new PolicyReader(document, lineAt).read()
-    return failed(document.errors.map((one) => ({ line: lineAt(one.pos[0]), reason: YAML_FAULTS[one.code] ?? shown(one.message) })))
+    return failed(document.errors.map((one) => ({ line: lineAt(one.pos[0]), reason: yamlReason(one.code) })))
   } catch (error) {
     return failed([aliasFault(text, messageOf(error), lineAt) ?? { line: null, reason: shown(messageOf(error)) }])
   }
 }
 
-/** A text that begins with `*` and has no quotes is taken for an alias; nobody says where it stands. */
+/** A text that begins with `*` without quotes parses as an alias. The error of the parser has no position. */
 function aliasFault(text: string, message: string, lineAt: (offset: number) => number): PolicyFault | null {
-  const name = /^Unresolved alias .*: (\S+)$/.exec(message)?.[1]
-  if (name === undefined) return null
-  const reason = `"*${shown(name)}" begins with a * and needs quotes; a capability has its * at the end`
+  const name = unresolvedAlias(message)
+  if (name === null) return null
+  const reason = `"*${name}" begins with a * and needs quotes; a capability has its * at the end`
   return { line: lineAt(Math.max(0, text.indexOf(`*${name}`))), reason }
 }
 
@@ -94,7 +80,7 @@ class PolicyReader {
 
   #rule(value: unknown, index: number): PolicyRule | null {
     const path = ['rules', index]
-    // What stands for a rule elsewhere has no line of its own.
+    // A value in the place of a rule has no line of its own when it is an alias.
     const { rule, faults } = readRule(isMap(this.#nodeAt(path)) ? value : null)
     this.#tell(faults.map((one) => ({ path: [...path, ...one.path], reason: one.reason })))
     return rule === null ? null : { ...rule, line: this.#lineOf(this.#nodeAt(path)) }
@@ -113,7 +99,7 @@ class PolicyReader {
     for (const { path, reason } of faults) this.#faults.push({ line: this.#lineAtPath(path), reason })
   }
 
-  /** The line of a key, where the path ends with one, else of what it leads to or, behind an alias, of what stands for it. */
+  /** The line of the last key of a path; without a key, of the value. Behind an alias it is the line of the alias. */
   #lineAtPath(path: RuleFault['path']): number {
     const parent = path.length === 0 ? null : path.length === 1 ? this.#document.contents : this.#document.getIn(path.slice(0, -1), true)
     const pair = isMap(parent) ? parent.items.find(({ key }) => String(isScalar(key) ? key.value : key) === path.at(-1)) : undefined

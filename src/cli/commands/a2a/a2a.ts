@@ -21,7 +21,7 @@ export const createToken: Action = async ({ output, api }, _args, options) => {
     output.object('token@1', { id, token, name, tier, sandboxId, scopes, expiresAt })
     return EXIT.ok
   }
-  output.note(`Token ${made.id} (${wordsOf(made)}). It is shown this once; who has it may use it. Revoke it with:`)
+  output.note(`Token ${made.id} (${wordsOf(made)}). It is shown only now; every holder can use it. Revoke it with:`)
   output.note(`  ${output.hint(`a2a-node a2a token revoke ${made.id}`)}`)
   const { http } = await api().call('node.info', {})
   if (http === null) output.note(`This node serves no HTTP: start it with ${output.hint('a2a-node start --http <[host:]port>')}`)

@@ -73,7 +73,7 @@ export const listOAuthRequests: Action = async ({ output, api }) => {
   return EXIT.ok
 }
 
-/** `a2a oauth approve <code>`: shows who asks for what, and asks a person on a terminal once more. */
+/** `a2a oauth approve <code>`: prints the client and its request, and asks for confirmation on a terminal. */
 export const approveOAuth: Action = async ({ output, api }, [code = ''], options) => {
   if (!output.json && !isSet(options, 'yes') && canAsk(output)) {
     tell(output, await api().call('oauth.show', { code }))

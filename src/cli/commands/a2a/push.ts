@@ -34,7 +34,7 @@ async function printPush(output: Output, { configs, waiting, dead, pushedOut, mo
   if (notices.some(({ folded }) => folded > 0)) output.note('+N: it tells of N events before its own as well, since too many waited.')
   if (pushedOut > 0) output.note(`${plural(pushedOut, 'notification')} more were given up and are not kept: there were too many.`)
   if (more) output.note('There is more than is shown here.')
-  if (dead.length > 0) output.note(`Try again what was given up: ${output.hint('a2a-node a2a push retry --all')}`)
+  if (dead.length > 0) output.note(`Retry the dead notifications: ${output.hint('a2a-node a2a push retry --all')}`)
 }
 
 /** Two lines for each, so that both fit into 80 columns with their ids whole. */

@@ -50,7 +50,7 @@ function show(api: NodeApi, document: string): Promise<DocumentDetail> {
   return api.call('documents.show', { document })
 }
 
-/** What is not said anew stays as it is. */
+/** Omitted rules stay unchanged. */
 async function change(
   api: NodeApi,
   document: string,

@@ -25,7 +25,7 @@ export const listDocuments: Action = async ({ output, api }) => {
   return EXIT.ok
 }
 
-/** A name that may deceive is shown with the beginning of the id, which is another for each document. */
+/** A deceptive name is printed with the start of the document's unique id. */
 function nameText({ id, name, nameWarning }: DocumentInfo): string {
   return nameWarning === undefined ? name : `${safeName(name, DOCUMENT_NAME)} (${shortId(id)})`
 }
@@ -56,7 +56,7 @@ function mayText({ may }: DocumentInfo): string {
   return may.write ? 'write' : 'read'
 }
 
-/** `doc show <doc>`: who wrote it, and who may. */
+/** `doc show <doc>`: writers and access of a document. */
 export const showDocument: Action = async ({ output, api }, [document = '']) => {
   const one = await api().call('documents.show', { document })
   if (output.json) output.object('doc-detail@1', one)
@@ -74,7 +74,7 @@ async function printDocument(output: Output, one: DocumentDetail): Promise<void>
     ...(one.left ?? []).map(
       ({ node, streams, reason }) => ['left out', `${plural(streams, 'stream')} of ${node.name}: ${reason}`] as const
     ),
-    ['you may', `${mayText(one)}${one.may.restrict ? ', say who else may' : ''}`],
+    ['you may', `${mayText(one)}${one.may.restrict ? ', grant access to others' : ''}`],
     ...accessFacts(one.access)
   ])
   const rows = one.streams.map((stream): Cell[] => [stream.node.name, String(stream.blocks), bytesText(stream.bytes), stateText(stream)])
@@ -94,6 +94,6 @@ export const removeDocument: Action = async ({ output, api }, [document = ''], o
   if (isAsked && !(await confirm('keep it here no longer?'))) throw new NodeError('CANCELED', 'nothing was removed', { next: [] })
   const gone = await api().call('documents.forget', { document })
   if (output.json) output.object('doc-removed@1', gone)
-  else output.print(`${shown(gone.name)} is kept here no longer: ${bytesText(gone.bytes)} removed`)
+  else output.print(`${shown(gone.name)} is removed from this node: ${bytesText(gone.bytes)} removed`)
   return EXIT.ok
 }

@@ -10,7 +10,7 @@ import { EXIT } from '../../exit-codes.js'
 import type { Output } from '../../terminal/output.js'
 import { utf8Text } from '../../utf8-text.js'
 
-/** `doc edit <doc>`: opens it in an editor, and writes the difference to what it was when it was opened. */
+/** `doc edit <doc>`: opens it in an editor, and writes the difference to the opened version. */
 export const editDocument: Action = async ({ output, api, env }, [document = ''], options) => {
   const editor = editorOf(env, canAsk(output))
   if (editor === null) throw noEditor(document)
@@ -42,7 +42,7 @@ async function edit(asked: Edit, save: (text: string) => Promise<boolean>): Prom
   }
 }
 
-/** What a person made of a text; null when nothing was changed. @throws NodeError USAGE when it is no text */
+/** The edited text; null when unchanged. @throws NodeError USAGE when it is no text */
 async function typedIn(file: EditedFile, before: string, again: string): Promise<string | null> {
   const bytes = await file.read()
   if (bytes === null) throw new NodeError('USAGE', 'the editor left no file: the document is as it was')
@@ -60,7 +60,7 @@ interface Edit {
   readonly again: string
 }
 
-/** The error with where the text is kept, if any was typed, and what to do with it. */
+/** The error with the path of the kept text, if there is one, and the next steps for it. */
 async function failed(error: NodeError, file: EditedFile, { editor, reading, again }: Edit): Promise<NodeError> {
   const { code, message, data, cause } = error
   const bytes = await file.read()
@@ -74,7 +74,7 @@ async function failed(error: NodeError, file: EditedFile, { editor, reading, aga
   // A step that takes a file takes this one; else it can be set as it is, or mended.
   const own = steps.filter((step) => step !== 'a2a-node --help').map((step) => step.replace("'<file>'", () => place))
   const next = own.some((step) => step.includes(place)) ? own : [`${again} < ${place}`, ...own]
-  return new NodeError(code, `${message}; what you typed is kept in ${file.file}`, { data, next, cause })
+  return new NodeError(code, `${message}; your text is saved in ${file.file}`, { data, next, cause })
 }
 
 function setCommand({ name, type, root }: DocumentReading): string {
@@ -83,7 +83,7 @@ function setCommand({ name, type, root }: DocumentReading): string {
 }
 
 function noEditor(document: string): NodeError {
-  const message = 'there is no terminal to edit in: set EDITOR to a command that changes the file it is given'
+  const message = 'there is no terminal for the editor: set EDITOR to a command that changes the given file'
   return new NodeError('USAGE', message, { next: [`EDITOR=<command> a2a-node doc edit ${shellWord(document)}`] })
 }
 

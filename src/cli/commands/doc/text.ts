@@ -16,7 +16,6 @@ import { readStdin } from '../../stdin.js'
 const TEXT_MAX = 16_777_216
 /** Beside what was typed a call names the document and the part of it. */
 const CALL_BYTES = BODY_MAX - 4096
-/** Keys of one object in a call. */
 const CALL_KEYS = JSON_LIMITS.maxKeys
 
 type EditedPart = Pick<DocumentReading, 'id' | 'name' | 'type' | 'root'>
@@ -31,7 +30,7 @@ export const getDocument: Action = async ({ output, api }, [document = ''], opti
   return EXIT.ok
 }
 
-/** `doc set <doc> <text|->`: makes it equal to what was typed. */
+/** `doc set <doc> <text|->`: sets its content. */
 export const setDocument: Action = async ({ output, api }, [document = '', text = ''], options) => {
   const typed = text === '-' ? await readStdin(TEXT_MAX, output.typed) : text
   const { part, created } = await partToSet(api(), document, { options, typed })
@@ -42,7 +41,7 @@ export const setDocument: Action = async ({ output, api }, [document = '', text 
   return EXIT.ok
 }
 
-/** Makes a part equal to what was typed; false: it was so. What no call can carry is edited here, and written in pieces. */
+/** Sets the content of a part; false: unchanged. A text too large for one call is written in pieces. */
 async function written(api: NodeApi, part: EditedPart, typed: string): Promise<boolean> {
   const edit = wholeEdit(part, typed)
   const isOneCall = Buffer.byteLength(JSON.stringify(typed)) <= CALL_BYTES && !('map' in edit && Object.keys(edit.map).length > CALL_KEYS)
@@ -97,7 +96,7 @@ export const exportDocument: Action = async ({ output, api }, [document = ''], o
   return EXIT.ok
 }
 
-/** The part that is named, else all that hold something, whatever they are called. One that cannot be read is named. */
+/** Exports the named part, else every part with content. An unreadable part is named. */
 async function exportJson(output: Output, api: NodeApi, { document, options }: { document: string; options: Options }): Promise<void> {
   const meant = partOption(options)
   const parts: readonly ExportedPart[] =
@@ -111,7 +110,7 @@ async function exportJson(output: Output, api: NodeApi, { document, options }: {
   noteSkipped(output, { name, ...gaps })
 }
 
-/** What a document is called, and what is not in it though a member wrote it: known once it was opened. */
+/** Name of a document and its missing contributions, which are known once it was opened. */
 async function gapsOf(api: NodeApi, document: string): Promise<Pick<DocumentReading, 'id' | 'name' | 'skipped'>> {
   const { id, name, skipped } = await api.call('documents.show', { document })
   return { id, name, ...given({ skipped }) }

@@ -8,9 +8,9 @@ import type { Options } from '../../options.js'
 import { jsonLine } from '../../terminal/output.js'
 import { timeText } from '../../words.js'
 
-/** Characters of what came and of what went that a line shows. */
+/** Displayed characters of inserted and of removed text on one line. */
 const PIECE_MAX = 120
-/** What is said of a document that is not here yet. */
+/** Errors of a document that has not arrived yet. */
 const NOT_HERE: readonly string[] = ['PEER_OFFLINE', 'TIMEOUT']
 
 /** `doc watch <doc>`: what it is now, then a line for each change. */

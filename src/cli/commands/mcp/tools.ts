@@ -73,7 +73,7 @@ async function findTool({ api }: Pick<CommandContext, 'api'>, server: string, na
   throw new NodeError('CAPABILITY_NOT_FOUND', `${reason}${hint}`, { data: { tools: names }, next: ['a2a-node tools ls'] })
 }
 
-/** What `tools ls` shows of a server that is not ready. */
+/** The text of `tools ls` for a server that is not ready. */
 function whyNone({ state, lastError }: ImportedServerInfo): string {
   if (state === 'ready') return ''
   return lastError === null ? ` (${state})` : ` (${state}: ${shown(lastError, 1000)})`
@@ -108,7 +108,7 @@ function stateCell(state: ImportedServerInfo['state']): Cell {
   return { text: state, style: state === 'ready' ? 'green' : state === 'failed' ? 'red' : 'yellow' }
 }
 
-/** What a person has to know before accepting a list, and why a server failed. */
+/** Notes for a person before accepting a list, and the reason of a failed server. */
 function notesOf(output: Output, { name, state, lastError, change, listed, pinnedBy }: ImportedServerInfo): string[] {
   const lines: string[] = []
   if (state !== 'ready' && lastError !== null) lines.push(`${name}: ${shown(lastError, 1000)}`)

@@ -1,7 +1,7 @@
 import { sameBytes } from '../../../kit/bytes.js'
 import { fromUtf8, utf8 } from '../../../kit/ids.js'
 
-/** What a reader of an update throws inside this room; whoever calls the room gets a reason instead. */
+/** Internal error of a reader of an update; callers outside this folder get a reason instead. */
 export class UpdateFault extends Error {}
 
 /** A number as Yjs writes it: 7 bits a byte, lowest first. */
@@ -12,7 +12,7 @@ export function sevens(value: number): number[] {
   return [...bytes, rest]
 }
 
-/** Reads the numbers and texts that Yjs writes, from bytes that nobody has checked. @throws UpdateFault at what is cut short or foreign */
+/** Reads the numbers and texts of Yjs from unchecked bytes. @throws UpdateFault for truncated or foreign bytes */
 export class UpdateCursor {
   readonly #bytes: Uint8Array
   #at = 0
@@ -60,14 +60,14 @@ export class UpdateCursor {
     throw new UpdateFault('a number is too large')
   }
 
-  /** A count of things that take at least `each` bytes, so never more than what is left can hold. */
+  /** A count of items of at least `each` bytes, so bounded by the remaining bytes. */
   count(each: number): number {
     const count = this.uint()
-    if (count > this.left / each) throw new UpdateFault('a count is larger than what follows')
+    if (count > this.left / each) throw new UpdateFault('a count is larger than the rest')
     return count
   }
 
-  /** The next so many bytes, not copied. */
+  /** The next `length` bytes, not copied. */
   take(length: number): Uint8Array {
     if (length > this.left) throw new UpdateFault('it is cut short')
     this.#at += length

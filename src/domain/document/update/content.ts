@@ -3,7 +3,6 @@ import { type UpdateCursor, UpdateFault } from './bytes.js'
 
 /** Kinds of shared types, by number: list, map, text, XML element, fragment, hook, XML text. */
 const TYPE_COUNT = 7
-/** Those of them that carry a name. */
 const NAMED_TYPES = new Set([3, 5])
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype'])
 

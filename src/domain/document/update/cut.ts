@@ -6,12 +6,12 @@ import { readContent, readElement } from './content.js'
 import { type Id, ITEM, readHead } from './head.js'
 import { type ClockRange, EDIT_LIMITS, readUpdate, UPDATE_LIMITS } from './update.js'
 
-/** Updates that make one edit together, in this order; or why it cannot be told to others. */
+/** Updates that together make one edit, in this order; or why it cannot be sent. */
 export type UpdateCutting = { readonly ok: true; readonly pieces: readonly Uint8Array[] } | { readonly ok: false; readonly reason: string }
 
-/** For what stands around the parts of a piece: counts, its clientID and its first clock. */
+/** For the frame of a piece: counts, its clientID and its first clock. */
 const AROUND_BYTES = 32
-/** For the clientID and the count of what is deleted of it. */
+/** For the clientID and the count of its deletions. */
 const CLIENT_BYTES = 12
 /** For the head of an item that goes on behind another one, and for the length of its content. */
 const BEHIND_BYTES = 48
@@ -36,10 +36,9 @@ interface StructRun {
 }
 
 /**
- * Cuts an update (v1) of one clientID that is larger than others take into several that they do, of consecutive clocks. Pure and
- * total. Applied in order they make the same document as the whole. What was there before is deleted by the first of them, so
- * that the document is on the way never larger than before or after all of it. Texts are cut between characters and lists
- * between values; one that is larger by itself, or has a key, cannot be cut. Small updates are not looked into.
+ * Cuts a too large update (v1) of one clientID into smaller ones of consecutive clocks. Pure and total. Applied in order they make the same
+ * document. The first piece has the deletions of older items, so the document never exceeds its size before or after. Texts are cut between
+ * characters and lists between values. A value that is too large, or has a key, cannot be cut. Small updates are returned unread.
  */
 export function cutUpdate(update: Uint8Array): UpdateCutting {
   // A part takes two bytes at least.
@@ -57,11 +56,11 @@ export function cutUpdate(update: Uint8Array): UpdateCutting {
   }
 }
 
-/** The same, for who sends the pieces himself. @throws NodeError PAYLOAD_TOO_LARGE */
+/** The same, for a caller that sends the pieces. @throws NodeError PAYLOAD_TOO_LARGE */
 export function mustCutUpdate(update: Uint8Array): readonly Uint8Array[] {
   const cutting = cutUpdate(update)
   if (cutting.ok) return cutting.pieces
-  throw new NodeError('PAYLOAD_TOO_LARGE', `the edit cannot be told to others: ${cutting.reason}`, { next: ['a2a-node doc set --help'] })
+  throw new NodeError('PAYLOAD_TOO_LARGE', `the edit cannot be sent to others: ${cutting.reason}`, { next: ['a2a-node doc set --help'] })
 }
 
 function piecesOf(
@@ -72,7 +71,7 @@ function piecesOf(
   const pieces = new Pieces(writes?.client ?? 0)
   const late: ClockRange[] = []
   for (const { client, clock, length } of deletes) {
-    // Of what this very update writes nothing can be deleted before it is there.
+    // Items of this update can be deleted only after they are written.
     const early = client === writes?.client ? Math.min(length, Math.max(0, writes.clock - clock)) : length
     if (early > 0) pieces.delete({ client, clock, length: early })
     if (early < length) late.push({ client, clock: clock + early, length: length - early })
@@ -113,7 +112,7 @@ function cutItem(update: Uint8Array, id: Id, { struct, pieces }: { readonly stru
   const { right } = readHead(cursor, info)
   const first = update.subarray(struct.start, struct.content)
   const most = MAX_PAYLOAD - Math.max(first.byteLength, BEHIND_BYTES) - BEHIND_BYTES
-  // What stands under a key is one value: a second part would take the place of the first.
+  // A key has one value: a second part would replace the first.
   const isOne = (info & ITEM.hasKey) !== 0 || most < UPDATE_LIMITS.maxBytes / 2
   let { clock } = id
   for (const { content, length } of isOne ? tooLarge() : runsOf(update.subarray(struct.content, struct.end), info & ITEM.kind, most)) {
@@ -172,7 +171,6 @@ function tooLarge(): never {
   )
 }
 
-/** Fills updates one after the other. */
 class Pieces {
   readonly #client: number
   readonly #done: Uint8Array[] = []

@@ -9,7 +9,7 @@ export interface Id {
   readonly clock: number
 }
 
-/** What stands between the first byte of an item and its content. */
+/** The head of an item, between its first byte and its content. */
 export interface ItemHead {
   readonly left: Id | null
   readonly right: Id | null

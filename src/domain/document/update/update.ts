@@ -12,7 +12,7 @@ export const UPDATE_LIMITS = {
   maxClock: 4_294_967_296
 } as const
 
-/** Bounds of what this node and its programs write in one edit, before it is cut into updates. */
+/** Bounds of one edit of this node and its programs, before it is cut into updates. */
 export const EDIT_LIMITS = {
   /** In bytes: as much as a document may have. */
   maxBytes: 16_777_216,
@@ -20,9 +20,9 @@ export const EDIT_LIMITS = {
 } as const
 /** Parts of a whole document. */
 const MAX_STATE_PARTS = 2_097_152
-const BEHIND = 'something stands behind its end'
+const BEHIND = 'there are bytes behind its end'
 
-/** So many clocks of a clientID, from one on. */
+/** A range of clocks of a clientID. */
 export interface ClockRange {
   readonly client: number
   readonly clock: number
@@ -36,13 +36,13 @@ export interface Crossing {
   readonly right: number
 }
 
-/** What an update does, without doing it. */
+/** The effect of an update, without applying it. */
 export interface UpdateContents {
-  /** What it writes: of one clientID and without a gap; null when it only deletes. */
+  /** The clocks that it writes, of one clientID without a gap; null when it only deletes. */
   readonly writes: ClockRange | null
   /** How far the clocks of other clientIDs must have come before it can be applied, by clientID. */
   readonly needs: ReadonlyMap<number, number>
-  /** What it deletes, in order and without overlaps for each clientID. */
+  /** Its deletions, in order and without overlaps for each clientID. */
   readonly deletes: readonly ClockRange[]
   /** Clocks at which what it writes does not go on directly behind the clock before, rising. */
   readonly breaks: readonly number[]
@@ -52,13 +52,13 @@ export interface UpdateContents {
 
 type EditLimits = Readonly<Record<keyof typeof EDIT_LIMITS, number>>
 
-/** The contents of an update, or why nobody may apply it: in words of this node, without the sender's bytes. */
+/** The contents of an update, or why it must not be applied: in words of this node, without the sender's bytes. */
 export type UpdateReading = { readonly ok: true; readonly update: UpdateContents } | { readonly ok: false; readonly reason: string }
 
 /**
- * Reads an update in the format v1 of Yjs that anybody may have made. Pure and total: it never throws, and its time and
- * memory follow the bytes. What passes, Yjs applies without throwing, once {@link UpdateContents.needs} is fulfilled: a throw
- * there would leave half of it in the document. `limits`: those of an update, unless it is cut into several before others get it.
+ * Reads an untrusted update in the format v1 of Yjs. Pure and total; time and memory are linear in the bytes. Yjs applies an accepted one
+ * without throwing, once {@link UpdateContents.needs} is fulfilled: a throw there would leave half of it in the document. `limits`: of one
+ * update, or of an edit that is cut later.
  */
 export function readUpdate(bytes: Uint8Array, limits: EditLimits = UPDATE_LIMITS): UpdateReading {
   if (bytes.byteLength > limits.maxBytes) return { ok: false, reason: `larger than ${limits.maxBytes} bytes` }
@@ -84,7 +84,6 @@ export function stateFault(bytes: Uint8Array): string | null {
   }
 }
 
-/** One walk over an update. */
 class UpdateWalk {
   readonly #cursor: UpdateCursor
   readonly #needs = new Map<number, number>()
@@ -152,10 +151,10 @@ class UpdateWalk {
     return readContent(this.#cursor, info & ITEM.kind)
   }
 
-  /** What an item names must be there before it: of its own clientID because it stands before it, of others by the needs. */
+  /** An item may only name earlier items: of its own clientID by order, of others by the needs. */
   #standOn(named: Id, { client, clock }: Id): void {
     if (named.client !== client) this.#need(named.client, named.clock + 1)
-    else if (named.clock >= clock) throw new UpdateFault('something before what it stands on')
+    else if (named.clock >= clock) throw new UpdateFault('an item comes before its dependency')
   }
 
   #need(client: number, end: number): void {
@@ -173,7 +172,7 @@ class UpdateWalk {
       seen.add(client)
       const end = this.#ranges(client, deletes)
       if (client !== writes?.client) this.#need(client, end)
-      else if (end > writes.clock + writes.length) throw new UpdateFault('it deletes what it did not write yet')
+      else if (end > writes.clock + writes.length) throw new UpdateFault('it deletes items that it has not written yet')
     }
     return deletes
   }
@@ -186,7 +185,7 @@ class UpdateWalk {
       this.#part()
       const clock = this.#cursor.uint()
       const length = this.#cursor.uint()
-      if (length === 0 || clock < end) throw new UpdateFault('what it deletes is not in order')
+      if (length === 0 || clock < end) throw new UpdateFault('its deletions are not in order')
       end = clock + length
       if (end > UPDATE_LIMITS.maxClock) throw new UpdateFault('a clock is too large')
       deletes.push({ client, clock, length })

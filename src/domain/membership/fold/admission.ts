@@ -26,14 +26,14 @@ export function foldAdmission(scene: Scene, body: MemberAdmission): FoldResult {
   return admit(scene, body, invite)
 }
 
-/** Everything that makes an admission worthless: what it grants, and who signed certificate and request. */
+/** The faults that void an admission: its grant, and the signers of certificate and request. */
 function admissionFault(scene: Scene, body: MemberAdmission, invite: InviteRecord): string | null {
   const { certificate, coreKey, request } = body
   if (certificate.by !== scene.by) return 'its author is not the issuer of the certificate'
   if (request.nodeKey !== certificate.body.nodeKey || request.coreKey !== coreKey) return 'the request is of another node'
   const fault = grantFault(scene.author.certificate.body, certificate.body) ?? serialFault(0, certificate.body.serial)
   if (fault !== null) return fault
-  if (!isGrantOf(certificate.body, invite.terms)) return 'the certificate does not grant what the invite says'
+  if (!isGrantOf(certificate.body, invite.terms)) return 'the certificate and the invite grant different rights'
   if (!isSealed('certificate', certificate, scene.verify)) return 'the signature of the certificate is wrong'
   return isJoinSealed(invite.terms.id, request, scene.verify) ? null : 'the node did not ask for it'
 }

@@ -40,8 +40,8 @@ export function foldCard(scene: Scene, body: CardEntryBody<'card'>): FoldResult 
 }
 
 /**
- * Removes a member's own card. The tombstone keeps the revision, so that an older card cannot come back; it also stands
- * when the removal comes before the card, since unsigned entries may be reordered.
+ * Removes a member's own card. The tombstone keeps the revision, so that an older card cannot come back. It also applies when the removal
+ * comes before the card, since unsigned entries may be reordered.
  */
 export function foldCardRemoved(scene: Scene, body: CardEntryBody<'card-removed'>): FoldResult {
   const { by, records } = scene

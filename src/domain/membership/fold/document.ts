@@ -9,15 +9,15 @@ import type { Certificate, DocumentRecord, DocumentSnapshot, DocumentStreamRecor
 
 /** Documents of one mesh. */
 export const MAX_DOCUMENTS = 4096
-/** Those that one member may create. */
+/** Documents that one member may create. */
 export const MAX_DOCUMENTS_OF_MEMBER = 1024
 /** Streams of one document. */
 export const MAX_DOCUMENT_STREAMS = 512
-/** Those of one member: each home that is restored or repaired has another one. */
+/** Streams of one member: each restored or repaired home has a new one. */
 export const MAX_STREAMS_OF_MEMBER = 16
 /** Bytes that the access lists, streams and snapshots of one member take in all documents together. */
 export const MAX_DOCUMENT_BYTES_OF_MEMBER = 1_048_576
-/** What one stream or snapshot counts for, in bytes. */
+/** Charge of one stream or snapshot, in bytes. */
 const STREAM_BYTES = 128
 /** Snapshots of a document of which is remembered that a list ended them. */
 const MAX_ENDED_SNAPSHOTS = 16
@@ -32,7 +32,7 @@ export function foldDocument(scene: Scene, { name, access, at }: DocumentEntryBo
   if (records.document(name) !== null) return skip('the document is known already')
   const { total, by: counts, ...index } = records.documentIndex()
   const count = Object.hasOwn(counts, by) ? (counts[by] ?? 0) : 0
-  // The owner can always make another one: nobody else uses up what there is.
+  // The owner can always create a document: no one else uses up the total.
   if (by !== mesh.owner && total >= MAX_DOCUMENTS) return skip(`the mesh has ${MAX_DOCUMENTS} documents`)
   if (count >= MAX_DOCUMENTS_OF_MEMBER) return skip(`the node has created ${MAX_DOCUMENTS_OF_MEMBER} documents`)
   const fault = access === null ? null : serialFault(0, access.serial)
@@ -52,8 +52,8 @@ export function foldDocument(scene: Scene, { name, access, at }: DocumentEntryBo
 const OVER_SHARE = `access lists, streams and snapshots of the node take ${MAX_DOCUMENT_BYTES_OF_MEMBER / 1_048_576} MiB in the log already`
 
 /**
- * The index with what the author makes every node keep: `more` bytes, instead of `less` bytes that it or another (`lessOf`) made.
- * Null: its share has no room for more. Nothing keeps the owner from restricting a document, or anybody from making a list shorter.
+ * The index with the author's charge: `more` bytes in place of `less` bytes that it or another (`lessOf`) made. Null: its share is full.
+ * The owner can always restrict a document, and everyone can shorten a list.
  */
 function charged(
   { by, mesh }: Scene,
@@ -116,8 +116,7 @@ function isNewer(next: NonNullable<DocumentRecord['access']>, stored: NonNullabl
 }
 
 /**
- * Adds a stream of the author to a document that it may write. A core is in one document only: in another it would go to
- * whoever may see that.
+ * Adds a stream of the author to a document that it may write. A core belongs to one document: a second one would send it to its readers.
  */
 export function foldDocumentStream(scene: Scene, { name, coreKey }: DocumentEntryBody<'document-stream'>): FoldResult {
   const { by, records, mesh, author } = scene
@@ -128,7 +127,7 @@ export function foldDocumentStream(scene: Scene, { name, coreKey }: DocumentEntr
   if ((records.documentOfCore(coreKey) ?? name) !== name) return skip('the stream is one of another document')
   const guarded = { owner: mesh.owner, creator, access: record.access?.access ?? null }
   if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
-  if (!hasPlaceFor(record, by)) return skip('there is no place for another stream')
+  if (!hasPlaceFor(record, by)) return skip('the limit of streams is reached')
   const counted = charged(scene, records.documentIndex(), { more: STREAM_BYTES })
   if (counted === null) return skip(OVER_SHARE)
   return put(
@@ -141,8 +140,8 @@ export function foldDocumentStream(scene: Scene, { name, coreKey }: DocumentEntr
 }
 
 /**
- * Puts a snapshot in force: of a member that may write the document, of streams of its, further on than the one before. From
- * then on all that it holds counts, until an access list ends it.
+ * Activates a snapshot of a member that may write the document. It must cover more of the document's streams than the one before. Its
+ * content counts from then on, until an access list ends it.
  */
 export function foldDocumentSnapshot(
   scene: Scene,

@@ -4,7 +4,7 @@ import type { Records } from '../records.js'
 import type { MemberRecord, MeshRecord } from '../types.js'
 import type { WritersChange } from '../writers.js'
 
-/** What an entry does to the view. */
+/** Effects of an entry on the view. */
 export interface FoldResult {
   /** New values by key; null deletes. */
   readonly puts: ReadonlyMap<string, unknown>
@@ -16,7 +16,7 @@ export interface FoldResult {
   readonly skipped: string | null
 }
 
-/** What the fold knows beside records and entry; the same on every node. */
+/** Context of the fold beside records and entry; the same on every node. */
 export interface FoldContext {
   readonly verify: Verify
   /** Was the entry appended by the mesh's bootstrap core? */

@@ -75,9 +75,9 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
 }
 
 /**
- * What a log entry does to the view, given the records at the keys of {@link reads}. `entry` comes from `decodeEntry`.
- * Deterministic and total: an entry that breaks a rule is skipped, never thrown. Keyed: applying an entry again, at once
- * or at any later place of the log, changes nothing. No clock: expiry compares signed times.
+ * The effect of a log entry on the view, given the records at the keys of {@link reads}. `entry` comes from `decodeEntry`. Deterministic
+ * and total: an entry that breaks a rule is skipped, never thrown. Keyed: applying an entry again, at once or later in the log, changes
+ * nothing. No clock: expiry compares signed times.
  */
 export function fold(records: ReadonlyMap<string, unknown>, entry: Entry, context: FoldContext): FoldResult {
   try {
@@ -173,9 +173,9 @@ function foldInviteRevoked(scene: Scene, body: Body<'invite-revoked'>): FoldResu
   return put(new Map([[inviteKey(body.inviteId), { ...invite, revokedAt: body.at }]]))
 }
 
-/** What the owner alone sets for the mesh: the newest serial counts. */
+/** The mesh settings of the owner: the newest serial counts. */
 function foldSettings(scene: Scene, { settings, serial, at }: Body<'settings'>): FoldResult {
-  if (scene.by !== scene.mesh.owner) return skip('only the owner sets what holds for the mesh')
+  if (scene.by !== scene.mesh.owner) return skip('only the owner changes settings of the mesh')
   const fault = serialFault(scene.records.settings()?.serial ?? 0, serial)
   if (fault !== null) return skip(fault)
   const record: SettingsRecord = { settings, serial, at }

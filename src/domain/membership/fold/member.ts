@@ -52,7 +52,7 @@ export function foldRevocation(scene: Scene, body: MemberEntryBody<'revocation'>
   return put(puts, change)
 }
 
-/** Puts another core in the place of the author's own: the newest serial counts, and nobody takes the core of another writer. */
+/** Replaces the author's own core: the newest serial counts. The core of another writer is refused. */
 export function foldCore(scene: Scene, { coreKey, serial }: MemberEntryBody<'core'>): FoldResult {
   const { author, by, mesh, records } = scene
   const fault = serialFault(author.coreSerial ?? 0, serial)

@@ -158,7 +158,7 @@ export class CalleeRequests {
     return this.#deps.requestStore.get(name).catch((error: unknown) => {
       if (asNodeError(error).code !== 'STORE_DAMAGED') throw error
       this.#deps.telemetry.count('errors', 'ledger')
-      this.#deps.telemetry.log('error', 'the record of a request is damaged: nobody can say whether it was done', { record: name })
+      this.#deps.telemetry.log('error', 'the record of a request is damaged: it is unknown whether it was done', { record: name })
       return 'damaged'
     })
   }

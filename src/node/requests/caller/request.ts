@@ -77,7 +77,7 @@ export class OutgoingRequest implements QueuedRequest {
     this.#liveness.onHeartbeat()
   }
 
-  /** It was for an agent of this node, which ended meanwhile: what may be repeated begins anew, of the rest nobody can say whether it was done. */
+  /** It was for an agent of this node, which ended meanwhile: what may be repeated begins anew, of the rest it is unknown whether it was done. */
   interrupted(): void {
     const record = this.#record?.current
     if (this.outcome.isOver || record === undefined) return
@@ -172,7 +172,7 @@ export class OutgoingRequest implements QueuedRequest {
     if (waitingFor === null) this.outcome.note((tasks, id) => tasks.working(id))
   }
 
-  /** Its peer was put out of the mesh and never answers: of what may have begun there nobody can say whether it was done. */
+  /** Its peer was put out of the mesh and never answers: of what may have begun there it is unknown whether it was done. */
   peerIsOut(): void {
     this.#isPeerOut = true
     // What it said before is being recorded.

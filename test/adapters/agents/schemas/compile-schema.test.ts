@@ -86,8 +86,8 @@ test('what is no schema is INVALID_CARD and says why', async (t) => {
     [null, /object or a boolean/],
     [[1], /object or a boolean/],
     [{ type: 'thing' }, /schema\/type must be/],
-    [{ pattern: '(' }, /pattern|regular expression/i],
-    [{ $ref: 'https://elsewhere.test/schema.json' }, /can't resolve reference/],
+    [{ pattern: '(' }, /: "\(" is no regular expression$/],
+    [{ $ref: 'https://elsewhere.test/schema.json' }, /its \$ref "https:\/\/elsewhere\.test\/schema\.json" points to no part of it$/],
     [{ $schema: 'http://json-schema.org/draft-04/schema#' }, /draft-07/],
     [{ $schema: 7 }, /draft-07/],
     [{ $async: true, type: 'string' }, /\$async/],
@@ -105,7 +105,7 @@ test('a word of a schema that is none is told with those that it may be, and not
   const schema = { type: 'object', properties: { a: { type: 'strng' } } }
   const { message } = await failsWith(t, 'INVALID_CARD', () => createSchemaCompiler()(schema))
   t.ok(message.includes('schema/properties/a/type must be one of ["array","boolean","integer","null","number","object","string"]'), message)
-  t.absent(/anyOf|allowed values/.test(message), message)
+  t.absent(/anyOf|allowed values|must be array/.test(message), message)
   const listed = await failsWith(t, 'INVALID_CARD', () => createSchemaCompiler()({ type: ['string', 'strng'] }))
   t.ok(/schema\/type .*\/1 must be one of/.test(listed.message), listed.message)
 })

@@ -207,7 +207,7 @@ test('what is wrong is said with the line of the file as an editor counts, also 
     [lines.slice(0, -1), `${file} ends after ${rest - 1} lines: line ${first} of the chain audit is missing`],
     [
       [...lines.slice(0, -2), ...lines.slice(-1)],
-      `${file}:${rest - 1}: line ${first - 1} of the chain audit belongs here: it is missing, or what stands here or in the line before was changed`
+      `${file}:${rest - 1}: line ${first - 1} of the chain audit belongs here: it is missing, or this line or the one before was changed`
     ]
   ] as const) {
     await damage(log, last, kept.map((line) => `${line}\n`).join(''))

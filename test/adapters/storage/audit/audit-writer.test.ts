@@ -100,7 +100,7 @@ test('a chain without its head says so with the place, before the next start and
   await fs.rm(path.join(home.dir, 'approvals.head'))
   await live(home, ['three'])
   t.alike(await texts(), [
-    `${file}:1: line 1 of the chain approvals belongs here: it is missing, or what stands here or in the line before was changed`
+    `${file}:1: line 1 of the chain approvals belongs here: it is missing, or this line or the one before was changed`
   ])
 })
 

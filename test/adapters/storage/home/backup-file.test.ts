@@ -98,6 +98,14 @@ test('a part or a name beyond the limits is not written, and not read: no backup
   }
 })
 
+test('a backup below a file is refused, and the file is named', async (t) => {
+  const file = path.join(await tempDir(t), 'file')
+  await fs.writeFile(file, '')
+  const { message, next } = await failsWith(t, 'CONFIG_INVALID', () => write(path.join(file, 'below', 'backup'), []))
+  t.is(message, `${file} is not a directory`)
+  t.alike(next, [`ls -ld ${path.join(file, 'below')}`])
+})
+
 test('a file that is there stays, unless it may be replaced; it is replaced whole', async (t) => {
   const file = path.join(await tempDir(t), 'one')
   await write(file, PARTS)
