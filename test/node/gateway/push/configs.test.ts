@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../../support/memory-ledger.js'
 import { MAX_PUSH_CONFIGS, type PushHook } from '../../../../src/domain/gateway/push.js'
 import { PUSH_BOUNDS } from '../../../../src/domain/gateway/push-shares.js'
 import type { GatewayEvent, GatewayTask } from '../../../../src/domain/gateway/task.js'

@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../../support/memory-ledger.js'
 import type { DeadLetter } from '../../../../src/domain/gateway/push.js'
 import { DEAD_LETTER_MS, DeadLetters, MAX_DEAD_LETTERS_OF_ONE } from '../../../../src/node/gateway/push/dead-letters.js'
 
