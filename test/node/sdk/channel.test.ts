@@ -67,7 +67,8 @@ test('a message of other agents is refused, and one that the rules refuse fails 
   const state = scene()
   const { channel, posted } = state
   channel.linked()
-  await failsWith(t, 'USAGE', () => channel.send(envelopeOf('m1', THERE, HERE)))
+  await failsWith(t, 'USAGE', () => channel.send(envelopeOf('m1', 'c@one')))
+  await failsWith(t, 'USAGE', () => channel.send(envelopeOf('m1', HERE, 'c@two')))
   state.refusal = new NodeError('POLICY_DENIED', 'no')
   await failsWith(t, 'POLICY_DENIED', () => channel.send(envelopeOf('m2')))
   state.refusal = null
