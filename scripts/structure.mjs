@@ -26,11 +26,11 @@ const CAPS = {
   'type names declared in two or more files': 3,
   'files of src/node with one importer': 19,
   'files in the largest folder': 25,
-  'classes over 250 lines or 20 public members': 10,
+  'classes over 250 lines or 20 public members': 5,
   'constructors with more than 12 dependencies': 18,
   'names with a banned word': 0,
   'private words in texts': 0,
-  'sentences of comments with a clause as a noun': 1501,
+  'sentences of comments with a clause as a noun': 1510,
   'symbols of src that only tests use': 7,
   'words of README': 1500,
   'words of docs/ARCHITECTURE.md': 1500

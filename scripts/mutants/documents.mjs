@@ -230,8 +230,8 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'a stop takes out what the snapshot in force holds',
-    file: 'src/domain/document/replica.ts',
-    find: 'Math.max(at, stream.floor)',
+    file: 'src/domain/document/stream.ts',
+    find: 'Math.max(at, this.floor)',
     put: 'at',
     test: 'domain/document/snapshot-in-force',
     title: 'a stop below what the snapshot in force holds'
@@ -297,7 +297,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/node/documents/snapshots/snapshots.ts',
     find: "if (result !== 'incomplete') return result",
     put: "if (result !== 'incomplete') return 'same'",
-    test: 'node/documents/snapshots/compaction',
+    test: 'node/documents/snapshots/snapshots.compaction',
     title: 'a snapshot that is not what its streams make of the document is refused by who has these'
   },
   {
@@ -305,7 +305,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/node/documents/snapshots/snapshots.ts',
     find: 'if (!(await this.#isSigned(snapshot))) return',
     put: '',
-    test: 'node/documents/snapshots/compaction',
+    test: 'node/documents/snapshots/snapshots.compaction',
     title: 'what the owner has not signed removes no block'
   },
   {
@@ -313,7 +313,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/node/documents/snapshots/snapshots.ts',
     find: 'if (!(await this.#hasLengths(snapshot))) return this.#again(name, AGAIN_MS)',
     put: '',
-    test: 'node/documents/snapshots/compaction',
+    test: 'node/documents/snapshots/snapshots.compaction',
     title: 'a snapshot that says more of a stream than there is lets go of no block'
   },
   {
@@ -321,7 +321,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/node/documents/snapshots/snapshots.ts',
     find: 'clock.clear(this.#timers.get(name) ?? null)',
     put: '',
-    test: 'node/documents/snapshots/compaction',
+    test: 'node/documents/snapshots/snapshots.compaction',
     title: 'of snapshots that nobody can use there is one timer at most'
   },
   {
@@ -329,7 +329,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/node/documents/snapshots/snapshots.ts',
     find: 'await this.used.tidy(name)\n    const snapshot',
     put: 'const snapshot',
-    test: 'node/documents/snapshots/compaction',
+    test: 'node/documents/snapshots/snapshots.compaction',
     title: 'of snapshots that nobody can use there is one timer at most'
   },
   {
@@ -337,7 +337,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/node/documents/snapshots/snapshots.ts',
     find: 'if (!hasSome || this.#patience.has(coreKey)) return true',
     put: 'return true',
-    test: 'node/documents/snapshots/compaction',
+    test: 'node/documents/snapshots/snapshots.compaction',
     title: 'who has a part of what a snapshot holds waits for the rest of it a while'
   },
   {

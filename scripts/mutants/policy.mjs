@@ -45,8 +45,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'what a person allows is not decided on again',
     file: 'src/node/policy/approvals.ts',
-    find: 'const refusal = this.#refusalNow(one)',
-    put: 'const refusal = this.#refusalNow(one) && null',
+    find: 'const refusal = refusalNow(this.#deps.inbound, one)',
+    put: 'const refusal = refusalNow(this.#deps.inbound, one) && null',
     test: 'node/policy/approvals',
     title: 'what the rules refuse by the time it is allowed does not run'
   },

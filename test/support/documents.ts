@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import * as Y from 'yjs'
-import { Replica, type StreamBlock, type StreamStop } from '../../src/domain/document/replica.js'
+import { Replica, type StreamBlock } from '../../src/domain/document/replica.js'
+import type { StreamStop } from '../../src/domain/document/stream.js'
 import type { Hash } from '../../src/kit/sign.js'
 import { hash, keyText } from './membership.js'
 

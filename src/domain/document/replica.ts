@@ -1,18 +1,17 @@
 import * as Y from 'yjs'
 import { NodeError } from '../../kit/errors.js'
 import type { Hash } from '../../kit/sign.js'
-import { type ClientIdClash, ClientIds, clientIdOf, MAX_SESSIONS, type StreamKey } from './client-ids.js'
+import { clientIdOf, MAX_SESSIONS, type StreamKey } from './client-ids.js'
 import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
 import { decodeSnapshot, encodeSnapshot, hasWritten, headInForce, type SnapshotHead, type SnapshotState } from './snapshot.js'
-import { type CheckedBlock, DocumentStream, onlyDeletes, type StreamEnd, type StreamPast } from './stream.js'
-import { EDIT_LIMITS, readUpdate, type UpdateContents } from './update/update.js'
+import { type CheckedBlock, type DocumentStream, onlyDeletes, type StreamEnd, type StreamPast, type StreamStop } from './stream.js'
+import { CLASH, StreamTable } from './stream-table.js'
+import { EDIT_LIMITS, readUpdate } from './update/update.js'
 import { blocker, gapFilling } from './needs.js'
 
 /** Largest document in bytes, as one update of Yjs. */
 export const MAX_DOCUMENT_BYTES = 16_777_216
-/** Streams that one document may have. */
-export const MAX_STREAMS = 4096
 
 /** The session of a stream under which its node edits by itself; those behind it are of programs. */
 const OWN_SESSION = 0
@@ -33,17 +32,6 @@ export interface StreamBlock {
   readonly stream: StreamKey
   readonly index: number
   readonly bytes: Uint8Array
-}
-
-/** A stream ended: what follows in it counts nowhere. */
-export interface StreamStop {
-  readonly stream: StreamKey
-  /** Blocks of it that count. */
-  readonly at: number
-  /** In words of this node. */
-  readonly reason: string
-  /** Is something in this replica that no longer counts? Then make a new one, tell it of this stop first, and give it all streams again. */
-  readonly needsRebuild: boolean
 }
 
 /**
@@ -69,7 +57,6 @@ export interface ReplicaCounts {
 }
 
 const REVERSED = 'an update whose left and right are the wrong way round'
-const CLASH = 'its clientID is that of another'
 /** Marks what comes from streams, so that it is not taken for an edit of this node. */
 const FROM_STREAMS = Symbol('from streams')
 
@@ -81,8 +68,7 @@ const FROM_STREAMS = Symbol('from streams')
 export class Replica {
   /** The live document. Programs of this node edit it under the clientID of a session (see {@link openSession}). */
   readonly doc: Y.Doc
-  readonly #ids: ClientIds
-  readonly #streams = new Map<StreamKey, DocumentStream>()
+  readonly #streams: StreamTable
   readonly #options: ReplicaOptions
   readonly #edits = new LocalEdits()
   readonly #size: DocumentSize
@@ -95,7 +81,7 @@ export class Replica {
 
   constructor(options: ReplicaOptions) {
     this.#options = options
-    this.#ids = new ClientIds(options.hash)
+    this.#streams = new StreamTable(options.hash)
     this.doc = new Y.Doc({ guid: options.guid, gc: true })
     this.#size = new DocumentSize(options.maxBytes ?? MAX_DOCUMENT_BYTES, () => Y.encodeStateAsUpdate(this.doc).byteLength)
     // Without a session a change has no owner and is refused.
@@ -114,13 +100,12 @@ export class Replica {
 
   /** Blocks applied of each stream; of those without any nothing. */
   vectorClock(): Record<StreamKey, number> {
-    const lengths = [...this.#streams.values()].map(({ key, applied }) => [key, applied] as const)
-    return Object.fromEntries(lengths.filter(([, applied]) => applied > 0))
+    return this.#streams.lengths()
   }
 
   /** See {@link ReplicaCounts}. Measures the document: not for a hot path. */
   counts(): ReplicaCounts {
-    const streams = [...this.#streams.values()]
+    const streams = [...this.#streams]
     const sum = (of: (stream: DocumentStream) => number): number => streams.reduce((total, stream) => total + of(stream), 0)
     return {
       streams: streams.length,
@@ -139,7 +124,7 @@ export class Replica {
 
   /** Takes one block of a stream: of another member, or an own one when it is read back. Never throws. */
   receive({ stream: key, index, bytes }: StreamBlock): Receipt {
-    const stream = this.#streamOf(key)
+    const stream = this.#streams.of(key)
     if (stream === null) return { outcome: 'later', stops: [] }
     if (stream.end !== null && index >= stream.end.at) return { outcome: 'ended', stops: [] }
     if (index < stream.length) return { outcome: 'known', stops: [] }
@@ -148,9 +133,9 @@ export class Replica {
     const reading = stream.check(bytes)
     if (!reading.ok) return this.#ended(stream, reading.reason)
     if (this.#size.isFull(onlyDeletes(reading.block))) return { outcome: 'later', stops: [] }
-    const clash = this.#ids.open(key, reading.block.sessions)
-    if (clash?.loser === key) return this.#ended(stream, CLASH)
-    const stops = clash === null ? [] : this.#lose(clash)
+    const clash = this.#streams.open(key, reading.block.sessions)
+    if (clash?.stream === stream) return this.#ended(stream, CLASH)
+    const stops = clash === null ? [] : [this.#end(clash.stream, clash.end)]
     const fault = stream.fault(reading.block)
     if (fault !== null) return this.#ended(stream, fault)
     stream.push(reading.block)
@@ -162,7 +147,7 @@ export class Replica {
    * that a rebuilt replica must know first.
    */
   stop(key: StreamKey, at: number, reason: string): readonly StreamStop[] {
-    const stream = this.#streamOf(key)
+    const stream = this.#streams.of(key)
     return stream === null ? [] : [this.#end(stream, { at, reason }), ...this.#drain()]
   }
 
@@ -175,10 +160,10 @@ export class Replica {
     if (!reading.ok) return reading.reason
     const { writes, needs } = reading.update
     const clockOf = (client: number): number => Y.getState(this.doc.store, client)
-    if (writes !== null && this.#ids.ownerOf(writes.client) !== this.#options.own) return 'an update with the clientID of another'
+    if (writes !== null && this.#streams.ids.ownerOf(writes.client) !== this.#options.own) return 'an update with the clientID of another'
     if (writes !== null && writes.clock > clockOf(writes.client)) return 'an update that leaves out clocks'
     if ([...needs].some(([client, end]) => clockOf(client) < end)) return 'an update depends on missing items'
-    if (this.#isReversed(reading.update)) return REVERSED
+    if (this.#streams.isReversed(reading.update)) return REVERSED
     if (this.isFull()) return 'the document is full'
     Y.applyUpdate(this.doc, bytes)
     return null
@@ -191,9 +176,9 @@ export class Replica {
    */
   ownClientId(): number {
     const own = this.#mustOwn()
-    this.#ids.open(own, 1)
+    this.#streams.ids.open(own, 1)
     const first = clientIdOf({ stream: own, number: OWN_SESSION }, this.#options.hash)
-    const isWhole = this.#streamOf(own)?.clockOf(first) === Y.getState(this.doc.store, first)
+    const isWhole = this.#streams.of(own)?.clockOf(first) === Y.getState(this.doc.store, first)
     return isWhole ? first : (this.#ownMeanwhile ??= this.openSession())
   }
 
@@ -204,9 +189,9 @@ export class Replica {
    */
   openSession(): number {
     const own = this.#mustOwn()
-    const number = Math.max(OWN_SESSION + 1, this.#ids.sessionsOf(own))
+    const number = Math.max(OWN_SESSION + 1, this.#streams.ids.sessionsOf(own))
     if (number >= MAX_SESSIONS) throw new NodeError('OVERLOADED', `this node has had ${MAX_SESSIONS} sessions of the document`)
-    this.#ids.open(own, number + 1)
+    this.#streams.ids.open(own, number + 1)
     return clientIdOf({ stream: own, number }, this.#options.hash)
   }
 
@@ -214,16 +199,16 @@ export class Replica {
   isOfPrograms(clientId: number): boolean {
     const { own, hash } = this.#options
     if (own === null || clientId === this.#ownMeanwhile || clientId === clientIdOf({ stream: own, number: OWN_SESSION }, hash)) return false
-    return this.#ids.ownerOf(clientId) === own
+    return this.#streams.ids.ownerOf(clientId) === own
   }
 
   /** The edits of this node since the last call, as blocks to append to its own stream, in order. They count as appended. */
   takeBlocks(): LocalBlocks {
     const { own } = this.#options
-    const stream = own === null ? null : this.#streamOf(own)
+    const stream = own === null ? null : this.#streams.of(own)
     if (stream === null) return { ok: true, blocks: [] }
     const faultOf = (block: CheckedBlock): string | null => (this.#hasReversed(block) ? REVERSED : null)
-    const taken = this.#edits.take(stream, { sessions: this.#ids.sessionsOf(stream.key), isFull: () => this.isFull(), faultOf })
+    const taken = this.#edits.take(stream, { sessions: this.#streams.ids.sessionsOf(stream.key), isFull: () => this.isFull(), faultOf })
     if (!taken.ok) this.#isVoid = true
     return taken
   }
@@ -235,7 +220,7 @@ export class Replica {
 
   /** Streams that ended, as far as this replica knows. */
   ends(): ReadonlyMap<StreamKey, StreamEnd> {
-    return new Map([...this.#streams.values()].flatMap(({ key, end }) => (end === null ? [] : [[key, end] as const])))
+    return this.#streams.ends()
   }
 
   /**
@@ -254,9 +239,7 @@ export class Replica {
 
   /** The past of its streams, in the order of their keys. */
   pasts(): { readonly key: StreamKey; readonly past: StreamPast; readonly end: StreamEnd | null }[] {
-    const clockOf = (client: number): number => Y.getState(this.doc.store, client)
-    const pasts = [...this.#streams.values()].map((stream) => ({ key: stream.key, past: stream.past(clockOf), end: stream.end }))
-    return pasts.sort((a, b) => (a.key < b.key ? -1 : 1))
+    return this.#streams.pasts((client) => Y.getState(this.doc.store, client))
   }
 
   /**
@@ -276,17 +259,11 @@ export class Replica {
   }
 
   #follow({ streams, hasGaps }: SnapshotHead, { clocks, update }: SnapshotState, isInForce: boolean): string | null {
-    for (const { key, opened } of streams) this.#ids.open(key, opened.length)
-    for (const past of streams) {
-      const stream = new DocumentStream(past.key, this.#ids, { past, floor: isInForce ? past.length : 0 })
-      // Further blocks set the end again; an access list may lift its own.
-      stream.end = isInForce ? null : past.end
-      this.#streams.set(past.key, stream)
-    }
+    this.#streams.restore(streams, isInForce)
     this.#hasGaps = hasGaps
-    const isOf = (client: number): boolean => (isInForce ? this.#ids.ownerOf(client) : this.#onceOwnerOf(client)) !== null
+    const isOf = (client: number): boolean => (isInForce ? this.#streams.ids.ownerOf(client) : this.#streams.onceOwnerOf(client)) !== null
     if (![...clocks.keys()].every(isOf)) return 'a snapshot has an unowned clientID'
-    if (isInForce && (hasGaps || !hasWritten(streams, { clocks, ids: this.#ids }))) return 'a snapshot with gaps'
+    if (isInForce && (hasGaps || !hasWritten(streams, { clocks, ids: this.#streams.ids }))) return 'a snapshot with gaps'
     Y.applyUpdate(this.doc, update, FROM_STREAMS)
     return null
   }
@@ -296,31 +273,14 @@ export class Replica {
     return this.#options.own
   }
 
-  #streamOf(key: StreamKey): DocumentStream | null {
-    const known = this.#streams.get(key)
-    if (known !== undefined) return known
-    if (this.#streams.size >= MAX_STREAMS) return null
-    const stream = new DocumentStream(key, this.#ids)
-    this.#streams.set(key, stream)
-    return stream
-  }
-
   #ended(stream: DocumentStream, reason: string): Receipt {
     return { outcome: 'ended', stops: [this.#end(stream, { at: stream.length, reason }), ...this.#drain()] }
   }
 
-  /** The stream with the larger key never had that session; if it came first it is withdrawn. */
-  #lose({ loser, session }: ClientIdClash): StreamStop[] {
-    const stream = this.#streamOf(loser)
-    return stream === null ? [] : [this.#end(stream, { at: stream.openedAt(session), reason: CLASH })]
-  }
-
-  #end(stream: DocumentStream, { at, reason }: StreamEnd): StreamStop {
-    const end = { at: Math.max(at, stream.floor), reason }
-    if (stream.end === null || end.at < stream.end.at) stream.end = end
-    const needsRebuild = stream.length > stream.end.at
-    this.#isVoid ||= needsRebuild
-    return { stream: stream.key, ...stream.end, needsRebuild }
+  #end(stream: DocumentStream, end: StreamEnd): StreamStop {
+    const stop = stream.endAt(end)
+    this.#isVoid ||= stop.needsRebuild
+    return stop
   }
 
   /** Applies every block without missing dependencies, until none is left. */
@@ -329,7 +289,7 @@ export class Replica {
     let isMoving = !this.#isVoid
     while (isMoving) {
       isMoving = false
-      for (const stream of this.#streams.values()) {
+      for (const stream of this.#streams) {
         for (let block = stream.waiting[0]; block !== undefined && this.#isReady(block); block = stream.waiting[0]) {
           if (this.#hasReversed(block)) {
             stream.drop()
@@ -353,8 +313,7 @@ export class Replica {
     while (!this.#size.isFull(onlyDeletes(block))) {
       const missing = blocker(block, (client) => Y.getState(this.doc.store, client))
       if (missing === null) return true
-      const owner = this.#onceOwnerOf(missing.client)
-      const stream = owner === null ? undefined : this.#streams.get(owner)
+      const stream = this.#streams.find(this.#streams.onceOwnerOf(missing.client))
       // The unwritten part of an ended stream never arrives: a gap takes its place, the same on every replica.
       if (stream === undefined || stream.end === null || stream.applied < stream.end.at) return false
       this.#hasGaps = true
@@ -364,21 +323,7 @@ export class Replica {
   }
 
   #hasReversed({ updates }: CheckedBlock): boolean {
-    return updates.some(({ contents }) => this.#isReversed(contents))
-  }
-
-  #isReversed({ crossings, breaks, writes }: UpdateContents): boolean {
-    return crossings.some((crossing) => {
-      const stream = this.#streams.get(this.#ids.ownerOf(crossing.client) ?? '')
-      return stream?.isReversed(crossing, crossing.client === writes?.client ? breaks : []) === true
-    })
-  }
-
-  #onceOwnerOf(client: number): StreamKey | null {
-    if (this.#ids.onceOwnerOf(client) === null) {
-      for (const stream of this.#streams.values()) if (stream.end !== null) this.#ids.end(stream.key)
-    }
-    return this.#ids.onceOwnerOf(client)
+    return updates.some(({ contents }) => this.#streams.isReversed(contents))
   }
 
   /** False when Yjs threw or kept something back: with updates that passed the checks it does neither. */

@@ -56,6 +56,17 @@ export function isPossible({ length, opened, clients }: StreamPast): boolean {
 
 const NO_PAST: StreamPast = { length: 0, opened: [], clients: [] }
 
+/** A stream ended: what follows in it counts nowhere. */
+export interface StreamStop {
+  readonly stream: StreamKey
+  /** Blocks of it that count. */
+  readonly at: number
+  /** In words of this node. */
+  readonly reason: string
+  /** Is something in this replica that no longer counts? Then make a new one, tell it of this stop first, and give it all streams again. */
+  readonly needsRebuild: boolean
+}
+
 /**
  * One member's stream as a replica follows it. Whether a block counts depends on the stream alone, never on other streams or the order of
  * arrival. So every replica ends it at the same block.
@@ -135,6 +146,13 @@ export class DocumentStream {
     const isBefore = (clock: number): boolean => clock <= left
     const begin = breaks.findLast(isBefore) ?? this.#runs.get(client)?.findLast(isBefore)
     return begin !== undefined && begin <= right
+  }
+
+  /** Ends it: of it only the first blocks count, and those that count whatever comes. */
+  endAt({ at, reason }: StreamEnd): StreamStop {
+    const end = { at: Math.max(at, this.floor), reason }
+    if (this.end === null || end.at < this.end.at) this.end = end
+    return { stream: this.key, ...this.end, needsRebuild: this.length > this.end.at }
   }
 
   /** The block that opened a session. */

@@ -1,5 +1,6 @@
 import type { StreamKey } from '../../domain/document/client-ids.js'
-import type { Replica, StreamStop } from '../../domain/document/replica.js'
+import type { Replica } from '../../domain/document/replica.js'
+import type { StreamStop } from '../../domain/document/stream.js'
 import type { DocumentStreams } from '../../ports/documents.js'
 
 /** Blocks that are read at once. */

@@ -44,6 +44,13 @@ export class TaskIndex {
     return this.#byId.size + this.#beginning.size
   }
 
+  /** A task of an owner: what another one began is as good as not there. @throws NodeError TASK_NOT_FOUND */
+  find(owner: string, id: string): GatewayTask {
+    const task = this.get(id)
+    if (task?.owner !== owner) throw new NodeError('TASK_NOT_FOUND', 'there is no such task')
+    return task
+  }
+
   /** A task by its id; undefined for none. */
   get(id: string): GatewayTask | undefined {
     return this.#byId.get(id)

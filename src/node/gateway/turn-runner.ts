@@ -1,18 +1,8 @@
 import { asNodeError, type ErrorCode, messageOf, NodeError } from '../../kit/errors.js'
-import type { Unsubscribe } from '../../kit/events.js'
 import type { NodeId } from '../../kit/ids.js'
 import { TransientMap } from '../../kit/transient.js'
 import { type AgentAddress, OPERATOR, parseAddress } from '../../domain/card/card.js'
-import {
-  artifactOf,
-  inputOf,
-  JUSTIFICATION_PLACE,
-  justificationIn,
-  questionOf,
-  reportParts,
-  resultArtifact,
-  tokenOf
-} from '../../domain/gateway/content.js'
+import { inputOf, JUSTIFICATION_PLACE, justificationIn, questionOf, reportParts, resultArtifact } from '../../domain/gateway/content.js'
 import { type Message, type Part, readArtifact } from '../../domain/gateway/message.js'
 import {
   ENDED_STATES,
@@ -23,11 +13,10 @@ import {
   type GatewayTask,
   RESTING_STATES
 } from '../../domain/gateway/task.js'
-import { MAX_SENT_BYTES, SentArtifacts } from '../../domain/gateway/sent-artifacts.js'
+import { RunOutput } from '../../domain/gateway/run-output.js'
 import type { CallerAuthority } from '../../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../../ports/gateway.js'
-import { sizeOf } from '../../kit/size.js'
 import type { Asking } from '../requests/caller/request-codec.js'
 import type { DirectAnswers, DirectPath } from './direct-answer.js'
 import { isNeverLearned } from '../../domain/task/outcome.js'
@@ -78,7 +67,7 @@ export class TurnRunner {
   readonly #taskOf: (id: string) => GatewayTask | undefined
   readonly #rules: OutputRules | null
   /** By the node's task of the run. */
-  readonly #open = new TransientMap<string, OpenRun>()
+  readonly #open = new TransientMap<string, FollowedTurn>()
 
   /** `rules`: of what agents may say; null: anything. */
   constructor(
@@ -195,28 +184,16 @@ export class TurnRunner {
 
   /** A task of the node has changed. */
   look(live: Task): void {
+    const turn = this.#open.get(live.id)
+    const task = turn === undefined ? undefined : this.#taskOf(turn.id)
+    if (turn === undefined || task === undefined) return
     try {
-      this.#tellAll(live)
+      turn.look(task, live)
     } catch (error) {
       // What an agent gives may be of any form: its client must not wait for what cannot be told.
-      const task = this.#taskOf(this.#open.get(live.id)?.id ?? '')
       this.#node.deps.telemetry.log('error', 'what an agent told could not be recorded', { task: live.id, reason: messageOf(error) })
-      if (task !== undefined) this.#end(task, 'failed', 'what its agent told could not be recorded')
+      this.#end(task, 'failed', 'what its agent told could not be recorded')
     }
-  }
-
-  #tellAll(live: Task): void {
-    const run = this.#open.get(live.id)
-    const task = run === undefined ? undefined : this.#taskOf(run.id)
-    if (run === undefined || task === undefined) return
-    for (const event of this.#node.tasks.events(live.id)) {
-      if (event.generation <= run.seen) continue
-      run.seen = event.generation
-      this.#tell(task, event)
-    }
-    // Its client would wait for what nobody will ever tell.
-    const isLost = live.state === 'unknown' && live.error !== null && isNeverLearned(live.error)
-    if (isLost || FINAL_STATES.has(live.state)) this.#ended(task, live)
   }
 
   /** Nobody will learn any more how a task ended. */
@@ -224,20 +201,22 @@ export class TurnRunner {
     this.#end(task, 'failed', 'its outcome was never learned')
   }
 
-  #watch(id: string, run: GatewayRun, before: readonly GatewayEvent[]): void {
-    const watch = this.#rules === null ? null : new OutputGuard(this.#rules, before)
-    this.#unfollow(run.taskId)
-    const stop = this.#node.tasks.follow(run.taskId, (live) => this.look(live))
-    this.#open.set(run.taskId, { id, seen: 0, watch, sent: new SentArtifacts(), bytes: 0, model: null, stop })
-  }
-
-  #openOf({ run }: GatewayTask): OpenRun | undefined {
-    return run === null ? undefined : this.#open.get(run.taskId)
+  #watch(id: string, { taskId }: GatewayRun, before: readonly GatewayEvent[]): void {
+    this.#unfollow(taskId)
+    const turn = new FollowedTurn(id, this.#rules === null ? null : new OutputGuard(this.#rules, before), {
+      node: this.#node,
+      log: this.#log,
+      end: (...ended) => this.#end(...ended),
+      cancel: (task) => this.cancel(task),
+      unfollow: () => this.#unfollow(taskId),
+      stop: this.#node.tasks.follow(taskId, (live) => this.look(live))
+    })
+    this.#open.set(taskId, turn)
   }
 
   /** Follows no task any more. */
   close(): void {
-    for (const { stop } of this.#open.values()) stop()
+    for (const turn of this.#open.values()) turn.stop()
   }
 
   #unfollow(taskId: string): void {
@@ -260,60 +239,110 @@ export class TurnRunner {
     )
   }
 
+  #end(task: GatewayTask, state: TurnFailure, why: string): void {
+    this.#close(task)
+    if (RESTING_STATES.has(this.#log.current(task).state)) return
+    this.#log.add(task, saying(this.#node, task, { state, parts: [{ text: why }] }))
+  }
+}
+
+type TurnFailure = 'failed' | 'canceled' | 'rejected'
+
+/** What a status event says to the client, by its agent or its node. */
+function saying(
+  { deps: { ids } }: Pick<TurnRunnerDeps, 'deps'>,
+  { id: taskId, contextId }: GatewayTask,
+  { state, parts }: { readonly state: GatewayState; readonly parts: readonly Part[] }
+): Extract<GatewayInput, { readonly type: 'status' }> {
+  return { type: 'status', state, message: { messageId: ids.next('msg'), role: 'agent', parts, taskId, contextId } }
+}
+
+/** What following a turn needs. */
+interface FollowedTurnDeps {
+  readonly node: Pick<TurnRunnerDeps, 'deps' | 'tasks'>
+  readonly log: TaskLog
+  /** Ends the task of the turn, unless it rests. */
+  end(task: GatewayTask, state: TurnFailure, why: string): void
+  cancel(task: GatewayTask): void
+  unfollow(): void
+  /** Listens to the node's task no more. */
+  stop(): void
+}
+
+/** A turn under way: what happens to the node's task of it happens to the task of the gateway. */
+class FollowedTurn {
+  /** Of the task that it is a turn of. */
+  readonly id: string
+  /** Judges what its agent says. */
+  readonly #guard: OutputGuard | null
+  readonly #deps: FollowedTurnDeps
+  readonly #output = new RunOutput()
+  /** The last event of the node's task that was told. */
+  #seen = 0
+
+  constructor(id: string, guard: OutputGuard | null, deps: FollowedTurnDeps) {
+    this.id = id
+    this.#guard = guard
+    this.#deps = deps
+  }
+
+  /** Listens no more. */
+  stop(): void {
+    this.#deps.stop()
+  }
+
+  /** Tells the task what happened to the node's task since it was looked at last. */
+  look(task: GatewayTask, live: Task): void {
+    for (const event of this.#deps.node.tasks.events(live.id)) {
+      if (event.generation <= this.#seen) continue
+      this.#seen = event.generation
+      this.#tell(task, event)
+    }
+    // Its client would wait for what nobody will ever tell.
+    const isLost = live.state === 'unknown' && live.error !== null && isNeverLearned(live.error)
+    if (isLost || FINAL_STATES.has(live.state)) this.#ended(task, live)
+  }
+
   #tell(task: GatewayTask, event: TaskEvent): void {
     if (event.type === 'progress') return this.#report(task, event.data)
     if (event.type !== 'state') return
     const buffered = event.waitingFor === undefined ? null : DEFERRED[event.waitingFor]
-    const { state } = this.#log.current(task)
+    const { state } = this.#deps.log.current(task)
     if (buffered !== null) this.#say(task, state, [{ text: buffered, metadata: { waitingFor: event.waitingFor } }])
     else if (event.state === 'working') this.#add(task, { type: 'status', state: 'working' })
   }
 
   #report(task: GatewayTask, data: unknown): void {
-    const { generation } = this.#log.current(task)
-    const reported = artifactOf(data) ?? this.#pieceOf(task, data)
-    const run = this.#openOf(task)
-    if (run !== undefined) run.bytes += sizeOf(data)
-    const isFull = (run?.bytes ?? 0) > MAX_TASK_BYTES
+    const { generation } = this.#deps.log.current(task)
+    // Beyond what is recorded of reports the result itself tells what a language model said.
+    const reported = this.#output.take(data, generation < MAX_REPORTS)
+    const isFull = this.#output.bytes > MAX_TASK_BYTES
     if (reported === null) {
       const parts = generation < MAX_REPORTS && !isFull ? reportParts(data) : null
       this.#add(task, { type: 'status', state: 'working' })
-      if (parts !== null) this.#hear(task, this.#saying(task, 'working', parts))
+      if (parts !== null) this.#hear(task, saying(this.#deps.node, task, { state: 'working', parts }))
       return
     }
     const { artifact, append, lastChunk } = reported
     const read = readArtifact(artifact)
     if (!read.ok) return
     this.#add(task, { type: 'status', state: 'working' })
-    run?.sent.take(read.value, append)
+    this.#output.sent(read.value, append)
     if (generation < MAX_TASK_EVENTS && !isFull) return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
-    this.cancel(task)
-    this.#end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things, or ${MAX_TASK_BYTES} bytes of them`)
-  }
-
-  /** What a language model says is the result in pieces; beyond what is recorded of reports the result itself tells it. */
-  #pieceOf(task: GatewayTask, data: unknown): ReturnType<typeof artifactOf> {
-    const run = this.#openOf(task)
-    const status = this.#log.current(task).generation < MAX_REPORTS ? tokenOf(data) : null
-    if (run === undefined || status === null || status.token === '') return null
-    const { token, turn } = status
-    const append = run.model?.turn === turn
-    const text = append ? (run.model?.text ?? '') + token : token
-    run.model = { turn, text: text.length > MAX_SENT_BYTES ? '' : text }
-    return { artifact: resultArtifact(token), append, lastChunk: false }
+    this.#deps.cancel(task)
+    this.#deps.end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things, or ${MAX_TASK_BYTES} bytes of them`)
   }
 
   /** What an agent says on its way. */
   #hear(task: GatewayTask, status: Exclude<GatewayInput, { readonly type: 'message' }>): void {
-    const watch = this.#openOf(task)?.watch ?? null
-    const given = watch === null ? [status] : watch.take(status)
+    const given = this.#guard === null ? [status] : this.#guard.take(status)
     if (isViolation(given)) return this.#hold(task, given)
     for (const one of given) this.#add(task, one)
   }
 
   /** The last word of an agent, with what was held back before it. Is it held back itself? */
-  #onTask(task: GatewayTask, last: unknown): boolean {
-    const given = this.#openOf(task)?.watch?.end(last) ?? []
+  #isWithheld(task: GatewayTask, last: unknown): boolean {
+    const given = this.#guard?.end(last) ?? []
     if (isViolation(given)) {
       this.#hold(task, given)
       return true
@@ -323,76 +352,40 @@ export class TurnRunner {
   }
 
   #hold(task: GatewayTask, { words, details }: OutputViolation): void {
-    this.#close(task)
+    this.#deps.unfollow()
     this.#say(task, 'failed', [{ text: words, metadata: { guardrail: details } }])
-    this.cancel(task)
+    this.#deps.cancel(task)
   }
 
   #ended(task: GatewayTask, { id, state, result: given, error }: Task): void {
-    const result = this.#node.deps.toAgentJson(given)
+    const result = this.#deps.node.deps.toAgentJson(given)
     if (state === 'completed') this.#add(task, { type: 'status', state: 'working' })
-    if (this.#onTask(task, state === 'completed' ? result : (error?.message ?? null))) return
+    if (this.#isWithheld(task, state === 'completed' ? result : (error?.message ?? null))) return
+    this.#deps.unfollow()
     if (state !== 'completed') {
-      this.#unfollow(id)
       const known = error === null ? null : asClientError(NodeError.fromBody(error))
-      const isRefused = known !== null && REFUSALS.has(known.code) && this.#log.current(task).state === 'submitted'
+      const isRefused = known !== null && REFUSALS.has(known.code) && this.#deps.log.current(task).state === 'submitted'
       const why = known === null ? state : `${known.message} (${known.code})`
-      return this.#end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', why)
+      return this.#deps.end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', why)
     }
-    const run = this.#open.get(id)
-    this.#unfollow(id)
     const question = questionOf(result)
     if (question !== null) return this.#say(task, question.state, question.parts)
     // The result of an A2A agent elsewhere is what it told of already. What stands there of turns before may be something else.
-    const isSent = task.id === id ? run?.sent.covers(result) === true : run?.sent.isAll(result) === true
-    const isSpoken = (run?.model ?? null)?.text === result
-    // Of what a language model said nothing is missing but that it was all.
-    if (isSpoken) this.#add(task, { type: 'artifact', artifact: resultArtifact(''), append: true, lastChunk: true })
+    const isSent = this.#output.isSent(result, task.id === id)
+    if (this.#output.isSpoken(result)) this.#add(task, { type: 'artifact', artifact: resultArtifact(''), append: true, lastChunk: true })
     else if (result !== null && result !== undefined && !isSent)
       this.#add(task, { type: 'artifact', artifact: resultArtifact(result), append: false, lastChunk: true })
     this.#add(task, { type: 'status', state: 'completed' })
   }
 
-  #end(task: GatewayTask, state: 'failed' | 'canceled' | 'rejected', why: string): void {
-    this.#close(task)
-    if (RESTING_STATES.has(this.#log.current(task).state)) return
-    this.#say(task, state, [{ text: why }])
-  }
-
   #say(task: GatewayTask, state: GatewayState, parts: readonly Part[]): void {
-    this.#add(task, this.#saying(task, state, parts))
-  }
-
-  #saying(
-    { id: taskId, contextId }: GatewayTask,
-    state: GatewayState,
-    parts: readonly Part[]
-  ): Extract<GatewayInput, { readonly type: 'status' }> {
-    const messageId = this.#node.deps.ids.next('msg')
-    return { type: 'status', state, message: { messageId, role: 'agent', parts, taskId, contextId } }
+    this.#add(task, saying(this.#deps.node, task, { state, parts }))
   }
 
   /** What does not fit any more came too late. */
   #add(task: GatewayTask, input: GatewayInput): void {
-    this.#log.add(task, input)
+    this.#deps.log.add(task, input)
   }
-}
-
-/** A run under way. */
-interface OpenRun {
-  /** Of the task that it is a turn of. */
-  readonly id: string
-  /** The last event of the node's task that was told. */
-  seen: number
-  /** Judges what its agent says. */
-  readonly watch: OutputGuard | null
-  readonly sent: SentArtifacts
-  /** Of all that it reported, about. */
-  bytes: number
-  /** The turn of its language model that was heard last, and what it said in it; empty once that is too long to be kept. */
-  model: { readonly turn: number; readonly text: string } | null
-  /** Ends following the task of the node. */
-  readonly stop: Unsubscribe
 }
 
 /** Who is asked for what, in whose name. */

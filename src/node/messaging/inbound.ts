@@ -173,7 +173,7 @@ export class Inbound {
     const { clock, accessControl } = this.#deps
     const target = verified.target.party
     if (target === null) return REFUSALS.noAgent
-    return this.#ask(
+    return askRules(
       { ...incoming, ...verified },
       { target, isReply: false, ask: (question) => ({ verdict: accessControl.ask(question), at: clock.monotonic() }) }
     )
@@ -256,7 +256,7 @@ export class Inbound {
     const thread = isOpening || header.correlationId === undefined ? null : threadOf(arrival)
     const isReply = thread !== null && exchanges.mayReceive(thread)
     if (thread !== null && !isReply && exchanges.hasEnded(thread)) return 'late'
-    const { question, verdict, at } = this.#ask(arrival, { target, isReply, ask: (asked) => accessControl.decide(asked, since) })
+    const { question, verdict, at } = askRules(arrival, { target, isReply, ask: (asked) => accessControl.decide(asked, since) })
     const { rule } = verdict
     const asks = !verdict.allowed && verdict.asks === true
     if (!verdict.allowed && !asks) return { code: verdict.code, rule, reason: verdict.reason }
@@ -272,27 +272,6 @@ export class Inbound {
     if (refusal === null) return 'held'
     if (awaiting.incoming.header.type !== 'notification') this.#deps.exchanges.end(threadOf(awaiting.incoming))
     return refusal
-  }
-
-  /** Asks the rules; of several capabilities that a proposal names, the first that is refused decides. */
-  #ask(
-    { header, party, certified, payload, target: { card } }: Omit<Arrival, 'since' | 'bytes'>,
-    { ask, target, isReply }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Decision }
-  ): Decided {
-    const justification = header.metadata?.justification ?? null
-    const { type } = header
-    const decided = (named: string | null): Decided => {
-      // Member by member: every message comes through here, and spreading is slow.
-      const { capability, sideEffect } = askedWork(card, named)
-      const asked = { sender: party, target, type, justification, isReply, isArriving: true, capability, sideEffect }
-      const question = certified === party ? asked : { ...asked, certified }
-      const { verdict, at } = ask(question)
-      return { question, verdict, at }
-    }
-    const [first, ...others] = namedCapabilities(type, payload)
-    let answer = decided(first)
-    for (const named of others) if (answer.verdict.allowed) answer = decided(named)
-    return answer
   }
 
   /** What awaits a reply opens an exchange; a notification awaits none. */
@@ -338,4 +317,25 @@ export class Inbound {
   #tell(thread: Thread, { code, rule, reason }: Refusal): void {
     this.#deps.refuse(thread, new NodeError(code, reason, { data: { rule } }).toBody())
   }
+}
+
+/** Asks the rules; of several capabilities that a proposal names, the first that is refused decides. */
+function askRules(
+  { header, party, certified, payload, target: { card } }: Omit<Arrival, 'since' | 'bytes'>,
+  { ask, target, isReply }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Decision }
+): Decided {
+  const justification = header.metadata?.justification ?? null
+  const { type } = header
+  const decided = (named: string | null): Decided => {
+    // Member by member: every message comes through here, and spreading is slow.
+    const { capability, sideEffect } = askedWork(card, named)
+    const asked = { sender: party, target, type, justification, isReply, isArriving: true, capability, sideEffect }
+    const question = certified === party ? asked : { ...asked, certified }
+    const { verdict, at } = ask(question)
+    return { question, verdict, at }
+  }
+  const [first, ...others] = namedCapabilities(type, payload)
+  let answer = decided(first)
+  for (const named of others) if (answer.verdict.allowed) answer = decided(named)
+  return answer
 }

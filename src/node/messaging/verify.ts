@@ -167,7 +167,10 @@ interface Claims {
 }
 
 /** The sender is of the node it is from, has a signed card, and claims no more than certificate and card give it. */
-export function verifyParties(directory: Directory, { origin, target: node, header }: Claims): Verified | Rejected {
+export function verifyParties(
+  directory: Pick<Directory, 'named' | 'certificate'>,
+  { origin, target: node, header }: Claims
+): Verified | Rejected {
   const source = directory.named(header.sender)
   if (source === null || source.address.nodeId !== origin) return { refusal: REFUSALS.foreignSender, parties: null, strike: 'forged' }
   const target = directory.named(header.recipient)

@@ -114,10 +114,7 @@ export class Approvals {
   readonly #words: ApprovalNotices
   /** By id, whose time was over: the last ones that nobody decided on. */
   readonly #late = new BoundedMap<string, PendingApproval['endsBy']>(MAX_APPROVALS)
-  /** Ids of what a person has decided on, while the policy file is written. */
-  readonly #deciding = new Set<string>()
-  /** What the rule of a line has decided on since then. */
-  readonly #byLine: (Thereby & { readonly line: number })[] = []
+  readonly #remembering = new RememberedDecisions()
   /** Runs while something waits. */
   #timer: Timer | null = null
 
@@ -151,15 +148,11 @@ export class Approvals {
     return null
   }
 
-  /** It says for how long its caller waits, so the clocks need not agree. */
   #begin(request: RequestPayload | null, recorded: InboundMessage['recorded']): WaitingParts {
     const { clock, ids, limits } = this.#deps
     const id = ids.next('app')
     const askedAt = clock.now()
-    const timeoutMs = request?.timeoutMs ?? Number.POSITIVE_INFINITY
-    const callerMs = recorded?.deadline === undefined ? timeoutMs : Math.max(0, Math.min(timeoutMs, recorded.deadline - askedAt))
-    const isCallers = callerMs < limits.approvalTimeoutMs
-    const leftMs = isCallers ? callerMs : limits.approvalTimeoutMs
+    const { isCallers, leftMs } = waitOf(request?.timeoutMs, { recorded, askedAt }, limits)
     // A caller with a link takes it back by itself at that moment.
     const timer = clock.after(isCallers ? leftMs + limits.heartbeatMs : leftMs, () => this.#timedOut(id))
     const callerEndsAt = isCallers ? clock.monotonic() + leftMs : Number.POSITIVE_INFINITY
@@ -188,7 +181,7 @@ export class Approvals {
   async allow(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
     const decision = await this.#decided(text, 'allow', { by, remember })
     const { one, remembered } = decision
-    const refusal = this.#refusalNow(one)
+    const refusal = refusalNow(this.#deps.inbound, one)
     if (refusal !== null) {
       this.#refuse(one, refusal, { kind: 'approval', why: `allowed by ${by}, but refused by the rules in force now` })
       throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
@@ -211,15 +204,14 @@ export class Approvals {
     for (const one of this.list()) {
       const again = this.#deps.inbound.askAgain(one.incoming)
       if ('verdict' in again && !again.verdict.allowed && again.verdict.asks === true) one.rule = again.verdict.rule
-      else if (!this.#deciding.has(one.id)) this.#settled(one, again)
+      else if (!this.#remembering.has(one.id)) this.#settled(one, again)
     }
   }
 
   #settled(one: PendingApproval, again: ReturnType<ApprovalsDeps['inbound']['askAgain']>): void {
     if (!('verdict' in again)) return this.#end(one, again, 'refused when the policy changed')
     const { verdict } = again
-    if (this.#deciding.size > 0 && verdict.line !== undefined)
-      this.#byLine.push({ line: verdict.line, one, outcome: verdict.allowed ? 'allowed' : 'denied' })
+    if (verdict.line !== undefined) this.#remembering.note(verdict.line, { one, outcome: verdict.allowed ? 'allowed' : 'denied' })
     if (verdict.allowed) this.#release(one, verdict.rule)
     else this.#end(one, verdict, 'the policy changed')
   }
@@ -227,7 +219,7 @@ export class Approvals {
   /** The one that a text names. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT when its time is over. */
   get(text: string): PendingApproval {
     const waiting = this.#list.all()
-    const open = new Map(waiting.filter((one) => !this.#isLate(one) && !this.#deciding.has(one.id)).map((one) => [one.id, one]))
+    const open = new Map(waiting.filter((one) => !this.#isLate(one) && !this.#remembering.has(one.id)).map((one) => [one.id, one]))
     const late = [...waiting.filter((one) => this.#isLate(one)), ...[...this.#late].map(([id, endsBy]) => ({ id, endsBy }))]
     const isMeant = ({ id }: { readonly id: string }): boolean => id === text || (mayStandFor(text, APPROVAL_IDS) && id.startsWith(text))
     const ended = [...open.values()].some(isMeant) ? undefined : late.find(isMeant)
@@ -265,7 +257,7 @@ export class Approvals {
   /** Takes out what a person has decided on; the policy file comes first, so that what cannot be remembered waits on. */
   async #decided(text: string, decision: 'allow' | 'deny', { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
     const one = this.get(text)
-    const kept = remember ? await this.#remember(one, { decision, note: `remembered by ${by}` }) : NOT_REMEMBERED
+    const kept = remember ? await this.#remember(one, decision, by) : NOT_REMEMBERED
     if (!this.#isLate(one) && this.#take(one)) return { one, ...kept }
     // What was written down counts from now on, whatever became of this one.
     const rule = kept.remembered === null ? '' : '; the rule was written down all the same'
@@ -286,35 +278,12 @@ export class Approvals {
     return true
   }
 
-  #refusalNow(one: PendingApproval): Refusal | null {
-    const again = this.#deps.inbound.askAgain(one.incoming)
-    if (!('verdict' in again)) return again
-    const { question, verdict } = again
-    if (!verdict.allowed && verdict.asks !== true) return verdict
-    const isSame = question.capability === one.question.capability && question.sideEffect === one.question.sideEffect
-    return isSame ? null : CHANGED
-  }
-
-  async #remember(
-    one: PendingApproval,
-    choice: { readonly decision: 'allow' | 'deny'; readonly note: string }
-  ): Promise<Omit<ApprovalDecision, 'one'>> {
+  async #remember(one: PendingApproval, decision: 'allow' | 'deny', by: string): Promise<Omit<ApprovalDecision, 'one'>> {
+    const { inbound, policy } = this.#deps
     // What changed since a person saw it is not what the rule would allow.
-    if (choice.decision === 'allow' && this.#refusalNow(one) !== null) return NOT_REMEMBERED
-    this.#deciding.add(one.id)
-    try {
-      const remembered = await this.#deps.policy.remember(one, { ...choice, askingLine: () => this.#askingLine(one) })
-      const thereby = this.#byLine.filter(({ line }) => line === remembered?.line)
-      return { remembered, thereby }
-    } finally {
-      this.#deciding.delete(one.id)
-      if (this.#deciding.size === 0) this.#byLine.length = 0
-    }
-  }
-
-  #askingLine({ incoming }: PendingApproval): number | null {
-    const again = this.#deps.inbound.askAgain(incoming)
-    return 'verdict' in again && !again.verdict.allowed && again.verdict.asks === true ? (again.verdict.line ?? null) : null
+    if (decision === 'allow' && refusalNow(inbound, one) !== null) return NOT_REMEMBERED
+    const askingLine = (): number | null => askingLineOf(inbound, one)
+    return await this.#remembering.during(one.id, () => policy.remember(one, { decision, note: `remembered by ${by}`, askingLine }))
   }
 
   #timedOut(id: string): void {
@@ -390,4 +359,60 @@ function tooLate({ id, endsBy }: { readonly id: string; readonly endsBy: Pending
   return new NodeError('APPROVAL_TIMEOUT', `${id} does not wait any more: ${TOO_LATE[endsBy].reason}; nothing was done${also}`, {
     next: ['a2a-node approvals ls', 'a2a-node audit']
   })
+}
+
+/** For how long a message waits, and whether that is its caller's time. A caller says how long it waits, so the clocks need not agree. */
+function waitOf(
+  timeoutMs = Number.POSITIVE_INFINITY,
+  { recorded, askedAt }: { readonly recorded: InboundMessage['recorded']; readonly askedAt: number },
+  limits: Pick<ApprovalsDeps['limits'], 'approvalTimeoutMs'>
+): { readonly isCallers: boolean; readonly leftMs: number } {
+  const callerMs = recorded?.deadline === undefined ? timeoutMs : Math.max(0, Math.min(timeoutMs, recorded.deadline - askedAt))
+  const isCallers = callerMs < limits.approvalTimeoutMs
+  return { isCallers, leftMs: isCallers ? callerMs : limits.approvalTimeoutMs }
+}
+
+/** Why a message may not pass now, though a person allows it; null: it may. */
+function refusalNow(inbound: Pick<Inbound, 'askAgain'>, one: PendingApproval): Refusal | null {
+  const again = inbound.askAgain(one.incoming)
+  if (!('verdict' in again)) return again
+  const { question, verdict } = again
+  if (!verdict.allowed && verdict.asks !== true) return verdict
+  const isSame = question.capability === one.question.capability && question.sideEffect === one.question.sideEffect
+  return isSame ? null : CHANGED
+}
+
+/** Line of the rule that asks about a message now; null: none does. */
+function askingLineOf(inbound: Pick<Inbound, 'askAgain'>, { incoming }: PendingApproval): number | null {
+  const again = inbound.askAgain(incoming)
+  return 'verdict' in again && !again.verdict.allowed && again.verdict.asks === true ? (again.verdict.line ?? null) : null
+}
+
+/** Decisions of persons that are being written into the policy file, and what the rules decided on meanwhile. */
+class RememberedDecisions {
+  /** Ids of messages whose rule is being written. */
+  readonly #writing = new Set<string>()
+  readonly #byLine: (Thereby & { readonly line: number })[] = []
+
+  /** Is a rule being written for this message? Then its person decides on it, not the rule. */
+  has(id: string): boolean {
+    return this.#writing.has(id)
+  }
+
+  /** The rule of a line has decided on a message. */
+  note(line: number, thereby: Thereby): void {
+    if (this.#writing.size > 0) this.#byLine.push({ line, ...thereby })
+  }
+
+  /** Writes the rule for a message. Gives it with what it decided on. @throws NodeError what `write` throws */
+  async during(id: string, write: () => Promise<WrittenRule | null>): Promise<Omit<ApprovalDecision, 'one'>> {
+    this.#writing.add(id)
+    try {
+      const remembered = await write()
+      return { remembered, thereby: this.#byLine.filter(({ line }) => line === remembered?.line) }
+    } finally {
+      this.#writing.delete(id)
+      if (this.#writing.size === 0) this.#byLine.length = 0
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { toAgentJson } from '../../../src/adapters/agents/schemas/agent-json.js'
 import type { Message } from '../../../src/domain/gateway/message.js'
-import { MAX_MEMBER_TASKS } from '../../../src/node/gateway/task-service.js'
+import { MAX_MEMBER_TASKS } from '../../../src/node/gateway/task-intake.js'
 import { RETENTION_MS } from '../../../src/node/gateway/task-index.js'
 import { MAX_TASK_BYTES } from '../../../src/node/gateway/turn-runner.js'
 import type { AgentRun, AgentTask } from '../../../src/ports/agent-runtime.js'

@@ -24,28 +24,13 @@ import type { Ledger, LedgerChange } from '../../../ports/ledger.js'
 import type { Webhooks } from '../../../ports/webhooks.js'
 import { ledgerEntries } from '../../ledger/scan.js'
 
-/** What keeping push configs needs. */
-export interface WebhookConfigsDeps {
-  readonly ledger: Ledger
-  readonly ids: IdSource
-  readonly webhooks: Pick<Webhooks, 'refusal'>
-}
-
-/** A task, and whose it is. */
-type OwnedConfig = Pick<GatewayTask, 'id' | 'owner'>
-
 type LiveHook = Pick<PushHook, 'hook' | 'version'> & { readonly events?: readonly string[] }
 
-/** The push configs of tasks. In memory is what the events of tasks that have not ended must know of them. */
-export class WebhookConfigs {
-  readonly #deps: WebhookConfigsDeps
+/** What the events of tasks that have not ended must know of their push configs, and how many notifications wait for each: in memory. */
+export class LiveHooks {
   /** By task. */
   readonly #live = new Map<string, Map<string, LiveHook>>()
   readonly #shares = emptyShares()
-
-  constructor(deps: WebhookConfigsDeps) {
-    this.#deps = deps
-  }
 
   /** Has a task such as are told of its events? */
   has(task: string): boolean {
@@ -57,14 +42,9 @@ export class WebhookConfigs {
     return this.#live.get(task)?.keys() ?? []
   }
 
-  /** Reads those of a task that has not ended, after a start. @throws NodeError STORE_DAMAGED */
-  async open({ id, owner }: OwnedConfig): Promise<void> {
-    for (const hook of await this.list(id)) this.add(hook, owner)
-  }
-
   /** Reads what waits, after a start. `ownerOf`: of a task. @throws NodeError STORE_DAMAGED */
-  async restore(ownerOf: (task: string) => string): Promise<void> {
-    for await (const { key, value } of ledgerEntries(this.#deps.ledger, NOTICE_RANGE)) {
+  async restore(ledger: Pick<Ledger, 'list'>, ownerOf: (task: string) => string): Promise<void> {
+    for await (const { key, value } of ledgerEntries(ledger, NOTICE_RANGE)) {
       const [name, notice] = [noticeNameOf(key), decodeRecord<PushNotice>(value)]
       if (name !== null && notice !== null) this.waitsAgain(name, notice, ownerOf(notice.task))
     }
@@ -111,56 +91,10 @@ export class WebhookConfigs {
     settleNotice(this.#shares, hook)
   }
 
-  /** A config as it would be kept. @throws NodeError INVALID_INPUT */
-  make(task: string, { target, version }: PushRequest): PushHook {
-    const { ids, webhooks } = this.#deps
-    const refusal = webhooks.refusal(target.url)
-    if (refusal !== null) throw new NodeError('INVALID_INPUT', `url: nothing is sent there: ${refusal}`)
-    // Clients of 0.3 that name none look for the one that is called like its task.
-    const id = target.id ?? (version === '0.3' ? task : ids.next('push'))
-    return { ...target, id, hook: ids.next('hook'), task, version }
-  }
-
   /** @throws NodeError OVERLOADED when a caller gets no further config */
   refuseMore(owner: string): void {
     const fault = shareFault(this.#shares, owner)
     if (fault !== null) throw new NodeError('OVERLOADED', fault, { retryable: true })
-  }
-
-  /** What keeps a config. */
-  changeOf(hook: PushHook): LedgerChange {
-    return { key: PUSH_KEYS.config(hook.task, hook.hook), value: encodeRecord(hook) }
-  }
-
-  /** A config in the place of the one with its id. @throws NodeError OVERLOADED, and what {@link make} throws */
-  async set({ id: task, owner }: OwnedConfig, request: PushRequest): Promise<PushHook> {
-    const fresh = this.make(task, request)
-    const all = await this.list(task)
-    const before = all.find(({ id }) => id === fresh.id)
-    if (before === undefined) this.refuseMore(owner)
-    if (before === undefined && all.length >= MAX_PUSH_CONFIGS)
-      throw new NodeError('OVERLOADED', `the task has ${MAX_PUSH_CONFIGS} push configs: delete one first`)
-    const hook = before === undefined ? fresh : { ...fresh, hook: before.hook }
-    await this.#deps.ledger.commit([this.changeOf(hook)])
-    return hook
-  }
-
-  /** The configs of a task. */
-  async list(task: string): Promise<readonly PushHook[]> {
-    const entries = await this.#deps.ledger.list({ ...configRange(task), limit: MAX_PUSH_CONFIGS })
-    return entries.flatMap(({ value }) => decodeRecord<PushHook>(value) ?? [])
-  }
-
-  /** The configs of all tasks, as many as are asked for. */
-  async all(limit: number): Promise<readonly PushHook[]> {
-    const entries = await this.#deps.ledger.list({ ...CONFIG_RANGE, limit })
-    return entries.flatMap(({ value }) => decodeRecord<PushHook>(value) ?? [])
-  }
-
-  /** A config by what the node calls it; null: it was deleted. */
-  async find(task: string, hook: string): Promise<PushHook | null> {
-    const bytes = await this.#deps.ledger.get(PUSH_KEYS.config(task, hook))
-    return bytes === null ? null : decodeRecord<PushHook>(bytes)
   }
 
   /** What tells the hooks of a task of its events, to go into the commit of these. Said again, the commit before is not there. */
@@ -193,6 +127,69 @@ export class WebhookConfigs {
     const notice: PushNotice = { task, event: name, at, tries: 0, dueAt: at, ...(folded === 0 ? {} : { folded }) }
     const change = { key: PUSH_KEYS.notice(hook, generation), value: encodeRecord(notice), isNew: true }
     return over === null ? [change] : [{ key: PUSH_KEYS.notice(hook, over), value: null }, change]
+  }
+}
+
+/** What keeping push configs needs. */
+export interface WebhookConfigsDeps {
+  readonly ledger: Ledger
+  readonly ids: IdSource
+  readonly webhooks: Pick<Webhooks, 'refusal'>
+  readonly live: Pick<LiveHooks, 'refuseMore'>
+}
+
+/** The push configs of tasks, as the ledger keeps them. */
+export class WebhookConfigs {
+  readonly #deps: WebhookConfigsDeps
+
+  constructor(deps: WebhookConfigsDeps) {
+    this.#deps = deps
+  }
+
+  /** A config as it would be kept. @throws NodeError INVALID_INPUT */
+  make(task: string, { target, version }: PushRequest): PushHook {
+    const { ids, webhooks } = this.#deps
+    const refusal = webhooks.refusal(target.url)
+    if (refusal !== null) throw new NodeError('INVALID_INPUT', `url: nothing is sent there: ${refusal}`)
+    // Clients of 0.3 that name none look for the one that is called like its task.
+    const id = target.id ?? (version === '0.3' ? task : ids.next('push'))
+    return { ...target, id, hook: ids.next('hook'), task, version }
+  }
+
+  /** What keeps a config. */
+  changeOf(hook: PushHook): LedgerChange {
+    return { key: PUSH_KEYS.config(hook.task, hook.hook), value: encodeRecord(hook) }
+  }
+
+  /** A config in the place of the one with its id. @throws NodeError OVERLOADED, and what {@link make} throws */
+  async set({ id: task, owner }: Pick<GatewayTask, 'id' | 'owner'>, request: PushRequest): Promise<PushHook> {
+    const fresh = this.make(task, request)
+    const all = await this.list(task)
+    const before = all.find(({ id }) => id === fresh.id)
+    if (before === undefined) this.#deps.live.refuseMore(owner)
+    if (before === undefined && all.length >= MAX_PUSH_CONFIGS)
+      throw new NodeError('OVERLOADED', `the task has ${MAX_PUSH_CONFIGS} push configs: delete one first`)
+    const hook = before === undefined ? fresh : { ...fresh, hook: before.hook }
+    await this.#deps.ledger.commit([this.changeOf(hook)])
+    return hook
+  }
+
+  /** The configs of a task. */
+  async list(task: string): Promise<readonly PushHook[]> {
+    const entries = await this.#deps.ledger.list({ ...configRange(task), limit: MAX_PUSH_CONFIGS })
+    return entries.flatMap(({ value }) => decodeRecord<PushHook>(value) ?? [])
+  }
+
+  /** The configs of all tasks, as many as are asked for. */
+  async all(limit: number): Promise<readonly PushHook[]> {
+    const entries = await this.#deps.ledger.list({ ...CONFIG_RANGE, limit })
+    return entries.flatMap(({ value }) => decodeRecord<PushHook>(value) ?? [])
+  }
+
+  /** A config by what the node calls it; null: it was deleted. */
+  async find(task: string, hook: string): Promise<PushHook | null> {
+    const bytes = await this.#deps.ledger.get(PUSH_KEYS.config(task, hook))
+    return bytes === null ? null : decodeRecord<PushHook>(bytes)
   }
 }
 

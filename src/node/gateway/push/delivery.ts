@@ -11,7 +11,7 @@ import type { LedgerChange } from '../../../ports/ledger.js'
 import type { Webhooks } from '../../../ports/webhooks.js'
 import { Abort } from '../../../kit/abort.js'
 import type { DeadLetters } from './dead-letters.js'
-import type { WebhookConfigs } from './configs.js'
+import type { LiveHooks, WebhookConfigs } from './configs.js'
 import type { TaskLog } from '../task-log.js'
 import type { NodeDeps } from '../../dependencies.js'
 
@@ -23,6 +23,7 @@ export interface WebhookDeliveryDeps {
   readonly node: Pick<NodeDeps, 'clock' | 'ledger' | 'telemetry' | 'chance'>
   readonly webhooks: Webhooks
   readonly hooks: WebhookConfigs
+  readonly live: Pick<LiveHooks, 'settled' | 'drop'>
   readonly dead: DeadLetters
   readonly log: Pick<TaskLog, 'events'>
   readonly taskOf: (id: string) => GatewayTask | undefined
@@ -139,7 +140,7 @@ export class WebhookDelivery {
     if (config === null || body === null || this.#deps.isGone(this.#deps.taskOf(task)?.owner ?? '')) {
       // Its config was deleted while this one was being written, or is about to be: whose it was is gone.
       await ledger.commit([{ key: PUSH_KEYS.notice(hook, head.generation), value: null }])
-      this.#deps.hooks.settled(hook)
+      this.#deps.live.settled(hook)
       return clock.now()
     }
     const answer = await this.#deps.webhooks.send(config, { id: noticeId(head), event: head.notice.event, body }, stop)
@@ -190,17 +191,17 @@ export class WebhookDelivery {
     }
     const kept = verdict.type === 'dead' ? this.#giveUp({ hook, generation, notice }, verdict) : []
     await this.#commit([{ key, value: null }, ...kept])
-    this.#deps.hooks.settled(hook)
+    this.#deps.live.settled(hook)
   }
 
   /** Whoever is there no more wants nothing of what waits, nor of what was given up; what waits finds no config. */
   async #unhook({ task, hook, url }: PushHook, head: NoticeHead, { type, reason }: Extract<PushVerdict, { type: 'gone' }>): Promise<void> {
-    const { dead, hooks, node } = this.#deps
+    const { dead, hooks, live, node } = this.#deps
     // It may have been sent elsewhere meanwhile: that one is tried next.
     if ((await hooks.find(task, hook))?.url !== url) return
     node.telemetry.count('notifications', type)
     node.telemetry.log('warn', 'a webhook is gone: its push config is deleted', { id: noticeId(head), task, reason })
-    hooks.drop(task, hook)
+    live.drop(task, hook)
     const letters = dead.of(hook)
     const keys = [PUSH_KEYS.config(task, hook), PUSH_KEYS.notice(hook, head.generation)]
     await this.#commit([...keys.map((key) => ({ key, value: null })), ...dead.removal(letters)])

@@ -20,7 +20,7 @@ import type { PushAdmin, PushConfigInfo, PushList, PushNoticeInfo } from '../../
 import type { Webhooks } from '../../../ports/webhooks.js'
 import { DeadLetters } from './dead-letters.js'
 import { WebhookDelivery } from './delivery.js'
-import { WebhookConfigs } from './configs.js'
+import { LiveHooks, WebhookConfigs } from './configs.js'
 import type { TaskLog } from '../task-log.js'
 import { ledgerEntries } from '../../ledger/scan.js'
 import type { NodeDeps } from '../../dependencies.js'
@@ -41,6 +41,7 @@ export class PushService implements PushConfigs {
   /** For people. */
   readonly admin: PushAdmin
   readonly #deps: PushServiceDeps
+  readonly #live = new LiveHooks()
   readonly #hooks: WebhookConfigs
   readonly #dead: DeadLetters
   readonly #delivery: WebhookDelivery
@@ -53,23 +54,33 @@ export class PushService implements PushConfigs {
   constructor(deps: PushServiceDeps) {
     const { node, webhooks, log, taskOf, owners } = deps
     this.#deps = deps
-    this.#hooks = new WebhookConfigs({ ledger: node.ledger, ids: node.ids, webhooks })
+    this.#hooks = new WebhookConfigs({ ledger: node.ledger, ids: node.ids, webhooks, live: this.#live })
     this.#dead = new DeadLetters(node.ledger)
     this.#delivery = new WebhookDelivery({
       ...{ node, webhooks, log, taskOf },
       isGone: (owner) => owners.isGone(owner),
       hooks: this.#hooks,
+      live: this.#live,
       dead: this.#dead
     })
     const inTurn: InTurn = (run) => this.#inTurn(run)
-    this.admin = new NodePushAdmin({ node, taskOf, inTurn, hooks: this.#hooks, dead: this.#dead, delivery: this.#delivery })
+    this.admin = new NodePushAdmin({
+      node,
+      taskOf,
+      inTurn,
+      hooks: this.#hooks,
+      live: this.#live,
+      dead: this.#dead,
+      delivery: this.#delivery
+    })
   }
 
   /** Reads what must be known before the first event, and begins to deliver what waits. @throws NodeError STORE_DAMAGED */
   async start(tasks: Iterable<GatewayTask>): Promise<void> {
-    for (const task of tasks) if (!ENDED_STATES.has(task.state)) await this.#hooks.open(task)
+    for (const { id, owner, state } of tasks)
+      if (!ENDED_STATES.has(state)) for (const hook of await this.#hooks.list(id)) this.#live.add(hook, owner)
     const ownerOf = (task: string): string => this.#deps.taskOf(task)?.owner ?? ''
-    await this.#hooks.restore(ownerOf)
+    await this.#live.restore(this.#deps.node.ledger, ownerOf)
     await this.#dead.start(ownerOf)
     this.#unlisten = this.#deps.owners.onGone(() => {
       this.#mustLook = true
@@ -89,27 +100,27 @@ export class PushService implements PushConfigs {
   begin({ id, owner, createdAt }: GatewayTask, request: PushRequest | undefined): LedgerChange[] {
     if (request === undefined) return []
     const hook = this.#hooks.make(id, request)
-    this.#hooks.refuseMore(owner)
-    this.#hooks.add(hook, owner)
-    return [this.#hooks.changeOf(hook), ...this.#hooks.firstNotice(hook, createdAt)]
+    this.#live.refuseMore(owner)
+    this.#live.add(hook, owner)
+    return [this.#hooks.changeOf(hook), ...this.#live.firstNotice(hook, createdAt)]
   }
 
   /** It did not begin. */
   notBegun({ id }: GatewayTask): void {
-    this.#hooks.end(id)
+    this.#live.end(id)
   }
 
   /** What tells of events of a task, to go into their commit. */
   noticesOf(task: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
-    return this.#hooks.noticesOf(task, events)
+    return this.#live.noticesOf(task, events)
   }
 
   /** What happened to a task is durable. */
   look({ id, owner, state }: GatewayTask): void {
-    if (!this.#hooks.has(id)) return
-    this.#hooks.placed(id)
-    for (const hook of this.#hooks.of(id)) this.#delivery.queued(hook, owner)
-    if (ENDED_STATES.has(state)) this.#hooks.end(id)
+    if (!this.#live.has(id)) return
+    this.#live.placed(id)
+    for (const hook of this.#live.of(id)) this.#delivery.queued(hook, owner)
+    if (ENDED_STATES.has(state)) this.#live.end(id)
   }
 
   /** A task is let go of: what is not delivered yet is not any more. @throws NodeError what the ledger refuses */
@@ -133,7 +144,7 @@ export class PushService implements PushConfigs {
       const hook = await this.#hooks.set(this.#deps.find(by, task, 'send'), request)
       // It may have ended meanwhile.
       const { state, owner } = this.#deps.find(by, task, 'send')
-      if (!ENDED_STATES.has(state)) this.#hooks.add(hook, owner)
+      if (!ENDED_STATES.has(state)) this.#live.add(hook, owner)
       return hook
     })
   }
@@ -176,7 +187,7 @@ export class PushService implements PushConfigs {
   /** Its config goes first: whatever is being written for it meanwhile finds none. */
   async #drop({ task, hook }: PushHook): Promise<void> {
     const { ledger } = this.#deps.node
-    this.#hooks.drop(task, hook)
+    this.#live.drop(task, hook)
     await this.#delivery.end(hook)
     await ledger.commit([{ key: PUSH_KEYS.config(task, hook), value: null }])
     const keys: string[] = []
@@ -213,6 +224,7 @@ type InTurn = <T>(run: () => Promise<T>) => Promise<T>
 interface PushAdminDeps {
   readonly node: Pick<NodeDeps, 'ledger' | 'clock'>
   readonly hooks: WebhookConfigs
+  readonly live: LiveHooks
   readonly dead: DeadLetters
   readonly delivery: WebhookDelivery
   readonly taskOf: (id: string) => GatewayTask | undefined
@@ -247,8 +259,8 @@ class NodePushAdmin implements PushAdmin {
   }
 
   #configRow({ task, id, hook, url, version }: PushHook): PushConfigInfo {
-    const { hooks, dead } = this.#deps
-    return { task, id, hook, url: urlText(url), version, waiting: hooks.waiting(hook), givenUp: dead.of(hook).length }
+    const { live, dead } = this.#deps
+    return { task, id, hook, url: urlText(url), version, waiting: live.waiting(hook), givenUp: dead.of(hook).length }
   }
 
   async #row(name: NoticeName, { task, event, at, tries, reason, folded = 0 }: Omit<PushNotice, 'dueAt'>): Promise<PushNoticeInfo> {
@@ -283,7 +295,7 @@ class NodePushAdmin implements PushAdmin {
 
   /** Those that nobody took wait again, as if they had never been tried. */
   async #revive(ids: readonly string[]): Promise<readonly string[]> {
-    const { node, dead, hooks, delivery, taskOf } = this.#deps
+    const { node, dead, hooks, live, delivery, taskOf } = this.#deps
     const revived: string[] = []
     for (const id of ids) {
       const found = await dead.read(id)
@@ -291,15 +303,15 @@ class NodePushAdmin implements PushAdmin {
       const { task, event, at, folded = 0 } = found.letter
       const owner = taskOf(task)?.owner ?? ''
       // What waits there already comes first.
-      if (!hooks.mayRevive({ hook: found.hook, owner })) continue
+      if (!live.mayRevive({ hook: found.hook, owner })) continue
       const notice: PushNotice = { task, event, at, tries: 0, dueAt: node.clock.now(), ...(folded === 0 ? {} : { folded }) }
       const key = PUSH_KEYS.notice(found.hook, found.generation)
       // Counted first: it may be taken before this goes on.
-      hooks.waitsAgain(found, notice, owner)
+      live.waitsAgain(found, notice, owner)
       try {
         await node.ledger.commit([{ key, value: encodeRecord(notice) }, ...dead.removal([id])])
       } catch (error) {
-        hooks.settled(found.hook)
+        live.settled(found.hook)
         throw error
       }
       dead.forget([id])

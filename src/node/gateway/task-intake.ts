@@ -1,0 +1,253 @@
+import type { AbortSignalLike } from '../../kit/clock.js'
+import { NodeError } from '../../kit/errors.js'
+import { TransientMap } from '../../kit/transient.js'
+import { addressText } from '../../domain/card/card.js'
+import { justificationIn, partsOf } from '../../domain/gateway/content.js'
+import { type Message, placed } from '../../domain/gateway/message.js'
+import { ENDED_STATES, type GatewayInput, type GatewayRun, type GatewayState, type GatewayTask } from '../../domain/gateway/task.js'
+import type { GatewaySend, OutputRules } from '../../ports/gateway.js'
+import type { Principal } from '../../ports/node-api.js'
+import type { NodeDeps } from '../dependencies.js'
+import { ownerOf, powerOf, refuseWeaker } from './caller.js'
+import { type DirectReadDeps, onlyReads, readNow } from './direct-answer.js'
+import type { PushService } from './push/push-service.js'
+import {
+  checkAnswer,
+  checkSkill,
+  type GatewayTarget,
+  gatewayTarget,
+  isCalled,
+  isDuplicate,
+  type ResolveAgentDeps
+} from './resolve-agent.js'
+import type { Retention, TaskIndex } from './task-index.js'
+import type { TaskLog } from './task-log.js'
+import type { TurnRunner } from './turn-runner.js'
+
+/** Tasks of one member of the mesh that may be under way; beyond it the member begins none. */
+export const MAX_MEMBER_TASKS = 256
+
+/** What a task that was answered comes to. */
+const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ...ENDED_STATES])
+
+/** What taking messages needs. */
+export interface TaskIntakeDeps {
+  readonly node: ResolveAgentDeps & DirectReadDeps & { readonly deps: Pick<NodeDeps, 'ids'> }
+  readonly index: TaskIndex
+  readonly log: TaskLog
+  readonly runs: TurnRunner
+  readonly retention: Retention
+  readonly states: TaskStates
+  readonly push: PushService | null
+  readonly rules: OutputRules | null
+}
+
+/** Takes the messages of clients: each is answered at once, begins a task, or goes on with one. */
+export class TaskIntake {
+  readonly #deps: TaskIntakeDeps
+  /** Messages to tasks that are being recorded, by task. */
+  readonly #taking = new TransientMap<string, Promise<GatewayTask>>()
+
+  constructor(deps: TaskIntakeDeps) {
+    this.#deps = deps
+  }
+
+  /** Takes a message. Gives the task that it began or went to, or an answer without one. @throws NodeError what it is refused with */
+  async take(by: Principal, request: GatewaySend): Promise<Message | GatewayTask> {
+    const isAnswerable = request.mayAnswer && request.wait && request.message.taskId === undefined && request.push === undefined
+    const found = isAnswerable ? gatewayTarget(this.#deps.node, by, request) : null
+    const target = found instanceof Promise ? await found : found
+    const isRead = target !== null && onlyReads(target.capability)
+    // One that began a task is no longer only read.
+    const isNew = isRead && this.#deps.index.begunBy(ownerOf(by), request.message.messageId) === undefined
+    return await (isNew ? this.#answer(by, request, target) : this.#taskOf(by, request, target))
+  }
+
+  /** An answer without a task, of what only reads; a task where it told more than a message can. @throws NodeError what it failed with */
+  async #answer(by: Principal, request: GatewaySend, target: GatewayTarget): Promise<Message | GatewayTask> {
+    const { message, signal } = request
+    const { address, capability } = target
+    const { ids } = this.#deps.node.deps
+    const names = this.#turn(request)
+    const justification = justificationIn(message)
+    const head = { self: this.#deps.node.self, target: address, capability: capability.id, by: powerOf(by), justification }
+    this.#deps.index.requestMade(names.requestId, ownerOf(by))
+    const reading = readNow(this.#deps.node, head, { parts: message.parts, names, rules: this.#deps.rules, signal })
+    const { result, needsTask } = await reading.finally(() => this.#deps.index.requestEnded(names.requestId))
+    if (needsTask) {
+      if (this.#deps.retention.isFull) await this.#deps.retention.make(ownerOf(by))
+      const isFirst = this.#deps.index.begunBy(ownerOf(by), message.messageId) === undefined
+      const over = this.#deps.runs.isKnown(names) ? names : null
+      return isFirst ? await this.#begin(by, request, { ...target, over }) : await this.#taskOf(by, request, target)
+    }
+    const contextId = message.contextId ?? ids.next('ctx')
+    return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(result) }
+  }
+
+  /** The task of a message: that of the same message before, if there was one. */
+  #taskOf(by: Principal, request: GatewaySend, target: GatewayTarget | null): Promise<GatewayTask> {
+    const { taskId, messageId } = request.message
+    if (taskId !== undefined) {
+      // Nobody waits behind the messages to a task of somebody else: how long that takes would tell of it.
+      this.#deps.index.find(ownerOf(by), taskId)
+      return this.#inTurn(taskId, () => this.#goOn(by, request, taskId))
+    }
+    const begun = this.#deps.index.begunBy(ownerOf(by), messageId)
+    if (begun !== undefined) return this.#begunBefore(by, request, begun)
+    return target === null || this.#deps.retention.isFull ? this.#beginLater(by, request, target) : this.#begin(by, request, target)
+  }
+
+  /** Begins one once its agent is found and there is room for it. */
+  async #beginLater(by: Principal, request: GatewaySend, known: GatewayTarget | null): Promise<GatewayTask> {
+    const target = known ?? (await gatewayTarget(this.#deps.node, by, request))
+    if (this.#deps.retention.isFull) await this.#deps.retention.make(ownerOf(by))
+    // Meanwhile the same message may have begun another one.
+    const isFirst = this.#deps.index.begunBy(ownerOf(by), request.message.messageId) === undefined
+    return isFirst ? await this.#begin(by, request, target) : await this.#taskOf(by, request, target)
+  }
+
+  /** The task that the same message began, once it is there. @throws NodeError CONFLICT for another message */
+  async #begunBefore(by: Principal, request: GatewaySend, id: string): Promise<GatewayTask> {
+    await this.#deps.log.begun(id)
+    const task = this.#deps.index.get(id)
+    const { agent, skill, message } = request
+    if (task === undefined) {
+      this.#deps.index.notBegun({ id, owner: ownerOf(by), messageId: message.messageId })
+      return await this.#taskOf(by, request, null)
+    }
+    const isSame = (agent === null || isCalled(this.#deps.node, task.agent, agent)) && (skill === null || skill === task.capability)
+    await isDuplicate(this.#deps.log, { task, message, isSame })
+    return task
+  }
+
+  /** Messages to one task are taken one after the other. */
+  async #inTurn(id: string, take: () => Promise<GatewayTask>): Promise<GatewayTask> {
+    for (let other = this.#taking.get(id); other !== undefined; other = this.#taking.get(id)) await other.catch(() => null)
+    const taking = take()
+    this.#taking.set(id, taking)
+    try {
+      return await taking
+    } finally {
+      this.#taking.delete(id)
+    }
+  }
+
+  /** `over`: the run that it is of, which is over. */
+  async #begin(by: Principal, request: GatewaySend, { address, capability, over = null }: GatewayTarget & Over): Promise<GatewayTask> {
+    if (by.kind === 'peer' && this.#deps.index.active(ownerOf(by)) >= MAX_MEMBER_TASKS)
+      throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
+    const fresh = this.#fresh(by, request, { address, capability, run: over ?? this.#turn(request) })
+    const { id, contextId } = fresh
+    const stated = placed(request.message, { taskId: id, contextId })
+    const push = this.#deps.push?.begin(fresh, request.push) ?? []
+    // Most begin at once: that they do is the same commit, where nobody follows each step.
+    const asking = { target: address, capability: capability.id, by: fresh.by, justification: justificationIn(stated) }
+    const path = over === null && request.wait && request.push === undefined ? this.#deps.node.direct.path(asking) : null
+    const begun: GatewayInput = { type: 'message', message: stated }
+    const inputs: readonly GatewayInput[] = path === null && over === null ? [begun] : [begun, { type: 'status', state: 'working' }]
+    this.#deps.index.begin(fresh)
+    const { task, durable } = this.#deps.log.begin(fresh, inputs, push)
+    // What begins at once may be repeated: it need not wait until it is on record that it does, and may have ended by then.
+    const isBegun = over === null ? path !== null && this.#deps.runs.begin(task, stated, path) : this.#deps.runs.retell(task, over)
+    try {
+      await durable
+    } catch (error) {
+      this.#deps.index.notBegun(fresh)
+      this.#deps.push?.notBegun(fresh)
+      if (isBegun) this.#deps.runs.drop(task)
+      throw error
+    }
+    if (!isBegun) await this.#deps.runs.ask(task, stated)
+    return task
+  }
+
+  /** A task before anything has happened to it. */
+  #fresh(by: Principal, request: GatewaySend, { address, capability, run }: GatewayTarget & { readonly run: GatewayRun }): GatewayTask {
+    const { ids, clock } = this.#deps.node.deps
+    const now = clock.now()
+    return {
+      id: run.taskId,
+      contextId: request.message.contextId ?? ids.next('ctx'),
+      owner: this.#deps.index.shared(ownerOf(by)),
+      messageId: request.message.messageId,
+      agent: this.#deps.index.shared(addressText(address)),
+      capability: this.#deps.index.shared(capability.id),
+      by: this.#deps.index.sharedPower(ownerOf(by), powerOf(by)),
+      state: 'submitted',
+      message: null,
+      since: now,
+      createdAt: now,
+      updatedAt: now,
+      generation: 0,
+      run
+    }
+  }
+
+  #turn({ isAttended }: GatewaySend): GatewayRun {
+    const { ids } = this.#deps.node.deps
+    const names = { requestId: ids.next('req'), taskId: ids.next('task') }
+    return isAttended === true ? { ...names, isAttended } : names
+  }
+
+  async #goOn(by: Principal, request: GatewaySend, taskId: string): Promise<GatewayTask> {
+    const { message, push, skill } = request
+    checkSkill(this.#deps.index.find(ownerOf(by), taskId), skill)
+    if (await isDuplicate(this.#deps.log, { task: this.#deps.index.find(ownerOf(by), taskId), message }))
+      return this.#deps.index.find(ownerOf(by), taskId)
+    // From the answer on it is to hear all.
+    if (push !== undefined && !ENDED_STATES.has(this.#deps.index.find(ownerOf(by), taskId).state))
+      await this.#deps.push?.set(by, taskId, push)
+    const before = this.#deps.log.current(this.#deps.index.find(ownerOf(by), taskId))
+    const { id, contextId } = before
+    refuseWeaker(by, before)
+    if (message.contextId !== undefined && message.contextId !== contextId)
+      throw new NodeError('INVALID_INPUT', 'the task is of another context')
+    checkAnswer(this.#deps.node, by, { task: before, message })
+    const run = this.#turn(request)
+    const reason = this.#deps.log.add(before, { type: 'message', message: { ...message, contextId }, run })
+    if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })
+    this.#deps.log.add(before, { type: 'status', state: 'working' })
+    // It may be canceled in the same commit.
+    await this.#deps.states.until(id, GOING_ON)
+    const task = this.#deps.index.get(id) ?? before
+    await this.#deps.runs.ask(task, message)
+    return task
+  }
+}
+
+/** Which states tasks are durably in. */
+export class TaskStates {
+  readonly #index: Pick<TaskIndex, 'get'>
+  readonly #log: Pick<TaskLog, 'on'>
+
+  constructor(index: Pick<TaskIndex, 'get'>, log: Pick<TaskLog, 'on'>) {
+    this.#index = index
+    this.#log = log
+  }
+
+  /** Is a task durably in one of these states, or not there any more? */
+  isIn(id: string, states: ReadonlySet<GatewayState>): boolean {
+    const task = this.#index.get(id)
+    return task === undefined || states.has(task.state)
+  }
+
+  /** Waits until a task is durably in one of these states. Resolves early when the signal aborts. */
+  async until(id: string, states: ReadonlySet<GatewayState>, signal?: AbortSignalLike): Promise<void> {
+    const isThere = (): boolean => this.isIn(id, states) || signal?.aborted === true
+    if (isThere()) return
+    await new Promise<void>((resolve) => {
+      const unlisten = this.#log.on(id, () => isThere() && done())
+      signal?.addEventListener('abort', done)
+      function done(): void {
+        unlisten()
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+    })
+  }
+}
+
+/** The run that a task is of, where that is over. */
+interface Over {
+  readonly over?: GatewayRun | null
+}
