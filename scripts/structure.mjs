@@ -23,8 +23,9 @@ const CAPS = {
   'classes over 250 lines or 20 public members': 25,
   'names with a banned word': 0,
   'private words in texts': 0,
-  'words of README': 1500,
-  'words of docs/ARCHITECTURE.md': 1500
+  'words of README': 1250,
+  'words of docs/ARCHITECTURE.md': 1100,
+  'words of docs': 35_000
 }
 
 function filesBelow(dir, end) {
@@ -92,9 +93,14 @@ function read(file) {
   return found
 }
 
+/** Words of Markdown files: what has a letter or a digit. The rules of a table and the dash of a list are no words. */
 function wordCount(files) {
   let count = 0
-  for (const file of files) count += fs.readFileSync(file, 'utf8').split(/\s+/).filter(Boolean).length
+  for (const file of files)
+    count += fs
+      .readFileSync(file, 'utf8')
+      .split(/\s+/)
+      .filter((text) => /[\p{L}\p{N}]/u.test(text)).length
   return count
 }
 
