@@ -20,7 +20,7 @@ const CAPS = {
   'type names declared in two or more files': 3,
   'files of src/node with one importer': 20,
   'files in the largest folder': 25,
-  'classes over 250 lines or 20 public members': 25,
+  'classes over 250 lines or 20 public members': 24,
   'names with a banned word': 0,
   'private words in texts': 0,
   'words of README': 1250,

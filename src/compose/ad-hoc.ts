@@ -1,13 +1,14 @@
 import { NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import type { HostedAgent } from '../ports/agent-runtime.js'
 import type { ImportedTools } from '../ports/imported-tools.js'
 import type { Calls } from '../ports/node-api.js'
-import type { NodeCore } from '../node/node.js'
+import type { AttachedAgent, AttachOptions } from '../node/agents/in-process-agents.js'
 
 /** What finding a remote agent needs. */
 export interface AdHocDeps {
-  readonly node: Pick<NodeCore, 'attach' | 'self'>
+  readonly node: { readonly self: NodeId; attach(options: AttachOptions): Promise<AttachedAgent> }
   /** Asks agents that the config does not name. */
   readonly caller: HostedAgent
   readonly tools: ImportedTools
@@ -48,7 +49,7 @@ export function adHocFinder({ node, caller, tools }: AdHocDeps): Find {
   }
 }
 
-function attachOptions(self: string, caller: HostedAgent): Parameters<NodeCore['attach']>[0] {
+function attachOptions(self: NodeId, caller: HostedAgent): AttachOptions {
   const { id, description, capabilities, limits } = caller.definition
   return {
     id,

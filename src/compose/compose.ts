@@ -4,10 +4,8 @@ import { keyToText } from '../kit/ids.js'
 import { NODE_NAME } from '../kit/names/rule.js'
 import { safeName } from '../kit/names/safe-name.js'
 import type { Audit } from '../ports/audit.js'
-import type { DocumentStreams } from '../ports/documents.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { BackupInfo, BackupRequest, Problem } from '../ports/node-api.js'
-import type { PolicySource } from '../ports/policy.js'
 import type { NodeStore } from '../ports/storage.js'
 import { toAgentJson } from '../adapters/agents/schemas/agent-json.js'
 import { createSchemaCompiler } from '../adapters/agents/schemas/compile-schema.js'
@@ -20,6 +18,7 @@ import { openNetwork } from '../adapters/mesh/network/network.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
 import { hash, verify } from '../adapters/mesh/network/sodium.js'
 import { damageError, storeError } from '../adapters/storage/home/store-errors.js'
+import type { LedgerOnDisk } from '../adapters/storage/ledger/durable-ledger.js'
 import { randomIds, randomSecret } from '../adapters/system/random-ids.js'
 import { systemClock } from '../adapters/system/system-clock.js'
 import { createNode } from '../node/node.js'
@@ -46,7 +45,7 @@ import {
 } from './open-home.js'
 import type { StartOptions, StartDeps } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
-import { openAgents, type OpenedAgents } from './open-agents.js'
+import { openAgents } from './open-agents.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
 import { bindHttp } from './serve-http.js'
 import { PackageFaults } from './package-faults.js'
@@ -123,30 +122,23 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const record = nodeRecord({ config: options.config, name, code, stored })
   const shared = openDocuments(deps)
   const guarded = guardLedger(deps, ledger)
-  const { mesh, logState, onUp } = await openMesh({ ...deps, store, documents, shared, audit, record, stored, state, ledger: guarded })
+  const home = { ...deps, store, documents, shared, audit, record, stored, state, ledger: guarded }
+  const { mesh, logState, onUp } = await openMesh(home)
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
-  const found = (): readonly Problem[] => [...mended, ...problems(), ...guarded.problems(), ...agents.problems(), ...deps.faults.problems()]
-  const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, logState, record, policy, startedAt, lastFault }
-  const node = buildNode(deps, { ...making, agents, compileSchema })
+  const found = (): readonly Problem[] => [mended, problems(), guarded.problems(), agents.tools.problems(), deps.faults.problems()].flat()
+  const kept = { store: documents, documents: shared, ledger: guarded, audit, logState, policy }
+  const made = { mesh, network: record.network, startedAt, lastFault, agents: agents.source, compileSchema, problems: found }
+  const node = buildNode(deps, { ...kept, ...made })
   unwind.add('node', () => node.close())
   await node.start()
   await onUp()
   if (code !== null) await mesh.settled()
-  const backup = backupWith(deps, { audit, store, shared, ledger, mesh })
-  return await serveNode(deps, { node, mesh, backup, http, agents })
+  return await serveNode(deps, { node, mesh, backup: backupWith(home, ledger, mesh), http, agents })
 }
 
-interface BackedUp {
-  readonly audit: Audit
-  readonly store: Corestore
-  readonly shared: DocumentCores
-  readonly ledger: Awaited<ReturnType<typeof openLedger>>
-  readonly mesh: Mesh
-}
-
-function backupWith({ options: { home }, clock }: StartDeps, { audit, store, shared, ledger, mesh }: BackedUp) {
+function backupWith({ options: { home }, clock, audit, store, shared }: OpenHome, ledger: LedgerOnDisk, mesh: Mesh) {
   return async (request: BackupRequest): Promise<BackupInfo> => {
     await audit.flush()
     const createdAt = clock.now()
@@ -165,53 +157,37 @@ function logStateOf(mesh: Mesh, marks: LogMarks): LogState {
   }
 }
 
-interface NodeMaking {
+type GivenNodeDeps = 'agents' | 'audit' | 'compileSchema' | 'documents' | 'ledger' | 'logState' | 'policy' | 'problems' | 'store'
+
+/** Of what a node is made; the rest of its dependencies follows. */
+interface NodeMaking extends Pick<NodeDeps, GivenNodeDeps> {
   readonly mesh: Mesh
-  readonly documents: NodeStore
-  readonly shared: DocumentStreams
-  readonly ledger: Ledger
-  readonly audit: Audit
-  readonly problems: NodeDeps['problems']
-  readonly logState: LogState
-  readonly record: NodeRecord
-  readonly policy: PolicySource
+  readonly network: NodeRecord['network']
   readonly startedAt: number
   readonly lastFault: LastFault | null
-  readonly agents: OpenedAgents
-  readonly compileSchema: NodeDeps['compileSchema']
 }
 
-function buildNode(
-  deps: StartDeps,
-  { mesh, documents, shared, ledger, audit, problems, logState, record, policy, startedAt, lastFault, agents, compileSchema }: NodeMaking
-): NodeCore {
+function buildNode(deps: StartDeps, { mesh, network, startedAt, lastFault, ...given }: NodeMaking): NodeCore {
   const { home, config } = deps.options
   const node = createNode({
+    ...given,
     clock: deps.clock,
     ids: randomIds(),
     chance: Math.random,
-    ledger,
     ...(lastFault === null ? {} : { lastFault }),
     sign: mesh.sign,
     verify,
     hash,
     secret: randomSecret,
-    compileSchema,
     toAgentJson,
     telemetry: deps.telemetry,
-    audit,
-    problems: () => [...problems(), ...mesh.problems(), ...logState.problems()],
-    logState,
-    store: documents,
+    problems: () => [...given.problems(), ...mesh.problems(), ...given.logState.problems()],
     membership: mesh,
     links: mesh.links,
     log: mesh.log,
     pairing: mesh.pairing,
-    documents: shared,
-    agents: agents.source,
-    policy,
     settings: settingsOf(config),
-    process: { pid: process.pid, home: home.home, network: record.network, version: VERSION, socket: home.socket, startedAt }
+    process: { pid: process.pid, home: home.home, network, version: VERSION, socket: home.socket, startedAt }
   })
   const reported = 'a package of the network failed, and the node goes on'
   deps.faults.onFault((name, reason) => node.events.add('package-failed', reported, { package: name, reason }))
@@ -223,7 +199,8 @@ function readCode(text: string): CodeNetwork {
   return { network, bootstrap, localPort }
 }
 
-interface MeshOpening extends StartDeps {
+/** What of a home is open before its mesh. */
+interface OpenHome extends StartDeps {
   readonly store: Corestore
   readonly documents: NodeStore
   readonly shared: DocumentCores
@@ -241,43 +218,43 @@ interface OpenedMesh {
   onUp(): Promise<void>
 }
 
-async function openMesh(opening: MeshOpening): Promise<OpenedMesh> {
-  const { options, clock, telemetry, unwind, record, documents, audit, state } = opening
+async function openMesh(home: OpenHome): Promise<OpenedMesh> {
+  const { options, clock, telemetry, unwind, record, documents, audit, state } = home
   const { serveBootstrap, behindNat } = options.config.network
   const { network: kind, bootstrap, localPort } = record
   const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat }, clock)
   unwind.add('network', () => network.close())
   const reached = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
-  const care = await openCare(opening, opening)
+  const care = await openCare(home, home)
   const meshParts: MeshDeps = {
     care,
-    store: opening.store,
+    store: home.store,
     network,
     codeNetwork: { network: kind, bootstrap: kind === 'private' ? reached : [], localPort: kind === 'local' ? localPort : null },
-    keyPair: await opening.store.createKeyPair('a2a-node/node'),
+    keyPair: await home.store.createKeyPair('a2a-node/node'),
     software: `a2a-node/${VERSION}`,
     maxLinks: options.config.network.maxPeers,
     clock,
     telemetry,
-    onPassed: (peer, stream) => opening.shared.link(peer, stream),
+    onPassed: (peer, stream) => home.shared.link(peer, stream),
     onRefused: (refusal) => audit.append(refusal),
-    writeFault: () => fullDisk(options.home.store, opening.ledger)
+    writeFault: () => fullDisk(options.home.store, home.ledger)
   }
-  const mesh = await foundOrJoin(opening, meshParts)
+  const mesh = await foundOrJoin(home, meshParts)
   unwind.add('mesh', () => mesh.close())
   await documents.write(NODE, state === null ? { ...record, epoch: record.epoch + 1 } : record)
   await documents.write(MESH, mesh.state())
-  keepMark(mesh, opening)
+  keepMark(mesh, home)
   mesh.onState((next) => {
     documents
       .write(MESH, next)
       .catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
   })
-  const logState = logStateOf(mesh, await openLogMarks(opening, { mesh, store: opening.store, documents }))
+  const logState = logStateOf(mesh, await openLogMarks(home, { mesh, store: home.store, documents }))
   return { mesh, logState, onUp: () => care.up(mesh.log.view()) }
 }
 
-async function foundOrJoin({ options, record, stored, state, documents }: MeshOpening, deps: MeshDeps): Promise<MeshNode> {
+async function foundOrJoin({ options, record, stored, state, documents }: OpenHome, deps: MeshDeps): Promise<MeshNode> {
   const { name, epoch } = record
   if (state !== null) return await reopen({ options, documents }, deps, state)
   // A join that is cut off at any moment leaves its cores in an epoch of their own, and else a home as it was.
@@ -291,7 +268,7 @@ async function foundOrJoin({ options, record, stored, state, documents }: MeshOp
 
 /** Opens the mesh of the home, and follows how long its own core is: one that is shorter than it was must never grow again. */
 async function reopen(
-  { options, documents }: Pick<MeshOpening, 'options' | 'documents'>,
+  { options, documents }: Pick<OpenHome, 'options' | 'documents'>,
   deps: MeshDeps,
   state: MeshState
 ): Promise<MeshNode> {

@@ -1,28 +1,29 @@
-import type { AbortSignalLike, Clock } from '../kit/clock.js'
+import type { Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import { isKeyText, type NodeId } from '../kit/ids.js'
 import type { MeshReach } from '../adapters/a2a/mesh-binding/mesh-client.js'
-import type { NodeCore } from '../node/node.js'
-import type { CallPiece, CallRequest } from '../ports/member-calls.js'
+import type { Directory } from '../node/cards/directory.js'
 
-type Core = Pick<NodeCore, 'memberCalls' | 'directory' | 'self'>
+/** What of a node reaches its members. */
+interface ReachableMesh {
+  readonly self: NodeId
+  readonly directory: Pick<Directory, 'node' | 'certificate'>
+  readonly memberCalls: MeshReach['calls']
+}
 
 /** The way to A2A agents of other members, for agents that are made before the node is. */
 export class LateMesh implements MeshReach {
   readonly clock: Clock
   readonly calls: MeshReach['calls']
-  #node: Core | null = null
+  #node: ReachableMesh | null = null
 
   constructor(clock: Clock) {
     this.clock = clock
-    this.calls = {
-      open: (peer: NodeId, request: CallRequest, signal?: AbortSignalLike): AsyncIterable<CallPiece> =>
-        this.#core().memberCalls.open(peer, request, signal)
-    }
+    this.calls = { open: (...call) => this.#core().memberCalls.open(...call) }
   }
 
   /** The node is up. */
-  serve(node: Core): void {
+  serve(node: ReachableMesh): void {
     this.#node = node
   }
 
@@ -34,7 +35,7 @@ export class LateMesh implements MeshReach {
     return peer
   }
 
-  #core(): Core {
+  #core(): ReachableMesh {
     if (this.#node === null) throw new NodeError('PEER_OFFLINE', 'the node is not up yet', { retryable: true })
     return this.#node
   }

@@ -4,29 +4,28 @@ import { messageOf } from '../kit/errors.js'
 import type { CompileSchema } from '../kit/sign.js'
 import { tierFromText } from '../domain/routing/tier.js'
 import type { AgentDefinition, AgentSource, HostedAgent } from '../ports/agent-runtime.js'
-import type { ImportedServerInfo, ImportedTools } from '../ports/imported-tools.js'
-import type { Problem } from '../ports/node-api.js'
+import type { ImportedTools } from '../ports/imported-tools.js'
+import type { ImportAdapter } from '../ports/imports.js'
 import type { NodeStore } from '../ports/storage.js'
 import { AgentFiles } from '../adapters/agents/files/agent-source.js'
 import { hostAgent } from '../adapters/agents/files/hosted-agent.js'
+import { ImportedAgents } from '../adapters/agents/imports/imported-agents.js'
 import { ProcessGroups } from '../adapters/agents/process/process-groups.js'
 import { programStarter } from '../adapters/agents/starters/program-starter.js'
 import { allowedHost } from '../adapters/a2a/net/address-guard.js'
-import { RemoteAgents } from '../adapters/a2a/remote/remote-agents.js'
+import { RemoteAgent } from '../adapters/a2a/remote/remote-agent.js'
 import type { RemoteNet, RemoteSecret } from '../adapters/a2a/remote/remote-connect.js'
 import { CALLER_CAPABILITY, CALLER_ID, CALLER_MAX_BYTES, CALLER_TIMEOUT_MS, callOnce } from '../adapters/a2a/remote/remote-once.js'
 import type { RemoteSpec } from '../adapters/a2a/remote/remote-skills.js'
 import { connectionsTo, type ImportedAddress } from '../adapters/mcp/imported/imported-connection.js'
 import { ListTags } from '../adapters/mcp/imported/imported-http.js'
-import { ImportedServers } from '../adapters/mcp/imported/imported-servers.js'
-import type { ImportedServerSpec } from '../adapters/mcp/imported/imported-server.js'
+import { ImportedServer, type ImportedServerSpec } from '../adapters/mcp/imported/imported-server.js'
 import type { A2AAgentSetting, A2ASecretSetting } from '../config/a2a-agents.js'
 import type { McpServerSetting } from '../config/mcp-servers.js'
 import { type EnvValues, resolvedValue } from './env-values.js'
 import type { Config } from '../config/settings.js'
 import { joinAgents } from './joined-agents.js'
-import { joinTools } from './joined-tools.js'
-import type { StartDeps } from './open-home.js'
+import type { StartDeps, StartOptions } from './open-home.js'
 import { LateMesh } from './late-mesh.js'
 import { AgentApis, openLlm, toolsOfMesh } from './open-llm.js'
 import { VERSION } from './version.js'
@@ -41,8 +40,6 @@ export interface OpenedAgents {
   readonly mesh: LateMesh
   /** Asks A2A agents that the config does not name. */
   readonly caller: HostedAgent
-  /** What is wrong with what is imported. */
-  problems(): readonly Problem[]
 }
 
 /** Makes the sources of agents. Nothing is read or started before they are loaded. */
@@ -67,25 +64,22 @@ export function openAgents(
     compileSchema,
     log
   })
-  // A server of others has no business with the home of this node.
-  const programs = programStarter(groups, { ...env, A2A_NODE_HOME: undefined })
-  const servers = Object.entries(config.mcp.servers).map(([name, setting]) => {
-    const spec = specOf(name, setting, home.configFile)
-    const address = (): ImportedAddress => addressOf(name, setting, { env, dir: path.dirname(home.configFile) })
-    const { maxOutputBytes } = spec
-    return { spec, open: connectionsTo({ address, programs, clock, version: VERSION, maxOutputBytes, tags: new ListTags(), fetch }) }
-  })
-  const hosting = (parts: Omit<Parameters<typeof hostAgent>[0], 'clock'>): ReturnType<typeof hostAgent> => hostAgent({ ...parts, clock })
-  const imported = new ImportedServers({ servers, store, compileSchema, clock, chance: Math.random, log, hostAgent: hosting })
-  const { remote, net } = openRemotes({ config, source: home.configFile, env, mesh }, { store, clock, log, hostAgent: hosting })
+  const net: RemoteNet = { clock, mesh, policy: { allowed: config.a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) } }
   let taken: readonly HostedAgent[] = []
-  const source = joinAgents([files, imported, remote], (agents) => {
+  const tools = new ImportedAgents({
+    adapters: [...serversOf(options, { env, groups, clock, compileSchema }), ...remotesOf(options, { env, net, log })],
+    store,
+    clock,
+    chance: Math.random,
+    log,
+    isTaken: (agent) => taken.includes(agent)
+  })
+  const source = joinAgents([files, tools], (agents) => {
     taken = agents
   })
-  const tools = withTaken(joinTools(imported, remote), () => taken)
   const runtime = { run: callOnce.bind(null, net), end: () => Promise.resolve() }
-  const caller = hosting({ definition: callerDefinition, runtime })
-  return { source, tools, caller, apis, mesh, problems: () => [...tools.problems(), ...taken.map(takenProblem)] }
+  const caller = hostAgent({ definition: callerDefinition, runtime, clock })
+  return { source, tools, caller, apis, mesh }
 }
 
 interface LlmNeeds {
@@ -108,24 +102,35 @@ function llmOf({ llm }: Config, apis: AgentApis, { env, clock, compileSchema, st
   })
 }
 
-type AgentHosting = Pick<ConstructorParameters<typeof RemoteAgents>[0], 'store' | 'clock' | 'log' | 'hostAgent'>
+interface ServerNeeds {
+  readonly env: EnvValues
+  readonly groups: ProcessGroups
+  readonly clock: Clock
+  readonly compileSchema: CompileSchema
+}
 
-/** The A2A agents of the config, and where requests for others may go. */
-function openRemotes(
-  {
-    config: { a2a },
-    source,
-    env,
-    mesh
-  }: { readonly config: Config; readonly source: string; readonly env: EnvValues; readonly mesh: LateMesh },
-  hosting: AgentHosting
-): { readonly remote: RemoteAgents; readonly net: RemoteNet } {
-  const net: RemoteNet = { clock: hosting.clock, mesh, policy: { allowed: a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) } }
-  const agents = Object.entries(a2a.agents).map(([name, setting]) => ({
-    spec: remoteSpec(name, setting, source),
-    secret: setting.auth === null ? null : secretOf(name, setting.auth, env)
-  }))
-  return { remote: new RemoteAgents({ ...hosting, agents, net, chance: Math.random }), net }
+/** The MCP servers of the config. */
+function serversOf({ config, home }: StartOptions, { env, groups, clock, compileSchema }: ServerNeeds): readonly ImportAdapter[] {
+  // A server of others has no business with the home of this node.
+  const programs = programStarter(groups, { ...env, A2A_NODE_HOME: undefined })
+  return Object.entries(config.mcp.servers).map(([name, setting]) => {
+    const spec = specOf(name, setting, home.configFile)
+    const address = (): ImportedAddress => addressOf(name, setting, { env, dir: path.dirname(home.configFile) })
+    const { maxOutputBytes } = spec
+    const open = connectionsTo({ address, programs, clock, version: VERSION, maxOutputBytes, tags: new ListTags(), fetch })
+    return new ImportedServer({ spec, open, compileSchema })
+  })
+}
+
+/** The A2A agents of the config. */
+function remotesOf(
+  { config, home }: StartOptions,
+  { env, net, log }: { readonly env: EnvValues; readonly net: RemoteNet; readonly log: ImportedLog }
+): readonly ImportAdapter[] {
+  return Object.entries(config.a2a.agents).map(([name, setting]) => {
+    const secret = setting.auth === null ? null : secretOf(name, setting.auth, env)
+    return new RemoteAgent({ spec: remoteSpec(name, setting, home.configFile), secret, net, log })
+  })
 }
 
 const callerDefinition: AgentDefinition = {
@@ -143,37 +148,6 @@ const callerDefinition: AgentDefinition = {
 }
 
 type ImportedLog = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>) => void
-
-/** Tools of a server whose agent is not in service since its id is taken are not offered, whatever the server itself says. */
-function withTaken(imported: ImportedTools, taken: () => readonly HostedAgent[]): ImportedTools {
-  const seen = (info: ImportedServerInfo): ImportedServerInfo => {
-    const isTaken = taken().some(
-      ({ definition: { id, runtime } }) => id === info.agent && (runtime === 'a2a') === (info.transport === 'a2a')
-    )
-    if (!isTaken) return info
-    const reason = `an agent ${info.agent} is on this node already`
-    return { ...info, tools: info.tools.map((tool) => (tool.offered ? { ...tool, offered: false, reason } : tool)) }
-  }
-  return {
-    list: () => imported.list().map(seen),
-    named: (text) => {
-      const info = imported.named(text)
-      return info === null ? null : seen(info)
-    },
-    refresh: async (server, accept) => (await imported.refresh(server, accept)).map(seen),
-    problems: () => imported.problems()
-  }
-}
-
-function takenProblem({ definition }: HostedAgent): Problem {
-  const { id, source, runtime } = definition
-  const [place, what] = runtime === 'a2a' ? ['a2a.agents', 'it'] : ['mcp.servers', 'the server']
-  return {
-    code: 'AGENT_ID_TAKEN',
-    message: `${source}: ${place}.${id}: an agent ${id} is on this node already: call ${what} otherwise`,
-    next: 'a2a-node config path'
-  }
-}
 
 function specOf(name: string, setting: McpServerSetting, source: string): ImportedServerSpec {
   const { tier, url, ...rest } = setting

@@ -1,32 +1,20 @@
 import { asNodeError } from '../kit/errors.js'
 import { tierText } from '../domain/routing/tier.js'
-import type { NodeApi, Principal } from '../ports/node-api.js'
+import type { Principal } from '../ports/node-api.js'
 import { CardStore } from '../adapters/a2a/cards/card-store.js'
 import { type CardService, createCardService } from '../adapters/a2a/cards/card-routes.js'
-import type { CallLimit } from '../adapters/a2a/limits/rate-limit.js'
 import type { CardOAuth } from '../adapters/a2a/cards/card-subject.js'
 import { CardSigner } from '../adapters/a2a/cards/card-signature.js'
-import type { NodeCore } from '../node/node.js'
 import type { OpenedOAuth } from './open-oauth.js'
-import type { StartDeps } from './open-home.js'
+import type { GatewayDeps } from './open-gateway.js'
 import { VERSION } from './version.js'
-
-/** What the cards of a node need of it. */
-export interface CardsOpening {
-  /** URL by which clients reach the HTTP listener; null: there is none. */
-  readonly base: string | null
-  readonly node: NodeCore
-  readonly oauth: OpenedOAuth | null
-  readonly limit: CallLimit
-  apiFor(principal: Principal): NodeApi
-}
 
 /** The A2A cards of a node, kept ready for as long as it runs. */
 export function openCards(
-  { options, clock, telemetry, unwind }: StartDeps,
-  { base, node, oauth, limit, apiFor }: CardsOpening
+  { options, clock, telemetry, unwind, own, base, limit, apiFor }: GatewayDeps,
+  oauth: OpenedOAuth | null
 ): CardService {
-  const { log, membership, sign, settings } = node.deps
+  const { log, membership, sign, settings } = own
   const host = {
     base,
     ...(options.config.a2a.mesh ? { meshNode: membership.nodeId } : {}),

@@ -1,126 +1,103 @@
-import type { CardService } from '../adapters/a2a/cards/card-routes.js'
-import type { CallLimit } from '../adapters/a2a/limits/rate-limit.js'
-import type { HttpRoute, TokenCall } from '../adapters/http/route.js'
-import { facadeCall, FacadeRoute } from '../adapters/a2a/facade/facade-route.js'
+import type { IncomingMessage } from 'node:http'
 import { AguiRoute } from '../adapters/a2a/agui/agui-route.js'
-import { agentPath, GatewayRoute, MAX_GATEWAY_BODY, nodePath } from '../adapters/a2a/server/gateway-route.js'
-import { facadeListenerFault, listenerFault } from '../adapters/a2a/server/listener-fault.js'
+import type { CardService } from '../adapters/a2a/cards/card-routes.js'
+import { FacadeRoute } from '../adapters/a2a/facade/facade-route.js'
+import { limited, type LimitAnswer } from '../adapters/a2a/limits/limited-routes.js'
+import { CallLimit } from '../adapters/a2a/limits/rate-limit.js'
+import { GatewayRoute, MAX_GATEWAY_BODY } from '../adapters/a2a/server/gateway-route.js'
+import { gatewayFault, type RouteTarget, gatewayTarget } from '../adapters/a2a/server/gateway-target.js'
+import { HttpError } from '../adapters/http/http-error.js'
 import { metricsRoute } from '../adapters/http/metrics-route.js'
-import { limitedRoutes } from './gateway-limits.js'
-import type { NodeCore } from '../node/node.js'
+import type { HttpRoute, RoutePlace, TokenCall, TokenRoute } from '../adapters/http/route.js'
+import type { NodeDeps } from '../node/dependencies.js'
 import type { NodeApi, Principal } from '../ports/node-api.js'
 import type { StartDeps } from './open-home.js'
 import type { OpenedTasks } from './open-tasks.js'
 
-/** What the gateway of a node needs of it. */
-export interface GatewayOpening {
-  readonly node: NodeCore
-  readonly cards: Pick<CardService, 'extended' | 'extensions' | 'routes'>
-  /** Of all calls of a token, whichever face of the gateway they come to. */
+/** What the parts of the gateway of a node share. */
+export interface GatewayDeps extends StartDeps {
+  /** What the node itself is made of. */
+  readonly own: NodeDeps
+  /** URL by which clients reach the HTTP listener; null: there is none. */
+  readonly base: string | null
+  /** Of all calls of a token, at every URL of the gateway. */
   readonly limit: CallLimit
-  readonly tasks: OpenedTasks
   apiFor(principal: Principal): NodeApi
 }
 
-/** The A2A gateway of a node over HTTP. */
-export function openGateway(deps: StartDeps, opening: GatewayOpening): readonly HttpRoute[] {
-  const { clock } = deps
-  const { cards, tasks } = opening
-  const { guarded } = tasks
+/** What is served at the URLs of the gateway. */
+interface GatewayParts {
+  readonly cards: Pick<CardService, 'extended' | 'extensions' | 'routes'>
+  readonly tasks: OpenedTasks
+  readonly mcp: HttpRoute
+  /** Called at each call with a token. */
+  onUse(): void
+}
+
+/** Where each protocol of the gateway is served. `gatewayTarget` decides which one answers. */
+const PLACES: readonly (RoutePlace & Partial<Pick<TokenRoute, 'methods'>>)[] = [
+  { path: '/agents', methods: ['GET', 'POST'] },
+  { path: '/v1/agents', methods: ['GET', 'POST'] },
+  { prefix: '/v1/agents/', methods: ['GET', 'POST'] },
+  { path: '/agui', methods: ['POST'] },
+  { prefix: '/agents/' },
+  { path: '/a2a' },
+  { prefix: '/a2a/' }
+]
+const NOWHERE: RouteTarget = { face: 'rest', agent: null, path: '/nothing', asked: null }
+
+/** Counts the calls of each token, as the config has it. */
+export function openLimit({ options, clock }: StartDeps): CallLimit {
+  return new CallLimit(options.config.a2a.rateLimit, clock)
+}
+
+/** The gateway of a node over HTTP: A2A, facade, AG-UI, MCP and cards behind one limit, and metrics. */
+export function openGateway(deps: GatewayDeps, parts: GatewayParts): readonly HttpRoute[] {
+  const handle = gatewayHandler(deps, parts)
+  const shape = { methods: ['GET', 'POST', 'DELETE'], maxBodyBytes: MAX_GATEWAY_BODY, errorBody: gatewayFault, handle }
+  const routes: readonly HttpRoute[] = [parts.mcp, ...parts.cards.routes, ...PLACES.map((place) => ({ ...shape, ...place }))]
+  const how = {
+    limit: deps.limit,
+    onCall: (face: string, isRefused: boolean): void => {
+      parts.onUse()
+      deps.telemetry.count(isRefused ? 'gateway_limited' : 'gateway_calls', face)
+    },
+    refusal: limitRefusal
+  }
+  // Public routes have no caller to count a call for.
+  const counted = routes.map((route) =>
+    route.isPublic === true ? route : { ...route, handle: limited<IncomingMessage, TokenCall>(route.handle, how) }
+  )
+  return [...counted, metricsRoute(deps)]
+}
+
+function gatewayHandler({ clock, own, telemetry, apiFor }: GatewayDeps, { cards, tasks }: GatewayParts): TokenRoute['handle'] {
+  const { gateway, guarded, guardrails } = tasks
   const route = new GatewayRoute({
     gateway: guarded,
     clock,
     extensions: (agent) => cards.extensions(agent),
     extendedCard: (principal, agent, version) => cards.extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
   })
-  const facade = openFacade(deps, opening)
-  const routes = routesOf({ route, facade, agui: new AguiRoute({ gateway: guarded, clock }) })
-  return [...limitedRoutes([...cards.routes, ...routes], opening, deps), metricsRoute(opening)]
-}
-
-interface Faces {
-  readonly route: GatewayRoute
-  readonly facade: ReturnType<typeof openFacade>
-  readonly agui: AguiRoute
-}
-
-function routesOf({ route, facade, agui }: Faces): readonly HttpRoute[] {
-  const methods = ['GET', 'POST', 'DELETE'] as const
-  return [
-    ...facade.routes,
-    {
-      prefix: '/agents/',
-      methods,
-      maxBodyBytes: MAX_GATEWAY_BODY,
-      errorBody: agentError,
-      handle: (request, response, call) => {
-        const target = agentPath(call.path, '/agents/')
-        if (target?.path === '/agui') return agui.handle({ request, response }, call, target.agent)
-        return (
-          facade.handle(request, response, call) ?? route.handle({ request, response }, call, target ?? { agent: null, path: '/nothing' })
-        )
-      }
-    },
-    {
-      path: '/agui',
-      methods: ['POST'],
-      maxBodyBytes: MAX_GATEWAY_BODY,
-      errorBody: listenerFault,
-      handle: (request, response, call) => agui.handle({ request, response }, call, null)
-    },
-    {
-      path: '/a2a',
-      methods,
-      maxBodyBytes: MAX_GATEWAY_BODY,
-      errorBody: (error, { method }) => listenerFault(error, { method, path: '' }),
-      handle: (request, response, call) => route.handle({ request, response }, call, { agent: null, path: '' })
-    },
-    {
-      prefix: '/a2a/',
-      methods,
-      maxBodyBytes: MAX_GATEWAY_BODY,
-      errorBody: (error, { method, path }) => listenerFault(error, { method, path: nodePath(path).path }),
-      handle: (request, response, call) => route.handle({ request, response }, call, nodePath(call.path))
-    }
-  ]
-}
-
-const agentError: NonNullable<HttpRoute['errorBody']> = (error, { method, path }) => {
-  if (facadeCall(method, path) !== null) return facadeListenerFault(error)
-  const target = agentPath(path, '/agents/')
-  return target === null ? null : listenerFault(error, { method, path: target.path })
-}
-
-interface Facade {
-  /** Null for a path that is not the facade's. */
-  handle(...[request, response, call]: Parameters<Extract<HttpRoute, { isPublic?: false }>['handle']>): Promise<void> | null
-  /** Places that are the facade's alone. */
-  readonly routes: readonly HttpRoute[]
-}
-
-function openFacade(
-  { clock, telemetry }: StartDeps,
-  { node, apiFor, tasks: { gateway, guardrails } }: Omit<GatewayOpening, 'cards' | 'limit'>
-): Facade {
-  const route = new FacadeRoute({
+  const facade = new FacadeRoute({
     gateway,
     guardrails,
     clock,
-    ids: node.deps.ids,
+    ids: own.ids,
     apiFor,
     onUnexpected: ({ message }) => telemetry.log('error', 'a request to an agent over HTTP failed', { reason: message })
   })
-  const handle: Facade['handle'] = (request, response, call: TokenCall) => {
-    const asked = facadeCall(request.method ?? '', call.path)
-    return asked === null ? null : route.handle({ request, response }, call, asked)
+  const agui = new AguiRoute({ gateway: guarded, clock })
+  return (request, response, call) => {
+    const target = gatewayTarget(request.method ?? '', call.path) ?? NOWHERE
+    if (target.asked !== null) return facade.handle({ request, response }, call, target.asked)
+    return target.face === 'agui'
+      ? agui.handle({ request, response }, call, target.agent)
+      : route.handle({ request, response }, call, target)
   }
-  const shape = { methods: ['GET', 'POST'], maxBodyBytes: MAX_GATEWAY_BODY, errorBody: facadeListenerFault, handle }
-  return {
-    handle,
-    routes: [
-      { path: '/agents', ...shape },
-      { path: '/v1/agents', ...shape },
-      { prefix: '/v1/agents/', ...shape }
-    ]
-  }
+}
+
+/** 429, with the seconds after which the next call may come. */
+export function limitRefusal({ message, body, retryAfterSeconds }: LimitAnswer): HttpError {
+  return new HttpError(429, { code: 'RATE_LIMITED', message, headers: { 'retry-after': String(retryAfterSeconds) }, shape: body })
 }

@@ -8,7 +8,8 @@ import { TokenDays, type TokenDaysDeps } from '../adapters/agents/llm/daily-usag
 import type { LlmDeps, LlmProvider } from '../adapters/agents/llm/llm-parts.js'
 import type { LlmProviderSetting } from '../config/llm-providers.js'
 import { type EnvValues, resolvedValue } from './env-values.js'
-import type { NodeCore } from '../node/node.js'
+import type { NodeId } from '../kit/ids.js'
+import type { Directory } from '../node/cards/directory.js'
 
 /** Where the agents of language models get their providers from. */
 export interface LlmOpening {
@@ -46,7 +47,7 @@ function providerOf(name: string, { apiKey, headers, ...rest }: LlmProviderSetti
 
 /** A node that is up, and what serves its own agents. */
 interface Up {
-  readonly node: NodeCore
+  readonly node: { readonly self: NodeId; readonly directory: Pick<Directory, 'party'> }
   readonly running: { apiFor(principal: Principal): NodeApi }
 }
 
@@ -62,7 +63,7 @@ export class AgentApis {
   }
 
   /** The node is up. */
-  serve(node: NodeCore, running: Up['running']): void {
+  serve(node: Up['node'], running: Up['running']): void {
     this.#tell({ node, running })
   }
 

@@ -11,7 +11,8 @@ import { MAX_OAUTH_BODY, OAuthServer } from '../adapters/a2a/oauth/oauth-server.
 import { isIssuer, type OAuthScopeSetting } from '../config/oauth.js'
 import type { HomePaths } from '../config/paths.js'
 import type { Config } from '../config/settings.js'
-import type { NodeCore } from '../node/node.js'
+import type { HttpListener } from '../adapters/http/listener.js'
+import type { NodeDeps } from '../node/dependencies.js'
 import type { KnownClients } from '../ports/gateway.js'
 import type { OAuthAdmin } from '../ports/oauth-api.js'
 import type { TokenGrant } from '../ports/token-api.js'
@@ -32,9 +33,9 @@ export interface OpenedOAuth {
 /** Opens the OAuth server that the config asks for. @throws NodeError CONFIG_INVALID, STORE_DAMAGED, DISK_FULL, NO_PERMISSION */
 export async function openOAuth(
   { options, clock, telemetry, unwind }: StartDeps,
-  { node, base, isExposed }: { readonly node: NodeCore; readonly base: string; readonly isExposed: boolean }
+  { ids, secret, audit, membership, store }: NodeDeps,
+  { url: base, isExposed }: Pick<HttpListener, 'url' | 'isExposed'>
 ): Promise<OpenedOAuth> {
-  const { ids, secret, audit, membership, store } = node.deps
   const { issuer: _, scopes: added, ...terms } = options.config.a2a.oauth
   const given = issuerOf(options.config, isExposed)
   const issuer = given ?? base

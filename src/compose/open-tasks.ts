@@ -12,6 +12,7 @@ import type { NodeCore } from '../node/node.js'
 import type { Gateway, KnownClients } from '../ports/gateway.js'
 import type { PushAdmin } from '../ports/push-api.js'
 import type { Webhooks } from '../ports/webhooks.js'
+import type { GatewayDeps } from './open-gateway.js'
 import type { StartDeps } from './open-home.js'
 
 /** The tasks of A2A clients, however they are reached. */
@@ -23,41 +24,29 @@ export interface OpenedTasks {
   readonly push: PushAdmin | null
 }
 
-/** What they need. */
-export interface TasksOpening {
-  readonly node: NodeCore
-  /** URL of the HTTP listener; null: there is none. */
-  readonly base: string | null
-  /** Of the OAuth server; null: it does not serve. */
-  readonly clients: KnownClients | null
-}
-
-/** The tasks of A2A clients: they go on where they were. @throws NodeError STORE_DAMAGED */
-export async function openTasks(deps: StartDeps, opening: TasksOpening): Promise<OpenedTasks> {
+/** The tasks of A2A clients: they go on where they were. `known`: clients of the OAuth server; null: it does not serve. @throws NodeError STORE_DAMAGED */
+export async function openTasks(deps: GatewayDeps, node: NodeCore, known: KnownClients | null): Promise<OpenedTasks> {
   const guardrails = new Guardrails(deps.options.config.a2a.guardrails)
-  const { tokens, deps: own } = opening.node
-  const clients = opening.clients ?? (await keptClients(deps, opening))
-  const owners = new OwnerDirectory({ tokens, log: own.log, clients })
-  const push = { webhooks: openWebhooks(deps, opening), owners }
-  const gateway = new TaskService(opening.node, { push, rules: guardrails.output })
+  const owners = new OwnerDirectory({ tokens: node.tokens, log: deps.own.log, clients: known ?? (await keptClients(deps)) })
+  const gateway = new TaskService(node, { push: { webhooks: openWebhooks(deps), owners }, rules: guardrails.output })
   await gateway.start()
   deps.unwind.add('A2A gateway', async () => gateway.stop())
   return { gateway, guardrails, guarded: guardedGateway(gateway, guardrails), push: gateway.push?.admin ?? null }
 }
 
 /** Those that there are while the OAuth server does not serve. */
-async function keptClients({ clock }: StartDeps, { node }: TasksOpening): Promise<KnownClients> {
-  const store = new OAuthStore(node.deps.store, clock)
+async function keptClients({ clock, own }: GatewayDeps): Promise<KnownClients> {
+  const store = new OAuthStore(own.store, clock)
   await store.open()
   return store.known
 }
 
-function openWebhooks({ options, clock }: StartDeps, { node, base }: TasksOpening): Webhooks {
-  const { sign, ids } = node.deps
+function openWebhooks({ options, clock, own, base }: GatewayDeps): Webhooks {
+  const { sign, ids, membership } = own
   return createWebhooks({
     clock,
     policy: { allowed: options.config.a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) },
-    signer: { sign, ids, nodeId: node.self, issuer: base ?? meshUrl(node.self, '/a2a') }
+    signer: { sign, ids, nodeId: membership.nodeId, issuer: base ?? meshUrl(membership.nodeId, '/a2a') }
   })
 }
 

@@ -91,30 +91,29 @@ async function serveA2A(
     node.checkShare.payers = { memberBehind: () => null }
     return
   }
-  const [{ openCards }, { openGateway }, { limitedRoutes, openLimit }, { openMeshBinding, openTasks }] = await Promise.all([
+  const [{ openCards }, { openGateway, openLimit }, { openMeshBinding, openTasks }] = await Promise.all([
     import('./open-cards.js'),
     import('./open-gateway.js'),
-    import('./gateway-limits.js'),
     import('./open-tasks.js')
   ])
   const base = http === null ? null : publicBase(deps, http)
-  const limit = openLimit(deps)
-  const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
-  const oauth = http === null ? null : await loadOAuth(deps, { node, listener: http })
+  const gateway = { ...deps, own: node.deps, base, limit: openLimit(deps), apiFor: (principal: Principal) => running.apiFor(principal) }
+  const oauth = http === null ? null : await loadOAuth(deps, node.deps, http)
   running.oauth = oauth?.admin ?? null
-  const tasks = await openTasks(deps, { node, base, clients: oauth?.clients ?? null })
+  const tasks = await openTasks(gateway, node, oauth?.clients ?? null)
   running.push = tasks.push
   // Without HTTP cards are made once a member asks for one.
   let made: CardService | null = null
-  const cards = (): CardService => (made ??= openCards(deps, { base, node, oauth, limit, apiFor }))
+  const cards = (): CardService => (made ??= openCards(gateway, oauth))
   if (isOverMesh) openMeshBinding(deps, { node, tasks, cards })
   if (http === null) return
-  const routes = openGateway(deps, { node, tasks, cards: cards(), limit, apiFor })
+  const routes = openGateway(gateway, { tasks, cards: cards(), mcp, onUse: () => node.peers.usedHere() })
   openHttp(deps, {
     listener: http,
-    node,
+    tokens: node.tokens,
+    audit: node.deps.audit,
     oauth,
-    routes: [...limitedRoutes([mcp], { limit, node }, deps), ...routes, ...(oauth?.routes ?? [])]
+    routes: [...routes, ...(oauth?.routes ?? [])]
   })
 }
 

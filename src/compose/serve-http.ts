@@ -2,7 +2,8 @@ import { messageOf } from '../kit/errors.js'
 import { type HttpListener, startHttpListener } from '../adapters/http/listener.js'
 import { healthRoute, type HttpRoute } from '../adapters/http/route.js'
 import { listenAddress } from '../config/settings.js'
-import type { NodeCore } from '../node/node.js'
+import type { Tokens } from '../node/access/tokens.js'
+import type { NodeDeps } from '../node/dependencies.js'
 import type { OpenedOAuth } from './open-oauth.js'
 import type { StartDeps } from './open-home.js'
 
@@ -25,24 +26,26 @@ export function publicBase({ options }: StartDeps, { url }: HttpListener): strin
 }
 
 /** The OAuth server, where the config wants one. Loaded only then: it costs more than all the rest of the gateway. */
-export async function loadOAuth(deps: StartDeps, { node, listener }: Pick<HttpOpening, 'node' | 'listener'>): Promise<OpenedOAuth | null> {
+export async function loadOAuth(deps: StartDeps, own: NodeDeps, listener: HttpListener): Promise<OpenedOAuth | null> {
   if (!deps.options.config.a2a.oauth.enabled) return null
   const { openOAuth } = await import('./open-oauth.js')
-  return await openOAuth(deps, { node, base: listener.url, isExposed: listener.isExposed })
+  return await openOAuth(deps, own, listener)
 }
 
 const SET_URL = 'set http.publicUrl to the URL by which they reach it'
 
 /** What is served over HTTP. */
-interface HttpOpening {
+interface ServedHttp {
   readonly listener: HttpListener
-  readonly node: NodeCore
+  readonly tokens: Pick<Tokens, 'admit'>
+  readonly audit: NodeDeps['audit']
+  /** Beside `/health`. */
   readonly routes: readonly HttpRoute[]
   readonly oauth: OpenedOAuth | null
 }
 
-/** Begins to serve over HTTP. `routes`: what is mounted beside `/health`. */
-export function openHttp({ options, telemetry, unwind }: StartDeps, { listener, node, routes, oauth }: HttpOpening): void {
+/** Begins to serve over HTTP. */
+export function openHttp({ options, telemetry, unwind }: StartDeps, { listener, tokens, audit, routes, oauth }: ServedHttp): void {
   // What it serves needs the node: it closes first.
   unwind.add('HTTP listener', () => listener.close())
   if (listener.isExposed)
@@ -51,9 +54,9 @@ export function openHttp({ options, telemetry, unwind }: StartDeps, { listener, 
     telemetry.log('warn', `agent cards name 127.0.0.1, and clients elsewhere would look for this node on their own machine: ${SET_URL}`)
   listener.open({
     routes: [healthRoute(), ...routes],
-    admit: (token) => node.tokens.admit(token) ?? oauth?.admit(token) ?? null,
+    admit: (token) => tokens.admit(token) ?? oauth?.admit(token) ?? null,
     ...(oauth === null ? {} : { resourceMetadata: oauth.resourceMetadata }),
-    onRefusal: ({ rule, reason }) => node.deps.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason }),
+    onRefusal: ({ rule, reason }) => audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason }),
     onFault: (error) => telemetry.log('error', 'an HTTP request failed', { reason: messageOf(error) })
   })
 }

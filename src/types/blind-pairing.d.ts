@@ -1,5 +1,13 @@
 declare module 'blind-pairing' {
   import type Hyperswarm from 'hyperswarm'
+  import type { NoiseStream } from 'hyperswarm'
+
+  /** The part of a Hyperswarm that is used. */
+  export interface SwarmOfPairing extends Pick<Hyperswarm, 'dht' | 'join' | 'flush'> {
+    readonly connections: Iterable<NoiseStream>
+    on(event: 'connection', listener: (stream: NoiseStream) => void): unknown
+    removeListener(event: 'connection', listener: (stream: NoiseStream) => void): unknown
+  }
 
   /** Data that the confirming side hands over, signed with the invite's key. */
   export interface AdditionalData {
@@ -87,7 +95,7 @@ declare module 'blind-pairing' {
   }
 
   export default class BlindPairing {
-    constructor(swarm: Hyperswarm, options?: { readonly poll?: number })
+    constructor(swarm: SwarmOfPairing, options?: { readonly poll?: number })
     /** Invites to the holder of `key`. `expires` in unix milliseconds; `data` is signed as additional data. */
     static createInvite(
       key: Uint8Array,
@@ -96,7 +104,7 @@ declare module 'blind-pairing' {
     /** @throws Error for bytes that are no invite. */
     static decodeInvite(invite: Uint8Array): DecodedInvite
     static createRequest(invite: Uint8Array, userData: Uint8Array): CandidateRequest
-    readonly swarm: Hyperswarm
+    readonly swarm: SwarmOfPairing
     readonly closed: boolean
 
     addMember(options: {

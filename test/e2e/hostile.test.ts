@@ -14,7 +14,7 @@ const PATIENT = { timeout: 120_000 }
 
 /** Eve's stream to her victim. */
 function streamOf({ member, victim }: Eve): NoiseStream {
-  const streams = [...member.mesh.links.swarm.connections]
+  const streams = [...member.swarm.connections]
   return streams.find((one) => keyToText(one.remotePublicKey) === victim.id) as NoiseStream
 }
 

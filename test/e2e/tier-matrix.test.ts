@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { SwarmLinks } from '../../src/adapters/mesh/links/links.js'
+import { PeerLinks } from '../../src/adapters/mesh/links/links.js'
 import { MESSAGE_TYPES, OPENING_TYPES, type A2AEnvelope, type MessageType } from '../../src/domain/envelope/envelope.js'
 import { TIERS, type Tier } from '../../src/domain/routing/tier.js'
 import { eventually } from '../support/agents/eventually.js'
@@ -61,11 +61,11 @@ async function decide({ eve, victim }: Scene, cases: readonly Case[]): Promise<M
 test('claimed, card, certified and target tier, type, and with a justification: the whole matrix through two real nodes', {
   timeout: 120_000
 }, async (t: Assert) => {
-  const { strike } = SwarmLinks.prototype
+  const { strike } = PeerLinks.prototype
   // Who forges as often as this test does is cut off, which other tests show.
-  SwarmLinks.prototype.strike = () => {}
+  PeerLinks.prototype.strike = () => {}
   t.teardown(() => {
-    SwarmLinks.prototype.strike = strike
+    PeerLinks.prototype.strike = strike
   })
   const at = await scene(t)
   const { eve, victim } = at

@@ -2,32 +2,37 @@ import { shown, SHOWN_MAX } from '../../kit/text.js'
 import { tierText } from '../../domain/routing/tier.js'
 import type { Calls } from '../../ports/node-api.js'
 import type { ApprovalDetail, ApprovalInfo, ApprovalResult, ApprovalText } from '../../ports/policy-api.js'
+import type { Directory } from '../cards/directory.js'
 import type { ApprovalDecision } from '../policy/approvals.js'
-import type { NodeCore } from '../node.js'
+import type { Pipelines } from '../pipelines.js'
+import type { Services } from '../services.js'
 import { previewOf } from '../../kit/preview.js'
 import type { PendingApproval } from '../policy/pending-approvals.js'
 
 /** Characters of an input that `approvals ls` shows. */
 const INPUT_SHOWN = 1024
 
+/** What the calls about approvals need. */
+export type ApprovalsApiDeps = Pick<Services, 'directory' | 'policy'> & Pick<Pipelines, 'approvals'>
+
 /** How agents and nodes are shown. */
 interface Namer {
-  readonly address: ReturnType<NodeCore['directory']['namer']>
-  readonly ref: NodeCore['directory']['ref']
+  readonly address: ReturnType<Directory['namer']>
+  readonly ref: Directory['ref']
 }
 
-function namerOf({ directory }: NodeCore): Namer {
+function namerOf({ directory }: ApprovalsApiDeps): Namer {
   return { address: directory.namer(), ref: (nodeId) => directory.ref(nodeId) }
 }
 
 /** Rows of `approvals ls`, the oldest first. */
-export function listApprovals(node: NodeCore): { approvals: ApprovalInfo[] } {
+export function listApprovals(node: ApprovalsApiDeps): { approvals: ApprovalInfo[] } {
   const namer = namerOf(node)
   return { approvals: node.approvals.list().map((one) => approvalInfo(one, namer)) }
 }
 
 /** One of them, its texts and input whole. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME. */
-export function showApproval(node: NodeCore, text: string): ApprovalDetail {
+export function showApproval(node: ApprovalsApiDeps, text: string): ApprovalDetail {
   const one = node.approvals.get(text)
   const { request, incoming, threads } = one
   return {
@@ -41,7 +46,7 @@ export function showApproval(node: NodeCore, text: string): ApprovalDetail {
 
 /** A person decides. @throws NodeError what `Approvals` throws. */
 export async function decideApproval(
-  node: NodeCore,
+  node: ApprovalsApiDeps,
   decision: 'allow' | 'deny',
   { id, remember = false, by }: Calls['approvals.allow']['params'] & { readonly by: string }
 ): Promise<ApprovalResult> {
@@ -52,7 +57,7 @@ export async function decideApproval(
 }
 
 function rememberedInfo(
-  { policy }: NodeCore,
+  { policy }: ApprovalsApiDeps,
   { remembered, thereby }: ApprovalDecision,
   namer: Namer
 ): Pick<ApprovalResult, 'remembered' | 'alsoDecided'> {

@@ -30,8 +30,11 @@ import type { LeftStream } from '../documents/replication-set.js'
 import type { IndexedDocument } from '../documents/document-index.js'
 import { leftReason } from '../documents/left-documents.js'
 import type { Principal } from '../../ports/node-api.js'
-import type { NodeCore } from '../node.js'
+import type { NodeDeps } from '../dependencies.js'
+import type { Pipelines } from '../pipelines.js'
+import type { Services } from '../services.js'
 import type { Clock, Timer } from '../../kit/clock.js'
+import type { WatchRow } from './watches.js'
 
 /** How long bringing a change into the log may take, in milliseconds. */
 const LOG_TIMEOUT_MS = 10_000
@@ -42,26 +45,35 @@ const READ_MS = 20
 type DocumentParams<N extends keyof DocumentCalls> = DocumentCalls[N]['params']
 type Result<N extends keyof DocumentCalls> = Promise<DocumentCalls[N]['result']>
 
-type DocumentScope = Principal['scopes'][number]
+/** What the calls about documents need. */
+export interface DocumentsApiDeps
+  extends Pick<Services, 'directory' | 'documentSessions' | 'documents' | 'peers' | 'self'>,
+    Pick<Pipelines, 'swarmDocuments'> {
+  readonly deps: Pick<NodeDeps, 'clock' | 'documents' | 'log' | 'logState' | 'membership'>
+}
 
-/** The calls about documents, of a caller. */
-export function documentCalls(
-  node: NodeCore,
-  by: DocumentCaller
-): {
-  readonly [N in keyof DocumentCalls]: readonly [DocumentScope, (params: DocumentParams<N>) => DocumentCalls[N]['result'] | Result<N>]
-} {
-  return {
-    'documents.list': ['read', () => listDocuments(node, by)],
-    'documents.show': ['read', (params) => showDocument(node, params, by)],
-    'documents.create': ['send', (params) => createDocument(node, params, by)],
-    'documents.read': ['read', (params) => readDocument(node, params, by)],
-    'documents.edit': ['send', (params) => editDocument(node, params, by)],
-    'documents.forget': ['admin', (params) => forgetDocument(node, params, by)],
-    'documents.restrict': ['admin', (params) => restrictDocument(node, params, by)],
-    'documents.apply': ['send', (params) => applyToDocument(node, params, by)],
-    'documents.awareness': ['send', (params) => tellPresence(node, params, by)]
-  }
+/** Who asks for documents, and of which node. */
+interface DocumentApiCaller {
+  readonly node: DocumentsApiDeps
+  readonly certified: DocumentCaller
+}
+
+/** Of the calls about documents: the scope that each needs, and what it does. */
+export const DOCUMENT_CALLS: {
+  readonly [N in keyof DocumentCalls]: readonly [
+    Principal['scopes'][number],
+    (caller: DocumentApiCaller, params: DocumentParams<N>) => DocumentCalls[N]['result'] | Result<N>
+  ]
+} = {
+  'documents.list': ['read', ({ node, certified }) => listDocuments(node, certified)],
+  'documents.show': ['read', ({ node, certified }, params) => showDocument(node, params, certified)],
+  'documents.create': ['send', ({ node, certified }, params) => createDocument(node, params, certified)],
+  'documents.read': ['read', ({ node, certified }, params) => readDocument(node, params, certified)],
+  'documents.edit': ['send', ({ node, certified }, params) => editDocument(node, params, certified)],
+  'documents.forget': ['admin', ({ node, certified }, params) => forgetDocument(node, params, certified)],
+  'documents.restrict': ['admin', ({ node, certified }, params) => restrictDocument(node, params, certified)],
+  'documents.apply': ['send', ({ node, certified }, params) => applyToDocument(node, params, certified)],
+  'documents.awareness': ['send', ({ node, certified }, params) => tellPresence(node, params, certified)]
 }
 
 /** Who watches. */
@@ -71,25 +83,15 @@ interface Watcher<T> {
   end(error: unknown): void
 }
 
-type DocumentWatch<N extends keyof DocumentWatches> = (
-  node: NodeCore,
-  params: DocumentWatches[N]['params'],
-  to: Watcher<DocumentWatches[N]['item']>
-) => Unsubscribe | Promise<Unsubscribe>
-
-/** The watches of documents, of a caller. */
-export function documentWatches(by: DocumentCaller): {
-  readonly [N in keyof DocumentWatches]: readonly [DocumentScope, DocumentWatch<N>, 'newest' | 'all']
-} {
-  return {
-    'documents.list': ['read', (node, _params, { push }) => watchDocuments(node, by, push), 'newest'],
-    'documents.read': ['read', (node, params, to) => watchDocument(node, params, { by, ...to }), 'newest'],
-    'documents.live': ['read', (node, params, to) => watchLive(node, params, { by, ...to }), 'all']
-  }
+/** Of the watches of documents: the scope that each needs, how it is opened, and which items a slow reader gets. */
+export const DOCUMENT_WATCHES: { readonly [N in keyof DocumentWatches]: WatchRow<N, DocumentApiCaller> } = {
+  'documents.list': ['read', ({ node, certified }, _params, { push }) => watchDocuments(node, certified, push), 'newest'],
+  'documents.read': ['read', ({ node, certified: by }, params, to) => watchDocument(node, params, { by, ...to }), 'newest'],
+  'documents.live': ['read', ({ node, certified: by }, params, to) => watchLive(node, params, { by, ...to }), 'all']
 }
 
 /** `doc ls`. */
-function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['documents.list']['result'] {
+function listDocuments(node: DocumentsApiDeps, by: DocumentCaller): DocumentCalls['documents.list']['result'] {
   const warningOf = node.documents.known.nameWarnings(by)
   return {
     documents: node.documents.known
@@ -100,7 +102,11 @@ function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['docum
 }
 
 /** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND; STORE_DAMAGED when nobody can say how much of it is here */
-async function showDocument(node: NodeCore, { document }: DocumentParams<'documents.show'>, by: DocumentCaller): Result<'documents.show'> {
+async function showDocument(
+  node: DocumentsApiDeps,
+  { document }: DocumentParams<'documents.show'>,
+  by: DocumentCaller
+): Result<'documents.show'> {
   const { fault: damage } = node.deps.documents
   if (damage !== null) throw damage
   return documentDetail(node, await found(node, document, by), by)
@@ -111,7 +117,7 @@ async function showDocument(node: NodeCore, { document }: DocumentParams<'docume
  * one that looks like the name of another document, FORBIDDEN, TIMEOUT
  */
 async function createDocument(
-  node: NodeCore,
+  node: DocumentsApiDeps,
   { name, see, write }: DocumentParams<'documents.create'>,
   by: DocumentCaller
 ): Result<'documents.create'> {
@@ -129,7 +135,7 @@ async function createDocument(
 }
 
 /** Only what the caller may see is compared: nobody learns of other documents by their names. */
-function refuseDocumentName(node: NodeCore, name: string, by: DocumentCaller): void {
+function refuseDocumentName(node: DocumentsApiDeps, name: string, by: DocumentCaller): void {
   const command = (better: string): string => `a2a-node doc open ${better}`
   refuseName(name, DOCUMENT_NAME, { code: 'INVALID_INPUT', label: 'the name of the document', command })
   const like = new LookAlikes(node.documents.known.list(by).map(({ record }) => record.name)).find(name)
@@ -141,7 +147,7 @@ function refuseDocumentName(node: NodeCore, name: string, by: DocumentCaller): v
 
 /** Sets who may see and write. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, CONFLICT, TIMEOUT, PEER_NOT_FOUND */
 async function restrictDocument(
-  node: NodeCore,
+  node: DocumentsApiDeps,
   { document, see, write }: DocumentParams<'documents.restrict'>,
   by: DocumentCaller
 ): Result<'documents.restrict'> {
@@ -163,7 +169,11 @@ async function restrictDocument(
 }
 
 /** Reads one shared type. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT, PEER_OFFLINE, TIMEOUT */
-async function readDocument(node: NodeCore, params: DocumentParams<'documents.read'>, by: DocumentCaller): Result<'documents.read'> {
+async function readDocument(
+  node: DocumentsApiDeps,
+  params: DocumentParams<'documents.read'>,
+  by: DocumentCaller
+): Result<'documents.read'> {
   const known = await found(node, params.document, by)
   const { readShared } = await import('../../domain/document/shared-types.js')
   const root = rootOf(params)
@@ -176,7 +186,7 @@ async function readDocument(node: NodeCore, params: DocumentParams<'documents.re
 
 /** Edits one shared type. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, INVALID_INPUT, CONFLICT, OVERLOADED, PAYLOAD_TOO_LARGE, PEER_OFFLINE, TIMEOUT */
 async function editDocument(
-  node: NodeCore,
+  node: DocumentsApiDeps,
   { document, edit }: DocumentParams<'documents.edit'>,
   by: DocumentCaller
 ): Result<'documents.edit'> {
@@ -199,7 +209,7 @@ async function editDocument(
 
 /** `doc rm`. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
 async function forgetDocument(
-  node: NodeCore,
+  node: DocumentsApiDeps,
   { document }: DocumentParams<'documents.forget'>,
   by: DocumentCaller
 ): Result<'documents.forget'> {
@@ -210,7 +220,7 @@ async function forgetDocument(
 
 /** An update of a program that holds a document. @throws NodeError as `DocumentSessions.apply` */
 async function applyToDocument(
-  node: NodeCore,
+  node: DocumentsApiDeps,
   { document, session, update }: DocumentParams<'documents.apply'>,
   by: DocumentCaller
 ): Result<'documents.apply'> {
@@ -220,7 +230,7 @@ async function applyToDocument(
 
 /** Presence of a program that holds a document. @throws NodeError as `DocumentSessions.tell` */
 async function tellPresence(
-  node: NodeCore,
+  node: DocumentsApiDeps,
   { document, session, update }: DocumentParams<'documents.awareness'>,
   by: DocumentCaller
 ): Result<'documents.awareness'> {
@@ -229,18 +239,18 @@ async function tellPresence(
 }
 
 /** The document of a name or an id; that of a swarm is made when it is first asked for. @throws NodeError DOCUMENT_NOT_FOUND */
-async function found(node: NodeCore, document: string, by: DocumentCaller): Promise<IndexedDocument> {
+async function found(node: DocumentsApiDeps, document: string, by: DocumentCaller): Promise<IndexedDocument> {
   await node.swarmDocuments.ensure(document)
   return node.documents.known.find(document, by)
 }
 
 /** The same document, for who may write it. @throws NodeError FORBIDDEN */
-function writable(node: NodeCore, known: IndexedDocument, by: DocumentCaller): IndexedDocument {
+function writable(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): IndexedDocument {
   if (node.documents.known.access(known.record, by).mayWrite) return known
   throw writeDenied(deniedDocument(node, known.record))
 }
 
-function deniedDocument(node: NodeCore, { name, creator }: IndexedDocument['record']): DeniedDocument {
+function deniedDocument(node: DocumentsApiDeps, { name, creator }: IndexedDocument['record']): DeniedDocument {
   const { mesh, members } = node.deps.log.view()
   const nameOf = (one: NodeId | undefined): string | null =>
     one === undefined || members.get(one)?.revoked !== null ? null : node.directory.ref(one).name
@@ -248,7 +258,11 @@ function deniedDocument(node: NodeCore, { name, creator }: IndexedDocument['reco
 }
 
 /** Pushes the list, again at each change of it. */
-function watchDocuments(node: NodeCore, by: DocumentCaller, push: (item: DocumentWatches['documents.list']['item']) => void): Unsubscribe {
+function watchDocuments(
+  node: DocumentsApiDeps,
+  by: DocumentCaller,
+  push: (item: DocumentWatches['documents.list']['item']) => void
+): Unsubscribe {
   const pace = new Debounce(node.deps.clock, LIST_MS, () => push(listDocuments(node, by)))
   pace.run()
   const stops = [node.documents.onChange(() => pace.due()), node.deps.logState.onChange(() => pace.due())]
@@ -259,7 +273,7 @@ function watchDocuments(node: NodeCore, by: DocumentCaller, push: (item: Documen
 }
 
 /** Ends a watch with what a check throws, once the mesh or the document changed so that it does. */
-function whileAllowed(node: NodeCore, check: () => void, end: (error: unknown) => void): Unsubscribe {
+function whileAllowed(node: DocumentsApiDeps, check: () => void, end: (error: unknown) => void): Unsubscribe {
   return node.documents.onChange(() => {
     try {
       check()
@@ -274,7 +288,7 @@ function whileAllowed(node: NodeCore, check: () => void, end: (error: unknown) =
  * it is not here. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT
  */
 async function watchDocument(
-  node: NodeCore,
+  node: DocumentsApiDeps,
   params: DocumentParams<'documents.read'>,
   { by, push, end }: Watcher<DocumentReading> & { readonly by: DocumentCaller }
 ): Promise<Unsubscribe> {
@@ -309,7 +323,7 @@ async function watchDocument(
 
 /** Pushes what a program needs that holds a document, while it may see it, and write it if it might at first. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED, PEER_OFFLINE, TIMEOUT */
 async function watchLive(
-  node: NodeCore,
+  node: DocumentsApiDeps,
   { document, clientId }: DocumentWatches['documents.live']['params'],
   { by, ...to }: Watcher<DocumentLiveEvent> & { readonly by: DocumentCaller }
 ): Promise<Unsubscribe> {
@@ -334,12 +348,12 @@ function rootOf({ type, root }: DocumentRoot): string {
 
 type ReadDocument = readonly [type: DocumentRoot['type'], root: string, value: unknown]
 
-function reading(node: NodeCore, { id, record }: IndexedDocument, ...[type, root, value]: ReadDocument): DocumentReading {
+function reading(node: DocumentsApiDeps, { id, record }: IndexedDocument, ...[type, root, value]: ReadDocument): DocumentReading {
   return { id, name: record.name, type, root, value, ...skippedOf(node, recordOf(node, record)) }
 }
 
 /** Members with a stream that ended, until they go on in another one: as `status` tells of forks. */
-function skippedOf(node: NodeCore, { name, streams }: DocumentRecord): DocumentGaps {
+function skippedOf(node: DocumentsApiDeps, { name, streams }: DocumentRecord): DocumentGaps {
   const stopped = streams.flatMap(({ nodeKey, coreKey }) => {
     const reason = node.documents.stopOf(name, coreKey)
     return reason === null ? [] : [{ nodeKey, reason }]
@@ -350,7 +364,7 @@ function skippedOf(node: NodeCore, { name, streams }: DocumentRecord): DocumentG
   return skipped.length === 0 ? {} : { skipped }
 }
 
-function documentInfo(node: NodeCore, { id, record }: IndexedDocument, by: DocumentCaller): DocumentInfo {
+function documentInfo(node: DocumentsApiDeps, { id, record }: IndexedDocument, by: DocumentCaller): DocumentInfo {
   const sizes = record.streams.map(({ coreKey }) => node.deps.documents.size(coreKey))
   const { mayWrite, mayRestrict } = node.documents.known.access(record, by)
   const left = node.documents.followed.leftOf(record)
@@ -372,7 +386,7 @@ function warned(nameWarning: string | null): Pick<DocumentInfo, 'nameWarning'> {
   return nameWarning === null ? {} : { nameWarning }
 }
 
-function leftInfo(node: NodeCore, left: readonly LeftStream[]): NonNullable<DocumentInfo['left']> {
+function leftInfo(node: DocumentsApiDeps, left: readonly LeftStream[]): NonNullable<DocumentInfo['left']> {
   const counts = new Map<string, { readonly node: DocumentInfo['creator']; readonly streams: number; readonly reason: string }>()
   for (const one of left) {
     const key = `${one.node} ${one.reason}`
@@ -381,7 +395,7 @@ function leftInfo(node: NodeCore, left: readonly LeftStream[]): NonNullable<Docu
   return [...counts.values()]
 }
 
-function documentDetail(node: NodeCore, known: IndexedDocument, by: DocumentCaller): DocumentDetail {
+function documentDetail(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): DocumentDetail {
   const { record } = known
   const view = node.deps.log.view()
   const streams = record.streams.map(({ nodeKey, coreKey }): DocumentWriter => {
@@ -401,7 +415,7 @@ function documentDetail(node: NodeCore, known: IndexedDocument, by: DocumentCall
   return { ...documentInfo(node, known, by), ...warning, access: accessInfo(node, record.access), streams, ...skippedOf(node, record) }
 }
 
-function accessInfo(node: NodeCore, signed: IndexedDocument['record']['access']): DocumentAccessInfo | null {
+function accessInfo(node: DocumentsApiDeps, signed: IndexedDocument['record']['access']): DocumentAccessInfo | null {
   if (signed === null) return null
   const { access, by } = signed
   const rule = ({ members, maxTier, sandboxes, unsandboxed }: AccessRule): DocumentRuleInfo => ({
@@ -413,11 +427,14 @@ function accessInfo(node: NodeCore, signed: IndexedDocument['record']['access'])
   return { see: rule(access.see), write: rule(access.write), serial: access.serial, by: node.directory.ref(by) }
 }
 
-function accessList(node: NodeCore, ...[see, write, serial]: [DocumentRuleRequest, DocumentRuleRequest, number]): DocumentAccess {
+function accessList(node: DocumentsApiDeps, ...[see, write, serial]: [DocumentRuleRequest, DocumentRuleRequest, number]): DocumentAccess {
   return { see: ruleOf(node, see), write: ruleOf(node, write), serial }
 }
 
-function ruleOf(node: NodeCore, { members = [], tier = 'L3', sandboxes = [], unsandboxed = true }: DocumentRuleRequest): AccessRule {
+function ruleOf(
+  node: DocumentsApiDeps,
+  { members = [], tier = 'L3', sandboxes = [], unsandboxed = true }: DocumentRuleRequest
+): AccessRule {
   const keys = members.map((member): NodeId => node.directory.node(member))
   return { members: keys, maxTier: tier === null ? null : tierOf(tier), sandboxes: [...sandboxes], unsandboxed }
 }
@@ -427,13 +444,13 @@ function tierOf(text: string): 0 | 1 | 2 | 3 {
 }
 
 /** The log knows nodes: what is weaker than its node cannot create a document for itself. */
-function mustBeWhole(node: NodeCore, by: DocumentCaller): void {
+function mustBeWhole(node: DocumentsApiDeps, by: DocumentCaller): void {
   const { maxTier, sandboxId = null } = node.deps.membership.certificate().body
   if (by.maxTier > maxTier || (by.sandboxId !== null && by.sandboxId !== sandboxId))
     throw new NodeError('FORBIDDEN', 'this caller may not create documents')
 }
 
-function meshOf(node: NodeCore): string {
+function meshOf(node: DocumentsApiDeps): string {
   return node.deps.membership.meshId
 }
 

@@ -13,7 +13,9 @@ import type { Task } from '../../domain/task/task.js'
 import type { MessageHooks } from './watches.js'
 import type { Asked } from '../requests/caller/requests.js'
 import { refusal, stepsFor } from '../messaging/error-hints.js'
-import type { NodeCore } from '../node.js'
+import type { NodeDeps } from '../dependencies.js'
+import type { Pipelines } from '../pipelines.js'
+import type { Services } from '../services.js'
 import type { Answer } from '../requests/caller/request-codec.js'
 import type { DraftHead } from '../messaging/outbound.js'
 import { previewOf } from '../../kit/preview.js'
@@ -21,9 +23,16 @@ import { agentProblems } from '../agents/health.js'
 import { findAgent, pickCapable } from '../cards/select-target.js'
 import { isRefusal } from '../../domain/reliable/repeat.js'
 
+/** What the calls about agents and messages need. */
+export interface MessagesApiDeps
+  extends Pick<Services, 'agentLookup' | 'agents' | 'asked' | 'directory' | 'localCards' | 'presence' | 'registry' | 'self' | 'visibility'>,
+    Pick<Pipelines, 'outbound' | 'requests'> {
+  readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'logState' | 'membership' | 'settings'>
+}
+
 /** Rows of `agents`: those of this node first, then by address; the operator is not listed. A sandboxed caller sees its sandbox. */
 export function listAgents(
-  node: NodeCore,
+  node: MessagesApiDeps,
   { origin }: Calls['agents.list']['params'],
   by: CallerAuthority
 ): Calls['agents.list']['result'] {
@@ -40,7 +49,7 @@ export function listAgents(
 const TITLE_MAX = 128
 
 /** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
-export function showAgent(node: NodeCore, text: string, by: CallerAuthority): AgentDetail {
+export function showAgent(node: MessagesApiDeps, text: string, by: CallerAuthority): AgentDetail {
   const address = node.directory.agent(text, (one) => node.visibility.toCaller(one, by))
   const card = node.directory.card(address)
   if (card === undefined) throw new NodeError('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`)
@@ -57,7 +66,7 @@ export function showAgent(node: NodeCore, text: string, by: CallerAuthority): Ag
   }
 }
 
-function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capabilities'> {
+function agentInfo(node: MessagesApiDeps, card: RegisteredCard): Omit<AgentInfo, 'capabilities'> {
   const isHere = card.origin === 'local'
   const isOnline = isHere || node.presence.isOnline(card.nodeId)
   const load = isHere ? node.agents.load(card.id) : null
@@ -76,14 +85,14 @@ function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capab
   }
 }
 
-function healthOf(node: NodeCore, agentId: string): Pick<AgentInfo, 'health'> {
+function healthOf(node: MessagesApiDeps, agentId: string): Pick<AgentInfo, 'health'> {
   const health = node.agents.health(agentId)
   return health === null ? {} : { health: { ...health, since: new Date(health.since).toISOString() } }
 }
 
 /** `send`: text to an agent's default capability, or to everybody. */
 export async function sendText(
-  node: NodeCore,
+  node: MessagesApiDeps,
   params: Calls['message.send']['params'],
   { by, as, onAsked, signal }: ApiCaller
 ): Promise<Reply> {
@@ -96,7 +105,7 @@ export async function sendText(
 
 /** `call`: a capability of an agent, or of whoever has it. */
 export async function callCapability(
-  node: NodeCore,
+  node: MessagesApiDeps,
   params: Calls['message.call']['params'],
   { by, as, onAsked, signal }: ApiCaller
 ): Promise<Reply> {
@@ -120,7 +129,7 @@ export async function callCapability(
 
 /** The agent that a caller names. One that it does not see is as good as none; that it was refused goes on record. */
 async function agentFor(
-  node: NodeCore,
+  node: MessagesApiDeps,
   text: string,
   { by, head }: { readonly by: CallerAuthority; readonly head: Omit<DraftHead, 'recipient'> }
 ): Promise<AgentAddress> {
@@ -134,7 +143,7 @@ async function agentFor(
 }
 
 function headOf(
-  node: NodeCore,
+  node: MessagesApiDeps,
   type: 'request' | 'notification',
   { justification, onBehalfOf, as }: Pick<MessageQuery, 'justification' | 'onBehalfOf' | 'as'>
 ): Omit<DraftHead, 'recipient'> {
@@ -142,7 +151,7 @@ function headOf(
 }
 
 /** A task as people see it. */
-export function taskInfo(node: NodeCore, task: Task): TaskInfo {
+export function taskInfo(node: Pick<MessagesApiDeps, 'directory' | 'requests'>, task: Task): TaskInfo {
   const { id, kind, role, capability, state, waitingFor, attempt, result, error } = task
   const agent = kind === 'swarm' ? '*' : node.directory.shownAddress(task.agent)
   const createdAt = new Date(task.createdAt).toISOString()
@@ -168,7 +177,7 @@ function inputOf(text: string): unknown {
   return parsed.ok && isRecord(parsed.value) ? parsed.value : { text }
 }
 
-function senderOf(node: NodeCore, as: string | undefined): AgentAddress {
+function senderOf(node: MessagesApiDeps, as: string | undefined): AgentAddress {
   return { agentId: as ?? OPERATOR, nodeId: node.deps.membership.nodeId }
 }
 
@@ -202,7 +211,7 @@ interface Client {
 type MessageQuery = Matter & Client
 
 async function ask(
-  node: NodeCore,
+  node: MessagesApiDeps,
   question: Matter,
   to: Client & { readonly target: AgentAddress; readonly onAsked?: ApiCaller['onAsked'] | undefined }
 ): Promise<Reply> {
@@ -233,7 +242,7 @@ async function ask(
 }
 
 /** @throws NodeError what asking refuses; its next steps name the agent. */
-function refusedAsking(node: NodeCore, target: AgentAddress, error: unknown): never {
+function refusedAsking(node: MessagesApiDeps, target: AgentAddress, error: unknown): never {
   const known = asNodeError(error)
   const steps = stepsFor(known.toBody(), node.directory.shownAddress(target))
   const { code, message, data, next } = known.code === 'POLICY_DENIED' ? refusal(steps, node.directory.ref(node.self).name) : steps
@@ -254,30 +263,30 @@ type ReplyOutcome = Pick<Reply, 'outcome' | 'payload' | 'error'>
 /** Nobody waits for it. */
 const QUEUED: ReplyOutcome = { outcome: 'QUEUED', payload: null, error: null }
 
-function answered(node: NodeCore, target: AgentAddress, answer: Answer): ReplyOutcome {
+function answered(node: MessagesApiDeps, target: AgentAddress, answer: Answer): ReplyOutcome {
   if (answer.outcome === 'COMPLETED') return { outcome: 'COMPLETED', payload: answer.result, error: null }
   const error = answer.error.code === 'INVALID_OUTPUT' ? atFault(node, target, answer.error) : answer.error
   return { outcome: answer.outcome, payload: null, error: stepsFor(error, node.directory.shownAddress(target)) }
 }
 
 /** An agent that does not keep to its own schema: its file is to be mended here, or looked at from afar. */
-function atFault(node: NodeCore, target: AgentAddress, error: ErrorBody): ErrorBody {
+function atFault(node: MessagesApiDeps, target: AgentAddress, error: ErrorBody): ErrorBody {
   const source = target.nodeId === node.deps.membership.nodeId ? node.agents.definition(target.agentId)?.source : undefined
   const isFile = source !== undefined && source !== 'built-in'
   return { ...error, next: [isFile ? `a2a-node agents check ${shellWord(source)}` : 'a2a-node agents show <agent>'] }
 }
 
-function elapsed(node: NodeCore, from: number): number {
+function elapsed(node: MessagesApiDeps, from: number): number {
   return Math.round((node.deps.clock.monotonic() - from) * 100) / 100
 }
 
-function post(node: NodeCore, recipient: AgentAddress, question: MessageQuery): Promise<A2AEnvelope> {
+function post(node: MessagesApiDeps, recipient: AgentAddress, question: MessageQuery): Promise<A2AEnvelope> {
   const { input, justification, onBehalfOf, as, isBroadcast = false } = question
   const draft = { sender: senderOf(node, as), recipient, type: 'notification', payload: { input }, onBehalfOf, isBroadcast } as const
   return node.outbound.send(justification === undefined ? draft : { ...draft, justification })
 }
 
-async function notify(node: NodeCore, question: MessageQuery, target: AgentAddress): Promise<Reply> {
+async function notify(node: MessagesApiDeps, question: MessageQuery, target: AgentAddress): Promise<Reply> {
   const from = node.deps.clock.monotonic()
   const envelope = await post(node, target, question)
   return {
@@ -296,7 +305,7 @@ async function notify(node: NodeCore, question: MessageQuery, target: AgentAddre
  * To every registered agent but the operator here; each target is listed with what became of it. What a rule keeps from one
  * that the caller does not see goes on record alone.
  */
-async function broadcast(node: NodeCore, type: 'request' | 'notification', question: MessageQuery): Promise<Reply> {
+async function broadcast(node: MessagesApiDeps, type: 'request' | 'notification', question: MessageQuery): Promise<Reply> {
   const { clock, ids, membership } = node.deps
   const from = clock.monotonic()
   const head = headOf(node, type, question)
@@ -327,7 +336,7 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
 const ANSWER_SHOWN = 16_384
 
 async function toOne(
-  node: NodeCore,
+  node: MessagesApiDeps,
   card: RegisteredCard,
   { type, question }: { readonly type: 'request' | 'notification'; readonly question: MessageQuery }
 ): Promise<MessageOutcome> {

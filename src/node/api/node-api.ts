@@ -39,8 +39,8 @@ import {
 } from './peers.js'
 import { findSwarm, listSwarms, watchSwarm, cancelTask, listTasks, showTask, watchTasks } from './tasks.js'
 import { setSettings, showSettings } from '../policy/mesh-rules.js'
-import { type End, type Push, type Watch, watchAgents, watchApprovals, watchEvents, watchPeers, followMessage } from './watches.js'
-import { documentCalls, documentWatches } from './documents.js'
+import { type End, type Push, type WatchRow, watchAgents, watchApprovals, watchEvents, watchPeers, followMessage } from './watches.js'
+import { DOCUMENT_CALLS, DOCUMENT_WATCHES } from './documents.js'
 import type { NodeCore } from '../node.js'
 import { agentProblems, withLogProblem } from '../agents/health.js'
 import { tierText, type Tier } from '../../domain/routing/tier.js'
@@ -113,52 +113,124 @@ export function statusInfo(host: ApiHost): StatusInfo {
   }
 }
 
+/** Who calls, and of which node. */
+interface ApiCall {
+  readonly host: ApiHost
+  readonly node: NodeCore
+  readonly principal: Principal
+  /** What it may have done in the operator's name. */
+  readonly by: CallerAuthority
+  /** The same, as other nodes are told of it. */
+  readonly certified: Required<CertifiedPower>
+}
+
+function apiCall(host: ApiHost, principal: Principal): ApiCall {
+  return { host, node: host.node, principal, by: powerIn(principal), certified: certified(principal) }
+}
+
+/** Each call: the scope that it needs, and what it does. */
 type CallTable = {
   readonly [N in CallName]: readonly [
     Scope,
-    (params: Calls[N]['params'], signal: AbortSignalLike | undefined) => Calls[N]['result'] | Promise<Calls[N]['result']>
+    (caller: ApiCall, params: Calls[N]['params'], signal: AbortSignalLike | undefined) => Calls[N]['result'] | Promise<Calls[N]['result']>
   ]
 }
 
-function callTable(host: ApiHost, principal: Principal): CallTable {
-  const { node } = host
-  const { directory } = node
-  const by = powerIn(principal)
-  const as = principal.agentId
-  return {
-    'node.info': ['read', () => nodeInfo(host)],
-    'node.status': ['read', () => statusInfo(host)],
-    'node.id': ['read', () => showId(node)],
-    'node.stop': ['admin', () => stop(host)],
-    'node.metrics': ['read', () => ({ ...node.deps.telemetry.snapshot(), agents: node.agents.measured() })],
-    'audit.flush': ['read', () => flushAudit(node)],
-    'node.backup': ['admin', (params) => host.backup(params)],
-    'node.config': ['read', () => host.config],
-    'peers.list': ['read', (params) => listPeers(node, params, by)],
-    'peers.show': ['read', ({ peer }) => showPeer(node, directory.node(peer), by)],
-    'peers.rename': ['admin', ({ peer, name }) => renamePeer(node, directory.node(peer), { name, by })],
-    'peers.tier': ['admin', ({ peer, tier }) => amendPeer(node, directory.node(peer), { tier, by })],
-    'peers.revoke': ['admin', ({ peer, reason }) => revokePeer(node, directory.node(peer), { reason: reason ?? '', by })],
-    'peers.ping': ['read', ({ peer, count }) => pingPeer(node, directory.node(peer), count ?? 1)],
-    'invite.create': ['admin', (params) => createInvite(node, params, by)],
-    'invite.list': ['admin', () => listInvites(node)],
-    'invite.revoke': ['admin', ({ id }) => revokeInvite(node, id)],
-    'mesh.settings': ['read', () => showSettings(node)],
-    'mesh.set': ['admin', (params) => setSettings(node, params)],
-    'agents.list': ['read', (params) => listAgents(node, params, by)],
-    'agents.show': ['read', ({ agent }) => showAgent(node, agent, by)],
-    'message.send': ['send', (params, signal) => sendText(node, params, { by, as, signal })],
-    'message.call': ['send', (params, signal) => callCapability(node, params, { by, as, signal })],
-    'tasks.list': ['read', (params) => listTasks(node, params, by)],
-    'tasks.show': ['read', ({ id }) => showTask(node, id, by)],
-    'tasks.cancel': ['send', ({ id }) => cancelTask(node, id, by)],
-    'a2a.find': ['send', (params) => findRemote(host, params, principal)],
-    ...toolCalls(host.tools),
-    ...swarmCalls(node, certified(principal)),
-    ...policyCalls(node, principal),
-    ...clientCalls(host, principal),
-    ...documentCalls(node, certified(principal))
-  }
+type SwarmCall = Extract<CallName, `swarm.${string}`>
+
+const SWARM_CALLS: Pick<CallTable, SwarmCall> = {
+  'swarm.start': ['send', async ({ node, certified: by }, params) => ({ id: await node.swarms.launch(params, by) })],
+  'swarm.preview': ['send', ({ node, certified: by }, params) => node.swarms.preview(params, by)],
+  'swarm.list': ['read', async ({ node, certified: by }) => ({ swarms: await listSwarms(node, by) })],
+  'swarm.show': ['read', async ({ node, certified: by }, { id }) => (await findSwarm(node, id, by)).info()],
+  'swarm.results': ['read', async ({ node, certified: by }, { id }) => (await findSwarm(node, id, by)).results()],
+  'swarm.cancel': ['send', async ({ node, certified: by }, { id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)]
+}
+
+/** All are the operator's: a client that could make clients, or approve itself, would be no client. */
+const OAUTH_CALLS: Pick<CallTable, keyof OAuthCalls> = {
+  'oauth.client.create': ['admin', (caller, params) => oauthAdmin(caller)['oauth.client.create'](params)],
+  'oauth.client.list': ['admin', (caller, params) => oauthAdmin(caller)['oauth.client.list'](params)],
+  'oauth.client.revoke': ['admin', (caller, params) => oauthAdmin(caller)['oauth.client.revoke'](params)],
+  'oauth.requests': ['admin', (caller, params) => oauthAdmin(caller)['oauth.requests'](params)],
+  'oauth.show': ['admin', (caller, params) => oauthAdmin(caller)['oauth.show'](params)],
+  'oauth.approve': ['admin', (caller, params) => oauthAdmin(caller)['oauth.approve'](params)],
+  'oauth.deny': ['admin', (caller, params) => oauthAdmin(caller)['oauth.deny'](params)],
+  'oauth.rotate': ['admin', (caller, params) => oauthAdmin(caller)['oauth.rotate'](params)]
+}
+
+type ClientCall = Extract<CallName, `token.${string}` | `push.${string}` | `tools.${string}`>
+
+/** Who calls over HTTP, and what is called there. To accept a list of tools is to say what this node runs, as a change of its config is. */
+const CLIENT_CALLS: Pick<CallTable, ClientCall> = {
+  'token.create': ['admin', ({ node, principal }, params) => node.tokens.create(params, principal)],
+  'token.list': ['admin', ({ node }) => ({ tokens: node.tokens.list() })],
+  'token.revoke': ['admin', ({ node }, { id }) => node.tokens.revoke(id)],
+  'push.list': ['admin', async ({ host }) => await pushAdmin(host).list()],
+  'push.retry': [
+    'admin',
+    async ({ host }, { id, all = false }) => {
+      if ((id === undefined) !== all) throw new NodeError('USAGE', 'name one notification, or all that were given up')
+      return { ids: await pushAdmin(host).retry(id ?? null) }
+    }
+  ],
+  'tools.list': ['read', ({ host }) => ({ servers: host.tools.list() })],
+  'tools.refresh': [
+    'admin',
+    async ({ host }, { server = null, accept = null }) => {
+      if (accept !== null && server === null) throw new NodeError('USAGE', 'tool lists are accepted one server at a time: name the server')
+      return { servers: await host.tools.refresh(server, accept) }
+    }
+  ]
+}
+
+type PolicyCall = Extract<CallName, `policy.${string}` | `approvals.${string}`>
+
+const POLICY_CALLS: Pick<CallTable, PolicyCall> = {
+  'policy.show': ['read', ({ node, by }) => policyInfo(node, by)],
+  'policy.test': ['read', ({ node, by }, params) => testPolicy(node, params, by)],
+  'approvals.list': ['read', ({ node }) => listApprovals(node)],
+  'approvals.show': ['read', ({ node }, { id }) => showApproval(node, id)],
+  'approvals.allow': ['admin', ({ node, principal }, params) => decideApproval(node, 'allow', { ...params, by: principal.name })],
+  'approvals.deny': ['admin', ({ node, principal }, params) => decideApproval(node, 'deny', { ...params, by: principal.name })]
+}
+
+const CALLS: CallTable = {
+  'node.info': ['read', ({ host }) => nodeInfo(host)],
+  'node.status': ['read', ({ host }) => statusInfo(host)],
+  'node.id': ['read', ({ node }) => showId(node)],
+  'node.stop': ['admin', ({ host }) => stop(host)],
+  'node.metrics': ['read', ({ node }) => ({ ...node.deps.telemetry.snapshot(), agents: node.agents.measured() })],
+  'audit.flush': ['read', ({ node }) => flushAudit(node)],
+  'node.backup': ['admin', ({ host }, params) => host.backup(params)],
+  'node.config': ['read', ({ host }) => host.config],
+  'peers.list': ['read', ({ node, by }, params) => listPeers(node, params, by)],
+  'peers.show': ['read', ({ node, by }, { peer }) => showPeer(node, node.directory.node(peer), by)],
+  'peers.rename': ['admin', ({ node, by }, { peer, name }) => renamePeer(node, node.directory.node(peer), { name, by })],
+  'peers.tier': ['admin', ({ node, by }, { peer, tier }) => amendPeer(node, node.directory.node(peer), { tier, by })],
+  'peers.revoke': ['admin', ({ node, by }, { peer, reason }) => revokePeer(node, node.directory.node(peer), { reason: reason ?? '', by })],
+  'peers.ping': ['read', ({ node }, { peer, count }) => pingPeer(node, node.directory.node(peer), count ?? 1)],
+  'invite.create': ['admin', ({ node, by }, params) => createInvite(node, params, by)],
+  'invite.list': ['admin', ({ node }) => listInvites(node)],
+  'invite.revoke': ['admin', ({ node }, { id }) => revokeInvite(node, id)],
+  'mesh.settings': ['read', ({ node }) => showSettings(node)],
+  'mesh.set': ['admin', ({ node }, params) => setSettings(node, params)],
+  'agents.list': ['read', ({ node, by }, params) => listAgents(node, params, by)],
+  'agents.show': ['read', ({ node, by }, { agent }) => showAgent(node, agent, by)],
+  'message.send': ['send', ({ node, principal, by }, params, signal) => sendText(node, params, { by, as: principal.agentId, signal })],
+  'message.call': [
+    'send',
+    ({ node, principal, by }, params, signal) => callCapability(node, params, { by, as: principal.agentId, signal })
+  ],
+  'tasks.list': ['read', ({ node, by }, params) => listTasks(node, params, by)],
+  'tasks.show': ['read', ({ node, by }, { id }) => showTask(node, id, by)],
+  'tasks.cancel': ['send', ({ node, by }, { id }) => cancelTask(node, id, by)],
+  'a2a.find': ['send', (caller, params) => findRemote(caller, params)],
+  ...SWARM_CALLS,
+  ...POLICY_CALLS,
+  ...CLIENT_CALLS,
+  ...OAUTH_CALLS,
+  ...DOCUMENT_CALLS
 }
 
 /** What a caller has done in the operator's name is as weak as the caller. */
@@ -172,111 +244,62 @@ function certified({ tier, sandboxId }: Principal): Required<CertifiedPower> {
 }
 
 /** The agent that may be found here asks any URL. @throws NodeError FORBIDDEN, what finding refuses */
-function findRemote(host: ApiHost, params: Calls['a2a.find']['params'], { kind }: Principal): ReturnType<ApiHost['findRemote']> {
-  if (kind !== 'operator') throw new NodeError('FORBIDDEN', 'only the operator of the node asks agents by the URL of their card')
+function findRemote({ host, principal }: ApiCall, params: Calls['a2a.find']['params']): ReturnType<ApiHost['findRemote']> {
+  if (principal.kind !== 'operator') throw new NodeError('FORBIDDEN', 'only the operator of the node asks agents by the URL of their card')
   return host.findRemote(params)
 }
 
-type SwarmCall = Extract<CallName, `swarm.${string}`>
-
-function swarmCalls(node: NodeCore, by: CertifiedPower): Pick<CallTable, SwarmCall> {
-  return {
-    'swarm.start': ['send', async (params) => ({ id: await node.swarms.launch(params, by) })],
-    'swarm.preview': ['send', (params) => node.swarms.preview(params, by)],
-    'swarm.list': ['read', async () => ({ swarms: await listSwarms(node, by) })],
-    'swarm.show': ['read', async ({ id }) => (await findSwarm(node, id, by)).info()],
-    'swarm.results': ['read', async ({ id }) => (await findSwarm(node, id, by)).results()],
-    'swarm.cancel': ['send', async ({ id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)]
-  }
+/** @throws NodeError FORBIDDEN, USAGE */
+function oauthAdmin({ host, principal: { kind } }: ApiCall): OAuthAdmin {
+  if (kind !== 'operator' && kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node decides about clients')
+  const found = host.oauth()
+  if (found !== null) return found
+  const next = ['a2a-node config path   # a2a: { oauth: { enabled: true } }', 'a2a-node start --http <[host:]port>']
+  throw new NodeError('USAGE', 'this node gives no tokens by OAuth: set a2a.oauth.enabled, and serve HTTP', { next })
 }
 
-type ClientCall = Extract<CallName, `token.${string}` | `push.${string}`>
-
-/** Who calls over HTTP, and who is called. */
-function clientCalls(host: ApiHost, principal: Principal): Pick<CallTable, ClientCall | keyof OAuthCalls> {
-  const { tokens } = host.node
-  return {
-    ...pushCalls(host),
-    ...oauthCalls(host, principal),
-    'token.create': ['admin', (params) => tokens.create(params, principal)],
-    'token.list': ['admin', () => ({ tokens: tokens.list() })],
-    'token.revoke': ['admin', ({ id }) => tokens.revoke(id)]
-  }
-}
-
-/** All are the operator's: a client that could make clients, or approve itself, would be no client. */
-function oauthCalls({ oauth }: ApiHost, { kind }: Principal): Pick<CallTable, keyof OAuthCalls> {
-  const admin = (): OAuthAdmin => {
-    if (kind !== 'operator' && kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node decides about clients')
-    const found = oauth()
-    if (found === null) {
-      const next = ['a2a-node config path   # a2a: { oauth: { enabled: true } }', 'a2a-node start --http <[host:]port>']
-      throw new NodeError('USAGE', 'this node gives no tokens by OAuth: set a2a.oauth.enabled, and serve HTTP', { next })
-    }
-    return found
-  }
-  return {
-    'oauth.client.create': ['admin', (params) => admin()['oauth.client.create'](params)],
-    'oauth.client.list': ['admin', (params) => admin()['oauth.client.list'](params)],
-    'oauth.client.revoke': ['admin', (params) => admin()['oauth.client.revoke'](params)],
-    'oauth.requests': ['admin', (params) => admin()['oauth.requests'](params)],
-    'oauth.show': ['admin', (params) => admin()['oauth.show'](params)],
-    'oauth.approve': ['admin', (params) => admin()['oauth.approve'](params)],
-    'oauth.deny': ['admin', (params) => admin()['oauth.deny'](params)],
-    'oauth.rotate': ['admin', (params) => admin()['oauth.rotate'](params)]
-  }
-}
-
-type PolicyCall = Extract<CallName, `policy.${string}` | `approvals.${string}`>
-
-function policyCalls(node: NodeCore, principal: Principal): Pick<CallTable, PolicyCall> {
-  const power = powerIn(principal)
-  return {
-    'policy.show': ['read', () => policyInfo(node, power)],
-    'policy.test': ['read', (params) => testPolicy(node, params, power)],
-    'approvals.list': ['read', () => listApprovals(node)],
-    'approvals.show': ['read', ({ id }) => showApproval(node, id)],
-    'approvals.allow': ['admin', (params) => decideApproval(node, 'allow', { ...params, by: principal.name })],
-    'approvals.deny': ['admin', (params) => decideApproval(node, 'deny', { ...params, by: principal.name })]
-  }
-}
-
-/** `newest`: each value is the whole, so a reader that is behind needs only the last one. */
-type WatchTable = {
-  readonly [N in WatchName]: readonly [Scope, Watch<N>, 'newest' | 'all']
+/** Push notifications are of all callers' tasks, so for who is in charge of the node. @throws NodeError CONFLICT */
+function pushAdmin({ push }: ApiHost): PushAdmin {
+  const found = push()
+  if (found !== null) return found
+  const next = ['a2a-node start --http <[host:]port>']
+  throw new NodeError('CONFLICT', 'this node serves A2A neither over HTTP nor to members, so it sends no push notifications', { next })
 }
 
 /** Each watch pushes the snapshot, then what changes, and returns its stop. */
-function watchTable(host: ApiHost, principal: Principal): WatchTable {
-  const by = powerIn(principal)
-  const as = principal.agentId
-  const watchStatus: Watch<'node.status'> = ({ deps }, _params, { push }) => {
-    push(statusInfo(host))
-    const timer = deps.clock.every(STATUS_MS, () => push(statusInfo(host)))
-    return () => deps.clock.clear(timer)
-  }
-  return {
-    'node.status': ['read', watchStatus, 'newest'],
-    'peers.list': ['read', (node, params, { push }) => watchPeers(node, () => push(listPeers(node, params, by))), 'newest'],
-    'agents.list': ['read', (node, params, { push }) => watchAgents(node, () => listAgents(node, params, by), push), 'newest'],
-    'tasks.list': ['read', (node, params, { push }) => watchTasks(node, () => push(listTasks(node, params, by))), 'newest'],
-    'approvals.list': ['read', watchApprovals, 'newest'],
-    'message.send': ['send', (node, params, to) => followMessage(node, (hooks) => sendText(node, params, { by, as, ...hooks }), to), 'all'],
-    'message.call': [
-      'send',
-      (node, params, to) => followMessage(node, (hooks) => callCapability(node, params, { by, as, ...hooks }), to),
-      'all'
-    ],
-    ...documentWatches(certified(principal)),
-    'swarm.watch': ['read', async (node, { id }, to) => watchSwarm(await findSwarm(node, id, by), to), 'all'],
-    'node.events': ['read', watchEvents, 'all']
-  }
+const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
+  'node.status': ['read', ({ host }, _params, { push }) => watchStatus(host, push), 'newest'],
+  'peers.list': ['read', ({ node, by }, params, { push }) => watchPeers(node, () => push(listPeers(node, params, by))), 'newest'],
+  'agents.list': ['read', ({ node, by }, params, { push }) => watchAgents(node, () => listAgents(node, params, by), push), 'newest'],
+  'tasks.list': ['read', ({ node, by }, params, { push }) => watchTasks(node, () => push(listTasks(node, params, by))), 'newest'],
+  'approvals.list': ['read', ({ node }, _params, { push }) => watchApprovals(node, push), 'newest'],
+  'message.send': [
+    'send',
+    ({ node, principal: { agentId: as }, by }, params, to) =>
+      followMessage(node, (hooks) => sendText(node, params, { by, as, ...hooks }), to),
+    'all'
+  ],
+  'message.call': [
+    'send',
+    ({ node, principal: { agentId: as }, by }, params, to) =>
+      followMessage(node, (hooks) => callCapability(node, params, { by, as, ...hooks }), to),
+    'all'
+  ],
+  ...DOCUMENT_WATCHES,
+  'swarm.watch': ['read', async ({ node, certified: by }, { id }, to) => watchSwarm(await findSwarm(node, id, by), to), 'all'],
+  'node.events': ['read', ({ node }, params, to) => watchEvents(node, params, to), 'all']
+}
+
+function watchStatus(host: ApiHost, push: Push<StatusInfo>): Unsubscribe {
+  const { clock } = host.node.deps
+  push(statusInfo(host))
+  const timer = clock.every(STATUS_MS, () => push(statusInfo(host)))
+  return () => clock.clear(timer)
 }
 
 /** The in-process body of NodeApi for one principal. */
 export function createApi(host: ApiHost, principal: Principal): NodeApi {
-  // A caller over the control socket is made for one of the two.
-  const [calls, watches] = [lazy(() => callTable(host, principal)), lazy(() => watchTable(host, principal))]
+  const caller = apiCall(host, principal)
   function allow(scope: Scope, name: CallName | WatchName): void {
     if (!principal.scopes.includes(scope))
       throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
@@ -287,14 +310,13 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
   const toError: ToError = (error) => withLogProblem(asNodeError(error), logState.problems)
   return {
     call: async (name, params, options) => {
-      const table = calls()
-      const row = Object.hasOwn(table, name) ? table[name] : undefined
+      const row = Object.hasOwn(CALLS, name) ? CALLS[name] : undefined
       if (row === undefined) throw new NodeError('USAGE', `no call ${shown(name)}`)
       const [scope, run] = row
       allow(scope, name)
       peers.usedHere()
       try {
-        return await run(params, options?.signal)
+        return await run(caller, params, options?.signal)
       } catch (error) {
         const failure = toError(error)
         if (failure.code === 'INTERNAL') telemetry.log('error', 'a call failed', { call: name, reason: failure.message })
@@ -302,23 +324,17 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       }
     },
     watch: (name, params, options) => {
-      const table = watches()
-      const row = Object.hasOwn(table, name) ? table[name] : undefined
+      const row = Object.hasOwn(WATCHES, name) ? WATCHES[name] : undefined
       if (row === undefined) throw new NodeError('USAGE', `no watch ${shown(name)}`)
       const [scope, open, keeps] = row
       const opened = async (to: Parameters<typeof open>[2]): Promise<Unsubscribe> => {
         allow(scope, name)
         peers.usedHere()
-        return await open(host.node, params, to)
+        return await open(caller, params, to)
       }
       return watching(opened, queueFor(keeps, options?.signal), toError)
     }
   }
-}
-
-function lazy<T extends object>(make: () => T): () => T {
-  let made: T | null = null
-  return () => (made ??= make())
 }
 
 /** What a failure is told as. */
@@ -413,53 +429,5 @@ function refuseBeyondAuthority(name: CallName | WatchName, { kind, tier, sandbox
   }
   if (tier > nodeTier && AS_THE_NODE.has(name)) {
     throw new NodeError('FORBIDDEN', `${name} needs the tier of the node, ${tierText(nodeTier)}; this caller has ${tierText(tier)}`)
-  }
-}
-
-type ToolRow<N extends 'tools.list' | 'tools.refresh', S extends string> = readonly [
-  S,
-  (params: Calls[N]['params']) => Calls[N]['result'] | Promise<Calls[N]['result']>
-]
-
-/** The calls of imported MCP servers. To accept a list of tools is to say what this node runs, as a change of its config is. */
-function toolCalls(tools: ImportedTools): {
-  readonly 'tools.list': ToolRow<'tools.list', 'read'>
-  readonly 'tools.refresh': ToolRow<'tools.refresh', 'admin'>
-} {
-  return {
-    'tools.list': ['read', () => ({ servers: tools.list() })],
-    'tools.refresh': [
-      'admin',
-      async ({ server = null, accept = null }) => {
-        if (accept !== null && server === null)
-          throw new NodeError('USAGE', 'tool lists are accepted one server at a time: name the server')
-        return { servers: await tools.refresh(server, accept) }
-      }
-    ]
-  }
-}
-
-type PushRow<N extends 'push.list' | 'push.retry'> = readonly ['admin', (params: Calls[N]['params']) => Promise<Calls[N]['result']>]
-
-/** The calls about push notifications: of all callers' tasks, so for who is in charge of the node. */
-function pushCalls({ push }: { push(): PushAdmin | null }): {
-  readonly 'push.list': PushRow<'push.list'>
-  readonly 'push.retry': PushRow<'push.retry'>
-} {
-  const admin = (): PushAdmin => {
-    const found = push()
-    if (found !== null) return found
-    const next = ['a2a-node start --http <[host:]port>']
-    throw new NodeError('CONFLICT', 'this node serves A2A neither over HTTP nor to members, so it sends no push notifications', { next })
-  }
-  return {
-    'push.list': ['admin', async () => await admin().list()],
-    'push.retry': [
-      'admin',
-      async ({ id, all = false }) => {
-        if ((id === undefined) !== all) throw new NodeError('USAGE', 'name one notification, or all that were given up')
-        return { ids: await admin().retry(id ?? null) }
-      }
-    ]
   }
 }

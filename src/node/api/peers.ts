@@ -18,7 +18,14 @@ import type { Tier } from '../../domain/routing/tier.js'
 import type { Calls, IdInfo, InviteInfo, PeerDetail, PeerInfo, PeerList } from '../../ports/node-api.js'
 import { OPERATOR } from '../../domain/card/card.js'
 import { shareOf } from '../documents/left-documents.js'
-import type { NodeCore } from '../node.js'
+import type { NodeDeps } from '../dependencies.js'
+import type { Services } from '../services.js'
+
+/** What the calls about peers and invites need. */
+export interface PeersApiDeps
+  extends Pick<Services, 'directory' | 'documents' | 'peers' | 'policy' | 'presence' | 'registry' | 'routes' | 'visibility'> {
+  readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState' | 'membership' | 'pairing' | 'sign'>
+}
 
 /** Life of an invite unless told otherwise, in milliseconds. */
 const INVITE_TTL_MS = 600_000
@@ -33,7 +40,7 @@ const INVITE_IDS: IdKind = {
 const MAX_PINGS = 100
 
 /** Rows of `peers`: every other member, revoked ones only when asked. Agents that a caller does not see are not listed. */
-export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['params'], by: CallerAuthority): PeerList {
+export function listPeers(node: PeersApiDeps, { all = false }: Calls['peers.list']['params'], by: CallerAuthority): PeerList {
   const { membership } = node.deps
   const members = node.directory.nodes().filter((one) => one.id !== membership.nodeId)
   const peers = members.map((one) => peerInfo(node, one.id, by)).filter((one) => all || one.status !== 'revoked')
@@ -41,7 +48,7 @@ export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['
 }
 
 /** One peer in full. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME. */
-export function showPeer(node: NodeCore, nodeId: NodeId, by: CallerAuthority): PeerDetail {
+export function showPeer(node: PeersApiDeps, nodeId: NodeId, by: CallerAuthority): PeerDetail {
   const view = node.deps.log.view()
   const member = view.members.get(nodeId)
   const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
@@ -62,7 +69,7 @@ export function showPeer(node: NodeCore, nodeId: NodeId, by: CallerAuthority): P
 }
 
 /** What `id` tells of this node. */
-export function showId(node: NodeCore): IdInfo {
+export function showId(node: PeersApiDeps): IdInfo {
   const { membership } = node.deps
   const { maxTier, sandboxId, mayInvite, mayWrite, issuer, issuedAt, expiresAt, serial } = membership.certificate().body
   return {
@@ -82,7 +89,7 @@ export function showId(node: NodeCore): IdInfo {
 }
 
 /** Id, name and tier of this node. */
-export function selfInfo(node: NodeCore): IdInfo['node'] {
+export function selfInfo(node: PeersApiDeps): IdInfo['node'] {
   const { membership } = node.deps
   return { ...node.directory.ref(membership.nodeId), tier: tierText(membership.certificate().body.maxTier) }
 }
@@ -92,7 +99,7 @@ export function selfInfo(node: NodeCore): IdInfo['node'] {
  * @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, REVOKED, FORBIDDEN, TIMEOUT; CONFLICT for the name of another.
  */
 export async function amendPeer(
-  node: NodeCore,
+  node: PeersApiDeps,
   nodeId: NodeId,
   { by, ...change }: { readonly name?: string; readonly tier?: Tier; readonly by: CallerAuthority }
 ): Promise<PeerDetail> {
@@ -114,7 +121,7 @@ export async function amendPeer(
 
 /** Gives a member another name. @throws NodeError as {@link amendPeer}. */
 export async function renamePeer(
-  node: NodeCore,
+  node: PeersApiDeps,
   nodeId: NodeId,
   change: { readonly name: string; readonly by: CallerAuthority }
 ): Promise<Calls['peers.rename']['result']> {
@@ -131,7 +138,7 @@ export async function renamePeer(
 }
 
 /** Two of one name could not be told apart: what one of them is called would change too, and scripts that name it fail. */
-function checkName(node: NodeCore, nodeId: NodeId, name: string): void {
+function checkName(node: PeersApiDeps, nodeId: NodeId, name: string): void {
   const command = (better: string): string => `a2a-node peers rename ${nodeId} ${better}`
   refuseName(name, NODE_NAME, { code: 'USAGE', label: 'the new name', command })
   const others = node.directory.nodes().filter((one) => one.id !== nodeId)
@@ -149,7 +156,7 @@ function checkName(node: NodeCore, nodeId: NodeId, name: string): void {
 
 /** Puts a member out for good; nothing happens to one that is out. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT. */
 export async function revokePeer(
-  node: NodeCore,
+  node: PeersApiDeps,
   nodeId: NodeId,
   { reason, by }: { readonly reason: string; readonly by: CallerAuthority }
 ): Promise<Calls['peers.revoke']['result']> {
@@ -163,7 +170,7 @@ export async function revokePeer(
 }
 
 /** Pings a peer, one after the other; over a link of its own alone. @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT. */
-export async function pingPeer(node: NodeCore, nodeId: NodeId, count: number): Promise<Calls['peers.ping']['result']> {
+export async function pingPeer(node: PeersApiDeps, nodeId: NodeId, count: number): Promise<Calls['peers.ping']['result']> {
   if (nodeId === node.deps.membership.nodeId) throw new NodeError('USAGE', 'that is this node itself')
   refuseRevoked(node, nodeId)
   const rttMs: number[] = []
@@ -178,7 +185,7 @@ export async function pingPeer(node: NodeCore, nodeId: NodeId, count: number): P
 }
 
 /** Nobody carries pings: says so of a peer without a link that messages reach all the same; null for one that they do not. */
-async function relayedOnly({ directory, presence, routes }: NodeCore, nodeId: NodeId, cause: unknown): Promise<NodeError | null> {
+async function relayedOnly({ directory, presence, routes }: PeersApiDeps, nodeId: NodeId, cause: unknown): Promise<NodeError | null> {
   const via = (await routes.confirm(nodeId)) ? routes.next(nodeId) : null
   if (via === null && !presence.isOnline(nodeId)) return null
   const by =
@@ -193,7 +200,7 @@ async function relayedOnly({ directory, presence, routes }: NodeCore, nodeId: No
 
 /** Makes an invite and brings it into the log. `by`: nobody invites as more than itself. @throws NodeError NOT_ADMIN, FORBIDDEN, OVERLOADED, TIMEOUT. */
 export async function createInvite(
-  node: NodeCore,
+  node: PeersApiDeps,
   params: Calls['invite.create']['params'],
   by: CallerAuthority
 ): Promise<Calls['invite.create']['result']> {
@@ -226,13 +233,13 @@ function noMoreInvites(): NodeError {
 }
 
 /** Rows of `invite ls`, newest first. */
-export function listInvites(node: NodeCore): Calls['invite.list']['result'] {
+export function listInvites(node: PeersApiDeps): Calls['invite.list']['result'] {
   const records = [...node.deps.log.view().invites.values()].sort((a, b) => b.terms.createdAt - a.terms.createdAt)
   return { invites: records.map((one) => inviteInfo(node, one.terms.id)), problems: node.deps.logState.problems() }
 }
 
 /** Makes an invite worthless. @throws NodeError NOT_ADMIN, INVITE_NOT_FOUND, AMBIGUOUS_NAME, TIMEOUT. */
-export async function revokeInvite(node: NodeCore, text: string): Promise<InviteInfo> {
+export async function revokeInvite(node: PeersApiDeps, text: string): Promise<InviteInfo> {
   const { membership, log, clock } = node.deps
   const own = membership.certificate().body
   if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not revoke invites; an admin node can')
@@ -247,7 +254,7 @@ export async function revokeInvite(node: NodeCore, text: string): Promise<Invite
 }
 
 /** The fold decides for everybody; this tells the person at once what it would say. */
-function mayChange(node: NodeCore, nodeId: NodeId): void {
+function mayChange(node: PeersApiDeps, nodeId: NodeId): void {
   const { membership, log } = node.deps
   const { owner } = membership
   const view = log.view()
@@ -261,7 +268,7 @@ function mayChange(node: NodeCore, nodeId: NodeId): void {
 }
 
 /** @throws NodeError REVOKED: nothing can be done with or for such a node any more. */
-function refuseRevoked(node: NodeCore, nodeId: NodeId): void {
+function refuseRevoked(node: PeersApiDeps, nodeId: NodeId): void {
   if ((node.deps.log.view().members.get(nodeId)?.revoked ?? null) === null) return
   const { name } = node.directory.ref(nodeId)
   throw new NodeError('REVOKED', `${name} was put out of the mesh for good; an invite lets it in with a new home`, {
@@ -269,7 +276,7 @@ function refuseRevoked(node: NodeCore, nodeId: NodeId): void {
   })
 }
 
-function inviteInfo(node: NodeCore, id: string): InviteInfo {
+function inviteInfo(node: PeersApiDeps, id: string): InviteInfo {
   const one = node.deps.log.view().invites.get(id)
   if (one === undefined) throw new NodeError('INVITE_NOT_FOUND', 'no such invite')
   return {
@@ -285,7 +292,7 @@ function inviteInfo(node: NodeCore, id: string): InviteInfo {
   }
 }
 
-function peerInfo(node: NodeCore, nodeId: NodeId, by: CallerAuthority): PeerInfo {
+function peerInfo(node: PeersApiDeps, nodeId: NodeId, by: CallerAuthority): PeerInfo {
   const { log, membership } = node.deps
   const member = log.view().members.get(nodeId)
   const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)

@@ -22,15 +22,21 @@ import type {
   PolicyTestResult,
   UnaskedRule
 } from '../../ports/policy-api.js'
-import type { NodeCore } from '../node.js'
+import type { NodeDeps } from '../dependencies.js'
+import type { Services } from '../services.js'
 import { isRecord } from '../../kit/json.js'
 import type { Directory } from '../cards/directory.js'
+
+/** What the calls about the policy need. */
+export interface PolicyApiDeps extends Pick<Services, 'accessControl' | 'directory' | 'policy' | 'registry' | 'self' | 'visibility'> {
+  readonly deps: Pick<NodeDeps, 'log' | 'settings'>
+}
 
 /** Agents that are named as having a capability. */
 const LISTED = 8
 
 /** What `policy show` tells. `by`: who wants to know. */
-export function policyInfo(node: NodeCore, by: CallerAuthority): PolicyInfo {
+export function policyInfo(node: PolicyApiDeps, by: CallerAuthority): PolicyInfo {
   const { directory, registry, self } = node
   const { file, rules, faults } = node.policy.state()
   const ids = node.policy.ids()
@@ -65,7 +71,7 @@ function criteriaInfo({ tier, ...rest }: PartyCriteria, names: ReadonlyMap<NodeI
  * that it does not find are none.
  * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME; USAGE for a type that opens nothing.
  */
-export function testPolicy(node: NodeCore, query: PolicyTestQuery, by: CallerAuthority): PolicyTestResult {
+export function testPolicy(node: PolicyApiDeps, query: PolicyTestQuery, by: CallerAuthority): PolicyTestResult {
   const type = query.type ?? 'request'
   if (!OPENING_TYPES.has(type)) throw new NodeError('USAGE', `a ${type} is a reply: it passes along its exchange, whatever the rules say`)
   const sees = (card: RegisteredCard): boolean => node.visibility.toCaller(card, by)
@@ -90,7 +96,7 @@ export function testPolicy(node: NodeCore, query: PolicyTestQuery, by: CallerAut
 }
 
 function verdictInfo(
-  node: NodeCore,
+  node: PolicyApiDeps,
   verdict: Verdict
 ): Pick<PolicyTestResult, 'decision' | 'code' | 'rule' | 'ruleId' | 'reason' | 'file' | 'line'> {
   const { rule } = verdict
@@ -100,13 +106,13 @@ function verdictInfo(
   return { decision: asks ? 'ask' : 'deny', code: asks ? null : verdict.code, rule, reason: verdict.reason, ...place }
 }
 
-function placeOf(node: NodeCore, { line }: Verdict): Pick<PolicyTestResult, 'ruleId' | 'file' | 'line'> {
+function placeOf(node: PolicyApiDeps, { line }: Verdict): Pick<PolicyTestResult, 'ruleId' | 'file' | 'line'> {
   if (line === undefined) return { file: null, line: null, ruleId: null }
   const { file, rules } = node.policy.state()
   return { file, line, ruleId: node.policy.ids()[rules.findIndex((one) => one.line === line)] ?? null }
 }
 
-function passedOverInfo(node: NodeCore, question: RoutingQuestion): PassedOverRule | null {
+function passedOverInfo(node: PolicyApiDeps, question: RoutingQuestion): PassedOverRule | null {
   const verdict = node.accessControl.askedNobody(question)
   if (verdict === null) return null
   const why = !question.isArriving ? 'elsewhere' : question.type === 'task-proposal' ? 'proposal' : 'table'
@@ -114,7 +120,7 @@ function passedOverInfo(node: NodeCore, question: RoutingQuestion): PassedOverRu
 }
 
 /** The nodes of the two ends decide, each by its own rules; the one that is asked here answers for itself alone. */
-function othersOf(node: NodeCore, question: RoutingQuestion, verdict: Verdict): PolicyTestOther[] {
+function othersOf(node: PolicyApiDeps, question: RoutingQuestion, verdict: Verdict): PolicyTestOther[] {
   const { sender, target } = question
   // What a rule of this file opens is open here alone.
   const needsAllow = verdict.allowed && verdict.line !== undefined && !node.accessControl.askTable(question).allowed
@@ -141,7 +147,7 @@ type Capable = Pick<RegisteredCard, 'capabilities'>
 type Assumption = Pick<PolicyTestResult, 'assumed' | 'missing'>
 
 /** A notification names no capability: its target does its default one. */
-function workOf(node: NodeCore, { type, target, capability, sideEffect, sees }: PolicyInquiry): AskedWork & Assumption {
+function workOf(node: PolicyApiDeps, { type, target, capability, sideEffect, sees }: PolicyInquiry): AskedWork & Assumption {
   const address = parseAddress(target.address)
   const card = address === null ? undefined : node.directory.card(address)
   const named = type === 'notification' && address !== null ? null : (capability ?? null)
@@ -159,7 +165,7 @@ function workOf(node: NodeCore, { type, target, capability, sideEffect, sees }: 
 
 /** What a capability may do where an agent of this node offers it: of several that of the tier, then the one that may do most. */
 function offeredEffect(
-  { directory }: NodeCore,
+  { directory }: PolicyApiDeps,
   id: string,
   { cards, tier }: { readonly cards: readonly RegisteredCard[]; readonly tier: Tier }
 ): Pick<PolicyTestResult, 'sideEffect' | 'assumed'> {
@@ -176,7 +182,7 @@ function offeredEffect(
 
 /** Who has a capability that the target lacks, and which ones are called almost so: its own first. */
 function missingOf(
-  { registry, directory }: NodeCore,
+  { registry, directory }: PolicyApiDeps,
   capability: string,
   { cards, sees }: { readonly cards: readonly Capable[]; readonly sees: (card: RegisteredCard) => boolean }
 ): NonNullable<PolicyTestResult['missing']> {
@@ -188,7 +194,7 @@ function missingOf(
   return { offeredBy: offeredBy.slice(0, LISTED).map((one) => directory.shownAddress(one)), nearest: near }
 }
 
-function partyInfo({ directory }: NodeCore, { address, tier, sandboxId }: RoutingParty): PolicyTestParty {
+function partyInfo({ directory }: PolicyApiDeps, { address, tier, sandboxId }: RoutingParty): PolicyTestParty {
   return { agent: address === '' ? null : directory.shownAddress(address), tier: tierText(tier), sandboxId }
 }
 
@@ -200,7 +206,7 @@ type Sees = (card: RegisteredCard) => boolean
  * this node's own agent, then that of any other.
  * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME.
  */
-function senderParty(node: NodeCore, text: string, sees: Sees): RoutingParty {
+function senderParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingParty {
   const anybody = anybodyOf(text)
   if (anybody !== null) return anybody
   if (text.includes('@')) return agentParty(node, text, sees)
@@ -223,7 +229,7 @@ function senderParty(node: NodeCore, text: string, sees: Sees): RoutingParty {
 }
 
 /** Whom `policy test` means by its target: any agent of this node of a tier, or an agent. @throws NodeError as {@link senderParty}. */
-function targetParty(node: NodeCore, text: string, sees: Sees): RoutingParty {
+function targetParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingParty {
   const anybody = anybodyOf(text)
   if (anybody !== null) return anybody
   try {
@@ -249,18 +255,18 @@ function anybodyOf(text: string): RoutingParty | null {
   return tier === null ? null : { address: '', tier, sandboxId: null }
 }
 
-function operatorOf(node: NodeCore, text: string): AgentAddress {
+function operatorOf(node: PolicyApiDeps, text: string): AgentAddress {
   return { agentId: OPERATOR, nodeId: node.directory.node(text) }
 }
 
 /** The policy is this node's: a bare name means its own agent when it has one. */
-function agentOf(node: NodeCore, text: string, sees: Sees): AgentAddress {
+function agentOf(node: PolicyApiDeps, text: string, sees: Sees): AgentAddress {
   const own = { agentId: text, nodeId: node.self }
   const card = node.directory.card(own)
   return card === undefined || !sees(card) ? node.directory.agent(text, sees) : own
 }
 
-function agentParty(node: NodeCore, text: string, sees: Sees): RoutingParty {
+function agentParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingParty {
   try {
     return partyOf(node, agentOf(node, text, sees))
   } catch (error) {
@@ -271,7 +277,7 @@ function agentParty(node: NodeCore, text: string, sees: Sees): RoutingParty {
   }
 }
 
-function nodeNamed(node: NodeCore, text: string): NodeId | null {
+function nodeNamed(node: PolicyApiDeps, text: string): NodeId | null {
   try {
     return node.directory.node(text)
   } catch {
@@ -279,7 +285,7 @@ function nodeNamed(node: NodeCore, text: string): NodeId | null {
   }
 }
 
-function partyOf(node: NodeCore, address: AgentAddress): RoutingParty {
+function partyOf(node: PolicyApiDeps, address: AgentAddress): RoutingParty {
   const party = node.directory.party(address)
   if (party !== null) return party
   checkMember(node, address.nodeId)
@@ -289,7 +295,7 @@ function partyOf(node: NodeCore, address: AgentAddress): RoutingParty {
 }
 
 /** Of a node that was put out nothing is decided on: it has no link. */
-function checkMember({ deps, directory }: NodeCore, nodeId: NodeId): void {
+function checkMember({ deps, directory }: PolicyApiDeps, nodeId: NodeId): void {
   const revoked = deps.log.view().members.get(nodeId)?.revoked ?? null
   if (revoked === null) return
   const { name } = directory.ref(nodeId)

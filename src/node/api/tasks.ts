@@ -8,17 +8,26 @@ import type { Task } from '../../domain/task/task.js'
 import type { Calls } from '../../ports/node-api.js'
 import { taskInfo } from './messages.js'
 import { parseAddress } from '../../domain/card/card.js'
-import type { NodeCore } from '../node.js'
+import type { NodeDeps } from '../dependencies.js'
+import type { Pipelines } from '../pipelines.js'
+import type { Services } from '../services.js'
 import type { RecordedTask } from '../tasks/from-record.js'
 import { tasksOfLedger } from '../requests/recovery.js'
 import type { SwarmEvent, SwarmInfo } from '../../ports/swarm-api.js'
 import type { SwarmView } from '../swarms/finished-swarm.js'
 
+/** What the calls about tasks and swarms need. */
+export interface TasksApiDeps
+  extends Pick<Services, 'directory' | 'requestStore' | 'tasks' | 'visibility'>,
+    Pick<Pipelines, 'executor' | 'requests' | 'swarms'> {
+  readonly deps: Pick<NodeDeps, 'clock'>
+}
+
 /** Changes of tasks are gathered for so long, in milliseconds. */
 const TASKS_MS = 100
 
 /** Calls `tell` now and after changes of tasks, gathered: each time tells of all, and a swarm changes its tasks many times a second. */
-export function watchTasks(node: NodeCore, tell: () => void): Unsubscribe {
+export function watchTasks(node: TasksApiDeps, tell: () => void): Unsubscribe {
   const { clock } = node.deps
   let timer: Timer | null = null
   tell()
@@ -35,14 +44,18 @@ export function watchTasks(node: NodeCore, tell: () => void): Unsubscribe {
 }
 
 /** Rows of `tasks`, newest first. A sandboxed caller sees those of agents that it sees. */
-export function listTasks(node: NodeCore, { limit }: Calls['tasks.list']['params'], by: CallerAuthority): Calls['tasks.list']['result'] {
+export function listTasks(
+  node: TasksApiDeps,
+  { limit }: Calls['tasks.list']['params'],
+  by: CallerAuthority
+): Calls['tasks.list']['result'] {
   const all = node.tasks.list().filter((task) => isSeen(node, task, by))
   const tasks = all.slice(0, limit)
   return { tasks: tasks.map((task) => taskInfo(node, task)), more: all.length - tasks.length }
 }
 
 /** Is the task that of an agent which the caller sees? A swarm is of no single one. */
-function isSeen(node: NodeCore, { kind, agent }: Pick<Task, 'kind' | 'agent'>, by: CallerAuthority): boolean {
+function isSeen(node: TasksApiDeps, { kind, agent }: Pick<Task, 'kind' | 'agent'>, by: CallerAuthority): boolean {
   if ((by.sandboxId ?? null) === null) return true
   const address = kind === 'swarm' ? null : parseAddress(agent)
   const card = address === null ? undefined : node.directory.card(address)
@@ -59,7 +72,7 @@ const TASK_IDS: IdKind = {
 }
 
 /** One task and what happened to it. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED */
-export async function showTask(node: NodeCore, text: string, by: CallerAuthority): Promise<Calls['tasks.show']['result']> {
+export async function showTask(node: TasksApiDeps, text: string, by: CallerAuthority): Promise<Calls['tasks.show']['result']> {
   const { task, events } = await findTask(node, text, by)
   return { ...taskInfo(node, task), events: events.map((event) => ({ ...event, at: new Date(event.at).toISOString() })) }
 }
@@ -70,7 +83,7 @@ interface FoundTask extends RecordedTask {
 }
 
 /** The task that a text means, among those in memory and in the ledger that the caller sees. */
-async function findTask(node: NodeCore, text: string, by: CallerAuthority): Promise<FoundTask> {
+async function findTask(node: TasksApiDeps, text: string, by: CallerAuthority): Promise<FoundTask> {
   const found = new Map<string, FoundTask>()
   const add = ({ task, events }: RecordedTask, isLive: boolean): void => {
     if (!found.has(task.id) && isSeen(node, task, by)) found.set(task.id, { task, events, isLive })
@@ -83,13 +96,13 @@ async function findTask(node: NodeCore, text: string, by: CallerAuthority): Prom
 }
 
 /** Of a task that ended before this node started, or long ago, the ledger tells. */
-async function recordedTasks(node: NodeCore, text: string): Promise<RecordedTask[]> {
+async function recordedTasks(node: TasksApiDeps, text: string): Promise<RecordedTask[]> {
   const [ofRequests, ofSwarms] = await Promise.all([tasksOfLedger(node.requestStore, text), node.swarms.recordedTasks(text)])
   return [...ofRequests, ...ofSwarms]
 }
 
 /** Cancels a task. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, CONFLICT when it has ended, STORE_DAMAGED */
-export async function cancelTask(node: NodeCore, text: string, by: CallerAuthority): Promise<Calls['tasks.cancel']['result']> {
+export async function cancelTask(node: TasksApiDeps, text: string, by: CallerAuthority): Promise<Calls['tasks.cancel']['result']> {
   const { task: known, isLive } = await findTask(node, text, by)
   if (!isLive) throw ended(known)
   const { id } = known
@@ -105,7 +118,7 @@ function ended({ id, state }: Task): NodeError {
 }
 
 /** Rows of `swarm ls`. A sandboxed caller sees those that were launched from its sandbox. @throws NodeError STORE_DAMAGED */
-export async function listSwarms({ swarms }: NodeCore, by: CertifiedPower): Promise<SwarmInfo[]> {
+export async function listSwarms({ swarms }: Pick<TasksApiDeps, 'swarms'>, by: CertifiedPower): Promise<SwarmInfo[]> {
   const all = await swarms.listAll()
   if ((by.sandboxId ?? null) === null) return all
   const views = await Promise.all(all.map(({ id }) => swarms.find(id)))
@@ -113,7 +126,7 @@ export async function listSwarms({ swarms }: NodeCore, by: CertifiedPower): Prom
 }
 
 /** A swarm that the caller sees. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED */
-export async function findSwarm({ swarms }: NodeCore, id: string, by: CertifiedPower): Promise<SwarmView> {
+export async function findSwarm({ swarms }: Pick<TasksApiDeps, 'swarms'>, id: string, by: CertifiedPower): Promise<SwarmView> {
   const view = await swarms.find(id)
   if (!isSwarmSeen(view, by)) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
   return view

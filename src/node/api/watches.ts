@@ -1,7 +1,8 @@
 import type { Unsubscribe } from '../../kit/events.js'
-import type { Calls, WatchName, Watches, Reply } from '../../ports/node-api.js'
-import { listApprovals } from './approvals.js'
-import type { NodeCore } from '../node.js'
+import type { Calls, Principal, WatchName, Watches, Reply } from '../../ports/node-api.js'
+import { type ApprovalsApiDeps, listApprovals } from './approvals.js'
+import type { NodeDeps } from '../dependencies.js'
+import type { Services } from '../services.js'
 import type { AbortSignalLike, Timer } from '../../kit/clock.js'
 import { asNodeError } from '../../kit/errors.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.js'
@@ -12,6 +13,11 @@ import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
 import { previewOf } from '../../kit/preview.js'
 
+/** What the watches need. */
+export interface WatchDeps extends Pick<Services, 'agents' | 'directory' | 'events' | 'tasks'> {
+  readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState'>
+}
+
 /** How often it is looked whether watched agents are others, in milliseconds. */
 const AGENTS_MS = 1000
 
@@ -19,15 +25,18 @@ const AGENTS_MS = 1000
 export type Push<T> = (value: T) => void
 /** Ends a watch; with an error when it cannot go on. */
 export type End = (error?: unknown) => void
-/** Opens a watch: tells what is, then what changes, until it is stopped. */
-export type Watch<N extends WatchName> = (
-  node: NodeCore,
+/** Opens a watch of a caller: tells what is, then what changes, until it is stopped. */
+type Watch<N extends WatchName, C> = (
+  caller: C,
   params: Watches[N]['params'],
   to: { readonly push: Push<Watches[N]['item']>; readonly end: End }
 ) => Unsubscribe | Promise<Unsubscribe>
 
+/** The scope that a watch needs, how it is opened, and what a reader gets that is behind: the newest item, which is the whole, or all. */
+export type WatchRow<N extends WatchName, C> = readonly [Principal['scopes'][number], Watch<N, C>, 'newest' | 'all']
+
 /** `peers.list`: at each change of links and members. */
-export function watchPeers(node: NodeCore, tell: () => void): Unsubscribe {
+export function watchPeers(node: WatchDeps, tell: () => void): Unsubscribe {
   tell()
   const stops = [
     node.events.on((event) => (event.type === 'peer' || event.type === 'membership' ? tell() : undefined)),
@@ -42,7 +51,7 @@ export function watchPeers(node: NodeCore, tell: () => void): Unsubscribe {
 type AgentList = Calls['agents.list']['result']
 
 /** `agents.list`: when agents come or go, and when their cards, their prompts or their nodes' presence change. */
-export function watchAgents({ agents, deps: { clock } }: NodeCore, list: () => AgentList, push: Push<AgentList>): Unsubscribe {
+export function watchAgents({ agents, deps: { clock } }: WatchDeps, list: () => AgentList, push: Push<AgentList>): Unsubscribe {
   let last: string | null = null
   const tell = (): void => {
     const now = list()
@@ -62,16 +71,20 @@ export function watchAgents({ agents, deps: { clock } }: NodeCore, list: () => A
 }
 
 /** `approvals.list`. */
-export const watchApprovals: Watch<'approvals.list'> = (node, _params, { push }) => {
+export function watchApprovals(node: ApprovalsApiDeps, push: Push<Watches['approvals.list']['item']>): Unsubscribe {
   const tell = (): void => push(listApprovals(node))
   tell()
   return node.approvals.onChange(tell)
 }
 
 /** `node.events`: recent ones, and with `follow` those that come. */
-export const watchEvents: Watch<'node.events'> = (node, { follow = false }, { push, end }) => {
-  for (const event of node.events.recent()) push(event)
-  if (follow) return node.events.on(push)
+export function watchEvents(
+  { events }: Pick<WatchDeps, 'events'>,
+  { follow = false }: Watches['node.events']['params'],
+  { push, end }: { readonly push: Push<Watches['node.events']['item']>; readonly end: End }
+): Unsubscribe {
+  for (const event of events.recent()) push(event)
+  if (follow) return events.on(push)
   end()
   return () => {}
 }
@@ -89,7 +102,7 @@ export interface MessageHooks {
 
 /** Sends or calls, telling on the way what holds the request up and how far its agent is. The last event is the reply, or why there is none. */
 export function followMessage(
-  node: NodeCore,
+  node: WatchDeps,
   run: (hooks: MessageHooks) => Promise<Reply>,
   { push, end }: { readonly push: (event: MessageEvent<Reply>) => void; readonly end: () => void }
 ): Unsubscribe {
@@ -114,7 +127,7 @@ export function followMessage(
 }
 
 /** Tells what holds a task up, and what its agent reports, while it has not ended. */
-function followTask(node: NodeCore, taskId: string, push: (event: MessageEvent<Reply>) => void): Unsubscribe {
+function followTask(node: WatchDeps, taskId: string, push: (event: MessageEvent<Reply>) => void): Unsubscribe {
   const { clock } = node.deps
   let waiting: Task['waitingFor'] = null
   let newest: TaskEvent | undefined

@@ -3,7 +3,9 @@ import type { Unsubscribe } from '../../kit/events.js'
 import type { NodeId } from '../../kit/ids.js'
 import { shellWord, shown } from '../../kit/text.js'
 import { memberAccess, countedStreams } from './access.js'
-import type { NodeCore } from '../node.js'
+import type { NodeDeps } from '../dependencies.js'
+import type { PeerTable } from '../peers/peer-table.js'
+import type { Documents } from './documents.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { DocumentRecord } from '../../domain/membership/types.js'
 import type { DocumentStreams } from '../../ports/documents.js'
@@ -16,12 +18,20 @@ const HERE_MS = 3000
 /** So many times as long is waited for who is slow to say what it has; and by a call for what comes and comes. */
 const MAX_LOOKS = 3
 
+/** What waiting for a document needs. */
+export interface InitialSyncDeps {
+  readonly deps: Pick<NodeDeps, 'clock' | 'documents' | 'log'>
+  readonly self: NodeId
+  readonly peers: Pick<PeerTable, 'isOnline'>
+  readonly documents: Pick<Documents, 'arrived' | 'marks' | 'onChange' | 'snapshotBytes'>
+}
+
 /**
  * What others wrote comes in a moment, or somebody is away who may have it: before it was whole here once, a part of a document
  * must not be taken for all of it. What none of all others has, who are there, is gone: it was removed before anybody got it.
  * @throws NodeError PEER_OFFLINE, TIMEOUT; STORE_DAMAGED for one of which this disk lost a part that nobody gives
  */
-export async function mustBeHere(node: NodeCore, known: DocumentRecord): Promise<void> {
+export async function mustBeHere(node: InitialSyncDeps, known: DocumentRecord): Promise<void> {
   const find = (): DocumentRecord => recordOf(node, known)
   await new Promise<void>((resolve, reject) => {
     let looks = 0
@@ -54,7 +64,7 @@ interface WaitingReader {
 }
 
 /** Waits until {@link mustBeHere} would not throw. `find` gives the document as it is known now. */
-export function awaitHere(node: NodeCore, find: () => DocumentRecord, { onOver, onLook = () => {} }: WaitingReader): InitialSync {
+export function awaitHere(node: InitialSyncDeps, find: () => DocumentRecord, { onOver, onLook = () => {} }: WaitingReader): InitialSync {
   const { clock } = node.deps
   if (isHere(node, find())) return { isOver: true, stop: () => {} }
   let last = progressOf(node, find())
@@ -89,12 +99,12 @@ export function awaitHere(node: NodeCore, find: () => DocumentRecord, { onOver, 
 }
 
 /** As the log has it now. */
-export function recordOf(node: NodeCore, known: DocumentRecord): DocumentRecord {
+export function recordOf(node: InitialSyncDeps, known: DocumentRecord): DocumentRecord {
   return node.deps.log.view().documents.get(known.name) ?? known
 }
 
 /** Is it whole, as far as anybody who is there knows, or was it so once? */
-function isHere(node: NodeCore, record: DocumentRecord): boolean {
+function isHere(node: InitialSyncDeps, record: DocumentRecord): boolean {
   const { arrived, marks } = node.documents
   // A document that lost blocks on this disk is incomplete, whichever members are offline.
   if (marks.lost(record.name) > 0) return false
@@ -111,7 +121,7 @@ function isHere(node: NodeCore, record: DocumentRecord): boolean {
 }
 
 /** Nothing more comes: is what is here all there is, as far as anybody can say who is there? */
-function isGoodEnough(node: NodeCore, record: DocumentRecord): boolean {
+function isGoodEnough(node: InitialSyncDeps, record: DocumentRecord): boolean {
   const { arrived, marks } = node.documents
   if (marks.lost(record.name) > 0) return false
   if (areAllThere(node, record)) return true
@@ -122,23 +132,23 @@ function isGoodEnough(node: NodeCore, record: DocumentRecord): boolean {
 }
 
 /** From now on what is here is read and edited, whoever is away. */
-function noted({ documents: { arrived } }: NodeCore, record: DocumentRecord): void {
+function noted({ documents: { arrived } }: InitialSyncDeps, record: DocumentRecord): void {
   if (!arrived.isMissing(record)) arrived.note(record.name)
 }
 
 /** Something is missing, and somebody who is there did not say yet whether it has it. */
-function mayBeAnnounced(node: NodeCore, record: DocumentRecord): boolean {
+function mayBeAnnounced(node: InitialSyncDeps, record: DocumentRecord): boolean {
   return node.documents.arrived.lacking(record).length > 0 && !haveAllAnnounced(node, record)
 }
 
 /** Did nobody of those who are there ever hear of a block of a stream? */
-function isUnknown(node: NodeCore, stream: string): boolean {
+function isUnknown(node: InitialSyncDeps, stream: string): boolean {
   const { blocks, isMore } = node.deps.documents.extent(stream)
   return blocks === 0 && !isMore
 }
 
 /** Did each member that is there say how much it has of each stream? */
-function haveAllAnnounced(node: NodeCore, record: DocumentRecord): boolean {
+function haveAllAnnounced(node: InitialSyncDeps, record: DocumentRecord): boolean {
   const online = onlineOf(node, record)
   return node.documents.arrived.streams(record).every(([stream]) => {
     const { announced } = node.deps.documents.extent(stream)
@@ -147,7 +157,7 @@ function haveAllAnnounced(node: NodeCore, record: DocumentRecord): boolean {
 }
 
 /** Did one of them say it of each stream, and none that it has more? Where nobody is there, nobody has to. */
-function hasAnyAnnounced(node: NodeCore, record: DocumentRecord): boolean {
+function hasAnyAnnounced(node: InitialSyncDeps, record: DocumentRecord): boolean {
   const isAlone = onlineOf(node, record).length === 0
   return node.documents.arrived.streams(record).every(([stream]) => {
     const { announced, isMore } = node.deps.documents.extent(stream)
@@ -156,7 +166,7 @@ function hasAnyAnnounced(node: NodeCore, record: DocumentRecord): boolean {
 }
 
 /** Changes as long as something comes. */
-function progressOf(node: NodeCore, record: DocumentRecord): string {
+function progressOf(node: InitialSyncDeps, record: DocumentRecord): string {
   const { documents } = node.deps
   const cores = node.documents.arrived.streams(record).map(([stream]) => stream)
   if (record.snapshot !== undefined) cores.push(record.snapshot.coreKey)
@@ -164,20 +174,20 @@ function progressOf(node: NodeCore, record: DocumentRecord): string {
   return [node.documents.snapshotBytes(record.name), ...onlineOf(node, record), ...moved].join(' ')
 }
 
-function areAllThere(node: NodeCore, record: DocumentRecord): boolean {
+function areAllThere(node: InitialSyncDeps, record: DocumentRecord): boolean {
   return othersOf(node, record).every((one) => node.peers.isOnline(one))
 }
 
-function onlineOf(node: NodeCore, record: DocumentRecord): NodeId[] {
+function onlineOf(node: InitialSyncDeps, record: DocumentRecord): NodeId[] {
   return othersOf(node, record).filter((one) => node.peers.isOnline(one))
 }
 
-function othersOf(node: NodeCore, record: DocumentRecord): NodeId[] {
+function othersOf(node: InitialSyncDeps, record: DocumentRecord): NodeId[] {
   const view = node.deps.log.view()
   return [...view.members.keys()].filter((one) => one !== node.self && memberAccess(view, record, one).maySee)
 }
 
-function notHere(node: NodeCore, record: DocumentRecord, seen: Seen): NodeError {
+function notHere(node: InitialSyncDeps, record: DocumentRecord, seen: Seen): NodeError {
   const name = shown(record.name)
   const next = [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
   if (seen === 'moving') return new NodeError('TIMEOUT', `the document ${name} is on its way here, and not whole yet: try again`, { next })

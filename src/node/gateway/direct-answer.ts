@@ -20,7 +20,9 @@ import type { OutputRules } from '../../ports/gateway.js'
 import type { Asking } from '../requests/caller/request-codec.js'
 import { endedBy } from '../../domain/task/outcome.js'
 import { asClientError, askingOf, type TurnHead } from './turn-runner.js'
-import type { NodeCore } from '../node.js'
+import type { NodeDeps } from '../dependencies.js'
+import type { Requests } from '../requests/caller/requests.js'
+import type { TaskTable } from '../tasks/task-table.js'
 
 /** What doing work without a message needs. */
 export interface DirectAnswersDeps {
@@ -129,6 +131,14 @@ export function onlyReads({ idempotent, sideEffect }: CapabilityDescriptor): boo
   return idempotent === true && (sideEffect === 'none' || sideEffect === 'read')
 }
 
+/** What answering without a task needs. */
+export interface DirectReadDeps {
+  readonly deps: Pick<NodeDeps, 'clock' | 'settings' | 'toAgentJson'>
+  readonly direct: Pick<DirectAnswers, 'path' | 'begin'>
+  readonly requests: Pick<Requests, 'ask'>
+  readonly tasks: Pick<TaskTable, 'get' | 'events'>
+}
+
 /** What is said to an agent that only reads, and while whose signal lasts its result is waited for. */
 interface DirectReading {
   readonly parts: readonly Part[]
@@ -147,7 +157,7 @@ interface DirectRead {
 }
 
 /** The result of what only reads. @throws NodeError what it failed with; TIMEOUT after `tasks.requestTimeoutMs`; INVALID_OUTPUT for what may not be said */
-export async function readNow(node: NodeCore, head: TurnHead, reading: DirectReading): Promise<DirectRead> {
+export async function readNow(node: DirectReadDeps, head: TurnHead, reading: DirectReading): Promise<DirectRead> {
   const { names, signal } = reading
   let result: unknown
   try {
@@ -167,13 +177,13 @@ function obey({ rules }: DirectReading, stated: unknown): void {
   if (broken !== null) throw new NodeError('INVALID_OUTPUT', broken.words, { data: broken.details })
 }
 
-function hasArtifacts({ tasks }: Pick<NodeCore, 'tasks'>, taskId: string): boolean {
+function hasArtifacts({ tasks }: Pick<DirectReadDeps, 'tasks'>, taskId: string): boolean {
   // One that only began and came to its result has told nothing.
   if ((tasks.get(taskId)?.generation ?? 0) <= 2) return false
   return tasks.events(taskId).some((event) => event.type === 'progress' && artifactOf(event.data) !== null)
 }
 
-function resultOf(node: NodeCore, head: TurnHead, { parts, names, signal }: DirectReading): Promise<unknown> {
+function resultOf(node: DirectReadDeps, head: TurnHead, { parts, names, signal }: DirectReading): Promise<unknown> {
   const { target, capability, by, justification } = head
   const path = node.direct.path({ target, capability, by, justification })
   const run = path === null ? null : node.direct.begin(path, { input: inputOf(parts), names })
@@ -181,7 +191,7 @@ function resultOf(node: NodeCore, head: TurnHead, { parts, names, signal }: Dire
 }
 
 async function requestResult(
-  node: NodeCore,
+  node: DirectReadDeps,
   asking: ReturnType<typeof askingOf> & Pick<Asking, 'names'>,
   signal: AbortSignalLike | undefined
 ): Promise<unknown> {
@@ -196,7 +206,11 @@ async function requestResult(
   return answer.result
 }
 
-async function directResult({ deps: { clock, settings } }: NodeCore, run: HereRun, signal: AbortSignalLike | undefined): Promise<unknown> {
+async function directResult(
+  { deps: { clock, settings } }: DirectReadDeps,
+  run: HereRun,
+  signal: AbortSignalLike | undefined
+): Promise<unknown> {
   let isLate = false
   const timer = clock.after(settings.requestTimeoutMs, () => {
     isLate = true

@@ -12,16 +12,26 @@ import type { RegisteredCard } from '../../domain/card/registry.js'
 import type { GatewaySend } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import { powerOf } from './caller.js'
-import type { NodeCore } from '../node.js'
-import { pickCapable } from '../cards/select-target.js'
+import type { NodeDeps } from '../dependencies.js'
+import { pickCapable, type NameDeps, type TargetDeps } from '../cards/select-target.js'
+import type { Visibility } from '../cards/visibility.js'
+import type { CheckShare } from '../agents/check-share.js'
 import type { NodeId } from '../../kit/ids.js'
 import { askedWork } from '../../domain/policy/requested-work.js'
 import type { Tier } from '../../domain/routing/tier.js'
-import type { Refusal } from '../policy/access-control.js'
+import type { AccessControl, Refusal } from '../policy/access-control.js'
 import { type Message, saysTheSame } from '../../domain/gateway/message.js'
 import { ASKING_STATES, type GatewayTask } from '../../domain/gateway/task.js'
 import type { TaskLog } from './task-log.js'
 import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './turn-runner.js'
+
+/** What finding the agent of a message needs, and checking what it is sent. */
+export interface ResolveAgentDeps extends NameDeps, TargetDeps {
+  readonly deps: Pick<NodeDeps, 'clock' | 'toAgentJson'>
+  readonly visibility: Visibility
+  readonly accessControl: AccessControl
+  readonly checkShare: CheckShare
+}
 
 /** Whom a message goes to. */
 export interface GatewayTarget {
@@ -35,7 +45,7 @@ export interface GatewayTarget {
  * that takes a promise.
  * @throws NodeError AGENT_NOT_FOUND
  */
-export function gatewayAgent(node: NodeCore, by: Principal, name: string): AgentAddress | Promise<AgentAddress> {
+export function gatewayAgent(node: ResolveAgentDeps, by: Principal, name: string): AgentAddress | Promise<AgentAddress> {
   const address = node.directory.exactAddress(name)
   const found = address === null ? null : agentAt(node, by, address)
   if (found !== null) return found
@@ -48,13 +58,13 @@ export function gatewayAgent(node: NodeCore, by: Principal, name: string): Agent
 }
 
 /** Is the agent of a task (`agentId@nodeId`) the one of that name, as {@link gatewayAgent} takes it? Whether it is there now is another matter. */
-export function isCalled({ directory }: Pick<NodeCore, 'directory'>, agent: string, name: string): boolean {
+export function isCalled({ directory }: Pick<ResolveAgentDeps, 'directory'>, agent: string, name: string): boolean {
   const address = directory.exactAddress(name)
   return address !== null && addressText(address) === agent
 }
 
 /** null: the caller sees nobody there. @throws NodeError AGENT_NOT_FOUND for the operator */
-function agentAt(node: NodeCore, by: Principal, address: AgentAddress): AgentAddress | null {
+function agentAt(node: ResolveAgentDeps, by: Principal, address: AgentAddress): AgentAddress | null {
   const card = node.directory.card(address)
   if (card === undefined || !sees(node, by, card)) return null
   if (card.id === OPERATOR) throw new NodeError('AGENT_NOT_FOUND', 'the operator of a node is no agent to be asked')
@@ -62,12 +72,12 @@ function agentAt(node: NodeCore, by: Principal, address: AgentAddress): AgentAdd
   return { agentId: card.id, nodeId: card.nodeId }
 }
 
-function noneCalled(node: NodeCore, by: Principal, name: string): NodeError {
+function noneCalled(node: ResolveAgentDeps, by: Principal, name: string): NodeError {
   return node.directory.noneCalled(name, (card) => card.id !== OPERATOR && sees(node, by, card))
 }
 
 /** Whom a message of a caller is for. @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, INVALID_INPUT; what the rules refuse */
-export function gatewayTarget(node: NodeCore, by: Principal, asked: TargetAsking): GatewayTarget | Promise<GatewayTarget> {
+export function gatewayTarget(node: ResolveAgentDeps, by: Principal, asked: TargetAsking): GatewayTarget | Promise<GatewayTarget> {
   const found = asked.agent === null ? capableAgent(node, by, asked) : gatewayAgent(node, by, asked.agent)
   return found instanceof Promise
     ? found.then((address) => targetAt(node, by, { address, asked }))
@@ -77,7 +87,7 @@ export function gatewayTarget(node: NodeCore, by: Principal, asked: TargetAsking
 type TargetAsking = Pick<GatewaySend, 'agent' | 'skill' | 'message'>
 
 function targetAt(
-  node: NodeCore,
+  node: ResolveAgentDeps,
   by: Principal,
   { address, asked: { skill, message } }: { readonly address: AgentAddress; readonly asked: TargetAsking }
 ): GatewayTarget {
@@ -92,7 +102,7 @@ function targetAt(
 }
 
 /** Whoever has a skill. @throws NodeError as {@link pickCapable} */
-function capableAgent(node: NodeCore, by: Principal, { skill, message }: Pick<GatewaySend, 'skill' | 'message'>): AgentAddress {
+function capableAgent(node: ResolveAgentDeps, by: Principal, { skill, message }: Pick<GatewaySend, 'skill' | 'message'>): AgentAddress {
   if (skill === null) throw new NodeError('INVALID_INPUT', 'the message names neither an agent nor a skill')
   return pickCapable(node, {
     sender: { agentId: OPERATOR, nodeId: node.self },
@@ -105,7 +115,7 @@ function capableAgent(node: NodeCore, by: Principal, { skill, message }: Pick<Ga
 }
 
 /** A member is offered what is of this very node: of others it asks them. */
-function sees(node: NodeCore, by: Principal, card: RegisteredCard): boolean {
+function sees(node: ResolveAgentDeps, by: Principal, card: RegisteredCard): boolean {
   return (by.kind !== 'peer' || card.nodeId === node.self) && node.visibility.toCaller(card, powerOf(by))
 }
 
@@ -127,7 +137,7 @@ const ASKED: Refusal = {
  * A member as a caller of the gateway: as weak as its certificate, the card of the agent that it names, and what it claims.
  * @throws NodeError REVOKED, FORBIDDEN
  */
-export function memberPrincipal({ directory }: Pick<NodeCore, 'directory'>, peer: NodeId, claims: MemberClaims): Principal {
+export function memberPrincipal({ directory }: Pick<ResolveAgentDeps, 'directory'>, peer: NodeId, claims: MemberClaims): Principal {
   const agentId = claims.agent ?? OPERATOR
   if (directory.certificate(peer) === null) throw new NodeError('REVOKED', 'the caller is no member of the mesh')
   const party = directory.party({ agentId, nodeId: peer })
@@ -156,7 +166,7 @@ interface MemberWork {
  * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, POLICY_DENIED, FORBIDDEN
  */
 function checkMember(
-  node: Pick<NodeCore, 'directory' | 'accessControl' | 'deps'>,
+  node: Pick<ResolveAgentDeps, 'directory' | 'accessControl' | 'deps'>,
   by: Principal,
   { address, capability }: MemberWork
 ): void {
@@ -215,7 +225,7 @@ export function checkSkill({ capability }: Pick<GatewayTask, 'capability'>, skil
  * May a client say that to a task, and does it fit its agent, as far as that is known here? An answer that does not leaves the task as
  * it waits. @throws NodeError INVALID_INPUT, and what a member may not do
  */
-export function checkAnswer(node: NodeCore, by: Principal, { task, message }: Pick<DuplicateMessage, 'task' | 'message'>): void {
+export function checkAnswer(node: ResolveAgentDeps, by: Principal, { task, message }: Pick<DuplicateMessage, 'task' | 'message'>): void {
   const { capability, state } = task
   const address = parseAddress(task.agent)
   if (address === null) return

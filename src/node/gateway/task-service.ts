@@ -21,10 +21,10 @@ import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, 
 import type { Principal } from '../../ports/node-api.js'
 import { allow, ownerOf, powerOf, refuseWeaker } from './caller.js'
 import { TaskIndex, Retention } from './task-index.js'
-import { TaskLog, type TaskUpdate } from './task-log.js'
+import { TaskLog, type TaskLogDeps, type TaskUpdate } from './task-log.js'
 import { PushService, type PushServiceDeps } from './push/push-service.js'
-import { onlyReads, readNow } from './direct-answer.js'
-import { TurnRunner } from './turn-runner.js'
+import { type DirectReadDeps, onlyReads, readNow } from './direct-answer.js'
+import { TurnRunner, type TurnRunnerDeps } from './turn-runner.js'
 import {
   checkAnswer,
   checkSkill,
@@ -33,9 +33,9 @@ import {
   gatewayAgent,
   type GatewayTarget,
   gatewayTarget,
-  isCalled
+  isCalled,
+  type ResolveAgentDeps
 } from './resolve-agent.js'
-import type { NodeCore } from '../node.js'
 
 /** Events that a follower may be behind before it is given those that it missed from the log. */
 const FOLLOW_QUEUE = 1024
@@ -49,6 +49,9 @@ const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ..
 /** Bytes of tasks with their contents beyond which a page ends, with fewer than were asked for. */
 export const MAX_PAGE_BYTES = 1_048_576
 
+/** What the gateway needs of the node. */
+export type TaskServiceDeps = ResolveAgentDeps & DirectReadDeps & TurnRunnerDeps & { readonly deps: TaskLogDeps & PushServiceDeps['node'] }
+
 /** What the gateway is given. */
 export interface GatewayOptions {
   /** The way to those who want to be told of their tasks, and who of them is gone; null: nobody is told. */
@@ -60,7 +63,7 @@ export interface GatewayOptions {
 /** The tasks of A2A clients: each is a log of events in the ledger, and its turns are requests of the node. */
 export class TaskService implements Gateway {
   readonly push: PushService | null
-  readonly #node: NodeCore
+  readonly #node: TaskServiceDeps
   readonly #rules: OutputRules | null
   readonly #index = new TaskIndex()
   readonly #log: TaskLog
@@ -70,7 +73,7 @@ export class TaskService implements Gateway {
   readonly #taking = new TransientMap<string, Promise<GatewayTask>>()
   #timer: Timer | null = null
 
-  constructor(node: NodeCore, { push = null, rules = null }: GatewayOptions = {}) {
+  constructor(node: TaskServiceDeps, { push = null, rules = null }: GatewayOptions = {}) {
     this.#node = node
     this.#rules = rules
     this.#log = new TaskLog(

@@ -1,5 +1,6 @@
 import { asNodeError, type ErrorCode, messageOf, NodeError } from '../../kit/errors.js'
 import type { Unsubscribe } from '../../kit/events.js'
+import type { NodeId } from '../../kit/ids.js'
 import { TransientMap } from '../../kit/transient.js'
 import { type AgentAddress, OPERATOR, parseAddress } from '../../domain/card/card.js'
 import {
@@ -28,12 +29,16 @@ import { FINAL_STATES, type Task, type TaskEvent } from '../../domain/task/task.
 import type { OutputRules, OutputViolation } from '../../ports/gateway.js'
 import { sizeOf } from '../../kit/size.js'
 import type { Asking } from '../requests/caller/request-codec.js'
-import type { DirectPath } from './direct-answer.js'
+import type { DirectAnswers, DirectPath } from './direct-answer.js'
 import { isNeverLearned } from '../../domain/task/outcome.js'
 import type { TaskLog } from './task-log.js'
 import { isViolation, OutputGuard } from './output-guard.js'
-import type { NodeCore } from '../node.js'
+import type { NodeDeps } from '../dependencies.js'
+import type { Requests } from '../requests/caller/requests.js'
+import type { Executor } from '../requests/callee/executor.js'
 import { tasksOfLedger } from '../requests/recovery.js'
+import type { RequestStore } from '../requests/store.js'
+import type { TaskTable } from '../tasks/task-table.js'
 
 /** Events of one task beyond which reports of progress are not recorded any more. */
 export const MAX_REPORTS = 2000
@@ -55,9 +60,20 @@ const DEFERRED = {
   peer: 'waiting for its node to be reached'
 } as const
 
+/** What running turns needs of the node. */
+export interface TurnRunnerDeps {
+  readonly deps: Pick<NodeDeps, 'ids' | 'settings' | 'telemetry' | 'toAgentJson'>
+  readonly self: NodeId
+  readonly tasks: TaskTable
+  readonly requests: Pick<Requests, 'ask' | 'cancelTask'>
+  readonly executor: Pick<Executor, 'cancelTask'>
+  readonly direct: Pick<DirectAnswers, 'path' | 'begin'>
+  readonly requestStore: RequestStore
+}
+
 /** The turns of gateway tasks as requests of the node: each is one, and what happens to it happens to the task. */
 export class TurnRunner {
-  readonly #node: NodeCore
+  readonly #node: TurnRunnerDeps
   readonly #log: TaskLog
   readonly #taskOf: (id: string) => GatewayTask | undefined
   readonly #rules: OutputRules | null
@@ -66,7 +82,7 @@ export class TurnRunner {
 
   /** `rules`: of what agents may say; null: anything. */
   constructor(
-    node: NodeCore,
+    node: TurnRunnerDeps,
     log: TaskLog,
     { taskOf, rules }: { taskOf(id: string): GatewayTask | undefined; readonly rules: OutputRules | null }
   ) {

@@ -7,7 +7,16 @@ import type { RoutingRules } from '../../domain/routing/decide.js'
 import { tierText } from '../../domain/routing/tier.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { Calls, MeshSettingsInfo } from '../../ports/node-api.js'
-import type { NodeCore } from '../node.js'
+import type { Directory } from '../cards/directory.js'
+import type { NodeDeps } from '../dependencies.js'
+import type { AccessControl } from './access-control.js'
+
+/** What showing and setting the rules of the mesh needs. */
+export interface MeshRulesDeps {
+  readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState' | 'membership' | 'settings'>
+  readonly accessControl: Pick<AccessControl, 'meshRules'>
+  readonly directory: Pick<Directory, 'agent' | 'shownAddress'>
+}
 
 /** The rules in force on a node: what the owner set for the mesh, else what is shipped. */
 export function rulesInForce(log: Pick<MemberLog, 'view'>, shipped: RoutingRules): () => RoutingRules {
@@ -23,7 +32,7 @@ export function rulesInForce(log: Pick<MemberLog, 'view'>, shipped: RoutingRules
 }
 
 /** What holds for the whole mesh. */
-export function showSettings(node: NodeCore): MeshSettingsInfo {
+export function showSettings(node: MeshRulesDeps): MeshSettingsInfo {
   const record = node.deps.log.view().settings
   const { tierRules, sandbox } = node.accessControl.meshRules()
   return {
@@ -49,7 +58,7 @@ export function showSettings(node: NodeCore): MeshSettingsInfo {
  * AMBIGUOUS_NAME for the allow list; TIMEOUT; PEER_OFFLINE or STORE_DAMAGED while the log of the mesh is not whole here.
  */
 export async function setSettings(
-  node: NodeCore,
+  node: MeshRulesDeps,
   { tiers, sandboxes, serial, reset }: Calls['mesh.set']['params']
 ): Promise<Calls['mesh.set']['result']> {
   const { membership, log, clock, settings: shipped } = node.deps
@@ -89,6 +98,6 @@ function meshRulesOf({ tierRules, sandbox }: MeshSettings): MeshSettings {
 }
 
 /** An agent id on any node stays as it is; `id@node` becomes the address that messages carry. */
-function targetOf(node: NodeCore, text: string): string {
+function targetOf(node: MeshRulesDeps, text: string): string {
   return parseAddress(text) === null ? text : addressText(node.directory.agent(text))
 }

@@ -1,12 +1,12 @@
 import type { EnvelopeHeader } from '../../domain/envelope/codec.js'
 import { EnvelopeFactory } from '../../domain/envelope/factory.js'
 import type { Channels } from './channels.js'
-import { RegistryView } from '../cards/registry-view.js'
-import { SdkRouter } from './router.js'
+import { RegistryView, type RegistryViewDeps } from '../cards/registry-view.js'
+import { SdkRouter, type SdkRouterDeps } from './router.js'
 import type { Negotiations } from '../negotiation/negotiations.js'
-import type { NodeCore } from '../node.js'
-import { Reliable } from './reliable.js'
-import { SwarmCoordinator } from './swarms.js'
+import type { NodeDeps } from '../dependencies.js'
+import { Reliable, type ReliableDeps } from './reliable.js'
+import { SwarmCoordinator, type SwarmCoordinatorDeps } from './swarms.js'
 
 /** The A2A layer of a running node, for programs in its process: the operations of the specification a2a-mcp-mesh. */
 export interface Layer {
@@ -28,8 +28,19 @@ export interface Layer {
   thread(correlationId: string): readonly EnvelopeHeader[]
 }
 
+/** What the layer needs of the node. */
+export interface LayerDeps
+  extends Omit<RegistryViewDeps, 'log'>,
+    Omit<SdkRouterDeps, 'clock'>,
+    Omit<ReliableDeps, 'clock'>,
+    SwarmCoordinatorDeps {
+  readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'log' | 'settings' | 'chance'>
+  readonly channels: Channels
+  readonly negotiations: Negotiations
+}
+
 /** The layer of a node. Its parts are the node's own; what is new here holds no state. */
-export function createLayer(node: NodeCore): Layer {
+export function createLayer(node: LayerDeps): Layer {
   const { clock, ids, log } = node.deps
   const { subscriptions, channels, negotiations } = node
   subscriptions.keepThreads()

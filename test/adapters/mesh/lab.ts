@@ -3,11 +3,14 @@ import Corestore from 'corestore'
 import HyperDHT from 'hyperdht'
 import type { DhtAddress } from 'hyperdht'
 import createTestnet from 'hyperdht/testnet.js'
+import type Hyperswarm from 'hyperswarm'
+import type { KeyPair } from 'hyperswarm'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { foundMesh, joinMesh, reopenMesh } from '../../../src/adapters/mesh/network/mesh.js'
 import type { MeshNode, MeshDeps } from '../../../src/adapters/mesh/network/mesh-node.js'
 import type { Network } from '../../../src/adapters/mesh/network/network.js'
+import { HyperswarmTransport } from '../../../src/adapters/mesh/transport/hyperswarm-transport.js'
 import { timely } from '../../../src/adapters/mesh/network/timely.js'
 import type { Clock } from '../../../src/kit/clock.js'
 import { keyToText } from '../../../src/kit/ids.js'
@@ -19,6 +22,7 @@ import type { Tier } from '../../../src/domain/routing/tier.js'
 import type { AuditEvent } from '../../../src/ports/audit.js'
 import type { Link, LinkHandlers } from '../../../src/ports/mesh.js'
 import { tempDir, type Teardown } from '../../support/tmp.js'
+import { MemoryNet } from './transport/memory-transport.js'
 
 /** What the links told, in order, and waits for more of it. */
 export class LinkRecorder implements LinkHandlers {
@@ -95,6 +99,8 @@ export interface LabNode {
   /** What it would put on record: streams that its gate refused, peers that broke the protocol. */
   readonly refused: AuditEvent[]
   readonly dht: HyperDHT
+  /** The transport of its links. */
+  readonly swarm: Hyperswarm
   readonly store: Corestore
   /** Says that this node serves a new bootstrap with empty records. */
   takeover(): void
@@ -143,9 +149,13 @@ export async function loopbackDht(t: Teardown): Promise<readonly DhtAddress[]> {
   return testnet.bootstrap
 }
 
-/** Nodes of one test on a loopback DHT of their own. */
-export async function meshLab(t: Teardown): Promise<Lab> {
-  const bootstrap = await loopbackDht(t)
+/** Nodes of one test on a loopback DHT of their own; or without a network, over streams in memory. */
+export async function meshLab(t: Teardown, { isInMemory = false } = {}): Promise<Lab> {
+  const bootstrap = isInMemory ? [] : await loopbackDht(t)
+  const net = isInMemory ? new MemoryNet() : null
+  // Neither memory nor the timers of a clock keep a process alive, as sockets do.
+  const alive = setInterval(() => {}, 60_000)
+  t.teardown(() => clearInterval(alive), { order: 2000 })
   const homes = new Map<LabNode, Home>()
   const root = await tempDir(t)
   let epochs = 0
@@ -153,7 +163,7 @@ export async function meshLab(t: Teardown): Promise<Lab> {
   async function open(home: Home, options: NodeOptions, make: (parts: MeshDeps) => Promise<MeshNode>): Promise<LabNode> {
     const { primaryKey } = home
     const store = new Corestore(home.dir, primaryKey === undefined ? {} : { primaryKey, unsafe: true })
-    const { network, takeover } = labNetwork(options.bootstrap ?? bootstrap)
+    const { network, takeover, swarm } = net === null ? labNetwork(options.bootstrap ?? bootstrap) : memoryNetwork(net)
     const telemetry = new MemoryTelemetry({ clock: systemClock(), level: null, format: 'text', write: () => {} })
     const refused: LabNode['refused'] = []
     let closing: Promise<void> | null = null
@@ -194,6 +204,9 @@ export async function meshLab(t: Teardown): Promise<Lab> {
       telemetry,
       refused,
       dht: network.dht,
+      get swarm() {
+        return swarm()
+      },
       store,
       takeover,
       start: async ({ want = true } = {}) => {
@@ -272,23 +285,44 @@ export function untilView({ mesh: { log } }: LabNode, fits: (view: MembershipVie
 export function keepApart(node: LabNode, others: readonly LabNode[]): void {
   const apart = new Set(others.map(({ id }) => id))
   // Asked for both directions; the option of that name would be the node's own.
-  Reflect.set(node.mesh.links.swarm, '_handleFirewall', (key: Uint8Array) => apart.has(keyToText(key)))
+  Reflect.set(node.swarm, '_handleFirewall', (key: Uint8Array) => apart.has(keyToText(key)))
   for (const link of node.mesh.links.list()) if (apart.has(link.peer)) link.close('kept apart')
 }
 
 /** A network over the test's DHT, and a way to say that its bootstrap is a new one. */
-export function labNetwork(bootstrap: readonly DhtAddress[]): { network: Network; takeover: () => void } {
+export function labNetwork(bootstrap: readonly DhtAddress[]): { network: Network; takeover: () => void; swarm: () => Hyperswarm } {
   const dht = new HyperDHT({ bootstrap, host: '127.0.0.1', firewalled: false, connectionKeepAlive: 2000 })
   const listeners: (() => void)[] = []
+  const transports: HyperswarmTransport[] = []
   return {
     network: {
       dht,
+      openTransport: (keyPair) => {
+        const transport = new HyperswarmTransport({ dht, keyPair })
+        transports.push(transport)
+        return transport
+      },
       serving: () => false,
       onTakeover: (listener) => void listeners.push(listener),
       close: () => dht.destroy({ force: true })
     },
     takeover: () => {
       for (const listener of listeners) listener()
-    }
+    },
+    swarm: () => (transports.at(-1) as HyperswarmTransport).swarm
   }
+}
+
+/** A network inside this process. It has neither a DHT nor a swarm. */
+function memoryNetwork(net: MemoryNet): ReturnType<typeof labNetwork> {
+  const network = {
+    openTransport: (keyPair: KeyPair) => net.open(keyPair),
+    serving: () => false,
+    onTakeover: () => {},
+    close: async () => {}
+  }
+  const none = (): never => {
+    throw new Error('streams in memory have no swarm')
+  }
+  return { network: network as unknown as Network, takeover: () => {}, swarm: none }
 }

@@ -166,8 +166,7 @@ function wireEnd(stream: NoiseStream, other: NoiseStream): WireEnd {
 }
 
 /** Hands a stream to a node as its swarm does. */
-function takeStream({ mesh: { links } }: LabNode, stream: NoiseStream): void {
-  const { swarm } = links
+function takeStream({ swarm }: LabNode, stream: NoiseStream): void {
   const connections = swarm.connections as Set<NoiseStream>
   connections.add(stream)
   stream.once('close', () => connections.delete(stream))

@@ -1,7 +1,7 @@
 import type { Assert } from 'brittle'
-import { hostAgent } from '../../../src/adapters/agents/files/hosted-agent.js'
+import { ImportedAgents } from '../../../src/adapters/agents/imports/imported-agents.js'
 import { allowedHost } from '../../../src/adapters/a2a/net/address-guard.js'
-import { RemoteAgents } from '../../../src/adapters/a2a/remote/remote-agents.js'
+import { RemoteAgent } from '../../../src/adapters/a2a/remote/remote-agent.js'
 import type { RemoteSecret } from '../../../src/adapters/a2a/remote/remote-connect.js'
 import type { RemoteSpec } from '../../../src/adapters/a2a/remote/remote-skills.js'
 import type { Resolve } from '../../../src/adapters/a2a/net/ssrf-fetch.js'
@@ -13,7 +13,7 @@ import { FakeStore } from '../fake-store.js'
 
 /** Remote agents of a config without a node around them. */
 export interface RemoteScene {
-  readonly remotes: RemoteAgents
+  readonly remotes: ImportedAgents
   agents(): readonly HostedAgent[]
   info(name?: string): ImportedServerInfo
   /** Resolves when the card of all was fetched, or failed to be. */
@@ -56,17 +56,22 @@ export async function remoteScene(
   const { store = new FakeStore(), secret = null, allow = ['127.0.0.1'], resolve } = options
   const clock = systemClock()
   const lines: string[] = []
-  const remotes = new RemoteAgents({
-    agents: [{ spec, secret }],
-    net: { clock, policy: { allowed: allow.flatMap((text) => allowedHost(text) ?? []) }, ...(resolve === undefined ? {} : { resolve }) },
+  const log = (_level: string, message: string, fields: Readonly<Record<string, unknown>>): void => {
+    const reason = fields['reason']
+    lines.push(typeof reason === 'string' ? `${message}: ${reason}` : message)
+  }
+  const net = {
+    clock,
+    policy: { allowed: allow.flatMap((text) => allowedHost(text) ?? []) },
+    ...(resolve === undefined ? {} : { resolve })
+  }
+  const remotes = new ImportedAgents({
+    adapters: [new RemoteAgent({ spec, secret, net, log })],
     store,
     clock,
     chance: () => 0.5,
-    log: (_level, message, fields) => {
-      const reason = fields?.['reason']
-      lines.push(typeof reason === 'string' ? `${message}: ${reason}` : message)
-    },
-    hostAgent: (parts) => hostAgent({ ...parts, clock })
+    log,
+    isTaken: () => false
   })
   let agents = (await remotes.load()).agents
   remotes.watch((next) => {
@@ -74,8 +79,8 @@ export async function remoteScene(
   })
   t.teardown(() => remotes.close())
   const info = (name = spec.name): ImportedServerInfo => {
-    const found = remotes.named(name)
-    if (found === null) throw new Error('no such agent')
+    const found = remotes.list().find((one) => one.name === name)
+    if (found === undefined) throw new Error('no such agent')
     return found
   }
   let count = 0

@@ -6,10 +6,9 @@ import { startHttpListener, type HttpLimits } from '../../../src/adapters/http/l
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { GUARDRAILS, RATE_LIMIT } from '../../../src/config/guardrails.js'
 import { TaskService } from '../../../src/node/gateway/task-service.js'
-import { openGateway } from '../../../src/compose/open-gateway.js'
-import type { StartDeps } from '../../../src/compose/open-home.js'
+import { type GatewayDeps, openGateway } from '../../../src/compose/open-gateway.js'
 import type { Gateway } from '../../../src/ports/gateway.js'
-import type { Principal } from '../../../src/ports/node-api.js'
+import type { NodeApi, Principal } from '../../../src/ports/node-api.js'
 import type { Webhooks } from '../../../src/ports/webhooks.js'
 import { RawConnection } from '../../adapters/http/raw-http.js'
 import { realClock } from '../agents/real-clock.js'
@@ -150,19 +149,20 @@ function routesOf(node: FakeNode, { gateway, clock }: { readonly gateway: Gatewa
   const telemetry = new MemoryTelemetry({ clock, level: null, format: 'text', write: () => {} })
   // What an agent may say is not in question here: streams are to be long.
   const guardrails = new Guardrails({ ...GUARDRAILS, output: { maxLength: 2 ** 31, deny: [] } })
-  const opening = {
-    node: node.core,
+  const parts = {
     cards: {
       routes: [],
-      extended: () => Promise.resolve({}),
+      extended: () => Promise.resolve({} as never),
       extensions: (agent: string | null) => (agent === 'strict' ? [{ uri: REQUIRED, required: true }] : [])
     },
-    limit: new CallLimit(RATE_LIMIT, clock),
     tasks: { gateway, guardrails, guarded: guardedGateway(gateway, guardrails), push: null },
-    apiFor: (principal: Principal) => node.api(principal)
+    mcp: { path: '/mcp', methods: [], handle: () => {} },
+    onUse: () => {}
   }
+  const apiFor = (principal: Principal): NodeApi => node.api(principal)
+  const shared = { clock, telemetry, own: node.core.deps, limit: new CallLimit(RATE_LIMIT, clock), apiFor }
   // Opening routes takes no more than these of what a whole node is started with.
-  return openGateway({ clock, telemetry } as unknown as StartDeps, opening as never)
+  return openGateway(shared as unknown as GatewayDeps, parts)
 }
 
 async function fetched(url: string, { place, method, headers, body, by = 'alice' }: BadRequest): Promise<BadAnswer> {

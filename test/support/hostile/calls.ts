@@ -51,7 +51,7 @@ export class EvilCalls {
   /** Reads nothing more of the stream to the victim, until told. */
   stop(): void {
     const { member, victim } = this.#eve
-    const streams = [...member.mesh.links.swarm.connections]
+    const streams = [...member.swarm.connections]
     const stream = streams.find((one) => keyToText(one.remotePublicKey) === victim.id)
     if (stream === undefined) throw new Error('she has no stream to the victim')
     this.#stream = stream

@@ -2,13 +2,12 @@ import fs from 'node:fs'
 import path from 'node:path'
 import type { Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../src/adapters/agents/schemas/compile-schema.js'
-import { hostAgent } from '../../../src/adapters/agents/files/hosted-agent.js'
+import { ImportedAgents } from '../../../src/adapters/agents/imports/imported-agents.js'
 import { ProcessGroups } from '../../../src/adapters/agents/process/process-groups.js'
 import { programStarter } from '../../../src/adapters/agents/starters/program-starter.js'
 import { connectionsTo, type ImportedAddress } from '../../../src/adapters/mcp/imported/imported-connection.js'
 import { ListTags } from '../../../src/adapters/mcp/imported/imported-http.js'
-import type { ImportedServerSpec } from '../../../src/adapters/mcp/imported/imported-server.js'
-import { ImportedServers } from '../../../src/adapters/mcp/imported/imported-servers.js'
+import { ImportedServer, type ImportedServerSpec } from '../../../src/adapters/mcp/imported/imported-server.js'
 import type { AgentOutcome, HostedAgent } from '../../../src/ports/agent-runtime.js'
 import type { ImportedServerInfo } from '../../../src/ports/imported-tools.js'
 import type { NodeStore } from '../../../src/ports/storage.js'
@@ -43,7 +42,7 @@ export interface Scripted {
 
 /** Servers of one test, imported. */
 export interface ImportedScene {
-  readonly imported: ImportedServers
+  readonly imported: ImportedAgents
   readonly dir: string
   agents(): readonly HostedAgent[]
   info(name: string): ImportedServerInfo
@@ -72,20 +71,20 @@ export async function importedScene(
   const notesFile = (name: string): string => path.join(dir, `${name}.notes`)
   let agents: readonly HostedAgent[] = []
   for (const { name, plan } of servers) fs.writeFileSync(planFile(name), JSON.stringify(plan))
-  const imported = new ImportedServers({
-    servers: servers.map(({ name, spec, address, env = {}, fetch: send = fetch }) => {
+  const imported = new ImportedAgents({
+    adapters: servers.map(({ name, spec, address, env = {}, fetch: send = fetch }) => {
       const program = { command: [process.execPath, SERVER, planFile(name), notesFile(name)] as [string, ...string[]], env, cwd: dir }
       const full = specOf(name, spec)
       const { maxOutputBytes } = full
       const parts = { programs, clock: realClock, version: '0.0.0', maxOutputBytes, tags: new ListTags(), fetch: send }
-      return { spec: full, open: connectionsTo({ ...parts, address: () => address ?? { kind: 'stdio', program } }) }
+      const open = connectionsTo({ ...parts, address: () => address ?? { kind: 'stdio', program } })
+      return new ImportedServer({ spec: full, open, compileSchema: createSchemaCompiler() })
     }),
     store,
-    compileSchema: createSchemaCompiler(),
     clock: realClock,
     chance: () => 0,
     log: () => {},
-    hostAgent: (parts) => hostAgent({ ...parts, clock: realClock }),
+    isTaken: () => false,
     ...(ttlMs === undefined ? {} : { ttlMs })
   })
   const close = async (): Promise<void> => {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { answerJson } from '../server/gateway-route.js'
 
 /** For how long a public card may be taken from a cache, in seconds. */
 export const CARD_MAX_AGE_SECONDS = 60
@@ -41,9 +42,8 @@ export function answerDocument(request: IncomingMessage, response: ServerRespons
 
 /** Answers with JSON that nobody may keep. */
 export function answerFresh(response: ServerResponse, status: number, value: unknown): void {
-  const body = Buffer.from(JSON.stringify(value))
-  const headers = { 'content-type': 'application/json', 'content-length': body.length, 'cache-control': 'no-store' }
-  response.writeHead(status, { ...headers, vary: varied(response) }).end(body)
+  if (!response.headersSent) response.setHeader('vary', varied(response))
+  answerJson(response, status, value)
 }
 
 /** By what else the answer differs: the listener may have said that it is by the origin. */

@@ -9,8 +9,8 @@ import { pathIdFrom } from './card-interfaces.js'
 import type { CardSigner } from './card-signature.js'
 import { agentSubject, type CardHost, nodeSubject } from './card-subject.js'
 import { type CallerLimits, USAGE_MAX_TASKS, usageExtension } from './card-usage.js'
-import { nodePath } from '../server/gateway-route.js'
-import { type ListenerError, listenerFault } from '../server/listener-fault.js'
+import { gatewayFault } from '../server/gateway-target.js'
+import { type ListenerError, restError } from '../server/listener-fault.js'
 import type { HybridCard } from './card-v03.js'
 import type { CardV1 } from './card-v1.js'
 import { type OfferedExtension, versionText } from '../server/service-params.js'
@@ -46,7 +46,7 @@ type CardPlace = { readonly path: string } | { readonly prefix: string; readonly
 export type CardRoute = CardPlace & {
   readonly methods: readonly string[]
   /** What the listener refuses there, as it stands in the body of its answer. */
-  readonly errorBody?: (error: ListenerError, request: { readonly method: string; readonly path: string }) => object
+  readonly errorBody?: (error: ListenerError, request: { readonly method: string; readonly path: string }) => object | null
 } & ({ readonly isPublic: true; readonly handle: PublicHandler } | { readonly isPublic?: false; readonly handle: TokenHandler })
 
 /** The cards of a node over HTTP. */
@@ -64,8 +64,6 @@ export interface CardService {
 const METHODS: readonly string[] = ['GET', 'HEAD']
 const NAMES = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const
 const STATUS: Readonly<Record<string, number>> = { AGENT_NOT_FOUND: 404, FORBIDDEN: 403, SANDBOX_VIOLATION: 403, NODE_NOT_RUNNING: 503 }
-/** Names of HTTP statuses in error bodies (google.rpc.Code). */
-const STATUS_NAMES: Readonly<Record<number, string>> = { 403: 'PERMISSION_DENIED', 404: 'NOT_FOUND', 503: 'UNAVAILABLE' }
 
 /** The form that a text of a version asks for: clients before 1.0 name none. */
 export function cardForm(text: string): CardForm {
@@ -109,16 +107,12 @@ export function createCardService(deps: CardRouteDeps): CardService {
         isPublic: true,
         handle: (request, response) => answerDocument(request, response, keys)
       },
-      { ...extendedPlace, methods: METHODS, errorBody, handle: extendedAt((path) => idIn(path, extendedPlace)) },
+      { ...extendedPlace, methods: METHODS, errorBody: gatewayFault, handle: extendedAt((path) => idIn(path, extendedPlace)) },
       // REST of 0.3 below the URL of the node: this is no agent called `v1`.
-      { path: '/a2a/v1/card', methods: METHODS, errorBody, handle: extendedAt(() => null) }
+      { path: '/a2a/v1/card', methods: METHODS, errorBody: gatewayFault, handle: extendedAt(() => null) }
     ]
   }
 }
-
-/** As at all other places of the gateway. */
-const errorBody: NonNullable<CardRoute['errorBody']> = (error, { method, path }) =>
-  listenerFault(error, { method, path: nodePath(path).path })
 
 /** Undefined where the path does not say it well. */
 function idIn(path: string, { prefix, suffix }: { readonly prefix: string; readonly suffix: string }): string | undefined {
@@ -165,7 +159,7 @@ async function nodeOf(api: NodeApi, host: CardHost & { readonly version: string 
   return nodeSubject(info, details, host)
 }
 
-/** Runs it; what it throws becomes an error in the form of the protocol (A2A 1.0, section 11.6). */
+/** Runs it; what it throws becomes an error in the form of the protocol. */
 async function guarded(response: ServerResponse, run: () => Promise<void>): Promise<void> {
   try {
     await run()
@@ -174,8 +168,7 @@ async function guarded(response: ServerResponse, run: () => Promise<void>): Prom
     const status = STATUS[code]
     // The listener knows what to do with what nobody foresaw.
     if (status === undefined) throw error
-    const details = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code, domain: 'a2a-protocol.org' }]
-    answerFresh(response, status, { error: { code: status, status: STATUS_NAMES[status], message, details } })
+    answerFresh(response, status, restError({ status, code, message }))
   }
 }
 

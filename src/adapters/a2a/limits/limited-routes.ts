@@ -1,14 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import type { Principal } from '../../../ports/node-api.js'
-import { facadeCall } from '../facade/facade-route.js'
 import { A2AFault } from '../server/fault.js'
-import { agentPath } from '../server/gateway-route.js'
+import { type GatewayFace, gatewayTarget } from '../server/gateway-target.js'
 import { type RpcId, rpcIdIn, rpcJson } from '../server/json-rpc.js'
 import type { CallLimit } from './rate-limit.js'
-import { pathVersion } from '../server/rest.js'
-
-/** Faces of a node over HTTP that answer in forms of their own. */
-export type GatewayFace = 'mcp' | 'facade' | 'rpc' | 'rest' | 'rest-old' | 'agui' | 'card'
 
 /** What is needed of a call to count it. */
 interface CountedCall {
@@ -38,13 +33,7 @@ export interface LimitAnswer {
 
 /** Which face a call is for. */
 export function faceOf(method: string, path: string): GatewayFace {
-  if (path === '/mcp') return 'mcp'
-  if (facadeCall(method, path) !== null) return 'facade'
-  const below = path.startsWith('/agents/') ? (agentPath(path, '/agents/')?.path ?? '/') : path.slice('/a2a'.length)
-  if (path === '/agui' || below === '/agui') return 'agui'
-  if (path.startsWith('/a2a/') && path.endsWith('/card')) return 'card'
-  if (below === '') return 'rpc'
-  return pathVersion(below, null) === '0.3' ? 'rest-old' : 'rest'
+  return gatewayTarget(method, path)?.face ?? 'rest'
 }
 
 /**

@@ -3,6 +3,7 @@ import type { CapabilityDescriptor, SideEffect } from '../../../domain/card/card
 import type { Tier } from '../../../domain/routing/tier.js'
 import { canonicalJson } from '../../../kit/json.js'
 import type { AgentDefinition } from '../../../ports/agent-runtime.js'
+import type { ImportOffer } from '../../../ports/imports.js'
 import type { RemoteCard, RemoteSkill } from './remote-card.js'
 
 /** Runtime of the agents that stand for remote ones. */
@@ -41,12 +42,10 @@ export interface RemoteSpec {
 }
 
 /** The agent of the mesh that stands for a remote one. */
-export interface RemoteOffer {
-  readonly definition: AgentDefinition
+export interface RemoteOffer extends ImportOffer {
+  readonly card: RemoteCard
   /** The id of the skill behind each capability; null: none is named to the agent. */
   readonly skills: ReadonlyMap<string, string | null>
-  /** Skills for which the card has no room. */
-  readonly leftOut: readonly string[]
 }
 
 /** The capability of a skill: its own id where capabilities may be called so, else one made of it, with a hash. */
@@ -81,7 +80,7 @@ export function remoteOffer(spec: RemoteSpec, card: RemoteCard, skills: readonly
     runtime: REMOTE_RUNTIME,
     source
   }
-  return { definition, skills: kept, leftOut: skills.flatMap(({ id }) => (names.has(id) ? [] : [id])) }
+  return { card, definition, skills: kept, leftOut: skills.flatMap(({ id }) => (names.has(id) ? [] : [id])) }
 }
 
 /** What a remote agent says of itself decides nothing: policy goes by the config, which says `exec` unless a person wrote something else. */

@@ -3,7 +3,6 @@ import type { AbortSignalLike, Clock } from '../../../kit/clock.js'
 import { isRecord } from '../../../kit/json.js'
 import type { Gateway } from '../../../ports/gateway.js'
 import type { Principal } from '../../../ports/node-api.js'
-import { pathIdFrom } from '../cards/card-interfaces.js'
 import { answerStream } from './event-stream.js'
 import { A2AFault, faultOf } from './fault.js'
 import { callRpc, parsedBody, rpcJson, rpcOperation } from './json-rpc.js'
@@ -134,23 +133,6 @@ interface Performance extends Pick<GatewayExchange, 'response' | 'source'> {
 
 /** Media types of REST answers. */
 const REST_TYPES: Readonly<Record<ProtocolVersion, string>> = { '1.0': 'application/a2a+json', '0.3': 'application/json' }
-
-/** The agent and the rest of a path below a prefix: `/agents/text/tasks` is `text` and `/tasks`. Null for no agent's. */
-export function agentPath(path: string, prefix: string): { readonly agent: string; readonly path: string } | null {
-  const rest = path.slice(prefix.length)
-  const at = rest.indexOf('/')
-  const agent = pathIdFrom(at === -1 ? rest : rest.slice(0, at)) ?? ''
-  return agent === '' || agent.length > 256 ? null : { agent, path: at === -1 ? '' : rest.slice(at) }
-}
-
-/** The agent and the rest of a path below `/a2a/`: a name of the protocol or of the gateway's specification is the node's own. */
-export function nodePath(path: string): { readonly agent: string | null; readonly path: string } {
-  const target = agentPath(path, '/a2a/')
-  return target === null || OWN_NAMES.has(target.agent) ? { agent: null, path: path.slice('/a2a'.length) } : target
-}
-
-/** An agent that is called so is reached below `/agents/`. */
-const OWN_NAMES: ReadonlySet<string> = new Set(['tasks', 'message:send', 'message:stream', 'extendedAgentCard', 'card', 'v1'])
 
 /** Answers with JSON. */
 export function answerJson(...[response, status, value, type = 'application/json']: JsonAnswer): void {

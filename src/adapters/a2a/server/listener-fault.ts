@@ -40,11 +40,15 @@ export function listenerFault(
   { status, code, message }: ListenerError,
   { method, path }: { readonly method: string; readonly path: string }
 ): object {
-  const details = [errorInfo(code)]
-  const rpc = { code: [400, 405, 408, 413].includes(status) ? INVALID_REQUEST : INTERNAL, message, data: details }
+  const rpc = { code: [400, 405, 408, 413].includes(status) ? INVALID_REQUEST : INTERNAL, message, data: [errorInfo(code)] }
   if (method === 'POST' && path === '') return { jsonrpc: '2.0', id: null, error: rpc }
   if (pathVersion(path, null) === '0.3') return rpc
-  return { error: { code: status, status: NAMES[status] ?? 'INVALID_ARGUMENT', message, details } }
+  return restError({ status, code, message })
+}
+
+/** The same in the form of REST (A2A 1.0, section 11.6). */
+export function restError({ status, code, message }: ListenerError): object {
+  return { error: { code: status, status: NAMES[status] ?? 'INVALID_ARGUMENT', message, details: [errorInfo(code)] } }
 }
 
 /** The same at a path of the facade. */

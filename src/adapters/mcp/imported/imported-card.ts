@@ -3,6 +3,7 @@ import type { CapabilityDescriptor, SideEffect } from '../../../domain/card/card
 import type { Tier } from '../../../domain/routing/tier.js'
 import { canonicalJson, isRecord, jsonFault } from '../../../kit/json.js'
 import type { AgentDefinition } from '../../../ports/agent-runtime.js'
+import type { ImportOffer } from '../../../ports/imports.js'
 import type { ImportedTool } from './imported-list.js'
 import { ANY_OBJECT, outlineOf, safeSchema } from './imported-schema.js'
 
@@ -34,12 +35,9 @@ export interface ImportedCardSpec {
 }
 
 /** The agent of a server. */
-export interface ImportedCard {
-  readonly definition: AgentDefinition
+export interface ImportedCard extends ImportOffer {
   /** The tool of each capability. */
   readonly tools: ReadonlyMap<string, ImportedTool>
-  /** Tools for which the card has no room. */
-  readonly leftOut: readonly string[]
 }
 
 /** The capability of a tool: `mcp_<server>_<tool>`, in the letters of capabilities, cut with a hash where that is not the name itself. */

@@ -5,6 +5,7 @@ import { messageOf } from '../../../kit/errors.js'
 import { TokenBucket } from '../../../kit/rate.js'
 import { shown } from '../../../kit/text.js'
 import type { ProgramSpec, ProgramStarter } from '../../../ports/programs.js'
+import type { ImportConnection, ImportEvents } from '../../../ports/imports.js'
 import { boundAnswers } from './imported-answers.js'
 import { type FaultScene, ImportedFault, faultOf } from './imported-fault.js'
 import { importedFetch, type ListTags } from './imported-http.js'
@@ -36,14 +37,10 @@ export type ImportedAddress =
   | { readonly kind: 'stdio'; readonly program: ProgramSpec }
   | { readonly kind: 'http'; readonly url: string; readonly headers: Readonly<Record<string, string>> }
 
-/** An open connection to a server. Failures are {@link ImportedFault}. */
-export interface Connection {
-  /** All tools, as the server writes them. */
-  list(signal: AbortSignal): Promise<readonly unknown[]>
+/** An open connection to a server, with its tools as the server writes them. Failures are {@link ImportedFault}. */
+export interface Connection<T = readonly unknown[]> extends ImportConnection<T> {
   /** Asks once, and never again by itself. */
   call(tool: ImportedTool, input: Readonly<Record<string, unknown>>, run: ToolRun): Promise<unknown>
-  /** Ends it, with the program where there is one. Idempotent. */
-  close(): Promise<void>
 }
 
 /** How one call is followed. */
@@ -52,16 +49,8 @@ export interface ToolRun {
   progress(data: unknown): void
 }
 
-/** What a connection tells by itself. */
-export interface ConnectionEvents {
-  /** The server says that its tools changed. */
-  onChanged(): void
-  /** It is over, and not by `close`. */
-  onClosed(reason: string): void
-}
-
 /** Opens a connection; rejects with ImportedFault, then nothing of it is left. An abort ends the opening. */
-export type OpenConnection = (events: ConnectionEvents, signal: AbortSignal) => Promise<Connection>
+export type OpenConnection = (events: ImportEvents, signal: AbortSignal) => Promise<Connection>
 
 /** What connections are made of. */
 export interface ConnectionDeps {
@@ -115,14 +104,14 @@ type McpLibrary = typeof import('@modelcontextprotocol/client')
 class ConnectionOpening implements Connection {
   readonly transport: Transport
   readonly #deps: ConnectionDeps
-  readonly #events: ConnectionEvents
+  readonly #events: ImportEvents
   readonly #stdio: StdioTransport | null = null
   readonly #goodbye: () => Promise<void> = () => Promise.resolve()
   #client: Client | null = null
   #isClosed = false
   #cutReason: string | null = null
 
-  constructor(deps: ConnectionDeps, events: ConnectionEvents, library: McpLibrary) {
+  constructor(deps: ConnectionDeps, events: ImportEvents, library: McpLibrary) {
     this.#deps = deps
     this.#events = events
     const address = deps.address()
@@ -239,6 +228,8 @@ class ConnectionOpening implements Connection {
       return await answer
     } catch (error) {
       const fault = faultOf(error, this.scene())
+      if (fault.kind === 'session') this.#events.onLost(fault.message)
+      if (fault.kind === 'unsent') this.#events.onClosed(fault.message)
       if (fault.kind !== 'unknown' || this.reason === null) throw fault
       throw new ImportedFault('unknown', this.reason)
     }

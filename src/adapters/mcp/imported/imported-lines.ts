@@ -1,9 +1,10 @@
 import { fromUtf8 } from '../../../kit/ids.js'
 import { LineSplitter, type LongLine } from '../../../kit/lines.js'
+import { idOfEdges } from '../server/line-reader.js'
 
 /** Beginning of a line that is too long, and its end: what is kept to find out which request it answers. */
 const KEPT_BYTES = 256
-/** So many times the longest line may come without an end; then whoever writes it is mad. */
+/** Reading ends after this multiple of the line limit without a newline. */
 const MAX_OVERRUN = 4
 
 /** What is told of the lines of a server. */
@@ -42,7 +43,8 @@ export class ImportedLines {
   #tell(line: Uint8Array | LongLine): void {
     if (!(line instanceof Uint8Array)) {
       this.#checkEnd(line.bytes)
-      return this.#events.tooLong(idOf(line))
+      const id = idOfEdges(line)
+      return this.#events.tooLong(typeof id === 'number' && id >= 0 ? id : null)
     }
     const text = fromUtf8(line).trim()
     if (text !== '') this.#events.line(text)
@@ -53,15 +55,4 @@ export class ImportedLines {
     this.#isOver = true
     this.#events.endless()
   }
-}
-
-/** The id of an answer stands beside `jsonrpc`, before the result or after it: only there is it looked for. */
-function idOf(line: LongLine): number | null {
-  const [head, tail] = [line.head, line.tail].map((bytes) => Buffer.from(bytes).toString('latin1')) as [string, string]
-  const found =
-    /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,/.exec(head) ??
-    /^\s*\{\s*"id"\s*:\s*(\d{1,15})\s*,/.exec(head) ??
-    /,\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*\}\s*$/.exec(tail) ??
-    /,\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(tail)
-  return found?.[1] === undefined ? null : Number(found[1])
 }

@@ -22,7 +22,7 @@ export class LineReader {
   /** The lines that end in this chunk. */
   *take(chunk: Uint8Array): Generator<Line> {
     for (const one of this.#splitter.push(chunk)) {
-      const line = one instanceof Uint8Array ? this.#lineOf(one) : { tooLong: { id: idOf(one) } }
+      const line = one instanceof Uint8Array ? this.#lineOf(one) : { tooLong: { id: idOfEdges(one) } }
       if (line !== null) yield line
     }
   }
@@ -44,13 +44,13 @@ export class LineReader {
 
 const ID = String.raw`"id"\s*:\s*(-?(?:0|[1-9]\d{0,14})|"[ !#-[\]-~]{0,256}")`
 const FIRST_MEMBER = new RegExp(String.raw`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?${ID}\s*,`)
-const LAST_MEMBER = new RegExp(String.raw`,\s*${ID}\s*\}\s*$`)
+const LAST_MEMBER = new RegExp(String.raw`,\s*${ID}\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 
 /**
- * The id of a request of which only the edges are known: clients write it first or last. What stands before the last brace of a line
- * is a member of the outermost object, and so is what follows its first.
+ * The id of a request or an answer of which only the edges are known; null where they do not show it. The members beside the first
+ * and the last brace of a line are those of the outermost object.
  */
-function idOf({ head, tail }: LongLine): RequestId | null {
+export function idOfEdges({ head, tail }: LongLine): RequestId | null {
   const found = FIRST_MEMBER.exec(textOf(head))?.[1] ?? LAST_MEMBER.exec(textOf(tail))?.[1]
   return found === undefined ? null : (JSON.parse(found) as RequestId)
 }

@@ -1,10 +1,8 @@
-import b4a from 'b4a'
-import type Hyperswarm from 'hyperswarm'
 import type { Clock, Timer } from '../../../kit/clock.js'
-import { keyFromText } from '../../../kit/ids.js'
 import type { NodeId } from '../../../kit/ids.js'
 import { dialPlan, keeperPlan, type MissingMember, nextDialAt } from '../../../domain/membership/keeper.js'
 import { neighbourPlan, type NeighbourPlan, restMs } from '../../../domain/membership/neighbours.js'
+import type { StreamTransport } from '../transport/stream-transport.js'
 
 /** Shortest and longest wait between two looks, in milliseconds. */
 const MIN_WAIT_MS = 50
@@ -12,14 +10,9 @@ const MAX_WAIT_MS = 30_000
 /** A dial that has not come to anything after this time, in milliseconds, is not waited for. */
 const DIAL_MS = 2500
 
-/** What the keeper does with the swarm; the rest of Hyperswarm is not its business. */
-export type KeptSwarm = Pick<Hyperswarm, 'peers' | 'joinPeer' | 'leavePeer' | 'topics'> & {
-  readonly server: Pick<Hyperswarm['server'], 'refresh'>
-}
-
 /** What the keeper watches. */
 export interface KeeperDeps {
-  readonly swarm: KeptSwarm
+  readonly transport: Pick<StreamTransport, 'dial' | 'undial' | 'refresh'>
   readonly clock: Clock
   readonly networkKind: 'public' | 'private' | 'local'
   /** 0..1, drawn for each look, so that nodes do not act in step. Default: Math.random. */
@@ -126,7 +119,7 @@ export class Keeper {
 
   #forget(peer: NodeId): void {
     this.#tries.delete(peer)
-    this.#deps.swarm.leavePeer(keyFromText(peer))
+    this.#deps.transport.undial(peer)
   }
 
   #look(): void {
@@ -177,26 +170,15 @@ export class Keeper {
   }
 
   #dial(peer: NodeId, now: number): void {
-    const { swarm } = this.#deps
     const { attempts, isLost } = this.#tries.get(peer) ?? UNTRIED
     this.#tries.set(peer, { attempts: attempts + 1, lastTriedAt: now, isLost })
-    const key = keyFromText(peer)
-    // Without this a peer that failed a few times is never dialled again.
-    const info = swarm.peers.get(b4a.toString(key, 'hex'))
-    if (info !== undefined) {
-      info.ban(false)
-      info.attempts = 0
-    }
-    swarm.joinPeer(key)
+    this.#deps.transport.dial(peer)
   }
 
   #refresh(now: number): void {
-    const { swarm } = this.#deps
     this.#lastRefreshAt = now
     this.#refreshes++
-    // After an outage the announcer can be left without relays while it seems online.
-    swarm.server.refresh()
-    for (const discovery of swarm.topics()) discovery.refresh().catch(() => {})
+    this.#deps.transport.refresh()
   }
 }
 

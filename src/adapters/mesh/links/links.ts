@@ -1,47 +1,37 @@
-import Hyperswarm from 'hyperswarm'
 import type { NoiseStream } from 'hyperswarm'
-import Protomux from 'protomux'
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf, NodeError } from '../../../kit/errors.js'
-import { keyFromText, keyToText } from '../../../kit/ids.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Hash, Verify } from '../../../kit/sign.js'
 import { formatDuration } from '../../../kit/units.js'
-import type { MembershipView, SignedCertificate } from '../../../domain/membership/types.js'
-import { EMPTY_VIEW, isActive, isRevoked, isWriter } from '../../../domain/membership/view.js'
+import type { MembershipView } from '../../../domain/membership/types.js'
+import { EMPTY_VIEW } from '../../../domain/membership/view.js'
 import type { AuditEvent } from '../../../ports/audit.js'
 import type { Link, LinkHandlers, Links, Strike } from '../../../ports/mesh.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
-import { type EntryRelayOptions, EntryRelay, handToAny } from '../log/entry-relay.js'
+import { EntryRelay, type EntryRelayOptions } from '../log/entry-relay.js'
 import { Dials } from './dials.js'
-import { ConnectionLimits } from './connection-limits.js'
-import { FrameGuard } from './frame-guard.js'
-import { FULL, Gate } from './gate.js'
-import { guardMux } from './guarded-mux.js'
-import type { CutCode, GateIdentity } from './gate.js'
+import { EntrySender } from './entry-sender.js'
+import { FULL, type GateIdentity } from './gate.js'
+import { GatedStreams, type ShownAtGate } from './gated-streams.js'
 import type { GateRefusal } from './hello.js'
 import { Keeper } from './keeper.js'
 import { StreamLink } from './link.js'
-import { STREAM_TIMEOUT_MS } from '../network/network.js'
 import type { MeshBinding } from '../network/mesh-binding.js'
-import type { Network } from '../network/network.js'
+import type { OpenStreams } from '../pairing/pairing-swarm.js'
+import type { StreamTransport } from '../transport/stream-transport.js'
 import type { PeerStream } from './peer-stream.js'
 import { Strikes } from './strikes.js'
 
 /** Links to members, at most, whatever is asked for. */
 export const MAX_LINKS = 64
-/** A cut stream may flush its last words for this long, in milliseconds. */
-const LINGER_MS = 250
-/** How long a writer may take to have a link when there is none to any, in milliseconds. */
-const WRITER_DIAL_MS = 2500
 /** What a peer hears whose link made room for another. */
 const IDLE: GateRefusal = { code: 'OVERLOADED', reason: 'nobody used this link, and another needs its place' }
 
-/** What the swarm needs. */
-export interface SwarmDeps {
-  readonly network: Network
+/** What {@link PeerLinks} need. */
+export interface PeerLinksDeps {
+  readonly transport: StreamTransport
   readonly networkKind: 'public' | 'private' | 'local'
-  readonly keyPair: { readonly publicKey: Uint8Array; readonly secretKey: Uint8Array }
   readonly software: string
   readonly clock: Clock
   readonly hash: Hash
@@ -53,70 +43,68 @@ export interface SwarmDeps {
   onRefused(refusal: AuditEvent): void
 }
 
-/** What the gate learnt of a peer, and the multiplexer of its stream. */
-interface ShownAtGate {
-  readonly mux: Protomux
-  readonly peerVersion: string
-  readonly certificate: SignedCertificate
-}
-
-/** The swarm: streams, gates and links of this node. */
-export class SwarmLinks implements Links {
-  /** For pairing, which uses the same swarm. */
-  readonly swarm: Hyperswarm
-  readonly #deps: SwarmDeps
-  readonly #streams = new Set<PeerStream>()
+/** The links of this node: one for each member whose stream passed the gate. */
+export class PeerLinks implements Links, OpenStreams {
+  readonly #deps: PeerLinksDeps
+  readonly #gated: GatedStreams
   readonly #dials: Dials
-  readonly #limits: ConnectionLimits
   readonly #strikes: Strikes
-  /** Revoked members that were told so. */
-  readonly #announced = new Set<NodeId>()
+  readonly #entries: EntrySender
   #binding: MeshBinding | null = null
   #handlers: LinkHandlers | null = null
   #keeper: Keeper | null = null
   #nextLinkId = 1
-  /** How often a writer's word was not true: each time another one is asked first. */
-  #liars = 0
-  /** How often a writer beyond the places was dialled: each time another one. */
-  #sought = 0
   #isClosing = false
 
-  /** Makes the swarm on an open network. */
-  constructor(deps: SwarmDeps) {
+  constructor(deps: PeerLinksDeps) {
     this.#deps = deps
-    this.#dials = new Dials(deps.clock)
-    this.#limits = new ConnectionLimits(deps.clock)
-    this.#strikes = new Strikes(deps.clock)
-    this.swarm = new Hyperswarm({
-      dht: deps.network.dht,
-      keyPair: deps.keyPair,
-      maxPeers: MAX_LINKS * 4,
-      maxParallel: 16,
-      // Only revoked keys are denied here, and only once they were told why: denying unknown ones would ban newcomers for good.
-      firewall: (key, payload) => this.#denies(keyToText(key)) || (payload === null && !this.#welcomes(keyToText(key)))
+    const { clock, transport } = deps
+    this.#dials = new Dials(clock)
+    this.#strikes = new Strikes(clock)
+    this.#gated = new GatedStreams({
+      ...deps,
+      view: () => this.#view(),
+      identity: () => this.#identity(),
+      isKeptOut: (peer) => this.isKeptOut(peer),
+      onPassed: (one, shown) => this.#passed(one, shown),
+      onClosed: (one) => this.#closed(one),
+      onFault: (peer, reason) => this.strike(peer, 'fault', reason),
+      onRefused: (refusal) => deps.onRefused(refusal)
     })
-    // Whom the swarm found and must not dial may come by itself all the same.
-    this.swarm.on('ban', (info) => info.ban(this.#denies(keyToText(info.publicKey))))
-    this.swarm.on('connection', (stream) => this.#connected(stream))
+    this.#entries = new EntrySender({
+      clock,
+      view: () => this.#view(),
+      relays: () => this.#gated.all().flatMap(({ peer, session }) => (session === null ? [] : [{ peer, relay: session.relay }])),
+      beyond: () => this.beyond(),
+      dial: (peer, timeoutMs) => this.dial(peer, timeoutMs)
+    })
+    // Unknown keys are not denied: a swarm would ban newcomers for good.
+    transport.firewall((peer, direction) => !this.#gated.denies(peer) && (direction === 'in' || this.#welcomes(peer)))
+    transport.onStream((stream) => this.#gated.add(stream))
   }
 
   async start(handlers: LinkHandlers): Promise<void> {
     this.#handlers = handlers
     if (this.#binding === null) throw new NodeError('INTERNAL', 'links start only inside a mesh')
-    const { clock, network, networkKind } = this.#deps
+    const { clock, transport, networkKind, telemetry } = this.#deps
     // Announcing may take long where the DHT does not answer; the node is up all the same, and the keeper announces again.
-    this.swarm.listen().catch((error: unknown) => this.#deps.telemetry.log('warn', 'announcing failed', { reason: messageOf(error) }))
-    this.swarm.join(this.#binding.topic, { server: true, client: true })
+    transport
+      .listen(this.#binding.topic)
+      .catch((error: unknown) => telemetry.log('warn', 'announcing failed', { reason: messageOf(error) }))
     this.#keeper = new Keeper({
-      swarm: this.swarm,
+      transport,
       clock,
       networkKind,
       isConnected: (peer) => this.#linkTo(peer) !== null,
       linkCount: () => this.list().length,
       places: this.#places()
     })
-    network.onTakeover(() => this.#keeper?.refreshNow())
     this.review()
+  }
+
+  /** Announces and looks up now, e.g. because the bootstrap node is a new one with empty records. */
+  refresh(): void {
+    this.#keeper?.refreshNow()
   }
 
   /** The node is in a mesh now: gates may judge, and members are looked for. */
@@ -128,22 +116,21 @@ export class SwarmLinks implements Links {
   /** The view changed: every gate judges again. */
   review(): void {
     const identity = this.#identity()
-    if (identity === null) return
-    for (const { gate } of [...this.#streams]) gate?.review(identity)
+    if (identity !== null) this.#gated.review(identity)
   }
 
   async dial(peer: NodeId, timeoutMs: number): Promise<Link> {
     const open = this.#linkTo(peer)
     if (open !== null) return open
     if (!this.#hasPlace()) throw new NodeError('PEER_OFFLINE', 'all places for links of this node are taken', { data: { peer } })
-    const key = keyFromText(peer)
+    const { transport } = this.#deps
     const opened = this.#dials.wait(peer, timeoutMs)
-    this.swarm.joinPeer(key)
+    transport.dial(peer)
     try {
       return await opened
     } finally {
-      // Else the swarm would dial it for ever.
-      if (this.#keeper?.wants(peer) !== true) this.swarm.leavePeer(key)
+      // Else the transport would dial it for ever.
+      if (this.#keeper?.wants(peer) !== true) transport.undial(peer)
     }
   }
 
@@ -170,72 +157,27 @@ export class SwarmLinks implements Links {
   }
 
   list(): readonly Link[] {
-    return [...this.#streams].flatMap((one) => (one.session === null ? [] : [one.session.link]))
+    return this.#gated.all().flatMap(({ session }) => (session === null ? [] : [session.link]))
   }
 
-  /**
-   * Hands a log entry to a connected writer; true when one says that it appended it. Without a link to a writer an own entry goes to
-   * all members that have a link here, which hand it to writers: `from` is the one that asks this node to, and gets it not again.
-   * `isAgain`: a node said that the entry was appended, and the log does not show it.
-   */
-  relay(entry: Uint8Array, { isAgain = false, from = null, isForAll = false }: EntryRelayOptions = {}): Promise<boolean> {
-    if (isAgain) this.#liars++
-    const view = this.#view()
-    const linked = [...this.#streams].flatMap(({ peer, session }) => (session === null || peer === from ? [] : [{ peer, session }]))
-    const writers = linked.filter(({ peer }) => isWriter(view, peer))
-    // For entries of others this node dials nobody: else they could have it dial as often as they like.
-    if (writers.length === 0 && from === null) this.#seekWriter(view)
-    // One relay is enough, and an entry of another node that went to relays could go in circles.
-    const takers = isForAll || (writers.length === 0 && from === null) ? linked : writers
-    const first = takers.length === 0 ? 0 : this.#liars % takers.length
-    const inTurn = [...takers.slice(first), ...takers.slice(0, first)].map(({ session }) => session.relay)
-    return handToAny(inTurn, entry, { clock: this.#deps.clock, atOnce: isAgain || isForAll })
+  /** Hands a log entry to a linked writer; see {@link EntrySender.send}. */
+  relay(entry: Uint8Array, options: EntryRelayOptions = {}): Promise<boolean> {
+    return this.#entries.send(entry, options)
   }
 
-  /** Those for whom there is no place have none either. */
-  #seekWriter(view: MembershipView): void {
-    const away = this.beyond().filter((peer) => isWriter(view, peer))
-    const writer = away[this.#sought++ % Math.max(1, away.length)]
-    if (writer !== undefined) this.dial(writer, WRITER_DIAL_MS).catch(() => {})
+  streams(): Iterable<NoiseStream> {
+    return this.#gated.streams()
+  }
+
+  onStream(listener: (stream: NoiseStream) => void): () => void {
+    return this.#gated.onStream(listener)
   }
 
   async close(): Promise<void> {
     this.#isClosing = true
+    this.#gated.close()
     this.#keeper?.close()
-    await this.swarm.destroy()
-  }
-
-  #connected(stream: NoiseStream): void {
-    stream.on('error', () => {})
-    stream.setTimeout(STREAM_TIMEOUT_MS)
-    if (this.#isClosing) return stream.destroy()
-    const peer = keyToText(stream.remotePublicKey)
-    if (this.#strikes.isOut(peer)) {
-      this.#deps.telemetry.count('strangers_cut', 'strikes')
-      return stream.destroy()
-    }
-    const isMember = isActive(this.#view(), peer)
-    const fault = this.#limits.refuses({ peer, isInbound: !stream.isInitiator, isMember, strangers: this.#strangers() })
-    if (fault !== null) {
-      this.#deps.telemetry.count('strangers_cut', fault)
-      return stream.destroy()
-    }
-    this.#stand({ stream, peer, isMember, guard: null, gate: null, session: null })
-  }
-
-  /** A stream stands at the gate. */
-  #stand(one: PeerStream): void {
-    const { stream } = one
-    this.#streams.add(one)
-    stream.on('close', () => this.#dropped(one))
-    // Before the multiplexer: it must see each frame first.
-    one.guard = new FrameGuard(stream, this.#deps.clock, (reason) => this.#broken(one, reason))
-    const mux = Protomux.from(stream)
-    guardMux(mux, (reason) => this.#broken(one, reason))
-    const { software, clock, hash, verify } = this.#deps
-    const onPassed = (peerVersion: string, certificate: SignedCertificate): void => this.#passed(one, { mux, peerVersion, certificate })
-    const onCut = (code: CutCode, reason: string): void => this.#refused(one, code, reason)
-    one.gate = new Gate({ stream, mux, software, clock, hash, verify, onPassed, onCut }, this.#identity())
+    await this.#deps.transport.close()
   }
 
   #places(): number {
@@ -253,7 +195,7 @@ export class SwarmLinks implements Links {
 
   #spare(): PeerStream | undefined {
     const link = this.#handlers?.spare() ?? null
-    return link === null ? undefined : [...this.#streams].find(({ session }) => session?.link === link)
+    return link === null ? undefined : this.#gated.all().find(({ session }) => session?.link === link)
   }
 
   /** Sees to a place, now. False: every link is in use. */
@@ -270,13 +212,7 @@ export class SwarmLinks implements Links {
   #rest({ peer, stream, session }: PeerStream): void {
     session?.link.rest()
     this.#keeper?.rest(peer)
-    this.#end(stream)
-  }
-
-  /** Its last words still go out, then it ends for sure. */
-  #end(stream: NoiseStream): void {
-    stream.end()
-    this.#deps.clock.after(LINGER_MS, () => stream.destroy())
+    this.#gated.end(stream)
   }
 
   /** The peer says why this node has no link to it any more, or gets none. */
@@ -285,24 +221,16 @@ export class SwarmLinks implements Links {
     if (refusal.code !== 'OVERLOADED') return
     this.#keeper?.rest(peer)
     this.#dials.refused(peer, refusal.reason)
-    for (const one of this.#streams) if (one.peer === peer && one.session !== null && !one.session.link.closed) this.#rest(one)
+    for (const one of this.#gated.all()) if (one.peer === peer && one.session !== null && !one.session.link.closed) this.#rest(one)
   }
 
   #view(): MembershipView {
     return this.#binding?.identity.view() ?? EMPTY_VIEW
   }
 
-  #denies(peer: NodeId): boolean {
-    return this.#announced.has(peer) && isRevoked(this.#view(), peer)
-  }
-
   /** May it be dialled, whoever found it? */
   #welcomes(peer: NodeId): boolean {
     return this.#keeper === null || this.#dials.awaits(peer) || this.#keeper.welcomes(peer)
-  }
-
-  #strangers(): number {
-    return [...this.#streams].filter((one) => one.session === null && !one.isMember).length
   }
 
   #identity(): GateIdentity | null {
@@ -315,18 +243,6 @@ export class SwarmLinks implements Links {
     }
   }
 
-  #refused({ peer, stream }: PeerStream, code: CutCode, reason: string): void {
-    const { telemetry } = this.#deps
-    // Only keys that the log names: a revoked admin can make any number of certificates for others.
-    if (code === 'REVOKED' && isRevoked(this.#view(), peer)) this.#announced.add(peer)
-    if (code === 'OVERLOADED') telemetry.count('strangers_cut', 'full')
-    else if (code !== 'LEFT') {
-      telemetry.count('strangers_cut', code)
-      this.#deps.onRefused({ kind: 'refusal', code, rule: 'gate', reason, peer })
-    }
-    this.#end(stream)
-  }
-
   #passed(one: PeerStream, shown: ShownAtGate): void {
     const binding = this.#binding
     const handlers = this.#handlers
@@ -334,13 +250,13 @@ export class SwarmLinks implements Links {
     // Its place was free when it was judged.
     if (!this.#evict()) {
       one.gate?.dismiss(FULL)
-      return this.#end(one.stream)
+      return this.#gated.end(one.stream)
     }
     try {
       this.#admit(one, shown, { binding, handlers })
     } catch (error) {
       // Half attached it would hold its place for ever.
-      this.#broken(one, messageOf(error))
+      this.#gated.broken(one, messageOf(error))
     }
   }
 
@@ -349,7 +265,7 @@ export class SwarmLinks implements Links {
     const { clock, telemetry } = this.#deps
     one.guard?.trust()
     binding.replicate(stream)
-    const onMalformed = (reason: string): void => this.#broken(one, reason)
+    const onMalformed = (reason: string): void => this.#gated.broken(one, reason)
     const onFrame = (link: Link, frame: Uint8Array): void => handlers.onFrame(link, frame)
     const onCredit = (link: Link): void => handlers.onCredit(link)
     const onChannelClosed = (): void => stream.destroy()
@@ -364,23 +280,7 @@ export class SwarmLinks implements Links {
     binding.onLink(relay)
   }
 
-  /** The peer broke the protocol: what it sent is lost, so the stream ends at once. */
-  #broken({ peer, stream, session }: PeerStream, reason: string): void {
-    // One frame may carry thousands of messages, and those behind the first fault are still read: it is on record once.
-    if (stream.destroying) return
-    const { telemetry } = this.#deps
-    telemetry.count('frames_malformed')
-    telemetry.log('warn', 'a peer broke the protocol', { peer, reason })
-    this.#deps.onRefused({ kind: 'strike', code: 'MALFORMED', rule: 'protocol', reason, peer })
-    this.strike(peer, 'fault', reason)
-    if (session !== null) return session.link.close(reason)
-    telemetry.count('strangers_cut', 'MALFORMED')
-    stream.destroy()
-  }
-
-  #dropped(one: PeerStream): void {
-    this.#streams.delete(one)
-    const { session, peer } = one
+  #closed({ session, peer }: PeerStream): void {
     if (session === null) return
     this.#deps.telemetry.count('links_closed')
     this.#keeper?.lost(peer)

@@ -1,3 +1,4 @@
+import type { SwarmOfPairing } from 'blind-pairing'
 import type Corestore from 'corestore'
 import type { NoiseStream } from 'hyperswarm'
 import type { Clock, Timer } from '../../../kit/clock.js'
@@ -20,7 +21,7 @@ import type { CoreFault } from '../log/guarded-base.js'
 import type { GateRefusal } from '../links/hello.js'
 import { distrustedJoin, otherOwner, refusedJoin } from '../pairing/join.js'
 import { Quarantine } from '../log/quarantine.js'
-import type { SwarmLinks } from '../links/links.js'
+import type { PeerLinks } from '../links/links.js'
 import type { AutobaseLog } from '../log/log.js'
 import type { MeshBinding } from './mesh-binding.js'
 import type { Network } from './network.js'
@@ -134,7 +135,9 @@ export interface Mesh extends Membership {
 export interface MeshNodeDeps {
   readonly deps: MeshDeps
   readonly log: AutobaseLog
-  readonly links: SwarmLinks
+  readonly links: PeerLinks
+  /** The streams of the links, for pairing. */
+  readonly swarm: SwarmOfPairing
   readonly state: MeshState
   /** The invite by which this node just joined (z32); null when it did not. */
   readonly inviteId: string | null
@@ -147,7 +150,7 @@ export class MeshNode implements Mesh {
   readonly meshName: string
   readonly owner: NodeId
   readonly log: AutobaseLog
-  readonly links: SwarmLinks
+  readonly links: PeerLinks
   readonly pairing: AdminPairing
   readonly sign: Sign
   readonly expelled: Promise<NodeError>
@@ -164,7 +167,7 @@ export class MeshNode implements Mesh {
   #grantFault: string | null = null
   #tellExpelled: (error: NodeError) => void = () => {}
 
-  constructor({ deps, log, links, state, inviteId }: MeshNodeDeps) {
+  constructor({ deps, log, links, swarm, state, inviteId }: MeshNodeDeps) {
     this.#deps = deps
     this.#state = state
     this.#joinedBy = inviteId
@@ -194,7 +197,7 @@ export class MeshNode implements Mesh {
     this.#quarantine = this.#newQuarantine()
     log.setQuarantine(this.#quarantine)
     log.onUnreadable((coreKey, fault) => this.#onUnreadable(coreKey, fault))
-    this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
+    this.pairing = new AdminPairing({ swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
     void log.ownPast.lost.then(() => this.#onRolledBack())
     void log.failed.then((error) => this.#tellExpelled(failedLog(error, deps.writeFault?.() ?? null)))

@@ -1,5 +1,6 @@
 import type Corestore from 'corestore'
 import Autobase from 'autobase'
+import type { SwarmOfPairing } from 'blind-pairing'
 import { NodeError } from '../../../kit/errors.js'
 import { bytesFromText, bytesToText, keyFromText, keyToText } from '../../../kit/ids.js'
 import type { MeshId, NodeId } from '../../../kit/ids.js'
@@ -8,8 +9,9 @@ import { seal } from '../../../domain/membership/signing.js'
 import type { Certificate, SignedCertificate } from '../../../domain/membership/types.js'
 import type { AuditEvent } from '../../../ports/audit.js'
 import { type Paired, readInviteCode, requestJoin } from '../pairing/join.js'
-import { MAX_LINKS, SwarmLinks } from '../links/links.js'
+import { MAX_LINKS, PeerLinks } from '../links/links.js'
 import { AutobaseLog } from '../log/log.js'
+import { pairingSwarm } from '../pairing/pairing-swarm.js'
 import { MeshNode } from './mesh-node.js'
 import type { MeshDeps, MeshState } from './mesh-node.js'
 import { hash, signer, verify } from './sodium.js'
@@ -38,7 +40,7 @@ export async function foundMesh(deps: MeshDeps, options: { name: string; meshNam
   await log.submit({ kind: 'founding', mesh: log.meshId, name: meshName, certificate, coreKey: log.coreKey, at })
   const { key, encryptionKey } = log
   const state = { ...firstState({ key, encryptionKey, epoch }, { owner: certificate.by, name: meshName }), chain: [certificate] }
-  return new MeshNode({ deps, log, state, links: openLinks(deps), inviteId: null })
+  return new MeshNode({ deps, log, state, ...openLinks(deps), inviteId: null })
 }
 
 /** Opens the mesh that the home remembers. */
@@ -47,7 +49,7 @@ export async function reopenMesh(deps: MeshDeps, state: MeshState): Promise<Mesh
   if (encryptionKey === null || encryptionKey.byteLength !== 32) throw new NodeError('STORE_DAMAGED', 'the mesh key in the home is damaged')
   const isRolledBack = state.isRolledBack === true
   const log = await openLog(deps, { epoch: state.epoch, mesh: { key: keyFromText(state.key), encryptionKey }, isRolledBack })
-  return new MeshNode({ deps, log, state, links: openLinks(deps), inviteId: null })
+  return new MeshNode({ deps, log, state, ...openLinks(deps), inviteId: null })
 }
 
 /**
@@ -56,14 +58,14 @@ export async function reopenMesh(deps: MeshDeps, state: MeshState): Promise<Mesh
  */
 export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promise<MeshNode> {
   const code = readInviteCode(options.code)
-  const links = openLinks(deps)
+  const { links, swarm } = openLinks(deps)
   let close = (): Promise<unknown> => timely(links.close(), deps.clock, GIVE_UP_MS)
   try {
     const { epoch } = options
-    const paired = await pair(deps, { ...options, links, code })
+    const paired = await pair(deps, { ...options, swarm, code })
     const log = await openLog(deps, { epoch, mesh: paired })
     const state = firstState({ ...paired, epoch }, paired.info)
-    const mesh = new MeshNode({ deps, log, links, state, inviteId: paired.inviteId })
+    const mesh = new MeshNode({ deps, log, links, swarm, state, inviteId: paired.inviteId })
     close = () => mesh.close()
     await Promise.race([mesh.granted(deps.clock), mesh.expelled.then((error) => Promise.reject(error))])
     return mesh
@@ -77,14 +79,14 @@ export async function joinMesh(deps: MeshDeps, options: JoinMeshOptions): Promis
 
 async function pair(
   { store, keyPair, clock, telemetry }: MeshDeps,
-  options: Omit<JoinMeshOptions, 'code'> & { readonly links: SwarmLinks; readonly code: InviteCode }
+  options: Omit<JoinMeshOptions, 'code'> & { readonly swarm: SwarmOfPairing; readonly code: InviteCode }
 ): Promise<Paired> {
-  const { links, code, name, epoch, timeoutMs = JOIN_TIMEOUT_MS } = options
+  const { swarm, code, name, epoch, timeoutMs = JOIN_TIMEOUT_MS } = options
   const { invite, root } = code
   const coreKey = keyToText(await Autobase.getLocalKey(namespaced(store, epoch)))
   const nodeId = keyToText(keyPair.publicKey)
   const sign = signer(keyPair.secretKey)
-  const asking = { swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry }
+  const asking = { swarm, nodeId, sign, verify, hash, clock, telemetry }
   return await requestJoin(asking, { invite, root, coreKey, name, timeoutMs })
 }
 
@@ -143,9 +145,14 @@ function openLog(
   })
 }
 
-function openLinks(deps: MeshDeps): SwarmLinks {
+/** The links of a node, and the same streams for pairing. */
+function openLinks(deps: MeshDeps): { links: PeerLinks; swarm: SwarmOfPairing } {
   const { network, codeNetwork, keyPair, software, clock, telemetry, maxLinks = MAX_LINKS } = deps
   const networkKind = codeNetwork.network
   const onRefused = (refusal: AuditEvent): void => deps.onRefused(refusal)
-  return new SwarmLinks({ network, networkKind, keyPair, software, clock, hash, verify, telemetry, maxLinks, onRefused })
+  const transport = network.openTransport(keyPair)
+  const links = new PeerLinks({ transport, networkKind, software, clock, hash, verify, telemetry, maxLinks, onRefused })
+  // A new bootstrap node has no records.
+  network.onTakeover(() => links.refresh())
+  return { links, swarm: pairingSwarm(transport.rendezvous, links) }
 }

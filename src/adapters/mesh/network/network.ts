@@ -1,7 +1,11 @@
 import dgram from 'node:dgram'
 import HyperDHT from 'hyperdht'
+import type { KeyPair } from 'hyperswarm'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
+import type { Rendezvous } from '../pairing/pairing-swarm.js'
+import { HyperswarmTransport } from '../transport/hyperswarm-transport.js'
+import type { StreamTransport } from '../transport/stream-transport.js'
 import { timely } from './timely.js'
 
 /** How nodes find each other. */
@@ -18,9 +22,16 @@ export interface NetworkOptions {
   readonly localPort: number
 }
 
+/** How a node reaches others: streams to peers whose key it knows, and a place to meet those that it does not know. */
+export interface NodeTransport extends StreamTransport {
+  readonly rendezvous: Rendezvous
+}
+
 /** A DHT node of one kind of network, and maybe a bootstrap node beside it. */
 export interface Network {
   readonly dht: HyperDHT
+  /** Opens the transport of a node with this key pair. Its owner closes it. */
+  openTransport(keyPair: KeyPair): NodeTransport
   /** Does this process serve the bootstrap node now? */
   serving(): boolean
   /** Called when this process took the bootstrap over: records there are empty, so announce again. */
@@ -61,6 +72,7 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
   }
   return {
     dht,
+    openTransport: (keyPair) => new HyperswarmTransport({ dht, keyPair }),
     serving: () => bootstrap?.serving() ?? false,
     onTakeover: (listener) => bootstrap?.onTakeover(listener),
     close

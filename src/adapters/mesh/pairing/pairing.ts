@@ -1,6 +1,5 @@
 import BlindPairing from 'blind-pairing'
-import type { Member, MemberRequest } from 'blind-pairing'
-import type Hyperswarm from 'hyperswarm'
+import type { Member, MemberRequest, SwarmOfPairing } from 'blind-pairing'
 import type { Clock } from '../../../kit/clock.js'
 import { messageOf, NodeError } from '../../../kit/errors.js'
 import { bytesFromText, bytesToText, keyToText } from '../../../kit/ids.js'
@@ -25,7 +24,7 @@ const ADD_REQUEST = '_addRequest'
 
 /** What both sides of a pairing need. */
 export interface PairingDeps {
-  readonly swarm: Hyperswarm
+  readonly swarm: SwarmOfPairing
   readonly nodeId: NodeId
   readonly sign: Sign
   readonly verify: Verify

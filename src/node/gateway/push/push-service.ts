@@ -27,7 +27,7 @@ import type { NodeDeps } from '../../dependencies.js'
 
 /** What push notifications need of the gateway. */
 export interface PushServiceDeps {
-  readonly node: NodeDeps
+  readonly node: Pick<NodeDeps, 'chance' | 'clock' | 'ids' | 'ledger' | 'telemetry'>
   readonly webhooks: Webhooks
   readonly owners: Owners
   readonly log: Pick<TaskLog, 'events'>

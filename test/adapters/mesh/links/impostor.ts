@@ -69,7 +69,7 @@ export class Impostor {
   readonly #blind: BlindPairing
 
   private constructor(node: LabNode, code: string, lies: Lies) {
-    const { log, links } = node.mesh
+    const { log } = node.mesh
     const decoded = decodeInviteCode(code, hash)
     if (!decoded.ok) throw new Error(decoded.reason)
     this.received = new Promise((resolve) => (this.#tellReceived = resolve))
@@ -79,7 +79,7 @@ export class Impostor {
     this.#encryptionKey = lies.encryptionKey ?? log.encryptionKey
     const chain = chainOf(log.view(), node.id) ?? []
     this.#own = lies.isOwner ? [this.#certify(node.id, { maxTier: 0, mayInvite: true, mayWrite: true })] : chain
-    this.#blind = new BlindPairing(links.swarm)
+    this.#blind = new BlindPairing(node.swarm)
   }
 
   /** Begins to answer in the place of the admins, which should be offline. Ends with the test, or the node. */
@@ -113,7 +113,7 @@ export class Impostor {
 
   async #flush(): Promise<void> {
     const newcomer = this.answered[0]
-    const { connections } = this.#node.mesh.links.swarm
+    const { connections } = this.#node.swarm
     const stream = [...connections].find(({ remotePublicKey }) => keyToText(remotePublicKey) === newcomer)
     if (stream !== undefined && (await stream.flush())) this.#tellReceived()
   }

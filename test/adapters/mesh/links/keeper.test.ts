@@ -1,35 +1,24 @@
 import test from 'brittle'
-import { Keeper, type KeptSwarm } from '../../../../src/adapters/mesh/links/keeper.js'
-import { keyFromText, keyToText, type NodeId } from '../../../../src/kit/ids.js'
+import { Keeper } from '../../../../src/adapters/mesh/links/keeper.js'
+import type { NodeId } from '../../../../src/kit/ids.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { actor } from '../../../support/membership.js'
 
 const ann = actor('ann').id
 const bob = actor('bob').id
 
-/** A keeper over a swarm that only writes down what it is told. */
+/** A keeper over a transport that only records what it is called with. */
 function kept({ connected = [], places = 64, chance = 0.5 }: { connected?: readonly NodeId[]; places?: number; chance?: number } = {}) {
   const clock = new ManualClock()
   const links = new Set(connected)
-  const told = { dialled: [] as NodeId[], left: [] as NodeId[], refreshes: 0, announces: 0 }
-  const peers = new Map<string, { banned: boolean; attempts: number; ban(banned: boolean): void }>()
-  const swarm = {
-    peers,
-    joinPeer: (key: Uint8Array) => void told.dialled.push(keyToText(key)),
-    leavePeer: (key: Uint8Array) => void told.left.push(keyToText(key)),
-    topics: () =>
-      [
-        {
-          refresh: () => {
-            told.refreshes++
-            return Promise.resolve(true)
-          }
-        }
-      ].values(),
-    server: { refresh: () => void told.announces++ }
-  } as unknown as KeptSwarm
+  const told = { dialled: [] as NodeId[], left: [] as NodeId[], refreshes: 0 }
+  const transport = {
+    dial: (peer: NodeId) => void told.dialled.push(peer),
+    undial: (peer: NodeId) => void told.left.push(peer),
+    refresh: () => void told.refreshes++
+  }
   const keeper = new Keeper({
-    swarm,
+    transport,
     clock,
     networkKind: 'local',
     chance: () => chance,
@@ -37,7 +26,7 @@ function kept({ connected = [], places = 64, chance = 0.5 }: { connected?: reado
     linkCount: () => links.size,
     places
   })
-  return { keeper, clock, links, told, peers }
+  return { keeper, clock, links, told }
 }
 
 test('a wanted member without a link is dialled at once, one that has a link is not', (t) => {
@@ -55,7 +44,6 @@ test('a member that stays away is dialled again and again, at growing waits, and
   const minute = told.dialled.length
   t.ok(minute >= 15 && minute <= 20, `${minute} dials in the first minute`)
   t.ok(told.refreshes >= 12, `${told.refreshes} refreshes in the first minute`)
-  t.is(told.announces, told.refreshes, 'the server is announced with each')
   clock.advance(3_600_000)
   const hour = told.dialled.length - minute
   t.ok(hour >= 60 && hour <= 260, `${hour} dials in the hour after`)
@@ -198,21 +186,6 @@ test('who is lost a second time is dialled as fast as at the first', (t) => {
   const before = told.dialled.length
   clock.advance(500)
   t.is(told.dialled.length, before + 1)
-})
-
-test('a key that the swarm banned or gave up is dialled all the same', (t) => {
-  const { keeper, peers } = kept()
-  const info = {
-    banned: true,
-    attempts: 9,
-    ban(banned: boolean) {
-      this.banned = banned
-    }
-  }
-  peers.set(Buffer.from(keyFromText(ann)).toString('hex'), info)
-  keeper.want([ann])
-  t.is(info.banned, false)
-  t.is(info.attempts, 0)
 })
 
 test('who is wanted no more is left alone', (t) => {

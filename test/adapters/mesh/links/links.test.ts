@@ -7,13 +7,18 @@ import { actor } from '../../../support/membership.js'
 import { linksContract, type LinksSubject } from '../../../contracts/links.js'
 import { inviteCode, type LabNode, meshLab } from '../lab.js'
 
-linksContract('Hyperswarm links', async (t: Assert) => {
-  const lab = await meshLab(t)
-  const a = await lab.found('a')
-  const b = await lab.join('b', await inviteCode(a))
-  const foreigner = await lab.found('foreigner')
-  return { a: subject(a), b: subject(b), foreigner: subject(foreigner) }
-})
+for (const [name, isInMemory] of [
+  ['Hyperswarm links', false],
+  ['links over memory', true]
+] as const) {
+  linksContract(name, async (t: Assert) => {
+    const lab = await meshLab(t, { isInMemory })
+    const a = await lab.found('a')
+    const b = await lab.join('b', await inviteCode(a))
+    const foreigner = await lab.found('foreigner')
+    return { a: subject(a), b: subject(b), foreigner: subject(foreigner) }
+  })
+}
 
 function subject(node: LabNode): LinksSubject {
   return { id: node.id, links: node.mesh.links, seen: node.seen, start: () => node.start({ want: false }) }
@@ -23,7 +28,7 @@ test('who does not answer is dialled no more once nobody waits for it', async (t
   const lab = await meshLab(t)
   const node = await lab.found('a')
   await node.start()
-  const { swarm } = node.mesh.links
+  const { swarm } = node
   const dialling = node.mesh.links.dial(actor('nobody').id, 100)
   t.is(swarm.explicitPeers.size, 1)
   await failsWith(t, 'PEER_OFFLINE', () => dialling)
@@ -36,7 +41,7 @@ test('a wanted peer stays wanted when a dial to it gives up', async (t) => {
   await node.start({ want: false })
   node.mesh.links.want([actor('nobody').id])
   await failsWith(t, 'PEER_OFFLINE', () => node.mesh.links.dial(actor('nobody').id, 100))
-  t.is(node.mesh.links.swarm.explicitPeers.size, 1)
+  t.is(node.swarm.explicitPeers.size, 1)
 })
 
 test('the counts of links opened and closed are those that were', async (t) => {

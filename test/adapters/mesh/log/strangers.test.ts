@@ -19,8 +19,8 @@ async function pairOfNodes(t: Assert): Promise<{ lab: Lab; owner: LabNode; membe
 }
 
 /** What the node keeps of streams and keys. */
-function tables({ mesh: { links } }: LabNode): { connections: number; peers: number } {
-  return { connections: links.swarm.connections.size, peers: links.swarm.peers.size }
+function tables({ swarm }: LabNode): { connections: number; peers: number } {
+  return { connections: swarm.connections.size, peers: swarm.peers.size }
 }
 
 test('two hundred fresh keys that know the topic: none gets past the gate, tables stay small, members go on', async (t) => {
@@ -32,7 +32,7 @@ test('two hundred fresh keys that know the topic: none gets past the gate, table
   const watch = (): void => {
     most = Math.max(most, tables(owner).connections)
   }
-  owner.mesh.links.swarm.on('connection', watch)
+  owner.swarm.on('connection', watch)
   const proof = encodeGateMessage({ type: 'hello', version: 1, maxFrameBytes: 1024 * 1024, software: 'x', proof: 'ff' })
   const attempt = async (): Promise<void> => {
     const keyPair = HyperDHT.keyPair()
@@ -75,7 +75,7 @@ test('while strangers hold every place a member comes in, and a newcomer when on
     (next) => next.closed,
     () => {}
   )
-  t.is(owner.mesh.links.swarm.connections.size, MAX_STRANGERS + 1, 'the ninth is cut at once')
+  t.is(owner.swarm.connections.size, MAX_STRANGERS + 1, 'the ninth is cut at once')
 
   member.mesh.links.list()[0].close('to come again')
   await owner.seen.until(() => owner.seen.closed.length === 1)
@@ -98,13 +98,13 @@ test('one key has one stream: a second one takes the place of the first', async 
   t.ok(await first.gate.fullyOpened())
   const second = await dial(await rawDht(t, lab.bootstrap), owner, keyPair)
   await Promise.race([first.closed, second.closed])
-  const ofKey = [...owner.mesh.links.swarm.connections].filter((one) => Buffer.from(one.remotePublicKey).equals(keyPair.publicKey))
+  const ofKey = [...owner.swarm.connections].filter((one) => Buffer.from(one.remotePublicKey).equals(keyPair.publicKey))
   t.is(ofKey.length, 1)
 })
 
 test('a member that bombs a node with channels loses its stream and may come again', async (t) => {
   const { owner, member } = await pairOfNodes(t)
-  const [stream] = [...member.mesh.links.swarm.connections]
+  const [stream] = [...member.swarm.connections]
   const open = (channel: number): number[] => [1, ...c.encode(c.uint, channel), ...c.encode(c.string, `x${channel}`), 0]
   const opens = Array.from({ length: 30 }, (_, place) => open(100 + place)).flatMap((message) => [message.length, ...message])
   stream.write(Uint8Array.from([0, 0, 0, ...opens]))

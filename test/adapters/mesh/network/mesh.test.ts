@@ -3,9 +3,10 @@ import type { Assert } from 'brittle'
 import Corestore from 'corestore'
 import Protomux from 'protomux'
 import { encodeGateMessage, type GateRefusal } from '../../../../src/adapters/mesh/links/hello.js'
-import { SwarmLinks, type SwarmDeps } from '../../../../src/adapters/mesh/links/links.js'
+import { PeerLinks, type PeerLinksDeps } from '../../../../src/adapters/mesh/links/links.js'
 import type { MeshBinding } from '../../../../src/adapters/mesh/network/mesh-binding.js'
 import { AutobaseLog } from '../../../../src/adapters/mesh/log/log.js'
+import { pairingSwarm } from '../../../../src/adapters/mesh/pairing/pairing-swarm.js'
 import { MeshNode } from '../../../../src/adapters/mesh/network/mesh-node.js'
 import { hash, signer, verify } from '../../../../src/adapters/mesh/network/sodium.js'
 import { systemClock } from '../../../../src/adapters/system/system-clock.js'
@@ -36,7 +37,7 @@ async function threeNodes(t: Assert): Promise<{ lab: Lab; owner: LabNode; admin:
 
 /** Says over an open stream what the gate would say. */
 function say(from: LabNode, to: LabNode, refusal: GateRefusal): void {
-  for (const stream of from.mesh.links.swarm.connections) {
+  for (const stream of from.swarm.connections) {
     if (keyToText(stream.remotePublicKey) !== to.id) continue
     Protomux.from(stream)
       .getLastChannel({ protocol: 'a2a-node/gate' })
@@ -195,7 +196,7 @@ test('with all links taken a node sends members away, and takes the next when on
 })
 
 /** Links that show what they are bound to. */
-class ShownLinks extends SwarmLinks {
+class ShownLinks extends PeerLinks {
   bound: MeshBinding | null = null
 
   override bind(binding: MeshBinding): void {
@@ -224,7 +225,9 @@ async function certificateless(t: Assert, owner: LabNode, clock: Clock = systemC
   })
   const codeNetwork = { network: 'private', bootstrap: [], localPort: null } as const
   const shared = { network, keyPair, software: 'x', clock: systemClock(), telemetry, maxLinks: 8 }
-  const links = new ShownLinks({ ...shared, networkKind: 'private', hash, verify, onRefused: () => {} } satisfies SwarmDeps)
+  const transport = network.openTransport(keyPair)
+  const links = new ShownLinks({ ...shared, transport, networkKind: 'private', hash, verify, onRefused: () => {} } satisfies PeerLinksDeps)
+  const swarm = pairingSwarm(transport.rendezvous, links)
   const state = {
     v: 1,
     key: owner.mesh.meshId,
@@ -235,7 +238,7 @@ async function certificateless(t: Assert, owner: LabNode, clock: Clock = systemC
     epoch: 1
   } as const
   const parts = { ...shared, clock, store, codeNetwork, onRefused: () => {} }
-  const node = new MeshNode({ deps: parts, log, links, state, inviteId: null })
+  const node = new MeshNode({ deps: parts, log, links, swarm, state, inviteId: null })
   t.teardown(async () => {
     await node.close()
     await network.close()

@@ -101,7 +101,7 @@ class Newcomer {
   readonly request: Uint8Array
   /** Ends of its joining so far. */
   ends = 0
-  readonly #swarm: WireScene['node']['mesh']['links']['swarm']
+  readonly #swarm: WireScene['node']['swarm']
   readonly #invite: Uint8Array
   readonly #keys: KeyPair = crypto.keyPair()
   #stop: () => void = () => {}
@@ -109,7 +109,7 @@ class Newcomer {
 
   constructor(t: Assert, { node }: WireScene) {
     const { invite, publicKey, discoveryKey } = BlindPairing.createInvite(crypto.randomBytes(32), { data: utf8('data') })
-    this.#swarm = node.mesh.links.swarm
+    this.#swarm = node.swarm
     this.#invite = Buffer.from(invite)
     this.publicKey = publicKey
     this.discoveryKey = discoveryKey

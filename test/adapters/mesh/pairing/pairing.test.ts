@@ -70,7 +70,7 @@ test('who gave up is not let in later by the request that it left in the DHT', a
   await failsWith(t, 'NO_ADMIN_ONLINE', () => lab.join('newcomer', code, { timeoutMs: 2000 }))
   const back = await lab.reopen(admin)
   await back.mesh.pairing.close()
-  const { links, log, nodeId, sign } = back.mesh
+  const { log, nodeId, sign } = back.mesh
   const network = { network: 'private', bootstrap: [], localPort: null } as const
   const clock = systemClock()
   const left = new Promise<void>((resolve) => {
@@ -80,7 +80,7 @@ test('who gave up is not let in later by the request that it left in the DHT', a
       format: 'text',
       write: (line) => line.includes('came without a stream') && resolve()
     })
-    const pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
+    const pairing = new AdminPairing({ swarm: back.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     t.teardown(() => pairing.close())
   })
   await Promise.race([left, untilView(back, (view) => view.members.size > 1)])

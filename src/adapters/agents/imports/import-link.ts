@@ -1,38 +1,35 @@
-import type { Clock, Timer } from '../../../kit/clock.js'
+import type { AbortSignalLike, Clock, Timer } from '../../../kit/clock.js'
 import { messageOf } from '../../../kit/errors.js'
 import { shown } from '../../../kit/text.js'
-import type { Connection, OpenConnection } from './imported-connection.js'
-import { ImportedFault } from './imported-fault.js'
-import { IDLE, type LinkEffect, type LinkInput, type LinkState, step } from './imported-state.js'
+import { IDLE, type LinkEffect, type LinkInput, type LinkState, step } from '../../../domain/pinning/link-state.js'
+import type { ImportAdapter, ImportCalls, ImportConnection } from '../../../ports/imports.js'
 
-/** How long a server may take to list its tools, in milliseconds. */
-export const LIST_TIMEOUT_MS = 10_000
-/** How long whoever asks for a new list waits, in milliseconds: less than a command waits for its node. */
+/** How long a refresh waits for the list, in milliseconds: less than a command waits for its node. */
 const REFRESH_WAIT_MS = 12_000
-/** After so many failures in a row nobody waits for a server that is to be tried again. */
+/** After this number of failures in a row calls do not wait for the next try. */
 const HOPELESS_FAILURES = 3
 /** Characters of the reason of a failure. */
 const MAX_REASON = 1000
 
-/** What {@link ImportedLink} needs. */
-export interface ImportedLinkDeps {
-  readonly open: OpenConnection
+/** What {@link ImportLink} needs. */
+export interface ImportLinkDeps {
+  readonly adapter: Pick<ImportAdapter, 'open' | 'listTimeoutMs' | 'words'>
   readonly clock: Clock
   /** In [0, 1). */
   readonly chance: () => number
   /** How long a list is good, in milliseconds. */
   readonly ttlMs: number
   /** A list came; resolves when it is taken. */
-  onList(tools: readonly unknown[]): Promise<void>
+  onList(value: object): Promise<void>
   /** The state changed. */
   onState(state: LinkState): void
 }
 
-/** The link to one server: does what {@link step} says, so that all decisions are in one pure place. Never throws. */
-export class ImportedLink {
-  readonly #deps: ImportedLinkDeps
+/** The link to one import: performs what {@link step} decides. Never throws. */
+export class ImportLink implements ImportCalls {
+  readonly #deps: ImportLinkDeps
   #state: LinkState = IDLE
-  #connection: Connection | null = null
+  #connection: ImportConnection | null = null
   /** Rises with each connection: what an older one brings is late. */
   #number = 0
   #timer: Timer | null = null
@@ -46,7 +43,7 @@ export class ImportedLink {
   /** When the list was asked for that has not come. */
   #askedAt: number | null = null
 
-  constructor(deps: ImportedLinkDeps) {
+  constructor(deps: ImportLinkDeps) {
     this.#deps = deps
   }
 
@@ -62,39 +59,26 @@ export class ImportedLink {
     return listedAt === null ? null : Math.round(clock.now() - (clock.monotonic() - listedAt))
   }
 
-  /** A call is under way until what this gives is called. */
   calling(): () => void {
     const call = { at: this.#deps.clock.monotonic() }
     this.#calls.add(call)
     return () => void this.#calls.delete(call)
   }
 
-  /** What was wrong with a call that had no answer: asks the server whether it is alive. */
   doubt(): void {
     this.input({ type: 'changed' })
   }
 
-  /** A call found that the server cannot be reached: it has failed, and is tried again. */
-  unreachable(connection: Connection, reason: string): void {
-    if (connection === this.#connection) this.#failed(this.#number, reason)
-  }
-
-  /** The session was lost; a new one begins. */
-  lost(connection: Connection, reason: string): void {
-    if (connection === this.#connection) this.input({ type: 'lost', reason, chance: this.#deps.chance() })
-  }
-
-  /** The connection, when the server is ready; waits for it `waitMs` at most. @throws ImportedFault unsent */
-  async ready(waitMs: number, signal: AbortSignal): Promise<Connection> {
-    const { clock } = this.#deps
+  async ready(waitMs: number, signal: AbortSignalLike): Promise<ImportConnection | string> {
+    const { clock, adapter } = this.#deps
     const end = clock.monotonic() + waitMs
     for (;;) {
       const { phase, lastError, wakeAt, failures } = this.#state
       if (phase === 'ready' && this.#connection !== null) return this.#connection
       const left = end - clock.monotonic()
       const isFar = phase === 'backoff' && (failures >= HOPELESS_FAILURES || (wakeAt ?? 0) - clock.monotonic() > left)
-      if (phase === 'closed' || isFar || left <= 0 || signal.aborted)
-        throw new ImportedFault('unsent', phase === 'closed' ? 'this node closes' : (lastError ?? 'it has not come up yet'))
+      if (phase === 'closed') return 'this node closes'
+      if (isFar || left <= 0 || signal.aborted) return lastError ?? `it ${adapter.words.notYet}`
       await this.#changed(left, signal)
     }
   }
@@ -152,7 +136,12 @@ export class ImportedLink {
     if (number !== this.#number) return
     const stop = (this.#opening = new AbortController())
     const onChanged = (): void => (number === this.#number ? this.input({ type: 'changed' }) : undefined)
-    const opening = this.#deps.open({ onChanged, onClosed: (reason) => this.#failed(number, reason) }, stop.signal)
+    const events = {
+      onChanged,
+      onLost: (reason: string) => this.#lost(number, reason),
+      onClosed: (reason: string) => this.#failed(number, reason)
+    }
+    const opening = this.#deps.adapter.open(events, stop.signal)
     // Whoever closes meanwhile waits for it.
     this.#closing = opening.then(
       (connection) => (number === this.#number ? undefined : connection.close()),
@@ -169,24 +158,25 @@ export class ImportedLink {
   }
 
   async #list(): Promise<void> {
-    const { clock, onList } = this.#deps
+    const { clock, onList, adapter } = this.#deps
+    const { listTimeoutMs, words } = adapter
     const number = this.#number
     const askedAt = (this.#askedAt ??= clock.monotonic())
     const stop = new AbortController()
-    const timer = clock.after(LIST_TIMEOUT_MS, () => stop.abort())
+    const timer = listTimeoutMs === null ? null : clock.after(listTimeoutMs, () => stop.abort())
     try {
-      const tools = await this.#connection?.list(stop.signal)
-      if (number !== this.#number || tools === undefined) return
-      await onList(tools)
+      const value = await this.#connection?.list(stop.signal)
+      if (number !== this.#number || value === undefined) return
+      await onList(value)
       if (number !== this.#number) return
       this.#askedAt = null
       this.input({ type: 'listed' })
     } catch (error) {
-      const reason = stop.signal.aborted ? `it did not list its tools within ${LIST_TIMEOUT_MS / 1000} s` : messageOf(error)
-      if (error instanceof ImportedFault && error.kind === 'session' && number === this.#number)
-        this.input({ type: 'lost', reason, chance: this.#deps.chance() })
-      else if (stop.signal.aborted && number === this.#number && this.#isBusySince(askedAt)) this.input({ type: 'busy' })
-      else this.#failed(number, reason)
+      if (stop.signal.aborted && number === this.#number && this.#isBusySince(askedAt)) return this.input({ type: 'busy' })
+      this.#failed(
+        number,
+        stop.signal.aborted ? `it did not list its ${words.items} within ${(listTimeoutMs ?? 0) / 1000} s` : messageOf(error)
+      )
     } finally {
       clock.clear(timer)
     }
@@ -203,7 +193,11 @@ export class ImportedLink {
     if (number === this.#number) this.input({ type: 'failed', reason: shown(reason, MAX_REASON), chance: this.#deps.chance() })
   }
 
-  #changed(waitMs: number, signal: AbortSignal | null): Promise<void> {
+  #lost(number: number, reason: string): void {
+    if (number === this.#number) this.input({ type: 'lost', reason, chance: this.#deps.chance() })
+  }
+
+  #changed(waitMs: number, signal: AbortSignalLike | null): Promise<void> {
     const { clock } = this.#deps
     return new Promise((resolve) => {
       const done = (): void => {

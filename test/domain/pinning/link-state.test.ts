@@ -13,8 +13,8 @@ import {
   retryDelay,
   SESSION_MIN_MS,
   step
-} from '../../../../src/adapters/mcp/imported/imported-state.js'
-import { holds } from '../../../support/holds.js'
+} from '../../../src/domain/pinning/link-state.js'
+import { holds } from '../../support/holds.js'
 
 const TTL_MS = 300_000
 

@@ -1,7 +1,8 @@
 import test, { type Assert } from 'brittle'
-import type { Connection } from '../../../../src/adapters/mcp/imported/imported-connection.js'
-import { ImportedLink, LIST_TIMEOUT_MS } from '../../../../src/adapters/mcp/imported/imported-link.js'
-import type { LinkState } from '../../../../src/adapters/mcp/imported/imported-state.js'
+import { ImportLink } from '../../../../src/adapters/agents/imports/import-link.js'
+import { LIST_TIMEOUT_MS, WORDS } from '../../../../src/adapters/mcp/imported/imported-server.js'
+import type { LinkState } from '../../../../src/domain/pinning/link-state.js'
+import type { ImportConnection } from '../../../../src/ports/imports.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 
 const TTL_MS = 300_000
@@ -13,21 +14,20 @@ class Scene {
   closed = 0
   lists = 0
   isDeaf = false
-  readonly link = new ImportedLink({
-    open: () => Promise.resolve(this.#connection),
+  readonly link = new ImportLink({
+    adapter: { open: () => Promise.resolve(this.#connection), listTimeoutMs: LIST_TIMEOUT_MS, words: WORDS },
     clock: this.clock,
     chance: () => 0.5,
     ttlMs: TTL_MS,
     onList: () => Promise.resolve(),
     onState: ({ phase }) => void this.states.push(phase)
   })
-  readonly #connection: Connection = {
+  readonly #connection: ImportConnection = {
     list: (signal) => {
       this.lists++
       if (!this.isDeaf) return Promise.resolve([])
       return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))
     },
-    call: () => Promise.resolve(null),
     close: () => Promise.resolve(void this.closed++)
   }
 

@@ -1,4 +1,4 @@
-import { jitteredBackoffMs } from '../../../kit/backoff.js'
+import { jitteredBackoffMs } from '../../kit/backoff.js'
 
 /** How long a changed list is waited with, so that changes that come together are one; milliseconds. */
 export const GATHER_MS = 250

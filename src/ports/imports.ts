@@ -1,0 +1,104 @@
+import type { AbortSignalLike } from '../kit/clock.js'
+import type { AgentDefinition, AgentOutcome, AgentRun, AgentTask } from './agent-runtime.js'
+import type { ImportedServerInfo, ToolListChange } from './imported-tools.js'
+
+/** What a connection reports by itself. */
+export interface ImportEvents {
+  /** The other side says that its list changed. */
+  onChanged(): void
+  /** The other side forgot the session and did nothing. */
+  onLost(reason: string): void
+  /** It cannot be used any more, and nobody called `close`. */
+  onClosed(reason: string): void
+}
+
+/** An open connection to something imported. */
+export interface ImportConnection<T = object> {
+  /** What the other side offers now, read and bounded. Rejects with the reason. */
+  list(signal: AbortSignalLike): Promise<T>
+  /** Ends it. Idempotent. */
+  close(): Promise<void>
+}
+
+/** The link to something imported, as its calls use it. */
+export interface ImportCalls<C = ImportConnection> {
+  /** The connection when the other side is ready, after `waitMs` at most; else the reason why there is none. */
+  ready(waitMs: number, signal: AbortSignalLike): Promise<C | string>
+  /** Notes that a call is under way until the returned function is called. */
+  calling(): () => void
+  /** Asks for the list soon, to see whether the other side is alive. */
+  doubt(): void
+}
+
+/** A tool of an MCP server, or a skill of an A2A agent. */
+export interface ImportItem {
+  readonly name: string
+  readonly description: string
+  /** As lists show it. */
+  readonly inputSchema: unknown
+}
+
+/** The agent that stands for something imported. */
+export interface ImportOffer {
+  readonly definition: AgentDefinition
+  /** Names of items that did not fit into its card. */
+  readonly leftOut: readonly string[]
+}
+
+/** What an import is called in messages, settings and error codes. */
+export interface ImportWords {
+  readonly what: 'MCP server' | 'A2A agent'
+  readonly short: 'server' | 'agent'
+  /** What is pinned. */
+  readonly thing: 'tool list' | 'card'
+  /** Name of the setting that chooses items. */
+  readonly items: 'tools' | 'skills'
+  readonly section: 'mcp.servers' | 'a2a.agents'
+  /** Documents of the home begin so: `mcp-<name>`. */
+  readonly document: 'mcp' | 'a2a'
+  /** What a person does with a changed one. */
+  readonly advice: string
+  readonly notYet: string
+  readonly failedCode: string
+  readonly changedCode: string
+}
+
+/**
+ * One entry of the config that imports agents: what is particular to its protocol. Pins, changes, retries and status are the same for
+ * all. `T`: what is pinned; `O`: its agent; `C`: a connection to it.
+ */
+export interface ImportAdapter<T = object, O extends ImportOffer = ImportOffer, C extends ImportConnection<T> = ImportConnection<T>> {
+  readonly words: ImportWords
+  /** `name`: in the config, and of its agent; `pin`: sha256 of the only thing that may be in force, null for the one seen first. */
+  readonly spec: { readonly name: string; readonly pin: string | null }
+  readonly transport: ImportedServerInfo['transport']
+  /** URL by which it may be named too; null: none. */
+  readonly address: string | null
+  /** How long a list may take, in milliseconds; null: its connection bounds it. */
+  readonly listTimeoutMs: number | null
+  /** Opens a connection; rejects with the reason. An abort ends the opening. */
+  open(events: ImportEvents, signal: AbortSignalLike): Promise<C>
+  /** Does the config offer the item of this name? */
+  isAllowed(name: string): boolean
+  /** sha256 that pins are compared with. */
+  hash(value: T): string
+  /** Nothing to trust at first sight. */
+  isNothing(value: T): boolean
+  /** As the home keeps it. */
+  encode(value: T): Readonly<Record<string, unknown>>
+  /** Reads what the home kept, by the bounds of what comes from outside; null: it cannot be used. */
+  decode(stored: Readonly<Record<string, unknown>>): T | null | Promise<T | null>
+  /** How `after` differs from `before`; null: it does not. */
+  change(before: T | null, after: T): ToolListChange | null
+  /** A change for people, as the end of a sentence. `listed`: sha256 to pin, where the config pins another; else null. */
+  changeText(change: ToolListChange, listed: string | null): string
+  items(value: T): readonly ImportItem[]
+  /** Items that cannot be used, each with the reason. */
+  faults(value: T): readonly { readonly name: string; readonly reason: string }[]
+  /** Capability of the item of this name. */
+  capability(name: string): string
+  /** Its agent with the items of these names. */
+  offer(value: T, names: ReadonlySet<string>): O
+  /** Runs one capability. Never rejects. `offer`: null while nothing is in force. */
+  call(task: AgentTask, run: AgentRun, now: { readonly offer: O | null; readonly link: ImportCalls<C> }): Promise<AgentOutcome>
+}
