@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import test from 'brittle'
-import { knownKeysAt, TOP_LEVEL_KEYS } from '../src/adapters/agents/files/agent-file-schema.js'
+import { AGENT_FORMAT, TOP_LEVEL_KEYS } from '../src/adapters/agents/files/agent-file-schema.js'
 import { runAgentFile } from '../src/compose/compose.js'
 import { encodeMessage, FRAME } from '../src/domain/channel/frames.js'
 import { encodeEnvelope } from '../src/domain/envelope/codec.js'
@@ -128,15 +128,15 @@ test('AGENTS.md names every key of an agent file, and what it shows is an agent 
   const sectionOf = (title: string): string => sections.find((one) => one.startsWith(title)) ?? ''
   const keys: readonly (readonly [string, readonly string[]])[] = [
     ['At the top level', TOP_LEVEL_KEYS],
-    ['Inside `a2a`', knownKeysAt(['a2a'])],
-    ['`capabilities`', knownKeysAt(['a2a', 'capabilities', 0])],
-    ['`prompts`', knownKeysAt(['a2a', 'prompts', 0])],
-    ['`prompts`', knownKeysAt(['a2a', 'prompts', 0, 'arguments', 0])],
-    ['`limits`', knownKeysAt(['a2a', 'limits'])],
-    ['`runtime` of type `command`', knownKeysAt(['a2a', 'runtime'], 'command')],
-    ['`runtime` of type `module`', knownKeysAt(['a2a', 'runtime'], 'module')],
-    ['`runtime` of type `llm`', knownKeysAt(['a2a', 'runtime'], 'llm')],
-    ['`runtime` of type `llm`', knownKeysAt(['a2a', 'runtime', 'budget'])]
+    ['Inside `a2a`', AGENT_FORMAT.knownKeys(['a2a'])],
+    ['`capabilities`', AGENT_FORMAT.knownKeys(['a2a', 'capabilities', 0])],
+    ['`prompts`', AGENT_FORMAT.knownKeys(['a2a', 'prompts', 0])],
+    ['`prompts`', AGENT_FORMAT.knownKeys(['a2a', 'prompts', 0, 'arguments', 0])],
+    ['`limits`', AGENT_FORMAT.knownKeys(['a2a', 'limits'])],
+    ['`runtime` of type `command`', AGENT_FORMAT.knownKeys(['a2a', 'runtime'], 'command')],
+    ['`runtime` of type `module`', AGENT_FORMAT.knownKeys(['a2a', 'runtime'], 'module')],
+    ['`runtime` of type `llm`', AGENT_FORMAT.knownKeys(['a2a', 'runtime'], 'llm')],
+    ['`runtime` of type `llm`', AGENT_FORMAT.knownKeys(['a2a', 'runtime', 'budget'], 'llm')]
   ]
   for (const [title, names] of keys)
     for (const name of names) t.ok(new RegExp(`^\\|[^|]*\`${name}\`[^|]*\\|`, 'm').test(sectionOf(title)), `${title}: ${name}`)

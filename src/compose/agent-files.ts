@@ -2,12 +2,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import type { AgentOutcome } from '../ports/agent-runtime.js'
-import type { AgentLog } from '../adapters/agents/files/build-agent.js'
+import type { AgentLog } from '../adapters/agents/files/runtime-type.js'
 import { type NewAgentFile, type NewAgents, writeNewAgents } from '../adapters/agents/process/new-files.js'
 import { runAgentFile as runFile } from '../adapters/agents/files/run-file.js'
+import type { Config } from '../config/settings.js'
 import { storeError } from '../adapters/storage/home/store-errors.js'
 import { systemClock } from '../adapters/system/system-clock.js'
-import { type LlmOpening, openLlm } from './open-llm.js'
+import { openLlm } from './open-llm.js'
 
 /** Writes files of new agents, all of a preset or one, without a node. @throws NodeError USAGE, AGENT_NOT_FOUND, FILE_EXISTS, NO_PERMISSION, DISK_FULL */
 export async function newAgentFiles(wanted: NewAgents): Promise<readonly NewAgentFile[]> {
@@ -18,8 +19,8 @@ export async function newAgentFiles(wanted: NewAgents): Promise<readonly NewAgen
 
 /** What a run of an agent file may take from the config. */
 export interface FileRunSettings {
-  /** LLM providers by name; read when an agent of a language model needs one. Default: none. */
-  readonly providers?: LlmOpening['providers']
+  /** Reads the config, when the agent needs something of it. Default: there is none. */
+  readonly config?: () => Promise<Config>
   /** Told why something does not work, where the outcome does not say all. Default: nobody. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void
 }
@@ -28,11 +29,12 @@ export interface FileRunSettings {
 export async function runAgentFile(
   file: string,
   capability: string | null,
-  { input, providers = () => ({}), warn = () => {} }: FileRunSettings & { readonly input: unknown }
+  { input, config, warn = () => {} }: FileRunSettings & { readonly input: unknown }
 ): Promise<AgentOutcome> {
   const clock = systemClock()
   const runDir = await mkdtemp(path.join(os.tmpdir(), 'a2a-node-run-'))
   try {
+    const providers = async () => (await config?.())?.llm.providers ?? {}
     const llm = openLlm({ providers, env: process.env, clock, tools: null })
     const log: AgentLog = (level, message, fields = {}) => (level === 'warn' ? warn(message, fields) : undefined)
     const report = await runFile({ file, input, ...(capability === null ? {} : { capability }), runDir, clock, log, llm })

@@ -16,7 +16,7 @@ import { isSealed } from '../../src/domain/membership/signing.js'
 import type { SignedCard } from '../../src/domain/membership/types.js'
 import { MESH_EXTENSION } from '../../src/adapters/a2a/cards/card-subject.js'
 import { USAGE_EXTENSION } from '../../src/adapters/a2a/cards/card-usage.js'
-import { validateCard } from '../../src/adapters/a2a/cards/card-validator.js'
+import { validateCard } from '../support/a2a/card-validator.js'
 import { verify } from '../support/membership.js'
 import { testMesh, type TestNode, untilAgent, untilTrue } from '../support/nodes.js'
 

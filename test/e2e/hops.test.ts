@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../src/adapters/agents/schemas/compile-schema.js'
 import { hash, verify } from '../../src/adapters/mesh/network/sodium.js'
-import { createMemoryLedger } from '../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../support/memory-ledger.js'
 import { randomIds } from '../../src/adapters/system/random-ids.js'
 import { systemClock } from '../../src/adapters/system/system-clock.js'
 import { createNode, type NodeCore } from '../../src/node/node.js'

@@ -31,7 +31,20 @@ test('a name with a banned word, a private word in a text, and a folder with mor
   })
   t.is(worded.code, 1)
   t.alike(worded.out.match(/src\/node\/b\.ts:\d+ \w+/g), ['src/node/b.ts:1 seat'], 'not the quoted ones')
+  const tested = await measured({
+    'src/node/b.ts': '',
+    'src/node/c.ts': `${Array.from({ length: 8 }, (_, at) => `export const c${at} = ${at}\n`).join('')}export const own = 1\nexport const twice = own\n`,
+    'src/node/d.ts': "import { twice } from './c.js'\nconsole.log(twice)\n",
+    'src/node/e.ts': 'export const lazy = 1\n',
+    'src/index.ts': "export const open = () => import('./node/e.js')\n",
+    'test/node/c.test.ts': "import { c0 } from '../../src/node/c.js'\n"
+  })
+  t.is(tested.code, 1)
+  t.ok(/^ +9 {2}symbols of src that only tests use \(at most 7\) {2}OVER$/m.test(tested.out), tested.out)
+  t.ok(tested.out.includes('src/node/c.ts c0') && tested.out.includes('src/node/a.ts beaten'), tested.out)
   const many = await measured({
+    ...Object.fromEntries(['c', 'd', 'e'].map((name) => [`src/node/${name}.ts`, ''])),
+    'src/index.ts': '',
     'src/node/b.ts': '',
     ...Object.fromEntries(Array.from({ length: 26 }, (_, at) => [`src/kit/k${at}.ts`, '']))
   })

@@ -1,4 +1,4 @@
-import { createMemoryLedger } from '../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../support/memory-ledger.js'
 import type { Clock } from '../../src/kit/clock.js'
 import { NodeError } from '../../src/kit/errors.js'
 import type { Ledger, LedgerChange } from '../../src/ports/ledger.js'

@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { createMemoryLedger } from '../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../support/memory-ledger.js'
 import { SWARM_KEYS } from '../../src/domain/reliable/swarm-keys.js'
 import { utf8 } from '../../src/kit/ids.js'
 import { SwarmStore } from '../../src/node/swarms/store.js'

@@ -1,6 +1,6 @@
 import { NodeError } from '../../src/kit/errors.js'
 import type { Assert } from 'brittle'
-import { createMemoryLedger } from '../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from './memory-ledger.js'
 import { createSchemaCompiler } from '../../src/adapters/agents/schemas/compile-schema.js'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
 import { type IdSource, type NodeId, utf8 } from '../../src/kit/ids.js'

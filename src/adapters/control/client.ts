@@ -7,6 +7,7 @@ import { type ErrorBody, messageOf, NodeError } from '../../kit/errors.js'
 import { jsonFault } from '../../kit/json.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
 import { answerMs, silentNode } from './answer-limit.js'
+import { answerLines } from './answer-lines.js'
 import { bodyMax, CALL_PATH, CONTROL_HOST, ERROR_LINE, fromWire, OPEN_PATH, PARAMS_LIMITS, toWire, WATCH_PATH } from './wire.js'
 
 /** What each call and watch may be given. */
@@ -117,13 +118,7 @@ async function* lines(socketPath: string, request: ControlRequest): AsyncGenerat
   let response: http.IncomingMessage | null = null
   try {
     response = await send(socketPath, request)
-    response.setEncoding('utf8')
-    let rest = ''
-    for await (const chunk of response) {
-      const parts = (rest + String(chunk)).split('\n')
-      rest = parts.pop() ?? ''
-      for (const line of parts) if (line !== '' && !signal?.aborted) yield itemOf(line)
-    }
+    for await (const line of answerLines(response as AsyncIterable<Uint8Array>)) if (!signal?.aborted) yield itemOf(line)
   } catch (error) {
     if (signal?.aborted) return
     // Before an answer began nobody went away.

@@ -7,11 +7,10 @@ import { backoffMs } from '../../kit/backoff.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import type { DocumentLiveEvent } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
+import { UnsentEdits } from './unsent-edits.js'
 
 /** Waits before a further try. */
 const RETRY = { baseMs: 200, maxMs: 5000 }
-/** Bytes of edits that go in one call, as long as they are several; one over 256 KiB goes in several. */
-const BATCH_BYTES = 131_072
 
 /** What a provider tells, by event. */
 export interface ProviderEvents {
@@ -30,19 +29,6 @@ export interface ProviderOptions {
   readonly awareness?: Awareness
   /** Create the document when the mesh has none of that name. Default false. */
   readonly create?: boolean
-}
-
-/** An edit that the node does not have yet, and how many there are with it. */
-interface PendingUpdate {
-  readonly update: Uint8Array
-  readonly count: number
-}
-
-/** Somebody who waits until the node has so many edits. */
-interface Saver {
-  readonly count: number
-  resolve(): void
-  reject(error: NodeError): void
 }
 
 type ProviderOpening = Extract<DocumentLiveEvent, { readonly session: string }>
@@ -66,12 +52,7 @@ export class DocumentProvider {
   #session: ProviderOpening | null = null
   /** Of the last session. */
   #clientId: number | null = null
-  #unsent: PendingUpdate[] = []
-  /** Edits that were made here. */
-  #count = 0
-  #savers: readonly Saver[] = []
-  /** Why it ended. */
-  #fault: NodeError | null = null
+  readonly #unsent = new UnsentEdits()
   #isPresenceDue = false
   #sending: Promise<void> = Promise.resolve()
   #isSending = false
@@ -111,10 +92,7 @@ export class DocumentProvider {
 
   /** Resolves when the node has all that was edited until now, however often it has to be sent. @throws NodeError when the provider ends before */
   saved(): Promise<void> {
-    if (this.#unsent.length === 0) return Promise.resolve()
-    if (this.#fault !== null) return Promise.reject(this.#fault)
-    const count = this.#count
-    return new Promise((resolve, reject) => (this.#savers = [...this.#savers, { count, resolve, reject }]))
+    return this.#unsent.saved()
   }
 
   /** Ends it, once what was edited is with the node, or is refused by it; others hear that this client is gone. */
@@ -134,7 +112,7 @@ export class DocumentProvider {
 
   readonly #onUpdate = (update: Uint8Array, origin: unknown): void => {
     if (origin === this) return
-    this.#unsent.push({ update, count: ++this.#count })
+    this.#unsent.add(update)
     this.#send()
   }
 
@@ -181,7 +159,7 @@ export class DocumentProvider {
   #begin(opening: ProviderOpening): void {
     const { clientId, update } = opening
     const vector = Y.encodeStateVectorFromUpdate(update)
-    if (this.#unsent.length > 0 && this.#clientId !== null && this.#clientId !== clientId)
+    if (!this.#unsent.isEmpty && this.#clientId !== null && this.#clientId !== clientId)
       throw begunAnew('another program goes on with the session whose edits were not sent')
     this.#clientId = clientId
     // A binding may edit while it is told of the state. But where that has more of this very clientID, Yjs would take another.
@@ -189,10 +167,10 @@ export class DocumentProvider {
     Y.applyUpdate(this.doc, update, this)
     const missing = Y.encodeStateAsUpdate(this.doc, vector)
     const isForeign = Y.decodeUpdate(missing).structs.some(({ id }) => id.client !== clientId)
-    if (isForeign || (clientId === null && this.#unsent.length > 0))
+    if (isForeign || (clientId === null && !this.#unsent.isEmpty))
       throw begunAnew('the Y.Doc holds edits of a session that is over, or of none')
     if (clientId !== null) this.#takeClientId(clientId)
-    if (this.#unsent.length > 0) this.#unsent = [{ update: missing, count: this.#count }]
+    this.#unsent.merge(missing)
     this.#session = opening
     this.#isPresenceDue = this.awareness.getLocalState() !== null
     this.#tellStatus('connected')
@@ -233,40 +211,25 @@ export class DocumentProvider {
   }
 
   #isDue(): boolean {
-    return this.#unsent.length > 0 || this.#isPresenceDue
+    return !this.#unsent.isEmpty || this.#isPresenceDue
   }
 
   async #sendNext({ session, clientId }: ProviderOpening): Promise<void> {
     const to = { document: this.name, session }
-    const batch = this.#batch()
+    const batch = this.#unsent.batch()
     if (batch.length > 0) {
       if (clientId === null) throw writeDenied({ name: this.name, creator: null, owner: null })
       const updates = batch.map((one) => one.update)
       const whole = updates.length === 1 ? (updates[0] as Uint8Array) : Y.mergeUpdates(updates)
       // Should one fail, all of them are sent again: what the node has of them it knows.
       for (const update of mustCutUpdate(whole)) await this.#api.call('documents.apply', { ...to, update })
-      this.#sent(batch)
+      this.#unsent.sent(batch)
       return
     }
     this.#isPresenceDue = false
     const { clientID } = this.awareness
     if (!this.awareness.meta.has(clientID)) return
     await this.#api.call('documents.awareness', { ...to, update: encodeAwarenessUpdate(this.awareness, [clientID]) })
-  }
-
-  /** The first edits that fit into one call. */
-  #batch(): readonly PendingUpdate[] {
-    let bytes = 0
-    const end = this.#unsent.findIndex(({ update }, at) => (bytes += update.byteLength) > BATCH_BYTES && at > 0)
-    return this.#unsent.slice(0, end === -1 ? undefined : end)
-  }
-
-  /** Another session may have begun meanwhile: what is to be sent in that one stays. */
-  #sent(batch: readonly PendingUpdate[]): void {
-    if (this.#unsent[0] === batch[0]) this.#unsent.splice(0, batch.length)
-    const sent = batch.at(-1)?.count ?? 0
-    for (const { count, resolve } of this.#savers) if (count <= sent) resolve()
-    this.#savers = this.#savers.filter(({ count }) => count > sent)
   }
 
   /** The same is sent again a while later, or at once in the next session: one that is over ends its watch as well. */
@@ -291,10 +254,8 @@ export class DocumentProvider {
   }
 
   #end(fault: NodeError): void {
-    this.#fault ??= fault
     this.#ending.abort()
-    for (const { reject } of this.#savers) reject(this.#fault)
-    this.#savers = []
+    this.#unsent.fail(fault)
   }
 
   /** Was there a session? Others are present only through one. */

@@ -142,11 +142,11 @@ export const runAgent: Action = async ({ output, paths, env }, [file = '', json 
   const { runAgentFile } = await import('../../compose/compose.js')
   const warn = (message: string, { reason }: Readonly<Record<string, unknown>>): void =>
     output.note(shown(`${message}: ${String(reason)}`, 1000))
-  const providers = async () => {
+  const config = async () => {
     const { loadConfig } = await import('../../config/load.js')
-    return (await loadConfig({ file: paths().configFile, env })).config.llm.providers
+    return (await loadConfig({ file: paths().configFile, env })).config
   }
-  const outcome = await runAgentFile(path.resolve(file), textOption(options, 'capability') ?? null, { input, providers, warn })
+  const outcome = await runAgentFile(path.resolve(file), textOption(options, 'capability') ?? null, { input, config, warn })
   if (!outcome.ok) throw new NodeError(outcome.code, outcome.message, { next: [`a2a-node agents check ${shellWord(file)}`] })
   if (output.json) output.object('agent-run@1', outcome)
   else output.print(typeof outcome.result === 'string' ? plainText(outcome.result) : jsonText(outcome.result))

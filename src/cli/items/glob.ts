@@ -1,6 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
+import { nameGlob } from '../../kit/glob.js'
 
 /** Most entries of directories that one glob looks at. */
 const LOOKED_AT_MAX = 200_000
@@ -41,9 +42,9 @@ async function walk(state: GlobWalk, dir: string, parts: readonly string[]): Pro
   if (part === undefined) return
   if (part === '..') return await walk(state, `${dir}../`, rest)
   if (part === '**') return await walkDeep(state, dir, rest)
-  const matches = partMatcher(part)
+  const matches = nameGlob(part)
   for (const entry of await entries(state, dir)) {
-    if (!matches(entry.name)) continue
+    if (!matches(entry.name) || (entry.name.startsWith('.') && !part.startsWith('.'))) continue
     const at = dir + entry.name
     if (rest.length === 0) {
       if (entry.isFile() || (entry.isSymbolicLink() && (await isFile(path.resolve(state.cwd, at))))) state.found.add(at)
@@ -81,60 +82,6 @@ async function readEntries(dir: string) {
     // Not there, or not ours to read: nothing in it matches.
     return []
   }
-}
-
-/** A matcher of one name. Works without backtracking over regular expressions, so no pattern can be slow. */
-function partMatcher(part: string): (name: string) => boolean {
-  const tokens = tokensOf(part)
-  return (name) => (!name.startsWith('.') || part.startsWith('.')) && matchTokens(tokens, [...name])
-}
-
-type GlobToken = '*' | ((char: string) => boolean)
-
-function tokensOf(part: string): GlobToken[] {
-  const tokens: GlobToken[] = []
-  const chars = [...part]
-  for (let i = 0; i < chars.length; i++) {
-    const char = chars[i] ?? ''
-    const close = char === '[' ? chars.indexOf(']', i + 2) : -1
-    if (char === '*') tokens.push('*')
-    else if (char === '?') tokens.push(() => true)
-    else if (close !== -1) {
-      tokens.push(classMatcher(chars.slice(i + 1, close)))
-      i = close
-    } else tokens.push((one) => one === char)
-  }
-  return tokens
-}
-
-function classMatcher(chars: readonly string[]): (char: string) => boolean {
-  const isNegated = chars[0] === '!' || chars[0] === '^'
-  const set = isNegated ? chars.slice(1) : chars
-  return (one) => {
-    const isIn = set.some(
-      (char, i) => char === one || (char === '-' && i > 0 && i < set.length - 1 && one >= (set[i - 1] ?? '') && one <= (set[i + 1] ?? ''))
-    )
-    return isIn !== isNegated
-  }
-}
-
-/** The classic two-pointer match: on a mismatch only the last star takes one character more. */
-function matchTokens(tokens: readonly GlobToken[], name: readonly string[]): boolean {
-  let [at, token, star, starAt] = [0, 0, -1, 0]
-  while (at < name.length) {
-    const one = tokens[token]
-    if (one === '*') {
-      star = token++
-      starAt = at
-    } else if (one !== undefined && one(name[at] ?? '')) {
-      at++
-      token++
-    } else if (star !== -1) {
-      token = star + 1
-      at = ++starAt
-    } else return false
-  }
-  return tokens.slice(token).every((one) => one === '*')
 }
 
 /** `{a,b}` multiplied out; unbalanced braces stay as they are. */

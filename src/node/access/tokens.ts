@@ -51,15 +51,19 @@ export interface TokenDeps {
   readonly membership: Pick<Membership, 'certificate'>
 }
 
+/** What a token, or its caller, may do at most. */
+interface TokenPower {
+  readonly tier: Tier
+  readonly sandboxId: string | null
+  readonly scopes: readonly TokenScope[]
+}
+
 /** A token as the home keeps it. Times in unix milliseconds. */
-interface StoredToken {
+interface StoredToken extends TokenPower {
   readonly id: string
   readonly name: string
   /** BLAKE2b-256 of the token, as base64. */
   readonly hash: string
-  readonly tier: Tier
-  readonly sandboxId: string | null
-  readonly scopes: readonly TokenScope[]
   readonly createdAt: number
   readonly expiresAt: number | null
   readonly lastUsedAt: number | null
@@ -108,8 +112,13 @@ export class Tokens {
    * outlive it. @throws NodeError FORBIDDEN, USAGE, OVERLOADED when there are too many, DISK_FULL, NO_PERMISSION
    */
   async create(request: TokenRequest, by: Principal): Promise<TokenInfo & { readonly token: string }> {
-    const { hash, secret, audit } = this.#deps
-    const terms = this.#terms(request, by)
+    const { hash, secret, audit, clock, ids, membership } = this.#deps
+    if (by.kind !== 'operator' && by.kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node makes tokens')
+    const power = grantable(request, { ...by, tier: weakest(by.tier, membership.certificate().body.maxTier) })
+    const createdAt = clock.now()
+    const expiresAt = request.ttlMs === undefined ? null : createdAt + request.ttlMs
+    const name = safeName(request.name ?? '', NODE_NAME) || 'token'
+    const terms = { ...power, id: ids.next(ID_PREFIX), name, createdAt, expiresAt, lastUsedAt: null }
     this.#evict()
     const token = `${PREFIX}${toBase64(secret()).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')}`
     const one = this.#add({ ...terms, hash: toBase64(hash(utf8(token))) })
@@ -193,36 +202,6 @@ export class Tokens {
     this.#deps.clock.clear(this.#expiry)
     for (const one of this.#byHash.values()) end(one)
     if (this.#isChanged) await this.#saveUses()
-  }
-
-  #terms(request: TokenRequest, by: Principal): Omit<StoredToken, 'hash'> {
-    const { clock, ids, membership } = this.#deps
-    if (by.kind !== 'operator' && by.kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node makes tokens')
-    const power = weakest(by.tier, membership.certificate().body.maxTier)
-    const tier = request.tier ?? power
-    if (tier < power) throw new NodeError('FORBIDDEN', `an ${tierText(power)} node cannot make an ${tierText(tier)} token`)
-    if (request.sandboxId !== undefined && !sandboxIdSchema.safeParse(request.sandboxId).success) {
-      throw new NodeError('USAGE', 'the id of a sandbox has 1 to 64 of A-Z a-z 0-9 . _ -, a letter or digit first')
-    }
-    const sandboxId = request.sandboxId ?? by.sandboxId
-    if ((by.sandboxId ?? sandboxId) !== sandboxId)
-      throw new NodeError('FORBIDDEN', 'a sandboxed caller makes tokens of its own sandbox only')
-    const isLess = tier > power || request.sandboxId !== undefined
-    // Who confines a token does not mean it to change who is a member, unless it is said.
-    const asked = request.scopes ?? (isLess ? (['read', 'send'] as const) : SCOPES)
-    const lacking = request.scopes?.find((one) => !by.scopes.includes(one))
-    if (lacking !== undefined) throw new NodeError('FORBIDDEN', `this caller does not have the scope ${lacking} itself`)
-    const now = clock.now()
-    return {
-      id: ids.next(ID_PREFIX),
-      name: safeName(request.name ?? '', NODE_NAME) || 'token',
-      tier,
-      sandboxId,
-      scopes: SCOPES.filter((one) => asked.includes(one) && by.scopes.includes(one)),
-      createdAt: now,
-      expiresAt: request.ttlMs === undefined ? null : now + request.ttlMs,
-      lastUsedAt: null
-    }
   }
 
   #add(stored: StoredToken): LiveToken {
@@ -332,6 +311,23 @@ export class Tokens {
       state: this.#isOver(stored) ? 'expired' : 'active'
     }
   }
+}
+
+/** The power of a token that a caller asks for: no more than its own, less where it says so. @throws NodeError FORBIDDEN, USAGE */
+function grantable(request: TokenRequest, by: TokenPower): TokenPower {
+  const tier = request.tier ?? by.tier
+  if (tier < by.tier) throw new NodeError('FORBIDDEN', `an ${tierText(by.tier)} node cannot make an ${tierText(tier)} token`)
+  if (request.sandboxId !== undefined && !sandboxIdSchema.safeParse(request.sandboxId).success) {
+    throw new NodeError('USAGE', 'the id of a sandbox has 1 to 64 of A-Z a-z 0-9 . _ -, a letter or digit first')
+  }
+  const sandboxId = request.sandboxId ?? by.sandboxId
+  if ((by.sandboxId ?? sandboxId) !== sandboxId) throw new NodeError('FORBIDDEN', 'a sandboxed caller makes tokens of its own sandbox only')
+  const isLess = tier > by.tier || request.sandboxId !== undefined
+  // Who confines a token does not mean it to change who is a member, unless it is said.
+  const asked = request.scopes ?? (isLess ? (['read', 'send'] as const) : SCOPES)
+  const lacking = request.scopes?.find((one) => !by.scopes.includes(one))
+  if (lacking !== undefined) throw new NodeError('FORBIDDEN', `this caller does not have the scope ${lacking} itself`)
+  return { tier, sandboxId, scopes: SCOPES.filter((one) => asked.includes(one) && by.scopes.includes(one)) }
 }
 
 /** Takes as long wherever they differ. */

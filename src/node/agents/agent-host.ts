@@ -51,19 +51,13 @@ export type HostOutcome =
       readonly message: string
     }
 
-interface Checks {
-  readonly input: Check
-  readonly inputSchema: unknown
-  readonly output: Check
-}
-
 interface Hosting {
   /** The version in service; runs keep the one they began with. */
   agent: HostedAgent
   readonly queue: AgentQueue
   readonly expected: LoadEstimate
-  /** Of the version in service, by capability. */
-  checks: Map<string, Checks>
+  /** Of the version in service. */
+  checks: CapabilityChecks
   /** Of its ended runs. */
   readonly meter: RunMeter
 }
@@ -108,9 +102,10 @@ export class AgentHost {
 
   /** Hosts an agent of a program. @throws NodeError USAGE when the id is taken; INVALID_CARD for a schema that is none. */
   attach(agent: HostedAgent): void {
-    const { id, capabilities, runtime } = agent.definition
+    const { id, capabilities } = agent.definition
     if (id === OPERATOR || this.#agents.has(id)) throw new NodeError('USAGE', `an agent ${id} is on this node already`)
-    for (const one of capabilities) this.#compile(one, runtime)
+    const checks = new CapabilityChecks(agent.definition, this.#deps.compileSchema)
+    for (const one of capabilities) checks.of(one.id)
     this.#attached.set(id, agent)
     this.#replace()
   }
@@ -210,7 +205,7 @@ export class AgentHost {
   inputFault(agentId: string, capability: string, input: unknown): NodeError | null {
     const hosting = this.#agents.get(agentId)
     if (hosting === undefined) throw new NodeError('AGENT_NOT_FOUND', `no agent ${agentId} on this node`)
-    return inputFault(this.#checksOf(hosting, capability), capability, input)
+    return hosting.checks.inputFault(capability, input)
   }
 
   /** Queues a task and runs it when the agent has a free place. Never rejects. */
@@ -228,9 +223,11 @@ export class AgentHost {
     if (turn !== 'held') return noTurn(agentId, turn)
     try {
       if (this.#agents.get(agentId) !== hosting) return noTurn(agentId, 'closed')
-      if (hosting.agent !== asked) this.#checkAgain(hosting, task)
+      // It was replaced while the task waited: the new version may not take the task.
+      const fault = hosting.agent === asked ? null : hosting.checks.inputFault(task.capability, task.input)
+      if (fault !== null) throw fault
       // It may be replaced while it runs: its result is judged by its own schemas.
-      const { output } = this.#checksOf(hosting, task.capability)
+      const { output } = hosting.checks.of(task.capability)
       const from = this.#deps.clock.monotonic()
       const starting = options.onStart()
       if (starting !== undefined) await starting
@@ -260,12 +257,6 @@ export class AgentHost {
     if (queue.running === 0 && this.#leftovers.get(agentId) === queue) this.#leftovers.delete(agentId)
   }
 
-  /** The agent was replaced while the task waited. @throws NodeError when the new version does not take the task. */
-  #checkAgain(hosting: Hosting, { capability, input }: AgentTask): void {
-    const fault = inputFault(this.#checksOf(hosting, capability), capability, input)
-    if (fault !== null) throw fault
-  }
-
   #broken(agentId: string, requestId: string, error: unknown): HostOutcome {
     if (error instanceof NodeError && (error.code === 'CAPABILITY_NOT_FOUND' || error.code === 'INVALID_INPUT'))
       return { ok: false, code: error.code, message: `the agent changed while the task waited: ${error.message}` }
@@ -279,29 +270,6 @@ export class AgentHost {
   #spent({ meter }: Hosting, durationMs: number, isDone: boolean): void {
     meter.add(durationMs, isDone)
     this.#deps.telemetry.time('task_ms', durationMs)
-  }
-
-  #checksOf({ agent, checks }: Hosting, capability: string): Checks {
-    const known = checks.get(capability)
-    if (known !== undefined) return known
-    const { id, capabilities } = agent.definition
-    const descriptor = capabilities.find((one) => one.id === capability)
-    if (descriptor === undefined) {
-      throw new NodeError('CAPABILITY_NOT_FOUND', `agent ${id} has no capability ${capability}`, {
-        data: { capabilities: capabilities.map((one) => one.id) }
-      })
-    }
-    const compiled = this.#compile(descriptor, agent.definition.runtime)
-    checks.set(capability, compiled)
-    return compiled
-  }
-
-  #compile({ inputSchema, outputSchema }: AgentDefinition['capabilities'][number], runtime: string): Checks {
-    const { compileSchema } = this.#deps
-    const [input, output] = [compileSchema(inputSchema), compileSchema(outputSchema)]
-    // The schemas of an imported server are its own, and it checks by them.
-    if (runtime !== IMPORTED_RUNTIME) return { input, inputSchema, output }
-    return { input: boundedCheck(input, inputSchema), inputSchema, output: boundedCheck(output, outputSchema) }
   }
 
   #take(agents: readonly HostedAgent[], faults: readonly AgentFault[]): void {
@@ -329,28 +297,72 @@ export class AgentHost {
 
   #serve(id: string, agent: HostedAgent): void {
     const { concurrency } = agent.definition.limits
+    const checks = (): CapabilityChecks => new CapabilityChecks(agent.definition, this.#deps.compileSchema)
     const known = this.#agents.get(id)
     if (known === undefined) {
       const queue = this.#leftovers.get(id) ?? new AgentQueue(concurrency)
       this.#leftovers.delete(id)
       queue.reopen(concurrency)
-      this.#agents.set(id, { agent, queue, expected: new LoadEstimate(), checks: new Map(), meter: new RunMeter() })
+      this.#agents.set(id, { agent, queue, expected: new LoadEstimate(), checks: checks(), meter: new RunMeter() })
     } else if (known.agent !== agent) {
       // The queue goes on with the new version; what runs ends with the old one.
       known.agent = agent
       this.#deps.telemetry.count('agent_reloads')
-      known.checks = new Map()
+      known.checks = checks()
       known.queue.resize(concurrency)
     }
   }
 }
 
-function inputFault({ input: check, inputSchema }: Checks, capability: string, input: unknown): NodeError | null {
-  const faults = check(input)
-  if (faults.length === 0) return null
-  return new NodeError('INVALID_INPUT', `the input does not fit ${capability}: ${faultText(faults)}`, {
-    data: { faults, expected: shapeText(inputSchema) }
-  })
+interface Checks {
+  readonly input: Check
+  readonly inputSchema: unknown
+  readonly output: Check
+}
+
+/** The checks of the inputs and results of one version of an agent, each compiled when it is first needed. */
+class CapabilityChecks {
+  readonly #definition: AgentDefinition
+  readonly #compileSchema: CompileSchema
+  readonly #byCapability = new Map<string, Checks>()
+
+  constructor(definition: AgentDefinition, compileSchema: CompileSchema) {
+    this.#definition = definition
+    this.#compileSchema = compileSchema
+  }
+
+  /** Those of one capability. @throws NodeError CAPABILITY_NOT_FOUND; INVALID_CARD for a schema that is none */
+  of(capability: string): Checks {
+    const known = this.#byCapability.get(capability)
+    if (known !== undefined) return known
+    const { id, capabilities, runtime } = this.#definition
+    const descriptor = capabilities.find((one) => one.id === capability)
+    if (descriptor === undefined) {
+      throw new NodeError('CAPABILITY_NOT_FOUND', `agent ${id} has no capability ${capability}`, {
+        data: { capabilities: capabilities.map((one) => one.id) }
+      })
+    }
+    const compiled = this.#compile(descriptor, runtime)
+    this.#byCapability.set(capability, compiled)
+    return compiled
+  }
+
+  /** Why an input does not fit, or null. @throws NodeError as {@link of} does */
+  inputFault(capability: string, input: unknown): NodeError | null {
+    const { input: check, inputSchema } = this.of(capability)
+    const faults = check(input)
+    if (faults.length === 0) return null
+    return new NodeError('INVALID_INPUT', `the input does not fit ${capability}: ${faultText(faults)}`, {
+      data: { faults, expected: shapeText(inputSchema) }
+    })
+  }
+
+  #compile({ inputSchema, outputSchema }: AgentDefinition['capabilities'][number], runtime: string): Checks {
+    const [input, output] = [this.#compileSchema(inputSchema), this.#compileSchema(outputSchema)]
+    // The schemas of an imported server are its own, and it checks by them.
+    if (runtime !== IMPORTED_RUNTIME) return { input, inputSchema, output }
+    return { input: boundedCheck(input, inputSchema), inputSchema, output: boundedCheck(output, outputSchema) }
+  }
 }
 
 function noTurn(agentId: string, turn: Exclude<QueueTurn, 'held'>): HostOutcome {

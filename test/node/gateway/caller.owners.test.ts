@@ -10,7 +10,7 @@ import { agentDefinition, FakeAgent } from '../../support/fake-agents.js'
 import { type FakeNode, type FakeNodeOptions, World } from '../../support/fake-node.js'
 import { FakeStore } from '../../support/fake-store.js'
 import { FakeWebhooks } from '../../support/fake-webhooks.js'
-import { createMemoryLedger } from '../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../support/memory-ledger.js'
 import { madeChanges } from '../../support/ledger-changes.js'
 
 /** Clients of an OAuth server. */

@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { createMemoryLedger } from '../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../support/memory-ledger.js'
 import { encodeMessage } from '../../../src/domain/channel/frames.js'
 import { encodeEnvelope } from '../../../src/domain/envelope/codec.js'
 import type { A2AEnvelope } from '../../../src/domain/envelope/envelope.js'

@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { createMemoryLedger } from '../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../support/memory-ledger.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import type { ReliableFrame } from '../../../src/domain/reliable/frame.js'
 import { decodeReliable, encodeReliable } from '../../../src/domain/reliable/frame.js'

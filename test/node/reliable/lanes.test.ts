@@ -1,7 +1,7 @@
 import test from 'brittle'
 import { countingIds } from '../../support/counting-ids.js'
 import fc from 'fast-check'
-import { createMemoryLedger } from '../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../support/memory-ledger.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { decodeControl } from '../../../src/domain/channel/control.js'
 import { encodeMessage, FRESH_READER, readFrame } from '../../../src/domain/channel/frames.js'

@@ -1,6 +1,6 @@
 import test from 'brittle'
 import { countingIds } from '../../support/counting-ids.js'
-import { createMemoryLedger } from '../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../support/memory-ledger.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { utf8 } from '../../../src/kit/ids.js'

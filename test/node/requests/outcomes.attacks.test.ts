@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { createMemoryLedger } from '../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../support/memory-ledger.js'
 import { restoredValue } from '../../../src/domain/reliable/restored.js'
 import type { Asked } from '../../../src/node/requests/caller/requests.js'
 import { DurableScene, MortalLedger } from '../../support/durable-scene.js'

@@ -1,6 +1,6 @@
 import test from 'brittle'
 import type { Assert } from 'brittle'
-import { createMemoryLedger } from '../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../support/memory-ledger.js'
 import type { Asking } from '../../../src/node/requests/caller/request-codec.js'
 import type { Asked } from '../../../src/node/requests/caller/requests.js'
 import type { Ledger } from '../../../src/ports/ledger.js'

@@ -1,10 +1,11 @@
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Assert } from 'brittle'
-import type { CommandSpec, ModuleSpec, RuntimeSpec } from '../../../src/adapters/agents/files/agent-file.js'
 import { buildAgent } from '../../../src/adapters/agents/files/build-agent.js'
 import type { Environment } from '../../../src/adapters/agents/files/environment.js'
 import type { LocalAgent } from '../../../src/adapters/agents/files/hosted-agent.js'
+import type { ModuleSpec } from '../../../src/adapters/agents/module/module-type.js'
+import type { CommandSpec } from '../../../src/adapters/agents/process/command-type.js'
 import { ProcessGroups } from '../../../src/adapters/agents/process/process-groups.js'
 import type { Clock } from '../../../src/kit/clock.js'
 import type { AgentLimits, AgentOutcome } from '../../../src/ports/agent-runtime.js'
@@ -38,7 +39,7 @@ export interface OpenAgent {
 export const COMMAND_AGENT: CommandSpec = commandSpec([process.execPath, fileURLToPath(new URL('./command-agent.js', import.meta.url))])
 
 /** Makes an agent with a run directory of its own. */
-export async function openAgent(t: Assert, runtime: RuntimeSpec, options: AgentOptions = {}): Promise<OpenAgent> {
+export async function openAgent(t: Assert, runtime: CommandSpec | ModuleSpec, options: AgentOptions = {}): Promise<OpenAgent> {
   const dir = await tempDir(t)
   const runDir = path.join(dir, 'run')
   const groups = new ProcessGroups(runDir)

@@ -1,4 +1,4 @@
-import { allowedNames } from '../../../kit/allowed-names.js'
+import { allowedNames } from '../../../kit/glob.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import type { ToolListChange } from '../../../ports/imported-tools.js'
 import type { ImportAdapter, ImportCalls, ImportConnection, ImportEvents, ImportItem, ImportWords } from '../../../ports/imports.js'

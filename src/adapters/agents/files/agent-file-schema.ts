@@ -5,6 +5,9 @@ import { tierFromText } from '../../../domain/routing/tier.js'
 import { isRecord } from '../../../kit/json.js'
 import { shown } from '../../../kit/text.js'
 import { parseDuration, parseSize } from '../../../kit/units.js'
+import { RUNTIMES } from '../runtimes.js'
+import { Text } from './file-values.js'
+import type { RuntimeSpec, RuntimeType } from './runtime-type.js'
 
 /** Ids that no file may take: the node's own agent and the broadcast address. */
 const RESERVED_IDS: ReadonlySet<string> = new Set(['operator', '*'])
@@ -12,11 +15,6 @@ const RESERVED_IDS: ReadonlySet<string> = new Set(['operator', '*'])
 const DAY_MS = 86_400_000
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
-/** Tokens that a run, and all runs of a day, may use. */
-const RUN_TOKENS = 100_000
-const DAY_TOKENS = 1_000_000
-
-const Text = (max: number) => z.string().min(1).max(max)
 const Texts = z.array(Text(1024)).max(64).optional()
 
 const Name = z
@@ -96,50 +94,14 @@ const PromptBlock = z
     }
   })
 
-const Environment = z
-  .record(
-    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name that an environment variable may have'),
-    z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String)
-  )
-  .default({})
-
-const COMMAND = 'must be a list of the program and its arguments: [program, argument]'
-
-const CommandBlock = z.strictObject({
-  type: z.literal('command'),
-  command: z
-    .array(z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String), COMMAND)
-    .min(1, COMMAND)
-    .max(256),
-  env: Environment,
-  cwd: Text(4096).optional()
-})
-
-const ModuleBlock = z.strictObject({ type: z.literal('module'), path: Text(4096), env: Environment })
-
-const MODEL = 'must be the name of a provider of the config, or provider/model'
-
-const TokenCount = (min: number, max: number) => z.int().min(min).max(max)
-
-const BudgetBlock = z.strictObject({
-  run: TokenCount(1, 100_000_000).default(RUN_TOKENS),
-  day: TokenCount(1, 10_000_000_000).default(DAY_TOKENS)
-})
-
-const LlmBlock = z.strictObject({
-  type: z.literal('llm'),
-  model: z.string(MODEL).regex(/^[a-z0-9]+(?:-[a-z0-9]+)*(?:\/[^\p{C}\s]{1,256})?$/u, MODEL),
-  tools: z.array(Text(256)).max(64).default([]),
-  maxTurns: z.int().min(1).max(64).default(8),
-  maxTokens: TokenCount(1, 1_000_000).default(4096),
-  budget: BudgetBlock.default({ run: RUN_TOKENS, day: DAY_TOKENS })
-})
-
-const RUNTIMES = { command: CommandBlock, module: ModuleBlock, llm: LlmBlock }
-
-const RuntimeBlock = z.discriminatedUnion('type', [CommandBlock, ModuleBlock, LlmBlock], {
-  error: ({ input }) => (isRecord(input) ? 'must be command, module or llm' : 'must be a mapping with type: command, module or llm')
-})
+/** The runtimes of a table, told apart by their type. */
+function runtimeBlock(runtimes: readonly RuntimeType[]): z.ZodType<RuntimeSpec> {
+  const types = runtimes.map(({ type }) => type)
+  const known = `${types.slice(0, -1).join(', ')} or ${types.at(-1)}`
+  return z.discriminatedUnion('type', runtimes.map(({ schema }) => schema) as [RuntimeType['schema'], ...RuntimeType['schema'][]], {
+    error: ({ input }) => (isRecord(input) ? `must be ${known}` : `must be a mapping with type: ${known}`)
+  })
+}
 
 const LimitsBlock = z.strictObject({
   timeout: Duration(DAY_MS).default(300_000),
@@ -147,7 +109,7 @@ const LimitsBlock = z.strictObject({
   maxOutput: Size(MAX_OUTPUT_BYTES).default(10 * 1024 * 1024)
 })
 
-const NodeBlock = z.strictObject({
+const nodeKeys = {
   version: z
     .string({ error: 'must be text such as 0.1.0 (quote it when it looks like a number)' })
     .max(64)
@@ -165,18 +127,54 @@ const NodeBlock = z.strictObject({
     .max(64)
     .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'must each have a name of its own')
     .default([]),
-  runtime: RuntimeBlock,
   limits: LimitsBlock.default({ timeout: 300_000, concurrency: 1, maxOutput: 10 * 1024 * 1024 })
-})
+}
 
 /** The front matter of an agent file. Keys above `a2a` that nobody knows pass; inside `a2a` every key must be known. */
-export const AgentFrontMatter = z.looseObject({
-  name: Name,
-  description: Text(8192),
-  tools: z.unknown().optional(),
-  model: z.unknown().optional(),
-  a2a: NodeBlock
-})
+function frontMatter(runtimes: readonly RuntimeType[]) {
+  return z.looseObject({
+    name: Name,
+    description: Text(8192),
+    tools: z.unknown().optional(),
+    model: z.unknown().optional(),
+    a2a: z.strictObject({ ...nodeKeys, runtime: runtimeBlock(runtimes) })
+  })
+}
+
+/** The form of agent files whose agents may have the runtimes of a table. */
+export class AgentFormat {
+  /** The front matter. */
+  readonly schema: ReturnType<typeof frontMatter>
+  readonly #runtimes: readonly RuntimeType[]
+
+  constructor(runtimes: readonly RuntimeType[]) {
+    this.schema = frontMatter(runtimes)
+    this.#runtimes = runtimes
+  }
+
+  /** The runtime of that type; undefined when there is none. */
+  runtime(type: unknown): RuntimeType | undefined {
+    return this.#runtimes.find((one) => one.type === type)
+  }
+
+  /** The keys that are known where an unknown one was found, for a suggestion. `path` leads to the mapping; `type` is that of the runtime. */
+  knownKeys(path: readonly PropertyKey[], type?: unknown): readonly string[] {
+    const schema = path[1] === 'runtime' ? this.runtime(type)?.schema : this.schema
+    return schema === undefined ? [] : keysAt(schema, path.slice(path[1] === 'runtime' ? 2 : 0))
+  }
+}
+
+function keysAt(schema: z.core.$ZodType, [step, ...rest]: readonly PropertyKey[]): readonly string[] {
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional)
+    return keysAt(schema.unwrap(), step === undefined ? [] : [step, ...rest])
+  if (schema instanceof z.ZodArray) return keysAt(schema.element, rest)
+  if (!(schema instanceof z.ZodObject)) return []
+  const member = step === undefined ? undefined : schema.shape[String(step)]
+  return member === undefined ? Object.keys(schema.shape) : keysAt(member, rest)
+}
+
+/** The form of agent files with every runtime there is. */
+export const AGENT_FORMAT = new AgentFormat(RUNTIMES)
 
 /** What the checks themselves say no word of, in the words of a file: what must stand at a place, and what does. */
 export function fileReason(issue: z.core.$ZodRawIssue): string | undefined {
@@ -205,20 +203,8 @@ function kindOf(value: unknown): string {
 
 /** One capability of a file, checked. */
 export type CapabilityFields = z.output<typeof CapabilityBlock>
-/** The runtime of a file, checked; paths as written. */
-export type RuntimeFields = z.output<typeof RuntimeBlock>
 /** A whole front matter, checked. */
-export type AgentFields = z.output<typeof AgentFrontMatter>
+export type AgentFields = z.output<AgentFormat['schema']>
 
 /** Keys at the top level that have a meaning; all others are ignored, and reported as such. */
-export const TOP_LEVEL_KEYS: readonly string[] = Object.keys(AgentFrontMatter.shape)
-
-/** The keys that are known where an unknown one was found, for a suggestion. `path` leads to the mapping; `type` is that of a runtime. */
-export function knownKeysAt(path: readonly PropertyKey[], type?: unknown): readonly string[] {
-  if (path.length === 1) return Object.keys(NodeBlock.shape)
-  if (path[1] === 'capabilities') return Object.keys(CapabilityBlock.shape)
-  if (path[1] === 'prompts') return Object.keys(path.includes('arguments') ? ArgumentBlock.shape : PromptBlock.shape)
-  if (path[1] === 'limits') return Object.keys(LimitsBlock.shape)
-  if (path[2] === 'budget') return Object.keys(BudgetBlock.shape)
-  return Object.keys((RUNTIMES[type as keyof typeof RUNTIMES] ?? CommandBlock).shape)
-}
+export const TOP_LEVEL_KEYS: readonly string[] = Object.keys(AGENT_FORMAT.schema.shape)

@@ -7,18 +7,11 @@ import { isRecord } from '../../../kit/json.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import { nearest, shown } from '../../../kit/text.js'
 import type { AgentDefinition, AgentFault } from '../../../ports/agent-runtime.js'
-import {
-  type AgentFields,
-  AgentFrontMatter,
-  type CapabilityFields,
-  knownKeysAt,
-  fileReason,
-  type RuntimeFields,
-  TOP_LEVEL_KEYS
-} from './agent-file-schema.js'
-import { hasPlaceholder } from '../process/command-arguments.js'
+import { AGENT_FORMAT, type AgentFields, type AgentFormat, type CapabilityFields, fileReason, TOP_LEVEL_KEYS } from './agent-file-schema.js'
 import { type FrontMatter, type PathStep, type PlacedFault, readFrontMatter } from './front-matter.js'
+import type { NeededFile, RuntimeSpec, WrittenRuntime } from './runtime-type.js'
 
+const RUNTIME: readonly PathStep[] = ['a2a', 'runtime']
 const NO_MAPPING = 'the front matter must be lines of the form "key: value"'
 /** Largest agent file, in bytes. */
 export const MAX_AGENT_FILE_BYTES = 262_144
@@ -26,50 +19,8 @@ export const MAX_AGENT_FILE_BYTES = 262_144
 /** The published protocol strings that every hosted agent speaks. */
 export const AGENT_PROTOCOLS: readonly string[] = ['a2a/1.0']
 
-/** How a file's agent is run: one process a task. */
-export interface CommandSpec {
-  readonly type: 'command'
-  /** Program and arguments; arguments may hold `{input.path}`. */
-  readonly command: readonly string[]
-  /** Variables beside PATH, HOME, LANG, TMPDIR and A2A_NODE_HOME. */
-  readonly env: Readonly<Record<string, string>>
-  /** Absolute working directory. Default: the directory of the agent file. */
-  readonly cwd: string
-}
-
-/** How a file's agent is run: an ES module in a child that stays up. */
-export interface ModuleSpec {
-  readonly type: 'module'
-  /** Absolute path of the module. */
-  readonly path: string
-  /** Variables beside PATH, HOME, LANG, TMPDIR and A2A_NODE_HOME. */
-  readonly env: Readonly<Record<string, string>>
-}
-
-/** How a file's agent is run: a language model that is asked turn by turn; the text of the file is its system prompt. */
-export interface LlmSpec {
-  readonly type: 'llm'
-  /** Name of a provider of the config. */
-  readonly provider: string
-  /** null: the model of the provider. */
-  readonly model: string | null
-  /** Globs of capabilities of the mesh that it may call. */
-  readonly tools: readonly string[]
-  /** Questions to the model in one run. */
-  readonly maxTurns: number
-  /** Tokens of one answer of the model. */
-  readonly maxTokens: number
-  /** Tokens of one run, and of all runs of the agent in one day (UTC), questions and answers together. */
-  readonly budget: { readonly run: number; readonly day: number }
-}
-
-/** The `runtime` of an agent file. */
-export type RuntimeSpec = CommandSpec | ModuleSpec | LlmSpec
-
-/** The module that an agent file names, as far as it names one, whatever else is wrong with it. */
-export interface NamedModule {
-  /** Absolute. */
-  readonly path: string
+/** A file that an agent file names, whatever else is wrong with it. */
+export interface NamedFile extends NeededFile {
   /** Line (1-based) of the runtime. */
   readonly line: number
 }
@@ -79,7 +30,7 @@ export interface AgentFile {
   readonly ok: true
   readonly definition: AgentDefinition
   readonly runtime: RuntimeSpec
-  readonly module: NamedModule | null
+  readonly files: readonly NamedFile[]
   /** Keys above `a2a` that have no meaning here. */
   readonly ignored: readonly string[]
   /** The text after the front matter. */
@@ -93,7 +44,7 @@ export interface FaultyAgentFile {
   readonly ok: false
   readonly ignored: readonly string[]
   readonly faults: readonly AgentFault[]
-  readonly module: NamedModule | null
+  readonly files: readonly NamedFile[]
 }
 
 /** What {@link parseAgentFile} needs beside the text. */
@@ -101,6 +52,8 @@ export interface AgentFileContext {
   /** Absolute path of the file, for messages and as the base of relative paths. */
   readonly file: string
   readonly compileSchema: CompileSchema
+  /** Default: that of every runtime there is. */
+  readonly format?: AgentFormat
 }
 
 /**
@@ -113,19 +66,23 @@ export function parseAgentFile(text: string, context: AgentFileContext): AgentFi
   if (!matter.ok) return faulty(context, matter.faults)
   const ignored = ignoredKeys(matter.data)
   if (matter.data !== null && !isRecord(matter.data)) return faulty(context, [{ line: 2, reason: NO_MAPPING }])
-  const checked = AgentFrontMatter.safeParse(matter.data ?? {}, { error: fileReason })
-  const misshapen = checked.success ? [] : checked.error.issues.flatMap((issue) => faultsOf(issue, matter))
-  const rest = [...capabilityFaults(matter, context.compileSchema), ...runtimeFaults(matter)]
-  const module = moduleIn(matter, path.dirname(context.file))
-  if (!checked.success || rest.length > 0) return { ...faulty(context, [...misshapen, ...rest], ignored), module }
+  const { compileSchema, file, format = AGENT_FORMAT } = context
+  const checked = format.schema.safeParse(matter.data ?? {}, { error: fileReason })
+  const misshapen = checked.success ? [] : checked.error.issues.flatMap((issue) => faultsOf(issue, matter, format))
+  const [base, written, line] = [path.dirname(file), writtenRuntime(matter.data), matter.lineOf(RUNTIME)]
+  const type = format.runtime(written['type'])
+  const files = (type?.files?.(written, base) ?? []).map((one) => ({ ...one, line }))
+  const ofRuntime = (type?.faults?.(written) ?? []).map(({ at, reason }) => ({ line: matter.lineOf([...RUNTIME, ...at]), reason }))
+  const rest = [...capabilityFaults(matter, compileSchema), ...ofRuntime]
+  if (!checked.success || type === undefined || rest.length > 0) return { ...faulty(context, [...misshapen, ...rest], ignored), files }
   return {
     ok: true,
-    definition: definitionOf(checked.data, context.file),
-    runtime: runtimeOf(checked.data.a2a.runtime, path.dirname(context.file)),
-    module,
+    definition: definitionOf(checked.data, file),
+    runtime: type.spec(checked.data.a2a.runtime, base),
+    files,
     ignored,
     instructions: matter.body,
-    lines: { name: matter.lineOf(['name']), runtime: matter.lineOf(['a2a', 'runtime']), sandbox: matter.lineOf(['a2a', 'sandbox']) }
+    lines: { name: matter.lineOf(['name']), runtime: line, sandbox: matter.lineOf(['a2a', 'sandbox']) }
   }
 }
 
@@ -138,7 +95,7 @@ type AgentMatter = Extract<FrontMatter, { ok: true }>
 
 function faulty(context: AgentFileContext, faults: readonly PlacedFault[], ignored: readonly string[] = []): FaultyAgentFile {
   const placed = faults.map(({ line, reason }) => ({ file: context.file, line, reason: shown(reason, 512) }))
-  return { ok: false, ignored, faults: inOrder(placed), module: null }
+  return { ok: false, ignored, faults: inOrder(placed), files: [] }
 }
 
 /** Faults as they are told: by line. */
@@ -146,11 +103,10 @@ export function inOrder(faults: readonly AgentFault[]): readonly AgentFault[] {
   return [...faults].sort((a, b) => (a.line ?? 0) - (b.line ?? 0))
 }
 
-function moduleIn(matter: AgentMatter, base: string): NamedModule | null {
-  const runtime = valueAt(matter.data, ['a2a', 'runtime'])
-  if (!isRecord(runtime) || runtime['type'] !== 'module') return null
-  const { path: given } = runtime
-  return typeof given === 'string' && given !== '' ? { path: path.resolve(base, given), line: matter.lineOf(['a2a', 'runtime']) } : null
+/** As it is written; empty when it is no mapping. */
+function writtenRuntime(data: unknown): WrittenRuntime {
+  const written = valueAt(data, RUNTIME)
+  return isRecord(written) ? written : {}
 }
 
 function ignoredKeys(data: unknown): readonly string[] {
@@ -160,12 +116,12 @@ function ignoredKeys(data: unknown): readonly string[] {
     .map((key) => shown(key, 64))
 }
 
-function faultsOf(issue: z.core.$ZodIssue, matter: AgentMatter): readonly PlacedFault[] {
+function faultsOf(issue: z.core.$ZodIssue, matter: AgentMatter, format: AgentFormat): readonly PlacedFault[] {
   const at = issue.path as readonly PathStep[]
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({
       line: matter.lineOf([...at, key]),
-      reason: `${pathText([...at, key])} is unknown${suggestion(key, at, matter.data)}`
+      reason: `${pathText([...at, key])} is unknown${suggestion(key, format.knownKeys(at, writtenRuntime(matter.data)['type']))}`
     }))
   }
   if (at.length === 0 || isMissing(matter.data, at))
@@ -173,8 +129,7 @@ function faultsOf(issue: z.core.$ZodIssue, matter: AgentMatter): readonly Placed
   return [{ line: matter.lineOf(at), reason: `${pathText(at)} ${issue.message}` }]
 }
 
-function suggestion(key: string, at: readonly PathStep[], data: unknown): string {
-  const known = knownKeysAt(at, valueAt(data, [...at, 'type']))
+function suggestion(key: string, known: readonly string[]): string {
   const [best] = nearest(key, known)
   return best === undefined ? ` (known: ${known.join(', ')})` : `; did you mean ${best}?`
 }
@@ -234,23 +189,6 @@ function schemaFault(schema: unknown, compileSchema: CompileSchema): string | nu
   }
 }
 
-function runtimeFaults(matter: AgentMatter): readonly PlacedFault[] {
-  const command = valueAt(matter.data, ['a2a', 'runtime', 'command'])
-  if (!Array.isArray(command) || command.length === 0 || valueAt(matter.data, ['a2a', 'runtime', 'type']) !== 'command') return []
-  const line = (i: number): number => matter.lineOf(['a2a', 'runtime', 'command', i])
-  const faults: PlacedFault[] = []
-  const words = command.map((word: unknown) => (typeof word === 'string' ? word : null))
-  const [program] = words
-  if (program === '') faults.push({ line: line(0), reason: 'a2a.runtime.command[0]: the program is empty' })
-  // What a peer sends must never choose the program.
-  if (typeof program === 'string' && hasPlaceholder(program))
-    faults.push({ line: line(0), reason: 'a2a.runtime.command[0]: the program may not be taken from the input' })
-  words.forEach((word, i) => {
-    if (word?.includes('\0') === true) faults.push({ line: line(i), reason: `a2a.runtime.command[${i}] holds a NUL character` })
-  })
-  return faults
-}
-
 function definitionOf(fields: AgentFields, file: string): AgentDefinition {
   const { version, tier, sandbox, capabilities, prompts, runtime, limits } = fields.a2a
   return {
@@ -277,15 +215,3 @@ function capabilityOf(fields: CapabilityFields): CapabilityDescriptor {
 
 /** The members of T without those that are undefined. */
 type GivenAgentFile<T> = { [K in keyof T]: Exclude<T[K], undefined> }
-
-function runtimeOf(fields: RuntimeFields, base: string): RuntimeSpec {
-  if (fields.type === 'llm') return llmOf(fields)
-  if (fields.type === 'module') return { type: 'module', path: path.resolve(base, fields.path), env: fields.env }
-  return { type: 'command', command: fields.command, env: fields.env, cwd: path.resolve(base, fields.cwd ?? '.') }
-}
-
-function llmOf({ model, ...rest }: Extract<RuntimeFields, { type: 'llm' }>): LlmSpec {
-  // Models of some providers have slashes of their own.
-  const [provider = '', ...name] = model.split('/')
-  return { ...rest, provider, model: name.length === 0 ? null : name.join('/') }
-}

@@ -6,13 +6,15 @@ import { fileReason } from '../../../kit/file-reason.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { AgentFault, AgentSource, HostedAgent } from '../../../ports/agent-runtime.js'
 import type { AgentFile } from './agent-file.js'
-import { type AgentLog, type AgentDeps, buildAgent } from './build-agent.js'
+import type { AgentFormat } from './agent-file-schema.js'
+import { buildAgent } from './build-agent.js'
 import { createSchemaCompiler } from '../schemas/compile-schema.js'
 import type { Environment } from './environment.js'
 import type { LocalAgent } from './hosted-agent.js'
-import type { LlmDeps } from '../llm/llm-parts.js'
 import { ProcessGroups } from '../process/process-groups.js'
+import type { SharedDeps } from '../runtimes.js'
 import { readAgentFile } from './read-agent-file.js'
+import type { AgentDeps, AgentLog } from './runtime-type.js'
 import { killLeftovers } from '../process/run-records.js'
 import { BUILT_IN, createStarters } from '../starters/starters.js'
 import { WatchedDirectories } from './watched-directories.js'
@@ -23,7 +25,7 @@ const GATHER_MS = 25
 const MAX_FILES = 1000
 
 /** What {@link AgentFiles} needs. */
-export interface AgentFilesOptions {
+export interface AgentFilesOptions extends SharedDeps {
   /** Absolute directories with agent files (`*.md`, not below); on a duplicate id the earlier one wins. */
   readonly dirs: readonly string[]
   /** Where process groups are recorded, `<home>/run`. */
@@ -35,8 +37,8 @@ export interface AgentFilesOptions {
   /** The process groups of the node; closed with the agents. Default: own ones of `runDir`. */
   readonly groups?: ProcessGroups
   readonly clock: Clock
-  /** What agents of language models share. Default: they have no provider. */
-  readonly llm?: LlmDeps
+  /** Default: that of every runtime there is. */
+  readonly format?: AgentFormat
   /** Default: one of its own. Given the node's, equal schemas share their checks. */
   readonly compileSchema?: CompileSchema
   /** The node's own environment. Default: that of this process. */
@@ -81,11 +83,10 @@ export class AgentFiles implements AgentSource {
 
   constructor(options: AgentFilesOptions) {
     this.#options = options
-    const { runDir, clock, grants, env = process.env, log = () => {}, llm } = options
-    const groups = options.groups ?? new ProcessGroups(runDir)
-    this.#deps = { groups, clock, env, log, ...(llm === undefined ? {} : { llm }) }
-    this.#compileSchema = options.compileSchema ?? createSchemaCompiler()
-    this.#starters = options.starters ? createStarters({ grants, clock }) : []
+    const { runDir, grants, starters, compileSchema, env = process.env, log = () => {}, ...shared } = options
+    this.#deps = { ...shared, groups: options.groups ?? new ProcessGroups(runDir), env, log }
+    this.#compileSchema = compileSchema ?? createSchemaCompiler()
+    this.#starters = starters ? createStarters({ grants, clock: options.clock }) : []
   }
 
   async load(): Promise<AgentSet> {
@@ -155,7 +156,7 @@ export class AgentFiles implements AgentSource {
 
   async #read(file: string): Promise<WatchedFile> {
     const known = this.#entries.get(file) ?? { file, text: '', faults: [], good: null, agent: null }
-    const read = await readAgentFile(file, this.#compileSchema)
+    const read = await readAgentFile(file, this.#compileSchema, this.#options.format)
     if (read.text === known.text && read.text !== '') return known
     if (read.ok) return { ...known, text: read.text, faults: [], good: read }
     return { ...known, text: read.text, faults: read.faults }
@@ -183,7 +184,7 @@ export class AgentFiles implements AgentSource {
   }
 
   #serve(entry: WatchedFile, good: AgentFile): LocalAgent {
-    if (entry.agent?.made !== good) entry.agent = { hosted: buildAgent(good, this.#deps), made: good }
+    if (entry.agent?.made !== good) entry.agent = { hosted: buildAgent(good, this.#deps, this.#options.format), made: good }
     return entry.agent.hosted
   }
 

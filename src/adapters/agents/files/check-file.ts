@@ -1,11 +1,9 @@
-import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { sandboxFault } from '../../../domain/card/sandbox.js'
 import type { AgentFault } from '../../../ports/agent-runtime.js'
 import type { AgentFile } from './agent-file.js'
-import { findProgram } from '../process/command-launch.js'
 import { createSchemaCompiler } from '../schemas/compile-schema.js'
-import { agentEnvironment } from './environment.js'
+import { AGENT_FORMAT, type AgentFormat } from './agent-file-schema.js'
 import { listFiles, takenTwice } from './agent-source.js'
 import { STARTER_IDS } from '../starters/starters.js'
 import { readAgentFile, type ReadAgentFile } from './read-agent-file.js'
@@ -31,38 +29,51 @@ export interface AgentFileReport {
  * Checks one agent file without running anything of it. A relative path is taken from the current directory. `sandbox`: the one
  * that its node is certified for; null: none. Never rejects.
  */
-export async function checkAgentFile(file: string, sandbox: string | null = null): Promise<AgentFileReport> {
+export async function checkAgentFile(file: string, sandbox: string | null = null, format = AGENT_FORMAT): Promise<AgentFileReport> {
   const absolute = path.resolve(file)
-  return reportOf(absolute, await readAgentFile(absolute, createSchemaCompiler()), sandbox)
+  return reportOf(await readAgentFile(absolute, createSchemaCompiler(), format), { absolute, sandbox, format })
 }
 
 /**
  * Checks every agent file of a directory as {@link checkAgentFile} does, in the order in which a node takes them; an id
  * that an earlier file has is a fault. A directory that cannot be read gives one report with that fault. Never rejects.
  */
-export async function checkAgentDirectory(dir: string, sandbox: string | null = null): Promise<readonly AgentFileReport[]> {
+export async function checkAgentDirectory(
+  dir: string,
+  sandbox: string | null = null,
+  format = AGENT_FORMAT
+): Promise<readonly AgentFileReport[]> {
   const { files, faults } = await listFiles([path.resolve(dir)])
   const compileSchema = createSchemaCompiler()
   const holders = new Map<string, string>()
   const reports: AgentFileReport[] = faults.map((fault) => faulty(fault.file, [], [fault]))
   for (const file of files) {
-    const read = await readAgentFile(file, compileSchema)
+    const read = await readAgentFile(file, compileSchema, format)
     const holder = read.ok ? holders.get(read.definition.id) : undefined
     if (read.ok && holder === undefined) holders.set(read.definition.id, file)
     reports.push(
-      read.ok && holder !== undefined ? faulty(file, read.ignored, [takenTwice(read, file, holder)]) : reportOf(file, read, sandbox)
+      read.ok && holder !== undefined
+        ? faulty(file, read.ignored, [takenTwice(read, file, holder)])
+        : reportOf(read, { absolute: file, sandbox, format })
     )
   }
   return reports
 }
 
-function reportOf(absolute: string, read: ReadAgentFile, sandbox: string | null): AgentFileReport {
+interface FileToReport {
+  readonly absolute: string
+  readonly sandbox: string | null
+  readonly format: AgentFormat
+}
+
+function reportOf(read: ReadAgentFile, { absolute, sandbox, format }: FileToReport): AgentFileReport {
   if (!read.ok) return faulty(absolute, read.ignored, read.faults)
   const { definition, ignored, lines } = read
   const misplaced = sandboxFault(definition.sandboxId, sandbox)
   if (misplaced !== null) return faulty(absolute, ignored, [{ file: absolute, line: lines.sandbox, reason: `a2a.sandbox: ${misplaced}` }])
   const capabilities = definition.capabilities.map((one) => one.id)
-  const warnings = [...starterWarnings(read, absolute), ...programWarnings(read, absolute)]
+  const unfit = format.runtime(read.runtime.type)?.check?.(read.runtime, process.env) ?? []
+  const warnings = [...starterWarnings(read, absolute), ...unfit.map((reason) => ({ file: absolute, line: lines.runtime, reason }))]
   return { ok: true, file: absolute, id: definition.id, capabilities, ignored, faults: [], warnings }
 }
 
@@ -70,19 +81,6 @@ function reportOf(absolute: string, read: ReadAgentFile, sandbox: string | null)
 function starterWarnings({ definition: { id }, lines }: AgentFile, file: string): readonly AgentFault[] {
   if (!(STARTER_IDS as readonly string[]).includes(id)) return []
   return [{ file, line: lines.name, reason: `the starter agent ${id} goes before it, unless agents.starters is false` }]
-}
-
-/** The program is looked for as it is for a task, under the PATH of this process. */
-function programWarnings({ runtime, lines }: AgentFile, file: string): readonly AgentFault[] {
-  if (runtime.type !== 'command') return []
-  const { cwd, env, command } = runtime
-  const [program = ''] = command
-  const warning = (reason: string): readonly AgentFault[] => [{ file, line: lines.runtime, reason }]
-  if (!existsSync(cwd)) return warning(`a2a.runtime.cwd: there is no directory ${cwd}`)
-  if (findProgram(program, agentEnvironment(process.env, env), cwd) !== null) return []
-  if (!program.includes('/')) return warning(`a2a.runtime.command: no program ${program} is found in PATH`)
-  const place = path.resolve(cwd, program)
-  return warning(`a2a.runtime.command: ${existsSync(place) ? `${place} may not be executed` : `there is no program ${place}`}`)
 }
 
 function faulty(file: string, ignored: readonly string[], faults: readonly AgentFault[]): AgentFileReport {

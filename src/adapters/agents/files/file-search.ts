@@ -1,7 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { shown } from '../../../kit/text.js'
-import { matchesGlob } from './glob.js'
+import { matchesGlob } from '../../../kit/glob.js'
 import type { GrantedPaths } from './granted-paths.js'
 
 /** Bounds of one search: files looked at, bytes read in all and of one file, depth of directories. */

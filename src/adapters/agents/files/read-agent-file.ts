@@ -2,30 +2,35 @@ import fs from 'node:fs/promises'
 import { fileReason } from '../../../kit/file-reason.js'
 import { shown } from '../../../kit/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
+import type { AgentFault } from '../../../ports/agent-runtime.js'
+import type { AgentFormat } from './agent-file-schema.js'
 import { type AgentFile, type FaultyAgentFile, inOrder, MAX_AGENT_FILE_BYTES, parseAgentFile, tooLong } from './agent-file.js'
 
 /** An agent file with a text that changes whenever the agent has to be made anew. */
 export type ReadAgentFile = (AgentFile | FaultyAgentFile) & { readonly text: string }
 
 /**
- * Reads an agent file, and looks whether the module it names is there. Never rejects: what cannot be read is a fault.
+ * Reads an agent file, and looks whether the files it names are there. Never rejects: what cannot be read is a fault.
  * `file` is absolute. At most 256 KiB are read.
  */
-export async function readAgentFile(file: string, compileSchema: CompileSchema): Promise<ReadAgentFile> {
+export async function readAgentFile(file: string, compileSchema: CompileSchema, format?: AgentFormat): Promise<ReadAgentFile> {
   let text: string
   try {
     text = await readBounded(file)
   } catch (error) {
-    return { ok: false, ignored: [], faults: [{ file, line: null, reason: fileReason(error) }], module: null, text: '' }
+    return { ok: false, ignored: [], faults: [{ file, line: null, reason: fileReason(error) }], files: [], text: '' }
   }
-  const parsed = parseAgentFile(text, { file, compileSchema })
-  const { module, ignored } = parsed
-  if (module === null) return { ...parsed, text }
-  const stat = await fs.stat(module.path).catch(() => null)
-  // A changed module is a changed agent, though its file stays the same.
-  if (stat?.isFile() === true) return { ...parsed, text: `${text}\n${stat.mtimeMs} ${stat.size} ${stat.ino}` }
-  const missing = { file, line: module.line, reason: shown(`a2a.runtime.path: there is no file ${module.path}`, 512) }
-  return { ok: false, ignored, faults: inOrder([...(parsed.ok ? [] : parsed.faults), missing]), module, text }
+  const parsed = parseAgentFile(text, { file, compileSchema, ...(format === undefined ? {} : { format }) })
+  const { files, ignored } = parsed
+  const missing: AgentFault[] = []
+  for (const { path, key, line } of files) {
+    const stat = await fs.stat(path).catch(() => null)
+    // A changed file that it names is a changed agent, though its own file stays the same.
+    if (stat?.isFile() === true) text += `\n${stat.mtimeMs} ${stat.size} ${stat.ino}`
+    else missing.push({ file, line, reason: shown(`a2a.runtime.${key}: there is no file ${path}`, 512) })
+  }
+  if (missing.length === 0) return { ...parsed, text }
+  return { ok: false, ignored, faults: inOrder([...(parsed.ok ? [] : parsed.faults), ...missing]), files, text }
 }
 
 async function readBounded(file: string): Promise<string> {

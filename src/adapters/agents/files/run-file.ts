@@ -8,16 +8,18 @@ import { shellWord } from '../../../kit/text.js'
 import type { AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import type { AgentFile } from './agent-file.js'
 import { toAgentJson } from '../schemas/agent-json.js'
-import { type AgentLog, buildAgent } from './build-agent.js'
+import type { AgentFormat } from './agent-file-schema.js'
+import { buildAgent } from './build-agent.js'
 import { createSchemaCompiler } from '../schemas/compile-schema.js'
 import type { Environment } from './environment.js'
 import { failure } from './hosted-agent.js'
-import type { LlmDeps } from '../llm/llm-parts.js'
 import { ProcessGroups } from '../process/process-groups.js'
+import type { SharedDeps } from '../runtimes.js'
 import { readAgentFile } from './read-agent-file.js'
+import type { AgentLog } from './runtime-type.js'
 
 /** What `agents run` gives. */
-export interface RunFileOptions {
+export interface RunFileOptions extends SharedDeps {
   /** A relative path is taken from the current directory. */
   readonly file: string
   readonly input: unknown
@@ -34,8 +36,8 @@ export interface RunFileOptions {
   readonly log?: AgentLog
   /** The node's own environment. Default: that of this process. */
   readonly env?: Environment
-  /** What an agent of a language model needs. Default: there is no provider. */
-  readonly llm?: LlmDeps
+  /** Default: that of every runtime there is. */
+  readonly format?: AgentFormat
 }
 
 /** How the run ended. */
@@ -52,7 +54,7 @@ export interface RunFileReport {
  */
 export async function runAgentFile(options: RunFileOptions): Promise<RunFileReport> {
   const compileSchema = createSchemaCompiler()
-  const agentFile = await readAgentFile(path.resolve(options.file), compileSchema)
+  const agentFile = await readAgentFile(path.resolve(options.file), compileSchema, options.format)
   if (!agentFile.ok) {
     const [first] = agentFile.faults
     const where = first?.line === null || first === undefined ? options.file : `${options.file}:${first.line}`
@@ -95,16 +97,10 @@ function findCapability({ definition }: AgentFile, wanted: string | undefined): 
 async function runOnce(
   agentFile: AgentFile,
   task: AgentTask,
-  { runDir, clock, signal, onProgress, log, env, llm }: RunFileOptions
+  { runDir, signal, onProgress, format, env = process.env, log = () => {}, ...shared }: RunFileOptions
 ): Promise<AgentOutcome> {
   const groups = new ProcessGroups(runDir)
-  const agent = buildAgent(agentFile, {
-    groups,
-    clock,
-    env: env ?? process.env,
-    log: log ?? (() => {}),
-    ...(llm === undefined ? {} : { llm })
-  })
+  const agent = buildAgent(agentFile, { ...shared, groups, env, log }, format)
   try {
     return await agent.run(task, { signal: signal ?? new AbortController().signal, progress: (data) => onProgress?.(data) })
   } finally {

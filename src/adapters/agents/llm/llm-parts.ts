@@ -27,3 +27,20 @@ export interface LlmDeps {
   readonly days: TokenDays
   readonly fetch: Fetch
 }
+
+/** A language model that is asked turn by turn; the text of the file is its system prompt. */
+export interface LlmSpec {
+  readonly type: 'llm'
+  /** Name of a provider of the config. */
+  readonly provider: string
+  /** null: the model of the provider. */
+  readonly model: string | null
+  /** Globs of capabilities of the mesh that it may call. */
+  readonly tools: readonly string[]
+  /** Questions to the model in one run. */
+  readonly maxTurns: number
+  /** Tokens of one answer of the model. */
+  readonly maxTokens: number
+  /** Tokens of one run, and of all runs of the agent in one day (UTC), questions and answers together. */
+  readonly budget: { readonly run: number; readonly day: number }
+}

@@ -1,9 +1,8 @@
 import type { Clock } from '../../../kit/clock.js'
 import type { AgentDefinition, AgentOutcome, AgentTask, HealthFinding } from '../../../ports/agent-runtime.js'
-import type { LlmSpec } from '../files/agent-file.js'
-import type { AgentLog } from '../files/build-agent.js'
+import type { AgentLog } from '../files/runtime-type.js'
 import { failure, type Runtime, type RuntimeContext } from '../files/hosted-agent.js'
-import type { LlmDeps } from './llm-parts.js'
+import type { LlmDeps, LlmSpec } from './llm-parts.js'
 
 /** What {@link LlmRuntime} needs. */
 export interface LlmRuntimeDeps {

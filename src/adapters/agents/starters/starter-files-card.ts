@@ -1,6 +1,7 @@
 import type { CapabilityDescriptor } from '../../../domain/card/card.js'
-import { MAX_PATTERN } from '../files/glob.js'
 
+/** Characters of a pattern or text that `files.search` looks for, at most. */
+export const MAX_PATTERN = 256
 /** Bytes that `files.read` reads when the caller names no number. */
 export const DEFAULT_READ_BYTES = 262_144
 /** Bytes that `files.read` reads at most: as base64 they still fit one JSON string of 1 MiB. */

@@ -1,4 +1,4 @@
-import { allowedNames } from '../../../kit/allowed-names.js'
+import { allowedNames } from '../../../kit/glob.js'
 import { messageOf } from '../../../kit/errors.js'
 import { isRecord } from '../../../kit/json.js'
 import { boundedCheck } from '../../../kit/schema/cost.js'

@@ -7,7 +7,7 @@ import { shown } from '../../../kit/text.js'
 import type { AgentToolbox, AgentToolChoice } from '../../../ports/agent-tools.js'
 import type { AgentInfo, NodeApi } from '../../../ports/node-api.js'
 import { callAgent } from './mesh-call.js'
-import { allowedNames } from '../../../kit/allowed-names.js'
+import { allowedNames } from '../../../kit/glob.js'
 import { type MeshTool, toolsOf } from './mesh-tools.js'
 import { PublishedNames } from './published-names.js'
 

@@ -3,7 +3,7 @@ import { hybridSecurity, securityV03, securityV1 } from '../../../../src/adapter
 import { interfacesOf } from '../../../../src/adapters/a2a/cards/card-interfaces.js'
 import { toCardV03, toHybridCard } from '../../../../src/adapters/a2a/cards/card-v03.js'
 import { toCardV1 } from '../../../../src/adapters/a2a/cards/card-v1.js'
-import { validateCard } from '../../../../src/adapters/a2a/cards/card-validator.js'
+import { validateCard } from '../../../support/a2a/card-validator.js'
 
 const oauth = { issuer: 'https://node.example', scopes: { 'a2a:read': 'read' } }
 

@@ -3,7 +3,7 @@ import { interfacesOf, pathIdFrom, pathIdOf, segmentOf } from '../../../../src/a
 import { agentSubject, MESH_EXTENSION, NODE_CARD_MAX_SKILLS, nodeSubject } from '../../../../src/adapters/a2a/cards/card-subject.js'
 import { toHybridCard } from '../../../../src/adapters/a2a/cards/card-v03.js'
 import { toCardV1 } from '../../../../src/adapters/a2a/cards/card-v1.js'
-import { CARD_MAX_VALUES, validateCard } from '../../../../src/adapters/a2a/cards/card-validator.js'
+import { CARD_MAX_VALUES, validateCard } from '../../../support/a2a/card-validator.js'
 import { seal } from '../../../../src/domain/membership/signing.js'
 import { capability } from '../../../support/fake-agents.js'
 import type { AgentDetail } from '../../../../src/ports/node-api.js'

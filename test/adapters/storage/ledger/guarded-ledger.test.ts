@@ -1,7 +1,7 @@
 import test from 'brittle'
 import type { Ballast } from '../../../../src/adapters/storage/home/ballast.js'
 import { GuardedLedger } from '../../../../src/adapters/storage/ledger/guarded-ledger.js'
-import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../../support/memory-ledger.js'
 import { NodeError } from '../../../../src/kit/errors.js'
 import type { ErrorCode } from '../../../../src/kit/errors.js'
 import { utf8 } from '../../../../src/kit/ids.js'

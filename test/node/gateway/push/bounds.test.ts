@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../../support/memory-ledger.js'
 import { MAX_PUSH_CONFIGS } from '../../../../src/domain/gateway/push.js'
 import { DEAD_RANGE } from '../../../../src/domain/gateway/push-records.js'
 import { PUSH_BOUNDS } from '../../../../src/domain/gateway/push-shares.js'

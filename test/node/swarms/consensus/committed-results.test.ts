@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../../support/memory-ledger.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { encodePayload } from '../../../../src/domain/envelope/codec.js'
 import { CommittedResults } from '../../../../src/node/swarms/consensus/committed-results.js'

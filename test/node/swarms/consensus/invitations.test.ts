@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { NodeError } from '../../../../src/kit/errors.js'
 import type { NodeId } from '../../../../src/kit/ids.js'
-import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../../support/memory-ledger.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { Invitations } from '../../../../src/node/swarms/consensus/invitations.js'
 import type { SwarmHead } from '../../../../src/node/swarms/store.js'

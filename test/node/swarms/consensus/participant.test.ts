@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../../support/memory-ledger.js'
 import { MemoryTelemetry } from '../../../../src/adapters/telemetry/memory-telemetry.js'
 import { utf8 } from '../../../../src/kit/ids.js'
 import { RECORDS } from '../../../../src/domain/swarm/record-index.js'

@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { createMemoryLedger } from '../../../../src/adapters/storage/ledger/memory-ledger.js'
+import { createMemoryLedger } from '../../../support/memory-ledger.js'
 import type { NodeId } from '../../../../src/kit/ids.js'
 import { PIECE_BYTES, PLAN_INDEX } from '../../../../src/domain/swarm/participant-message.js'
 import { pieceOf } from '../../../../src/node/swarms/consensus/content-transfer.js'

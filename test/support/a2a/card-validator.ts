@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { isRecord, JSON_LIMITS, jsonFault } from '../../../kit/json.js'
-import { shown } from '../../../kit/text.js'
+import { isRecord, JSON_LIMITS, jsonFault } from '../../../src/kit/json.js'
+import { shown } from '../../../src/kit/text.js'
 import { brokenRules } from './card-rules.js'
 import { cardV03Schema, cardV1Schema } from './card-schema.js'
 

@@ -1,4 +1,4 @@
-import { isRecord } from '../../../kit/json.js'
+import { isRecord } from '../../../src/kit/json.js'
 import { isWebUrl, WEB_URL } from './card-schema.js'
 
 /** A rule that a card breaks, and where. */

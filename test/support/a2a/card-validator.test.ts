@@ -1,11 +1,11 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { agentSubject, type CardSubject, nodeSubject } from '../../../../src/adapters/a2a/cards/card-subject.js'
-import { toCardV03, toHybridCard } from '../../../../src/adapters/a2a/cards/card-v03.js'
-import { toCardV1 } from '../../../../src/adapters/a2a/cards/card-v1.js'
-import { CARD_MAX_ERRORS, CARD_MAX_VALUES, type CardError, validateCard } from '../../../../src/adapters/a2a/cards/card-validator.js'
-import { arbToldAgent, BASE, type ToldAgent } from '../../../support/a2a-cards.js'
-import { holds } from '../../../support/holds.js'
+import { agentSubject, type CardSubject, nodeSubject } from '../../../src/adapters/a2a/cards/card-subject.js'
+import { toCardV03, toHybridCard } from '../../../src/adapters/a2a/cards/card-v03.js'
+import { toCardV1 } from '../../../src/adapters/a2a/cards/card-v1.js'
+import { CARD_MAX_ERRORS, CARD_MAX_VALUES, type CardError, validateCard } from './card-validator.js'
+import { arbToldAgent, BASE, type ToldAgent } from '../a2a-cards.js'
+import { holds } from '../holds.js'
 
 const HOST = { base: BASE, pushNotifications: false }
 
