@@ -30,10 +30,11 @@ const CAPS = {
   'constructors with more than 12 dependencies': 18,
   'names with a banned word': 0,
   'private words in texts': 0,
-  'sentences of comments with a clause as a noun': 1510,
+  'sentences of comments with a clause as a noun': 1508,
   'symbols of src that only tests use': 7,
-  'words of README': 1500,
-  'words of docs/ARCHITECTURE.md': 1500
+  'words of README': 1250,
+  'words of docs/ARCHITECTURE.md': 1100,
+  'words of docs': 35_000
 }
 
 function filesBelow(dir, end) {
@@ -204,9 +205,14 @@ function read(file) {
   return found
 }
 
+/** Words of Markdown files: what has a letter or a digit. The rules of a table and the dash of a list are no words. */
 function wordCount(files) {
   let count = 0
-  for (const file of files) count += fs.readFileSync(file, 'utf8').split(/\s+/).filter(Boolean).length
+  for (const file of files)
+    count += fs
+      .readFileSync(file, 'utf8')
+      .split(/\s+/)
+      .filter((text) => /[\p{L}\p{N}]/u.test(text)).length
   return count
 }
 

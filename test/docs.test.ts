@@ -9,7 +9,7 @@ import { encodeEnvelope } from '../src/domain/envelope/codec.js'
 import { MESSAGE_TYPES, OPENING_TYPES } from '../src/domain/envelope/envelope.js'
 import { CONTROL_SCHEMAS } from '../src/domain/channel/control.js'
 import { DENY_STATUS } from '../src/domain/membership/pairing-status.js'
-import { fencesOf } from './support/markdown.js'
+import { fencesOf, withoutFences } from './support/markdown.js'
 import { tempDir } from './support/tmp.js'
 
 const PAGES = fs.readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name}`)
@@ -30,9 +30,9 @@ function sources(): string[] {
   return names.filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts')).map((name) => path.join('src', name))
 }
 
-/** `64 KiB`, `1,000`, `10 s` as a number of bytes, of milliseconds or of whatever is counted; null for anything else. */
+/** `64 KiB`, `1,000`, `10 s`, `5/s`, `burst 9` as a number of bytes, of milliseconds or of whatever is counted; null for anything else. */
 function numberOf(text: string): number | null {
-  const match = /^([\d,]+)(?: (\w+))?$/.exec(text.trim())
+  const match = /^(?:burst )?([\d,]+)(?: (\w+))?(?:\/s|\/min)?$/.exec(text.trim())
   const unit = match?.[2] === undefined ? 1 : UNITS[match[2]]
   return match?.[1] === undefined || unit === undefined ? null : Number(match[1].replaceAll(',', '')) * unit
 }
@@ -40,7 +40,8 @@ function numberOf(text: string): number | null {
 /** The value of a constant: of plain numbers, their products and members of one line by reading it, of anything else by import. */
 async function constantOf(file: string, name: string): Promise<unknown> {
   const [first = '', ...members] = name.split('.')
-  const pattern = members.length === 0 ? String.raw`([\d_ *]+)$` : String.raw`\{[^}\n]*\b${members.join('.')}: ([\d_]+)`
+  const pattern =
+    members.length === 0 ? String.raw`([\d_]+(?: \* [\d_]+)*)$` : String.raw`\{[^}\n]*\b${members.join('.')}: ([\d_]+(?: \* [\d_]+)*)`
   const line = new RegExp(String.raw`^(?:export )?const ${first}\b[^=]*= ${pattern}`, 'm').exec(read(file))?.[1]
   if (line !== undefined) {
     return line.split('*').reduce((product, part) => product * Number(part.replaceAll('_', '')), 1)
@@ -69,14 +70,18 @@ function titlesIn(text: string): string[] {
 }
 
 test('every number in LIMITS.md is that of its constant', async (t) => {
-  const rows = [...read('docs/LIMITS.md').matchAll(/^\| (.+) \| (.*) \| `([^`#]+)(?:#([\w.]+))?` \|$/gm)]
-  t.ok(rows.length > 80, 'there are rows')
-  for (const [, limit = '', value = '', file = '', name] of rows) {
-    if (!fs.existsSync(file)) t.fail(`${limit}: there is no ${file}`)
-    if (name === undefined || !fs.existsSync(file)) continue
-    const written = numberOf(value)
-    if (written === null) t.fail(`${limit}: ${value} is no number`)
-    else t.is(await constantOf(file, name), written, `${limit}: ${file}#${name}`)
+  const rows = [...read('docs/LIMITS.md').matchAll(/^\| (.+) \| (.+) \| (`src[^|]+`) \|$/gm)]
+  t.ok(rows.length > 400, 'there are rows')
+  for (const [, limit = '', values = '', cited = ''] of rows) {
+    const [written, places] = [values.split(', '), cited.replaceAll('`', '').split(', ')]
+    t.is(written.length, places.length, `${limit}: as many values as constants`)
+    for (const [at, place] of places.entries()) {
+      const [file = '', name] = place.split('#')
+      const value = numberOf(written[at] ?? '')
+      if (!fs.existsSync(file)) t.fail(`${limit}: there is no ${file}`)
+      else if (name === undefined || value === null) t.fail(`${limit}: ${values} at ${place} cannot be compared`)
+      else t.is(await constantOf(file, name), value, `${limit}: ${place}`)
+    }
   }
 })
 
@@ -180,6 +185,15 @@ test('ARCHITECTURE.md quotes the import rules as they are checked, and explains 
   }
 })
 
+test('A2A-COMPLIANCE.md lists the sections of the specification that have a test', (t) => {
+  const rows = [...read('docs/A2A-COMPLIANCE.md').matchAll(/^\| .+ \| `(test\/compliance\/\S+)` \| ([\d., ]+) \|$/gm)]
+  t.is(rows.length, 3)
+  for (const [, file = '', listed = ''] of rows) {
+    const tested = new Set([...read(file).matchAll(/\.test\(\s*['"`](\d+(?:\.\d+)+) /g)].map(([, section = '']) => section))
+    t.alike(listed.split(', ').toSorted(), [...tested].toSorted(), file)
+  }
+})
+
 test('PROTOCOL.md has the numbers and bytes of the wire', (t) => {
   const text = read('docs/PROTOCOL.md')
   for (const [number, type] of MESSAGE_TYPES.entries())
@@ -207,6 +221,65 @@ test('PROTOCOL.md has the numbers and bytes of the wire', (t) => {
     shown.map((one) => one.text.trim()),
     [frames.map(hex).join('\n'), hex(envelope)]
   )
+})
+
+/** Words of our own, which the field does not know; and how many words a sentence may have. */
+const PRIVATE = /\b(?:tales?|seats?|seated|shelf|shelves|couriers?|roads?|desks?|wish(?:es|ed)?|news)\b/i
+const MAX_SENTENCE = 25
+
+/** The prose of a document: without code, the titles that it cites, and the targets of its links. */
+function proseOf(text: string): string {
+  return withoutFences(text)
+    .replaceAll(/`[^`]*`/g, 'X')
+    .replaceAll(/"[^"\n]*"/g, 'X')
+    .replaceAll(/\]\([^)]*\)/g, ']')
+}
+
+/** Sentences of more words than they may have. A cell of a table is one; a colon and a semicolon end one. */
+function longSentences(text: string): string[] {
+  const parts = proseOf(text)
+    .split('\n')
+    .flatMap((line) => (line.startsWith('|') ? line.split('|') : [line]))
+    .flatMap((line) => line.split(/(?<=[.!?:;])\s+/))
+  return parts.filter((part) => part.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length > MAX_SENTENCE)
+}
+
+test('documents have short sentences and words of the field', (t) => {
+  for (const name of DOCS.filter((one) => one !== 'CHANGELOG.md')) {
+    t.alike(longSentences(read(name)), [], `${name}: sentences of more than ${MAX_SENTENCE} words`)
+    t.is(PRIVATE.exec(proseOf(read(name)))?.[0], undefined, `${name}: a private word`)
+  }
+  t.is(longSentences(`${'word '.repeat(26)}.\n`).length, 1)
+  t.ok(PRIVATE.test(proseOf('the seat of a node')) && !PRIVATE.test(proseOf('`seat` and "a seat"')))
+})
+
+/** What is wrong with a sequence drawing: a line of no known form, a participant that is not declared, a block that is not closed. */
+function drawingFaults(drawing: string): string[] {
+  const [first = '', ...lines] = drawing.trim().split('\n')
+  const declared = new Set<string>()
+  const faults = first === 'sequenceDiagram' ? [] : [first]
+  let open = 0
+  for (const line of lines.map((one) => one.trim())) {
+    const participant = /^participant (\w+) as \S/.exec(line)?.[1]
+    const [, names = '', text = ''] = /^(?:Note over )?(\w+(?:(?:-?->>|,)\w+)?): ?(\S.*)$/.exec(line) ?? []
+    if (participant !== undefined) declared.add(participant)
+    else if (/^(?:alt|opt|loop) \S/.test(line)) open++
+    else if (line === 'end') open--
+    else if (
+      !/^else \S/.test(line) &&
+      (text.replaceAll('#35;', '').includes(';') || !names.split(/-?->>|,/).every((one) => declared.has(one)))
+    )
+      faults.push(line)
+  }
+  return open === 0 ? faults : [...faults, `${open} blocks are open`]
+}
+
+test('the sequence drawings of PROTOCOL.md can be drawn', (t) => {
+  const drawings = fencesOf(read('docs/PROTOCOL.md')).filter((one) => one.language === 'mermaid')
+  t.ok(drawings.length >= 12, 'each exchange has one')
+  for (const { text } of drawings) t.alike(drawingFaults(text), [])
+  const bad = 'sequenceDiagram\n  participant A as a\n  opt x\n  A->>B: y\n  A->>A: y; z\n'
+  t.alike(drawingFaults(bad), ['A->>B: y', 'A->>A: y; z', '1 blocks are open'])
 })
 
 test('every name of our own that PROTOCOL.md gives stands in the sources', (t) => {

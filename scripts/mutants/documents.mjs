@@ -342,7 +342,7 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'a core of a document counts as signed before the owner signed it',
-    file: 'src/adapters/mesh/log/log.ts',
+    file: 'src/adapters/mesh/log/signed-view.ts',
     find: 'entry.seq < this.#base.view.core.core.state.length',
     put: 'entry.seq >= 0',
     test: 'adapters/mesh/log/log',

@@ -41,6 +41,7 @@ export class OwnBlocks {
     this.#look()
   }
 
+  /** Blocks in it. */
   get length(): number {
     return this.#deps.core.length
   }
