@@ -28,7 +28,9 @@ async function failureOf({ test, title }, dir) {
   const alone = file.replace(/\.test\.js$/, '.alone.test.js')
   fs.writeFileSync(alone, text.replace(call, call.replace('test(', 'test.solo(')))
   try {
-    const { tap, faults } = await runFile({ file: alone, dir })
+    const { tap, faults, output } = await runFile({ file: alone, dir })
+    // A file that does not load fails every test, whatever the fault is.
+    if (output.includes('SyntaxError')) throw new Error(`"${title}" does not load: ${output.slice(0, 1000)}`)
     return tap.failed[0] ?? faults[0] ?? null
   } finally {
     fs.rmSync(alone)

@@ -105,7 +105,7 @@ test('a ledger behind what it once held does not start, and doctor --repair says
     repaired.repairs.map((one) => one.name),
     ['ledger']
   )
-  t.ok(repaired.repairs[0]?.lost?.includes('not finished'))
+  t.ok(repaired.repairs[0]?.lost?.includes('unfinished requests'))
   const again = await mesh.start('b', { home: b.home })
   await untilOnline(again, 1)
   await untilAgent(again, 'text@a')

@@ -121,7 +121,7 @@ test('what was typed in an editor that failed, or as no UTF-8, stays in its file
   const dir = await mesh.dir()
   const edit = async (line: string): Promise<CommandResult & { readonly file: string }> => {
     const ran = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], { env: { VISUAL: `sh -c '${line}' -`, TMPDIR: dir } })
-    return { ...ran, file: /kept in (\S+)/.exec(ran.stderr)?.[1] ?? '' }
+    return { ...ran, file: /saved in (\S+)/.exec(ran.stderr)?.[1] ?? '' }
   }
   const failed = await edit('echo typed > "$1"; exit 3')
   t.is(failed.code, 1)
@@ -146,7 +146,7 @@ test('what was typed in an editor stays in its file when it cannot be written', 
   const dir = await mesh.dir()
   const ran = await mesh.run(['--home', a.home, 'doc', 'edit', 'settings'], { env: { EDITOR: 'sh -c \'echo "{" > "$1"\' -', TMPDIR: dir } })
   t.is(ran.code, 2, ran.stderr)
-  const [, file = ''] = /kept in (\S+)/.exec(ran.stderr) ?? []
+  const [, file = ''] = /saved in (\S+)/.exec(ran.stderr) ?? []
   t.is(await fs.readFile(file, 'utf8'), '{\n')
   t.ok(ran.stderr.includes(`doc set settings - --type map < ${file}\n`), ran.stderr)
   t.alike(JSON.parse((await a.cli(['doc', 'get', 'settings'])).stdout), { a: 1 })

@@ -154,6 +154,7 @@ test('tools are listed and called by their own names, through policy, with hints
   const scene = await importing(mesh, [ECHO, { name: 'add' }])
   const { node, home } = scene
   await untilTrue(async () => (await scene.server()).state === 'ready', 'the server is ready')
+  await untilAgent(node, 'demo@a')
   const table = await node.cli(['tools', 'ls'])
   t.ok(
     /SERVER\s+TOOL\s+AGENT\s+STATE/.test(table.stdout) && /demo\s+echo\s+demo\s+ready\s+Gives it back\./.test(table.stdout),
