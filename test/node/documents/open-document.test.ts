@@ -314,7 +314,7 @@ test('an edit that is refused changes nothing, is told to nobody, and leaves the
   const news = newsOf(document)
   await t.exception(
     document.edit((doc) => doc.getMap('map').set('key', 'x'.repeat(300_000))),
-    /cannot be told/
+    /cannot be sent to others/
   )
   await t.exception(
     document.edit((doc) => {
@@ -377,7 +377,7 @@ test('what came while a refused edit was forgotten is told', async (t: Assert) =
     if (news.type === 'update') Y.applyUpdate(program, news.update)
   })
   const refused = one.edit((doc) => doc.getMap('map').set('key', 'x'.repeat(300_000)))
-  await t.exception(refused, /cannot be told/)
+  await t.exception(refused, /cannot be sent to others/)
   await other.edit((doc) => doc.getText('text').insert(0, 'more. '))
   one.onBlocks(scene.other)
   t.is(await textOf(one), 'more. 0101')

@@ -323,7 +323,7 @@ test('a node that lost its disk does not begin again what may not be repeated, w
   t.is(scene.begun.length, 1)
   const { state, error } = await scene.task(taskId)
   t.is(state, 'unknown')
-  t.ok(error?.message.includes('no trace'))
+  t.ok(error?.message.includes('no record'))
 })
 
 test('that a request may be repeated by the word of its caller outlives its caller', async (t) => {
