@@ -5,7 +5,7 @@ import type { A2AFault } from '../server/fault.js'
 import { faultyAt, optionalText, recordOf, textOf } from '../server/read-params.js'
 import { present } from '../server/wire.js'
 
-/** The push config that a request names. 0.3 requests without `id` mean the config with the id of the task. */
+/** The push config that a request names. JSON-RPC requests of 0.3 without an id mean the id of the task. */
 export interface ConfigName {
   readonly task: string
   readonly id: string
