@@ -11,7 +11,7 @@ export type * from './ports/node-api.js'
 export type * from './ports/policy-api.js'
 export type * from './ports/swarm-api.js'
 
-/** Which node to talk to. */
+/** Selects the node to connect to. */
 export interface ConnectOptions {
   /** Directory of the node, as `--home`. Default: `A2A_NODE_HOME`, else the XDG directories. */
   readonly home?: string
@@ -20,8 +20,8 @@ export interface ConnectOptions {
 }
 
 /**
- * Gives the typed API of the node that runs on this machine in a home. Nothing is connected before the first call; calls
- * fail with NodeError NODE_NOT_RUNNING while no node runs.
+ * Returns the typed API of the node of a home on this machine. It connects at the first call; calls fail with NodeError
+ * NODE_NOT_RUNNING while no node runs.
  * @throws NodeError PATH_TOO_LONG when the home is too long for a socket
  */
 export function connect(options: ConnectOptions = {}): NodeApi {
@@ -29,9 +29,9 @@ export function connect(options: ConnectOptions = {}): NodeApi {
 }
 
 /**
- * A provider for editors and bindings of Yjs, over a node of this machine: keeps a Y.Doc equal to a shared document, and
- * shares presence. The node is one of {@link connect}, or where to find it. Begin with an empty Y.Doc, and edit once `sync`
- * was told; destroy it at the end.
+ * A provider for Yjs editors and bindings, over a node of this machine. It synchronizes a Y.Doc with a shared document and
+ * shares presence. `node`: a result of {@link connect}, or its options. Begin with an empty Y.Doc, edit after the `sync`
+ * event, and destroy the provider at the end.
  */
 export class A2AProvider extends DocumentProvider {
   constructor(node: NodeApi | ConnectOptions, name: string, ...[doc, options = {}]: [doc: Y.Doc, options?: ProviderOptions]) {

@@ -1,5 +1,5 @@
 /**
- * a2a-node as a library: start a node in this process and use it, or build on its rules alone.
+ * a2a-node as a library: start a node in this process and use it, or use its rules without a node.
  *
  * ```js
  * import { loadConfig, resolveHome, startNode } from 'a2a-node'
@@ -11,11 +11,11 @@
  * await node.close()
  * ```
  *
- * A program that talks to a node of another process needs only `a2a-node/client`.
+ * For a node of another process, `a2a-node/client` is enough.
  * @module
  */
 
-// A node and what it offers.
+// The node, its SDK and API types.
 export { type RunningNode, startNode, type StartOptions } from './compose/compose.js'
 export { loadConfig, type LoadedConfig, type LoadOptions } from './config/load.js'
 export { type HomePaths, type PathSources, resolveHome } from './config/paths.js'
@@ -39,16 +39,16 @@ export type * from './ports/token-api.js'
 export type * from './ports/swarm-api.js'
 export { VERSION } from './compose/version.js'
 
-// What goes wrong.
+// Errors.
 export { ERROR_CODES, type ErrorBody, type ErrorCode, isErrorCode, NodeError, type NodeErrorDetails } from './kit/errors.js'
 
-// What the parts of a node are given: time, ids and names of things.
+// Dependencies of the parts of a node: clock and ids.
 export { systemClock } from './adapters/system/system-clock.js'
 export { randomIds } from './adapters/system/random-ids.js'
 export type { Clock } from './kit/clock.js'
 export type { IdSource, MeshId, NodeId } from './kit/ids.js'
 
-// Agents and who they are.
+// Agents and their cards.
 export {
   type AgentAddress,
   type AgentCard,
@@ -60,7 +60,7 @@ export {
 export { AgentRegistry, type RegisteredCard } from './domain/card/registry.js'
 export { type CardCheck, validateCard } from './domain/card/schema.js'
 
-// Who may reach whom.
+// Routing rules.
 export {
   decide,
   type RoutingParty,
@@ -81,7 +81,7 @@ export { A2AEnvelopeSchema, envelopeFromJson, type EnvelopeReading, envelopeToJs
 
 export { type ThreadLimits, Threads } from './domain/envelope/threads.js'
 
-// Channels, as a machine without I/O, and how often a message is tried again.
+// Channels, as a state machine without I/O, and retry delays.
 export {
   type ChannelEffect,
   type ChannelInput,
@@ -93,7 +93,7 @@ export {
 } from './domain/channel/machine.js'
 export { retryDelayMs } from './domain/channel/retry.js'
 
-// Handlers in one process that are called by name, each strictly one message after the other.
+// Handlers of one process, called by name; each handles its messages one after the other.
 export {
   AgentCoordinator,
   type AgentCoordinatorOptions,
@@ -103,7 +103,7 @@ export {
 } from './node/agents/agent-coordinator.js'
 export { AgentState, MAX_STATE_BYTES } from './domain/coordination/agent-state.js'
 
-// Work: tasks, proposals and swarms, as machines without I/O.
+// Tasks, proposals and swarms, as state machines without I/O.
 export { applyTask, createTask, foldTask, type TaskInput, type TaskParts, type TaskStep } from './domain/task/machine.js'
 export {
   acceptPayload,

@@ -8,11 +8,11 @@ import type { TaskProposalPayload } from './domain/task/negotiation.js'
 import { keyToText, type NodeId } from './kit/ids.js'
 import { jsonFault } from './kit/json.js'
 
-/** One update of a shared document as it is told to others (spec a2a-mcp-mesh, CRDTSyncMessage). */
+/** An update of a shared document, as sent to peers (spec a2a-mcp-mesh, CRDTSyncMessage). */
 export interface CRDTSyncMessage {
-  /** `agentId@nodeId` of who made the update. */
+  /** `agentId@nodeId` of the author of the update. */
   readonly sourceAgentId: string
-  /** How many updates of each agent it knows; never empty, and the source's own count is at least 1. */
+  /** Number of known updates by agent; never empty, and the count of the source is at least 1. */
   readonly vectorClock: Readonly<Record<string, number>>
   /** The update. JSON or bytes. */
   readonly payload: unknown
@@ -20,7 +20,7 @@ export interface CRDTSyncMessage {
   readonly timestamp: number
 }
 
-/** A tool as an MCP server lists it (spec a2a-mcp-mesh, properties 18 to 20). */
+/** A tool in the list of an MCP server (spec a2a-mcp-mesh, properties 18 to 20). */
 export interface MCPToolDefinition {
   /** `agentName.toolName`. */
   readonly name: string
@@ -29,7 +29,7 @@ export interface MCPToolDefinition {
   readonly inputSchema: Readonly<Record<string, unknown>>
   /** JSON Schema of an object. */
   readonly outputSchema: Readonly<Record<string, unknown>>
-  /** Id of the agent that runs it: the part of `name` before the dot. */
+  /** Id of its agent: the part of `name` before the dot. */
   readonly sourceAgentId: string
 }
 
@@ -62,7 +62,7 @@ function texts(): Arbitrary<string> {
 
 function payloads(hasBytes: boolean): Arbitrary<unknown> {
   const json = fc.jsonValue({ maxDepth: 4 }).filter((value) => jsonFault(value) === null)
-  // What JSON cannot tell apart (-0 and 0) is made one before it is compared.
+  // Normalizes values that JSON does not distinguish (-0 and 0).
   const plain = json.map((value): unknown => JSON.parse(JSON.stringify(value)))
   if (!hasBytes) return plain
   const bytes = fc.uint8Array({ maxLength: 200 }).map((one) => new Uint8Array(one))
@@ -146,7 +146,7 @@ function objectSchemas(): Arbitrary<Record<string, unknown>> {
   return fc.record(fields, { requiredKeys: ['type'], noNullPrototype: true })
 }
 
-/** Capabilities with random ids, schemas and marks. */
+/** Capabilities with random ids, schemas and flags. */
 export function arbCapabilityDescriptor(): Arbitrary<CapabilityDescriptor> {
   const word = words()
   const simple = fc.record({ type: fc.constantFrom('object', 'string', 'array'), title: word })
@@ -180,7 +180,7 @@ function endpoints(): Arbitrary<AgentEndpoint> {
   return fc.record(fields, { requiredKeys: ['transport'], noNullPrototype: true })
 }
 
-/** Cards that `validateCard` takes, with random tiers, endpoints and capabilities (of distinct ids). */
+/** Cards that `validateCard` accepts, with random tiers, endpoints and capabilities (of distinct ids). */
 export function arbAgentCard(): Arbitrary<AgentCard> {
   const required = {
     id: fc.stringMatching(/^[a-z0-9._-]{1,64}$/).filter((id) => !['__proto__', 'constructor', 'prototype'].includes(id)),
@@ -199,7 +199,7 @@ export function arbAgentCard(): Arbitrary<AgentCard> {
   return fc.record(fields, { requiredKeys: Object.keys(required) as (keyof typeof required)[], noNullPrototype: true })
 }
 
-/** Updates of documents with the vector clock of who made them. */
+/** Updates of documents with the vector clock of their author. */
 export function arbCRDTSyncMessage(): Arbitrary<CRDTSyncMessage> {
   const clock = fc.dictionary(arbAddress(), fc.integer({ min: 1, max: 1_000_000 }), { maxKeys: 5, noNullPrototype: true })
   const fields = {
@@ -217,7 +217,7 @@ export function arbCRDTSyncMessage(): Arbitrary<CRDTSyncMessage> {
   }))
 }
 
-/** Tools with the schemas of what they take and give. */
+/** Tools with the schemas of their input and output. */
 export function arbMCPToolDefinition(): Arbitrary<MCPToolDefinition> {
   const fields = {
     agent: fc.stringMatching(/^[a-z0-9_-]{1,16}$/).filter((id) => id !== '__proto__'),

@@ -6,10 +6,10 @@ import type { ImportedTools } from '../ports/imported-tools.js'
 import type { Calls } from '../ports/node-api.js'
 import type { AttachedAgent, AttachOptions } from '../node/agents/in-process-agents.js'
 
-/** What finding a remote agent needs. */
+/** Dependencies of {@link adHocFinder}. */
 export interface AdHocDeps {
   readonly node: { readonly self: NodeId; attach(options: AttachOptions): Promise<AttachedAgent> }
-  /** Asks agents that the config does not name. */
+  /** Calls agents that the config does not name. */
   readonly caller: HostedAgent
   readonly tools: ImportedTools
 }
@@ -17,9 +17,9 @@ export interface AdHocDeps {
 type Find = (params: Calls['a2a.find']['params']) => Promise<Calls['a2a.find']['result']>
 
 /**
- * Finds out whom to ask for the A2A agent of a card: the agent of the mesh that stands for it, with its pin and secret, else one
- * that asks any. That one is made at the first need, and is like any other agent to tiers, policy, audit and tasks; it works
- * for the operator of this node alone, so that no peer and no client reaches through it what this node reaches.
+ * Resolves the card URL of an A2A agent to an agent of the mesh: its import, with pin and secret, else the generic `caller`. The
+ * caller is attached at first use; tiers, policy, audit and tasks treat it as any agent. It works for its own node only, so
+ * that peers cannot reach other hosts through this node.
  */
 export function adHocFinder({ node, caller, tools }: AdHocDeps): Find {
   let attaching: Promise<unknown> | null = null

@@ -10,22 +10,22 @@ import { storeError } from '../adapters/storage/home/store-errors.js'
 import { systemClock } from '../adapters/system/system-clock.js'
 import { openLlm } from './open-llm.js'
 
-/** Writes files of new agents, all of a preset or one, without a node. @throws NodeError USAGE, AGENT_NOT_FOUND, FILE_EXISTS, NO_PERMISSION, DISK_FULL */
+/** Writes files of new agents, a preset or one agent, without a node. @throws NodeError USAGE, AGENT_NOT_FOUND, FILE_EXISTS, NO_PERMISSION, DISK_FULL */
 export async function newAgentFiles(wanted: NewAgents): Promise<readonly NewAgentFile[]> {
   return await writeNewAgents(wanted).catch((error: unknown) => {
     throw storeError(error, wanted.dir)
   })
 }
 
-/** What a run of an agent file may take from the config. */
+/** Config and log of a run of an agent file. */
 export interface FileRunSettings {
-  /** Reads the config, when the agent needs something of it. Default: there is none. */
+  /** Reads the config when the agent needs it. Default: none. */
   readonly config?: () => Promise<Config>
-  /** Told why something does not work, where the outcome does not say all. Default: nobody. */
+  /** Called with warnings beside the outcome. Default: ignored. */
   readonly warn?: (message: string, fields: Readonly<Record<string, unknown>>) => void
 }
 
-/** Runs one capability (null: the default one) of an agent file once, without a node. The outcome is a value. */
+/** Runs one capability (null: the default one) of an agent file once, without a node. Failures are outcomes, not errors. */
 export async function runAgentFile(
   file: string,
   capability: string | null,

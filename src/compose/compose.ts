@@ -60,7 +60,7 @@ export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from '../ad
 
 const DEFAULT_MESH_NAME = 'home'
 /**
- * Starts a node: data directory, store, network, mesh, agents, control API, in this order; a failure undoes what was done.
+ * Starts a node: data directory, store, network, mesh, agents, control API, in this order. A failure undoes the earlier steps.
  * @throws NodeError ALREADY_RUNNING, STORE_LOCKED, ALREADY_IN_MESH, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, PORT_IN_USE,
  * USAGE without `config` or `home`; INVITE_INVALID, INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, NO_ADMIN_ONLINE
  */
@@ -83,13 +83,13 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   }
 }
 
-/** Programs without types forget the one or the other. */
+/** Checks the required options for callers without types. */
 function checkGiven({ config, home }: Partial<StartOptions> = {}): void {
   if (config === undefined) throw new NodeError('USAGE', 'startNode needs `config`: that of loadConfig({ file: home.configFile })')
   if (home === undefined) throw new NodeError('USAGE', 'startNode needs `home`: that of resolveHome({ home })')
 }
 
-/** Of a home that is in a mesh. @throws NodeError ALREADY_IN_MESH with a code; REVOKED, CONFLICT when the mesh has it no more */
+/** Checks a home that is in a mesh. @throws NodeError ALREADY_IN_MESH with a code; REVOKED, CONFLICT when the mesh has removed it */
 function checkMember({ name, isRevoked, isReplaced }: MeshState, code: CodeNetwork | null): void {
   if (code !== null) throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${safeName(name, NODE_NAME)} already`)
   if (isRevoked === true) throw refusedJoin('REVOKED')
@@ -103,7 +103,7 @@ function codeOf({ join }: StartOptions): CodeNetwork | null {
 async function start(deps: StartDeps): Promise<RunningNode> {
   const { options, unwind } = deps
   const startedAt = deps.clock.now()
-  // A code that counts only for a home in no mesh is not read for another one: it may have been used up.
+  // With `joinsOnce` a home in a mesh ignores the code, which may be used up.
   const early = options.joinsOnce === true ? null : codeOf(options)
   await claimHome(deps, startedAt)
   const lastFault = await openLastFault(deps)
@@ -117,14 +117,14 @@ async function start(deps: StartDeps): Promise<RunningNode> {
   const { audit, problems } = await openAudit(deps)
   const ledger = await openLedger(deps, documents)
   const stored = await documents.read<StoredRecord>(NODE)
-  // A node that is in a mesh has the name that the mesh gave it.
+  // In a mesh a node keeps the name that the mesh has for it.
   const name = state === null ? options.name : null
   const record = nodeRecord({ config: options.config, name, code, stored })
   const shared = openDocuments(deps)
   const guarded = guardLedger(deps, ledger)
   const home = { ...deps, store, documents, shared, audit, record, stored, state, ledger: guarded }
   const { mesh, logState, onUp } = await openMesh(home)
-  // One for node and agents: equal schemas share their checks.
+  // Shared by node and agents, so equal schemas compile once.
   const compileSchema = createSchemaCompiler()
   const agents = openAgents(deps, { compileSchema, store: documents })
   const found = (): readonly Problem[] => [mended, problems(), guarded.problems(), agents.tools.problems(), deps.faults.problems()].flat()
@@ -159,7 +159,7 @@ function logStateOf(mesh: Mesh, marks: LogMarks): LogState {
 
 type GivenNodeDeps = 'agents' | 'audit' | 'compileSchema' | 'documents' | 'ledger' | 'logState' | 'policy' | 'problems' | 'store'
 
-/** Of what a node is made; the rest of its dependencies follows. */
+/** The inputs of buildNode, from which it derives the other dependencies. */
 interface NodeMaking extends Pick<NodeDeps, GivenNodeDeps> {
   readonly mesh: Mesh
   readonly network: NodeRecord['network']
@@ -199,7 +199,7 @@ function readCode(text: string): CodeNetwork {
   return { network, bootstrap, localPort }
 }
 
-/** What of a home is open before its mesh. */
+/** The opened parts of a home before its mesh. */
 interface OpenHome extends StartDeps {
   readonly store: Corestore
   readonly documents: NodeStore
@@ -214,7 +214,7 @@ interface OpenHome extends StartDeps {
 interface OpenedMesh {
   readonly mesh: Mesh
   readonly logState: LogState
-  /** The node is up: what follows is no failed start. */
+  /** Call once the node is up: later errors do not count as a failed start. */
   onUp(): Promise<void>
 }
 
@@ -257,7 +257,7 @@ async function openMesh(home: OpenHome): Promise<OpenedMesh> {
 async function foundOrJoin({ options, record, stored, state, documents }: OpenHome, deps: MeshDeps): Promise<MeshNode> {
   const { name, epoch } = record
   if (state !== null) return await reopen({ options, documents }, deps, state)
-  // A join that is cut off at any moment leaves its cores in an epoch of their own, and else a home as it was.
+  // An interrupted join leaves its cores in their own epoch and the rest of the home unchanged.
   await documents.write(NODE, { ...stored, epoch: epoch + 1 })
   if (options.join === null) return foundMesh(deps, { name, meshName: DEFAULT_MESH_NAME, epoch })
   options.onProgress?.('joining: looking for an admin of the mesh ...')
@@ -266,7 +266,7 @@ async function foundOrJoin({ options, record, stored, state, documents }: OpenHo
   return mesh
 }
 
-/** Opens the mesh of the home, and follows how long its own core is: one that is shorter than it was must never grow again. */
+/** Opens the mesh of the home. Fails when its own core is shorter than recorded: such a core must never grow again. */
 async function reopen(
   { options, documents }: Pick<OpenHome, 'options' | 'documents'>,
   deps: MeshDeps,

@@ -1,7 +1,7 @@
 import type { MeshState } from '../adapters/mesh/network/mesh-node.js'
 import { openNodeStore } from '../adapters/storage/home/node-store.js'
 
-/** The sandbox that the node of a home is certified for; null: none, or no mesh that can be read (the start of a node says what is wrong). */
+/** The certified sandbox of a home; null: none, or no readable mesh state (the start of a node reports the fault). */
 export async function sandboxOfHome(home: string): Promise<string | null> {
   const state = await openNodeStore(home)
     .read<MeshState>('mesh')

@@ -4,7 +4,7 @@ type JoinedAgentSet = Awaited<ReturnType<AgentSource['load']>>
 
 const NONE: JoinedAgentSet = { agents: [], faults: [] }
 
-/** Makes one source of several. Of agents with one id that of the earlier source is in service; `onTaken` is told of all others at each change. */
+/** Joins several sources. Of agents with one id the one of the first source wins; `onTaken` gets the others at each change. */
 export function joinAgents(sources: readonly AgentSource[], onTaken: (agents: readonly HostedAgent[]) => void): AgentSource {
   const sets = sources.map(() => NONE)
   const joined = (): JoinedAgentSet => {
@@ -29,7 +29,7 @@ export function joinAgents(sources: readonly AgentSource[], onTaken: (agents: re
       }
     },
     async close() {
-      // The last one first: the earlier may own what the later use.
+      // In reverse order, since later sources may use resources of earlier ones.
       for (const source of sources.toReversed()) await source.close()
     }
   }

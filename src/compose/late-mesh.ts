@@ -4,14 +4,14 @@ import { isKeyText, type NodeId } from '../kit/ids.js'
 import type { MeshReach } from '../adapters/a2a/mesh-binding/mesh-client.js'
 import type { Directory } from '../node/cards/directory.js'
 
-/** What of a node reaches its members. */
+/** The parts of a node that reach its members. */
 interface ReachableMesh {
   readonly self: NodeId
   readonly directory: Pick<Directory, 'node' | 'certificate'>
   readonly memberCalls: MeshReach['calls']
 }
 
-/** The way to A2A agents of other members, for agents that are made before the node is. */
+/** Access to A2A agents of other members, for agents that are made before the node. */
 export class LateMesh implements MeshReach {
   readonly clock: Clock
   readonly calls: MeshReach['calls']
@@ -22,7 +22,7 @@ export class LateMesh implements MeshReach {
     this.calls = { open: (...call) => this.#core().memberCalls.open(...call) }
   }
 
-  /** The node is up. */
+  /** Call once the node is up. */
   serve(node: ReachableMesh): void {
     this.#node = node
   }

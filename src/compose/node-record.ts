@@ -6,34 +6,34 @@ import { nameFault, NODE_NAME } from '../kit/names/rule.js'
 import type { Config } from '../config/settings.js'
 import type { CodeNetwork } from '../adapters/mesh/pairing/pairing.js'
 
-/** What the home remembers of the node beside the mesh. */
+/** The stored settings of the node beside its mesh. */
 export interface NodeRecord {
   readonly name: string
   readonly network: Config['network']['kind']
   readonly bootstrap: readonly string[]
   readonly localPort: number
-  /** Rises with each mesh that was begun, so that a failed join leaves nothing in the next one's way. */
+  /** Rises with each begun mesh, so that the cores of a failed join do not conflict with the next. */
   readonly epoch: number
 }
 
-/** The record as stored: before a mesh stands, it holds at most the epoch. */
+/** The record as stored: without a mesh it holds at most the epoch. */
 export type StoredRecord = Partial<NodeRecord>
 
-/** What a record is made of. */
+/** Sources of a record. */
 export interface RecordSources {
   readonly config: Config
   /** `--name`. */
   readonly name: string | null
-  /** Out of the invite code; null without one. */
+  /** From the invite code; null without one. */
   readonly code: CodeNetwork | null
   readonly stored: StoredRecord | null
 }
 
 /**
- * What is given now wins over the invite, that over what the home remembers, that over the defaults; only the network of
- * an invite is not to be changed: its mesh is nowhere else.
- * @throws NodeError USAGE for a `--name` that is none, and for a network or bootstrap nodes that do not go with the invite
- * or with each other; CONFIG_INVALID for a `node.name` that is none
+ * Merges the sources. Precedence: given settings, the invite, the stored record, the defaults. Given settings cannot change the
+ * network of an invite, since its mesh is on no other network.
+ * @throws NodeError USAGE for an invalid `--name`, and for a network or bootstrap nodes that contradict the invite or each
+ * other; CONFIG_INVALID for an invalid `node.name`
  */
 export function nodeRecord({ config, name, code, stored }: RecordSources): NodeRecord {
   const { kind, bootstrap, localPort } = config.network
@@ -57,7 +57,7 @@ export function nodeRecord({ config, name, code, stored }: RecordSources): NodeR
   }
 }
 
-/** The name that goes into the certificate: only what every other node takes for a name. */
+/** The name for the certificate, which must be valid for all other nodes. */
 function ownName({ config, name, stored }: Omit<RecordSources, 'code'>): string {
   if (name !== null) return legalName(name, '--name', 'USAGE')
   if (stored?.name !== undefined) return stored.name
@@ -72,7 +72,7 @@ function legalName(text: string, label: string, code: 'USAGE' | 'CONFIG_INVALID'
   return name
 }
 
-/** A number by chance for the cores of a home that was restored or repaired: of two that begin at one copy no core is the same. */
+/** A random epoch for a restored or repaired home, so that two homes from one copy share no core. */
 export function freshEpoch(): number {
   return randomInt(2 ** 32, 2 ** 47)
 }

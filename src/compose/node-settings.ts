@@ -2,7 +2,7 @@ import type { Config } from '../config/settings.js'
 import { DEFAULT_TIER_RULES } from '../domain/routing/tier-rules.js'
 import type { NodeSettings } from '../node/dependencies.js'
 
-/** Numbers and rules of the node as its config gives them. */
+/** Converts the config to the settings of the node. */
 export function settingsOf({ node, network, tasks, ledger, swarm, routing, policy }: Config): NodeSettings {
   return {
     requestTimeoutMs: tasks.requestTimeoutMs,

@@ -30,19 +30,19 @@ import { LateMesh } from './late-mesh.js'
 import { AgentApis, openLlm, toolsOfMesh } from './open-llm.js'
 import { VERSION } from './version.js'
 
-/** The agents of a node: those of files, the starters, its imported MCP servers, and A2A agents elsewhere. */
+/** The agents of a node: from files, starters, imported MCP servers, and remote A2A agents. */
 export interface OpenedAgents {
   readonly source: AgentSource
   readonly tools: ImportedTools
-  /** How agents reach the mesh, once it is told that the node is up. */
+  /** Access of agents to the mesh; waits for its `serve`. */
   readonly apis: AgentApis
-  /** How A2A agents of other members are reached, likewise. */
+  /** Access to A2A agents of other members; fails before its `serve`. */
   readonly mesh: LateMesh
-  /** Asks A2A agents that the config does not name. */
+  /** Calls A2A agents that the config does not name. */
   readonly caller: HostedAgent
 }
 
-/** Makes the sources of agents. Nothing is read or started before they are loaded. */
+/** Makes the sources of agents. Nothing is read or started before their `load`. */
 export function openAgents(
   { options, clock, telemetry }: StartDeps,
   { compileSchema, store }: { readonly compileSchema: CompileSchema; readonly store: NodeStore }
@@ -111,7 +111,7 @@ interface ServerNeeds {
 
 /** The MCP servers of the config. */
 function serversOf({ config, home }: StartOptions, { env, groups, clock, compileSchema }: ServerNeeds): readonly ImportAdapter[] {
-  // A server of others has no business with the home of this node.
+  // Third-party servers do not get the path of the home.
   const programs = programStarter(groups, { ...env, A2A_NODE_HOME: undefined })
   return Object.entries(config.mcp.servers).map(([name, setting]) => {
     const spec = specOf(name, setting, home.configFile)
@@ -167,7 +167,7 @@ function secretOf(name: string, { header, value, isBearer, origins }: A2ASecretS
   return { headers, origins }
 }
 
-/** Where a server is, with its secrets. @throws NodeError CONFIG_INVALID when a variable is not set */
+/** Address of a server with its secrets. @throws NodeError CONFIG_INVALID when a variable is not set */
 function addressOf(
   name: string,
   setting: McpServerSetting,

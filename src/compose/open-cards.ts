@@ -9,7 +9,7 @@ import type { OpenedOAuth } from './open-oauth.js'
 import type { GatewayDeps } from './open-gateway.js'
 import { VERSION } from './version.js'
 
-/** The A2A cards of a node, kept ready for as long as it runs. */
+/** Opens the A2A cards of a node, kept current while it runs. */
 export function openCards(
   { options, clock, telemetry, unwind, own, base, limit, apiFor }: GatewayDeps,
   oauth: OpenedOAuth | null
@@ -36,7 +36,7 @@ export function openCards(
       telemetry.log('warn', 'cards could not be made', { code: asNodeError(error).code, reason: asNodeError(error).message })
   })
   unwind.add('cards', () => Promise.resolve(store.close()))
-  // The first two are of all callers together, the others of the one that asks.
+  // The first two limits are shared by all callers, the others are per caller.
   const limits = (by: Principal): Record<string, number> => ({
     maxConnections: options.config.http.maxConnections,
     maxTasksInFlight: settings.maxInFlight,
@@ -45,7 +45,7 @@ export function openCards(
   return createCardService({ ...host, signer, store, apiFor, limits })
 }
 
-/** What cards tell of the OAuth server: which scopes there are, and what each gives. */
+/** The OAuth server on cards, with the rights of each scope. */
 function cardOAuth({ issuer, scopes }: OpenedOAuth): CardOAuth {
   const words = Object.entries(scopes).map(([name, { may, tier, capabilities }]) => [
     name,
@@ -58,7 +58,7 @@ function cardOAuth({ issuer, scopes }: OpenedOAuth): CardOAuth {
   return { issuer, scopes: Object.fromEntries(words) }
 }
 
-/** Who comes without a token: sees what the weakest member may see, and does nothing. */
+/** The principal of callers without a token: reads with the rights of the weakest tier. */
 function everybody(sandboxId: string | null): Principal {
   return { kind: 'token', name: 'everybody', tier: 3, sandboxId, scopes: ['read'] }
 }

@@ -14,18 +14,18 @@ import type { NodeApi, Principal } from '../ports/node-api.js'
 import type { StartDeps } from './open-home.js'
 import type { OpenedTasks } from './open-tasks.js'
 
-/** What the parts of the gateway of a node share. */
+/** Dependencies shared by the parts of the gateway. */
 export interface GatewayDeps extends StartDeps {
-  /** What the node itself is made of. */
+  /** Dependencies of the node itself. */
   readonly own: NodeDeps
-  /** URL by which clients reach the HTTP listener; null: there is none. */
+  /** Public URL of the HTTP listener; null: none. */
   readonly base: string | null
-  /** Of all calls of a token, at every URL of the gateway. */
+  /** Counts the calls of a token at all URLs of the gateway together. */
   readonly limit: CallLimit
   apiFor(principal: Principal): NodeApi
 }
 
-/** What is served at the URLs of the gateway. */
+/** The services behind the URLs of the gateway. */
 interface GatewayParts {
   readonly cards: Pick<CardService, 'extended' | 'extensions' | 'routes'>
   readonly tasks: OpenedTasks
@@ -34,7 +34,7 @@ interface GatewayParts {
   onUse(): void
 }
 
-/** Where each protocol of the gateway is served. `gatewayTarget` decides which one answers. */
+/** Routes of the gateway. `gatewayTarget` selects the protocol. */
 const PLACES: readonly (RoutePlace & Partial<Pick<TokenRoute, 'methods'>>)[] = [
   { path: '/agents', methods: ['GET', 'POST'] },
   { path: '/v1/agents', methods: ['GET', 'POST'] },
@@ -46,12 +46,12 @@ const PLACES: readonly (RoutePlace & Partial<Pick<TokenRoute, 'methods'>>)[] = [
 ]
 const NOWHERE: RouteTarget = { face: 'rest', agent: null, path: '/nothing', asked: null }
 
-/** Counts the calls of each token, as the config has it. */
+/** Makes the rate limit of the config. */
 export function openLimit({ options, clock }: StartDeps): CallLimit {
   return new CallLimit(options.config.a2a.rateLimit, clock)
 }
 
-/** The gateway of a node over HTTP: A2A, facade, AG-UI, MCP and cards behind one limit, and metrics. */
+/** Makes the HTTP routes of the gateway: A2A, facade, AG-UI, MCP and cards behind one limit, and metrics. */
 export function openGateway(deps: GatewayDeps, parts: GatewayParts): readonly HttpRoute[] {
   const handle = gatewayHandler(deps, parts)
   const shape = { methods: ['GET', 'POST', 'DELETE'], maxBodyBytes: MAX_GATEWAY_BODY, errorBody: gatewayFault, handle }
@@ -64,7 +64,7 @@ export function openGateway(deps: GatewayDeps, parts: GatewayParts): readonly Ht
     },
     refusal: limitRefusal
   }
-  // Public routes have no caller to count a call for.
+  // Public routes have no caller to count.
   const counted = routes.map((route) =>
     route.isPublic === true ? route : { ...route, handle: limited<IncomingMessage, TokenCall>(route.handle, how) }
   )
@@ -97,7 +97,7 @@ function gatewayHandler({ clock, own, telemetry, apiFor }: GatewayDeps, { cards,
   }
 }
 
-/** 429, with the seconds after which the next call may come. */
+/** Makes the error 429 with `Retry-After`. */
 export function limitRefusal({ message, body, retryAfterSeconds }: LimitAnswer): HttpError {
   return new HttpError(429, { code: 'RATE_LIMITED', message, headers: { 'retry-after': String(retryAfterSeconds) }, shape: body })
 }

@@ -37,11 +37,11 @@ import type { PackageFault } from '../kit/package-fault.js'
 import type { PackageFaults } from './package-faults.js'
 import type { Unwind } from './unwind.js'
 
-/** Name of the document that tells how many commits the ledger had. */
+/** Name of the document with the number of commits of the ledger. */
 const LEDGER = 'ledger'
 /** Name of the document with the seed of every key of the node. */
 const SEED = 'seed'
-/** Name of the document that tells how long the own writer core was. */
+/** Name of the document with the length of the own writer core. */
 const CORE = 'core'
 
 interface SeedDocument {
@@ -49,29 +49,29 @@ interface SeedDocument {
   readonly key: string
 }
 
-/** What a node is started with. */
+/** Options of a start. */
 export interface StartOptions {
   readonly config: Config
   readonly home: HomePaths
-  /** `--name`: what the mesh will call it. A node that is in a mesh keeps its name; its admins may rename it. */
+  /** `--name`: its name in the mesh. A node in a mesh keeps its name; admins may rename it. */
   readonly name: string | null
   /** Invite code; null founds a mesh or opens the one of the home. */
   readonly join: string | null
-  /** The code counts only for a home that is in no mesh. Default: false, and a home in a mesh is an error. */
+  /** Ignores the code when the home is in a mesh. Default: false, which makes that an error. */
   readonly joinsOnce?: boolean
   readonly extraAgentDirs: readonly string[]
   readonly onProgress?: (line: string) => void
-  /** Hands what packages print by themselves to the log. */
+  /** Redirects the output of packages to the log. */
   readonly packageOutput?: (log: (line: string) => void) => void
-  /** Hands over errors that packages throw where nobody can catch them: the node goes on, and tells of them. Absent: they end the process. */
+  /** Registers a listener for uncaught errors of packages: the node goes on and reports them. Absent: they end the process. */
   readonly packageErrors?: (listener: (fault: PackageFault) => void) => void
-  /** Hands over the error of its own by which this process is about to end: the next start does not run again what ran then. */
+  /** Registers a listener for the fatal error of this process: the next start does not rerun the work of that moment. */
   readonly ownErrors?: (listener: (error: unknown) => void) => void
-  /** Where log lines go. Default: stderr; null: nowhere. */
+  /** Writes log lines. Default: to stderr; null: no log. */
   readonly log?: ((line: string) => void) | null
 }
 
-/** pino is loaded only by a node that writes structured lines. */
+/** Makes the telemetry. Loads pino only for the format `json`. */
 export async function openTelemetry({ config, log }: StartOptions, clock: Clock): Promise<Telemetry> {
   const { level, format, redactKeys } = config.log
   const write = log === undefined ? (line: string) => void process.stderr.write(line) : log
@@ -84,7 +84,7 @@ export async function openTelemetry({ config, log }: StartOptions, clock: Clock)
   })
 }
 
-/** What starting goes by. */
+/** Dependencies of all steps of a start. */
 export interface StartDeps {
   readonly options: StartOptions
   readonly clock: Clock
@@ -95,8 +95,8 @@ export interface StartDeps {
 }
 
 /**
- * Makes the directories and takes the home for this process, until `unwind` runs or the process ends. Everything that writes in a
- * home claims it first. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, CONFIG_INVALID
+ * Makes the directories and locks the home for this process, until `unwind` runs or the process ends. All writers of a home must
+ * claim it first. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, CONFIG_INVALID
  */
 export async function claimHome({ options: { home }, unwind }: Pick<StartDeps, 'options' | 'unwind'>, startedAt: number): Promise<void> {
   await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
@@ -104,12 +104,12 @@ export async function claimHome({ options: { home }, unwind }: Pick<StartDeps, '
   unwind.add('lock of the home', () => lock.release())
 }
 
-/** Takes a home whose `run` directory exists for this process. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL */
+/** Locks a home for this process; its `run` directory must exist. @throws NodeError ALREADY_RUNNING, STORE_LOCKED, NO_PERMISSION, DISK_FULL */
 export async function takeHomeLock({ run, socket }: HomePaths, startedAt: number): Promise<ProcessLock> {
   return await takeProcessLock(path.join(run, 'node'), { pid: process.pid, startedAt, socket })
 }
 
-/** The error by which the process before ended, from the claimed home; from now on this process writes down its own. @throws NodeError NO_PERMISSION */
+/** Reads the fatal error of the previous process, and records that of this one from now on. Claim the home first. @throws NodeError NO_PERMISSION */
 export async function openLastFault({ options, telemetry }: StartDeps): Promise<LastFault | null> {
   const file = path.join(options.home.run, 'fault')
   const reason = await readFaultNote(file)
@@ -119,7 +119,7 @@ export async function openLastFault({ options, telemetry }: StartDeps): Promise<
   return reason === null ? null : { reason, settled: () => removeFaultNote(file).catch(onError) }
 }
 
-/** Opens the audit log, and what watches it. */
+/** Opens the audit log and its integrity check. */
 export async function openAudit({ options: { home }, clock, telemetry, unwind }: StartDeps): Promise<Pick<NodeDeps, 'audit' | 'problems'>> {
   const onError = (error: Error): void => telemetry.log('error', 'the audit log', { reason: error.message })
   const audit = await openAuditLog({ dir: home.audit, seen: home.auditSeen, clock, onError })
@@ -129,13 +129,13 @@ export async function openAudit({ options: { home }, clock, telemetry, unwind }:
   return { audit, problems: () => watch.problems() }
 }
 
-/** Before anything is joined: who runs under a broken policy must hear of it, and change nothing. */
+/** Opens the policy file, before any join: a broken policy fails the start without changes. */
 export function openPolicy({ options: { home }, telemetry }: StartDeps): Promise<PolicySource> {
   const log: MemoryTelemetry['log'] = (level, message, fields) => telemetry.log(level, message, fields)
   return openPolicyFile({ file: home.policyFile, seen: path.join(home.home, 'policy.seen'), log })
 }
 
-/** Opens the documents of the home. `mended`: files that were damaged and made again from their copies, for `status`: their disk may fail. */
+/** Opens the documents of the home. `mended`: damaged files restored from their copies, for `status`, since the disk may fail. */
 export async function openHomeDocuments({
   options: { home },
   telemetry
@@ -148,7 +148,7 @@ export async function openHomeDocuments({
   return { documents: openNodeStore(home.home), mended }
 }
 
-/** How many commits it had is kept apart: one that has fewer is damaged, or an old copy. */
+/** Opens the ledger. Its number of commits is stored separately: fewer commits mean damage or an old copy. */
 export async function openLedger(
   { options: { home, config }, unwind }: Pick<StartDeps, 'options' | 'unwind'>,
   documents: NodeStore
@@ -158,19 +158,19 @@ export async function openLedger(
   return ledger
 }
 
-/** Lets a ledger whose disk is full go on read-only, with a ballast in the home that is freed then. */
+/** Makes the ledger read-only when its disk is full; a ballast file in the home is freed then. */
 export function guardLedger({ options: { home }, clock, telemetry, unwind }: StartDeps, ledger: Ledger): GuardedLedger {
   const guarded = new GuardedLedger({ clock, telemetry, ledger, ballast: openBallast(path.join(home.home, 'ballast')), dir: home.ledger })
   unwind.add('guard of the ledger', () => guarded.close())
   return guarded
 }
 
-/** The error of a home whose disk is full, by its ledger, which keeps the last room for how things end, or by itself; else null. */
+/** The error of a full disk, as the ledger (which reserves space for final records) or the disk itself reports it; else null. */
 export function fullDisk(store: string, { fault }: Pick<Ledger, 'fault'>): NodeError | null {
   return fault?.code === 'DISK_FULL' || isDiskFull(store) ? diskFull(store) : null
 }
 
-/** The number of its commits as a document of the home. */
+/** Stores the number of commits of the ledger as a document of the home. */
 export function ledgerMark(documents: NodeStore): DurableLedgerOptions['mark'] {
   return {
     read: async () => (await documents.read<{ commits: number }>(LEDGER))?.commits ?? 0,
@@ -179,13 +179,13 @@ export function ledgerMark(documents: NodeStore): DurableLedgerOptions['mark'] {
 }
 
 /**
- * Opens the store of the mesh. The seed of its keys is kept in a document as well: a store that has lost it, or has another, is
- * not the one of this node. @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION
+ * Opens the store of the mesh. A document keeps the seed of its keys as well: a store without it, or with another, is not of this
+ * node. @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION
  */
 export async function openStore(dir: string, { unwind, documents }: { unwind: Unwind; documents: NodeStore }): Promise<Corestore> {
   const seed = await documents.read<SeedDocument>(SEED)
   try {
-    // Its engine would leave it open to others.
+    // The engine would make a directory that other users can read.
     await fs.mkdir(dir, { recursive: true, mode: 0o700 })
     await healStore(dir)
     const store = coreStore(dir, seed === null ? {} : { primaryKey: keyFromText(seed.key), unsafe: true })
@@ -198,7 +198,7 @@ export async function openStore(dir: string, { unwind, documents }: { unwind: Un
   }
 }
 
-/** Opens the store of shared documents; makes it when there is none. @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION */
+/** Opens or makes the store of shared documents. @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION */
 export async function openDocumentStore({ home, documents }: HomePaths): Promise<Corestore> {
   try {
     await makeDataDirs({ home, dirs: [documents] })
@@ -214,7 +214,7 @@ export async function openDocumentStore({ home, documents }: HomePaths): Promise
   }
 }
 
-/** The cores of shared documents, in a store that is made when the first one is followed or written. */
+/** The cores of shared documents; the store is opened when the first one is replicated or written. */
 export function openDocuments({ options: { home }, clock, telemetry, unwind }: StartDeps): DocumentCores {
   const toError = (error: unknown): NodeError => {
     const failure = storeError(error, home.documents)
@@ -226,7 +226,7 @@ export function openDocuments({ options: { home }, clock, telemetry, unwind }: S
   return cores
 }
 
-/** The mark of the own writer core: that it was so long once. */
+/** Stores the greatest known length of the own writer core. */
 export function coreMark(documents: NodeStore): {
   read(core: string): Promise<number>
   write(core: string, length: number): Promise<void>
@@ -240,7 +240,7 @@ export function coreMark(documents: NodeStore): {
   }
 }
 
-/** Keeps how much of the mesh log is here, from now on, and tells when that is less than it was. */
+/** Records the local lengths of the mesh log from now on, and reports losses. */
 export async function openLogMarks(
   { clock, telemetry, unwind }: StartDeps,
   { mesh, ...of }: { readonly mesh: Pick<MeshNode, 'log' | 'meshId'>; readonly store: Corestore; readonly documents: NodeStore }
@@ -251,7 +251,7 @@ export async function openLogMarks(
   return marks
 }
 
-/** Counts a start that reads the log of a home; see {@link CoreCare}. */
+/** Counts a start that reads the mesh log; see {@link CoreCare}. */
 export async function openCare(
   { telemetry, unwind }: StartDeps,
   { documents, state }: { readonly documents: NodeStore; readonly state: MeshState | null }
@@ -261,7 +261,7 @@ export async function openCare(
   return care
 }
 
-/** Keeps how long the own writer core is, from now on. */
+/** Records the length of the own writer core from now on. */
 export function keepMark(
   mesh: Pick<MeshNode, 'log' | 'ownLength'>,
   { documents, telemetry }: { documents: NodeStore; telemetry: Telemetry }

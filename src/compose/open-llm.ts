@@ -11,18 +11,18 @@ import { type EnvValues, resolvedValue } from './env-values.js'
 import type { NodeId } from '../kit/ids.js'
 import type { Directory } from '../node/cards/directory.js'
 
-/** Where the agents of language models get their providers from. */
+/** Dependencies of {@link openLlm}. */
 export interface LlmOpening {
   providers(): Readonly<Record<string, LlmProviderSetting>> | Promise<Readonly<Record<string, LlmProviderSetting>>>
   readonly env: EnvValues
   readonly clock: Clock
-  /** null: there is no mesh. */
+  /** null: no mesh. */
   readonly tools: AgentTools | null
-  /** Where what agents used of their day is kept. Default: nowhere. */
+  /** Storage of the daily token usage of agents. Default: none. */
   readonly kept?: Omit<TokenDaysDeps, 'clock'>
 }
 
-/** What the agents of language models share. Nothing is loaded or asked before one of them has a task. */
+/** The shared dependencies of language model agents. Nothing is loaded or called before their first task. */
 export function openLlm({ providers, env, clock, tools, kept = { store: null, onFault: () => {} } }: LlmOpening): LlmDeps {
   return {
     async provider(name) {
@@ -45,13 +45,13 @@ function providerOf(name: string, { apiKey, headers, ...rest }: LlmProviderSetti
   }
 }
 
-/** A node that is up, and what serves its own agents. */
+/** A node that is up, with the API for its agents. */
 interface Up {
   readonly node: { readonly self: NodeId; readonly directory: Pick<Directory, 'party'> }
   readonly running: { apiFor(principal: Principal): NodeApi }
 }
 
-/** The API of a node for its own agents, each in its own name: they may be asked before the node is up, and wait. */
+/** The API of a node for its own agents, each as its own principal. Calls before the node is up wait. */
 export class AgentApis {
   readonly #up: Promise<Up>
   #tell: (up: Up) => void = () => {}
@@ -62,12 +62,12 @@ export class AgentApis {
     })
   }
 
-  /** The node is up. */
+  /** Call once the node is up. */
   serve(node: Up['node'], running: Up['running']): void {
     this.#tell({ node, running })
   }
 
-  /** As powerful as the card of the agent says, and no more. @throws NodeError CANCELED by the signal, AGENT_NOT_FOUND without a card. */
+  /** The API of an agent, with the power of its card. @throws NodeError CANCELED by the signal, AGENT_NOT_FOUND without a card. */
   async of(agentId: string, signal: AbortSignalLike): Promise<NodeApi> {
     const { node, running } = await this.#whenUp(signal)
     const party = node.directory.party({ agentId, nodeId: node.self })

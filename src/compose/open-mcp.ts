@@ -13,23 +13,23 @@ import type { A2AObservability } from '../node/observe/observability.js'
 import type { StartDeps } from './open-home.js'
 import { VERSION } from './version.js'
 
-/** Lines of the audit log that a client reads at once. */
+/** Newest lines of the audit log that a client reads. */
 const AUDIT_LINES = 200
 
-/** What the MCP server of a node needs of it. */
+/** Dependencies of the MCP server on its node. */
 export interface McpOpening {
   apiFor(principal: Principal): NodeApi
   readonly observability: A2AObservability
   readonly imported: ImportedTools
 }
 
-/** Where MCP is spoken: on streams of the control socket, and on HTTP. */
+/** Endpoints of MCP: streams of the control socket, and HTTP. */
 export interface McpPlaces {
   readonly protocol: (stream: Duplex, principal: Principal) => void
   readonly route: HttpRoute
 }
 
-/** The MCP server of a node. It is loaded when the first client comes, and closed with the node. */
+/** Opens the MCP server of a node. It is loaded for the first client and closed with the node. */
 export function openMcp(deps: StartDeps, opening: McpOpening): McpPlaces {
   const { config } = deps.options
   let service: Promise<McpService> | null = null
@@ -82,7 +82,7 @@ async function loadMcp(deps: StartDeps, opening: McpOpening): Promise<McpService
   })
 }
 
-/** APIs of MCP clients: guardrails bind those that come with a token, as at every other URL, and never the operator of this node. */
+/** APIs of MCP clients. Guardrails apply to clients with a token, as at all other URLs, not to the operator. */
 async function guardedApis({ options: { config } }: StartDeps, { apiFor }: McpOpening): Promise<McpOpening['apiFor']> {
   if (config.http.listen === null) return apiFor
   const [{ guardedApi }, { Guardrails }] = await Promise.all([

@@ -24,13 +24,13 @@ export interface OpenedOAuth {
   readonly admin: OAuthAdmin
   readonly issuer: string
   readonly scopes: ScopeTable
-  /** URL of the metadata that a client without a token is told of (RFC 9728). */
+  /** URL of the resource metadata for clients without a token (RFC 9728). */
   readonly resourceMetadata: string
   readonly clients: KnownClients
   admit(token: string): Promise<TokenGrant | null>
 }
 
-/** Opens the OAuth server that the config asks for. @throws NodeError CONFIG_INVALID, STORE_DAMAGED, DISK_FULL, NO_PERMISSION */
+/** Opens the OAuth server by the config. @throws NodeError CONFIG_INVALID, STORE_DAMAGED, DISK_FULL, NO_PERMISSION */
 export async function openOAuth(
   { options, clock, telemetry, unwind }: StartDeps,
   { ids, secret, audit, membership, store }: NodeDeps,
@@ -60,7 +60,7 @@ export async function openOAuth(
   }
 }
 
-/** What the config says of it; null for nothing: it is the listener. @throws NodeError CONFIG_INVALID */
+/** The issuer of the config; null: none, so the URL of the listener is used. @throws NodeError CONFIG_INVALID */
 function issuerOf({ a2a, http }: Config, isExposed: boolean): string | null {
   const given = a2a.oauth.issuer ?? http.publicUrl
   const next = ['a2a-node config path', 'a2a-node config check']
@@ -75,7 +75,7 @@ function issuerOf({ a2a, http }: Config, isExposed: boolean): string | null {
   return given
 }
 
-/** Browsers of elsewhere are not told where on this machine anything lies. */
+/** First words of a command line for this node. Paths of this machine are hidden from browsers elsewhere. */
 function commandOf({ home, isChosen }: HomePaths, isElsewhere: boolean): string {
   if (!isChosen) return 'a2a-node'
   return `a2a-node --home ${isElsewhere ? '<home of the node>' : shellWord(home)}`
@@ -92,7 +92,7 @@ function tableOf(added: Readonly<Record<string, OAuthScopeSetting>>): ScopeTable
   )
 }
 
-/** Where the OAuth server answers: all public, since who asks has no token yet. */
+/** Routes of the OAuth server; all are public, since clients have no token yet. */
 export function oauthRoutes(server: OAuthServer): readonly HttpRoute[] {
   const handle: PublicRoute['handle'] = (request, response, call) => server.handle(request, response, call)
   const consent: PublicRoute['handle'] = (request, response, call) => server.consent(request, response, call)

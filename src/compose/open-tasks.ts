@@ -17,7 +17,7 @@ import type { Webhooks } from '../ports/webhooks.js'
 import type { GatewayDeps } from './open-gateway.js'
 import type { StartDeps } from './open-home.js'
 
-/** The tasks of A2A clients, however they are reached. */
+/** The task services for A2A clients over HTTP and the mesh. */
 export interface OpenedTasks {
   readonly gateway: Gateway
   readonly guardrails: Guardrails
@@ -26,7 +26,7 @@ export interface OpenedTasks {
   readonly push: PushAdmin | null
 }
 
-/** The tasks of A2A clients: they go on where they were. `known`: clients of the OAuth server; null: it does not serve. @throws NodeError STORE_DAMAGED */
+/** Opens the tasks of A2A clients and resumes them. `known`: clients of the OAuth server; null: it does not serve. @throws NodeError STORE_DAMAGED */
 export async function openTasks(
   deps: GatewayDeps,
   node: TaskServiceDeps & { readonly tokens: Tokens },
@@ -40,7 +40,7 @@ export async function openTasks(
   return { gateway, guardrails, guarded: guardedGateway(gateway, guardrails), push: gateway.push?.admin ?? null }
 }
 
-/** Those that there are while the OAuth server does not serve. */
+/** Stored OAuth clients, while the OAuth server does not serve. */
 async function keptClients({ clock, own }: GatewayDeps): Promise<KnownClients> {
   const store = new OAuthStore(own.store, clock)
   await store.open()
@@ -60,11 +60,11 @@ interface MeshBindingParts {
   readonly directory: Directory
   readonly memberCalls: LinkCalls
   readonly tasks: OpenedTasks
-  /** Made when one is asked for. */
+  /** Makes the cards at the first request. */
   cards(): Pick<CardService, 'extended' | 'extensions'>
 }
 
-/** Takes calls of members over their links from now on. */
+/** Serves calls of members over their links from now on. */
 export function openMeshBinding({ unwind }: StartDeps, { directory, memberCalls, tasks, cards }: MeshBindingParts): void {
   const stop = memberCalls.serve(
     meshCallHandler({

@@ -2,20 +2,20 @@ import type { PackageFault } from '../kit/package-fault.js'
 import { shown } from '../kit/text.js'
 import type { Problem } from '../ports/node-api.js'
 
-/** Packages that are told of one by one. */
+/** Most packages with counted errors. */
 const MAX_PACKAGES = 16
 
-/** Errors of packages that the node survived, for `status`: of each package how many, and the last one. */
+/** Errors of packages that the node survived, for `status`: the count and last error of each package. */
 export class PackageFaults {
   #tell: (name: string, reason: string) => void = () => {}
   readonly #faults = new Map<string, { readonly count: number; readonly message: string }>()
 
-  /** Who is told of each one. */
+  /** Sets the listener for each error. */
   onFault(tell: (name: string, reason: string) => void): void {
     this.#tell = tell
   }
 
-  /** Counts one. */
+  /** Counts an error. */
   add({ package: name, error }: PackageFault): void {
     this.#tell(name, shown(error.message))
     const before = this.#faults.get(name)

@@ -28,9 +28,9 @@ export interface RunningNode {
   apiFor(principal: Principal): NodeApi
   /** Makes a part of this program an agent of the mesh, with a signed card like any other. @throws NodeError INVALID_CARD */
   attach(options: AttachOptions): Promise<AttachedAgent>
-  /** What happened to its messages: events, sums and averages. */
+  /** Events, sums and averages of its messages. */
   readonly observability: A2AObservability
-  /** The operations of the A2A layer, for programs in this process. The same object each time. */
+  /** The operations of the A2A layer, for programs in this process. Always the same object. */
   readonly layer: Layer
   /** Resolves when the node has stopped, by close() or by itself (revoked, invite used up): null or the reason. */
   readonly stopped: Promise<NodeError | null>
@@ -42,10 +42,10 @@ export interface RunningNode {
 export const NODE = 'node'
 /** Name of the stored document of its mesh. */
 export const MESH = 'mesh'
-/** Ends after which the home remembers its mesh. */
+/** Codes of `expelled` after which the home keeps its mesh. */
 const STAYS: ReadonlySet<ErrorCode> = new Set(['REVOKED', 'CONFLICT', 'STORE_DAMAGED', 'DISK_FULL'])
 
-/** A node that is up, before anybody reaches it. */
+/** A node that is up but not served yet. */
 export interface Served {
   readonly node: NodeCore
   readonly mesh: Mesh
@@ -54,7 +54,7 @@ export interface Served {
   readonly agents: OpenedAgents
 }
 
-/** Opens the control API of a node that is up, and what is served over it. */
+/** Opens the control API, MCP and the A2A gateway of a node that is up. */
 export async function serveNode(deps: StartDeps, served: Served): Promise<RunningNode> {
   const { node, mesh } = served
   const running = new ComposedNode(deps, served)
@@ -78,7 +78,7 @@ export async function serveNode(deps: StartDeps, served: Served): Promise<Runnin
   return running
 }
 
-/** The A2A gateway, over HTTP and over the links to members, as far as the config wants it. */
+/** Opens the A2A gateway over HTTP and over the links to members, by the config. */
 async function serveA2A(
   deps: StartDeps,
   { node, http }: Served,
@@ -87,7 +87,7 @@ async function serveA2A(
   const { mesh: isOverMesh } = deps.options.config.a2a
   if (!isOverMesh) node.memberCalls.serve(null)
   if (http === null && !isOverMesh) {
-    // Nothing is ever made for a member where no member is served.
+    // No requests are made for members when no member is served.
     node.checkShare.payers = { memberBehind: () => null }
     return
   }
@@ -102,7 +102,7 @@ async function serveA2A(
   running.oauth = oauth?.admin ?? null
   const tasks = await openTasks(gateway, node, oauth?.clients ?? null)
   running.push = tasks.push
-  // Without HTTP cards are made once a member asks for one.
+  // Without HTTP the cards are made at the first request of a member.
   let made: CardService | null = null
   const cards = (): CardService => (made ??= openCards(gateway, oauth))
   if (isOverMesh) openMeshBinding(deps, { directory: node.directory, memberCalls: node.memberCalls, tasks, cards })
@@ -117,12 +117,12 @@ async function serveA2A(
   })
 }
 
-/** The node of a process that is up. */
+/** The running node of this process. */
 class ComposedNode implements RunningNode {
   readonly info: NodeInfo
   readonly observability: A2AObservability
   readonly stopped: Promise<NodeError | null>
-  /** Of the gateway, once there is one. */
+  /** Set once the gateway is open. */
   push: PushAdmin | null = null
   /** Set once HTTP is served. */
   oauth: OAuthAdmin | null = null
@@ -175,7 +175,7 @@ class ComposedNode implements RunningNode {
     return this.#closing
   }
 
-  /** The mesh put this node out: it stops by itself. */
+  /** Stops the node when its mesh has ended, e.g. by its removal. */
   async expelled(error: NodeError): Promise<void> {
     this.#reason = error
     this.#deps.telemetry.log('error', 'this node stops', { code: error.code, reason: error.message })
@@ -183,7 +183,7 @@ class ComposedNode implements RunningNode {
     await this.close()
   }
 
-  /** A home that was put out before it was really in behaves as a fresh one; a revoked one knows it at its next start. */
+  /** Keeps the mesh state for {@link STAYS}, so that the next start knows of a removal. Else resets a home whose join had not settled. */
   async #forget(code: ErrorCode): Promise<void> {
     const { store } = this.#host.node.deps
     if (STAYS.has(code)) return store.write(MESH, this.#mesh.state())

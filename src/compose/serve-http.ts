@@ -8,8 +8,8 @@ import type { OpenedOAuth } from './open-oauth.js'
 import type { StartDeps } from './open-home.js'
 
 /**
- * Binds the HTTP listener that the config asks for; null when it asks for none. It serves nothing yet: a port that is taken is
- * known before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
+ * Binds the HTTP listener of the config; null when it has none. It serves nothing yet, so that a port conflict fails the start
+ * before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
  */
 export async function bindHttp({ options, unwind }: StartDeps): Promise<HttpListener | null> {
   const { listen, hosts, origins, publicUrl, maxConnections } = options.config.http
@@ -20,12 +20,12 @@ export async function bindHttp({ options, unwind }: StartDeps): Promise<HttpList
   return listener
 }
 
-/** Where clients reach the listener, as cards and tokens name it. */
+/** URL of the listener for clients, as in cards and tokens. */
 export function publicBase({ options }: StartDeps, { url }: HttpListener): string {
   return options.config.http.publicUrl ?? url
 }
 
-/** The OAuth server, where the config wants one. Loaded only then: it costs more than all the rest of the gateway. */
+/** Opens the OAuth server; null when disabled. It is loaded only when enabled: it costs more than the rest of the gateway. */
 export async function loadOAuth(deps: StartDeps, own: NodeDeps, listener: HttpListener): Promise<OpenedOAuth | null> {
   if (!deps.options.config.a2a.oauth.enabled) return null
   const { openOAuth } = await import('./open-oauth.js')
@@ -34,7 +34,7 @@ export async function loadOAuth(deps: StartDeps, own: NodeDeps, listener: HttpLi
 
 const SET_URL = 'set http.publicUrl to the URL by which they reach it'
 
-/** What is served over HTTP. */
+/** The services over HTTP. */
 interface ServedHttp {
   readonly listener: HttpListener
   readonly tokens: Pick<Tokens, 'admit'>
@@ -44,9 +44,9 @@ interface ServedHttp {
   readonly oauth: OpenedOAuth | null
 }
 
-/** Begins to serve over HTTP. */
+/** Starts serving over HTTP. */
 export function openHttp({ options, telemetry, unwind }: StartDeps, { listener, tokens, audit, routes, oauth }: ServedHttp): void {
-  // What it serves needs the node: it closes first.
+  // It closes first, since its routes use the node.
   unwind.add('HTTP listener', () => listener.close())
   if (listener.isExposed)
     telemetry.log('warn', 'HTTP is served beyond this machine, unencrypted; every request needs a token', { url: listener.url })

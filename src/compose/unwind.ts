@@ -1,26 +1,26 @@
 import { timely } from '../adapters/mesh/network/timely.js'
 import type { Clock } from '../kit/clock.js'
 
-/** How often the timer fires that holds the process: any time will do. */
+/** Interval of the timer that holds the process; any value works. */
 const HOLD_MS = 60_000
 
-/** Undoes, last first, what a start has done so far; also the way a node stops. */
+/** Undoes the steps of a start in reverse order; also stops a node. */
 export class Unwind {
   readonly #steps: { readonly name: string; readonly run: () => Promise<unknown> }[] = []
   #step: string | null = null
   readonly #onError: (name: string, error: unknown) => void
 
-  /** `onError`: told of each step that fails. */
+  /** `onError` is called for each failed step. */
   constructor(onError: (name: string, error: unknown) => void) {
     this.#onError = onError
   }
 
-  /** A further step; `name` is what it closes. */
+  /** Adds a step. `name`: the part that it closes. */
   add(name: string, run: () => Promise<unknown>): void {
     this.#steps.push({ name, run })
   }
 
-  /** A step that fails does not stop the others. */
+  /** Runs all steps; a failed step does not stop the others. */
   async run(): Promise<void> {
     for (const { name, run } of this.#steps.splice(0).reverse()) {
       this.#step = name
@@ -29,8 +29,8 @@ export class Unwind {
   }
 
   /**
-   * `run`, but at most so long: gives the step that took longer, or null. Holds the process meanwhile: the clock's timers do
-   * not, and a process with nothing else to do would end half closed, with the exit code of success.
+   * Like {@link run}, with a time limit: resolves with the step that exceeded it, else null. Holds the process meanwhile: the
+   * timers of the clock do not, and an idle process would exit half closed with code 0.
    */
   async runWithin(limitMs: number, clock: Clock): Promise<string | null> {
     const hold = setInterval(() => {}, HOLD_MS)

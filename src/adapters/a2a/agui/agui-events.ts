@@ -5,23 +5,23 @@ import { present } from '../server/wire.js'
 
 /** The version of AG-UI that a run speaks. */
 export const AGUI_VERSION = '1.0'
-/** Texts of artifacts that stream at once; one more ends the one that began first. */
+/** Most artifact texts that stream at once; one more ends the oldest. */
 export const MAX_OPEN_TEXTS = 64
 
-/** Something that a run waits for. */
+/** A question or credential that a run waits for. */
 export interface AguiInterrupt {
   readonly id: string
   readonly reason: string
   readonly message?: string
 }
 
-/** How a run ended that did not fail. */
+/** Outcome of a run that did not fail. */
 export type AguiOutcome =
   | { readonly type: 'success' }
   | { readonly type: 'cancelled' }
   | { readonly type: 'interrupt'; readonly interrupts: readonly AguiInterrupt[] }
 
-/** An event of AG-UI 1.0, as far as this node sends them. */
+/** The events of AG-UI 1.0 that this node sends. */
 export type AguiEvent =
   | {
       readonly type: 'RUN_STARTED'
@@ -44,37 +44,37 @@ export type AguiEvent =
   | { readonly type: 'TEXT_MESSAGE_END'; readonly messageId: string }
   | { readonly type: 'CUSTOM'; readonly name: string; readonly value: unknown }
 
-/** What a run is of. */
+/** Identity of a run: its thread and task. */
 export interface AguiRunHead {
   readonly threadId: string
   readonly runId: string
   readonly parentRunId: string | null
   readonly task: { readonly id: string; readonly contextId: string; readonly agent: string; readonly capability: string }
-  /** The message behind which the run begins; null: with the first event. */
+  /** The run begins after this message; null: with the first event. */
   readonly behind: string | null
-  /** Generation of the task when the run began: a question before it has its answer. */
+  /** Generation of the task when the run began: earlier questions are answered. */
   readonly settled: number
 }
 
 /** A run under way. */
 export interface AguiRun extends Pick<AguiRunHead, 'threadId' | 'runId' | 'behind' | 'settled'> {
   readonly taskId: string
-  /** The step that is open. */
+  /** The open step. */
   readonly step: string | null
-  /** Messages that are open, by artifact. */
+  /** Open text messages by artifact. */
   readonly texts: ReadonlyMap<string, string>
-  /** What the task gave back; null: nothing yet. */
+  /** Result of the task; null: none yet. */
   readonly result: unknown
   readonly isEnded: boolean
 }
 
-/** A run after something happened, and what its client is told. */
+/** A run after an event, with the events for its client. */
 export interface AguiStep {
   readonly run: AguiRun
   readonly events: readonly AguiEvent[]
 }
 
-/** The beginning of a run. `warnings`: what its client sent in vain. */
+/** Begins a run. `warnings`: unused parts of the client's input. */
 export function startRun(head: AguiRunHead, warnings: readonly string[]): AguiStep {
   const { threadId, runId, parentRunId, behind, settled, task } = head
   const { id: taskId, contextId, agent, capability: skill } = task
@@ -90,7 +90,7 @@ export function startRun(head: AguiRunHead, warnings: readonly string[]): AguiSt
   }
 }
 
-/** What an event of the task is to a run. Total: whatever the log, the events are legal, and nothing follows the last one. */
+/** Translates an event of the task. Never throws: for any log the events are legal, and none follows the last. */
 export function translate(run: AguiRun, event: GatewayEvent): AguiStep {
   if (run.isEnded) return { run, events: [] }
   if (run.behind !== null)
@@ -99,7 +99,7 @@ export function translate(run: AguiRun, event: GatewayEvent): AguiStep {
   return event.type === 'artifact' ? tellArtifact(run, event) : { run, events: [] }
 }
 
-/** The end of a run of whose task no more is heard, and that goes on; nothing for one that has ended. */
+/** Ends a run whose event stream broke off while its task goes on; no events when the run has ended. */
 export function breakOff(run: AguiRun): AguiStep {
   if (run.isEnded) return { run, events: [] }
   return { run: { ...run, isEnded: true }, events: [errorEvent('the stream ended before the task, which goes on', 'STREAM_ENDED')] }
@@ -110,7 +110,7 @@ export function errorEvent(message: string, code: string): AguiEvent {
   return { type: 'RUN_ERROR', message: message.replace(JUSTIFICATION_PLACE, 'in forwardedProps.justification'), code }
 }
 
-/** A task whose first message it is has been handed in; one that was answered tells its next state itself. */
+/** The first message of a task opens the step `submitted`; an answered task reports its next state itself. */
 function begun(run: AguiRun, { generation }: GatewayEvent): AguiStep {
   return generation === 1 ? inStep({ ...run, behind: null }, 'submitted') : { run: { ...run, behind: null }, events: [] }
 }
@@ -127,7 +127,7 @@ function tellStatus(run: AguiRun, event: Status): AguiStep {
   const isQuestion = RESTING_STATES.has(state) && !ENDED_STATES.has(state)
   const stepped = RESTING_STATES.has(state) ? { run, events: [] } : inStep(run, state)
   const isError = state === 'failed' || state === 'rejected'
-  // Why a task failed is the message of the error, and is not said twice.
+  // The reason of a failure is sent once, as the message of the error.
   const userMessage = message === undefined ? [] : tellMessage(run, { message, state, generation, isError })
   const isEnd = ENDED_STATES.has(state) || (isQuestion && generation >= run.settled)
   if (!isEnd) return { run: stepped.run, events: [...stepped.events, ...userMessage] }
@@ -147,7 +147,7 @@ function finished({ threadId, runId, taskId, result }: AguiRun, { state, message
   return { ...end, outcome: { type: 'interrupt', interrupts: [interrupt] } }
 }
 
-/** What an answer names the question of a task by. */
+/** The id by which an answer names a question of a task. */
 export function questionId(taskId: string, message: Message | null): string {
   return message?.messageId ?? taskId
 }
@@ -178,7 +178,7 @@ function tellArtifact(before: AguiRun, event: Extract<GatewayEvent, { type: 'art
     events.push(endOfText(texts.get(id) ?? ''))
     texts.delete(id)
   }
-  // One that is not added to is replaced: what it was stays said, and its text is a message of its own.
+  // Without `append` the artifact is replaced: its new text is a new message.
   if (!append && texts.has(artifactId)) end(artifactId)
   if (text !== '') {
     const messageId = texts.get(artifactId) ?? `${taskId}.${generation}`
@@ -194,7 +194,7 @@ function tellArtifact(before: AguiRun, event: Extract<GatewayEvent, { type: 'art
   return { run: { ...run, texts }, events: [...events, ...more] }
 }
 
-/** A result that is one text, perhaps in pieces, or one piece of data; null for any other, which its artifact tells. */
+/** A result of one text, perhaps in chunks, or of one data part; null for other results, which their artifact carries. */
 function resultOf({ parts: [part, ...more] }: Artifact, before: unknown): unknown {
   if (part === undefined || more.length > 0) return null
   if (typeof before === 'string' && part.text !== undefined) return before + part.text

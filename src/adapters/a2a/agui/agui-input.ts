@@ -8,42 +8,42 @@ import { AGUI_VERSION } from './agui-events.js'
 import { faultyAt, invalid } from '../server/read-params.js'
 import { present } from '../server/wire.js'
 
-/** Messages of the conversation that a client sends with each run. */
+/** Most messages of the conversation in the input of a run. */
 export const MAX_AGUI_MESSAGES = 10_000
-/** Tools, pieces of context and answers of one run. */
+/** Most tools, context items and answers of one run, each. */
 export const MAX_AGUI_ITEMS = 1000
 
-/** What a user said. */
+/** A message of a user. */
 export interface AguiMessage {
   readonly messageId: string
   readonly parts: readonly Part[]
 }
 
-/** An answer to what a run before waited for. */
+/** An answer to an interrupt of an earlier run. */
 export interface AguiAnswer {
   readonly interruptId: string
   readonly status: 'resolved' | 'cancelled'
   readonly payload?: unknown
 }
 
-/** What a client asks a run for. */
+/** The input of a run, as far as this node uses it. */
 export interface AguiInput {
   readonly threadId: string
   readonly runId: string
   readonly parentRunId: string | null
-  /** The last message of a user; null: there is none. */
+  /** The last message of a user; null: none. */
   readonly userMessage: AguiMessage | null
   readonly agent: string | null
   readonly skill: string | null
-  /** Why a more powerful agent is asked. */
+  /** Justification for a more powerful agent. */
   readonly justification: string | null
   readonly resume: readonly AguiAnswer[]
-  /** What of it this node makes no use of. */
+  /** Unused parts of the input. */
   readonly warnings: readonly string[]
 }
 
 const id = z.string().min(1).max(MAX_CLIENT_ID)
-// Clients before AG-UI 1.0 send null for what they do not have.
+// Clients before AG-UI 1.0 send null for absent members.
 const items = z.array(z.unknown()).max(MAX_AGUI_ITEMS).nullish()
 
 const input = z.object({
@@ -68,10 +68,10 @@ const forwarded = z.looseObject({ agent: id.nullish(), skill: id.nullish(), just
 /** Kinds of content that have a source. */
 const MEDIA: ReadonlySet<unknown> = new Set(['image', 'audio', 'video', 'document'])
 
-/** Reads a `RunAgentInput` of AG-UI. @throws A2AFault INVALID_PARAMS with all that is wrong */
+/** Reads a `RunAgentInput` of AG-UI. @throws A2AFault INVALID_PARAMS with all faults */
 export function readAguiInput(value: unknown): AguiInput {
   const { threadId, runId, parentRunId, protocolVersion, messages, tools, context, forwardedProps, resume } = read(input, value, '')
-  // What else is in there is for others.
+  // Other members of forwardedProps are for other parties.
   const { agent, skill, justification } = read(forwarded, isRecord(forwardedProps) ? forwardedProps : {}, 'forwardedProps.')
   const warnings: string[] = []
   if (typeof protocolVersion === 'string' && protocolVersion !== AGUI_VERSION) warnings.push(`this node speaks AG-UI ${AGUI_VERSION}`)
@@ -114,12 +114,12 @@ function partsOf(content: unknown, warnings: string[]): readonly Part[] {
     if (typeof part === 'string') skipped.add(part)
     else parts.push(part)
   }
-  // A part that cannot be used must not fail the run.
+  // An unusable part must not fail the run.
   for (const kind of skipped) warnings.push(`content: parts of the kind ${kind} are left out`)
   return parts
 }
 
-/** A part of a message; the name of its kind for one that cannot be used. @throws A2AFault INVALID_PARAMS */
+/** A part of a message; the name of its kind when it is unusable. @throws A2AFault INVALID_PARAMS */
 function partOf(value: unknown): Part | string {
   const { type, text, source }: Record<string, unknown> = isRecord(value) ? value : {}
   if (!isRecord(value) || typeof type !== 'string') throw invalid('content', 'a part must have a type')
@@ -128,14 +128,14 @@ function partOf(value: unknown): Part | string {
     if (typeof text !== 'string') throw invalid('content', 'a part of text must have a text')
     return { text }
   }
-  // So did clients send files before AG-UI 1.0.
+  // The form of files before AG-UI 1.0.
   if (type === 'binary')
     return fileOf({ raw: value['data'], url: value['url'], filename: value['filename'], mediaType: value['mimeType'] }) ?? kind
   if (!MEDIA.has(type)) return kind
   if (!isRecord(source)) throw invalid('content', `a part of ${kind} must have a source`)
   const { type: how, value: what, mimeType: mediaType } = source
   if (typeof what !== 'string') throw invalid('content', `the source of ${kind} must have a value`)
-  // A file that only the provider of a model can read is no use to others.
+  // A file id of a model provider is unusable here.
   return fileOf({ raw: how === 'data' ? what : undefined, url: how === 'url' ? what : undefined, mediaType }) ?? kind
 }
 

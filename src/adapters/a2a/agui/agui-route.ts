@@ -10,13 +10,13 @@ import { answerJson, checkType, type GatewayCall } from '../server/gateway-route
 import { parsedBody } from '../server/json-rpc.js'
 import type { StreamItem } from '../server/operations.js'
 
-/** What answering AG-UI clients needs. */
+/** Dependencies of {@link AguiRoute}. */
 export interface AguiRouteDeps {
   readonly gateway: Gateway
   readonly clock: Clock
 }
 
-/** Answers `POST` of a `RunAgentInput` with the events of its run, as the SSE binding of AG-UI 1.0 has it. */
+/** Answers `POST` of a `RunAgentInput` with the events of its run (SSE binding of AG-UI 1.0). */
 export class AguiRoute {
   readonly #deps: AguiRouteDeps
 
@@ -24,7 +24,7 @@ export class AguiRoute {
     this.#deps = deps
   }
 
-  /** `agent`: of the URL; null: the input names one. @throws HttpError for a body that is too large or breaks off; all else is answered here. */
+  /** `agent`: of the URL; null: the input names one. @throws HttpError for a body that is too large or breaks off; other errors are answered. */
   async handle(
     { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
     call: GatewayCall,
@@ -46,14 +46,14 @@ export class AguiRoute {
         }
       })
     } catch (error) {
-      // What is refused before its run began has no stream.
+      // A request refused before its run began has no stream.
       const fault = faultOf(error)
       answerJson(response, fault.status, fault.toRest())
     }
   }
 }
 
-/** A run that was cut cannot be gone on with: its events have no ids. */
+/** The events have no ids: a broken stream cannot be resumed. */
 async function* itemsOf(events: AsyncIterable<object>): AsyncIterable<StreamItem> {
   for await (const value of events) yield { id: null, value }
 }

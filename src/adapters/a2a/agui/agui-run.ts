@@ -9,25 +9,25 @@ import { beginTask, type Caller } from '../server/operations.js'
 import { invalid, messageOf } from '../server/read-params.js'
 import { present } from '../server/wire.js'
 
-/** Who asks for a run, and where. */
+/** The caller of a run, with its gateway and agent. */
 export type AguiCaller = Pick<Caller, 'gateway' | 'by' | 'agent' | 'signal'>
 
-/** What a run is of, once it is known, and from where on its task is told of. */
+/** A begun run. `after`: the generation of its task after which events are sent. */
 export interface AguiBegun {
   readonly head: AguiRunHead
   readonly after: number
   readonly warnings: readonly string[]
 }
 
-/** The task of a thread that changed last, as far as it may be gone on with. */
+/** The input with the last changed task of its thread; null: no task to continue. */
 interface AguiThread {
   readonly input: AguiInput
   readonly snapshot: GatewaySnapshot | null
 }
 
 /**
- * Begins the task that a run is of, goes on with the one that waits in its thread, or finds the one that the same input led to
- * before. @throws A2AFault, NodeError
+ * Begins the task of a run, continues the waiting task of its thread, or finds the task that the same input has begun.
+ * @throws A2AFault, NodeError
  */
 export async function beginRun(given: AguiInput, caller: AguiCaller): Promise<AguiBegun> {
   const input = { ...given, agent: caller.agent ?? given.agent }
@@ -46,7 +46,7 @@ export async function beginRun(given: AguiInput, caller: AguiCaller): Promise<Ag
   return { ...begun, warnings: [...input.warnings, ...strange.slice(0, 16)] }
 }
 
-/** The events of a run, from RUN_STARTED on. Its task goes on when nobody listens any more. */
+/** The events of a run, from RUN_STARTED on. Its task goes on when the client disconnects. */
 export async function* eventsOf({ head, after, warnings }: AguiBegun, { gateway, by, signal }: AguiCaller): AsyncIterable<AguiEvent> {
   let step: AguiStep = startRun(head, warnings)
   yield* step.events
@@ -64,7 +64,7 @@ async function newestOf({ threadId, agent }: AguiInput, { gateway, by }: AguiCal
   return tasks[0] ?? null
 }
 
-/** What the last message of the user leads to: a task, or the answer to the one that waits. */
+/** Sends the last message of the user: as a new task, or as the answer to the waiting one. */
 async function say({ input, snapshot }: AguiThread, caller: AguiCaller): Promise<Omit<AguiBegun, 'warnings'>> {
   const { userMessage, agent, skill } = input
   if (userMessage === null) throw invalid('messages', 'there must be one of a user')
@@ -87,12 +87,12 @@ async function resolve(
   const { userMessage } = input
   const isNew = userMessage !== null && isBehind(snapshot, { userMessage, interruptId })
   if (payload === undefined && isNew) return await send({ input, userMessage, taskId: snapshot.task.id }, caller)
-  // Named by its question: of one there is one answer, however often it is sent.
+  // The id comes from the question, so a repeated answer counts once.
   const answer = { messageId: `answer.${interruptId}`, parts: [partOf(payload ?? {})] }
   return await send({ input, userMessage: answer, taskId: snapshot.task.id }, caller)
 }
 
-/** A question that nobody answers ends its task; what the user says instead is a new one. */
+/** A canceled question ends its task; a later message of the user begins a new one. */
 async function abandon(
   { input, snapshot }: AguiWaiting,
   { interruptId }: AguiAnswer,
@@ -131,13 +131,13 @@ function isWaiting({ task: { state } }: GatewaySnapshot): boolean {
   return ASKING_STATES.has(state)
 }
 
-/** All that a task asked, by the ids that answers name. */
+/** Ids of all questions of a task, as answers name them. */
 function questionsOf({ task, history }: GatewaySnapshot): string[] {
   const asked = [...history.filter(({ role }) => role === 'agent'), ...(task.message === null ? [] : [task.message])]
   return [...asked.map(({ messageId }) => messageId), task.id]
 }
 
-/** Did the user say it after that question? */
+/** Is the message newer than the question? */
 function isBehind(
   { history }: GatewaySnapshot,
   { userMessage, interruptId }: { readonly userMessage: AguiMessage; readonly interruptId: string }

@@ -2,20 +2,20 @@ import { createHash } from 'node:crypto'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { answerJson } from '../server/gateway-route.js'
 
-/** For how long a public card may be taken from a cache, in seconds. */
+/** How long a cache may serve a public card, in seconds. */
 export const CARD_MAX_AGE_SECONDS = 60
 
-/** A document that is served as it is, made ready when its content changes: answering a request is two writes. */
+/** A document that is encoded when its content changes, so an answer is two writes. */
 export interface PreparedDocument {
   readonly body: Buffer
   /** Strong: a hash of the body. */
   readonly etag: string
-  /** When the content last changed, unix milliseconds in whole seconds, as HTTP dates have them. */
+  /** Last change of the content, unix milliseconds in whole seconds, the precision of HTTP dates. */
   readonly changedAt: number
   readonly headers: OutgoingHttpHeaders
 }
 
-/** Makes a document ready. Where it says what the former one said, it has the former one's date. `now`: unix milliseconds. */
+/** Encodes a document. Returns `former`, with its date, when the content is equal. `now`: unix milliseconds. */
 export function prepare(value: unknown, now: number, former?: PreparedDocument): PreparedDocument {
   const body = Buffer.from(JSON.stringify(value))
   const etag = `"${createHash('sha256').update(body).digest('base64url')}"`
@@ -30,7 +30,7 @@ export function prepare(value: unknown, now: number, former?: PreparedDocument):
   return { body, etag, changedAt, headers }
 }
 
-/** Answers GET or HEAD with a document, or that the client has it (RFC 9110, section 13). */
+/** Answers GET or HEAD with a document, or with 304 when the client has it (RFC 9110, section 13). */
 export function answerDocument(request: IncomingMessage, response: ServerResponse, document: PreparedDocument): void {
   const { body, headers } = document
   const vary = varied(response)
@@ -40,13 +40,13 @@ export function answerDocument(request: IncomingMessage, response: ServerRespons
   response.end(body)
 }
 
-/** Answers with JSON that nobody may keep. */
+/** Answers with JSON that caches must not store. */
 export function answerFresh(response: ServerResponse, status: number, value: unknown): void {
   if (!response.headersSent) response.setHeader('vary', varied(response))
   answerJson(response, status, value)
 }
 
-/** By what else the answer differs: the listener may have said that it is by the origin. */
+/** The Vary header: keeps the names that the listener has set (the origin) and adds the version. */
 function varied(response: ServerResponse): string {
   const given = response.getHeader('vary')
   return given === undefined ? 'A2A-Version' : `${String(given)}, A2A-Version`
@@ -54,7 +54,7 @@ function varied(response: ServerResponse): string {
 
 function isKnown({ headers }: IncomingMessage, { etag, changedAt }: PreparedDocument): boolean {
   const tags = headers['if-none-match']
-  // Dates count only where there is no tag.
+  // RFC 9110: dates count only without a tag.
   if (tags !== undefined) return tags.split(',').some((tag) => ['*', etag, `W/${etag}`].includes(tag.trim()))
   const since = headers['if-modified-since']
   return since !== undefined && Date.parse(since) >= changedAt

@@ -2,14 +2,14 @@ import { flat } from '../../../kit/ids.js'
 import type { AgentInfo } from '../../../ports/node-api.js'
 import { MESH_BINDING, meshUrl } from '../mesh-binding/mesh-uri.js'
 
-/** One way to reach an agent, as cards name it. */
+/** An interface of an agent on a card. */
 export interface CardInterface {
   readonly protocolBinding: 'JSONRPC' | 'HTTP+JSON' | typeof MESH_BINDING
   readonly protocolVersion: '1.0' | '0.3'
   readonly url: string
 }
 
-/** Bindings and versions of the protocol, the preferred one first. */
+/** Bindings and versions of the protocol in order of preference. */
 const SPOKEN: readonly Omit<CardInterface, 'url'>[] = [
   { protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
   { protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
@@ -17,17 +17,17 @@ const SPOKEN: readonly Omit<CardInterface, 'url'>[] = [
   { protocolBinding: 'HTTP+JSON', protocolVersion: '0.3' }
 ]
 
-/** Where a node is reached. */
+/** Addresses of a node. */
 export interface Reached {
-  /** URL of its listener (`http://127.0.0.1:7420`); null: it has none. */
+  /** URL of its listener (`http://127.0.0.1:7420`); null: none. */
   readonly base: string | null
-  /** Its key, when it takes calls of members over their links; absent when it does not. */
+  /** Its key, when it serves calls of members over their links; absent: it does not. */
   readonly meshNode?: string
 }
 
 /**
- * Where an agent, or with null the node as a whole, is reached. The bindings over HTTP share a URL: JSON-RPC is told by its
- * method name, REST by the path below it (in 0.3 that begins with `/v1/`). Over the mesh the same JSON-RPC is spoken.
+ * The interfaces of an agent; null: of the whole node. The HTTP bindings share a URL: JSON-RPC is recognized by its method
+ * name, REST by the path below the URL (in 0.3 it begins with `/v1/`). The mesh carries the same JSON-RPC.
  */
 export function interfacesOf({ base, meshNode }: Reached, pathId: string | null): readonly CardInterface[] {
   const path = pathId === null ? '/a2a' : `/agents/${segmentOf(pathId)}`
@@ -43,26 +43,26 @@ export function interfacesOf({ base, meshNode }: Reached, pathId: string | null)
   return [...overHttp, ...overMesh]
 }
 
-/** What an agent is called in paths: its id on its own node, `id@node name` on others. */
+/** The name of an agent in paths: its id on its own node, `id@node name` on others. */
 export function pathIdOf({ id, address, origin }: Pick<AgentInfo, 'id' | 'address' | 'origin'>): string {
-  // A segment of dots alone means another path.
+  // URL parsers resolve a segment of dots alone.
   return origin === 'local' && !/^\.+$/.test(id) ? id : address
 }
 
-/** Is it the name of an agent in paths: {@link pathIdOf}, or its address by name or key of its node? Beginnings are none. */
+/** Does `name` equal {@link pathIdOf} or the address of the agent by name or key of its node? Prefixes do not match. */
 export function isNamed(agent: Pick<AgentInfo, 'id' | 'address' | 'origin' | 'node'>, name: string): boolean {
   return name === pathIdOf(agent) || name === agent.address || name === `${agent.id}@${agent.node.id}`
 }
 
-/** The segment of a path that says it. No two have the same one. */
+/** Encodes a path id as one segment of a path; distinct ids give distinct segments. */
 export function segmentOf(pathId: string): string {
   return encodeURIComponent(flat(pathId)).replaceAll('%40', '@')
 }
 
-/** What a segment of a path says; null for one that is not encoded well. */
+/** Decodes a segment of a path; null when its encoding is invalid. */
 export function pathIdFrom(segment: string): string | null {
   try {
-    // The function of the language is slow, and there is seldom anything to do for it.
+    // decodeURIComponent is slow, and most segments have no escapes.
     return segment.includes('%') ? decodeURIComponent(segment) : segment
   } catch {
     return null

@@ -15,17 +15,17 @@ import type { HybridCard } from './card-v03.js'
 import type { CardV1 } from './card-v1.js'
 import { type OfferedExtension, versionText } from '../server/service-params.js'
 
-/** Which form of a card a client reads: that of 1.0, or the one for all others. */
+/** The form of a card: that of 1.0, or the hybrid for all other clients. */
 export type CardForm = 'one' | 'hybrid'
 
-/** What the routes of cards are made of. */
+/** Dependencies of the card routes. */
 export interface CardRouteDeps extends CardHost {
   readonly store: CardStore
   readonly signer: CardSigner
   readonly clock: Clock
   readonly version: string
   apiFor(principal: Principal): NodeApi
-  /** What this caller may ask of this node now. */
+  /** The limits of a caller at this node now. */
   limits(by: Principal): CallerLimits
 }
 
@@ -42,10 +42,10 @@ type TokenHandler = (
 
 type CardPlace = { readonly path: string } | { readonly prefix: string; readonly suffix: string }
 
-/** A place of the HTTP listener; with `suffix`: the paths with one segment between the two. */
+/** A route of the HTTP listener; `prefix` and `suffix` match paths with one segment between them. */
 export type CardRoute = CardPlace & {
   readonly methods: readonly string[]
-  /** What the listener refuses there, as it stands in the body of its answer. */
+  /** Encodes an error of the listener as the body of its answer. */
   readonly errorBody?: (error: ListenerError, request: { readonly method: string; readonly path: string }) => object | null
 } & ({ readonly isPublic: true; readonly handle: PublicHandler } | { readonly isPublic?: false; readonly handle: TokenHandler })
 
@@ -53,11 +53,11 @@ export type CardRoute = CardPlace & {
 export interface CardService {
   readonly routes: readonly CardRoute[]
   /**
-   * The card for callers that have shown who they are: the public one and what is counted now. `pathId` null: of the node.
+   * The card for authenticated callers: the public card and current usage counts. `pathId` null: of the node.
    * @throws NodeError AGENT_NOT_FOUND, FORBIDDEN
    */
   extended(pathId: string | null, asked: { readonly form: CardForm; readonly principal: Principal }): Promise<CardV1 | HybridCard>
-  /** The extensions on the public card; none for an agent that has no card here. */
+  /** The extensions of the public card; empty for an agent without a card here. */
   extensions(pathId: string | null): readonly OfferedExtension[]
 }
 
@@ -65,7 +65,7 @@ const METHODS: readonly string[] = ['GET', 'HEAD']
 const NAMES = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const
 const STATUS: Readonly<Record<string, number>> = { AGENT_NOT_FOUND: 404, FORBIDDEN: 403, SANDBOX_VIOLATION: 403, NODE_NOT_RUNNING: 503 }
 
-/** The form that a text of a version asks for: clients before 1.0 name none. */
+/** The card form for a requested version; clients before 1.0 name none. */
 export function cardForm(text: string): CardForm {
   const major = /^\s*(\d{1,3})(?!\d)/.exec(text)?.[1]
   return major === undefined || Number(major) === 0 ? 'hybrid' : 'one'
@@ -108,13 +108,13 @@ export function createCardService(deps: CardRouteDeps): CardService {
         handle: (request, response) => answerDocument(request, response, keys)
       },
       { ...extendedPlace, methods: METHODS, errorBody: gatewayFault, handle: extendedAt((path) => idIn(path, extendedPlace)) },
-      // REST of 0.3 below the URL of the node: this is no agent called `v1`.
+      // REST of 0.3 below the URL of the node, not an agent called `v1`.
       { path: '/a2a/v1/card', methods: METHODS, errorBody: gatewayFault, handle: extendedAt(() => null) }
     ]
   }
 }
 
-/** Undefined where the path does not say it well. */
+/** Undefined when the segment is not encoded correctly. */
 function idIn(path: string, { prefix, suffix }: { readonly prefix: string; readonly suffix: string }): string | undefined {
   return pathIdFrom(path.slice(prefix.length, -suffix.length)) ?? undefined
 }
@@ -140,7 +140,7 @@ async function extendedCard(
   { pathId, form, principal }: { readonly pathId: string | null; readonly form: CardForm; readonly principal: Principal }
 ): Promise<CardV1 | HybridCard> {
   const { agent: known, original } = await entryOf(store, pathId)
-  // A member asks the other node itself.
+  // A peer must ask the node of the agent directly.
   if (principal.kind === 'peer' && known !== null && known.node.id !== host.meshNode) throw unknownAgent(pathId ?? '')
   const api = apiFor(principal)
   const [tasks, agent] = await Promise.all([
@@ -152,21 +152,21 @@ async function extendedCard(
   return signer.cards({ ...subject, extensions })[form]
 }
 
-/** The node as this caller sees it. */
+/** The card content of the node with the agents visible to this caller. */
 async function nodeOf(api: NodeApi, host: CardHost & { readonly version: string }): Promise<ReturnType<typeof nodeSubject>> {
   const [info, { agents }] = await Promise.all([api.call('node.info', {}), api.call('agents.list', {})])
   const details = await Promise.all(agents.map(({ id, node }) => api.call('agents.show', { agent: `${id}@${node.id}` })))
   return nodeSubject(info, details, host)
 }
 
-/** Runs it; what it throws becomes an error in the form of the protocol. */
+/** Runs it and answers known errors in the form of the protocol. */
 async function guarded(response: ServerResponse, run: () => Promise<void>): Promise<void> {
   try {
     await run()
   } catch (error) {
     const { code, message } = asNodeError(error)
     const status = STATUS[code]
-    // The listener knows what to do with what nobody foresaw.
+    // The listener handles unexpected errors.
     if (status === undefined) throw error
     answerFresh(response, status, restError({ status, code, message }))
   }

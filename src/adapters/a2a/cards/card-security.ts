@@ -6,19 +6,19 @@ const SCHEME = 'bearer'
 type Schemes = Readonly<Record<string, object>>
 type Flows = Readonly<Record<string, object>>
 
-/** How callers show who they are, in the words of 1.0: any of the schemes is enough. No scopes are an empty StringList. */
+/** Authentication in the form of 1.0: one of the schemes is enough. No scopes are an empty StringList. */
 export interface SecurityV1 {
   readonly securitySchemes: Schemes
   readonly securityRequirements: readonly { readonly schemes: Schemes }[]
 }
 
-/** The same in the words of 0.3. */
+/** The same in the form of 0.3. */
 export interface SecurityV03 {
   readonly securitySchemes: Schemes
   readonly security: readonly Readonly<Record<string, readonly string[]>>[]
 }
 
-/** A scheme of 1.0 has one flow, so each flow is one. */
+/** Authentication in the form of 1.0. A scheme of 1.0 has one flow, so each flow has a scheme. */
 export function securityV1({ oauth }: { readonly oauth?: CardOAuth | undefined }): SecurityV1 {
   const securitySchemes = {
     [SCHEME]: { httpAuthSecurityScheme: { scheme: 'Bearer' } },
@@ -27,7 +27,7 @@ export function securityV1({ oauth }: { readonly oauth?: CardOAuth | undefined }
   return { securitySchemes, securityRequirements: Object.keys(securitySchemes).map((name) => ({ schemes: { [name]: {} } })) }
 }
 
-/** 0.3 knows no flow for devices. */
+/** Authentication in the form of 0.3, which has no device flow. */
 export function securityV03({ oauth }: { readonly oauth?: CardOAuth | undefined }): SecurityV03 {
   const securitySchemes = {
     [SCHEME]: { type: 'http', scheme: 'bearer' },
@@ -36,7 +36,7 @@ export function securityV03({ oauth }: { readonly oauth?: CardOAuth | undefined 
   return { securitySchemes, security: Object.keys(securitySchemes).map((name) => ({ [name]: [] })) }
 }
 
-/** For readers of either: every scheme has the members of both, so what one of them does not know is left out. */
+/** For clients of either version: each scheme has the members of both. The device flow is left out, since 0.3 has none. */
 export function hybridSecurity(subject: { readonly oauth?: CardOAuth | undefined }): SecurityV1 & SecurityV03 {
   const [old, one] = [securityV03(subject), securityV1(subject)]
   const names = Object.keys(old.securitySchemes)

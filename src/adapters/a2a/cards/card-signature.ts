@@ -12,7 +12,7 @@ export interface CardSignature {
   readonly signature: string
 }
 
-/** What signing cards needs. */
+/** Dependencies of {@link CardSigner}. */
 export interface CardSignerDeps {
   /** By the node's key. */
   readonly sign: Sign
@@ -21,7 +21,7 @@ export interface CardSignerDeps {
   readonly keysUrl: string | null
 }
 
-/** A card in both forms that are served, signed. */
+/** A signed card in both served forms. */
 export interface SignedCards {
   readonly one: CardV1
   readonly hybrid: HybridCard
@@ -33,10 +33,10 @@ export interface KeySet {
 }
 
 /**
- * Signs cards with EdDSA. Readers differ in what they compare: the specification keeps required members that are empty; the SDKs
- * drop whatever is empty; the SDK for JavaScript also loses the security schemes of a card that it has parsed (1.3.0); and a
- * reader that knows no version takes the object as it is. So there is a signature for each text that comes of that; one that
- * fits is enough. What is signed never has the form of what the node signs for its mesh, which begins with the name of its kind.
+ * Signs cards with EdDSA. Readers verify different texts. The specification keeps empty required members; the SDKs drop all
+ * empty members. The JavaScript SDK (1.3.0) also loses the security schemes of a parsed card. A reader without a version takes
+ * the object as it is. So a card has a signature for each of these texts, and one match is enough. A payload here never has the
+ * form of a mesh signature of the node, which begins with the name of its kind.
  */
 export class CardSigner {
   readonly #sign: Sign
@@ -49,7 +49,7 @@ export class CardSigner {
     this.#header = base64url(canonicalJson({ alg: 'EdDSA', kid: nodeId, typ: 'JOSE', ...(keysUrl === null ? {} : { jku: keysUrl }) }))
   }
 
-  /** The cards of a subject. @throws TypeError for what has no JSON form */
+  /** The cards of a subject. @throws TypeError when a value has no JSON form */
   cards(subject: CardSubject): SignedCards {
     const [one, hybrid] = [toCardV1(subject), toHybridCard(subject)]
     const { securitySchemes: _, ...parsed } = one
@@ -59,7 +59,7 @@ export class CardSigner {
     return { one: { ...one, signatures }, hybrid: { ...hybrid, signatures: [...signatures, ...whole] } }
   }
 
-  /** The key by which all of them are checked. */
+  /** The key that verifies all signatures. */
   keySet(): KeySet {
     const x = base64url(keyFromText(this.#nodeId))
     return { keys: [{ kty: 'OKP', crv: 'Ed25519', x, kid: this.#nodeId, use: 'sig', alg: 'EdDSA' }] }
@@ -73,7 +73,7 @@ export class CardSigner {
   }
 }
 
-/** The value without what is empty at any depth: no text, no items, no members; null where nothing is left. */
+/** The value without empty texts, lists and objects at any depth; null when nothing is left. */
 export function withoutEmpty(value: unknown): unknown {
   if (value === '' || value === undefined) return null
   if (Array.isArray(value)) {

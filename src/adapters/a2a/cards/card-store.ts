@@ -10,29 +10,29 @@ import type { CardSigner } from './card-signature.js'
 import { agentSubject, type CardHost, type CardSubject, nodeSubject } from './card-subject.js'
 import type { OfferedExtension } from '../server/service-params.js'
 
-/** How often a watch that broke off is opened again at most, in milliseconds. */
+/** Wait before a broken watch is opened again, in milliseconds. */
 const AGAIN_MS = 1000
-/** Cards that are made before others get a turn. */
+/** Cards per turn of the event loop. */
 const BATCH = 16
 
-/** The cards as agents' own nodes signed them. */
+/** Cards as signed by the nodes of their agents. */
 export interface OriginalCards {
-  /** Null when it is not in the log, or not yet. */
+  /** Null while the log does not have it. */
   find(nodeId: NodeId, agentId: string): SignedCard | null
-  /** Called after any of them may have changed. */
+  /** Calls the listener after any card may have changed. */
   onChange(listener: () => void): Unsubscribe
 }
 
-/** What the book is made of. */
+/** Dependencies of {@link CardStore}. */
 export interface CardStoreDeps extends CardHost {
-  /** That of the weakest caller: whom it sees is public. */
+  /** The API of the weakest caller: agents visible to it are public. */
   readonly api: NodeApi
   readonly signer: CardSigner
   readonly originals: OriginalCards
   readonly clock: Clock
-  /** Version of the node's software: that of its own card. */
+  /** Version of the node's software, for its own card. */
   readonly version: string
-  /** Told of what kept a card from being made; the last one that was made stays. */
+  /** Called with the error when a card cannot be made; the previous card stays. */
   onFault(error: unknown): void
 }
 
@@ -43,25 +43,25 @@ export interface CardEntry {
   readonly original: SignedCard | null
   readonly one: PreparedDocument
   readonly hybrid: PreparedDocument
-  /** Those on it. */
+  /** The extensions of the card. */
   readonly extensions: readonly OfferedExtension[]
 }
 
-/** What is served now: it is replaced as a whole. */
+/** The served cards, replaced as a whole. */
 interface Cards {
   readonly root: CardEntry
-  /** By every name that a path may say. */
+  /** By every name that paths accept. */
   readonly named: ReadonlyMap<string, CardEntry>
-  /** By `id@node key`: what each was made of, and what came of it. */
+  /** By `id@node key`: each entry with the fingerprint of its source. */
   readonly made: ReadonlyMap<string, { readonly from: string; readonly entry: CardEntry }>
 }
 
 /**
- * The cards of all public agents, made when one changes and kept ready: follows the node's list of agents, and swaps what it
- * serves once all that changed is made.
+ * The encoded cards of all public agents. Watches the node's list of agents, makes the changed cards, then replaces the
+ * served set as a whole.
  */
 export class CardStore {
-  /** Resolves when the first cards are there, or could not be made. */
+  /** Resolves when the first cards are made or have failed, or at {@link close}. */
   readonly ready: Promise<void>
   readonly #deps: CardStoreDeps
   readonly #ended = new AbortController()
@@ -86,7 +86,7 @@ export class CardStore {
     return this.#cards !== null
   }
 
-  /** The card of a path id, or with null of the node; null for nobody's, and before {@link ready}. */
+  /** The card of a path id; null: of the node. Returns null for an unknown id, and before {@link ready}. */
   find(pathId: string | null): CardEntry | null {
     return (pathId === null ? this.#cards?.root : this.#cards?.named.get(pathId)) ?? null
   }
@@ -147,7 +147,7 @@ export class CardStore {
       for (const name of [pathIdOf(agent), agent.address]) names.set(name, entry)
       keys.set(key, entry)
     }
-    // A node may call itself by the key of another one: a key means its own node all the same.
+    // A node may use the key of another node as its name: the owner of the key wins.
     const named = new Map([...names, ...keys])
     return { made, named, root: await this.#rootOf([...made.values()].flatMap(({ entry }) => entry.agent ?? [])) }
   }
@@ -157,7 +157,7 @@ export class CardStore {
     return original?.body.revision === revision ? original : null
   }
 
-  /** Null when the agent has gone meanwhile. What else fails leaves the card that was. */
+  /** Null when the agent is gone. Other errors keep the previous card. */
   async #entryOf(key: string, original: SignedCard | null): Promise<CardEntry | null> {
     const former = this.#cards?.made.get(key)?.entry
     try {

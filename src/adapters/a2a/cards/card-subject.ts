@@ -3,12 +3,12 @@ import type { SignedCard } from '../../../domain/membership/types.js'
 import type { AgentDetail, NodeInfo } from '../../../ports/node-api.js'
 import { type CardInterface, interfacesOf, pathIdOf, type Reached, segmentOf } from './card-interfaces.js'
 
-/** URI of the extension whose params are what the mesh says of an agent or node. */
+/** URI of the extension whose params are the mesh data of an agent or node. */
 export const MESH_EXTENSION = 'urn:a2a-node:extension:mesh:1'
 
-/** Skills of the card of a whole node. */
+/** Most skills on the card of a whole node. */
 export const NODE_CARD_MAX_SKILLS = 2000
-/** UTF-16 units of their JSON. */
+/** Most UTF-16 units of the JSON of these skills. */
 export const NODE_CARD_MAX_SKILLS_LENGTH = 524_288
 
 /** One skill, the same in all versions. */
@@ -22,43 +22,43 @@ export interface CardSkill {
   readonly outputModes?: readonly string[]
 }
 
-/** Something that a card says beyond the protocol. */
+/** An extension on a card. */
 export interface CardExtension {
   readonly uri: string
   readonly description: string
   readonly params: Readonly<Record<string, unknown>>
 }
 
-/** What a card is about, before it is put in the words of a version. */
+/** The content of a card, independent of the protocol version. */
 export interface CardSubject {
   readonly name: string
   readonly description: string
   readonly version: string
-  /** The preferred one first. */
+  /** In order of preference. */
   readonly interfaces: readonly CardInterface[]
   readonly skills: readonly CardSkill[]
   readonly pushNotifications: boolean
   readonly extensions: readonly CardExtension[]
-  /** How clients get tokens by OAuth; absent: they do not. */
+  /** The OAuth server for clients; absent: none. */
   readonly oauth?: CardOAuth
 }
 
-/** What a card says of the OAuth server of its node. */
+/** The OAuth server of a node, as its cards name it. */
 export interface CardOAuth {
-  /** Its URL. */
+  /** URL of the server. */
   readonly issuer: string
-  /** Names of scopes, and what each gives. */
+  /** Descriptions by name of scope. */
   readonly scopes: Readonly<Record<string, string>>
 }
 
-/** Where and how a node serves. */
+/** Addresses and features of a node for its cards. */
 export interface CardHost extends Reached {
   readonly pushNotifications: boolean
-  /** Of the node's OAuth server, where it has one. */
+  /** Absent: the node has no OAuth server. */
   readonly oauth?: CardOAuth
 }
 
-/** What one agent's card is about. `original`: the card that its own node signed, when it is on another one. */
+/** The content of the card of one agent. `original`: the card signed by its own node, for an agent of another node. */
 export function agentSubject(
   detail: AgentDetail,
   original: SignedCard | null,
@@ -70,7 +70,7 @@ export function agentSubject(
     name,
     description: filled(description, name),
     version,
-    // Over the mesh an agent is reached at its own node.
+    // The mesh binding reaches an agent at its own node only.
     interfaces: interfacesOf(node.id === meshNode ? { base, meshNode } : { base }, pathIdOf(detail)),
     skills: detail.capabilities.map((capability) => skillOf(capability, [id])),
     pushNotifications,
@@ -79,7 +79,7 @@ export function agentSubject(
   }
 }
 
-/** What the card of a whole node is about: all that its agents, and those of the nodes it knows, can do. */
+/** The content of the card of a whole node: the capabilities of its agents and of the known agents of other nodes. */
 export function nodeSubject(
   { node }: Pick<NodeInfo, 'node'>,
   agents: readonly AgentDetail[],
@@ -89,7 +89,7 @@ export function nodeSubject(
     const segment = segmentOf(pathIdOf(agent))
     return agent.capabilities.map((capability) => ({
       ...skillOf(capability, [agent.id]),
-      // No segment has a slash in it, so that no two are the same.
+      // A segment has no slash, so the ids are unique.
       id: `${segment}/${capability.id}`
     }))
   })
@@ -125,7 +125,7 @@ function skillOf({ id, name, description, ...more }: CapabilityDescriptor, other
   }
 }
 
-/** The first skills for which a card has room. */
+/** The first skills within the limits of a card. */
 function fitting(skills: readonly CardSkill[]): readonly CardSkill[] {
   let length = 0
   const end = skills.findIndex((skill, at) => {
@@ -135,7 +135,7 @@ function fitting(skills: readonly CardSkill[]): readonly CardSkill[] {
   return end < 0 ? skills : skills.slice(0, end)
 }
 
-/** Cards must describe: what says nothing is called by its name. */
+/** Cards require a description: the name replaces an empty one. */
 function filled(text: string, name: string): string {
   return text.trim() === '' ? name : text
 }

@@ -3,12 +3,12 @@ import type { AgentDetail } from '../../../ports/node-api.js'
 import type { TaskInfo, TaskList } from '../../../ports/task-api.js'
 import type { CardExtension } from './card-subject.js'
 
-/** URI of the extension whose params say how much an agent is used, and how much it may be. */
+/** URI of the extension whose params are the usage of an agent and the limits of the caller. */
 export const USAGE_EXTENSION = 'urn:a2a-node:extension:usage:1'
-/** Tasks that are counted for an extended card: the newest ones. */
+/** Newest tasks that an extended card counts. */
 export const USAGE_MAX_TASKS = 5000
 
-/** What became of tasks. */
+/** Counts of tasks by state. */
 export interface TaskCounts {
   readonly completed: number
   readonly failed: number
@@ -16,20 +16,20 @@ export interface TaskCounts {
   readonly rejected: number
   /** Neither ended nor unknown. */
   readonly running: number
-  /** Asked, and no outcome learned yet. */
+  /** Requested, outcome not known. */
   readonly unknown: number
 }
 
-/** Limits of callers, e.g. `maxConnections`, as they are in force. */
+/** Current limits of callers, e.g. `maxConnections`. */
 export type CallerLimits = Readonly<Record<string, number>>
 
 /**
- * Counts tasks: of an agent here those that it does, of one elsewhere those that this node asked of it, and with null those
- * that all agents here do.
+ * Counts the tasks of an agent: for a local agent the tasks it executes, for a remote one the tasks that this node requested.
+ * null: the tasks of all local agents.
  */
 export function countTasks(tasks: readonly TaskInfo[], agent: Pick<AgentDetail, 'address' | 'origin'> | null): TaskCounts {
   const counts = { completed: 0, failed: 0, canceled: 0, rejected: 0, running: 0, unknown: 0 }
-  // What this node asks of its own agent is a task at both ends.
+  // A request to a local agent has a task in both roles.
   const role = agent?.origin === 'remote' ? 'caller' : 'callee'
   for (const task of tasks) {
     if (task.role !== role || (agent !== null && task.agent !== agent.address)) continue
@@ -40,18 +40,18 @@ export function countTasks(tasks: readonly TaskInfo[], agent: Pick<AgentDetail, 
   return counts
 }
 
-/** What an extended card says beyond the public one. All of it is counted now. */
+/** The usage extension of an extended card, counted at the time of the call. */
 export function usageExtension(
   { tasks, more }: TaskList,
   { agent, limits }: { readonly agent: AgentDetail | null; readonly limits: CallerLimits }
 ): CardExtension {
   const params = {
     ...(agent === null ? {} : { status: agent.status }),
-    // Why is for people at the node.
+    // The reason is for operators of the node only.
     ...(agent?.health === undefined ? {} : { health: agent.health.state, healthSince: agent.health.since }),
     tasks: countTasks(tasks, agent),
     counted: tasks.length,
-    // Older ones, which are not counted.
+    // Number of older tasks, which are not counted.
     left: more,
     limits
   }

@@ -3,7 +3,7 @@ import type { CardSignature } from './card-signature.js'
 import type { CardExtension, CardSkill, CardSubject } from './card-subject.js'
 import { type CardV1, DEFAULT_MODES, toCardV1 } from './card-v1.js'
 
-/** The card of A2A 0.3 as this node makes it (specification 0.3.0, section 5.5). */
+/** The card of A2A 0.3 of this node (specification 0.3.0, section 5.5). */
 export interface CardV03 {
   readonly protocolVersion: string
   readonly name: string
@@ -30,7 +30,7 @@ export interface CardV03 {
 /** One object that is a card of both versions: each reads the members it knows. */
 export type HybridCard = CardV03 & CardV1
 
-/** The card in the words of 0.3. */
+/** The card in the form of 0.3. */
 export function toCardV03({ name, description, version, interfaces, skills, pushNotifications, extensions, oauth }: CardSubject): CardV03 {
   const spoken = interfaces
     .filter(({ protocolVersion }) => protocolVersion === '0.3')
@@ -52,7 +52,7 @@ export function toCardV03({ name, description, version, interfaces, skills, push
   }
 }
 
-/** The card for clients that do not say which version they read. */
+/** The card for clients that name no version. */
 export function toHybridCard(subject: CardSubject): HybridCard {
   const [old, one] = [toCardV03(subject), toCardV1(subject)]
   return {

@@ -4,10 +4,10 @@ import { type SecurityV1, securityV1 } from './card-security.js'
 import type { CardSignature } from './card-signature.js'
 import type { CardExtension, CardSkill, CardSubject } from './card-subject.js'
 
-/** Media types that agents take where a skill names none: an input is an object, and text becomes one. */
+/** Media types for skills that name none: an input is an object, and text becomes one. */
 export const DEFAULT_MODES = DEFAULT_INPUT_MODES
 
-/** The card of A2A 1.0 as this node makes it (specification, section 4.4.1, in the JSON form of its a2a.proto). */
+/** The card of A2A 1.0 of this node (specification, section 4.4.1, in the JSON form of its a2a.proto). */
 export interface CardV1 {
   readonly name: string
   readonly description: string
@@ -27,10 +27,7 @@ export interface CardV1 {
   readonly signatures?: readonly CardSignature[]
 }
 
-/**
- * The card in the words of 1.0. What equals a default of the protocol is left out where it may be, as what is signed must
- * have it (section 8.4.1).
- */
+/** The card in the form of 1.0. Optional members with default values are left out, as signatures require (section 8.4.1). */
 export function toCardV1({ name, description, version, interfaces, skills, pushNotifications, extensions, oauth }: CardSubject): CardV1 {
   return {
     name,

@@ -5,23 +5,23 @@ import type { AgentDetail, NodeApi } from '../../../ports/node-api.js'
 import { isNamed, pathIdOf } from '../cards/card-interfaces.js'
 import { FacadeFault } from './facade-fault.js'
 
-/** One agent in the list. */
+/** An agent in the list. */
 export interface FacadeAgent {
-  /** What the paths take: its id, or its address when it is of another node. */
+  /** Name in paths: the id of a local agent, the address of one of another node. */
   readonly name: string
   readonly title: string
   readonly description: string
   readonly version: string
   readonly tier: string
-  /** `ready`, `busy`, `offline`; of an agent of this node with which something is wrong its health, `unhealthy` or `degraded`. */
+  /** `ready`, `busy`, `offline`; of an impaired local agent its health, `unhealthy` or `degraded`. */
   readonly status: string
-  /** How an agent of this node was found when it was looked at last; why is for people of the node alone. */
+  /** Result of the last health check of a local agent; its reason is for operators only. */
   readonly health?: string
   readonly origin: string
   readonly capabilities: readonly string[]
 }
 
-/** The agents that a caller sees. @throws NodeError FORBIDDEN */
+/** The agents visible to a caller. @throws NodeError FORBIDDEN */
 export async function facadeAgents(api: NodeApi): Promise<readonly FacadeAgent[]> {
   const { agents } = await api.call('agents.list', {})
   const rows: FacadeAgent[] = []
@@ -32,12 +32,12 @@ export async function facadeAgents(api: NodeApi): Promise<readonly FacadeAgent[]
   return rows
 }
 
-/** One agent with its capabilities; a prompt goes to the default one. @throws NodeError AGENT_NOT_FOUND, FORBIDDEN */
+/** One agent with its capabilities; prompts use the default capability. @throws NodeError AGENT_NOT_FOUND, FORBIDDEN */
 export async function facadeAgent(api: NodeApi, agent: string): Promise<object> {
   const detail = await api.call('agents.show', { agent }).catch(async (error: unknown) => await ownOf(api, agent, error))
-  // Every node has one, and nobody runs it.
+  // Every node has an operator agent, which has no runtime.
   if (detail.id === 'operator') throw new FacadeFault('agent_not_found', 'the operator of a node is no agent to be asked')
-  // People may type the beginning of a name; here each agent has one URL, that of its card.
+  // The API accepts prefixes; here each agent has one URL, that of its card.
   if (!isNamed(detail, agent)) throw noneCalled(agent, `; did you mean ${pathIdOf(detail)}?`)
   const capabilities = detail.capabilities.map(({ id, name, description, inputSchema, outputSchema }) => ({
     id,
@@ -56,11 +56,11 @@ function agentOf(
   const head = { name, title, description, version, tier }
   if (health === undefined) return { ...head, status, origin }
   const { state } = health
-  // What is wrong with an agent says more than that it has room, as at the command line.
+  // Impaired health takes precedence over `ready` and `busy`, as at the command line.
   return { ...head, status: state === 'healthy' ? status : state, health: state, origin }
 }
 
-/** Of several agents with that id the one of this node, as at the URLs of the A2A protocol. */
+/** Resolves an ambiguous id to the local agent, as the A2A URLs do. */
 async function ownOf(api: NodeApi, agent: string, error: unknown): Promise<AgentDetail> {
   if (asNodeError(error).code !== 'AMBIGUOUS_NAME') throw error
   const own = (await api.call('agents.list', { origin: 'local' })).agents.find(({ id }) => id === agent)
@@ -72,7 +72,7 @@ function noneCalled(name: string, hint = ''): FacadeFault {
   return new FacadeFault('agent_not_found', `no agent "${shown(name)}" is served here${hint}`)
 }
 
-/** It left while the others were looked up. */
+/** The agent disappeared during the look-up of the others. */
 function unlessGone(error: unknown): null {
   if (asNodeError(error).code === 'AGENT_NOT_FOUND') return null
   throw error

@@ -3,40 +3,40 @@ import { RESULT } from '../../../domain/gateway/content.js'
 import type { Part } from '../../../domain/gateway/message.js'
 import { ASKING_STATES, type GatewayEvent, type GatewaySnapshot, type GatewayState, RESTING_STATES } from '../../../domain/gateway/task.js'
 
-/** What a stream tells on the way: a text of the agent, another report of it, or what holds it up. */
+/** An intermediate item of a stream: a text of the agent, other progress of it, or the reason for a wait. */
 export type FacadeState =
   | { readonly token: string }
   | { readonly data: unknown }
   | { readonly waitingFor: string; readonly message: string }
 
-/** What came of a task: a text where it is one, else JSON. A question of the agent is what it asks. */
+/** The result of a task: a text if it is one, else JSON; of a waiting task its question. */
 export function contentOf({ task, artifacts }: GatewaySnapshot): unknown {
   if (task.state !== 'completed') return plainContent(task.message?.parts ?? [])
   const result = artifacts.find(({ artifactId }) => artifactId === RESULT)
   return plainContent(result?.parts ?? artifacts.flatMap(({ parts }) => parts))
 }
 
-/** What an event of a task is to a reader of its stream; null for nothing. */
+/** Translates an event of a task to an item of the stream; null for none. */
 export function stateOf(event: GatewayEvent): FacadeState | null {
   if (event.type === 'message' || isResult(event)) return null
   const parts = event.type === 'artifact' ? event.artifact.parts : (event.message?.parts ?? [])
   const [first] = parts
-  // How a task ended, and what it asks, is its result.
+  // Outcomes and questions are sent as the result.
   if (first === undefined || (event.type === 'status' && RESTING_STATES.has(event.state))) return null
   const waitingFor = event.type === 'status' ? first.metadata?.['waitingFor'] : undefined
   if (typeof waitingFor === 'string') return { waitingFor, message: first.text ?? '' }
   const content = plainContent(parts)
-  // The last piece of a text may say only that it is the last.
+  // The last chunk of a text may be empty.
   if (content === '') return null
   return typeof content === 'string' ? { token: content } : { data: content }
 }
 
-/** Has a task ended as it should, or asked back? */
+/** Has a task completed, or does it ask its client? */
 export function isAnswered(state: GatewayState): boolean {
   return state === 'completed' || ASKING_STATES.has(state)
 }
 
-/** The artifact that the node makes of what an agent gave back; those that an agent reports by that name come in pieces. */
+/** Is it the result artifact made by the node? An agent's own artifacts of that name come in chunks. */
 function isResult(event: GatewayEvent): boolean {
   return event.type === 'artifact' && event.artifact.artifactId === RESULT && event.lastChunk && !event.append
 }

@@ -4,7 +4,7 @@ import type { Part } from '../../../domain/gateway/message.js'
 import { A2AFault } from '../server/fault.js'
 import { type Violation, violationText } from '../server/guardrails.js'
 
-/** Kinds of failure by the names that clients are told, with the status of each. */
+/** Public kinds of failure with their HTTP status. */
 const STATUS = {
   agent_not_found: 404,
   guardrail_violation: 400,
@@ -25,7 +25,7 @@ const STATUS = {
 /** One of the kinds. */
 export type FacadeFaultKind = keyof typeof STATUS
 
-/** What the node calls a failure, and what the facade does; anything else is `internal_error`. */
+/** Kinds of the facade by error code of the node; all other codes are `internal_error`. */
 const OF_NODE: Readonly<Record<string, FacadeFaultKind>> = {
   AGENT_NOT_FOUND: 'agent_not_found',
   LLM_INIT_FAILED: 'llm_init_failed',
@@ -49,10 +49,10 @@ const OF_NODE: Readonly<Record<string, FacadeFaultKind>> = {
 }
 
 const UNEXPECTED = 'Unexpected failure'
-/** Seconds after which what is unavailable may be tried again. */
+/** `Retry-After` of `unavailable`, in seconds. */
 const RETRY_SECONDS = 5
 
-/** A request to the facade that fails: `{"error", "message", "details"?}`. */
+/** A failed request to the facade: `{"error", "message", "details"?}`. */
 export class FacadeFault extends Error {
   readonly kind: FacadeFaultKind
   readonly details: unknown
@@ -78,14 +78,14 @@ export class FacadeFault extends Error {
     return STATUS[this.kind]
   }
 
-  /** The body of its answer. What is unexpected is told as that, and as nothing else. */
+  /** The body of its answer. Internal errors have a fixed message. */
   toBody(): { readonly error: FacadeFaultKind; readonly message: string; readonly details?: unknown } {
     const message = this.kind === 'internal_error' ? UNEXPECTED : this.message.replace(JUSTIFICATION_PLACE, 'in justification')
     return { error: this.kind, message, ...(this.details === undefined ? {} : { details: this.details }) }
   }
 }
 
-/** A request that cannot be taken as it is. */
+/** A malformed request. */
 export function invalidRequest(message: string): FacadeFault {
   return new FacadeFault('invalid_request', message)
 }
@@ -95,7 +95,7 @@ export function guardrailFault(broken: Violation): FacadeFault {
   return new FacadeFault('guardrail_violation', violationText(broken), { details: broken })
 }
 
-/** What was thrown, as the facade tells it. */
+/** Converts a thrown value to a fault of the facade. */
 export function facadeFaultOf(thrown: unknown): FacadeFault {
   if (thrown instanceof FacadeFault) return thrown
   if (thrown instanceof A2AFault) {
@@ -106,12 +106,12 @@ export function facadeFaultOf(thrown: unknown): FacadeFault {
   return new FacadeFault(OF_NODE[code] ?? 'internal_error', message, { cause: thrown })
 }
 
-/** How a task failed: its last words end with the code, `... (TASK_FAILED)`, which the node puts there. */
+/** The fault of a failed task. Its last message ends with the code, which the node adds: `... (TASK_FAILED)`. */
 export function taskFault({ text: words = '', metadata }: Part): FacadeFault {
   const details = metadata?.['guardrail']
   if (details !== undefined) return new FacadeFault('guardrail_violation', words, { details })
   const [, message = words, code = ''] = /^(.*) \(([A-Z][A-Z_]*)\)$/s.exec(words) ?? []
-  // What an agent wrote too much of is no fault of the request.
+  // Too large output of an agent is no fault of the request.
   const isKnown = Object.hasOwn(OF_NODE, code) && code !== 'PAYLOAD_TOO_LARGE'
   return new FacadeFault(isKnown ? (OF_NODE[code] ?? 'internal_error') : 'internal_error', message, { cause: words })
 }

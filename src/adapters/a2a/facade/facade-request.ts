@@ -6,19 +6,19 @@ import { MAX_CLIENT_ID, type Part } from '../../../domain/gateway/message.js'
 import { invalidRequest } from './facade-fault.js'
 import { parsedBody } from '../server/json-rpc.js'
 
-/** What the facade is asked to run. */
+/** A request to run an agent. */
 export interface FacadeRequest {
   readonly prompt: string
   /** Names a conversation: the A2A context of its tasks. */
   readonly sessionId: string | null
   readonly context: Readonly<Record<string, unknown>> | null
-  /** Why a more powerful agent is asked. */
+  /** Justification for a more powerful agent. */
   readonly justification: string | null
 }
 
 const KEYS: ReadonlySet<string> = new Set(['prompt', 'sessionId', 'context', 'justification', 'toolsPolicy'])
 
-/** Reads a body. @throws FacadeFault, A2AFault for what is no JSON within the limits */
+/** Reads a body. @throws FacadeFault; A2AFault when it is no JSON within the limits */
 export function readFacadeBody(body: Uint8Array): FacadeRequest {
   const value = parsedBody(body)
   if (!isRecord(value)) throw invalidRequest('the body must be an object: {"prompt": "..."}')
@@ -28,7 +28,7 @@ export function readFacadeBody(body: Uint8Array): FacadeRequest {
   return requestOf(value)
 }
 
-/** Reads the query of a stream that is asked for by GET. @throws FacadeFault */
+/** Reads the query of a stream request by GET. @throws FacadeFault */
 export function readFacadeQuery(query: string): FacadeRequest {
   const params = new URLSearchParams(query)
   for (const name of params.keys())
@@ -38,7 +38,7 @@ export function readFacadeQuery(query: string): FacadeRequest {
   return requestOf({ prompt: params.get('prompt'), sessionId: params.get('sessionId') })
 }
 
-/** What an agent is given: the prompt as `send` gives it, with the context as a member beside it. */
+/** The input of the agent: the prompt as `send` passes it, with the context as another member. */
 export function partsOfRequest({ prompt, context }: FacadeRequest): readonly Part[] {
   const parts: readonly Part[] = [{ text: prompt }]
   const input = inputOf(parts)
@@ -53,7 +53,7 @@ function requestOf(given: Record<string, unknown>): FacadeRequest {
   if (context !== null && !isRecord(context)) throw invalidRequest('context: must be an object')
   if (justification !== null && !isJustification(justification))
     throw invalidRequest(`justification: must be a text of at most ${ENVELOPE_LIMITS.maxJustificationBytes} bytes`)
-  // To take it and let the agent use what it likes would be a lie.
+  // Refused, since the node cannot enforce it.
   if (toolsPolicy !== null)
     throw invalidRequest(
       'toolsPolicy: no agent of this node can be held to one; leave it out, and bind the agent by its tier and the policy'

@@ -8,26 +8,26 @@ import { FacadeRuns, type FacadeRunDeps } from './facade-run.js'
 import { answerJson, checkType, type GatewayCall } from '../server/gateway-route.js'
 import type { FacadeCall } from '../server/gateway-target.js'
 
-/** What the facade is told of a request, as the listener tells it. */
+/** A request to the facade, from the listener. */
 export interface FacadeRequestCall extends GatewayCall {
   isStopping(): boolean
 }
 
-/** What answering at `/agents` needs. */
+/** Dependencies of {@link FacadeRoute}. */
 export interface FacadeDeps extends FacadeRunDeps {
   apiFor(principal: Principal): NodeApi
 }
 
-/** A request that is one of the facade's. */
+/** A recognized request to the facade. */
 interface FacadeOperation {
   readonly asked: Exclude<FacadeCall, { kind: 'nothing' | 'wrong-method' }>
-  /** Null of a GET. */
+  /** Null for GET. */
   readonly body: Buffer | null
-  /** Does it go on after an event of a stream that is over? */
+  /** Does it resume an ended stream, by `Last-Event-ID`? */
   readonly isComingAgain: boolean
 }
 
-/** Answers at `/agents`: plain JSON for clients that know no protocol. */
+/** Answers at `/agents`: plain JSON for clients without A2A. */
 export class FacadeRoute {
   readonly #deps: FacadeDeps
   readonly #runs: FacadeRuns
@@ -37,7 +37,7 @@ export class FacadeRoute {
     this.#runs = new FacadeRuns(deps)
   }
 
-  /** @throws HttpError for a body that is too large or breaks off; all else is answered here. */
+  /** @throws HttpError for a body that is too large or breaks off; other errors are answered. */
   async handle(
     { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
     call: FacadeRequestCall,
@@ -76,7 +76,7 @@ export class FacadeRoute {
   }
 }
 
-/** An EventSource comes again by itself whenever its stream has ended: to run the agent anew is not what its page asked for. It stops at 204. */
+/** Answers 204, at which an EventSource stops. Else it reconnects after each stream and would run the agent again. */
 function endForGood(response: ServerResponse): void {
   response.writeHead(204, { 'cache-control': 'no-store' }).end()
 }

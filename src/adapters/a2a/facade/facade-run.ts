@@ -13,40 +13,40 @@ import { type FacadeRequest, partsOfRequest } from './facade-request.js'
 import { guardedText, type Guardrails } from '../server/guardrails.js'
 import type { StreamItem } from '../server/operations.js'
 
-/** How long a run is waited for, in milliseconds; then it is canceled. Who needs longer takes a stream, or the protocol. */
+/** Longest run, in milliseconds; then it is canceled. Longer runs need a stream or A2A. */
 export const MAX_RUN_MS = 600_000
 
-/** What running agents for clients of the facade needs. */
+/** Dependencies of {@link FacadeRuns}. */
 export interface FacadeRunDeps {
   readonly gateway: Gateway
   readonly guardrails: Guardrails
   readonly clock: Clock
   readonly ids: IdSource
-  /** Told why what is unexpected failed: its client is not. */
+  /** Called with internal errors, whose details clients do not see. */
   onUnexpected(fault: FacadeFault): void
 }
 
-/** Who asks which agent. `api`: the one made for it. */
+/** The caller of an agent. `api`: with the rights of the caller. */
 export interface FacadeCaller {
   readonly by: Principal
   readonly api: NodeApi
   readonly agent: string
   readonly signal: AbortSignalLike
-  /** Does the node stop? Else the signal aborts because nobody waits any more. */
+  /** Does the node stop? Else an abort means that the client hung up. */
   isStopping(): boolean
 }
 
-/** What a run gives. */
+/** Result of a run. */
 export interface FacadeResult {
   readonly result: unknown
   readonly meta: {
     readonly agent: string
     readonly capability: string
-    /** Of the A2A protocol, at which the same token finds it. */
+    /** Id of the A2A task, which the same token can read. */
     readonly taskId: string
-    /** To go on with. */
+    /** For a further run in the session. */
     readonly sessionId: string
-    /** `completed`; or `input-required`, `auth-required`: the result is what the agent asks. */
+    /** `completed`; or `input-required`, `auth-required`: the result is the question of the agent. */
     readonly state: string
     readonly durationMs: number
   }
@@ -59,7 +59,7 @@ interface Begun {
   readonly from: number
 }
 
-/** Runs agents by a prompt: each run is a turn of an A2A task of its caller, and ends with its request. */
+/** Runs agents by a prompt. Each run is a turn of an A2A task of its caller and ends with its request. */
 export class FacadeRuns {
   readonly #deps: FacadeRunDeps
 
@@ -88,14 +88,14 @@ export class FacadeRuns {
     }
   }
 
-  /** Begins a run whose events are told as they happen. Whoever stops reading cancels it. @throws FacadeFault, NodeError */
+  /** Begins a run and streams its events. It is canceled when the reader stops. @throws FacadeFault, NodeError */
   async stream(request: FacadeRequest, caller: FacadeCaller): Promise<AsyncIterable<StreamItem>> {
     if (!caller.by.scopes.includes('read'))
       throw new FacadeFault('forbidden', 'a stream needs the scope read, which this caller does not have')
     return this.#follow(await this.#begin(request, caller, null), caller)
   }
 
-  /** `wait`: until the task rests or this aborts; null: not at all. */
+  /** `wait`: waits until the task rests or this aborts; null: does not wait. */
   async #begin(request: FacadeRequest, caller: FacadeCaller, wait: AbortSignalLike | null): Promise<Begun> {
     const { gateway, guardrails, ids, clock } = this.#deps
     const { prompt, context, justification } = request
@@ -119,7 +119,7 @@ export class FacadeRuns {
     return { snapshot: reply.snapshot, before: asking?.generation ?? 0, from }
   }
 
-  /** The task of a session in which the agent waits for an answer: the prompt is one. */
+  /** The waiting task of a session, which the prompt answers; null: none. */
   async #asking({ sessionId }: FacadeRequest, { by, agent }: FacadeCaller): Promise<GatewayTask | null> {
     if (sessionId === null || !by.scopes.includes('read')) return null
     const filter = { contextId: sessionId, state: 'input-required', agentName: agent } as const
@@ -174,7 +174,7 @@ export class FacadeRuns {
   #cancel({ by }: FacadeCaller, { id }: GatewayTask): void {
     const { gateway, onUnexpected } = this.#deps
     gateway.cancel(by, id).catch((error: unknown) => {
-      // It ended meanwhile.
+      // CONFLICT: the task has ended meanwhile.
       if (asNodeError(error).code !== 'CONFLICT') onUnexpected(facadeFaultOf(error))
     })
   }
@@ -184,9 +184,9 @@ function stopping(what: string): FacadeFault {
   return new FacadeFault('unavailable', `the node is stopping: ${what}`)
 }
 
-/** An agent whose node is away would be waited for; a client of the facade has no use for that. @throws FacadeFault */
+/** Refuses agents of offline nodes, for which the gateway would wait. @throws FacadeFault */
 async function refuseAway({ api, agent }: FacadeCaller): Promise<void> {
-  // Whoever may not look, or names what is not known yet, is answered by the gateway.
+  // Missing rights and unknown names are answered by the gateway.
   const found = await api.call('agents.show', { agent }).catch(() => null)
   if (found?.status === 'offline' && isNamed(found, agent)) throw new FacadeFault('unavailable', 'the node of the agent is not reached now')
 }

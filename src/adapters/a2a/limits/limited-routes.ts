@@ -5,7 +5,7 @@ import { type GatewayFace, gatewayTarget } from '../server/gateway-target.js'
 import { type RpcId, rpcIdIn, rpcJson } from '../server/json-rpc.js'
 import type { CallLimit } from './rate-limit.js'
 
-/** What is needed of a call to count it. */
+/** The counted part of a call. */
 interface CountedCall {
   readonly path: string
   readonly principal: Principal
@@ -14,10 +14,10 @@ interface CountedCall {
 
 type LimitedAnswers<Request, Call> = (request: Request, response: ServerResponse, call: Call) => unknown
 
-/** Bytes of a body that is read although its request is refused: for the id that its answer names, and so that its connection goes on. */
+/** Most bytes of the body of a refused request that are read, for the id of the answer and to keep the connection. */
 export const MAX_REFUSED_BODY = 65_536
 
-/** What is needed of a request to count it. */
+/** The counted part of a request. */
 interface CountedRequest {
   readonly method?: string | undefined
   readonly headers: { readonly 'content-length'?: string | undefined; readonly 'transfer-encoding'?: string | undefined }
@@ -26,19 +26,19 @@ interface CountedRequest {
 /** The answer to a call beyond the limit. */
 export interface LimitAnswer {
   readonly message: string
-  /** In the words of the face that it came to. */
+  /** In the form of its face. */
   readonly body: object
   readonly retryAfterSeconds: number
 }
 
-/** Which face a call is for. */
+/** The face of a call. */
 export function faceOf(method: string, path: string): GatewayFace {
   return gatewayTarget(method, path)?.face ?? 'rest'
 }
 
 /**
- * The handler of a route, with each call counted first: what is beyond the limit of its token is refused in the form of the face it
- * came to, before its body is read unless that is small. `onCall` is told of each; what `refusal` makes is thrown.
+ * Wraps the handler of a route with a rate limit. A call beyond the limit of its token is refused in the form of its face; its
+ * body is read only when small. `onCall` is called for each call; the error from `refusal` is thrown.
  */
 export function limited<Request extends CountedRequest, Call extends CountedCall>(
   handle: LimitedAnswers<Request, Call>,
@@ -57,7 +57,7 @@ export function limited<Request extends CountedRequest, Call extends CountedCall
   }
 }
 
-/** A size that no number holds is not small. */
+/** An invalid size is not small. */
 function isSmall({ headers }: CountedRequest): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= MAX_REFUSED_BODY
 }
@@ -68,7 +68,7 @@ function bodyOf(face: GatewayFace, fault: A2AFault, id: RpcId): object {
   return face === 'rest-old' ? fault.toRpc() : fault.toRest()
 }
 
-/** The published protocol has no number of its own for it; the gateway's specification has. */
+/** The number is from the gateway's specification; the published protocol has none. */
 function tooMany(seconds: number): A2AFault {
   return new A2AFault('OVERLOADED', `too many requests: try again in ${seconds} s`, {
     metadata: { code: 'RATE_LIMITED', name: 'RATE_LIMIT_EXCEEDED', number: '-32030', retryAfter: String(seconds) }

@@ -10,20 +10,20 @@ import { callRpc, type RpcId, rpcJson, rpcOperation } from '../server/json-rpc.j
 import { atTenant, type Caller, type StreamItem } from '../server/operations.js'
 import { activatedExtensions, checkRequired, type OfferedExtension, requestedVersion } from '../server/service-params.js'
 
-/** Service parameters that the binding has for itself: in whose name a member calls. */
+/** Service parameters of the binding: the agent for which a member calls. */
 export const MESH_PARAMETERS = { agent: 'a2a-mesh-agent', tier: 'a2a-mesh-tier', sandbox: 'a2a-mesh-sandbox' } as const
 
-/** What answering members needs. */
+/** Dependencies of {@link meshCallHandler}. */
 export interface MeshBindingDeps {
   readonly gateway: Gateway
-  /** A member as a caller, as it says itself and no more powerful than it is. @throws NodeError */
+  /** A member as a caller, by its claims, limited to its own power. @throws NodeError */
   principalOf(peer: string, claims: { readonly agent?: string; readonly tier?: 0 | 1 | 2 | 3; readonly sandboxId?: string }): Principal
   /** The extensions on the card of an agent, or of the node. */
   extensions(agent: string | null): readonly OfferedExtension[]
   readonly extendedCard: Caller['extendedCard']
 }
 
-/** The gateway's JSON-RPC for calls of members over their links. */
+/** Makes the JSON-RPC handler of the gateway for calls of members over their links. */
 export function meshCallHandler(deps: MeshBindingDeps): CallHandler {
   return async (call) => {
     try {
@@ -57,7 +57,7 @@ function callerOf(deps: MeshBindingDeps, call: MemberCall): Caller {
   }
 }
 
-/** The gateway for one call, which reads tasks when it is its turn: their contents may be large. */
+/** The gateway for one call. Reads of tasks wait for their turn, since contents may be large. */
 function readInTurn(gateway: Gateway, call: Pick<MemberCall, 'turn'>): Gateway {
   return {
     push: gateway.push,

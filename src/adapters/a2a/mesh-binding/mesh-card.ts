@@ -4,16 +4,16 @@ import { readMeshUrl } from './mesh-uri.js'
 import { MAX_REMOTE_CARD_BYTES } from '../remote/remote-card.js'
 import { RemoteFault } from '../remote/remote-fault.js'
 
-/** Where an agent of another member is, and in whose name it is asked. */
+/** An agent of another member, and the calling agent. */
 export interface MeshAgent {
   readonly url: string
-  /** The agent of this node that asks; null: its operator. */
+  /** The calling agent of this node; null: its operator. */
   readonly agent: string | null
 }
 
 /**
- * Asks an agent of another member for its card, and gives it with that member's URL as the one way to reach it: where else the
- * card leads does not matter here. @throws RemoteFault
+ * Fetches the card of an agent of another member. `reached` is the card with the mesh URL as its only interface; other
+ * interfaces are ignored. @throws RemoteFault
  */
 export async function meshCard(
   reach: MeshReach,

@@ -9,13 +9,13 @@ import { readMeshUrl } from './mesh-uri.js'
 import { RemoteFault } from '../remote/remote-fault.js'
 import type { GuardedFetch } from '../net/ssrf-fetch.js'
 
-/** How long a call that was cut off is taken up again, since anything last came of it; in milliseconds. */
+/** How long a broken call is resumed, since its last piece; in milliseconds. */
 export const RETAKE_MS = 60_000
-/** Waits before it is taken up again. */
+/** Backoff between resumes. */
 const RETAKES = { baseMs: 50, maxMs: 2000 }
-/** Header names of requests that are service parameters. */
+/** Request headers that are service parameters. */
 const PARAMETERS: ReadonlySet<string> = new Set(['a2a-version', 'a2a-extensions', 'last-event-id'])
-/** How a stream is taken up again, by how it was begun. */
+/** Methods that resume a stream, by the method that began it. */
 const SUBSCRIBE: Readonly<Record<string, string>> = {
   SendStreamingMessage: 'SubscribeToTask',
   SubscribeToTask: 'SubscribeToTask',
@@ -26,7 +26,7 @@ const SUBSCRIBE: Readonly<Record<string, string>> = {
 /** States of 1.0 in which a task waits for its client. */
 const ASKING: ReadonlySet<unknown> = new Set(['TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'])
 
-/** The way to other members. */
+/** Access to other members. */
 export interface MeshReach {
   readonly calls: Pick<MemberCalls, 'open'>
   readonly clock: Clock
@@ -35,9 +35,9 @@ export interface MeshReach {
 }
 
 /**
- * Calls a member, and again when its link is cut or its node dies: what was sent is done once, since its message has an id; a
- * stream is taken up behind its last event, so that none comes twice and none is missing.
- * @throws NodeError as {@link MemberCalls.open}, once it cannot be taken up again
+ * Calls a member, and again when its link is cut or its node dies. The message id ensures that the message is done once. A
+ * stream resumes after its last event, without gaps or duplicates.
+ * @throws NodeError as {@link MemberCalls.open}, when it cannot be resumed
  */
 export async function* steadyCall(
   { calls, clock }: Pick<MeshReach, 'calls' | 'clock'>,
@@ -55,14 +55,14 @@ export async function* steadyCall(
         retakes = 0
         since = clock.monotonic()
         yield piece
-        // What a cut stream is taken up by goes on where that one ends.
+        // A resumed subscription would continue beyond the end of the original stream.
         if (request !== call.request && progress.isAtRest) return
       }
       return
     } catch (error) {
       if (progress.isAtRest) return
       const { code } = asNodeError(error)
-      // What never got there is told at once; once it did, the link is waited for.
+      // A call that never reached the member fails at once; one that did waits for the link.
       if (code === 'CHANNEL_CLOSED') since ??= clock.monotonic()
       const mayAgain = since !== null && (code === 'CHANNEL_CLOSED' || code === 'PEER_OFFLINE' || code === 'OVERLOADED')
       if (!mayAgain || signal?.aborted === true || clock.monotonic() - (since ?? 0) > RETAKE_MS) throw error
@@ -71,7 +71,7 @@ export async function* steadyCall(
   }
 }
 
-/** What came of a request, and the request that goes on with it. */
+/** The progress of a request, and the request that resumes it. */
 class CallProgress {
   request: CallRequest
   readonly #rpc: Record<string, unknown>
@@ -86,7 +86,7 @@ class CallProgress {
     if (isRecord(params) && typeof params['id'] === 'string') this.#taskId = params['id']
   }
 
-  /** Has a stream that a message of 1.0 began come to its end, since its task waits for its client? A subscription has none there. */
+  /** Has a stream begun by `SendStreamingMessage` ended, since its task waits for its client? Subscriptions go on there. */
   get isAtRest(): boolean {
     return this.#rpc['method'] === 'SendStreamingMessage' && this.#last !== null && ASKING.has(stateIn(this.#last.body))
   }
@@ -114,7 +114,7 @@ function taskIdIn(body: Uint8Array): string | null {
   return typeof task['id'] === 'string' ? task['id'] : null
 }
 
-/** The state that an item of 1.0 tells. */
+/** The state in an item of 1.0. */
 function stateIn(body: Uint8Array): unknown {
   const { task, statusUpdate } = resultIn(body)
   const reported = statusUpdate ?? task
@@ -128,7 +128,7 @@ function resultIn(body: Uint8Array): Record<string, unknown> {
   return isRecord(result) ? result : {}
 }
 
-/** A `fetch` for the JSON-RPC clients of A2A whose URLs are of the binding. `agent`: in whose name; null: of the operator. */
+/** A `fetch` over the mesh for JSON-RPC clients of A2A. `agent`: the calling agent; null: the operator. */
 export function meshFetch(reach: MeshReach, agent: string | null): GuardedFetch {
   return async (input, init = {}) => {
     const place = readMeshUrl(typeof input === 'string' ? input : input instanceof URL ? input.href : input.url)
@@ -153,7 +153,7 @@ function peerOf(reach: MeshReach, node: string): NodeId {
   }
 }
 
-/** The items as server-sent events, as they are read. */
+/** The items as server-sent events, with backpressure. */
 function eventsOf(first: CallPiece, rest: AsyncIterator<CallPiece>): ReadableStream<Uint8Array> {
   let next: CallPiece | null = first
   return new ReadableStream<Uint8Array>(
@@ -176,11 +176,11 @@ function eventsOf(first: CallPiece, rest: AsyncIterator<CallPiece>): ReadableStr
 
 function eventOf(piece: CallPiece): Uint8Array {
   const id = piece.type === 'item' && piece.generation !== null ? `id: ${piece.generation}\n` : ''
-  // JSON may stand in several lines, an event may not.
+  // JSON may have several lines, the data of an event one.
   return utf8(`${id}data: ${fromUtf8(piece.body).replace(/[\r\n]+/g, ' ')}\n\n`)
 }
 
-/** A call that fails in the words of the client side. */
+/** Converts the error of a call to a RemoteFault. */
 function faultOfCall(error: unknown): RemoteFault {
   const { code, message } = asNodeError(error)
   if (code === 'OVERLOADED') return new RemoteFault('busy', message)

@@ -1,39 +1,39 @@
 import ipaddr from 'ipaddr.js'
 
-/** Characters of an address that this node asks on behalf of others. */
+/** Most characters of an address from an untrusted source. */
 export const MAX_ADDRESS = 2048
 
-/** A host that people let this node reach though it is private: as written in addresses, in lower case, a literal of IPv6 without brackets. */
+/** A private host that the config allows: as in addresses, in lower case, an IPv6 literal without brackets. */
 export interface AllowedHost {
   readonly host: string
-  /** null: every port that is allowed elsewhere. */
+  /** null: every port that public hosts may have. */
   readonly port: number | null
 }
 
-/** Where requests may go. */
+/** Hosts that requests may reach beside the public ones. */
 export interface AddressPolicy {
   readonly allowed: readonly AllowedHost[]
 }
 
-/** What is to be thought of an address. */
+/** Verdict on an address. */
 export type AddressVerdict =
   | {
       readonly ok: true
       readonly url: URL
-      /** The config names its host: it may be private. */
+      /** The config names the host, so it may be private. */
       readonly isAllowed: boolean
     }
   | { readonly ok: false; readonly reason: string }
 
-/** Ranges of ipaddr.js that stand for hosts of the public internet. */
+/** Ranges of ipaddr.js with hosts of the public internet. */
 const PUBLIC = new Set(['unicast'])
-/** Ranges in which people have their own machines. */
+/** Ranges that the config may allow. */
 const OWN = new Set(['unicast', 'loopback', 'private', 'carrierGradeNat', 'uniqueLocal'])
 
-/** Where clouds tell instances their secrets, beside the link-local ranges; nobody lists these by mistake. */
+/** Metadata addresses of clouds beside the link-local ranges; an allowed host may not resolve to them either. */
 const METADATA = new Set(['168.63.129.16', '100.100.100.200', '192.0.0.192', 'fd00:ec2::254', 'fd20:ce::254'])
 
-/** Networks that ipaddr.js counts among unicast and that are none of the public internet. */
+/** Networks that ipaddr.js calls unicast but that are not part of the public internet. */
 const SPECIAL = [
   '198.18.0.0/15',
   '192.88.99.0/24',
@@ -45,18 +45,18 @@ const SPECIAL = [
   '2620:4f:8000::/48'
 ].map((text) => ipaddr.parseCIDR(text))
 
-/** The global unicast of IPv6: all else is reserved, or carries an address of IPv4 inside. */
+/** IPv6 global unicast: all other ranges are reserved or embed an IPv4 address. */
 const GLOBAL_V6 = ipaddr.parseCIDR('2000::/3')
 /** Unique local addresses. */
 const LOCAL_V6 = ipaddr.parseCIDR('fc00::/7')
 
-/** Ports that speak other protocols, into which a request over HTTP can smuggle commands (fetch standard, and databases). */
+/** Ports of other protocols, in which an HTTP request can smuggle commands (bad ports of the fetch standard, and databases). */
 const OTHER_PROTOCOLS = new Set([
   1433, 1521, 1719, 1720, 1723, 2049, 2375, 2376, 2379, 2380, 3306, 3389, 3659, 4045, 4190, 4369, 5060, 5061, 5432, 5672, 5984, 5985, 5986,
   6000, 6379, 6443, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 8086, 9042, 9092, 9200, 9300, 10_080, 10_250, 10_255, 11_211, 27_017
 ])
 
-/** Names that are never public (RFC 6761, 6762, 8375, and what clouds and containers call themselves). */
+/** Names that are never public (RFC 6761, 6762, 8375, and internal names of clouds and containers). */
 const PRIVATE_NAMES = [
   'localhost',
   'local',
@@ -72,7 +72,7 @@ const PRIVATE_NAMES = [
   'invalid'
 ]
 
-/** An entry of the allow list: `host`, `host:port`, `[::1]`, `[::1]:port`; null for what is none. */
+/** Reads an entry of the allow list: `host`, `host:port`, `[::1]`, `[::1]:port`; null when the text is no such entry. */
 export function allowedHost(text: string): AllowedHost | null {
   const match = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(\d{1,5}))?$/.exec(text.toLowerCase())
   if (match?.[1] === undefined) return null
@@ -81,9 +81,9 @@ export function allowedHost(text: string): AllowedHost | null {
 }
 
 /**
- * May this node send a request to an address that others gave it? Only `http` and `https`, only hosts in their plain form, and
- * only those of the public internet, unless the config names them. A name is judged as far as a name can be; what it stands
- * for is judged by {@link addressFault} when it is connected to. Total.
+ * May this node send a request to an untrusted address? Allows `http` and `https`, hosts in canonical form, and only public
+ * hosts unless the config names them. A host name is checked by its text; {@link addressFault} checks its IP address at
+ * connect. Never throws.
  */
 export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdict {
   const no = (reason: string): AddressVerdict => ({ ok: false, reason })
@@ -102,7 +102,7 @@ export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdic
   return reason === null ? { ok: true, url, isAllowed } : no(reason)
 }
 
-/** Why no connection to this IP address is made; null: it may be. `isAllowed`: the config names the host that it is of. Total. */
+/** Why a connection to this IP address is refused; null: it is allowed. `isAllowed`: the config names its host. Never throws. */
 export function addressFault(address: string, isAllowed: boolean): string | null {
   if (!ipaddr.isValid(address)) return 'it is no IP address'
   const parsed = ipaddr.parse(address)
@@ -120,7 +120,7 @@ function rangeOf(address: Address): string {
   const range: string = address.range()
   if (SPECIAL.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))) return 'reserved'
   if (address.kind() === 'ipv4' || range !== 'unicast') return range
-  // ISATAP carries an address of IPv4 in its last half, as do the ranges outside of 2000::/3 that have no name here.
+  // ISATAP embeds an IPv4 address in its last half, as do the unnamed ranges outside of 2000::/3.
   if (isIsatap(address) || !address.match(...GLOBAL_V6)) return address.match(...LOCAL_V6) ? 'uniqueLocal' : 'reserved'
   return range
 }
@@ -130,7 +130,7 @@ function isIsatap(address: Address): boolean {
   return bytes[9] === 0 && bytes[10] === 0x5e && bytes[11] === 0xfe && ((bytes[8] ?? 0) & 0xfd) === 0
 }
 
-/** The form must be the one that the parser makes of it: everything else hides an address (`0x7f.1`, `2130706433`, `017700000001`). */
+/** The host must be in the form that the parser produces: other forms hide an address (`0x7f.1`, `2130706433`, `017700000001`). */
 function formFault(written: string, parsed: string): string | null {
   if (written.startsWith('[')) return null
   return written.toLowerCase() === parsed ? null : `its host is not in its plain form, which is ${parsed}`

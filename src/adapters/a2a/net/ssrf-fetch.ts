@@ -6,44 +6,43 @@ import type { Clock } from '../../../kit/clock.js'
 import { addressFault, type AddressPolicy, judgeAddress } from './address-guard.js'
 import { networkFault, refusedAddress, RemoteFault, type RemoteFaultKind } from '../remote/remote-fault.js'
 
-/** Bytes of the headers of an answer. */
+/** Most bytes of the headers of a response. */
 export const MAX_ANSWER_HEADER_BYTES = 16_384
-/** Headers of an answer. */
+/** Most headers of a response. */
 const MAX_ANSWER_HEADERS = 128
 
-/** How much and how long an answer may be. */
+/** Limits of a response in time and size. */
 export interface FetchLimits {
-  /** Until its headers are there, in milliseconds. */
+  /** Until the headers arrive, in milliseconds. */
   readonly headMs: number
-  /** From them on until its end, unless it is a stream of events; in milliseconds. */
+  /** From the headers to the end of the body, unless it is an event stream; in milliseconds. */
   readonly bodyMs: number
-  /** Longest silence within a stream of events, in milliseconds. */
+  /** Longest silence within an event stream, in milliseconds. */
   readonly silenceMs: number
   readonly maxBytes: number
-  /** Of a stream of events, all together. */
+  /** Total of an event stream. */
   readonly maxStreamBytes: number
 }
 
-/** What a name stands for, as the resolver of the machine says it. */
+/** Resolves a host name to its IP addresses. */
 export type Resolve = (name: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
 
-/** What {@link guardedFetch} needs. */
+/** Dependencies of {@link guardedFetch}. */
 export interface GuardedFetchDeps {
   readonly policy: AddressPolicy
   readonly limits: FetchLimits
   readonly clock: Clock
-  /** Default: that of the machine. */
+  /** Default: the resolver of the system. */
   readonly resolve?: Resolve
 }
 
-/** The part of `fetch` that clients use here: bodies are text. */
+/** The used subset of `fetch`: request bodies are text. */
 export type GuardedFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
 /**
- * A `fetch` for addresses that others gave: it goes where {@link judgeAddress} lets it. Names are judged by the addresses that
- * are connected to, in the look-up of the connection itself, so that a second answer of the resolver changes nothing; each
- * request has a connection of its own, no redirect is followed, no proxy is used. Rejects with RemoteFault, or with an
- * AbortError when its signal aborts.
+ * A `fetch` for untrusted addresses, within {@link judgeAddress}. The look-up of the connection itself checks the resolved
+ * addresses, so a second answer of the resolver changes nothing. Each request has its own connection; redirects and proxies
+ * are not used. Rejects with RemoteFault, or with an AbortError when its signal aborts.
  */
 export function guardedFetch(deps: GuardedFetchDeps): GuardedFetch {
   return async (input, init = {}) => {
@@ -64,7 +63,7 @@ interface FetchRequest {
   readonly body: string | null
 }
 
-/** One request with its answer. */
+/** One request with its response. */
 class FetchExchange {
   readonly #deps: GuardedFetchDeps
   readonly #asked: FetchRequest
@@ -75,7 +74,7 @@ class FetchExchange {
     this.#asked = asked
   }
 
-  /** Resolves with the answer as soon as its headers are there. */
+  /** Resolves with the response as soon as its headers arrive. */
   head(): Promise<Response> {
     const { url, init, body } = this.#asked
     const { clock, limits } = this.#deps
@@ -84,7 +83,7 @@ class FetchExchange {
         method: init.method ?? 'GET',
         headers: this.#headers(),
         lookup: this.#lookup(),
-        // Its own connection: one from a pool could have been made for another policy.
+        // No pool: a pooled connection could have been made under another policy.
         agent: false,
         maxHeaderSize: MAX_ANSWER_HEADER_BYTES,
         ...(init.signal === null || init.signal === undefined ? {} : { signal: init.signal })
@@ -98,7 +97,7 @@ class FetchExchange {
       })
       request.once('response', (answer) => {
         clock.clear(timer)
-        // What happens to it later is told by its body.
+        // Later errors are reported by the body.
         request.on('error', () => {})
         try {
           resolve(this.#answered(answer))
@@ -111,7 +110,7 @@ class FetchExchange {
     })
   }
 
-  /** The last word: whatever the look-up said, this is where the bytes would go. */
+  /** The final check, on the address of the connected socket, whatever the look-up returned. */
   #connected(request: http.ClientRequest, address: string | undefined): void {
     const fault = addressFault(address ?? '', this.#asked.isAllowed)
     if (fault === null) this.#isConnected = true
@@ -120,7 +119,7 @@ class FetchExchange {
 
   #headers(): Record<string, string> {
     const headers = Object.fromEntries(new Headers(this.#asked.init.headers))
-    // Compressed bytes could be far more than they look.
+    // A compressed body could expand far beyond its size.
     return { 'user-agent': 'a2a-node', ...headers, 'accept-encoding': 'identity', connection: 'close' }
   }
 
@@ -144,7 +143,7 @@ class FetchExchange {
     }
   }
 
-  /** All of them: who answers with a private address among others is not to be trusted with the choice. */
+  /** Checks all addresses: one private address among them refuses the whole answer. */
   #refusedAmong(found: Awaited<ReturnType<Resolve>>): string | null {
     for (const { address } of found) {
       const fault = addressFault(address, this.#asked.isAllowed)
@@ -201,7 +200,7 @@ class FetchExchange {
   }
 }
 
-/** The bytes of an answer as the reader takes them; who stops reading ends the connection. */
+/** The bytes of a response with backpressure; a canceled reader ends the connection. */
 function webStream(answer: IncomingMessage, count: (chunk: Uint8Array) => void): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {

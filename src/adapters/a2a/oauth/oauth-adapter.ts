@@ -4,16 +4,16 @@ import { hashText, type OAuthStore, type StoredClient } from './oauth-store.js'
 
 /** Grant type of the device flow (RFC 8628). */
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
-/** Letters of codes that people type: none looks like another, and they make no words. */
+/** Letters of codes that people type: not confusable, and without vowels, so no words arise. */
 const CODE_LETTERS = 'BCDFGHJKLMNPQRSTVWXZ'
 
-/** Stands for an access token, which is not kept, at the revocation endpoint. Never leaves the process. */
+/** Represents an access token, which is not stored, at the revocation endpoint. Never leaves the process. */
 export interface TokenHandle extends DeniableToken {
-  /** Unix milliseconds from which on nobody takes it. */
+  /** End of its acceptance, unix milliseconds. */
   readonly endsAt: number
 }
 
-/** What oidc-provider remembers, in the home of the node. One for each of its models. */
+/** Storage of oidc-provider in the home of the node, one adapter per model. */
 export class OAuthAdapter implements Adapter {
   readonly #model: string
   readonly #store: OAuthStore
@@ -39,7 +39,7 @@ export class OAuthAdapter implements Adapter {
     return this.#store.find(this.#model, id)?.payload
   }
 
-  /** Nothing signs in by a code here: the operator approves at the command line. */
+  /** Not used: the operator approves codes at the command line. */
   findByUserCode(): Promise<undefined> {
     return Promise.resolve(undefined)
   }
@@ -48,7 +48,7 @@ export class OAuthAdapter implements Adapter {
     return Promise.resolve(this.#store.sessionOf(uid) ?? undefined)
   }
 
-  /** Of two that come at once one is too late. */
+  /** Of two concurrent calls one fails. */
   async consume(id: string): Promise<void> {
     if (!this.#store.consume(this.#model, id)) throw new Error('it was used already')
     await this.#store.save()
@@ -75,7 +75,7 @@ export class OAuthAdapter implements Adapter {
   }
 }
 
-/** The code by which the operator knows a sign-in in a browser again. */
+/** The code by which the operator identifies a sign-in in a browser. */
 export function consentCode(uid: string): string {
   const bytes = Buffer.from(hashText(`consent ${uid}`), 'base64url')
   const letters = [...bytes.subarray(0, 8)].map((byte) => CODE_LETTERS[byte % CODE_LETTERS.length] ?? '')
@@ -95,7 +95,7 @@ function clientMetadata(client: StoredClient | undefined): AdapterPayload | unde
     response_types: hasCode ? ['code'] : [],
     response_modes: ['query'],
     grant_types: [...(isPublic ? [] : ['client_credentials']), ...(hasCode ? ['authorization_code'] : []), DEVICE_GRANT, 'refresh_token'],
-    // RFC 8252, section 7.3: of a program on this machine, which has the port that it gets, any port will do.
+    // RFC 8252, section 7.3: a loopback redirect URI of a native client may have any port.
     application_type: hasCode && redirectUris.every((uri) => uri.startsWith('http://')) ? 'native' : 'web'
   }
 }

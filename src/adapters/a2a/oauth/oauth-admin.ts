@@ -25,29 +25,29 @@ const CLIENT_IDS: IdKind<{ readonly name: string }> = {
 }
 const WEAKEST: Tier = 3
 
-/** What the operator's part of the OAuth server needs. */
+/** Dependencies of {@link createOAuthAdmin}. */
 export interface OAuthAdminDeps {
   readonly store: OAuthStore
   readonly keys: OAuthKeys
   readonly tokens: AccessTokens
   readonly clock: Pick<Clock, 'now'>
   readonly ids: IdSource
-  /** 32 bytes that nobody can guess. */
+  /** Makes 32 random bytes. */
   readonly secret: () => Uint8Array
   readonly audit: Pick<Audit, 'append'>
   readonly issuer: string
   readonly scopes: ScopeTable
-  /** Of the node's certificate now. */
+  /** From the current certificate of the node. */
   nodePower(): { readonly tier: Tier }
-  /** The one that is in force. */
+  /** The current provider. */
   provider(): Provider
-  /** Signs with a new key from now on. */
+  /** Makes a new signing key; resolves with its id. */
   rotate(): Promise<string>
 }
 
 type OAuthParams<N extends keyof OAuthCalls> = OAuthCalls[N]['params']
 
-/** What the operator does: makes and ends clients, and allows or denies who signs in. */
+/** The operator calls: create and revoke clients, approve and deny sign-ins, rotate the key. */
 export function createOAuthAdmin(deps: OAuthAdminDeps): OAuthAdmin {
   const { store } = deps
   return {
@@ -105,7 +105,7 @@ async function createClient(
   return { ...infoOf(client), secret, issuer }
 }
 
-/** What is not said is the least. */
+/** The default tier: the weaker of {@link WEAKEST} and that of the node. */
 function weakestOr({ nodePower }: OAuthAdminDeps): Tier {
   return nodePower().tier > WEAKEST ? nodePower().tier : WEAKEST
 }
@@ -119,7 +119,7 @@ function scopesOf(table: ScopeTable, { scopes, tier: asked }: OAuthParams<'oauth
       next: ['a2a-node a2a client create --help']
     })
   }
-  // Who says how powerful it is means that its tokens are.
+  // A client with an explicit tier gets that tier in its tokens.
   const hasTier = wanted.some((one) => (ruleOf(table, one)?.tier ?? null) !== null)
   return hasTier || (scopes !== undefined && asked === undefined) ? wanted : [...wanted, `a2a:tier:${tierText(tier)}`]
 }
@@ -143,7 +143,7 @@ async function revokeClient({ store, tokens, audit }: OAuthAdminDeps, text: stri
   try {
     await store.saveClients()
   } catch (error) {
-    // It stays refused while the node runs; asking again writes it.
+    // It stays refused while the node runs; a second revoke writes it.
     store.unwritten.set(client.id, client)
     throw error
   }
@@ -158,7 +158,7 @@ function infoOf({ id, name, isPublic, tier, scopes, redirectUris, createdAt }: S
   return { id, name, type, tier: tierText(tier), scopes, redirectUris, createdAt: new Date(createdAt).toISOString() }
 }
 
-/** Null when its client is gone. */
+/** Null when its client no longer exists. */
 function requestOf({ store }: OAuthAdminDeps, { model, clientId, body, expiresAt }: OAuthRecord): OAuthRequestInfo | null {
   const client = store.clients.get(clientId ?? '')
   if (client === undefined) return null
@@ -188,7 +188,7 @@ function findRequest(deps: OAuthAdminDeps, code: string): { readonly record: OAu
 async function approve(deps: OAuthAdminDeps, code: string): Promise<OAuthRequestInfo> {
   const { store, issuer, audit } = deps
   const { record, info } = findRequest(deps, code)
-  // From here on nobody else decides about it.
+  // A concurrent decision finds it decided from here on.
   const decided: OAuthRecord = { ...record, decision: 'allowed' }
   store.replace(decided)
   if (info.flow === 'device') {
@@ -211,7 +211,7 @@ async function deny(deps: OAuthAdminDeps, code: string): Promise<OAuthRequestInf
   return info
 }
 
-/** Puts on record what the operator allowed; the id of that. */
+/** Stores the grant of the approved scopes; resolves with its id. */
 export async function grantOf(
   provider: Provider,
   { issuer, info }: { readonly issuer: string; readonly info: Pick<OAuthRequestInfo, 'client' | 'scopes'> }

@@ -1,58 +1,58 @@
 import type { Clock } from '../../../kit/clock.js'
 
-/** Tokens and grants of one client that are refused before they expire; beyond it all tokens that it got so far are. */
+/** Most denied tokens and grants of one client; beyond it all its tokens issued so far are denied. */
 export const MAX_OAUTH_DENIED = 128
 
-/** Longest life that the config may give to an access token, in milliseconds, and what clocks may differ. */
+/** Longest configurable life of an access token, in milliseconds, with the clock tolerance. */
 export const MAX_ACCESS_TOKEN_MS = 3_660_000
 
-/** Stands for all tokens that a client got up to {@link MAX_ACCESS_TOKEN_MS} before the end of the entry. */
+/** Denies all tokens issued up to {@link MAX_ACCESS_TOKEN_MS} before the end of the entry. */
 const ALL = 'all'
 
-/** What decides whether an access token was revoked. */
+/** The claims of an access token that decide whether it is revoked. */
 export interface DeniableToken {
   readonly clientId: string
   readonly jti: string
-  /** By which all tokens of one approval are ended at once; null: it was the client's own. */
+  /** The approval, which ends all its tokens at once; null: client credentials, without approval. */
   readonly grantId: string | null
   /** Unix seconds. */
   readonly iat: number
 }
 
-/** Client, what of it is refused, and until when (unix milliseconds). */
+/** Client, denied token or grant, end of the denial (unix milliseconds). */
 export type Denial = readonly [string, string, number]
 
-/** Access tokens that were revoked: they are kept nowhere, so what is not good any more is. There is always room for one more. */
+/** Denials of revoked access tokens, since the tokens are not stored. Never full, see {@link MAX_OAUTH_DENIED}. */
 export class OAuthDenials {
   readonly #clock: Pick<Clock, 'now'>
-  /** Ends of what is refused, by client. */
+  /** Ends of denials by client and by token or grant. */
   readonly #byClient = new Map<string, Map<string, number>>()
 
   constructor(clock: Pick<Clock, 'now'>) {
     this.#clock = clock
   }
 
-  /** Takes what was kept. */
+  /** Loads stored denials. */
   load(kept: readonly Denial[]): void {
     for (const [clientId, what, until] of kept) this.#of(clientId).set(what, until)
   }
 
-  /** What is to be kept. */
+  /** The denials to store. */
   entries(): readonly Denial[] {
     return [...this.#byClient].flatMap(([clientId, own]) => [...own].map(([what, until]) => [clientId, what, until] as const))
   }
 
-  /** Refuses one token, until `until`. */
+  /** Denies one token. `until`: unix milliseconds. */
   token({ clientId, jti }: Pick<DeniableToken, 'clientId' | 'jti'>, until: number): void {
     this.#deny(clientId, `jti:${jti}`, until)
   }
 
-  /** Refuses every token of a grant that may be out. */
+  /** Denies every token of a grant that may still be in use. */
   grant({ clientId, grantId }: { readonly clientId: string; readonly grantId: string }): void {
     this.#deny(clientId, `grant:${grantId}`, this.#clock.now() + MAX_ACCESS_TOKEN_MS)
   }
 
-  /** Is it refused now? */
+  /** Is the token denied now? */
   has({ clientId, jti, grantId, iat }: DeniableToken): boolean {
     const own = this.#byClient.get(clientId)
     if (own === undefined) return false
@@ -62,12 +62,12 @@ export class OAuthDenials {
     return isOut(ALL) && iat * 1000 <= (own.get(ALL) ?? 0) - MAX_ACCESS_TOKEN_MS
   }
 
-  /** A client is gone, and all its tokens with it. */
+  /** Drops the denials of a removed client, whose tokens are refused without them. */
   forget(clientId: string): void {
     this.#byClient.delete(clientId)
   }
 
-  /** Forgets what has expired anyhow. */
+  /** Drops expired denials. */
   tidy(): void {
     for (const [clientId, own] of this.#byClient) {
       this.#tidyOne(own)

@@ -2,10 +2,10 @@ import { exportJWK, generateKeyPair, type JSONWebKeySet, type JWK } from 'jose'
 import type { Clock } from '../../../kit/clock.js'
 import { hashText, type OAuthStore, type StoredKey } from './oauth-store.js'
 
-/** How long a key that no longer signs is shown, in milliseconds: longer than any token that it signed is good. */
+/** How long a retired key is published, in milliseconds: longer than the life of any token it signed. */
 export const RETIRED_MS = 7_200_000
 
-/** The keys that sign access tokens: one signs, those before it are good until their tokens have expired. */
+/** The keys of access tokens: the current one signs; retired ones verify until their tokens have expired. */
 export class OAuthKeys {
   readonly #store: OAuthStore
   readonly #clock: Pick<Clock, 'now'>
@@ -17,23 +17,23 @@ export class OAuthKeys {
     this.#keyMs = keyDays * 86_400_000
   }
 
-  /** Is there no key, or one that signed for long enough? */
+  /** Is there no key, or is the current one as old as the config allows? */
   get isDue(): boolean {
     const [current] = this.#store.keys
     return current === undefined || this.#clock.now() - current.createdAt >= this.#keyMs
   }
 
-  /** Private ones, the one that signs first. */
+  /** Private keys, the signing one first. */
   get privateKeys(): readonly JWK[] {
     return this.#good().map(({ jwk }) => jwk)
   }
 
-  /** What others need to check signatures. */
+  /** The published key set for verifiers. */
   get publicKeys(): JSONWebKeySet {
     return { keys: this.#good().map(({ jwk: { d: _secret, ...shown } }) => shown) }
   }
 
-  /** @throws NodeError DISK_FULL, NO_PERMISSION; then the key of before signs on */
+  /** Makes a new signing key; resolves with its id. @throws NodeError DISK_FULL, NO_PERMISSION; the current key stays */
   async rotate(): Promise<string> {
     const now = this.#clock.now()
     const { privateKey } = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true })
@@ -52,7 +52,7 @@ export class OAuthKeys {
     return kid
   }
 
-  /** Who has one of before, by theft too, signs nothing with it once its last token is over, however long until the next rotation. */
+  /** Leaves out keys retired for {@link RETIRED_MS}: a stolen retired key is useless after that, without another rotation. */
   #good(): readonly StoredKey[] {
     return this.#store.keys.filter(({ retiredAt }) => retiredAt === null || this.#clock.now() - retiredAt < RETIRED_MS)
   }

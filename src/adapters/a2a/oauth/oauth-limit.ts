@@ -4,16 +4,16 @@ import { type RateLimit, RateTable } from '../../../kit/rate.js'
 import { OAUTH_PATHS } from './oauth-provider.js'
 import { hashText, type OAuthStore } from './oauth-store.js'
 
-/** Requests of a client that shows what it alone has: its secret, a code or a refresh token. */
+/** Rate of a client that proves itself by its secret, a code or a refresh token. */
 export const OAUTH_CLIENT_RATE: RateLimit = { perSecond: 20, burst: 200 }
-/** Requests that name a client and show nothing, as every sign-in in a browser begins. */
+/** Rate of requests that name a client without proof, such as the start of a sign-in in a browser. */
 export const OAUTH_SIGN_IN_RATE: RateLimit = { perSecond: 2, burst: 60 }
-/** Requests that name no client of this node, of everybody together. */
+/** Total rate of all requests that name no client of this node. */
 export const OAUTH_STRANGER_RATE: RateLimit = { perSecond: 2, burst: 60 }
-/** Questions whether the operator has decided about a device, which is told to ask every five seconds (RFC 8628). */
+/** Rate of polls for one device code; the advised interval is five seconds (RFC 8628). */
 export const OAUTH_POLL_RATE: RateLimit = { perSecond: 0.25, burst: 5 }
 
-/** By which parameter what a client alone has comes, and what the store calls it. */
+/** Parameters that carry a proof of the client, with their models in the store. */
 const SHOWN = [
   ['code', 'AuthorizationCode'],
   ['refresh_token', 'RefreshToken'],
@@ -21,22 +21,22 @@ const SHOWN = [
   ['token', 'RefreshToken']
 ] as const
 
-/** A request as it came. */
+/** An incoming request. */
 export interface OAuthAsk {
   readonly path: string
   readonly headers: Pick<IncomingHttpHeaders, 'authorization'>
-  /** Of the form, or of the query where there is none. */
+  /** Parameters of the form of a POST, else of the query. */
   readonly params: URLSearchParams
 }
 
-/** How a request that comes too soon is answered. */
+/** The answer to a request beyond its rate. */
 export interface OAuthRefusal {
   readonly status: 400 | 429
   readonly error: 'slow_down' | 'temporarily_unavailable'
   readonly retryAfterSeconds: number
 }
 
-/** Holds each client to its rate. Who only knows its name takes nothing from what it needs to get tokens, and strangers nothing from anybody. */
+/** Limits the rate of each client. Requests without proof, and those of unknown clients, use separate budgets. */
 export class OAuthLimit {
   readonly #store: OAuthStore
   readonly #clients: RateTable
@@ -67,7 +67,7 @@ export class OAuthLimit {
   }
 }
 
-/** What costs this node work, or room; the rest needs what one of these gave. */
+/** Paths that cost work or storage; the other paths need results of these. */
 const LIMITED: ReadonlySet<string> = new Set([
   OAUTH_PATHS.authorization,
   OAUTH_PATHS.token,
@@ -80,7 +80,7 @@ function tooMany(table: RateTable, key: string): OAuthRefusal | null {
   return { status: 429, error: 'temporarily_unavailable', retryAfterSeconds: Math.max(1, Math.ceil(table.waitMs(key) / 1000)) }
 }
 
-/** Whose request it says it is. */
+/** The client that a request names, with its secret. */
 function namedBy({ headers, params }: OAuthAsk): { readonly id: string; readonly secret: string | null } {
   const [, encoded] = /^Basic ([\w+/=-]+)$/i.exec(headers.authorization ?? '') ?? []
   if (encoded === undefined) return { id: params.get('client_id') ?? '', secret: null }

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import type { OAuthRequestInfo } from '../../../ports/oauth-api.js'
 
-/** How often a browser looks whether the operator has decided, in seconds. */
+/** Reload interval of the waiting page, in seconds. */
 const LOOK_SECONDS = 3
 
 /**
- * Headers of all that the OAuth server answers: no page of others frames it, none learns from a Referer where it was, and
- * nothing keeps it (RFC 9700, sections 4.2.4 and 4.16).
+ * Headers of all answers of the OAuth server: no framing by other pages, no Referer, no storing in caches (RFC 9700, sections
+ * 4.2.4 and 4.16).
  */
 export const SAFE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
@@ -33,7 +33,7 @@ ${where}
   )
 }
 
-/** Where somebody with a code of a device is sent. `command`: as in {@link waitingPage}. */
+/** The page for users with the code of a device. `command`: as in {@link waitingPage}. */
 export function devicePage(command: string): string {
   return page(`<p>A device asks for access to the agents of this node. If it is yours, run on the machine of the node:</p>
 <pre>${escaped(command)} a2a oauth approve CODE</pre>

@@ -6,7 +6,7 @@ import { OAuthAdapter, type TokenHandle } from './oauth-adapter.js'
 import type { OAuthKeys } from './oauth-keys.js'
 import { hashText, type OAuthStore } from './oauth-store.js'
 
-/** Where the OAuth server answers, below the URL of the listener. */
+/** Paths of the OAuth server at the listener. */
 export const OAUTH_PATHS = {
   authorization: '/oauth/authorize',
   token: '/oauth/token',
@@ -15,15 +15,15 @@ export const OAUTH_PATHS = {
   code_verification: '/oauth/device',
   jwks: '/oauth/jwks'
 } as const
-/** Where a browser waits until the operator has decided. */
+/** Path prefix of the page where a browser waits for the operator. */
 export const CONSENT_PATH = '/oauth/consent/'
-/** Whom all sign-ins are of: a node has one operator. */
+/** Subject of all sign-ins: a node has one operator. */
 export const OPERATOR_SUBJECT = 'operator'
 /** How long a browser or a device waits for the operator, in seconds. */
 export const SIGN_IN_SECONDS = 600
 const CODE_SECONDS = 60
 
-/** What the OAuth server is made of. */
+/** Dependencies of {@link makeProvider}. */
 export interface OAuthServerDeps {
   readonly store: OAuthStore
   readonly keys: OAuthKeys
@@ -32,17 +32,17 @@ export interface OAuthServerDeps {
   readonly scopes: ScopeTable
   readonly accessTokenSeconds: number
   readonly refreshTokenDays: number
-  /** Access tokens that are being revoked, by a name that stands for each. */
+  /** Handles of access tokens in revocation, by random name. */
   readonly handles: ReadonlyMap<string, TokenHandle>
-  /** Told of what failed for a reason of the node's own. */
+  /** Called with internal errors. */
   onFault(error: unknown): void
 }
 
 type OidcLibrary = typeof import('oidc-provider')
 
 /**
- * Loads oidc-provider. It warns on every runtime but those it was tried with, and has no option for that: with Node 20, on
- * which all that is used of it is tested here, the one line is held back while it loads; all others pass.
+ * Loads oidc-provider. It warns about runtimes that it was not tested with, e.g. Node 20, and has no option against that. This
+ * one line is suppressed while it loads, since the used features are tested here on Node 20; other warnings pass.
  */
 export async function loadOidc(): Promise<OidcLibrary> {
   const { warn } = console
@@ -56,10 +56,10 @@ export async function loadOidc(): Promise<OidcLibrary> {
   }
 }
 
-/** An oidc-provider that gives tokens for the gateway, and nothing of OpenID. Made anew when the keys change. */
+/** An oidc-provider that issues tokens for the gateway, without OpenID. Made anew when the keys change. */
 export function makeProvider({ Provider: Made, errors, interactionPolicy }: OidcLibrary, deps: OAuthServerDeps): Provider {
   const policy = interactionPolicy.base()
-  // A browser that signed in before is asked again: nothing is approved twice by one word of the operator.
+  // A browser with an earlier sign-in needs a new approval: one decision of the operator approves once.
   policy
     .get('login')
     ?.checks.add(
@@ -69,10 +69,10 @@ export function makeProvider({ Provider: Made, errors, interactionPolicy }: Oidc
     ...configuration(deps, errors),
     interactions: { policy, url: (_ctx, { uid }) => CONSENT_PATH + uid }
   })
-  // URLs are those of the issuer, whatever a request says: the server puts these headers in itself.
+  // URLs are those of the issuer: the server sets the forwarded headers itself.
   provider.proxy = true
   Object.assign(provider, { silent: true, onerror: (error: unknown) => deps.onFault(error) })
-  // The home has the hash alone.
+  // The home stores only the hash.
   provider.Client.prototype.compareClientSecret = function (this: Client, actual: string): boolean {
     return equalText(this.clientSecret ?? '', hashText(actual))
   }
@@ -81,7 +81,7 @@ export function makeProvider({ Provider: Made, errors, interactionPolicy }: Oidc
   return provider
 }
 
-/** Which pages may read an answer is said by the listener alone; the library would let all of them. */
+/** Restores the CORS headers of the listener; the library would allow all origins. */
 function keepOrigins({ res }: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
   const names = ['access-control-allow-origin', 'access-control-expose-headers', 'vary']
   const before = names.map((name) => [name, res.getHeader(name)] as const)
@@ -136,7 +136,7 @@ function lifetimes({ accessTokenSeconds, refreshTokenDays }: OAuthServerDeps): C
     DeviceCode: SIGN_IN_SECONDS,
     Interaction: SIGN_IN_SECONDS,
     Session: SIGN_IN_SECONDS + CODE_SECONDS,
-    // A refreshed token does not outlive the word of the operator.
+    // A refreshed token does not outlive the approval of the operator.
     Grant: refresh,
     RefreshToken: refresh
   }
@@ -166,7 +166,7 @@ function features(deps: OAuthServerDeps, errors: typeof Errors): Configuration['
   }
 }
 
-/** A client ends its own tokens alone; who has not shown who it is does not learn that one is of somebody else. */
+/** A client may revoke its own tokens only; an unauthenticated one does not learn that a token is of another client. */
 function isOwn(client: Client, { clientId }: { readonly clientId?: string | undefined }, { InvalidRequest }: typeof Errors): boolean {
   if (clientId === client.clientId || client.clientAuthMethod === 'none') return clientId === client.clientId
   throw new InvalidRequest('the token is of another client')
@@ -179,7 +179,7 @@ interface AskedResource {
   readonly errors: typeof Errors
 }
 
-/** The one resource there is: this gateway. What a client does not name it gets as a whole; what is not its own is refused. */
+/** The only resource is this gateway. A request without scopes gets all scopes of the client; other scopes are refused. */
 function resourceServer(ctx: KoaContextWithOIDC, { resource, client, deps, errors }: AskedResource) {
   if (resource !== deps.issuer) throw new errors.InvalidTarget()
   const allowance = deps.store.clients.get(client.clientId) ?? { tier: 3, scopes: [] }
@@ -198,14 +198,14 @@ function resourceServer(ctx: KoaContextWithOIDC, { resource, client, deps, error
   }
 }
 
-/** Scopes by which a client limited itself when it asked, of which it now has a code or a refresh token. */
+/** Scopes of the code or refresh token, as the client requested them. */
 function grantable(ctx: KoaContextWithOIDC, { scopes }: OAuthServerDeps, allowance: ClientAllowance): readonly string[] {
   const { AuthorizationCode, RefreshToken, DeviceCode } = ctx.oidc.entities
   const source = AuthorizationCode ?? RefreshToken ?? DeviceCode
   return source?.scope?.split(' ').filter((scope) => mayAsk(scopes, allowance, scope)) ?? []
 }
 
-/** `gid`: by which all tokens of one approval are ended at once. */
+/** Adds `nbf`, and `gid`: the grant, whose end revokes all its tokens. */
 function addClaims(payload: Record<string, unknown> | undefined, { grantId }: { readonly grantId?: string }): void {
   if (payload === undefined) return
   payload['nbf'] = payload['iat']

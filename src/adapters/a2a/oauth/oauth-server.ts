@@ -14,27 +14,27 @@ import { AccessTokens, type AccessTokenDeps } from './oauth-tokens.js'
 
 /** Largest body of a request to the OAuth server, in bytes. */
 export const MAX_OAUTH_BODY = 16_384
-/** How often it is looked whether the signing key is due, in milliseconds. */
+/** Interval of the check whether the signing key is due, in milliseconds. */
 const KEY_CHECK_MS = 3_600_000
 
-/** One request of anybody. */
+/** One request without authentication by the listener. */
 export interface OAuthCall {
   readonly path: string
   readonly query: string
   readBody(): Promise<Buffer>
 }
 
-/** What the OAuth server needs of its node. */
+/** Dependencies and settings of {@link OAuthServer}. */
 export type OAuthOpening = Omit<OAuthServerDeps, 'keys' | 'handles' | 'store'> &
   Omit<AccessTokenDeps, 'keys' | 'store'> &
   Omit<OAuthAdminDeps, 'keys' | 'store' | 'tokens' | 'provider' | 'rotate'> & {
     readonly home: ConstructorParameters<typeof OAuthStore>[0]
     readonly keyDays: number
-    /** How the operator begins a command line for this node. */
+    /** First words of a command line for this node. */
     readonly command: string
   }
 
-/** Gives tokens to clients, checks them, and lets the operator decide. */
+/** Issues and checks the tokens of clients, with approval by the operator. */
 export class OAuthServer {
   readonly tokens: AccessTokens
   readonly admin: OAuthAdmin
@@ -84,18 +84,18 @@ export class OAuthServer {
     return server
   }
 
-  /** Ends what is open under its tokens. */
+  /** Ends connections that use its tokens. */
   close(): void {
     this.#stopTimer()
     this.tokens.close()
   }
 
-  /** How the operator begins a command line for its node. */
+  /** First words of a command line for this node. */
   get command(): string {
     return this.#opening.command
   }
 
-  /** What others need to know of it (RFC 8414). */
+  /** Metadata of the authorization server (RFC 8414). */
   get metadata(): object {
     const { issuer, scopes } = this.#opening
     return {
@@ -116,7 +116,7 @@ export class OAuthServer {
     }
   }
 
-  /** What clients need to know of the gateway (RFC 9728). */
+  /** Metadata of the gateway as a protected resource (RFC 9728). */
   get resource(): object {
     const { issuer, scopes } = this.#opening
     return {
@@ -128,7 +128,7 @@ export class OAuthServer {
     }
   }
 
-  /** Answers a request to one of the paths of {@link OAUTH_PATHS}, or below that of authorization. */
+  /** Answers a request to a path of {@link OAUTH_PATHS}, or below the authorization path. */
   async handle(request: IncomingMessage, response: ServerResponse, call: OAuthCall): Promise<void> {
     const body = request.method === 'POST' ? await call.readBody() : Buffer.alloc(0)
     const params = new URLSearchParams(request.method === 'POST' ? body.toString() : call.query)
@@ -138,7 +138,7 @@ export class OAuthServer {
       response.setHeader('retry-after', String(retryAfterSeconds))
       return refuse(response, `too many requests: try again in ${retryAfterSeconds} s`, { status, error })
     }
-    // The library would tell even that it does not do this by a form or a fragment.
+    // The library would answer an unsupported mode by that mode, a form or a fragment.
     if (new URLSearchParams(call.query).getAll('response_mode').some((mode) => mode !== 'query')) {
       return refuse(response, 'the one response_mode is query')
     }
@@ -150,7 +150,7 @@ export class OAuthServer {
   async consent(request: IncomingMessage, response: ServerResponse, call: OAuthCall): Promise<void> {
     const uid = call.path.slice(CONSENT_PATH.length)
     const asked = this.#asked(request, call, Buffer.alloc(0))
-    // It is bound to the browser by a cookie: who has but the address learns nothing.
+    // A cookie binds the sign-in to the browser: the URL alone reveals nothing.
     const interaction = await this.#provider.interactionDetails(asked, response).catch(() => null)
     const record = interaction?.uid === uid ? (this.#store.find('Interaction', uid)?.record ?? null) : null
     const client = this.#store.clients.get(record?.clientId ?? '')
@@ -166,7 +166,7 @@ export class OAuthServer {
       expiresAt: new Date(record.expiresAt).toISOString()
     }
     if (record.decision === null) return answerPage(response, waitingPage(this.#opening.command, consentCode(uid), info))
-    // A page that is loaded again would else make a grant each time, and there is room for so many.
+    // Else each reload of the page would make a grant, and their number is limited.
     const grantId = async (): Promise<string> =>
       interaction.result?.consent?.grantId ?? (await grantOf(this.#provider, { issuer: this.#opening.issuer, info }))
     const result =
@@ -177,7 +177,7 @@ export class OAuthServer {
     await this.#provider.interactionFinished(asked, response, result, { mergeWithLastSubmission: false })
   }
 
-  /** An access token is not kept anywhere: a handle stands for it, so that its client is checked like that of any other token. */
+  /** Access tokens are not stored: a handle replaces the token, so the library checks its client as for other tokens. */
   async #revoke(
     request: IncomingMessage,
     response: ServerResponse,
@@ -188,7 +188,7 @@ export class OAuthServer {
     if (more.length > 0 || !/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return await this.#provide(this.#asked(request, call, body), response)
     const name = `handle-${Buffer.from(this.#opening.secret()).toString('base64url')}`
     const known = await this.tokens.check(token)
-    // Who asks about one that is over hears the same, once it has shown who it is.
+    // An authenticated client gets the same answer for an expired token.
     if (known !== null) this.#handles.set(name, known)
     form.set('token', name)
     await this.#provide(this.#asked(request, call, Buffer.from(form.toString())), response).finally(() => this.#handles.delete(name))
@@ -197,11 +197,11 @@ export class OAuthServer {
   async #provide(asked: IncomingMessage, response: ServerResponse): Promise<void> {
     setSafe(response)
     await this.#provider.callback()(asked, response)
-    // Whatever this ended is ended now.
+    // Ends connections of tokens revoked by this request.
     this.tokens.sweep()
   }
 
-  /** A request as the provider may see it: bounded, in the name of the issuer, and nothing of what proxies say. */
+  /** The request for the provider: a bounded body, the host of the issuer, no headers of proxies. */
   #asked({ socket, method, headers }: IncomingMessage, { path, query }: OAuthCall, body: Buffer): IncomingMessage {
     const { protocol, host } = new URL(this.#opening.issuer)
     const asked = new IncomingMessage(socket)
@@ -211,7 +211,7 @@ export class OAuthServer {
       host,
       'x-forwarded-host': host,
       'x-forwarded-proto': protocol.slice(0, -1),
-      // Errors are JSON, whoever asks.
+      // Errors are JSON for all clients.
       accept: 'application/json',
       ...(body.length === 0 ? {} : { 'content-length': String(body.length) })
     }
@@ -219,7 +219,7 @@ export class OAuthServer {
       const value = headers[name]
       if (value !== undefined) asked.headers[name] = value
     }
-    // Else it would take the connection with it when it is let go of.
+    // Else its destruction would close the connection.
     asked.complete = true
     asked.push(body.length === 0 ? null : body)
     if (body.length > 0) asked.push(null)
@@ -237,7 +237,7 @@ export class OAuthServer {
   }
 }
 
-/** What cannot go on, in OAuth's own words. */
+/** Answers with an OAuth error. */
 function refuse(response: ServerResponse, why: string, { status, error } = { status: 400, error: 'invalid_request' }): void {
   setSafe(response)
   answerJson(response, status, { error, error_description: why })

@@ -7,29 +7,29 @@ import type { KnownClients } from '../../../ports/gateway.js'
 import type { NodeStore } from '../../../ports/storage.js'
 import { type Denial, MAX_ACCESS_TOKEN_MS, OAuthDenials } from './oauth-denials.js'
 
-/** Clients at once. */
+/** Most clients. */
 export const MAX_OAUTH_CLIENTS = 128
-/** Sign-ins that wait, of each kind; anybody can begin one, so beyond it the oldest of the client with the most goes. */
+/** Most pending sign-ins of each kind. Anybody can begin one, so beyond it the oldest of the client with the most is dropped. */
 export const MAX_OAUTH_WAITING = 256
-/** Codes, grants and refresh tokens, of each kind; beyond it used refresh tokens go first, then nothing is issued until some expire. */
+/** Most codes, grants and refresh tokens, of each kind. Beyond it used refresh tokens go, then issuing fails until some expire. */
 export const MAX_OAUTH_RECORDS = 2048
-/** Refresh tokens of one grant that were used already and are still known: an older one is refused, and ends nothing else. */
+/** Used refresh tokens kept for one grant. The reuse of an older one is refused, but does not end the grant. */
 export const MAX_USED_REFRESH_TOKENS = 32
 
 /** Names of the documents of the home. */
 const CLIENTS = 'oauth-clients'
 const STATE = 'oauth-state'
-/** Made by whoever comes; all other kinds need a client that has shown who it is, or the operator. */
+/** Kinds that anybody can create; the others need an authenticated client or the operator. */
 const WAITING: ReadonlySet<string> = new Set(['Session', 'Interaction', 'DeviceCode'])
-/** Stands in a record for the id, which is the secret itself. */
+/** Replaces the id in a record, since the id is the secret. */
 const HIDDEN = '\uE000'
 
-/** A client as the home keeps it. */
+/** A stored client. */
 export interface StoredClient {
   readonly id: string
   readonly name: string
   readonly isPublic: boolean
-  /** SHA-256 of its secret, as base64url; it has 256 bits of chance, so no slower hash protects it better. Null: public. */
+  /** SHA-256 of its secret, as base64url; with 256 random bits it needs no slower hash. Null: public. */
   readonly secret: string | null
   readonly tier: Tier
   readonly scopes: readonly string[]
@@ -37,25 +37,25 @@ export interface StoredClient {
   readonly createdAt: number
 }
 
-/** A private key (JWK) that signs, or signed. */
+/** A private key (JWK), current or retired. */
 export interface StoredKey {
   readonly jwk: Readonly<Record<string, string>>
   readonly createdAt: number
-  /** Null: it is the one that signs. */
+  /** Null: it is the signing key. */
   readonly retiredAt: number | null
 }
 
-/** One thing that oidc-provider remembers. Its id is known by its hash alone. */
+/** A record of oidc-provider; only the hash of its id is stored. */
 export interface OAuthRecord {
   readonly key: string
   readonly model: string
-  /** JSON, in which the id is hidden. */
+  /** JSON with the id replaced. */
   readonly body: string
   /** Unix milliseconds. */
   readonly expiresAt: number
   readonly clientId: string | null
   readonly grantId: string | null
-  /** Hash of the code by which the operator finds it. */
+  /** Hash of the code for the operator. */
   readonly userCode: string | null
   /** Unix seconds. */
   readonly consumed: number | null
@@ -73,18 +73,18 @@ interface StateDocument {
   readonly denials: readonly Denial[]
 }
 
-/** What the OAuth server keeps in the home of its node. */
+/** The store of the OAuth server in the home of its node. */
 export class OAuthStore {
   readonly clients = new Map<string, StoredClient>()
   readonly denials: OAuthDenials
-  /** Revoked ones that the disk still has: until it takes that, a restart would bring them back. */
+  /** Revoked clients whose removal is not written yet: a restart would restore them. */
   readonly unwritten = new Map<string, StoredClient>()
   keys: readonly StoredKey[] = []
   cookieKey = ''
   readonly #store: Pick<NodeStore, 'read' | 'write'>
   readonly #clock: Pick<Clock, 'now'>
   readonly #records = new Map<string, OAuthRecord>()
-  /** Of each client that is revoked, once it is refused. */
+  /** Emits the id of each revoked client, once its tokens are refused. */
   readonly #gone = new Emitter<string>(() => {})
   #writing: Promise<void> = Promise.resolve()
   #next: Promise<void> | null = null
@@ -95,7 +95,7 @@ export class OAuthStore {
     this.denials = new OAuthDenials(clock)
   }
 
-  /** Reads what earlier starts left. @throws NodeError STORE_DAMAGED */
+  /** Loads the stored documents. @throws NodeError STORE_DAMAGED */
   async open(): Promise<void> {
     const kept = await this.#store.read<ClientsDocument>(CLIENTS)
     for (const one of kept?.clients ?? []) this.clients.set(one.id, one)
@@ -112,7 +112,7 @@ export class OAuthStore {
     this.unwritten.clear()
   }
 
-  /** Resolves when all that was changed before is on disk. Changes of one moment are one write. @throws NodeError DISK_FULL, NO_PERMISSION */
+  /** Resolves when all earlier changes are on disk; concurrent calls share a write. @throws NodeError DISK_FULL, NO_PERMISSION */
   save(): Promise<void> {
     if (this.#next !== null) return this.#next
     const next = this.#writing
@@ -128,7 +128,7 @@ export class OAuthStore {
     return next
   }
 
-  /** Null for none, and for one that has expired. */
+  /** Null when it is missing or has expired. */
   find(model: string, id: string): { readonly record: OAuthRecord; readonly payload: Record<string, unknown> } | null {
     const record = this.#records.get(keyOf(model, id))
     if (record === undefined || record.expiresAt <= this.#clock.now()) return null
@@ -136,7 +136,7 @@ export class OAuthStore {
     return { record, payload: record.consumed === null ? payload : { ...payload, consumed: record.consumed } }
   }
 
-  /** The session of which something else knows but this. */
+  /** The session with this uid; null: none. */
   sessionOf(uid: string): Record<string, unknown> | null {
     for (const { model, body } of this.#records.values()) {
       const payload = model === 'Session' ? (JSON.parse(body) as Record<string, unknown>) : null
@@ -145,19 +145,19 @@ export class OAuthStore {
     return null
   }
 
-  /** The waiting sign-in of a code that a person was shown. */
+  /** The pending sign-in with a displayed code; null: none. */
   byCode(code: string): OAuthRecord | null {
     const userCode = hashText(normalCode(code))
     return this.waiting().find((one) => one.userCode === userCode) ?? null
   }
 
-  /** Sign-ins about which the operator has not decided. */
+  /** Sign-ins without a decision of the operator. */
   waiting(): readonly OAuthRecord[] {
     const now = this.#clock.now()
     return [...this.#records.values()].filter((one) => one.userCode !== null && one.decision === null && one.expiresAt > now)
   }
 
-  /** @throws NodeError OVERLOADED when there are too many of its kind */
+  /** Stores or updates a record. @throws NodeError OVERLOADED when there are too many of its kind */
   put(model: string, id: string, { payload, ttlMs }: { readonly payload: Record<string, unknown>; readonly ttlMs: number }): void {
     const key = keyOf(model, id)
     const before = this.#records.get(key)
@@ -178,17 +178,17 @@ export class OAuthStore {
     })
   }
 
-  /** Puts another one in its place, of the same key. */
+  /** Replaces the record of the same key. */
   replace(record: OAuthRecord): void {
     this.#records.set(record.key, record)
   }
 
-  /** Forgets one. */
+  /** Removes one record. */
   remove(model: string, id: string): void {
     this.#records.delete(keyOf(model, id))
   }
 
-  /** False when it was consumed before. */
+  /** Marks a record as consumed; false when it is missing or was consumed before. */
   consume(model: string, id: string): boolean {
     const record = this.#records.get(keyOf(model, id))
     if (record === undefined || record.consumed !== null) return false
@@ -197,28 +197,28 @@ export class OAuthStore {
     return true
   }
 
-  /** Forgets all of which this is true. */
+  /** Removes all matching records. */
   removeWhere(isGone: (record: OAuthRecord) => boolean): void {
     for (const record of [...this.#records.values()]) if (isGone(record)) this.#records.delete(record.key)
   }
 
-  /** Its clients as others may know them. */
+  /** The existing client ids, for other parts of the node. */
   get known(): KnownClients {
     return { has: (id) => this.clients.has(id), onGone: (listener) => this.#gone.on(listener) }
   }
 
-  /** A client is one no more; what was begun for it ends. */
+  /** Removes a client with its records. */
   endClient(clientId: string): void {
     this.clients.delete(clientId)
     this.removeWhere((one) => one.clientId === clientId)
     this.#gone.emit(clientId)
   }
 
-  /** Forgets a grant, and refuses its access tokens, which are nowhere to be removed from. */
+  /** Removes a grant and denies its access tokens, which are not stored. */
   endGrant(grantId: string): void {
     const clientId = this.#records.get(keyOf('Grant', grantId))?.clientId ?? null
     this.remove('Grant', grantId)
-    // One of which nothing is known has no token that is good, or was ended before.
+    // An unknown grant has no valid tokens, or was ended before.
     if (clientId !== null) this.denials.grant({ clientId, grantId })
   }
 
@@ -248,13 +248,13 @@ export class OAuthStore {
 
   #tidy(): void {
     const now = this.#clock.now()
-    // The last tokens of a grant outlive it, and are ended by it.
+    // The last tokens of a grant outlive it, and its record is needed to deny them.
     this.removeWhere(({ expiresAt, model }) => expiresAt + (model === 'Grant' ? MAX_ACCESS_TOKEN_MS : 0) <= now)
     this.denials.tidy()
   }
 }
 
-/** The oldest of whoever has the most: nobody loses one because of what others began. */
+/** The oldest record of the holder with the most, so that a flood of one holder does not evict records of others. */
 function oldestOfMost(records: readonly OAuthRecord[], holderOf: (record: OAuthRecord) => string | null): OAuthRecord | undefined {
   const shares = new Map<string | null, OAuthRecord[]>()
   for (const one of records) shares.set(holderOf(one), [...(shares.get(holderOf(one)) ?? []), one])
@@ -270,7 +270,7 @@ function keyOf(model: string, id: string): string {
   return `${model}:${hashText(`${model} ${id}`)}`
 }
 
-/** A code as people type it: small letters, blanks and dashes do not count. */
+/** Normalizes a typed code: ignores case, blanks and dashes. */
 function normalCode(code: string): string {
   return code.toUpperCase().replace(/[^A-Z0-9]/g, '')
 }

@@ -7,19 +7,19 @@ import type { TokenHandle } from './oauth-adapter.js'
 import type { OAuthKeys } from './oauth-keys.js'
 import type { OAuthStore, StoredClient } from './oauth-store.js'
 
-/** Seconds by which clocks may differ. The tokens are this node's own: its clock alone counts. */
+/** Clock tolerance in seconds; small, since this node issues the tokens that it checks. */
 const CLOCK_TOLERANCE_SECONDS = 5
-/** What an access token must say (RFC 9068, section 2.2, and `nbf`). */
+/** Required claims of an access token (RFC 9068, section 2.2, and `nbf`). */
 const CLAIMS = ['exp', 'nbf', 'iat', 'jti', 'sub', 'client_id', 'scope']
 
-/** What checking access tokens needs. */
+/** Dependencies of {@link AccessTokens}. */
 export interface AccessTokenDeps {
   readonly store: OAuthStore
   readonly keys: OAuthKeys
   readonly clock: Clock
   readonly issuer: string
   readonly scopes: ScopeTable
-  /** Of the node's certificate now. */
+  /** From the current certificate of the node. */
   nodePower(): { readonly tier: Tier; readonly sandboxId: string | null }
 }
 
@@ -28,7 +28,7 @@ interface CheckedToken extends TokenHandle {
   readonly scopes: readonly string[]
 }
 
-/** Says who holds an access token, and ends what is open under one that is revoked. */
+/** Authenticates access tokens, and ends the connections of revoked or expired ones. */
 export class AccessTokens {
   readonly #deps: AccessTokenDeps
   readonly #watched = new Set<{ readonly token: CheckedToken; readonly tell: () => void }>()
@@ -37,7 +37,7 @@ export class AccessTokens {
     this.#deps = deps
   }
 
-  /** Null for what is no token of this server, is not for this gateway, has expired or was revoked. */
+  /** The grant of a token; null when it is not of this server, not for this gateway, expired or revoked. */
   async admit(text: string): Promise<TokenGrant | null> {
     const token = await this.check(text)
     const client = token === null ? undefined : this.#clientOf(token)
@@ -59,7 +59,7 @@ export class AccessTokens {
     }
   }
 
-  /** A token that this server made, which has not expired; it may be revoked. */
+  /** Verifies a token of this server; null when invalid or expired. It may still be revoked. */
   async check(text: string): Promise<CheckedToken | null> {
     const { keys, issuer, clock } = this.#deps
     try {
@@ -78,7 +78,7 @@ export class AccessTokens {
     }
   }
 
-  /** Ends what is open under tokens that are not good any more. */
+  /** Ends the connections of tokens that are no longer valid. */
   sweep(): void {
     for (const one of this.#watched) {
       if (this.#clientOf(one.token) !== undefined) continue
@@ -87,13 +87,13 @@ export class AccessTokens {
     }
   }
 
-  /** Ends everything. */
+  /** Ends all connections that use tokens. */
   close(): void {
     for (const { tell } of this.#watched) tell()
     this.#watched.clear()
   }
 
-  /** Undefined when the token is not good any more. */
+  /** Undefined when the token is no longer valid. */
   #clientOf(token: CheckedToken): StoredClient | undefined {
     const { store, clock } = this.#deps
     return token.endsAt <= clock.now() || store.denials.has(token) ? undefined : store.clients.get(token.clientId)
@@ -119,7 +119,7 @@ export class AccessTokens {
 }
 
 function checked({ jti, sub, exp, iat, client_id: clientId, gid, scope, aud }: JWTPayload): CheckedToken | null {
-  // One audience alone: a token that is good elsewhere as well could be shown here by whoever got it there.
+  // One audience only: another audience of the token could replay it here.
   if (typeof aud !== 'string' || typeof jti !== 'string' || typeof sub !== 'string' || typeof exp !== 'number') return null
   if (typeof clientId !== 'string' || typeof scope !== 'string' || typeof iat !== 'number') return null
   const endsAt = (exp + CLOCK_TOLERANCE_SECONDS) * 1000

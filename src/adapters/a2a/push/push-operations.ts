@@ -12,7 +12,7 @@ export interface PushOperations {
   readonly remove: Operation
 }
 
-/** Operations on push configs in the JSON of a version. */
+/** Makes the operations on push configs in the JSON form of a version. */
 export function pushOperationsOf(wire: PushWire): PushOperations {
   return {
     set: async (params, caller) => {

@@ -5,13 +5,13 @@ import type { A2AFault } from '../server/fault.js'
 import { faultyAt, optionalText, recordOf, textOf } from '../server/read-params.js'
 import { present } from '../server/wire.js'
 
-/** A config that a request names; without `id`: the one that clients mean who name none. */
+/** The push config that a request names. JSON-RPC requests of 0.3 without an id mean the id of the task. */
 export interface ConfigName {
   readonly task: string
   readonly id: string
 }
 
-/** Push configs in the JSON of a version. All reading throws A2AFault INVALID_PARAMS. */
+/** Push configs in the JSON form of a version. The `read` functions throw A2AFault INVALID_PARAMS. */
 export interface PushWire {
   readonly version: '1.0' | '0.3'
   readSet(params: unknown): { readonly task: string; readonly target: PushTarget }
@@ -19,25 +19,25 @@ export interface PushWire {
   readTask(params: unknown): string
   config(hook: PushHook): object
   list(hooks: readonly PushHook[]): unknown
-  /** What a deletion gives. */
+  /** Result of a deletion. */
   readonly deleted: unknown
 }
 
-/** Reads a config of 1.0: the parameters themselves, or a member of them that has a name. @throws A2AFault */
+/** Reads a config of 1.0. `name`: the member that holds it, for errors; absent: the parameters themselves. @throws A2AFault */
 export function pushTargetV1(value: unknown, name?: string): PushTarget {
   const given = recordOf(value, name)
   const { authentication } = given
   const scheme = isRecord(authentication) ? filled(authentication['scheme']) : undefined
   const read = targetOf(given, scheme === undefined ? undefined : [scheme])
   if (read.ok) return read.value
-  // The node has a list of schemes, of which this version knows one.
+  // The node has a list of schemes, this version a single scheme.
   throw faultsIn(
     name,
     read.faults.map(({ path, message }) => ({ path: path.replace('.schemes[0]', '.scheme'), message }))
   )
 }
 
-/** The same of 0.3, of both of its wires. @throws A2AFault */
+/** Reads a config of 0.3, from JSON-RPC or REST. @throws A2AFault */
 export function pushTargetV03(value: unknown, name: string): PushTarget {
   const given = recordOf(value, name)
   const { authentication } = given
@@ -79,12 +79,12 @@ export const PUSH_V03: PushWire = {
   deleted: null
 }
 
-/** REST of 0.3, whose JSON is that of its protocol buffers: a config has a name, `tasks/{id}/pushNotificationConfigs/{id}`. */
+/** REST of 0.3, in the JSON of its protocol buffers: a config has a name, `tasks/{id}/pushNotificationConfigs/{id}`. */
 export const PUSH_V03_REST: PushWire = {
   version: '0.3',
   readSet: (params) => {
     const given = recordOf(params)
-    // Some clients send the config itself, others a request that has it in it.
+    // Some clients send the config itself, others a request around it.
     const inner = isRecord(given['config']) ? given['config'] : given
     const target = pushTargetV03(inner['pushNotificationConfig'], 'pushNotificationConfig')
     const name = typeof inner['name'] === 'string' ? /\/pushNotificationConfigs\/([^/]+)$/.exec(inner['name'])?.[1] : undefined
@@ -114,7 +114,7 @@ function targetOf(given: Record<string, unknown>, schemes: unknown): MessageRead
   )
 }
 
-// Credentials are never told again: whoever may read configs need not be who set them (A2A issue 1681).
+// Credentials are never returned: a reader of configs may be another client than their author (A2A issue 1681).
 
 function configV1({ id, task, url, token, authentication, events }: PushHook): object {
   const auth = authentication === undefined ? undefined : { scheme: authentication.schemes[0] }
@@ -130,7 +130,7 @@ function configV03Rest(hook: PushHook): object {
   return { name: `tasks/${hook.task}/pushNotificationConfigs/${hook.id}`, pushNotificationConfig: configV03(hook) }
 }
 
-/** Clients of the wires send what they do not have as an empty text or list. */
+/** Clients send absent members as an empty text or list. */
 function filled(value: unknown): unknown {
   return value === '' || value === null || (Array.isArray(value) && value.length === 0) ? undefined : value
 }

@@ -3,13 +3,13 @@ import type { WebhookContent } from '../../../ports/webhooks.js'
 import { WIRE_V03 } from '../server/wire-v03.js'
 import { WIRE_V1 } from '../server/wire-v1.js'
 
-/** Bytes of a notification; what would be larger is told without its contents, which its receiver can ask for. */
+/** Most bytes of a notification. A larger one has the task without contents, which the receiver can fetch. */
 export const MAX_WEBHOOK_BYTES = 1_048_576
 
 /** Media types of notifications, by version. */
 export const WEBHOOK_TYPES: Readonly<Record<PushVersion, string>> = { '1.0': 'application/a2a+json', '0.3': 'application/json' }
 
-/** A notification as JSON: in 1.0 what a stream tells (`task`, `statusUpdate`, `artifactUpdate`), in 0.3 the task. */
+/** A notification as JSON: in 1.0 an item of a stream (`task`, `statusUpdate`, `artifactUpdate`), in 0.3 the task. */
 export function webhookBody(version: PushVersion, content: WebhookContent): string {
   const text = JSON.stringify(version === '1.0' ? bodyV1(content) : bodyV03(content))
   if (Buffer.byteLength(text) <= MAX_WEBHOOK_BYTES) return text

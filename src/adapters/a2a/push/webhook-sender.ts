@@ -10,21 +10,21 @@ import { type FetchLimits, type GuardedFetch, guardedFetch, type Resolve } from 
 import { webhookBody } from './webhook-body.js'
 import { webhookHeaders, type WebhookSigner } from './webhook-signature.js'
 
-/** How long one try may take until the head of its answer is there, in milliseconds. */
+/** Time limit of one attempt until the response headers, in milliseconds. */
 export const WEBHOOK_MS = 10_000
-/** Of an answer the head alone is read. */
+/** Only the headers of a response are read. */
 const LIMITS: FetchLimits = { headMs: WEBHOOK_MS, bodyMs: 1000, silenceMs: 1000, maxBytes: 1, maxStreamBytes: 1 }
 
-/** What sending notifications needs. */
+/** Dependencies of {@link createWebhooks}. */
 export interface WebhookSenderDeps {
   readonly policy: AddressPolicy
   readonly signer: WebhookSigner
   readonly clock: Clock
-  /** Default: that of the machine. */
+  /** Default: the resolver of the system. */
   readonly resolve?: Resolve
 }
 
-/** Sends notifications to the webhooks of clients, where the policy lets it: no redirect is followed, and a name leads nowhere private. */
+/** Sends notifications to the webhooks of clients within the policy, without redirects or private addresses. */
 export function createWebhooks({ policy, signer, clock, resolve }: WebhookSenderDeps): Webhooks {
   const fetch = guardedFetch({ policy, limits: LIMITS, clock, ...(resolve === undefined ? {} : { resolve }) })
   return {
@@ -38,7 +38,7 @@ export function createWebhooks({ policy, signer, clock, resolve }: WebhookSender
         return await sendOnce(fetch, { hook, call, signal, headers: webhookHeaders(hook, call, { signer, now: clock.now() }) }, clock)
       } catch (error) {
         const reason = shown(messageOf(error))
-        // Of what the guard says of an answer only a redirect is a refusal.
+        // Among the guard's verdicts on a response only a redirect is a refusal.
         if (error instanceof RemoteFault && error.kind === 'refused') return { type: 'refused', reason }
         return { type: 'failed', reason, retryAfterMs: null }
       }
@@ -60,7 +60,7 @@ async function sendOnce(fetch: GuardedFetch, { hook, call, signal, headers }: Se
   try {
     if (signal.aborted) onAbort()
     const response = await fetch(hook.url, { method: 'POST', headers, body: call.body, signal: stop.signal })
-    // What follows the head is not read, so how that fails says nothing of what was taken.
+    // The body is not read, and its failure does not affect the result.
     await response.body?.cancel().catch(() => {})
     return webhookAnswer({ status: response.status, retryAfter: response.headers.get('retry-after') }, clock.now())
   } finally {

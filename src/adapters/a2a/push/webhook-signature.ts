@@ -5,12 +5,12 @@ import { isSigned, type PushHook } from '../../../domain/gateway/push.js'
 import type { WebhookCall } from '../../../ports/webhooks.js'
 import { WEBHOOK_TYPES } from './webhook-body.js'
 
-/** How long the token of a notification may be taken, in seconds. */
+/** Life of the token of a notification, in seconds. */
 export const WEBHOOK_TOKEN_SECONDS = 300
-/** Type of the token: that of nothing else that the node signs. */
+/** Type of the token; no other signature of the node has it. */
 const TOKEN_TYPE = 'a2a-notification+jwt'
 
-/** What signs notifications. */
+/** Dependencies of {@link webhookHeaders}. */
 export interface WebhookSigner {
   /** By the node's key. */
   readonly sign: Sign
@@ -21,8 +21,8 @@ export interface WebhookSigner {
 }
 
 /**
- * The headers of one try: what it is, the token and credentials of its config, a signature by its secret (Standard Webhooks:
- * HMAC-SHA256 of `id.timestamp.body`), and a token by the node's key that holds a hash of the body (RFC 7519, RFC 8037).
+ * The headers of one attempt: event and ids, token and credentials of the config, a signature by its secret (Standard Webhooks:
+ * HMAC-SHA256 of `id.timestamp.body`), and a JWT by the node's key with a hash of the body (RFC 7519, RFC 8037).
  */
 export function webhookHeaders(
   hook: PushHook,
@@ -34,7 +34,7 @@ export function webhookHeaders(
   const { schemes = [], credentials = '' } = hook.authentication ?? {}
   const [scheme = ''] = schemes
   const isHmac = isSigned(schemes)
-  // Who asks for a bearer and gives none means one of the node's.
+  // Scheme bearer without credentials: the token of the node is sent.
   const bearer = credentials !== '' ? credentials : scheme.toLowerCase() === 'bearer' ? token : ''
   return {
     'content-type': WEBHOOK_TYPES[hook.version],
@@ -59,7 +59,7 @@ function signedToken(
     sub: hook.task,
     iat: timestamp,
     exp: timestamp + WEBHOOK_TOKEN_SECONDS,
-    // Of each try another one: a second try must not look like a replay of the first.
+    // New for each attempt: a retry must not look like a replay.
     jti: ids.next('jti'),
     request_body_sha256: createHash('sha256').update(body).digest('hex')
   }
@@ -67,7 +67,7 @@ function signedToken(
   return `${text}.${base64url(sign(Buffer.from(text)))}`
 }
 
-/** A secret in the form of Standard Webhooks is bytes in base64, any other its text. */
+/** A secret of Standard Webhooks (`whsec_`) is base64, any other is used as text. */
 function hmac(secret: string, text: string): string {
   const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice('whsec_'.length), 'base64') : Buffer.from(secret)
   return createHmac('sha256', key).update(text).digest('base64')

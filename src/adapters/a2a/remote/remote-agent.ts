@@ -23,21 +23,21 @@ const WORDS: ImportWords = {
   changedCode: 'A2A_CARD_CHANGED'
 }
 
-/** What {@link RemoteAgent} needs. */
+/** Dependencies of {@link RemoteAgent}. */
 export interface RemoteAgentDeps {
   readonly spec: RemoteSpec
   readonly secret: RemoteSecret | null
   readonly net: RemoteNet
-  /** Notes what happens, for people. */
+  /** Logs events for operators. */
   readonly log: (level: 'warn', message: string, fields: Readonly<Record<string, unknown>>) => void
 }
 
-/** What is pinned of a remote agent. */
+/** The pinned data of a remote agent. */
 interface PinnedCard {
   readonly card: RemoteCard
 }
 
-/** An A2A agent elsewhere as an import: its card is pinned, and each skill is a capability. */
+/** A remote A2A agent as an import: its card is pinned, and each skill is a capability. */
 export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
   readonly spec: RemoteSpec
   readonly words = WORDS
@@ -59,7 +59,7 @@ export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
     this.#place = { card, asker, secret, key, maxOutputBytes, timeoutMs }
   }
 
-  /** A card is fetched anew each time: nothing stays open. */
+  /** Fetches the card anew for each list; no connection stays open. */
   open(_events: ImportEvents, _signal: AbortSignal): Promise<ImportConnection<PinnedCard>> {
     const stop = new AbortController()
     let fetching: Promise<unknown> = Promise.resolve()
@@ -141,13 +141,13 @@ export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
     }
   }
 
-  /** Addresses are for this node alone. An agent that was not reached is asked for its card now. */
+  /** Logs addresses for this node only. An unreached agent has its card fetched again now. */
   #note({ kind, message, printed: reported }: RemoteFault, link: ImportCalls): void {
     if (kind === 'unsent') link.doubt()
     if (message !== reported) this.#deps.log('warn', 'the way to an A2A agent failed', { agent: this.spec.name, reason: message })
   }
 
-  /** One link for each card in force: the client library is made once. */
+  /** Caches one link per card in force. */
   async #linkOf(card: RemoteCard): Promise<RemoteLink> {
     const hash = cardHash(card)
     if (this.#link?.hash !== hash) this.#link = { hash, link: connectRemote(this.#deps.net, this.#place, card) }

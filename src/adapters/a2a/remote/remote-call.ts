@@ -5,38 +5,38 @@ import type { RemoteLink, RemoteMessage } from './remote-client.js'
 import { failedRemote, RemoteFault, remoteFaultOf } from './remote-fault.js'
 import { RemoteTask } from './remote-task.js'
 
-/** Wait before a task is asked after for the first time; each further one is half as long again. Milliseconds. */
+/** Wait before the first poll of a task, in milliseconds; each further wait is 1.5 times as long. */
 export const FIRST_POLL_MS = 250
-/** Longest wait between two times that a task is asked after, in milliseconds. */
+/** Longest wait between two polls of a task, in milliseconds. */
 export const MAX_POLL_MS = 5000
-/** A task that cannot be asked after so many times in a row is lost. */
+/** Failed polls in a row after which a task is lost. */
 export const MAX_LOST_POLLS = 8
-/** Streams of one task that are taken up again; then it is only asked after. */
+/** Most resubscriptions to one task; then it is only polled. */
 export const MAX_RESUBSCRIBED = 16
-/** How long the agent of a task that nobody wants has to hear of it, in milliseconds. */
+/** Time limit of the cancel request of an abandoned task, in milliseconds. */
 export const CANCEL_MS = 5000
 
-/** What calling needs. */
+/** Dependencies of {@link callRemote}. */
 export interface RemoteCallDeps {
-  /** Of the agent, for people. */
+  /** Name of the agent in messages. */
   readonly agent: string
   readonly link: RemoteLink
   readonly clock: Clock
   readonly maxOutputBytes: number
-  /** Told of why there is no answer, in words that callers are not told. */
+  /** Called with the full reason of a failure, which callers do not see. */
   onFault?(fault: RemoteFault): void
 }
 
-/** How one call is followed. */
+/** Abort signal and progress of one call. */
 export interface RemoteRun {
   readonly signal: AbortSignal
   progress(data: unknown): void
 }
 
 /**
- * Says a message to a remote agent and follows its task to where it rests. It is said once: when the stream is lost before its
- * task is known, nobody knows what became of it, and it is not said again. Of a known task the stream is taken up again, else
- * it is asked after. An abort cancels it there. Never rejects.
+ * Sends a message to a remote agent once and follows its task until it rests. When the stream is lost before the task id is
+ * known, the outcome is unknown and the message is not sent again. A known task is resubscribed to, else polled. An abort
+ * cancels it at the agent. Never rejects.
  */
 export async function callRemote(deps: RemoteCallDeps, message: RemoteMessage, run: RemoteRun): Promise<AgentOutcome> {
   const call = new RemoteCall(deps, run, message.taskId !== null)
@@ -64,7 +64,7 @@ class RemoteCall {
 
   end(): void {
     this.#run.signal.removeEventListener('abort', this.#onAbort)
-    // Whatever is still open: nobody reads it any more.
+    // Closes streams that are still open.
     this.#stop.abort()
   }
 
@@ -77,11 +77,11 @@ class RemoteCall {
     if (this.#task.isOver) return this.#task.outcome(agent)
     if (taskId !== null) await this.#cancel(taskId)
     if (isFinal(lost)) return this.#failed(lost as RemoteFault)
-    // It has the task: that it cannot be reached now says nothing of what it did.
+    // The agent has the task: a lost connection leaves the outcome unknown.
     return this.#failed(new RemoteFault('unknown', lost?.message ?? 'it was given up', lost === null ? {} : { printed: lost.printed }))
   }
 
-  /** Until the task rests; what it gives is why it cannot be followed any more. */
+  /** Follows the task until it rests; returns why it can no longer be followed, else null. */
   async #follow(taskId: string): Promise<RemoteFault | null> {
     const { clock, link } = this.#deps
     let streams = link.follow === null ? MAX_RESUBSCRIBED : 0
@@ -90,7 +90,7 @@ class RemoteCall {
       if (link.follow !== null && streams < MAX_RESUBSCRIBED) {
         const fault = await this.#read(link.follow(taskId, this.#stop.signal))
         if (isFinal(fault)) return fault
-        // One that has no such stream is not asked for it again.
+        // An agent that refuses the stream is not asked for it again.
         streams = fault === null || fault.kind === 'unknown' || fault.kind === 'unsent' ? streams + 1 : MAX_RESUBSCRIBED
       }
       if (this.#task.isOver || this.#stop.signal.aborted) return null
@@ -104,7 +104,7 @@ class RemoteCall {
     return null
   }
 
-  /** Takes what comes. Gives what ended it before the task rests; null: its plain end. */
+  /** Reads events until the task rests. Returns the fault that ended the stream; null: a normal end. */
   async #read(events: AsyncIterable<Parameters<RemoteTask['take']>[0]>): Promise<RemoteFault | null> {
     try {
       for await (const event of events) {
@@ -141,7 +141,7 @@ class RemoteCall {
   }
 }
 
-/** The agent tells what cannot be taken: to ask again would bring the same. */
+/** The agent sent unacceptable data: a retry would bring the same. */
 class TooMuch extends RemoteFault {
   constructor(message: string) {
     super('answered', message)

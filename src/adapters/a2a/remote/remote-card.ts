@@ -6,23 +6,23 @@ import type { MessageFault } from '../../../domain/gateway/message.js'
 import { readBy } from '../../../domain/gateway/schema-read.js'
 import type { ToolChange, ToolListChange } from '../../../ports/imported-tools.js'
 
-/** Bytes of the card of a remote agent as it is fetched. */
+/** Most bytes of the fetched card of a remote agent. */
 export const MAX_REMOTE_CARD_BYTES = 262_144
-/** Skills of one remote agent. */
+/** Most skills of one remote agent. */
 export const MAX_REMOTE_SKILLS = 512
-/** Ways in which one card says that its agent is reached. */
+/** Most interfaces on one card. */
 const MAX_INTERFACES = 32
 
-/** One way to reach a remote agent. */
+/** One interface of a remote agent. */
 export interface RemoteInterface {
   readonly url: string
   readonly binding: 'JSONRPC' | 'HTTP+JSON'
   readonly version: '1.0' | '0.3'
-  /** What 1.0 calls so; '' without. */
+  /** The tenant of 1.0; '' when absent. */
   readonly tenant: string
 }
 
-/** What a remote agent says that it can do. */
+/** A skill on the card of a remote agent. */
 export interface RemoteSkill {
   readonly id: string
   readonly name: string
@@ -33,16 +33,16 @@ export interface RemoteSkill {
   readonly outputModes: readonly string[]
 }
 
-/** The card of a remote agent as this node uses it: the same for both versions, bounded. */
+/** The bounded card of a remote agent, in one form for both versions. */
 export interface RemoteCard {
   readonly name: string
   readonly description: string
   readonly version: string
-  /** Those that this node can use, as the card orders them; at least one. */
+  /** The supported interfaces in the order of the card; at least one. */
   readonly interfaces: readonly RemoteInterface[]
   readonly isStreaming: boolean
   readonly skills: readonly RemoteSkill[]
-  /** What the card says of credentials, as it stands there. JSON. */
+  /** The security members of the card, unchanged. JSON. */
   readonly security: unknown
 }
 
@@ -103,7 +103,7 @@ const legacy = z.object({
     .default([])
 })
 
-/** The form in which the home keeps a card. */
+/** The stored form of a card. */
 const kept = z.strictObject({
   name: z.string().max(128),
   description: z.string().max(4096),
@@ -124,16 +124,16 @@ const kept = z.strictObject({
   security: z.unknown().optional()
 })
 
-/** A card that was read, or why it cannot be used; `isCard`: is it one at all? */
+/** A parsed card, or why it cannot be used; `isCard`: does it look like an agent card? */
 export type CardRead =
   | { readonly ok: true; readonly card: RemoteCard }
   | { readonly ok: false; readonly reason: string; readonly isCard: boolean }
 
-/** Reads the card of an agent, of 1.0 or of 0.3; one that speaks both is read as 1.0. Total. */
+/** Reads a card of 1.0 or 0.3; a card of both versions is read as 1.0. Never throws. */
 export function readRemoteCard(value: unknown): CardRead {
   const fault = isRecord(value) ? jsonFault(value, JSON_LIMITS) : 'it is no JSON object'
   if (fault !== null || !isRecord(value)) return unusable(fault ?? '')
-  // Each version says so where its agent is.
+  // 1.0 and 0.3 require one of these members each.
   if (!('supportedInterfaces' in value) && !('url' in value)) return { ok: false, reason: 'it is no agent card', isCard: false }
   const isModern = Array.isArray(value['supportedInterfaces']) && value['supportedInterfaces'].length > 0
   const parsed = isModern ? readBy(modern, value) : readBy(legacy, value)
@@ -154,7 +154,7 @@ export function readRemoteCard(value: unknown): CardRead {
   return { ok: true, card: { ...card, security: { securitySchemes, security, securityRequirements } } }
 }
 
-/** Reads a card that the home kept; null for what is none. Total. */
+/** Reads a stored card; null when the value is no such card. Never throws. */
 export function keptCard(value: unknown): RemoteCard | null {
   if (!isRecord(value) || jsonFault(value) !== null) return null
   const parsed = kept.safeParse(value)
@@ -203,7 +203,7 @@ function interfaceOf({
   return spoken === null || url.length > 2048 ? [] : [{ url, binding: known, version: spoken, tenant }]
 }
 
-/** The way that is used: the first of 1.0, else the first. */
+/** The interface to use: the first of 1.0, else the first. */
 export function chosenInterface({ interfaces }: RemoteCard): RemoteInterface {
   const chosen = interfaces.find(({ version }) => version === '1.0') ?? interfaces[0]
   if (chosen === undefined) throw new TypeError('a card without an interface')
@@ -211,18 +211,18 @@ export function chosenInterface({ interfaces }: RemoteCard): RemoteInterface {
 }
 
 /**
- * sha256 of what is pinned of a card, as canonical JSON: all that decides where messages go and what language models read of
- * it. Its version and signatures are none of that: an agent that only says that it was built anew needs no person.
+ * sha256 of the pinned members of a card, as canonical JSON: all that decide where messages go or that language models read.
+ * Version and signatures are excluded: a new build alone needs no approval.
  */
 export function cardHash(card: RemoteCard): string {
   const { version: _, ...pinned } = card
   return createHash('sha256').update(canonicalJson(pinned)).digest('hex')
 }
 
-/** Name under which changes of the card itself are told. */
+/** Name of the card itself in a list of changes. */
 export const CARD_ITSELF = '(card)'
 
-/** How one card differs from another, for people: skills by their ids, and the card itself. */
+/** Differences between two cards, for operators: skills by id, and the card itself. */
 export function cardChange(before: RemoteCard | null, after: RemoteCard): ToolListChange {
   const old = new Map((before?.skills ?? []).map((one) => [one.id, one]))
   const next = new Set(after.skills.map(({ id }) => id))

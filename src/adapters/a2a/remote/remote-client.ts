@@ -9,23 +9,23 @@ import type { GuardedFetch } from '../net/ssrf-fetch.js'
 
 /** A message for a remote agent. */
 export interface RemoteMessage extends RemoteInput {
-  /** The same each time that the same is said. */
+  /** The same for each repetition of the message. */
   readonly messageId: string
-  /** By the id that its card has; null: its agent finds out. */
+  /** Id of the skill on the card; null: the agent chooses. */
   readonly skill: string | null
 }
 
-/** The way to one remote agent. Failures are those of the client library and RemoteFault. */
+/** A client of one remote agent. Fails with errors of the client library or RemoteFault. */
 export interface RemoteLink {
-  /** Says it once. What comes is an answer, or a task with what happens to it; the end of a stream says nothing. */
+  /** Sends it once. Yields an answer, or a task with its events; the end of the stream is no outcome. */
   send(message: RemoteMessage, signal: AbortSignal): AsyncIterable<RemoteEvent>
-  /** The task as it is, then what happens to it; null: its agent has no streams. */
+  /** The current task, then its events; null: the agent has no streams. */
   readonly follow: ((taskId: string, signal: AbortSignal) => AsyncIterable<RemoteEvent>) | null
   get(taskId: string, signal: AbortSignal): Promise<RemoteEvent>
   cancel(taskId: string, signal: AbortSignal): Promise<void>
 }
 
-/** By the numbers of the protocol's enumeration. */
+/** Indexed by the enum numbers of the protocol. */
 const STATES: readonly RemoteState[] = [
   'unknown',
   'submitted',
@@ -38,7 +38,7 @@ const STATES: readonly RemoteState[] = [
   'auth-required'
 ]
 
-/** Makes the way to an agent by its card, in the version that the card says. The client library is loaded at the first use. */
+/** Makes a client for a card, in the version of its interface. Loads the client library at first use. */
 export async function remoteLink(card: RemoteCard, fetchImpl: GuardedFetch): Promise<RemoteLink> {
   const { ClientFactory, JsonRpcTransportFactory, RestTransportFactory } = await import('@a2a-js/sdk/client')
   const options = { fetchImpl, legacyCompat: { enabled: true } }
@@ -72,7 +72,7 @@ function linkOf(client: Client, isStreaming: boolean): RemoteLink {
   }
 }
 
-/** What the client library needs of a card. */
+/** The card in the form of the client library. */
 function sdkCard(card: RemoteCard): AgentCard {
   const { url, binding, version, tenant } = chosenInterface(card)
   return {
@@ -110,7 +110,7 @@ function aboutSkill({ skill }: RemoteMessage): { skillId: string } | undefined {
   return skill === null ? undefined : { skillId: skill }
 }
 
-/** Without a stream it is asked how the task stands, instead of holding a request open. */
+/** Without streams the agent returns at once and its task is polled. */
 function configuration(returnImmediately: boolean): {
   acceptedOutputModes: string[]
   taskPushNotificationConfig: undefined
@@ -150,7 +150,7 @@ function messageOf({ messageId, parts }: SdkMessage): RemoteReply {
   return { id: messageId, parts: partsOf(parts) }
 }
 
-/** null: nothing is in it that could be told. */
+/** null: it has no id. */
 function artifactOf({ artifactId, name, description, parts }: SdkArtifact): Artifact | null {
   if (artifactId === '') return null
   const about = { ...(name === '' ? {} : { name }), ...(description === '' ? {} : { description }) }

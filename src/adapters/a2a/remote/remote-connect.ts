@@ -11,46 +11,46 @@ import { refusedAddress, RemoteFault } from './remote-fault.js'
 import { judgeSignatures } from './remote-signature.js'
 import { type FetchLimits, type GuardedFetch, guardedFetch, type Resolve } from '../net/ssrf-fetch.js'
 
-/** How long the card of an agent may take, in milliseconds. */
+/** Time limit of fetching a card, in milliseconds. */
 export const CARD_TIMEOUT_MS = 10_000
-/** A stream in which nothing comes for so long is lost, in milliseconds; heartbeats come four times as often. */
+/** Silence after which a stream is lost, in milliseconds; heartbeats come four times as often. */
 export const STREAM_SILENCE_MS = 60_000
-/** Room of an answer beside the content in it: JSON writes some characters as six, and events have lines of their own. */
+/** Allowance of a response beside its content: JSON escapes some characters as six, and events have extra lines. */
 const BODY_FACTOR = 2
 const BODY_EXTRA_BYTES = 1_048_576
 
-/** The secret of an agent, and where it may go. */
+/** The secret of an agent, and the origins that may receive it. */
 export interface RemoteSecret {
-  /** Read anew each time. @throws NodeError CONFIG_INVALID when it is not there */
+  /** Read anew each time. @throws NodeError CONFIG_INVALID when it is missing */
   headers(): Readonly<Record<string, string>>
   /** Origins beside the card's own. */
   readonly origins: readonly string[]
 }
 
-/** Where an agent is, and how it is reached. */
+/** Address and call settings of a remote agent. */
 export interface RemotePlace {
-  /** URL of its card, or its origin; or that of an agent of another member (`a2a-mesh://`). */
+  /** URL of its card or its origin, or the mesh URL of an agent of another member (`a2a-mesh://`). */
   readonly card: string
-  /** The agent of this node that asks over the mesh; absent: its operator. */
+  /** The calling agent of this node over the mesh; absent: its operator. */
   readonly asker?: string
   readonly secret: RemoteSecret | null
-  /** JWK by which its card must be signed; null: it need not be. */
+  /** JWK that must verify the card; null: a signature is optional. */
   readonly key: Readonly<Record<string, unknown>> | null
   readonly maxOutputBytes: number
-  /** How long a call may take, in milliseconds. */
+  /** Time limit of a call, in milliseconds. */
   readonly timeoutMs: number
 }
 
-/** What reaching agents needs. */
+/** Network dependencies of remote calls. */
 export interface RemoteNet {
   readonly policy: AddressPolicy
   readonly clock: Clock
   readonly resolve?: Resolve
-  /** The way to other members; absent: there is none. */
+  /** Calls to other members; absent: no mesh. */
   readonly mesh?: MeshReach
 }
 
-/** Fetches the card of an agent. @throws RemoteFault when it is not there or cannot be used */
+/** Fetches the card of an agent. @throws RemoteFault when it is missing or unusable */
 export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: AbortSignal): Promise<RemoteCard> {
   if (isMeshUrl(place.card)) return await fetchMeshCard(net, place, signal)
   const url = cardUrl(place.card)
@@ -70,17 +70,17 @@ export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: Abor
   return read.card
 }
 
-/** Makes the way to an agent by a card that was fetched from its place. @throws RemoteFault when it leads where it may not */
+/** Makes a client from a card fetched from `place`. @throws RemoteFault when the card leads to a refused address */
 export async function connectRemote(net: RemoteNet, place: RemotePlace, card: RemoteCard): Promise<RemoteLink> {
   if (isMeshUrl(place.card)) {
-    // It leads to its member and nowhere else, whatever was kept of it.
+    // Only the member of the URL is called, whatever interfaces the stored card names.
     const reached = { ...card, interfaces: [{ url: place.card, binding: 'JSONRPC', version: '1.0', tenant: '' } as const] }
     return await remoteLink(reached, meshFetch(meshOf(net), place.asker ?? null))
   }
   const policy = checkPlace(net, place, card)
   const maxBytes = place.maxOutputBytes * BODY_FACTOR + BODY_EXTRA_BYTES
   const limits: FetchLimits = {
-    // As long as a call may take: an agent without streams answers when it is done.
+    // The time of the whole call: an agent without streams answers when it is done.
     headMs: place.timeoutMs,
     bodyMs: place.timeoutMs,
     silenceMs: STREAM_SILENCE_MS,
@@ -103,22 +103,22 @@ function meshOf({ mesh }: RemoteNet): MeshReach {
   return mesh
 }
 
-/** The URL of an agent itself is easily taken for that of its card. */
+/** Suggests the well-known path, since the URL of an agent is easily mistaken for the URL of its card. */
 function noCard(url: string): string {
   const place = url.replace(/[?#].*$/s, '').replace(/\/+$/, '')
   return `what is there is no agent card${place.includes('/.well-known/') ? '' : `: try ${place}/.well-known/agent-card.json`}`
 }
 
-/** Where the card is: an address without a path stands for the well-known one. */
+/** URL of the card: an address without a path means the well-known path. */
 function cardUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null
-  // As it was written otherwise: the guard judges what it says, not what a parser makes of it.
+  // Else the text is unchanged: the guard judges the text, not the parsed form.
   return url !== null && url.pathname === '/' && url.search === '' ? `${text.replace(/\/?$/, '')}/.well-known/agent-card.json` : text
 }
 
 /**
- * A card leads to no better place than it came from: of a host that the config does not name never to one that it names, and
- * from https never to http. Gives the policy for what it leads to.
+ * Checks the interface of a card against the origin of the card. A host that the config does not name may not lead to a host
+ * that it names, and https may not lead to http. Returns the policy for the interface.
  */
 function checkPlace({ policy }: RemoteNet, { card: place }: RemotePlace, card: RemoteCard): AddressPolicy {
   const from = judgeAddress(cardUrl(place), policy)
@@ -132,7 +132,7 @@ function checkPlace({ policy }: RemoteNet, { card: place }: RemotePlace, card: R
   return within
 }
 
-/** Sends the secret to the origin of the card and those that the config names, and nowhere else. */
+/** Sends the secret only to the origin of the card and the origins in the config. */
 function withSecret(send: GuardedFetch, { card, secret }: RemotePlace): GuardedFetch {
   if (secret === null) return send
   const origins = new Set([card, ...secret.origins].flatMap((one) => (URL.canParse(one) ? [new URL(one).origin] : [])))
@@ -161,10 +161,10 @@ async function checkSignature(card: unknown, key: RemotePlace['key']): Promise<v
   throw new RemoteFault('answered', key === null ? 'the signature of its card is wrong' : 'its card is not signed by the key of the config')
 }
 
-/** As A2A 1.0 signs it: empty members are left out, so only its own library knows the form. */
+/** The signed form of A2A 1.0: it omits empty members by rules that only the client library has. */
 async function canonicalCard(card: Readonly<Record<string, unknown>>): Promise<string> {
   const { signatures: _, ...rest } = card
-  // 0.3 signs it as it stands.
+  // 0.3 signs the card unchanged.
   if (!Array.isArray(card['supportedInterfaces'])) return canonicalJson(rest)
   const { canonicalizeAgentCard } = await import('@a2a-js/sdk')
   try {

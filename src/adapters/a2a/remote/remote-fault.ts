@@ -2,21 +2,21 @@ import { messageOf } from '../../../kit/errors.js'
 import { shown } from '../../../kit/text.js'
 import type { AgentOutcome } from '../../../ports/agent-runtime.js'
 
-/** Characters of what a remote agent says of a failure. */
+/** Most characters of the error text of a remote agent. */
 export const MAX_FAULT_TEXT = 2000
 
 /**
- * What a failure says of the message: `unsent` it did not reach the agent, `refused` the agent did not begin it, `busy` neither,
- * since it has too much to do, `answered` the agent gave an error, `unknown` it may have been done.
+ * State of the message after a failure. `unsent`: it did not reach the agent. `refused`: the agent did not begin it. `busy`: not
+ * begun, the agent is overloaded. `answered`: the agent returned an error. `unknown`: it may have been done.
  */
 export type RemoteFaultKind = 'unsent' | 'refused' | 'busy' | 'answered' | 'unknown'
 
-/** Why there is no answer of a remote agent. */
+/** A failed call of a remote agent. */
 export class RemoteFault extends Error {
   readonly kind: RemoteFaultKind
-  /** What A2A calls it, e.g. `TASK_NOT_FOUND`; null where the agent did not say. */
+  /** The A2A reason, e.g. `TASK_NOT_FOUND`; null when the agent gave none. */
   readonly reason: string | null
-  /** What callers are told: no address. The message is for the node itself. */
+  /** Message for callers, without addresses; `message` is for the node itself. */
   readonly printed: string
 
   constructor(
@@ -32,12 +32,12 @@ export class RemoteFault extends Error {
   }
 }
 
-/** That an address is refused; why, by which it could be found out, is not told. */
+/** A refused address. Callers do not see the reason, which would reveal the address. */
 export function refusedAddress(why: string, what = 'the address is refused'): RemoteFault {
   return new RemoteFault('unsent', `${what}: ${why}`, { printed: what })
 }
 
-/** The kind of a failure of the network, as its code has it: in its words there are addresses. */
+/** A network failure. Callers see its code only, since its text has addresses. */
 export function networkFault(kind: RemoteFaultKind, error: unknown, before = ''): RemoteFault {
   const code: unknown = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
   const known = typeof code === 'string' && /^[A-Z][A-Z0-9_]*$/.test(code) ? code : null
@@ -46,7 +46,7 @@ export function networkFault(kind: RemoteFaultKind, error: unknown, before = '')
   return new RemoteFault(kind, before + message, { printed: before + (known ?? 'the connection failed') })
 }
 
-/** Codes of JSON-RPC and reasons of A2A with which an agent says that it did not begin. */
+/** JSON-RPC codes and A2A reasons that mean that the agent did not begin. */
 const NOT_BEGUN = new Set([
   'TASK_NOT_FOUND',
   'UNSUPPORTED_OPERATION',
@@ -56,7 +56,7 @@ const NOT_BEGUN = new Set([
   'INVALID_PARAMS'
 ])
 
-/** Reads an error of the client library. Where it leaves open whether the message was taken, it may have been. */
+/** Reads an error of the client library; `unknown` when the agent may have taken the message. */
 export function remoteFaultOf(error: unknown): RemoteFault {
   for (let one: unknown = error, depth = 0; one instanceof Error && depth < 5; one = one.cause, depth++) {
     if (one instanceof RemoteFault) return one
@@ -71,7 +71,7 @@ export function remoteFaultOf(error: unknown): RemoteFault {
   return new RemoteFault('unknown', message)
 }
 
-/** How a call ends that failed so. */
+/** The outcome of a failed call. */
 export function failedRemote(agent: string, { kind, printed: message }: Pick<RemoteFault, 'kind' | 'printed'>): AgentOutcome {
   const printed = {
     unsent: `the A2A agent ${agent} was not reached, and nothing was done: ${message}`,

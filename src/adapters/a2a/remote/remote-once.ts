@@ -7,16 +7,16 @@ import { connectRemote, fetchCard, type RemoteNet, type RemotePlace } from './re
 import { failedRemote, RemoteFault, remoteFaultOf } from './remote-fault.js'
 import { remoteInput } from './remote-parts.js'
 
-/** Id of the agent of a node that asks any A2A agent, for that node alone. */
+/** Id of the built-in agent that calls any A2A agent, for its own node only. */
 export const CALLER_ID = 'a2a'
-/** How long it may take, in milliseconds. */
+/** Time limit of its call, in milliseconds. */
 export const CALLER_TIMEOUT_MS = 600_000
-/** Bytes of what the other agent gives. */
+/** Most bytes of the output of the other agent. */
 export const CALLER_MAX_BYTES = 10_485_760
-/** Skills that an error names. */
+/** Most skills that an error names. */
 const NAMED = 20
 
-/** What it can do. */
+/** Its only capability. */
 export const CALLER_CAPABILITY: CapabilityDescriptor = {
   id: 'a2a.call',
   name: 'Call an A2A agent',
@@ -35,7 +35,7 @@ export const CALLER_CAPABILITY: CapabilityDescriptor = {
   sideEffect: 'exec'
 }
 
-/** Asks the agent of a card once, without a secret; nothing of it is kept. Never rejects. */
+/** Calls the agent of a card once, without a secret, and stores nothing. Never rejects. */
 export async function callOnce(net: RemoteNet, task: Pick<AgentTask, 'input' | 'requestId'>, run: RemoteRun): Promise<AgentOutcome> {
   const input = isRecord(task.input) ? task.input : {}
   const card = typeof input['card'] === 'string' ? input['card'] : ''
@@ -52,7 +52,7 @@ export async function callOnce(net: RemoteNet, task: Pick<AgentTask, 'input' | '
     return await callRemote({ agent, link, clock: net.clock, maxOutputBytes: CALLER_MAX_BYTES }, message, run)
   } catch (error) {
     if (run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }
-    // Its caller is the operator, who gave the address.
+    // The caller is the operator, who gave the address and may see it.
     const { kind, message } = remoteFaultOf(error)
     return failedRemote(agent, { kind, printed: message })
   }

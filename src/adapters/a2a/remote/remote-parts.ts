@@ -3,21 +3,21 @@ import { inputOf } from '../../../domain/gateway/content.js'
 import { MAX_PARTS, type Part } from '../../../domain/gateway/message.js'
 import { isRecord } from '../../../kit/json.js'
 
-/** The member of an input that says of which task and conversation of the remote agent it is. */
+/** The member of an input that names the task and conversation at the remote agent. */
 const ABOUT = 'a2a'
 
-/** What an agent of the mesh is asked with, as a remote agent is asked. */
+/** An input of an agent of the mesh, in the form of a message to a remote agent. */
 export interface RemoteInput {
   readonly parts: readonly Part[]
-  /** Of the task that goes on with it; null: a new one. */
+  /** The task that the message continues; null: a new task. */
   readonly taskId: string | null
   readonly contextId: string | null
 }
 
 /**
- * An input as the parts of a message, so that the gateway of another node makes the same input of them: text for a text and for
- * `{"text": ...}` alone, several parts for `{"text"?, "data"?: [...], "files"?: [...]}`, else one of data. `{"a2a": {"taskId",
- * "contextId"}}` beside it goes on with a task.
+ * Converts an input to the parts of a message; the gateway of another node converts them back. A text and `{"text": ...}` alone
+ * give one text part; `{"text"?, "data"?: [...], "files"?: [...]}` gives several parts; all else gives one data part. A member
+ * `{"a2a": {"taskId", "contextId"}}` continues a task.
  */
 export function remoteInput(input: unknown): RemoteInput {
   if (!isRecord(input) || !isRecord(input[ABOUT])) return { parts: partsOfInput(input), taskId: null, contextId: null }
@@ -35,7 +35,7 @@ function partsOfInput(input: unknown): readonly Part[] {
   return (isRecord(input) ? severalParts(input) : null) ?? [{ data: input ?? null, mediaType: 'application/json' }]
 }
 
-/** null: it is not what the parts of a message become. */
+/** null: no message of several parts would give this input. */
 function severalParts(input: Record<string, unknown>): readonly Part[] | null {
   const { text, data, files, ...others } = input
   if (Object.keys(others).length > 0 || (text !== undefined && typeof text !== 'string')) return null
@@ -47,7 +47,7 @@ function severalParts(input: Record<string, unknown>): readonly Part[] | null {
     ...values.map((value: unknown) => ({ data: value, mediaType: 'application/json' })),
     ...(parts as Part[])
   ]
-  // One value alone would come out as itself.
+  // A single data value would be converted back to the bare value.
   const isAmbiguous = all.length === 1 && values.length === 1
   return all.length === 0 || all.length > MAX_PARTS || isAmbiguous ? null : all
 }
@@ -58,7 +58,7 @@ function filePart(file: unknown): Part | null {
   if (Object.keys(others).length > 0 || (bytes === undefined) === (url === undefined)) return null
   if (!isWordOrNone(bytes) || !isWordOrNone(url) || !isWordOrNone(filename) || !isWordOrNone(mediaType)) return null
   if (filename === '' || mediaType === '') return null
-  // What is no canonical base64 would come out as other text.
+  // Other than canonical base64 would not survive the conversion.
   if (bytes !== undefined && Buffer.from(bytes, 'base64').toString('base64') !== bytes) return null
   const about = { ...(filename === undefined ? {} : { filename }), ...(mediaType === undefined ? {} : { mediaType }) }
   return bytes === undefined ? { ...about, url: url ?? '' } : { ...about, raw: bytes }
@@ -68,7 +68,7 @@ function isWordOrNone(value: unknown): value is string | undefined {
   return value === undefined || typeof value === 'string'
 }
 
-/** Content as the result of a task: a text, one value of data, or what {@link inputOf} makes of several; `glue` stands between texts. */
+/** Converts content to the result of a task: a text joined by `glue`, one data value, or the {@link inputOf} of several parts. */
 export function valueOfParts(parts: readonly Part[], glue: string): unknown {
   if (parts.length === 0) return null
   if (parts.every(({ text }) => text !== undefined)) return parts.map(({ text }) => text).join(glue)
@@ -76,7 +76,7 @@ export function valueOfParts(parts: readonly Part[], glue: string): unknown {
   return parts.length === 1 && only?.data !== undefined ? only.data : inputOf(parts)
 }
 
-/** A part as the client library wants it. */
+/** A part in the form of the client library. */
 export function toSdkPart({ text, raw, url, data, filename = '', mediaType = '', metadata }: Part): SdkPart {
   const content: SdkPart['content'] =
     text !== undefined
@@ -89,7 +89,7 @@ export function toSdkPart({ text, raw, url, data, filename = '', mediaType = '',
   return { content, metadata: metadata === undefined ? undefined : { ...metadata }, filename, mediaType }
 }
 
-/** A part that the client library read; null for one without content. */
+/** A part from the form of the client library; null for one without content. */
 export function fromSdkPart({ content, filename, mediaType, metadata }: SdkPart): Part | null {
   if (content === undefined) return null
   const about = {

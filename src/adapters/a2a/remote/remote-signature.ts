@@ -1,19 +1,19 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:crypto'
 import { isRecord, parseJson } from '../../../kit/json.js'
 
-/** Signatures of one card that are looked at. */
+/** Most signatures of one card that are checked. */
 const MAX_SIGNATURES = 8
 
 /**
- * What the signatures of a card say. `verified`: by the key of the config. `sound`: by a key that the card itself names, which
- * says that it came whole and nothing of who made it. `none`: it has none, or none whose key is at hand. `wrong`: it is not
- * what was signed, or not by the key of the config.
+ * Verdict on the signatures of a card. `verified`: made by the key of the config. `sound`: made by a key on the card itself,
+ * which proves integrity but no origin. `none`: no signature with a known key. `wrong`: the card differs from the signed text,
+ * or the key of the config did not sign it.
  */
 export type SignatureVerdict = 'verified' | 'sound' | 'none' | 'wrong'
 
 /**
- * Judges the signatures of a card (A2A 1.0, 8.4: JWS over RFC 8785). A `jku` is never fetched: whoever can change a card can
- * change where it points. `text`: the canonical form of the card without its signatures. `key`: that of the config; null: none. Total.
+ * Judges the signatures of a card (A2A 1.0, 8.4: JWS over RFC 8785). A `jku` is never fetched: a forged card could point it
+ * anywhere. `text`: the canonical form of the card without signatures. `key`: of the config; null: none. Never throws.
  */
 export function judgeSignatures(
   card: Readonly<Record<string, unknown>>,
@@ -41,7 +41,7 @@ function judgeOne(value: unknown, text: () => string, key: JsonWebKey | null): S
     })
     return isGood ? (key === null ? 'sound' : 'verified') : 'wrong'
   } catch {
-    // A key or a form that cannot be used is no proof of anything.
+    // An unusable key or signature proves nothing.
     return 'wrong'
   }
 }

@@ -6,49 +6,49 @@ import type { AgentDefinition } from '../../../ports/agent-runtime.js'
 import type { ImportOffer } from '../../../ports/imports.js'
 import type { RemoteCard, RemoteSkill } from './remote-card.js'
 
-/** Runtime of the agents that stand for remote ones. */
+/** Runtime name of agents that proxy remote ones. */
 export const REMOTE_RUNTIME = 'a2a'
 /** Capability of a remote agent whose card lists no skill. */
 export const ANY_SKILL = 'message'
-/** Bytes of the capabilities of one card; the rest of its 64 KiB is for what else stands on it. */
+/** Most bytes of the capabilities on one card; its other members have the rest of its 64 KiB. */
 const MAX_CAPABILITIES_BYTES = 57_344
-/** Characters of the id of a capability. */
+/** Most characters of the id of a capability. */
 const MAX_ID = 128
-/** Characters of a description where the card has no room for whole ones. */
+/** Characters of a shortened description, when whole ones exceed the card. */
 const SHORT_DESCRIPTION = 200
 
-/** What the config says of a remote agent. */
+/** The config of a remote agent. */
 export interface RemoteSpec {
   readonly name: string
-  /** URL of its card, or its origin: then the well-known path. */
+  /** URL of its card, or its origin, which means the well-known path. */
   readonly card: string
   readonly tier: Tier | null
   readonly sandbox: string | null
-  /** Globs of the skills that are offered; null: all. */
+  /** Globs of the offered skills; null: all. */
   readonly skills: readonly string[] | null
-  /** What policy takes its skills for. */
+  /** Side effect of its skills for policy. */
   readonly sideEffect: SideEffect
-  /** Ids of skills that may be asked again after an unknown outcome. */
+  /** Ids of skills that may be retried after an unknown outcome. */
   readonly idempotent: readonly string[]
   readonly timeoutMs: number
   readonly concurrency: number
   readonly maxOutputBytes: number
-  /** sha256 of the only card that is used; null: the one seen first. */
+  /** sha256 of the only accepted card; null: the first card seen. */
   readonly pin: string | null
-  /** Public key (JWK) by which its card must be signed; null: it need not be. */
+  /** Public key (JWK) that must verify its card; null: a signature is optional. */
   readonly key: Readonly<Record<string, unknown>> | null
-  /** The config file. */
+  /** Path of the config file. */
   readonly source: string
 }
 
-/** The agent of the mesh that stands for a remote one. */
+/** The agent of the mesh that proxies a remote one. */
 export interface RemoteOffer extends ImportOffer {
   readonly card: RemoteCard
-  /** The id of the skill behind each capability; null: none is named to the agent. */
+  /** Skill ids by capability; null: the message names no skill. */
   readonly skills: ReadonlyMap<string, string | null>
 }
 
-/** The capability of a skill: its own id where capabilities may be called so, else one made of it, with a hash. */
+/** The capability id of a skill: its own id when valid, else a valid one derived from it, with a hash. */
 export function skillCapability(id: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$/.test(id) && !RESERVED.has(id)) return id
   const digest = createHash('sha256').update(id).digest('hex').slice(0, 8)
@@ -58,7 +58,7 @@ export function skillCapability(id: string): string {
 
 const RESERVED = new Set(['__proto__', 'constructor', 'prototype'])
 
-/** Makes the agent: one capability a skill, fitted into a card. Examples go first, then descriptions, then skills. */
+/** Makes the agent with one capability a skill. To fit its card it drops examples, then descriptions, then skills. */
 export function remoteOffer(spec: RemoteSpec, card: RemoteCard, skills: readonly RemoteSkill[]): RemoteOffer {
   const byId = new Map<string, RemoteSkill>()
   for (const skill of skills) if (!byId.has(skillCapability(skill.id))) byId.set(skillCapability(skill.id), skill)
@@ -83,7 +83,7 @@ export function remoteOffer(spec: RemoteSpec, card: RemoteCard, skills: readonly
   return { card, definition, skills: kept, leftOut: skills.flatMap(({ id }) => (names.has(id) ? [] : [id])) }
 }
 
-/** What a remote agent says of itself decides nothing: policy goes by the config, which says `exec` unless a person wrote something else. */
+/** The side effect is that of the config (default `exec`), never of the remote card. */
 function capabilityOf({ sideEffect, idempotent }: RemoteSpec, id: string, skill: RemoteSkill): CapabilityDescriptor {
   return {
     id,

@@ -7,31 +7,31 @@ import type { AgentOutcome } from '../../../ports/agent-runtime.js'
 import { MAX_FAULT_TEXT, RemoteFault } from './remote-fault.js'
 import { valueOfParts } from './remote-parts.js'
 
-/** Events of one remote task; one that tells more has failed. */
+/** Most events of one remote task; more fail it. */
 export const MAX_REMOTE_EVENTS = 10_000
-/** What a part counts beside its JSON, in bytes: an empty one takes room, too. */
+/** Bytes that each part counts beside its JSON, so that empty parts count too. */
 const PART_BYTES = 32
-/** Bytes of one report of progress; a larger artifact is in the result only. */
+/** Most bytes of one progress report; a larger artifact is in the result only. */
 const MAX_REPORT_BYTES = 65_536
 /** Results are bounded in bytes; of their structure only depth and dangerous keys matter. */
 const RESULT_LIMITS = { ...JSON_LIMITS, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
 
-/** States of a remote task; `unknown` for what this node has no word for. */
+/** States of a remote task; `unknown` for states that this node does not know. */
 export type RemoteState = GatewayState | 'unknown'
 
-/** In these nothing happens any more until somebody acts. */
+/** States in which a task waits for an action or has ended. */
 const RESTING: ReadonlySet<RemoteState> = RESTING_STATES
 
-/** In these its client is to say more. */
+/** States in which a task waits for its client. */
 const ASKING: ReadonlySet<RemoteState> = ASKING_STATES
 
-/** What a remote agent says. */
+/** A message of a remote agent. */
 export interface RemoteReply {
   readonly id: string
   readonly parts: readonly Part[]
 }
 
-/** What happens to a message at its remote agent, in the words of either version. */
+/** An event of a message at its remote agent, in one form for both versions. */
 export type RemoteEvent =
   | { readonly type: 'answer'; readonly message: RemoteReply }
   | {
@@ -57,24 +57,24 @@ export type RemoteEvent =
       readonly lastChunk: boolean
     }
 
-/** What one message has come to, by what its agent tells. */
+/** Folds the events of one message into its outcome. */
 export class RemoteTask {
   readonly #maxBytes: number
   readonly #report: (data: unknown) => void
   readonly #isFurther: boolean
-  /** Parts as they came: what a whole task tells is compared with them. */
+  /** Parts as received, to compare with the artifacts of a whole task. */
   readonly #artifacts = new GrowingArtifacts({ isJoined: false })
   #taskId: string | null = null
   #contextId: string | null = null
   #state: RemoteState = 'submitted'
   #message: RemoteReply | null = null
   #answer: RemoteReply | null = null
-  /** The message that was reported last. */
+  /** Key of the last reported message. */
   #reported = ''
   #bytes = 0
   #events = 0
 
-  /** `isFurther`: the message goes on with a task that rested. */
+  /** `isFurther`: the message continues a resting task. */
   constructor({
     maxBytes,
     report,
@@ -89,22 +89,22 @@ export class RemoteTask {
     this.#report = report
   }
 
-  /** At the agent; null: it has not told, or there is none. */
+  /** Id at the agent; null: not known yet, or no task. */
   get taskId(): string | null {
     return this.#taskId
   }
 
-  /** Is there nothing more to come? */
+  /** Has the message an answer, or does its task rest? */
   get isOver(): boolean {
     return this.#answer !== null || RESTING.has(this.#state)
   }
 
-  /** Takes an event and reports what is new in it. @throws RemoteFault when its agent tells too much, or of another task */
+  /** Takes an event and reports its new content. @throws RemoteFault when it exceeds a limit or is of another task */
   take(event: RemoteEvent): void {
     try {
       this.#take(event)
     } catch (error) {
-      // What is nested too deep for this node to write, for one.
+      // E.g. a value nested too deep to encode.
       throw error instanceof RemoteFault ? error : new RemoteFault('answered', 'it cannot be read')
     }
   }
@@ -119,13 +119,13 @@ export class RemoteTask {
     if (event.type === 'artifact') return this.#chunk(event)
     this.#contextId = event.contextId === '' ? this.#contextId : event.contextId
     if (event.type === 'task') for (const artifact of event.artifacts) this.#whole(artifact)
-    // Servers begin with the task as it was before the message.
+    // Servers first send the task as it was before the message.
     const isBefore = this.#isFurther && this.#events === 1 && event.type === 'task' && ASKING.has(event.state)
     if (isBefore) this.#reported = event.message?.id ?? ''
     else this.#moved(event.state, event.message)
   }
 
-  /** How the run ends, once it is over. */
+  /** The outcome of the run, once it is over. */
   outcome(agent: string): AgentOutcome {
     if (this.#answer !== null) return this.#result(valueOfParts(this.#answer.parts, '\n'))
     switch (this.#state) {
@@ -170,7 +170,7 @@ export class RemoteTask {
     this.#tell({ a2a: { artifact, append: isMore, lastChunk } })
   }
 
-  /** An artifact as the whole task has it: of one that is known only what came since is told. */
+  /** An artifact of a whole task: of a known one only the new parts are reported. */
   #whole(artifact: Artifact): void {
     const before = this.#artifacts.parts(artifact.artifactId)
     const isLonger =

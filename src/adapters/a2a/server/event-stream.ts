@@ -2,19 +2,19 @@ import type { ServerResponse } from 'node:http'
 import type { Clock } from '../../../kit/clock.js'
 import type { StreamItem } from './operations.js'
 
-/** How often a stream on which nothing happens says that it is there, in milliseconds. */
+/** Interval of heartbeats on a stream, in milliseconds. */
 export const HEARTBEAT_MS = 15_000
-/** Bytes that a client may be behind; then nothing more is sent until it has read them. */
+/** Most unread bytes of a client; beyond it sending pauses. */
 export const MAX_BEHIND_BYTES = 1_048_576
-/** How long a client that is behind is waited for, in milliseconds; then its stream is cut. */
+/** Longest pause for a slow client, in milliseconds; then its stream is cut. */
 export const BEHIND_WAIT_MS = 60_000
 
-/** What answering with a stream needs. */
+/** Clock and encoders of {@link answerStream}. */
 export interface EventStreamDeps {
   readonly clock: Clock
   /** The `data` of an item. */
   encode(value: object): object
-  /** The `data` that tells that the stream broke off. */
+  /** The `data` of the last event when the stream fails. */
   encodeFault(error: unknown): object
 }
 
@@ -24,7 +24,7 @@ export async function answerStream(response: ServerResponse, items: AsyncIterabl
   response.writeHead(200, {
     'content-type': 'text/event-stream',
     'cache-control': 'no-store',
-    // Proxies that gather answers would hold the stream up.
+    // Proxies that buffer responses would delay the stream.
     'x-accel-buffering': 'no'
   })
   response.flushHeaders()
@@ -33,7 +33,7 @@ export async function answerStream(response: ServerResponse, items: AsyncIterabl
     for await (const { id, event, value } of items) {
       if (response.destroyed) return
       response.write(textOf({ id, event, value: encode(value) }))
-      // One item alone may be larger, and what is told again comes all at once: also who reads fast is behind then.
+      // One item may be larger, and replayed events come at once: fast readers are behind then, too.
       if (response.writableLength > MAX_BEHIND_BYTES && !(await drained(response, clock))) return void response.destroy()
     }
   } catch (error) {
@@ -44,7 +44,7 @@ export async function answerStream(response: ServerResponse, items: AsyncIterabl
   }
 }
 
-/** Resolves true when a client has read all, false when it has not in time or has hung up. */
+/** Resolves true when the client has read all; false after the time limit or when it hung up. */
 function drained(response: ServerResponse, clock: Clock): Promise<boolean> {
   return new Promise((resolve) => {
     if (response.destroyed) return resolve(false)
@@ -60,7 +60,7 @@ function drained(response: ServerResponse, clock: Clock): Promise<boolean> {
   })
 }
 
-/** An event as server-sent events have it. */
+/** Encodes a server-sent event. */
 function textOf({ id, event, value }: { readonly id: number | null; readonly event: string | undefined; readonly value: object }): string {
   return `${event === undefined ? '' : `event: ${event}\n`}${id === null ? '' : `id: ${id}\n`}data: ${JSON.stringify(value)}\n\n`
 }

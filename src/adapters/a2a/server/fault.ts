@@ -1,20 +1,20 @@
 import { isRecord } from '../../../kit/json.js'
 import { asNodeError, type ErrorCode, type NodeError } from '../../../kit/errors.js'
 
-/** How the published protocol numbers what fails, on each wire. */
+/** Numbers of a failure in the published protocol, by wire. */
 interface Number {
   readonly rpc: number
   readonly http: number
   /** Name of the HTTP status in the JSON of REST answers. */
   readonly status: string
-  /** Its reason in error details, where that is not its name. */
+  /** Its reason in error details; default: the name of the kind. */
   readonly reason?: string
 }
 
 const PRECONDITION = { http: 400, status: 'FAILED_PRECONDITION' } as const
 const ARGUMENT = { http: 400, status: 'INVALID_ARGUMENT' } as const
 
-/** Kinds of failure: those of the protocol by their published reasons, the others by JSON-RPC. */
+/** Kinds of failure, named by the published reasons of the protocol or by JSON-RPC. */
 const KINDS = {
   PARSE_ERROR: { rpc: -32_700, ...ARGUMENT },
   INVALID_REQUEST: { rpc: -32_600, ...ARGUMENT },
@@ -26,7 +26,7 @@ const KINDS = {
   PUSH_NOTIFICATION_NOT_SUPPORTED: { rpc: -32_003, ...PRECONDITION },
   UNSUPPORTED_OPERATION: { rpc: -32_004, ...PRECONDITION },
   CONTENT_TYPE_NOT_SUPPORTED: { rpc: -32_005, ...ARGUMENT },
-  /** The body itself is of a wrong type, which HTTP has a status for. */
+  /** Wrong media type of the body; HTTP has a status for it. */
   MEDIA_TYPE: { rpc: -32_005, http: 415, status: 'INVALID_ARGUMENT', reason: 'CONTENT_TYPE_NOT_SUPPORTED' },
   INVALID_AGENT_RESPONSE: { rpc: -32_006, http: 500, status: 'INTERNAL' },
   EXTENSION_SUPPORT_REQUIRED: { rpc: -32_008, ...PRECONDITION },
@@ -39,7 +39,7 @@ const KINDS = {
 /** One of the kinds of failure. */
 export type FaultKind = keyof typeof KINDS
 
-/** What the node calls a failure, and what the protocol does; anything else is INTERNAL. */
+/** Kinds by error code of the node; all other codes are INTERNAL. */
 const OF_NODE: Readonly<Partial<Record<ErrorCode, FaultKind>>> = {
   TASK_NOT_FOUND: 'TASK_NOT_FOUND',
   AGENT_NOT_FOUND: 'INVALID_PARAMS',
@@ -56,13 +56,13 @@ const OF_NODE: Readonly<Partial<Record<ErrorCode, FaultKind>>> = {
   INVALID_OUTPUT: 'INVALID_AGENT_RESPONSE',
   SANDBOX_VIOLATION: 'FORBIDDEN',
   OVERLOADED: 'OVERLOADED',
-  /** Of what its client still waits for: the node stops, or its operator stopped it. */
+  /** A client still waits: the node stops, or its operator canceled the task. */
   CANCELED: 'UNAVAILABLE',
   PEER_OFFLINE: 'UNAVAILABLE',
   DISK_FULL: 'UNAVAILABLE'
 }
 
-/** Names that the gateway's specification has for failures, as far as the published protocol has another number for them. */
+/** Names of failures in the gateway's specification, for which the published protocol has other numbers. */
 const SPEC_NAMES: Readonly<Partial<Record<ErrorCode | FaultKind, string>>> = {
   TASK_NOT_FOUND: 'TASK_NOT_FOUND',
   CAPABILITY_NOT_FOUND: 'SKILL_NOT_FOUND',
@@ -77,20 +77,20 @@ const BAD_REQUEST_TYPE = 'type.googleapis.com/google.rpc.BadRequest'
 const DOMAIN = 'a2a-protocol.org'
 const TITLES = { INTERNAL: 'the node failed at this request' } as const
 
-/** What is wrong with one member of a request. */
+/** A fault of one member of a request. */
 export interface FieldViolation {
-  /** `message.parts[0].text`. */
+  /** Path of the member, e.g. `message.parts[0].text`. */
   readonly field: string
   readonly description: string
 }
 
-/** What is told of a failure beside its kind and message. */
+/** Details of a failure beside its kind and message. */
 export interface FaultDetails {
   readonly metadata?: Readonly<Record<string, string>>
   readonly violations?: readonly FieldViolation[]
 }
 
-/** A request that fails, in the words of the protocol. */
+/** A failed request in terms of the protocol. */
 export class A2AFault extends Error {
   readonly kind: FaultKind
   readonly #details: FaultDetails
@@ -126,12 +126,12 @@ export class A2AFault extends Error {
   }
 }
 
-/** What tells the kind of a failure in all error details. */
+/** The ErrorInfo of all error details, with the kind of the failure. */
 export function errorInfo(reason: string, metadata: Readonly<Record<string, string>> = {}): object {
   return { '@type': INFO_TYPE, reason, domain: DOMAIN, ...(Object.keys(metadata).length > 0 ? { metadata } : {}) }
 }
 
-/** What was thrown as a failure of the protocol. Nothing of what the node did not mean to say gets out. */
+/** Converts a thrown value to a fault of the protocol. Messages of INTERNAL errors are hidden. */
 export function faultOf(
   thrown: unknown,
   { skill, isCancel = false }: { readonly skill?: string | null; readonly isCancel?: boolean } = {}
@@ -149,7 +149,7 @@ function kindOf({ code, data }: NodeError, isCancel: boolean): FaultKind | undef
   return code === 'INVALID_INPUT' && isRecord(data) && data['reason'] === 'CONTENT_TYPE' ? 'CONTENT_TYPE_NOT_SUPPORTED' : OF_NODE[code]
 }
 
-/** Errors of agents and of the mesh say what their caller is to know; INTERNAL ones do not. */
+/** Is the message meant for callers? Messages of INTERNAL errors are not. */
 function isMeant({ code }: NodeError): boolean {
   return code !== 'INTERNAL'
 }

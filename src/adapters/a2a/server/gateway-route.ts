@@ -17,21 +17,21 @@ import {
   type ServiceSource
 } from './service-params.js'
 
-/** Largest body of a request, in bytes. One text in it has 1 MiB at most: a file of 768 KiB, as base64. */
+/** Largest body of a request, in bytes. One text in it has at most 1 MiB, i.e. a file of 768 KiB as base64. */
 export const MAX_GATEWAY_BODY = 10_485_760
 const JSON_TYPES: ReadonlySet<string> = new Set(['application/json', 'application/a2a+json'])
 
-/** What answering A2A clients needs. */
+/** Dependencies of {@link GatewayRoute}. */
 export interface GatewayRouteDeps {
   readonly gateway: Gateway
   readonly clock: Clock
-  /** The extended card of an agent, or of the node, as a version has it. */
+  /** The extended card of an agent or of the node, in the form of a version. */
   readonly extendedCard: Caller['extendedCard']
-  /** The extensions on the card of an agent, or of the node. */
+  /** The extensions on the card of an agent or of the node. */
   extensions(agent: string | null): readonly OfferedExtension[]
 }
 
-/** One request whose token was good. */
+/** An authenticated request. */
 export interface GatewayCall {
   readonly principal: Principal
   readonly signal: AbortSignalLike
@@ -39,7 +39,7 @@ export interface GatewayCall {
   readBody(): Promise<Buffer>
 }
 
-/** Answers a request to the URL of an agent or of the node. `path`: what follows that URL, '' for the URL itself. */
+/** Answers requests to the URL of an agent or of the node. `path`: the rest below that URL, '' for the URL itself. */
 export class GatewayRoute {
   readonly #deps: GatewayRouteDeps
 
@@ -47,7 +47,7 @@ export class GatewayRoute {
     this.#deps = deps
   }
 
-  /** @throws HttpError for a body that is too large or breaks off; all else is answered here. */
+  /** @throws HttpError for a body that is too large or breaks off; other errors are answered. */
   handle(
     { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
     call: GatewayCall,
@@ -101,7 +101,7 @@ export class GatewayRoute {
     }
   }
 
-  /** Runs an operation once it is known whom it is for, and that its client speaks what that agent requires. */
+  /** Resolves the tenant, checks the extensions that its agent requires, then runs the operation. */
   #perform({ operation, params, response, source }: Performance, given: Caller): Promise<OperationInput> {
     const caller = atTenant(given, params)
     const offered = this.#deps.extensions(caller.agent)
@@ -117,10 +117,10 @@ export class GatewayRoute {
   }
 }
 
-/** A request as it came. */
+/** A received request. */
 interface GatewayExchange {
   readonly response: ServerResponse
-  /** null: it has none. */
+  /** null: no body. */
   readonly body: Buffer | null
   readonly source: ServiceSource
   readonly caller: Caller
@@ -137,14 +137,14 @@ const REST_TYPES: Readonly<Record<ProtocolVersion, string>> = { '1.0': 'applicat
 /** Answers with JSON. */
 export function answerJson(...[response, status, value, type = 'application/json']: JsonAnswer): void {
   if (response.headersSent || response.destroyed) return void response.destroy()
-  // As a text it leaves in one write with the head.
+  // A string is sent in one write with the head.
   const text = JSON.stringify(value)
   response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text), 'cache-control': 'no-store' }).end(text)
 }
 
 type JsonAnswer = readonly [response: ServerResponse, status: number, value: unknown, type?: string]
 
-/** Errors of REST in 0.3 are those of its JSON-RPC, bare. */
+/** Errors of REST in 0.3 are the bare error objects of its JSON-RPC. */
 function restFault(fault: A2AFault, version: ProtocolVersion): object {
   return version === '0.3' ? fault.toRpc() : fault.toRest()
 }
@@ -159,7 +159,7 @@ function checkBodyType(source: Pick<IncomingMessage, 'headers'>, body: Buffer | 
   if (body !== null && body.length > 0) checkType(source)
 }
 
-/** Is the body JSON, as its client says? @throws A2AFault MEDIA_TYPE */
+/** Checks that the content type is JSON. @throws A2AFault MEDIA_TYPE */
 export function checkType({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const text = headers['content-type'] ?? ''
   if (JSON_TYPES.has(text) || JSON_TYPES.has(text.split(';')[0]?.trim().toLowerCase() ?? '')) return

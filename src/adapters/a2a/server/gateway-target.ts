@@ -2,17 +2,17 @@ import { pathIdFrom } from '../cards/card-interfaces.js'
 import { facadeListenerFault, type ListenerError, listenerFault } from './listener-fault.js'
 import { pathVersion } from './rest.js'
 
-/** Protocols of a node over HTTP, each with answers in its own form. */
+/** Protocols of a node over HTTP, each with its own form of answers. */
 export type GatewayFace = 'mcp' | 'facade' | 'rpc' | 'rest' | 'rest-old' | 'agui' | 'card'
 
-/** What a request asks of the facade. */
+/** A request to the facade, by method and path. */
 export type FacadeCall =
   | { readonly kind: 'list' }
   | { readonly kind: 'show' | 'run' | 'stream'; readonly agent: string }
   | { readonly kind: 'nothing' }
   | { readonly kind: 'wrong-method'; readonly allow: string }
 
-/** What a request is for. `agent`: of the URL, null for the node; `path`: the rest of the URL below it; `asked`: null beside the facade. */
+/** The target of a request. `agent`: of the URL, null for the node; `path`: the rest below it; `asked`: null for other faces than the facade. */
 export interface RouteTarget {
   readonly face: GatewayFace
   readonly agent: string | null
@@ -22,10 +22,10 @@ export interface RouteTarget {
 
 const NOTHING: FacadeCall = { kind: 'nothing' }
 const METHODS: Readonly<Record<'run' | 'stream', readonly string[]>> = { run: ['POST'], stream: ['GET', 'POST'] }
-/** Names below `/a2a/` of the protocol. An agent of such a name is reached below `/agents/`. */
+/** Names of the protocol below `/a2a/`. An agent with such a name is reached below `/agents/` only. */
 const OWN_NAMES: ReadonlySet<string> = new Set(['tasks', 'message:send', 'message:stream', 'extendedAgentCard', 'card', 'v1'])
 
-/** What a method and a path are for; null for the URL of no agent. The one place that reads paths of the gateway. */
+/** The target of a method and path; null for paths outside the gateway. The only parser of its paths. */
 export function gatewayTarget(method: string, path: string): RouteTarget | null {
   const asked = facadeCall(method, path)
   if (asked !== null) return { face: 'facade', agent: null, path, asked }
@@ -38,7 +38,7 @@ export function gatewayTarget(method: string, path: string): RouteTarget | null 
   return { face, ...below, asked }
 }
 
-/** What the listener refuses at a path of the gateway, in the form of its face; null: as everywhere. */
+/** An error of the listener in the form of the face at that path; null: the default form. */
 export function gatewayFault(error: ListenerError, { method, path }: { readonly method: string; readonly path: string }): object | null {
   const target = gatewayTarget(method, path)
   if (target === null) return null
@@ -51,8 +51,8 @@ function bindingOf(path: string): GatewayFace {
 }
 
 /**
- * What a method and a path ask of the facade: `/agents`, `/agents/{name}`, `/agents/{name}/run`, `/agents/{name}/stream`, and the
- * same below `/v1`. Null for other paths below `/agents`: those of the A2A protocol.
+ * The request to the facade of a method and path: `/agents`, `/agents/{name}`, `/agents/{name}/run`, `/agents/{name}/stream`,
+ * and the same below `/v1`. Null for other paths below `/agents`, which belong to A2A.
  */
 export function facadeCall(method: string, path: string): FacadeCall | null {
   const isTwin = path.startsWith('/v1/')
@@ -69,7 +69,7 @@ export function facadeCall(method: string, path: string): FacadeCall | null {
   return allowed.includes(method) ? { kind, agent } : { kind: 'wrong-method', allow: allowed.join(', ') }
 }
 
-/** The agent and the rest of a path below a prefix: `/agents/text/tasks` is `text` and `/tasks`. Null for no agent's. */
+/** The agent and the rest of a path below a prefix: `/agents/text/tasks` is `text` and `/tasks`. Null without a valid name. */
 export function agentPath(path: string, prefix: string): { readonly agent: string; readonly path: string } | null {
   const rest = path.slice(prefix.length)
   const at = rest.indexOf('/')
@@ -77,7 +77,7 @@ export function agentPath(path: string, prefix: string): { readonly agent: strin
   return agent === '' || agent.length > 256 ? null : { agent, path: at === -1 ? '' : rest.slice(at) }
 }
 
-/** The agent and the rest of `/a2a` or a path below it: a name of the protocol is the node's own. */
+/** The agent and the rest of `/a2a` or a path below it. Names of the protocol belong to the node itself. */
 function nodePath(path: string): { readonly agent: string | null; readonly path: string } {
   const target = agentPath(path, '/a2a/')
   return target === null || OWN_NAMES.has(target.agent) ? { agent: null, path: path.slice('/a2a'.length) } : target

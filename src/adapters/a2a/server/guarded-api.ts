@@ -20,7 +20,7 @@ type InputTable = { readonly [N in CallName]?: (params: Calls[N]['params']) => r
 type ResultTable = { readonly [N in CallName]?: (result: Calls[N]['result'], rules: Guardrails) => Calls[N]['result'] }
 type ItemTable = { readonly [N in WatchName]?: (item: Watches[N]['item'], rules: Guardrails) => Watches[N]['item'] }
 
-/** Contents of calls that reach agents. The text of a message is checked in the form in which its agent gets it. */
+/** Contents of calls that reach agents. The text of a message is checked in the form for its agent. */
 const INPUTS: InputTable = {
   'message.call': ({ input, justification }) => [input, justification],
   'message.send': ({ justification }) => [justification],
@@ -28,7 +28,7 @@ const INPUTS: InputTable = {
   'swarm.preview': swarmInputs
 }
 
-/** Results of calls that hold output of agents. */
+/** Calls whose results hold output of agents. */
 const RESULTS: ResultTable = {
   'message.call': guardedReply,
   'message.send': guardedReply,
@@ -44,7 +44,7 @@ const RESULTS: ResultTable = {
   })
 }
 
-/** Items of watches that hold output of agents. */
+/** Watches whose items hold output of agents. */
 const ITEMS: ItemTable = {
   'message.call': guardedMessage,
   'message.send': guardedMessage,
@@ -53,8 +53,8 @@ const ITEMS: ItemTable = {
 }
 
 /**
- * The API of a node for a client that the guardrails bind. Input of agents that breaks a rule is refused with INVALID_INPUT. Output of
- * agents that breaks one is left out of results and items: an INVALID_OUTPUT error is in its place. Documents are no output.
+ * The API of a node with guardrails. Input for agents that breaks a rule is refused with INVALID_INPUT. Output of agents that
+ * breaks a rule is replaced by an INVALID_OUTPUT error in results and items. Documents are no output.
  */
 export function guardedApi(api: NodeApi, rules: Guardrails): NodeApi {
   return {
@@ -74,7 +74,7 @@ export function guardedApi(api: NodeApi, rules: Guardrails): NodeApi {
   }
 }
 
-/** @throws NodeError INVALID_INPUT with the rule that is broken */
+/** @throws NodeError INVALID_INPUT with the broken rule */
 function refuseInput<N extends CallName>(name: N, params: Calls[N]['params'], rules: Guardrails): void {
   const { text } = params as { readonly text?: unknown }
   const ofText = name === 'message.send' && typeof text === 'string' ? rules.inputViolation([{ text }]) : null
@@ -94,7 +94,7 @@ function guardedReply(reply: Reply, rules: Guardrails): Reply {
 }
 
 function guardedTarget(target: BroadcastTarget, rules: Guardrails): BroadcastTarget {
-  // The beginning of a large answer is JSON as text: patterns are looked for in it without its escapes, too.
+  // A truncated large answer is JSON text: patterns are also matched against it without escapes.
   const plain = typeof target.payload === 'string' ? target.payload.replaceAll('\\n', '\n').replace(/\\(["\\/])/g, '$1') : null
   const refusal = outputRefusal([target.payload], rules) ?? patternRefusal([plain], rules)
   const { payload: _payload, ...rest } = target
@@ -107,7 +107,7 @@ function guardedMessage(event: MessageEvent<Reply>, rules: Guardrails): MessageE
   if (event.type === 'reply') return { ...event, reply: guardedReply(event.reply, rules) }
   if (event.type === 'failed') return { ...event, error: guardedError(event.error, rules) }
   if (event.type !== 'progress') return event
-  // A pattern may be cut into several reports: with patterns no text of them is passed on.
+  // A pattern may be split over several reports, so with patterns no text of them is passed on.
   const isAllowed = !rules.holdsOutputBack && outputRefusal([event.message], rules) === null
   return isAllowed ? event : { ...event, message: null }
 }
@@ -127,13 +127,13 @@ function guardedTaskDetail(task: Calls['tasks.show']['result'], rules: Guardrail
   return refusal === null ? { ...task, error, events } : { ...task, result: null, error: refusal, events }
 }
 
-/** A task, an item of a swarm: whatever ends with a result or an error. */
+/** Guards a task or an item of a swarm, which ends with a result or an error. */
 function guardedResult<T extends Pick<TaskInfo, 'result' | 'error'>>(value: T, rules: Guardrails): T {
   const refusal = outputRefusal([value.result], rules)
   return refusal === null ? { ...value, error: guardedError(value.error, rules) } : { ...value, result: null, error: refusal }
 }
 
-/** What the results of a swarm make together: it has no error of its own. */
+/** Guards the joined result of a swarm, which has no error member. */
 function guardedJoined<T extends Pick<SwarmResults, 'result'>>(value: T, rules: Guardrails): T {
   const error = outputRefusal([value.result], rules)
   return error === null ? value : { ...value, result: { error } }
@@ -150,7 +150,7 @@ function guardedSwarmEvent(event: SwarmEvent, rules: Guardrails): SwarmEvent {
   return { ...guardedJoined(event, rules), error: guardedError(event.error, rules) }
 }
 
-/** An error with its code, since it may be of the node; what breaks a pattern in its text or data is replaced. */
+/** Replaces the message and drops the data of an error that breaks a pattern. The code stays, since it may be of the node. */
 function guardedError<T extends ErrorBody | null>(error: T, rules: Guardrails): T {
   const refusal = error === null ? null : patternRefusal([error.message, error.data], rules)
   if (error === null || refusal === null) return error
@@ -158,12 +158,12 @@ function guardedError<T extends ErrorBody | null>(error: T, rules: Guardrails): 
   return { ...(rest as T), message: refusal.message }
 }
 
-/** By patterns alone: what a node says of a failure may be longer than output may. */
+/** Checks patterns only: error texts may exceed the length of output. */
 function patternRefusal(contents: readonly unknown[], rules: Guardrails): ErrorBody | null {
   return rules.output.denied(contents) === null ? null : outputRefusal(contents, rules)
 }
 
-/** The error in the place of output of an agent; its contents are checked together. Null where they break no rule. */
+/** The error that replaces output of an agent; contents are checked together. Null when no rule is broken. */
 function outputRefusal(contents: readonly unknown[], rules: Guardrails): ErrorBody | null {
   const broken = rules.violation('output', contents)
   return broken === null

@@ -5,16 +5,16 @@ import { inputOf } from '../../../domain/gateway/content.js'
 import type { Part } from '../../../domain/gateway/message.js'
 import type { Gateway, OutputRules, OutputViolation } from '../../../ports/gateway.js'
 
-/** What goes to an agent, or comes back from it. */
+/** Direction of a content: to an agent, or from it. */
 export type GuardedSide = 'input' | 'output'
 
-/** What a text may be: so long, and without these patterns (RE2 syntax, checked with the config). */
+/** Limits of a text: its length, and denied patterns (RE2 syntax, checked with the config). */
 export interface GuardrailRules {
   readonly maxLength: number
   readonly deny: readonly string[]
 }
 
-/** Which rule a content breaks. It tells nothing of the content, and of a pattern only its place in the config. */
+/** A broken rule, without the content; a pattern is given by its index in the config. */
 export type Violation =
   | { readonly on: GuardedSide; readonly rule: 'maxLength'; readonly limit: number; readonly length: number }
   | { readonly on: GuardedSide; readonly rule: 'deny'; readonly place: number }
@@ -24,7 +24,7 @@ interface CompiledGuardrail {
   readonly deny: readonly RE2JS[]
 }
 
-/** The rules of a config, compiled once. A text costs time linear to its length, whatever it is. */
+/** The compiled rules of a config. A check takes linear time in the length of the text. */
 export class Guardrails {
   readonly #rules: Readonly<Record<GuardedSide, CompiledGuardrail>>
 
@@ -32,12 +32,12 @@ export class Guardrails {
     this.#rules = { input: compiled(input), output: compiled(output) }
   }
 
-  /** Must all of an output be known before any of it may be shown? A pattern is known to be absent only at the end. */
+  /** Must output be held back until it is complete? Only then a pattern is known to be absent. */
   get holdsOutputBack(): boolean {
     return this.#rules.output.deny.length > 0
   }
 
-  /** The first rule that a JSON value breaks by its texts; null for none. Total. */
+  /** The first rule that the texts of a JSON value break; null: none. Never throws. */
   violation(on: GuardedSide, value: unknown): Violation | null {
     const text = guardedText(value)
     return this.lengthViolation(on, text.length) ?? this.#denied(on, text)
@@ -48,7 +48,7 @@ export class Guardrails {
     return place === -1 ? null : { on, rule: 'deny', place }
   }
 
-  /** The rules of what comes back, for the tasks of the gateway. */
+  /** The rules of output, for the tasks of the gateway. */
   get output(): OutputRules {
     const reported = (broken: Violation | null): OutputViolation | null =>
       broken === null ? null : { words: violationText(broken), details: broken }
@@ -61,7 +61,7 @@ export class Guardrails {
     }
   }
 
-  /** The first rule that what is sent breaks: as it is, and, where its text is JSON, as an agent gets it. */
+  /** The first rule that a message breaks, as sent or, when its text is JSON, in the form for the agent. */
   inputViolation(parts: readonly Part[]): Violation | null {
     const whole = parts.map((part) => part.text ?? guardedText([part.data, part.url, part.filename])).join('\n')
     const texts = parts.filter(({ text }) => text !== undefined)
@@ -71,14 +71,14 @@ export class Guardrails {
     return this.violation('input', whole) ?? (isRead ? this.violation('input', input) : null)
   }
 
-  /** Is so much too long? */
+  /** The violation of a length beyond the limit; null: none. */
   lengthViolation(on: GuardedSide, length: number): Violation | null {
     const { maxLength } = this.#rules[on]
     return length > maxLength ? { on, rule: 'maxLength', limit: maxLength, length } : null
   }
 }
 
-/** A gateway that refuses messages whose content breaks a rule. */
+/** Wraps a gateway; refuses messages whose content breaks a rule. */
 export function guardedGateway(gateway: Gateway, guardrails: Guardrails): Gateway {
   return {
     push: gateway.push,
@@ -95,14 +95,14 @@ export function guardedGateway(gateway: Gateway, guardrails: Guardrails): Gatewa
   }
 }
 
-/** The rule in words. */
+/** Describes a violation. */
 export function violationText(broken: Violation): string {
   const what = broken.on === 'input' ? 'what is sent' : 'what the agent gave'
   if (broken.rule === 'maxLength') return `${what} has ${broken.length} characters, more than the ${broken.limit} that are allowed`
   return `${what} has a text that is denied (a2a.guardrails.${broken.on}.deny, pattern ${broken.place + 1})`
 }
 
-/** All texts and numbers of a JSON value, names of members too, a line each: patterns see them as an agent would, not as JSON escapes them. Bytes count for nothing. */
+/** All texts, numbers and member names of a JSON value, one a line, without JSON escapes, as an agent sees them. Byte arrays are ignored. */
 export function guardedText(value: unknown): string {
   if (typeof value === 'string') return value
   const lines: string[] = []

@@ -4,7 +4,7 @@ import { A2AFault, faultOf } from './fault.js'
 import { type OperationInput, METHODS, type Operation } from './operations.js'
 import type { ProtocolVersion } from './service-params.js'
 
-/** The id of a request; null where none can be told. */
+/** The id of a request; null when it has none. */
 export type RpcId = string | number | null
 
 /** The answer to one request. */
@@ -13,13 +13,13 @@ export interface RpcAnswer {
   readonly given: OperationInput | { readonly fault: A2AFault }
 }
 
-/** Reads one JSON-RPC request and runs it by `perform`, which is given its method. Neither throws nor rejects. */
+/** Reads one JSON-RPC request and runs `perform` with its method and params. Never throws or rejects. */
 export function callRpc(body: Uint8Array, perform: (method: string, params: unknown) => Promise<OperationInput>): Promise<RpcAnswer> {
   let id: RpcId = null
   const failed = (error: unknown): RpcAnswer => ({ id, given: { fault: faultOf(error) } })
   try {
     const request = jsonIn(body)
-    // Before the limits: clients take no answer that does not name their request.
+    // Before the limits, since clients drop answers without the id of their request.
     if (isRecord(request)) id = idOf(request)
     checkLimits(request)
     if (Array.isArray(request)) throw new A2AFault('INVALID_REQUEST', 'the protocol has no batches: send one request')
@@ -33,7 +33,7 @@ export function callRpc(body: Uint8Array, perform: (method: string, params: unkn
   }
 }
 
-/** The operation of a method; its name tells of which version it is. `asked`: by the client. @throws A2AFault METHOD_NOT_FOUND */
+/** The operation of a method, whose name determines the version. `asked`: the requested version. @throws A2AFault METHOD_NOT_FOUND */
 export function rpcOperation(method: string, asked: ProtocolVersion | null): Operation {
   const operation = METHODS.get(method)
   if (operation === undefined) throw new A2AFault('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 100))}`)
@@ -43,7 +43,7 @@ export function rpcOperation(method: string, asked: ProtocolVersion | null): Ope
   return operation
 }
 
-/** A body as JSON within the limits. @throws A2AFault PARSE_ERROR, INVALID_REQUEST */
+/** Parses a body as JSON within the limits. @throws A2AFault PARSE_ERROR, INVALID_REQUEST */
 export function parsedBody(body: Uint8Array): unknown {
   const value = jsonIn(body)
   checkLimits(value)
@@ -68,7 +68,7 @@ export function rpcJson(id: RpcId, given: { readonly value: unknown } | { readon
   return 'fault' in given ? { jsonrpc: '2.0', id, error: given.fault.toRpc() } : { jsonrpc: '2.0', id, result: given.value }
 }
 
-/** The id of the request in a body, for who answers without reading the rest; null where none can be told. */
+/** The id of the request in a body, for answers without further parsing; null when it has none. */
 export function rpcIdIn(body: Uint8Array): RpcId {
   try {
     const request = jsonIn(body)

@@ -11,7 +11,7 @@ const NAMES: Readonly<Record<number, string>> = {
   500: 'INTERNAL',
   503: 'UNAVAILABLE'
 }
-/** The same as the facade calls them. */
+/** The same for the facade. */
 const FACADE_NAMES: Readonly<Record<number, string>> = {
   401: 'unauthorized',
   403: 'forbidden',
@@ -22,20 +22,20 @@ const FACADE_NAMES: Readonly<Record<number, string>> = {
   500: 'internal_error',
   503: 'unavailable'
 }
-/** The same in OAuth, where it is not the request that is wrong (RFC 6749, 4.1.2.1). */
+/** The same for OAuth, for errors other than `invalid_request` (RFC 6749, 4.1.2.1). */
 const OAUTH_NAMES: Readonly<Record<number, string>> = { 403: 'access_denied', 500: 'server_error', 503: 'temporarily_unavailable' }
-/** Numbers of JSON-RPC by HTTP status; there is none for who may not ask. */
+/** Error codes of JSON-RPC by HTTP status; it has none for missing rights. */
 const INVALID_REQUEST = -32_600
 const INTERNAL = -32_603
 
-/** What the listener answers with. */
+/** An error of the listener. */
 export interface ListenerError {
   readonly status: number
   readonly code: string
   readonly message: string
 }
 
-/** What the listener refuses below the URL of an agent, or of the node, in the words of the binding that is used there. */
+/** An error of the listener below the URL of an agent or of the node, in the form of the binding there. */
 export function listenerFault(
   { status, code, message }: ListenerError,
   { method, path }: { readonly method: string; readonly path: string }

@@ -17,24 +17,24 @@ import { stateOfV03, WIRE_V03 } from './wire-v03.js'
 
 /** One item of a stream. */
 export interface StreamItem {
-  /** Generation of the task's event, for `Last-Event-ID`; null: it has none. */
+  /** Generation of the task's event, for `Last-Event-ID`; null: none. */
   readonly id: number | null
-  /** Its name, where it has one. */
+  /** Name of the event; absent: none. */
   readonly event?: string
   readonly value: object
 }
 
-/** What an operation gives: a value, or a stream whose beginning has succeeded. */
+/** Result of an operation: a value, or a successfully begun stream. */
 export type OperationInput = { readonly value: unknown } | { readonly items: AsyncIterable<StreamItem> }
 
-/** Who calls, and where. */
+/** The caller of an operation, with its gateway and agent. */
 export interface Caller {
   readonly gateway: Gateway
   readonly by: Principal
-  /** The agent of the URL; null at the node's own. */
+  /** The agent of the URL; null at the URL of the node. */
   readonly agent: string | null
   readonly signal: AbortSignalLike
-  /** `Last-Event-ID` as it came: of a client that was there before. */
+  /** The received `Last-Event-ID` of a reconnecting client. */
   readonly lastEventId: string | readonly string[] | undefined
   extendedCard(by: Principal, agent: string | null, version: Wire['version']): Promise<object>
 }
@@ -54,7 +54,7 @@ export interface Operations {
   readonly push: PushOperations
 }
 
-/** Operations in the JSON of a version. */
+/** Makes the operations in the JSON form of a version. */
 export function operationsOf(wire: Wire, push: PushWire): Operations {
   return {
     send: async (params, caller) => {
@@ -66,7 +66,7 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
       const sent = readSent(wire, params, caller)
       const reply = await beginTask(caller, sent, { wait: false, mayAnswer: false })
       if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a stream is of a task')
-      // Where a client was before is of another stream: this one begins with its task.
+      // A Last-Event-ID belongs to another stream: this one begins with its task.
       return { items: streamOf(wire, reply, { caller, length: sent.historyLength, lastEventId: null, untilRest: true }) }
     },
     get: async (given, caller) => {
@@ -85,7 +85,7 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
       if (lastEventId !== null && lastEventId > generation) throw invalid('Last-Event-ID', 'is of an event that there has not been')
       if (isEnded && lastEventId === null && wire.version === '1.0')
         throw new A2AFault('UNSUPPORTED_OPERATION', `the task is ${state}: nothing more will happen to it`)
-      // In 1.0 who subscribes hears of a task until it has ended (3.1.6); in 0.3 an update that is final ends the stream as well.
+      // In 1.0 a subscription lasts until the task has ended (3.1.6); in 0.3 a final update ends it as well.
       const untilRest = wire.version === '0.3'
       return { items: streamOf(wire, { kind: 'task', snapshot }, { caller, length: null, lastEventId, untilRest }) }
     },
@@ -95,7 +95,7 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
 }
 
 /**
- * Whom a request is for: a `tenant` at the URL of the node is one of its agents, by the name that paths have it by.
+ * The caller with the agent of the request: a `tenant` at the URL of the node is the path name of an agent.
  * @throws A2AFault INVALID_PARAMS for another tenant than the agent of the URL
  */
 export function atTenant(caller: Caller, params: unknown): Caller {
@@ -120,13 +120,13 @@ async function canceled(params: Record<string, unknown>, caller: Caller): Promis
   })
 }
 
-/** Sends a message of a client. @throws A2AFault, NodeError; rejects with them as well */
+/** Sends a message of a client. @throws A2AFault, NodeError, synchronously or by rejection */
 export function beginTask(
   { gateway, by, agent, signal }: Pick<Caller, 'gateway' | 'by' | 'agent' | 'signal'>,
   { message, skill, push }: Sent,
   { wait, mayAnswer }: Pick<GatewaySend, 'wait' | 'mayAnswer'>
 ): Promise<GatewayReply> {
-  // At the node's own URL a skill may be that of one agent: `agent/skill`, as its card lists them.
+  // At the URL of the node a skill may name its agent: `agent/skill`, as on the card of the node.
   const named = agent === null ? (/^([^/]+)\/(.+)$/.exec(skill ?? '') ?? null) : null
   const to = named === null ? { agent, skill } : { agent: pathIdFrom(named[1] ?? ''), skill: named[2] ?? null }
   const request = { message, agent: to.agent, skill: to.skill, wait, mayAnswer, signal }
@@ -148,7 +148,7 @@ function shownReply(wire: Wire, reply: GatewayReply, length: number | null): { r
     : { task: wire.task(reply.snapshot, { historyLength: length }) }
 }
 
-/** How a stream of a task is told. */
+/** Options of the stream of a task. */
 interface FollowedTask {
   readonly caller: Caller
   readonly length: number | null
@@ -157,7 +157,7 @@ interface FollowedTask {
   readonly untilRest: boolean
 }
 
-/** The task as it is, unless the client was there before; then what happens to it until it has ended or rests. */
+/** The current task, unless the client reconnects; then its events until it has ended or rests. */
 async function* streamOf(
   wire: Wire,
   reply: Extract<GatewayReply, { kind: 'task' }>,
@@ -201,7 +201,7 @@ function readState(text: string): GatewayState {
 const V1 = operationsOf(WIRE_V1, PUSH_V1)
 const V03 = operationsOf(WIRE_V03, PUSH_V03)
 
-/** Operations by the names of methods: those of 1.0, of 0.3, and those that only the gateway's own specification knows. */
+/** Operations by method name: of 1.0, of 0.3, and of the gateway's own specification. */
 export const METHODS: ReadonlyMap<string, Operation> = new Map([
   ['SendMessage', V1.send],
   ['SendStreamingMessage', V1.stream],

@@ -4,32 +4,32 @@ import { readMessage } from '../../../domain/gateway/message.js'
 import { A2AFault, type FieldViolation } from './fault.js'
 import type { ListParams } from './wire.js'
 
-/** Tasks of a page when the client names no number, and at most. */
+/** Default and largest number of tasks on a page. */
 export const PAGE_SIZE = { default: 50, max: 100 } as const
-/** History that a client may ask for. */
+/** Largest `historyLength` of a request. */
 const MAX_HISTORY = 10_000
 
-/** The parameters, or a member of them that has a name, as an object. @throws A2AFault */
+/** The parameters as an object. `name`: the member of them, for errors. @throws A2AFault */
 export function recordOf(value: unknown, name = 'params'): Record<string, unknown> {
   if (!isRecord(value)) throw invalid(name, 'must be an object')
   return value
 }
 
-/** A text that must be there. @throws A2AFault */
+/** A required text. @throws A2AFault */
 export function textOf(params: Record<string, unknown>, name: string): string {
   const value = params[name]
   if (typeof value !== 'string' || value === '' || value.length > 256) throw invalid(name, 'must be a text of 1 to 256 characters')
   return value
 }
 
-/** A text that may be left out, or be empty. @throws A2AFault */
+/** An optional text; undefined when empty. @throws A2AFault */
 export function optionalText(params: Record<string, unknown>, name: string): string | undefined {
   const value = params[name]
   if (value === undefined || value === null || value === '') return undefined
   return textOf(params, name)
 }
 
-/** A whole number that may be left out. @throws A2AFault */
+/** An optional whole number. @throws A2AFault */
 export function optionalCount(params: Record<string, unknown>, name: string, [min, max]: readonly [number, number]): number | undefined {
   const value = params[name]
   if (value === undefined || value === null) return undefined
@@ -38,7 +38,7 @@ export function optionalCount(params: Record<string, unknown>, name: string, [mi
   return value
 }
 
-/** True or false, which may be left out. `place`: what stands before its name. @throws A2AFault */
+/** An optional boolean. `place`: prefix of its name in errors. @throws A2AFault */
 export function optionalFlag(params: Record<string, unknown>, name: string, place = ''): boolean | undefined {
   const value = params[name]
   if (value === undefined || value === null) return undefined
@@ -46,36 +46,36 @@ export function optionalFlag(params: Record<string, unknown>, name: string, plac
   return value
 }
 
-/** @throws A2AFault */
+/** An optional `historyLength`; null when absent. @throws A2AFault */
 export function historyLength(params: Record<string, unknown>): number | null {
   return optionalCount(params, 'historyLength', [0, MAX_HISTORY]) ?? null
 }
 
-/** The number of the event behind which a client goes on, by its `Last-Event-ID`; null: it was not there before. @throws A2AFault */
+/** The last event that a client has, by its `Last-Event-ID`; null: no reconnect. @throws A2AFault */
 export function lastEventIdOf(text: string | readonly string[] | undefined): number | null {
   if (text === undefined || text === '') return null
-  // One that is longer is behind anything that could have happened.
+  // A longer number is beyond any possible event.
   if (typeof text !== 'string' || !/^\d{1,15}$/.test(text)) throw invalid('Last-Event-ID', 'must be the id of an event of the task')
   return Number(text)
 }
 
-/** What the roles of messages are called by a version. */
+/** Names of message roles in a version. */
 export type RoleNames = Readonly<Record<Message['role'], string>>
 
-/** As this node and the JSON-RPC of 0.3 call them. */
+/** Roles of this node and of the JSON-RPC of 0.3. */
 export const ROLES: RoleNames = { user: 'user', agent: 'agent' }
 
-/** How a version says what is wrong with a message. */
+/** Translation of the faults of a message to a version. */
 export interface MessageWords {
   readonly roles: RoleNames
-  /** A fault of a part. */
+  /** Translates the fault of a part. */
   part(fault: MessageFault): MessageFault
 }
 
-/** As this node, which has parts in the form of 1.0, says it. */
+/** Faults in the terms of this node, whose parts have the form of 1.0. */
 const WORDS: MessageWords = { roles: ROLES, part: (fault) => fault }
 
-/** A message in the form of this node; what is wrong with it is told in the words of its client. @throws A2AFault with all that is wrong */
+/** Reads a message in the form of this node. @throws A2AFault with all faults, in the terms of the client's version */
 export function messageOf(value: unknown, { roles: { user, agent }, part } = WORDS): Message {
   const read = readMessage(value)
   if (!read.ok) {
@@ -87,14 +87,14 @@ export function messageOf(value: unknown, { roles: { user, agent }, part } = WOR
   return read.value
 }
 
-/** The skill that a request names: the message goes before the request. @throws A2AFault */
+/** The skill that a request names; the message takes precedence over the request. @throws A2AFault */
 export function skillOf(params: Record<string, unknown>, message: Message): string | null {
   const ofMessage = skillIn(message.metadata ?? null, 'message.metadata')
   const ofRequest = skillIn(params['metadata'] ?? null, 'metadata')
   return ofMessage ?? ofRequest
 }
 
-/** One that is no text is not left out in silence: another skill would run. */
+/** An invalid skill is an error; ignoring it would run another skill. */
 function skillIn(value: unknown, place: string): string | null {
   if (value === null) return null
   const metadata = recordOf(value, place)
@@ -104,7 +104,7 @@ function skillIn(value: unknown, place: string): string | null {
   return skill === '' ? null : skill
 }
 
-/** What a list is asked for. @throws A2AFault */
+/** Reads the parameters of a list. @throws A2AFault */
 export function readList(params: Record<string, unknown>): ListParams {
   const after = optionalText(params, 'statusTimestampAfter')
   const since = after === undefined ? undefined : Date.parse(after)
@@ -121,12 +121,12 @@ export function readList(params: Record<string, unknown>): ListParams {
   }
 }
 
-/** A parameter that cannot be taken. */
+/** The fault of an invalid parameter. */
 export function invalid(name: string, why: string): A2AFault {
   return invalidAll([{ field: name, description: why }])
 }
 
-/** Parameters that cannot be taken. `place`: what stands before their names. */
+/** The fault of invalid parameters. `place`: prefix of their names. */
 export function faultyAt(place: string, faults: readonly MessageFault[]): A2AFault {
   return invalidAll(faults.map(({ path, message }) => ({ field: `${place}${path}`, description: message })))
 }

@@ -4,22 +4,22 @@ import { type Operation, REST } from './operations.js'
 import type { PushOperations } from '../push/push-operations.js'
 import type { ProtocolVersion } from './service-params.js'
 
-/** What a REST request asks for. */
+/** A REST request as an operation. */
 export interface RestCall {
   readonly operation: Operation
-  /** What path and query say, to go with the body. */
+  /** Parameters of path and query, to merge with the body. */
   readonly params: Readonly<Record<string, unknown>>
   readonly hasBody: boolean
 }
 
 const OLD = /^\/v1(?=\/|$)/
 
-/** The version of a path below an agent's URL. `asked`: by the client, who may leave the `/v1` of 0.3 out. */
+/** The version of a path below the URL of an agent. `asked`: the requested version, with which 0.3 paths may omit `/v1`. */
 export function pathVersion(path: string, asked: ProtocolVersion | null): ProtocolVersion {
   return OLD.test(path) ? '0.3' : (asked ?? '1.0')
 }
 
-/** What tells the operation of a REST request. */
+/** The parts of a REST request that determine its operation. */
 export interface RestRequest {
   readonly method: string
   /** Below the URL of the agent. */
@@ -28,13 +28,13 @@ export interface RestRequest {
   readonly asked: ProtocolVersion | null
 }
 
-/** Query parameters that are numbers or truth values in the JSON of the protocol. */
+/** Query parameters that are numbers or booleans in the JSON of the protocol. */
 const NUMBERS: ReadonlySet<string> = new Set(['historyLength', 'pageSize'])
 const FLAGS: ReadonlySet<string> = new Set(['includeArtifacts'])
 
 /**
- * The operation of a request below an agent's URL, e.g. `GET` and `/tasks/task_1`. Below `/v1` the JSON is that of 0.3.
- * `/tasks/{id}/cancel` and `/tasks/{id}/subscribe`, and `POST /tasks` to send, are the gateway's specification's own.
+ * The operation of a request below the URL of an agent, e.g. `GET` and `/tasks/task_1`. Below `/v1` the JSON is that of 0.3.
+ * `/tasks/{id}/cancel`, `/tasks/{id}/subscribe` and `POST /tasks` to send are from the gateway's own specification.
  * @throws A2AFault METHOD_NOT_FOUND, INVALID_PARAMS
  */
 export function restCall({ method, path, query, asked }: RestRequest): RestCall {
@@ -59,7 +59,7 @@ export function restCall({ method, path, query, asked }: RestRequest): RestCall 
   throw nothingThere()
 }
 
-/** `place`: what follows the configs of the task `id`, '' or `/` and the id of one. @throws A2AFault METHOD_NOT_FOUND */
+/** `place`: the path below the configs of the task `id`: '', or `/` and the id of a config. @throws A2AFault METHOD_NOT_FOUND */
 function pushCall(
   { set, get, list, remove }: PushOperations,
   { method, place, id: taskId }: { readonly method: string; readonly place: string; readonly id: string }
@@ -85,12 +85,12 @@ function paramsOf(query: string): Record<string, unknown> {
   return params
 }
 
-/** What is no number is refused where it is read. */
+/** Other texts stay, and the parameter is refused when read. */
 function numberOf(text: string): number | string {
   return /^\d{1,9}$/.test(text) ? Number(text) : text
 }
 
-/** As what is neither true nor false is. */
+/** Other texts stay, as in numberOf. */
 function flagOf(text: string): boolean | string {
   return text === 'true' || (text === 'false' ? false : text)
 }

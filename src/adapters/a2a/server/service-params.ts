@@ -1,29 +1,29 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { A2AFault } from './fault.js'
 
-/** A version of the protocol that this node speaks. */
+/** The supported versions of the protocol. */
 export type ProtocolVersion = '1.0' | '0.3'
 
 const VERSIONS: readonly ProtocolVersion[] = ['1.0', '0.3']
-/** Names of the headers by which clients ask for extensions: that of 1.0, and that of 0.3. */
+/** Headers that activate extensions: of 1.0, and of 0.3. */
 const EXTENSION_HEADERS = ['a2a-extensions', 'x-a2a-extensions'] as const
 
-/** What of a request carries service parameters. */
+/** The parts of a request with service parameters. */
 export interface ServiceSource {
   readonly headers: IncomingHttpHeaders
   /** Without the `?`. */
   readonly query: string
 }
 
-/** An extension as a card names it. */
+/** An extension on a card. */
 export interface OfferedExtension {
   readonly uri: string
   readonly required?: boolean
 }
 
 /**
- * The version that a request names, by header or else by query (A2A 1.0, section 3.6). Null: it names none, which means 0.3
- * where neither method nor path tells.
+ * The version that a request names by header, else by query (A2A 1.0, section 3.6). Null: none, which means 0.3 unless the
+ * method or path determines it.
  * @throws A2AFault VERSION_NOT_SUPPORTED
  */
 export function requestedVersion(source: ServiceSource): ProtocolVersion | null {
@@ -48,8 +48,8 @@ export function versionText({ headers, query }: ServiceSource): string {
 }
 
 /**
- * Which of the extensions that are offered a request asks for, with the header that is to tell so. Others that it names are as
- * if it had not (A2A 1.0, section 4.6.3); the size of headers bounds them.
+ * The offered extensions that a request activates, and the header for the response. Unknown ones are ignored (A2A 1.0,
+ * section 4.6.3); the size of headers bounds them.
  */
 export function activatedExtensions(
   { headers }: Pick<ServiceSource, 'headers'>,
@@ -61,7 +61,7 @@ export function activatedExtensions(
   return { header, uris: offered.map(({ uri }) => uri).filter((uri) => named.has(uri)) }
 }
 
-/** @throws A2AFault EXTENSION_SUPPORT_REQUIRED when one that must be used is not asked for */
+/** @throws A2AFault EXTENSION_SUPPORT_REQUIRED when a required extension is not activated */
 export function checkRequired(offered: readonly OfferedExtension[], activated: readonly string[]): void {
   const missing = offered.filter(({ uri, required }) => required === true && !activated.includes(uri)).map(({ uri }) => uri)
   if (missing.length === 0) return

@@ -6,16 +6,16 @@ import { lastOf, present, statusJson, type Wire } from './wire.js'
 import { WIRE_V03 } from './wire-v03.js'
 import { STATES_V1 } from './wire-v1.js'
 
-/** States as the protocol buffers of 0.3 name them. */
+/** States in the protocol buffers of 0.3. */
 const STATES: typeof STATES_V1 = { ...STATES_V1, canceled: 'TASK_STATE_CANCELLED' }
 const ROLES: Readonly<Record<string, string>> = { ROLE_USER: 'user', ROLE_AGENT: 'agent' }
 
-/** The JSON of REST in protocol 0.3, which is that of its protocol buffers and not of its JSON-RPC. Requests may have either form. */
+/** The JSON of REST in protocol 0.3: the form of its protocol buffers, not of its JSON-RPC. Requests may have either form. */
 export const WIRE_V03_REST: Wire = {
   version: '0.3',
   readSend: (given) => {
     const params = recordOf(given)
-    // Protocol buffers leave a member out that is false: clients say `blocking: false` by not saying it.
+    // Protocol buffers omit false members: an absent `blocking` means false.
     const stated = isRecord(params['configuration']) ? { blocking: false, ...params['configuration'] } : {}
     const { pushNotification, ...configuration }: Readonly<Record<string, unknown>> = stated
     return WIRE_V03.readSend({
@@ -62,7 +62,7 @@ function partJson({ text, raw, url, data, filename: name, mediaType: mimeType, m
   return present({ file: present({ fileWithBytes: raw, fileWithUri: url, name, mimeType }), metadata })
 }
 
-/** As JSON-RPC of 0.3 has it. */
+/** The message in the form of JSON-RPC of 0.3. */
 function readMessage(value: unknown): unknown {
   if (!isRecord(value) || !Array.isArray(value['content'])) return value
   const { role, content, contextId, taskId, extensions, ...message } = value

@@ -5,7 +5,7 @@ import { pushTargetV03 } from '../push/push-wire.js'
 import { historyLength, invalid, messageOf, type MessageWords, optionalFlag, recordOf, ROLES, skillOf } from './read-params.js'
 import { lastOf, present, statusJson, type Wire } from './wire.js'
 
-/** Members of a part as 0.3 has them. */
+/** Members of a part in 0.3. */
 const PART_NAMES: Readonly<Record<string, string>> = {
   raw: 'file.bytes',
   url: 'file.uri',
@@ -48,13 +48,13 @@ export const WIRE_V03: Wire = {
       return { kind: 'artifact-update', taskId, contextId, artifact: artifactJson(artifact), append, lastChunk }
     }
     const { state, message = null, at: since } = event
-    // What waits for its client ends the stream as well.
+    // A task that waits for its client ends the stream as well.
     const final = RESTING_STATES.has(state)
     return { kind: 'status-update', taskId, contextId, status: statusOf({ state, message, since }), final }
   }
 }
 
-/** A state as the node calls it (the gateway's specification writes them with `_`); null for a text that names none. */
+/** The state of the node for a name (the gateway's specification writes `_` for `-`); null for an unknown name. */
 export function stateOfV03(text: string): GatewayState | null {
   const state = text.replace('_', '-')
   return GATEWAY_STATES.find((one) => one === state) ?? null
@@ -91,7 +91,7 @@ function partJson({ text, raw, url, data, filename: name, mediaType: mimeType, m
   if (raw !== undefined || url !== undefined) {
     return present({ kind: 'file', file: present({ name, mimeType, bytes: raw, uri: url }), metadata })
   }
-  // Its data is always an object.
+  // In 0.3 data is always an object.
   return present({ kind: 'data', data: isRecord(data) ? data : { value: data }, metadata })
 }
 

@@ -28,7 +28,7 @@ const ROLES = { ROLE_USER: 'user', ROLE_AGENT: 'agent' } as const
 const ROLE_NAMES: RoleNames = { user: 'ROLE_USER', agent: 'ROLE_AGENT' }
 const WORDS: MessageWords = { roles: ROLE_NAMES, part: (fault) => fault }
 
-/** The JSON of protocol 1.0, in whose form this node has artifacts and parts. */
+/** The JSON of protocol 1.0; the node stores artifacts and parts in this form. */
 export const WIRE_V1: Wire = {
   version: '1.0',
   readSend: (given) => {
@@ -47,7 +47,7 @@ export const WIRE_V1: Wire = {
   task: ({ task, history, artifacts }, { historyLength: length, hasArtifacts }) => {
     const last = lastOf(history, length)
     const json: TaskJson = { id: task.id, contextId: task.contextId, status: statusOf(task) }
-    // A list that is asked for them has them, also none.
+    // A list with `includeArtifacts` has the member even when empty.
     if (hasArtifacts === true || (hasArtifacts === undefined && artifacts.length > 0)) json.artifacts = artifacts
     if (last.length > 0) json.history = last.map(messageJson)
     return json
@@ -65,7 +65,7 @@ export const WIRE_V1: Wire = {
   }
 }
 
-/** A state as the node calls it; null for a text that names none. */
+/** The state of the node for a name; null for an unknown name. */
 export function stateOfV1(text: string): GatewayState | null {
   return (Object.keys(STATES_V1) as GatewayState[]).find((state) => STATES_V1[state] === text) ?? null
 }
@@ -78,7 +78,7 @@ function messageJson(message: Message): object {
   return { ...message, role: ROLE_NAMES[message.role] }
 }
 
-/** The message in the form of this node; empty members of the wire have no value. */
+/** The message in the form of this node; empty members become undefined. */
 function readMessage(value: unknown): unknown {
   if (!isRecord(value)) throw invalid('message', 'must be an object')
   const { role, parts, messageId } = value
@@ -95,7 +95,7 @@ function readMessage(value: unknown): unknown {
   }
 }
 
-/** Member by member: `present` takes several times as long, and every message has a part. */
+/** Copies member by member, since `present` is several times slower and each message has parts. */
 function readPart(value: unknown): unknown {
   if (!isRecord(value)) return value
   const { text, raw, url, data } = value
@@ -111,10 +111,10 @@ function readPart(value: unknown): unknown {
   return part
 }
 
-/** A part that is not read yet. */
+/** A part before validation. */
 type PartJson = { -readonly [Name in keyof Part]: unknown }
 
-/** Clients of the wire send what they do not have as an empty text or list. */
+/** Clients send absent members as an empty text or list. */
 function filled(value: unknown): unknown {
   return value === '' || value === null || (Array.isArray(value) && value.length === 0) ? undefined : value
 }

@@ -3,22 +3,22 @@ import type { PushTarget } from '../../../domain/gateway/push.js'
 import type { GatewayState, GatewayTask } from '../../../domain/gateway/task.js'
 import type { GatewayEvent, GatewaySnapshot } from '../../../ports/gateway.js'
 
-/** A message that a client sends, with what it says of the answer. */
+/** A message of a client with its options for the answer. */
 export interface SendParams {
   readonly message: Message
-  /** By `metadata.skillId` of the request or the message; null: none is named. */
+  /** From `metadata.skillId` of the request or the message; null: none. */
   readonly skill: string | null
   readonly wait: boolean
-  /** Messages of the history that the answer may have; null: all. */
+  /** Most messages of the history in the answer; null: all. */
   readonly historyLength: number | null
-  /** Where its client wants to be told of the task. */
+  /** Target of push notifications for the task; null: none. */
   readonly push: PushTarget | null
 }
 
-/** What a list is asked for. */
+/** Parameters of a list. */
 export interface ListParams {
   readonly contextId?: string
-  /** As the wire names it. */
+  /** Name of the state in the version. */
   readonly state?: string
   readonly pageSize: number
   readonly pageToken: string
@@ -27,40 +27,40 @@ export interface ListParams {
   readonly includeArtifacts: boolean
 }
 
-/** How much of a task is shown. */
+/** The parts of a task to encode. */
 export interface Shown {
   /** null: all. */
   readonly historyLength: number | null
   readonly hasArtifacts?: boolean
 }
 
-/** One version of the protocol: its JSON. */
+/** The JSON form of one version of the protocol. */
 export interface Wire {
   readonly version: '1.0' | '0.3'
   /** @throws A2AFault INVALID_PARAMS */
   readSend(params: unknown): SendParams
   task(snapshot: GatewaySnapshot, shown: Shown): object
   message(message: Message): object
-  /** What a call that sends a message gives, and how a stream begins. */
+  /** Result of a sent message, and the first item of a stream. */
   reply(value: { readonly task: object } | { readonly message: object }): object
-  /** An event of a stream; null for what this wire does not tell. */
+  /** An item of a stream; null when the version has no such event. */
   event(event: GatewayEvent, task: { readonly id: string; readonly contextId: string }): object | null
 }
 
-/** The last so many messages of a history. */
+/** The last `length` messages of a history; null: all. */
 export function lastOf(history: readonly Message[], length: number | null): readonly Message[] {
   if (length === null || history.length <= length) return history
   return length === 0 ? [] : history.slice(-length)
 }
 
-/** Members that have a value. */
+/** The object without undefined members. */
 export function present<T extends object>(value: T): T {
   const kept: Partial<T> = {}
   for (const name of Object.keys(value) as (keyof T)[]) if (value[name] !== undefined) kept[name] = value[name]
   return kept as T
 }
 
-/** The status of a task, by what a wire calls its state and how it has messages. */
+/** The status of a task, with the state names and message form of a version. */
 export function statusJson(
   { state, message, since }: Pick<GatewayTask, 'state' | 'message' | 'since'>,
   words: { readonly state: (state: GatewayState) => string; readonly message: (message: Message) => object }
