@@ -60,8 +60,8 @@ function knownOf({ leases, rows }: SwarmPast, { atOf, now }: { atOf(time: number
 }
 
 /**
- * The leases of a swarm that this node comes to coordinate: the ledger's, where this node gave the last one, and unrepeatable
- * ones by their marks. No other agent gets the latter, even when this node's ledger has lost its own: their agents are queried.
+ * The leases of a swarm that this node comes to coordinate: the ledger's, if this node gave them last, and by their marks other
+ * unrepeatable ones. No other agent gets the latter, even when this node's ledger has lost its own: their agents are queried.
  */
 export function leasesBefore(kept: readonly SwarmLease[], marks: ReadonlyMap<number, LeaseMark>, self: NodeId): PastLease[] {
   const own = kept.filter(({ index }) => (marks.get(index)?.node ?? self) === self)

@@ -21,7 +21,7 @@ interface LeftRun {
 
 /**
  * Requests of other nodes without an end at this node's start, until each begins or ends. Interrupted ones run again one by one,
- * in turns of at most {@link TURN_MS}: if one of them ends the node again, few others are running.
+ * in turns of at most {@link TURN_MS}. If one of them ends the node again, few others are running.
  */
 export class CutRuns {
   readonly #deps: CutRunsDeps

@@ -56,7 +56,7 @@ interface Last extends ResponseParts {
 }
 
 /**
- * Replies on threads. The last reply to a request that was recorded, or came over a lane, goes over a lane, in one commit with
+ * Replies on threads. The last reply to a request that was recorded, or came over a lane, goes over a lane. One commit has it and
  * the end of the request. Other requests only read: their reply is sent once, and a caller that missed it asks again.
  */
 export class Replies {

@@ -176,7 +176,7 @@ export async function storedInput(record: CallerRecord | null): Promise<unknown>
 
 /**
  * The error for an unknown outcome. An unrepeatable request is not repeated by itself, so the error names the command for a
- * person; a lease (`record` null) is up to its swarm.
+ * person. A lease (`record` null) is up to its swarm.
  */
 export function inDoubt(error: ErrorBody, { capability, input, justification }: Asking, record: CallerRecord | null): ErrorBody {
   if (record?.current.isRepeatable !== false) return error

@@ -119,7 +119,7 @@ export class OutgoingRequest implements QueuedRequest {
     if (hasNoRecord(this.#making)) this.#liveness.onHeartbeat()
     // It may have been canceled during the send.
     if (this.outcome.isOver) this.sending.cancel()
-    // An agent of this node is reached before this line is.
+    // A request within this node reaches its agent before this line runs.
     else if (!this.#awaitsApproval) this.outcome.note((tasks, id) => tasks.waitFor(id, null))
   }
 
