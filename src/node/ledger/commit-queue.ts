@@ -6,46 +6,46 @@ import type { LedgerChange } from '../../ports/ledger.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { Abort } from '../../kit/abort.js'
 
-/** Waits for a ledger that takes nothing: one that takes something again is noticed within the longest. */
+/** Delays between attempts while the ledger refuses commits: at most 5 s pass until a recovered ledger is noticed. */
 const RETRY = { baseMs: 1000, maxMs: 5000 }
 
-/** What telling needs. */
+/** Dependencies of the commit queue. */
 export interface CommitQueueDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  /** Commits changes to the ledger. @throws NodeError the ledger's error. */
   commit(changes: readonly LedgerChange[]): Promise<void>
 }
 
-/** A change of the ledger, and what is told once it is durable. */
+/** Ledger changes, and the notification to send once they are durable. */
 export interface Notification {
   readonly changes: readonly LedgerChange[]
-  /** Of a swarm with several participants: what they have to accept before, and its index among their records. */
+  /** In a swarm with several participants: the record that a majority must accept first, and its index among the records. */
   readonly record?: { readonly index: number; readonly content: Uint8Array }
   notify(): void
 }
 
-/** Tells what happened once it may be relied on, in order. */
+/** Sends notifications in order, each once its changes are durable. */
 export interface NotificationQueue {
-  /** Begins at once to make it so, and tells behind what was added before. */
+  /** Starts the commit at once; notifies after all earlier notifications. */
   add(notification: Notification): void
-  /** What it says is known when all before was told. */
+  /** Makes the notification once all earlier ones were sent. */
   addLast(make: () => Notification): void
-  /** Resolves when all was told. Never rejects. */
+  /** Resolves when all notifications were sent. Never rejects. */
   flushed(): Promise<void>
-  /** Nothing is told, or tried again, any more. Resolves when nothing is written. */
+  /** Stops notifications and retries. Resolves when no write is under way. */
   stop(): Promise<void>
 }
 
-/** Tells what happened once it is durable, in order. While the ledger takes nothing, nothing is told. */
+/** Notifies in order, after the commit. While the ledger refuses commits, nothing is notified. */
 export class CommitQueue implements NotificationQueue {
   readonly #deps: CommitQueueDeps
   readonly #stopping = new Abort()
   #flushed: Promise<void> = Promise.resolve()
   #pending = 0
-  /** Waits in a row, none of which helped. */
+  /** Waits in a row without a successful commit. */
   #waits = 0
-  /** All that the ledger did not take waits together. */
+  /** One wait, shared by all refused commits. */
   #waiting: Promise<void> | null = null
 
   constructor(deps: CommitQueueDeps) {
@@ -57,7 +57,7 @@ export class CommitQueue implements NotificationQueue {
     return this.#pending
   }
 
-  /** Commits at once, and tells behind what was added before. */
+  /** Commits at once; notifies after all earlier notifications. */
   add({ changes, notify }: Notification): void {
     this.#pending++
     const durable = this.#commit(changes).finally(() => {
@@ -66,7 +66,7 @@ export class CommitQueue implements NotificationQueue {
     this.#flushed = this.#flushed.then(async () => this.#notify(await durable, notify))
   }
 
-  /** What it says is known when all before was told; it is committed then. */
+  /** Makes and commits the notification once all earlier ones were sent. */
   addLast(make: () => Notification): void {
     this.#flushed = this.#flushed.then(async () => {
       if (this.#stopping.aborted) return
@@ -75,12 +75,12 @@ export class CommitQueue implements NotificationQueue {
     })
   }
 
-  /** Resolves when all was told. Never rejects. */
+  /** Resolves when all notifications were sent. Never rejects. */
   flushed(): Promise<void> {
     return this.#flushed
   }
 
-  /** Nothing is told, or tried again, any more. Resolves when nothing is written. */
+  /** Stops notifications and retries. Resolves when no write is under way. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#flushed

@@ -6,21 +6,21 @@ import type { Problem } from '../../ports/node-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { ENDINGS } from '../../domain/task/outcome.js'
 
-/** How often the ledger is weighed, in milliseconds. */
+/** How often the size of the ledger is measured, in milliseconds. */
 const WEIGH_MS = 5000
-/** Share of the room at which a ledger that was full takes new requests again. */
+/** Share of the quota below which a full ledger takes new requests again. */
 const BELOW = 0.9
 
-/** What weighing the ledger needs. */
+/** Dependencies of the ledger quota. */
 export interface LedgerQuotaDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly ledger: Pick<Ledger, 'size' | 'fault'>
-  /** Bytes on disk that it may have before new requests are refused. */
+  /** Bytes on disk above which new requests are refused. */
   readonly maxBytes: number
 }
 
-/** Whether the ledger has room for new requests. What is recorded already always comes to its end: nothing is pushed out. */
+/** Whether the ledger has room for new requests. Requests on record always run to their end: nothing is evicted. */
 export class LedgerQuota {
   readonly #deps: LedgerQuotaDeps
   #isFull = false
@@ -30,29 +30,29 @@ export class LedgerQuota {
     this.#deps = deps
   }
 
-  /** What peers hear who ask for something new; null: it is taken. */
+  /** The error for peers with new requests; null: they are admitted. */
   get refusal(): ErrorBody | null {
     const { fault = null } = this.#deps.ledger
     if (fault !== null) return (fault.code === 'DISK_FULL' ? ENDINGS.diskFull : ENDINGS.unwritable).error
     return this.#isFull ? ENDINGS.full.error : null
   }
 
-  /** Has the ledger more than it may? */
+  /** Is the ledger over its quota? */
   get isFull(): boolean {
     return this.#isFull
   }
 
-  /** Begins to weigh it. */
+  /** Starts the measurements. */
   start(): void {
     this.#timer = this.#deps.clock.every(WEIGH_MS, () => void this.#weigh())
   }
 
-  /** Weighs it no more. */
+  /** Stops the measurements. */
   stop(): void {
     this.#deps.clock.clear(this.#timer)
   }
 
-  /** For `status`. */
+  /** The problem for `status` while the ledger is full. */
   problems(): readonly Problem[] {
     if (!this.#isFull) return []
     const message = `the ledger has more than ${this.#deps.maxBytes} bytes: new requests are refused until old ones expire`

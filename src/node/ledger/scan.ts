@@ -1,9 +1,9 @@
 import type { Ledger, LedgerEntry } from '../../ports/ledger.js'
 
-/** Entries that one read of the ledger gives. */
+/** Entries per read of the ledger. */
 const PAGE = 500
 
-/** The entries of a range of keys in their order, read some at a time. @throws NodeError what the ledger says */
+/** The entries of a key range in order, read page by page. @throws NodeError the ledger's error. */
 export async function* ledgerEntries(
   ledger: Pick<Ledger, 'list'>,
   { from, to }: { readonly from: string; readonly to: string }
@@ -13,7 +13,7 @@ export async function* ledgerEntries(
     yield* page
     const last = page.at(-1)
     if (last === undefined || page.length < PAGE) return
-    // The first key behind it.
+    // The first possible key after the last one.
     next = `${last.key}!`
   }
 }

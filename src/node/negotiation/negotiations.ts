@@ -31,18 +31,18 @@ import { findAgent, pickCapable, type NameDeps, type TargetDeps } from '../cards
 import type { AgentHost } from '../agents/agent-host.js'
 import type { LedgerQuota } from '../ledger/quota.js'
 
-/** Proposals that are kept, each way; settled ones go first. */
+/** Proposals kept per direction; settled ones are evicted first. */
 const KEPT = 1000
-/** Proposals of one other node that may wait for their answer here. */
+/** Proposals of one other node that may be pending here. */
 const MAX_PENDING_PER_PEER = 64
-/** How long the thread of an accepted proposal stays open for what follows, in milliseconds. */
+/** How long the thread of an accepted proposal stays open, in milliseconds. */
 const THREAD_TTL_MS = 3_600_000
 
-/** What a program proposes. */
+/** A proposal as a program makes it. */
 export interface ProposalDraft {
   /** The agent of this node that proposes: its id or address. */
   readonly proposerAgentId: string
-  /** To whom: an address or a name that people may type. Default: the best agent that has all the capabilities. */
+  /** The recipient: an address, or a name as people type it. Default: the best agent that has all the capabilities. */
   readonly to?: string
   readonly taskDescription: string
   readonly requiredCapabilities: readonly string[]
@@ -52,7 +52,7 @@ export interface ProposalDraft {
   readonly justification?: string
 }
 
-/** What negotiating needs. */
+/** Dependencies of negotiations. */
 export interface NegotiationsDeps extends TargetDeps, NameDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -72,15 +72,15 @@ interface Negotiation {
 
 type ProposalHandler = (proposal: TaskProposal) => void
 
-/** Hears of the proposals of a table. */
+/** Callbacks of a proposal table. */
 interface ProposalListener {
   /** It was accepted, rejected or timed out. */
   onSettled(entry: Negotiation, isTimedOut: boolean): void
-  /** Its time is over without an answer. */
+  /** The deadline passed without an answer. */
   onDeadline(entry: Negotiation): void
 }
 
-/** The proposals of one direction, each with its deadline; the oldest settled ones go first. */
+/** The proposals of one direction, each with its deadline; the oldest settled ones are evicted first. */
 class ProposalTable {
   readonly #clock: Clock
   readonly #listener: ProposalListener
@@ -95,12 +95,12 @@ class ProposalTable {
     return this.#entries.get(id)
   }
 
-  /** Those that wait for their answer, oldest first. */
+  /** Pending proposals, oldest first. */
   pending(): Negotiation[] {
     return [...this.#entries.values()].filter(({ proposal }) => proposal.status === 'pending')
   }
 
-  /** Drops the oldest settled proposal from a full table. False: all of them wait for their answer. */
+  /** Evicts the oldest settled proposal from a full table. False: all of them are pending. */
   evictOldest(): boolean {
     if (this.#entries.size < KEPT) return true
     for (const [id, { proposal }] of this.#entries) if (proposal.status !== 'pending') return this.#entries.delete(id)
@@ -119,12 +119,12 @@ class ProposalTable {
     this.#entries.delete(proposal.proposalId)
   }
 
-  /** Its time is over; an answer on its way was given in time. */
+  /** The deadline passed; an answer that is being sent was given in time. */
   timeOut(id: string): void {
     const entry = this.#entries.get(id)
     if (entry === undefined || entry.isAnswering) return
     const { createdAt, deadlineMs } = entry.proposal
-    // The wall clock may have been set back meanwhile; the timer has not.
+    // The wall clock may have been set back meanwhile; the timer was not.
     this.step(entry, { type: 'tick' }, createdAt + deadlineMs)
     this.#listener.onDeadline(entry)
   }
@@ -145,8 +145,8 @@ class ProposalTable {
 }
 
 /**
- * Proposals of this node's agents to others, and those that programs here decide on themselves (spec a2a-mcp-mesh,
- * TaskNegotiator). Agents without a handler are answered for by their node, as ever.
+ * Proposals of this node's agents, and proposals that programs here decide on (spec a2a-mcp-mesh, TaskNegotiator). For agents
+ * without a handler the node answers.
  */
 export class Negotiations {
   readonly #deps: NegotiationsDeps
@@ -170,8 +170,8 @@ export class Negotiations {
   }
 
   /**
-   * Proposes a task; resolves with the pending proposal when it is on its way. What becomes of it: {@link onSettled}.
-   * @throws NodeError INVALID_ENVELOPE for a malformed proposal, CAPABILITY_NOT_FOUND, OVERLOADED, and what the outbound pipeline refuses.
+   * Proposes a task; resolves with the pending proposal when it is on its way. {@link onSettled} reports its outcome.
+   * @throws NodeError INVALID_ENVELOPE for a malformed proposal, CAPABILITY_NOT_FOUND, OVERLOADED, errors of sending it.
    */
   async propose(draft: ProposalDraft): Promise<TaskProposal> {
     const { self, ids, outbound, exchanges } = this.#deps
@@ -200,7 +200,7 @@ export class Negotiations {
   }
 
   /**
-   * Accepts a proposal that a handler here was given. What follows goes along its thread.
+   * Accepts a proposal that a handler here received. Later messages use its thread.
    * @throws NodeError TASK_NOT_FOUND; PROPOSAL_TIMEOUT after its deadline; USAGE when it is answered already.
    */
   async accept(proposalId: string, estimatedCompletionMs: number): Promise<void> {
@@ -211,7 +211,7 @@ export class Negotiations {
     let isOpen = false
     try {
       await this.#answer(entry, input, (accepted) => {
-        // The other side may go on along the thread at once.
+        // The other side may use the thread at once.
         this.#keepOpen(entry)
         isOpen = true
         return { ...entry.thread, type: 'task-accept', payload: acceptPayload(accepted) }
@@ -223,7 +223,7 @@ export class Negotiations {
   }
 
   /**
-   * Rejects a proposal that a handler here was given. `reason`: a code or a short text; `alternative`: what to do instead.
+   * Rejects a proposal that a handler here received. `reason`: a code or a short text; `alternative`: another suggestion.
    * @throws NodeError TASK_NOT_FOUND; PROPOSAL_TIMEOUT after its deadline; USAGE when it is answered already.
    */
   async reject(proposalId: string, reason: string, alternative?: string): Promise<void> {
@@ -239,7 +239,7 @@ export class Negotiations {
     return (this.#made.get(proposalId) ?? this.#received.get(proposalId))?.proposal
   }
 
-  /** What follows on the thread reaches the listeners of both agents. */
+  /** Keeps the thread open: its messages reach the listeners of both agents. */
   #keepOpen(entry: Negotiation): void {
     this.#deps.exchanges.letIn(entry.thread, THREAD_TTL_MS)
     this.#follow(entry)
@@ -249,12 +249,12 @@ export class Negotiations {
     this.#deps.exchanges.follow(thread, { ttlMs: THREAD_TTL_MS, handler: () => {} })
   }
 
-  /** Proposals of both directions that wait for their answer, oldest first. */
+  /** Pending proposals of both directions, oldest first. */
   listPending(): TaskProposal[] {
     return [...this.#made.pending(), ...this.#received.pending()].map(({ proposal }) => proposal)
   }
 
-  /** From now on proposals to this agent of this node go to `handler`, which sees to their answer. Returns the stop. */
+  /** Sets the handler of proposals to this agent of this node; the handler answers them. Returns the stop. */
   onProposalReceived(agentId: string, handler: ProposalHandler): Unsubscribe {
     this.#handlers.set(agentId, handler)
     return () => {
@@ -262,14 +262,14 @@ export class Negotiations {
     }
   }
 
-  /** Calls back when a proposal is accepted, rejected or timed out, made or received here. Returns the stop. */
+  /** Calls back when a proposal of either direction is accepted, rejected or timed out. Returns the stop. */
   onSettled(handler: ProposalHandler): Unsubscribe {
     return this.#settled.on(handler)
   }
 
   /**
-   * Takes a proposal for an agent with a handler. `nobody`: its node answers, as it does what is malformed. `full`: too many
-   * wait, or its thread names the proposal of somebody else; its proposer is to be told.
+   * Takes a proposal for an agent with a handler. `nobody`: its node answers, also malformed proposals. `full`: too many are
+   * pending, or its thread names the proposal of another proposer; the proposer must be told.
    */
   onProposal(incoming: InboundMessage): 'taken' | 'nobody' | 'full' {
     const { agentId } = incoming.recipient
@@ -291,7 +291,7 @@ export class Negotiations {
     return 'taken'
   }
 
-  /** Whoever decides on the first decides on the one that came again, and its answer ends one opening of the thread. */
+  /** A repeated proposal shares the decision on the first one. One answer ends one opening of the thread, so the other ends here. */
   #again(known: Negotiation, thread: Thread): 'taken' | 'full' {
     if (!isSame(known.thread, thread)) return 'full'
     this.#end(known)
@@ -339,8 +339,8 @@ export class Negotiations {
   }
 
   /**
-   * Answers a proposal once its answer is on its way: one that could not be sent may be given again, while there is time.
-   * @throws NodeError PROPOSAL_TIMEOUT, USAGE; what the outbound pipeline refuses.
+   * Sends an answer, then applies it: a failed answer may be given again before the deadline.
+   * @throws NodeError PROPOSAL_TIMEOUT, USAGE, or an error of the outbound pipeline.
    */
   async #answer(entry: Negotiation, input: ProposalInput, draft: (answered: TaskProposal) => OutboundDraft): Promise<void> {
     const { clock, outbound } = this.#deps
@@ -365,7 +365,7 @@ export class Negotiations {
     entry.isAnswering = false
   }
 
-  /** The proposer hears of the silence as of any other answer: as a message on the thread. */
+  /** Tells the proposer of the timeout as of any other answer: by a message on the thread. */
   #tellProposer({ proposal, thread: { sender, recipient } }: Negotiation): void {
     const { ids, clock, self, subscriptions, directory } = this.#deps
     const message = `${directory.shownAddress(recipient)} did not answer the proposal within ${proposal.deadlineMs} ms`
@@ -406,7 +406,7 @@ function checkedFields(fields: ProposalParts): ProposalParts {
   return { ...payload.data, proposalId, correlationId, proposerAgentId }
 }
 
-/** What the other side said; null for what is no answer. */
+/** The answer of the other side; null when the message is no answer. */
 function readAnswer(proposal: TaskProposal, header: EnvelopeHeader, payload: unknown): ProposalInput | null {
   if (header.type === 'task-accept') {
     const accept = TaskAcceptPayloadSchema.safeParse(payload)
@@ -429,7 +429,7 @@ function isSame(one: Thread, other: Thread): boolean {
 
 type Accept = ReturnType<(typeof offerAcceptSchema)['parse']>
 
-/** What answering offers needs. */
+/** Dependencies of answers to offers. */
 export interface ProposalAnswerDeps {
   readonly agents: AgentHost
   readonly outbound: Outbound
@@ -438,7 +438,7 @@ export interface ProposalAnswerDeps {
   readonly ledgerQuota: Pick<LedgerQuota, 'refusal'>
 }
 
-/** Answers a task-proposal for an agent of this node: it accepts what the agent can do, with its room and an estimate. */
+/** Answers a task-proposal for an agent of this node: accepts when the agent has the capabilities, with its slots and an estimate. */
 export function answerProposal(deps: ProposalAnswerDeps, incoming: InboundMessage): void {
   const { agents, outbound, exchanges, telemetry, ledgerQuota } = deps
   const { recipient } = incoming
@@ -450,7 +450,7 @@ export function answerProposal(deps: ProposalAnswerDeps, incoming: InboundMessag
     ? proposal.data.requiredCapabilities.filter((id) => definition?.capabilities.every((one) => one.id !== id) ?? true)
     : []
   const unfit = !proposal.success ? 'INVALID_ENVELOPE' : lacking.length > 0 ? 'CAPABILITY_NOT_FOUND' : null
-  // What could not be recorded is not offered.
+  // Work that could not be recorded is not accepted.
   const reason = unfit ?? ledgerQuota.refusal?.message ?? null
   const accept: Accept = {
     proposalId: correlationId,
@@ -465,6 +465,6 @@ export function answerProposal(deps: ProposalAnswerDeps, incoming: InboundMessag
       ...(reason === null ? { type: 'task-accept', payload: accept } : { type: 'task-reject', payload: reject })
     })
     .catch((error: unknown) => telemetry.log('warn', 'an offer could not be answered', { correlationId, reason: messageOf(error) }))
-    // What follows an accepted offer are requests, each on a thread of its own.
+    // After an accepted offer come requests, each on a thread of its own.
     .finally(() => exchanges.end(thread))
 }

@@ -26,7 +26,7 @@ import type { RouteDiscovery } from './route-discovery.js'
 import type { Traffic } from '../observe/traffic.js'
 import { RateTable, TokenBucket } from '../../kit/rate.js'
 
-/** Frames passed on of which the next node may still say that it does not relay them further. */
+/** Relayed frames remembered, so that a refusal of the next node finds its way back. */
 const MAX_PASSED = 8192
 
 const REFUSALS = {
@@ -42,7 +42,7 @@ const REFUSALS = {
   unreadable: { code: 'INVALID_ENVELOPE', rule: 'envelope', reason: 'a relayed frame cannot be read' }
 } as const satisfies Record<string, Refusal>
 
-/** What relaying needs. */
+/** Dependencies of the forwarder. */
 export interface ForwarderDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -56,12 +56,12 @@ export interface ForwarderDeps {
   readonly settings: { readonly forward: boolean }
 }
 
-/** A message within a relayed frame, verified, with the hops so far in its header. */
+/** The verified message of a relayed frame, with the hops so far in its header. */
 interface Passenger extends Verified {
   readonly header: EnvelopeHeader
 }
 
-/** A frame that was passed on: from which neighbour it came, to which it went, and for which node it is. */
+/** A relayed frame: the neighbour it came from, the neighbour it went to, and its target. */
 interface Passed {
   readonly from: NodeId
   readonly next: NodeId
@@ -69,13 +69,13 @@ interface Passed {
 }
 
 /**
- * Relays frames of others a node further: messages that open something by the rules of this node too, all of it bounded, and
- * with a word back for what it does not relay. Whether a reply may pass is decided where it is received.
+ * Relays frames of other nodes, within limits, and reports frames that it does not relay. Opening messages must also pass the
+ * rules of this node. The receiving node decides on replies.
  */
 export class Forwarder {
   readonly #deps: ForwarderDeps
   readonly #rates: RelayLimits
-  /** Frames that were passed on, by their origin and id. */
+  /** Relayed frames, by origin and id. */
   readonly #passed = new BoundedMap<string, Passed>(MAX_PASSED)
 
   constructor(deps: ForwarderDeps) {
@@ -83,7 +83,7 @@ export class Forwarder {
     this.#rates = new RelayLimits(deps.clock)
   }
 
-  /** Puts on record why a frame is not accepted: a forged one is the fault of the neighbour that brought it. */
+  /** Records why a frame is not accepted. A forged frame is the fault of the neighbour that sent it. */
   rejected(
     neighbour: NodeId,
     frame: RelayedFrame,
@@ -95,7 +95,7 @@ export class Forwarder {
     if (isReported) this.refuse(frame, refusal)
   }
 
-  /** Sends an accepted frame on, or puts on record why not and tells its origin. */
+  /** Sends an accepted frame on, or records the refusal and tells its origin. */
   pass(frame: RelayedFrame): void {
     const message = decodeWhole(frame.content)
     if (typeof message === 'string') return void this.#forged(frame, { ...REFUSALS.unreadable, reason: message })
@@ -110,7 +110,7 @@ export class Forwarder {
     this.refuse(frame, refusal)
   }
 
-  /** Tells the origin of a frame that it is not relayed, by the neighbour that brought it. */
+  /** Tells the origin of a frame, through the neighbour that sent it, that it is not relayed. */
   refuse(frame: RelayedFrame, { code, rule }: Refusal): void {
     const { origin, target: to, hops } = frame
     const reported = isUndeliveredCode(code) ? code : 'FORBIDDEN'
@@ -118,7 +118,7 @@ export class Forwarder {
     this.#tell(hops.at(-1) ?? origin, { origin, to, id, code: reported, rule: rule.slice(0, 256), left: ENVELOPE_LIMITS.maxHops })
   }
 
-  /** Such a word for another node goes back the way of the frame: once, and only from the neighbour that the frame was passed to. */
+  /** Passes such a report for another node back along the frame's path: once, and only from the neighbour that got the frame. */
   relay(peer: NodeId, body: ControlBody<'undelivered'>): void {
     const { telemetry } = this.#deps
     const key = `${body.origin}/${body.id}`
@@ -140,7 +140,7 @@ export class Forwarder {
     }
   }
 
-  /** The message of a frame, verified: its origin signed it, so what is wrong with it is the fault of its origin. */
+  /** The verified message of a frame. Its origin signed it, so the origin is at fault for any error in it. */
   #passenger(frame: RelayedFrame, bytes: Uint8Array): Passenger | 'refused' {
     const { directory, accessControl } = this.#deps
     const { origin, target, hops } = frame
@@ -183,7 +183,7 @@ export class Forwarder {
     return null
   }
 
-  /** The neighbour that gets it: its target, or one that has a way to it, unless it was there already. */
+  /** The next neighbour: the target, or a neighbour with a route to it that did not have the frame yet. */
   #next({ origin, target, hops }: RelayedFrame, isOpening: boolean): NodeId | Refusal {
     const { peers, routes, settings } = this.#deps
     if (!settings.forward) return REFUSALS.off
@@ -193,7 +193,7 @@ export class Forwarder {
     return next === null || next === origin || hops.includes(next) ? REFUSALS.noWay : next
   }
 
-  /** The rules of this node, by which the message is no more powerful than this node. What it asks for is in its body, which is not read. */
+  /** Applies this node's rules, which give the message at most this node's privileges. The body, with the requested work, is not read. */
   #ask(
     { party, certified, recipient, header, target: { party: known } }: Passenger,
     since: number
@@ -231,35 +231,35 @@ function handedOver(error: unknown): Refusal {
   return { code: isOffline ? 'PEER_OFFLINE' : code, rule: 'hops: handed to the next node', reason: message }
 }
 
-/** Messages outside of lanes: fewer than a table of replays remembers. */
+/** Messages outside of lanes: fewer than the replay table remembers. */
 const MESSAGES = { perSecond: 50, burst: 500 }
-/** Frames of lanes, and control messages: a window of them passes at once. */
+/** Frames of lanes, and control messages: a whole window may pass at once. */
 const LANE_FRAMES = { perSecond: 500, burst: 1000 }
-/** Bytes of either. */
+/** Bytes of either kind. */
 const BYTES = { perSecond: 4 * 1024 * 1024, burst: 18 * 1024 * 1024 }
-/** Frames of all nodes that are relayed: fewer than a neighbour takes. */
+/** Relayed frames of all nodes: fewer than a neighbour accepts. */
 const IN_ALL = { perSecond: 1000, burst: 2000 }
-/** Bytes of them: half of what goes to a neighbour, so that this node's own find their way. */
+/** Their bytes: half of the traffic to a neighbour, so that this node's own messages get through. */
 const BYTES_IN_ALL = { perSecond: 16 * 1024 * 1024, burst: 36 * 1024 * 1024 }
-/** What others cannot take from a node that has little relayed: frames up to this size, so often, from a reserve for all. */
+/** Assured to a node with little relayed traffic, whatever others send: frames up to this size, at this rate, from a shared reserve. */
 const ASSURED_BYTES = 64 * 1024
 const ASSURED = { perSecond: 0.2, burst: 5 }
 const RESERVE = { perSecond: 80, burst: 400 }
 
-/** A frame that is to be relayed. */
+/** A frame to be relayed. */
 interface Load {
   readonly origin: NodeId
   readonly target: NodeId
-  /** Does it open something? */
+  /** Is it an opening message? */
   readonly isOpening: boolean
-  /** Is it of a lane, or a control message? It is sent again when it is lost. */
+  /** Is it a frame of a lane or a control message? The sender repeats it when it is lost. */
   readonly isOfLane: boolean
   readonly bytes: number
 }
 
 /**
- * How much is relayed: for each node, and for all so that nobody is left out. Messages that open something count for their origin;
- * all else for its origin and its target together, so that who has a node answer much does not use up its answers to others.
+ * Limits relayed traffic per node and in total, with a reserve so that no node is left out. Opening messages count for their
+ * origin. Other frames count for origin and target together: many answers to one node do not use up the answers to others.
  */
 export class RelayLimits {
   readonly #messages: RateTable
@@ -280,7 +280,7 @@ export class RelayLimits {
     this.#reserve = new TokenBucket(RESERVE, clock)
   }
 
-  /** May it be relayed now? Then it counts. */
+  /** May the frame be relayed now? If so, it is counted. */
   take({ origin, target, isOpening, isOfLane, bytes }: Load): boolean {
     const key = isOpening ? origin : `${origin} ${target}`
     const rate = isOfLane ? this.#lanes : this.#messages

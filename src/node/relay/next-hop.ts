@@ -27,12 +27,12 @@ import type { Thread } from '../messaging/inbound-message.js'
 import type { PeerTable } from '../peers/peer-table.js'
 import type { RouteDiscovery } from './route-discovery.js'
 
-/** Frames handed to a neighbour of which it may still say that it does not relay them. */
+/** Frames handed to neighbours that are remembered, so that a refusal finds its message. */
 const MAX_HANDED = 4096
-/** How often a way to a node is looked for while something waits for it: after up to 1 s, 2 s, ... 30 s, without end. */
+/** Delays between searches for a route to a node with pending messages: up to 1 s, 2 s, ... 30 s, without end. */
 const SEEK = { baseMs: 1000, maxMs: 30_000 }
 
-/** What sending by any way needs. */
+/** Dependencies of the next hop. */
 export interface NextHopDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -49,20 +49,20 @@ export interface NextHopDeps {
   readonly events: NodeEvents
 }
 
-/** A message of a lane, by the agents of its lane. */
+/** Identifies a message of a lane by the lane's agents. */
 export type LaneMessageName = Pick<ReliableFrame, 'source' | 'target' | 'messageId'>
 
-/** A frame that was handed to a neighbour: memory holds none of its content. */
+/** A frame that was handed to a neighbour, without its content. */
 interface Handed {
   readonly via: NodeId
   readonly to: NodeId
-  /** Of the envelope in it; null for none. */
+  /** Header of its envelope; null when it has none. */
   readonly header: EnvelopeHeader | null
-  /** The message of a lane in it; null for none. */
+  /** Its lane message; null when it has none. */
   readonly lane: LaneMessageName | null
 }
 
-/** A message of a lane that a neighbour did not relay. */
+/** A lane message that a neighbour did not relay. */
 export interface RefusedFrame extends LaneMessageName {
   readonly to: NodeId
   readonly code: ErrorCode
@@ -70,15 +70,15 @@ export interface RefusedFrame extends LaneMessageName {
   readonly isOpening: boolean
 }
 
-/** A search for a way. */
+/** A search for a route. */
 interface HopSearch {
-  /** Monotonic milliseconds before which it is not begun again. */
+  /** Monotonic milliseconds before which the search does not start again. */
   dueAt: number
   failures: number
   isRunning: boolean
 }
 
-/** How this node's own messages reach other nodes: over the link to them, or relayed by a neighbour that has one. */
+/** Sends this node's messages to other nodes: over a link, or through a neighbour that has one. */
 export class NextHop {
   readonly #deps: NextHopDeps
   readonly #handed = new BoundedMap<string, Handed>(MAX_HANDED)
@@ -91,12 +91,12 @@ export class NextHop {
     this.#found = new Emitter((error) => deps.telemetry.log('error', 'a listener to ways failed', { reason: messageOf(error) }))
   }
 
-  /** Is there a link, or a neighbour that is known to reach the node? `isOpening`: a way that was found for what opens something. */
+  /** Is there a link, or a neighbour known to reach the node? `isOpening`: only a route found for opening messages counts. */
   isReachable(node: NodeId, isOpening = false): boolean {
     return this.#deps.peers.isOnline(node) || this.#via(node, isOpening) !== null
   }
 
-  /** Sees to a link; where none comes about, to a way through a neighbour. @throws NodeError PEER_OFFLINE. */
+  /** Opens a link, or else finds a route through a neighbour. @throws NodeError PEER_OFFLINE. */
   async reach(node: NodeId, isOpening = true): Promise<void> {
     const { peers, routes, directory } = this.#deps
     if (this.isReachable(node, isOpening)) return
@@ -107,7 +107,7 @@ export class NextHop {
     }
   }
 
-  /** Looks for a way to a node with pending messages, less and less often. Never rejects. */
+  /** Looks for a route to a node with pending messages, at growing intervals. Never rejects. */
   seek(node: NodeId): void {
     const { clock, chance } = this.#deps
     const search = this.#searches.get(node) ?? { dueAt: 0, failures: 0, isRunning: false }
@@ -132,12 +132,12 @@ export class NextHop {
     this.#found.emit(node)
   }
 
-  /** Calls back with each node to which a way was found. */
+  /** Calls back with each node that became reachable. */
   onFound(listener: (node: NodeId) => void): Unsubscribe {
     return this.#found.on(listener)
   }
 
-  /** A node does not answer over its relay: another way is preferred for a while. */
+  /** A node does not answer over its relay: another route is preferred for a while. */
   doubt(node: NodeId): void {
     const via = this.#deps.peers.isOnline(node) ? null : this.#via(node, false)
     if (via !== null) this.#deps.routes.drop(node, via)
@@ -169,7 +169,7 @@ export class NextHop {
   #relay(node: NodeId, via: NodeId, message: RelayableMessage): void {
     const { peers, membership, hash, sign, clock, self } = this.#deps
     const content = encodeWhole(message)
-    // Signed only here: over a link of its own the stream says whose it is.
+    // Signed only here: over a direct link the stream proves the sender.
     const frame = signRelayed(
       { origin: self, target: node, timestamp: clock.now(), content },
       { mesh: membership.meshId, firstHop: via, hash, sign }
@@ -183,12 +183,12 @@ export class NextHop {
     return isOpening ? routes.next(node) : routes.back(node)
   }
 
-  /** Asked about each message of a lane that a neighbour did not relay: true when it is given up. One handler, the last one counts. */
+  /** Sets the one handler for lane messages that a neighbour did not relay. It returns true when it gives the message up. */
   onRefusedFrame(handler: (refused: RefusedFrame) => boolean): void {
     this.#onRefused = handler
   }
 
-  /** A neighbour says that a frame of this node is not relayed: the sender of a message that is lost with it hears of it. */
+  /** A neighbour did not relay a frame of this node: the sender of a lost message is notified. */
   onUndelivered(peer: NodeId, { id, to, code, rule }: ControlBody<'undelivered'>): void {
     const handed = this.#handed.get(id)
     if (handed === undefined || handed.via !== peer || handed.to !== to) return
@@ -216,7 +216,7 @@ export class NextHop {
   }
 }
 
-/** The header of the envelope in a message; null for none. */
+/** The header of the envelope in a message; null when it has none. */
 function headerOf(message: RelayableMessage): EnvelopeHeader | null {
   const bytes = envelopeOf(message)
   const read = bytes === null ? null : decodeEnvelope(bytes)
@@ -229,7 +229,7 @@ function laneOf(message: RelayableMessage): LaneMessageName | null {
   return { source, target, messageId }
 }
 
-/** The thread of a message of this node; null for one that names no addresses. */
+/** The thread of a message of this node; null when the header names no addresses. */
 function ownThread(header: Pick<EnvelopeHeader, 'id' | 'sender' | 'recipient' | 'correlationId'>): Thread | null {
   const [sender, recipient] = [parseAddress(header.sender), parseAddress(header.recipient)]
   return sender === null || recipient === null ? null : { sender, recipient, correlationId: threadOf(header) }

@@ -12,10 +12,10 @@ import type { Links } from '../../ports/mesh.js'
 import type { Directory } from '../cards/directory.js'
 import type { Refusal } from '../policy/access-control.js'
 
-/** Relayed frames that one neighbour may bring: each costs a signature to check. An honest one brings fewer. */
+/** Limit of relayed frames per neighbour: each costs a signature check. An honest neighbour sends fewer. */
 const PER_NEIGHBOUR = { perSecond: 2000, burst: 4000 }
 
-/** What checking relayed frames needs. */
+/** Dependencies of the signature check. */
 export interface OriginSignatureDeps {
   readonly clock: Clock
   readonly self: NodeId
@@ -26,7 +26,7 @@ export interface OriginSignatureDeps {
   readonly links: Pick<Links, 'isKeptOut'>
 }
 
-/** Is a relayed frame taken? If not: why, whether that is the fault of the neighbour that brought it, and whether its origin is told. */
+/** Is a relayed frame accepted? If not: the reason, whether the neighbour that sent it is at fault, and whether its origin is told. */
 export type OriginVerdict =
   | { readonly ok: true }
   | { readonly ok: false; readonly refusal: Refusal; readonly isForged: boolean; readonly isReported: boolean }
@@ -53,8 +53,8 @@ const STALE: Readonly<Record<Exclude<Freshness, 'new'>, Refusal>> = {
 
 /**
  * Checks relayed frames: signed by their origin, for this mesh and this first hop, in time. An envelope outside of a lane is
- * taken once; frames of lanes and control messages may come twice without harm, so they are not remembered. A frame that no
- * honest neighbour passes on is forged.
+ * accepted once. Frames of lanes and control messages may repeat without harm, so they are not remembered. A frame that no honest
+ * neighbour relays is forged.
  */
 export class OriginSignature {
   readonly #deps: OriginSignatureDeps
@@ -67,7 +67,7 @@ export class OriginSignature {
     this.#rate = new RateTable(PER_NEIGHBOUR, deps.clock)
   }
 
-  /** Judges a relayed frame, as it came from a neighbour. */
+  /** Checks a relayed frame from a neighbour. */
   accept(peer: NodeId, frame: RelayedFrame): OriginVerdict {
     const { self, clock, membership, hash, verify } = this.#deps
     const { origin, target, hops } = frame
@@ -88,7 +88,7 @@ export class OriginSignature {
     return { ok: true }
   }
 
-  /** What no stream may bring no other may bring either: a gate would let this node in now. */
+  /** Every node of a relayed frame must be one that a gate would admit now, as for a stream of its own. */
   #isTaken(node: NodeId): boolean {
     const { clock, directory, links } = this.#deps
     const certificate = directory.certificate(node)

@@ -14,22 +14,22 @@ import type { Directory } from '../cards/directory.js'
 import type { PeerTable } from '../peers/peer-table.js'
 import { Queries } from '../peers/query.js'
 
-/** A neighbour that had a way and carried nothing on comes after others for so long, in milliseconds. */
+/** How long a neighbour that had a route but relayed nothing ranks after others, in milliseconds. */
 const DOUBT_MS = 60_000
 /** How long the neighbours may take to answer, in milliseconds. */
 const SEARCH_MS = 1000
-/** The same for those who are asked on behalf of another. */
+/** The same for searches on behalf of another node. */
 const FURTHER_SEARCH_MS = 400
 /**
- * How often a neighbour may ask; how often this node asks its own neighbours for it, and for all: less often than they answer,
- * so that its own questions are. Once in half a minute it asks for each neighbour, whatever the others want.
+ * Rates of questions from a neighbour, of searches on its behalf, and of all such searches. They are lower than the rate that
+ * neighbours answer, to leave room for own questions. Once in 30 s each neighbour gets a search, whatever the others use.
  */
 const QUESTIONS = { perSecond: 10, burst: 50 }
 const FURTHER_SEARCHES = { perSecond: 2, burst: 10 }
 const ALL_SEARCHES = { perSecond: 5, burst: 25 }
 const ASSURED_SEARCHES = { perSecond: 1 / 30, burst: 1 }
 
-/** What finding ways needs. */
+/** Dependencies of route discovery. */
 export interface RouteDiscoveryDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -37,31 +37,31 @@ export interface RouteDiscoveryDeps {
   readonly log: MemberLog
   readonly peers: PeerTable
   readonly directory: Directory
-  /** Does this node carry messages of others? */
+  /** Does this node relay messages of others? */
   readonly settings: { readonly forward: boolean }
 }
 
-/** Whom to ask for a way. */
+/** A question to the neighbours for a route. */
 interface RouteSearch {
-  /** Those who are asked may ask their neighbours in turn. */
+  /** May the neighbours ask their own neighbours in turn? */
   readonly isFurther: boolean
-  /** Who wants to know. */
+  /** The node that wants the route; it is not asked. */
   readonly except: NodeId
   readonly patienceMs: number
-  /** Asked before anybody is; false: nobody is asked. */
+  /** Called before any neighbour is asked; false: none is asked. */
   mayAsk?(): boolean
 }
 
-/** Ways to members without a link: asks the neighbours who has one, and remembers for a while. */
+/** Routes to members without a link: asks the neighbours for them, and remembers them for a while. */
 export class RouteDiscovery {
   readonly #deps: RouteDiscoveryDeps
   readonly #table = new RouteTable()
-  /** By which neighbour frames of a node came last: what goes back to it may go the same way. */
+  /** The neighbour that last relayed frames of a node: replies may take the same route. */
   readonly #back = new RouteTable()
   readonly #negativeRoutes = new NegativeRouteCache()
   readonly #doubts = new NegativeRouteCache(DOUBT_MS)
   readonly #finding = new Map<NodeId, Promise<boolean>>()
-  /** The searches for others that began last. */
+  /** The latest searches on behalf of other nodes. */
   readonly #searching = new Map<NodeId, Promise<boolean>>()
   readonly #questions: Queries<'way'>
   readonly #questionRate: RateTable
@@ -78,17 +78,17 @@ export class RouteDiscovery {
     this.#assured = new RateTable(ASSURED_SEARCHES, deps.clock)
   }
 
-  /** The neighbour that takes messages for a node; null when no way was found. */
+  /** The neighbour that relays messages to a node; null when no route is known. */
   next(target: NodeId): NodeId | null {
     return this.#linked(this.#table, target)
   }
 
-  /** The same for what need not choose its way by what it passes: replies, acknowledgements, control messages. */
+  /** The same for messages whose rights do not depend on their relays: replies, acknowledgements, control messages. */
   back(target: NodeId): NodeId | null {
     return this.next(target) ?? this.#linked(this.#back, target)
   }
 
-  /** A frame of a node came by this neighbour. */
+  /** A frame of a node came through this neighbour. */
   onAnswer(origin: NodeId, { via, hops }: Route): void {
     this.#back.set(origin, { via, hops }, this.#deps.clock.monotonic())
   }
@@ -98,18 +98,18 @@ export class RouteDiscovery {
     return via !== null && this.#deps.peers.isOnline(via) ? via : null
   }
 
-  /** The neighbour cannot reach the node, whatever it says: another that can comes before it for a while. */
+  /** The neighbour cannot reach the node, whatever it reports: others with a route come first for a while. */
   drop(target: NodeId, via: NodeId): void {
     for (const table of [this.#table, this.#back]) table.drop(target, via)
     this.#doubts.add({ neighbour: via, target, isFurther: false }, this.#deps.clock.monotonic())
   }
 
-  /** Looks for a way: first one neighbour long, then two. Resolves whether one is known; searches for the same node are one. */
+  /** Looks for a route: first through one neighbour, then two. Resolves to whether one is known. Searches for one node are shared. */
   find(target: NodeId): Promise<boolean> {
     return this.next(target) === null ? this.#sought(target) : Promise.resolve(true)
   }
 
-  /** Looks for a way as if none were remembered; one that no neighbour says it has now is forgotten. Resolves whether there is one. */
+  /** Looks for a route again; forgets the known one when no neighbour confirms it. Resolves to whether there is one. */
   async confirm(target: NodeId): Promise<boolean> {
     const via = this.next(target)
     const isFound = await this.#sought(target)
@@ -117,7 +117,7 @@ export class RouteDiscovery {
     return isFound
   }
 
-  /** A neighbour asks for a way. */
+  /** A neighbour asks for a route. */
   onRouteRequest(peer: NodeId, question: ControlBody<'way'>): void {
     this.#answer(peer, question).then(
       (further) => this.#questions.answer(peer, 'way-found', { id: question.id, further }),
@@ -125,7 +125,7 @@ export class RouteDiscovery {
     )
   }
 
-  /** A neighbour answers. */
+  /** A neighbour answers a question. */
   onRouteFound(peer: NodeId, answer: ControlBody<'way-found'>): void {
     this.#questions.answered(peer, answer)
   }
@@ -135,7 +135,7 @@ export class RouteDiscovery {
     this.#dropNode(peer)
   }
 
-  /** A peer is gone, and with it every way through it. */
+  /** A peer is gone, and with it every route through it. */
   onOffline(peer: NodeId): void {
     this.#dropNode(peer)
   }
@@ -159,7 +159,7 @@ export class RouteDiscovery {
     return false
   }
 
-  /** How many nodes lie between this one and the target, for a neighbour that asks; null for no way. */
+  /** Nodes between this one and the target, for a neighbour that asks; null when there is no route. */
   async #answer(peer: NodeId, { to, isFurther }: ControlBody<'way'>): Promise<number | null> {
     const { peers, log, settings } = this.#deps
     const isMember = isActive(log.view(), to)
@@ -167,7 +167,7 @@ export class RouteDiscovery {
     if (peers.isOnline(to)) return 0
     const known = this.#further(to, peer)
     if (known !== null || !isFurther) return known
-    // What another has it search for now is known in a moment.
+    // A search under way for another node answers this question too.
     await this.#searching.get(to)
     const mayAsk = (): boolean => this.#searches.take(peer) && (this.#allSearches.take() || this.#assured.take(peer))
     const search = this.#search(to, { isFurther: false, except: peer, patienceMs: FURTHER_SEARCH_MS, mayAsk })
@@ -176,13 +176,13 @@ export class RouteDiscovery {
     return this.#further(to, peer)
   }
 
-  /** No way leads through who asks. */
+  /** A route back through the asking neighbour does not count. */
   #further(to: NodeId, except: NodeId): number | null {
     const route = this.next(to) === null ? null : this.#table.get(to, this.#deps.clock.monotonic())
     return route === null || route.via === except || route.hops >= ENVELOPE_LIMITS.maxHops ? null : route.hops
   }
 
-  /** Asks those who may have a way, and remembers who has none. */
+  /** Asks the neighbours that may have a route, and remembers the neighbours without one. */
   async #search(to: NodeId, { isFurther, except, patienceMs, mayAsk = () => true }: RouteSearch): Promise<boolean> {
     const { peers, self, directory, clock } = this.#deps
     const own = directory.certificate(self)
@@ -203,7 +203,7 @@ export class RouteDiscovery {
         else noRoute(via)
       }
     })
-    // Who is slow has a way for those who wait longer.
+    // A slow neighbour may still have a route for a node that waits longer.
     if (except === self) for (const one of silent) noRoute(one)
     const best = chooseRoute(own, offers)
     if (best !== null) this.#table.set(to, { via: best.via, hops: best.further + 1 }, clock.monotonic())

@@ -8,19 +8,16 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import type { Outgoing } from './lane-sender.js'
 import { ledgerEntries } from '../ledger/scan.js'
 
-/** A message that is not acknowledged, as the ledger has it, and its number. */
+/** A message on record that is not acknowledged, and its request. */
 export type StoredMessage = Unacked & { readonly requestId: string | null }
 
-/**
- * What a lane knows of its messages that are not acknowledged: their requests, how often they were sent, contents in memory, and
- * the changes that keep the ledger in step.
- */
+/** The messages of a lane that are not acknowledged: requests, transmission counts, contents in memory, and ledger changes. */
 export class LaneMessages {
   readonly #text: string
-  /** Of its record, which each message changes. */
+  /** Key of the sender's record, which each message changes. */
   readonly #key: string
   readonly #requests = new Map<string, string | null>()
-  /** How often messages were sent, less the times that a relay said it did not pass them on. */
+  /** Transmissions of each message, less those that a relay refused. */
   readonly #transmissions = new Map<string, number>()
   /** Contents that were recorded or read a moment ago. */
   readonly #contents = new Map<string, Uint8Array>()
@@ -32,17 +29,17 @@ export class LaneMessages {
     this.#bytes = bytesOf(stored)
     for (const { messageId, requestId } of stored) {
       this.#requests.set(messageId, requestId)
-      // The process before may have sent it.
+      // The previous process may have sent it.
       this.#transmissions.set(messageId, 1)
     }
   }
 
-  /** Bytes of all of them. */
+  /** Bytes of all messages. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** The request of a message; null for none. */
+  /** The request of a message; null when it has none. */
   requestOf({ messageId }: Pick<Unacked, 'messageId'>): string | null {
     return this.#requests.get(messageId) ?? null
   }
@@ -52,22 +49,22 @@ export class LaneMessages {
     return this.#contents.get(messageId)
   }
 
-  /** Keeps the content of a message that is not acknowledged yet. */
+  /** Keeps the content of a message until it is acknowledged. */
   putContent(messageId: string, content: Uint8Array): void {
     if (this.#requests.has(messageId)) this.#contents.set(messageId, content)
   }
 
-  /** Drops a content: it is read when it is needed. */
+  /** Drops a content from memory; the ledger still has it. */
   dropContent(messageId: string): void {
     this.#contents.delete(messageId)
   }
 
-  /** A message was sent. */
+  /** Counts a transmission of a message. */
   sent(messageId: string): void {
     this.#transmissions.set(messageId, (this.#transmissions.get(messageId) ?? 0) + 1)
   }
 
-  /** A relay did not pass a transmission of a message on. True: no other transmission of it is under way, nor was one acknowledged. */
+  /** A relay refused a transmission of a message. True: no other transmission is under way, nor was one acknowledged. */
   refused(messageId: string): boolean {
     const left = (this.#transmissions.get(messageId) ?? 0) - 1
     if (left > 0) this.#transmissions.set(messageId, left)
@@ -82,7 +79,7 @@ export class LaneMessages {
     this.#contents.set(messageId, content)
   }
 
-  /** Records a message with its content. */
+  /** The changes that record a message with its content. */
   recorded(message: StoredMessage, { messageId, envelope }: Outgoing): LedgerChange[] {
     return [
       { key: KEYS.message(this.#text, message.seq), value: messageRecord.encode(message), isNew: true },
@@ -91,7 +88,7 @@ export class LaneMessages {
     ]
   }
 
-  /** Removes messages. */
+  /** The changes that remove messages. */
   forgotten(messages: readonly Unacked[]): LedgerChange[] {
     this.#bytes -= bytesOf(messages)
     return messages.flatMap(({ seq, messageId }) => {
@@ -105,7 +102,7 @@ export class LaneMessages {
     })
   }
 
-  /** Leaves messages their numbers, without contents. */
+  /** The changes that remove contents but keep the numbers of messages. */
   blanked(messages: readonly Unacked[]): LedgerChange[] {
     this.#bytes -= bytesOf(messages)
     return messages.flatMap((message) => {
@@ -118,7 +115,7 @@ export class LaneMessages {
     })
   }
 
-  /** Gives messages new numbers, from `first` on. */
+  /** The changes that give messages new numbers, from `first` on. */
   renumbered(messages: readonly Unacked[], first: number): LedgerChange[] {
     return [
       ...messages.map(({ seq }) => ({ key: KEYS.message(this.#text, seq), value: null })),
@@ -127,7 +124,7 @@ export class LaneMessages {
     ]
   }
 
-  /** Removes the lane with these messages. */
+  /** The changes that remove the lane and these messages. */
   removal(messages: readonly Unacked[]): LedgerChange[] {
     const keys = messages.flatMap(({ seq, messageId }) => [KEYS.message(this.#text, seq), KEYS.content(messageId)])
     return [this.#key, ...keys].map((key) => ({ key, value: null }))
@@ -144,7 +141,7 @@ function bytesOf(messages: readonly Unacked[]): number {
   return sum
 }
 
-/** The sending ends of lanes that a ledger holds. `first`: number of the next message of one whose record is damaged. */
+/** The sending ends of lanes in the ledger. `first`: number of the next message of a lane with a damaged record. */
 export async function storedLanes(
   ledger: Ledger,
   { telemetry, first }: { readonly telemetry: Telemetry; readonly first: number }
@@ -173,7 +170,7 @@ function readNext(value: Uint8Array, { telemetry, first }: { readonly telemetry:
   return unlessDamaged(() => senderRecord.decode(value).next, { instead: first, what, telemetry })
 }
 
-/** Nothing is sent in the place of a damaged one. */
+/** A damaged message keeps its number, but nothing is sent for it. */
 function readMessage(seq: number, value: Uint8Array, telemetry: Telemetry): StoredMessage {
   const instead = { messageId: `damaged ${seq}`, requestId: null, bytes: 0, expiresAt: 0, isVoid: true }
   const what = `the record of message ${seq} of a lane is damaged: it is not sent`
@@ -195,7 +192,7 @@ function unlessDamaged<T>(
   }
 }
 
-/** The lane of such a text; null when it is none. */
+/** The lane of such a text; null when the text is no lane. */
 function readLane(text: string): Lane | null {
   const [source, target] = text.split('>').map(parseAddress)
   return source === undefined || source === null || target === undefined || target === null ? null : { source, target }

@@ -21,43 +21,43 @@ import { MAX_NAMED_LANES, type ControlBody } from '../../domain/channel/control.
 import type { NextHop } from '../relay/next-hop.js'
 import type { TidyLedger } from './tidy-ledger.js'
 
-/** A message of a lane on its way in. */
+/** An inbound message of a lane. */
 export interface LaneMessage {
   readonly lane: Lane
   readonly messageId: string
-  /** Of the request that it belongs to; null for none. */
+  /** The request of the message; null when it has none. */
   readonly requestId: string | null
-  /** The encoded envelope, not looked at yet. */
+  /** The encoded envelope, not read yet. */
   readonly envelope: Uint8Array
   /** The nodes that relayed it, in order. */
   readonly hops: readonly NodeId[]
 }
 
-/** What a message changes in the ledger, and what is done once that is durable. */
+/** The ledger changes of a message, and the steps after their commit. */
 export interface Admission {
   readonly changes: readonly LedgerChange[]
   done(): void
-  /** It could not be made durable, and will come again. */
+  /** The commit failed; the message will come again. */
   failed(): void
 }
 
-/** Bytes that the lanes of one node hold in memory together, changed by each of them. */
+/** Bytes in memory, shared by all lanes of one node. */
 interface BufferBudget {
   bytes: number
 }
 
-/** Bytes of such room for messages of all lanes of one node: then what arrives is sent again. */
+/** Bytes in memory for messages of all lanes of one node; further messages are dropped and sent again. */
 const MAX_BUDGET_BYTES = 64 * 1024 * 1024
-/** Bytes of it for messages that wait for those before them, so that there is room for what they wait for. */
+/** Bytes of the budget for messages that arrived out of order; the rest is for the messages before them. */
 const MAX_GAP_BYTES = MAX_BUDGET_BYTES / 2
-/** Receiving ends of one node that are kept open. */
+/** Receiving ends of one node kept open. */
 const MAX_OPEN = 1024
 /** Lanes that one node may begin while this process runs: each leaves a record. */
 const MAX_BEGUN = 4096
-/** What a message takes beside its envelope. */
+/** Bytes counted per message beside its envelope. */
 const MESSAGE_BYTES = 1024
 
-/** The number that is durable last, and the message that bore it. `isAll`: nothing else is about to become durable. `isAnswer`: to a greeting. */
+/** The last durable number and its message. `isAll`: nothing else is about to become durable. `isAnswer`: answers a greeting. */
 interface Acknowledged {
   readonly ack: number
   readonly messageId: string | null
@@ -65,17 +65,17 @@ interface Acknowledged {
   readonly isAnswer: boolean
 }
 
-/** What the receiving end of a lane needs. */
+/** Dependencies of the receiving end of a lane. */
 export interface IncomingLaneDeps extends Pick<TidyLedger, 'commit'> {
   readonly budget: BufferBudget
   readonly clock: Clock
   readonly ledger: Pick<Ledger, 'get'>
   readonly telemetry: Telemetry
-  /** May a lane begin of which the ledger knows nothing? */
+  /** May a lane begin that the ledger does not know? */
   mayBegin(lane: string): boolean
-  /** Says what a message changes. */
+  /** Returns the changes of a message. */
   admit(message: LaneMessage): Promise<Admission>
-  /** Tells the lane's sender which number is here last. */
+  /** Tells the lane's sender the last durable number. */
   acknowledge(lane: Lane, at: Acknowledged): void
 }
 
@@ -83,25 +83,25 @@ type Content = Omit<LaneMessage, 'lane' | 'messageId' | 'envelope'> & { readonly
 
 const NOTHING = { waiting: new Map<number, unknown>(), waitingBytes: 0 }
 
-/** The receiving end of one lane: makes what arrives durable, in order, and acknowledges it. */
+/** The receiving end of one lane: commits messages in order, and acknowledges them. */
 class IncomingLane {
   readonly #lane: Lane
   readonly #text: string
-  /** Of its record, which each commit changes. */
+  /** Key of the receiver's record, which each commit changes. */
   readonly #key: string
   readonly #deps: IncomingLaneDeps
-  /** null while it is read from the ledger. */
+  /** null until it was read from the ledger. */
   #state: LaneReceiver<Content> | null = null
-  /** What happened meanwhile. */
+  /** Inputs until then. */
   #early: ReceiverInput<Content>[] = []
   #toCommit: Arrived<Content>[] = []
   #isCommitting = false
-  /** Its peer has begun too many: nothing of it is taken. */
+  /** Its peer has begun too many lanes: all messages are dropped. */
   #isRefused = false
   /** Messages that are neither durable nor dropped, and their bytes. */
   #unsettled = 0
   #unsettledBytes = 0
-  /** Bytes that this lane has taken of the room. */
+  /** Bytes of the shared budget that this lane uses. */
   #taken = 0
   #ackTimer: Timer | null = null
 
@@ -113,7 +113,7 @@ class IncomingLane {
     void this.#open()
   }
 
-  /** Does nothing wait here? Then it may be closed, and opened again when needed. */
+  /** True when nothing waits here: the lane may be closed, and opened again later. */
   get isIdle(): boolean {
     if (this.#isRefused) return true
     return (
@@ -125,7 +125,7 @@ class IncomingLane {
     )
   }
 
-  /** A message arrived. While the ledger is slow only so many are held: what finds no room is sent again. */
+  /** A message arrived. While the ledger is slow, messages over the limits are dropped and sent again. */
   arrive(message: Arrived<Content>): void {
     if (this.#unsettled >= MAX_BUFFERED || this.#unsettledBytes >= MAX_BUFFERED_BYTES) return
     const isNext = this.#state !== null && isNextOf(this.#state, message)
@@ -133,7 +133,7 @@ class IncomingLane {
     this.step({ type: 'arrived', message })
   }
 
-  /** Tells the lane what happened. */
+  /** Applies an input to the lane. */
   step(input: ReceiverInput<Content>): void {
     if (this.#isRefused) return
     if (this.#state === null) {
@@ -153,7 +153,7 @@ class IncomingLane {
     if (this.#state.ackAt !== null) this.#ackTimer ??= this.#deps.clock.after(ACK_AFTER_MS, () => this.#tick())
   }
 
-  /** Ends its timer. What is not acknowledged is when its sender asks. */
+  /** Ends its timer. Pending acknowledgements go out when the sender asks. */
   close(): void {
     this.#deps.clock.clear(this.#ackTimer)
   }
@@ -170,7 +170,7 @@ class IncomingLane {
       this.#state = openReceiver<Content>(bytes === null ? { contig: 0, lastId: null } : receiverRecord.decode(bytes))
     } catch (error) {
       this.#note('a lane could not be read', error)
-      // Its sender asks again; what has no number here yet is taken from where the sender is.
+      // Its sender asks again; messages without a number here are taken from the sender's position on.
       this.#state = openReceiver<Content>({ contig: 0, lastId: null })
     }
     for (const input of this.#early.splice(0)) {
@@ -207,7 +207,7 @@ class IncomingLane {
     if (!this.#isCommitting) void this.#commitAll()
   }
 
-  /** One commit for all that came while the last one was written. */
+  /** One commit for all messages that arrived during the last commit. */
   async #commitAll(): Promise<void> {
     this.#isCommitting = true
     while (this.#toCommit.length > 0) {
@@ -224,7 +224,7 @@ class IncomingLane {
     if (last === undefined) return
     const admissions: Admission[] = []
     try {
-      // All at once, so that what they have to look up is read together; each begins in the order of the lane.
+      // All at once, so that their lookups are read together; each begins in the order of the lane.
       const admitted = await Promise.allSettled(messages.flatMap((message) => this.#admit(message)))
       for (const one of admitted) if (one.status === 'fulfilled') admissions.push(one.value)
       for (const one of admitted) if (one.status === 'rejected') throw one.reason
@@ -244,7 +244,7 @@ class IncomingLane {
     return envelope === null ? [] : [this.#deps.admit({ lane: this.#lane, messageId, requestId, envelope, hops })]
   }
 
-  /** What is recorded is not undone by a fault in what follows: the next start does it. */
+  /** A fault after the commit does not undo it: the next start repeats the step. */
   #finish(admission: Admission): void {
     try {
       admission.done()
@@ -259,7 +259,7 @@ class IncomingLane {
   }
 }
 
-/** What the receiving ends of lanes need. */
+/** Dependencies of the receiving ends of lanes. */
 interface IncomingLanesDeps extends Omit<IncomingLaneDeps, 'budget' | 'mayBegin'> {
   readonly self: NodeId
 }
@@ -282,7 +282,7 @@ export class IncomingLanes {
     this.#lane(peer, frame)?.arrive({ seq, base, messageId, bytes: envelope?.byteLength ?? 0, content })
   }
 
-  /** A peer asks what is here of its lanes. */
+  /** A peer asks for the state of its lanes here. */
   onGreet(peer: NodeId, { lanes }: ControlBody<'greet'>): void {
     for (const lane of lanes) this.#lane(peer, lane)?.step({ type: 'greeted' })
   }
@@ -318,7 +318,7 @@ export class IncomingLanes {
   }
 }
 
-/** Makes room for another; false when all are in use. */
+/** Closes an idle lane; false when all are in use. */
 function closeIdle(lanes: Map<string, IncomingLane>): boolean {
   for (const [text, lane] of lanes) {
     if (!lane.isIdle) continue
@@ -332,19 +332,19 @@ function closeIdle(lanes: Map<string, IncomingLane>): boolean {
 type Greet = ControlBody<'greet'>['lanes'][number]
 type Ack = ControlBody<'ack'>['lanes'][number]
 
-/** What goes to one node in one message, gathered for the rest of the turn. */
+/** Control messages of one turn to one node, sent as one. */
 interface Gathered {
   readonly greets: Map<string, Greet>
   readonly acks: Map<string, Ack>
 }
 
-/** What sending control messages of lanes needs. */
+/** Dependencies of the lane control. */
 interface LaneControlDeps {
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'sendControl'>
 }
 
-/** Greetings and acknowledgements of lanes: those of one turn for one node go in one message. */
+/** Sends greetings and acknowledgements of lanes: one message per turn and node. */
 export class LaneControl {
   readonly #deps: LaneControlDeps
   readonly #gathered = new Map<NodeId, Gathered>()
@@ -353,23 +353,23 @@ export class LaneControl {
     this.#deps = deps
   }
 
-  /** Asks the receiver of a lane what it has; `base`: the lowest number that still comes. */
+  /** Asks the receiver of a lane for its state; `base`: the lowest number that still comes. */
   greet(lane: Lane, base: number): void {
     const { source, target } = lane
     this.#gather(target.nodeId).greets.set(laneText(lane), { source: source.agentId, target: target.agentId, base })
   }
 
-  /** Tells the sender of a lane what is here. */
+  /** Tells the sender of a lane the state here. */
   acknowledge(lane: Lane, at: Omit<Ack, 'source' | 'target' | 'isAnswer'> & { readonly isAnswer: boolean }): void {
     const { source, target } = lane
     const { acks } = this.#gather(source.nodeId)
     const before = acks.get(laneText(lane))
-    // One that was asked for stays an answer, whatever else became durable in the same turn.
+    // An answer to a greeting stays one, whatever else became durable in the same turn.
     const isAnswer = at.isAnswer || (before !== undefined && before.isAnswer !== false)
     acks.set(laneText(lane), { source: source.agentId, target: target.agentId, ...at, isAnswer: isAnswer ? undefined : false })
   }
 
-  /** Drops what is gathered for a node: it was for another path. */
+  /** Drops the gathered messages for a node: they were for another path. */
   drop(peer: NodeId): void {
     this.#gathered.delete(peer)
   }
@@ -387,7 +387,7 @@ export class LaneControl {
     return fresh
   }
 
-  /** Nothing of it has to arrive: what is lost is asked again. */
+  /** Delivery is not required: lost messages are asked for again. */
   #send(peer: NodeId, { greets, acks }: Gathered): void {
     const { nextHop, telemetry } = this.#deps
     try {
@@ -399,7 +399,7 @@ export class LaneControl {
   }
 }
 
-/** One control message names at most {@link MAX_NAMED_LANES} lanes. */
+/** Parts of at most {@link MAX_NAMED_LANES} lanes, one per control message. */
 function inParts<T>(lanes: readonly T[]): T[][] {
   const all: T[][] = []
   for (let at = 0; at < lanes.length; at += MAX_NAMED_LANES) all.push(lanes.slice(at, at + MAX_NAMED_LANES))

@@ -9,52 +9,52 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { LaneMessages, type StoredMessage } from './lane-messages.js'
 import type { TidyLedger } from './tidy-ledger.js'
 
-/** A message to be recorded and delivered. */
+/** A message to record and deliver. */
 export interface Outgoing {
   readonly messageId: string
-  /** Of the request that it belongs to; null for none. */
+  /** The request of the message; null when it has none. */
   readonly requestId: string | null
   /** The encoded envelope. */
   readonly envelope: Uint8Array
-  /** Unix milliseconds; not delivered by then, it is given up. */
+  /** Unix milliseconds after which an undelivered message is given up. */
   readonly expiresAt: number
 }
 
 /** A message that was given up. */
 export type GivenUp = Pick<Outgoing, 'messageId' | 'requestId'>
 
-/** What the sending end of a lane needs. */
+/** Dependencies of the sending end of a lane. */
 export interface OutgoingLaneDeps extends Pick<TidyLedger, 'commit' | 'tidy'> {
   readonly clock: Clock
   readonly ledger: Pick<Ledger, 'get'>
   readonly telemetry: Telemetry
   /** In [0, 1). */
   readonly chance: () => number
-  /** Unix milliseconds by which messages expire. */
+  /** Unix milliseconds; the clock for expiry. */
   readonly expiryNow: () => number
   /** Sends a message of the lane to its node. @throws NodeError when it was not sent. */
   send(frame: ReliableFrame): void
-  /** Tells its node the lowest number that comes, and asks which it has. */
+  /** Tells its node the lowest number that comes, and asks for the last one it has. */
   greet(base: number): void
   /** A message of this request is durable at its receiver. */
   onAcknowledged(requestId: string): void
   onGivenUp(messages: readonly GivenUp[]): void
-  /** Messages of these requests, one for each time that it is named, were given up, and certainly never reached their node. */
+  /** Messages of these requests were given up and never reached their node. A request is named once per message. */
   onUndelivered(requestIds: readonly string[]): void
 }
 
-/** The sending end of one lane: performs what its machine decides, and sends its messages in order. */
+/** The sending end of one lane: performs the effects of its state machine, and sends messages in order. */
 export class OutgoingLane {
   readonly lane: Lane
   readonly #deps: OutgoingLaneDeps
   readonly #state: LaneSender
   readonly #messages: LaneMessages
-  /** By the numbers of what is being recorded, in order. */
+  /** Commits under way, by message number, in order. */
   readonly #recording = new Map<number, Promise<void>>()
   #renumbering: Promise<boolean> | null = null
-  /** Are new numbers being committed? Meanwhile no message is removed: the commit numbers all that there were. */
+  /** Is a renumbering commit under way? Meanwhile no message is removed: the commit covers all messages of its start. */
   #isNumbering = false
-  /** Messages that were given up meanwhile. */
+  /** Messages given up during the renumbering. */
   readonly #unwanted = new Set<string>()
   #toSend: Unacked[] = []
   #isSending = false
@@ -71,33 +71,33 @@ export class OutgoingLane {
     return this.#state.next
   }
 
-  /** Has it no path to its receiver? */
+  /** Is there no path to its receiver? */
   get isDown(): boolean {
     return this.#state.link === 'down'
   }
 
-  /** Times in a row that its receiver was asked and nothing came back. */
+  /** Questions in a row that its receiver did not answer. */
   get silence(): number {
     return this.#state.retries
   }
 
-  /** What is not acknowledged, in order. */
+  /** Messages that are not acknowledged, in order. */
   get messages(): { readonly messageId: string; readonly seq: number }[] {
     return this.#state.live.flatMap(({ messageId, seq, isVoid }) => (isVoid ? [] : [{ messageId, seq }]))
   }
 
-  /** Messages that are not acknowledged, and their bytes. */
+  /** Count and bytes of messages that are not acknowledged. */
   get load(): { readonly count: number; readonly bytes: number } {
     return { count: this.#state.live.length, bytes: this.#messages.bytes }
   }
 
   /**
-   * Records a message together with other changes. When it resolves all of it is durable, and the message on its way.
-   * @throws NodeError what the ledger refuses; then none of it is there.
+   * Records a message together with other changes. Resolves when all of it is durable and the message is on its way.
+   * @throws NodeError the ledger's error; then no change was made.
    */
   async record(message: Outgoing, also: () => readonly LedgerChange[]): Promise<void> {
     while (this.#renumbering !== null) await this.#renumbering
-    // Not before: a later change of the same record would be overtaken.
+    // Not earlier: a later change of the same record would be overwritten.
     const changes = also()
     const { messageId, requestId, envelope, expiresAt } = message
     const seq = this.#state.next++
@@ -114,7 +114,7 @@ export class OutgoingLane {
     this.#recording.delete(seq)
     this.#messages.add(known, envelope)
     this.step({ type: 'recorded', messages: [known] })
-    // What did not leave at once is read when it does.
+    // A message that was not sent at once is read again before it is sent.
     if (this.#state.sent < seq) this.#messages.dropContent(messageId)
   }
 
@@ -123,12 +123,12 @@ export class OutgoingLane {
     return this.#state.live.some((message) => !message.isVoid && this.#messages.requestOf(message) === requestId)
   }
 
-  /** A relay did not pass a transmission of a message on. True: no other transmission of it is under way, nor was one acknowledged. */
+  /** A relay refused a transmission of a message. True: no other transmission is under way, nor was one acknowledged. */
   refused(messageId: string): boolean {
     return this.#messages.refused(messageId)
   }
 
-  /** Gives up what is not acknowledged of a request: it is not delivered any more, if it was not yet. */
+  /** Gives up the unacknowledged messages of a request: they are not delivered any more, unless they were already. */
   giveUp(requestId: string): void {
     const ofRequest = this.#state.live.filter((message) => this.#messages.requestOf(message) === requestId)
     const messageIds = new Set(ofRequest.map(({ messageId }) => messageId))
@@ -141,10 +141,10 @@ export class OutgoingLane {
     return this.#messages.removal(this.#state.live)
   }
 
-  /** Tells the lane what happened. */
+  /** Applies an input to the lane. */
   step(input: SenderInput): void {
     if (this.#isNumbering && this.#isDeferred(input)) return
-    // What is over by now is not sent over a new link.
+    // Expired messages are not sent over a new link.
     if (input.type === 'up') this.tick()
     for (const effect of stepSender(this.#state, input, this.#deps.clock.monotonic())) {
       if (input.type === 'ack' && effect.type === 'forget') this.#tellAcknowledged(effect.messages)
@@ -152,7 +152,7 @@ export class OutgoingLane {
     }
   }
 
-  /** Does an input remove messages? What is given up is remembered; ticks and acknowledgements come again. */
+  /** Does an input remove messages? Messages given up are remembered; ticks and acknowledgements come again. */
   #isDeferred(input: SenderInput): boolean {
     if (input.type === 'give-up') for (const messageId of input.messageIds) this.#unwanted.add(messageId)
     return input.type === 'give-up' || input.type === 'ack' || input.type === 'tick'
@@ -165,7 +165,7 @@ export class OutgoingLane {
     }
   }
 
-  /** Time passed. */
+  /** Applies the passing of time. */
   tick(): void {
     if (this.#state.live.length === 0 && this.#state.askAt === null) return
     this.step({ type: 'tick', chance: this.#deps.chance(), wall: this.#deps.expiryNow() })
@@ -193,7 +193,7 @@ export class OutgoingLane {
     }
   }
 
-  /** A crash must not bring back what is said never to get there: its removal is durable first. Until then it stays unknown. */
+  /** Removal becomes durable first: a crash must not bring back a message reported as undelivered. Until then it stays unknown. */
   #tellUndelivered(requestIds: readonly string[]): void {
     if (requestIds.length === 0) return
     this.#deps.commit([]).then(
@@ -203,8 +203,8 @@ export class OutgoingLane {
   }
 
   /**
-   * New numbers, from `first` on, for all that is not acknowledged, in one commit: a crash leaves the old ones or the new. Resolves
-   * to whether the ledger took them. Never rejects.
+   * Gives all unacknowledged messages new numbers from `first` on, in one commit: a crash leaves the old ones or the new ones.
+   * Resolves to whether the ledger took them. Never rejects.
    */
   renumber(first: number): Promise<boolean> {
     this.#renumbering ??= this.#renumber(first).finally(() => {
@@ -230,18 +230,18 @@ export class OutgoingLane {
       await this.#deps.commit(this.#messages.renumbered(this.#state.live, first))
       return true
     } catch (error) {
-      // It is asked again soon.
+      // The receiver is asked again soon.
       this.#note('a lane could not be numbered anew', error)
       return false
     }
   }
 
-  /** One after the other, in order; what has to be read first holds up those behind it. */
+  /** Sends in order; a message that must be read first holds up the later ones. */
   #sendAll(): void {
     if (this.#isSending) return
     for (let [next] = this.#toSend; next !== undefined; [next] = this.#toSend) {
       const { seq, messageId } = next
-      // It may have been acknowledged, given up or numbered anew since.
+      // It may have been acknowledged, given up or renumbered since.
       const message = this.#state.live.find((one) => one.seq === seq && one.messageId === messageId)
       const envelope = message === undefined || message.isVoid ? null : this.#messages.content(messageId)
       if (envelope === undefined) return void this.#read(next)
@@ -257,14 +257,14 @@ export class OutgoingLane {
       return undefined
     })
     this.#isSending = false
-    // What is live and not there never comes back; what cannot be read now is read again.
+    // A live message without content is lost for good; a failed read is repeated.
     if (envelope === null) this.step({ type: 'give-up', messageIds: new Set([messageId]) })
     else if (envelope === undefined) this.#wait(seq)
     else this.#messages.putContent(messageId, envelope)
     this.#sendAll()
   }
 
-  /** Nothing from this number on is sent for now: it waits for room, or for the next link. */
+  /** Sends nothing from this number on for now, until there is room or a new link. */
   #wait(seq: number): void {
     this.#toSend = []
     this.step({ type: 'full', seq })

@@ -16,19 +16,19 @@ import type { RefusedFrame, NextHop } from '../relay/next-hop.js'
 
 /** Messages that may wait for one node; then OVERLOADED. */
 const MAX_WAITING = 10_000
-/** Bytes of them. */
+/** Bytes that may wait for one node; then OVERLOADED. */
 const MAX_WAITING_BYTES = 256 * 1024 * 1024
-/** Milliseconds between two looks at lanes with messages under way. */
+/** Milliseconds between two checks of lanes with messages under way. */
 const TICK_MS = 500
-/** Milliseconds for which a frame that was sent over relays may still arrive: its time may differ so much from its reader's, either way. */
+/** Milliseconds for which a relayed frame may still arrive: its timestamp may differ from the reader's clock by half of it, either way. */
 const LINGER_MS = 2 * MAX_AGE_MS
-/** Times in a row that a receiver behind a relay does not answer until another relay is preferred. */
+/** Unanswered questions in a row until another relay is preferred. */
 const MAX_SILENCE = 2
 
-/** A relay has no way to the node, or no room, now. */
+/** A relay has no route to the node, or no room, now. */
 const AWAY: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'OVERLOADED'])
 
-/** What reliable delivery needs. */
+/** Dependencies of reliable delivery. */
 export interface LanesDeps extends Pick<IncomingLaneDeps, 'admit'> {
   readonly clock: Clock
   readonly ledger: Ledger
@@ -39,7 +39,7 @@ export interface LanesDeps extends Pick<IncomingLaneDeps, 'admit'> {
   readonly chance: () => number
   /** Is there a link? */
   isOnline(peer: NodeId): boolean
-  /** How frames get to peers: over a link, or over relays. */
+  /** Sends frames to peers: over a link, or over relays. */
   readonly nextHop: Pick<NextHop, 'isReachable' | 'sendFrame' | 'sendControl' | 'seek' | 'doubt'>
   /** See {@link OutgoingLaneDeps.onAcknowledged}. */
   onAcknowledged(requestId: string): void
@@ -48,9 +48,9 @@ export interface LanesDeps extends Pick<IncomingLaneDeps, 'admit'> {
   onUndelivered(peer: NodeId, requestIds: readonly string[]): void
 }
 
-/** Every lane of this node: what it sends and what it gets that must not be lost. */
+/** Every lane of this node: the outgoing and incoming messages that must not be lost. */
 export class Lanes {
-  /** Their receiving ends. */
+  /** The receiving ends. */
   readonly incoming: IncomingLanes
   readonly #deps: LanesDeps
   readonly #out = new Map<NodeId, Map<string, OutgoingLane>>()
@@ -60,7 +60,7 @@ export class Lanes {
   /** Monotonic milliseconds until which frames for a node may linger at relays. */
   readonly #lingers = new Map<NodeId, number>()
   #timer: Timer | null = null
-  /** What this ledger is called; null until it is open. */
+  /** Name of the ledger; null until it is open. */
   #ledgerName: string | null = null
 
   constructor(deps: LanesDeps) {
@@ -76,7 +76,7 @@ export class Lanes {
     })
   }
 
-  /** Reads what was not acknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
+  /** Reads the messages that were unacknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
   async open(): Promise<void> {
     const { ledger, telemetry, clock } = this.#deps
     const first = firstNumber(clock.now())
@@ -85,33 +85,33 @@ export class Lanes {
     for (const { lane, ...stored } of await storedLanes(ledger, { telemetry, first })) {
       const out = this.#addOut(lane, stored)
       if (isOlder && !(await out.renumber(Math.max(first, stored.next)))) isNumbered = false
-      // The process before may have sent them over relays.
+      // The previous process may have sent them over relays.
       if (stored.live.length > 0) this.#lingers.set(lane.target.nodeId, clock.monotonic() + LINGER_MS)
     }
-    // Only a ledger without a name is numbered anew by a start, so the name is recorded when all lanes have new numbers.
+    // A start renumbers only a ledger without a name. So the name is recorded once all lanes have new numbers.
     if (isOlder && isNumbered) this.#ledger.tidy([{ key: KEYS.ledger, value: utf8(this.#ledgerName ?? '') }])
   }
 
-  /** What this node calls its ledger: under another name it has lost what it had. null until it is open. */
+  /** Name of this node's ledger: a new name tells peers that the old content is lost. null until it is open. */
   get ledgerName(): string | null {
     return this.#ledgerName
   }
 
-  /** A ledger that was lost, or put back to an older copy, has no name: it gets another one. Resolves to whether it had none. */
+  /** Names a ledger without a name: a lost one, or one restored from an older copy. Resolves to whether it had none. */
   async #nameLedger(): Promise<boolean> {
     const known = await this.#deps.ledger.get(KEYS.ledger)
     this.#ledgerName = known === null || known.byteLength === 0 ? this.#deps.ids.next('ledger') : fromUtf8(known)
     return this.#ledgerName !== (known && fromUtf8(known))
   }
 
-  /** Begins to look after what is under way. */
+  /** Starts the checks of messages under way. */
   start(): void {
     this.#timer = this.#deps.clock.every(TICK_MS, () => {
       for (const [peer, lanes] of this.#out) this.#tick(peer, [...lanes.values()])
     })
   }
 
-  /** A node with waiting messages that is not reachable is looked for; one that does not answer over a relay is reached over another. */
+  /** Looks for a route to an unreachable node with waiting messages; prefers another relay when a node does not answer over one. */
   #tick(peer: NodeId, lanes: readonly OutgoingLane[]): void {
     const { nextHop, isOnline } = this.#deps
     const waiting = lanes.filter(({ load }) => load.count > 0)
@@ -134,7 +134,7 @@ export class Lanes {
     return !isOnline(peer) || clock.monotonic() < (this.#lingers.get(peer) ?? 0)
   }
 
-  /** Ends all timers, and makes what was to be tidied durable. Never rejects. */
+  /** Ends all timers, and commits pending removals. Never rejects. */
   async stop(): Promise<void> {
     this.#deps.clock.clear(this.#timer)
     this.incoming.close()
@@ -142,9 +142,9 @@ export class Lanes {
   }
 
   /**
-   * Records a message together with other changes, and delivers it: now, or when its node is there. `also` gives them as they
-   * are at the moment of the commit; what it throws is thrown.
-   * @throws NodeError OVERLOADED; what the ledger refuses. Then none of it is there.
+   * Records a message together with other changes, and delivers it: now, or when its node is reachable. `also` gives the changes
+   * at the moment of the commit; its error is passed on.
+   * @throws NodeError OVERLOADED, or the ledger's error. Then no change was made.
    */
   record(lane: Lane, message: Outgoing, also: () => readonly LedgerChange[] = () => []): Promise<void> {
     const load = this.load(lane.target.nodeId)
@@ -155,14 +155,14 @@ export class Lanes {
   }
 
   /**
-   * Makes changes that no message depends on. When it resolves they are durable.
-   * @throws NodeError what the ledger refuses; then none of them is there.
+   * Commits changes that no message depends on. Resolves when they are durable.
+   * @throws NodeError the ledger's error; then no change was made.
    */
   commit(changes: readonly LedgerChange[]): Promise<void> {
     return changes.length > 0 ? this.#ledger.commit(changes) : Promise.resolve()
   }
 
-  /** Gives up what was not acknowledged of a request. */
+  /** Gives up the unacknowledged messages of a request. */
   giveUp(peer: NodeId, requestId: string): void {
     for (const lane of this.#of(peer)) lane.giveUp(requestId)
   }
@@ -172,7 +172,7 @@ export class Lanes {
     return this.#of(peer).some((lane) => lane.holds(requestId))
   }
 
-  /** A node was put out of the mesh: nothing waits for it any more. Never rejects. */
+  /** Drops all messages for a node that was removed from the mesh. Never rejects. */
   async forget(peer: NodeId): Promise<void> {
     const lanes = this.#of(peer)
     this.#out.delete(peer)
@@ -182,12 +182,12 @@ export class Lanes {
     })
   }
 
-  /** Number of the last message of a lane that was recorded here; 0 for none. */
+  /** Number of the last recorded message of a lane; 0 when there is none. */
   lastSequence(lane: Lane): number {
     return (this.#find(lane)?.next ?? 1) - 1
   }
 
-  /** The messages of a lane that its node has not acknowledged, in order. @throws NodeError STORE_DAMAGED */
+  /** The unacknowledged messages of a lane, in order. @throws NodeError STORE_DAMAGED */
   async unacknowledged(lane: Lane): Promise<{ readonly messageId: string; readonly seq: number; readonly envelope: Uint8Array }[]> {
     const messages = this.#find(lane)?.messages ?? []
     const contents = await Promise.all(messages.map(({ messageId }) => this.#deps.ledger.get(KEYS.content(messageId))))
@@ -210,7 +210,7 @@ export class Lanes {
     return [...this.#out.keys()].reduce((count, peer) => count + this.load(peer).count, 0)
   }
 
-  /** Messages that a node has not acknowledged, and their bytes. */
+  /** Count and bytes of messages that a node has not acknowledged. */
   load(peer: NodeId): { readonly count: number; readonly bytes: number } {
     const load = { count: 0, bytes: 0 }
     for (const lane of this.#of(peer)) {
@@ -235,8 +235,8 @@ export class Lanes {
   }
 
   /**
-   * A relay did not pass a message on. True when it is given up: it would open something, a rule of the relay refused it, and no
-   * other transmission of it is under way. All else is sent again.
+   * A relay refused a message. True when it is given up: it is an opening message, a rule of the relay refused it, and no other
+   * transmission is under way. All other messages are sent again.
    */
   onRefused({ to, source, target, messageId, code, isOpening }: RefusedFrame): boolean {
     const lane = { source: { agentId: source, nodeId: this.#deps.self }, target: { agentId: target, nodeId: to } }
@@ -248,13 +248,13 @@ export class Lanes {
     return isFinal
   }
 
-  /** The way that frames took is none: they take another, or wait for one. */
+  /** The route of the frames does not work: they take another one, or wait. */
   #rerouted(peer: NodeId): void {
     const isReachable = this.#deps.nextHop.isReachable(peer)
     for (const lane of this.#of(peer)) if (!lane.isDown || isReachable) this.#turn(peer, lane, isReachable)
   }
 
-  /** A peer says what it has of this node's lanes. */
+  /** A peer reports the state of this node's lanes. */
   onAck(peer: NodeId, { lanes }: ControlBody<'ack'>): void {
     const ofPeer = this.#out.get(peer)
     for (const { source, target, ...ack } of lanes) {

@@ -5,19 +5,19 @@ import type { Telemetry } from '../../ports/telemetry.js'
 
 /** Milliseconds that removals wait for a commit to share. */
 const TIDY_MS = 100
-/** Milliseconds until removals that the ledger did not take are tried again, when no commit takes them along before. */
+/** Milliseconds until refused removals are tried again, unless an earlier commit includes them. */
 const TIDY_AGAIN_MS = 5000
-/** Removals that wait for a commit; more are committed at once. */
+/** Removals that may wait for a commit; at this count they are committed at once. */
 const MAX_TIDY = 512
 
-/** What committing with removals needs. */
+/** Dependencies of the tidy ledger. */
 export interface TidyLedgerDeps {
   readonly clock: Clock
   readonly ledger: Pick<Ledger, 'commit'>
   readonly telemetry: Telemetry
 }
 
-/** Commits changes in order, and takes removals along that no message depends on. */
+/** Commits changes in order, and includes pending removals that no message depends on. */
 export class TidyLedger {
   readonly #deps: TidyLedgerDeps
   #waiting: LedgerChange[] = []
@@ -28,31 +28,31 @@ export class TidyLedger {
     this.#deps = deps
   }
 
-  /** Commits changes, behind the removals that wait. @throws NodeError what the ledger refuses; then none of them is there. */
+  /** Commits changes after the pending removals. @throws NodeError the ledger's error; then no change was made. */
   commit(changes: readonly LedgerChange[]): Promise<void> {
     this.#deps.clock.clear(this.#timer)
     this.#timer = null
     const removals = this.#waiting
     const all = removals.length === 0 ? changes : removals.concat(changes)
     if (removals.length > 0) this.#waiting = []
-    // Also without any: lanes count on it that of two commits the earlier one resolves first.
+    // Also an empty commit: lanes rely on commits to resolve in order.
     return this.#deps.ledger.commit(all).catch((error: unknown) => {
-      // They wait for the next; what was changed since counts.
+      // They wait for the next commit; later changes override them.
       this.#waiting = removals.concat(this.#waiting)
       throw error
     })
   }
 
-  /** Makes changes when there is time, or with the next commit. A crash before them does no harm. */
+  /** Makes changes later, or with the next commit. A crash before that does no harm. */
   tidy(changes: readonly LedgerChange[]): void {
     const before = this.#waiting.length
     for (const change of changes) this.#waiting.push(change)
-    // What is not taken for a while grows beyond it, and waits for its time.
+    // Refused removals may exceed the limit, and wait for the timer.
     if (before < MAX_TIDY && this.#waiting.length >= MAX_TIDY && !this.#isStopped) this.#tidyNow()
     else this.#tidyIn(TIDY_MS)
   }
 
-  /** Ends its timer, and commits the removals that wait. Never rejects: the next start removes the rest. */
+  /** Ends its timer, and commits the pending removals. Never rejects: the next start removes the rest. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#deps.clock.clear(this.#timer)

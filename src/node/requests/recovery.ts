@@ -23,23 +23,23 @@ import type { Executor } from './callee/executor.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { NodeEvents } from '../observe/events.js'
 
-/** How often requests that wait for the cards of their senders are looked at, in milliseconds. */
+/** How often requests that wait for their sender's card are checked, in milliseconds. */
 const AGAIN_MS = 1000
-/** How often what has expired is removed, in milliseconds. */
+/** How often expired requests are removed, in milliseconds. */
 const PURGE_MS = 600_000
-/** Requests that ended which are listed again after a start. */
+/** Ended requests that are listed again after a start. */
 const LISTED = 500
-/** Requests removed at once that make it worth giving their room back. */
+/** Requests removed at once that make a compaction worthwhile. */
 const MANY = 1000
 
-/** How long the answer to a request that is not taken up may take to go out, in milliseconds. */
+/** How long the answer to a request that is not taken up may wait, in milliseconds. */
 const ANSWER_MS = 60_000
-/** How long after the start requests wait for an agent that is not here, in milliseconds. */
+/** How long after the start requests wait for a missing agent, in milliseconds. */
 const ATTACHING_MS = 10_000
-/** Why a request is not taken up of which only the record is there. */
+/** The refusal of a request without a stored input. */
 const LOST = { code: 'STORE_DAMAGED', reason: 'what it was asked with is no longer there' } as const
 
-/** What taking up what was not finished needs. */
+/** Dependencies of recovery. */
 export interface RecoveryDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -56,13 +56,13 @@ export interface RecoveryDeps {
   readonly swarms: Pick<SwarmTable, 'purgeExpired' | 'resume'>
 }
 
-/** Takes up what had no end when this node stopped, and removes what is past its time. */
+/** Takes up requests that had no end when this node stopped, and removes expired ones. */
 export class Recovery {
   readonly #deps: RecoveryDeps
-  /** Requests of others that wait for the card of their sender. */
+  /** Requests of other nodes that wait for their sender's card. */
   readonly #waiting: RequestRecord[] = []
   #isStopped = false
-  /** Turns of requests that ran when this node ended. */
+  /** Turns that have ended, of requests that ran when this node ended. */
   #turnsOver = 0
   #timer: Timer | null = null
   #purgeTimer: Timer | null = null
@@ -75,7 +75,7 @@ export class Recovery {
     this.#expiry = new ExpiryClock(deps.clock)
   }
 
-  /** Goes on with what this node asked of others, but for those that were put out, and lists again what ended lately. @throws NodeError STORE_DAMAGED */
+  /** Resumes this node's requests, except to removed nodes, and lists recently ended ones. @throws NodeError STORE_DAMAGED */
   async resume(putOut: readonly NodeId[]): Promise<void> {
     const { requestStore, requests } = this.#deps
     const ended = (await requestStore.lasting(LISTED)).filter(hasEnded)
@@ -98,7 +98,7 @@ export class Recovery {
     if (restored !== null) this.#deps.tasks.restore(restored.task, restored.events)
   }
 
-  /** Goes on with what others asked of this node, and begins to remove what is past its time. */
+  /** Takes up the requests of other nodes, and starts to remove expired ones. */
   async start(): Promise<void> {
     const { clock, cutRuns, lastFault, telemetry } = this.#deps
     this.#startedAt = clock.monotonic()
@@ -114,7 +114,7 @@ export class Recovery {
     await lastFault?.settled()
   }
 
-  /** Nothing is taken up any more. */
+  /** Stops recovery. */
   stop(): void {
     const { clock } = this.#deps
     this.#isStopped = true
@@ -129,12 +129,12 @@ export class Recovery {
       if (this.#isStopped) return
       if (!(await this.#recovered(record))) this.#waiting.push(record)
     }
-    // A turn that was over meanwhile found those that are looked at here in no list.
+    // A turn that ended meanwhile found the requests of this loop in no list.
     if (before !== this.#turnsOver) return await this.#again()
     this.#takeUpSoon()
   }
 
-  /** Looks at waiting requests again after a second. */
+  /** Checks waiting requests again after a second. */
   #takeUpSoon(): void {
     if (this.#waiting.length === 0 || this.#isStopped) return
     this.#timer ??= this.#deps.clock.after(AGAIN_MS, () => {
@@ -143,7 +143,7 @@ export class Recovery {
     })
   }
 
-  /** False: it waits for its turn, or, until its own time is over, for the card of its sender or its agent. */
+  /** False: it waits for its turn, or, until its deadline, for its sender's card or its agent. */
   async #recovered(waiting: RequestRecord): Promise<boolean> {
     const { requestStore, clock, cutRuns } = this.#deps
     const name = requestStore.name(waiting)
@@ -160,32 +160,32 @@ export class Recovery {
     return true
   }
 
-  /** Is the card of its sender not known yet? */
+  /** Is its sender's card not known yet? */
   #isOfStranger({ source: text }: RequestRecord): boolean {
     const { directory } = this.#deps
     const source = parseAddress(text)
     return source !== null && !directory.isPutOut(source.nodeId) && directory.party(source) === null
   }
 
-  /** Is its agent not here yet, so soon after the start? A program attaches it when the node runs. */
+  /** Is its agent missing so soon after the start? A program attaches it when the node runs. */
   #isForNobody({ target: text }: RequestRecord): boolean {
     const { clock, directory } = this.#deps
     const target = parseAddress(text)
     return target !== null && directory.card(target) === undefined && clock.monotonic() - this.#startedAt < ATTACHING_MS
   }
 
-  /** It runs again, or ends. What has an end has told it as well, or tells it when it is asked after. */
+  /** Runs a request again, or ends it. One that has ended has reported that, or reports it to a query. */
   async #takeUp(name: string, record: RequestRecord): Promise<void> {
     const { requestStore, cutRuns, inbound, ledger } = this.#deps
     const next = recover(cutRuns.found(name, record))
     if (next === 'nothing') return
     const isDone = next !== 'run'
-    // The launcher of a swarm gives leases of what may be repeated to others; of the rest it is told that nobody can say.
+    // A swarm's launcher reassigns repeatable leases; of the others it is told that the outcome is unknown.
     if (record.swarm !== null && next !== 'unknown') return await ledger.commit(requestStore.removal(record))
     const envelope = await requestStore.input(name)
     const [sender, recipient] = [parseAddress(record.target), parseAddress(record.source)]
     if (sender === null || recipient === null) return
-    // It was accepted before, so it is not refused; it waits while newer requests have the places.
+    // It was accepted before, so it is not refused; it waits while newer requests use the slots.
     const later = (): void => {
       this.#waiting.push(record)
       this.#takeUpSoon()
@@ -195,7 +195,7 @@ export class Recovery {
     if (refusal === null) return
     const thread = { sender, recipient, correlationId: record.correlationId, isReliable: true }
     this.#deps.exchanges.letIn(thread, ANSWER_MS)
-    // A ledger that takes nothing now holds up nobody else.
+    // A ledger that refuses changes now holds up no other request.
     void this.#deps.executor.end(thread, record, isDone ? ENDINGS.interrupted : failed(refusal.code, refusal.reason))
   }
 
@@ -218,12 +218,12 @@ export class Recovery {
   }
 }
 
-/** A run that was stopped goes on as the same task when its caller asks once more, so it has not ended. */
+/** A stopped run continues as the same task when its caller asks once more, so it has not ended. */
 function hasEnded(record: RequestRecord): boolean {
   return SETTLED.has(record.status) || (record.role === 'callee' && record.status === 'unknown' && !isStopped(record))
 }
 
-/** Tasks that are no longer in memory, by the beginning of their ids, as the ledger tells of them. @throws NodeError STORE_DAMAGED */
+/** Tasks of the ledger that are no longer in memory, by the beginning of their ids. @throws NodeError STORE_DAMAGED */
 export async function tasksOfLedger(requestStore: RequestStore, prefix: string): Promise<RecordedTask[]> {
   const tasks = await Promise.all((await requestStore.ofTasks(prefix)).map((record) => taskOf(requestStore, record)))
   return tasks.filter((task) => task !== null)
@@ -236,7 +236,7 @@ async function taskOf(requestStore: RequestStore, record: RequestRecord): Promis
   return taskFromRecord(record, record.role === 'caller' ? payload : resultOf(payload))
 }
 
-/** Of a callee the whole response is kept. */
+/** For a callee the whole response is stored. */
 function resultOf(response: unknown): unknown {
   return typeof response === 'object' && response !== null && 'result' in response ? response.result : null
 }
@@ -244,7 +244,7 @@ function resultOf(response: unknown): unknown {
 /** How often requests without an outcome are checked, in milliseconds. */
 const CHECK_MS = 60_000
 
-/** What checking requests needs. */
+/** Dependencies of the check for orphans. */
 interface OrphansDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -260,9 +260,9 @@ interface OrphansDeps {
 export class Orphans {
   readonly #deps: OrphansDeps
   #timer: Timer | null = null
-  /** Orphans of the last check. */
+  /** Orphans at the last check. */
   #count = 0
-  /** Requests that were in the ledger alone at the last check: the end of such a request may be on its way there. */
+  /** Requests that only the ledger had at the last check: their ends may be about to be recorded. */
   #suspects = new Set<string>()
   #isStopped = false
 
@@ -270,18 +270,18 @@ export class Orphans {
     this.#deps = deps
   }
 
-  /** Begins to check. */
+  /** Starts the checks. */
   start(): void {
     this.#timer = this.#deps.clock.every(CHECK_MS, () => void this.check())
   }
 
-  /** Checks no more. */
+  /** Stops the checks. */
   stop(): void {
     this.#isStopped = true
     this.#deps.clock.clear(this.#timer)
   }
 
-  /** For `status`: what the last check found. */
+  /** The problem for `status`, by the last check. */
   problems(): readonly Problem[] {
     if (this.#count === 0) return []
     const message = `${this.#count} requests without an outcome were held by no lane, queue or peer; they are sent again`
@@ -307,7 +307,7 @@ export class Orphans {
     })
   }
 
-  /** Requests that only the ledger knows, at two checks in a row: this process takes them up. Gives how many there are. */
+  /** Takes up requests that only the ledger knows at two checks in a row. Returns their number. */
   async #unknown(): Promise<number> {
     const { clock, requestStore, requests } = this.#deps
     const suspects = new Set<string>()
@@ -326,7 +326,7 @@ export class Orphans {
   }
 }
 
-/** Is its outcome unknown for good, as that of a request to a node that was put out of the mesh? */
+/** Is its outcome unknown for good, as of a request to a removed node? */
 function isGivenUp({ status, retryAt }: RequestRecord): boolean {
   return status === 'unknown' && retryAt === null
 }

@@ -17,22 +17,22 @@ import type { StageChange } from './stages.js'
 import type { Leadership } from './consensus/leadership.js'
 import type { Survey } from './eligibility.js'
 
-/** What one swarm needs. */
+/** Dependencies of a coordinator. */
 export interface CoordinatorDeps extends SwarmOffersDeps, LeaseRequestsDeps, Pick<OutcomesDeps, 'hasCapacity'> {
   readonly telemetry: Telemetry
   readonly swarmStore: SwarmStore
   readonly limits: { readonly leaseMs: number; readonly deadlineMs: number; readonly defaultTtlMs: number }
-  /** It has nobody who could do what waits, or somebody again. */
+  /** It has no agent for its waiting items, or one again. */
   onStatus(run: Coordinator, status: 'running' | 'stalled'): void
-  /** Called once, when it has ended. */
+  /** Called once when it has ended. */
   onEnd(run: Coordinator): void
 }
 
-/** One swarm under way: performs what the lease machine decides, and tells it once it is durable. */
+/** One swarm under way: performs the effects of the lease machine, and reports them once they are durable. */
 export class Coordinator implements SwarmView {
   readonly head: SwarmHead
   readonly #deps: CoordinatorDeps
-  /** None once it has ended. */
+  /** Empty once it has ended. */
   #items: readonly SwarmItem[]
   readonly #state: SwarmState
   readonly #report: SwarmReport
@@ -72,28 +72,28 @@ export class Coordinator implements SwarmView {
     this.#recruiting.offer(allowed)
   }
 
-  /** Has it not ended? It may be stalled. */
+  /** True until it has ended; it may be stalled. */
   get isRunning(): boolean {
     return this.end === null
   }
 
-  /** Where it stands: `stalled` while it runs without any agent that could get a lease. */
+  /** Its status: `stalled` while it runs without any agent that could get a lease. */
   get status(): SwarmStatus {
     if (this.end !== null) return this.end.status
     return this.#recruiting.isRecruiting || this.#state.status !== 'running' ? 'running' : swarmStatus(this.#state)
   }
 
-  /** How it ended, once that is durable; null until then. */
+  /** Its end, once that is durable; null until then. */
   get end(): SwarmEnd | null {
     return this.#outcomes.end
   }
 
-  /** About how many bytes its results and errors hold. */
+  /** Approximate bytes of its results and errors. */
   get bytes(): number {
     return this.#outcomes.bytes
   }
 
-  /** Where it stands, in the words of the specification. */
+  /** Its state in the terms of the specification. */
   session(): SwarmSession {
     return this.#report.session(this.#state, this.end, this.#recruiting.isRecruiting)
   }
@@ -103,7 +103,7 @@ export class Coordinator implements SwarmView {
     if (this.isRunning) this.#recruiting.offer(agents)
   }
 
-  /** Ends the live lease of an item with an outcome that did not come from its agent, which is told to stop. False: no lease. */
+  /** Ends the live lease of an item with an outcome that is not its agent's, and tells the agent to stop. False: no lease. */
   settle(subTask: string, outcome: RunOutcome): boolean {
     const index = subTaskIndex(this.head.id, subTask)
     const lease = index === null ? undefined : this.#leases.of(index)
@@ -113,7 +113,7 @@ export class Coordinator implements SwarmView {
     return true
   }
 
-  /** Time passed: new agents are asked, those that no longer exist left, leases and deadline looked at. `found`: who may take part, by need. */
+  /** Time passed: asks new agents, drops removed ones, checks leases and deadline. `found`: eligible agents, by need. */
   tick(found: readonly Survey[]): void {
     if (this.#isStopped) return
     const known = found.map(({ allowed, leftOut }) => new Set([...allowed, ...leftOut.map((one) => one.agent)]))
@@ -132,13 +132,13 @@ export class Coordinator implements SwarmView {
     this.#deps.onStatus(this, status)
   }
 
-  /** Stops it: leases are released, what is not done ends. Resolves when that is durable. */
+  /** Cancels it: leases are released, open items end. Resolves when that is durable. */
   async cancel(): Promise<void> {
     this.#step({ type: 'cancel' })
     await this.#notifications.flushed()
   }
 
-  /** This node stops: the swarm goes on from the ledger at its next start. Resolves when nothing is written any more. */
+  /** This node stops: the swarm resumes from the ledger at its next start. Resolves when no write is under way. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#recruiting.stop()
@@ -146,24 +146,24 @@ export class Coordinator implements SwarmView {
     await this.#notifications.stop()
   }
 
-  /** A peer works on runs of items, or says that they wait for a person there (`awaitsApproval`). Gives those that are no live leases of it. */
+  /** A peer reports runs of items: in progress, or waiting for a person there (`awaitsApproval`). Returns the runs without a live lease. */
   onHeartbeat(peer: NodeId, runs: readonly ItemRun[], awaitsApproval: boolean): ItemRun[] {
     return this.#leases.onHeartbeat(peer, runs, awaitsApproval)
   }
 
-  /** Do leases of it wait for a person, by what their nodes say, and is none worked on? */
+  /** Do all its leases wait for a person, by the reports of their nodes? */
   get awaitsApproval(): boolean {
     const { waiting, size } = this.#leases
     return waiting > 0 && waiting === size
   }
 
-  /** A peer is gone: leases of its agents that others may have go back at once. */
+  /** A peer is gone: leases of its agents that others may get return at once. */
   lost(peer: NodeId): void {
     const agents = this.#recruiting.lost(peer)
     if (agents.length > 0) this.#step({ type: 'gone', agents, reason: 'its node is gone' })
   }
 
-  /** What has happened so far, and a subscription to what comes. */
+  /** The events so far, and a subscription to later ones. */
   follow(listener: (event: SwarmEvent) => void): Following {
     return this.#report.eventLog.follow(listener)
   }
@@ -173,7 +173,7 @@ export class Coordinator implements SwarmView {
     return this.#report.results(this.status, this.end !== null)
   }
 
-  /** Where it stands, in full. */
+  /** Its full state. */
   info(): SwarmInfo {
     const { head, status } = this
     const { waiting, size } = this.#leases
@@ -198,7 +198,7 @@ export class Coordinator implements SwarmView {
     })
   }
 
-  /** What a recorded outcome leads to. */
+  /** Applies the stage changes after a recorded outcome. */
   #go({ moves, events }: StageChange): void {
     for (const event of events) this.#report.eventLog.tell(event)
     for (const move of moves) {
@@ -217,7 +217,7 @@ export class Coordinator implements SwarmView {
     const settled = new Set(rows.map(({ index }) => index))
     for (const lease of leases) {
       this.#report.participants.add(lease.agent)
-      // What rests was not asked for when this node stopped.
+      // A resting lease was not requested when this node stopped.
       if (settled.has(lease.index) || lease.rest !== undefined) continue
       this.#report.eventLog.tell({ type: 'lease', ...this.#report.shown(lease) })
       this.#leases.resume(lease)

@@ -8,7 +8,7 @@ import type { SwarmPast } from './restore.js'
 import type { Leadership } from './consensus/leadership.js'
 import type { Prepared } from './prepare.js'
 
-/** What making a head needs. */
+/** Dependencies of a new head. */
 export interface HeadDeps {
   readonly ids: IdSource
   readonly clock: Clock
@@ -16,23 +16,23 @@ export interface HeadDeps {
   readonly limits: { readonly deadlineMs: number; readonly defaultTtlMs: number }
 }
 
-/** Who launches what. */
+/** The launch of a swarm. */
 export type Launching = Pick<SwarmHead, 'request' | 'capabilities' | 'onBehalfOf' | 'key'>
 
-/** What a swarm is made of. */
+/** The data of a new or resumed swarm. */
 export interface SwarmLaunch {
   readonly head: SwarmHead
-  /** `pinnedTo`: address of the only agent that may do the item; its name then too. */
+  /** `pinnedTo`: address of the only agent that may do the item; its name is then the same. */
   readonly items: readonly SwarmItem[]
-  /** Addresses of agents that may take part, by need. */
+  /** Addresses of eligible agents, by need. */
   readonly allowed: readonly (readonly string[])[]
-  /** null for a new one. */
+  /** null for a new swarm. */
   readonly past: SwarmPast | null
-  /** Of a swarm with several participants: the time in which this node coordinates it. */
+  /** In a swarm with several participants: the term of this node as coordinator. */
   readonly term?: Leadership
 }
 
-/** A swarm that is about to begin, as the ledger will have it. */
+/** The head of a swarm that is about to begin, for the ledger. */
 export function newHead(
   { ids, clock, directory, limits }: HeadDeps,
   { request, capabilities, onBehalfOf, key }: Launching,

@@ -13,10 +13,10 @@ import type { PeerTable } from '../peers/peer-table.js'
 import { justified } from './offers.js'
 import type { Visibility } from '../cards/visibility.js'
 
-/** Why an agent is left out whose node is away. */
+/** The reason to leave out an agent on an offline node. */
 const OFFLINE = 'offline'
 
-/** What surveying needs. */
+/** Dependencies of a survey. */
 export interface SurveyDeps {
   readonly registry: AgentRegistry
   readonly peers: Pick<PeerTable, 'isOnline'>
@@ -26,29 +26,29 @@ export interface SurveyDeps {
   readonly directory: Directory
 }
 
-/** Who could take part: who may, who is left out and why. */
+/** Eligible agents, and agents left out with the reasons. */
 export interface Survey {
   readonly allowed: readonly string[]
   readonly leftOut: readonly LeftOut[]
   readonly refusals: readonly RefusalCode[]
 }
 
-/** Whom a swarm looks for. */
+/** The agents that a swarm looks for. */
 export interface WantedAgents {
   readonly request: Pick<SwarmRequest, 'justification'>
   readonly wants: StageWants
-  /** Who launches it, when that may be weaker than the operator. */
+  /** The launcher's authority, when it may be weaker than the operator's. */
   readonly onBehalfOf?: CertifiedPower | undefined
 }
 
-/** Under what a refusal is remembered. */
+/** The key of a recorded refusal. */
 export function refusedKey(agent: string, capability: string): string {
   return `${capability} ${agent}`
 }
 
 /**
- * Looks who could take part in a swarm. `refused`: {@link refusedKey} of whose refusal is on record; others are put there,
- * null: nothing is put on record.
+ * Finds the agents that could take part in a swarm. `onRecord`: {@link refusedKey} of recorded refusals; new ones are added.
+ * null: nothing is recorded.
  */
 export function survey(
   { registry, peers, outbound, self, visibility }: SurveyDeps,
@@ -89,7 +89,7 @@ export function survey(
   return { allowed, leftOut, refusals }
 }
 
-/** Nobody takes part: tells "nobody can", or is on a node with the labels, from "may not" and from "all away". */
+/** The error when no agent takes part: tells apart a missing capability, missing labels, refusals and offline nodes. */
 export function nobody(
   { directory }: Pick<SurveyDeps, 'directory'>,
   { capability, labels = [] }: StageWants,
@@ -103,7 +103,7 @@ export function nobody(
   const [first] = named
   if (refusals.length === 0 && first !== undefined && leftOut.every(({ rule }) => rule !== OFFLINE)) {
     const message = `no agent that has ${capability} is on a node with the ${labels.length === 1 ? 'label' : 'labels'} ${labels.join(', ')}: ${why}`
-    // Its labels are shown there.
+    // This command shows its labels.
     const next = [`a2a-node agents show ${shellWord(first.agent)}`, 'a2a-node agents']
     return new NodeError('NO_CAPABLE_AGENT', message, { data: { leftOut: named }, next })
   }

@@ -5,21 +5,21 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import type { SwarmRow } from './store.js'
 import { bytesOf } from './outcomes.js'
 
-/** Under what each outcome counts. */
+/** The count to which each outcome belongs. */
 const FATES = { completed: 'completed', failed: 'failed', unknown: 'failed', skipped: 'skipped', canceled: 'skipped' } as const
 
-/** What has happened so far, and the end of a subscription to what comes. */
+/** The events so far, and the end of a subscription to later ones. */
 export interface Following {
   readonly past: readonly SwarmEvent[]
   readonly stop: Unsubscribe
 }
 
-/** What was told of a swarm: its events, and the outcomes of its items. */
+/** The reported events of a swarm, and the outcomes of its items. */
 export class SwarmEventLog {
   readonly #events: SwarmEvent[] = []
   readonly #live: Emitter<SwarmEvent>
   readonly #rows = new Map<number, SwarmRow>()
-  /** Where each sub-task stands, as it was told last. */
+  /** The last reported state of each sub-task. */
   readonly #stages = new Map<string, string>()
   #bytes = 0
 
@@ -27,7 +27,7 @@ export class SwarmEventLog {
     this.#live = new Emitter((error) => telemetry.log('error', 'a swarm listener failed', { error: String(error) }))
   }
 
-  /** Tells whoever follows it. Where a sub-task stands is told once: whoever coordinates next begins with all of them. */
+  /** Reports an event to all listeners. The state of a sub-task is reported once: a new coordinator begins with all of them. */
   tell(event: SwarmEvent): void {
     if (event.type === 'stage') {
       const standing = `${event.status} ${event.reason}`
@@ -38,7 +38,7 @@ export class SwarmEventLog {
     this.#live.emit(event)
   }
 
-  /** An item has its outcome. Of one that was told nothing is told again. */
+  /** Reports the outcome of an item; a known one is not reported again. */
   settled(row: SwarmRow): void {
     if (this.#rows.has(row.index)) return
     this.#rows.set(row.index, row)
@@ -47,12 +47,12 @@ export class SwarmEventLog {
     this.tell({ type: 'item', ...reported })
   }
 
-  /** What has happened so far, and a subscription to what comes. */
+  /** The events so far, and a subscription to later ones. */
   follow(listener: (event: SwarmEvent) => void): Following {
     return { past: [...this.#events], stop: this.#live.on(listener) }
   }
 
-  /** About how many bytes the outcomes that were told hold. */
+  /** Approximate bytes of the reported outcomes. */
   get bytes(): number {
     return this.#bytes
   }
@@ -67,7 +67,7 @@ export class SwarmEventLog {
     return [...this.#rows.values()].sort((a, b) => a.index - b.index).map(({ row }) => row)
   }
 
-  /** Items by fate. */
+  /** Counts of items by outcome. */
   counts(total: number): SwarmCounts {
     const counts = { completed: 0, failed: 0, skipped: 0, unknown: 0 }
     for (const { row } of this.#rows.values()) {

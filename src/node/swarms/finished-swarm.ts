@@ -4,7 +4,7 @@ import type { SwarmEnd, SwarmHead, SwarmRow } from './store.js'
 import { SwarmEventLog, type Following } from './event-log.js'
 import { shownStages, SwarmStages } from './stages.js'
 
-/** What people see of a swarm, under way or ended. */
+/** The public view of a swarm, running or ended. */
 export interface SwarmView {
   readonly head: SwarmHead
   info(): SwarmInfo
@@ -12,7 +12,7 @@ export interface SwarmView {
   follow(listener: (event: SwarmEvent) => void): Following
 }
 
-/** Where a swarm stands; no lease of it is live. */
+/** The info of a swarm without live leases. */
 export function infoOf(
   { id, request, createdAt, deadline }: SwarmHead,
   { status, counts, durationMs, participants, leftOut, stages, error }: Omit<SwarmEnd, 'status'> & Pick<SwarmInfo, 'status'>
@@ -39,7 +39,7 @@ export function infoOf(
   }
 }
 
-/** What is told of a swarm, from its beginning on. */
+/** The event log of a swarm, with its first event. */
 export function eventLogOf(head: SwarmHead, telemetry: Telemetry): SwarmEventLog {
   const { id, agents, leftOut } = head
   const eventLog = new SwarmEventLog(telemetry)
@@ -47,7 +47,7 @@ export function eventLogOf(head: SwarmHead, telemetry: Telemetry): SwarmEventLog
   return eventLog
 }
 
-/** A swarm that has ended, as the ledger tells of it. */
+/** The view of an ended swarm, from the ledger. */
 export function endedSwarm(
   head: SwarmHead,
   end: SwarmEnd,

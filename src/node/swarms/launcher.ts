@@ -11,25 +11,25 @@ import { checkPrepared, prepare } from './prepare.js'
 import type { SwarmHead, SwarmStore } from './store.js'
 import type { SwarmHere } from './swarm-table.js'
 
-/** What a program launches. */
+/** The request of a program to launch a swarm. */
 export interface SwarmPlan extends SwarmRequest {
-  /** What agents must be able to do beside the capability that they are asked for. Default: nothing. */
+  /** Capabilities that agents need beside the requested one. Default: none. */
   readonly furtherCapabilities?: readonly string[]
 }
 
-/** What launching needs. */
+/** Dependencies of the launcher. */
 export interface LauncherDeps extends HeadDeps, SurveyDeps {
   readonly tasks: TaskTable
   readonly events: NodeEvents
   readonly swarmStore: SwarmStore
   readonly participants: Pick<Participants, 'joinedHead' | 'launchChanges'>
-  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  /** Commits changes to the ledger. @throws NodeError the ledger's error. */
   commit(changes: readonly LedgerChange[]): Promise<void>
-  /** Begins a swarm that is on record; null when this node stops: it goes on at the next start. */
+  /** Begins a recorded swarm; null when this node stops: it resumes at the next start. */
   begin(launch: SwarmLaunch, refused: Set<string>): SwarmHere | null
 }
 
-/** What is to be launched, and who sees it first. */
+/** A launch, and the callback that gets its run first. */
 interface SwarmLaunchRequest extends Launching {
   onRun(run: SwarmHere): void
 }
@@ -37,7 +37,7 @@ interface SwarmLaunchRequest extends Launching {
 /** Launches swarms: checks them, records them, and makes an idempotency key name one swarm. */
 export class Launcher {
   readonly #deps: LauncherDeps
-  /** Launches under way, by the name of their idempotency key: one after the other. */
+  /** Launches under way, one at a time for the name of each idempotency key. */
   readonly #launching = new Map<string, Promise<unknown>>()
 
   constructor(deps: LauncherDeps) {
@@ -45,11 +45,11 @@ export class Launcher {
   }
 
   /**
-   * Launches a swarm and returns its id, once it is durable; its events are in {@link SwarmView.follow}. With an idempotency key
-   * that was given before it is the swarm of then, running or ended. `onRun`: sees a new one before anything happens in it.
-   * @throws NodeError NO_CAPABLE_AGENT when nobody can, or is on a node with the labels; TIER_VIOLATION, SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the
-   * rule) when some can, but none may; PEER_OFFLINE when those who can are all offline; USAGE for no or too many items;
-   * CONFLICT for the key of another request; what the ledger refuses.
+   * Launches a swarm and returns its id, once it is durable; {@link SwarmView.follow} has its events. A repeated idempotency key
+   * returns the earlier swarm, running or ended. `onRun`: gets a new swarm before anything happens in it.
+   * @throws NodeError NO_CAPABLE_AGENT when no agent is capable, or on a node with the labels; TIER_VIOLATION, SANDBOX_VIOLATION
+   * or ESCALATION_REQUIRED (with the rule) when capable ones may not; PEER_OFFLINE when all allowed ones are offline; USAGE for
+   * no or too many items; CONFLICT for another request's key; the ledger's error.
    */
   async launch(
     { furtherCapabilities = [], ...request }: SwarmPlan,

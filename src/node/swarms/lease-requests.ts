@@ -17,40 +17,40 @@ import type { PastLease } from './restore.js'
 import { subTaskId } from './session.js'
 import type { Leadership } from './consensus/leadership.js'
 
-/** This node's ledger takes nothing now. */
+/** Errors of this node's ledger while it refuses changes. */
 const NOT_RECORDED: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION'])
-/** This node says so of what was asked before, so it may have begun. */
+/** Errors of this node for a request that was sent, so it may have begun. */
 const BROKEN_OFF: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED'])
 
-/** What asking agents to do leased items needs. */
+/** Dependencies of lease requests. */
 export interface LeaseRequestsDeps {
   readonly clock: Clock
   readonly hash: Hash
   readonly requests: Requests
   readonly peers: Pick<PeerTable, 'isOnline'>
   readonly self: NodeId
-  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  /** Commits changes to the ledger. @throws NodeError the ledger's error. */
   commit(changes: readonly LedgerChange[]): Promise<void>
 }
 
-/** The swarm whose items are leased, and what it is told. */
+/** The swarm of the leases, and its callbacks. */
 interface LeasesOf {
   readonly head: SwarmHead
-  /** The time in which this node coordinates, where others could. */
+  /** The term of this node as coordinator, in a swarm with several participants. */
   readonly term: Pick<Leadership, 'epoch' | 'mark'> | null
-  /** What is asked for, and with what input. @throws NodeError when that cannot be made, or was not kept. */
+  /** The requested capability and its input. @throws NodeError when the input cannot be made, or was not stored. */
   work(index: number): { readonly capability: string; readonly input: unknown }
-  /** What the ledger holds of a lease, from the commit on that lets its request out. */
+  /** Ledger changes of a lease, for the commit that sends its request. */
   changes(lease: SwarmLease): readonly LedgerChange[]
-  /** May a result be taken? Why not, or null. */
+  /** Why a result is refused; null when it is accepted. */
   fault(lease: SwarmLease, result: unknown): NodeError | null
-  /** What becomes of leases. */
+  /** Gets heartbeats and results of leases. */
   onInput(input: SwarmInput): void
-  /** A lease begins, or ceases, to wait for a person of its node. */
+  /** A lease starts or stops waiting for a person of its node. */
   onApprovalChange(lease: SwarmLease, awaitsApproval: boolean): void
 }
 
-/** A run of an item: which, and the number of its lease. */
+/** A run of an item, by the item's index and the number of its lease. */
 export interface ItemRun {
   readonly index: number
   readonly attempt: number
@@ -58,11 +58,11 @@ export interface ItemRun {
 
 interface OpenLease {
   readonly lease: SwarmLease
-  /** It was given by the launcher's process before this one, or by whoever coordinated before. */
+  /** It was given by the launcher's previous process, or by an earlier coordinator. */
   readonly isResumed: boolean
   /**
-   * The node that coordinated before, and asked its agent; null: this one did. What that lease completed is the outcome; when it
-   * failed, that node may have given the item to another of which no mark tells.
+   * The earlier coordinator that requested it; null: this node did. A result of the lease is the outcome. If it failed, that node
+   * may have given the item to another agent without a mark.
    */
   readonly givenBy: NodeId | null
   asked: Asked | null
@@ -70,7 +70,7 @@ interface OpenLease {
   awaitsApproval: boolean
 }
 
-/** The live leases of one swarm: asks their agents, hears them, tells them to stop. */
+/** The live leases of one swarm: makes their requests, handles the answers, and cancels them. */
 export class LeaseRequests {
   readonly #deps: LeaseRequestsDeps
   readonly #swarm: LeasesOf
@@ -87,26 +87,26 @@ export class LeaseRequests {
     return this.#leases.size
   }
 
-  /** Those that wait for a person of their node, by what it says. */
+  /** Leases that wait for a person, by the reports of their nodes. */
   get waiting(): number {
     return [...this.#leases.values()].filter((one) => one.awaitsApproval).length
   }
 
-  /** Asks the agent of a new lease. */
+  /** Makes the request of a new lease. */
   begin(lease: SwarmLease): void {
     this.#ask(this.#hold(lease, { isResumed: false, givenBy: null }))
   }
 
-  /** A lease of the process before goes on: its agent is asked under the same number once it is there, and does nothing twice. */
+  /** Resumes an earlier lease: its agent is asked under the same number once it is reachable, and does nothing twice. */
   resume({ givenBy, ...lease }: PastLease): void {
     const open = this.#hold(lease, { isResumed: true, givenBy: givenBy ?? null })
     if (this.#nodeOf(lease) !== this.#deps.self) return
-    // What agents of this very node did for it has ended with it; what they did for another is in its ledger.
+    // Work of this node's agents for it has ended with it; their work for another node is in its ledger.
     if (givenBy === undefined || givenBy === this.#deps.self) this.#lost(open, ENDINGS.interrupted.error)
     else this.#ask(open)
   }
 
-  /** Time passed: agents that are back are asked for what they had. */
+  /** Time passed: agents that are back are asked for their earlier leases. */
   tick(): void {
     for (const open of this.#leases.values()) {
       const peer = this.#nodeOf(open.lease)
@@ -119,14 +119,14 @@ export class LeaseRequests {
     return this.#leases.get(index)?.lease
   }
 
-  /** Forgets a lease that has its outcome. */
+  /** Removes a lease that has its outcome. */
   drop(index: number, attempt: number): void {
     if (this.of(index)?.attempt === attempt) this.#leases.delete(index)
   }
 
   /**
-   * A lease has failed, and its item rests for a while: this node knows so also after a restart. Where that cannot be recorded its
-   * agent is asked once more then.
+   * A lease has failed, and its item rests for a while; the ledger keeps that for a restart. If it cannot be recorded, its agent
+   * is asked once more then.
    */
   rest(lease: SwarmLease, ms: number): void {
     const { clock, commit } = this.#deps
@@ -136,7 +136,7 @@ export class LeaseRequests {
     this.drop(lease.index, lease.attempt)
   }
 
-  /** Forgets a lease, and tells its agent to stop. */
+  /** Removes a lease, and tells its agent to stop. */
   cancel(index: number, attempt: number): void {
     const open = this.#leases.get(index)
     if (open?.lease.attempt !== attempt) return
@@ -146,17 +146,17 @@ export class LeaseRequests {
     else if (open.isResumed && peer !== null) this.#deps.requests.withdraw(peer, this.#name(index), attempt)
   }
 
-  /** Forgets all of them, and tells their agents to stop. */
+  /** Removes all leases, and tells their agents to stop. */
   cancelAll(): void {
     for (const { lease } of [...this.#leases.values()]) this.cancel(lease.index, lease.attempt)
   }
 
-  /** This node stops: the leases live on in the ledger. */
+  /** This node stops: the leases stay in the ledger. */
   stop(): void {
     this.#isStopped = true
   }
 
-  /** A peer works on runs of items, or says that they wait for a person there (`awaitsApproval`). Gives those that are no live leases of it. */
+  /** A peer reports runs of items: in progress, or waiting for a person there (`awaitsApproval`). Returns the runs without a live lease. */
   onHeartbeat(peer: NodeId, runs: readonly ItemRun[], awaitsApproval: boolean): ItemRun[] {
     const live = runs.flatMap((run) => this.#live(peer, run) ?? [])
     if (live.length > 0) this.#swarm.onInput({ type: 'heartbeat', leases: live.map(({ lease }) => lease) })
@@ -192,20 +192,20 @@ export class LeaseRequests {
     void this.#asked(open)
   }
 
-  /** Asks the agent to do the item; its answer goes back into the machine with the attempt it belongs to. */
+  /** Asks the agent to do the item; its answer goes back into the machine with its attempt. */
   async #asked(open: OpenLease): Promise<void> {
     const { lease } = open
     const { clock, self } = this.#deps
     try {
       const asked = await this.#send(open)
-      // It may have been released while the message was on its way out.
+      // It may have been released during the send.
       if (this.#leases.get(lease.index) !== open) asked.cancel()
       open.asked = asked
     } catch (error) {
       return this.#notSent(open, asNodeError(error).toBody())
     }
     const answer = await open.asked.answer
-    // Agents of this node answer without any I/O: without a breath here they would starve those of all other nodes.
+    // Agents of this node answer without any I/O: without a pause here they would starve the agents of all other nodes.
     if (this.#nodeOf(lease) === self) await wait(clock, 0)
     if (!this.#isStopped) this.#answered(open, answer)
   }
@@ -218,7 +218,7 @@ export class LeaseRequests {
     const { index, attempt, agent, isRepeatable } = lease
     const target = parseAddress(agent)
     if (target === null) throw new NodeError('AGENT_NOT_FOUND', 'the agent has no address')
-    // Whoever coordinates next has to know that it may have begun.
+    // The next coordinator must know that it may have begun.
     if (term !== null && !isRepeatable && !(await term.mark(lease))) throw new NodeError('CANCELED', 'this node coordinates no more')
     return await requests.ask({
       sender: { agentId: OPERATOR, nodeId: self },
@@ -230,7 +230,7 @@ export class LeaseRequests {
       timeoutMs: Math.max(1, deadline - clock.now()),
       mayQueue: false,
       allowRepeat: request.allowRepeat === true,
-      // Its node may have lost its disk meanwhile: what may not be repeated is only asked after.
+      // Its node may have lost its disk meanwhile: an unrepeatable item is only queried.
       lease: {
         swarm: id,
         ...(term === null ? {} : { epoch: term.epoch }),
@@ -244,25 +244,25 @@ export class LeaseRequests {
     })
   }
 
-  /** Who takes over may ask after what it did not ask for, also a node that is no participant: of that node it has to be one of those that it was told. */
+  /** A later coordinator may query a lease that it did not give. A node that is no participant knows the voters by the lease's digest. */
   #forVoters(voters: readonly NodeId[], givenBy: NodeId | null): Pick<AskedLease, 'voters' | 'amongVoters'> {
     return givenBy === null ? { voters: votersDigest(voters, this.#deps.hash) } : { amongVoters: voters }
   }
 
-  /** What the ledger holds of a lease that is sent. @throws NodeError CANCELED when it is no longer live: the next one has its place. */
+  /** The ledger changes of a sent lease. @throws NodeError CANCELED when it is no longer live: the next one has replaced it. */
   #recorded(open: OpenLease): readonly LedgerChange[] {
     if (this.#leases.get(open.lease.index) !== open) throw new NodeError('CANCELED', 'the lease has ended before it left')
     return this.#swarm.changes(open.lease)
   }
 
-  /** The request did not leave this node, so nothing has begun, unless the process before had sent it. */
+  /** The request did not leave this node, so nothing has begun, unless the previous process had sent it. */
   #notSent(open: OpenLease, error: ErrorBody): void {
     open.isAsking = false
     if (this.#isStopped) return
     const isLater = isNotTaken(error.code) || NOT_RECORDED.has(error.code)
     if (!isLater && isInDoubt(open)) return this.#lost(open, error)
     if (!isLater) return this.#failed(open, error, true)
-    // Until its time is over it may be asked again: see `tick`.
+    // It may be asked again until its lease ends: see `tick`.
     if (!open.isResumed) this.#swarm.onInput({ type: 'busy', ...open.lease })
   }
 
@@ -270,9 +270,9 @@ export class LeaseRequests {
     if (answer.outcome === 'COMPLETED') return this.#completed(open, answer.result)
     const { error } = answer
     if (answer.outcome === 'UNKNOWN') return this.#end(open, { ok: false, error, isUnknown: true })
-    // A run of the process before was ended by its node, which had missed its launcher for too long.
+    // Its node ended a run of the previous process, since its launcher was away for too long.
     if (open.isResumed && error.code === 'CANCELED') return this.#lost(open, ENDINGS.interrupted.error)
-    // Nor does what it says now tell what it did for the process before.
+    // A refusal now does not tell the outcome of an earlier run.
     if (BROKEN_OFF.has(error.code) || (open.isResumed && isNotTaken(error.code))) return this.#lost(open, error)
     if (isInDoubt(open) && (open.givenBy !== null || isRefusal(error.code))) return this.#lost(open, error)
     this.#failed(open, error)
@@ -290,7 +290,7 @@ export class LeaseRequests {
     this.#end(open, { ok: false, error, isRefusal: isRefusal(error.code), ...(isUnsent ? { isUnsent } : {}) })
   }
 
-  /** It may have begun, and has no outcome. What may be repeated goes to whoever is free, without a retry. */
+  /** It may have begun, and has no outcome. A repeatable item goes to a free agent, without a retry. */
   #lost(open: OpenLease, error: ErrorBody): void {
     if (open.lease.isRepeatable) this.#swarm.onInput({ type: 'busy', ...open.lease })
     else this.#end(open, { ok: false, error, isUnknown: true })
@@ -302,13 +302,13 @@ export class LeaseRequests {
     this.#swarm.onInput({ type: 'result', index, attempt, agent, outcome: kept })
   }
 
-  /** What else an agent says of a failure is left out when there is no room for it. */
+  /** Drops the error data of a failure when there is no room for it. */
   #kept(lease: SwarmLease, { data, ...bare }: ErrorBody): ErrorBody {
     return data === undefined || this.#swarm.fault(lease, data) !== null ? bare : { ...bare, data }
   }
 }
 
-/** May a run have begun before, which must not be repeated? Its agent was only asked how it stands, so not to have been asked proves nothing. */
+/** May an unrepeatable run have begun before? Its agent was only queried, so a request that was not sent proves nothing. */
 function isInDoubt({ isResumed, lease }: OpenLease): boolean {
   return isResumed && !lease.isRepeatable
 }

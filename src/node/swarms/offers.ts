@@ -17,16 +17,16 @@ import type { Recruit as RecruitedAgent, SwarmInput } from '../../domain/swarm/t
 import { isIdempotent } from '../requests/callee/record.js'
 import type { SwarmHead } from './store.js'
 
-/** An agent that does not answer an offer in this time may be asked again, in milliseconds. */
+/** Milliseconds until an agent that does not answer an offer may be asked again. */
 const OFFER_TIMEOUT_MS = 5000
-/** Leases wait for the first answers so long, in milliseconds: else the nearest agents would take a small swarm whole. */
+/** Milliseconds that leases wait for the first answers: otherwise the nearest agents would take a small swarm whole. */
 const RECRUIT_MS = 500
 
 /** An agent that does not take part after it was asked. */
 interface Declined {
   readonly agent: string
   readonly leftOut: LeftOut
-  /** What ends the items that only it may do. */
+  /** The error of the items that only this agent may do. */
   readonly error: ErrorBody
 }
 
@@ -36,7 +36,7 @@ export interface OfferedRecruit {
   readonly slots: number
 }
 
-/** What offering needs. */
+/** Dependencies of offers. */
 export interface SwarmOffersDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -46,7 +46,7 @@ export interface SwarmOffersDeps {
   readonly self: NodeId
 }
 
-/** What is offered, and who is told of the answers. */
+/** The offered work, and the callbacks for the answers. */
 export interface Offering {
   readonly request: SwarmRequest
   readonly capabilities: readonly string[]
@@ -54,19 +54,19 @@ export interface Offering {
   readonly onBehalfOf?: CertifiedPower
   /** Shown addresses. */
   readonly leftOut: readonly LeftOut[]
-  /** Everybody who was asked at first has answered, or has had its time. Called once. */
+  /** All agents asked at first have answered or timed out. Called once. */
   onRecruited(recruits: readonly OfferedRecruit[]): void
-  /** A later one accepts. */
+  /** A later agent accepts. */
   onAccepted(recruit: OfferedRecruit): void
-  /** One declines, or its node does. */
+  /** An agent declines, or its node does. */
   onLeft(declined: Declined): void
 }
 
-/** The offers of one swarm: who was asked to take part, and what each said. */
+/** The offers of one swarm: the agents asked to take part, and their answers. */
 export class SwarmOffers {
   readonly #deps: SwarmOffersDeps
   readonly #offering: Offering
-  /** Agents that were offered a part, and what they said. */
+  /** The state of each offer, by agent. */
   readonly #offered = new Map<string, 'asked' | 'accepted' | 'refused'>()
   /** Agents that accepted while recruiting; null once leases are given. */
   #recruits: OfferedRecruit[] | null = []
@@ -85,22 +85,22 @@ export class SwarmOffers {
     return this.#recruits !== null
   }
 
-  /** Agents that could, but do not take part. */
+  /** Agents that could take part, but do not. */
   get leftOut(): readonly LeftOut[] {
     return this.#leftOut
   }
 
-  /** Offers a part to every agent of the list that was not asked yet. */
+  /** Offers a part to each agent of the list that was not asked yet. */
   offer(agents: readonly string[]): void {
     for (const agent of agents) if (!this.#offered.has(agent)) void this.#offer(agent)
   }
 
-  /** A peer is gone: its agents may be asked again when it is back. Returns those that were asked. */
+  /** A peer is gone: its agents may be asked again when it is back. Returns the asked ones. */
   lost(peer: NodeId): string[] {
     return this.#forget((agent) => parseAddress(agent)?.nodeId === peer)
   }
 
-  /** Agents that no longer exist, of those asked. Should they come back, they are asked anew. */
+  /** Forgets agents that no longer exist, and returns the asked ones. If they come back, they are asked anew. */
   removed(known: ReadonlySet<string>): string[] {
     return this.#forget((agent) => !known.has(agent))
   }
@@ -142,7 +142,7 @@ export class SwarmOffers {
         replies: { ttlMs: OFFER_TIMEOUT_MS, handler }
       })
     } catch (error) {
-      // The timer runs on: it is asked again when that is over.
+      // The timer runs on: the agent is asked again after it.
       this.#leaveOut({ agent: this.#deps.directory.shownAddress(agent), rule: asNodeError(error).message })
     }
   }
@@ -166,7 +166,7 @@ export class SwarmOffers {
     const accept = header.type === 'task-accept' ? offerAcceptSchema.safeParse(payload) : null
     if (accept?.success === true) this.#accepted({ agent, slots: accept.data.slots })
     else this.#declined(agent, payload)
-    // Nobody's answer is missing: no need to wait longer.
+    // All answers are here: no need to wait longer.
     if ([...this.#offered.values()].every((state) => state !== 'asked')) this.#recruited()
   }
 
@@ -200,7 +200,7 @@ export class SwarmOffers {
   }
 }
 
-/** Why an offer was declined: by the agent (no code), or by its node with the code and rule of that. */
+/** The reason of a declined offer: the agent's (no code), or its node's with code and rule. */
 function reasonOf(payload: unknown): { readonly code: ErrorCode | null; readonly rule: string } {
   const reject = TaskRejectPayloadSchema.safeParse(payload)
   if (reject.success) return { code: null, rule: `rejected: ${shown(reject.data.rejectionReason)}` }
@@ -215,11 +215,11 @@ export function justified(request: Pick<SwarmRequest, 'justification'>): { justi
   return request.justification === undefined ? {} : { justification: request.justification }
 }
 
-/** For whom is recruited, and who is told. */
+/** The swarm to recruit for, and its callbacks. */
 interface Recruiting {
   readonly head: SwarmHead
   onInput(input: SwarmInput): void
-  /** One more is left out. */
+  /** One more agent is left out. */
   onLeftOut(leftOut: LeftOut): void
 }
 
@@ -255,7 +255,7 @@ export class Recruiter {
     })
   }
 
-  /** May what an agent began of a capability be given to another? */
+  /** May an item that an agent began be given to another? */
   #isRepeatable(agent: string, capability: string): boolean {
     const address = parseAddress(agent)
     const { allowRepeat } = this.#recruiting.head.request
@@ -268,12 +268,12 @@ export class Recruiter {
     onInput({ type: 'left', agent, reason: leftOut.rule, error, need })
   }
 
-  /** Does any of them wait for the first answers? */
+  /** Does any offer wait for the first answers? */
   get isRecruiting(): boolean {
     return this.#offers.some((one) => one.isRecruiting)
   }
 
-  /** Agents that could, but do not take part. */
+  /** Agents that could take part, but do not. */
   get leftOut(): readonly LeftOut[] {
     const all = this.#offers.flatMap((offers, need) => {
       const capability = this.#wants[need]?.capability
@@ -287,12 +287,12 @@ export class Recruiter {
     for (const [need, offers] of this.#offers.entries()) offers.offer(allowed[need] ?? [])
   }
 
-  /** A peer is gone: its agents may be asked again when it is back. Returns those that were asked. */
+  /** A peer is gone: its agents may be asked again when it is back. Returns the asked ones. */
   lost(peer: NodeId): string[] {
     return [...new Set(this.#offers.flatMap((offers) => offers.lost(peer)))]
   }
 
-  /** Agents that were asked and no longer exist take part no more. `known`: those that exist, by need. */
+  /** Drops asked agents that no longer exist. `known`: existing agents, by need. */
   dropRemoved(known: readonly ReadonlySet<string>[]): void {
     const reason = 'it is no longer there'
     for (const [need, offers] of this.#offers.entries())

@@ -11,20 +11,20 @@ import type { SwarmReport } from './report.js'
 import type { StageChange } from './stages.js'
 import type { SwarmEnd, SwarmHead, SwarmLease, SwarmRow, SwarmStore } from './store.js'
 
-/** Bytes of what an agent says beside its error that the outcome of the whole swarm repeats. */
+/** Bytes of an agent's error data that the outcome of the whole swarm repeats. */
 const MAX_DATA_BYTES = 16 * 1024
 
-/** About how many bytes the result and the error of an item hold. */
+/** Approximate bytes of an item's result and error. */
 export function bytesOf({ row: { result, error } }: SwarmRow): number {
   return sizeOf(result) + sizeOf(error)
 }
 
-/** What recording outcomes needs. */
+/** Dependencies of outcomes. */
 export interface OutcomesDeps {
   readonly clock: Clock
   readonly swarmStore: SwarmStore
   readonly limits: { readonly defaultTtlMs: number }
-  /** May a result of so many bytes be kept? */
+  /** Is there room for a result of this many bytes? */
   hasCapacity(bytes: number): boolean
 }
 
@@ -33,15 +33,15 @@ interface OutcomesOf {
   readonly head: SwarmHead
   readonly report: SwarmReport
   readonly notifications: NotificationQueue
-  /** Where it stands when it ends. */
+  /** Its state at the end. */
   standing(): Omit<SwarmEnd, 'status' | 'error'>
-  /** An outcome is durable: only now may others be built on it. */
+  /** An outcome is durable: now other items may use it. */
   onChange(change: StageChange): void
   /** Its end is durable. */
   onEnd(): void
 }
 
-/** Records the outcomes of one swarm, of its items and of itself, and tells each when it is durable. */
+/** Records the outcomes of one swarm, of its items and of itself, and reports each once it is durable. */
 export class SwarmOutcomes {
   readonly #deps: OutcomesDeps
   readonly #swarm: OutcomesOf
@@ -55,24 +55,24 @@ export class SwarmOutcomes {
     this.#swarm = swarm
   }
 
-  /** About how many bytes they hold. */
+  /** Approximate bytes of the outcomes. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** How the swarm ended, once that is durable; null until then. */
+  /** The end of the swarm, once that is durable; null until then. */
   get end(): SwarmEnd | null {
     return this.#end
   }
 
-  /** An outcome was recorded before this node started. */
+  /** Adds an outcome recorded before this start. */
   restore(row: SwarmRow): void {
     this.#bytes += bytesOf(row)
     this.#order = Math.max(this.#order, row.order)
     this.#swarm.report.eventLog.settled(row)
   }
 
-  /** Why a result cannot be taken; null when it can. */
+  /** Why a result is refused; null when it is accepted. */
   fault(lease: SwarmLease, result: unknown): NodeError | null {
     const { swarmStore, hasCapacity } = this.#deps
     const { head, report } = this.#swarm
@@ -80,7 +80,7 @@ export class SwarmOutcomes {
     return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
   }
 
-  /** An item has its outcome. */
+  /** Records the outcome of an item. */
   settle(effect: Extract<SwarmEffect, { type: 'item' }>): void {
     const { head, report, notifications, onChange } = this.#swarm
     const { index, agent: holder, status, result, durationMs } = effect
@@ -100,7 +100,7 @@ export class SwarmOutcomes {
     notifications.add({ changes: [change], record: { index, content: change.value }, notify })
   }
 
-  /** The swarm has ended: what it ended with is known when all of its outcomes were told. */
+  /** Ends the swarm: its result is determined once all its outcomes were reported. */
   finish(ended: SwarmEnd['status'], durationMs: number): void {
     const { clock, limits, swarmStore } = this.#deps
     const { head, report, notifications, standing, onEnd } = this.#swarm
@@ -120,14 +120,14 @@ export class SwarmOutcomes {
   }
 }
 
-/** Why a swarm ended as it did; null when all went well. `fault`: what went wrong in it first. */
+/** The error of an ended swarm; null when all went well. `fault`: its first failure. */
 function endError({ isRestored }: SwarmHead, status: SwarmEnd['status'], fault: ErrorBody | null): ErrorBody | null {
   if (status !== 'canceled') return status === 'completed' ? null : fault
   const restored = 'this home was restored from a backup that was made while the swarm ran: what it has done since is not known here'
   return new NodeError('CANCELED', isRestored === true ? `${restored}, so it was canceled` : 'the swarm was canceled').toBody()
 }
 
-/** The change with which an item has its outcome. What its agent says beside its error may be too large to be kept together with it. */
+/** The change that records an item's outcome. Its error data may be too large to be stored: then it is dropped. */
 function keptRow(swarmStore: SwarmStore, id: string, row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerEntry } {
   try {
     return { row, change: swarmStore.settled(id, row) }
@@ -137,7 +137,7 @@ function keptRow(swarmStore: SwarmStore, id: string, row: SwarmRow): { readonly 
   }
 }
 
-/** Why a result cannot be kept; null when it can. */
+/** Why a result cannot be stored; null when it can. */
 function rowFault(
   swarmStore: SwarmStore,
   id: string,
@@ -156,7 +156,7 @@ function rowFault(
   }
 }
 
-/** An error of an item as the outcome of the whole swarm repeats it. */
+/** An item's error as the outcome of the whole swarm repeats it. */
 function repeatedError(error: ErrorBody | null): ErrorBody | null {
   return sizeOf(error?.data) > MAX_DATA_BYTES ? bareOf(error) : error
 }

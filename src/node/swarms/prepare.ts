@@ -13,28 +13,28 @@ export const MAX_ITEMS = 10_000
 /** Kinds of agents (by capability and labels) that one swarm looks for. */
 export const MAX_NEEDS = 64
 
-/** What a swarm is made of, and who may do what of it. */
+/** The parts of a swarm, and the eligible agents for each. */
 export interface Prepared {
   readonly stages: SwarmHead['stages']
   readonly items: readonly SwarmItem[]
-  /** What the result is made of; absent unless its plan says so. */
+  /** Template of the result; absent unless its plan has one. */
   readonly output?: unknown
   readonly wants: readonly StageWants[]
   /** By {@link Prepared.wants}. */
   readonly found: readonly Survey[]
 }
 
-/** What is to be cut into sub-tasks. */
+/** The request to split into sub-tasks. */
 export interface Wanted {
   readonly request: SwarmRequest
-  /** What agents must be able to do beside the capability that they are asked for. */
+  /** Capabilities that agents need beside the requested one. */
   readonly further: readonly string[]
   readonly onBehalfOf?: CertifiedPower | undefined
 }
 
 /**
- * Cuts a request into sub-tasks and items, and looks who could do them. `onRecord`: as in {@link survey}.
- * @throws NodeError USAGE for what cannot be cut: faults of a plan with their path in `data.faults`.
+ * Splits a request into sub-tasks and items, and finds eligible agents. `onRecord`: as in {@link survey}.
+ * @throws NodeError USAGE when it cannot be split: faults of a plan with their path in `data.faults`.
  */
 export function prepare(deps: SurveyDeps, wanted: Wanted, onRecord: Set<string> | null): Prepared {
   const { request, further, onBehalfOf } = wanted
@@ -57,7 +57,7 @@ export function prepare(deps: SurveyDeps, wanted: Wanted, onRecord: Set<string> 
   return { stages, items: given, wants, found: wants.map(look), ...(plan?.output === undefined ? {} : { output: plan.output }) }
 }
 
-/** @throws NodeError unless somebody may do each sub-task: see {@link nobody}; NO_CAPABLE_AGENT for too few different agents. */
+/** @throws NodeError when a sub-task has no eligible agent: see {@link nobody}; NO_CAPABLE_AGENT for too few different agents. */
 export function checkPrepared(deps: SurveyDeps, { stages, wants, found }: Prepared): void {
   for (const [need, one] of wants.entries()) {
     const some = found[need]
@@ -87,7 +87,7 @@ function plainStage(request: SwarmRequest, further: readonly string[], look: (wa
       items.map((one) => ({ name: one.item, input: one.input ?? null }))
     )
   const [first, ...others] = look(wants).allowed.map((agent) => ({ name: agent, pinnedTo: agent }))
-  // Everyone gets the same: it is kept once.
+  // All agents get the same input: it is stored once.
   return singleStage('each', wants, first === undefined ? [] : [{ ...first, input: input ?? {} }, ...others])
 }
 
@@ -97,7 +97,7 @@ function bounded(expanded: Expanded): Expanded {
   return expanded
 }
 
-/** The plan by which a request is done; null for the strategies that need none. @throws NodeError USAGE */
+/** The plan of a request; null for strategies without one. @throws NodeError USAGE */
 function planOf(request: SwarmRequest): Plan | null {
   const { strategy, capability, answers, judge, labels, stages = [], plan } = request
   const marked = labels === undefined ? {} : { labels }
@@ -128,7 +128,7 @@ function checked(plan: unknown): Plan {
   throw new NodeError('USAGE', message, { data: { faults: found.faults, moreFaults: found.more } })
 }
 
-/** What would be launched, and by whom it would be done. Nothing is recorded, nobody is asked. @throws NodeError USAGE, as {@link prepare} */
+/** A preview of a launch, with the eligible agents. Nothing is recorded, no agent is asked. @throws NodeError USAGE, as {@link prepare} */
 export function previewOf(deps: SurveyDeps, wanted: Wanted): SwarmPreview {
   const prepared = prepare(deps, wanted, null)
   const { stages, items, found } = prepared

@@ -7,10 +7,10 @@ import { sessionOf, type SwarmSession } from './session.js'
 import { SwarmStages } from './stages.js'
 import type { SwarmEnd, SwarmHead, SwarmItem, SwarmLease, SwarmRow } from './store.js'
 
-/** What names a lease of a swarm. */
+/** The name of a lease of a swarm. */
 export type LeaseName = Pick<SwarmLease, 'index' | 'agent' | 'attempt'>
 
-/** What is reported of. */
+/** The swarm of a report. */
 interface ReportOf {
   readonly head: SwarmHead
   readonly items: readonly SwarmItem[]
@@ -18,7 +18,7 @@ interface ReportOf {
   readonly term: Pick<Leadership, 'attemptOf'> | null
 }
 
-/** Tells people of a swarm under way: names its items and agents, and says where it stands. */
+/** Reports a swarm under way to people: names its items and agents, and gives its state. */
 export class SwarmReport {
   readonly eventLog: SwarmEventLog
   readonly stages: SwarmStages
@@ -40,7 +40,7 @@ export class SwarmReport {
     this.stages = new SwarmStages(head)
   }
 
-  /** A lease as people read it. */
+  /** A lease in the form for people. */
   shown({ index, agent, attempt }: LeaseName): Pick<SwarmRow['row'], 'stage' | 'item' | 'agent' | 'attempt'> {
     const stage = this.stages.of(index)?.id
     const sub = this.#head.stages.length === 1 || stage === undefined ? {} : { stage }
@@ -52,7 +52,7 @@ export class SwarmReport {
     }
   }
 
-  /** Where it stands, by the outcomes that were told. */
+  /** Its state, by the reported outcomes. */
   standing(durationMs: number, leftOut: SwarmEnd['leftOut']): Omit<SwarmEnd, 'status' | 'error'> {
     const namer = this.#directory.namer()
     return {
@@ -64,7 +64,7 @@ export class SwarmReport {
     }
   }
 
-  /** Where it stands, in the words of the specification. */
+  /** Its state in the terms of the specification. */
   session(state: SwarmState, end: SwarmEnd | null, isRecruiting: boolean): SwarmSession {
     const { id, request, capabilities, createdAt } = this.#head
     const { participants, eventLog } = this
@@ -72,7 +72,7 @@ export class SwarmReport {
     return sessionOf({ id, goal, capabilities, names, state, end: end?.status ?? null, isRecruiting, participants, rows, createdAt })
   }
 
-  /** Its accepted results so far, in the order of the items; those of all together once it has ended. */
+  /** Its accepted results so far, in the order of the items; once it has ended, also the combined ones. */
   results(status: SwarmResults['status'], isOver: boolean): SwarmResults {
     const together = isOver ? this.stages.together() : {}
     return { id: this.#head.id, status, ...together, results: this.eventLog.results() }

@@ -8,19 +8,19 @@ import type { SwarmLease, SwarmRow } from './store.js'
 import type { SwarmLaunch } from './create.js'
 import type { Leadership } from './consensus/leadership.js'
 
-/** A lease that was given before. */
+/** A lease that was given earlier. */
 export interface PastLease extends SwarmLease {
-  /** The node that gave it, when that was another one: the mark of the item tells of it, not this node's ledger. */
+  /** The node that gave it, when that was another one: known from the item's mark, not from this node's ledger. */
   readonly givenBy?: NodeId
 }
 
-/** What the ledger has of a swarm that goes on. */
+/** The ledger's data of a resumed swarm. */
 export interface SwarmPast {
   readonly leases: readonly PastLease[]
   readonly rows: readonly SwarmRow[]
 }
 
-/** The lease machine of a swarm, new or going on. */
+/** The lease machine of a swarm, new or resumed. */
 export function restoreState(
   { head, items, past, term }: Pick<SwarmLaunch, 'head' | 'items' | 'past'> & { readonly term?: Pick<Leadership, 'epoch'> | undefined },
   clock: Clock,
@@ -60,9 +60,8 @@ function knownOf({ leases, rows }: SwarmPast, { atOf, now }: { atOf(time: number
 }
 
 /**
- * The leases of a swarm that this node goes on to coordinate: those that its ledger has and it gave last, and by the marks
- * what else may not be repeated. Nobody else is given those, also where this node's ledger has lost its own: their agents
- * are asked how they stand.
+ * The leases of a swarm that this node comes to coordinate: the ledger's, if this node gave them last, and by their marks other
+ * unrepeatable ones. No other agent gets the latter, even when this node's ledger has lost its own: their agents are queried.
  */
 export function leasesBefore(kept: readonly SwarmLease[], marks: ReadonlyMap<number, LeaseMark>, self: NodeId): PastLease[] {
   const own = kept.filter(({ index }) => (marks.get(index)?.node ?? self) === self)

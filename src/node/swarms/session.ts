@@ -2,15 +2,15 @@ import type { FinalSwarmStatus, SwarmState } from '../../domain/swarm/machine.js
 import type { SwarmItemStatus } from '../../ports/swarm-api.js'
 import type { SwarmRow } from './store.js'
 
-/** Where a swarm stands, in the words of the specification. */
+/** Status of a swarm in the terms of the specification. */
 export type SwarmSessionStatus = 'recruiting' | 'active' | 'completing' | 'completed' | 'failed'
 
-/** One piece of a swarm's work. */
+/** One item of a swarm's work. */
 export interface SwarmSubTask {
   /** `<swarm>.<index>`. */
   readonly id: string
   readonly description: string
-  /** `agentId@nodeId` of who holds its lease, or held the last one; '' before the first. */
+  /** `agentId@nodeId` of the holder of its lease, or of the last one; '' before the first lease. */
   readonly assignedAgent: string
   readonly requiredCapabilities: readonly string[]
   readonly status: 'pending' | 'running' | 'completed' | 'failed'
@@ -24,7 +24,7 @@ export interface SwarmSession {
   /** `agentId@nodeId` of every agent that got a lease. */
   readonly participants: readonly string[]
   readonly subTasks: readonly SwarmSubTask[]
-  /** `completing`: nothing waits any more, the last leases run. `failed`: it ended with a sub-task undone. */
+  /** `completing`: no item waits any more, the last leases run. `failed`: it ended with a sub-task undone. */
   readonly status: SwarmSessionStatus
   /** The accepted results so far, by sub-task. */
   readonly sharedState: Readonly<Record<string, unknown>>
@@ -32,23 +32,23 @@ export interface SwarmSession {
   readonly createdAt: number
 }
 
-/** What a session is read from. */
+/** The data from which a session is built. */
 export interface SessionDeps {
   readonly id: string
   readonly goal: string
   readonly capabilities: readonly string[]
   readonly names: readonly string[]
   readonly state: SwarmState
-  /** How it ended, once that was told. */
+  /** Its end, once reported. */
   readonly end: FinalSwarmStatus | null
   readonly isRecruiting: boolean
   readonly participants: ReadonlySet<string>
-  /** The outcomes that were told, by index of the item. */
+  /** The reported outcomes, by index of the item. */
   readonly rows: ReadonlyMap<number, SwarmRow>
   readonly createdAt: number
 }
 
-/** Name of a sub-task: that of its item's requests. */
+/** Name of a sub-task, as used for its item's requests. */
 export function subTaskId(swarmId: string, index: number): string {
   return `${swarmId}.${index}`
 }
@@ -59,7 +59,7 @@ export function subTaskIndex(swarmId: string, id: string): number | null {
   return /^\d{1,9}$/.test(digits) ? Number(digits) : null
 }
 
-/** The session of a swarm now; every word of it is read from the lease machine. */
+/** The current session of a swarm, read from the lease machine. */
 export function sessionOf({
   id,
   goal,
@@ -94,7 +94,7 @@ export function sessionOf({
   }
 }
 
-/** An outcome counts once it is durable, and was told. What was not needed is nobody's work any more: its result is null. */
+/** An outcome counts once it is durable and reported. An item that was not needed counts as completed: its result is null. */
 function rowStatus(status: SwarmItemStatus | undefined): 'completed' | 'failed' | undefined {
   if (status === 'skipped' || status === 'canceled') return 'completed'
   return status === 'unknown' ? 'failed' : status

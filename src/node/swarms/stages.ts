@@ -7,14 +7,14 @@ import { fillTemplate, valueAt, type Lookup } from '../../domain/swarm/template.
 import type { SwarmEvent, SwarmStage, SwarmStageInfo, SwarmStatus } from '../../ports/swarm-api.js'
 import type { SwarmHead, SwarmItem, SwarmRow } from './store.js'
 
-/** What an outcome of an item leads to. */
+/** The effects of an item's outcome. */
 export interface StageChange {
   readonly moves: readonly GraphMove[]
-  /** Sub-tasks that stand elsewhere now. */
+  /** Sub-tasks with a new state. */
   readonly events: readonly Extract<SwarmEvent, { type: 'stage' }>[]
 }
 
-/** The sub-tasks of one swarm: which may begin, what their items get, what they make together. All of it is read from recorded outcomes. */
+/** The sub-tasks of one swarm: which may begin, their inputs, the combined result. All of it is read from recorded outcomes. */
 export class SwarmStages {
   readonly #head: SwarmHead
   readonly #graph: GraphState
@@ -29,7 +29,7 @@ export class SwarmStages {
     this.#graph = createGraph(graphStages(head.stages))
   }
 
-  /** What begins a swarm, or goes on after the outcomes that were recorded before. */
+  /** Begins a swarm, or resumes it after the recorded outcomes. */
   begin(rows: readonly SwarmRow[]): StageChange {
     return this.#change(() => {
       const moves = startGraph(this.#graph, this.#result)
@@ -38,7 +38,7 @@ export class SwarmStages {
     })
   }
 
-  /** Takes the recorded outcome of an item. */
+  /** Applies the recorded outcome of an item. */
   settled(row: SwarmRow): StageChange {
     return this.#change(() => this.#settle(row))
   }
@@ -58,7 +58,7 @@ export class SwarmStages {
     return { moves, events: this.isPlain ? [] : events }
   }
 
-  /** Is it one sub-task over items or agents, whose results stand for themselves? */
+  /** Is it one sub-task over items or agents, without a combined result? */
   get isPlain(): boolean {
     return this.#head.stages.length === 1 && ['each', 'map'].includes(this.#head.request.strategy)
   }
@@ -68,12 +68,12 @@ export class SwarmStages {
     return this.#head.stages[stageOf(this.#graph, index)]
   }
 
-  /** The capability that an item is asked for. */
+  /** The capability requested for an item. */
   capability(index: number): string {
     return this.of(index)?.capability ?? this.#head.request.capability
   }
 
-  /** The input of an item. @throws NodeError INVALID_INPUT when its template cannot be filled, PAYLOAD_TOO_LARGE when it was not kept. */
+  /** The input of an item. @throws NodeError INVALID_INPUT when its template cannot be filled, PAYLOAD_TOO_LARGE when it was not stored. */
   input(index: number, items: readonly SwarmItem[]): unknown {
     const stage = this.of(index)
     if (stage === undefined || !('template' in stage)) return kept(items[this.#head.request.strategy === 'each' ? 0 : index])
@@ -98,7 +98,7 @@ export class SwarmStages {
     }
   }
 
-  /** What the results make together; nothing where they stand for themselves, or there are none. */
+  /** The combined result; empty when the strategy has none, or without results. */
   together(): { readonly result?: unknown } {
     const result = this.#together()
     return result === undefined ? {} : { result }
@@ -126,12 +126,12 @@ export class SwarmStages {
     return values.length === 0 ? undefined : Object.fromEntries(values)
   }
 
-  /** How it ended, when all items have their outcome. */
+  /** The final status, when all items have their outcome. */
   verdict(): Exclude<SwarmStatus, 'running' | 'stalled' | 'canceled'> {
     return graphVerdict(this.#graph)
   }
 
-  /** The first sub-task that failed for a reason that no item of it tells; null for none. */
+  /** The error of the first sub-task that failed for a reason outside its items; null for none. */
   fault(): ErrorBody | null {
     const index = this.#graph.states.findIndex(({ status, completed }) => status === 'failed' && completed > 0)
     const [stage, state] = [this.#head.stages[index], this.#graph.states[index]]
@@ -141,7 +141,7 @@ export class SwarmStages {
     }).toBody()
   }
 
-  /** Where every sub-task stands. */
+  /** The state of every sub-task. */
   info(): SwarmStageInfo[] {
     return shownStages(this.#head).map((stage, index) => {
       const { status = 'waiting', reason = '' } = this.#graph.states[index] ?? {}

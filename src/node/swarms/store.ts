@@ -12,43 +12,43 @@ import type { Stage } from '../../domain/swarm/expand.js'
 import type { LeftOut, SwarmCounts, SwarmItemInput, SwarmRequest, SwarmResults, SwarmStageInfo } from '../../ports/swarm-api.js'
 import { ledgerEntries } from '../ledger/scan.js'
 
-/** Entries that one commit removes. */
+/** Entries removed per commit. */
 const PAGE = 500
 /** Bytes of the hash that names an idempotency key. */
 const NAME_BYTES = 16
-/** What an id, or the beginning of one, looks like. */
+/** The form of an id, or of the beginning of one. */
 const ID = /^[!-}]{0,64}$/
 const NO_VALUE = new Uint8Array(0)
 /** Records of another version of this program have another number. */
 const VERSION = 1
 
-/** What a swarm is, and how it ended. Times are unix milliseconds. */
+/** A swarm and its end. Times are Unix milliseconds. */
 export interface SwarmHead {
   readonly id: string
   /** '' at a node that did not launch it. */
   readonly taskId: string
   /** Without its inputs and plan. */
   readonly request: SwarmRequest
-  /** What its agents must be able to do, of one or the other sub-task; the first is the one that is asked for. */
+  /** Capabilities that its agents need for any of the sub-tasks; the first is the requested one. */
   readonly capabilities: readonly string[]
   readonly stages: readonly Stage[]
-  /** A template of its result; absent unless its plan has one. */
+  /** Template of its result; absent unless its plan has one. */
   readonly output?: unknown
-  /** Who launched it, when that may be weaker than the operator. */
+  /** The launcher's authority, when it may be weaker than the operator's. */
   readonly onBehalfOf?: CertifiedPower
-  /** Shown addresses of those who were asked first. */
+  /** Shown addresses of the agents that were asked first. */
   readonly agents: readonly string[]
   readonly leftOut: readonly LeftOut[]
   readonly itemCount: number
   readonly createdAt: number
   readonly deadline: number
-  /** When all of it may go. */
+  /** When all its entries may be removed. */
   readonly expiresAt: number
-  /** The name of its idempotency key, and what it was launched with; null without one. */
+  /** The name of its idempotency key, and the fingerprint of its request; null without a key. */
   readonly key: { readonly name: string; readonly fingerprint: string } | null
-  /** The ledger was put back to an older copy while it ran: nobody here knows what it has done since. */
+  /** The ledger was restored from an older copy while the swarm ran: its later progress is unknown here. */
   readonly isRestored?: boolean
-  /** The nodes that vote on who coordinates it, its launcher first; absent where only the launcher ever does. */
+  /** The nodes that vote on its coordinator, its launcher first; absent when only the launcher coordinates. */
   readonly voters?: readonly NodeId[]
   /** null while it has not ended. */
   readonly end: SwarmEnd | null
@@ -71,16 +71,16 @@ export interface SwarmItem {
   readonly name: string
   /** Address of the only agent that may do it. */
   readonly pinnedTo?: string
-  /** Absent when it has no form in which it could be kept, and where a template makes it. */
+  /** Absent when it has no encoding, or a template makes it. */
   readonly input?: unknown
-  /** Of the first item: what the swarm was given as input, for templates. */
+  /** At the first item: the input of the swarm, for templates. */
   readonly given?: unknown
 }
 
 /** The one outcome of an item. */
 export interface SwarmRow {
   readonly index: number
-  /** Counts the outcomes of its swarm, in the order in which they were accepted. */
+  /** Counts the outcomes of its swarm, in the order of their acceptance. */
   readonly order: number
   /** Address; '' when it was never leased. */
   readonly holder: string
@@ -89,9 +89,9 @@ export interface SwarmRow {
 
 /** The last lease of an item. */
 export interface SwarmLease extends Omit<KnownItem, 'status' | 'leasedAt' | 'retryAt'> {
-  /** When it was given, in Unix milliseconds; absent in those of older versions. */
+  /** When it was given, in Unix milliseconds; absent in leases of older versions. */
   readonly leasedAt?: number
-  /** It has ended without an outcome, and its item is not leased again before; absent while it may be live. */
+  /** It ended without an outcome, and its item is not leased again before; absent while it may be live. */
   readonly rest?: ItemRest
 }
 
@@ -99,7 +99,7 @@ export interface SwarmLease extends Omit<KnownItem, 'status' | 'leasedAt' | 'ret
 export interface ItemRest {
   /** Unix milliseconds. */
   readonly until: number
-  /** The whole of it, in milliseconds: a clock that was put back makes it no longer. */
+  /** All of it, in milliseconds: a clock that was set back does not extend it. */
   readonly ms: number
 }
 
@@ -113,7 +113,7 @@ export class SwarmStore {
     this.#hash = hash
   }
 
-  /** What an idempotency key is called here, and what tells its request from others. @throws NodeError PAYLOAD_TOO_LARGE, INVALID_ENVELOPE */
+  /** The name of an idempotency key here, and the fingerprint of its request. @throws NodeError PAYLOAD_TOO_LARGE, INVALID_ENVELOPE */
   key(key: string, { items = [], input, ...request }: SwarmRequest, capabilities: readonly string[]): NonNullable<SwarmHead['key']> {
     const { idempotencyKey: _key, ...rest } = request
     const digests = items.map((one: SwarmItemInput) => this.#hash(utf8(JSON.stringify(one.item)), encodePayload(one.input)))
@@ -122,7 +122,7 @@ export class SwarmStore {
     return { name: bytesToText(this.#hash(utf8(key)).subarray(0, NAME_BYTES)), fingerprint }
   }
 
-  /** The changes with which a swarm begins here: launched, or handed over by its launcher (then it is no task of this node). */
+  /** The changes that begin a swarm here: launched, or received from its launcher (then it is no task of this node). */
   launched(head: SwarmHead, items: readonly SwarmItem[]): LedgerChange[] {
     const { id, key, taskId } = head
     return [
@@ -134,17 +134,17 @@ export class SwarmStore {
     ]
   }
 
-  /** The change with which an item is leased. */
+  /** The change that leases an item. */
   leased(id: string, lease: SwarmLease): LedgerChange {
     return { key: SWARM_KEYS.lease(id, lease.index), value: encodePayload(lease) }
   }
 
-  /** The change with which an item has its outcome. @throws NodeError PAYLOAD_TOO_LARGE, INVALID_ENVELOPE for a result that cannot be kept. */
+  /** The change that records an item's outcome. @throws NodeError PAYLOAD_TOO_LARGE, INVALID_ENVELOPE for a result that cannot be stored. */
   settled(id: string, row: SwarmRow): LedgerEntry {
     return { key: SWARM_KEYS.result(id, row.index), value: encodePayload(row) }
   }
 
-  /** The changes with which a swarm ends: its inputs and leases go. */
+  /** The changes that end a swarm: its inputs and leases are removed. */
   ended(head: SwarmHead, after: { readonly end: SwarmEnd; readonly expiresAt: number }): LedgerChange[] {
     const { id, itemCount, expiresAt } = head
     const always = [SWARM_KEYS.open(id), SWARM_KEYS.cancel(id), SWARM_KEYS.expiry(expiresAt, id)]
@@ -152,29 +152,29 @@ export class SwarmStore {
     return [...[...always, ...gone].map((key) => ({ key, value: null })), ...this.#head({ ...head, ...after })]
   }
 
-  /** The change with which somebody here wishes a swarm canceled; it goes with its end. */
+  /** The change that records a cancel request of this node; it is removed with the swarm's end. */
   cancelRequested(id: string): LedgerChange {
     return { key: SWARM_KEYS.cancel(id), value: NO_VALUE }
   }
 
-  /** Does somebody here wish it canceled? @throws NodeError STORE_DAMAGED */
+  /** Has this node a cancel request for it? @throws NodeError STORE_DAMAGED */
   async isCancelRequested(id: string): Promise<boolean> {
     return (await this.#ledger.get(SWARM_KEYS.cancel(id))) !== null
   }
 
-  /** A swarm by its id; null for none. @throws NodeError STORE_DAMAGED */
+  /** A swarm by its id; null when there is none. @throws NodeError STORE_DAMAGED */
   async get(id: string): Promise<SwarmHead | null> {
     const bytes = await this.#ledger.get(SWARM_KEYS.head(id))
     return bytes === null ? null : decodeHead(bytes)
   }
 
-  /** The swarm of an idempotency key; null for none. @throws NodeError STORE_DAMAGED */
+  /** The swarm of an idempotency key; null when there is none. @throws NodeError STORE_DAMAGED */
   async ofKey(name: string): Promise<SwarmHead | null> {
     const id = await this.#ledger.get(SWARM_KEYS.key(name))
     return id === null ? null : await this.get(fromUtf8(id))
   }
 
-  /** The swarms of tasks whose ids begin with a text, the first {@link MAX_CANDIDATES}. @throws NodeError STORE_DAMAGED */
+  /** Swarms by the beginning of their task ids, the first {@link MAX_CANDIDATES}. @throws NodeError STORE_DAMAGED */
   async ofTasks(taskId: string): Promise<SwarmHead[]> {
     if (!ID.test(taskId)) return []
     const rows = await this.#ledger.list({ ...beginningWith(SWARM_KEYS.task(taskId)), limit: MAX_CANDIDATES })
@@ -182,7 +182,7 @@ export class SwarmStore {
     return heads.filter((head) => head !== null)
   }
 
-  /** Swarms whose ids begin with a text, in no order. @throws NodeError STORE_DAMAGED */
+  /** Swarms by the beginning of their ids, in no order. @throws NodeError STORE_DAMAGED */
   async *heads(prefix = ''): AsyncGenerator<SwarmHead> {
     if (!ID.test(prefix)) return
     for await (const { value } of ledgerEntries(this.#ledger, beginningWith(SWARM_KEYS.head(prefix)))) yield decodeHead(value)
@@ -191,7 +191,7 @@ export class SwarmStore {
   /** The outcomes of a swarm's items so far, in order. @throws NodeError STORE_DAMAGED */
   async results(id: string): Promise<SwarmRow[]> {
     const rows: SwarmRow[] = []
-    // This node wrote it.
+    // Written by this node, so it needs no check.
     for await (const { value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-result', id))) rows.push(decode(value) as SwarmRow)
     return rows
   }
@@ -212,7 +212,7 @@ export class SwarmStore {
     return ids
   }
 
-  /** Removes every swarm that has expired by now; the number of keys that went with them. */
+  /** Removes every expired swarm. Returns the number of removed keys. */
   async purgeExpired(now: number): Promise<number> {
     let purged = 0
     for await (const { key } of ledgerEntries(this.#ledger, expiredSwarms(now))) purged += await this.#remove(lastPart(key), key)
@@ -220,8 +220,8 @@ export class SwarmStore {
   }
 
   /**
-   * What it promised goes first, at once: a part of that would pass for all of it. Then its results: until its head has gone it is
-   * found again.
+   * Its promises go first, in one commit: a part of them would pass for all of them. Then its results; its head goes last, so an
+   * interrupted removal is found again.
    */
   async #remove(id: string, expiry: string): Promise<number> {
     const promised = [SWARM_KEYS.open(id), SWARM_KEYS.seat(id), SWARM_KEYS.vote(id), SWARM_KEYS.cancel(id)]
@@ -259,7 +259,7 @@ function encodeItem(item: SwarmItem): Uint8Array {
   try {
     return encodePayload(item)
   } catch {
-    // Nor can it be sent to anybody: the item fails when it is leased.
+    // It cannot be sent either: the item fails when it is leased.
     const { input: _input, given: _given, ...rest } = item
     return encodePayload(rest)
   }

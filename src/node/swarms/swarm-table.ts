@@ -22,14 +22,14 @@ import { refusedKey, survey, type Survey, type SurveyDeps } from './eligibility.
 import type { TaskTable } from '../tasks/task-table.js'
 import type { ItemRun } from './lease-requests.js'
 
-/** Swarms that are kept in memory; the oldest finished ones go first, and are read from the ledger then. */
+/** Swarms kept in memory; the oldest ended ones are evicted first, and read from the ledger then. */
 const KEPT = 100
-/** Bytes of results that are kept; the same. When those of running swarms take it all, further results are refused. */
+/** Bytes of results kept in memory, likewise. When running swarms use all of it, further results are refused. */
 const KEPT_BYTES = 128 * 1024 * 1024
-/** How often leases and deadlines are looked at, in milliseconds. */
+/** How often leases and deadlines are checked, in milliseconds. */
 const TICK_MS = 500
 
-/** What swarms need. */
+/** Dependencies of the swarm table. */
 export interface SwarmTableDeps
   extends Omit<CoordinatorDeps, 'onEnd' | 'onStatus' | 'hasCapacity' | 'peers'>,
     Omit<ParticipantsDeps, keyof CoordinatorDeps | 'survey' | 'replicated' | 'running' | 'add'>,
@@ -52,20 +52,20 @@ const SWARM_IDS: IdKind = {
   list: 'a2a-node swarm ls'
 }
 
-/** What swarms tell their table. */
+/** Callbacks of swarms to their table. */
 interface SwarmHooks {
   onEnd(swarm: SwarmHere): void
   onStatus(swarm: SwarmHere, status: 'running' | 'stalled'): void
   hasCapacity(bytes: number): boolean
 }
 
-/** The swarms launched here, and those of others in which this node votes. Those under way go on from the ledger when this node starts again. */
+/** The swarms launched here, and swarms of other nodes in which this node votes. Running ones resume from the ledger after a restart. */
 export class SwarmTable {
   /** This node as a participant of swarms. */
   readonly participants: Participants
   readonly #deps: SwarmTableDeps
   readonly #runs = new Map<string, SwarmHere>()
-  /** By running swarm: addresses of agents that the rules refuse, each on record once. */
+  /** By running swarm: addresses of agents that the rules refuse, each recorded once. */
   readonly #refused = new Map<string, Set<string>>()
   readonly #launcher: Launcher
   #timer: Timer | null = null
@@ -84,7 +84,7 @@ export class SwarmTable {
     this.#launcher = new Launcher({ ...deps, participants: this.participants, begin: (launch, refused) => this.#begin(launch, refused) })
   }
 
-  /** Goes on with the swarms that had not ended when this node stopped. @throws NodeError STORE_DAMAGED */
+  /** Resumes the swarms that had not ended when this node stopped. @throws NodeError STORE_DAMAGED */
   async resume(): Promise<void> {
     const { swarmStore, tasks } = this.#deps
     for (const id of await swarmStore.open()) {
@@ -98,12 +98,12 @@ export class SwarmTable {
         continue
       }
       const run = this.#run({ head, items, allowed: [], past: { leases, rows: await swarmStore.results(id) } }, new Set())
-      // What it has done since the copy was made would be done again.
+      // Its work since the copy was made would be repeated.
       if (head.isRestored === true) await run.cancel()
     }
   }
 
-  /** Begins to watch leases and deadlines. */
+  /** Starts the checks of leases and deadlines. */
   start(): void {
     this.#timer = this.#deps.clock.every(TICK_MS, () => {
       for (const run of this.#running()) run.tick(this.#survey(run.head))
@@ -116,12 +116,12 @@ export class SwarmTable {
     return this.#runs.get(id)
   }
 
-  /** Who may take part, by need. */
+  /** Eligible agents, by need. */
   #survey({ id, request, onBehalfOf, stages }: SwarmHead, refused: Set<string> | null = this.#refused.get(id) ?? null): Survey[] {
     return needsOf(stages).wants.map((wants) => survey(this.#deps, { request, wants, onBehalfOf }, refused))
   }
 
-  /** This node stops; what runs goes on at its next start. */
+  /** This node stops; running swarms resume at its next start. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#deps.clock.clear(this.#timer)
@@ -133,12 +133,12 @@ export class SwarmTable {
     return this.#launcher.launch(plan, onBehalfOf, onRun)
   }
 
-  /** What a launch would do, and who would be left out. Nothing is recorded. @throws NodeError USAGE */
+  /** The effects of a launch, and the agents that would be left out. Nothing is recorded. @throws NodeError USAGE */
   preview(request: SwarmRequest, onBehalfOf?: CertifiedPower): SwarmPreview {
     return previewOf(this.#deps, { request, further: [], onBehalfOf })
   }
 
-  /** Null: this node stops. */
+  /** null: this node stops. */
   #begin(launch: SwarmLaunch, refused: Set<string>): SwarmHere | null {
     if (this.#isStopped) return null
     if (launch.head.voters === undefined) return this.#run(launch, refused)
@@ -165,7 +165,7 @@ export class SwarmTable {
     }
   }
 
-  /** Stops a swarm; resolves when that is durable. One that has ended stays as it is. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  /** Cancels a swarm; resolves when that is durable. An ended one stays as it is. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
   async cancel(id: string): Promise<SwarmInfo> {
     const swarm = await this.find(id)
     if (swarm instanceof Coordinator || swarm instanceof ReplicatedSwarm) await swarm.cancel()
@@ -179,7 +179,7 @@ export class SwarmTable {
     return run !== undefined
   }
 
-  /** Tasks of swarms that are no longer in memory, by the beginning of their ids, as the ledger tells of them. @throws NodeError STORE_DAMAGED */
+  /** Tasks of swarms that are no longer in memory, by the beginning of their ids, from the ledger. @throws NodeError STORE_DAMAGED */
   async recordedTasks(taskId: string): Promise<RecordedTask[]> {
     return (await this.#deps.swarmStore.ofTasks(taskId)).map(recordedSwarmTask)
   }
@@ -189,7 +189,7 @@ export class SwarmTable {
     return [...this.#runs.values()].reverse().map((run) => run.info())
   }
 
-  /** The same, and those that only the ledger has. @throws NodeError STORE_DAMAGED */
+  /** Every swarm in memory or in the ledger, newest first. @throws NodeError STORE_DAMAGED */
   async listAll(): Promise<SwarmInfo[]> {
     const all = this.list()
     for await (const head of this.#deps.swarmStore.heads()) {
@@ -210,7 +210,7 @@ export class SwarmTable {
     return 'run' in hit ? hit.run : endedSwarm(hit.head, hit.end, { rows: await swarmStore.results(hit.head.id), telemetry })
   }
 
-  /** Those that have not ended, oldest first. */
+  /** Sessions of the running swarms, oldest first. */
   activeSessions(): SwarmSession[] {
     return this.#running().map((run) => run.session())
   }
@@ -222,7 +222,7 @@ export class SwarmTable {
   invite(id: string, agent: string): void {
     const run = this.get(id)
     const { wants } = needsOf(run.head.stages)
-    // Who asks once more is refused once more.
+    // A refusal of a repeated invitation is recorded again.
     for (const { capability } of wants) this.#refused.get(run.head.id)?.delete(refusedKey(agent, capability))
     const found = this.#survey(run.head)
     if (found.some(({ allowed }) => allowed.includes(agent))) {
@@ -232,15 +232,15 @@ export class SwarmTable {
     throw new NodeError('CAPABILITY_NOT_FOUND', `${this.#deps.directory.shownAddress(agent)} cannot take part: ${rule}`)
   }
 
-  /** Ends the live lease of an item in the place of its agent. @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND without a lease. */
+  /** Ends the live lease of an item in place of its agent. @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND without a lease. */
   settle(id: string, subTask: string, outcome: RunOutcome): void {
     if (coordinatorOf(this.get(id))?.settle(subTask, outcome) !== true)
       throw new NodeError('TASK_NOT_FOUND', `nobody works on "${shown(subTask)}" now`)
   }
 
   /**
-   * A peer says which requests it works on, or which wait for a person of it (`awaitsApproval`): their leases live. Who works on a run
-   * that is nobody's lease is told to stop: its swarm has ended, or has given the item to another.
+   * A peer reports requests: in progress, or waiting for a person there (`awaitsApproval`). Their leases stay live. It is told to
+   * stop a run without a live lease: its swarm has ended, or has given the item to another agent.
    */
   onHeartbeat(peer: NodeId, keys: readonly string[], awaitsApproval = false): void {
     for (const [id, runs] of runsOf(keys)) {
@@ -261,12 +261,12 @@ export class SwarmTable {
     }
   }
 
-  /** A peer is gone: its leases that others may have go back at once. */
+  /** A peer is gone: leases of its agents that others may get return at once. */
   onOffline(peer: NodeId): void {
     for (const run of this.#running()) run.lost(peer)
   }
 
-  /** Removes what has expired by now from the ledger; the number of keys. */
+  /** Removes expired swarms from the ledger. Returns the number of keys. */
   async purgeExpired(now: number): Promise<number> {
     for (const run of this.#running()) if (run instanceof ReplicatedSwarm && run.head.expiresAt <= now) await run.expire()
     return await this.#deps.swarmStore.purgeExpired(now)
@@ -292,12 +292,12 @@ export class SwarmTable {
     return [...this.#runs.values()].filter((run) => run.isRunning)
   }
 
-  /** Makes room by forgetting; says whether there is enough then. */
+  /** Evicts swarms to make room. Returns whether it is enough. */
   #hasCapacity(bytes: number): boolean {
     return this.#trim(bytes) <= KEPT_BYTES
   }
 
-  /** Forgets swarms that have ended, oldest first, until so many bytes have room too; gives the bytes held with them. */
+  /** Evicts ended swarms, oldest first, until `more` bytes have room. Returns the bytes held together with them. */
   #trim(more: number): number {
     let bytes = [...this.#runs.values()].reduce((sum, run) => sum + run.bytes, more)
     for (const [id, run] of this.#runs) {
@@ -310,7 +310,7 @@ export class SwarmTable {
   }
 }
 
-/** Null: another node coordinates it. */
+/** null: another node coordinates it. */
 function coordinatorOf(swarm: SwarmHere): Coordinator | null {
   return swarm instanceof ReplicatedSwarm ? swarm.coordinator : swarm
 }
@@ -319,7 +319,7 @@ function replicatedOf(swarm: SwarmHere | undefined): ReplicatedSwarm | undefined
   return swarm instanceof ReplicatedSwarm ? swarm : undefined
 }
 
-/** Runs of items of swarms, as heartbeats name them, by swarm. */
+/** Runs of swarm items in heartbeats, by swarm. */
 function runsOf(keys: readonly string[]): Map<string, ItemRun[]> {
   const all = new Map<string, ItemRun[]>()
   for (const key of keys) {

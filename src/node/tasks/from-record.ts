@@ -6,15 +6,15 @@ import { NodeError } from '../../kit/errors.js'
 import type { SwarmInfo } from '../../ports/swarm-api.js'
 import type { SwarmEnd, SwarmHead } from '../swarms/store.js'
 
-/** A task and its events as far as the ledger tells of them. */
+/** A task and its events, as far as the ledger has them. */
 export interface RecordedTask {
   readonly task: Task
   readonly events: readonly TaskEvent[]
 }
 
 /**
- * The task of a request that the ledger holds; null when it has none. Of the way to where it stands only the beginning and
- * the last change are known. `result`: what came of it, when it is still kept.
+ * The task of a request on record; null when it has none. Its events are only the beginning and the last change. `result`: the
+ * result, when it is still kept.
  */
 export function taskFromRecord(record: RequestRecord, result: unknown): RecordedTask | null {
   const { taskId, role, target: agent, capability, description, createdAt, updatedAt } = record
@@ -33,7 +33,7 @@ export function taskFromRecord(record: RequestRecord, result: unknown): Recorded
   return { task: now, events }
 }
 
-/** Its number at its agent: each run after one that ended with its node is a further attempt. */
+/** The attempt number at the agent: each run after one that ended with its node is a further attempt. */
 function attemptOf({ role, attempt, tries, asking }: RequestRecord): number {
   return role === 'callee' ? attempt + Math.max(0, tries - 1) : (asking?.run ?? attempt)
 }
@@ -55,7 +55,7 @@ function inputsOf({ status, error, role, tries }: RequestRecord, result: unknown
   }
 }
 
-/** The task of a swarm, as the ledger tells of it. */
+/** The task of a swarm on record. */
 export function recordedSwarmTask({ taskId: id, request, createdAt, end }: SwarmHead): RecordedTask {
   const { capability, goal } = request
   const begun = createTask({ id, kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, createdAt)
@@ -71,7 +71,7 @@ export function recordedSwarmTask({ taskId: id, request, createdAt, end }: Swarm
   return { task, events }
 }
 
-/** How the task of a swarm ends with it. */
+/** The input that ends the task of a swarm with this end. */
 export function swarmOutcome({
   status,
   counts,

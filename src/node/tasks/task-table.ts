@@ -11,11 +11,11 @@ import type { Task, TaskEvent, WaitingFor } from '../../domain/task/task.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { sizeOf } from '../../kit/size.js'
 
-/** Tasks that are kept; the oldest that have ended go first. */
+/** Tasks kept; the oldest ended ones are evicted first. */
 const KEPT = 5000
-/** So many are forgotten at once when there are more: each time steps over the room of those before. */
+/** Tasks evicted at once when the table is full. Each eviction iterates over the free slots of earlier ones. */
 const FORGOTTEN_AT_ONCE = 100
-/** Bytes of them: descriptions, results, errors, progress. Tasks that have ended go first, then reports of those that have not. */
+/** Bytes kept of descriptions, results, errors and progress. Ended tasks are evicted first, then progress of the other tasks. */
 const KEPT_BYTES = 128 * 1024 * 1024
 /** Events kept of one task: the first and the newest. */
 const KEPT_EVENTS = 200
@@ -24,7 +24,7 @@ const PROGRESS_BYTES = 64 * 1024
 /** Bytes of one task's progress: the newest reports stay. */
 const KEPT_PROGRESS_BYTES = 256 * 1024
 
-/** What a new task is. */
+/** The fields of a new task. */
 export interface TaskOpening {
   readonly kind: Task['kind']
   readonly role: Task['role']
@@ -36,13 +36,13 @@ export interface TaskOpening {
 
 interface StoredTask {
   task: Task
-  /** null: it began at once, and came to its result. */
+  /** null: the task began at once and came to its result, with no other event. */
   events: TaskEvent[] | null
-  /** Of its description and its events' contents. */
+  /** Bytes of the description and of the events' contents. */
   bytes: number
 }
 
-/** Every task this node asked for or works on: one table, one machine, an event log each. */
+/** All tasks that this node requested or works on: one table, one state machine, an event log each. */
 export class TaskTable {
   readonly #clock: Clock
   readonly #ids: IdSource
@@ -62,7 +62,7 @@ export class TaskTable {
     this.#changes = new Emitter(this.#onFault)
   }
 
-  /** Opens a task in state `submitted`; returns its id: a fresh one, unless it has one. One that is kept already stays as it is. */
+  /** Opens a task in state `submitted` under the id, by default a fresh one, and returns the id. A known task stays as it is. */
   open(opening: TaskOpening, id = this.#ids.next('task')): string {
     if (this.#tasks.has(id)) return id
     const { task, event } = createTask({ id, ...opening }, this.#clock.now())
@@ -74,7 +74,7 @@ export class TaskTable {
     return id
   }
 
-  /** Adds a task in the state that is on record. Nothing for one that is there already. `isNews`: listeners are told of it. */
+  /** Adds a task in its recorded state; a known task stays as it is. `isChange`: listeners are notified. */
   restore(task: Task, events: readonly TaskEvent[], isChange = false): void {
     if (this.#tasks.has(task.id)) return
     const stored: StoredTask = { task, events: [...events], bytes: 0 }
@@ -84,19 +84,19 @@ export class TaskTable {
     if (isChange) this.#emit(task)
   }
 
-  /** Something holds the task up; null: nothing does. */
+  /** Sets the reason why the task waits; null: it does not wait. */
   waitFor(id: string, waitingFor: WaitingFor | null): void {
     const task = this.get(id)
     if (task === undefined || FINAL_STATES.has(task.state) || task.waitingFor === waitingFor) return
     this.#apply(id, { type: 'state', state: task.state, ...(waitingFor === null ? {} : { waitingFor }) })
   }
 
-  /** An agent works on it: it has begun here, or its node heartbeats it. */
+  /** An agent works on the task: it has begun here, or its node sends heartbeats. */
   working(id: string): void {
     if (this.get(id)?.state === 'submitted') this.#apply(id, { type: 'state', state: 'working' })
   }
 
-  /** Nobody is known to work on it any more. */
+  /** No agent is known to work on the task any more. */
   lost(id: string): void {
     const task = this.get(id)
     if (task?.state !== 'working') return
@@ -104,31 +104,31 @@ export class TaskTable {
     this.#apply(id, { type: 'state', state: 'submitted', ...waiting })
   }
 
-  /** A further try of the same request; nothing for one that is no further one. */
+  /** A further attempt at the same request; ignored unless the number is higher. */
   attempt(id: string, attempt: number): void {
     if (attempt > (this.get(id)?.attempt ?? attempt)) this.#apply(id, { type: 'attempt', attempt })
   }
 
-  /** The agent reports how far it is. A report of more than 64 KiB says no more than that it works. */
+  /** The agent reports progress. A report of more than 64 KiB only counts as a sign of work. */
   progress(id: string, data: unknown): void {
     this.working(id)
     if (sizeOf(data) > PROGRESS_BYTES) return
     this.#apply(id, { type: 'progress', data })
   }
 
-  /** Done, with this result. */
+  /** The task completed with this result. */
   complete(id: string, result: unknown): void {
     this.working(id)
     this.#apply(id, { type: 'result', result })
   }
 
-  /** Ended without a result; CANCELED ends as canceled. */
+  /** The task ended without a result; the code CANCELED ends it as canceled. */
   fail(id: string, error: ErrorBody): void {
     const isLate = this.get(id)?.state === 'unknown'
     this.#apply(id, { type: 'error', error, state: error.code === 'CANCELED' && !isLate ? 'canceled' : 'failed' })
   }
 
-  /** No outcome was learned, for this reason; a late one still counts. */
+  /** The outcome is unknown, for this reason; a late outcome still counts. */
   unknown(id: string, error: ErrorBody): void {
     this.#apply(id, { type: 'error', error, state: 'unknown' })
   }
@@ -144,7 +144,7 @@ export class TaskTable {
     }
   }
 
-  /** A task by its id; undefined for an unknown or forgotten one. */
+  /** A task by its id; undefined when it is unknown or was evicted. */
   get(id: string): Task | undefined {
     return this.#tasks.get(id)?.task
   }
@@ -186,7 +186,7 @@ export class TaskTable {
     while (events.length > 2 && isOver()) this.#thin(stored, 1)
     this.#trim(id)
     this.#emit(step.task)
-    // Of thousands of tasks that ended objects of their own for each step would be most of what is kept.
+    // Thousands of ended tasks would otherwise mostly hold event objects.
     if (isStraight(events)) stored.events = null
   }
 
@@ -195,7 +195,7 @@ export class TaskTable {
     this.#bytes += bytes
   }
 
-  /** Drops so many events behind the first one. */
+  /** Drops `count` events after the first one. */
   #thin(stored: StoredTask, count: number): void {
     for (const old of stored.events?.splice(1, count) ?? []) this.#weigh(stored, -bytesOf(old))
   }
@@ -204,9 +204,9 @@ export class TaskTable {
     return this.#tasks.size > KEPT || this.#bytes > KEPT_BYTES
   }
 
-  /** Forgets tasks that have ended, oldest first, but never the one that changes now: somebody is about to read it. */
+  /** Evicts ended tasks, oldest first, but never the changing one: a caller is about to read it. */
   #trim(changing: string): void {
-    // Not even a look at the oldest: it would step over the room of all that were forgotten.
+    // Return early: iteration would step over the free slots of all evicted tasks.
     if (!this.#isFull()) return
     const most = this.#tasks.size > KEPT ? KEPT - FORGOTTEN_AT_ONCE : KEPT
     for (const [id, stored] of this.#tasks) {
@@ -222,7 +222,7 @@ export class TaskTable {
   }
 }
 
-/** A late answer to an unknown one is for its caller; its task need not wait for it. */
+/** A late answer to an unknown task goes to its caller; the task need not stay for it. */
 function hasEnded({ state }: Task): boolean {
   return FINAL_STATES.has(state) || state === 'unknown'
 }

@@ -2,26 +2,26 @@ import type { Clock, Timer } from '../../../kit/clock.js'
 import type { RequestRecord } from '../../../domain/reliable/records.js'
 import { type CalleeRequest, found, recover } from '../../../domain/reliable/request.js'
 
-/** How long a request whose run was cut short is taken up alone, unless it ends before, in milliseconds. */
+/** How long an interrupted request gets a turn of its own, unless it ends earlier, in milliseconds. */
 const TURN_MS = 1000
 
-/** What telling which runs were cut short needs. */
+/** Dependencies of the record of interrupted runs. */
 export interface CutRunsDeps {
   readonly clock: Clock
-  /** Did the process before end by an error of its own? Default false. */
+  /** Did the previous process end by an error of its own? Default false. */
   readonly isAtFault?: boolean
 }
 
-/** A request that had no end when this node started. */
+/** A request without an end at the start of this node. */
 interface LeftRun {
   readonly isCut: boolean
-  /** It runs again only when it has its turn. */
+  /** It runs again only in its turn. */
   needsTurn: boolean
 }
 
 /**
- * Requests of others that had no end when this node started, until each begins or ends. Those whose run was cut short are taken up one
- * after the other, in turns of {@link TURN_MS} at most: when one of them ends the node again, few others run.
+ * Requests of other nodes without an end at this node's start, until each begins or ends. Interrupted ones run again one by one,
+ * in turns of at most {@link TURN_MS}. If one of them ends the node again, few others are running.
  */
 export class CutRuns {
   readonly #deps: CutRunsDeps
@@ -34,46 +34,46 @@ export class CutRuns {
     this.#deps = deps
   }
 
-  /** Did the process before end by an error of its own? */
+  /** Did the previous process end by an error of its own? */
   get isAtFault(): boolean {
     return this.#deps.isAtFault === true
   }
 
-  /** Requests whose run was cut short, and that were not taken up yet. */
+  /** Interrupted requests that still wait for their turn. */
   get waiting(): number {
     return [...this.#left.values()].filter(({ needsTurn }) => needsTurn).length
   }
 
-  /** Who takes the next one up when a turn is over. */
+  /** Sets the callback that takes up the next request when a turn is over. */
   onFree(listener: () => void): void {
     this.#onFree = listener
   }
 
-  /** The node starts, and its ledger holds this request of another node, without an end. */
+  /** Adds a request of another node without an end, read from the ledger at the start. */
   add(name: string, record: RequestRecord): void {
     const isCut = record.status === 'started'
-    // What is only removed, or ends, harms nobody.
+    // A request that only ends or is removed is harmless.
     const needsTurn = isCut && record.swarm === null && recover(found(stateOf(record), this.isAtFault)) === 'run'
     this.#left.set(name, { isCut, needsTurn })
   }
 
-  /** A request without an end that is not in flight. An end of this very process counts for nothing: its record may not be up to date. */
+  /** The state of a request without an end that is not in flight. Interruptions in this process do not count: its record may be stale. */
   found(name: string, record: RequestRecord): CalleeRequest {
     const state = stateOf(record)
     return this.#left.get(name)?.isCut === true ? found(state, this.isAtFault) : state
   }
 
-  /** Is it to be taken up when it has its turn, and not by a copy that comes before? */
+  /** Does it wait for its turn, whatever copies arrive before? */
   isWaiting(name: string): boolean {
     return this.#left.get(name)?.needsTurn === true
   }
 
-  /** Does it wait for the turn of another one to be over? */
+  /** Does it wait for another request's turn to end? */
   isBlocked(name: string): boolean {
     return this.#turn !== null && this.isWaiting(name)
   }
 
-  /** It is taken up, and has its turn if it needs one. */
+  /** Takes a request up, in a turn if it needs one. */
   take(name: string): void {
     const left = this.#left.get(name)
     if (left?.needsTurn !== true) return
@@ -83,18 +83,18 @@ export class CutRuns {
     this.#turn = { name, timer: clock.after(TURN_MS, () => this.#free()) }
   }
 
-  /** It begins. True: it is of before this start, so that it begins durably, and a further end of the node is counted. */
+  /** A run begins. True: it is from before this start, so its beginning must be durable, to count another end of the node. */
   begins(name: string): boolean {
     return this.#left.delete(name)
   }
 
-  /** It has ended. */
+  /** A request has ended. */
   ended(name: string): void {
     this.#left.delete(name)
     if (this.#turn?.name === name) this.#free()
   }
 
-  /** Nobody gets a turn any more. */
+  /** Ends all turns. */
   stop(): void {
     this.#onFree = () => {}
     this.#deps.clock.clear(this.#turn?.timer ?? null)

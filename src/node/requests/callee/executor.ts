@@ -29,7 +29,7 @@ import type { RecordedTask } from '../../tasks/from-record.js'
 import { Replies, type RepliesDeps } from './replies.js'
 import { Runner, type RunnerDeps } from './runner.js'
 
-/** What doing others' work needs. */
+/** Dependencies of the executor. */
 export interface ExecutorDeps
   extends Omit<RepliesDeps, 'answerTtlMs' | 'ways'>,
     Pick<AdmissionsDeps, 'isPast' | 'checkShare'>,
@@ -53,14 +53,14 @@ export interface ExecutorDeps
   toAgentJson(value: unknown): unknown
 }
 
-/** The callee's side of requests: takes, refuses, repeats and cancels them, and heartbeats those in flight. */
+/** The callee's side of requests: admits, refuses, repeats and cancels them, and sends heartbeats. */
 export class Executor {
   readonly #deps: ExecutorDeps
   readonly #replies: Replies
   readonly #inFlight = new InFlight()
   readonly #intake: Admissions
   readonly #runner: Runner
-  /** What was canceled before it was here. */
+  /** Cancellations that arrived before their requests. */
   readonly #canceled = new EarlyCancels()
   #isStopping = false
   #timer: Timer | null = null
@@ -72,15 +72,15 @@ export class Executor {
     this.#runner = new Runner({ ...deps, replies: this.#replies, inFlight: this.#inFlight })
   }
 
-  /** Begins to heartbeat. */
+  /** Starts the heartbeats. */
   start(): void {
     const { clock, limits } = this.#deps
     this.#timer = clock.every(limits.heartbeatMs, () => sendHeartbeats(this.#deps, this.#inFlight))
   }
 
   /**
-   * Ends every run. Resolves when how they ended is on record, and those who wait for an answer were told: a swarm gives its
-   * leases away by itself, others may ask again, unless the work had begun and may not be repeated.
+   * Ends every run. Resolves when the ends are on record and waiting callers were told. A swarm reassigns its leases by itself.
+   * Other callers may ask again, unless the work had begun and may not be repeated.
    */
   async stop(): Promise<void> {
     this.#isStopping = true
@@ -96,24 +96,24 @@ export class Executor {
     this.#replies.close()
   }
 
-  /** Who gave this node what it does for a swarm; null: it does nothing. */
+  /** The node that assigned this node's work for a swarm; null when there is none. */
   leaderOf = (swarm: string): NodeId | null => this.#inFlight.leaderOf(swarm)
 
-  /** Runs under way, also of agents that were removed meanwhile, and tasks that wait for an agent. */
+  /** Runs under way, also of agents removed meanwhile, and tasks that wait for an agent. */
   counts(): { running: number; queued: number } {
     const pieces = this.#inFlight.all().filter((one) => !one.hasEnded)
     const running = pieces.filter((one) => one.isRunning).length
     return { running, queued: pieces.length - running }
   }
 
-  /** Would a message run nothing new, since it only asks after a request, or the same is under way or was done already? */
+  /** True when a message starts no new run: it is a query, or the same request is under way or done. */
   knows(incoming: InboundMessage): boolean {
     const payload = incoming.header.type === 'request' ? readRequest(incoming.payload) : null
     if (payload === null) return false
     return payload.isQuery || incoming.recorded?.isDone === true || this.#inFlight.has(incoming.peer, keyOf(incoming, payload))
   }
 
-  /** A request that the inbound pipeline let through. */
+  /** A request that passed the inbound pipeline. */
   onRequest(incoming: InboundMessage): void {
     const thread = threadOf(incoming)
     const payload = readRequest(incoming.payload)
@@ -124,20 +124,20 @@ export class Executor {
     const key = keyOf(asked, payload)
     const joined = asked.voters === undefined ? this.#inFlight.join(asked.peer, key, thread) : 'new'
     if (joined !== 'new') return this.#repeated(thread, joined)
-    // It claims nothing: what it asks after may begin at any moment.
+    // A query claims nothing: its request may begin at any moment.
     if (payload.isQuery) return void this.#tell(thread, asked, payload)
     const request = { incoming, payload, claim: this.#inFlight.claim(incoming.peer, key, thread) }
     if (incoming.recorded === undefined) this.#take(request, null)
     else void this.#look(request, incoming.recorded.name)
   }
 
-  /** What the ledger holds of a request decides what becomes of it. */
+  /** Decides on a request by its record in the ledger. */
   async #look(request: Claimed, name: string): Promise<void> {
     const { incoming, payload } = request
     try {
       const standing = await this.#deps.callee.standing(incoming, name, payload)
       if ('record' in standing) {
-        // A copy of it came before it was taken up, which answers it.
+        // A copy arrived before the request's turn; the run in that turn answers it.
         if (standing.isEarly) this.#leave(request, standing.record)
         else this.#take(request, standing.record)
       } else void this.#conclude(request.claim, this.#respond(standing.response, standing.changes), standing.task)
@@ -147,12 +147,12 @@ export class Executor {
     }
   }
 
-  /** Tells somebody who only asks how a request stands. One without an end is answered when it has one: it runs by what it was asked with alone. */
+  /** Answers a query. A request without an end is answered when it ends; it runs only as first requested. */
   async #tell(thread: Thread, asked: InboundMessage, payload: RequestPayload): Promise<void> {
     const response = await this.#deps.callee
       .answerTo(asked.recorded?.name ?? null, payload, asked.voters)
       .catch((error: unknown) => this.#notLookedUp(payload, error))
-    // It may have begun meanwhile. Who needs a proof and has none is told something.
+    // It may have begun meanwhile. A query that must prove its voters joins only when there is no response.
     const isReported = asked.voters !== undefined && response !== null
     const joined = isReported ? 'new' : this.#inFlight.join(asked.peer, keyOf(asked, payload), thread)
     if (joined !== 'new') return this.#repeated(thread, joined)
@@ -167,8 +167,8 @@ export class Executor {
   }
 
   /**
-   * Ends what was claimed. Further copies join until its end is on record: they would find that it has none, and be run. `task` is
-   * listed once the end is on record: before, a crash may bring about another end.
+   * Ends a claim. Copies join until the end is on record: otherwise they would find no end and run. `task` is listed once the end
+   * is on record: before that, a crash may lead to another end.
    */
   async #conclude(claim: Claim, end: (thread: Thread, at: number) => Promise<boolean>, task?: RecordedTask | null): Promise<void> {
     let isKept = true
@@ -177,11 +177,11 @@ export class Executor {
     if (isKept && task !== undefined && task !== null) this.#deps.tasks.restore(task.task, task.events, true)
   }
 
-  /** Runs a request that nothing speaks against, under its claim. */
+  /** Admits and runs a request under its claim. */
   #take(request: Claimed, record: RequestRecord | null): void {
     const { incoming, payload: asked, claim } = request
     if (this.#isStopping) return this.#leave(request, record)
-    // Also while the ledger was asked.
+    // Also a cancellation that arrived during the ledger read.
     const isCanceled = this.#canceled.take(incoming.peer, workKey(asked.requestId, asked.attempt))
     const payload = isCanceled ? null : this.#intake.check(incoming, asked)
     if (payload !== null && !(payload instanceof NodeError))
@@ -194,23 +194,23 @@ export class Executor {
     void this.#conclude(claim, (thread) => (payload === null ? replies.withdraw(thread) : replies.refuse(thread, payload.toBody())))
   }
 
-  /** It is not begun by now: what is on record is taken up later, or by the next start; of the rest its caller may ask again. */
+  /** Does not begin a request. A recorded one is taken up later or by the next start; the caller of another one may ask again. */
   #leave({ payload, claim }: Claimed, record: RequestRecord | null): void {
     if (record === null) return void this.#conclude(claim, this.#respond(responseOf(payload, ENDINGS.stopped)))
     for (const thread of claim.threads) this.#deps.exchanges.end(thread)
     this.#inFlight.release(claim)
   }
 
-  /** Answers one of several threads: the first one's answer and the changes are one commit. */
+  /** Answers one of several threads: the first answer and the changes are one commit. */
   #respond(response: unknown, changes: readonly LedgerChange[] = []): (thread: Thread, at: number) => Promise<boolean> {
     return (thread, at) => this.#replies.respond(thread, response, at === 0 ? { changes } : {})
   }
 
-  /** A one-way message: the agent does its default capability when the input fits; nobody waits. False: nothing runs. */
+  /** A one-way message: the agent runs its default capability when the input fits; no caller waits. False: nothing runs. */
   onNotification(incoming: InboundMessage): boolean {
     if (this.#isStopping) return false
     const asked = notificationRequest(incoming)
-    // The id is the peer's own choice: without a name of its own it could pass for a request, or for another notification.
+    // The peer chooses the id: without a key of its own it could match a request, or another notification.
     const key = `notification ${keyOf(incoming, asked)}`
     if (this.#inFlight.has(incoming.peer, key)) return false
     const payload = this.#intake.check(incoming, asked)
@@ -220,8 +220,8 @@ export class Executor {
   }
 
   /**
-   * Has an agent do what somebody in this process waits for, whom the rules have let: of a message it has nothing, and its outcome is
-   * told to nobody else. Gives why it is not taken instead.
+   * Runs work for a caller in this process, which the rules allowed. It has no message; only the caller learns the outcome.
+   * Returns the refusal instead.
    */
   here({ recipient, capability, input, names }: HereWork): HereRun | NodeError {
     const { self } = this.#deps
@@ -237,14 +237,14 @@ export class Executor {
     return { outcome: this.#runner.run(piece), cancel: () => piece.abort.abort() }
   }
 
-  /** A peer asks to stop its request. Only its own: the key is looked up under the peer. What is not in flight yet is not begun. */
+  /** A peer cancels its request; the lookup is limited to its own. A request that is not in flight yet will not begin. */
   onCancel(peer: NodeId, key: string): void {
     const pieces = this.#inFlight.onHeartbeatFrom(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
     for (const piece of pieces) abandon(piece)
     if (pieces.length === 0) this.#canceled.add(peer, key)
   }
 
-  /** Cancels by a callee's task of this node; its caller is told. */
+  /** Cancels by the task of a request at this node; its caller is told. */
   cancelTask(taskId: string): boolean {
     const piece = this.#inFlight.all().find((one) => one.taskId === taskId)
     piece?.abort.abort()
@@ -263,17 +263,17 @@ export class Executor {
     for (const piece of this.#inFlight.ofPeer(peer)) piece.lostAt = null
   }
 
-  /** A peer was put out of the mesh: nothing is done for it any more. */
+  /** A peer was removed from the mesh: its work here ends. */
   onRevoked(peer: NodeId): void {
     for (const piece of this.#inFlight.ofPeer(peer)) abandon(piece)
   }
 
-  /** Sends a response, now or when its caller is back; what was asked has failed with it. */
+  /** Answers with a failure, now or when the caller is back; the request ends with it. */
   fail(thread: Thread, payload: { readonly requestId: string; readonly attempt: number }, error: ErrorBody): void {
     void this.#failed(thread, payload, error)
   }
 
-  /** Ends what was recorded before this node started and is not taken up again. Never rejects. */
+  /** Ends a request from before this start that is not taken up again. Never rejects. */
   async end(thread: Thread, record: RequestRecord, ending: Ending): Promise<void> {
     const [peer, key] = [thread.recipient.nodeId, keyOf({ sender: thread.recipient, recipient: thread.sender }, record)]
     if (this.#inFlight.join(peer, key, thread) !== 'new') return
@@ -281,7 +281,7 @@ export class Executor {
     await this.#conclude(this.#inFlight.claim(peer, key, thread), this.#respond(responseOf(record, ending), changes), task)
   }
 
-  /** Nobody waits for what was asked any more. */
+  /** No caller waits for the request any more. */
   withdraw(thread: Thread): void {
     void this.#replies.withdraw(thread)
   }
@@ -296,10 +296,10 @@ export class Executor {
     await this.#replies.respond(thread, response, { changes: await this.#replies.refused(thread, error) })
   }
 
-  /** A request that is in flight came again: its thread is answered with the others, or its exchange ends now. */
+  /** A request in flight came again: its thread gets the same answer, or its exchange ends now. */
   #repeated(thread: Thread, joined: 'joined' | 'known' | 'full'): void {
     if (joined === 'full') void this.#replies.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
-    // The one answer that comes ends one opening of the thread.
+    // The one answer ends one opening of the thread.
     if (joined === 'known') this.#deps.exchanges.end(thread)
   }
 }

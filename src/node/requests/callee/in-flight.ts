@@ -18,42 +18,42 @@ import type { CheckShare } from '../../agents/check-share.js'
 import type { Directory } from '../../cards/directory.js'
 import { sizeOf } from '../../../kit/size.js'
 
-/** Threads that get the answer of one run: a request may be sent again while it is worked on. */
+/** Threads that one run answers: a request may be sent again while it is in progress. */
 const MAX_THREADS = 8
 
-/** One request being worked on, or waiting for its agent. */
+/** One request in progress, or waiting for its agent. */
 export interface Execution {
-  /** Unique on this node; those of notifications are never those of requests. */
+  /** Unique on this node; keys of notifications never equal keys of requests. */
   readonly key: string
   readonly peer: NodeId
   readonly recipient: InboundMessage['recipient']
-  /** Checked, its capability named. */
+  /** Validated, with its capability named. */
   readonly payload: RequestPayload
   readonly taskId: string
-  /** About how much its input holds in memory. */
+  /** Approximate bytes of its input in memory. */
   readonly bytes: number
   readonly abort: Abort
-  /** Where the answer goes; the newest gets the progress. */
+  /** Threads to answer; the newest gets the progress. */
   readonly threads: Thread[]
-  /** What the ledger holds of it; null for work of this very node, and for notifications. */
+  /** Its record in the ledger; null for work of this very node, and for notifications. */
   record: RequestRecord | null
   /** A one-way message: there is no answer to remember. */
   readonly isNotification: boolean
-  /** Has its agent begun? Before, it waits for a free place. */
+  /** Has its agent begun? Before, it waits for a free slot. */
   isRunning: boolean
-  /** Has its agent ended? Then only its end has to be recorded and told. */
+  /** Has its agent ended? Then only its end is to be recorded and reported. */
   hasEnded: boolean
   /** Does its caller wait for the answer? */
   isAwaited: boolean
   /** Was it ended because this node stops? */
   isStopped: boolean
-  /** Resolves when how it ended is on record, with the error that came of a result that fits no message; null while it runs or waits. */
+  /** Resolves when its end is on record, with the error of a result that fits no message; null while it runs or waits. */
   ending: Promise<ErrorBody | null> | null
-  /** When its caller went away, on the monotonic clock. */
+  /** Monotonic milliseconds at which its caller went offline. */
   lostAt: number | null
 }
 
-/** Work for somebody in this process. */
+/** Work for a caller in this process. */
 export interface HereWork {
   readonly recipient: InboundMessage['recipient']
   readonly capability: string
@@ -68,31 +68,31 @@ export interface HereRun {
   readonly cancel: () => void
 }
 
-/** A request that is about to be in flight, or to be answered without that. */
+/** A request about to be in flight, or to be answered without a run. */
 export interface Claim {
   readonly peer: NodeId
   readonly key: string
-  /** Where its answer goes, also to those that join. */
+  /** Threads to answer, including joined ones. */
   readonly threads: Thread[]
 }
 
 const NO_LOAD = { count: 0, bytes: 0 } as const
 
-/** The pieces of work in flight, by the peer who asked. */
+/** Executions in flight, by the requesting peer. */
 export class InFlight {
-  /** Peers that once asked for something stay: there are no more of them than members. */
+  /** Peers stay after their first request: there are no more of them than members. */
   readonly #byPeer = new Map<NodeId, TransientMap<string, Execution>>()
-  /** Threads of requests that are about to be in flight, by peer and key. */
+  /** Threads of claimed requests, by peer and key. */
   readonly #claims = new TransientMap<string, Thread[]>()
   readonly #all = { count: 0, bytes: 0 }
   readonly #loads = new Map<NodeId, { count: number; bytes: number }>()
 
-  /** How many there are, and the bytes of their inputs: of one peer, or of all. */
+  /** Count and input bytes of the executions of one peer, or of all. */
   load(peer?: NodeId): { readonly count: number; readonly bytes: number } {
     return peer === undefined ? this.#all : (this.#loads.get(peer) ?? NO_LOAD)
   }
 
-  /** Every request asks for it: it is counted, not summed up anew each time. */
+  /** Counted, not summed: every request reads the load. */
   #count({ peer, bytes }: Execution, by: 1 | -1): void {
     let ofPeer = this.#loads.get(peer)
     if (ofPeer === undefined) this.#loads.set(peer, (ofPeer = { count: 0, bytes: 0 }))
@@ -102,7 +102,7 @@ export class InFlight {
     this.#all.bytes += by * bytes
   }
 
-  /** Is it in flight, or about to be? */
+  /** Is it in flight or claimed? */
   has(peer: NodeId, key: string): boolean {
     return this.#byPeer.get(peer)?.has(key) === true || (this.#claims.size > 0 && this.#claims.has(claimText(peer, key)))
   }
@@ -114,12 +114,12 @@ export class InFlight {
     return { peer, key, threads }
   }
 
-  /** It does not get in flight. */
+  /** Ends a claim without a run. */
   release({ peer, key }: Pick<Claim, 'peer' | 'key'>): void {
     if (this.#claims.size > 0) this.#claims.delete(claimText(peer, key))
   }
 
-  /** Adds a piece. @throws NodeError INTERNAL when its key is in flight. */
+  /** Adds an execution. @throws NodeError INTERNAL when its key is in flight. */
   add(piece: Execution): void {
     this.release(piece)
     if (this.has(piece.peer, piece.key)) throw new NodeError('INTERNAL', 'that work is in flight already')
@@ -129,7 +129,7 @@ export class InFlight {
     this.#count(piece, 1)
   }
 
-  /** Takes a piece out. */
+  /** Removes an execution. */
   remove({ peer, key }: Execution): void {
     const ofPeer = this.#byPeer.get(peer)
     const piece = ofPeer?.get(key)
@@ -138,7 +138,7 @@ export class InFlight {
     this.#count(piece, -1)
   }
 
-  /** The same request came again: its answer goes there as well, unless it goes there already or to too many. */
+  /** Adds the thread of a repeated request, unless it is known or there are too many. */
   join(peer: NodeId, key: string, thread: Thread): 'new' | 'joined' | 'known' | 'full' {
     const threads = this.#byPeer.get(peer)?.get(key)?.threads ?? this.#claims.get(claimText(peer, key))
     if (threads === undefined) return 'new'
@@ -148,22 +148,22 @@ export class InFlight {
     return 'joined'
   }
 
-  /** The pieces of one peer. */
+  /** The executions of one peer. */
   ofPeer(peer: NodeId): Execution[] {
     return [...(this.#byPeer.get(peer)?.values() ?? [])]
   }
 
-  /** The peer of a piece of a swarm; null: there is none. */
+  /** The peer of an execution for a swarm; null when there is none. */
   leaderOf(swarm: string): NodeId | null {
     return this.all().find(({ payload }) => payload.swarm === swarm)?.peer ?? null
   }
 
-  /** The pieces whose answer goes to a node, whoever asked for them first. */
+  /** The executions that answer to a node, whichever node sent the request first. */
   onHeartbeatFrom(node: NodeId): readonly Execution[] {
     return this.all().filter(({ threads }) => threads.some(({ recipient }) => recipient.nodeId === node))
   }
 
-  /** Every piece, by each node that its answer goes to. */
+  /** The executions by each node that they answer to. */
   byListener(): ReadonlyMap<NodeId, readonly Execution[]> {
     const pieces = new Map<NodeId, Execution[]>()
     for (const piece of this.all())
@@ -175,7 +175,7 @@ export class InFlight {
     return pieces
   }
 
-  /** Every piece. */
+  /** Every execution. */
   all(): Execution[] {
     return [...this.#byPeer.values()].flatMap((pieces) => [...pieces.values()])
   }
@@ -185,12 +185,12 @@ function claimText(peer: NodeId, key: string): string {
   return `${peer} ${key}`
 }
 
-/** As heartbeats name it. */
+/** Its name in heartbeats. */
 export function nameOf({ payload: { requestId, attempt } }: Execution): string {
   return workKey(requestId, attempt)
 }
 
-/** Another agent, peer or attempt is other work. */
+/** The key of work: another agent, peer or attempt is other work. */
 export function keyOf(
   { sender, recipient }: Pick<InboundMessage, 'sender' | 'recipient'>,
   { requestId, attempt }: Pick<RequestPayload, 'requestId' | 'attempt'>
@@ -198,7 +198,7 @@ export function keyOf(
   return `${addressText(sender)} ${recipient.agentId} ${workKey(requestId, attempt)}`
 }
 
-/** What its agent gets. */
+/** The task for its agent. */
 export function taskOf({ taskId, payload, record, peer }: Execution): AgentTask {
   const { requestId, attempt, capability, description, swarm, input } = payload
   // Each run after one that ended with its node is a further attempt.
@@ -206,54 +206,54 @@ export function taskOf({ taskId, payload, record, peer }: Execution): AgentTask 
   return { taskId, requestId, attempt: attempt + tries, capability: capability ?? '', description, swarm, input, peer }
 }
 
-/** Ends work that nobody wants any more: it is stopped, and not answered. */
+/** Ends work without a waiting caller: it is stopped and not answered. */
 export function abandon(piece: Execution): void {
   piece.isAwaited = false
   piece.abort.abort()
 }
 
-/** Runs of one peer that are remembered; the oldest go first. */
+/** Early cancellations kept per peer; the oldest are evicted first. */
 const MAX_OF_PEER = 256
 
-/** Runs that peers canceled before they were here: a cancellation is faster than a message that has to be recorded. */
+/** Runs canceled before their requests arrived: a cancellation is faster than a message that must be recorded first. */
 export class EarlyCancels {
   readonly #byPeer = new Map<NodeId, BoundedSet<string>>()
 
-  /** A peer canceled a run, named as heartbeats name it. */
+  /** A peer canceled a run, given by its name in heartbeats. */
   add(peer: NodeId, key: string): void {
     const keys = this.#byPeer.get(peer) ?? new BoundedSet(MAX_OF_PEER)
     this.#byPeer.set(peer, keys.add(key))
   }
 
-  /** Was it canceled? Says so once. */
+  /** Was it canceled? True only once. */
   take(peer: NodeId, key: string): boolean {
     return this.#byPeer.get(peer)?.delete(key) ?? false
   }
 
-  /** A peer is gone: what it sends later is not what it canceled. */
+  /** A peer is gone: its cancellations do not apply to later requests. */
   forget(peer: NodeId): void {
     this.#byPeer.delete(peer)
   }
 }
 
-/** What telling of work under way needs. */
+/** Dependencies of heartbeats. */
 export interface HeartbeatDeps {
   readonly self: NodeId
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
   readonly limits: { readonly leaseMs: number }
-  /** Runs that programs answer in person, by the node that asked. */
+  /** Runs that programs answer in person, by the requesting node. */
   inPerson(): ReadonlyMap<NodeId, readonly string[]>
   /** Heartbeats of work for this very node. */
   onHeartbeatHere(body: ControlBody<'heartbeat'>): void
 }
 
-/** Tells every caller which of its requests live here, and ends leases whose launcher is gone. */
+/** Reports its live requests to each caller, and ends leases of lost launchers. */
 export function sendHeartbeats(deps: HeartbeatDeps, inFlight: InFlight): void {
   const now = deps.clock.monotonic()
   for (const piece of inFlight.all()) {
-    // What may not be repeated is done to its end: nobody else will be given it.
+    // Unrepeatable work runs to its end: it is never assigned again.
     const isLease = piece.payload.swarm !== null && piece.record?.isRepeatable !== false
     const isGone = piece.lostAt !== null && now - piece.lostAt > deps.limits.leaseMs && !deps.nextHop.isReachable(piece.peer)
     if (isLease && isGone) abandon(piece)
@@ -284,35 +284,35 @@ const MAX_INPUT_BYTES_PER_PEER = 64 * 1024 * 1024
 /** Bytes of the inputs of all tasks in flight. */
 const MAX_INPUT_BYTES = 256 * 1024 * 1024
 
-/** What deciding whether work is taken needs. */
+/** Dependencies of admission. */
 export interface AdmissionsDeps {
   readonly checkShare: Pick<CheckShare, 'payerOf' | 'within'>
   readonly agents: Pick<AgentHost, 'inputFault'>
   readonly directory: Pick<Directory, 'card'>
   readonly inFlight: Pick<InFlight, 'load'>
   readonly limits: { readonly maxInFlight: number; readonly maxInFlightPerPeer: number }
-  /** Does somebody else coordinate the swarm by now, as far as this node has promised? */
+  /** Does another node coordinate the swarm now, as far as this node has promised? */
   isPast(peer: NodeId, swarm: string, epoch: number): boolean
   /** Makes bytes of attachments into base64 text, as agents get them. */
   toAgentJson(value: unknown): unknown
 }
 
-/** What a notification asks, beside its id and input. */
+/** The request of a notification, without id and input. */
 const NOTIFICATION = requestPayloadSchema.omit({ requestId: true, input: true }).parse({ attempt: 1, capability: null })
 
-/** What a notification asks: the agent's default capability, for nobody who waits. */
+/** A notification as a request: the agent's default capability, without a waiting caller. */
 export function notificationRequest({ header, payload }: Pick<InboundMessage, 'header' | 'payload'>): RequestPayload {
   return notificationPayload(header.id, isRecord(payload) && 'input' in payload ? payload.input : payload)
 }
 
-/** What is asked for without a message to be answered. */
+/** A request without a message to answer. */
 export function notificationPayload(requestId: string, input: unknown, capability: string | null = null): RequestPayload {
-  // Member by member: what is spread and added to is an object of another kind each time, and every call makes one.
+  // Member by member: a spread makes an object of another hidden class each time, and every call makes one.
   const { attempt, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded } = NOTIFICATION
   return { requestId, attempt, capability, input, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded }
 }
 
-/** Which work this node takes: what there is room for, and what its agent can begin with. */
+/** Admits work when there is room and its agent accepts the input. */
 export class Admissions {
   readonly #deps: AdmissionsDeps
 
@@ -320,7 +320,7 @@ export class Admissions {
     this.#deps = deps
   }
 
-  /** The payload with its capability named and its input as agents get it, or why it is not taken. */
+  /** The payload with its capability named and its input as agents get it, or the reason of the refusal. */
   check({ peer, recipient }: Pick<InboundMessage, 'peer' | 'recipient'>, payload: RequestPayload): RequestPayload | NodeError {
     const { agents, checkShare, directory, isPast, toAgentJson } = this.#deps
     if (payload.swarm !== null && payload.epoch !== undefined && isPast(peer, payload.swarm, payload.epoch))

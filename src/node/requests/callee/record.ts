@@ -21,10 +21,10 @@ import type { RequestStore } from '../store.js'
 import type { Hash } from '../../../kit/sign.js'
 import { votersDigest } from '../../../domain/swarm/coordination.js'
 
-/** How much longer than its caller may ask after it a request is remembered, in milliseconds: clocks differ, and messages take time. */
+/** How long a request is remembered after its caller may last ask for it, in milliseconds: clocks differ, and messages take time. */
 const BEYOND_MS = 3_600_000
 
-/** What recording the requests of others needs. */
+/** Dependencies of callee requests. */
 export interface CalleeRequestsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -34,7 +34,7 @@ export interface CalleeRequestsDeps {
   readonly directory: Directory
   readonly self: NodeId
   readonly ledgerQuota: Pick<LedgerQuota, 'refusal'>
-  /** Are its requests answered by a program in person? Those are not recorded: only that program knows whether they may be repeated. */
+  /** Does a program answer its requests in person? Such requests are not recorded: only the program knows whether they are repeatable. */
   isInPerson(agent: AgentAddress): boolean
 }
 
@@ -43,37 +43,37 @@ export type CalleeOutcome =
   | { readonly status: 'completed'; readonly response: unknown }
   | { readonly status: 'failed' | 'unknown'; readonly error: ErrorBody }
 
-/** A run that has ended: of which request, and its record; null: it has none. */
+/** A run that has ended; `record` is null when the ledger has none. */
 interface EndedRun {
   readonly record: RequestRecord | null
   readonly recipient: AgentAddress
   readonly payload: RequestPayload
 }
 
-/** A request that runs, now or when it has its turn (`isEarly`), or what is answered to it and the changes that go with that. */
+/** A request that runs, now or in its turn (`isEarly`), or its response and changes. */
 export type Standing = { readonly record: RequestRecord; readonly isEarly: boolean } | Concluded
 
-/** A response, and what the ledger holds from then on. */
+/** A response and the ledger changes with it. */
 interface Concluded {
   readonly response: unknown
   readonly changes: readonly LedgerChange[]
-  /** Shown in the list of tasks once the changes are durable; absent for what is there already, or has no task. */
+  /** Listed once the changes are durable; absent when it is listed already, or there is no task. */
   readonly task?: RecordedTask | null
-  /** The result has no form in which it could be sent, so that the request has failed with this error. */
+  /** The result cannot be encoded, so the request failed with this error. */
   readonly unfit?: ErrorBody
 }
 
-/** What the ledger is to hold of the requests that others ask of this node. */
+/** Records the requests of other nodes in the ledger. */
 export class CalleeRequests {
   readonly #deps: CalleeRequestsDeps
-  /** Names of those that are being recorded: of equal ones that come at once one is new. */
+  /** Names of requests being recorded: of equal ones that arrive at once, one is new. */
   readonly #recording = new Set<string>()
 
   constructor(deps: CalleeRequestsDeps) {
     this.#deps = deps
   }
 
-  /** What has to be recorded before a message goes on; null for what is no request of another node. @throws NodeError STORE_DAMAGED */
+  /** The record to commit before a message is handled; null when it is no request of another node. @throws NodeError STORE_DAMAGED */
   async record(incoming: InboundMessage, envelope: Uint8Array): Promise<Recording | null> {
     const { requestStore, directory, self, isInPerson, ledgerQuota } = this.#deps
     if (incoming.peer === self || incoming.header.type !== 'request' || isInPerson(incoming.recipient)) return null
@@ -106,20 +106,20 @@ export class CalleeRequests {
   }
 
   /**
-   * What becomes of a request that is not in flight: it runs (`record`), or this is answered.
-   * @throws NodeError what the ledger says that cannot be read
+   * The next step of a request that is not in flight: it runs (`record`), or gets a response.
+   * @throws NodeError for an unreadable ledger entry
    */
   async standing(incoming: InboundMessage, name: string, payload: RequestPayload): Promise<Standing> {
     const before = await this.#before(name)
-    // Its record was there when it came, and was removed since: a copy before it found no room.
+    // Its record existed when it arrived and was removed since: an earlier copy found no room.
     if (before === null) return { response: responseOf(payload, ENDINGS.removed), changes: [] }
     if (before === 'damaged') return { response: responseOf(payload, ENDINGS.damaged), changes: [] }
-    // Its card may have changed since it came, and a peer may give one id to two capabilities.
+    // Its card may have changed since, and a peer may use one id for two capabilities.
     const record = { ...before, isRepeatable: before.isRepeatable && this.#isRepeatable(incoming.recipient, payload) }
     const { clock, cutRuns } = this.#deps
     const known = cutRuns.found(name, record)
     if (arrive(known, 'query') === 'tell') return { response: await this.#outcomeOf(record, name, payload), changes: [] }
-    // It has no end and is not in flight, so this node ended while it was.
+    // It has no end and is not in flight: this node ended during its run.
     const next = recover(known)
     if (next === 'unknown') return this.#ended(record, payload, ENDINGS.interrupted)
     if (next === 'suspect') return this.#suspected(record, payload)
@@ -129,7 +129,7 @@ export class CalleeRequests {
     return { record: counted, isEarly: cutRuns.isWaiting(name) }
   }
 
-  /** Its node ended as often while it ran as it may, so that it is perhaps what ended it. */
+  /** The node ended too often during its runs: the request may be the cause. */
   #suspected(record: RequestRecord, payload: RequestPayload): Standing {
     const ending = this.#deps.cutRuns.isAtFault ? ENDINGS.cutByFault : ENDINGS.cutTwice
     const { requestId, source, target, capability, taskId } = record
@@ -138,9 +138,9 @@ export class CalleeRequests {
     return this.#ended(record, payload, ending)
   }
 
-  /** What is answered to whoever only asks after a request; null while it has no end: that is told when it comes. `voters`: it has to have that digest. @throws NodeError as `standing`. */
+  /** The response to a query; null before the request ends, when the run answers. `voters`: the record must have this digest. @throws NodeError as `standing`. */
   async answerTo(name: string | null, payload: RequestPayload, voters?: string): Promise<unknown> {
-    // What cannot be read proves nothing.
+    // An unreadable record proves nothing.
     const unread = (error: unknown): null => {
       if (voters === undefined) throw error
       return null
@@ -153,7 +153,7 @@ export class CalleeRequests {
     return arrive(this.#deps.cutRuns.found(name, record), 'query') === 'tell' ? await this.#outcomeOf(record, name, payload) : null
   }
 
-  /** One damaged record must not hold up its lane: its request ends, and what comes behind it goes on. */
+  /** One damaged record must not hold up its lane: its request ends, and later messages are handled. */
   #before(name: string): Promise<RequestRecord | 'damaged' | null> {
     return this.#deps.requestStore.get(name).catch((error: unknown) => {
       if (asNodeError(error).code !== 'STORE_DAMAGED') throw error
@@ -171,10 +171,10 @@ export class CalleeRequests {
     return { response: responseOf(payload, ending), ...this.endBefore(record, ending) }
   }
 
-  /** The response to a request that has an end. */
+  /** The response to a request that has ended. */
   async #outcomeOf(record: RequestRecord, name: string, payload: RequestPayload): Promise<unknown> {
     const { status } = record
-    // It came while this node was stopping: no copy of it is done, and its caller may ask once more.
+    // It arrived while this node was stopping: no copy of it ran, and its caller may ask once more.
     if (isStopped(record)) return responseOf(payload, ENDINGS.stopped)
     if (status === 'failed' || status === 'unknown') return responseOf(payload, { status, error: record.error ?? ENDINGS.forgotten.error })
     const bytes = await this.#deps.requestStore.result(name)
@@ -182,7 +182,7 @@ export class CalleeRequests {
     return response?.ok === true ? response.value : responseOf(payload, ENDINGS.forgotten)
   }
 
-  /** The changes with which a run begins, and the record after them. `isLeft`: it is of before the start of this node. @throws NodeError TIMEOUT for one that begins for the first time when its time is over. */
+  /** The changes that begin a run, and the record after them. `isLeft`: it is from before this start. @throws NodeError TIMEOUT when the first run would begin after the deadline. */
   begin(record: RequestRecord): { readonly record: RequestRecord; readonly changes: readonly LedgerChange[]; readonly isLeft: boolean } {
     const { requestStore, cutRuns } = this.#deps
     const now = this.#deps.clock.now()
@@ -191,10 +191,7 @@ export class CalleeRequests {
     return { record: next, changes: requestStore.changes(record, next), isLeft: cutRuns.begins(requestStore.name(record)) }
   }
 
-  /**
-   * What is answered when its agent has ended, and what the ledger holds then. What found no place may be asked again as if
-   * it had never come.
-   */
+  /** The response and the changes after a run. A request that found no room may be sent again as if new. */
   ending({ record, recipient, payload }: EndedRun, outcome: HostOutcome): Concluded {
     const concluded = (end: CalleeOutcome, response: unknown): Concluded => ({
       response,
@@ -215,24 +212,24 @@ export class CalleeRequests {
     }
   }
 
-  /** How a run without a result ended. */
+  /** The end of a run without a result. */
   endOf({ record, recipient, payload }: EndedRun, stated: ReportedFailure): Ending {
     return endedBy(stated, record?.isRepeatable ?? this.#isRepeatable(recipient, payload))
   }
 
-  /** What is left of a request that this node stops: its caller is told that it was not done, and may ask once more. */
+  /** The changes for a request that this node stops: its caller is told that it was not done, and may ask once more. */
   stopped(record: RequestRecord, isRunning: boolean): LedgerChange[] {
     const { error } = ENDINGS.stopped
     return isRunning && record.swarm === null ? this.end(record, { status: 'unknown', error }) : this.#deps.requestStore.removal(record)
   }
 
-  /** Ends what had no end when this node started, without a run. */
+  /** Ends a request from before this start, without a run. */
   endBefore(record: RequestRecord, { status, error }: Ending): Pick<Concluded, 'changes' | 'task'> {
     const task = taskFromRecord({ ...record, status, error, updatedAt: this.#deps.clock.now() }, null)
     return { changes: this.end(record, { status, error }), task }
   }
 
-  /** The changes with which a request ends. What is kept of a result is the whole response. */
+  /** The changes that end a request. The stored result is the whole response. */
   end(record: RequestRecord, outcome: CalleeOutcome): LedgerChange[] {
     const { requestStore, clock, cutRuns } = this.#deps
     const { status } = outcome
@@ -269,19 +266,19 @@ export class CalleeRequests {
   }
 }
 
-/** Did the node stop while it worked on it, so that a further copy is a further attempt? */
+/** Did the node stop during the run, so that a further copy is a further attempt? */
 export function isStopped({ status, error }: RequestRecord): boolean {
   return status === 'unknown' && error?.code === ENDINGS.stopped.error.code
 }
 
-/** The end of a request that is not begun since its time is over. Only of one that came just now, or whose beginning is on record first, is it known that nothing was done. */
+/** The end of a request that did not begin in time. It is known to be undone only if it arrived just now, or if its beginning would be on record first. */
 function lateEnding(
   { status, tries, isRepeatable }: RequestRecord,
   recorded: InboundMessage['recorded'],
   { isAgain }: RequestPayload
 ): Ending {
   if (status === 'started' || tries > 0) return ENDINGS.late
-  // What it was asked before may have gone with a disk.
+  // An earlier copy's record may be lost with a disk.
   if (isAgain) return ENDINGS.lateInDoubt
   const isFresh = recorded?.isFirst === true && recorded.deadline === undefined
   return isFresh || !isRepeatable ? ENDINGS.tooLate : ENDINGS.lateInDoubt
@@ -292,7 +289,7 @@ export function isIdempotent(directory: Directory, agent: AgentAddress, capabili
   return described(directory, agent, capability)?.idempotent === true
 }
 
-/** Does a capability change nothing, so that it may be done again, or never, and needs no record? */
+/** Does a capability change nothing? Then it may be repeated or skipped, and needs no record. */
 export function onlyReads(directory: Directory, agent: AgentAddress, capability: string | null): boolean {
   const one = described(directory, agent, capability)
   return one?.idempotent === true && (one.sideEffect === 'none' || one.sideEffect === 'read')
@@ -304,7 +301,7 @@ function described(directory: Directory, agent: AgentAddress, capability: string
   return capability === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === capability)
 }
 
-/** What telling who asked for a lease needs. */
+/** Dependencies of the lookup of prior requests. */
 export interface PriorRequestDeps {
   readonly requestStore: Pick<RequestStore, 'name'>
   /** Do both nodes vote in the swarm, as this one does? */
@@ -313,9 +310,9 @@ export interface PriorRequestDeps {
 }
 
 /**
- * Whose request a query is after: its sender's own, or a lease that another voter of the same swarm gave while it coordinated
- * (`askedBy`). Any voter hears the outcomes of the swarm; nothing is begun by a query. A node that is no participant does not know who
- * votes: of it the lease must have been given with the digest of the voters that the query names (`voters`).
+ * The request that a query asks for: the sender's own, or a lease that another voter gave as coordinator (`askedBy`). Any voter
+ * may read the outcomes of its swarm; a query starts nothing. A node that is no participant does not know the voters, so the
+ * lease must have the digest of the voters in the query (`voters`).
  */
 export function priorRequest(
   incoming: InboundMessage,

@@ -16,14 +16,14 @@ import type { OutboundDraft, Outbound } from '../../messaging/outbound.js'
 import type { NextHop } from '../../relay/next-hop.js'
 import type { RequestStore } from '../store.js'
 
-/** The ledger takes nothing now, but may later. */
+/** Errors of a ledger that may take changes later. */
 const LATER: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION'])
-/** First wait for the ledger, in milliseconds; doubled each time. */
+/** First delay between attempts to commit, in milliseconds; doubled each time. */
 const RETRY_MS = 1000
-/** Longest such wait. */
+/** Longest such delay, in milliseconds. */
 const MAX_RETRY_MS = 60_000
 
-/** What replying needs. */
+/** Dependencies of replies. */
 export interface RepliesDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -36,19 +36,19 @@ export interface RepliesDeps {
   readonly callee: CalleeRequests
   /** How long a recorded reply waits for its caller, in milliseconds. */
   readonly answerTtlMs: number
-  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  /** Commits changes to the ledger. @throws NodeError the ledger's error. */
   commit(changes: readonly LedgerChange[]): Promise<void>
 }
 
-/** What goes with a response. */
+/** Options of a response. */
 export interface ResponseParts {
-  /** What the ledger holds from then on. */
+  /** Ledger changes to commit with it. */
   readonly changes?: readonly LedgerChange[]
-  /** Its result fits no message, so that the request has failed with this error. */
+  /** The result fits no message, so the request failed with this error. */
   onUnfit?(error: ErrorBody): void
 }
 
-/** The last reply to a request, and what the ledger holds from then on. */
+/** The last reply to a request, and the ledger changes with it. */
 interface Last extends ResponseParts {
   readonly type: 'response' | 'error'
   readonly payload: unknown
@@ -56,8 +56,8 @@ interface Last extends ResponseParts {
 }
 
 /**
- * Replies along threads. The last reply to a request that is recorded, or came over a lane, goes over a lane, in one commit with
- * how the request ended. Other requests only read: their reply is sent once, and a caller that missed it asks again.
+ * Replies on threads. The last reply to a request that was recorded, or came over a lane, goes over a lane. One commit has it and
+ * the end of the request. Other requests only read: their reply is sent once, and a caller that missed it asks again.
  */
 export class Replies {
   readonly #deps: RepliesDeps
@@ -70,31 +70,31 @@ export class Replies {
   }
 
   /**
-   * Ends a request by a response. Resolves when the response is on its way, or waits for its caller: true when the changes are on
-   * record. Never rejects.
+   * Ends a request with a response. Resolves when it is on its way or waits for its caller: true when the changes are on record.
+   * Never rejects.
    */
   respond(thread: Thread, payload: unknown, parts: ResponseParts = {}): Promise<boolean> {
     return this.#last(thread, { type: 'response', payload, ...parts, changes: parts.changes ?? [] })
   }
 
-  /** Tells the sender of an opening message that it was refused; a request that was recorded ends so. As {@link respond}. */
+  /** Tells the sender of an opening message that it was refused, which ends a recorded request. As {@link respond}. */
   async refuse(thread: Thread, error: ErrorBody): Promise<boolean> {
     return await this.#last(thread, { type: 'error', payload: error, changes: await this.refused(thread, error) })
   }
 
-  /** Ends a request whose run has a result that fits no message. */
+  /** Ends a request with a result that fits no message. */
   async #refuseUnfit(thread: Thread, error: ErrorBody): Promise<void> {
     await this.#last(thread, { type: 'error', payload: error, changes: await this.refused(thread, error, true) })
   }
 
-  /** Ends a recorded request that nobody waits for. As {@link respond}. */
+  /** Ends a recorded request without a waiting caller. As {@link respond}. */
   async withdraw(thread: Thread): Promise<boolean> {
     this.#deps.exchanges.end(thread)
     const error = new NodeError('CANCELED', 'canceled by its caller').toBody()
     return await this.#commit(await this.refused(thread, error))
   }
 
-  /** Changes that need no reply. Never rejects. */
+  /** Commits changes without a reply. Never rejects. */
   async note(changes: readonly LedgerChange[]): Promise<void> {
     await this.#commit(changes)
   }
@@ -106,13 +106,13 @@ export class Replies {
     this.#send(thread, { type: 'stream-data', payload }).catch((error: unknown) => this.#note(thread, error))
   }
 
-  /** This node stops: what cannot be recorded goes out now or never, and what waits for the ledger is tried at once and often. */
+  /** This node stops: unrecorded replies are sent now or never; pending commits are retried at once and often. */
   stopping(): void {
     this.#isStopping = true
     this.#wake()
   }
 
-  /** Nothing is tried again. */
+  /** Ends all retries. */
   close(): void {
     this.#isClosed = true
     this.#wake()
@@ -126,7 +126,7 @@ export class Replies {
     this.#waits.clear()
   }
 
-  /** How a refusal ends what the ledger holds of a request. What has begun and may not be repeated ends by its run alone: `hasRun`, it is over. */
+  /** The changes by which a refusal ends a recorded request. Unrepeatable work that has begun ends only with its run; `hasRun`: it is over. */
   async refused({ request }: Thread, error: ErrorBody, hasRun = false): Promise<readonly LedgerChange[]> {
     if (request === undefined) return []
     const { requestStore, callee } = this.#deps
@@ -156,11 +156,11 @@ export class Replies {
   }
 
   #send(thread: Thread, reply: Pick<OutboundDraft, 'type' | 'payload' | 'reliable'>): Promise<unknown> {
-    // A node that stops does not wait for a channel to come back.
+    // A node that stops does not wait for a channel to reopen.
     return this.#deps.outbound.send({ isKept: this.#isStopping, ...reply, ...asOperatorIfGone(thread, this.#deps) })
   }
 
-  /** The reply does not go out; how the request ended has to be on record all the same. */
+  /** The reply is not sent; the end of the request must be on record all the same. */
   async #unsent(thread: Thread, { type, changes, onUnfit }: Last, error: NodeError): Promise<boolean> {
     const isUnfit = error.code === 'PAYLOAD_TOO_LARGE' || error.code === 'INVALID_ENVELOPE'
     if (type === 'response' && isUnfit) {
@@ -172,7 +172,7 @@ export class Replies {
     return await this.#commit(changes)
   }
 
-  /** True: they are on record. */
+  /** True: the changes are on record. */
   async #commit(changes: readonly LedgerChange[]): Promise<boolean> {
     if (changes.length === 0) return true
     return await this.#insist(() => this.#deps.commit(changes)).then(
@@ -184,7 +184,7 @@ export class Replies {
     )
   }
 
-  /** Does it again while the ledger takes nothing. */
+  /** Repeats an action while the ledger refuses changes. */
   #insist(run: () => Promise<unknown>): Promise<unknown> {
     return run().catch((error: unknown) => this.#again(run, error))
   }
@@ -223,7 +223,7 @@ export class Replies {
   }
 }
 
-/** The operator speaks for an agent that is not there, or no longer. */
+/** The operator answers for an agent that is missing or was removed. */
 function asOperatorIfGone(thread: Thread, { directory, self }: Pick<RepliesDeps, 'directory' | 'self'>): Thread {
   return directory.card(thread.sender) === undefined ? { ...thread, sender: { agentId: OPERATOR, nodeId: self } } : thread
 }

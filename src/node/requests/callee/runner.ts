@@ -10,7 +10,7 @@ import type { TaskTable } from '../../tasks/task-table.js'
 import { taskOf, type Execution, type InFlight } from './in-flight.js'
 import type { Replies, RepliesDeps, ResponseParts } from './replies.js'
 
-/** What running work needs. */
+/** Dependencies of the runner. */
 export interface RunnerDeps extends Pick<RepliesDeps, 'telemetry' | 'directory' | 'exchanges' | 'callee' | 'commit'> {
   readonly agents: AgentHost
   readonly tasks: TaskTable
@@ -18,7 +18,7 @@ export interface RunnerDeps extends Pick<RepliesDeps, 'telemetry' | 'directory' 
   readonly inFlight: InFlight
 }
 
-/** Runs admitted work: opens its task, has its agent do it, records its end and answers. */
+/** Runs admitted work: opens its task, runs its agent, records its end and answers. */
 export class Runner {
   readonly #deps: RunnerDeps
 
@@ -26,7 +26,7 @@ export class Runner {
     this.#deps = deps
   }
 
-  /** Puts work in flight and opens its task. */
+  /** Adds work in flight and opens its task. */
   open(
     { peer, recipient }: Pick<InboundMessage, 'peer' | 'recipient'>,
     { key, payload, isNotification, threads, record }: Pick<Execution, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
@@ -34,10 +34,10 @@ export class Runner {
   ): Execution {
     const { agents, directory, tasks } = this.#deps
     const { capability, description } = payload
-    // The text of its card, where it has one: thousands of tasks are kept.
+    // The string of the card, if there is one: thousands of tasks share it.
     const agent = directory.card(recipient)?.address ?? addressText(recipient)
     const { running, slots } = agents.load(recipient.agentId)
-    // What has a name is done at once.
+    // Named work starts at once.
     const state = running < slots && name !== undefined ? 'working' : 'submitted'
     const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description, state } as const
     const taskId = tasks.open(opening, record?.taskId ?? name)
@@ -66,7 +66,7 @@ export class Runner {
     return piece
   }
 
-  /** Has the agent do the work. Resolves when its end is on record. */
+  /** Runs the agent. Resolves when the end is on record. */
   async run(piece: Execution): Promise<HostOutcome> {
     const { agents, tasks, telemetry } = this.#deps
     const task = taskOf(piece)
@@ -82,7 +82,7 @@ export class Runner {
     })
     piece.hasEnded = true
     telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
-    // An end that is not durable may come out otherwise after a crash, so it is not shown before.
+    // An end that is not durable may change after a crash, so it is not shown before.
     const ending = this.#finish(piece, outcome)
     piece.ending = ending
     const unfit = ending === null ? null : await ending
@@ -100,7 +100,7 @@ export class Runner {
     else tasks.fail(piece.taskId, error)
   }
 
-  /** That it begins has to be durable before it does anything, unless it may be repeated and is new: what may end this node once more is counted. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its time. */
+  /** Makes the beginning durable first, unless the work is repeatable and new: another end of the node must be counted. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its deadline. */
   async #begin(piece: Execution, before: RequestRecord): Promise<void> {
     const { record, changes, isLeft } = this.#deps.callee.begin(before)
     piece.record = record
@@ -123,12 +123,12 @@ export class Runner {
     if (isAwaited && thread !== undefined) this.#deps.replies.progress(thread, { requestId, attempt, progress: data })
   }
 
-  /** Puts the end on record and tells it, and gives the error that it ended with when its result fits no message; null: there is nobody to tell, or what is given up by a stop is not over (see there). */
+  /** Records and reports the end; resolves with the error when the result fits no message. null: no caller waits, or `stopped` ends it. */
   #finish(piece: Execution, outcome: HostOutcome): Promise<ErrorBody | null> | null {
     return piece.isNotification || piece.isStopped ? null : this.#conclusion(piece, outcome)
   }
 
-  /** How it ended and the answer are one commit; what found no place may be asked again as if it had never come. */
+  /** The end and the answer are one commit; a request that found no room may be sent again as if new. */
   async #conclusion(piece: Execution, outcome: HostOutcome): Promise<ErrorBody | null> {
     const { isAwaited, threads } = piece
     const { response, changes, ...concluded } = this.#deps.callee.ending(piece, outcome)
@@ -139,7 +139,7 @@ export class Runner {
     return unfit
   }
 
-  /** This node stops while work that somebody waits for is not over: its caller is told, and what is on record says so. */
+  /** This node stops during work with a waiting caller: the caller is told, and the record says so. */
   async stopped({ payload, record, isRunning, threads }: Execution): Promise<void> {
     const { callee } = this.#deps
     const isUnknown = record !== null && isRunning && !record.isRepeatable
@@ -149,9 +149,9 @@ export class Runner {
     await this.#answer(threads, response, { changes })
   }
 
-  /** The first one's answer and the changes are one commit. */
+  /** The first answer and the changes are one commit. */
   async #answer(threads: readonly Thread[], response: unknown, parts: ResponseParts): Promise<void> {
-    // While the ledger takes nothing further ones join.
+    // While the ledger refuses changes, further threads join.
     for (const [at, thread] of threads.entries()) await this.#deps.replies.respond(thread, response, at === 0 ? parts : {})
   }
 }

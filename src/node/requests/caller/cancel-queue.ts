@@ -7,10 +7,10 @@ import type { Clock } from '../../../kit/clock.js'
 import { parseAddress } from '../../../domain/card/card.js'
 import type { RequestStore } from '../store.js'
 
-/** Cancellations that wait for one peer. */
+/** Cancellations kept for one peer. */
 const MAX_WAITING = 1000
 
-/** What telling others to stop needs. */
+/** Dependencies of the cancel queue. */
 export interface CancelQueueDeps {
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'isReachable' | 'sendControl'>
@@ -20,8 +20,8 @@ export interface CancelQueueDeps {
 }
 
 /**
- * Tells peers to stop what this node asked of them; those that are not reachable are told when they are. A word that is lost is said
- * again when the peer names the run as one that it has (see Requests.onHeartbeat).
+ * Sends cancellations to peers, now or when they are reachable. A lost one is sent again when the peer's heartbeat names the run
+ * (see Requests.onHeartbeat).
  */
 export class CancelQueue {
   readonly #deps: CancelQueueDeps
@@ -31,14 +31,14 @@ export class CancelQueue {
     this.#deps = deps
   }
 
-  /** Stops a run, named as heartbeats name it. Never throws. */
+  /** Cancels a run, given by its name in heartbeats. Never throws. */
   cancel(peer: NodeId, key: string): void {
     const { self, cancelHere } = this.#deps
     if (peer === self) cancelHere(key)
     else if (!this.#send(peer, key)) this.#keep(peer, key)
   }
 
-  /** A peer is back: it may have gone on all the time. */
+  /** A peer is back: its runs may have continued meanwhile. */
   onReachable(peer: NodeId): void {
     const keys = this.#waiting.get(peer) ?? []
     this.#waiting.delete(peer)
@@ -68,10 +68,10 @@ export class CancelQueue {
   }
 }
 
-/** Runs that are looked up at once for one peer: a peer names what it likes, and each costs a question to the ledger. */
+/** Runs looked up at once for one peer: the peer chooses the names, and each costs a ledger read. */
 const MAX_LOOKED_UP = 32
 
-/** What looking up runs needs. */
+/** Dependencies of the stray runs. */
 interface StrayRunsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -81,17 +81,17 @@ interface StrayRunsDeps {
   cancel(peer: NodeId, key: string): void
 }
 
-/** Runs that peers name though nobody here waits for them: those that were canceled are canceled again, since the first word was lost. */
+/** Runs that peers report without a waiting caller here: canceled ones are canceled again, since the first message was lost. */
 export class StrayRuns {
   readonly #deps: StrayRunsDeps
-  /** Monotonic milliseconds of the last look for each peer; there are no more of them than members. */
+  /** Monotonic milliseconds of the last lookup for each peer; there are no more peers than members. */
   readonly #lookedAt = new Map<NodeId, number>()
 
   constructor(deps: StrayRunsDeps) {
     this.#deps = deps
   }
 
-  /** Looks up runs that a peer named, at most once a heartbeat. Never rejects. */
+  /** Looks up runs that a peer reported, at most once a heartbeat. Never rejects. */
   async look(peer: NodeId, keys: ReadonlySet<string>): Promise<void> {
     const { clock, limits, telemetry, cancel } = this.#deps
     const now = clock.monotonic()

@@ -2,49 +2,49 @@ import { backoffMs } from '../../../kit/backoff.js'
 import type { Clock } from '../../../kit/clock.js'
 import { PATIENCE } from './request-codec.js'
 
-/** The copies of one request that went to its peer, and how many of them the peer said it did not do. */
+/** Counts the copies of one request sent to its peer, and the copies that the peer denied. */
 export class DeliveryAttempts {
   #sent: number
   #denied = 0
 
-  /** `sent`: by the processes before. */
+  /** `sent`: copies sent by earlier processes. */
   constructor(sent: number) {
     this.#sent = sent
   }
 
-  /** May its peer have one of them? */
+  /** May its peer have a copy? */
   get isOut(): boolean {
     return this.#denied < this.#sent
   }
 
-  /** One more is about to be sent: an agent of this node answers before it is. */
+  /** Counts a copy before it is sent: an agent of this node answers during the send. */
   sending(): void {
     this.#sent++
   }
 
-  /** It was not sent. */
+  /** The copy was not sent. */
   notSent(): void {
     this.#sent--
   }
 
-  /** Was all but one denied, so that none is under way once that is as well? */
+  /** Are all copies but one denied, so that none is under way once that one is? */
   get isLast(): boolean {
     return this.#denied + 1 >= this.#sent
   }
 
-  /** The peer did not do one of them. True: nor any other. */
+  /** The peer denied a copy. True: all copies are denied. */
   denied(): boolean {
     return ++this.#denied >= this.#sent
   }
 }
 
-/** When the peer of a request last said that it has it, and for how long it may say nothing. */
+/** When the peer of a request last reported it, and how long it may be silent. */
 export class LivenessTimer {
   readonly #clock: Clock
   readonly #leaseMs: number
-  /** null: its peer never said so. */
+  /** null: its peer never reported it. */
   #at: number | null = null
-  /** Times that it was asked again since its peer last said so. */
+  /** Repeats since its peer last reported it. */
   #repeats = 0
 
   constructor(clock: Clock, leaseMs: number) {
@@ -52,18 +52,18 @@ export class LivenessTimer {
     this.#leaseMs = leaseMs
   }
 
-  /** Its peer says that it has it. */
+  /** Its peer reports it. */
   onHeartbeat(): void {
     this.#at = this.#clock.monotonic()
     this.#repeats = 0
   }
 
-  /** Is its peer expected to name it? */
+  /** Is its peer expected to report it? */
   get isExpected(): boolean {
     return this.#at !== null
   }
 
-  /** Its peer is there again, and has as long as before. */
+  /** Its peer is reachable again; its lease time starts anew. */
   isBack(): void {
     if (this.#at !== null) this.#at = this.#clock.monotonic()
   }
@@ -73,14 +73,14 @@ export class LivenessTimer {
     this.#at = null
   }
 
-  /** Did its peer have it, and says nothing of it for too long? */
+  /** Did its peer report it, and is silent for too long? */
   get isLost(): boolean {
     if (this.#at === null) return false
     const patience = { baseMs: this.#leaseMs, maxMs: Math.max(this.#leaseMs, PATIENCE.maxMs) }
     return this.#clock.monotonic() - this.#at > backoffMs(patience, this.#repeats)
   }
 
-  /** It is asked again: the peer gets more time with each. */
+  /** It is sent again; each repeat gives the peer more time. */
   askedAgain(): void {
     this.#at = this.#clock.monotonic()
     this.#repeats++

@@ -3,17 +3,17 @@ import { isNotDone, outcomeOf, type Answer, type Ended, type RequestDeps, type R
 import { inDoubt } from './record.js'
 import type { TaskTable } from '../../tasks/task-table.js'
 
-/** Performs what the end of a request asks for. */
+/** Callbacks for the end of a request. */
 interface OutcomeListener {
-  /** Nobody waits for it any more; a late answer still counts. */
+  /** No caller waits any more; a late answer still counts. */
   onGivenUp(): void
-  /** It has ended, for good. */
+  /** It has ended for good. */
   onEnd(): void
-  /** Its peer shall forget it: a copy that comes later would begin it. */
+  /** Its peer must drop it: a later copy would begin it. */
   onUnwanted(): void
 }
 
-/** How one request ends: keeps what its caller is told, its task and its record in step. */
+/** The end of one request: keeps the caller's answer, the task and the record consistent. */
 export class RequestOutcome {
   /** Never rejects. */
   readonly answer: Promise<Answer>
@@ -23,7 +23,7 @@ export class RequestOutcome {
   #settle: (answer: Answer) => void = () => {}
   #isOver = false
   #hasGivenUp: boolean
-  /** The end that whoever waits is told, unless a reply is recorded first. */
+  /** The end for the caller, unless a reply is recorded first. */
   #fallbackEnd: Ended | null = null
 
   constructor(deps: RequestDeps, making: RequestMaking, listener: OutcomeListener) {
@@ -36,12 +36,12 @@ export class RequestOutcome {
     })
   }
 
-  /** Has it ended? After a timeout it has not: a late answer still counts. */
+  /** Has it ended? A timeout is no end: a late answer still counts. */
   get isOver(): boolean {
     return this.#isOver
   }
 
-  /** Is it unknown, while a late answer still counts? */
+  /** Is its outcome unknown, while a late answer still counts? */
   get hasGivenUp(): boolean {
     return this.#hasGivenUp
   }
@@ -51,7 +51,7 @@ export class RequestOutcome {
     return !this.#isOver && !this.#hasGivenUp
   }
 
-  /** May it wait for its peer to come back, or to have room? */
+  /** May it wait for its peer to come back or to have room? */
   get mayWait(): boolean {
     return this.#making.asking.mayQueue && this.isAwaited
   }
@@ -61,7 +61,7 @@ export class RequestOutcome {
     return this.#making.record?.isSettled === true
   }
 
-  /** Why it has failed, or is to fail; null for neither. */
+  /** The error with which it failed or will fail; null for neither. */
   get failure(): ErrorBody | null {
     return this.#fallbackEnd?.outcome === 'FAILED' ? this.#fallbackEnd.error : null
   }
@@ -77,30 +77,30 @@ export class RequestOutcome {
     this.#conclude({ outcome: 'FAILED', error })
   }
 
-  /** Asks the other side to stop; the answer is then a failure with CANCELED, unless another is being recorded. */
+  /** Cancels it at the peer; the answer is a failure with CANCELED, unless another is being recorded. */
   cancel(): void {
     this.#conclude({ outcome: 'FAILED', error: new NodeError('CANCELED', 'canceled by its caller').toBody() }, true)
   }
 
-  /** What a reply says counts once it is recorded: this ends it if that is not. */
+  /** A reply counts once it is recorded; this end applies if the commit fails. */
   #conclude(answer: Ended, isUnwanted?: boolean): void {
     if (this.isSettled) this.#fallbackEnd ??= answer
     else void this.finish(answer, isUnwanted)
   }
 
-  /** A reply was not recorded: it ends as it was to end meanwhile. */
+  /** A reply was not recorded: the fallback end applies. */
   notRecorded(): void {
     if (this.#fallbackEnd !== null) void this.finish(this.#fallbackEnd, true)
   }
 
-  /** Nobody will be there to take the answer. */
+  /** This node stops: no caller will take the answer. */
   abandon(): void {
     if (this.#isOver) return
     this.close()
     this.#settle({ outcome: 'UNKNOWN', error: new NodeError('CANCELED', 'this node stopped; the work may still go on').toBody() })
   }
 
-  /** The outcome is unknown; a late answer still counts. `retryAt` null: its peer never will know, so it is not asked again. */
+  /** The outcome is unknown; a late answer still counts. `retryAt` null: its peer will never know it, so it is not asked again. */
   unknown(stated: ErrorBody, retryAt: number | null): void {
     const { asking, record } = this.#making
     const doubt = inDoubt(stated, asking, record)
@@ -114,7 +114,7 @@ export class RequestOutcome {
     this.#settle({ outcome: 'UNKNOWN', error })
   }
 
-  /** How it ended is shown when that is durable. Whoever waits is told once the ledger took it, or does not take it now. */
+  /** Shows the end once it is durable. The caller is told once the ledger took it or refused it for now. */
   async finish(answer: Ended, isUnwanted = isNotDone(answer)): Promise<void> {
     if (this.#isOver) return
     this.close()
@@ -132,7 +132,7 @@ export class RequestOutcome {
     if (!isKept) this.#deps.ends.add({ changes, notify: isNow ? () => {} : tell })
   }
 
-  /** No answer counts any more. */
+  /** Ignores further answers. */
   close(): void {
     this.#isOver = true
     this.#listener.onEnd()

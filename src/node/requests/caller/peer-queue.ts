@@ -5,54 +5,54 @@ import type { Telemetry } from '../../../ports/telemetry.js'
 import type { NextHop } from '../../relay/next-hop.js'
 import type { OutgoingRequest } from './request.js'
 
-/** Requests under way to a peer beyond which those that waited for it wait on: it takes only so many at once. */
+/** Requests under way to a peer above which others keep waiting: the peer takes a limited number at once. */
 const WINDOW = 128
 
-/** The peer cannot take it now, but may later. */
+/** Errors of a peer that may take the request later. */
 const LATER: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'DELIVERY_FAILED', 'OVERLOADED'])
 
-/** What a queue needs to know of a request. */
+/** The fields of a request that a queue reads. */
 export interface QueuedRequest {
   /** Does its caller wait for it? */
   readonly isAwaited: boolean
-  /** When it may be sent again, on the monotonic clock. */
+  /** Monotonic milliseconds from which it may be sent again. */
   readonly dueAt: number
 }
 
 /**
- * The requests to one peer that have not ended: those that are with it, and those that wait for it to come back or to have room.
- * However many wait, taking the next ones looks at those that are with the peer, not at the rest.
+ * The open requests to one peer: sent ones, and ones that wait for it to come back or to have room. The cost of the next ones
+ * depends on the sent ones, not on the waiting ones.
  */
 export class PeerQueue<T extends QueuedRequest> {
   readonly #sent = new Set<T>()
-  /** They wait, and may be sent when there is room. */
+  /** Waiting, and may be sent when there is room. */
   readonly #ready = new Set<T>()
-  /** They wait for their time as well. */
+  /** Waiting for their time as well. */
   readonly #later = new Set<T>()
   #nextDueAt = Number.POSITIVE_INFINITY
 
-  /** All of them. */
+  /** All requests. */
   all(): T[] {
     return [...this.#sent, ...this.#ready, ...this.#later]
   }
 
-  /** How many wait. */
+  /** Count of waiting requests. */
   get waiting(): number {
     return this.#ready.size + this.#later.size
   }
 
-  /** Does it wait? */
+  /** Does a request wait? */
   isWaiting(request: T): boolean {
     return this.#ready.has(request) || this.#later.has(request)
   }
 
-  /** It is with the peer, or on its way there. */
+  /** Marks a request as sent: it is with the peer, or on its way there. */
   send(request: T): void {
     this.remove(request)
     this.#sent.add(request)
   }
 
-  /** It waits, behind those that wait already. */
+  /** Queues a request behind the waiting ones. */
   wait(request: T, now: number): void {
     if (this.isWaiting(request)) return
     this.#sent.delete(request)
@@ -60,13 +60,13 @@ export class PeerQueue<T extends QueuedRequest> {
     else this.#hold(request)
   }
 
-  /** Takes it out. Returns whether none is left. */
+  /** Removes a request. Returns whether none is left. */
   remove(request: T): boolean {
     for (const part of [this.#sent, this.#ready, this.#later]) part.delete(request)
     return this.#sent.size === 0 && this.waiting === 0
   }
 
-  /** Those to send now, so that at most `window` are with the peer; they count as sent. */
+  /** The requests to send now, so that at most `window` are with the peer; they count as sent. */
   next(now: number, window: number): T[] {
     if (this.waiting === 0) return []
     if (now >= this.#nextDueAt) this.#wake(now)
@@ -97,7 +97,7 @@ export class PeerQueue<T extends QueuedRequest> {
   }
 }
 
-/** The requests of this node that have not ended: by peer, by task, by id and by thread. Leases have neither task nor id: their swarms keep them. */
+/** The open requests of this node: by peer, task, id and thread. Leases have neither task nor id: their swarms keep them. */
 export class RequestIndex {
   readonly #byPeer = new Map<NodeId, PeerQueue<OutgoingRequest>>()
   readonly #byId = new Map<string, OutgoingRequest>()
@@ -105,7 +105,7 @@ export class RequestIndex {
   /** This node names threads: no two requests share one. */
   readonly #byThread = new Map<string, OutgoingRequest>()
 
-  /** Keeps a request that is about to be sent. */
+  /** Adds a request that is about to be sent. */
   add(request: OutgoingRequest): void {
     const { requestId, taskId, correlationId } = request.names
     const queue = this.#byPeer.get(request.peer) ?? new PeerQueue()
@@ -118,7 +118,7 @@ export class RequestIndex {
     queue.send(request)
   }
 
-  /** Drops a request that has ended. False: it was dropped before. */
+  /** Removes a request that has ended. False: it was removed before. */
   remove(request: OutgoingRequest): boolean {
     const { requestId, taskId, correlationId } = request.names
     const isKnown = this.#byThread.delete(correlationId)
@@ -140,22 +140,22 @@ export class RequestIndex {
     return this.#byPeer.get(peer)?.all() ?? []
   }
 
-  /** All of them. */
+  /** All requests. */
   all(): OutgoingRequest[] {
     return [...this.#byPeer.values()].flatMap((queue) => queue.all())
   }
 
-  /** By the id of a request, its task or its thread. */
+  /** Finds a request by its id, its task or its thread. */
   find(kind: 'id' | 'task' | 'thread', name: string): OutgoingRequest | undefined {
     return { id: this.#byId, task: this.#byTask, thread: this.#byThread }[kind].get(name)
   }
 
-  /** Does a request wait for its peer to come back, or to have room? */
+  /** Does a request wait for its peer to come back or to have room? */
   isWaiting(request: OutgoingRequest): boolean {
     return this.#byPeer.get(request.peer)?.isWaiting(request) === true
   }
 
-  /** Nothing is sent to a peer any more, or to any. Gives the requests that were to be. */
+  /** Drops the queue of a peer, or all queues. Returns their requests. */
   dropQueues(peer?: NodeId): readonly OutgoingRequest[] {
     const dropped = peer === undefined ? this.all() : this.of(peer)
     if (peer === undefined) this.#byPeer.clear()
@@ -164,7 +164,7 @@ export class RequestIndex {
   }
 }
 
-/** What deciding when requests are sent needs. */
+/** Dependencies of the dispatcher. */
 export interface DispatcherDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -172,7 +172,7 @@ export interface DispatcherDeps {
   readonly nextHop: Pick<NextHop, 'isReachable' | 'seek'>
 }
 
-/** Decides when requests are sent, and sent again: when their peer is reachable and has room, or has lost them. */
+/** Decides when requests are sent or sent again: when their peer is reachable and has room, or has lost them. */
 export class Dispatcher {
   readonly index = new RequestIndex()
   readonly #deps: DispatcherDeps
@@ -181,49 +181,49 @@ export class Dispatcher {
     this.#deps = deps
   }
 
-  /** Is there no way to a peer? */
+  /** Is there no route to a peer? */
   isAway(peer: NodeId): boolean {
     return peer !== this.#deps.self && !this.#deps.nextHop.isReachable(peer, true)
   }
 
-  /** It waits for its peer to come back. */
+  /** Queues a request until its peer is back. */
   queue(request: OutgoingRequest): void {
     if (request.outcome.isOver) return
     this.wait(request)
     request.waitForPeer()
   }
 
-  /** It waits until it may be sent, and its peer has room. */
+  /** Queues a request until it may be sent and its peer has room. */
   wait(request: OutgoingRequest): void {
     this.index.queues.get(request.peer)?.wait(request, this.#deps.clock.monotonic())
   }
 
-  /** It could not be sent. What may wait does so; what the rules or the agent refuse has failed. */
+  /** It could not be sent. It waits if it may; a refusal by rules or by the agent is a failure. */
   notSent(request: OutgoingRequest, error: NodeError): void {
     if (!request.outcome.mayWait || !LATER.has(error.code)) request.outcome.fail(error.toBody())
     else if (error.code === 'OVERLOADED') request.refuse(error.toBody())
     else this.queue(request)
   }
 
-  /** Sends what waits for a peer, as far as it has room. */
+  /** Sends waiting requests to a peer, as far as it has room. */
   sendQueued(peer: NodeId): void {
     if (this.isAway(peer)) return
     for (const request of this.index.queues.get(peer)?.next(this.#deps.clock.monotonic(), WINDOW) ?? [])
       request.send().catch((error: unknown) => this.notSent(request, asNodeError(error)))
   }
 
-  /** The last link to a peer is gone. Without a way over relays requests wait for it, until each one's own time is over. */
+  /** The last link to a peer is gone. Without a route over relays its requests wait, each until its own deadline. */
   onOffline(peer: NodeId): void {
     if (this.isAway(peer)) for (const request of this.index.of(peer)) request.waitForPeer()
   }
 
-  /** There is a new path to a peer: what waited for it is sent. */
+  /** There is a new path to a peer: waiting requests are sent. */
   onReachable(peer: NodeId): void {
     for (const request of this.index.of(peer)) if (!this.index.isWaiting(request)) request.peerIsBack()
     this.sendQueued(peer)
   }
 
-  /** Time passed: asks again what peers have lost, and sends what waited for room. */
+  /** Time passed: repeats requests that peers have lost, and sends waiting ones. */
   tick(): void {
     for (const peer of this.index.queues.keys()) {
       this.onOffline(peer)
@@ -233,7 +233,7 @@ export class Dispatcher {
     }
   }
 
-  /** A peer that still has it, or did it, runs nothing twice. */
+  /** A peer that still has a request, or did it, runs nothing twice. */
   #askAgain(peer: NodeId): void {
     const { self, telemetry } = this.#deps
     const isAway = this.isAway(peer)
@@ -243,9 +243,9 @@ export class Dispatcher {
         telemetry.log('debug', 'a request could not be asked again', { correlationId, reason: messageOf(error) })
       const isLost = request.isLost()
       if (isAway) continue
-      // Its own agents answer late by themselves, once they have it.
+      // Agents of this node answer late by themselves, once they have the request.
       if (peer !== self || !request.sending.isSent) request.askOutcome().catch(note)
-      // A message that its peer does not have yet is delivered by its lane: another copy of it proves nothing.
+      // The lane delivers a message that its peer does not have yet: another copy of it proves nothing.
       if (!isLost || request.sending.isQueued) continue
       request.sendAgain().catch(note)
     }

@@ -15,22 +15,22 @@ import type { TaskTable } from '../../tasks/task-table.js'
 import type { RequestStore, RequestContents } from '../store.js'
 import { sizeOf } from '../../../kit/size.js'
 
-/** Bytes of what a peer says beside an error that are kept with it: records are read many at once. */
+/** Bytes of a peer's error data that are kept: many records are read at once. */
 const MAX_DATA_BYTES = 64 * 1024
 
-/** Characters of an input that are typed again for a person. */
+/** Characters of an input that are repeated in a command for a person. */
 const MAX_TYPED = 400
 
-/** A request that is asked for again, which counts when the ledger holds the message. */
+/** A repeated request, which counts once the ledger has the message. */
 interface AskedAgain {
   readonly kind: 'request' | 'query'
-  /** What the ledger holds from the commit of the message on. */
+  /** Ledger changes for the commit of the message. */
   changes(): readonly LedgerChange[]
-  /** It was not sent. @throws what it is given */
+  /** The repeat was not sent. @throws its argument */
   failed(error: unknown): never
 }
 
-/** What the ledger holds of one request of this node, or is to hold. Changes are committed in the order in which they were asked for. */
+/** The ledger record of one request of this node. Changes are committed in the order of the calls. */
 export class CallerRecord {
   readonly #requestStore: RequestStore
   #current: RequestRecord
@@ -45,7 +45,7 @@ export class CallerRecord {
     this.#isStored = isStored
   }
 
-  /** As it is with all changes that were asked for. */
+  /** The record after all changes so far. */
   get current(): RequestRecord {
     return this.#current
   }
@@ -55,19 +55,19 @@ export class CallerRecord {
     return this.#isStored
   }
 
-  /** Has it an end? */
+  /** Has the request ended? */
   get isSettled(): boolean {
     return SETTLED.has(this.#current.status)
   }
 
-  /** The input, for a request that was read from the ledger; null when it is no longer kept. */
+  /** The input of a request from the ledger; null when it is no longer kept. */
   storedInput(): Promise<Uint8Array | null> {
     return this.#requestStore.input(this.#requestStore.name(this.#current))
   }
 
   /**
-   * It waits, and is not with its node, which may have refused it, and said for how long it is not to be sent again. The first time it
-   * takes its input along. Nothing for one that has an end.
+   * The request waits and is not with its node, which may have refused it for a time. The first change includes the input. Empty
+   * for a request that has ended.
    */
   waiting(now: number, input: () => unknown, refusal: ErrorBody | null): readonly LedgerChange[] {
     if (this.isSettled) return []
@@ -76,24 +76,24 @@ export class CallerRecord {
     return this.#change({ status: 'pending', tries: 0, updatedAt: now, retryAt: afterMs === 0 ? null : now + afterMs, error }, input)
   }
 
-  /** Milliseconds for which it is not to be sent again; 0 for none. A clock that was put back does not make the wait longer. */
+  /** Milliseconds until it may be sent again; 0: now. A clock that was set back does not extend the wait. */
   restMs(now: number): number {
     const { status, retryAt, error } = this.#current
     if (status !== 'pending' || retryAt === null || error === null) return 0
     return Math.min(Math.max(0, retryAt - now), retryAfterMs(error))
   }
 
-  /** Why its node did not do it, as far as it waits for that now, or did. */
+  /** The refusal of its node for which it waits, or waited; null when it has none. */
   get refusal(): ErrorBody | null {
     return this.#current.status === 'pending' ? this.#current.error : null
   }
 
-  /** It is sent once more. The first time it takes its input along. */
+  /** It is sent once more. The first change includes the input. */
   sent(now: number, input: () => unknown): readonly LedgerChange[] {
     return this.#change({ tries: this.#current.tries + 1, retryAt: null, updatedAt: now }, input)
   }
 
-  /** Is its outcome, which is not known, to be asked for by now? */
+  /** Is it time to ask for its unknown outcome? */
   isDue(now: number): boolean {
     return !this.#isAsking && isDue(this.#current, now)
   }
@@ -104,7 +104,7 @@ export class CallerRecord {
     this.#current = { ...this.#current, retryAt }
   }
 
-  /** It is asked for again: null before its time, and while that is being done. `chance` in [0, 1). */
+  /** Prepares a repeat; null before its time, and while one is under way. `chance` in [0, 1). */
   askedAgain(now: number, chance: number): AskedAgain | null {
     const { request, effects } = stepCaller(this.#current, { type: 'tick', chance }, { now })
     const [effect] = effects
@@ -130,7 +130,7 @@ export class CallerRecord {
     }
   }
 
-  /** Its outcome. Nothing for one that was never recorded, or has an end. */
+  /** Records its outcome. Empty for a request that was never recorded or has ended. */
   ended(outcome: CallerOutcome, now: number): readonly LedgerChange[] {
     if (!this.#isStored || this.isSettled) return []
     const { status } = outcome
@@ -142,7 +142,7 @@ export class CallerRecord {
     return this.#changes({ ...this.#current, status, error, retryAt, updatedAt: now, asking }, contents)
   }
 
-  /** The ledger did not take its outcome: it is as it was before. */
+  /** The ledger did not take its outcome: the earlier state applies. */
   notEnded(): void {
     this.#current = this.#beforeEnd ?? this.#current
   }
@@ -160,13 +160,13 @@ export class CallerRecord {
   }
 }
 
-/** What the ledger holds once a request is on its way: its record, or the lease that it carries. */
+/** Ledger changes for a request on its way: its record, or the lease that it carries. */
 export function changesOfSending({ lease, input }: Asking, record: CallerRecord | null, now: number): readonly LedgerChange[] {
   if (record === null) return lease?.changes() ?? []
   return record.isSettled ? [] : record.sent(now, () => input)
 }
 
-/** What a request that was read from the ledger asks with. @throws NodeError STORE_DAMAGED when it is no longer there */
+/** The input of a request from the ledger. @throws NodeError STORE_DAMAGED when it is missing */
 export async function storedInput(record: CallerRecord | null): Promise<unknown> {
   const bytes = (await record?.storedInput()) ?? null
   const read = bytes === null ? null : decodePayload(bytes)
@@ -175,8 +175,8 @@ export async function storedInput(record: CallerRecord | null): Promise<unknown>
 }
 
 /**
- * Why it is not known whether a request was done. What may not be repeated never is by itself, so that says how a person asks
- * for it anew; a lease (`record` null) is the business of its swarm.
+ * The error for an unknown outcome. An unrepeatable request is not repeated by itself, so the error names the command for a
+ * person. A lease (`record` null) is up to its swarm.
  */
 export function inDoubt(error: ErrorBody, { capability, input, justification }: Asking, record: CallerRecord | null): ErrorBody {
   if (record?.current.isRepeatable !== false) return error
@@ -186,7 +186,7 @@ export function inDoubt(error: ErrorBody, { capability, input, justification }: 
   return { ...error, retryable: false, next: ['a2a-node tasks', again] }
 }
 
-/** An input as it can be typed; null for what is not there, is too long or holds bytes. */
+/** An input as text to type; null when it is missing, too long or holds bytes. */
 function typed(input: unknown): string | null {
   let isText = input !== STORED
   const text = JSON.stringify(input, (_key, value: unknown) => {
@@ -200,7 +200,7 @@ function keptOf({ data, ...bare }: ErrorBody): ErrorBody {
   return data === undefined || sizeOf(data) > MAX_DATA_BYTES ? bare : { ...bare, data }
 }
 
-/** What an agent of this very node gives need not have a form in which it could be kept. */
+/** A result of an agent of this very node may have no encoding. */
 function resultOf(result: unknown): RequestContents {
   try {
     return { result: encodePayload(result) }
@@ -209,7 +209,7 @@ function resultOf(result: unknown): RequestContents {
   }
 }
 
-/** What making requests needs. */
+/** Dependencies of new requests. */
 export interface MakeRequestDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -241,7 +241,7 @@ function nameRequest({ ids, tasks }: MakeRequestDeps, { lease, names, target, ca
   }
 }
 
-/** A request as the ledger has it; null when its addresses are none. */
+/** A request from the ledger; null when its addresses are invalid. */
 export function storedRequest(requestStore: RequestStore, record: RequestRecord): RequestMaking | null {
   const [sender, target] = [parseAddress(record.source), parseAddress(record.target)]
   if (sender === null || target === null) return null
@@ -251,7 +251,7 @@ export function storedRequest(requestStore: RequestStore, record: RequestRecord)
   return { asking, names: { requestId, attempt, correlationId, taskId }, record: new CallerRecord(requestStore, record, true) }
 }
 
-/** The record of a request that was just made. */
+/** The record of a new request. */
 function freshRecord(
   { sender, target, capability, description, justification, onBehalfOf, mayQueue, timeoutMs, allowRepeat }: Asking,
   names: RequestNames,

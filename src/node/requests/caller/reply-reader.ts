@@ -8,22 +8,22 @@ import { isByNeighbour, isOfOneCopy, leftMs, outcomeOf, readReply } from './requ
 import type { Answer, Ended, RequestDeps, RequestMaking } from './request-codec.js'
 import type { RequestSending } from './sending.js'
 
-/** What reading replies needs. */
+/** Dependencies of the reply reader. */
 interface ReplyReaderParts {
   readonly outcome: RequestOutcome
   readonly sending: RequestSending
-  /** Its peer did not take it, and it may wait. */
+  /** Its peer refused it, and it may wait. */
   onRefused(error: ErrorBody): void
-  /** The ledger did not take what a reply says. */
+  /** The ledger did not take the reply. */
   onNotRecorded(): void
 }
 
-/** Reads the replies to one request: each is progress, its end, a reason to send it again, or of one copy alone. */
+/** Reads the replies to one request: progress, its end, a reason to send it again, or the end of one copy. */
 export class ReplyReader {
   readonly #clock: RequestDeps['clock']
   readonly #making: RequestMaking
   readonly #parts: ReplyReaderParts
-  /** What its peer said last of a copy of it that it has no more. */
+  /** The last error of its peer for a single copy. */
   #ofOneCopy: ErrorBody | null = null
 
   constructor({ clock }: Pick<RequestDeps, 'clock'>, making: RequestMaking, parts: ReplyReaderParts) {
@@ -32,7 +32,7 @@ export class ReplyReader {
     this.#parts = parts
   }
 
-  /** What a reply that came over a lane changes in the ledger, in the commit that acknowledges it. */
+  /** The ledger changes of a reply over a lane, for the commit that acknowledges it. */
   admit(header: EnvelopeHeader, payload: unknown): Pick<Admission, 'changes' | 'failed'> {
     const changes = this.#changes(header, payload)
     return { changes, failed: () => changes.length > 0 && this.#parts.onNotRecorded() }
@@ -44,12 +44,12 @@ export class ReplyReader {
     if (answer === null || !('outcome' in answer) || record === null || this.#isStale(answer)) return []
     const now = this.#clock.now()
     if (this.#isOneOfCopies(answer) && !this.#parts.sending.copies.isLast) return []
-    // Its peer has forgotten it: whoever takes it up after a crash has to send it again.
+    // Its peer has dropped it: after a crash it must be sent again.
     if (this.#repeats(answer)) return record.waiting(now, () => asking.input, answer.error)
     return record.ended(outcomeOf(answer), now)
   }
 
-  /** A reply came. */
+  /** Handles a reply. */
   receive(header: EnvelopeHeader, payload: unknown): void {
     const { outcome, sending } = this.#parts
     const answer = this.#read(header, payload)
@@ -58,20 +58,20 @@ export class ReplyReader {
     if ('run' in answer) outcome.note((tasks, id) => tasks.attempt(id, answer.run ?? 1))
     if ('progress' in answer) outcome.note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') outcome.unknown(answer.error, null)
-    // Another copy may be under way all the same, and has an answer of its own.
+    // Another copy may still be under way, with an answer of its own.
     else if (isOfOneCopy(answer) && !sending.copies.denied() && this.#isOneOfCopies(answer)) this.#ofOneCopy = answer.error
     else if (this.#repeats(answer)) this.#parts.onRefused(answer.error)
     else void outcome.finish(answer)
   }
 
-  /** A copy of it certainly never got there, nor will. What is past its time is not begun by a later one either. */
+  /** A copy never arrived and never will. Past its deadline no later copy begins it either. */
   undelivered(): void {
     const { outcome, sending } = this.#parts
     if (!outcome.isOver && sending.copies.denied()) outcome.fail(this.#ofOneCopy ?? sending.refusal ?? ENDINGS.undelivered.error)
     else if (outcome.hasGivenUp) sending.giveUp()
   }
 
-  /** What a reply says; null for nothing that counts. Leases are judged by their swarm. */
+  /** The content of a reply; null when it does not count. Swarms judge their own leases. */
   #read(header: EnvelopeHeader, payload: unknown): ReturnType<typeof readReply> {
     const { names, record, asking } = this.#making
     const answer = readReply(header, payload, { names, peer: asking.target.nodeId })
@@ -80,19 +80,19 @@ export class ReplyReader {
   }
 
   /**
-   * Was only one of several messages not taken? Of what may not be repeated its peer says so of the one copy: no second one is sent
-   * before the first was refused, and all others are queries. A neighbour on the way says it of any.
+   * Does a refusal concern one of several copies? The others of an unrepeatable request are queries, so its peer's refusal ends
+   * it. A neighbour may refuse any copy.
    */
   #isOneOfCopies(answer: Answer): boolean {
     return isOfOneCopy(answer) && (this.#making.record?.current.isRepeatable !== false || isByNeighbour(answer.error))
   }
 
-  /** Does it answer a query from before its peer refused it? That peer kept nothing of what it refused, so it could only say that it has no trace. */
+  /** Does it answer a query from before its peer's refusal? The peer kept no record then, so it could only report no trace. */
   #isStale(answer: NonNullable<ReturnType<typeof readReply>>): boolean {
     return 'outcome' in answer && answer.outcome === 'UNKNOWN' && this.#parts.sending.isStale
   }
 
-  /** Is it sent again after this answer? Only where its caller lets it wait, and what its agent made of it is its end. */
+  /** Is the request sent again after this answer? Only when its caller lets it wait, and the answer is not its agent's own. */
   #repeats(answer: Answer): answer is Extract<Ended, { outcome: 'FAILED' }> {
     if (answer.outcome !== 'FAILED' || !this.#parts.outcome.mayWait) return false
     const isRepeatable = this.#making.record?.current.isRepeatable ?? true

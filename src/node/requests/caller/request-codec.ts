@@ -26,13 +26,13 @@ const MAX_PATIENCE_MS = 300_000
 const RETRY_MS = 1000
 const MAX_RETRY_MS = 60_000
 
-/** How long a caller waits, in milliseconds. */
+/** Times that a caller waits, in milliseconds. */
 export const PATIENCE = {
-  /** For a late answer to a lease, beyond the caller's own time. */
+  /** For a late answer to a lease, beyond the caller's timeout. */
   lateMs: LATE_MS,
-  /** For a peer that is gone while it works: a link that was only cut has healed by then. */
+  /** For a peer that goes offline during the work: a broken link has recovered by then. */
   goneMs: GONE_MS,
-  /** At most between two times that a request is asked again. */
+  /** Longest time between two repeats of a request. */
   maxMs: MAX_PATIENCE_MS,
   /** After refusals for lack of room. */
   refused: { baseMs: RETRY_MS, maxMs: MAX_RETRY_MS }
@@ -47,19 +47,19 @@ export interface Asking {
   readonly input: unknown
   readonly description: string
   readonly justification?: string
-  /** Who asks, when that may be weaker than the sender. */
+  /** The caller's authority, when it may be weaker than the sender's. */
   readonly onBehalfOf?: CallerAuthority
-  /** Is it one of those of a broadcast? */
+  /** Is it part of a broadcast? */
   readonly isBroadcast?: boolean
-  /** How long the answer may take; past it the outcome is unknown, and a late answer still counts. */
+  /** Timeout of the answer, in milliseconds; after it the outcome is unknown, and a late answer still counts. */
   readonly timeoutMs: number
-  /** Waits for an agent that is offline or has no room now, as long as `timeoutMs` lasts. */
+  /** Waits for an agent that is offline or has no room, until `timeoutMs`. */
   readonly mayQueue: boolean
-  /** It may be run again after an unknown outcome, though its capability says that it may not. */
+  /** It may run again after an unknown outcome, although its capability does not allow that. */
   readonly allowRepeat?: boolean
-  /** Neither node records it, if its capability only reads and may be repeated, and somebody waits for it. */
+  /** Neither node records it, if its capability only reads and is repeatable, and a caller waits. */
   readonly mayGoUnrecorded?: boolean
-  /** What it is called, where its caller has named it before. */
+  /** Names that its caller has chosen. */
   readonly names?: { readonly requestId: string; readonly taskId: string }
   /** Set for the lease of a swarm's item. */
   readonly lease?: AskedLease
@@ -68,18 +68,18 @@ export interface Asking {
 /** The lease that a request carries. */
 export interface AskedLease {
   readonly swarm: string
-  /** The coordinator's, where several could coordinate. */
+  /** The coordinator's epoch, in a swarm with several participants. */
   readonly epoch?: number
   readonly requestId: string
   readonly attempt: number
-  /** Only asks how it stands: what its node never saw is not begun. */
+  /** Only asks for its state: a request that its node never received is not begun. */
   readonly isQuery: boolean
-  /** Of a query: who asked for it, when another node coordinated. */
+  /** In a query: the agent that made the request, when another node coordinated. */
   readonly askedBy?: AgentAddress
-  /** The digest of those who vote on who coordinates; of such a query all of them. */
+  /** Digest of the voters; such a query also has the voters themselves. */
   readonly voters?: string
   readonly amongVoters?: readonly NodeId[]
-  /** What the ledger holds from then on, in the commit that lets the request out. */
+  /** Ledger changes for the commit that sends the request. */
   changes(): readonly LedgerChange[]
 }
 
@@ -89,26 +89,26 @@ export type Answer = (
   | { readonly outcome: 'FAILED'; readonly error: ErrorBody }
   | { readonly outcome: 'UNKNOWN'; readonly error: ErrorBody }
 ) & {
-  /** The attempt that its agent was given; absent for the one that was asked. */
+  /** The attempt that its agent ran; absent for the requested one. */
   readonly run?: number
 }
 
-/** An answer that nothing follows. */
+/** A final answer. */
 export type Ended = Exclude<Answer, { outcome: 'UNKNOWN' }>
 
-/** In the place of the input of a request that was read from the ledger: it is read when it is needed. */
+/** Replaces the input of a request from the ledger: it is read when needed. */
 export const STORED = Symbol('the input is in the ledger')
 
-/** What a request is called. */
+/** Names of a request. */
 export interface RequestNames {
   readonly requestId: string
   readonly attempt: number
   readonly correlationId: string
-  /** null for leases: the swarm keeps their books. */
+  /** null for leases: the swarm records them. */
   readonly taskId: string | null
 }
 
-/** What following a request needs. */
+/** Dependencies of an outgoing request. */
 export interface RequestDeps {
   readonly clock: Clock
   readonly outbound: Outbound
@@ -116,29 +116,29 @@ export interface RequestDeps {
   readonly cancellations: CancelQueue
   readonly tasks: TaskTable
   readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'holds'>
-  /** Changes how a request stands in the ledger. False: it did not take it. Never rejects. */
+  /** Commits the state of a request. False: the ledger refused it. Never rejects. */
   record(changes: readonly LedgerChange[], requestId: string): Promise<boolean>
-  /** Tells ends that the ledger did not take at first, once it has taken them. */
+  /** Reports ends that the ledger refused at first, once it has taken them. */
   readonly ends: Pick<CommitQueue, 'add'>
   /** In [0, 1). */
   readonly chance: () => number
-  /** A peer that says nothing of a request for longer than `leaseMs` has lost it. A late answer is taken for `defaultTtlMs`. */
+  /** A peer that does not report a request for longer than `leaseMs` has lost it. A late answer counts for `defaultTtlMs`. */
   readonly limits: { readonly leaseMs: number; readonly heartbeatMs: number; readonly defaultTtlMs: number }
   /** Its peer had no room for it; it may wait until {@link OutgoingRequest.dueAt}. */
   onFull(request: OutgoingRequest): void
-  /** It has ended, for good. */
+  /** It has ended for good. */
   onEnd(request: OutgoingRequest): void
 }
 
-/** What a request is made of. */
+/** Parts of a request. */
 export interface RequestMaking {
   readonly asking: Asking
   readonly names: RequestNames
-  /** null for leases, and for what is not recorded. */
+  /** null for leases and unrecorded requests. */
   readonly record: CallerRecord | null
 }
 
-/** What the rules need to know of a request. */
+/** The fields of a request that the rules check. */
 export function headOf(
   { sender, target: recipient, capability, justification, onBehalfOf, isBroadcast = false }: Asking,
   { correlationId }: RequestNames
@@ -155,29 +155,29 @@ export function headOf(
   }
 }
 
-/** Does its peer say that it did not do it, and has forgotten it? */
+/** Does its peer report that it did not do it and has dropped it? */
 export function isNotDone(answer: Answer): answer is Ended & { readonly outcome: 'FAILED' } {
   return answer.outcome === 'FAILED' && isForgotten(answer.error.code)
 }
 
-/** Does whoever answers speak of one copy alone: its peer has forgotten it, or a neighbour did not carry it on? */
+/** Does the answer concern one copy alone: its peer has dropped it, or a neighbour did not relay it? */
 export function isOfOneCopy(answer: Answer): answer is Ended & { readonly outcome: 'FAILED' } {
   if (answer.outcome !== 'FAILED') return false
   return isForgotten(answer.error.code) || isByNeighbour(answer.error)
 }
 
-/** Is an error that of a neighbour on the way? */
+/** Is an error that of a neighbour on the route? */
 export function isByNeighbour({ data }: ErrorBody): boolean {
   return isRecord(data) && 'via' in data
 }
 
-/** How a request ended for its caller, as the ledger has it. */
+/** How a request ended for its caller, as the ledger records it. */
 export type CallerOutcome =
   | { readonly status: 'completed'; readonly result: unknown; readonly run?: number }
   | { readonly status: 'failed'; readonly error: ErrorBody; readonly run?: number }
   | { readonly status: 'unknown'; readonly error: ErrorBody; readonly retryAt: number | null }
 
-/** What a request says; its times are milliseconds from now: at least one of each, and no more than any node takes. */
+/** The payload of a request; its times are milliseconds from now: at least 1, and at most the limit of all nodes. */
 export function requestPayload(
   { capability, description, lease, allowRepeat = false }: Asking,
   { requestId, attempt }: RequestNames,
@@ -218,10 +218,10 @@ function leasePayload(lease: AskedLease | undefined): Pick<RequestPayload, 'epoc
   }
 }
 
-/** What comes before the answer. */
+/** A reply before the answer. */
 type Word = { readonly progress: unknown }
 
-/** What a reply says: an outcome, progress, or nothing that counts (null). */
+/** Parses a reply: an outcome, progress, or null when it does not count. */
 export function readReply(
   header: EnvelopeHeader,
   payload: unknown,
@@ -249,7 +249,7 @@ function isOf(stated: Pick<RequestNames, 'requestId' | 'attempt'>, { requestId, 
   return stated.requestId === requestId && stated.attempt === attempt
 }
 
-/** The same as the ledger has it. One that its peer does not know is not asked for again. */
+/** An answer as the ledger records it. A request unknown to its peer is not asked for again. */
 export function outcomeOf(answer: Answer): CallerOutcome {
   const run = answer.run === undefined ? {} : { run: answer.run }
   if (answer.outcome === 'COMPLETED') return { status: 'completed', result: answer.result, ...run }
@@ -263,7 +263,7 @@ export function hasNoRecord({ asking, record }: RequestMaking): boolean {
   return record === null && asking.lease === undefined
 }
 
-/** Milliseconds until nobody waits for a request any more: never longer than it was given, also when the clock was put back. */
+/** Milliseconds until the caller stops waiting: at most the timeout, also when the clock was set back. */
 export function leftMs({ asking, record }: RequestMaking, now: number): number {
   const { deadline } = record?.current ?? { deadline: Number.POSITIVE_INFINITY }
   return Math.min(asking.timeoutMs, Math.max(0, deadline - now))
@@ -274,7 +274,7 @@ export function lateMs({ record }: RequestMaking, now: number): number {
   return record === null ? PATIENCE.lateMs : Math.max(0, record.current.expiresAt - now)
 }
 
-/** When a request is asked for again, so long from now at the earliest. */
+/** Unix milliseconds at which a request is asked for again, at least `ms` from now. */
 export function retryAfter({ clock, chance }: Pick<RequestDeps, 'clock' | 'chance'>, ms: number): number {
   return clock.now() + ms + retryDelay(REQUEST_POLICY, 0, chance())
 }

@@ -12,7 +12,7 @@ import { hasNoRecord, lateMs, leftMs, PATIENCE, retryAfter } from './request-cod
 import type { RequestDeps, RequestMaking, RequestNames } from './request-codec.js'
 import { RequestSending } from './sending.js'
 
-/** One request from its sending to its answer: follows its peer and its time, and sends it again where it has to. */
+/** One request from its sending to its answer: watches its peer and its time, and sends it again when needed. */
 export class OutgoingRequest implements QueuedRequest {
   readonly names: RequestNames
   readonly outcome: RequestOutcome
@@ -20,17 +20,17 @@ export class OutgoingRequest implements QueuedRequest {
   readonly replies: ReplyReader
   readonly #deps: RequestDeps
   readonly #making: RequestMaking
-  /** null for leases, of which the swarm keeps the books, and for what is not recorded. */
+  /** null for leases, which the swarm records, and for unrecorded requests. */
   readonly #record: CallerRecord | null
   readonly #liveness: LivenessTimer
   #timer: Timer
-  /** Runs while its peer is gone. */
+  /** Runs while its peer is offline. */
   #goneTimer: Timer | null = null
   #isPeerOut = false
-  /** A person at the other side has to allow it, so nothing has begun. */
+  /** A person at the other side must approve it, so nothing has begun. */
   #awaitsApproval = false
 
-  /** `making.record`: what the ledger holds of it, or is to hold. */
+  /** `making.record`: the ledger record of the request, stored or not yet. */
   constructor(deps: RequestDeps, making: RequestMaking) {
     this.#deps = deps
     this.#making = making
@@ -60,28 +60,28 @@ export class OutgoingRequest implements QueuedRequest {
     this.#timer = deps.clock.after(waitMs, () => (hasGivenUp ? this.outcome.close() : this.#giveUp()))
   }
 
-  /** A request that was read from the ledger goes on: replies to it may come. Without a message on a lane its peer has a lease's time to name it. */
+  /** Resumes a request from the ledger: replies may arrive. Without a message on a lane its peer has `leaseMs` to report it. */
   resume(): void {
     if (!this.sending.isSent) return
     this.sending.resume()
     if (!this.sending.isQueued) this.#liveness.onHeartbeat()
   }
 
-  /** Is its outcome pursued: by a lane, by its peer, which named it, or by this node, which asks again or records its end? */
+  /** Is its outcome pursued: by a lane, by its peer that reported it, or by this node, which asks again or records its end? */
   get isTended(): boolean {
     return !this.isAwaited || this.sending.isLeaving || this.#liveness.isExpected || this.sending.isQueued
   }
 
-  /** Its message is durable at its peer, which is expected to name it from now on, and is asked again when it does not. */
+  /** Its message is durable at its peer, which must report it from now on; otherwise it is sent again. */
   tend(): void {
     this.#liveness.onHeartbeat()
   }
 
-  /** It was for an agent of this node, which ended meanwhile: what may be repeated begins anew, of the rest it is unknown whether it was done. */
+  /** It was for an agent of this node, which ended meanwhile. A repeatable request begins again; else its outcome is unknown. */
   interrupted(): void {
     const record = this.#record?.current
     if (this.outcome.isOver || record === undefined) return
-    // Its agent ended before this node did, and said that nobody can know.
+    // Its agent ended before this node did, with an outcome that is unknown for good.
     if (record.status === 'unknown' && record.retryAt === null && !record.isRepeatable) return
     this.sending.lost()
     if (!mayRunAgain({ isRepeatable: record.isRepeatable, isUndone: record.tries === 0 }))
@@ -92,7 +92,7 @@ export class OutgoingRequest implements QueuedRequest {
     })
   }
 
-  /** The node that is asked. */
+  /** The target node. */
   get peer(): NodeId {
     return this.#making.asking.target.nodeId
   }
@@ -102,7 +102,7 @@ export class OutgoingRequest implements QueuedRequest {
     return this.outcome.isAwaited
   }
 
-  /** When it may be sent again, on the monotonic clock. */
+  /** Monotonic milliseconds from which it may be sent again. */
   get dueAt(): number {
     return this.sending.dueAt
   }
@@ -111,38 +111,38 @@ export class OutgoingRequest implements QueuedRequest {
     return leftMs(this.#making, this.#deps.clock.now())
   }
 
-  /** Sends it; what its peer has lost, once more along the same thread. @throws NodeError what {@link Outbound.send} refuses. */
+  /** Sends it; a lost one once more along the same thread. @throws NodeError as {@link Outbound.send}. */
   async send(isQuery = this.#making.asking.lease?.isQuery === true): Promise<void> {
     // Its peer may have refused it already.
     if (!(await this.sending.post(isQuery))) return
-    // No lane delivers it again: it is lost unless its peer says that it has it.
+    // No lane delivers it again: it is lost unless its peer reports it.
     if (hasNoRecord(this.#making)) this.#liveness.onHeartbeat()
-    // It may have been canceled on its way out.
+    // It may have been canceled during the send.
     if (this.outcome.isOver) this.sending.cancel()
-    // An agent of this node is reached before this line is.
+    // A request within this node reaches its agent before this line runs.
     else if (!this.#awaitsApproval) this.outcome.note((tasks, id) => tasks.waitFor(id, null))
   }
 
-  /** Asks once more for an outcome that is not known, when it is time to: what may not be repeated only asks how it stands. @throws NodeError as {@link OutgoingRequest.send}. */
+  /** Asks again for an unknown outcome when it is time to; an unrepeatable request only asks for its state. @throws NodeError as {@link OutgoingRequest.send}. */
   async askOutcome(): Promise<void> {
     const now = this.#deps.clock.now()
     if (this.outcome.isOver || this.#record?.isDue(now) !== true) return
     const again = this.#record.askedAgain(now, this.#deps.chance())
-    // Its input may not be there to read now: that is no reason never to ask again.
+    // A failed read of its input is no reason to stop asking.
     if (again !== null) await this.sending.post(again.kind === 'query', again.changes).catch(again.failed)
   }
 
-  /** Its peer is away; it goes on when the peer is back. A caller who waits for the answer is told soon that there may be none. */
+  /** Its peer is offline; it goes on when the peer is back. A waiting caller is soon told that there may be no answer. */
   waitForPeer(): void {
     const { asking } = this.#making
     this.outcome.note((tasks, id) => tasks.waitFor(id, 'peer'))
-    // A swarm gives its leases to another by itself.
+    // A swarm reassigns its leases by itself.
     if (!this.sending.isSent || asking.mayQueue || asking.lease !== undefined) return
     const gone = new NodeError('PEER_OFFLINE', 'the peer is gone while it had the work; the work may still go on').toBody()
     this.#goneTimer ??= this.#deps.clock.after(PATIENCE.goneMs, () => this.outcome.unknown(gone, retryAfter(this.#deps, this.#leftMs)))
   }
 
-  /** Its peer is back, and has a lease's time to say whether it still has it. */
+  /** Its peer is back, and has a lease's time to report it. */
   peerIsBack(): void {
     this.#stopGoneTimer()
     this.#record?.peerIsBack(this.#deps.clock.now())
@@ -150,21 +150,21 @@ export class OutgoingRequest implements QueuedRequest {
     this.outcome.note((tasks, id) => tasks.waitFor(id, null))
   }
 
-  /** Time passed: nobody works on what nobody heartbeats. True: its peer had it, but has lost it, and should be asked again. */
+  /** Time passed: without heartbeats no agent counts as working on it. True: its peer has lost it, so it should be sent again. */
   isLost(): boolean {
     if (!this.isAwaited || !this.sending.isSent || !this.#liveness.isLost) return false
     this.outcome.note((tasks, id) => tasks.lost(id))
-    // A swarm keeps the books of its leases, and gives them to another.
+    // A swarm records its leases and reassigns them.
     return this.#making.asking.lease === undefined
   }
 
-  /** Sends again what its peer had: one that lost its disk does not begin again what may not be repeated. @throws as {@link OutgoingRequest.send}. */
+  /** Sends a lost request again: a peer that lost its disk must not begin an unrepeatable one again. @throws as {@link OutgoingRequest.send}. */
   async sendAgain(): Promise<void> {
     this.#liveness.askedAgain()
     await this.send(this.#record?.current.isRepeatable === false)
   }
 
-  /** The peer says that it has it: it works on it (null), or that waits for a free place of its agent, or for a person there. */
+  /** The peer reports it: in progress (null), or waiting for a free slot of its agent, or for a person there. */
   named(waitingFor: 'slot' | 'approval' | null): void {
     this.#liveness.onHeartbeat()
     this.#awaitsApproval = waitingFor === 'approval'
@@ -172,22 +172,22 @@ export class OutgoingRequest implements QueuedRequest {
     if (waitingFor === null) this.outcome.note((tasks, id) => tasks.working(id))
   }
 
-  /** Its peer was put out of the mesh and never answers: of what may have begun there it is unknown whether it was done. */
+  /** Its peer was removed from the mesh and never answers: the outcome is unknown if it may have begun there. */
   peerIsOut(): void {
     this.#isPeerOut = true
-    // What it said before is being recorded.
+    // An earlier answer is being recorded.
     if (this.outcome.isSettled) return
     const isKnown = this.isAwaited && !this.sending.hasLeft
-    // A swarm keeps the books of its leases.
+    // A swarm records its leases.
     if (isKnown || this.#making.asking.lease !== undefined)
       return this.outcome.fail(new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh').toBody())
     this.outcome.unknown(new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh; the work may have been done').toBody(), null)
     this.outcome.close()
   }
 
-  /** There is no room for it, here or there, or its peer stops: it waits, longer each time. */
+  /** There is no room for it, here or at its peer, or the peer stops: it waits, longer each time. */
   refuse(error: ErrorBody): void {
-    // Its end came in the same commit, and is about to be told.
+    // Its end came in the same commit, and is about to be reported.
     if (this.outcome.isSettled) return
     const { clock, record, onFull } = this.#deps
     if (this.sending.isSent) this.outcome.note((tasks, id) => tasks.lost(id))
@@ -198,16 +198,16 @@ export class OutgoingRequest implements QueuedRequest {
     onFull(this)
   }
 
-  /** What a reply says was not recorded: it comes again, unless the request was to end meanwhile. */
+  /** A reply was not recorded: it comes again, unless the request was to end meanwhile. */
   #notRecorded(): void {
     this.#record?.notEnded()
     if (this.#isPeerOut) this.peerIsOut()
     else this.outcome.notRecorded()
   }
 
-  /** Its time is over. */
+  /** Its timeout has passed. */
   #giveUp(): void {
-    // Nothing left this node, so nothing is unknown.
+    // Nothing left this node, so the outcome is known.
     if (!this.sending.hasLeft) {
       const offline = new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody()
       return this.outcome.fail(this.sending.refusal ?? offline)
@@ -221,7 +221,7 @@ export class OutgoingRequest implements QueuedRequest {
     this.#stopGoneTimer()
     clock.clear(this.#timer)
     this.#timer = clock.after(lateMs(this.#making, clock.now()), () => this.outcome.close())
-    // Nobody shall allow it when nobody waits for it. It may have been allowed this moment, so the outcome is not known.
+    // It must not be approved without a waiting caller. It may have been approved this moment, so the outcome is unknown.
     if (this.#awaitsApproval) this.sending.cancel()
   }
 

@@ -18,7 +18,7 @@ import { OutgoingRequest } from './request.js'
 import { Dispatcher } from './peer-queue.js'
 import type { NextHop } from '../../relay/next-hop.js'
 
-/** What asking others needs. */
+/** Dependencies of the caller's requests. */
 export interface RequestsDeps
   extends Omit<RequestDeps, 'onEnd' | 'onFull' | 'cancellations' | 'ends' | 'record'>,
     CancelQueueDeps,
@@ -33,7 +33,7 @@ export interface RequestsDeps
 export interface Asked extends Omit<RequestNames, 'attempt'> {
   /** Never rejects. */
   readonly answer: Promise<Answer>
-  /** Asks the other side to stop; the answer is then a failure with CANCELED. */
+  /** Cancels it at the peer; the answer is then a failure with CANCELED. */
   cancel(): void
 }
 
@@ -63,13 +63,13 @@ export class Requests {
       onFull: (request) => this.#dispatcher.wait(request),
       onEnd: (request) => {
         if (this.#index.remove(request)) deps.asked.ended(request.sending.agent)
-        // It leaves its room to the next.
+        // Its place in the window goes to the next one.
         this.#dispatcher.sendQueued(request.peer)
       }
     }
   }
 
-  /** Begins to look after what is under way. */
+  /** Starts the checks of open requests. */
   start(): void {
     const { clock, limits } = this.#deps
     this.#timer = clock.every(limits.heartbeatMs, () => this.#dispatcher.tick())
@@ -77,7 +77,7 @@ export class Requests {
 
   /**
    * Sends a request. Resolves when it is on its way (or queued), and durable.
-   * @throws NodeError what the outbound pipeline or the ledger refuses.
+   * @throws NodeError an error of the outbound pipeline or the ledger.
    */
   async ask(asking: Asking): Promise<Asked> {
     const making = makeRequest(this.#deps, asking)
@@ -89,7 +89,7 @@ export class Requests {
     } catch (error) {
       const { outcome } = request
       const end = outcome.isOver ? await outcome.answer : null
-      // It was canceled before it left: its answer says so. Whatever else ended it is refused, since nothing is on record.
+      // Canceled before it left: its answer says so. Any other end is thrown, since nothing is on record.
       if (end?.outcome === 'FAILED' && end.error.code === 'CANCELED') return asked(request)
       const failure = asNodeError(error)
       this.#dispatcher.notSent(request, failure)
@@ -99,12 +99,12 @@ export class Requests {
     return asked(request)
   }
 
-  /** A request that had no end when this node stopped goes on. */
+  /** Resumes a request that had no end when this node stopped. */
   resume(record: RequestRecord): void {
     const making = storedRequest(this.#deps.requestStore, record)
     if (making === null) return
     const request = this.#add(making)
-    // What its own agents did ended with this node. Who waited for it is gone as well.
+    // Work of this node's agents ended with it, and its callers are gone as well.
     if (request.peer === this.#deps.self) return request.interrupted()
     request.resume()
     if (request.isAwaited && !request.sending.isSent) this.#dispatcher.wait(request)
@@ -118,13 +118,13 @@ export class Requests {
     return request
   }
 
-  /** What a reply that came over a lane changes in the ledger. */
+  /** The ledger changes of a reply over a lane. */
   recordReply({ peer, header, payload }: Pick<InboundMessage, 'peer' | 'header' | 'payload'>): Pick<Admission, 'changes' | 'failed'> {
     const request = this.#index.find('thread', header.correlationId ?? '')
     return request?.peer === peer ? request.replies.admit(header, payload) : { changes: [], failed: () => {} }
   }
 
-  /** Nobody waits for it: it is queued at once, and the peer is looked for meanwhile. @throws NodeError what the rules or the ledger refuse. */
+  /** No caller waits: it is queued at once, and a route to the peer is sought. @throws NodeError an error of the rules or the ledger. */
   async #queueAtOnce(request: OutgoingRequest): Promise<void> {
     request.sending.check()
     await request.sending.keep()
@@ -132,7 +132,7 @@ export class Requests {
     this.#deps.nextHop.seek(request.peer)
   }
 
-  /** It waits although it could not be sent, which nobody may rely on before it is durable. @throws NodeError what the ledger refuses. */
+  /** It could not be sent and waits, which must be durable first. @throws NodeError the ledger's error. */
   async #keepWaiting(request: OutgoingRequest): Promise<void> {
     try {
       await request.sending.keep()
@@ -142,14 +142,14 @@ export class Requests {
     }
   }
 
-  /** This node stops: whoever waits for an answer waits no longer. Ends that are not durable are decided anew at its next start. */
+  /** This node stops: callers wait no longer. Ends that are not durable are decided again at its next start. */
   async stop(): Promise<void> {
     this.#deps.clock.clear(this.#timer)
     for (const request of this.#index.dropQueues()) request.outcome.abandon()
     await this.#ends.stop()
   }
 
-  /** Is a request to the peer under way, or waiting for it? */
+  /** Is a request to the peer under way or queued? */
   has(peer: NodeId): boolean {
     return this.#index.queues.has(peer)
   }
@@ -161,24 +161,24 @@ export class Requests {
     return request !== undefined
   }
 
-  /** Takes back a lease that was asked for before this node started: what was not delivered never is, what runs is stopped. */
+  /** Takes back a lease from before this start: it is not delivered any more, and its run is stopped. */
   withdraw(peer: NodeId, requestId: string, attempt: number): void {
     this.#deps.lanes.giveUp(peer, requestId)
     this.endRun(peer, workKey(requestId, attempt))
   }
 
-  /** Tells a peer to end a run, named as heartbeats name it, unless somebody here waits for it. */
+  /** Tells a peer to end a run, given by its name in heartbeats, unless a caller here waits for it. */
   endRun(peer: NodeId, key: string): void {
     if (!this.#index.of(peer).some(({ sending }) => sending.key === key)) this.#cancellations.cancel(peer, key)
   }
 
-  /** A peer says which requests it has, and which of them wait for a free place of their agent. */
+  /** A peer reports its requests, and the ones that wait for a free slot of their agent. */
   onHeartbeat(peer: NodeId, keys: readonly string[], waiting: readonly string[] = []): void {
     const idle = new Set(waiting)
     this.#named(peer, keys, (key) => (idle.has(key) ? 'slot' : null))
   }
 
-  /** A peer says which requests wait for a person of it. */
+  /** A peer reports the requests that wait for a person there. */
   onApproval(peer: NodeId, keys: readonly string[]): void {
     this.#named(peer, keys, () => 'approval')
   }
@@ -194,19 +194,19 @@ export class Requests {
     this.#index.find('id', requestId)?.tend()
   }
 
-  /** Is a request under way here, or may its end be on its way to the ledger? */
+  /** Is a request under way here, or may its end be about to be recorded? */
   knows(requestId: string): boolean {
     return this.#index.find('id', requestId) !== undefined || this.#ends.pending > 0
   }
 
-  /** What the request of a task waits for, while nothing said so: for its node to acknowledge it, then for a place of its agent. null: it is not under way. */
+  /** The unreported wait of a task's request: for its node's acknowledgement, then for a slot of its agent. null: it is not under way. */
   holdup(taskId: string): 'ack' | 'slot' | null {
     const request = this.#index.find('task', taskId)
     if (request === undefined || !request.isAwaited) return null
     return request.sending.isSent && !request.sending.isQueued ? 'slot' : 'ack'
   }
 
-  /** Sent requests that no lane, queue or peer holds. There are none, unless a part of this node is at fault. */
+  /** Sent requests that no lane, queue or peer holds. There are none, unless a part of this node has a defect. */
   orphans(): OutgoingRequest[] {
     const { self } = this.#deps
     return this.#index.all().filter((one) => one.peer !== self && one.sending.isSent && !one.isTended && !this.#index.isWaiting(one))
@@ -217,12 +217,12 @@ export class Requests {
     return [...this.#index.queues.values()].reduce((count, { waiting }) => count + waiting, 0)
   }
 
-  /** The last link to a peer is gone. Without a way over relays requests wait for it, until each one's own time is over. */
+  /** The last link to a peer is gone. Without a route over relays its requests wait, each until its own deadline. */
   onOffline(peer: NodeId): void {
     this.#dispatcher.onOffline(peer)
   }
 
-  /** Copies of requests certainly never got to a peer, and were given up. Leases are the business of their swarms. */
+  /** Copies of requests never reached a peer and were given up. Swarms handle their own leases. */
   onUndelivered(peer: NodeId, requestIds: readonly string[]): void {
     for (const id of requestIds) {
       const request = this.#index.find('id', id)
@@ -230,21 +230,21 @@ export class Requests {
     }
   }
 
-  /** A peer was put out of the mesh: nothing is expected of it any more. */
+  /** A peer was removed from the mesh: nothing is expected of it any more. */
   onRevoked(peer: NodeId): void {
     for (const request of this.#index.dropQueues(peer)) request.peerIsOut()
     this.#cancellations.forget(peer)
     void this.#deps.lanes.forget(peer)
   }
 
-  /** There is a new path to a peer: what waited for it is sent. */
+  /** There is a new path to a peer: waiting requests are sent. */
   onReachable(peer: NodeId): void {
     this.#cancellations.onReachable(peer)
     this.#dispatcher.onReachable(peer)
   }
 }
 
-/** Changes how a request stands in the ledger. False: the ledger did not take it. Never rejects. */
+/** Commits the state of a request. False: the ledger refused it. Never rejects. */
 async function isRecorded(
   { lanes, telemetry }: Pick<RequestsDeps, 'lanes' | 'telemetry'>,
   changes: readonly LedgerChange[],

@@ -12,11 +12,11 @@ import { changesOfSending, storedInput } from './record.js'
 import { headOf, hasNoRecord, lateMs, leftMs, PATIENCE, requestPayload, STORED } from './request-codec.js'
 import type { RequestDeps, RequestMaking } from './request-codec.js'
 
-/** The messages of one request: sends them, and knows what its peer may have of it, and refused. */
+/** The messages of one request: sends them, and tracks the copies at its peer and the peer's refusals. */
 export class RequestSending {
-  /** The run as heartbeats and cancellations name it. */
+  /** Name of the run in heartbeats and cancellations. */
   readonly key: string
-  /** The address of the agent that is asked. */
+  /** Address of the target agent. */
   readonly agent: string
   readonly copies: DeliveryAttempts
   readonly #deps: RequestDeps
@@ -27,11 +27,11 @@ export class RequestSending {
   #isSent: boolean
   /** It may be with its node before this one knows. */
   #isLeaving = false
-  /** How often its peer had no room, and what it said last. */
+  /** Count of its peer's refusals, and the last one. */
   #refusals = 0
   #refusal: ErrorBody | null
   #dueAt: number
-  /** Queries without an answer: those sent since its peer last refused it, and those before. */
+  /** Queries without an answer: sent since its peer's last refusal, and before it. */
   #queries = 0
   #staleQueries = 0
 
@@ -55,7 +55,7 @@ export class RequestSending {
     return this.#isSent
   }
 
-  /** Is a message of it on its way out? */
+  /** Is a message of it being sent? */
   get isLeaving(): boolean {
     return this.#isLeaving
   }
@@ -65,38 +65,38 @@ export class RequestSending {
     return this.#deps.lanes.holds(this.#thread.recipient.nodeId, this.#making.names.requestId)
   }
 
-  /** Did anything of it leave this node? */
+  /** Did any message of it leave this node? */
   get hasLeft(): boolean {
     return this.#isSent || this.#isLeaving || (this.#making.record?.current.tries ?? 0) > 0
   }
 
-  /** Why its peer did not take it last; null for no reason. */
+  /** The last refusal of its peer; null when there is none. */
   get refusal(): ErrorBody | null {
     return this.#refusal
   }
 
-  /** When it may be sent again, on the monotonic clock. */
+  /** Monotonic milliseconds from which it may be sent again. */
   get dueAt(): number {
     return this.#dueAt
   }
 
-  /** Would it be refused? @throws NodeError what the rules refuse. */
+  /** Checks it against the rules. @throws NodeError their refusal. */
   check(): void {
     this.#deps.outbound.check(headOf(this.#making.asking, this.#making.names))
   }
 
-  /** Makes it durable as one that waits. @throws NodeError what the ledger refuses. */
+  /** Makes it durable as a waiting request. @throws NodeError the ledger's error. */
   async keep(): Promise<void> {
     const { record, asking } = this.#making
     await this.#deps.lanes.commit(record?.waiting(this.#deps.clock.now(), () => asking.input, null) ?? [])
   }
 
-  /** Replies to what was sent before this node started may come. */
+  /** Replies to messages from before this start may come. */
   resume(): void {
     this.#deps.exchanges.sentOut(this.#thread, this.#replies())
   }
 
-  /** Sends a message along its thread. False: its peer refused it meanwhile. @throws NodeError what {@link Outbound.send} refuses. */
+  /** Sends a message along its thread. False: its peer refused it meanwhile. @throws NodeError as {@link Outbound.send}. */
   async post(isQuery: boolean, changes = (): readonly LedgerChange[] => this.#changes()): Promise<boolean> {
     const { asking, names, record } = this.#making
     const refusals = this.#refusals
@@ -121,7 +121,7 @@ export class RequestSending {
     return true
   }
 
-  /** Its peer did not take it: it may be sent again after a while, longer each time. */
+  /** Its peer refused it: it may be sent again after a delay, longer each time. */
   refused(error: ErrorBody): void {
     const waitMs = backoffMs(PATIENCE.refused, this.#refusals++)
     this.#dueAt = this.#deps.clock.monotonic() + Math.max(waitMs, retryAfterMs(error))
@@ -137,33 +137,33 @@ export class RequestSending {
     this.#isSent = false
   }
 
-  /** Is an answer that knows nothing of it stale: to a query from before its peer refused it, which kept nothing of it? */
+  /** Is an unknown outcome stale: the answer to a query from before the refusal of its peer, which kept no record? */
   get isStale(): boolean {
     return this.#staleQueries > 0
   }
 
-  /** Such an answer came. */
+  /** A stale answer came. */
   stale(): void {
     this.#staleQueries--
   }
 
-  /** No reply to it is taken. */
+  /** Ends its thread: further replies are ignored. */
   end(): void {
     this.#deps.exchanges.end(this.#thread)
   }
 
-  /** Tells its peer to stop it. */
+  /** Cancels it at its peer. */
   cancel(): void {
     this.#deps.cancellations.cancel(this.#thread.recipient.nodeId, this.key)
   }
 
-  /** Takes back what was not delivered yet. */
+  /** Takes back undelivered messages. */
   giveUp(): void {
     this.#deps.lanes.giveUp(this.#thread.recipient.nodeId, this.#making.names.requestId)
   }
 
   #changes(): readonly LedgerChange[] {
-    // It may have ended while a way to its node was looked for.
+    // It may have ended during the search for a route.
     if (this.#outcome.failure !== null) throw NodeError.fromBody(this.#outcome.failure)
     this.#isLeaving = true
     const { asking, record } = this.#making

@@ -5,28 +5,28 @@ import { Abort } from '../../../kit/abort.js'
 import type { SwarmStore, SwarmHead } from '../store.js'
 import type { SwarmEventLog } from '../event-log.js'
 
-/** Who cancels a swarm that another coordinates hears of its end, or that it has been asked for, after so many milliseconds at the latest. */
+/** Milliseconds until a cancel call resolves at the latest, when another node coordinates the swarm. */
 const PATIENCE_MS = 5000
 
-/** What a wish needs. */
+/** Dependencies of a cancel request. */
 export interface CancelRequestDeps {
   readonly clock: Clock
   readonly swarmStore: SwarmStore
-  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  /** Commits changes to the ledger. @throws NodeError the ledger's error. */
   commit(changes: readonly LedgerChange[]): Promise<void>
 }
 
-/** Of which swarm it is. */
+/** The swarm to cancel. */
 export interface CanceledSwarm {
   readonly head: SwarmHead
   readonly eventLog: SwarmEventLog
-  /** It was wished before this node was started. */
+  /** The request was made before this node started. */
   readonly isWanted: boolean
 }
 
 /**
- * The wish of somebody at this node that a swarm with several participants be canceled. Only its coordinator can do it, so the
- * wish is durable and stands until there is one, at most until the deadline: all of it ends then anyway.
+ * A request at this node to cancel a swarm with several participants. Only the coordinator can cancel it, so the request stays
+ * durable until there is one, at most until the deadline: the swarm ends then anyway.
  */
 export class CancelRequest {
   readonly #deps: CancelRequestDeps
@@ -40,7 +40,7 @@ export class CancelRequest {
     this.#isWanted = swarm.isWanted
   }
 
-  /** Is it still to be canceled? */
+  /** Is the swarm still to be canceled? */
   get isOpen(): boolean {
     return this.#isWanted && this.#isTimely
   }
@@ -49,7 +49,7 @@ export class CancelRequest {
     return this.#deps.clock.now() < this.#swarm.head.deadline
   }
 
-  /** Notes it, durably. @throws NodeError CONFLICT when the time of the swarm is over; what the ledger refuses. */
+  /** Records the request. @throws NodeError CONFLICT after the swarm's deadline, or the ledger's error. */
   async make(): Promise<void> {
     const { head } = this.#swarm
     if (!this.#isTimely) {
@@ -77,7 +77,7 @@ export class CancelRequest {
     unfollow()
   }
 
-  /** Nobody waits any more. */
+  /** Ends all waits. */
   stop(): void {
     this.#stopping.abort()
   }

@@ -13,35 +13,35 @@ import type { VoteStore } from './vote-store.js'
 import { MAX_RECORDS } from '../../../domain/swarm/coordination-message.js'
 import type { ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 
-/** What following a swarm needs. */
+/** Dependencies of committed results. */
 export interface CommittedResultsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly swarmStore: SwarmStore
   readonly swarmVotes: VoteStore
   readonly limits: { readonly defaultTtlMs: number }
-  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  /** Commits changes to the ledger. @throws NodeError the ledger's error. */
   commit(changes: readonly LedgerChange[]): Promise<void>
 }
 
-/** What is followed. */
+/** The followed swarm. */
 export interface FollowedSwarm {
   readonly head: SwarmHead
   readonly eventLog: SwarmEventLog
   readonly contentStore: Pick<ContentStore, 'content' | 'contents' | 'obtain'>
-  /** All of it is accepted, the end too, and durable here. */
+  /** All records and the end are accepted, and durable here. */
   onOver(end: SwarmEnd): void
 }
 
-/** What was accepted in a swarm with several participants, as far as this node knows: tells it, and ends with it. */
+/** The accepted records of a swarm with several participants, as known here: reports them, and ends with the swarm. */
 export class CommittedResults {
   /** By index and digest. */
   readonly records: CommittedRecords
   readonly #deps: CommittedResultsDeps
   readonly #swarm: FollowedSwarm
-  /** Accepted, but the contents are not here yet. */
+  /** Accepted records without their contents here. */
   readonly #lacking = new Map<number, ContentName>()
-  /** Contents are taken one after the other. */
+  /** Runs one step after the other. */
   #taking: Promise<void> = Promise.resolve()
   #isOver = false
 
@@ -51,24 +51,24 @@ export class CommittedResults {
     this.records = new CommittedRecords(swarm.head.itemCount)
   }
 
-  /** Has the end been accepted? */
+  /** Is the end accepted? */
   get hasEnd(): boolean {
     return this.records.get(RECORDS.end(this.#swarm.head.itemCount)) !== undefined
   }
 
-  /** Notes what is accepted, and gives what was not known. What else was proposed in its place is let go. */
+  /** Adds accepted records and returns the new ones. Contents of other proposals for them are dropped. */
   learn(names: readonly ContentName[], stated: { readonly total: number; readonly epoch: number }): ContentName[] {
     const fresh = this.records.add(names, stated)
     if (fresh.length > 0) this.#swarm.contentStore.contents.keep((name) => !this.records.isVoid(name))
     return fresh
   }
 
-  /** It has ended: what was not accepted by now never is. */
+  /** The swarm has ended: no other record will be accepted. */
   close(): void {
     this.#swarm.contentStore.contents.keep(({ index, digest }) => this.records.get(index) === digest)
   }
 
-  /** Takes what is accepted, and what was lacking, as far as the contents are here; the others are fetched. */
+  /** Commits accepted and missing records whose contents are here; fetches the other contents. */
   take(names: readonly ContentName[], from: NodeId): void {
     for (const name of names) if (!isMark(this.#swarm.head.itemCount, name.index)) this.#lacking.set(name.index, name)
     if (this.#lacking.size === 0 && !this.hasEnd) return
@@ -77,7 +77,7 @@ export class CommittedResults {
       .catch((error: unknown) => this.#deps.telemetry.log('warn', 'what was accepted could not be kept', { reason: messageOf(error) }))
   }
 
-  /** Takes what is known to be accepted but was not told: whoever coordinated here had no time for it. */
+  /** Takes accepted records that were not reported: the coordinator here had no time for it. */
   takeUntold(self: NodeId): void {
     const { head, eventLog } = this.#swarm
     this.take(
@@ -86,13 +86,13 @@ export class CommittedResults {
     )
   }
 
-  /** Resolves when nothing more is taken. Nothing is told after it. */
+  /** Resolves when nothing more is taken. Nothing is reported after it. */
   async stop(): Promise<void> {
     this.#isOver = true
     await this.#taking
   }
 
-  /** The outcomes that were accepted, and what may not be repeated but was leased, by item. @throws NodeError STORE_DAMAGED */
+  /** The accepted outcomes, and the marks of unrepeatable leased items, by item. @throws NodeError STORE_DAMAGED */
   async read(accepted: readonly ContentName[]): Promise<{ readonly rows: SwarmRow[]; readonly marks: Map<number, LeaseMark> }> {
     const rows: SwarmRow[] = []
     const marks = new Map<number, LeaseMark>()
@@ -102,7 +102,7 @@ export class CommittedResults {
       const content = await this.#swarm.contentStore.content(name)
       const row = content === null || kind.type === 'mark' ? null : decodeOutcome(content)
       const mark = content === null || kind.type === 'outcome' ? null : decodeMark(content)
-      // Without it an item that has its outcome would be done once more.
+      // Without it an item with an outcome would run again.
       if (mark === null && row?.index !== name.index) throw new NodeError('STORE_DAMAGED', 'an outcome that was accepted is not there')
       if (row !== null) rows.push(row)
       if (mark !== null) marks.set(kind.item, mark)
@@ -110,7 +110,7 @@ export class CommittedResults {
     return { rows, marks }
   }
 
-  /** What an ended swarm has accepted is what its ledger has. @throws NodeError STORE_DAMAGED */
+  /** Reads the accepted records of an ended swarm from the ledger. @throws NodeError STORE_DAMAGED */
   async recall(): Promise<void> {
     const { swarmVotes } = this.#deps
     const { id, itemCount } = this.#swarm.head
@@ -130,12 +130,12 @@ export class CommittedResults {
       taken.push({ name, content })
       changes.push(...(await this.#missing(name, content)))
     }
-    // What is told is durable here.
+    // Only durable outcomes are reported.
     if (changes.length > 0) await this.#deps.commit(changes)
     for (const { name, content } of taken) {
       if (this.#isOver) return
       this.#lacking.delete(name.index)
-      // It is durable here.
+      // It is durable now.
       this.#swarm.contentStore.contents.drop(name)
       const row = name.index >= this.#swarm.head.itemCount ? null : decodeOutcome(content)
       if (row?.index === name.index) this.#swarm.eventLog.settled(row)
@@ -144,7 +144,7 @@ export class CommittedResults {
     else await this.#finishIfOver()
   }
 
-  /** The change with which the ledger has a content; none when it has it. Another outcome of the item is never accepted any more. */
+  /** The change that stores a content; empty when it is stored. Another outcome of the item is never accepted any more. */
   async #missing({ index, digest }: ContentName, content: Uint8Array): Promise<LedgerChange[]> {
     const { swarmVotes } = this.#deps
     const { id, itemCount: items } = this.#swarm.head
@@ -169,7 +169,7 @@ export class CommittedResults {
     onOver(end)
   }
 
-  /** The changes with which the ledger has no outcomes but those that were accepted; null when one has to be taken again. */
+  /** The changes that leave only accepted outcomes in the ledger; null when one must be taken again. */
   async #settling(): Promise<LedgerChange[] | null> {
     const { swarmVotes } = this.#deps
     const { id, itemCount: items } = this.#swarm.head
@@ -177,7 +177,7 @@ export class CommittedResults {
     for (const [index, content] of await swarmVotes.outcomes(id)) {
       const digest = this.records.get(index)
       if (digest === undefined) changes.push(swarmVotes.contentChange(id, { index, items }, null))
-      // A vote of before may have become durable after it.
+      // An earlier vote may have become durable after it.
       else if (swarmVotes.digest(content) !== digest) this.#lacking.set(index, { index, digest })
     }
     return this.#lacking.size > 0 ? null : changes
@@ -185,52 +185,52 @@ export class CommittedResults {
 }
 
 /**
- * What this node knows to be accepted in one swarm: final, whoever coordinates. That items were leased is left out: it concerns
- * coordinators alone, who read it from the others' votes, and it goes with the end.
+ * The records known as accepted in one swarm: final under any coordinator. Marks of leased items are left out: they concern
+ * coordinators alone, which read them from the votes, and they go with the end.
  */
 export class CommittedRecords {
   readonly #items: number
   readonly #digests = new Map<number, string>()
-  /** How many there are, by the highest word of it. */
+  /** The number of accepted records, by the highest report. */
   #total = 0
   #epoch = 0
 
-  /** `items`: of the swarm. */
+  /** `items`: item count of the swarm. */
   constructor(items: number) {
     this.#items = items
   }
 
-  /** How many are known. */
+  /** Number of known records. */
   get size(): number {
     return this.#digests.size
   }
 
-  /** The highest epoch in which something was said to be accepted. */
+  /** The highest epoch of a reported acceptance. */
   get epoch(): number {
     return this.#epoch
   }
 
-  /** Is all known that anybody spoke of? */
+  /** Are all reported records known? */
   get isWhole(): boolean {
     return this.#digests.size >= this.#total
   }
 
-  /** What an index is accepted with; undefined while it is not. */
+  /** The accepted digest of an index; undefined when there is none. */
   get(index: number): string | undefined {
     return this.#digests.get(index)
   }
 
-  /** Is something else accepted under its index? Then it never is. */
+  /** Is another content accepted for its index? Then this one never is. */
   isVoid({ index, digest }: ContentName): boolean {
     return (this.#digests.get(index) ?? digest) !== digest
   }
 
-  /** All that are known. */
+  /** All known records. */
   get names(): ContentName[] {
     return [...this.#digests].map(([index, digest]) => ({ index, digest }))
   }
 
-  /** Notes what is accepted, and gives what was not known. */
+  /** Adds accepted records and returns the new ones. */
   add(names: readonly ContentName[], { total, epoch }: { readonly total: number; readonly epoch: number }): ContentName[] {
     const fresh = names.filter(({ index }) => !isMark(this.#items, index) && !this.#digests.has(index))
     for (const { index, digest } of fresh) this.#digests.set(index, digest)
@@ -239,7 +239,7 @@ export class CommittedRecords {
     return fresh
   }
 
-  /** A page of them for another, in rising order from an index on. */
+  /** A page of records for another node, in rising order from an index on. */
   page(swarm: string, from: number): ParticipantMessageOf<'accepted'> {
     const indexes = [...this.#digests.keys()].filter((index) => index >= from).sort((a, b) => a - b)
     const items = indexes.slice(0, MAX_RECORDS).map((index) => ({ index, digest: this.#digests.get(index) ?? '' }))

@@ -4,13 +4,13 @@ import { ContentTransfer, pieceOf, piecesMessages, type ContentName, type Piece 
 import type { SwarmHead } from '../store.js'
 import type { ParticipantDeps } from './participant.js'
 
-/** The contents of one swarm's records: those that are here, durable or not, and the way to those that others have. */
+/** The contents of one swarm's records: local ones, durable or not, and transfers from other nodes. */
 export class ContentStore {
   readonly #deps: ParticipantDeps
   readonly #head: SwarmHead
-  /** What is here, but not durable yet. */
+  /** Local contents that are not durable yet. */
   readonly contents: ContentTransfer
-  /** What is being given away piece by piece: whoever asks for it asks again and again. */
+  /** The content being sent in pieces: its receiver asks for one after the other. */
   #given: (ContentName & { readonly content: Uint8Array }) | null = null
   #pieces = 0
 
@@ -25,7 +25,7 @@ export class ContentStore {
     })
   }
 
-  /** Rises with every piece that came or was given. */
+  /** Increases with every piece received or sent. */
   get moved(): number {
     return this.contents.moved + this.#pieces
   }
@@ -39,14 +39,14 @@ export class ContentStore {
     return kept !== null && swarmVotes.digest(kept) === name.digest ? kept : null
   }
 
-  /** Fetches contents: of this node first, unless it is this very one. */
+  /** Fetches contents: first from the node `from`, unless it is this one. */
   obtain(names: readonly ContentName[], from: NodeId): void {
     const { self } = this.#deps
     const others = (this.#head.voters ?? []).filter((node) => node !== self && node !== from)
     this.contents.want(names, from === self ? others : [from, ...others])
   }
 
-  /** Gives another what it asks for, and `more` with it. @throws NodeError STORE_DAMAGED */
+  /** Sends the requested pieces, and `more` with them. @throws NodeError STORE_DAMAGED */
   async give(to: NodeId, wants: ParticipantMessageOf<'want'>['wants'], more: readonly Piece[]): Promise<void> {
     const pieces = [...more]
     for (const one of wants) {
@@ -57,7 +57,7 @@ export class ContentStore {
     for (const body of piecesMessages(this.#head.id, pieces)) this.#deps.tell(to, { name: 'swarm', body })
   }
 
-  /** A content of which a piece is asked for: it is read once for all of them, and let go with the last. */
+  /** A content requested in pieces: it is read once for all of them, and dropped with the last. */
   async #piecemeal(one: ContentName & { readonly at: number }): Promise<Uint8Array | null> {
     const isGiven = this.#given?.index === one.index && this.#given.digest === one.digest
     const content = isGiven ? (this.#given?.content ?? null) : await this.content(one)

@@ -5,48 +5,48 @@ import type { NodeId } from '../../../kit/ids.js'
 import { MAX_CONTENT_BYTES, MAX_PIECES, PIECE_BYTES, type ParticipantMessageOf } from '../../../domain/swarm/participant-message.js'
 import type { VoteStore } from './vote-store.js'
 
-/** Bytes of contents that are kept though nobody asked for them; the others are asked for again. */
+/** Bytes kept of contents that were not requested; further ones are requested again. */
 const MAX_PUSHED_BYTES = 8 * 1024 * 1024
-/** Bytes of pieces that one message carries. */
+/** Bytes of pieces per message. */
 const MESSAGE_BYTES = 48 * 1024
-/** A content that does not come is asked for again, of the next node, after this many milliseconds; each wait is twice the one before. */
+/** Milliseconds until a missing content is requested from the next node; each wait is twice the one before. */
 const AGAIN_MS = 1000
-/** Longest such wait. */
+/** Longest such wait, in milliseconds. */
 const MAX_AGAIN_MS = 32_000
 
-/** A content by what it is of and what it is called. */
+/** A content, named by the index of its record and its digest. */
 export interface ContentName {
   readonly index: number
   readonly digest: string
 }
 
-/** A piece of a content, as it travels. */
+/** A piece of a content in a message. */
 export type Piece = ParticipantMessageOf<'pieces'>['pieces'][number]
 
 interface WantedContent extends ContentName {
-  /** Whom to ask, one after the other. */
+  /** Nodes to ask, one after the other. */
   readonly sources: readonly NodeId[]
   tries: number
-  /** Who was asked last: pieces of it come from nobody else. */
+  /** The node asked last: no other node's pieces count. */
   asked: NodeId | null
   askedAt: number
-  /** As far as it has come, and how many bytes that is. */
+  /** The received part, and its bytes. */
   chunks: Uint8Array[]
   at: number
-  /** How many it is said to have. */
+  /** Its announced bytes. */
   bytes: number
 }
 
-/** What contents need. */
+/** Dependencies of contents. */
 export interface ContentsDeps {
   /** Monotonic milliseconds. */
   now(): number
   digest(content: Uint8Array): string
-  /** Asks a node for contents, each from a byte on. */
+  /** Asks a node for contents, each from a byte offset on. */
   ask(to: NodeId, wants: ParticipantMessageOf<'want'>['wants']): void
 }
 
-/** Contents of one swarm that are here, but not durable yet, and those that are fetched from others, piece by piece. */
+/** Contents of one swarm that are here but not durable yet, and contents being fetched in pieces. */
 export class ContentTransfer {
   readonly #deps: ContentsDeps
   readonly #here = new Map<string, { readonly name: ContentName; readonly content: Uint8Array }>()
@@ -58,17 +58,17 @@ export class ContentTransfer {
     this.#deps = deps
   }
 
-  /** Rises with every piece that came. */
+  /** Increases with every piece received. */
   get moved(): number {
     return this.#moved
   }
 
-  /** A content that is here; undefined for none. */
+  /** A content that is here; undefined when it is not. */
   get(name: ContentName): Uint8Array | undefined {
     return this.#here.get(keyOf(name))?.content
   }
 
-  /** It is here from now on. */
+  /** Adds a content. */
   put(name: ContentName, content: Uint8Array): void {
     const key = keyOf(name)
     this.#wanted.delete(key)
@@ -77,7 +77,7 @@ export class ContentTransfer {
     this.#bytes += content.byteLength
   }
 
-  /** It is durable, or nobody needs it. */
+  /** Removes a content that is durable or not needed. */
   drop(name: ContentName): void {
     const key = keyOf(name)
     this.#bytes -= this.#here.get(key)?.content.byteLength ?? 0
@@ -85,7 +85,7 @@ export class ContentTransfer {
     this.#wanted.delete(key)
   }
 
-  /** Lets all others go, and fetches them no more. */
+  /** Removes all other contents, and stops their transfers. */
   keep(isOfUse: (name: ContentName) => boolean): void {
     const names = [...this.#here.values()].map(({ name }) => name)
     for (const name of [...names, ...this.#wanted.values()]) if (!isOfUse(name)) this.drop(name)
@@ -101,7 +101,7 @@ export class ContentTransfer {
     if (fresh.length > 0) this.tick()
   }
 
-  /** Asks for what did not come. */
+  /** Asks again for missing contents. */
   tick(): void {
     const now = this.#deps.now()
     const due = [...this.#wanted.values()].filter(
@@ -115,7 +115,7 @@ export class ContentTransfer {
     for (const one of due) {
       const source = one.sources[one.tries++ % Math.max(1, one.sources.length)]
       if (source === undefined) continue
-      // Who says how large it is may be wrong: nobody goes on from where another was.
+      // An announced size may be wrong: a transfer from another node begins anew.
       if (one.asked !== source) this.#anew(one)
       one.asked = source
       one.askedAt = this.#deps.now()
@@ -131,7 +131,7 @@ export class ContentTransfer {
     }
   }
 
-  /** Takes pieces of what was asked for, and with `isWelcome` also whole contents that were not. True: some content is whole now. */
+  /** Takes requested pieces, and with `isWelcome` also whole contents that were not requested. True: a wanted content is complete. */
   take(from: NodeId, pieces: readonly Piece[], isWelcome: boolean): boolean {
     let isWhole = false
     for (const piece of pieces) {
@@ -161,21 +161,21 @@ export class ContentTransfer {
       if (wanted.asked !== null) this.#deps.ask(wanted.asked, [{ index: wanted.index, digest: wanted.digest, at }])
       return false
     }
-    // Memory is taken for what came, never for what was announced.
+    // Memory is used for received pieces, never for the announced size.
     const content = concatBytes(wanted.chunks)
     if (this.#deps.digest(content) !== wanted.digest) return this.#anew(wanted)
     this.put(wanted, content)
     return true
   }
 
-  /** It begins from its beginning. */
+  /** Begins a transfer anew. */
   #anew(wanted: WantedContent): false {
     Object.assign(wanted, { chunks: [], at: 0 })
     return false
   }
 }
 
-/** What asking others for contents needs. */
+/** Dependencies of content requests. */
 export interface AskingDeps {
   readonly clock: Clock
   readonly swarmVotes: VoteStore
@@ -183,7 +183,7 @@ export interface AskingDeps {
   tell(to: NodeId, message: { readonly name: 'swarm'; readonly body: ParticipantMessageOf<'want'> }): void
 }
 
-/** The contents of a swarm, none at first. */
+/** An empty content transfer for a swarm. */
 export function contentsOf({ clock, swarmVotes, tell }: AskingDeps, swarm: string): ContentTransfer {
   return new ContentTransfer({
     now: () => clock.monotonic(),
@@ -192,12 +192,12 @@ export function contentsOf({ clock, swarmVotes, tell }: AskingDeps, swarm: strin
   })
 }
 
-/** The piece of a content from a byte on. */
+/** The piece of a content from a byte offset on. */
 export function pieceOf({ index, digest }: ContentName, content: Uint8Array, at: number): Piece {
   return { index, digest, at, bytes: content.byteLength, data: toBase64(content.subarray(at, at + PIECE_BYTES)) }
 }
 
-/** Pieces in as few messages as may be. */
+/** Packs pieces into as few messages as possible. */
 export function piecesMessages(swarm: string, pieces: readonly Piece[]): ParticipantMessageOf<'pieces'>[] {
   const messages: Piece[][] = []
   let budget = 0

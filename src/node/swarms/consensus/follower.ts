@@ -14,7 +14,7 @@ import type { ParticipantDeps } from './participant.js'
 import type { SwarmInfo, SwarmResults, SwarmStatus } from '../../../ports/swarm-api.js'
 import { infoOf } from '../finished-swarm.js'
 
-/** What is known of a swarm that this node does not coordinate. */
+/** The state of a swarm that another node coordinates. */
 interface FollowerView {
   readonly head: SwarmHead
   readonly eventLog: SwarmEventLog
@@ -22,18 +22,18 @@ interface FollowerView {
   readonly items: readonly SwarmItem[]
 }
 
-/** What looking at it needs. */
+/** Dependencies of the follower report. */
 interface FollowerViewDeps {
   readonly clock: Clock
   readonly directory: Pick<Directory, 'namer'>
   readonly limits: { readonly leaseMs: number }
 }
 
-/** Tells people where a swarm stands while another node coordinates it, by the outcomes that are known here. */
+/** Reports the state of a swarm that another node coordinates, by the outcomes known here. */
 export class FollowerReport {
   readonly #deps: FollowerViewDeps
   readonly #view: FollowerView
-  /** Outcomes of which was told where they leave the sub-tasks. */
+  /** Count of outcomes at the last report of the sub-tasks. */
   #known = -1
 
   constructor(deps: FollowerViewDeps, view: FollowerView) {
@@ -41,18 +41,18 @@ export class FollowerReport {
     this.#view = view
   }
 
-  /** Where it stands in full; `end` null while it has not ended. */
+  /** The full state; `end` is null before the swarm has ended. */
   info(status: SwarmStatus, end: SwarmEnd | null): SwarmInfo {
     return infoOf(this.#view.head, end ?? { ...this.standing(), status, error: null })
   }
 
-  /** The accepted results so far; those of all together once it has ended. */
+  /** The accepted results so far; once it has ended, also the combined ones. */
   results(status: SwarmStatus, isOver: boolean): SwarmResults {
     const together = isOver ? this.#stages().together() : {}
     return { id: this.#view.head.id, status, ...together, results: this.#view.eventLog.results() }
   }
 
-  /** Where it stands, but for its status. */
+  /** The state without its status. */
   standing(): Omit<SwarmEnd, 'status' | 'error'> {
     const { clock, directory } = this.#deps
     const { head, eventLog } = this.#view
@@ -66,7 +66,7 @@ export class FollowerReport {
     }
   }
 
-  /** The same in the words of the specification. */
+  /** The state in the terms of the specification. */
   session(end: SwarmEnd | null): SwarmSession {
     const { clock, limits } = this.#deps
     const { head, items, eventLog } = this.#view
@@ -86,7 +86,7 @@ export class FollowerReport {
     })
   }
 
-  /** Tells where the sub-tasks stand, once more outcomes are known. */
+  /** Reports the sub-tasks once more outcomes are known. */
   tell(): void {
     const { eventLog } = this.#view
     if (eventLog.rows.size === this.#known) return
@@ -97,7 +97,7 @@ export class FollowerReport {
       if (status !== 'waiting') eventLog.tell({ type: 'stage', stage: id, status, reason })
   }
 
-  /** Tells how it ended. */
+  /** Reports the end. */
   tellEnd({ status, counts, durationMs, error }: SwarmEnd): void {
     const { head, eventLog } = this.#view
     this.tell()
@@ -115,10 +115,10 @@ export class FollowerReport {
   }
 }
 
-/** Who does not coordinate asks what was accepted every so many milliseconds. */
+/** Milliseconds between a follower's questions for accepted records. */
 const FOLLOW_MS = 1000
 
-/** What is followed. */
+/** The followed swarm. */
 interface Followed {
   readonly swarm: string
   readonly voters: readonly NodeId[]
@@ -126,7 +126,7 @@ interface Followed {
   readonly cancelRequest: Pick<CancelRequest, 'isOpen'>
 }
 
-/** What participants of one swarm tell each other of what was accepted, and whether it is to go on. */
+/** Exchanges accepted records and cancel requests between the participants of one swarm. */
 export class FollowerSync {
   readonly #deps: Pick<ParticipantDeps, 'clock' | 'self' | 'tell'>
   readonly #swarm: string
@@ -143,7 +143,7 @@ export class FollowerSync {
     this.#cancelRequest = cancelRequest
   }
 
-  /** Time passed, and this node does not coordinate: it asks who does, or all. */
+  /** Time passed, and this node does not coordinate: it asks the coordinator, or all participants. */
   tick(coordinator: NodeId | null): void {
     if (this.#deps.clock.monotonic() - this.#askedAt >= FOLLOW_MS) this.ask(coordinator)
   }
@@ -161,21 +161,21 @@ export class FollowerSync {
     this.#accepted.take([], self)
   }
 
-  /** Tells somebody who asks; when all of it is known there, only that it is coordinated, and in which epoch. */
+  /** Answers a follower. A follower that knows all records only learns that there is a coordinator, and its epoch. */
   answer(from: NodeId, { have, from: index }: ParticipantMessageOf<'follow'>): void {
     const { records } = this.#accepted
     const page = records.page(this.#swarm, index)
     this.#deps.tell(from, { name: 'swarm', body: have < records.size ? page : { ...page, items: [], next: null } })
   }
 
-  /** Somebody tells. */
+  /** A participant reports accepted records. */
   onMessage(from: NodeId, { epoch, total, items, next }: ParticipantMessageOf<'accepted'>): void {
     this.#accepted.take(this.#accepted.learn(items, { total, epoch }), from)
     if (next === null) return
     this.#deps.tell(from, { name: 'swarm', body: { kind: 'follow', swarm: this.#swarm, have: this.#accepted.records.size, from: next } })
   }
 
-  /** Tells all others what was accepted just now. */
+  /** Reports newly accepted records to all others. */
   announce(epoch: number, accepted: readonly ContentName[]): void {
     const items = this.#accepted.learn(accepted, { total: 0, epoch })
     if (items.length === 0) return
@@ -184,29 +184,29 @@ export class FollowerSync {
   }
 }
 
-/** A swarm that nobody has coordinated for so many milliseconds says that it is stalled. */
+/** Milliseconds without a coordinator after which a swarm is reported as stalled. */
 const STALLED_AFTER_MS = 3000
 
-/** Why a swarm with several participants stands still. */
+/** Why a swarm with several participants is stalled. */
 export const NO_MAJORITY = 'nobody coordinates it: it goes on when a majority of its participants can reach each other'
 
-/** The same at a node that a majority let coordinate, and that could not get what was accepted before. */
+/** The same at a node with a majority that could not get the records accepted before. */
 export const NO_CONTENTS = `${NO_MAJORITY}, and give each other all that they accepted before`
 
-/** What telling who coordinates needs. */
+/** Dependencies of the leader status. */
 interface LeaderStatusDeps {
   readonly clock: Clock
   readonly directory: Pick<Directory, 'ref'>
 }
 
-/** Who is told. */
+/** The swarm, and the callback for its status. */
 interface LeaderStatusSwarm {
   readonly eventLog: SwarmEventLog
-  /** It stands still, or goes on. */
+  /** It stalls, or goes on. */
   onStatus(status: 'running' | 'stalled'): void
 }
 
-/** Who coordinates one swarm, as far as this node can tell: says so when it changes, and when nobody does. */
+/** The coordinator of one swarm, as known here: reports each change, and the lack of one. */
 export class LeaderStatus {
   readonly #deps: LeaderStatusDeps
   readonly #of: LeaderStatusSwarm
@@ -215,7 +215,7 @@ export class LeaderStatus {
   #isHere = false
   #epoch = 0
   #status: 'running' | 'stalled' = 'running'
-  /** As it was told last. */
+  /** The lack as last reported. */
   #lack = ''
 
   constructor(deps: LeaderStatusDeps, of: LeaderStatusSwarm) {
@@ -224,17 +224,17 @@ export class LeaderStatus {
     this.#coordinatedAt = deps.clock.monotonic()
   }
 
-  /** `stalled`: nobody has coordinated it for a while. */
+  /** `stalled`: it has had no coordinator for a while. */
   get status(): 'running' | 'stalled' {
     return this.#status
   }
 
-  /** Name of who coordinates, null for nobody, and the highest epoch. */
+  /** Name of the coordinator (null when there is none), and the highest epoch. */
   get coordinator(): Pick<NonNullable<SwarmInfo['coordination']>, 'coordinator' | 'epoch'> {
     return { coordinator: this.#coordinator, epoch: this.#epoch }
   }
 
-  /** Looks again. `lack`: why it stands still when nobody coordinates. `isHere`: this node has begun to, and tells by itself how the work stands. */
+  /** Updates the status. `lack`: the reason when there is no coordinator. `isHere`: this node coordinates and reports the work itself. */
   look({ node, epoch, lack }: { readonly node: NodeId | null; readonly epoch: number; readonly lack: string }, isHere: boolean): void {
     const { clock, directory } = this.#deps
     const { eventLog, onStatus } = this.#of

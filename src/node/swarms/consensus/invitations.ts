@@ -12,12 +12,12 @@ import { Participant, type ParticipantDeps, type ParticipantOf } from './partici
 import type { ParticipantRecord } from './vote-store.js'
 import type { VoterStart } from '../../../domain/swarm/coordination-vote.js'
 
-/** An invitation is repeated to a node that has not joined after this many milliseconds. */
+/** Milliseconds until an invitation to a node that has not joined is repeated. */
 const AGAIN_MS = 1000
-/** A vote that could not be recorded is opened again after so many milliseconds. */
+/** Milliseconds until a vote that could not be recorded is opened again. */
 const REOPEN_MS = 1000
 
-/** Which nodes are invited to which swarm. */
+/** The nodes invited to a swarm. */
 export interface Invitation {
   readonly head: SwarmHead
   readonly voters: readonly NodeId[]
@@ -30,7 +30,7 @@ interface SharedPlan {
   readonly digest: string
 }
 
-/** What a participant has to have to carry a swarm on, as the launcher hands it over. */
+/** The plan from the launcher, which a participant needs to continue a swarm. */
 export function planOf(
   { key: _key, taskId: _taskId, end: _end, isRestored: _isRestored, ...head }: SwarmHead,
   items: readonly SwarmItem[]
@@ -42,14 +42,14 @@ export function planOf(
 export class Invitations {
   readonly #deps: ParticipantDeps
   readonly #offering: Invitation
-  /** What is durable of it. */
+  /** The durable record. */
   #own: ParticipantRecord
-  /** The same with what is being recorded. */
+  /** The record with the changes being committed. */
   #next: ParticipantRecord
-  /** Those that said that they vote. */
+  /** Nodes that reported that they vote. */
   readonly #open = new Set<NodeId>()
   readonly #askedAt = new Map<NodeId, number>()
-  /** null while nobody needs it. */
+  /** null while it is not needed. */
   #plan: Promise<SharedPlan | null> | null = null
 
   constructor(deps: ParticipantDeps, offering: Invitation) {
@@ -74,7 +74,7 @@ export class Invitations {
     }
   }
 
-  /** A participant is gone: it may come back without what it had. */
+  /** A participant is gone: it may come back with an empty ledger. */
   lost(node: NodeId): void {
     this.#open.delete(node)
   }
@@ -90,14 +90,14 @@ export class Invitations {
     if (this.#open.size === this.#offering.voters.length - 1) this.#plan = null
   }
 
-  /** What this node had lost of its vote is learned again, and durable. */
+  /** The lost vote of this node is learned again and durable. */
   async relearned(): Promise<void> {
     await this.#record({ ...this.#next, state: 'open' })
   }
 
   /**
-   * Nothing is offered by what a crash would forget: who then lost its ledger would pass for one that never voted. False: it
-   * could not be recorded; it is asked again.
+   * Records a join before it is used: after a crash, a node that lost its ledger must not pass for one that never voted. False:
+   * it could not be recorded; it is asked again.
    */
   async #record(next: ParticipantRecord): Promise<boolean> {
     const { swarmVotes, commit, telemetry } = this.#deps
@@ -113,7 +113,7 @@ export class Invitations {
     }
   }
 
-  /** The pieces of the plan that a participant asks for. */
+  /** The pieces of the plan for a participant's request. */
   async pieces(wants: ParticipantMessageOf<'want'>['wants']): Promise<Piece[]> {
     const plan = await this.#read()
     return wants.flatMap((one) =>
@@ -148,14 +148,14 @@ export class Invitations {
   }
 }
 
-/** What membership in a swarm needs. */
+/** Dependencies of a membership. */
 export interface MembershipDeps extends ParticipantDeps {
   readonly ids: IdSource
   readonly swarmStore: Pick<SwarmStore, 'unfinished'>
   isPutOut(node: NodeId): boolean
 }
 
-/** The swarm that this node is a member of, and what it is told. */
+/** The swarm of a membership, and its callbacks. */
 interface MembershipOf extends Pick<ParticipantOf, 'contentStore' | 'isVoid' | 'onAccepted' | 'onEnded'> {
   readonly head: SwarmHead
   readonly record: ParticipantRecord
@@ -163,9 +163,9 @@ interface MembershipOf extends Pick<ParticipantOf, 'contentStore' | 'isVoid' | '
   onBegin(participant: Participant, epoch: number, accepted: readonly ContentName[]): void
 }
 
-/** This node's membership in one swarm, as its ledger has it: votes when it has joined, and invites others when it is the launcher. */
+/** This node's membership in one swarm, by its ledger: votes once it has joined, and invites others as the launcher. */
 export class SwarmMembership {
-  /** Those of the launcher, whose record says more; null elsewhere. */
+  /** The launcher's invitations; null at other nodes. */
   readonly offers: Invitations | null
   readonly #deps: MembershipDeps
   readonly #swarm: MembershipOf
@@ -186,12 +186,12 @@ export class SwarmMembership {
     this.offers = voters[0] === deps.self ? new Invitations(deps, { head, voters, own, items }) : null
   }
 
-  /** Null while it does not vote. */
+  /** null while it does not vote. */
   get participant(): Participant | null {
     return this.#participant
   }
 
-  /** Begins to vote. */
+  /** Starts to vote. */
   open(start: VoterStart): void {
     if (this.#isStopped) return
     const { head, onBegin, ...swarm } = this.#swarm
@@ -211,7 +211,7 @@ export class SwarmMembership {
     participant.standing(false)
   }
 
-  /** The launcher knows of it now: this node votes from now on. @throws NodeError what the ledger refuses. */
+  /** The launcher has recorded the join: this node votes from now on. @throws NodeError the ledger's error. */
   async confirm(ledger: string): Promise<void> {
     if (this.#record.state !== 'invited' || this.#record.ledger !== ledger) return
     const record = { ...this.#record, state: 'open' } as const
@@ -221,7 +221,7 @@ export class SwarmMembership {
     this.open({ type: 'fresh' })
   }
 
-  /** Time passed. `found`: who may take part, by need. */
+  /** Time passed. `found`: eligible agents, by need. */
   tick(found: readonly Survey[]): void {
     const [launcher] = this.#voters
     const isWelcome = launcher !== undefined && !this.#deps.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
@@ -229,7 +229,7 @@ export class SwarmMembership {
     this.#participant?.tick()
   }
 
-  /** It votes no more. */
+  /** Ends the vote. */
   stop(): void {
     this.#isStopped = true
     this.#deps.clock.clear(this.#timer)
@@ -242,7 +242,7 @@ export class SwarmMembership {
     this.#participant = null
   }
 
-  /** A vote could not be recorded: it is opened again from what the ledger has. */
+  /** A vote could not be recorded: it is opened again from the ledger. */
   #reopen(): void {
     this.#swarm.onEnded()
     this.#participant = null
@@ -255,7 +255,7 @@ export class SwarmMembership {
     })
   }
 
-  /** What was lost has been learned again, and is durable: the next start goes on from there. */
+  /** The lost vote is learned again and durable: the next start resumes from it. */
   async #recovered(): Promise<void> {
     if (this.#record.state !== 'lost') return
     const { commit, swarmVotes, telemetry } = this.#deps
@@ -266,7 +266,7 @@ export class SwarmMembership {
     )
   }
 
-  /** From what its voter goes on. @throws NodeError STORE_DAMAGED */
+  /** The state from which its voter starts. @throws NodeError STORE_DAMAGED */
   async #start(): Promise<VoterStart> {
     if (this.#record.state === 'lost') return { type: 'lost' }
     return { type: 'restarted', stored: await this.#deps.swarmVotes.stored(this.#swarm.head.id) }

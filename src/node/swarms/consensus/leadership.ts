@@ -15,19 +15,19 @@ import type { ContentName } from './content-transfer.js'
 import type { SwarmEventLog } from '../event-log.js'
 import type { Participant } from './participant.js'
 
-/** What a term needs. */
+/** Dependencies of a leadership. */
 export interface LeadershipDeps extends CommitQueueDeps {
   readonly self: NodeId
   readonly participant: Pick<Participant, 'isCoordinating' | 'propose'>
   readonly eventLog: SwarmEventLog
   readonly epoch: number
-  /** Items of the swarm. */
+  /** Item count of the swarm. */
   readonly items: number
-  /** By index: what was accepted before. */
+  /** Indexes of the records accepted before. */
   readonly accepted: ReadonlySet<number>
 }
 
-/** The time in which this node coordinates a swarm of several participants: outcomes are told once a majority has accepted them. */
+/** One term of this node as coordinator of a swarm with several participants: reports outcomes once a majority accepted them. */
 export class Leadership implements NotificationQueue {
   readonly epoch: number
   readonly eventLog: SwarmEventLog
@@ -51,19 +51,19 @@ export class Leadership implements NotificationQueue {
     return !this.#isOver && this.#deps.participant.isCoordinating
   }
 
-  /** Which attempt people are told that a lease is: one of this coordinator. How often others leased the item nobody here knows. */
+  /** The attempt number of a lease that people see: it counts this coordinator's leases, since earlier ones are unknown here. */
   attemptOf(lease: number): number {
     return leaseInEpoch(lease)
   }
 
-  /** Makes it known to a majority that an item which may not be repeated is about to be leased. False: the term is over. */
+  /** Has a majority record that an unrepeatable item is about to be leased. False: the term is over. */
   async mark({ index, agent, attempt, failures }: SwarmLease): Promise<boolean> {
     const { self: node, items } = this.#deps
     const mark: LeaseMark = { node, agent, attempt, failures }
     return await this.#accept(RECORDS.mark(items, index), encodePayload(mark))
   }
 
-  /** These are accepted. */
+  /** Records are accepted. */
   onAccepted(names: readonly ContentName[]): void {
     for (const { index } of names) {
       this.#accepted.add(index)
@@ -116,14 +116,14 @@ export class Leadership implements NotificationQueue {
   }
 }
 
-/** What coordinating a swarm needs. */
+/** Dependencies of the coordinator role. */
 export interface CoordinatorRoleDeps extends Omit<CoordinatorDeps, 'onStatus' | 'onEnd'> {
   readonly self: NodeId
-  /** Who may take part now, by need. */
+  /** Agents that may take part now, by need. */
   survey(head: SwarmHead): Survey[]
 }
 
-/** The swarm that this node may come to coordinate, and what it is told. */
+/** The swarm that this node may coordinate, and its callbacks. */
 interface CoordinatorRoleOf {
   readonly head: SwarmHead
   readonly eventLog: SwarmEventLog
@@ -131,19 +131,19 @@ interface CoordinatorRoleOf {
   readonly cancelRequest: Pick<CancelRequest, 'isOpen'>
   /** Has the swarm ended? */
   isOver(): boolean
-  /** This node begins, or ceases, to coordinate. */
+  /** This node starts or stops coordinating. */
   onChange(): void
   onStatus(status: 'running' | 'stalled'): void
   onEnd(end: SwarmEnd | null): void
 }
 
-/** This node as the coordinator of one swarm of several participants: from when a majority lets it until it no longer does. */
+/** This node as the coordinator of one swarm with several participants, as long as a majority lets it. */
 export class CoordinatorRole {
   readonly #deps: CoordinatorRoleDeps
   readonly #swarm: CoordinatorRoleOf
   #run: Coordinator | null = null
   #term: Leadership | null = null
-  /** Counts terms: what was begun in one of them ends with it. */
+  /** Counts terms: work of one term ends with it. */
   #generation = 0
 
   constructor(deps: CoordinatorRoleDeps, swarm: CoordinatorRoleOf) {
@@ -151,7 +151,7 @@ export class CoordinatorRole {
     this.#swarm = swarm
   }
 
-  /** Null while this node does not coordinate. */
+  /** null while this node does not coordinate. */
   get run(): Coordinator | null {
     return this.#run
   }
@@ -161,7 +161,7 @@ export class CoordinatorRole {
     return this.#term?.isOn === true
   }
 
-  /** This node coordinates: it goes on from what was accepted before. */
+  /** This node coordinates: it continues from the accepted records. */
   async begin(participant: Participant, epoch: number, names: readonly ContentName[]): Promise<void> {
     const { swarmStore, telemetry, self } = this.#deps
     const { head, accepted } = this.#swarm
@@ -200,17 +200,17 @@ export class CoordinatorRole {
     return new Coordinator({ ...this.#deps, ...hooks }, { head, items, allowed, past: isNew ? null : past, term })
   }
 
-  /** These are accepted. */
+  /** Records are accepted. */
   onAccepted(names: readonly ContentName[]): void {
     this.#term?.onAccepted(names)
   }
 
-  /** Stops the swarm, if this node coordinates it. Resolves when that is durable. */
+  /** Cancels the swarm, if this node coordinates it. Resolves when that is durable. */
   async cancel(): Promise<void> {
     if (this.isOn) await this.#run?.cancel()
   }
 
-  /** It coordinates no more: whoever does goes on from what was accepted. */
+  /** Stops coordinating: the next coordinator continues from the accepted records. */
   leave(): void {
     this.#generation++
     const [run, term] = [this.#run, this.#term]

@@ -15,50 +15,50 @@ import { NO_CONTENTS, NO_MAJORITY } from './follower.js'
 import type { ContentStore } from './content-store.js'
 import type { VoteStore, StoreEffect } from './vote-store.js'
 
-/** Messages that wait for contents. */
+/** Messages kept until their contents arrive. */
 const MAX_DEFERRED = 64
-/** A coordinator that gets no further with what was accepted before lets go after so many milliseconds. */
+/** Milliseconds without progress on earlier accepted records after which a coordinator retreats. */
 const STUCK_MS = 60_000
-/** Contents up to so many bytes go to the others before they are asked to have them on record. */
+/** Contents of at most this many bytes are sent to the others before they are asked to record them. */
 const PUSHED_BYTES = 16 * 1024
 
-/** What a participant needs. */
+/** Dependencies of a participant. */
 export interface ParticipantDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly self: NodeId
   readonly swarmVotes: VoteStore
-  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  /** Commits changes to the ledger. @throws NodeError the ledger's error. */
   commit(changes: readonly LedgerChange[]): Promise<void>
   /** Sends to another participant, unless there is no link. Never throws. */
   tell(to: NodeId, message: SwarmWord): void
 }
 
-/** What participants say to each other. */
+/** A message between participants. */
 export type SwarmWord =
   | { readonly name: 'coordination'; readonly body: CoordinationMessage }
   | { readonly name: 'swarm'; readonly body: ParticipantMessage }
 
-/** How this node takes part. */
+/** The swarm of a participant, and its callbacks. */
 export interface ParticipantOf {
   /** Its items are the records of the swarm. */
   readonly coordination: Coordination
-  /** Items of the swarm. */
+  /** Item count of the swarm. */
   readonly items: number
-  /** Is another outcome accepted? A vote of before may still come, and must not take its place. */
+  /** Is another outcome accepted? A late earlier vote must not replace it. */
   isVoid(name: ContentName): boolean
   readonly contentStore: Pick<ContentStore, 'contents' | 'obtain' | 'moved'>
-  /** An id that no other start of it has had. */
+  /** An id that is unique to this start. */
   readonly run: string
   readonly start: VoterStart
-  /** It coordinates, and has all that was accepted before. */
+  /** It coordinates, and has all records accepted before. */
   onBegin(epoch: number, accepted: readonly ContentName[]): void
   onAccepted(epoch: number, accepted: readonly ContentName[]): void
   /** It coordinates no more. */
   onEnded(): void
-  /** What it promised is durable. */
+  /** Its promises are durable. */
   onStored(): void
-  /** What it said could not be made durable: it has to be opened anew. */
+  /** A vote could not be made durable: the participant must be opened anew. */
   onFailed(): void
 }
 
@@ -67,18 +67,18 @@ interface Deferred {
   readonly message: CoordinationMessage
 }
 
-/** Messages that wait for contents, the newest of a kind alone. */
+/** Messages that wait for contents, only the newest of each kind. */
 class DeferredMessages {
   #messages: Deferred[] = []
 
-  /** Keeps one; what is said again takes the place of what was said before. */
+  /** Keeps a message; it replaces an earlier one of the same kind. */
   add(from: NodeId, message: CoordinationMessage): void {
     const isSame = (one: Deferred): boolean =>
       one.from === from && one.message.kind === message.kind && firstIndex(one.message) === firstIndex(message)
     this.#messages = [...this.#messages.filter((one) => !isSame(one)), { from, message }].slice(-MAX_DEFERRED)
   }
 
-  /** All of them, which are kept no longer. */
+  /** Removes and returns all messages. */
   take(): Deferred[] {
     const messages = this.#messages
     this.#messages = []
@@ -94,16 +94,16 @@ export class Participant {
   readonly #candidate: CandidateState
   readonly #contents: ContentTransfer
   readonly #deferred = new DeferredMessages()
-  /** What is still to be done, in order. */
+  /** Effects to perform, in order. */
   readonly #effects: (VoterEffect | CandidateEffect)[] = []
   #isPerforming = false
-  /** What its voter has on record that is not durable yet: so many stores. */
+  /** Count of the voter's stores that are not durable yet. */
   #unstored = 0
-  /** What is to be proposed with the next message. */
+  /** Records to propose with the next message. */
   #proposed: ContentName[] = []
-  /** It coordinates, but contents of what was accepted are still missing. */
+  /** It coordinates, but contents of records accepted before are missing. */
   #beginning: { readonly epoch: number; readonly accepted: readonly ContentName[] } | null = null
-  /** How far it had come on its way to coordinate when that changed last, and when that was. */
+  /** Its last progress towards coordination, and the time of it. */
   #progress: { readonly mark: string | null; readonly since: number } = { mark: null, since: 0 }
   #isClosed = false
 
@@ -119,17 +119,17 @@ export class Participant {
     this.#contents = swarm.contentStore.contents
   }
 
-  /** May items be leased, and outcomes accepted, by this node now? */
+  /** May this node lease items and have outcomes accepted now? */
   get isCoordinating(): boolean {
     return !this.#isClosed && this.#beginning === null && isCoordinating(this.#candidate, this.#deps.clock.monotonic())
   }
 
-  /** How the swarm stands for this node. */
+  /** The state of the swarm at this node. */
   get status(): 'coordinating' | 'following' | 'stalled' {
     return coordinationStatus(this.#candidate, this.#voter, this.#deps.clock.monotonic())
   }
 
-  /** Whom this node takes for the coordinator, null for nobody, why nobody does then, and the highest epoch that it knows of. */
+  /** The coordinator as known here (null: none), the reason why there is none, and the highest known epoch. */
   get coordinator(): { readonly node: NodeId | null; readonly epoch: number; readonly lack: string } {
     const { epoch, candidate } = this.#voter
     const { knownEpoch, retreats } = this.#candidate
@@ -151,17 +151,17 @@ export class Participant {
     this.#watchProgress()
   }
 
-  /** What was accepted before cannot be read here: another may try. */
+  /** Records accepted before cannot be read here: another node may try. */
   retreat(): void {
     this.#stand({ type: 'retreat' })
   }
 
-  /** May this node reach the remaining agents? */
+  /** Sets whether this node may be a candidate: it must reach the remaining agents. */
   standing(mayStand: boolean): void {
     this.#stand({ type: 'standing', mayStand })
   }
 
-  /** A participant says something. */
+  /** Handles a message of a participant. */
   receive(from: NodeId, message: CoordinationMessage): void {
     if (this.#isClosed) return
     const missing = this.#missing(from, message)
@@ -173,23 +173,23 @@ export class Participant {
     this.#stand({ type: 'message', from, message })
   }
 
-  /** A participant says what was accepted, up to this epoch. */
+  /** A participant reports accepted records, up to this epoch. */
   onAccepted(from: NodeId, epoch: number): void {
     if (!this.#isClosed) this.#vote({ type: 'coordinates', from, epoch })
   }
 
-  /** Whom this node takes contents of that it did not ask for: the coordinator. */
+  /** The node whose unrequested contents are taken: the coordinator. */
   get supplier(): NodeId | null {
     return this.#voter.candidate
   }
 
-  /** Contents have come. */
+  /** Contents have arrived. */
   supplied(): void {
     for (const { from, message } of this.#deferred.take()) this.receive(from, message)
     this.#tryBegin()
   }
 
-  /** Has a content accepted, once. It has to be told of {@link ParticipantOf.onAccepted}; when the lease ends before, it is void. */
+  /** Proposes a content, once. {@link ParticipantOf.onAccepted} reports that it is accepted; when the lease ends before, it is void. */
   propose(index: number, content: Uint8Array): ContentName {
     const name = { index, digest: this.#deps.swarmVotes.digest(content) }
     this.#contents.put(name, content)
@@ -198,12 +198,12 @@ export class Participant {
     return name
   }
 
-  /** Nothing is said, and nothing happens, any more. */
+  /** Ends all messages and effects. */
   close(): void {
     this.#isClosed = true
   }
 
-  /** Contents that nobody has, or can read, would hold it up for ever. */
+  /** Contents that no node has or can read would block it forever. */
   #watchProgress(): void {
     const now = this.#deps.clock.monotonic()
     const { phase, epoch, readings, accepted } = this.#candidate
@@ -214,7 +214,7 @@ export class Participant {
     else if (isPending && now - this.#progress.since >= STUCK_MS) this.retreat()
   }
 
-  /** Contents without which what a message says must not be on record here. */
+  /** Missing contents without which a message must not be recorded here. */
   #missing(from: NodeId, message: CoordinationMessage): ContentName[] {
     const { epoch, candidate, recovery, parts } = this.#voter
     const isRecord = message.kind === 'record' && message.epoch === epoch && from === candidate && recovery === null
@@ -229,7 +229,7 @@ export class Participant {
     )
   }
 
-  /** What comes in one turn, and while the ledger is at work, goes together. */
+  /** Proposals of one turn, and of one ledger write, go together. */
   async #proposeSoon(): Promise<void> {
     await Promise.resolve()
     if (!this.#isPerforming) this.#proposeNow()
@@ -264,7 +264,7 @@ export class Participant {
     if (!this.#isPerforming) void this.#performAll()
   }
 
-  /** Strictly one after the other: nothing is said before what it promises is durable. */
+  /** Strictly in order: nothing is sent before its promise is durable. */
   async #performAll(): Promise<void> {
     this.#isPerforming = true
     for (let next = this.#effects.shift(); next !== undefined && !this.#isClosed; next = this.#effects.shift()) {
@@ -292,7 +292,7 @@ export class Participant {
     }
   }
 
-  /** Nothing goes on before all that is final is durable here. */
+  /** Nothing starts before all final records are durable here. */
   #tryBegin(): void {
     if (this.#beginning === null) return
     const { epoch, accepted } = this.#beginning
@@ -303,7 +303,7 @@ export class Participant {
     this.#swarm.onBegin(epoch, accepted)
   }
 
-  /** A majority has it on record: so has this node, once the contents are here. */
+  /** A majority has recorded them; this node records them too once the contents are here. */
   #complete(missing: readonly ContentName[], epoch: number): void {
     const { swarm } = this.#swarm.coordination
     const away = missing.filter((name) => this.#contents.get(name) === undefined)

@@ -16,39 +16,39 @@ import type { SwarmWord } from './participant.js'
 import { contentsOf, type ContentTransfer } from './content-transfer.js'
 import type { ParticipantRecord } from './vote-store.js'
 
-/** Nodes that a swarm needs for another to take over: of two, the one that is left is no majority. */
+/** Nodes that a swarm needs for a takeover: of two nodes, the remaining one is no majority. */
 const MIN_VOTERS = 3
-/** Swarms of one launcher that have not ended, in which this node is a participant. */
+/** Open swarms of one launcher in which this node is a participant. */
 const MAX_PARTICIPATIONS_A_PEER = 64
-/** The same of all launchers. */
+/** The same for all launchers. */
 const MAX_PARTICIPATIONS = 256
-/** Plans that are fetched at once. */
+/** Plans fetched at once. */
 const MAX_PLANS = 4
-/** One of which nothing came for so many milliseconds makes room for another. */
+/** Milliseconds without data after which the transfer of a plan makes room for another. */
 const PLAN_IDLE_MS = 5000
 
-/** What participants need. */
+/** Dependencies of participants. */
 export interface ParticipantsDeps extends Omit<ReplicatedSwarmDeps, 'isPutOut'> {
   readonly hash: Hash
   readonly directory: Directory
   readonly ledgerQuota: Pick<LedgerQuota, 'isFull'>
-  /** What this node calls its ledger; null until it is open. */
+  /** Name of this node's ledger; null until it is open. */
   ledgerName(): string | null
   /** A swarm with several participants that is in memory. */
   replicated(id: string): ReplicatedSwarm | undefined
-  /** Those of them that have not ended. */
+  /** The swarms in memory that have not ended. */
   running(): readonly ReplicatedSwarm[]
-  /** It is in memory from now on. */
+  /** Keeps a swarm in memory. */
   add(swarm: ReplicatedSwarm): void
 }
 
 interface Fetching {
   readonly from: NodeId
   readonly digest: string
-  /** What the launcher knows of this node's ledger. */
+  /** This node's ledger name as known to the launcher. */
   readonly ledger: string | null
   readonly contents: ContentTransfer
-  /** When something of it came, or it was begun: monotonic. */
+  /** Monotonic milliseconds of the last data, or of the start. */
   lastSeenAt: number
 }
 
@@ -56,7 +56,7 @@ interface Fetching {
 export class Participants {
   readonly #deps: ParticipantsDeps
   readonly #asMade: ReplicatedSwarmDeps
-  /** Plans that are on their way, by swarm. */
+  /** Plans being fetched, by swarm. */
   readonly #fetching = new Map<string, Fetching>()
 
   constructor(deps: ParticipantsDeps) {
@@ -64,7 +64,7 @@ export class Participants {
     this.#asMade = { ...deps, isPutOut: (node) => deps.directory.isPutOut(node) }
   }
 
-  /** The head of a swarm about to be launched, with who votes in it: unless there are too few, or it is too large to be handed over. */
+  /** The head of a swarm to be launched, with its voters, unless there are too few or its plan is too large. */
   joinedHead(head: SwarmHead, items: readonly SwarmItem[], agents: readonly string[]): SwarmHead {
     const { self, directory, hash } = this.#deps
     if (head.request.takeover === false) return head
@@ -81,7 +81,7 @@ export class Participants {
     return head.voters === undefined ? [] : [this.#deps.swarmVotes.participantChange(head.id, this.#join('open'))]
   }
 
-  /** This node as the first participant of a swarm that it has just launched. */
+  /** Adds this node as the first participant of a swarm that it has just launched. */
   launched(head: SwarmHead, items: readonly SwarmItem[]): ReplicatedSwarm {
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items, record: this.#join('open'), isCancelRequested: false })
     this.#deps.add(swarm)
@@ -95,7 +95,7 @@ export class Participants {
     const { swarmStore, swarmVotes } = this.#deps
     const isCancelRequested = await swarmStore.isCancelRequested(head.id)
     const kept = (await swarmVotes.participant(head.id)) ?? this.#join('lost')
-    // A ledger that was put back to an older copy has forgotten what it promised.
+    // A ledger restored from an older copy has lost its promises.
     const own: ParticipantRecord = kept.ledger === this.#deps.ledgerName() ? kept : { ...kept, ...this.#join('lost'), seated: kept.seated }
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items, record: own, isCancelRequested })
     this.#deps.add(swarm)
@@ -125,7 +125,7 @@ export class Participants {
     return voters !== undefined && nodes.every((node) => voters.includes(node))
   }
 
-  /** A peer says something to the participants of a swarm. Never throws. */
+  /** Handles a peer's message to the participants of a swarm. Never throws. */
   onWord(peer: NodeId, word: SwarmWord): void {
     this.#onWord(peer, word).catch((error: unknown) =>
       this.#deps.telemetry.log('warn', 'a message of a participant could not be handled', { peer, reason: messageOf(error) })
@@ -141,7 +141,7 @@ export class Participants {
     if (swarm?.head.voters?.includes(peer) === true) await swarm.onWord(peer, word)
   }
 
-  /** A swarm that has ended, and is no longer in memory. */
+  /** An ended swarm that is no longer in memory. */
   async #recall(id: string, peer: NodeId): Promise<ReplicatedSwarm | undefined> {
     const head = await this.#deps.swarmStore.get(id)
     const known = this.#deps.replicated(id)
@@ -152,7 +152,7 @@ export class Participants {
     return swarm
   }
 
-  /** A launcher invites this node: the plan has to be durable here before anything is promised. */
+  /** A launcher invites this node: the plan must be durable here before any promise. */
   async #offered(peer: NodeId, { swarm: id, digest, ledger }: ParticipantMessageOf<'seat'>): Promise<void> {
     const known = this.#deps.replicated(id)
     if (known !== undefined) {
@@ -171,7 +171,7 @@ export class Participants {
     contents.want([{ index: PLAN_INDEX, digest }], [peer])
   }
 
-  /** One of which nothing comes goes: its launcher offers again. */
+  /** Drops a transfer without data: its launcher invites again. */
   #evict(): boolean {
     const since = this.#deps.clock.monotonic() - PLAN_IDLE_MS
     const idle = [...this.#fetching].find(([, { lastSeenAt }]) => lastSeenAt <= since)
@@ -184,7 +184,7 @@ export class Participants {
     this.#deps.tell(peer, { name: 'swarm', body: { kind: 'seated', swarm: swarm.head.id, ledger, isOpen: swarm.isOpen } })
   }
 
-  /** True: the pieces are of a plan that is fetched. */
+  /** True: the pieces belong to a plan being fetched. */
   async #planned(peer: NodeId, message: ParticipantMessageOf<'pieces'>): Promise<boolean> {
     const { swarm: id, pieces } = message
     const fetching = this.#fetching.get(id)
@@ -197,7 +197,7 @@ export class Participants {
     return true
   }
 
-  /** Joins. A node that joined before under another ledger has lost what it promised. */
+  /** Joins. A node that joined before under another ledger has lost its promises. */
   async #take({
     id,
     peer,
@@ -215,7 +215,7 @@ export class Participants {
     if (plan === null || plan.head.id !== id || certificate === null || this.#deps.ledgerName() === null) return
     const { voters } = plan.head
     if (voters[0] !== peer || !voters.includes(self) || (await swarmStore.get(id)) !== null) return
-    // Whatever this node may do: the swarm may do what its launcher may.
+    // The launcher's rights apply to the swarm, whatever this node's are.
     const hops = plan.head.onBehalfOf === undefined ? [] : [plan.head.onBehalfOf]
     const { tier: maxTier, sandboxId } = effectiveParty({ certificate, card: null, hops })
     const head: SwarmHead = { ...plan.head, taskId: '', key: null, end: null, onBehalfOf: { maxTier, sandboxId } }
@@ -229,7 +229,7 @@ export class Participants {
   }
 }
 
-/** Can it be handed over? */
+/** Can its plan be sent to participants? */
 function isPortable(head: SwarmHead, items: readonly SwarmItem[]): boolean {
   try {
     const bytes = planOf(head, items)

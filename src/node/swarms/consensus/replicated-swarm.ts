@@ -19,25 +19,25 @@ import { CoordinatorRole, type CoordinatorRoleDeps } from './leadership.js'
 import type { SwarmWord } from './participant.js'
 import type { ParticipantRecord } from './vote-store.js'
 
-/** What a swarm with several participants needs. */
+/** Dependencies of a swarm with several participants. */
 export interface ReplicatedSwarmDeps extends CoordinatorRoleDeps, Omit<MembershipDeps, 'swarmStore'> {
   onStatus(swarm: ReplicatedSwarm, status: 'running' | 'stalled'): void
-  /** Called once, when it has ended here. */
+  /** Called once when it has ended here. */
   onEnd(swarm: ReplicatedSwarm): void
 }
 
-/** How this node takes part. */
+/** How this node starts as a participant. */
 export interface OpenMembership {
   readonly head: SwarmHead
   /** Without their inputs. */
   readonly items: readonly SwarmItem[]
   readonly record: ParticipantRecord
   readonly isCancelRequested: boolean
-  /** The outcomes of one that had ended before. */
+  /** The outcomes of a swarm that had ended before. */
   readonly rows?: readonly SwarmRow[]
 }
 
-/** A swarm with several participants, as one of them sees it: it votes, follows who coordinates, and coordinates itself when it is to. */
+/** A swarm with several participants at one of them: it votes, follows the coordinator, and coordinates when elected. */
 export class ReplicatedSwarm implements SwarmView {
   readonly head: SwarmHead
   readonly #deps: ReplicatedSwarmDeps
@@ -90,12 +90,12 @@ export class ReplicatedSwarm implements SwarmView {
     if (head.end !== null) this.#report.tellEnd(head.end)
   }
 
-  /** Begins to vote. */
+  /** Starts to vote. */
   open(start: VoterStart): void {
     if (this.#end === null) this.#membership.open(start)
   }
 
-  /** The launcher knows now that this node joined. */
+  /** The launcher has recorded that this node joined. */
   async confirm(ledger: string): Promise<void> {
     await this.#membership.confirm(ledger)
   }
@@ -109,7 +109,7 @@ export class ReplicatedSwarm implements SwarmView {
     return this.#end === null
   }
 
-  /** Its coordinator, while that is this node. */
+  /** The coordinator, while it is this node. */
   get coordinator(): Coordinator | null {
     return this.#role.run
   }
@@ -136,7 +136,7 @@ export class ReplicatedSwarm implements SwarmView {
     return this.coordinator?.session() ?? this.#report.session(this.#end)
   }
 
-  /** Time passed. `found`: who may take part, by need. */
+  /** Time passed. `found`: eligible agents, by need. */
   tick(found: readonly Survey[]): void {
     if (this.#isStopped || this.#end !== null) return
     this.#membership.offers?.tick()
@@ -154,12 +154,12 @@ export class ReplicatedSwarm implements SwarmView {
   }
 
   /**
-   * Stops it, or has it stopped by who coordinates it: that may take a while, or wait for a majority, so it need not have ended
-   * when this resolves. @throws NodeError CONFLICT when its time is over; what the ledger refuses.
+   * Cancels it, here or at its coordinator. That may take a while or wait for a majority, so the swarm may still run when this
+   * resolves. @throws NodeError CONFLICT after its deadline, or the ledger's error.
    */
   async cancel(): Promise<void> {
     if (this.#end !== null) return
-    // Also here: this node may lose its lease before the end is accepted.
+    // Also when it coordinates: it may lose its leadership before the end is accepted.
     await this.#cancelRequest.make()
     const { node = null } = this.#membership.participant?.coordinator ?? {}
     if (this.#role.isOn) await this.#role.cancel()
@@ -167,7 +167,7 @@ export class ReplicatedSwarm implements SwarmView {
     if (this.isRunning && node !== null) await this.#cancelRequest.heeded()
   }
 
-  /** Its records are about to go, and nobody coordinates it: whoever has more of it goes on without this node. */
+  /** Its records are about to expire without a coordinator: nodes with newer records go on without this node. */
   async expire(): Promise<void> {
     const { lack = NO_MAJORITY } = this.#membership.participant?.coordinator ?? {}
     await this.stop()
@@ -211,7 +211,7 @@ export class ReplicatedSwarm implements SwarmView {
     return { ...this.#report.info(this.#status, this.#end), ...unknown, ...more }
   }
 
-  /** A participant says something. */
+  /** Handles a message of a participant. */
   async onWord(from: NodeId, word: SwarmWord): Promise<void> {
     if (word.name === 'coordination') {
       this.#membership.participant?.receive(from, word.body)
@@ -221,7 +221,7 @@ export class ReplicatedSwarm implements SwarmView {
     const { body: message } = word
     const { offers } = this.#membership
     switch (message.kind) {
-      // Who is invited knows nothing of the swarm yet: see {@link Participants}.
+      // An invited node does not know the swarm yet: see {@link Participants}.
       case 'seat':
         return
       case 'seated':
@@ -247,13 +247,13 @@ export class ReplicatedSwarm implements SwarmView {
     this.#accepted.take([], from)
   }
 
-  /** Somebody asks what was accepted. */
+  /** A participant asks for accepted records. */
   async #onFollow(from: NodeId, message: ParticipantMessageOf<'follow'>): Promise<void> {
     if (this.#end !== null && this.#accepted.records.size === 0) await this.#accepted.recall()
     if (this.#end !== null || this.#membership.participant?.isCoordinating === true) this.#following.answer(from, message)
   }
 
-  /** The coordinator, or who saw the end, says what was accepted. */
+  /** The coordinator, or a node that saw the end, reports accepted records. */
   #onAccepted(from: NodeId, message: ParticipantMessageOf<'accepted'>): void {
     if (this.#end !== null || this.#role.isOn) return
     this.#membership.participant?.onAccepted(from, message.epoch)

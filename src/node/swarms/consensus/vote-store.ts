@@ -11,20 +11,20 @@ import { ledgerEntries } from '../../ledger/scan.js'
 /** Bytes of the hash that names a content. */
 const DIGEST_BYTES = 20
 
-/** A node as a participant of a swarm, as its ledger has it. */
+/** This node as a participant of a swarm, as recorded in its ledger. */
 export interface ParticipantRecord {
-  /** What this ledger was called then: under another name it has lost what it promised. */
+  /** Name of this ledger at the join: under another name it has lost its promises. */
   readonly ledger: string
-  /** `invited`: the launcher does not know of it yet, so it does not vote. `lost`: it has voted, and does not know what. */
+  /** `invited`: the launcher does not know of it yet, so it does not vote. `lost`: it has voted, but its votes are lost. */
   readonly state: 'invited' | 'open' | 'lost'
-  /** At the launcher: what the others called their ledgers when they joined. */
+  /** At the launcher: the other nodes' ledger names at their join. */
   readonly seated: Readonly<Record<NodeId, string>>
 }
 
-/** What a voter makes durable. */
+/** A vote to make durable. */
 export type StoreEffect = Extract<VoterEffect, { type: 'store' }>
 
-/** What a ledger holds of this node's votes, and the contents of what it has on record. */
+/** This node's votes in the ledger, and the contents of their records. */
 export class VoteStore {
   readonly #ledger: Ledger
   readonly #hash: Hash
@@ -34,7 +34,7 @@ export class VoteStore {
     this.#hash = hash
   }
 
-  /** What a content is called. */
+  /** The name of a content. */
   digest(content: Uint8Array): string {
     return bytesToText(this.#hash(content).subarray(0, DIGEST_BYTES))
   }
@@ -50,7 +50,7 @@ export class VoteStore {
     return { key: SWARM_KEYS.seat(id), value: encodePayload(participant) }
   }
 
-  /** What this node granted, and has on record. @throws NodeError STORE_DAMAGED */
+  /** The recorded grant and records of this node. @throws NodeError STORE_DAMAGED */
   async stored(id: string): Promise<StoredVote> {
     const bytes = await this.#ledger.get(SWARM_KEYS.vote(id))
     const vote = bytes === null ? null : valueOf(bytes)
@@ -63,13 +63,13 @@ export class VoteStore {
     return { epoch, candidate, records }
   }
 
-  /** The changes with which a vote is durable, with the contents that are new here. */
+  /** The changes that store a vote with its new contents. */
   changes(id: string, { epoch, candidate, records }: StoreEffect, contents: readonly LedgerChange[]): LedgerChange[] {
     const kept = records.map(([index, record]) => ({ key: SWARM_KEYS.record(id, index), value: encodePayload(record) }))
     return [{ key: SWARM_KEYS.vote(id), value: encodePayload({ epoch, candidate }) }, ...kept, ...contents]
   }
 
-  /** The change with which a content is kept: outcomes where those of any swarm are. */
+  /** The change that stores a content; outcomes share the keys of all swarms. */
   contentChange(
     id: string,
     { index, items }: { readonly index: number; readonly items: number },
@@ -78,12 +78,12 @@ export class VoteStore {
     return { key: contentKey(id, index, items), value: content }
   }
 
-  /** The content of what is on record under an index; null for none. @throws NodeError STORE_DAMAGED */
+  /** The content of the record at an index; null when there is none. @throws NodeError STORE_DAMAGED */
   async content(id: string, index: number, items: number): Promise<Uint8Array | null> {
     return await this.#ledger.get(contentKey(id, index, items))
   }
 
-  /** Every outcome of an item that is kept, by index. @throws NodeError STORE_DAMAGED */
+  /** Every stored outcome of an item, by index. @throws NodeError STORE_DAMAGED */
   async outcomes(id: string): Promise<Map<number, Uint8Array>> {
     const kept = new Map<number, Uint8Array>()
     for await (const { key, value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-result', id))) kept.set(Number(lastPart(key)), value)
