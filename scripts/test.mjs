@@ -16,7 +16,7 @@ import { withoutPassing } from './testing/tap.mjs'
 /** Files that are shown as the slowest. */
 const SLOWEST = 20
 
-/** Runs the groups, each in a process of its own. One more than there are cores run at once: tests of nodes wait half of their time. */
+/** Runs the groups, each in a process of its own. Twice as many as there are cores run at once: tests of nodes wait more than half of their time. */
 async function runAll(groups, { root, budget }) {
   const machine = machineFactor()
   const results = []
@@ -29,7 +29,7 @@ async function runAll(groups, { root, budget }) {
       for (const result of done) results.push(report(result, { machine, load, budget }))
     }
   }
-  await Promise.all(Array.from({ length: os.availableParallelism() + 1 }, work))
+  await Promise.all(Array.from({ length: os.availableParallelism() * 2 }, work))
   return results
 }
 

@@ -190,11 +190,11 @@ function othersOf(node: InitialSyncDeps, record: DocumentRecord): NodeId[] {
 function notHere(node: InitialSyncDeps, record: DocumentRecord, seen: Seen): NodeError {
   const name = shown(record.name)
   const next = [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
-  if (seen === 'moving') return new NodeError('TIMEOUT', `the document ${name} is on its way here, and not whole yet: try again`, { next })
+  if (seen === 'moving') return new NodeError('TIMEOUT', `the document ${name} is still being transferred to this node: try again`, { next })
   const fault = node.deps.documents.fault ?? node.documents.marks.fault(record.name)
   if (fault !== null) return fault
-  const part = node.documents.arrived.isMissing(record) ? 'nothing' : 'not all'
-  return new NodeError('PEER_OFFLINE', `the document ${name} was written, ${part} of it is here, and whoever has it is away`, { next })
+  const part = node.documents.arrived.isMissing(record) ? 'nothing' : 'only a part'
+  return new NodeError('PEER_OFFLINE', `this node has ${part} of the document ${name}, and every node that has it is offline`, { next })
 }
 
 /** Name of the stored document of what arrived. */

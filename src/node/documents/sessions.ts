@@ -99,7 +99,7 @@ export class DocumentSessions {
   async tell(id: string, name: string, update: Uint8Array): Promise<void> {
     const session = this.#of(id, name)
     const presence = readAwareness(update)
-    if (presence === null) throw new NodeError('INVALID_INPUT', 'no update of presence, or a too large one')
+    if (presence === null) throw new NodeError('INVALID_INPUT', 'invalid or oversized awareness update')
     // A program that may not write has a clientID of its own choice, and might choose ever new ones.
     if (session.clientId !== null && presence.some(({ client }) => client !== session.clientId))
       throw new NodeError('INVALID_INPUT', 'the presence of another clientID')
@@ -174,7 +174,7 @@ export class DocumentSessions {
     let hear: PresenceChannel['hear'] = () => {}
     const channel = new CRDTSyncChannel({
       now: () => clock.now(),
-      faultOf: (payload) => (awarenessOf(payload) === null ? 'no update of presence' : null),
+      faultOf: (payload) => (awarenessOf(payload) === null ? 'invalid awareness update' : null),
       onError: (error) => this.#failed(error),
       onSkipped: ({ code, source, reason }) => {
         this.#deps.telemetry.log('warn', 'presence in a document is skipped', { code, source, document: shown(name), reason })

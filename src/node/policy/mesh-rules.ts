@@ -66,11 +66,11 @@ export async function setSettings(
   const [problem] = node.deps.logState.problems()
   if (problem !== undefined) {
     const { code, message, next } = problem
-    throw new NodeError(code, `what is in force in the mesh is not known: ${message}`, { next: [next] })
+    throw new NodeError(code, `the settings in force in the mesh are unknown: ${message}`, { next: [next] })
   }
   const newest = log.view().settings?.serial ?? 0
   if (serial !== undefined && serial !== newest)
-    throw new NodeError('CONFLICT', `those are the settings of serial ${serial}; the newest are ${newest}: begin with them`, {
+    throw new NodeError('CONFLICT', `settings changed since you read them (you: serial ${serial}, current: ${newest}); read them again and repeat the change`, {
       next: ['a2a-node mesh show --json']
     })
   const inForce = meshRulesOf(node.accessControl.meshRules())

@@ -178,7 +178,7 @@ export class Lanes {
     this.#out.delete(peer)
     const removed = (await Promise.all(lanes.map((lane) => lane.removal()))).flat()
     await this.commit(removed).catch((error: unknown) => {
-      this.#deps.telemetry.log('warn', 'what waited for a node that was put out could not be removed', { peer, reason: messageOf(error) })
+      this.#deps.telemetry.log('warn', 'messages for a revoked node could not be removed', { peer, reason: messageOf(error) })
     })
   }
 

@@ -251,7 +251,7 @@ export class LeaseRequests {
 
   /** The ledger changes of a sent lease. @throws NodeError CANCELED when it is no longer live: the next one has replaced it. */
   #recorded(open: OpenLease): readonly LedgerChange[] {
-    if (this.#leases.get(open.lease.index) !== open) throw new NodeError('CANCELED', 'the lease has ended before it left')
+    if (this.#leases.get(open.lease.index) !== open) throw new NodeError('CANCELED', 'the lease expired before the request was sent')
     return this.#swarm.changes(open.lease)
   }
 

@@ -163,7 +163,7 @@ interface SwarmRun {
 async function runSwarm(args: Args, { deps, context }: SwarmRun): Promise<unknown> {
   const { wait, deadlineSeconds, items, strategy, ...rest } = args
   if (items !== undefined && rest['input'] !== undefined)
-    throw new NodeError('INVALID_INPUT', 'input is that of everyone where there are no items: give each item its own, as an object')
+    throw new NodeError('INVALID_INPUT', '`input` is only allowed without `items`; put one input object in each item')
   const named = Array.isArray(items) ? items.map((one: unknown, at) => itemOf(one, at)) : undefined
   const { id } = await deps.api.call('swarm.start', {
     ...rest,
