@@ -108,7 +108,7 @@ export class A2AObservability {
     }
   }
 
-  /** The newest events, oldest of them first, safe to show: at most `limit`, all that are kept (1,000) without one. */
+  /** The newest events, oldest first, safe to show: at most `limit`, by default all that are kept (1,000). */
   getRecentEvents(limit: number = KEPT_EVENTS): A2ALogEvent[] {
     const inOrder = [...this.#recent.slice(this.#next), ...this.#recent.slice(0, this.#next)]
     return limit >= 1 ? inOrder.slice(-Math.floor(limit)).map((one) => (one.event = eventOf(one))) : []
@@ -136,13 +136,13 @@ export class A2AObservability {
   }
 }
 
-/** Every member by its name: faster than copying whatever is there, and every message makes some. */
+/** Names each member: faster than a generic copy, and every message makes some events. */
 function kept(event: GivenEvent): KeptEvent {
   const { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp } = event
   return { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp, event: null }
 }
 
-/** In the place of one that is kept no longer: who keeps new objects for a while pays for each of them again when memory is tidied up. */
+/** Reuses the object of the dropped event: new objects that live for a while cost extra at garbage collection. */
 function keepIn(place: KeptEvent, event: GivenEvent): void {
   place.type = event.type
   place.envelopeId = event.envelopeId
@@ -158,7 +158,7 @@ function keepIn(place: KeptEvent, event: GivenEvent): void {
   place.event = null
 }
 
-/** Texts are made safe only when they are read: every message has some, and nearly none is ever looked at. */
+/** Makes texts safe only when they are read: every message has some, and few are ever read. */
 function eventOf({ event, ...given }: KeptEvent): A2ALogEvent {
   if (event !== null) return event
   const members = Object.entries(given).filter(([, value]) => value !== undefined)

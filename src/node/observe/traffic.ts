@@ -11,7 +11,7 @@ import type { Audit, AuditEvent } from '../../ports/audit.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { A2ALogEvent, A2AObservability, RoutingPath } from './observability.js'
 
-/** What noting messages needs. */
+/** Dependencies of {@link Traffic}. */
 export interface TrafficDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -19,7 +19,7 @@ export interface TrafficDeps {
   readonly observability: A2AObservability
 }
 
-/** What is noted of a message. */
+/** The recorded fields of a message. */
 export type TrafficHeader = Pick<EnvelopeHeader, 'sender' | 'recipient' | 'type'> &
   Partial<Pick<EnvelopeHeader, 'id' | 'correlationId' | 'metadata'>>
 
@@ -33,14 +33,14 @@ export interface Passage {
   readonly to: Tier
   /** The rule that let it pass. */
   readonly rule: string
-  /** When its way through this node began, and when it was let pass or handed on: monotonic milliseconds, the latter just now. */
+  /** When its way through this node began, and when it passed the rules or was handed on: monotonic milliseconds, the latter just now. */
   readonly since: number
   readonly at: number
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** The one place where messages are counted, timed, told of and, across tiers, put on record: each once on each node. */
+/** The one place where messages are counted, timed, logged and, across tiers, audited: each once on each node. */
 export class Traffic {
   readonly #deps: TrafficDeps
   readonly #stamps: Stamps
@@ -106,7 +106,7 @@ export class Traffic {
     this.#decided(header, path, { duration: at - since, timestamp: this.#stamps.of(at) })
   }
 
-  /** `duration` is null for what did not pass. */
+  /** `duration`: null for a message that did not pass. */
   #decided(
     { id, sender, recipient, type: messageType, metadata }: TrafficHeader,
     routingPath: RoutingPath,
@@ -153,7 +153,7 @@ export function hopsOf({ metadata }: TrafficHeader): { readonly hops?: string } 
   return hops.length === 0 ? {} : { hops: hops.join(' ') }
 }
 
-/** What a log line says of a message: enough to follow its thread over all nodes. */
+/** The log fields of a message: enough to follow its thread over all nodes. */
 function lineFields({ id, correlationId, sender, recipient, type }: TrafficHeader): Record<string, unknown> {
   return {
     correlationId: safe(correlationId ?? id),
