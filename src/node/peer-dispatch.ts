@@ -157,7 +157,7 @@ export class PeerDispatch implements PeerHandlers {
     return null
   }
 
-  /** A relayed frame for this node or another. It counts as sent by its origin over a direct link, with all faults. */
+  /** A relayed frame for this node or another. It counts as sent by its origin over a direct link; faults count against the origin only. */
   #onRelayed(neighbour: NodeId, frame: RelayedFrame): void {
     const { originSignature, forwarder, routes, self, links } = this.#deps
     const accepted = originSignature.accept(neighbour, frame)
