@@ -72,7 +72,7 @@ export interface LastFault {
 export interface NodeDeps {
   readonly clock: Clock
   readonly ids: IdSource
-  /** In [0, 1). */
+  /** A random number in [0, 1). */
   readonly chance: () => number
   readonly sign: Sign
   readonly verify: Verify

@@ -33,7 +33,7 @@ const TOKEN_IDS: IdKind<LiveToken> = {
   list: 'a2a-node a2a token ls',
   label: (id, { stored }) => `${id} (${stored.name})`
 }
-/** Name of the document of the home. */
+/** Name of the stored tokens. */
 const DOCUMENT = 'tokens'
 const SCOPES: readonly TokenScope[] = ['read', 'send', 'admin']
 const FORM = /^a2a_[A-Za-z0-9_-]{43}$/
@@ -58,7 +58,7 @@ interface TokenPower {
   readonly scopes: readonly TokenScope[]
 }
 
-/** A token as the home keeps it. Times in unix milliseconds. */
+/** A stored token. Times in unix milliseconds. */
 interface StoredToken extends TokenPower {
   readonly id: string
   readonly name: string
@@ -92,7 +92,7 @@ export class Tokens {
   readonly #unwritten = new Map<string, LiveToken>()
   readonly #revoked: Emitter<string>
   #expiry: Timer | null = null
-  /** Uses that are not written yet. */
+  /** True with uses that are not written yet. */
   #isChanged = false
 
   constructor(deps: TokenDeps) {

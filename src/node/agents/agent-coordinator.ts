@@ -27,7 +27,7 @@ export type AgentHandler = (message: AgentMessage, context: AgentHandlerContext)
 export interface AgentCoordinatorOptions {
   /** The most bytes of one agent's state. Default 262,144. */
   readonly maxStateBytes?: number
-  /** Where handlers log. Default: nowhere. */
+  /** The log of handlers. Default: none. */
   readonly logger?: Pick<Telemetry, 'log'>
   /** Called after each message that changed an agent's state, with a copy of it. */
   onStateChange?(agentId: string, state: Map<string, unknown>): void

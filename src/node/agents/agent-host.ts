@@ -34,7 +34,7 @@ export interface AgentHostDeps {
   readonly telemetry: Telemetry
 }
 
-/** How a caller follows one run. */
+/** The callbacks and the signal of one run. */
 export interface RunOptions {
   readonly signal: AbortSignalLike
   /** The agent has a free place. It begins when this returns or resolves; an error or rejection is why it does not. */
@@ -226,7 +226,7 @@ export class AgentHost {
       // The agent was replaced while the task waited: the new version may not take the task.
       const fault = hosting.agent === asked ? null : hosting.checks.inputFault(task.capability, task.input)
       if (fault !== null) throw fault
-      // The agent may be replaced during the run: its own version's schema judges the result.
+      // The agent may be replaced during the run: the output schema of this version judges the result.
       const { output } = hosting.checks.of(task.capability)
       const from = this.#deps.clock.monotonic()
       const starting = options.onStart()
@@ -245,7 +245,7 @@ export class AgentHost {
     }
   }
 
-  /** Ends every agent. */
+  /** Closes every agent. */
   async close(): Promise<void> {
     this.#checks.stop()
     for (const { queue } of this.#agents.values()) queue.close()

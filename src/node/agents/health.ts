@@ -84,7 +84,7 @@ export class HealthChecks {
     telemetry.log(found.state === 'healthy' ? 'info' : 'warn', `an agent is ${found.state}`, { agent: agent.definition.id, reason })
   }
 
-  /** No answer makes an agent unwell, a second one in a row unhealthy. */
+  /** Asks an agent. One that does not answer is degraded, and unhealthy after a second failure in a row. */
   async #ask(agent: HostedAgent): Promise<HealthFinding> {
     const { clock } = this.#deps
     const late = new Abort()

@@ -74,7 +74,7 @@ export interface ApiHost {
   push(): PushAdmin | null
 }
 
-/** Facts of this node as `start` prints them. */
+/** Facts of this node, as `start` prints them. */
 export function nodeInfo({ node, http }: Pick<ApiHost, 'node' | 'http'>): NodeInfo {
   const { membership, process: facts } = node.deps
   return {

@@ -68,7 +68,8 @@ function criteriaInfo({ tier, ...rest }: PartyCriteria, names: ReadonlyMap<NodeI
 /**
  * Tests what this node would do with a message, by the very function that decides live traffic. `from` may be a tier (anybody of it), a
  * node (its operator) or an agent; `to` a tier (an agent of this node) or an agent. `by`: the caller; agents that it does not find do not
- * count. @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME; USAGE for a type that opens nothing.
+ * count.
+ * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME; USAGE for a type that opens nothing.
  */
 export function testPolicy(node: PolicyApiDeps, query: PolicyTestQuery, by: CallerAuthority): PolicyTestResult {
   const type = query.type ?? 'request'
@@ -202,7 +203,8 @@ type Sees = (card: RegisteredCard) => boolean
 
 /**
  * The sender of `policy test`: anybody of a tier, a node (its operator) or an agent. A bare name means the node, then this node's agent,
- * then any other agent. @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME.
+ * then any other agent.
+ * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME.
  */
 function senderParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingParty {
   const anybody = anybodyOf(text)
@@ -242,7 +244,7 @@ function targetParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingPart
   }
 }
 
-/** The node of an end of the message; null for anybody of a tier. */
+/** The node of one end of the message; null for a tier. */
 function nodeOf({ address }: RoutingParty): NodeId | null {
   return parseAddress(address)?.nodeId ?? null
 }

@@ -21,7 +21,7 @@ export interface WatchDeps extends Pick<Services, 'agents' | 'directory' | 'even
 /** Interval between checks of watched agents for changes, in milliseconds. */
 const AGENTS_MS = 1000
 
-/** Hands a value to the reader of a watch. */
+/** Passes a value to the reader of a watch. */
 export type Push<T> = (value: T) => void
 /** Ends a watch; with an error when it cannot go on. */
 export type End = (error?: unknown) => void

@@ -17,7 +17,8 @@ export interface NameDeps {
 
 /**
  * The agent of a name. An unknown one is looked up at the connected members once: only that takes a promise. `sees`: as
- * {@link Directory.agent}. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
+ * {@link Directory.agent}.
+ * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
  */
 export function findAgent(
   { directory, agentLookup }: NameDeps,
@@ -53,8 +54,9 @@ export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
 
 /**
  * Chooses an agent with all the capabilities: an allowed one, online unless told otherwise, never the sender. Order: able to take work now,
- * inside the mesh, least busy, local. The load of remote agents is known only as far as it comes from this node. @throws NodeError
- * CAPABILITY_NOT_FOUND when no agent has them; the refusal of the rules when none is allowed; PEER_OFFLINE when all are offline.
+ * inside the mesh, least busy, local. The load of remote agents is known only as far as it comes from this node.
+ * @throws NodeError CAPABILITY_NOT_FOUND when no agent has them; the refusal of the rules when none is allowed; PEER_OFFLINE when all are
+ * offline.
  */
 export function pickCapable(
   deps: TargetDeps,

@@ -259,7 +259,7 @@ export class ArrivedDocuments {
     if (this.#names.delete(name)) this.#store()
   }
 
-  /** True when somebody wrote into a document and none of it is here. */
+  /** True when a document has blocks of members and none of them is here. */
   isMissing(record: DocumentRecord): boolean {
     const { documents, used, hasUnheard } = this.#deps
     if (used.of(record.name) !== null) return !used.isBegun(record.name)

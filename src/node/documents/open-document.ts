@@ -29,7 +29,7 @@ export interface OpenDocumentDeps {
   base(): Promise<Uint8Array | null>
   /** The cached snapshot of the document. */
   readonly kept: KeptDocument
-  /** A stream ended at a block, and why. */
+  /** Called when a stream ends at a block, with the reason. */
   onStop(stop: StreamStop): void
   /** The own stream has its first block. */
   onWritten(own: StreamKey): void
@@ -166,7 +166,7 @@ export class OpenDocument {
     })
   }
 
-  /** The program of a session is gone. */
+  /** Frees the clientID of a closed session. */
   closeSession(clientId: number): void {
     this.#programs.giveBack(clientId)
   }
@@ -193,7 +193,7 @@ export class OpenDocument {
     })
   }
 
-  /** Streams that ended, and why. */
+  /** The ended streams, with block and reason. */
   stops(): ReadonlyMap<StreamKey, Stop> {
     return this.#stops
   }

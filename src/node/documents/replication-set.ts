@@ -86,7 +86,7 @@ export class ReplicationSet {
     if (this.#forgotten.delete(name)) await this.#store()
   }
 
-  /** Marks a document as used here: from now on it is kept whatever the shares of its members. */
+  /** Marks a document as used here: from now on it is kept, and its bytes count for no share. */
   use(name: string): void {
     if (this.#used.has(name)) return
     this.#used.add(name)

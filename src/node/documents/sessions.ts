@@ -67,9 +67,7 @@ export class DocumentSessions {
     this.#deps = deps
   }
 
-  /**
-   * Opens a session: pushes the document, then each change. Returns a function that ends it. @throws NodeError as opening a document does
-   */
+  /** Opens a session: pushes the document, then each change. Returns its end function. @throws NodeError as opening a document does */
   async open(name: string, { mayWrite, clientId: wanted, ...to }: SessionOpening): Promise<() => void> {
     const { documents, ids } = this.#deps
     const { document, release } = await documents.hold(name)
@@ -111,7 +109,7 @@ export class DocumentSessions {
     await this.#spread(session, update)
   }
 
-  /** A peer tells the presence of its programs. */
+  /** Takes the presence of a peer's programs. */
   onPresence(peer: NodeId, { document, message }: ControlBody<'presence'>): void {
     for (const [name, presenceChannel] of this.#presences) {
       if (presenceChannel.id !== document) continue

@@ -70,7 +70,7 @@ export class SwarmDocuments {
     await this.#deps.store.write(STORED, [...names])
   }
 
-  /** A peer asks for the document of a swarm. Never throws. */
+  /** Makes the document of a swarm for a peer, if that takes part. Never throws. */
   onAsked(peer: NodeId, { swarm }: ControlBody<'swarm-document'>): void {
     const participants = this.#participants(swarm)
     if (participants?.includes(peer) === true) void this.#make(swarm, participants)

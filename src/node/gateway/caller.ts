@@ -16,7 +16,7 @@ export function ownerOf({ kind, name, id }: Principal): string {
   return `${kind}:${id ?? name}`
 }
 
-/** The member that an owner of tasks is; null for any other owner. */
+/** The member behind an owner of tasks; null for any other owner. */
 export function memberOf(owner: string): NodeId | null {
   return owner.startsWith(MEMBER) ? owner.slice(MEMBER.length) : null
 }

@@ -41,7 +41,8 @@ export interface GatewayTarget {
 
 /**
  * The agent of a name in the URL of its card. An id alone names an agent of this node, whichever agents other nodes have; a part of a name
- * matches nothing. An unknown agent of another node is looked up once: only this takes a promise. @throws NodeError AGENT_NOT_FOUND
+ * matches nothing. An unknown agent of another node is looked up once: only this takes a promise.
+ * @throws NodeError AGENT_NOT_FOUND
  */
 export function gatewayAgent(node: ResolveAgentDeps, by: Principal, name: string): AgentAddress | Promise<AgentAddress> {
   const address = node.directory.exactAddress(name)
@@ -160,7 +161,8 @@ interface MemberWork {
 
 /**
  * Applies this node's rules to a request of a member, as the inbound pipeline would: the gateway itself asks in this node's name. Any other
- * caller passes. @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, POLICY_DENIED, FORBIDDEN
+ * caller passes.
+ * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, POLICY_DENIED, FORBIDDEN
  */
 function checkMember(
   node: Pick<ResolveAgentDeps, 'directory' | 'accessControl' | 'deps'>,

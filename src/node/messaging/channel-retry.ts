@@ -17,7 +17,7 @@ export interface ChannelRetryDeps {
   readonly budget: SendBudget
   /** Opens a link if needed. @throws NodeError PEER_OFFLINE. */
   reach(peer: NodeId): Promise<void>
-  /** A message was given up. */
+  /** Called when a message is given up. */
   onFailure(peer: NodeId, cause: NodeError): void
 }
 

@@ -20,7 +20,7 @@ export interface RecordedRequest {
   readonly later?: () => void
 }
 
-/** A message that was let in, with its payload read. */
+/** An admitted message, with its payload decoded. */
 export interface InboundMessage {
   /** The node it is from, even when relayed. */
   readonly peer: NodeId

@@ -105,7 +105,8 @@ export class Inbound {
 
   /**
    * Returns the ledger changes of a lane message, which goes on once they are durable. A reply is decided on first: its content must be
-   * durable with its number. Never rejects for a peer's input. @throws NodeError from the ledger
+   * durable with its number. Never rejects for a peer's input.
+   * @throws NodeError from the ledger
    */
   admit({ lane, envelope, hops }: LaneMessage): Promise<Admission> {
     const peer = lane.source.nodeId
@@ -120,7 +121,7 @@ export class Inbound {
       this.#deps.accessControl.record('refusal', again, { peer, header: null })
       return again
     }
-    // A request that had begun was admitted: report its end, whatever the rules say now.
+    // A request that had begun was admitted: report its end, whichever the rules are now.
     if (recorded.isDone) this.#guarded(peer, () => this.#open(again) && this.#deps.onRequest({ ...again, recorded }))
     else this.#guarded(peer, () => this.#decideAndDispatch({ ...again, recorded }))
     return null
@@ -245,7 +246,7 @@ export class Inbound {
     return fate
   }
 
-  /** `late`: a reply after its exchange, which any honest peer may send. `held`: it awaits approval. */
+  /** `late`: a reply that no handler awaits any more; any honest peer may send one. `held`: it awaits approval. */
   #decide(arrival: Arrival): Refusal | 'late' | 'held' | null {
     const { peer, header, recipient, party, since } = arrival
     const { exchanges, accessControl, traffic, self } = this.#deps

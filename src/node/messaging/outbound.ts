@@ -43,7 +43,7 @@ export interface OutboundDeps {
   deliverHere(envelope: A2AEnvelope): ReceivedHere
 }
 
-/** A message to be sent. */
+/** A message to send. */
 export interface OutboundDraft {
   readonly sender: AgentAddress
   readonly recipient: AgentAddress
@@ -106,9 +106,10 @@ export class Outbound {
   }
 
   /**
-   * Sends a message; resolves when the channel (or the local agent) has it. @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION,
-   * ESCALATION_REQUIRED by the rules; AGENT_NOT_FOUND; PEER_OFFLINE, OVERLOADED by the channel; DELIVERY_FAILED after repeated channel
-   * failures (CHANNEL_CLOSED at once with `isKept`); PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by the envelope.
+   * Sends a message; resolves when the channel (or the local agent) has it.
+   * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED by the rules; AGENT_NOT_FOUND; PEER_OFFLINE, OVERLOADED by the
+   * channel; DELIVERY_FAILED after repeated channel failures (CHANNEL_CLOSED at once with `isKept`); PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by
+   * the envelope.
    */
   async send(draft: OutboundDraft): Promise<A2AEnvelope> {
     const { clock, traffic, self } = this.#deps

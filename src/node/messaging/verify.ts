@@ -150,7 +150,7 @@ interface Rejected {
   readonly strike: Strike | null
 }
 
-/** Sender and recipient, verified. */
+/** The verified sender and recipient. */
 export interface Verified extends Parties {
   /** The sender as claimed by the message, and as certified. */
   readonly party: RoutingParty

@@ -61,7 +61,7 @@ export class NodeEvents {
   }
 }
 
-/** The words of an event are this node's own, so there are few kinds. */
+/** Kind of an event. Its words are this node's own, so there are few kinds. */
 function kindOf({ type, message }: EventInfo): string {
   return `${type} ${message}`
 }

@@ -23,7 +23,7 @@ export interface TrafficDeps {
 export type TrafficHeader = Pick<EnvelopeHeader, 'sender' | 'recipient' | 'type'> &
   Partial<Pick<EnvelopeHeader, 'id' | 'correlationId' | 'metadata'>>
 
-/** A message that the rules let pass. */
+/** A message that passed the rules. */
 export interface Passage {
   /** The other node; null within this one. */
   readonly peer: NodeId | null
@@ -50,7 +50,7 @@ export class Traffic {
     this.#stamps = new Stamps(deps.clock)
   }
 
-  /** A message of this node was handed to the channel, or to the agent here. `path` null: the inbound pipeline of this node reports the decision. */
+  /** Reports a message passed to the channel or to the local agent. `path` null: this node's inbound pipeline reports the decision. */
   sent(passage: Passage, path: RoutingPath | null): void {
     const { telemetry } = this.#deps
     const { header, since, at } = passage
@@ -58,24 +58,24 @@ export class Traffic {
     telemetry.time('routing_ms', at - since)
     this.#emit('message-sent', header, at)
     if (path !== null) this.#passedRules(passage, path)
-    // Within this node the inbound pipeline puts it on record.
+    // Within this node, the inbound pipeline records it.
     if (passage.peer !== null) this.#acrossTiers('sent', passage)
     this.#line('a message was sent', passage)
   }
 
-  /** A message that could be read came in, whatever becomes of it; monotonic milliseconds, just now. */
+  /** Reports a readable message that came in, before any decision. `at`: monotonic milliseconds, just now. */
   received(header: TrafficHeader, at: number): void {
     this.#deps.telemetry.count('messages_received', header.type)
     this.#emit('message-received', header, at)
   }
 
-  /** Bytes came in that are no message. */
+  /** Reports received bytes that are no message. */
   unreadable(): void {
     this.#deps.telemetry.count('messages_received', 'unreadable')
     this.#deps.observability.emit({ type: 'error', timestamp: this.#deps.clock.now(), success: false })
   }
 
-  /** A message that came in goes to its agent. Of one within this node the outbound pipeline reports it, unless it waited for a person. */
+  /** Reports a message that goes to its agent. The outbound pipeline reports one within this node, unless it awaited approval. */
   delivered(passage: Passage, isReportedOut = passage.peer === null): void {
     this.#deps.telemetry.count('messages_delivered', passage.header.type)
     if (!isReportedOut) this.#passedRules(passage, passage.peer === null ? 'local' : 'remote')
@@ -83,7 +83,7 @@ export class Traffic {
     this.#line('a message came in', passage)
   }
 
-  /** A message of another node was carried on to a third. */
+  /** Reports a message relayed for another node. */
   passed(passage: Passage): void {
     this.#deps.telemetry.count('messages_passed_on', passage.header.type)
     this.#passedRules(passage, 'remote')
@@ -91,7 +91,7 @@ export class Traffic {
     this.#line('a message was passed on', passage)
   }
 
-  /** A message did not pass the rules, or could not be sent. */
+  /** Reports a message that was refused, or could not be sent. */
   refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
     const { telemetry } = this.#deps
     this.#decided(header, path, { duration: null, timestamp: this.#deps.clock.now() })
@@ -147,7 +147,7 @@ function pathOf({ sender, recipient }: TrafficHeader): RoutingPath {
   return nodeOfAddress(sender) === nodeOfAddress(recipient) ? 'local' : 'remote'
 }
 
-/** The nodes that a message passed, as the audit log names them. */
+/** The nodes that relayed a message, in the form of the audit log. */
 export function hopsOf({ metadata }: TrafficHeader): { readonly hops?: string } {
   const { hops = [] } = metadata ?? {}
   return hops.length === 0 ? {} : { hops: hops.join(' ') }

@@ -222,7 +222,7 @@ export class PeerTable {
     if (isRest && this.#isInUse(peer)) this.reach(peer).catch(() => {})
   }
 
-  /** The link that is needed least; closing ones do not count. */
+  /** The idle link to close for another one, or null; closing links do not count. */
   #spare(): Link | null {
     const links: LinkUse[] = []
     for (const [peer, line] of this.#lines)

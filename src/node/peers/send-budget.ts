@@ -2,7 +2,7 @@
 const MAX_BYTES = 64 * 1024 * 1024
 /** The most waiting bytes for one peer; one more message of any size may still exceed it. */
 const MAX_PEER_BYTES = 8 * 1024 * 1024
-/** Waiting bytes reserved for each peer, whatever waits for others. */
+/** Waiting bytes reserved for each peer. */
 const OWN_BYTES = 512 * 1024
 /** The bytes that peers share beyond that: with those of 64 peers they fill the common bound. */
 const SHARED_BYTES = 32 * 1024 * 1024

@@ -294,7 +294,7 @@ export class Approvals {
     this.#end(one, { code: 'APPROVAL_TIMEOUT', rule: one.rule, reason }, why)
   }
 
-  /** Passes a message that the rules now allow by themselves. */
+  /** Passes a message that the rules now allow without approval. */
   #release(one: PendingApproval, rule: string): void {
     if (this.#take(one)) this.#pass(one, rule, 'allowed by the policy that changed')
   }

@@ -53,8 +53,9 @@ export function showSettings(node: MeshRulesDeps): MeshSettingsInfo {
 
 /**
  * Changes the settings of the whole mesh; members not given stay. The owner signs them into the log, so every node follows. Unchanged
- * settings are not signed again. @throws NodeError FORBIDDEN unless this node is the owner; CONFLICT for an outdated `serial`;
- * AGENT_NOT_FOUND, AMBIGUOUS_NAME for the allow list; TIMEOUT; PEER_OFFLINE or STORE_DAMAGED while the local log is incomplete.
+ * settings are not signed again.
+ * @throws NodeError FORBIDDEN unless this node is the owner; CONFLICT for an outdated `serial`; AGENT_NOT_FOUND, AMBIGUOUS_NAME for the
+ * allow list; TIMEOUT; PEER_OFFLINE or STORE_DAMAGED while the local log is incomplete.
  */
 export async function setSettings(
   node: MeshRulesDeps,

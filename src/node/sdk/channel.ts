@@ -70,12 +70,12 @@ export class AgentChannel {
     return this.#deps.id
   }
 
-  /** `agentId@nodeId` of the agent here. */
+  /** `agentId@nodeId` of the local agent. */
   get localAgentId(): string {
     return this.#deps.localAgent
   }
 
-  /** `agentId@nodeId` of the agent at the other end. */
+  /** `agentId@nodeId` of the remote agent. */
   get remoteAgentId(): string {
     return this.#deps.remoteAgent
   }
@@ -91,8 +91,9 @@ export class AgentChannel {
   }
 
   /**
-   * Sends an envelope between its two agents; resolves when the link has it. Without a link it waits. @throws NodeError CHANNEL_CLOSED;
-   * USAGE for other agents' envelopes; OVERLOADED when too many wait; the refusal of the outbound pipeline.
+   * Sends an envelope between its two agents; resolves when the link has it. Without a link it waits.
+   * @throws NodeError CHANNEL_CLOSED; USAGE for other agents' envelopes; OVERLOADED when too many wait; the refusal of the outbound
+   * pipeline.
    */
   send(envelope: A2AEnvelope): Promise<void> {
     const { localAgent, remoteAgent } = this.#deps

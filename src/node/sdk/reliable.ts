@@ -31,7 +31,7 @@ export interface ReliableRequest {
   readonly payload: unknown
   /** UNKNOWN for every request without an outcome. */
   readonly status: ReliableOutcome
-  /** When it was made. */
+  /** When the request was made. */
   readonly timestamp: string
   readonly expiresAt: string
   /** Times that it was sent (by its caller) or begun (by its agent here). */

@@ -30,8 +30,9 @@ export class SwarmCoordinator {
 
   /**
    * Offers a task to every allowed agent whose card has all the capabilities; the first capability is called. Resolves when the swarm is
-   * durable: it continues after a restart. @throws NodeError NO_CAPABLE_AGENT, TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED,
-   * PEER_OFFLINE when no agent can take part; USAGE for no capability, no items or too many.
+   * durable: it continues after a restart.
+   * @throws NodeError NO_CAPABLE_AGENT, TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, PEER_OFFLINE when no agent can take part;
+   * USAGE for no capability, no items or too many.
    */
   async createSwarm(
     taskDescription: string,
