@@ -8,7 +8,7 @@ import type { Pipelines } from './pipelines.js'
 import { createServices } from './services.js'
 import type { Services } from './services.js'
 
-/** The use cases of one node, wired together. `NodeApi` bodies speak to this. */
+/** The use cases of one node, wired together, as the implementations of `NodeApi` use them. */
 export interface NodeCore extends Services, Pipelines {
   readonly deps: NodeDeps
   readonly orphans: Orphans

@@ -30,7 +30,7 @@ import type { SwarmTable } from './swarms/swarm-table.js'
 import type { NextHop } from './relay/next-hop.js'
 import type { Executor } from './requests/callee/executor.js'
 
-/** Who is told of what peers do and say. */
+/** The receivers of peers' events and messages. */
 export interface PeerDispatchDeps {
   readonly telemetry: Telemetry
   readonly events: NodeEvents
@@ -59,10 +59,10 @@ export interface PeerDispatchDeps {
   readonly swarmDocuments: SwarmDocuments
 }
 
-/** Control messages that are relayed: those of lanes and of requests, between the two nodes that they concern. */
+/** Relayed control messages: those of lanes and of requests, between the two nodes concerned. */
 const RELAYED_CONTROLS: ReadonlySet<ControlName> = new Set(['greet', 'ack', 'heartbeat', 'approval', 'cancel'])
 
-/** Passes what comes from peers to those whom it concerns. */
+/** Passes the events and messages of peers to their receivers. */
 export class PeerDispatch implements PeerHandlers {
   readonly #deps: PeerDispatchDeps
   #isStopped = false
@@ -78,7 +78,7 @@ export class PeerDispatch implements PeerHandlers {
     })
   }
 
-  /** Nothing is passed on any more, and calls are over. */
+  /** Stops passing, and ends the calls. */
   stop(): void {
     this.#isStopped = true
     this.#deps.memberCalls.stop()
@@ -102,7 +102,7 @@ export class PeerDispatch implements PeerHandlers {
     if (this.#isStopped) return
     this.#deps.cardGossip.tellAll(peer)
     this.#deps.localCards.publish()
-    // What went over the other link may be lost.
+    // Messages on the former link may be lost.
     this.#deps.lanes.onPath(peer)
     this.#deps.memberCalls.onLinks(peer)
   }
@@ -157,7 +157,7 @@ export class PeerDispatch implements PeerHandlers {
     return null
   }
 
-  /** A frame of another node, or for one. What its origin put into it is taken as over a link to it, and held against it alone. */
+  /** A relayed frame for this node or another. It counts as sent by its origin over a direct link; faults count against the origin only. */
   #onRelayed(neighbour: NodeId, frame: RelayedFrame): void {
     const { originSignature, forwarder, routes, self, links } = this.#deps
     const accepted = originSignature.accept(neighbour, frame)

@@ -27,7 +27,7 @@ import { Executor } from './requests/callee/executor.js'
 /** Payloads of notifications over this size are left out of the events, in bytes. */
 const EVENT_PAYLOAD_BYTES = 4096
 
-/** What messages and work pass through. */
+/** The paths of messages and work through the node. */
 export interface Pipelines {
   readonly inbound: Inbound
   readonly lanes: Lanes
@@ -45,7 +45,7 @@ export interface Pipelines {
 
 type Common = Omit<NodeDeps, keyof Services> & Services
 
-/** Builds the pipelines of a node. What they call of each other is there when a message comes. */
+/** Builds the pipelines of a node. They refer to each other, and all exist before the first message. */
 export function createPipelines(deps: NodeDeps, tables: Services): Pipelines {
   const common = { ...deps, ...tables }
   const { settings, self, subscriptions } = common
@@ -135,7 +135,7 @@ function createSwarms(common: Common, { outbound, requests, lanes }: Pick<Pipeli
   })
 }
 
-/** What does not get there is said again when it matters. */
+/** A message that fails to arrive is sent again when it matters. */
 function tellPeer({ peers, telemetry }: Common, to: NodeId, message: SwarmWord): void {
   if (!peers.isOnline(to)) return
   try {

@@ -33,7 +33,7 @@ import { Tokens } from './access/tokens.js'
 import { NextHop } from './relay/next-hop.js'
 import { Visibility } from './cards/visibility.js'
 
-/** What the node knows and holds. */
+/** The state and services of the node. */
 export interface Services {
   readonly self: NodeId
   readonly events: NodeEvents
@@ -69,7 +69,7 @@ export interface Services {
   readonly tokens: Tokens
 }
 
-/** Builds what a node knows and holds. */
+/** Builds the state and services of a node. */
 export function createServices(deps: NodeDeps): Services {
   const { clock, ids, telemetry, log, membership, settings } = deps
   const self = membership.nodeId
@@ -111,7 +111,7 @@ export function createServices(deps: NodeDeps): Services {
   }
 }
 
-/** What outlives the process. */
+/** The state that outlives the process. */
 function createKept(deps: NodeDeps): Pick<Services, 'requestStore' | 'cutRuns' | 'ledgerQuota' | 'tokens'> {
   return {
     requestStore: new RequestStore(deps.ledger, deps.hash, deps.telemetry),
@@ -131,7 +131,7 @@ function createDocuments(
   return { documents, documentSessions: new DocumentSessions({ ...deps, ...tables, documents }) }
 }
 
-/** What brings messages to members without a link, and carries those of others. */
+/** The relay: routes to members without a link, and forwarding for others. */
 function createRelay(deps: NodeDeps, tables: RelayTables): Pick<Services, 'routes' | 'originSignature' | 'nextHop' | 'forwarder'> {
   const common = { ...deps, ...tables }
   const routes = new RouteDiscovery(common)

@@ -18,11 +18,11 @@ import type { NodeStore } from '../../ports/storage.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { TokenGrant, TokenInfo, TokenRequest, TokenScope } from '../../ports/token-api.js'
 
-/** Tokens that a node has at once; expired ones make room. */
+/** The most tokens of a node; expired ones make room. */
 export const TOKENS_MAX = 256
-/** How often it is written down that a token is used, in milliseconds: a node that dies forgets so much of it. */
+/** Interval between writes of a token's use, in milliseconds: a node that dies loses at most this much. */
 const USED_MS = 600_000
-/** Every token begins so. */
+/** Prefix of every token. */
 const PREFIX = 'a2a_'
 const ID_PREFIX = 'tok'
 const TOKEN_IDS: IdKind<LiveToken> = {
@@ -33,17 +33,17 @@ const TOKEN_IDS: IdKind<LiveToken> = {
   list: 'a2a-node a2a token ls',
   label: (id, { stored }) => `${id} (${stored.name})`
 }
-/** Name of the document of the home. */
+/** Name of the stored tokens. */
 const DOCUMENT = 'tokens'
 const SCOPES: readonly TokenScope[] = ['read', 'send', 'admin']
 const FORM = /^a2a_[A-Za-z0-9_-]{43}$/
 
-/** What tokens need of a node. */
+/** Dependencies of {@link Tokens}. */
 export interface TokenDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly hash: Hash
-  /** 32 bytes that nobody can guess. */
+  /** 32 unguessable bytes. */
   readonly secret: () => Uint8Array
   readonly store: Pick<NodeStore, 'read' | 'write'>
   readonly audit: Pick<Audit, 'append'>
@@ -51,14 +51,14 @@ export interface TokenDeps {
   readonly membership: Pick<Membership, 'certificate'>
 }
 
-/** What a token, or its caller, may do at most. */
+/** The highest rights of a token or its caller. */
 interface TokenPower {
   readonly tier: Tier
   readonly sandboxId: string | null
   readonly scopes: readonly TokenScope[]
 }
 
-/** A token as the home keeps it. Times in unix milliseconds. */
+/** A stored token. Times in unix milliseconds. */
 interface StoredToken extends TokenPower {
   readonly id: string
   readonly name: string
@@ -69,16 +69,16 @@ interface StoredToken extends TokenPower {
   readonly lastUsedAt: number | null
 }
 
-/** A token in force, and who is to be told when it ends. */
+/** A token in force, and the listeners for its end. */
 interface LiveToken {
   /** Without its uses since it was read. */
   readonly stored: StoredToken
   lastUsedAt: number | null
   readonly digest: Uint8Array
   readonly holders: Bag<() => void>
-  /** As it was shown, once it was found; in memory alone. */
+  /** The token itself, after its first use; in memory only. */
   text: string | null
-  /** What it was given last, and the tier that the node had then. */
+  /** The last grant, and the node's tier at that time. */
   given: { readonly nodeTier: Tier; readonly grant: TokenGrant } | null
 }
 
@@ -86,13 +86,13 @@ interface LiveToken {
 export class Tokens {
   readonly #deps: TokenDeps
   readonly #byHash = new Map<string, LiveToken>()
-  /** Those of them that were shown: to hash one for each request costs more than the rest of finding it. */
+  /** The tokens that were presented, by text: hashing one for each request costs more than the rest of the lookup. */
   readonly #byText = new Map<string, LiveToken>()
-  /** Revoked ones that the disk still has, by id: until it takes that, a restart would bring them back. */
+  /** Revoked tokens that are still on disk, by id: until a write succeeds, a restart would bring them back. */
   readonly #unwritten = new Map<string, LiveToken>()
   readonly #revoked: Emitter<string>
   #expiry: Timer | null = null
-  /** Uses that are not written yet. */
+  /** True with uses that are not written yet. */
   #isChanged = false
 
   constructor(deps: TokenDeps) {
@@ -100,7 +100,7 @@ export class Tokens {
     this.#revoked = new Emitter((error) => deps.telemetry.log('error', 'a listener failed', { reason: messageOf(error) }))
   }
 
-  /** Reads those of earlier starts. @throws NodeError STORE_DAMAGED */
+  /** Reads the tokens of earlier starts. @throws NodeError STORE_DAMAGED */
   async open(): Promise<void> {
     const kept = await this.#deps.store.read<{ readonly tokens: readonly StoredToken[] }>(DOCUMENT)
     for (const stored of kept?.tokens ?? []) this.#add(stored)
@@ -108,8 +108,8 @@ export class Tokens {
   }
 
   /**
-   * Makes a token no more powerful than who asks for it. A caller that itself has but a token makes none: its successor would
-   * outlive it. @throws NodeError FORBIDDEN, USAGE, OVERLOADED when there are too many, DISK_FULL, NO_PERMISSION
+   * Makes a token with no more rights than its caller. A caller with a mere token makes none: the new one would outlive it.
+   * @throws NodeError FORBIDDEN, USAGE, OVERLOADED when there are too many, DISK_FULL, NO_PERMISSION
    */
   async create(request: TokenRequest, by: Principal): Promise<TokenInfo & { readonly token: string }> {
     const { hash, secret, audit, clock, ids, membership } = this.#deps
@@ -125,7 +125,7 @@ export class Tokens {
     try {
       await this.#save()
     } catch (error) {
-      // What is not on disk was never made.
+      // A token that is not on disk does not exist.
       this.#remove(one)
       throw error
     }
@@ -134,7 +134,7 @@ export class Tokens {
     return { ...this.#info(one), token }
   }
 
-  /** All that are kept, newest first. */
+  /** All stored tokens, newest first. */
   list(): TokenInfo[] {
     const all = [...this.#byHash.values()]
     return all
@@ -142,7 +142,7 @@ export class Tokens {
       .map((one) => this.#info(one))
   }
 
-  /** Ends a token at once, also while that cannot be written; then asking again writes it. @throws NodeError TOKEN_NOT_FOUND, AMBIGUOUS_NAME, DISK_FULL, NO_PERMISSION */
+  /** Ends a token at once, even when the write fails; a repeated call writes it. @throws NodeError TOKEN_NOT_FOUND, AMBIGUOUS_NAME, DISK_FULL, NO_PERMISSION */
   async revoke(text: string): Promise<TokenInfo> {
     const one = this.#find(text)
     const info = this.#info(one)
@@ -157,17 +157,17 @@ export class Tokens {
     return info
   }
 
-  /** Is there a token of this id, good or expired? One that expired is until its place is needed, one that was revoked is not. */
+  /** True for the id of a stored token, valid or expired. An expired one stays until its place is needed; a revoked one does not. */
   has(id: string): boolean {
     return [...this.#byHash.values()].some(({ stored }) => stored.id === id)
   }
 
-  /** Tells of each that is revoked, once it is refused. */
+  /** Calls back with the id of each revoked token, once it is refused. */
   onRevoked(listener: (id: string) => void): Unsubscribe {
     return this.#revoked.on(listener)
   }
 
-  /** Who holds a token; null when it is none of this node's, or not any more. */
+  /** The grant of a token; null for an unknown, expired or revoked one. */
   admit(token: string): TokenGrant | null {
     const one = this.#byText.get(token) ?? this.#shown(token)
     if (one === null || this.#isOver(one.stored)) return null
@@ -175,7 +175,7 @@ export class Tokens {
     return this.#grant(one)
   }
 
-  /** Finds a token that is shown for the first time; one with a hash of which nobody can choose a part without the whole. */
+  /** Finds a token on its first use by its hash: nobody can choose a part of the hash alone. */
   #shown(token: string): LiveToken | null {
     if (!FORM.test(token)) return null
     const digest = this.#deps.hash(utf8(token))
@@ -190,14 +190,14 @@ export class Tokens {
     const nodeTier = this.#deps.membership.certificate().body.maxTier
     if (one.given?.nodeTier === nodeTier) return one.given.grant
     const { id, name, tier, sandboxId, scopes } = one.stored
-    // Not to be taken for the operator on record, whatever it is called.
+    // A prefix, so that the audit log never shows it as the operator.
     const principal: Principal = { kind: 'token', name: `token ${name}`, id, tier: weakest(tier, nodeTier), sandboxId, scopes }
     const grant: TokenGrant = { principal, onEnd: (listener) => this.#hold(one, listener) }
     one.given = { nodeTier, grant }
     return grant
   }
 
-  /** Ends what is open and writes down what was used. */
+  /** Ends open uses of tokens and writes their last uses. */
   async close(): Promise<void> {
     this.#deps.clock.clear(this.#expiry)
     for (const one of this.#byHash.values()) end(one)
@@ -218,7 +218,7 @@ export class Tokens {
     return one
   }
 
-  /** From now on it is refused; false: it was so already. */
+  /** Refuses the token from now on; false when it was already refused. */
   #remove(one: LiveToken): boolean {
     if (one.text !== null) this.#byText.delete(one.text)
     return this.#byHash.delete(one.stored.hash)
@@ -252,7 +252,7 @@ export class Tokens {
     return () => one.holders.delete(listener)
   }
 
-  /** Wakes when the next token expires, to end what is open under it. */
+  /** Sets a timer for the next expiry, to end open uses of that token. */
   #watchExpiry(): void {
     const { clock } = this.#deps
     clock.clear(this.#expiry)
@@ -268,7 +268,7 @@ export class Tokens {
 
   #noteUse(one: LiveToken, now: number): void {
     const { lastUsedAt } = one
-    // The clock of the machine may have been set back.
+    // The system clock may have been set back.
     const at = Math.max(now, one.stored.createdAt, lastUsedAt ?? 0)
     if (at === lastUsedAt) return
     one.lastUsedAt = at
@@ -276,7 +276,7 @@ export class Tokens {
     if (lastUsedAt === null || Math.floor(at / USED_MS) > Math.floor(lastUsedAt / USED_MS)) void this.#saveUses()
   }
 
-  /** That a use is not written down is no reason to refuse it. */
+  /** A failed write of a use is no reason to refuse it. */
   async #saveUses(): Promise<void> {
     await this.#save().catch((error: unknown) => {
       this.#deps.telemetry.log('warn', 'the use of a token could not be kept', { reason: messageOf(error) })
@@ -313,7 +313,7 @@ export class Tokens {
   }
 }
 
-/** The power of a token that a caller asks for: no more than its own, less where it says so. @throws NodeError FORBIDDEN, USAGE */
+/** The rights of a requested token: at most the caller's, less where requested. @throws NodeError FORBIDDEN, USAGE */
 function grantable(request: TokenRequest, by: TokenPower): TokenPower {
   const tier = request.tier ?? by.tier
   if (tier < by.tier) throw new NodeError('FORBIDDEN', `an ${tierText(by.tier)} node cannot make an ${tierText(tier)} token`)
@@ -323,14 +323,14 @@ function grantable(request: TokenRequest, by: TokenPower): TokenPower {
   const sandboxId = request.sandboxId ?? by.sandboxId
   if ((by.sandboxId ?? sandboxId) !== sandboxId) throw new NodeError('FORBIDDEN', 'a sandboxed caller makes tokens of its own sandbox only')
   const isLess = tier > by.tier || request.sandboxId !== undefined
-  // Who confines a token does not mean it to change who is a member, unless it is said.
+  // A confined token gets no `admin` scope unless it is requested.
   const asked = request.scopes ?? (isLess ? (['read', 'send'] as const) : SCOPES)
   const lacking = request.scopes?.find((one) => !by.scopes.includes(one))
   if (lacking !== undefined) throw new NodeError('FORBIDDEN', `this caller does not have the scope ${lacking} itself`)
   return { tier, sandboxId, scopes: SCOPES.filter((one) => asked.includes(one) && by.scopes.includes(one)) }
 }
 
-/** Takes as long wherever they differ. */
+/** Compares in constant time. */
 function equalDigests(one: Uint8Array, other: Uint8Array): boolean {
   let differing = one.length ^ other.length
   for (const [at, byte] of other.entries()) differing |= byte ^ (one[at] ?? 0)

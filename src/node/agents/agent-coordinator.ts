@@ -12,22 +12,22 @@ export interface AgentMessage {
   readonly sourceAgentId?: string
 }
 
-/** What a handler works with (spec mcp-runtime, AgentContext). */
+/** The context of a handler (spec mcp-runtime, AgentContext). */
 export interface AgentHandlerContext {
   readonly agentId: string
-  /** What the agent remembers; its values are frozen copies of JSON. Changes count only when the handler does not fail. */
+  /** The agent's state; its values are frozen copies of JSON. Changes are kept only when the handler succeeds. */
   readonly state: Map<string, unknown>
   readonly logger: Pick<Telemetry, 'log'>
 }
 
-/** Handles one message; what it gives or throws is the answer. */
+/** Handles one message; its result or error is the answer. */
 export type AgentHandler = (message: AgentMessage, context: AgentHandlerContext) => unknown
 
-/** What a coordinator is made with. */
+/** Options of a coordinator. */
 export interface AgentCoordinatorOptions {
-  /** Bytes of one agent's state. Default 262,144. */
+  /** The most bytes of one agent's state. Default 262,144. */
   readonly maxStateBytes?: number
-  /** Where handlers log. Default: nowhere. */
+  /** The log of handlers. Default: none. */
   readonly logger?: Pick<Telemetry, 'log'>
   /** Called after each message that changed an agent's state, with a copy of it. */
   onStateChange?(agentId: string, state: Map<string, unknown>): void
@@ -40,9 +40,8 @@ interface Registered {
 }
 
 /**
- * Handlers in this process that are called by name (spec mcp-runtime, AgentCoordinator): the messages of one agent strictly
- * one after the other, in the order they were sent; those of different agents at once. An agent that awaits a message to
- * itself waits for ever.
+ * In-process handlers that are called by name (spec mcp-runtime, AgentCoordinator). The messages of one agent run strictly in the order
+ * they were sent, those of different agents at once. An agent that awaits a message to itself waits for ever.
  */
 export class AgentCoordinator {
   readonly #options: AgentCoordinatorOptions
@@ -60,7 +59,7 @@ export class AgentCoordinator {
     this.#agents.set(id, { handler, queue: new AgentQueue(1), state })
   }
 
-  /** Removes an agent and its state: what it works on goes on, what waits for it fails. False when there is none. */
+  /** Removes an agent and its state: its running message completes, waiting ones fail. False for an unknown id. */
   unregisterAgent(id: string): boolean {
     const agent = this.#agents.get(id)
     if (agent === undefined) return false
@@ -70,8 +69,8 @@ export class AgentCoordinator {
   }
 
   /**
-   * Gives an agent a message; resolves with what its handler gives. A handler that fails leaves the state as it was.
-   * @throws NodeError AGENT_NOT_FOUND; OVERLOADED when too many wait; whatever the handler throws.
+   * Sends a message to an agent; resolves with the result of its handler. A failed handler leaves the state as it was.
+   * @throws NodeError AGENT_NOT_FOUND; OVERLOADED when too many wait; the errors of the handler.
    */
   async sendMessage(targetAgentId: string, message: AgentMessage): Promise<unknown> {
     const agent = this.#agents.get(targetAgentId)
@@ -86,7 +85,7 @@ export class AgentCoordinator {
     }
   }
 
-  /** A copy of what an agent remembers; undefined for an unknown one. */
+  /** A copy of an agent's state; undefined for an unknown one. */
   getAgentState(agentId: string): Map<string, unknown> | undefined {
     const agent = this.#agents.get(agentId)
     return agent === undefined ? undefined : new Map(agent.state)

@@ -20,13 +20,13 @@ import { LoadEstimate } from './load-estimate.js'
 import { AgentQueue } from './agent-queue.js'
 import type { QueueTurn } from './agent-queue.js'
 
-/** Agents of which metrics are told. */
+/** The most agents in the metrics. */
 export const MAX_MEASURED = 256
 
 /** Runtime of the agents of imported MCP servers. */
 const IMPORTED_RUNTIME = 'mcp'
 
-/** What hosting needs. */
+/** Dependencies of {@link AgentHost}. */
 export interface AgentHostDeps {
   readonly source: AgentSource
   readonly compileSchema: CompileSchema
@@ -34,15 +34,15 @@ export interface AgentHostDeps {
   readonly telemetry: Telemetry
 }
 
-/** How a caller follows one run. */
+/** The callbacks and the signal of one run. */
 export interface RunOptions {
   readonly signal: AbortSignalLike
-  /** The agent has a free place, and begins when this has returned, or resolves. What it throws or rejects with is why it does not. */
+  /** The agent has a free place. It begins when this returns or resolves; an error or rejection is why it does not. */
   onStart(): void | Promise<void>
   onProgress(data: unknown): void
 }
 
-/** How a run ended, or why there was none: then the agent has not begun. */
+/** How a run ended, or why it did not begin. */
 export type HostOutcome =
   | AgentOutcome
   | {
@@ -52,7 +52,7 @@ export type HostOutcome =
     }
 
 interface Hosting {
-  /** The version in service; runs keep the one they began with. */
+  /** The version in service; runs keep the version they began with. */
   agent: HostedAgent
   readonly queue: AgentQueue
   readonly expected: LoadEstimate
@@ -66,20 +66,20 @@ interface Hosting {
 interface GivenRun {
   readonly agentId: string
   readonly hosting: Hosting
-  /** The version that it was given to. */
+  /** The version at the time of the request. */
   readonly asked: HostedAgent
   readonly task: AgentTask
   readonly options: RunOptions
 }
 
-/** The agents of this node and their queues: strictly serial an agent unless its file says otherwise. */
+/** The agents of this node and their queues. An agent runs one task at a time unless its file says otherwise. */
 export class AgentHost {
   readonly #deps: AgentHostDeps
   readonly #agents = new Map<string, Hosting>()
   readonly #checks: HealthChecks
-  /** Queues of removed agents whose runs have not ended: one that comes back goes on with its own. */
+  /** Queues of removed agents with running tasks: an agent that comes back continues with its own. */
   readonly #leftovers = new Map<string, AgentQueue>()
-  /** Agents of programs in this process; those of files come from the source. */
+  /** Agents of programs in this process; agents of files come from the source. */
   readonly #attached = new Map<string, HostedAgent>()
   #ofSource: readonly HostedAgent[] = []
   #faults: readonly AgentFault[] = []
@@ -100,7 +100,7 @@ export class AgentHost {
     this.#checks.start()
   }
 
-  /** Hosts an agent of a program. @throws NodeError USAGE when the id is taken; INVALID_CARD for a schema that is none. */
+  /** Hosts an agent of a program. @throws NodeError USAGE when the id is taken; INVALID_CARD for an invalid schema. */
   attach(agent: HostedAgent): void {
     const { id, capabilities } = agent.definition
     if (id === OPERATOR || this.#agents.has(id)) throw new NodeError('USAGE', `an agent ${id} is on this node already`)
@@ -110,7 +110,7 @@ export class AgentHost {
     this.#replace()
   }
 
-  /** Hosts an agent of a program no longer. */
+  /** Stops hosting an agent of a program. */
   detach(agent: HostedAgent): void {
     const { id } = agent.definition
     if (this.#attached.get(id) !== agent) return
@@ -118,27 +118,27 @@ export class AgentHost {
     this.#replace()
   }
 
-  /** What the agents say of themselves, by id. */
+  /** The definitions of all agents. */
   definitions(): AgentDefinition[] {
     return [...this.#agents.values()].map((one) => one.agent.definition)
   }
 
-  /** What one agent says of itself; undefined for an unknown one. */
+  /** The definition of an agent; undefined for an unknown one. */
   definition(agentId: string): AgentDefinition | undefined {
     return this.#agents.get(agentId)?.agent.definition
   }
 
-  /** Files that cannot be used now. */
+  /** Agent files that cannot be used now. */
   faults(): readonly AgentFault[] {
     return this.#faults
   }
 
-  /** Is there such an agent here (the operator is none)? */
+  /** True for a local agent (not for the operator). */
   has(agentId: string): boolean {
     return this.#agents.has(agentId)
   }
 
-  /** Does it work for the operator of this node alone? */
+  /** True for an agent that works for this node's operator alone. */
   isReserved(agentId: string): boolean {
     return this.#agents.get(agentId)?.agent.definition.isReserved === true
   }
@@ -151,7 +151,7 @@ export class AgentHost {
       : { running: queue.running, waiting: queue.waiting, slots: queue.places }
   }
 
-  /** How many tasks it has for each of its places: those that run, that wait, and that it was chosen for ({@link expect}). */
+  /** Tasks per place of an agent: running, waiting, and announced by {@link expect}. */
   tasksAPlace(agentId: string): number {
     const hosting = this.#agents.get(agentId)
     if (hosting === undefined) return 0
@@ -159,24 +159,24 @@ export class AgentHost {
     return (queue.running + queue.waiting + expected.count(this.#deps.clock.monotonic())) / queue.places
   }
 
-  /** It was chosen for a task, which is on its way: several may be sent before the first of them is there. */
+  /** Announces a task that is on its way: several may be sent before the first one arrives. */
   expect(agentId: string): void {
     this.#agents.get(agentId)?.expected.add(this.#deps.clock.monotonic())
   }
 
-  /** Could it take a task now: is there room, and was it found well, as far as anybody looked? */
+  /** True when an agent could take a task now: its queue has room, and the last health check did not fail. */
   isAble(agentId: string): boolean {
     const hosting = this.#agents.get(agentId)
     return hosting !== undefined && !hosting.queue.isFull && this.#checks.of(hosting.agent)?.state !== 'unhealthy'
   }
 
-  /** How it was found last; null: nobody has looked, or nothing can be said of it. */
+  /** The last health of an agent; null when unchecked or unknown. */
   health(agentId: string): AgentHealth | null {
     const agent = this.#agents.get(agentId)?.agent
     return agent === undefined ? null : this.#checks.of(agent)
   }
 
-  /** What is counted of each agent, those with the most runs first; at most {@link MAX_MEASURED}. */
+  /** The counts of each agent, most runs first; at most {@link MAX_MEASURED}. */
   measured(): AgentMeasured[] {
     const all = [...this.#agents].sort(([, one], [, other]) => other.meter.runs - one.meter.runs).slice(0, MAX_MEASURED)
     return all.map(([id, { meter, queue, agent }]) => ({
@@ -188,7 +188,7 @@ export class AgentHost {
     }))
   }
 
-  /** How long a task given now may take until it ends, in milliseconds: by the agent's own past runs, else by its timeout. */
+  /** Estimated duration of a task sent now, in milliseconds: by the agent's past runs, else by its timeout. */
   estimateMs(agentId: string): number {
     const hosting = this.#agents.get(agentId)
     if (hosting === undefined) return 1
@@ -223,15 +223,15 @@ export class AgentHost {
     if (turn !== 'held') return noTurn(agentId, turn)
     try {
       if (this.#agents.get(agentId) !== hosting) return noTurn(agentId, 'closed')
-      // It was replaced while the task waited: the new version may not take the task.
+      // The agent was replaced while the task waited: the new version may not take the task.
       const fault = hosting.agent === asked ? null : hosting.checks.inputFault(task.capability, task.input)
       if (fault !== null) throw fault
-      // It may be replaced while it runs: its result is judged by its own schemas.
+      // The agent may be replaced during the run: the output schema of this version judges the result.
       const { output } = hosting.checks.of(task.capability)
       const from = this.#deps.clock.monotonic()
       const starting = options.onStart()
       if (starting !== undefined) await starting
-      // It may have been told to stop while its beginning was recorded.
+      // A cancel may have come while the start was recorded.
       if (options.signal.aborted) return noTurn(agentId, 'aborted')
       const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
       const faults = outcome.ok ? output(outcome.result) : []
@@ -245,7 +245,7 @@ export class AgentHost {
     }
   }
 
-  /** Ends every agent. */
+  /** Closes every agent. */
   async close(): Promise<void> {
     this.#checks.stop()
     for (const { queue } of this.#agents.values()) queue.close()
@@ -262,7 +262,7 @@ export class AgentHost {
       return { ok: false, code: error.code, message: `the agent changed while the task waited: ${error.message}` }
     if (error instanceof NodeError && (error.code === 'OVERLOADED' || error.code === 'TIMEOUT'))
       return { ok: false, code: error.code, message: error.message }
-    // Runtimes answer with values; one that throws is broken, and its queue must go on.
+    // Runtimes return values; one that throws is broken, and its queue must go on.
     this.#deps.telemetry.log('error', 'an agent runtime threw', { agent: agentId, requestId, reason: String(error) })
     return { ok: false, code: 'TASK_FAILED', message: 'the agent runtime failed' }
   }
@@ -281,7 +281,7 @@ export class AgentHost {
     this.#replace()
   }
 
-  /** Brings the table in line with the agents there are. A program's agent goes before a file's of the same id. */
+  /** Updates the table to the current agents. A program's agent takes precedence over a file's of the same id. */
   #replace(): void {
     const wanted = new Map(this.#ofSource.map((agent) => [agent.definition.id, agent]))
     for (const [id, agent] of this.#attached) wanted.set(id, agent)
@@ -305,7 +305,7 @@ export class AgentHost {
       queue.reopen(concurrency)
       this.#agents.set(id, { agent, queue, expected: new LoadEstimate(), checks: checks(), meter: new RunMeter() })
     } else if (known.agent !== agent) {
-      // The queue goes on with the new version; what runs ends with the old one.
+      // The queue continues with the new version; current runs end with the old one.
       known.agent = agent
       this.#deps.telemetry.count('agent_reloads')
       known.checks = checks()
@@ -320,7 +320,7 @@ interface Checks {
   readonly output: Check
 }
 
-/** The checks of the inputs and results of one version of an agent, each compiled when it is first needed. */
+/** The checks of the inputs and results of one version of an agent, each compiled on first use. */
 class CapabilityChecks {
   readonly #definition: AgentDefinition
   readonly #compileSchema: CompileSchema
@@ -331,7 +331,7 @@ class CapabilityChecks {
     this.#compileSchema = compileSchema
   }
 
-  /** Those of one capability. @throws NodeError CAPABILITY_NOT_FOUND; INVALID_CARD for a schema that is none */
+  /** The checks of one capability. @throws NodeError CAPABILITY_NOT_FOUND; INVALID_CARD for an invalid schema */
   of(capability: string): Checks {
     const known = this.#byCapability.get(capability)
     if (known !== undefined) return known
@@ -347,7 +347,7 @@ class CapabilityChecks {
     return compiled
   }
 
-  /** Why an input does not fit, or null. @throws NodeError as {@link of} does */
+  /** Why an input does not fit, or null. @throws NodeError as {@link of} */
   inputFault(capability: string, input: unknown): NodeError | null {
     const { input: check, inputSchema } = this.of(capability)
     const faults = check(input)
@@ -359,7 +359,7 @@ class CapabilityChecks {
 
   #compile({ inputSchema, outputSchema }: AgentDefinition['capabilities'][number], runtime: string): Checks {
     const [input, output] = [this.#compileSchema(inputSchema), this.#compileSchema(outputSchema)]
-    // The schemas of an imported server are its own, and it checks by them.
+    // An imported server checks its schemas itself.
     if (runtime !== IMPORTED_RUNTIME) return { input, inputSchema, output }
     return { input: boundedCheck(input, inputSchema), inputSchema, output: boundedCheck(output, outputSchema) }
   }
@@ -376,7 +376,7 @@ function noTurn(agentId: string, turn: Exclude<QueueTurn, 'held'>): HostOutcome 
   }
 }
 
-/** Counts the ended runs of an agent and the time they took. */
+/** Counts the ended runs of an agent and their time. */
 class RunMeter {
   readonly #within = RUN_BOUNDS.map(() => 0)
   #failures = 0
@@ -388,12 +388,12 @@ class RunMeter {
     return this.#runs
   }
 
-  /** Time that they took together. */
+  /** Their total time. */
   get spentMs(): number {
     return this.#spentMs
   }
 
-  /** A run has ended; `isDone`: with a result. */
+  /** Counts an ended run; `isDone`: with a result. */
   add(durationMs: number, isDone: boolean): void {
     this.#runs++
     this.#spentMs += durationMs

@@ -1,12 +1,12 @@
 import type { AbortSignalLike } from '../../kit/clock.js'
 
-/** Tasks that may wait for one agent. */
+/** The most tasks that wait for one agent. */
 export const MAX_WAITING = 2048
 
-/** What became of waiting for a turn: a place is held, or why there is none. */
+/** The result of waiting for a turn: a place, or the reason for none. */
 export type QueueTurn = 'held' | 'aborted' | 'closed' | 'full'
 
-/** The places of one agent and who waits for them, first come first served. */
+/** The places of one agent and its waiting tasks, first come first served. */
 export class AgentQueue {
   readonly #waiting = new Set<(turn: QueueTurn) => void>()
   #places: number
@@ -18,12 +18,12 @@ export class AgentQueue {
     this.#places = places
   }
 
-  /** Places there are. */
+  /** The number of places. */
   get places(): number {
     return this.#places
   }
 
-  /** Places held. */
+  /** The number of places in use. */
   get running(): number {
     return this.#running
   }
@@ -33,12 +33,12 @@ export class AgentQueue {
     return this.#waiting.size
   }
 
-  /** Would who comes now be turned away? */
+  /** True when the next task would be refused. */
   get isFull(): boolean {
     return this.#waiting.size >= MAX_WAITING
   }
 
-  /** Waits for a place, where none is free. `held` must be given back by {@link AgentQueue.release}; anything else holds nothing. */
+  /** Takes a place, or waits for one. `held` must be given back by {@link AgentQueue.release}; any other result holds no place. */
   take(signal: AbortSignalLike): QueueTurn | Promise<QueueTurn> {
     if (signal.aborted) return 'aborted'
     if (this.#isClosed) return 'closed'
@@ -49,25 +49,25 @@ export class AgentQueue {
     return this.isFull ? 'full' : this.#wait(signal)
   }
 
-  /** Gives a place back; the first who waits gets it. */
+  /** Gives a place back; the first waiting task gets it. */
   release(): void {
     this.#running--
     this.#fill()
   }
 
-  /** The agent takes so many runs at once from now on. Runs under way go on. */
+  /** Changes the number of places. Current runs go on. */
   resize(places: number): void {
     this.#places = places
     this.#fill()
   }
 
-  /** The agent is back, with so many places. Runs from before it went keep theirs until they end. */
+  /** Opens a closed queue with `places` places. Earlier runs keep theirs until they end. */
   reopen(places: number): void {
     this.#isClosed = false
     this.resize(places)
   }
 
-  /** Nobody gets a place until it is opened again; who waits is told so. */
+  /** Refuses all tasks until it is opened again; waiting ones get `closed`. */
   close(): void {
     this.#isClosed = true
     for (const settle of [...this.#waiting]) settle('closed')

@@ -2,32 +2,32 @@ import { NodeError } from '../../kit/errors.js'
 import type { NodeId } from '../../kit/ids.js'
 import { BusyShare, type BusyShareDeps } from '../peers/busy-share.js'
 
-/** Milliseconds that checks of a member's inputs take of this node's thread, a second, and at once after a pause. */
+/** Milliseconds of this node's thread for checks of a member's inputs, per second, and at once after a pause. */
 const SHARE = { perSecond: 200, burst: 1000 } as const
 
-/** Pays for requests of this node while the gateway's tasks are not read: nobody knows yet for which member each is. No node has this id. */
+/** Pays for requests of this node until the gateway has read its tasks: before, their members are unknown. No node has this id. */
 const UNREAD: NodeId = 'unread'
 
-/** Knows the member that a request under way is made for; null: none. */
+/** Finds the member behind a running request; null for none. */
 export interface Payers {
   memberBehind(requestId: string): NodeId | null
 }
 
-/** What {@link CheckShare} needs. */
+/** Dependencies of {@link CheckShare}. */
 export interface CheckShareDeps extends Omit<BusyShareDeps, 'limit'> {
   readonly self: NodeId
 }
 
 /**
- * The time that checks of inputs take: a pattern may need 10 ms for a short text, and a quarter of a second for a long one, and the
- * node does nothing else meanwhile. A member over its share is refused while others are served, and for nothing else.
+ * The time for checks of inputs. A pattern may need 10 ms for a short text and 250 ms for a long one, and blocks the node. A member over
+ * its share is refused only while others are served.
  */
 export class CheckShare {
   readonly #deps: CheckShareDeps
   readonly #share: BusyShare
   /**
-   * Knows the member for which this node makes a request: it asked over the A2A binding, and its share pays for the checks.
-   * null: the gateway has not read its tasks yet, and all requests of this node have one share together.
+   * Finds the member for which this node makes a request over the A2A binding: its share pays for the checks. null: the gateway has not
+   * read its tasks yet, and all requests of this node use one share.
    */
   payers: Payers | null = null
 
@@ -36,13 +36,13 @@ export class CheckShare {
     this.#share = new BusyShare({ ...deps, limit: SHARE })
   }
 
-  /** The node whose share pays for a request of another one. */
+  /** The node whose share pays for a peer's request. */
   payerOf(requestId: string, peer: NodeId): NodeId {
     if (peer !== this.#deps.self) return peer
     return this.payers === null ? UNREAD : (this.payers.memberBehind(requestId) ?? peer)
   }
 
-  /** Checks an input of a node; this one has no share. @throws NodeError OVERLOADED, before the check, and what it throws */
+  /** Checks an input of a node; this node has no share. @throws NodeError OVERLOADED, before the check, and the errors of `check` */
   within<T>(peer: NodeId, check: () => T): T {
     const { clock, self } = this.#deps
     if (peer === self) return check()

@@ -9,53 +9,53 @@ import type { LogProblem, Problem } from '../../ports/node-api.js'
 import type { AgentHost } from './agent-host.js'
 import type { LocalCards } from '../cards/local-cards.js'
 
-/** How often agents are looked at, in milliseconds. */
+/** Interval between health checks, in milliseconds. */
 export const CHECK_EVERY_MS = 30_000
-/** How long one look may take, in milliseconds. */
+/** Time limit of one check, in milliseconds. */
 export const CHECK_TIMEOUT_MS = 10_000
-/** Agents that are looked at at once. */
+/** The most checks at once. */
 export const MAX_CHECKS = 4
-/** Characters of a reason. */
+/** The most characters of a reason. */
 const MAX_REASON = 512
 
-/** What checking needs. `agents`: those in service. */
+/** Dependencies of {@link HealthChecks}. `agents`: those in service. */
 export interface HealthChecksDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   agents(): Iterable<HostedAgent>
 }
 
-/** Looks now and then whether the agents of this node could take work. What a version of an agent was found to be ends with it. */
+/** Checks at intervals whether the agents of this node could take work. The findings of a version of an agent end with it. */
 export class HealthChecks {
   readonly #deps: HealthChecksDeps
   readonly #found = new WeakMap<HostedAgent, AgentHealth>()
   readonly #stopped = new Abort()
   #timer: Timer | null = null
-  /** The round that is under way. */
+  /** The running round of checks. */
   #round: Promise<void> | null = null
 
   constructor(deps: HealthChecksDeps) {
     this.#deps = deps
   }
 
-  /** Begins with a first look. */
+  /** Starts the checks with a first round. */
   start(): void {
     this.#timer = this.#deps.clock.every(CHECK_EVERY_MS, () => void this.look())
     void this.look()
   }
 
-  /** Looks no more. */
+  /** Stops the checks. */
   stop(): void {
     this.#deps.clock.clear(this.#timer)
     this.#stopped.abort()
   }
 
-  /** What was found last; null: nobody has looked yet, or the agent cannot be asked. */
+  /** The last finding; null when unchecked, or the agent has no check. */
   of(agent: HostedAgent): AgentHealth | null {
     return this.#found.get(agent) ?? null
   }
 
-  /** Looks at every agent once. A round that is under way is not begun again. Never rejects. */
+  /** Checks every agent once. A running round is shared. Never rejects. */
   look(): Promise<void> {
     this.#round ??= this.#lookAtAll().finally(() => {
       this.#round = null
@@ -84,7 +84,7 @@ export class HealthChecks {
     telemetry.log(found.state === 'healthy' ? 'info' : 'warn', `an agent is ${found.state}`, { agent: agent.definition.id, reason })
   }
 
-  /** One that does not say is unwell; still so the next time, it is taken for one that cannot work. */
+  /** Asks an agent. One that does not answer is degraded, and unhealthy after a second failure in a row. */
   async #ask(agent: HostedAgent): Promise<HealthFinding> {
     const { clock } = this.#deps
     const late = new Abort()
@@ -107,10 +107,10 @@ export class HealthChecks {
   }
 }
 
-/** Agents that a problem names. */
+/** The most agents named in a problem. */
 const NAMED = 5
 
-/** Errors about what the log of the mesh may hold although this node does not find it. */
+/** Errors about entries that the log may hold although this node does not find them. */
 const FROM_LOG: ReadonlySet<ErrorCode> = new Set([
   'PEER_NOT_FOUND',
   'AGENT_NOT_FOUND',
@@ -120,7 +120,7 @@ const FROM_LOG: ReadonlySet<ErrorCode> = new Set([
   'INVITE_NOT_FOUND'
 ])
 
-/** Adds to an error about what is not found that the log of the mesh is not whole here, and what to do. Other errors stay as they are. */
+/** Adds to a "not found" error that the log of the mesh is incomplete here, with the next step. Other errors stay unchanged. */
 export function withLogProblem(failure: NodeError, problems: () => readonly LogProblem[]): NodeError {
   const [problem] = FROM_LOG.has(failure.code) ? problems() : []
   if (problem === undefined) return failure
@@ -128,7 +128,7 @@ export function withLogProblem(failure: NodeError, problems: () => readonly LogP
   return new NodeError(code, `${message}: ${problem.message}`, { data, next: [problem.next], retryable: true, cause: failure })
 }
 
-/** Why agents that a person may expect on this node are not in the mesh: files that cannot be used, agents of another sandbox, and those that are too many. */
+/** Why expected agents of this node are missing in the mesh: unusable files, agents of another sandbox, and agents over the limit. */
 export function agentProblems({ agents, localCards }: { readonly agents: AgentHost; readonly localCards: LocalCards }): Problem[] {
   const faults = agents.faults().map((one) => ({
     code: 'AGENT_FILE_INVALID',
@@ -142,7 +142,7 @@ export function agentProblems({ agents, localCards }: { readonly agents: AgentHo
   }))
   const unwell = agents.definitions().flatMap(({ id, runtime }) => {
     const health = agents.health(id)
-    // Those of elsewhere have problems of their own.
+    // Remote agents have problems of their own.
     if (health?.state !== 'unhealthy' || runtime === 'a2a' || runtime === 'mcp') return []
     return {
       code: 'AGENT_UNHEALTHY',
@@ -153,7 +153,7 @@ export function agentProblems({ agents, localCards }: { readonly agents: AgentHo
   return [...faults, ...unwell, ...misplaced, ...surplusProblem(localCards)]
 }
 
-/** Why the mesh takes no more agents of this node, and what to do: there are too many, or their cards are too large together. */
+/** The reason for missing agents in the mesh, with the next step: too many agents, or cards that are too large together. */
 export function surplusReason(localCards: LocalCards): string {
   if (localCards.own().length >= MAX_CARDS) return `it takes ${MAX_CARDS - 1} agents of one node: remove the files of some`
   return `it takes ${MAX_CARDS_BYTES / 1024 ** 2} MiB of cards of one node: shorten descriptions and schemas, or remove the files of some`

@@ -23,42 +23,42 @@ import type { OutboundDraft, Outbound } from '../messaging/outbound.js'
 import type { LocalCards } from '../cards/local-cards.js'
 import { surplusReason } from './health.js'
 
-/** How long replies to what a program sent may come, in milliseconds. */
+/** How long replies to a program's messages are accepted, in milliseconds. */
 const REPLY_TTL_MS = 600_000
-/** Limits that a program's agent has unless it says otherwise. */
+/** The default limits of a program's agent. */
 const LIMITS = { timeoutMs: 300_000, concurrency: 1, maxOutputBytes: 10 * 1024 * 1024 }
 
-/** Replies after which nothing more comes. */
+/** Replies that end an exchange. */
 const FINAL_REPLIES: ReadonlySet<MessageType> = new Set(['response', 'error', 'task-reject', 'stream-end'])
 
-/** Sends back along the thread of the message it came with. @throws NodeError what the outbound pipeline refuses. */
+/** Sends a reply on the thread of the message. @throws NodeError the refusal of the outbound pipeline. */
 export type InProcessReply = (payload: unknown) => Promise<void>
 
-/** An agent that a program in the node's own process is. */
+/** An agent that is a program in the node's own process. */
 export interface AttachOptions {
   /** Unique on the node; 1..64 of `[a-z0-9._-]`, not `.` or `..`. */
   readonly id: string
   readonly description?: string
-  /** A request; capped by the node's certificate. Default: the certificate's. */
+  /** The requested tier, capped by the node's certificate. Default: the certificate's. */
   readonly tier?: Tier
-  /** Sandbox it is in. Default: the node's; another than that is INVALID_CARD. */
+  /** Its sandbox. Default: the node's; any other one is INVALID_CARD. */
   readonly sandboxId?: string
-  /** What it can do; needs `run`. */
+  /** Its capabilities; they need `run`. */
   readonly capabilities?: readonly CapabilityDescriptor[]
-  /** It works for the operator of this node alone: for tokens, clients and other agents of the node there is no such agent. */
+  /** Works for this node's operator alone: tokens, clients and other agents of the node do not find it. */
   readonly isReserved?: true
   /** Runs at once. Default 1. */
   readonly concurrency?: number
   /**
-   * Called with each notification; with requests too when there is no `run`, and with replies to what it sent. `reply`
-   * answers: a request with its response, a notification with a notification.
+   * Called with each notification, with replies to its messages, and with requests when there is no `run`. `reply` answers a request with
+   * its response, a notification with a notification.
    */
   onMessage?(message: A2AEnvelope, reply: InProcessReply): void
-  /** Does one task; what it throws is a failure. It must end soon after its signal aborts. */
+  /** Does one task; an exception is a failure. It must end soon after its signal aborts. */
   run?(task: AgentTask, run: AgentRun): unknown
 }
 
-/** What a program's agent sends. */
+/** A message of a program's agent. */
 export interface OutgoingMessage {
   /** `id@node key`, or any name that people may type for an agent. */
   readonly recipient: string
@@ -72,13 +72,13 @@ export interface OutgoingMessage {
 export interface AttachedAgent {
   /** `id@node key`. */
   readonly address: string
-  /** Sends a message as this agent. @throws NodeError what names, rules and channel refuse. */
+  /** Sends a message as this agent. @throws NodeError from names, rules and the channel. */
   send(message: OutgoingMessage): Promise<A2AEnvelope>
-  /** Takes it out of the mesh. Idempotent. */
+  /** Removes it from the mesh. Idempotent. */
   close(): Promise<void>
 }
 
-/** What attaching needs. */
+/** Dependencies of {@link InProcessAgents}. */
 export interface InProcessAgentsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -88,16 +88,16 @@ export interface InProcessAgentsDeps {
   readonly directory: Directory
   readonly exchanges: ExchangeTable
   readonly outbound: Outbound
-  /** Those who listen answer requests themselves. */
+  /** Subscribed programs answer requests themselves. */
   readonly subscriptions: Subscriptions
   readonly self: NodeId
 }
 
-/** The agents that programs in this process are: they have signed cards like any other, and get their messages in person. */
+/** The agents that are programs in this process: they have signed cards like any other, and get their messages directly. */
 export class InProcessAgents {
   readonly #deps: InProcessAgentsDeps
   readonly #programs = new Map<string, AttachOptions>()
-  /** Requests that were given to programs in person, by their threads' ids, while their exchanges are open. */
+  /** Requests given directly to programs, by thread, while their exchanges are open. */
   readonly #open = new Map<string, { readonly thread: Thread; readonly key: string }>()
 
   constructor(deps: InProcessAgentsDeps) {
@@ -132,7 +132,7 @@ export class InProcessAgents {
     await this.#deps.cardGossip.refresh()
   }
 
-  /** Gives a notification to its program; false when it is for none. */
+  /** Passes a notification to its program; false when there is none. */
   onNotification(incoming: InboundMessage): boolean {
     const program = this.#programs.get(incoming.recipient.agentId)
     if (program?.onMessage === undefined) return false
@@ -140,13 +140,13 @@ export class InProcessAgents {
     return true
   }
 
-  /** Does a program answer the requests of that agent by itself? */
+  /** True when a program answers the requests of that agent itself. */
   isInPerson(agentId: string): boolean {
     const program = this.#programs.get(agentId)
     return program !== undefined && program.run === undefined && (program.onMessage !== undefined || this.#deps.subscriptions.has(agentId))
   }
 
-  /** Gives a request to a program that does not run tasks; false when it is for none. */
+  /** Passes a request to a program without `run`; false when there is none. */
   onRequest(incoming: InboundMessage): boolean {
     const program = this.#programs.get(incoming.recipient.agentId)
     if (program === undefined || program.run !== undefined) return false
@@ -161,7 +161,7 @@ export class InProcessAgents {
     return true
   }
 
-  /** Runs that programs here answer in person and have not answered yet, by the node that asked: a caller hears that they live. */
+  /** Unanswered requests given directly to programs here, by requesting node: for heartbeats to their callers. */
   inPerson(): ReadonlyMap<NodeId, readonly string[]> {
     const runs = new Map<NodeId, string[]>()
     for (const [id, { thread, key }] of this.#open) {
@@ -172,7 +172,7 @@ export class InProcessAgents {
     return runs
   }
 
-  /** Each is an open exchange, of which there is a bound. */
+  /** Each entry is an open exchange, and these are bounded. */
   #noteOpen({ payload }: InboundMessage, thread: Thread): void {
     const request = readRequest(payload)
     if (request !== null)
@@ -188,7 +188,7 @@ export class InProcessAgents {
     return await this.#deps.outbound.send({ sender, recipient, ...rest, capability, ...replies })
   }
 
-  /** Gives replies to the program that asked; the last one ends the exchange. */
+  /** Passes replies to the requesting program; the last one ends the exchange. */
   #replyHandler(parties: Omit<Thread, 'correlationId'>, program: AttachOptions): ReplyHandler {
     return (header, payload) => {
       if (FINAL_REPLIES.has(header.type)) this.#deps.exchanges.end({ ...parties, correlationId: header.correlationId ?? '' })
@@ -196,7 +196,7 @@ export class InProcessAgents {
     }
   }
 
-  /** Addresses with a node key, as messages carry them, need no look-up. */
+  /** Addresses with a node key, as in messages, need no look-up. */
   #target(recipient: string): AgentAddress {
     const address = parseAddress(recipient)
     return address !== null && isKeyText(address.nodeId) ? address : this.#deps.directory.agent(recipient)
@@ -245,9 +245,9 @@ function hostedOf(options: AttachOptions): HostedAgent {
 
 async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Promise<AgentOutcome> {
   try {
-    // What it does to its input, and later to what it gave, is its own.
+    // Copies, so that later changes of the input or the result by the program have no effect.
     const given = options.run?.({ ...task, input: jsonCopy(task.input) }, { signal: run.signal, progress: (data) => reported(run, data) })
-    // A program that has its result at once waits for no turn.
+    // A synchronous result waits for no turn.
     const result = jsonCopy((isThenable(given) ? await given : given) ?? null)
     if (run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }
     if (result === undefined) return { ok: false, code: 'INVALID_OUTPUT', message: 'the result has no form as JSON' }
@@ -262,13 +262,13 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return mayBe && 'then' in value && typeof value.then === 'function'
 }
 
-/** A report that could be neither recorded nor sent is none. */
+/** Ignores a report that has no form as JSON. */
 function reported(run: AgentRun, data: unknown): void {
   const copy = jsonCopy(data)
   if (copy !== undefined) run.progress(copy)
 }
 
-/** The answer in the form that callers of requests read; as it is for a request of another form. */
+/** The answer in the form for callers of requests; unchanged for a request of another form. */
 function responseTo(request: unknown, result: unknown): unknown {
   const asked = readRequest(request)
   if (asked === null) return result

@@ -9,13 +9,13 @@ import type { Services } from '../services.js'
 import { previewOf } from '../../kit/preview.js'
 import type { PendingApproval } from '../policy/pending-approvals.js'
 
-/** Characters of an input that `approvals ls` shows. */
+/** Characters of an input in `approvals ls`. */
 const INPUT_SHOWN = 1024
 
-/** What the calls about approvals need. */
+/** Dependencies of the calls about approvals. */
 export type ApprovalsApiDeps = Pick<Services, 'directory' | 'policy'> & Pick<Pipelines, 'approvals'>
 
-/** How agents and nodes are shown. */
+/** Formats agents and nodes for people. */
 interface Namer {
   readonly address: ReturnType<Directory['namer']>
   readonly ref: Directory['ref']
@@ -25,13 +25,13 @@ function namerOf({ directory }: ApprovalsApiDeps): Namer {
   return { address: directory.namer(), ref: (nodeId) => directory.ref(nodeId) }
 }
 
-/** Rows of `approvals ls`, the oldest first. */
+/** Rows of `approvals ls`, oldest first. */
 export function listApprovals(node: ApprovalsApiDeps): { approvals: ApprovalInfo[] } {
   const namer = namerOf(node)
   return { approvals: node.approvals.list().map((one) => approvalInfo(one, namer)) }
 }
 
-/** One of them, its texts and input whole. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME. */
+/** One approval, with its whole texts and input. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME. */
 export function showApproval(node: ApprovalsApiDeps, text: string): ApprovalDetail {
   const one = node.approvals.get(text)
   const { request, incoming, threads } = one
@@ -44,7 +44,7 @@ export function showApproval(node: ApprovalsApiDeps, text: string): ApprovalDeta
   }
 }
 
-/** A person decides. @throws NodeError what `Approvals` throws. */
+/** Decides an approval. @throws NodeError the errors of `Approvals`. */
 export async function decideApproval(
   node: ApprovalsApiDeps,
   decision: 'allow' | 'deny',

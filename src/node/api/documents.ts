@@ -36,29 +36,29 @@ import type { Services } from '../services.js'
 import type { Clock, Timer } from '../../kit/clock.js'
 import type { WatchRow } from './watches.js'
 
-/** How long bringing a change into the log may take, in milliseconds. */
+/** Time limit for bringing a change into the log, in milliseconds. */
 const LOG_TIMEOUT_MS = 10_000
-/** A watched list and a watched value are told again after so many milliseconds at the earliest. */
+/** The shortest time between two updates of a watched list and of a watched value, in milliseconds. */
 const LIST_MS = 100
 const READ_MS = 20
 
 type DocumentParams<N extends keyof DocumentCalls> = DocumentCalls[N]['params']
 type Result<N extends keyof DocumentCalls> = Promise<DocumentCalls[N]['result']>
 
-/** What the calls about documents need. */
+/** Dependencies of the calls about documents. */
 export interface DocumentsApiDeps
   extends Pick<Services, 'directory' | 'documentSessions' | 'documents' | 'peers' | 'self'>,
     Pick<Pipelines, 'swarmDocuments'> {
   readonly deps: Pick<NodeDeps, 'clock' | 'documents' | 'log' | 'logState' | 'membership'>
 }
 
-/** Who asks for documents, and of which node. */
+/** The caller of a document call, and its node. */
 interface DocumentApiCaller {
   readonly node: DocumentsApiDeps
   readonly certified: DocumentCaller
 }
 
-/** Of the calls about documents: the scope that each needs, and what it does. */
+/** The calls about documents: the required scope and the function of each. */
 export const DOCUMENT_CALLS: {
   readonly [N in keyof DocumentCalls]: readonly [
     Principal['scopes'][number],
@@ -76,14 +76,14 @@ export const DOCUMENT_CALLS: {
   'documents.awareness': ['send', ({ node, certified }, params) => tellPresence(node, params, certified)]
 }
 
-/** Who watches. */
+/** The reader of a watch. */
 interface Watcher<T> {
   push(item: T): void
-  /** The watch cannot go on. */
+  /** Ends a watch that cannot go on. */
   end(error: unknown): void
 }
 
-/** Of the watches of documents: the scope that each needs, how it is opened, and which items a slow reader gets. */
+/** The watches of documents: the required scope and the function of each, and the items for a slow reader. */
 export const DOCUMENT_WATCHES: { readonly [N in keyof DocumentWatches]: WatchRow<N, DocumentApiCaller> } = {
   'documents.list': ['read', ({ node, certified }, _params, { push }) => watchDocuments(node, certified, push), 'newest'],
   'documents.read': ['read', ({ node, certified: by }, params, to) => watchDocument(node, params, { by, ...to }), 'newest'],
@@ -101,7 +101,7 @@ function listDocuments(node: DocumentsApiDeps, by: DocumentCaller): DocumentCall
   }
 }
 
-/** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND; STORE_DAMAGED when nobody can say how much of it is here */
+/** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND; STORE_DAMAGED when the stored part of it is unknown */
 async function showDocument(
   node: DocumentsApiDeps,
   { document }: DocumentParams<'documents.show'>,
@@ -113,8 +113,8 @@ async function showDocument(
 }
 
 /**
- * Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT for a text that is no name, AMBIGUOUS_NAME for
- * one that looks like the name of another document, FORBIDDEN, TIMEOUT
+ * Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT for an invalid name, AMBIGUOUS_NAME for one that looks
+ * like the name of another document, FORBIDDEN, TIMEOUT
  */
 async function createDocument(
   node: DocumentsApiDeps,
@@ -134,7 +134,7 @@ async function createDocument(
   return { ...documentDetail(node, known, by), created: !isThere && known.record.creator === node.self }
 }
 
-/** Only what the caller may see is compared: nobody learns of other documents by their names. */
+/** Compares only names that the caller may see, so that nobody learns the names of other documents. */
 function refuseDocumentName(node: DocumentsApiDeps, name: string, by: DocumentCaller): void {
   const command = (better: string): string => `a2a-node doc open ${better}`
   refuseName(name, DOCUMENT_NAME, { code: 'INVALID_INPUT', label: 'the name of the document', command })
@@ -145,7 +145,7 @@ function refuseDocumentName(node: DocumentsApiDeps, name: string, by: DocumentCa
   throw new NodeError('AMBIGUOUS_NAME', message, { data: { candidates: [like] }, next: [`a2a-node doc show ${shellWord(id)}`] })
 }
 
-/** Sets who may see and write. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, CONFLICT, TIMEOUT, PEER_NOT_FOUND */
+/** Sets the members with the rights to see and write. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, CONFLICT, TIMEOUT, PEER_NOT_FOUND */
 async function restrictDocument(
   node: DocumentsApiDeps,
   { document, see, write }: DocumentParams<'documents.restrict'>,
@@ -158,7 +158,7 @@ async function restrictDocument(
   await node.swarmDocuments.handOver(record.name)
   const lengths = await knownLengths(documents, record)
   const fault = node.documents.marks.fault(record.name)
-  // Lengths that are too short would take from everybody what this disk lost.
+  // Too short lengths would remove blocks lost on this disk from every node.
   if (fault !== null) throw fault
   const ends = await node.documents.wrongSnapshot(record)
   await log.submit(
@@ -218,7 +218,7 @@ async function forgetDocument(
   return { id: known.id, name: known.record.name, bytes }
 }
 
-/** An update of a program that holds a document. @throws NodeError as `DocumentSessions.apply` */
+/** Applies an update of a program with an open document. @throws NodeError as `DocumentSessions.apply` */
 async function applyToDocument(
   node: DocumentsApiDeps,
   { document, session, update }: DocumentParams<'documents.apply'>,
@@ -228,7 +228,7 @@ async function applyToDocument(
   return { applied: true }
 }
 
-/** Presence of a program that holds a document. @throws NodeError as `DocumentSessions.tell` */
+/** Spreads the presence of a program with an open document. @throws NodeError as `DocumentSessions.tell` */
 async function tellPresence(
   node: DocumentsApiDeps,
   { document, session, update }: DocumentParams<'documents.awareness'>,
@@ -238,13 +238,13 @@ async function tellPresence(
   return { told: true }
 }
 
-/** The document of a name or an id; that of a swarm is made when it is first asked for. @throws NodeError DOCUMENT_NOT_FOUND */
+/** The document of a name or an id. The document of a swarm is made on first use. @throws NodeError DOCUMENT_NOT_FOUND */
 async function found(node: DocumentsApiDeps, document: string, by: DocumentCaller): Promise<IndexedDocument> {
   await node.swarmDocuments.ensure(document)
   return node.documents.known.find(document, by)
 }
 
-/** The same document, for who may write it. @throws NodeError FORBIDDEN */
+/** The same document, if the caller may write it. @throws NodeError FORBIDDEN */
 function writable(node: DocumentsApiDeps, known: IndexedDocument, by: DocumentCaller): IndexedDocument {
   if (node.documents.known.access(known.record, by).mayWrite) return known
   throw writeDenied(deniedDocument(node, known.record))
@@ -257,7 +257,7 @@ function deniedDocument(node: DocumentsApiDeps, { name, creator }: IndexedDocume
   return { name, creator: nameOf(creator), owner: nameOf(mesh?.owner) }
 }
 
-/** Pushes the list, again at each change of it. */
+/** Pushes the list, and again at each change. */
 function watchDocuments(
   node: DocumentsApiDeps,
   by: DocumentCaller,
@@ -272,7 +272,7 @@ function watchDocuments(
   }
 }
 
-/** Ends a watch with what a check throws, once the mesh or the document changed so that it does. */
+/** Ends a watch with the error of `check`, once a change of the mesh or the document makes it throw. */
 function whileAllowed(node: DocumentsApiDeps, check: () => void, end: (error: unknown) => void): Unsubscribe {
   return node.documents.onChange(() => {
     try {
@@ -284,8 +284,8 @@ function whileAllowed(node: DocumentsApiDeps, check: () => void, end: (error: un
 }
 
 /**
- * Pushes the value of one shared type, again whenever it changed, while it may be seen; nothing as long as others wrote it and
- * it is not here. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT
+ * Pushes the value of one shared type, and again at each change, while the caller may see it; nothing while its blocks of other members are
+ * missing. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT
  */
 async function watchDocument(
   node: DocumentsApiDeps,
@@ -321,7 +321,7 @@ async function watchDocument(
   return stop
 }
 
-/** Pushes what a program needs that holds a document, while it may see it, and write it if it might at first. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED, PEER_OFFLINE, TIMEOUT */
+/** Pushes the events of a live document, while the caller may see it, and may write it if it could at first. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED, PEER_OFFLINE, TIMEOUT */
 async function watchLive(
   node: DocumentsApiDeps,
   { document, clientId }: DocumentWatches['documents.live']['params'],
@@ -352,7 +352,7 @@ function reading(node: DocumentsApiDeps, { id, record }: IndexedDocument, ...[ty
   return { id, name: record.name, type, root, value, ...skippedOf(node, recordOf(node, record)) }
 }
 
-/** Members with a stream that ended, until they go on in another one: as `status` tells of forks. */
+/** Members with an ended stream and no other one: as `status` reports forks. */
 function skippedOf(node: DocumentsApiDeps, { name, streams }: DocumentRecord): DocumentGaps {
   const stopped = streams.flatMap(({ nodeKey, coreKey }) => {
     const reason = node.documents.stopOf(name, coreKey)
@@ -443,7 +443,7 @@ function tierOf(text: string): 0 | 1 | 2 | 3 {
   return text === 'L0' ? 0 : text === 'L1' ? 1 : text === 'L2' ? 2 : 3
 }
 
-/** The log knows nodes: what is weaker than its node cannot create a document for itself. */
+/** The log knows nodes only: a caller weaker than its node cannot create a document for itself. */
 function mustBeWhole(node: DocumentsApiDeps, by: DocumentCaller): void {
   const { maxTier, sandboxId = null } = node.deps.membership.certificate().body
   if (by.maxTier > maxTier || (by.sandboxId !== null && by.sandboxId !== sandboxId))
@@ -454,7 +454,7 @@ function meshOf(node: DocumentsApiDeps): string {
   return node.deps.membership.meshId
 }
 
-/** Runs something soon after it is due, and not again before a while has passed. */
+/** Runs a function soon after it is due, at most once per interval. */
 export class Debounce {
   readonly #clock: Clock
   readonly #everyMs: number
@@ -469,7 +469,7 @@ export class Debounce {
     this.#run = run
   }
 
-  /** It is to run: in this turn, or when the while is over. */
+  /** Runs it in this turn, or at the end of the interval. */
   due(): void {
     if (this.#timer === null) this.run()
     else this.#isDue = true
@@ -487,7 +487,7 @@ export class Debounce {
     this.#run()
   }
 
-  /** It runs no more. */
+  /** Runs it no more. */
   close(): void {
     this.#isClosed = true
     this.#clock.clear(this.#timer)

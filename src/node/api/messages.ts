@@ -23,14 +23,14 @@ import { agentProblems } from '../agents/health.js'
 import { findAgent, pickCapable } from '../cards/select-target.js'
 import { isRefusal } from '../../domain/reliable/repeat.js'
 
-/** What the calls about agents and messages need. */
+/** Dependencies of the calls about agents and messages. */
 export interface MessagesApiDeps
   extends Pick<Services, 'agentLookup' | 'agents' | 'asked' | 'directory' | 'localCards' | 'presence' | 'registry' | 'self' | 'visibility'>,
     Pick<Pipelines, 'outbound' | 'requests'> {
   readonly deps: Pick<NodeDeps, 'clock' | 'ids' | 'logState' | 'membership' | 'settings'>
 }
 
-/** Rows of `agents`: those of this node first, then by address; the operator is not listed. A sandboxed caller sees its sandbox. */
+/** Rows of `agents`: this node's first, then by address, without the operator. A sandboxed caller sees its sandbox. */
 export function listAgents(
   node: MessagesApiDeps,
   { origin }: Calls['agents.list']['params'],
@@ -45,7 +45,7 @@ export function listAgents(
   return { agents, problems: [...ofHere, ...(origin === 'local' ? [] : node.deps.logState.problems())] }
 }
 
-/** Longest display name of a card that is shown, in UTF-16 units. */
+/** The longest shown display name of a card, in UTF-16 units. */
 const TITLE_MAX = 128
 
 /** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
@@ -90,7 +90,7 @@ function healthOf(node: MessagesApiDeps, agentId: string): Pick<AgentInfo, 'heal
   return health === null ? {} : { health: { ...health, since: new Date(health.since).toISOString() } }
 }
 
-/** `send`: text to an agent's default capability, or to everybody. */
+/** `send`: text to an agent's default capability, or to all agents. */
 export async function sendText(
   node: MessagesApiDeps,
   params: Calls['message.send']['params'],
@@ -103,7 +103,7 @@ export async function sendText(
   return type === 'notification' ? notify(node, question, target) : ask(node, question, { target, onBehalfOf: by, as, signal, onAsked })
 }
 
-/** `call`: a capability of an agent, or of whoever has it. */
+/** `call`: a capability of a named agent, or of any agent with it. */
 export async function callCapability(
   node: MessagesApiDeps,
   params: Calls['message.call']['params'],
@@ -127,7 +127,7 @@ export async function callCapability(
   return ask(node, params, { target, onBehalfOf: by, as, signal, onAsked })
 }
 
-/** The agent that a caller names. One that it does not see is as good as none; that it was refused goes on record. */
+/** The agent that a caller names. An invisible agent counts as unknown; the audit log records the refusal. */
 async function agentFor(
   node: MessagesApiDeps,
   text: string,
@@ -150,7 +150,7 @@ function headOf(
   return { sender: senderOf(node, as), type, onBehalfOf, ...(justification === undefined ? {} : { justification }) }
 }
 
-/** A task as people see it. */
+/** A task in the form for people. */
 export function taskInfo(node: Pick<MessagesApiDeps, 'directory' | 'requests'>, task: Task): TaskInfo {
   const { id, kind, role, capability, state, waitingFor, attempt, result, error } = task
   const agent = kind === 'swarm' ? '*' : node.directory.shownAddress(task.agent)
@@ -171,7 +171,7 @@ export function taskInfo(node: Pick<MessagesApiDeps, 'directory' | 'requests'>, 
   }
 }
 
-/** A JSON object is the input as it is; other text is `{"text": ...}`. */
+/** A JSON object is the input itself; other text becomes `{"text": ...}`. */
 function inputOf(text: string): unknown {
   const parsed = parseJson(text)
   return parsed.ok && isRecord(parsed.value) ? parsed.value : { text }
@@ -181,15 +181,15 @@ function senderOf(node: MessagesApiDeps, as: string | undefined): AgentAddress {
   return { agentId: as ?? OPERATOR, nodeId: node.deps.membership.nodeId }
 }
 
-/** Who has a message sent, and who is told of its way. */
+/** The caller of a message call, with the hooks of its progress. */
 interface ApiCaller extends MessageHooks {
-  /** Its power: what it has done in the operator's name is as weak. */
+  /** The caller's rights; work in the operator's name has no more. */
   readonly by: CallerAuthority
-  /** The agent of this node that it is; undefined: it speaks in the operator's name. */
+  /** The agent of this node that calls; undefined: the caller acts for the operator. */
   readonly as?: string | undefined
 }
 
-/** What is asked. */
+/** The content of a message. */
 interface Matter {
   readonly capability: string | null
   readonly input: unknown
@@ -201,7 +201,7 @@ interface Matter {
   readonly record?: boolean
 }
 
-/** For whom it is asked. */
+/** The caller of a message. */
 interface Client {
   readonly onBehalfOf: CallerAuthority
   readonly as: string | undefined
@@ -241,7 +241,7 @@ async function ask(
   return { requestId, correlationId, agent, taskId, outcome, payload, error, latencyMs: elapsed(node, from) }
 }
 
-/** @throws NodeError what asking refuses; its next steps name the agent. */
+/** @throws NodeError the refusal of a request, with the agent's name in its next steps. */
 function refusedAsking(node: MessagesApiDeps, target: AgentAddress, error: unknown): never {
   const known = asNodeError(error)
   const steps = stepsFor(known.toBody(), node.directory.shownAddress(target))
@@ -257,10 +257,10 @@ function untilAnswered(asked: Asked, signal: AbortSignalLike | undefined): Promi
   return asked.answer.finally(() => signal.removeEventListener('abort', cancel))
 }
 
-/** What a reply says of how it ended. */
+/** The outcome part of a reply. */
 type ReplyOutcome = Pick<Reply, 'outcome' | 'payload' | 'error'>
 
-/** Nobody waits for it. */
+/** The reply when nobody waits for the answer. */
 const QUEUED: ReplyOutcome = { outcome: 'QUEUED', payload: null, error: null }
 
 function answered(node: MessagesApiDeps, target: AgentAddress, answer: Answer): ReplyOutcome {
@@ -269,7 +269,7 @@ function answered(node: MessagesApiDeps, target: AgentAddress, answer: Answer): 
   return { outcome: answer.outcome, payload: null, error: stepsFor(error, node.directory.shownAddress(target)) }
 }
 
-/** An agent that does not keep to its own schema: its file is to be mended here, or looked at from afar. */
+/** The error of an agent that breaks its own schema: its file here needs repair, or its card elsewhere a look. */
 function atFault(node: MessagesApiDeps, target: AgentAddress, error: ErrorBody): ErrorBody {
   const source = target.nodeId === node.deps.membership.nodeId ? node.agents.definition(target.agentId)?.source : undefined
   const isFile = source !== undefined && source !== 'built-in'
@@ -302,8 +302,8 @@ async function notify(node: MessagesApiDeps, question: MessageQuery, target: Age
 }
 
 /**
- * To every registered agent but the operator here; each target is listed with what became of it. What a rule keeps from one
- * that the caller does not see goes on record alone.
+ * Sends to every registered agent except the operator here. The reply lists each target with its outcome. A refusal by a rule for an agent
+ * that the caller does not see is only recorded.
  */
 async function broadcast(node: MessagesApiDeps, type: 'request' | 'notification', question: MessageQuery): Promise<Reply> {
   const { clock, ids, membership } = node.deps
@@ -320,7 +320,7 @@ async function broadcast(node: MessagesApiDeps, type: 'request' | 'notification'
   for (const card of cards) {
     const outcome = toOne(node, card, toAll)
     outcomes.push(outcome)
-    // It is there at once, and a thousand half sent ones are more than the memory likes.
+    // Local delivery is quick, and a thousand half-sent messages would take much memory.
     if (type === 'notification' && card.origin === 'local') await outcome
   }
   const targets = (await Promise.all(outcomes)).map((outcome, place) => ({ agent: name(cards[place]?.address ?? ''), ...outcome }))
@@ -332,7 +332,7 @@ async function broadcast(node: MessagesApiDeps, type: 'request' | 'notification'
   return { requestId: id, correlationId: id, agent: '*', taskId: null, outcome, payload: null, error, latencyMs, targets }
 }
 
-/** Characters of JSON of an answer that one row of a broadcast holds. */
+/** Characters of an answer's JSON in one row of a broadcast. */
 const ANSWER_SHOWN = 16_384
 
 async function toOne(
@@ -346,7 +346,7 @@ async function toOne(
     if (card.origin === 'remote' && !node.presence.isOnline(card.nodeId)) return { outcome: 'PEER_OFFLINE', rule: null }
     if (type === 'notification') {
       await post(node, target, question)
-      // Of what goes to another node nothing says whether it arrives.
+      // Delivery to another node is not confirmed.
       return { outcome: card.origin === 'local' ? 'DELIVERED' : 'SENT', rule: null }
     }
     const reply = await ask(node, question, { ...question, target })
@@ -361,28 +361,25 @@ async function toOne(
   }
 }
 
-/** What became of one target of a broadcast. */
+/** The outcome of a broadcast for one target. */
 export type MessageOutcome = Omit<BroadcastTarget, 'agent'>
 
-/** What a broadcast counts as having got there. */
+/** Outcomes that count as delivered. */
 const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'])
 
-/** The message did not get there, or nobody knows: not the agent failed. */
+/** Outcomes of messages that were not delivered, or may not be: the agent did not fail. */
 const UNDELIVERED: ReadonlySet<string> = new Set(['PEER_OFFLINE', 'DELIVERY_FAILED', 'CHANNEL_CLOSED', 'OVERLOADED', 'UNKNOWN'])
 
-/** Why a target was left out, in the order in which they are told. */
+/** Reasons to leave a target out, in the order of the report. */
 const LEFT_OUT = { refused: 'by rules', unapproved: 'not approved in time', skipped: 'without a capability' } as const
 
-/** The rule by which a node refused, null for what is no refusal: then the target was asked. */
+/** The rule by which a node refused; null for any other error: then the target was asked. */
 export function refusingRule({ code, data }: Pick<ErrorBody, 'code' | 'data'>): string | null {
   if (!isRefusal(code) && code !== 'FORBIDDEN') return null
   return isRecord(data) && typeof data['rule'] === 'string' ? shown(data['rule']) : code
 }
 
-/**
- * How a broadcast failed; null: it did not. A target that is left out is as it should be, unless there is no other; one that
- * failed is not.
- */
+/** The failure of a broadcast; null for none. A left-out target is no failure, unless all are left out. A failed one is. */
 export function broadcastError(targets: readonly MessageOutcome[]): NodeError | null {
   const leftOut = leftOutText(targets)
   const asked = targets.filter(({ rule }) => rule === null)

@@ -45,27 +45,27 @@ import type { NodeCore } from '../node.js'
 import { agentProblems, withLogProblem } from '../agents/health.js'
 import { tierText, type Tier } from '../../domain/routing/tier.js'
 
-/** Values a watch of events may be behind before it gets a gap. */
+/** The most queued values of an event watch; beyond it, the reader gets a gap. */
 const WATCH_QUEUE = 4096
-/** How often a watched status is taken anew, in milliseconds. */
+/** Interval between updates of a watched status, in milliseconds. */
 const STATUS_MS = 1000
 
 type Scope = Principal['scopes'][number]
 
-/** What an API needs beside the node. */
+/** Dependencies of an API beside the node. */
 export interface ApiHost {
   readonly node: NodeCore
-  /** Where `config show` of the running node comes from. */
+  /** The config for `config show` of the running node. */
   readonly config: { readonly path: string; readonly config: unknown }
   /** The imported MCP servers. */
   readonly tools: ImportedTools
-  /** Whom to ask for the A2A agent of a card. @throws NodeError CAPABILITY_NOT_FOUND; USAGE when there is no room for its agent */
+  /** Finds the A2A agent of a card. @throws NodeError CAPABILITY_NOT_FOUND; USAGE when there is no room for its agent */
   findRemote(params: Calls['a2a.find']['params']): Promise<Calls['a2a.find']['result']>
   /** The OAuth server; null when it is off. */
   oauth(): OAuthAdmin | null
   /** Writes a backup of this node. */
   backup(request: BackupRequest): Promise<BackupInfo>
-  /** Begins a clean stop; it must not wait for the call that asked for it. */
+  /** Begins a clean stop; it must not wait for the calling request. */
   stop(): void
   isStopping(): boolean
   /** URL of the HTTP listener; null without one. */
@@ -74,7 +74,7 @@ export interface ApiHost {
   push(): PushAdmin | null
 }
 
-/** Facts of this node as `start` prints them. */
+/** Facts of this node, as `start` prints them. */
 export function nodeInfo({ node, http }: Pick<ApiHost, 'node' | 'http'>): NodeInfo {
   const { membership, process: facts } = node.deps
   return {
@@ -113,14 +113,14 @@ export function statusInfo(host: ApiHost): StatusInfo {
   }
 }
 
-/** Who calls, and of which node. */
+/** A caller, and its node. */
 interface ApiCall {
   readonly host: ApiHost
   readonly node: NodeCore
   readonly principal: Principal
-  /** What it may have done in the operator's name. */
+  /** The rights of work in the operator's name. */
   readonly by: CallerAuthority
-  /** The same, as other nodes are told of it. */
+  /** The same in the form for other nodes. */
   readonly certified: Required<CertifiedPower>
 }
 
@@ -128,7 +128,7 @@ function apiCall(host: ApiHost, principal: Principal): ApiCall {
   return { host, node: host.node, principal, by: powerIn(principal), certified: certified(principal) }
 }
 
-/** Each call: the scope that it needs, and what it does. */
+/** The required scope and the function of each call. */
 type CallTable = {
   readonly [N in CallName]: readonly [
     Scope,
@@ -147,7 +147,7 @@ const SWARM_CALLS: Pick<CallTable, SwarmCall> = {
   'swarm.cancel': ['send', async ({ node, certified: by }, { id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)]
 }
 
-/** All are the operator's: a client that could make clients, or approve itself, would be no client. */
+/** For the operator alone: a client that could create or approve clients would have the operator's rights. */
 const OAUTH_CALLS: Pick<CallTable, keyof OAuthCalls> = {
   'oauth.client.create': ['admin', (caller, params) => oauthAdmin(caller)['oauth.client.create'](params)],
   'oauth.client.list': ['admin', (caller, params) => oauthAdmin(caller)['oauth.client.list'](params)],
@@ -161,7 +161,7 @@ const OAUTH_CALLS: Pick<CallTable, keyof OAuthCalls> = {
 
 type ClientCall = Extract<CallName, `token.${string}` | `push.${string}` | `tools.${string}`>
 
-/** Who calls over HTTP, and what is called there. To accept a list of tools is to say what this node runs, as a change of its config is. */
+/** The calls about HTTP callers and services. Accepting a list of tools decides what this node runs, as its config does. */
 const CLIENT_CALLS: Pick<CallTable, ClientCall> = {
   'token.create': ['admin', ({ node, principal }, params) => node.tokens.create(params, principal)],
   'token.list': ['admin', ({ node }) => ({ tokens: node.tokens.list() })],
@@ -233,17 +233,17 @@ const CALLS: CallTable = {
   ...DOCUMENT_CALLS
 }
 
-/** What a caller has done in the operator's name is as weak as the caller. */
+/** Work for a caller in the operator's name has the caller's rights. */
 function powerIn(principal: Principal): CallerAuthority {
   return principal.kind === 'operator' ? { ...certified(principal), isOperator: true } : certified(principal)
 }
 
-/** The same for what other nodes take over, where nobody is the operator of this one. */
+/** The same for other nodes, which have no operator of this node. */
 function certified({ tier, sandboxId }: Principal): Required<CertifiedPower> {
   return { maxTier: tier, sandboxId }
 }
 
-/** The agent that may be found here asks any URL. @throws NodeError FORBIDDEN, what finding refuses */
+/** Finds an agent by any URL. @throws NodeError FORBIDDEN, and the errors of the search */
 function findRemote({ host, principal }: ApiCall, params: Calls['a2a.find']['params']): ReturnType<ApiHost['findRemote']> {
   if (principal.kind !== 'operator') throw new NodeError('FORBIDDEN', 'only the operator of the node asks agents by the URL of their card')
   return host.findRemote(params)
@@ -258,7 +258,7 @@ function oauthAdmin({ host, principal: { kind } }: ApiCall): OAuthAdmin {
   throw new NodeError('USAGE', 'this node gives no tokens by OAuth: set a2a.oauth.enabled, and serve HTTP', { next })
 }
 
-/** Push notifications are of all callers' tasks, so for who is in charge of the node. @throws NodeError CONFLICT */
+/** Push notifications cover the tasks of all callers, so they are for the node's admins. @throws NodeError CONFLICT */
 function pushAdmin({ push }: ApiHost): PushAdmin {
   const found = push()
   if (found !== null) return found
@@ -266,7 +266,7 @@ function pushAdmin({ push }: ApiHost): PushAdmin {
   throw new NodeError('CONFLICT', 'this node serves A2A neither over HTTP nor to members, so it sends no push notifications', { next })
 }
 
-/** Each watch pushes the snapshot, then what changes, and returns its stop. */
+/** Each watch pushes a snapshot, then the changes, and returns its stop function. */
 const WATCHES: { readonly [N in WatchName]: WatchRow<N, ApiCall> } = {
   'node.status': ['read', ({ host }, _params, { push }) => watchStatus(host, push), 'newest'],
   'peers.list': ['read', ({ node, by }, params, { push }) => watchPeers(node, () => push(listPeers(node, params, by))), 'newest'],
@@ -297,7 +297,7 @@ function watchStatus(host: ApiHost, push: Push<StatusInfo>): Unsubscribe {
   return () => clock.clear(timer)
 }
 
-/** The in-process body of NodeApi for one principal. */
+/** The in-process implementation of NodeApi for one principal. */
 export function createApi(host: ApiHost, principal: Principal): NodeApi {
   const caller = apiCall(host, principal)
   function allow(scope: Scope, name: CallName | WatchName): void {
@@ -337,10 +337,10 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
   }
 }
 
-/** What a failure is told as. */
+/** Converts a failure for the caller. */
 type ToError = (error: unknown) => NodeError
 
-/** An iterable that begins to listen when it is read, and stops when its reader, its source or the signal ends it. */
+/** An iterable that starts to listen when it is read, and stops when its reader, its source or the signal ends it. */
 async function* watching<T>(
   open: (to: { readonly push: Push<T>; readonly end: End }) => Promise<Unsubscribe>,
   queue: AsyncQueue<T>,
@@ -370,7 +370,7 @@ function stop(host: ApiHost): { pid: number } {
   return { pid: host.node.deps.process.pid }
 }
 
-/** What would make a caller more powerful than it is, or is decided in the name of the whole node. */
+/** Calls that would raise a caller's rights, or decide for the whole node. */
 const AS_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName>([
   'mesh.set',
   'node.backup',
@@ -380,7 +380,7 @@ const AS_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName>([
   'oauth.approve'
 ])
 
-/** What shows or changes more than one sandbox of the node. */
+/** Calls that show or change more than one sandbox of the node. */
 const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchName>([
   ...AS_THE_NODE,
   'node.stop',
@@ -410,7 +410,7 @@ const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchN
   'tools.refresh'
 ])
 
-/** What clients of the OAuth server need of the node itself: to find agents. All else they have is their own tasks, at the gateway. */
+/** The calls for clients of the OAuth server: finding agents. Otherwise they have only their own tasks, at the gateway. */
 const OF_CLIENTS: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchName>([
   'node.info',
   'agents.list',
@@ -419,7 +419,7 @@ const OF_CLIENTS: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchNa
 ])
 
 /**
- * Refuses what goes beyond the caller, whatever its scopes. `nodeTier`: that of the node's certificate.
+ * Refuses a call beyond the caller's rights, whatever its scopes. `nodeTier`: of the node's certificate.
  * @throws NodeError SANDBOX_VIOLATION for a sandboxed caller, FORBIDDEN for one that is weaker than the node, or is a client
  */
 function refuseBeyondAuthority(name: CallName | WatchName, { kind, tier, sandboxId }: Principal, nodeTier: Tier): void {

@@ -21,13 +21,13 @@ import { shareOf } from '../documents/left-documents.js'
 import type { NodeDeps } from '../dependencies.js'
 import type { Services } from '../services.js'
 
-/** What the calls about peers and invites need. */
+/** Dependencies of the calls about peers and invites. */
 export interface PeersApiDeps
   extends Pick<Services, 'directory' | 'documents' | 'peers' | 'policy' | 'presence' | 'registry' | 'routes' | 'visibility'> {
   readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState' | 'membership' | 'pairing' | 'sign'>
 }
 
-/** Life of an invite unless told otherwise, in milliseconds. */
+/** The default life of an invite, in milliseconds. */
 const INVITE_TTL_MS = 600_000
 const INVITE_IDS: IdKind = {
   one: 'invite',
@@ -36,10 +36,10 @@ const INVITE_IDS: IdKind = {
   code: 'INVITE_NOT_FOUND',
   list: 'a2a-node invite ls'
 }
-/** Pings at most in one call. */
+/** The most pings in one call. */
 const MAX_PINGS = 100
 
-/** Rows of `peers`: every other member, revoked ones only when asked. Agents that a caller does not see are not listed. */
+/** Rows of `peers`: every other member, revoked ones only with `all`, without agents that the caller does not see. */
 export function listPeers(node: PeersApiDeps, { all = false }: Calls['peers.list']['params'], by: CallerAuthority): PeerList {
   const { membership } = node.deps
   const members = node.directory.nodes().filter((one) => one.id !== membership.nodeId)
@@ -68,7 +68,7 @@ export function showPeer(node: PeersApiDeps, nodeId: NodeId, by: CallerAuthority
   }
 }
 
-/** What `id` tells of this node. */
+/** The result of `id`: the facts of this node. */
 export function showId(node: PeersApiDeps): IdInfo {
   const { membership } = node.deps
   const { maxTier, sandboxId, mayInvite, mayWrite, issuer, issuedAt, expiresAt, serial } = membership.certificate().body
@@ -95,8 +95,8 @@ export function selfInfo(node: PeersApiDeps): IdInfo['node'] {
 }
 
 /**
- * Gives a member another name or tier. `by`: nobody makes another more powerful than itself.
- * @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, REVOKED, FORBIDDEN, TIMEOUT; CONFLICT for the name of another.
+ * Changes the name or tier of a member. `by`: nobody gives another member more rights than its own.
+ * @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, REVOKED, FORBIDDEN, TIMEOUT; CONFLICT for a name in use.
  */
 export async function amendPeer(
   node: PeersApiDeps,
@@ -119,7 +119,7 @@ export async function amendPeer(
   return showPeer(node, nodeId, by)
 }
 
-/** Gives a member another name. @throws NodeError as {@link amendPeer}. */
+/** Changes the name of a member. @throws NodeError as {@link amendPeer}. */
 export async function renamePeer(
   node: PeersApiDeps,
   nodeId: NodeId,
@@ -137,7 +137,7 @@ export async function renamePeer(
   return { ...detail, policy }
 }
 
-/** Two of one name could not be told apart: what one of them is called would change too, and scripts that name it fail. */
+/** Refuses a name in use: a second member with it would change the displayed name of the first, and break scripts that use it. */
 function checkName(node: PeersApiDeps, nodeId: NodeId, name: string): void {
   const command = (better: string): string => `a2a-node peers rename ${nodeId} ${better}`
   refuseName(name, NODE_NAME, { code: 'USAGE', label: 'the new name', command })
@@ -154,7 +154,7 @@ function checkName(node: PeersApiDeps, nodeId: NodeId, name: string): void {
   })
 }
 
-/** Puts a member out for good; nothing happens to one that is out. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT. */
+/** Revokes a member for good; does nothing for a revoked one. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT. */
 export async function revokePeer(
   node: PeersApiDeps,
   nodeId: NodeId,
@@ -169,7 +169,7 @@ export async function revokePeer(
   return { ...showPeer(node, nodeId, by), wasRevoked: false }
 }
 
-/** Pings a peer, one after the other; over a link of its own alone. @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT. */
+/** Pings a peer `count` times in sequence, over a direct link only. @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT. */
 export async function pingPeer(node: PeersApiDeps, nodeId: NodeId, count: number): Promise<Calls['peers.ping']['result']> {
   if (nodeId === node.deps.membership.nodeId) throw new NodeError('USAGE', 'that is this node itself')
   refuseRevoked(node, nodeId)
@@ -184,7 +184,7 @@ export async function pingPeer(node: PeersApiDeps, nodeId: NodeId, count: number
   }
 }
 
-/** Nobody carries pings: says so of a peer without a link that messages reach all the same; null for one that they do not. */
+/** The error for a peer that is reached by relay only, as pings are not relayed; null for an unreachable one. */
 async function relayedOnly({ directory, presence, routes }: PeersApiDeps, nodeId: NodeId, cause: unknown): Promise<NodeError | null> {
   const via = (await routes.confirm(nodeId)) ? routes.next(nodeId) : null
   if (via === null && !presence.isOnline(nodeId)) return null
@@ -198,7 +198,7 @@ async function relayedOnly({ directory, presence, routes }: PeersApiDeps, nodeId
   })
 }
 
-/** Makes an invite and brings it into the log. `by`: nobody invites as more than itself. @throws NodeError NOT_ADMIN, FORBIDDEN, OVERLOADED, TIMEOUT. */
+/** Submits a new invite to the log. `by`: no invite exceeds its rights. @throws NodeError NOT_ADMIN, FORBIDDEN, OVERLOADED, TIMEOUT. */
 export async function createInvite(
   node: PeersApiDeps,
   params: Calls['invite.create']['params'],
@@ -238,7 +238,7 @@ export function listInvites(node: PeersApiDeps): Calls['invite.list']['result'] 
   return { invites: records.map((one) => inviteInfo(node, one.terms.id)), problems: node.deps.logState.problems() }
 }
 
-/** Makes an invite worthless. @throws NodeError NOT_ADMIN, INVITE_NOT_FOUND, AMBIGUOUS_NAME, TIMEOUT. */
+/** Revokes an invite. @throws NodeError NOT_ADMIN, INVITE_NOT_FOUND, AMBIGUOUS_NAME, TIMEOUT. */
 export async function revokeInvite(node: PeersApiDeps, text: string): Promise<InviteInfo> {
   const { membership, log, clock } = node.deps
   const own = membership.certificate().body
@@ -253,7 +253,7 @@ export async function revokeInvite(node: PeersApiDeps, text: string): Promise<In
   return inviteInfo(node, id)
 }
 
-/** The fold decides for everybody; this tells the person at once what it would say. */
+/** Checks a change before its submission, to report at once what the fold of the log would decide. */
 function mayChange(node: PeersApiDeps, nodeId: NodeId): void {
   const { membership, log } = node.deps
   const { owner } = membership
@@ -261,13 +261,13 @@ function mayChange(node: PeersApiDeps, nodeId: NodeId): void {
   const own = membership.certificate().body
   if (own.nodeKey !== owner && !isAdmin(view, own.nodeKey)) throw new NodeError('NOT_ADMIN', 'this node is no admin of the mesh')
   const target = view.members.get(nodeId)
-  // Of one that is out already nothing changes.
+  // A revoked member does not change.
   if (target === undefined || target.revoked !== null) return
   const fault = changeFault(own, target.certificate.body, { owner })
   if (fault !== null) throw new NodeError('FORBIDDEN', fault)
 }
 
-/** @throws NodeError REVOKED: nothing can be done with or for such a node any more. */
+/** @throws NodeError REVOKED for a revoked node. */
 function refuseRevoked(node: PeersApiDeps, nodeId: NodeId): void {
   if ((node.deps.log.view().members.get(nodeId)?.revoked ?? null) === null) return
   const { name } = node.directory.ref(nodeId)

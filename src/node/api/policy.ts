@@ -27,15 +27,15 @@ import type { Services } from '../services.js'
 import { isRecord } from '../../kit/json.js'
 import type { Directory } from '../cards/directory.js'
 
-/** What the calls about the policy need. */
+/** Dependencies of the calls about the policy. */
 export interface PolicyApiDeps extends Pick<Services, 'accessControl' | 'directory' | 'policy' | 'registry' | 'self' | 'visibility'> {
   readonly deps: Pick<NodeDeps, 'log' | 'settings'>
 }
 
-/** Agents that are named as having a capability. */
+/** The most listed agents with a capability. */
 const LISTED = 8
 
-/** What `policy show` tells. `by`: who wants to know. */
+/** The result of `policy show`. `by`: the caller. */
 export function policyInfo(node: PolicyApiDeps, by: CallerAuthority): PolicyInfo {
   const { directory, registry, self } = node
   const { file, rules, faults } = node.policy.state()
@@ -66,9 +66,9 @@ function criteriaInfo({ tier, ...rest }: PartyCriteria, names: ReadonlyMap<NodeI
 }
 
 /**
- * What this node would do with a message: asks the very function that decides live traffic. `from` may be a tier (anybody of
- * it), a node (its operator) or an agent; `to` a tier (an agent of this node) or an agent. `by`: who wants to know; agents
- * that it does not find are none.
+ * Tests what this node would do with a message, by the very function that decides live traffic. `from` may be a tier (anybody of it), a
+ * node (its operator) or an agent; `to` a tier (an agent of this node) or an agent. `by`: the caller; agents that it does not find do not
+ * count.
  * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME; USAGE for a type that opens nothing.
  */
 export function testPolicy(node: PolicyApiDeps, query: PolicyTestQuery, by: CallerAuthority): PolicyTestResult {
@@ -119,10 +119,10 @@ function passedOverInfo(node: PolicyApiDeps, question: RoutingQuestion): PassedO
   return { rule: verdict.rule, ...placeOf(node, verdict), why }
 }
 
-/** The nodes of the two ends decide, each by its own rules; the one that is asked here answers for itself alone. */
+/** The nodes of both ends decide, each by its own rules; this node answers for itself alone. */
 function othersOf(node: PolicyApiDeps, question: RoutingQuestion, verdict: Verdict): PolicyTestOther[] {
   const { sender, target } = question
-  // What a rule of this file opens is open here alone.
+  // A rule of this file opens nothing at the other node.
   const needsAllow = verdict.allowed && verdict.line !== undefined && !node.accessControl.askTable(question).allowed
   const ends = [
     { role: 'sender', id: nodeOf(sender) },
@@ -146,7 +146,7 @@ interface PolicyInquiry {
 type Capable = Pick<RegisteredCard, 'capabilities'>
 type Assumption = Pick<PolicyTestResult, 'assumed' | 'missing'>
 
-/** A notification names no capability: its target does its default one. */
+/** A notification names no capability: its target runs its default one. */
 function workOf(node: PolicyApiDeps, { type, target, capability, sideEffect, sees }: PolicyInquiry): AskedWork & Assumption {
   const address = parseAddress(target.address)
   const card = address === null ? undefined : node.directory.card(address)
@@ -163,7 +163,7 @@ function workOf(node: PolicyApiDeps, { type, target, capability, sideEffect, see
   return { capability: named, ...offeredEffect(node, named, { cards, tier: target.tier }), missing }
 }
 
-/** What a capability may do where an agent of this node offers it: of several that of the tier, then the one that may do most. */
+/** The side effect of a capability as local agents offer it: of several, the one of the target's tier, then the strongest. */
 function offeredEffect(
   { directory }: PolicyApiDeps,
   id: string,
@@ -180,7 +180,7 @@ function offeredEffect(
   return { sideEffect: best.sideEffect, assumed: { agent: directory.shownAddress(best.address) } }
 }
 
-/** Who has a capability that the target lacks, and which ones are called almost so: its own first. */
+/** The agents with a capability that the target lacks, and similar ids of capabilities, the target's first. */
 function missingOf(
   { registry, directory }: PolicyApiDeps,
   capability: string,
@@ -198,12 +198,12 @@ function partyInfo({ directory }: PolicyApiDeps, { address, tier, sandboxId }: R
   return { agent: address === '' ? null : directory.shownAddress(address), tier: tierText(tier), sandboxId }
 }
 
-/** Which agents a caller finds. */
+/** True for agents that a caller finds. */
 type Sees = (card: RegisteredCard) => boolean
 
 /**
- * Whom `policy test` means by its sender: anybody of a tier, a node (its operator) or an agent; of a bare name the node, then
- * this node's own agent, then that of any other.
+ * The sender of `policy test`: anybody of a tier, a node (its operator) or an agent. A bare name means the node, then this node's agent,
+ * then any other agent.
  * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME.
  */
 function senderParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingParty {
@@ -228,7 +228,7 @@ function senderParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingPart
   })
 }
 
-/** Whom `policy test` means by its target: any agent of this node of a tier, or an agent. @throws NodeError as {@link senderParty}. */
+/** The target of `policy test`: any agent of this node of a tier, or an agent. @throws NodeError as {@link senderParty}. */
 function targetParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingParty {
   const anybody = anybodyOf(text)
   if (anybody !== null) return anybody
@@ -244,14 +244,14 @@ function targetParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingPart
   }
 }
 
-/** The node of an end of the message; null for anybody of a tier. */
+/** The node of one end of the message; null for a tier. */
 function nodeOf({ address }: RoutingParty): NodeId | null {
   return parseAddress(address)?.nodeId ?? null
 }
 
 function anybodyOf(text: string): RoutingParty | null {
   const tier = tierFromText(text)
-  // No address: no rule for an agent or a node is for it.
+  // Without an address, no rule for an agent or a node matches.
   return tier === null ? null : { address: '', tier, sandboxId: null }
 }
 
@@ -259,7 +259,7 @@ function operatorOf(node: PolicyApiDeps, text: string): AgentAddress {
   return { agentId: OPERATOR, nodeId: node.directory.node(text) }
 }
 
-/** The policy is this node's: a bare name means its own agent when it has one. */
+/** The policy is this node's: a bare name means its own agent if there is one. */
 function agentOf(node: PolicyApiDeps, text: string, sees: Sees): AgentAddress {
   const own = { agentId: text, nodeId: node.self }
   const card = node.directory.card(own)
@@ -270,7 +270,7 @@ function agentParty(node: PolicyApiDeps, text: string, sees: Sees): RoutingParty
   try {
     return partyOf(node, agentOf(node, text, sees))
   } catch (error) {
-    // The cards of a node that was put out are gone with it.
+    // The cards of a revoked node are removed with it.
     const named = text.includes('@') ? nodeNamed(node, text.slice(text.indexOf('@') + 1)) : null
     if (named !== null) checkMember(node, named)
     throw error
@@ -294,7 +294,7 @@ function partyOf(node: PolicyApiDeps, address: AgentAddress): RoutingParty {
   throw new NodeError('AGENT_NOT_FOUND', message, { next: ['a2a-node peers --all'] })
 }
 
-/** Of a node that was put out nothing is decided on: it has no link. */
+/** Refuses a revoked node: it has no link, so no message is decided on. */
 function checkMember({ deps, directory }: PolicyApiDeps, nodeId: NodeId): void {
   const revoked = deps.log.view().members.get(nodeId)?.revoked ?? null
   if (revoked === null) return
@@ -304,7 +304,7 @@ function checkMember({ deps, directory }: PolicyApiDeps, nodeId: NodeId): void {
   throw new NodeError('REVOKED', message, { next: ['a2a-node peers --all'] })
 }
 
-/** Whoever types what looks like a tier and is none reads which there are. */
+/** Lists the tiers for a text that looks like a tier and is none. */
 function tierHint(text: string): string {
   return /^l\d+$/i.test(text) ? `; the tiers are ${TIERS.map(tierText).join(', ')}` : ''
 }
@@ -320,23 +320,23 @@ function nearestOf(data: unknown): string[] {
   return Array.isArray(names) ? names.filter((one) => typeof one === 'string') : []
 }
 
-/** Names that one warning lists. */
+/** The most names in one warning. */
 const NAMED = 3
 const THERE = 'only the policy of that node can ask a person there'
 const INSTEAD = 'the next rule that matches decides, else the tier table'
 
-/** What telling them needs. */
+/** Dependencies of {@link unanswerableRules}. */
 interface UnaskedDeps {
   readonly directory: Directory
   readonly registry: AgentRegistry
   readonly self: NodeId
-  /** Which agents whoever wants to know finds. */
+  /** True for agents that the caller finds. */
   readonly sees: (card: RegisteredCard) => boolean
 }
 
 /**
- * The rules that ask and that can ask nobody, as members and agents are now: what they match is for agents of other nodes, or
- * is a proposal. A rule of which that is not known is none of them.
+ * The rules with `ask` that can ask nobody, given the present members and agents: they match agents of other nodes, or proposals. A rule in
+ * doubt is not listed.
  */
 function unanswerableRules(rules: readonly PolicyRule[], deps: UnaskedDeps): UnaskedRule[] {
   return rules.flatMap((rule) => {
@@ -350,7 +350,7 @@ function reasonOf({ type, to }: PolicyRule, deps: UnaskedDeps): string | null {
   return elsewhereByNode(to, deps) ?? elsewhereByAgent(to, deps)
 }
 
-/** A name of nobody is told by itself: who will have it is not known. */
+/** An unknown name has a warning of its own: its future owner is not known. */
 function elsewhereByNode({ node }: PartyCriteria, { directory, self }: UnaskedDeps): string | null {
   const meant = node?.map((one) => (isKeyText(one) ? [one] : directory.nodesOfName(one))) ?? []
   const isElsewhere = meant.length > 0 && meant.every((ids) => ids.length > 0 && !ids.includes(self))
@@ -359,7 +359,7 @@ function elsewhereByNode({ node }: PartyCriteria, { directory, self }: UnaskedDe
   return `it is for agents of ${listed(names)} alone, and ${THERE}`
 }
 
-/** Agents come and go: one that nobody has may be meant to come to this node. */
+/** Agents come and go: an unknown agent may be meant for this node. */
 function elsewhereByAgent({ agent }: PartyCriteria, { directory, registry, self, sees }: UnaskedDeps): string | null {
   if (agent === null || registry.ofNode(self).some(({ id }) => agent.includes(id))) return null
   const others = registry.listAll().filter((card) => card.nodeId !== self && agent.includes(card.id) && sees(card))

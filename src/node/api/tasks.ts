@@ -16,17 +16,17 @@ import { tasksOfLedger } from '../requests/recovery.js'
 import type { SwarmEvent, SwarmInfo } from '../../ports/swarm-api.js'
 import type { SwarmView } from '../swarms/finished-swarm.js'
 
-/** What the calls about tasks and swarms need. */
+/** Dependencies of the calls about tasks and swarms. */
 export interface TasksApiDeps
   extends Pick<Services, 'directory' | 'requestStore' | 'tasks' | 'visibility'>,
     Pick<Pipelines, 'executor' | 'requests' | 'swarms'> {
   readonly deps: Pick<NodeDeps, 'clock'>
 }
 
-/** Changes of tasks are gathered for so long, in milliseconds. */
+/** How long changes of tasks are gathered, in milliseconds. */
 const TASKS_MS = 100
 
-/** Calls `tell` now and after changes of tasks, gathered: each time tells of all, and a swarm changes its tasks many times a second. */
+/** Calls `tell` now and after changes of tasks, gathered: each call lists all, and a swarm changes tasks many times a second. */
 export function watchTasks(node: TasksApiDeps, tell: () => void): Unsubscribe {
   const { clock } = node.deps
   let timer: Timer | null = null
@@ -43,7 +43,7 @@ export function watchTasks(node: TasksApiDeps, tell: () => void): Unsubscribe {
   }
 }
 
-/** Rows of `tasks`, newest first. A sandboxed caller sees those of agents that it sees. */
+/** Rows of `tasks`, newest first. A sandboxed caller sees the tasks of agents that it sees. */
 export function listTasks(
   node: TasksApiDeps,
   { limit }: Calls['tasks.list']['params'],
@@ -54,7 +54,7 @@ export function listTasks(
   return { tasks: tasks.map((task) => taskInfo(node, task)), more: all.length - tasks.length }
 }
 
-/** Is the task that of an agent which the caller sees? A swarm is of no single one. */
+/** True when the caller sees the agent of a task. A swarm task belongs to no single agent. */
 function isSeen(node: TasksApiDeps, { kind, agent }: Pick<Task, 'kind' | 'agent'>, by: CallerAuthority): boolean {
   if ((by.sandboxId ?? null) === null) return true
   const address = kind === 'swarm' ? null : parseAddress(agent)
@@ -71,18 +71,18 @@ const TASK_IDS: IdKind = {
   list: 'a2a-node tasks'
 }
 
-/** One task and what happened to it. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED */
+/** One task and its events. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED */
 export async function showTask(node: TasksApiDeps, text: string, by: CallerAuthority): Promise<Calls['tasks.show']['result']> {
   const { task, events } = await findTask(node, text, by)
   return { ...taskInfo(node, task), events: events.map((event) => ({ ...event, at: new Date(event.at).toISOString() })) }
 }
 
 interface FoundTask extends RecordedTask {
-  /** Is it in memory? */
+  /** True when it is in memory. */
   readonly isLive: boolean
 }
 
-/** The task that a text means, among those in memory and in the ledger that the caller sees. */
+/** The task of an id or prefix, among the visible ones in memory and in the ledger. */
 async function findTask(node: TasksApiDeps, text: string, by: CallerAuthority): Promise<FoundTask> {
   const found = new Map<string, FoundTask>()
   const add = ({ task, events }: RecordedTask, isLive: boolean): void => {
@@ -95,7 +95,7 @@ async function findTask(node: TasksApiDeps, text: string, by: CallerAuthority): 
   return resolveId(text, found, TASK_IDS)
 }
 
-/** Of a task that ended before this node started, or long ago, the ledger tells. */
+/** Tasks in the ledger only: ended before this start, or long ago. */
 async function recordedTasks(node: TasksApiDeps, text: string): Promise<RecordedTask[]> {
   const [ofRequests, ofSwarms] = await Promise.all([tasksOfLedger(node.requestStore, text), node.swarms.recordedTasks(text)])
   return [...ofRequests, ...ofSwarms]
@@ -117,7 +117,7 @@ function ended({ id, state }: Task): NodeError {
   return new NodeError('CONFLICT', `the task is ${state} already`, { next: [`a2a-node tasks show ${id}`] })
 }
 
-/** Rows of `swarm ls`. A sandboxed caller sees those that were launched from its sandbox. @throws NodeError STORE_DAMAGED */
+/** Rows of `swarm ls`. A sandboxed caller sees swarms launched from its sandbox. @throws NodeError STORE_DAMAGED */
 export async function listSwarms({ swarms }: Pick<TasksApiDeps, 'swarms'>, by: CertifiedPower): Promise<SwarmInfo[]> {
   const all = await swarms.listAll()
   if ((by.sandboxId ?? null) === null) return all
@@ -136,7 +136,7 @@ function isSwarmSeen(view: SwarmView | undefined, { sandboxId = null }: Certifie
   return sandboxId === null || view?.head.onBehalfOf?.sandboxId === sandboxId
 }
 
-/** Tells of a swarm from its first event to its `done`. */
+/** Pushes the events of a swarm from the first one to `done`. */
 export function watchSwarm(
   view: SwarmView,
   { push, end }: { readonly push: (event: SwarmEvent) => void; readonly end: () => void }

@@ -13,26 +13,26 @@ import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
 import { previewOf } from '../../kit/preview.js'
 
-/** What the watches need. */
+/** Dependencies of the watches. */
 export interface WatchDeps extends Pick<Services, 'agents' | 'directory' | 'events' | 'tasks'> {
   readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState'>
 }
 
-/** How often it is looked whether watched agents are others, in milliseconds. */
+/** Interval between checks of watched agents for changes, in milliseconds. */
 const AGENTS_MS = 1000
 
-/** Hands a value to the reader of a watch. */
+/** Passes a value to the reader of a watch. */
 export type Push<T> = (value: T) => void
 /** Ends a watch; with an error when it cannot go on. */
 export type End = (error?: unknown) => void
-/** Opens a watch of a caller: tells what is, then what changes, until it is stopped. */
+/** Opens a watch: pushes the present state, then the changes, until it is stopped. */
 type Watch<N extends WatchName, C> = (
   caller: C,
   params: Watches[N]['params'],
   to: { readonly push: Push<Watches[N]['item']>; readonly end: End }
 ) => Unsubscribe | Promise<Unsubscribe>
 
-/** The scope that a watch needs, how it is opened, and what a reader gets that is behind: the newest item, which is the whole, or all. */
+/** The required scope of a watch, its function, and the items for a slow reader: the newest item, which holds the whole state, or all. */
 export type WatchRow<N extends WatchName, C> = readonly [Principal['scopes'][number], Watch<N, C>, 'newest' | 'all']
 
 /** `peers.list`: at each change of links and members. */
@@ -50,7 +50,7 @@ export function watchPeers(node: WatchDeps, tell: () => void): Unsubscribe {
 
 type AgentList = Calls['agents.list']['result']
 
-/** `agents.list`: when agents come or go, and when their cards, their prompts or their nodes' presence change. */
+/** `agents.list`: at each added or removed agent, and each change of cards, prompts or the presence of nodes. */
 export function watchAgents({ agents, deps: { clock } }: WatchDeps, list: () => AgentList, push: Push<AgentList>): Unsubscribe {
   let last: string | null = null
   const tell = (): void => {
@@ -77,7 +77,7 @@ export function watchApprovals(node: ApprovalsApiDeps, push: Push<Watches['appro
   return node.approvals.onChange(tell)
 }
 
-/** `node.events`: recent ones, and with `follow` those that come. */
+/** `node.events`: recent events, and with `follow` also later ones. */
 export function watchEvents(
   { events }: Pick<WatchDeps, 'events'>,
   { follow = false }: Watches['node.events']['params'],
@@ -89,18 +89,18 @@ export function watchEvents(
   return () => {}
 }
 
-/** The newest report of an agent is told so often at most, in milliseconds: who reads slowly is not to fall behind. */
+/** The shortest time between two reports of an agent, in milliseconds, so that a slow reader does not fall behind. */
 const REPORT_MS = 250
 
-/** How whoever sends learns of what was asked, and ends it. */
+/** Hooks by which a sender follows its request, and ends it. */
 export interface MessageHooks {
-  /** Called when the request to one agent is on its way. */
+  /** Called once the request to one agent is sent. */
   readonly onAsked?: (asked: Asked) => void
-  /** Aborted when it hangs up: the work whose answer it waited for is then canceled. */
+  /** Aborted when the sender hangs up: then the work whose answer it awaited is canceled. */
   readonly signal?: AbortSignalLike | undefined
 }
 
-/** Sends or calls, telling on the way what holds the request up and how far its agent is. The last event is the reply, or why there is none. */
+/** Sends or calls, and reports on the way why the request waits and the agent's progress. The last event is the reply or the error. */
 export function followMessage(
   node: WatchDeps,
   run: (hooks: MessageHooks) => Promise<Reply>,
@@ -126,7 +126,7 @@ export function followMessage(
   }
 }
 
-/** Tells what holds a task up, and what its agent reports, while it has not ended. */
+/** Reports why a task waits, and the progress of its agent, until the task ends. */
 function followTask(node: WatchDeps, taskId: string, push: (event: MessageEvent<Reply>) => void): Unsubscribe {
   const { clock } = node.deps
   let waiting: Task['waitingFor'] = null
@@ -142,7 +142,7 @@ function followTask(node: WatchDeps, taskId: string, push: (event: MessageEvent<
     })
   }
   const tell = (task: Task): void => {
-    // That nothing holds up any more what has ended is no news: its reply follows.
+    // No report for an ended task that waits no longer: its reply follows.
     if (FINAL_STATES.has(task.state) || task.state === 'unknown') return
     const agent = node.directory.shownAddress(task.agent)
     if (task.waitingFor !== waiting) {
@@ -163,12 +163,12 @@ function followTask(node: WatchDeps, taskId: string, push: (event: MessageEvent<
   }
 }
 
-/** Longest text of a report of progress, in characters. */
+/** The longest text of a progress report, in characters. */
 const REPORT_SHOWN = 1024
 
 /**
- * What an agent reports, as those are told who wait for it: `progress`, `total` and `message` as they are meant; all else as
- * text, cut at 1,024 characters.
+ * A report of an agent in the form for callers: `progress`, `total` and `message` keep their meaning; anything else becomes text, cut at
+ * 1,024 characters.
  */
 export function reportOf(data: unknown): ProgressReport {
   if (!isRecord(data)) return { progress: null, total: null, message: textOf(data) }

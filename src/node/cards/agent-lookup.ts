@@ -7,10 +7,10 @@ import type { PeerTable } from '../peers/peer-table.js'
 import { Queries } from '../peers/query.js'
 import type { Visibility } from './visibility.js'
 
-/** How long the members may take to answer, in milliseconds. */
+/** Time limit of the members' answers, in milliseconds. */
 const LOOKUP_MS = 1000
 
-/** What asking for unknown agents needs. */
+/** Dependencies of {@link AgentLookup}. */
 export interface AgentLookupDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -20,7 +20,7 @@ export interface AgentLookupDeps {
   readonly visibility: Visibility
 }
 
-/** Asks the connected members for an agent that this node does not know, once and bounded. */
+/** Asks the connected members for an unknown agent, once and bounded. */
 export class AgentLookup {
   readonly #deps: AgentLookupDeps
   readonly #questions: Queries<'lookup'>
@@ -30,7 +30,7 @@ export class AgentLookup {
     this.#questions = new Queries(deps, 'lookup')
   }
 
-  /** Resolves when every connected member has answered, or after a second; what they know is in the registry then. */
+  /** Resolves when every connected member has answered, or after a second; their cards are in the registry then. */
   async ask(agentId: string): Promise<void> {
     const { peers, remoteCards } = this.#deps
     await this.#questions.ask(agentId === '' ? [] : peers.online(), {
@@ -40,14 +40,14 @@ export class AgentLookup {
     })
   }
 
-  /** A member asks: it gets the cards of this node's own agents that fit and that it may find. */
+  /** Answers a member with the cards of this node's agents that match and that the member may find. */
   onLookup(peer: NodeId, { id, agentId }: ControlBody<'lookup'>): void {
     const { localCards, visibility } = this.#deps
     const cards = localCards.own().filter((one) => one.body.id === agentId && visibility.toPeer(one.body, peer))
     this.#questions.answer(peer, 'found', { id, cards })
   }
 
-  /** A member answers. */
+  /** Takes the answer of a member. */
   onFound(peer: NodeId, answer: ControlBody<'found'>): void {
     this.#questions.answered(peer, answer)
   }

@@ -12,10 +12,10 @@ import type { Visibility } from './visibility.js'
 
 /** Bytes of cards in one control message. */
 const CARDS_BYTES = 96 * 1024
-/** A connected peer that could not be told of cards is told of all of them again after so long, in milliseconds. */
+/** Delay before all cards are sent again to a connected peer after a failed send, in milliseconds. */
 const RETELL_MS = 2000
 
-/** What telling of cards needs. */
+/** Dependencies of {@link CardGossip}. */
 export interface CardGossipDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -25,21 +25,21 @@ export interface CardGossipDeps {
   readonly visibility: Visibility
 }
 
-/** Keeps the cards of this node in line with its agents and its certificate, and tells connected peers of them. */
+/** Updates the cards of this node to its agents and its certificate, and sends them to connected peers. */
 export class CardGossip {
   readonly #deps: CardGossipDeps
   #turn: Promise<unknown> = Promise.resolve()
   #waiting: Promise<void> | null = null
-  /** Peers that lack some of what they were to be told, each with the timer of the next try. */
+  /** Peers after a failed send, each with the timer of the next try. */
   readonly #untold = new Map<NodeId, Timer>()
 
   constructor(deps: CardGossipDeps) {
     this.#deps = deps
   }
 
-  /** The agents or the certificate changed: new cards for everybody. @throws NodeError DISK_FULL, NO_PERMISSION. */
+  /** Makes new cards after a change of agents or certificate, for all peers. @throws NodeError DISK_FULL, NO_PERMISSION. */
   refresh(): Promise<void> {
-    // Who asks while one waits for its turn shares it: it looks at the agents when it begins.
+    // Callers share a waiting refresh: it reads the agents when it begins.
     this.#waiting ??= this.#turn.then(() => {
       this.#waiting = null
       const turn = this.#refresh()
@@ -49,7 +49,7 @@ export class CardGossip {
     return this.#waiting
   }
 
-  /** Nobody is told again. */
+  /** Cancels all further tries. */
   close(): void {
     for (const timer of this.#untold.values()) this.#deps.clock.clear(timer)
     this.#untold.clear()
@@ -59,18 +59,18 @@ export class CardGossip {
     const { localCards, agents, peers } = this.#deps
     const { changed, removed } = await localCards.refresh(agents.definitions())
     for (const peer of peers.online()) {
-      // First what makes room: a peer takes no more cards of a node than the log does.
+      // Removals make room first: a peer takes no more cards of a node than the log does.
       if (removed.length > 0) this.#send(peer, 'cards-removed', { agents: removed.slice(0, MAX_NAMED_AGENTS) })
       this.#tell(peer, this.#shareWith(peer, changed), null)
     }
   }
 
-  /** The same in the background. */
+  /** {@link refresh} in the background. */
   refreshSoon(): void {
     this.refresh().catch((error: unknown) => this.#note('the cards could not be made anew', error))
   }
 
-  /** Tells one peer of all cards of this node, but for those of sandboxes that are none of its business. */
+  /** Sends one peer all cards of this node, except those of sandboxes it may not see. */
   tellAll(peer: NodeId): void {
     const own = this.#shareWith(peer, this.#deps.localCards.own())
     const all = own.slice(0, MAX_NAMED_AGENTS).map((one) => one.body.id)
@@ -81,7 +81,7 @@ export class CardGossip {
     return cards.filter(({ body }) => this.#deps.visibility.isVisibleTo(body, peer))
   }
 
-  /** In as few frames as fit; a last one of its own says which agents there are in all, since their ids may fill it. */
+  /** Sends the cards in as few frames as fit. A last frame of its own lists all agents, since their ids may fill it. */
   #tell(peer: NodeId, signed: readonly SignedCard[], all: readonly string[] | null): void {
     for (const cards of grouped(signed)) this.#send(peer, 'cards', { cards, all: null })
     if (all !== null && all.length > 0) this.#send(peer, 'cards', { cards: [], all: [...all] })
@@ -96,7 +96,7 @@ export class CardGossip {
     }
   }
 
-  /** What did not get through is in what is told of all; a peer that is away by then is told when it comes back. */
+  /** Plans to send all cards, which covers the failed ones. A peer that is offline by then gets them when it comes back. */
   #tellAgain(peer: NodeId): void {
     const { clock, peers } = this.#deps
     if (this.#untold.has(peer)) return

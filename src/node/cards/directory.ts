@@ -16,7 +16,7 @@ import type { MemberLog } from '../../ports/mesh.js'
 import type { NodeRef } from '../../ports/node-api.js'
 import type { PeerTable } from '../peers/peer-table.js'
 
-/** What the directory looks into. */
+/** Dependencies of {@link Directory}. */
 export interface DirectoryDeps {
   readonly self: NodeId
   readonly log: MemberLog
@@ -25,7 +25,7 @@ export interface DirectoryDeps {
   ownCertificate(): Certificate
 }
 
-/** An agent that a message names. */
+/** An agent named in a message. */
 export interface NamedAgent {
   readonly address: AgentAddress
   /** Its card, and the agent as the rules see it: null when certificate or card is missing. */
@@ -33,35 +33,35 @@ export interface NamedAgent {
   readonly party: RoutingParty | null
 }
 
-/** Names as people see them, and what they follow from. */
+/** Displayed names, and the state they were computed from. */
 interface ShownNames {
   readonly view: MembershipView | null
   readonly links: number
-  /** This node's own. */
+  /** This node's own name. */
   readonly own: string
-  /** As certificates give them, in the order of admission. */
+  /** The names in certificates, in the order of admission. */
   readonly nodes: readonly NodeName[]
   readonly shown: ReadonlyMap<NodeId, string>
-  /** By name as shown. */
+  /** By displayed name. */
   readonly ids: ReadonlyMap<string, NodeId>
 }
 
 const NO_HOPS: readonly CertifiedPower[] = []
-/** Agents that may be meant by a name that is nobody's, as far as they are told. */
+/** The most suggestions for an unknown name. */
 const MAX_MEANT = 3
 
-/** Names and addresses: what people type to what the wire carries, and back. */
+/** Converts between the names that people type and the addresses in messages. */
 export class Directory {
   readonly #deps: DirectoryDeps
   #names: ShownNames = { view: null, links: 0, own: '', nodes: [], shown: new Map(), ids: new Map() }
-  /** By text of a rule, the nodes that it may mean by these names. */
+  /** The nodes that a text of a rule may mean, with the present names. */
   #meant = new Map<string, readonly NodeId[]>()
 
   constructor(deps: DirectoryDeps) {
     this.#deps = deps
   }
 
-  /** Every node with the name of its certificate, as it stands there: members (also revoked ones), this node, and connected ones that the view lacks yet. */
+  /** Every node with the exact name in its certificate: members (also revoked ones), this node, and connected nodes that the view lacks yet. */
   nodes(): readonly NodeName[] {
     return this.#known().nodes
   }
@@ -69,7 +69,7 @@ export class Directory {
   #namedNodes(): NodeName[] {
     const { log, peers, self } = this.#deps
     const names = new Map<NodeId, string>()
-    // In the order of admission: who came first keeps its name, and a newcomer of the same name gets a longer one.
+    // In the order of admission: the first node keeps its name, and a later one of the same name gets a longer one.
     const members = [...log.view().members].sort(([, one], [, other]) => one.order - other.order)
     for (const [id, member] of members) names.set(id, member.certificate.body.name)
     for (const id of peers.online()) if (!names.has(id)) names.set(id, peers.link(id)?.certificate.body.name ?? '')
@@ -77,14 +77,14 @@ export class Directory {
     return [...names].map(([id, name]) => ({ id, name }))
   }
 
-  /** Id and shown name of a node. */
+  /** Id and displayed name of a node. */
   ref(nodeId: NodeId): NodeRef {
     return { id: nodeId, name: this.#known().shown.get(nodeId) ?? shortId(nodeId) }
   }
 
   /**
-   * The nodes that a text in a rule may mean, see {@link nodesMeant}. Fast: it is worked out anew only when members or links
-   * changed. For texts of this node's own files alone: all of them are kept.
+   * The nodes that a text in a rule may mean, see {@link nodesMeant}. Fast: computed anew only after changes of members or links. For texts
+   * of this node's own files only, as all are kept.
    */
   nodesOfName(text: string): readonly NodeId[] {
     const names = this.#known().shown
@@ -95,7 +95,7 @@ export class Directory {
     return meant
   }
 
-  /** Worked out anew only when members or links changed. */
+  /** The names, computed anew only after changes of members or links. */
   #known(): ShownNames {
     const { log, peers } = this.#deps
     const view = log.view()
@@ -115,7 +115,7 @@ export class Directory {
     return this.namer()(address)
   }
 
-  /** A shortcut for many addresses at once: names are computed once. */
+  /** A function for many addresses at once: names are computed once. */
   namer(): (address: AgentAddress | string) => string {
     const names = this.#known().shown
     const shownOf = ({ agentId, nodeId }: AgentAddress): string => `${agentId}@${names.get(nodeId) ?? shortId(nodeId)}`
@@ -128,7 +128,7 @@ export class Directory {
     }
   }
 
-  /** The node a person means. @throws NodeError PEER_NOT_FOUND (with the nearest names), AMBIGUOUS_NAME (with the candidates). */
+  /** Resolves a node name of a person. @throws NodeError PEER_NOT_FOUND (with the nearest names), AMBIGUOUS_NAME (with the candidates). */
   node(text: string): NodeId {
     const found = resolveNode(text, this.nodes())
     if (found.kind === 'found') return found.value
@@ -137,7 +137,7 @@ export class Directory {
   }
 
   /**
-   * The agent a person means. `sees`: which ones the caller may see: any other is as good as none.
+   * Resolves an agent name of a person. `sees`: true for agents that the caller may see; others count as unknown.
    * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
    */
   agent(text: string, sees: (card: RegisteredCard) => boolean = () => true): AgentAddress {
@@ -152,7 +152,7 @@ export class Directory {
     throw notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`, found.nearest)
   }
 
-  /** The one agent that is called exactly so, as {@link resolveAgent} finds it, without a look at all others. */
+  /** The one agent with exactly this name, as {@link resolveAgent} finds it, without a search of all others. */
   #exactly(text: string, sees: (card: RegisteredCard) => boolean): RegisteredCard | undefined {
     const { registry } = this.#deps
     const address = this.#addressOf(text)
@@ -165,14 +165,14 @@ export class Directory {
   }
 
   /**
-   * The address that URLs and cards mean by a text: an id alone is one of this node, and in `id@node` the node stands by its key or
-   * its name as shown. Whether anybody is there is another matter; null for a node that nobody knows.
+   * The address of a text in URLs and cards: an id alone is an agent of this node; in `id@node` the node is its key or its displayed name.
+   * The agent need not exist; null for an unknown node.
    */
   exactAddress(text: string): AgentAddress | null {
     return text.includes('@') ? this.#addressOf(text) : { agentId: text, nodeId: this.#deps.self }
   }
 
-  /** `id@node` with the node by its key or its name as shown; null for anything else. A key means its own node, whoever is called so. */
+  /** `id@node` with the node's key or displayed name; null for any other text. A key means its own node, not one with that name. */
   #addressOf(text: string): AgentAddress | null {
     const address = splitAddress(text)
     if (address === null) return null
@@ -181,7 +181,7 @@ export class Directory {
     return nodeId === undefined ? null : { agentId: address.agentId, nodeId }
   }
 
-  /** That nobody is called exactly so, with those that a person may have meant. */
+  /** The error for a name that exactly matches no agent, with suggestions. */
   noneCalled(text: string, sees: (card: RegisteredCard) => boolean): NodeError {
     const cards = this.#deps.registry.listAll().filter(sees)
     const found = resolveAgent(text, cards.map(nameOf), this.nodes())
@@ -189,7 +189,7 @@ export class Directory {
     return notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" is served here`, meant.slice(0, MAX_MEANT))
   }
 
-  /** The agent that a text names, whoever sees it; null where it names none or several. */
+  /** The agent of a text, visible or not; null when it names none or several. */
   exactAgent(text: string): AgentAddress | null {
     const found = resolveAgent(text, this.#deps.registry.listAll().map(nameOf), this.nodes())
     return found.kind === 'found' ? found.value : null
@@ -200,29 +200,26 @@ export class Directory {
     return this.#deps.registry.get(address)
   }
 
-  /** The certificate in force of a node, this one included; null for strangers and revoked ones. */
+  /** The certificate in force of a node, including this one; null for strangers and revoked nodes. */
   certificate(nodeId: NodeId): Certificate | null {
     return nodeId === this.#deps.self ? this.#deps.ownCertificate() : this.#deps.peers.certificate(nodeId)
   }
 
-  /** Was the node put out of the mesh? */
+  /** True for a revoked node. */
   isPutOut(nodeId: NodeId): boolean {
     return (this.#deps.log.view().members.get(nodeId)?.revoked ?? null) !== null
   }
 
-  /**
-   * An agent as the rules see it: the least powerful of certificate, card and whoever it speaks for. null when certificate
-   * or card is missing.
-   */
+  /** An agent as the rules see it: the weakest of certificate, card and represented caller. null when certificate or card is missing. */
   party(address: AgentAddress, onBehalfOf?: CertifiedPower): RoutingParty | null {
     const card = this.card(address)
     return card === undefined ? null : this.#partyOf(card, onBehalfOf === undefined ? NO_HOPS : [onBehalfOf])
   }
 
-  /** The agent at `agentId@nodeId`, as a message has it; null for what is no address. One look-up where there is a card. */
+  /** The agent at `agentId@nodeId` in a message; null for an invalid address. One look-up if there is a card. */
   named(text: string): NamedAgent | null {
     const card = this.#deps.registry.getByAddress(text)
-    // Its own texts, which are those of every map, and not parts cut out of the message's.
+    // The card's own texts, which the maps share, instead of parts of the message's text.
     if (card !== undefined) return { address: { agentId: card.id, nodeId: card.nodeId }, card, party: this.#partyOf(card, NO_HOPS) }
     const address = parseAddress(text)
     return address === null ? null : { address, card, party: null }

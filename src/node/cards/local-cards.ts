@@ -18,14 +18,14 @@ import type { NodeSettings } from '../dependencies.js'
 
 /** Name of the stored document of card revisions. */
 const REVISIONS = 'cards'
-/** How long one try to bring a card into the log may take, in milliseconds. */
+/** Time limit of one attempt to bring a card into the log, in milliseconds. */
 const LOG_TIMEOUT_MS = 30_000
-/** Protocols every agent of a node speaks. */
+/** Protocols of every agent of a node. */
 const PROTOCOLS = ['a2a/1.0']
-/** Runtime of agents that are reached outside of the mesh. */
+/** Runtime of agents outside of the mesh. */
 const EXTERNAL_RUNTIME = 'a2a'
 
-/** What making cards needs. */
+/** Dependencies of {@link LocalCards}. */
 export interface LocalCardsDeps {
   readonly clock: Clock
   readonly sign: Sign
@@ -37,32 +37,32 @@ export interface LocalCardsDeps {
   readonly settings: Pick<NodeSettings, 'labels'>
 }
 
-/** What became of the cards: those to tell, ids that are gone. */
+/** Changes of the cards: new ones to send, and ids of removed ones. */
 export interface CardChanges {
   readonly changed: readonly SignedCard[]
   readonly removed: readonly { readonly id: string; readonly revision: number }[]
 }
 
-/** An agent that asks for another sandbox than its node is certified for. */
+/** An agent that requests another sandbox than its node is certified for. */
 export interface Misplaced {
   readonly id: string
-  /** Where it comes from: a file, or what a program says. */
+  /** Its file, or the description of its program. */
   readonly source: string
   readonly reason: string
 }
 
 type Unrevised = Omit<CardBody, 'revision'>
-/** Stored: the last revision of each own card and what it said. */
+/** The stored form: the last revision of each own card and its text. */
 type Revisions = Readonly<Record<string, { readonly revision: number; readonly text: string; readonly gone?: boolean }>>
 
-/** The cards of this node: made of its agents, signed, numbered for good, brought into the log. */
+/** The cards of this node: made from its agents, signed, with permanent revision numbers, and submitted to the log. */
 export class LocalCards {
   readonly #deps: LocalCardsDeps
   readonly #own = new Map<string, SignedCard>()
   #revisions: Revisions = {}
-  /** Changes are made one after the other. */
+  /** Changes run one at a time. */
   #turn: Promise<unknown> = Promise.resolve()
-  /** Revisions that the log has taken, whatever its view made of them: they are not sent again. */
+  /** Revisions that the log accepted, even if its view does not show them: they are not sent again. */
   readonly #taken = new Map<string, number>()
   #surplus: readonly string[] = []
   #misplaced: readonly Misplaced[] = []
@@ -80,7 +80,7 @@ export class LocalCards {
     this.#revisions = (await this.#deps.store.read<Revisions>(REVISIONS)) ?? {}
   }
 
-  /** No further card goes into the log. */
+  /** Stops submitting cards to the log. */
   close(): void {
     this.#isClosed = true
   }
@@ -90,12 +90,12 @@ export class LocalCards {
     return [...this.#own.values()]
   }
 
-  /** Agents that are not announced, since the mesh takes no more cards of one node; those announced already go before them. */
+  /** Agents without a card, since the mesh takes no more cards of one node; earlier announced ones come first. */
   surplus(): readonly string[] {
     return this.#surplus
   }
 
-  /** Agents that are not offered, since they ask for another sandbox than the one of this node: nobody else is to reach them. */
+  /** Agents that are not offered, since they request another sandbox than this node's: no other node may reach them. */
   misplaced(): readonly Misplaced[] {
     return this.#misplaced
   }
@@ -111,8 +111,8 @@ export class LocalCards {
   }
 
   /**
-   * Makes the node's cards anew from its agents and its certificate. A revision is on disk before anybody sees it, so it
-   * never stands for two contents. @throws NodeError DISK_FULL, NO_PERMISSION; then the cards are as before.
+   * Makes the node's cards from its agents and its certificate. A revision is on disk before it is sent, so it never has two contents.
+   * @throws NodeError DISK_FULL, NO_PERMISSION; then the cards are as before.
    */
   refresh(definitions: readonly AgentDefinition[]): Promise<CardChanges> {
     const turn = this.#turn.then(() => this.#refresh(definitions))
@@ -120,7 +120,7 @@ export class LocalCards {
     return turn
   }
 
-  /** Brings what the log does not show yet into it, in the background. What no writer takes now waits for the next call. */
+  /** Submits cards missing in the log, in the background. Cards that no writer takes now wait for the next call. */
   publish(): void {
     this.#isWanted = true
     if (!this.#isPublishing) void this.#publishAll()
@@ -143,7 +143,7 @@ export class LocalCards {
     this.#noteSurplus(wanted.map(({ id }) => id).filter((id) => !ids.has(id)))
     for (const { id } of removed) this.#forget(id)
     const signed = changed.map((body) => this.#sign({ ...body, revision: next[body.id]?.revision ?? 1 }))
-    // Another certificate may let in what the log refused under the last one.
+    // With a new certificate, the log may accept cards refused under the last one.
     if (certificate.serial !== this.#serial) this.#taken.clear()
     this.#serial = certificate.serial
     this.publish()
@@ -170,19 +170,19 @@ export class LocalCards {
     if (isChange) this.#deps.telemetry.log('warn', 'the mesh takes no more agents of this node', { agents: ids.join(', ') })
   }
 
-  /** The operator, then those that have a card already: a new agent never takes the place of one that is announced. */
+  /** The operator, then agents with a card already: a new agent never displaces an announced one. */
   #ordered(bodies: readonly Unrevised[]): readonly Unrevised[] {
     const isNew = ({ id }: Unrevised): boolean =>
       id !== OPERATOR && (this.#revisions[id] === undefined || this.#revisions[id].gone === true)
     return [...bodies.filter((one) => !isNew(one)), ...bodies.filter(isNew)]
   }
 
-  /** Those for which the mesh has room, in their order: what is too large leaves its room to those behind it. */
+  /** The cards for which the mesh has room, in order: a card that is too large leaves its room to later ones. */
   #fitting(bodies: readonly Unrevised[]): readonly Unrevised[] {
     let bytes = 0
     const fit = bodies.filter((body) => {
       const known = this.#own.get(body.id)
-      // Others may take this card before they let go of what one that shrinks has now. No revision is longer than this one.
+      // Reserve the larger of old and new size: others may take the card before a shrunken one frees its room. No revision is longer.
       const sizes = [{ ...body, revision: Number.MAX_SAFE_INTEGER }, ...(known === undefined ? [] : [known.body])].map(cardBytes)
       const size = Math.max(...sizes.map((one) => one ?? 0))
       if (bytes + size > MAX_CARDS_BYTES) return false
@@ -192,19 +192,19 @@ export class LocalCards {
     return fit.slice(0, MAX_CARDS)
   }
 
-  /** Agents are checked where they are read; one that still does not fit must not keep the others from their cards. */
+  /** Agents are validated when they are read; a card that is still invalid must not keep the others from theirs. */
   #isValid(body: Unrevised): boolean {
     const checked = validateCard({ ...body, revision: 1 })
     if (!checked.ok) this.#deps.telemetry.log('error', 'an agent has no valid card', { agent: body.id, reason: checked.faults.join('; ') })
     return checked.ok
   }
 
-  /** Does the card say something new, or is it not signed yet? Notes its revision. */
+  /** True for a changed or unsigned card; stores its next revision. */
   #revise(next: Record<string, Revisions[string]>, body: Unrevised): boolean {
     const { log, membership } = this.#deps
     const text = canonicalJson(body)
     const known = next[body.id]
-    // The log may know more than a home that was restored.
+    // The log may have a later revision than a restored home.
     const logged = log.view().cards.get(membership.nodeId)?.get(body.id)?.body.revision ?? 0
     const isSame = known !== undefined && known.text === text && known.gone !== true && known.revision >= logged
     if (isSame) return !this.#own.has(body.id)
@@ -230,7 +230,7 @@ export class LocalCards {
     while (this.#isWanted && !this.#isClosed) {
       this.#isWanted = false
       const entries = this.#unlogged()
-      // First what makes room for others.
+      // Submit removals first, which make room.
       for (const kind of ['card-removed', 'card'] as const) {
         await Promise.all(entries.filter(({ entry }) => entry.kind === kind).map((one) => this.#submit(one)))
       }
@@ -238,7 +238,7 @@ export class LocalCards {
     this.#isPublishing = false
   }
 
-  /** Entries that the log's view lacks. */
+  /** Entries missing in the log's view. */
   #unlogged(): { id: string; revision: number; entry: EntryBody }[] {
     const { log, membership } = this.#deps
     const { mesh } = membership.certificate().body
@@ -256,7 +256,7 @@ export class LocalCards {
       await this.#deps.log.submit(entry, LOG_TIMEOUT_MS)
       this.#taken.set(id, revision)
     } catch (error) {
-      // Connected peers have the card already; the next link or view asks again.
+      // Connected peers have the card already; the next link or view submits it again.
       this.#deps.telemetry.log('debug', 'a card is not in the log yet', { agent: id, code: asNodeError(error).code })
     }
   }

@@ -4,7 +4,7 @@ import type { Tier } from '../../domain/routing/tier.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { RemoteCards } from './remote-cards.js'
 
-/** What following the registry needs. */
+/** Dependencies of {@link RegistryView}. */
 export interface RegistryViewDeps {
   readonly registry: AgentRegistry
   readonly remoteCards: RemoteCards
@@ -12,8 +12,8 @@ export interface RegistryViewDeps {
 }
 
 /**
- * The registry of a running node, to be read (spec a2a-mcp-mesh, AgentRegistry): every change of it comes from signed cards.
- * Agents are registered by attaching them. {@link AgentRegistry.deserialize} makes a registry of its own of the text.
+ * A read-only view of a running node's registry (spec a2a-mcp-mesh, AgentRegistry): every change comes from signed cards. To register an
+ * agent, attach it. {@link AgentRegistry.deserialize} makes a separate registry from the text.
  */
 export class RegistryView {
   readonly #deps: RegistryViewDeps
@@ -22,7 +22,7 @@ export class RegistryView {
     this.#deps = deps
   }
 
-  /** The cards of an agent id, one a node. */
+  /** The cards of an agent id, one per node. */
   getById(agentId: string): readonly RegisteredCard[] {
     return this.#deps.registry.getById(agentId)
   }
@@ -32,7 +32,7 @@ export class RegistryView {
     return this.#deps.registry.getByAddress(address)
   }
 
-  /** The cards that have a capability. */
+  /** The cards with a capability. */
   findByCapability(capabilityId: string): readonly RegisteredCard[] {
     return this.#deps.registry.findByCapability(capabilityId)
   }
@@ -62,7 +62,7 @@ export class RegistryView {
     return this.#deps.registry.getRemoteCards()
   }
 
-  /** What an agent of a sandbox (null: none) finds; `allowList` names agent ids or addresses beyond it. */
+  /** The agents that an agent of a sandbox (null: none) finds; `allowList` adds agent ids or addresses beyond it. */
   visibleTo(sandboxId: string | null, allowList: readonly string[] = []): readonly RegisteredCard[] {
     return this.#deps.registry.visibleTo(sandboxId, allowList)
   }
@@ -72,19 +72,19 @@ export class RegistryView {
     return this.#deps.registry.serialize()
   }
 
-  /** Are agents of other nodes found? True unless turned off. */
+  /** True unless the discovery of agents of other nodes is off. */
   get isDiscovering(): boolean {
     return this.#deps.remoteCards.isOn
   }
 
-  /** Finds agents of other nodes again: those that the log has at once, others as their nodes tell of them. */
+  /** Turns discovery on: cards in the log count at once, others as their nodes send them. */
   enableDiscovery(): void {
     this.#deps.remoteCards.enable(this.#deps.log.view())
   }
 
   /**
-   * Forgets the agents of other nodes and takes no cards of them: they cannot be reached from here, nor let in, as senders
-   * without a card are refused. This node's own agents stay known to others.
+   * Turns discovery off, and forgets the agents of other nodes: they cannot be reached from here, nor admitted, as senders without a card
+   * are refused. Others still find this node's agents.
    */
   disableDiscovery(): void {
     this.#deps.remoteCards.disable()

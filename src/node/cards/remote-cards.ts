@@ -10,10 +10,10 @@ import { MAX_CARDS, MAX_CARDS_BYTES } from '../../domain/membership/fold/card.js
 import type { Certificate, MembershipView, SignedCard } from '../../domain/membership/types.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 
-/** Refused cards that are remembered, so that each is checked and logged once. */
+/** The most remembered refused cards, so that each is checked and logged once. */
 const MAX_REFUSED = 1024
 
-/** What taking others' cards needs. */
+/** Dependencies of {@link RemoteCards}. */
 export interface RemoteCardsDeps {
   readonly clock: Clock
   readonly verify: Verify
@@ -24,12 +24,12 @@ export interface RemoteCardsDeps {
   certificateOf(node: NodeId): Certificate | null
 }
 
-/** The cards of all other nodes: from the log, and newer ones from the peers themselves. Bounded by node. */
+/** The cards of all other nodes: from the log, and newer ones from the peers themselves. Bounded per node. */
 export class RemoteCards {
   readonly #deps: RemoteCardsDeps
-  /** Revisions that the log's view showed last, by node and agent id. */
+  /** Revisions in the log's last view, by node and agent id. */
   readonly #logged = new Map<NodeId, Map<string, number>>()
-  /** Addresses whose node said they are gone while the log still has their card, with the last revision that is gone. */
+  /** Removed addresses whose card is still in the log, with the last removed revision. */
   readonly #gone = new Map<string, number>()
   readonly #refused = new BoundedSet<string>(MAX_REFUSED)
   #isOn = true
@@ -38,26 +38,26 @@ export class RemoteCards {
     this.#deps = deps
   }
 
-  /** Are the cards of others taken? */
+  /** True while cards of other nodes are taken. */
   get isOn(): boolean {
     return this.#isOn
   }
 
-  /** Takes others' cards again, those of the log at once. */
+  /** Takes cards of other nodes again, those of the log at once. */
   enable(view: MembershipView): void {
     this.#isOn = true
     this.#gone.clear()
     this.fromView(view)
   }
 
-  /** Takes no more cards of others; the registry is left with those of this node. */
+  /** Stops taking cards of other nodes, and removes theirs from the registry. */
   disable(): void {
     const { registry } = this.#deps
     this.#isOn = false
     for (const card of registry.getRemoteCards()) registry.unregister(card.address)
   }
 
-  /** Takes the log's cards: new ones in; those that the log has removed, and those of revoked nodes, out. */
+  /** Updates to the log's cards: adds new ones, and removes those that the log removed and those of revoked nodes. */
   fromView(view: MembershipView): void {
     const { registry, self } = this.#deps
     for (const [nodeId, member] of view.members) {
@@ -67,16 +67,16 @@ export class RemoteCards {
       if (member.revoked !== null) registry.removeNode(nodeId)
       else this.#mergeAll(nodeId, this.#notGone(nodeId, [...(cards?.values() ?? [])]), member.certificate.body)
     }
-    // The log is not final at once: what it showed of a node it may take back.
+    // The log is not final at once: it may take back entries of a node.
     for (const nodeId of [...this.#logged.keys()]) if (!view.members.has(nodeId)) this.#dropUnlogged(nodeId, undefined)
   }
 
-  /** The last link to a peer has ended: of a node that the log does not know nothing is left. */
+  /** The last link to a peer closed: removes the cards of a node that the log does not know. */
   onOffline(peer: NodeId): void {
     if (this.#deps.certificateOf(peer) === null) this.#deps.registry.removeNode(peer)
   }
 
-  /** Takes cards that a peer tells of itself: any JSON. `all`: the ids of every agent it has, null when it does not say. */
+  /** Takes cards of a peer about itself: any JSON. `all`: the ids of all its agents; null when not given. */
   fromPeer(peer: NodeId, cards: readonly unknown[], all: readonly string[] | null): void {
     const certificate = this.#deps.certificateOf(peer)
     if (certificate === null) return
@@ -86,7 +86,7 @@ export class RemoteCards {
     for (const card of this.#deps.registry.ofNode(peer)) if (!named.has(card.id)) this.#remove(card.address, card.revision)
   }
 
-  /** A peer says that agents of it are gone, each at a revision. */
+  /** A peer reports removed agents, each with a revision. */
   removedByPeer(peer: NodeId, agents: readonly { readonly id: string; readonly revision: number }[]): void {
     for (const { id, revision } of agents) this.#remove(addressText({ agentId: id, nodeId: peer }), revision)
   }
@@ -95,11 +95,11 @@ export class RemoteCards {
     const known = this.#deps.registry.getByAddress(address)
     if (known === undefined || known.origin === 'local' || known.revision > revision) return
     this.#deps.registry.unregister(address)
-    // The log follows later: until then it must not bring the card back.
+    // The log follows later: until then it must not restore the card.
     if (this.#logged.get(known.nodeId)?.has(known.id) === true) this.#gone.set(address, revision)
   }
 
-  /** What stood in the log and stands there no longer was removed, unless its node told of a newer card meanwhile. */
+  /** Removes cards that left the log, unless their node sent a newer one meanwhile. */
   #dropUnlogged(nodeId: NodeId, cards: ReadonlyMap<string, SignedCard> | undefined): void {
     const { registry } = this.#deps
     for (const [agentId, revision] of this.#logged.get(nodeId) ?? []) {
@@ -119,7 +119,7 @@ export class RemoteCards {
     })
   }
 
-  /** One line of log however many are refused: a peer must not be able to fill the disk with small messages. */
+  /** Logs one line for any number of refused cards: a peer must not be able to fill the disk with small messages. */
   #mergeAll(nodeId: NodeId, cards: readonly unknown[], certificate: Certificate): void {
     const faults = cards.flatMap((signed) => this.#merge(nodeId, signed, certificate) ?? [])
     if (faults.length === 0) return
@@ -128,7 +128,7 @@ export class RemoteCards {
     telemetry.log('warn', 'cards were refused', { peer: nodeId, count: faults.length, reason: faults[0] })
   }
 
-  /** Takes a card that is newer than the known one. Why it is refused, told once; else null. */
+  /** Takes a card newer than the known one. Returns the reason of a refusal, once; else null. */
   #merge(nodeId: NodeId, signed: unknown, certificate: Certificate): string | null {
     const { registry, verify, clock } = this.#deps
     if (!this.#isOn) return null

@@ -9,14 +9,14 @@ import type { AgentLookup } from './agent-lookup.js'
 import type { DraftHead, Outbound } from '../messaging/outbound.js'
 import type { Presence } from '../peers/presence.js'
 
-/** What finding a name needs. */
+/** Dependencies of {@link findAgent}. */
 export interface NameDeps {
   readonly directory: Directory
   readonly agentLookup: AgentLookup
 }
 
 /**
- * The agent that a name means; an unknown one is asked of the connected members once: only that takes a promise. `sees`: as
+ * The agent of a name. An unknown one is looked up at the connected members once: only that takes a promise. `sees`: as
  * {@link Directory.agent}.
  * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
  */
@@ -33,7 +33,7 @@ export function findAgent(
   }
 }
 
-/** What choosing needs. */
+/** Dependencies of {@link pickCapable}. */
 export interface TargetDeps {
   readonly self: NodeId
   readonly registry: AgentRegistry
@@ -43,21 +43,20 @@ export interface TargetDeps {
   readonly outbound: Outbound
 }
 
-/** What the chosen one is sent. */
+/** The message to the chosen agent. */
 export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
   readonly capabilities: readonly [string, ...string[]]
-  /** Takes one that is away where nobody is there: the message waits for it. */
+  /** True: choose an offline agent when none is online, so that the message waits for it. */
   readonly mayBeAway?: boolean
-  /** Which ones the caller sees; that another was refused goes on record, and is not told. Default: all. */
+  /** True for agents that the caller sees; refusals for others are recorded, but not reported. Default: all. */
   readonly sees?: (card: RegisteredCard) => boolean
 }
 
 /**
- * The agent to turn to for capabilities, of those that have them all: allowed ones only, online unless told otherwise, never the sender.
- * Those that can take work go before those that cannot now, agents of the mesh before those outside of it, then the least busy, here first.
- * How busy agents of other nodes are is known only as far as this node keeps them busy.
- * @throws NodeError CAPABILITY_NOT_FOUND when nobody has them; what the rules refuse when none may; PEER_OFFLINE when all
- * are away.
+ * Chooses an agent with all the capabilities: an allowed one, online unless told otherwise, never the sender. Order: able to take work now,
+ * inside the mesh, least busy, local. The load of remote agents is known only as far as it comes from this node.
+ * @throws NodeError CAPABILITY_NOT_FOUND when no agent has them; the refusal of the rules when none is allowed; PEER_OFFLINE when all are
+ * offline.
  */
 export function pickCapable(
   deps: TargetDeps,
@@ -89,14 +88,14 @@ export function pickCapable(
     else asked.expect(best.card.address)
     return { agentId: best.card.id, nodeId: best.card.nodeId }
   }
-  // What nobody may be sent is refused like what was sent to one, and stands on record.
+  // With no allowed agent, fail with the refusal of one, as a direct message to it would, on record.
   if (refused !== null && sees(refused)) deps.outbound.check(draftTo(refused))
   else if (refused !== null) deps.outbound.judge(draftTo(refused))
   if (!cards.some(sees)) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
   throw new NodeError('PEER_OFFLINE', `every agent that has ${capabilities.join(', ')} is offline`)
 }
 
-/** By the first number in which two differ. */
+/** Compares by the first number that differs. */
 function compared(one: readonly number[], other: readonly number[]): number {
   const at = one.findIndex((value, i) => value !== other[i])
   return at === -1 ? 0 : (one[at] ?? 0) - (other[at] ?? 0)

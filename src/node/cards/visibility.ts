@@ -6,7 +6,7 @@ import { type CallerAuthority, effectiveParty } from '../../domain/routing/effec
 import type { AgentHost } from '../agents/agent-host.js'
 import type { Directory } from './directory.js'
 
-/** What says who finds whom. */
+/** Dependencies of {@link Visibility}. */
 export interface VisibilityDeps {
   readonly self: NodeId
   readonly directory: Directory
@@ -16,7 +16,7 @@ export interface VisibilityDeps {
 
 type Card = Pick<AgentCard, 'id' | 'sandboxId'>
 
-/** Who finds which agents: nobody inside a sandbox finds anyone outside it, save whom the mesh's allow list names. */
+/** Which agents a caller finds: inside a sandbox no agents outside it, except those on the mesh's allow list. */
 export class Visibility {
   readonly #deps: VisibilityDeps
 
@@ -24,7 +24,7 @@ export class Visibility {
     this.#deps = deps
   }
 
-  /** Does a caller of this node find an agent? It is in its own sandbox and in that of this node. Some are for the operator alone. */
+  /** True when a caller of this node finds an agent, inside its own sandbox and the node's. Some are for the operator alone. */
   toCaller(card: Card & { readonly nodeId: NodeId }, by: CallerAuthority): boolean {
     const { self, directory, agents } = this.#deps
     if (by.isOperator !== true && card.nodeId === self && agents.isReserved(card.id)) return false
@@ -37,15 +37,15 @@ export class Visibility {
     )
   }
 
-  /** Does a peer find an agent of this node? */
+  /** True when a peer finds an agent of this node. */
   toPeer(card: Card, peer: NodeId): boolean {
     const { self, directory } = this.#deps
     return this.#isSeen(addressText({ agentId: card.id, nodeId: self }), card, directory.certificate(peer)?.sandboxId ?? null)
   }
 
   /**
-   * Must a peer know the card of an agent of this node? Also one that it does not find, when the agent may write to it:
-   * without the card the peer could not tell who writes.
+   * True when a peer must know the card of an agent of this node. That includes an agent it does not find but that may write to it: without
+   * the card the peer could not identify the sender.
    */
   isVisibleTo(card: Card, peer: NodeId): boolean {
     const { crossSandboxAllowList } = this.#deps.rules().sandbox

@@ -7,29 +7,29 @@ import type { DocumentRecord, MembershipView } from '../../domain/membership/typ
 import type { Tier } from '../../domain/routing/tier.js'
 import type { DocumentStreams } from '../../ports/documents.js'
 
-/** Who asks this node for something: as weak as what it speaks for. */
+/** The caller of a document operation at this node. A caller that acts for others has the lower of both rights. */
 export interface DocumentCaller {
   readonly maxTier: Tier
   readonly sandboxId: string | null
 }
 
-/** What a caller may do with a document. */
+/** The rights of a caller on a document. */
 export interface CallerVerdict extends Pick<AccessVerdict, 'maySee' | 'mayWrite'> {
   readonly mayRestrict: boolean
 }
 
-/** Why a stream ends whose member lost the right to write; not for good, as a list may give it again. */
+/** Why a stream ends when its member loses the right to write. Not final: a later access list may restore the right. */
 export const NOT_ALLOWED = 'its member may not write'
 
 const NOTHING: CallerVerdict = { maySee: false, mayWrite: false, mayRestrict: false }
 
-/** What a member may do with a document, by the view alone; nothing for who is none. */
+/** The rights of a member on a document, by the view alone. An unknown or revoked member has none. */
 export function memberAccess(view: MembershipView, document: DocumentRecord, node: NodeId): Pick<AccessVerdict, 'maySee' | 'mayWrite'> {
   const member = view.members.get(node)
   return member === undefined || member.revoked !== null ? NOTHING : accessOf(guarded(view, document), memberOf(member.certificate.body))
 }
 
-/** The same of somebody who asks `self`. One that is weaker than its node has no rights that are that node's by name. */
+/** The rights of a caller of node `self`. A caller weaker than its node does not get rights granted to that node by name. */
 export function callerAccess(
   view: MembershipView,
   document: DocumentRecord,
@@ -49,14 +49,14 @@ export function callerAccess(
   return { maySee: weak.maySee, mayWrite: weak.mayWrite && verdict.mayWrite, mayRestrict: false }
 }
 
-/** How many blocks of each stream of a document count. */
+/** The number of counted blocks of each stream of a document. */
 export function countedStreams(view: MembershipView, document: DocumentRecord): Map<StreamKey, number> {
   return new Map(document.streams.map(({ coreKey }) => [coreKey, countedBlocks(view, document, coreKey)]))
 }
 
 /**
- * How long each stream of a document is known to be, to be signed with an access list: of who loses the right to write, so much
- * stays. It counts what is not fetched yet, was removed here or is not followed: what is here now may be nothing.
+ * The known length of each stream of a document, to be signed with an access list. A member that loses the right to write keeps this many
+ * blocks. The lengths include blocks that are not fetched yet, were removed here or are not followed: the local store may have none.
  * @throws NodeError CONFLICT when a stream cannot be opened
  */
 export async function knownLengths(

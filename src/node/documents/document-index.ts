@@ -9,7 +9,7 @@ import type { DocumentRecord } from '../../domain/membership/types.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import { callerAccess, type CallerVerdict, type DocumentCaller } from './access.js'
 
-/** What {@link DocumentIndex} needs. */
+/** Dependencies of {@link DocumentIndex}. */
 export interface DocumentIndexDeps {
   readonly hash: Hash
   readonly log: Pick<MemberLog, 'view'>
@@ -22,7 +22,7 @@ export interface IndexedDocument {
   readonly record: DocumentRecord
 }
 
-/** The documents that the log names, and what a caller may do with them. */
+/** The documents that the log names, and the rights of callers on them. */
 export class DocumentIndex {
   readonly #deps: DocumentIndexDeps
   readonly #ids = new Map<string, string>()
@@ -39,7 +39,7 @@ export class DocumentIndex {
     return seen.map((record) => this.#withId(record)).sort((a, b) => (a.record.name < b.record.name ? -1 : 1))
   }
 
-  /** Says of a name, by the documents that a caller may see, why it may deceive; null for one that does not. */
+  /** Returns a function that warns of a deceptive name, given the documents that the caller may see; null for a harmless name. */
   nameWarnings(by: DocumentCaller): (name: string) => string | null {
     const looks = new LookAlikes(this.list(by).map(({ record }) => record.name))
     return (name) => {
@@ -49,7 +49,7 @@ export class DocumentIndex {
     }
   }
 
-  /** The document of a name or an id. @throws NodeError DOCUMENT_NOT_FOUND, also for one that the caller may not see */
+  /** Finds a document by name or id. @throws NodeError DOCUMENT_NOT_FOUND, also for a document that the caller may not see */
   find(text: string, by: DocumentCaller): IndexedDocument {
     const view = this.#deps.log.view()
     const record = view.documents.get(text) ?? [...view.documents.values()].find(({ name }) => this.idOf(name) === text)
@@ -57,7 +57,7 @@ export class DocumentIndex {
     throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(text)}" that may be seen`)
   }
 
-  /** What a caller may do. */
+  /** The rights of a caller on a document. */
   access(record: DocumentRecord, by: DocumentCaller): CallerVerdict {
     const { log, self } = this.#deps
     return callerAccess(log.view(), record, { self, by })

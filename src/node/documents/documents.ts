@@ -30,12 +30,12 @@ import { DocumentMarks } from './marks.js'
 import { OpenDocument } from './open-document.js'
 import type { PeerTable } from '../peers/peer-table.js'
 
-/** How long a document that nobody uses stays in memory, in milliseconds. */
+/** How long an unused document stays in memory, in milliseconds. */
 const IDLE_MS = 30_000
-/** How often is looked whether a document that is open should have a snapshot, in milliseconds. */
+/** Interval between the checks whether an open document is due for a snapshot, in milliseconds. */
 const SNAPSHOT_MS = 60_000
 
-/** What the documents of a node need. */
+/** Dependencies of {@link Documents}. */
 export interface DocumentsDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -59,25 +59,25 @@ interface OpenedDocument {
   idle: Timer | null
 }
 
-/** The documents of the mesh, and those that are open here. */
+/** The documents of the mesh, and the open ones of this node. */
 export class Documents {
-  /** Which there are, and who may what. */
+  /** The documents that the log names, and the rights on them. */
   readonly known: DocumentIndex
-  /** How much of them was here once. */
+  /** How many blocks of each document were stored here once. */
   readonly marks: DocumentMarks
-  /** Which of them were whole here once. */
+  /** The documents that were complete here once. */
   readonly arrived: ArrivedDocuments
   readonly #deps: DocumentsDeps
   readonly #opened = new Map<string, Promise<OpenedDocument>>()
-  /** Those of {@link #opened} that are open. */
+  /** The entries of {@link #opened} whose opening is done. */
   readonly #open = new Map<string, OpenedDocument>()
   readonly #uses = new DocumentUses<OpenedDocument>({ open: (name) => this.#openFor(name), letGo: (...one) => this.#released(...one) })
   readonly #changes: Emitter<void>
   readonly #forks: Forks
   readonly #own: LocalStreams
-  /** Which of them are followed, and which are not. */
+  /** Which documents are followed. */
   readonly followed: ReplicationSet
-  /** How much members make this node keep. */
+  /** How many bytes each member makes this node keep. */
   readonly shares: DocumentShares
   readonly #abandoned: AbandonedDocuments
   readonly #snapshots: DocumentSnapshots
@@ -123,7 +123,7 @@ export class Documents {
     })
   }
 
-  /** Begins to follow what this node may see. */
+  /** Starts to follow the documents that this node may see. */
   async start(): Promise<void> {
     const { documents, log } = this.#deps
     await this.shares.start()
@@ -142,7 +142,7 @@ export class Documents {
     this.#timer = this.#deps.clock.every(SNAPSHOT_MS, () => this.#snapshot())
   }
 
-  /** Lets all go, once what was begun is done. */
+  /** Closes all documents after pending work is done. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#own.quieten()
@@ -162,42 +162,42 @@ export class Documents {
     await this.followed.close()
   }
 
-  /** Told when the list of documents, or how much of them is here, may have changed. */
+  /** Calls back when the list of documents, or the stored part of one, may have changed. */
   onChange(listener: () => void): Unsubscribe {
     return this.#changes.on(listener)
   }
 
-  /** Is what is written kept here? */
+  /** True when this node keeps the blocks of a document. */
   isFollowed(name: string): boolean {
     return this.followed.has(name)
   }
 
-  /** Core of a snapshot in force that does not hold what it says; undefined: none. */
+  /** Core of a snapshot in force whose content does not match the log; undefined when there is none. */
   wrongSnapshot(record: DocumentRecord): Promise<StreamKey | undefined> {
     return this.#snapshots.wrongOf(record)
   }
 
-  /** Of the snapshot behind which its streams begin here. */
+  /** Stored bytes of the snapshot behind which the document's streams begin here. */
   snapshotBytes(name: string): number {
     const used = this.#snapshots.used.of(name)
     return used === null ? 0 : this.#deps.documents.size(used.coreKey).bytes
   }
 
-  /** How a stream ended; null while it goes on, and where the document is not open. */
+  /** How a stream ended; null while it goes on, and when the document is not open. */
   stopOf(name: string, stream: StreamKey): string | null {
     if (this.#forks.has(stream)) return FORKED
     return this.#open.get(name)?.document.stops().get(stream)?.reason ?? null
   }
 
-  /** What is told in `status`. */
+  /** The problems of documents, for `status`. */
   problems(): Problem[] {
     const damage = this.damage()
-    // What members give cannot be taken into a damaged store.
+    // A damaged store takes in no blocks of members.
     const shares = shareProblems(this, this.#deps.log.view())
     return [...(damage.length > 0 ? damage : this.marks.problems()), ...this.#forks.problems(), ...this.#snapshots.problems(), ...shares]
   }
 
-  /** That their store is damaged, once that was noticed: how much is here of a document cannot be told then. */
+  /** The damage of the document store, once noticed. Until a repair the stored part of a document is unknown. */
   damage(): Problem[] {
     const { fault } = this.#deps.documents
     if (fault === null) return []
@@ -210,9 +210,7 @@ export class Documents {
     ]
   }
 
-  /**
-   * Runs something on an open document; it stays open for a while after. @throws NodeError as `use`, or as opening does
-   */
+  /** Runs `use` on an open document, which stays open for a while after. @throws NodeError as `use`, or as opening does */
   async with<T>(name: string, use: (document: OpenDocument) => Promise<T>): Promise<T> {
     const { document, release } = await this.hold(name)
     try {
@@ -222,7 +220,7 @@ export class Documents {
     }
   }
 
-  /** An open document, until it is given back. Opening one that is not followed follows it again. */
+  /** Opens a document until `release`. A document that is not followed is followed again. */
   async hold(name: string): Promise<{ readonly document: OpenDocument; release(): void }> {
     const { opened, release } = await this.#uses.hold(name)
     return { document: opened.document, release }
@@ -238,7 +236,7 @@ export class Documents {
     const opening = this.#opened.get(name) ?? this.#openNow(name)
     this.#opened.set(name, opening)
     const opened = await opening
-    // It may have been let go in this very moment.
+    // It may have been closed while it was opened.
     if (this.#open.get(name) !== opened) return await this.#openFor(name)
     opened.holders++
     this.#deps.clock.clear(opened.idle)
@@ -250,10 +248,10 @@ export class Documents {
     if (--opened.holders === 0 && !this.#isClosed) opened.idle = this.#deps.clock.after(IDLE_MS, () => void rest())
   }
 
-  /** Follows a document no longer, and removes what is here of it. Returns how many bytes that were. @throws NodeError CONFLICT while it is in use */
+  /** Stops following a document and removes its blocks here. Returns the number of removed bytes. @throws NodeError CONFLICT while it is in use */
   async forget({ record: { name, streams } }: IndexedDocument): Promise<number> {
     const { documents } = this.#deps
-    // Nothing is waited for before it is followed no longer: who wants it from then on waits until it is gone.
+    // No await comes before the document is no longer followed: a later opener waits until the blocks are removed.
     if (this.#uses.has(name)) throw new NodeError('CONFLICT', 'the document is in use here')
     const opened = this.#open.get(name)
     const keys = new Set([
@@ -265,14 +263,14 @@ export class Documents {
     this.arrived.forget(name)
     await this.followed.forget(name, async () => {
       if (opened !== undefined) await this.#let(name, opened)
-      // Of this stream others may have more than is here then.
+      // Peers may then hold more blocks of this stream than this node.
       await this.#own.forget(name)
       await this.#removeBlocks(name, [...keys])
     })
     return bytes
   }
 
-  /** Removes what is here of a document that is followed no longer. */
+  /** Removes the local blocks of a document that is no longer followed. */
   async #removeBlocks(name: string, streams: readonly StreamKey[]): Promise<void> {
     const { documents, log } = this.#deps
     const record = log.view().documents.get(name)
@@ -284,12 +282,12 @@ export class Documents {
     await documents.keep(this.known.idOf(name), null)
     this.shares.release([...streams, ...snapshots])
     if (this.#isClosed) return
-    // What had no room may have it now.
+    // Documents that had no room before may have room now.
     this.#followAll()
     this.#changes.emit()
   }
 
-  /** One that was opened by a node that might only read is opened anew once it may write. */
+  /** Reopens a document that was opened without the right to write, once this node may write it. */
   async #renew(name: string): Promise<void> {
     const { log, self } = this.#deps
     const record = log.view().documents.get(name)
@@ -308,7 +306,7 @@ export class Documents {
     const { documents, log, self, hash } = this.#deps
     const record = log.view().documents.get(name)
     if (record === undefined) throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(name)}"`)
-    // Yjs is loaded by nodes that use documents, and by no others.
+    // Only nodes that use documents load Yjs.
     const { Replica } = await import('../../domain/document/replica.js')
     const id = this.known.idOf(name)
     const mayWrite = memberAccess(log.view(), record, self).mayWrite
@@ -336,11 +334,11 @@ export class Documents {
     try {
       await this.#moveOn(name)
       this.#review()
-      // Opens the cores of these streams: an unopened one has length 0. `mustBeHere` does it for the streams of others.
+      // Opens the cores of these streams: an unopened one has length 0. `mustBeHere` opens the streams of other members.
       await Promise.all(this.#own.unheardOf(name).map((stream) => documents.length(stream)))
       await this.#follow(name, opened)
     } catch (error) {
-      // Half of it serves nobody.
+      // A document that failed to open is unusable.
       this.#open.delete(name)
       await document.close()
       throw error
@@ -361,13 +359,13 @@ export class Documents {
     await this.#keepAndClose(opened)
   }
 
-  /** What cannot be kept is made of the streams again. */
+  /** Closes a document. A document that cannot be cached is rebuilt from its streams. */
   async #keepAndClose({ document }: OpenedDocument): Promise<void> {
     await document.keep().catch((error: unknown) => this.#failed(error))
     await document.close()
   }
 
-  /** The view changed: what is followed, and how much of it counts. */
+  /** The view changed: updates the followed documents and their counted blocks. */
   #review(): void {
     if (this.#isClosed) return
     this.#snapshots.note()
@@ -385,7 +383,7 @@ export class Documents {
     this.#abandoned.review()
   }
 
-  /** What is due of snapshots. */
+  /** Takes and makes the snapshots that are due. */
   #snapshot(): void {
     this.#snapshots.review()
     for (const [name, { document }] of this.#open) void this.#snapshots.offer(name, document)
@@ -404,7 +402,7 @@ export class Documents {
     if (record === undefined) return
     const counted = countedStreams(view, record)
     for (const stream of counted.keys()) if (this.#forks.has(stream)) document.onForked(stream, FORKED)
-    // Of a stream that the log does not name yet others will see nothing either once the right to write is lost.
+    // Others ignore a stream that the log does not name yet, too, once the right to write is lost.
     const { mayWrite } = memberAccess(view, record, this.#deps.self)
     const unheard = own === null ? [] : [own, ...this.#own.unheardOf(name)]
     for (const stream of unheard) if (!counted.has(stream)) counted.set(stream, mayWrite ? Number.POSITIVE_INFINITY : 0)
@@ -440,7 +438,7 @@ export class Documents {
     this.#leaveOwn(stop.stream, stop.reason)
   }
 
-  /** What would be written to it counts nowhere: this node's home runs twice, its store was put back, or others end the stream. */
+  /** Leaves an own stream whose new blocks would not count: this home runs twice, its store was put back, or others end the stream. */
   #leaveOwn(stream: StreamKey, reason: string): void {
     const name = this.#own.nameOf(stream)
     if (name === null) return
@@ -452,13 +450,13 @@ export class Documents {
       .catch((error: unknown) => this.#failed(error))
   }
 
-  /** An open document goes on with the stream that is to be written now. */
+  /** Moves an open document to the stream that is written now. */
   async #moveOn(name: string): Promise<void> {
     const opened = this.#open.get(name)
     if (opened === undefined || opened.own === null || this.#own.nameOf(opened.own) === name) return
     const own = await this.#own.open(name, this.known.idOf(name))
     opened.own = own
-    // It is followed also when the document cannot be made anew now: its next use does that.
+    // Follow the new stream even when the rebuild fails now: the next use rebuilds the document.
     await opened.document.goOn(own).finally(() => this.#review())
   }
 

@@ -1,21 +1,21 @@
 import type { NodeId } from '../../kit/ids.js'
 import type { BusyShareDeps } from '../peers/busy-share.js'
 
-/** Bytes of a member's documents that are asked for a second, and at once after a pause. */
+/** Bytes of a member's documents that are requested per second, and at once after a pause. */
 const SHARE = { perSecond: 4_194_304, burst: 1_048_576 } as const
 
-/** What {@link FetchShare} needs. */
+/** Dependencies of {@link FetchShare}. */
 export interface FetchShareDeps extends Omit<BusyShareDeps, 'limit'> {
   readonly self: NodeId
 }
 
 /**
- * How fast documents that nobody uses here are fetched. What a member wrote takes processor and disk of a node that did not ask for it, and
- * messages wait behind it on the links: while others are served, it comes no faster than a share, and one stream after the other.
+ * How fast unused documents are fetched. Such blocks cost processor and disk of a node that did not ask for them, and delay messages on the
+ * links. While the node serves others, they come no faster than a share, one stream after the other.
  */
 export class FetchShare {
   readonly #deps: FetchShareDeps
-  /** When the bytes that came of each writer will have had their time. */
+  /** Monotonic time at which the received bytes of each writer are paid for. */
   readonly #paidAt = new Map<NodeId, number>()
 
   constructor(deps: FetchShareDeps) {
@@ -23,8 +23,8 @@ export class FetchShare {
   }
 
   /**
-   * Counts the bytes that came of a stream. `writers`: the members that announced it; the one with most of its share left pays, so that
-   * nobody slows down a stream of another by announcing it. Gives the milliseconds after which more of the stream may be requested.
+   * Counts the received bytes of a stream. `writers`: the members that announced it. The one with most of its share left pays, so that
+   * nobody slows down a stream of another by announcing it. Returns the milliseconds after which more of the stream may be requested.
    */
   fetched(writers: readonly NodeId[], bytes: number): number {
     const { clock, self, isAlone } = this.#deps

@@ -11,10 +11,10 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { type NodeId, shortId } from '../../kit/ids.js'
 import type { NodeEvents } from '../observe/events.js'
 
-/** Why nothing of a forked stream counts. */
+/** Why no block of a forked stream counts. */
 export const FORKED = 'its member signed two different blocks at one place'
 
-/** What {@link Forks} needs. */
+/** Dependencies of {@link Forks}. */
 export interface ForksDeps {
   readonly audit: Audit
   readonly log: MemberLog
@@ -27,7 +27,7 @@ interface Fork {
   readonly member: NodeId
 }
 
-/** Streams of documents that hold two branches, both signed by their member: on record, and told until the member goes on with another. */
+/** Streams of documents with two branches, both signed by their member: reported until the member goes on with another stream. */
 export class Forks {
   readonly #deps: ForksDeps
   readonly #streams = new Set<StreamKey>()
@@ -36,14 +36,14 @@ export class Forks {
     this.#deps = deps
   }
 
-  /** A stream is proven to be forked. */
+  /** Records a stream as forked. */
   add(stream: StreamKey): void {
     if (this.#streams.has(stream)) return
     this.#streams.add(stream)
     for (const { document, member, stream: found } of this.#found()) {
       if (found !== stream) continue
       const reason = `it signed two different blocks of the document ${safeName(document.name, DOCUMENT_NAME)} at one place`
-      // Told again after each start of this node.
+      // Recorded again after each start of this node.
       this.#deps.audit.append({
         kind: 'strike',
         code: 'CONFLICT',
@@ -55,12 +55,12 @@ export class Forks {
     }
   }
 
-  /** Is a stream forked? */
+  /** True when a stream is forked. */
   has(stream: StreamKey): boolean {
     return this.#streams.has(stream)
   }
 
-  /** What is told in `status`: one problem for each member of a document that has forked streams of it and no other. */
+  /** The problems for `status`: one for each member of a document with forked streams and no other stream. */
   problems(): Problem[] {
     const problems = new Map<string, Problem>()
     for (const { document, member } of this.#found()) {
@@ -89,7 +89,7 @@ export class Forks {
   }
 }
 
-/** Tells people that what follows in a stream is skipped, whose it is and why. */
+/** Reports that later blocks of a stream are skipped, with its member and the reason. */
 export function tellStop(
   { events, log, telemetry }: Pick<ForksDeps, 'log'> & { readonly events: NodeEvents; readonly telemetry: Telemetry },
   name: string,

@@ -13,12 +13,12 @@ import type { MemberLog } from '../../ports/mesh.js'
 import type { NodeStore } from '../../ports/storage.js'
 import type { ActiveSnapshots } from './snapshots/active.js'
 
-/** How long nothing more of a document comes before it is taken that nothing does, in milliseconds. */
+/** How long no block of a document arrives before the transfer counts as still, in milliseconds. */
 const HERE_MS = 3000
-/** So many times as long is waited for who is slow to say what it has; and by a call for what comes and comes. */
+/** How many {@link HERE_MS} a call waits for a member to announce its blocks, and for a transfer that goes on. */
 const MAX_LOOKS = 3
 
-/** What waiting for a document needs. */
+/** Dependencies of {@link mustBeHere}. */
 export interface InitialSyncDeps {
   readonly deps: Pick<NodeDeps, 'clock' | 'documents' | 'log'>
   readonly self: NodeId
@@ -27,9 +27,9 @@ export interface InitialSyncDeps {
 }
 
 /**
- * What others wrote comes in a moment, or somebody is away who may have it: before it was whole here once, a part of a document
- * must not be taken for all of it. What none of all others has, who are there, is gone: it was removed before anybody got it.
- * @throws NodeError PEER_OFFLINE, TIMEOUT; STORE_DAMAGED for one of which this disk lost a part that nobody gives
+ * Waits until a document is complete here. A partial document must not be taken for the whole before it was complete once: a member that is
+ * offline may hold blocks. Blocks that no member holds while all are online are gone: they were removed before any member fetched them.
+ * @throws NodeError PEER_OFFLINE, TIMEOUT; STORE_DAMAGED for a document with blocks lost on this disk that no member gives
  */
 export async function mustBeHere(node: InitialSyncDeps, known: DocumentRecord): Promise<void> {
   const find = (): DocumentRecord => recordOf(node, known)
@@ -46,24 +46,24 @@ export async function mustBeHere(node: InitialSyncDeps, known: DocumentRecord): 
   })
 }
 
-/** The same for who waits for as long as it takes. */
+/** {@link mustBeHere} without a time limit. */
 export interface InitialSync {
-  /** Is the document here, or what is missing gone for good? Stays true. */
+  /** True once the document is here, or its missing blocks are gone for good. Stays true. */
   readonly isOver: boolean
   stop: Unsubscribe
 }
 
-/** What was seen of a document that is not here: it comes, not everybody said what it has, or nothing more comes as things are. */
+/** State of a missing document: blocks arrive, some member has not announced its blocks, or nothing more arrives. */
 type Seen = 'moving' | 'silent' | 'still'
 
 interface WaitingReader {
-  /** Once {@link mustBeHere} would not throw; never at once. */
+  /** Called once {@link mustBeHere} would not throw; never at once. */
   onOver(): void
-  /** Again and again before. */
+  /** Called after each look before that. */
   onLook?(seen: Seen): void
 }
 
-/** Waits until {@link mustBeHere} would not throw. `find` gives the document as it is known now. */
+/** Waits until {@link mustBeHere} would not throw. `find` returns the current record of the document. */
 export function awaitHere(node: InitialSyncDeps, find: () => DocumentRecord, { onOver, onLook = () => {} }: WaitingReader): InitialSync {
   const { clock } = node.deps
   if (isHere(node, find())) return { isOver: true, stop: () => {} }
@@ -72,7 +72,7 @@ export function awaitHere(node: InitialSyncDeps, find: () => DocumentRecord, { o
   const look = (): void => {
     const record = find()
     const now = progressOf(node, record)
-    // Who came a moment ago may be about to give it.
+    // A member that connected a moment ago may be about to announce its blocks.
     unmoved = now === last ? unmoved + 1 : 0
     const seen = unmoved === 0 ? 'moving' : unmoved < MAX_LOOKS && mayBeAnnounced(node, record) ? 'silent' : 'still'
     last = now
@@ -98,12 +98,12 @@ export function awaitHere(node: InitialSyncDeps, find: () => DocumentRecord, { o
   return arrival
 }
 
-/** As the log has it now. */
+/** The current record of a document in the log. */
 export function recordOf(node: InitialSyncDeps, known: DocumentRecord): DocumentRecord {
   return node.deps.log.view().documents.get(known.name) ?? known
 }
 
-/** Is it whole, as far as anybody who is there knows, or was it so once? */
+/** True when the document is complete as far as any online member knows, or was complete once. */
 function isHere(node: InitialSyncDeps, record: DocumentRecord): boolean {
   const { arrived, marks } = node.documents
   // A document that lost blocks on this disk is incomplete, whichever members are offline.
@@ -120,7 +120,7 @@ function isHere(node: InitialSyncDeps, record: DocumentRecord): boolean {
   return isWhole
 }
 
-/** Nothing more comes: is what is here all there is, as far as anybody can say who is there? */
+/** Nothing more arrives: is the local part complete, as far as the online members know? */
 function isGoodEnough(node: InitialSyncDeps, record: DocumentRecord): boolean {
   const { arrived, marks } = node.documents
   if (marks.lost(record.name) > 0) return false
@@ -131,23 +131,23 @@ function isGoodEnough(node: InitialSyncDeps, record: DocumentRecord): boolean {
   return lacking.length === 0 || (isAsked && lacking.every((stream) => isUnknown(node, stream)))
 }
 
-/** From now on what is here is read and edited, whoever is away. */
+/** Records that the document is complete here: it may be read and edited from now on, even with members offline. */
 function noted({ documents: { arrived } }: InitialSyncDeps, record: DocumentRecord): void {
   if (!arrived.isMissing(record)) arrived.note(record.name)
 }
 
-/** Something is missing, and somebody who is there did not say yet whether it has it. */
+/** True when a block is missing and some online member has not announced whether it has it. */
 function mayBeAnnounced(node: InitialSyncDeps, record: DocumentRecord): boolean {
   return node.documents.arrived.lacking(record).length > 0 && !haveAllAnnounced(node, record)
 }
 
-/** Did nobody of those who are there ever hear of a block of a stream? */
+/** True when no online member announced a block of a stream. */
 function isUnknown(node: InitialSyncDeps, stream: string): boolean {
   const { blocks, isMore } = node.deps.documents.extent(stream)
   return blocks === 0 && !isMore
 }
 
-/** Did each member that is there say how much it has of each stream? */
+/** True when each online member announced its length of each stream. */
 function haveAllAnnounced(node: InitialSyncDeps, record: DocumentRecord): boolean {
   const online = onlineOf(node, record)
   return node.documents.arrived.streams(record).every(([stream]) => {
@@ -156,7 +156,7 @@ function haveAllAnnounced(node: InitialSyncDeps, record: DocumentRecord): boolea
   })
 }
 
-/** Did one of them say it of each stream, and none that it has more? Where nobody is there, nobody has to. */
+/** True when some member announced each stream, and none has more blocks. With no member online, no announcement is needed. */
 function hasAnyAnnounced(node: InitialSyncDeps, record: DocumentRecord): boolean {
   const isAlone = onlineOf(node, record).length === 0
   return node.documents.arrived.streams(record).every(([stream]) => {
@@ -165,7 +165,7 @@ function hasAnyAnnounced(node: InitialSyncDeps, record: DocumentRecord): boolean
   })
 }
 
-/** Changes as long as something comes. */
+/** A text that changes as long as blocks arrive. */
 function progressOf(node: InitialSyncDeps, record: DocumentRecord): string {
   const { documents } = node.deps
   const cores = node.documents.arrived.streams(record).map(([stream]) => stream)
@@ -197,30 +197,30 @@ function notHere(node: InitialSyncDeps, record: DocumentRecord, seen: Seen): Nod
   return new NodeError('PEER_OFFLINE', `this node has ${part} of the document ${name}, and every node that has it is offline`, { next })
 }
 
-/** Name of the stored document of what arrived. */
+/** Name of the stored list of complete documents. */
 export const DOCUMENTS_ARRIVED = 'documents-arrived'
 
-/** It as stored: names of documents. */
+/** The stored form: names of documents. */
 export interface StoredArrivals {
   readonly names: readonly string[]
 }
 
-/** What {@link ArrivedDocuments} needs. */
+/** Dependencies of {@link ArrivedDocuments}. */
 interface ArrivedDocumentsDeps {
   readonly store: NodeStore
   readonly log: Pick<MemberLog, 'view'>
   readonly documents: Pick<DocumentStreams, 'size' | 'extent'>
   readonly used: Pick<ActiveSnapshots, 'of' | 'isBegun'>
-  /** Has this node written into a document what the mesh has not heard of yet? */
+  /** True when this node wrote blocks into a document that the mesh does not know yet. */
   hasUnheard(name: string): boolean
-  /** Does nothing of a stream count, as it has two branches? */
+  /** True when no block of a stream counts, as it has two branches. */
   isForked(stream: StreamKey): boolean
   onError(error: unknown): void
 }
 
 /**
- * Which documents were whole here once. From then on this node reads and edits what it has of them, whoever is away; before, a part
- * of one must not be taken for all of it.
+ * The documents that were complete here once. From then on this node reads and edits its local part, even with members offline. Before, a
+ * partial document must not be taken for the whole.
  */
 export class ArrivedDocuments {
   readonly #deps: ArrivedDocumentsDeps
@@ -231,48 +231,48 @@ export class ArrivedDocuments {
     this.#deps = deps
   }
 
-  /** Reads what is stored. */
+  /** Reads the stored names. */
   async start(): Promise<void> {
     const stored = await this.#deps.store.read<StoredArrivals>(DOCUMENTS_ARRIVED)
     for (const name of stored?.names ?? []) this.#names.add(name)
   }
 
-  /** Once all is stored. */
+  /** Resolves once all is stored. */
   async close(): Promise<void> {
     await this.#writing
   }
 
-  /** Was it whole here once? */
+  /** True when the document was complete here once. */
   has(name: string): boolean {
     return this.#names.has(name)
   }
 
-  /** It is whole here. */
+  /** Records that a document is complete here. */
   note(name: string): void {
     if (this.#names.has(name)) return
     this.#names.add(name)
     this.#store()
   }
 
-  /** It is kept here no longer. */
+  /** Forgets a document that is no longer kept here. */
   forget(name: string): void {
     if (this.#names.delete(name)) this.#store()
   }
 
-  /** Is nothing here of a document into which somebody wrote? */
+  /** True when a document has blocks of members and none of them is here. */
   isMissing(record: DocumentRecord): boolean {
     const { documents, used, hasUnheard } = this.#deps
     if (used.of(record.name) !== null) return !used.isBegun(record.name)
-    // What others wrote behind a snapshot that is not here waits for it.
+    // Blocks behind a snapshot that is not here cannot be used before it arrives.
     const stored = Object.entries(record.snapshot?.lengths ?? {}).filter(([, length]) => length > 0)
     if (stored.some(([stream]) => documents.size(stream).blocks === 0)) return true
     const sizes = this.#counted(record).map(([stream]) => documents.size(stream))
     if (hasUnheard(record.name)) return false
-    // Those that begin behind a snapshot that is not here say nothing.
+    // Streams that begin behind a snapshot that is not here do not count.
     return sizes.length > 0 && sizes.every(({ blocks, from }) => blocks === 0 || from > 0)
   }
 
-  /** Its streams of which something is not here. The log names a stream once it has a block, so none is empty. */
+  /** The streams with missing blocks. The log names a stream once it has a block, so none is empty. */
   lacking(record: DocumentRecord): StreamKey[] {
     const { documents } = this.#deps
     const isLacking = ([stream, counted]: readonly [StreamKey, number]): boolean => {
@@ -285,7 +285,7 @@ export class ArrivedDocuments {
       .map(([stream]) => stream)
   }
 
-  /** Its streams of which something counts, and how many blocks. */
+  /** The streams with counted blocks, and the number of these. */
   streams(record: DocumentRecord): (readonly [StreamKey, number])[] {
     return this.#counted(record).filter(([stream]) => !this.#deps.isForked(stream))
   }

@@ -22,7 +22,7 @@ const REASONS: Readonly<Record<LeftStream['reason'], string>> = {
   revoked: 'all its writers were revoked, and nobody uses it here'
 }
 
-/** Why a stream is not kept here, for people. */
+/** Why a stream is not kept here, in words for people. */
 export function leftReason({ reason }: Pick<LeftStream, 'reason'>): string {
   return REASONS[reason]
 }
@@ -32,7 +32,7 @@ interface Left {
   readonly shares: Pick<DocumentShares, 'bytesOf'>
 }
 
-/** What is told in `status`: one problem for each member of whom this node leaves out streams of documents. */
+/** The problems for `status`: one for each member with document streams that this node leaves out. */
 export function shareProblems({ followed }: Pick<Left, 'followed'>, { documents, members }: MembershipView): Problem[] {
   const byMember = new Map<NodeId, LeftStream[]>()
   for (const record of documents.values())
@@ -49,7 +49,7 @@ export function shareProblems({ followed }: Pick<Left, 'followed'>, { documents,
   })
 }
 
-/** How much of its share a member takes at this node. */
+/** The part of its share that a member uses at this node. */
 export function shareOf({ followed, shares }: Left, { documents }: Pick<MembershipView, 'documents'>, node: NodeId): DocumentShareInfo {
   const left = [...documents.values()].flatMap((record: DocumentRecord) => followed.leftOf(record).filter((one) => one.node === node))
   return {
@@ -64,21 +64,21 @@ export function shareOf({ followed, shares }: Left, { documents }: Pick<Membersh
 /** How long a document must be abandoned before its blocks are removed, in milliseconds: the log may still undo a revocation. */
 const RECLAIM_MS = 600_000
 
-/** What {@link AbandonedDocuments} needs. */
+/** Dependencies of {@link AbandonedDocuments}. */
 interface AbandonedDocumentsDeps {
   readonly clock: Clock
   readonly log: Pick<MemberLog, 'view'>
   readonly followed: Pick<ReplicationSet, 'isAbandoned' | 'removeAbandoned'>
   readonly shares: Pick<DocumentShares, 'isStored'>
   readonly marks: Pick<DocumentMarks, 'has'>
-  /** Does somebody want a document now? */
+  /** True while a document is in use. */
   isInUse(name: string): boolean
-  /** Removes what is here of a document that is followed no longer, these streams among it. */
+  /** Removes the local blocks of a document that is no longer followed, with these streams. */
   remove(name: string, streams: readonly StreamKey[]): Promise<void>
   onError(error: unknown): void
 }
 
-/** Gives back the disk that documents take whose only writers were revoked and that nobody uses here. */
+/** Frees the disk space of unused documents whose only writers were revoked. */
 export class AbandonedDocuments {
   readonly #deps: AbandonedDocumentsDeps
   #timer: Timer | null = null
@@ -89,7 +89,7 @@ export class AbandonedDocuments {
     this.#deps = deps
   }
 
-  /** What is abandoned may have changed. */
+  /** Called when the set of abandoned documents may have changed. */
   review(): void {
     if (this.#isClosed || this.#timer !== null || this.#stored().length === 0) return
     this.#timer = this.#deps.clock.after(RECLAIM_MS, () => {
@@ -97,14 +97,14 @@ export class AbandonedDocuments {
     })
   }
 
-  /** Once what was begun is done. */
+  /** Resolves once pending removals are done. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#deps.clock.clear(this.#timer)
     await this.#removing
   }
 
-  /** Abandoned documents of which something is here. */
+  /** Abandoned documents with blocks in the local store. */
   #stored(): DocumentRecord[] {
     const { log, followed, shares, marks } = this.#deps
     const isStored = ({ name, streams }: DocumentRecord): boolean =>
@@ -117,7 +117,7 @@ export class AbandonedDocuments {
     try {
       for (const record of this.#stored()) {
         const { name, streams } = record
-        // Somebody may have opened it while another one was removed.
+        // A caller may have opened it during the removal of another document.
         if (this.#isClosed || isInUse(name) || !followed.isAbandoned(record)) continue
         const cores = streams.map(({ coreKey }) => coreKey)
         await followed.removeAbandoned(name, () => remove(name, cores))
@@ -129,16 +129,16 @@ export class AbandonedDocuments {
   }
 }
 
-/** What {@link DocumentUses} needs. */
+/** Dependencies of {@link DocumentUses}. */
 interface DocumentUsesDeps<T> {
   open(name: string): Promise<T>
-  /** A use of it is over. */
+  /** Called when a use ends. */
   letGo(name: string, opened: T): void
 }
 
 /**
- * Which documents are in use: each from the moment on at which somebody wants it, and not when it is open, since one that is
- * removed meanwhile would be open without its blocks.
+ * The documents in use. A use begins when a caller asks for the document, not when it is open: a document removed in between would be open
+ * without its blocks.
  */
 export class DocumentUses<T> {
   readonly #uses = new Map<string, number>()
@@ -148,12 +148,12 @@ export class DocumentUses<T> {
     this.#deps = deps
   }
 
-  /** Is it in use? */
+  /** True while a document is in use. */
   has(name: string): boolean {
     return this.#uses.has(name)
   }
 
-  /** Opens a document for a use, until that is released. Rejects as opening does; the use is over then. */
+  /** Opens a document for a use, until `release`. Rejects as opening does, and ends the use then. */
   async hold(name: string): Promise<{ readonly opened: T; release(): void }> {
     this.#add(name, 1)
     try {

@@ -7,21 +7,21 @@ import { NOT_ALLOWED } from './access.js'
 
 const HASH_BYTES = 32
 
-/** What {@link keptDocument} needs. */
+/** Dependencies of {@link keptDocument}. */
 export interface KeptDeps {
   readonly hash: Hash
   readonly documents: Pick<DocumentStreams, 'kept' | 'keep'>
   onError(error: unknown): void
 }
 
-/** What this node keeps of one document, so that opening it does not take all blocks of its streams. */
+/** The cached snapshot of one document, so that opening it does not read all blocks of its streams. */
 export interface KeptDocument {
-  /** Null when there is nothing, or it is damaged. Never rejects. */
+  /** Null when there is no snapshot, or it is damaged. Never rejects. */
   read(): Promise<Uint8Array | null>
   write(snapshot: Uint8Array): Promise<void>
 }
 
-/** The snapshot of a document, by its id, behind a hash of it. */
+/** The cached snapshot of a document by its id, stored behind a hash of it. */
 export function keptDocument(id: string, { hash, documents, onError }: KeptDeps): KeptDocument {
   return {
     read: async () => {
@@ -43,14 +43,14 @@ export function keptDocument(id: string, { hash, documents, onError }: KeptDeps)
 }
 
 interface CachedBeginning {
-  /** How many blocks of each stream count. */
+  /** The number of counted blocks of each stream. */
   readonly counted: ReadonlyMap<StreamKey, number>
   readonly streams: Pick<DocumentStreams, 'read' | 'size'>
-  /** A replica that has seen nothing yet. */
+  /** Makes an empty replica. */
   make(): Replica
 }
 
-/** A replica that goes on from what was kept, if all of that counts still and is in the streams; null: it is to be made of these. */
+/** A replica that continues from the cached snapshot, if all of that still counts and is in the streams; null: read the streams. */
 export async function replicaOfKept(kept: KeptDocument, { counted, streams, make }: CachedBeginning): Promise<Replica | null> {
   const snapshot = await kept.read()
   if (snapshot === null) return null
@@ -68,7 +68,7 @@ async function holds(replica: Replica, { counted, streams }: Pick<CachedBeginnin
   return true
 }
 
-/** Is the last of so many blocks of a stream here, or does the stream begin behind it? */
+/** True when the block before `length` is here, or the stream begins at `length`. */
 async function goesOn(streams: CachedBeginning['streams'], stream: StreamKey, length: number): Promise<boolean> {
   const last = await streams.read(stream, Math.max(length - 1, 0), 1)
   const { from } = streams.size(stream)

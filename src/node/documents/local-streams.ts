@@ -16,10 +16,10 @@ import type { Tier } from '../../domain/routing/tier.js'
 
 /** Name of the stored document of own streams. */
 export const OWN_STREAMS = 'document-streams'
-/** How long one try to bring a stream into the log may take, in milliseconds. */
+/** Time limit of one attempt to bring a stream into the log, in milliseconds. */
 const LOG_TIMEOUT_MS = 30_000
 
-/** What {@link LocalStreams} needs. */
+/** Dependencies of {@link LocalStreams}. */
 export interface LocalStreamsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -28,20 +28,20 @@ export interface LocalStreamsDeps {
   readonly log: MemberLog
   readonly documents: Pick<DocumentStreams, 'own'>
   readonly self: NodeId
-  /** A stream of a document had so many blocks, and they are not all in the store any more. */
+  /** Called when a stream of a document once had `blocks` blocks, and the store no longer has all of them. */
   onLost(name: string, stream: StreamKey, blocks: number): void
   onError(error: unknown): void
 }
 
 /** This node's own stream of one document. */
 export interface LocalStream {
-  /** Streams of it that were left behind. */
+  /** The number of former streams. */
   readonly times: number
-  /** The one that is written now; null before it was opened. */
+  /** The stream that is written now; null before it was opened. */
   readonly stream: StreamKey | null
-  /** How many blocks it had. Stored: when it was first opened; the ledger knows how many it has now. */
+  /** The number of blocks. The stored number is from the first opening; the ledger has the current one. */
   readonly blocks: number
-  /** Streams that were left with blocks of which the mesh has not heard: they are told of, and read, all the same. Absent: none. */
+  /** Former streams with blocks that the mesh does not know yet: still announced and read. Absent: none. */
   readonly unheard?: readonly StreamKey[]
 }
 
@@ -50,20 +50,19 @@ export type StoredLocalStreams = Readonly<Record<string, LocalStream>>
 
 const NONE: LocalStream = { times: 0, stream: null, blocks: 0 }
 
-/** Key of the length of an own stream in the ledger. */
+/** Ledger key of the length of an own stream. */
 const lengthKey = (stream: StreamKey): string => `document-length/${stream}`
 
-/** How many blocks an own stream had when it was written last, as the ledger has it. @throws NodeError STORE_DAMAGED */
+/** The length of an own stream after its last write, from the ledger. @throws NodeError STORE_DAMAGED */
 export async function writtenLength(ledger: Pick<Ledger, 'get'>, { stream, blocks }: LocalStream): Promise<number> {
   const stored = stream === null ? null : await ledger.get(lengthKey(stream))
   return Math.max(blocks, stored === null ? 0 : Number(fromUtf8(stored)))
 }
 
 /**
- * Which stream of each document this node writes, and how long it was, kept outside of the store of documents. A stream that
- * is shorter than it was, or of which nobody knows how long it was, is left for a new one: to write on would be to sign two
- * different blocks at one place. Where the ledger was begun anew, its length when it was first opened is known, and its mark
- * ({@link DocumentMarks}), which may be 2 s old.
+ * The stream of each document that this node writes, and its length, stored outside of the document store. A stream that became shorter, or
+ * has an unknown former length, is left for a new one: further writes would sign two different blocks at one place. With a new ledger, the
+ * length at first opening is known, and the mark ({@link DocumentMarks}), which may be 2 s old.
  */
 export class LocalStreams {
   readonly #deps: LocalStreamsDeps
@@ -71,7 +70,7 @@ export class LocalStreams {
   readonly #own = new Map<string, LocalStream>()
   /** The same by stream. */
   readonly #names = new Map<StreamKey, string>()
-  /** Streams on their way into the log, or soon to be tried again. */
+  /** Streams that are being brought into the log, or wait for the next attempt. */
   readonly #announced = new Set<StreamKey>()
   #isQuiet = false
   #stored: Promise<void> = Promise.resolve()
@@ -80,7 +79,7 @@ export class LocalStreams {
     this.#deps = deps
   }
 
-  /** Reads what is stored. */
+  /** Reads the stored streams. */
   async start(): Promise<void> {
     const stored = await this.#deps.store.read<StoredLocalStreams>(OWN_STREAMS)
     for (const [name, own] of Object.entries(stored ?? {})) {
@@ -88,7 +87,7 @@ export class LocalStreams {
     }
   }
 
-  /** Tells the mesh of the streams that it has not heard of: this node was killed before it could, or the log put them out of order. */
+  /** Announces the streams that the mesh does not know: this node was killed before, or the log reordered the entries. */
   announceAll(): void {
     for (const [name, { stream, blocks }] of this.#own) {
       if (stream !== null && blocks > 0) this.announce(name, stream)
@@ -96,17 +95,17 @@ export class LocalStreams {
     }
   }
 
-  /** Streams of a document that were left before the mesh had heard of them. */
+  /** Former streams of a document that the mesh does not know yet. */
   unheardOf(name: string): readonly StreamKey[] {
     return (this.#of(name).unheard ?? []).filter((stream) => !this.#isKnown(name, stream))
   }
 
-  /** Tells the mesh nothing more. */
+  /** Stops announcing. */
   quieten(): void {
     this.#isQuiet = true
   }
 
-  /** The stream to write: that of before when it is whole, else a new one. `id`: of the document. */
+  /** The stream to write: the former one when it is whole, else a new one. `id`: of the document. */
   async open(name: string, id: string): Promise<StreamKey> {
     for (;;) {
       const known = this.#of(name)
@@ -115,7 +114,7 @@ export class LocalStreams {
       const isKnown = known.stream === stream || blocks === 0
       if (this.#of(name).times !== known.times) continue
       if (isWhole && isKnown && blocks >= expected) {
-        // The home is a copy, or its store was begun anew: what is not here of the stream before is lost.
+        // The home is a copy, or its store was begun anew: blocks of the former stream that are not here are lost.
         if (known.stream !== stream) {
           if (known.stream !== null && known.blocks > 0) this.#deps.onLost(name, known.stream, known.blocks)
           await this.#set(name, { ...this.#behind(name, known.stream, known.blocks), stream, blocks })
@@ -128,7 +127,7 @@ export class LocalStreams {
     }
   }
 
-  /** Whose stream of this node it is that is written now: name of the document, or null. */
+  /** The name of the document for which this node writes the stream now; null for any other stream. */
   nameOf(stream: StreamKey): string | null {
     return this.#names.get(stream) ?? null
   }
@@ -138,32 +137,32 @@ export class LocalStreams {
     return [...this.#own].filter(([, { blocks }]) => blocks > 0).map(([name]) => name)
   }
 
-  /** The stream of a document that is written now, or was before this start; null when there is none. */
+  /** The stream of a document that is written now, or was before this start; null for none. */
   streamOf(name: string): StreamKey | null {
     return this.#of(name).stream
   }
 
-  /** The same, and those that were left and of which the mesh has not heard. */
+  /** The stream of {@link streamOf}, and the former ones that the mesh does not know yet. */
   streamsOf(name: string): readonly StreamKey[] {
     const stream = this.streamOf(name)
     return [...(stream === null ? [] : [stream]), ...this.unheardOf(name)]
   }
 
-  /** Has it written into the document what the mesh has not heard of yet? */
+  /** True when this node wrote blocks into the document that the mesh does not know yet. */
   hasUnheard(name: string): boolean {
     const { stream, blocks } = this.#of(name)
     return (stream !== null && blocks > 0 && !this.#isKnown(name, stream)) || this.unheardOf(name).length > 0
   }
 
-  /** Blocks that the stream has; of one that is left, none. */
+  /** The number of blocks of the stream; 0 for a former one. */
   blocksOf(stream: StreamKey): number {
     const name = this.nameOf(stream)
     return name === null ? 0 : this.#of(name).blocks
   }
 
   /**
-   * A stream has so many blocks now. When this resolves the ledger has the number, which survives the process as the blocks do.
-   * Never rejects: the blocks are in the stream, also where the ledger does not take the number.
+   * Records the new length of a stream. When this resolves the ledger has the number, as durable as the blocks. Never rejects: the blocks
+   * are in the stream, even when the ledger fails to store the number.
    */
   async wrote(name: string, stream: StreamKey, blocks: number): Promise<void> {
     if (this.nameOf(stream) !== name) return
@@ -171,21 +170,21 @@ export class LocalStreams {
     await this.#record(stream, String(blocks))
   }
 
-  /** What follows goes into another stream. At once nothing is this node's stream of the document any more, until it is opened. */
+  /** Leaves the stream: later blocks go into another one. From the call until the next opening this node has no stream of the document. */
   async leave(name: string): Promise<void> {
     const { stream } = this.#of(name)
     await this.#set(name, leftStream(this.#of(name)))
     if (stream !== null) await this.#record(stream, null)
   }
 
-  /** The same for a document of which nothing is kept here. */
+  /** Leaves the stream of a document whose blocks are removed here. */
   async forget(name: string): Promise<void> {
     const { unheard: _, ...own } = this.#of(name)
     this.#own.set(name, own)
     await this.leave(name)
   }
 
-  /** With a stream that is left: what is in it counts, though the mesh has not heard of it yet. */
+  /** Adds a former stream whose blocks count, though the mesh does not know it yet. */
   #behind(name: string, stream: StreamKey | null, blocks: number): LocalStream {
     const own = this.#of(name)
     if (stream === null || blocks === 0 || this.#isKnown(name, stream)) return own
@@ -193,7 +192,7 @@ export class LocalStreams {
     return { ...own, unheard: [...others, stream].slice(-MAX_STREAMS_OF_MEMBER) }
   }
 
-  /** @throws NodeError CONFLICT when the mesh takes no further stream, so that nobody else would ever see what is written to this one */
+  /** @throws NodeError CONFLICT when the mesh takes no further stream, so that no other member would ever see writes to this one */
   mustHavePlace(name: string, own: StreamKey): void {
     const record = this.#deps.log.view().documents.get(name)
     if (record === undefined || this.#isKnown(name, own) || hasPlaceFor(record, this.#deps.self)) return
@@ -202,7 +201,7 @@ export class LocalStreams {
     })
   }
 
-  /** Tells the mesh of a stream, until it knows. Others see nothing of it before. */
+  /** Submits a stream to the log until the log names it. Other members see none of it before. */
   announce(name: string, own: StreamKey): void {
     const { clock, log, telemetry } = this.#deps
     const { mesh } = log.view()
@@ -216,7 +215,7 @@ export class LocalStreams {
         if (!this.#isQuiet) this.announce(name, own)
       })
     }
-    // Entries may be put in another order later, in which it does not count.
+    // The log may reorder the entries later, so that this one does not count.
     const done = (): void => void this.#announced.delete(own)
     log.submit({ kind: 'document-stream', mesh: mesh.id, name, coreKey: own }, LOG_TIMEOUT_MS).then(done).catch(again)
   }
@@ -252,12 +251,12 @@ export class LocalStreams {
   }
 }
 
-/** What is stored of an own stream that is left for another one. */
+/** The stored form of an own stream that was left for another one. */
 export function leftStream({ times, unheard }: LocalStream): LocalStream {
   return { ...NONE, times: times + 1, ...(unheard === undefined ? {} : { unheard }) }
 }
 
-/** What an envelope of a block says beside the block. */
+/** The envelope fields beside the block. */
 interface BlockEnvelope {
   /** The document's id. */
   readonly document: string
@@ -268,7 +267,7 @@ interface BlockEnvelope {
   readonly at: number
 }
 
-/** A block of this node's stream as the `stream-data` envelope that its core holds. */
+/** Packs a block of this node's stream into the `stream-data` envelope that its core holds. */
 export function sealBlock(block: Uint8Array, { document, self, tier, ids, at }: BlockEnvelope): Uint8Array {
   return encodeEnvelope({
     id: ids.next('msg'),
@@ -284,8 +283,8 @@ export function sealBlock(block: Uint8Array, { document, self, tier, ids, at }: 
 }
 
 /**
- * The block of an envelope of a document's stream; null when it is none. Whose stream it is says the core that holds it, not
- * the envelope, and what may be read depends on its bytes alone, so that it is the same everywhere. Never throws.
+ * The block of an envelope in a document's stream; null when the bytes are no such envelope. The core, not the envelope, says which member
+ * the stream belongs to. The result depends on the bytes alone, so that it is the same at every node. Never throws.
  */
 export function openBlock(bytes: Uint8Array, document: string): Uint8Array | null {
   const decoded = decodeEnvelope(bytes)

@@ -12,34 +12,34 @@ import type { LocalStreams } from './local-streams.js'
 export const DOCUMENT_MARKS = 'document-marks'
 /** Name of the stored document of {@link StoredLosses}. */
 export const DOCUMENT_LOSSES = 'document-losses'
-/** How much later than a block its mark is stored at most, in milliseconds. */
+/** The longest delay between a block and its stored mark, in milliseconds. */
 const MARK_MS = 2000
 
-/** How many blocks of each stream were here once, by name of the document. */
+/** The number of blocks of each stream that were here once, by name of the document. */
 export type StoredMarks = Readonly<Record<string, Readonly<Record<StreamKey, number>>>>
 
-/** Own streams that were left as they were shorter than their marks, by name of the document: they are lost also where the log does not name them. */
+/** Own streams left for being shorter than their marks, by document name. They are lost even when the log does not name them. */
 export type StoredLosses = Readonly<Record<string, readonly StreamKey[]>>
 
-/** What {@link DocumentMarks} needs. */
+/** Dependencies of {@link DocumentMarks}. */
 export interface DocumentMarksDeps {
   readonly clock: Clock
   readonly store: NodeStore
   readonly log: Pick<MemberLog, 'view'>
   readonly documents: Pick<DocumentStreams, 'size' | 'read' | 'flush'>
-  /** The own streams that are written now, whose lengths are on record at once; the log may not name them yet. */
+  /** The own streams that are written now. Their lengths are recorded at once; the log may not name them yet. */
   readonly own: Pick<LocalStreams, 'names' | 'streamOf' | 'blocksOf'>
-  /** Is a stream forked? Then nothing of it counts. */
+  /** True when a stream is forked: none of its blocks counts. */
   isForked(stream: StreamKey): boolean
-  /** What was lost is here again, or is found to be lost. */
+  /** Called when lost blocks are here again, or a loss is found. */
   onChange(): void
   onError(error: unknown): void
 }
 
 /**
- * How many blocks of each stream of a document were durable here, kept outside of the store of documents. The engine of that
- * store drops the end of a damaged log without a word, and a copy of it may be put back: a document of which less is here than was
- * once is neither read nor edited until members gave it again.
+ * The number of durable blocks of each stream of a document, stored outside of the document store. The engine of that store drops the end
+ * of a damaged log without an error, and an old copy of it may be put back. A document with fewer blocks than its marks is neither read nor
+ * edited until members gave them again.
  */
 export class DocumentMarks {
   readonly #deps: DocumentMarksDeps
@@ -48,11 +48,11 @@ export class DocumentMarks {
   /** See {@link StoredLosses}. */
   #losses = new Map<string, readonly StreamKey[]>()
   #followed: ReadonlySet<StreamKey> = new Set()
-  /** Followed streams that were opened: before, none of them has a length. */
+  /** Followed streams that were opened. An unopened one has no length. */
   readonly #opened = new Set<StreamKey>()
   #isClosed = false
   #timer: Timer | null = null
-  /** What is stored, as {@link #json} gives it. */
+  /** The stored text, as {@link #json} returns it. */
   #stored = ''
   #writing: Promise<void> = Promise.resolve()
 
@@ -60,14 +60,14 @@ export class DocumentMarks {
     this.#deps = deps
   }
 
-  /** Reads what is stored. */
+  /** Reads the stored marks. */
   async start(): Promise<void> {
     this.#marks = new Map(Object.entries((await this.#deps.store.read<StoredMarks>(DOCUMENT_MARKS)) ?? {}))
     this.#losses = new Map(Object.entries((await this.#deps.store.read<StoredLosses>(DOCUMENT_LOSSES)) ?? {}))
     this.#stored = this.#json()
   }
 
-  /** These streams are followed from now on. */
+  /** Replaces the set of followed streams. */
   follow(streams: readonly FollowedStream[]): void {
     this.#followed = new Set(streams.map(({ stream }) => stream))
     for (const stream of this.#opened) if (!this.#followed.has(stream)) this.#opened.delete(stream)
@@ -75,29 +75,29 @@ export class DocumentMarks {
     this.due()
   }
 
-  /** More of a stream is here: soon that is stored. */
+  /** More of a stream is here: stores the marks soon. */
   due(): void {
     if (!this.#isClosed) this.#timer ??= this.#deps.clock.after(MARK_MS, () => void this.#store().catch(this.#deps.onError))
   }
 
-  /** Was something of a document here? */
+  /** True when some block of a document was here. */
   has(name: string): boolean {
     return this.#marks.has(name)
   }
 
-  /** Blocks of a document that were here and are not, as far as its streams are followed. Ask it of a document that is open. */
+  /** The number of blocks of a document that were here and are not, in its followed streams. The document must be open. */
   lost(name: string): number {
     return this.#lostOf(this.#streams(name))
   }
 
-  /** The error of a document that lost blocks, STORE_DAMAGED; null: it lost none. */
+  /** The error STORE_DAMAGED of a document that lost blocks; null for any other. */
   fault(name: string): NodeError | null {
     const lost = this.lost(name)
     if (lost === 0) return null
     return new NodeError('STORE_DAMAGED', this.#message(name, lost), { next: ['a2a-node peers', ...REPAIR_STEPS] })
   }
 
-  /** What is told in `status`: one problem for each document that lost blocks. */
+  /** The problems for `status`: one for each document that lost blocks. */
   problems(): Problem[] {
     return this.#names().flatMap((name) => {
       const lost = this.#lostOf(this.#streams(name).filter(([stream]) => this.#opened.has(stream) || !this.#followed.has(stream)))
@@ -113,14 +113,14 @@ export class DocumentMarks {
     void this.#store().catch(this.#deps.onError)
   }
 
-  /** A document is kept here no longer. Resolves when that is stored: its blocks may go then. */
+  /** Forgets a document that is no longer kept here. Resolves when that is stored: only then may its blocks go. */
   async forget(name: string): Promise<void> {
     this.#marks.delete(name)
     this.#losses.delete(name)
     await this.#store()
   }
 
-  /** This node writes another stream from now on, and all of this one is here. What others know of it counts still. */
+  /** This node writes another stream from now on, and all blocks of this one are here. Blocks that the log names still count. */
   left(name: string, stream: StreamKey): void {
     const { [stream]: _, ...others } = this.#marks.get(name) ?? {}
     if (this.#isNamed(name, stream)) return
@@ -128,19 +128,19 @@ export class DocumentMarks {
     this.due()
   }
 
-  /** Stores what is not stored yet. */
+  /** Stores pending marks. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#store().catch(this.#deps.onError)
   }
 
-  /** Opens the followed streams that have a mark, so that `status` tells of a loss before anybody asks for the document. */
+  /** Opens the followed streams with a mark, so that `status` reports a loss before a caller asks for the document. */
   async #open(): Promise<void> {
     const { documents, onChange } = this.#deps
     const marked = this.#names().flatMap((name) => this.#streams(name).map(([stream]) => stream))
     const closed = marked.filter((stream) => this.#followed.has(stream) && !this.#opened.has(stream))
     if (closed.length === 0) return
-    // One that cannot be opened has lost all.
+    // A stream that cannot be opened has lost all blocks.
     await Promise.all(closed.map((stream) => documents.read(stream, 0, 0).catch(() => {})))
     for (const stream of closed) if (this.#followed.has(stream)) this.#opened.add(stream)
     onChange()
@@ -160,8 +160,8 @@ export class DocumentMarks {
   }
 
   /**
-   * Marks of a document that can be compared. A stream that is not followed has no length: of those only own ones count that are
-   * known to be short. Another one that the log does not name was left for a new one, or is put in order later.
+   * The comparable marks of a document. A stream that is not followed has no length, so only own streams known to be short count. Another
+   * one that the log does not name was left for a new one, or the log adds it later.
    */
   #streams(name: string): [StreamKey, number][] {
     const losses = this.#losses.get(name) ?? []
@@ -170,7 +170,7 @@ export class DocumentMarks {
     return marks.filter(([stream]) => !this.#deps.isForked(stream) && (this.#followed.has(stream) || isShort(stream)))
   }
 
-  /** The length of an own stream is on record before its mark is. */
+  /** The length of an own stream is recorded before its mark. */
   #withOwn(name: string): Readonly<Record<StreamKey, number>> {
     const { own } = this.#deps
     const marks = this.#marks.get(name) ?? {}
@@ -198,11 +198,11 @@ export class DocumentMarks {
     this.#timer = null
     const done = this.#writing.then(async () => {
       this.#raise()
-      // Not what memory had before: a write may have failed since.
+      // Compare with the stored text, not with memory: a write may have failed.
       const json = this.#json()
       if (json === this.#stored) return
       const [losses, marks] = [Object.fromEntries(this.#losses), Object.fromEntries(this.#marks)]
-      // What a mark tells of has to be there, also when the power fails.
+      // Blocks must be durable before their mark, even through a power failure.
       await documents.flush()
       await store.write(DOCUMENT_LOSSES, losses)
       await store.write(DOCUMENT_MARKS, marks)
@@ -216,7 +216,7 @@ export class DocumentMarks {
     return JSON.stringify([Object.fromEntries(this.#losses), Object.fromEntries(this.#marks)])
   }
 
-  /** Takes over how long streams are now. */
+  /** Updates the marks to the current lengths. */
   #raise(): void {
     const { log, own: written, isForked } = this.#deps
     for (const { name, streams } of log.view().documents.values()) {
@@ -234,7 +234,7 @@ export class DocumentMarks {
     const { blocks, from } = this.#deps.documents.size(stream)
     const marked = marks[stream] ?? 0
     if (blocks > Math.max(from, marked)) marks[stream] = blocks
-    // What a snapshot holds is not here any more; what was behind it has to be.
+    // Blocks inside a snapshot are not here any more; blocks behind it must be.
     else if (marked <= from) delete marks[stream]
   }
 }

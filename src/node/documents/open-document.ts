@@ -8,35 +8,35 @@ import { NOT_ALLOWED } from './access.js'
 import { ReplicaFeed, type DocumentChange, ReplicaRebuild } from './replica-feed.js'
 import { type KeptDocument, replicaOfKept } from './local-cache.js'
 
-/** A document is kept once it has so many blocks that what is kept of it does not have. */
+/** The number of blocks missing in the cached snapshot that makes a new one due. */
 const KEEP_BLOCKS = 256
 
-/** What an open document needs. */
+/** Dependencies of {@link OpenDocument}. */
 export interface OpenDocumentDeps {
-  /** A replica that has seen nothing yet. */
+  /** Makes an empty replica. */
   make(own: StreamKey | null): Replica
   readonly streams: Pick<DocumentStreams, 'read' | 'size'> & { append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<unknown> }
   /** Key of this node's own stream at first; null when it may not write. */
   readonly own: StreamKey | null
-  /** Blocks that the own stream has, as far as this node knows. */
+  /** The number of blocks of the own stream, as far as this node knows. */
   written(own: StreamKey): number
-  /** Throws when nobody else would ever see what is written to the own stream. */
+  /** Throws when no other member would ever see writes to the own stream. */
   mustHavePlace(own: StreamKey): void
-  /** A block as the own stream holds it, and back; null for what is none. */
+  /** Packs a block for the own stream, and unpacks one; null for bytes that are no block. */
   seal(block: Uint8Array): Uint8Array
   open(bytes: Uint8Array): Uint8Array | null
-  /** The snapshot behind which the streams begin here; null when they are here from their first block on. */
+  /** The snapshot behind which the streams begin here; null when their first blocks are here. */
   base(): Promise<Uint8Array | null>
-  /** The document as it was kept once. */
+  /** The cached snapshot of the document. */
   readonly kept: KeptDocument
-  /** A stream ended at a block, and why. */
+  /** Called when a stream ends at a block, with the reason. */
   onStop(stop: StreamStop): void
-  /** The first block of the own stream is there. */
+  /** The own stream has its first block. */
   onWritten(own: StreamKey): void
   onError(error: unknown): void
 }
 
-/** A snapshot of a document, and how many blocks of each stream are in it. */
+/** A snapshot of a document, and the number of blocks of each stream in it. */
 export interface WrittenSnapshot {
   readonly lengths: Readonly<Record<StreamKey, number>>
   readonly bytes: Uint8Array
@@ -45,24 +45,24 @@ export interface WrittenSnapshot {
 type Stop = Pick<StreamStop, 'at' | 'reason'>
 
 /**
- * A document whose replica is in memory: fed with every block of the streams that count, its edits put into the own stream.
- * What changes it is done one after the other. A replica that took what counts no more is made anew.
+ * A document with its replica in memory. The replica takes every block of the counted streams; its edits go into the own stream. Changes
+ * run one after the other. A replica with blocks that no longer count is rebuilt.
  */
 export class OpenDocument {
   readonly #deps: OpenDocumentDeps
   readonly #changes: Emitter<DocumentChange>
   #fed: ReplicaFeed
-  /** How many blocks of each stream count. */
+  /** The number of counted blocks of each stream. */
   #counted: ReadonlyMap<StreamKey, number> = new Map()
   readonly #stops = new Map<StreamKey, Stop>()
   readonly #programs = new ProgramIds()
   #own: StreamKey | null
   #hasBegun = false
   readonly #renewal = new ReplicaRebuild()
-  /** Not all that is here was read: that goes on, or failed. */
+  /** True while stored blocks are unread: reading goes on, or failed. */
   #isBehind = false
   #isFeeding = false
-  /** What an edit that goes on changed. */
+  /** The updates of a running edit. */
   #untold: Uint8Array[] | null = null
   #tail: Promise<unknown> = Promise.resolve()
   #hasWritten = false
@@ -75,12 +75,12 @@ export class OpenDocument {
     this.#fed = this.#fedOne(deps.make(deps.own))
   }
 
-  /** Told of each change. */
+  /** Calls back for each change. */
   onChange(listener: (change: DocumentChange) => void): Unsubscribe {
     return this.#changes.on(listener)
   }
 
-  /** Streams and how many blocks of each count. Resolves when all that is here of them is in the document. */
+  /** Sets the counted blocks of each stream. Resolves when the document has all of them that are stored here. */
   async follow(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
     await this.#inTurn(async () => {
       if (!this.#hasBegun) await this.#begin(counted)
@@ -90,7 +90,7 @@ export class OpenDocument {
       for (const [stream, at] of counted) {
         const was = before.get(stream) ?? Number.POSITIVE_INFINITY
         if (at < was) this.#limit(stream, at)
-        // What was refused counts after all.
+        // Refused blocks count after all.
         else if (at > was) this.#renewal.need('void', this.#fed)
         this.#fed.offer(stream)
       }
@@ -110,7 +110,7 @@ export class OpenDocument {
     }).catch(this.#deps.onError)
   }
 
-  /** Its streams begin later here: what it has not taken of what was before, it takes of the snapshot. All of it, if what it has is wrong. */
+  /** The streams begin later here: the replica takes missing blocks from the snapshot, or all when the replica is wrong (`isOther`). */
   onBegun(isOther = false): void {
     this.#inTurn(async () => {
       if (isOther) this.#renewal.need('void', this.#fed)
@@ -119,7 +119,7 @@ export class OpenDocument {
     }).catch(this.#deps.onError)
   }
 
-  /** Two branches of a stream were found: none of it counts. */
+  /** Two branches of a stream were found: none of its blocks counts. */
   onForked(stream: StreamKey, reason: string): void {
     if (this.#stops.get(stream)?.at === 0) return
     this.#inTurn(async () => {
@@ -128,7 +128,7 @@ export class OpenDocument {
     }).catch(this.#deps.onError)
   }
 
-  /** Reads the document once everything before is done. Rejects when the streams cannot be read. */
+  /** Reads the document after all earlier work. Rejects when the streams cannot be read. */
   read<T>(look: (replica: Replica) => T): Promise<T> {
     return this.#inTurn(async () => {
       await this.#beWhole()
@@ -137,8 +137,9 @@ export class OpenDocument {
   }
 
   /**
-   * Edits the document as this node. Resolves when the edit is durable here; others hear of it then. One that is refused changes nothing.
-   * @throws NodeError FORBIDDEN, OVERLOADED, CONFLICT while another own stream is made; PAYLOAD_TOO_LARGE for a single value that is too large to be told to others; what `change` throws
+   * Edits the document as this node. Resolves when the edit is durable here, before others receive it. A refused edit changes nothing.
+   * @throws NodeError FORBIDDEN, OVERLOADED, CONFLICT while another own stream is made; PAYLOAD_TOO_LARGE for a single value too large to
+   * send; the errors of `change`
    */
   edit<T>(change: (doc: Replica['doc']) => T): Promise<T> {
     return this.#inTurn(async () => {
@@ -150,27 +151,27 @@ export class OpenDocument {
   }
 
   /**
-   * A clientID for a program; nobody else has it until it is given back. `wish`: the one that it had once, if nobody else had
-   * it since. @throws NodeError FORBIDDEN, OVERLOADED
+   * Reserves a clientID for a program until {@link closeSession}. `wanted`: its former one, given again if no other program had it since.
+   * @throws NodeError FORBIDDEN, OVERLOADED
    */
   openSession(wanted: number | null = null): Promise<number> {
     return this.#inTurn(async () => {
       await this.#mustWrite()
       const isOfPrograms = (clientId: number): boolean => this.#replica.isOfPrograms(clientId)
       const clientId = this.#programs.choose(wanted, isOfPrograms) ?? this.#replica.openSession()
-      // Announced before anybody writes with it.
+      // Announce it before the first write with it.
       await this.#publish()
       this.#programs.give(clientId)
       return clientId
     })
   }
 
-  /** The program of a session is gone. */
+  /** Frees the clientID of a closed session. */
   closeSession(clientId: number): void {
     this.#programs.giveBack(clientId)
   }
 
-  /** What is written from now on goes into another own stream. */
+  /** Later blocks go into another own stream. */
   goOn(own: StreamKey): Promise<void> {
     return this.#inTurn(async () => {
       this.#own = own
@@ -181,7 +182,7 @@ export class OpenDocument {
     })
   }
 
-  /** Writes an update of a session, as {@link edit}: one that is refused may be written again. @throws NodeError INVALID_INPUT, FORBIDDEN, OVERLOADED, CONFLICT, PAYLOAD_TOO_LARGE */
+  /** Writes an update of a session, as {@link edit}. A refused update may be written again. @throws NodeError INVALID_INPUT, FORBIDDEN, OVERLOADED, CONFLICT, PAYLOAD_TOO_LARGE */
   write(update: Uint8Array, session: string): Promise<void> {
     return this.#inTurn(async () => {
       await this.#checkCapacity()
@@ -192,12 +193,12 @@ export class OpenDocument {
     })
   }
 
-  /** Streams that ended, and why. */
+  /** The ended streams, with block and reason. */
   stops(): ReadonlyMap<StreamKey, Stop> {
     return this.#stops
   }
 
-  /** Keeps it as it is, if what is kept lacks so many blocks. */
+  /** Caches the document, if the cached snapshot lacks at least `blocks` blocks. */
   keep(blocks = KEEP_BLOCKS): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#fed.unkept < blocks || this.#renewal.isDue || this.#isBehind) return
@@ -206,7 +207,7 @@ export class OpenDocument {
     })
   }
 
-  /** It as it is, for others; null while it is being made anew, has gaps, or one of so many blocks of each stream is not worth it. */
+  /** A snapshot of the document for others. null while it is rebuilt, when it has gaps, and when `isWorth` is false for its lengths. */
   snapshot(isWorth: (stored: Pick<WrittenSnapshot, 'lengths'>) => boolean): Promise<WrittenSnapshot | null> {
     return this.#inTurn(() => {
       const lengths = this.#replica.vectorClock()
@@ -215,7 +216,7 @@ export class OpenDocument {
     })
   }
 
-  /** Lets it go, once what was begun is done. */
+  /** Closes the document after pending work is done. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#tail
@@ -236,7 +237,7 @@ export class OpenDocument {
     })
   }
 
-  /** What changes in it is news. What this node writes is so once it is durable, and what is read anew once that is whole. */
+  /** Reports each update of the replica: an edit of this node once it is durable, a rebuilt replica once it is complete. */
   #onDocumentMessage(replica: Replica): Replica {
     replica.doc.on('update', (update: Uint8Array) => {
       if (this.#untold !== null) this.#untold.push(update)
@@ -245,18 +246,18 @@ export class OpenDocument {
     return replica
   }
 
-  /** Goes on from what was kept, if that counts still; else it is made of the streams. */
+  /** Starts from the cached snapshot if that still counts; else builds the replica from the streams. */
   async #begin(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
     const { kept, streams, make } = this.#deps
     const replica = (await replicaOfKept(kept, { counted, streams, make: () => make(this.#own) })) ?? (await this.#made())
     this.#replica.doc.destroy()
     this.#fed = this.#fedOne(replica)
-    // What was heard before it began counts for this replica too.
+    // Earlier stops count for this replica, too.
     for (const [stream, { at, reason }] of this.#stops) this.#noteStops(replica.stop(stream, at, reason))
     for (const [stream, end] of replica.ends()) if (end.reason !== NOT_ALLOWED && !this.#stops.has(stream)) this.#stops.set(stream, end)
   }
 
-  /** A limit of the access list may be lifted again, so it is no stop for good. */
+  /** Limits a stream by the access list. A later list may lift the limit, so it is no final stop. */
   #limit(stream: StreamKey, at: number): void {
     const stops = this.#replica.stop(stream, at, NOT_ALLOWED)
     if (stops.some(({ needsRebuild }) => needsRebuild)) this.#renewal.need('void', this.#fed)
@@ -268,7 +269,7 @@ export class OpenDocument {
     if (this.#replica.isFull()) throw new NodeError('OVERLOADED', 'the document is full')
   }
 
-  /** The right to write may have been lost since somebody asked for it. */
+  /** The right to write may be lost since the caller was checked. */
   async #mustWrite(): Promise<void> {
     await this.#beWhole()
     const own = this.#own
@@ -276,7 +277,7 @@ export class OpenDocument {
     if (this.#stops.has(own)) throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
     if (Number.isFinite(this.#counted.get(own))) throw new NodeError('FORBIDDEN', 'this node may not write the document any more')
     this.#deps.mustHavePlace(own)
-    // Else clocks that were used already would be used again, and others would end the stream.
+    // Else clocks would be used twice, and others would end the stream.
     if (this.#fed.lengthOf(own) < this.#deps.written(own))
       throw new NodeError('OVERLOADED', 'what this node wrote into the document is not read back yet: try again')
   }
@@ -290,7 +291,7 @@ export class OpenDocument {
     return done
   }
 
-  /** Does an edit of this node or a session, tells it to others once it is durable, and forgets what is refused. */
+  /** Runs an edit of this node or a session and reports it once it is durable. A refused edit is undone. */
   async #change<T>(by: string | null, edit: () => T): Promise<T> {
     const updates: Uint8Array[] = []
     this.#untold = updates
@@ -307,7 +308,7 @@ export class OpenDocument {
     }
   }
 
-  /** Puts what was edited into the own stream. What fails to get there is in the replica, and will never be in the stream. */
+  /** Appends the edits to the own stream. An edit that fails to get there leaves a wrong replica, so a rebuild follows. */
   async #publish(): Promise<void> {
     const own = this.#own
     const taken = this.#replica.takeBlocks()
@@ -344,12 +345,12 @@ export class OpenDocument {
     }
   }
 
-  /** What holds something that does not count, or was not read to its end, nobody reads or edits. */
+  /** Reading and editing wait until the replica has no invalid and no unread blocks. */
   async #beWhole(): Promise<void> {
     if (this.#renewal.isDue || this.#isBehind) await this.#feed()
   }
 
-  /** Takes all that can be taken of the streams that may have more. When they cannot be read, the next one who needs it goes on. */
+  /** Takes all available blocks of the streams that may have more. After a read error the next caller goes on. */
   async #feed(): Promise<void> {
     this.#isBehind = true
     do {
@@ -361,7 +362,7 @@ export class OpenDocument {
     if (change !== null) this.#changes.emit(change)
   }
 
-  /** A new replica: told what ended first, then to be fed with all streams. */
+  /** Makes a new replica with the known stops, to be fed with all streams. */
   async #beginAnew(): Promise<void> {
     const replica = await this.#made()
     this.#renewal.isDue = false
@@ -374,7 +375,7 @@ export class OpenDocument {
     }
   }
 
-  /** A replica that has seen nothing, but for the snapshot behind which the streams begin. */
+  /** A replica with nothing but the snapshot behind which the streams begin. */
   async #made(): Promise<Replica> {
     const base = await this.#deps.base()
     const replica = this.#deps.make(this.#own)
@@ -385,37 +386,37 @@ export class OpenDocument {
 }
 
 /**
- * Which clientIDs the programs have that hold a document. One whose program is gone goes to the next one, which begins with the
- * whole document; so a stream's sessions are not used up by programs that come and go.
+ * The clientIDs of programs with this document open. A clientID of a closed program goes to the next one, which begins with the whole
+ * document. So programs that come and go do not use up a stream's sessions.
  */
 class ProgramIds {
-  /** Of programs that go on. */
+  /** Of open programs. */
   readonly #given = new Set<number>()
-  /** Of programs that are gone. */
+  /** Of closed programs. */
   readonly #free: number[] = []
-  /** Those of them that were given to another program than the first. */
+  /** The clientIDs that were given to a second program. */
   readonly #reused = new Set<number>()
 
   /**
-   * The one that a program had once, if it is one of programs and nobody else had it since; else one that is over; null when
-   * there is none. After a restart no program goes on: what was not given since belongs to who asks for it.
+   * The `wanted` clientID, if it belongs to programs and no other program had it since; else a free one; null for none. After a restart no
+   * program is open: a clientID that was not given since belongs to the caller that wants it.
    */
   choose(wanted: number | null, isOfPrograms: (clientId: number) => boolean): number | null {
     const mayHave = wanted !== null && !this.#given.has(wanted) && !this.#reused.has(wanted) && isOfPrograms(wanted)
     return mayHave ? this.#again(wanted) : this.#another(wanted)
   }
 
-  /** Nobody else has it until it is given back. */
+  /** Reserves a clientID until it is given back. */
   give(clientId: number): void {
     this.#given.add(clientId)
   }
 
-  /** Its program is gone. */
+  /** Frees the clientID of a closed program. */
   giveBack(clientId: number): void {
     if (this.#given.delete(clientId)) this.#free.push(clientId)
   }
 
-  /** They are those of a stream that is written no more. */
+  /** Forgets the clientIDs of a former stream. */
   clear(): void {
     this.#free.length = 0
     this.#given.clear()
@@ -427,7 +428,7 @@ class ProgramIds {
     return wanted
   }
 
-  /** Not the one that was wished for: who asks would take it for its own still. */
+  /** Not `wanted`: the caller would still take it for its own. */
   #another(wanted: number | null): number | null {
     const place = this.#free.findLastIndex((clientId) => clientId !== wanted)
     const [clientId = null] = place === -1 ? [] : this.#free.splice(place, 1)

@@ -3,28 +3,28 @@ import type { Replica } from '../../domain/document/replica.js'
 import type { StreamStop } from '../../domain/document/stream.js'
 import type { DocumentStreams } from '../../ports/documents.js'
 
-/** Blocks that are read at once. */
+/** Blocks per read. */
 const READ_BLOCKS = 256
 const NOTHING = new Uint8Array()
 
-/** What a {@link ReplicaFeed} needs. */
+/** Dependencies of {@link ReplicaFeed}. */
 export interface ReplicaFeedDeps {
   readonly streams: Pick<DocumentStreams, 'read' | 'size'>
-  /** A block as its stream holds it; null for what is none. */
+  /** Unpacks a block of a stream; null for bytes that are no block. */
   open(bytes: Uint8Array): Uint8Array | null
-  /** How many blocks of a stream are taken. */
+  /** The number of blocks to take of a stream. */
   limitOf(stream: StreamKey): number
   onStops(stops: readonly StreamStop[]): void
-  /** A stream begins behind what was taken of it. */
+  /** A stream begins behind the blocks that were taken of it. */
   onLater(): void
-  /** Is it worth nothing any more? */
+  /** True when the replica is no longer needed. */
   isOver(): boolean
 }
 
-/** A replica, and how far it was fed with each stream. When reading fails it is fed on from there. */
+/** A replica, and the next block of each stream. After a read error it continues from there. */
 export class ReplicaFeed {
   readonly replica: Replica
-  /** Blocks that were taken since it was begun or kept. */
+  /** Blocks taken since the beginning or the last cached snapshot. */
   unkept = 0
   readonly #deps: ReplicaFeedDeps
   /** The next block of each stream, and the streams that may have one. */
@@ -37,33 +37,33 @@ export class ReplicaFeed {
     this.#next = new Map(Object.entries(replica.vectorClock()))
   }
 
-  /** How many blocks of a stream were taken. */
+  /** The number of taken blocks of a stream. */
   lengthOf(stream: StreamKey): number {
     return this.#next.get(stream) ?? 0
   }
 
-  /** Was it given as many blocks of each stream as another one? */
+  /** True when both replicas took equally many blocks of each stream. */
   isAsFarAs(other: ReplicaFeed): boolean {
     return [...this.#next.keys(), ...other.#next.keys()].every((stream) => this.lengthOf(stream) === other.lengthOf(stream))
   }
 
-  /** Was it given as many blocks of each stream as another one, or more? */
+  /** True when this replica took as many blocks of each stream as another one, or more. */
   isAtLeastAsFarAs(other: ReplicaFeed): boolean {
     return [...other.#next.keys()].every((stream) => this.lengthOf(stream) >= other.lengthOf(stream))
   }
 
-  /** A stream may have more. */
+  /** Marks a stream that may have more blocks. */
   offer(stream: StreamKey): void {
     this.#due.add(stream)
   }
 
-  /** Its own edits are in their stream now, as so many blocks. */
+  /** Counts the replica's own edits, now in their stream as `blocks` blocks. */
   appended(own: StreamKey, blocks: number): void {
     this.#next.set(own, this.lengthOf(own) + blocks)
     this.unkept += blocks
   }
 
-  /** Takes all that can be taken of the streams that may have more. Rejects when they cannot be read. */
+  /** Takes all available blocks of the streams that may have more. Rejects when they cannot be read. */
   async feed(): Promise<void> {
     let isMoving = true
     while (isMoving) {
@@ -75,7 +75,7 @@ export class ReplicaFeed {
     }
   }
 
-  /** True: something was taken. A stream that was read to its end is due no more. */
+  /** True when a block was taken. A stream that was read to its end is due no more. */
   async #feedFrom(stream: StreamKey): Promise<boolean> {
     let isTaken = false
     for (;;) {
@@ -90,7 +90,7 @@ export class ReplicaFeed {
     }
   }
 
-  /** What comes while it reads makes the stream due again. */
+  /** Blocks that arrive during the read make the stream due again. */
   async #read(stream: StreamKey, from: number): Promise<readonly Uint8Array[]> {
     this.#due.delete(stream)
     let isAtEnd = false
@@ -104,7 +104,7 @@ export class ReplicaFeed {
     }
   }
 
-  /** False: it is to be offered again. */
+  /** False: offer the stream again. */
   #take(stream: StreamKey, index: number, bytes: Uint8Array): boolean {
     const { outcome, stops } = this.replica.receive({ stream, index, bytes: this.#deps.open(bytes) ?? NOTHING })
     this.#deps.onStops(stops)
@@ -115,33 +115,33 @@ export class ReplicaFeed {
   }
 }
 
-/** What those who hold a document are told. */
+/** The events for holders of a document. */
 export type DocumentChange =
-  /** `by`: the session that wrote it; null for this node and for others. */
+  /** `by`: the session that wrote it; null for this node and for other members. */
   | { readonly type: 'update'; readonly update: Uint8Array; readonly by: string | null }
-  /** Something was taken back: begin anew. `isMoved`: with another own stream, so sessions need other clientIDs. */
+  /** Blocks were taken back: begin anew. `isMoved`: with another own stream, so sessions need other clientIDs. */
   | { readonly type: 'reset'; readonly isMoved: boolean }
 
 /**
- * Why a replica is made anew, the weakest reason first: an edit of this node was refused, streams begin behind what it took of them,
- * part of it counts no longer, this node has another own stream.
+ * Why a replica is rebuilt, the weakest reason first: this node's edit was refused, streams begin behind their taken blocks, taken blocks
+ * no longer count, the own stream changed.
  */
 const REASONS = ['refused', 'begun', 'void', 'moved'] as const
 type Reason = (typeof REASONS)[number]
 
-/** That a replica is to be made anew, and what those who hold it are told when it was. */
+/** A pending rebuild of a replica, and the event for its holders after it. */
 export class ReplicaRebuild {
-  /** Is the replica of now worth nothing? */
+  /** True when the current replica must be rebuilt. */
   isDue = false
-  /** Why it is, or is being, made anew, and the one that those who hold it know; null once they were told. */
+  /** The reason of the rebuild, and the replica that holders know; null once they are notified. */
   #untold: { readonly why: Reason; readonly known: ReplicaFeed } | null = null
 
-  /** Is there something that nobody was told yet? */
+  /** True while holders are not notified. */
   get isUntold(): boolean {
     return this.#untold !== null
   }
 
-  /** The replica is to be made anew. */
+  /** Requests a rebuild of the replica. */
   need(why: Reason, now: ReplicaFeed): void {
     this.isDue = true
     const before = this.#untold
@@ -149,7 +149,7 @@ export class ReplicaRebuild {
     else if (REASONS.indexOf(before.why) < REASONS.indexOf(why)) this.#untold = { ...before, why }
   }
 
-  /** What those who hold it are told of the new one, once; null: nothing. Of an edit that was refused they have not heard. */
+  /** The event for holders after a rebuild, returned once; null for none. Holders never saw a refused edit. */
   change(now: ReplicaFeed): DocumentChange | null {
     if (this.#untold === null) return null
     const { why, known } = this.#untold

@@ -9,19 +9,19 @@ import { memberAccess } from './access.js'
 import type { DocumentShares } from './shares.js'
 import type { FetchShare } from './fetch-share.js'
 
-/** Name of the stored document of what is not followed, and of what is used. */
+/** Name of the stored lists of forgotten and used documents. */
 const STORED = 'documents'
 
-/** What {@link ReplicationSet} needs. */
+/** Dependencies of {@link ReplicationSet}. */
 export interface ReplicationSetDeps {
   readonly store: NodeStore
   readonly log: Pick<MemberLog, 'view'>
   readonly self: NodeId
   readonly shares: DocumentShares
   readonly fetching: FetchShare
-  /** Is a document open here? Its streams are followed before those of others. */
+  /** True when a document is open here. Its streams come before all others. */
   isOpen(name: string): boolean
-  /** Was a document whole here once? Then somebody has used it. */
+  /** True when a document was complete here once, so a caller has used it. */
   hasArrived(name: string): boolean
   /** This node's own streams of a document that the log may not name yet. */
   ownOf(name: string): readonly StreamKey[]
@@ -30,13 +30,13 @@ export interface ReplicationSetDeps {
   onError(error: unknown): void
 }
 
-/** Stored: names of documents that are not followed, and of those that somebody opened here. */
+/** The stored form: names of documents that are not followed, and of documents that were opened here. */
 interface StoredSet {
   readonly forgotten: readonly string[]
   readonly used?: readonly string[]
 }
 
-/** A stream of a document that is not kept, the member that it is counted for, and why it is not kept. */
+/** A stream of a document that is not kept, the member whose share it counts for, and the reason. */
 export interface LeftStream {
   readonly stream: StreamKey
   readonly node: NodeId
@@ -49,15 +49,12 @@ interface OfferedStream {
   readonly claims: StreamClaim[]
 }
 
-/**
- * Which documents a node follows: all that somebody uses here, and of the others as much as the share of each member has room
- * for, save those that it was told to forget.
- */
+/** The documents that a node follows: all used ones, and others as far as the share of each member has room, except forgotten ones. */
 export class ReplicationSet {
   readonly #deps: ReplicationSetDeps
   readonly #forgotten = new Set<string>()
   readonly #used = new Set<string>()
-  /** Documents that are being removed here, until they are. */
+  /** Documents whose blocks are being removed. */
   readonly #leaving = new Map<string, Promise<void>>()
   #left: ReadonlyMap<StreamKey, LeftReason> = new Map()
   #writing: Promise<void> = Promise.resolve()
@@ -66,37 +63,37 @@ export class ReplicationSet {
     this.#deps = deps
   }
 
-  /** Reads what is stored. */
+  /** Reads the stored lists. */
   async start(): Promise<void> {
     const stored = await this.#deps.store.read<StoredSet>(STORED)
     for (const name of stored?.forgotten ?? []) this.#forgotten.add(name)
     for (const name of stored?.used ?? []) this.#used.add(name)
   }
 
-  /** Once all is stored. */
+  /** Resolves once all is stored. */
   async close(): Promise<void> {
     await this.#writing
   }
 
-  /** Is a document to be kept here, as far as shares go? */
+  /** True when a document is to be kept here, shares aside. */
   has(name: string): boolean {
     return !this.#forgotten.has(name) && !this.#leaving.has(name)
   }
 
-  /** Follows it again, once it is removed: of what is fetched while it goes some would be taken away again, and not be asked for. */
+  /** Follows a document again after its removal, which would else delete newly fetched blocks that are not requested again. */
   async add(name: string): Promise<void> {
     await this.#leaving.get(name)
     if (this.#forgotten.delete(name)) await this.#store()
   }
 
-  /** Somebody uses a document here: from now on it is kept whatever its members take of their shares. */
+  /** Marks a document as used here: from now on it is kept, and its bytes count for no share. */
   use(name: string): void {
     if (this.#used.has(name)) return
     this.#used.add(name)
     this.#store().catch(this.#deps.onError)
   }
 
-  /** Follows it no longer, at once; `remove` then removes what is here of it. */
+  /** Stops following a document at once; `remove` then removes its local blocks. */
   forget(name: string, remove: () => Promise<void>): Promise<void> {
     this.#forgotten.add(name)
     this.#used.delete(name)
@@ -107,16 +104,16 @@ export class ReplicationSet {
     return this.#leave(name, stored.then(remove))
   }
 
-  /** Removes what is here of an abandoned document. One that is opened meanwhile is followed once this is done. */
+  /** Removes the local blocks of an abandoned document. If it is opened meanwhile, it is followed after the removal. */
   removeAbandoned(name: string, remove: () => Promise<void>): Promise<void> {
     return this.#leave(name, Promise.resolve().then(remove))
   }
 
-  /** The streams to be here, in the order in which links carry them. */
+  /** The streams to keep here, in the order of transfer. */
   streams(view: MembershipView): FollowedStream[] {
     const offered = this.#offered(view)
     const claims = [...offered.values()].flatMap((one) => one.claims)
-    // Bytes of used documents are nobody's share.
+    // Bytes of used documents count for no share.
     this.#deps.shares.release(claims.filter(({ use }) => use !== 'none').map(({ stream }) => stream))
     const { kept, left } = chooseStreams(claims)
     this.#left = left
@@ -126,7 +123,7 @@ export class ReplicationSet {
     })
   }
 
-  /** Streams and snapshots of a document that this node does not keep, or keeps no further, though it was not told to forget them. */
+  /** Streams and snapshots of a document that this node does not keep, or keeps only in part, though the document is not forgotten. */
   leftOf(record: DocumentRecord): LeftStream[] {
     if (!this.has(record.name)) return []
     const isAbandoned = this.isAbandoned(record)
@@ -136,7 +133,7 @@ export class ReplicationSet {
     })
   }
 
-  /** Does nobody use a document here whose only writers were revoked? */
+  /** True when a document is unused here and all its writers were revoked. */
   isAbandoned(record: DocumentRecord): boolean {
     const { members } = this.#deps.log.view()
     const isOut = ({ nodeKey }: { readonly nodeKey: NodeId }): boolean => (members.get(nodeKey)?.revoked ?? null) !== null
@@ -161,7 +158,7 @@ export class ReplicationSet {
   #payersOf(record: DocumentRecord): { readonly stream: StreamKey; readonly payer: Payer }[] {
     const { self, ownOf, snapshotsOf } = this.#deps
     return [
-      // The log does not say who made a snapshot. A share of its own keeps it from using up that of streams.
+      // The log does not name the maker of a snapshot. A share of its own keeps it from using up the share of streams.
       ...snapshotsOf(record).map((stream) => ({ stream, payer: { node: record.creator, kind: 'snapshot' as const } })),
       ...record.streams.map(({ nodeKey, coreKey }) => ({ stream: coreKey, payer: { node: nodeKey, kind: 'stream' as const } })),
       ...ownOf(record.name).map((stream) => ({ stream, payer: { node: self, kind: 'stream' as const } }))
@@ -194,7 +191,7 @@ export class ReplicationSet {
     return done
   }
 
-  /** One write after the other, each of what is so then. */
+  /** Writes the current lists, one write after the other. */
   #store(): Promise<void> {
     const done = this.#writing.then(() => this.#deps.store.write(STORED, { forgotten: [...this.#forgotten], used: [...this.#used] }))
     this.#writing = done.catch(() => {})

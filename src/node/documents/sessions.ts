@@ -17,7 +17,7 @@ import type { NodeEvents } from '../observe/events.js'
 import type { OpenDocument } from './open-document.js'
 import type { PeerTable } from '../peers/peer-table.js'
 
-/** What live documents need. */
+/** Dependencies of {@link DocumentSessions}. */
 export interface DocumentSessionsDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -29,34 +29,34 @@ export interface DocumentSessionsDeps {
   readonly self: NodeId
 }
 
-/** One program that holds a document. */
+/** One program with an open document. */
 interface Session {
   readonly id: string
   readonly name: string
   readonly document: OpenDocument
   clientId: number | null
-  /** What it told of itself last, by clientID. */
+  /** Its last presence by clientID. */
   readonly presence: Map<number, Presence>
   push(event: DocumentLiveEvent): void
-  /** It cannot go on. */
+  /** The session cannot go on. */
   end(error: unknown): void
 }
 
-/** How a session begins. */
+/** The arguments of a new session. */
 interface SessionOpening extends Pick<Session, 'push' | 'end'> {
   readonly mayWrite: boolean
-  /** The one that it had before; null for none. */
+  /** The former clientID; null for none. */
   readonly clientId: number | null
 }
 
-/** The channel of a document over which presence is told. */
+/** The presence channel of a document. */
 interface PresenceChannel {
   readonly id: string
   readonly channel: CRDTSyncChannel
   hear(payload: unknown, from: string): void
 }
 
-/** Programs that hold documents: what changes goes to them, what they write goes into the document, and who is there to everybody. */
+/** Programs with open documents. They receive changes, their updates go into the document, and their presence goes to all. */
 export class DocumentSessions {
   readonly #deps: DocumentSessionsDeps
   readonly #sessions = new Map<string, Session>()
@@ -67,7 +67,7 @@ export class DocumentSessions {
     this.#deps = deps
   }
 
-  /** Opens a session: pushes the whole document, then what changes. Returns how to end it. @throws NodeError as opening a document does */
+  /** Opens a session: pushes the document, then each change. Returns its end function. @throws NodeError as opening a document does */
   async open(name: string, { mayWrite, clientId: wanted, ...to }: SessionOpening): Promise<() => void> {
     const { documents, ids } = this.#deps
     const { document, release } = await documents.hold(name)
@@ -95,12 +95,12 @@ export class DocumentSessions {
     await session.document.write(update, id)
   }
 
-  /** Tells the presence of a program. @throws NodeError INVALID_INPUT */
+  /** Spreads the presence of a program. @throws NodeError INVALID_INPUT */
   async tell(id: string, name: string, update: Uint8Array): Promise<void> {
     const session = this.#of(id, name)
     const presence = readAwareness(update)
     if (presence === null) throw new NodeError('INVALID_INPUT', 'invalid or oversized awareness update')
-    // A program that may not write has a clientID of its own choice, and might choose ever new ones.
+    // A program without the right to write chooses its clientID itself, and might choose ever new ones.
     if (session.clientId !== null && presence.some(({ client }) => client !== session.clientId))
       throw new NodeError('INVALID_INPUT', 'the presence of another clientID')
     if (new Set([...session.presence.keys(), ...presence.map(({ client }) => client)]).size > AWARENESS_LIMITS.maxClients)
@@ -109,7 +109,7 @@ export class DocumentSessions {
     await this.#spread(session, update)
   }
 
-  /** A peer tells the presence of its programs. */
+  /** Takes the presence of a peer's programs. */
   onPresence(peer: NodeId, { document, message }: ControlBody<'presence'>): void {
     for (const [name, presenceChannel] of this.#presences) {
       if (presenceChannel.id !== document) continue
@@ -125,7 +125,7 @@ export class DocumentSessions {
     throw new NodeError('CHANNEL_CLOSED', 'this session of the document is over', { next: [] })
   }
 
-  /** Nothing is missed between the state and what follows it. */
+  /** Pushes the state, then the changes, without a gap between them. */
   async #begin(session: Session): Promise<() => void> {
     const { id, document, push } = session
     let hasBegun = false
@@ -156,7 +156,7 @@ export class DocumentSessions {
     presenceChannel?.channel.close().catch((error: unknown) => this.#failed(error))
   }
 
-  /** To programs of this node, and to those of members that are there. */
+  /** Sends to programs of this node, and to programs of online members. */
   async #spread({ id, name }: Session, update: Uint8Array): Promise<void> {
     this.#push(name, update, id)
     await this.#presences.get(name)?.channel.broadcast(toBase64(update), addressText({ agentId: OPERATOR, nodeId: this.#deps.self }))
@@ -205,7 +205,7 @@ export class DocumentSessions {
       try {
         peers.send(peer, { kind: 'control', name: 'presence', body: { document, message } })
       } catch (error) {
-        // It went in this moment, or is too slow: presence is told again soon.
+        // The peer disconnected, or is too slow: presence is sent again soon.
         this.#deps.telemetry.log('debug', 'presence in a document was not told', { peer, reason: messageOf(error) })
       }
     }

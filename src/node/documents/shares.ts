@@ -4,21 +4,21 @@ import type { StreamKey } from '../../domain/document/client-ids.js'
 import { DOCUMENT_SHARE_LIMITS, type Payer, payerKey } from '../../domain/document/share.js'
 import type { NodeStore } from '../../ports/storage.js'
 
-/** Name of the stored document of what each stream takes of a share. */
+/** Name of the stored bytes that each stream takes of a share. */
 const STORED = 'document-shares'
-/** How much later than a change it is stored at most, in milliseconds. */
+/** The longest delay between a change and its write, in milliseconds. */
 const STORE_MS = 2000
 
-/** What {@link DocumentShares} needs. */
+/** Dependencies of {@link DocumentShares}. */
 export interface DocumentSharesDeps {
   readonly clock: Clock
   readonly store: NodeStore
-  /** A stream is over a share, or no longer. Called in a turn of its own. */
+  /** A stream went over a share, or is no longer over. Called in a turn of its own. */
   onChange(): void
   onError(error: unknown): void
 }
 
-/** As stored: whose share a stream takes, and how many bytes of it. */
+/** The stored form: whose share a stream takes, and how many bytes. */
 type StoredShares = Readonly<Record<StreamKey, readonly [kind: Payer['kind'], node: NodeId, bytes: number]>>
 
 interface Grant {
@@ -27,8 +27,8 @@ interface Grant {
 }
 
 /**
- * How many bytes each member makes this node keep of documents that nobody uses here. What a stream got once it has until its
- * blocks are removed, also over a restart: no later stream takes a share whose bytes are on disk.
+ * The bytes of unused documents that each member makes this node keep. A stream keeps its bytes until its blocks are removed, also over a
+ * restart. So no later stream takes a share whose bytes are on disk.
  */
 export class DocumentShares {
   readonly #deps: DocumentSharesDeps
@@ -43,24 +43,24 @@ export class DocumentShares {
     this.#deps = deps
   }
 
-  /** Reads what is stored. */
+  /** Reads the stored bytes. */
   async start(): Promise<void> {
     const stored = (await this.#deps.store.read<StoredShares>(STORED)) ?? {}
     for (const [stream, [kind, node, bytes]] of Object.entries(stored)) this.#grant(stream, { payer: { kind, node }, bytes })
   }
 
-  /** Stores what is not stored yet. */
+  /** Stores pending changes. */
   async close(): Promise<void> {
     if (this.#timer !== null) this.#store()
     await this.#writing
   }
 
-  /** Does a stream take something of a share? */
+  /** True when a stream takes bytes of a share. */
   isStored(stream: StreamKey): boolean {
     return this.#grants.has(stream)
   }
 
-  /** Is a stream longer than the share of its members has room for? */
+  /** True when a stream is longer than the share of its members allows. */
   isRefused(stream: StreamKey): boolean {
     return this.#refused.has(stream)
   }
@@ -70,14 +70,14 @@ export class DocumentShares {
     return this.#totals.get(payerKey(payer)) ?? 0
   }
 
-  /** May as many bytes of a stream be here? `payers`: the members who announced it; the first with room pays. */
+  /** True when `bytes` bytes of a stream may be here. `payers`: the members that announced it; the first with room pays. */
   mayHold(stream: StreamKey, payers: readonly Payer[], bytes: number): boolean {
     const { stepBytes, maxBytes } = DOCUMENT_SHARE_LIMITS
     const grant = this.#grants.get(stream)
     const wanted = Math.ceil(bytes / stepBytes) * stepBytes
     if (wanted === (grant?.bytes ?? 0)) return this.#settle(stream, true)
     const own = (payer: Payer): number => (grant !== undefined && payerKey(payer) === payerKey(grant.payer) ? grant.bytes : 0)
-    // It may be shorter than before: a snapshot took the place of its first blocks.
+    // The stream may be shorter than before: a snapshot replaced its first blocks.
     const isLess = grant !== undefined && wanted < grant.bytes
     const payer = isLess ? grant.payer : payers.find((one) => this.bytesOf(one) - own(one) + wanted <= maxBytes)
     if (payer === undefined) return this.#settle(stream, false)
@@ -86,7 +86,7 @@ export class DocumentShares {
     return this.#settle(stream, true)
   }
 
-  /** These streams take nothing of a share any more: their blocks were removed, or somebody uses their document here. */
+  /** Frees the share of these streams: their blocks were removed, or their document is used here. */
   release(streams: readonly StreamKey[]): void {
     for (const stream of streams) {
       this.#refused.delete(stream)
@@ -100,7 +100,7 @@ export class DocumentShares {
     if (this.#refused.has(stream) !== isStored) return isStored
     if (isStored) this.#refused.delete(stream)
     else this.#refused.add(stream)
-    // The core that asks is in the middle of its work.
+    // The calling core is in the middle of its work.
     void Promise.resolve().then(() => this.#deps.onChange())
     return isStored
   }

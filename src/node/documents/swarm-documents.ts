@@ -17,12 +17,12 @@ import { survey, type SurveyDeps } from '../swarms/eligibility.js'
 import type { SwarmTable } from '../swarms/swarm-table.js'
 import type { Executor } from '../requests/callee/executor.js'
 
-/** Name of the stored document of those whose rules somebody set. */
+/** Name of the stored list of documents with rules set by a caller. */
 const STORED = 'swarm-documents'
-/** How long a document is waited for, in milliseconds. */
+/** How long a call waits for a document, in milliseconds. */
 const PATIENCE_MS = 10_000
 
-/** What the documents of swarms need. */
+/** Dependencies of {@link SwarmDocuments}. */
 export interface SwarmDocumentsDeps extends SurveyDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -35,12 +35,12 @@ export interface SwarmDocumentsDeps extends SurveyDeps {
 }
 
 /**
- * Each swarm has a document with its id for a name: its participants see and write it, and nobody else but the owner of the
- * mesh. It is made when a participant first asks for it, so that swarms that need none leave nothing in the log.
+ * Each swarm has a document named by its id. Its participants see and write it, and nobody else but the owner of the mesh. It is made when
+ * a participant first asks for it, so that other swarms leave nothing in the log.
  */
 export class SwarmDocuments {
   readonly #deps: SwarmDocumentsDeps
-  /** Those that are being made. */
+  /** Documents that are being made. */
   readonly #making = new Map<string, Promise<void>>()
   #handedOver: Promise<Set<string>> | null = null
 
@@ -48,7 +48,7 @@ export class SwarmDocuments {
     this.#deps = deps
   }
 
-  /** Sees to it that the document of that name is there, if it is that of a swarm in which this node takes part. Never rejects. */
+  /** Makes sure that the document of that name exists, if it belongs to a swarm in which this node takes part. Never rejects. */
   async ensure(name: string): Promise<void> {
     const { log, peers, executor, self } = this.#deps
     const isThere = (): boolean => maySee(log.view(), name, self)
@@ -61,7 +61,7 @@ export class SwarmDocuments {
     await this.#until(isThere)
   }
 
-  /** Somebody at this node sets the rules of a document. If it is that of a swarm, who takes part in it later changes them no more. */
+  /** A caller at this node sets the rules of a document. From then on new participants of its swarm no longer change them. */
   async handOver(name: string): Promise<void> {
     if (this.#deps.swarms.inMemory(name) === undefined) return
     const names = await this.#theirs()
@@ -70,13 +70,13 @@ export class SwarmDocuments {
     await this.#deps.store.write(STORED, [...names])
   }
 
-  /** A peer asks for the document of a swarm. Never throws. */
+  /** Makes the document of a swarm for a peer, if that takes part. Never throws. */
   onAsked(peer: NodeId, { swarm }: ControlBody<'swarm-document'>): void {
     const participants = this.#participants(swarm)
     if (participants?.includes(peer) === true) void this.#make(swarm, participants)
   }
 
-  /** Who takes part in a swarm that this node launched or joined; null for any other. */
+  /** The participants of a swarm that this node launched or joined; null for any other swarm. */
   #participants(id: string): NodeId[] | null {
     const { self, swarms } = this.#deps
     const head = swarms.inMemory(id)?.head
@@ -102,7 +102,7 @@ export class SwarmDocuments {
     }
   }
 
-  /** Makes the document, or lets those in who take part since. null: there is nothing to do. @throws NodeError CONFLICT as {@link knownLengths} */
+  /** The entry that makes the document or adds new participants; null: nothing to do. @throws NodeError CONFLICT as {@link knownLengths} */
   async #entry(name: string, participants: readonly NodeId[]): Promise<EntryBody | null> {
     const { clock, log, self, streams } = this.#deps
     const { mesh, documents } = log.view()
@@ -113,18 +113,18 @@ export class SwarmDocuments {
     const rule = { members, maxTier: null, sandboxes: [], unsandboxed: false }
     const access = { see: rule, write: rule, serial: (before?.serial ?? 0) + 1 }
     if (record === undefined) return { kind: 'document', mesh: mesh.id, name, access, at: clock.now() }
-    // What somebody made of its rules since is theirs, whatever it looks like.
+    // Rules that a caller set since are the caller's, whatever they contain.
     const isOurs = record.creator === self && record.access?.by === self && !(await this.#theirs()).has(name)
     if (!isOurs) return null
     return { kind: 'document-access', mesh: mesh.id, name, access, lengths: await knownLengths(streams, record) }
   }
 
-  /** Names of those whose rules were set at this node. */
+  /** Names of documents with rules set at this node. */
   #theirs(): Promise<Set<string>> {
     this.#handedOver ??= this.#deps.store.read<string[]>(STORED).then(
       (names) => new Set(names),
       (error: unknown) => {
-        // Who asks next reads it again.
+        // The next caller reads it again.
         this.#handedOver = null
         throw error
       }
@@ -132,7 +132,7 @@ export class SwarmDocuments {
     return this.#handedOver
   }
 
-  /** Resolves when it is so, or after a while. */
+  /** Resolves when `isSo` returns true, or after {@link PATIENCE_MS}. */
   async #until(isSo: () => boolean): Promise<void> {
     const { clock, log } = this.#deps
     const found = new Abort()

@@ -8,44 +8,44 @@ import type { KnownClients, Owners } from '../../ports/gateway.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { Tokens } from '../access/tokens.js'
 
-/** How the owner of a member's tasks begins. */
+/** Prefix of the owner of a member's tasks. */
 const MEMBER = 'peer:'
 
-/** Whose tasks a caller's are: one name for all tokens of a client in the name of one subject. */
+/** The owner of a caller's tasks: one name for all tokens of a client that act for one subject. */
 export function ownerOf({ kind, name, id }: Principal): string {
   return `${kind}:${id ?? name}`
 }
 
-/** The member that an owner of tasks is; null for any other owner. */
+/** The member behind an owner of tasks; null for any other owner. */
 export function memberOf(owner: string): NodeId | null {
   return owner.startsWith(MEMBER) ? owner.slice(MEMBER.length) : null
 }
 
-/** What is done for a caller is as weak as the caller. */
+/** Work for a caller has the rights of the caller. */
 export function powerOf({ tier, sandboxId, capabilities }: Principal): CallerAuthority {
   return capabilities === undefined ? { maxTier: tier, sandboxId } : { maxTier: tier, sandboxId, capabilities }
 }
 
-/** A turn is done with the power that the task began with, which a weaker token of the same client must not use. @throws NodeError FORBIDDEN */
+/** A turn runs with the rights that the task began with; a weaker token of the same client must not use them. @throws NodeError FORBIDDEN */
 export function refuseWeaker({ tier, capabilities }: Principal, { by, capability }: GatewayTask): void {
   if (tier > by.maxTier || capabilities?.includes(capability) === false)
     throw new NodeError('FORBIDDEN', 'the task was begun with more than this token may do')
 }
 
-/** Refuses what needs a scope that the caller does not have. @throws NodeError FORBIDDEN */
+/** Refuses an operation whose scope the caller lacks. @throws NodeError FORBIDDEN */
 export function allow({ scopes }: Principal, scope: 'read' | 'send'): void {
   if (!scopes.includes(scope)) throw new NodeError('FORBIDDEN', `this needs the scope ${scope}, which this caller does not have`)
 }
 
-/** What says who is gone. */
+/** Dependencies of {@link OwnerDirectory}. */
 interface OwnerDirectoryDeps {
   readonly tokens: Pick<Tokens, 'has' | 'onRevoked'>
   readonly log: Pick<MemberLog, 'view' | 'onChange'>
-  /** Of the OAuth server. */
+  /** The clients of the OAuth server. */
   readonly clients: KnownClients
 }
 
-/** Owners of tasks by what they came with: a token of this node, a client of its OAuth server, or a membership. */
+/** Owners of tasks by their credential: a token of this node, a client of its OAuth server, or a membership. */
 export class OwnerDirectory implements Owners {
   readonly #deps: OwnerDirectoryDeps
 
@@ -53,13 +53,13 @@ export class OwnerDirectory implements Owners {
     this.#deps = deps
   }
 
-  /** Of what was revoked nothing is kept: what is not there is gone, however long ago, and whoever took it away. */
+  /** Revoked credentials are not kept: an unknown token or client is gone, whenever and by whomever it was revoked. */
   isGone(owner: string): boolean {
     const { tokens, clients, log } = this.#deps
     const [, kind, id = ''] = /^(token|client|peer):([^/]*)/.exec(owner) ?? []
     if (kind === 'token') return !tokens.has(id)
     if (kind === 'client') return !clients.has(id)
-    // Who is not in the log yet may only have been admitted.
+    // A member that is not in the log yet may only just have been admitted.
     return kind === 'peer' && (log.view().members.get(id)?.revoked ?? null) !== null
   }
 
@@ -78,7 +78,7 @@ export class OwnerDirectory implements Owners {
     return () => stops.forEach((stop) => stop())
   }
 
-  /** How many members were put out. */
+  /** The number of revoked members. */
   #putOut(): number {
     return [...this.#deps.log.view().members.values()].filter(({ revoked }) => revoked !== null).length
   }

@@ -24,7 +24,7 @@ import type { NodeDeps } from '../dependencies.js'
 import type { Requests } from '../requests/caller/requests.js'
 import type { TaskTable } from '../tasks/task-table.js'
 
-/** What doing work without a message needs. */
+/** Dependencies of {@link DirectAnswers}. */
 export interface DirectAnswersDeps {
   readonly self: NodeId
   readonly clock: Clock
@@ -37,7 +37,7 @@ export interface DirectAnswersDeps {
   readonly executor: Pick<Executor, 'here'>
 }
 
-/** Who is asked for what, in whose name. */
+/** The agent and capability of a question, and the caller's rights. */
 export interface DirectQuestion {
   readonly target: AgentAddress
   readonly capability: string
@@ -45,28 +45,28 @@ export interface DirectQuestion {
   readonly justification?: string | undefined
 }
 
-/** What an agent is given, and by which names its work is known. */
+/** The input of an agent, and the ids of its work. */
 export interface DirectWork {
   readonly input: unknown
   readonly names: { readonly requestId: string; readonly taskId: string }
 }
 
-/** That work may begin directly: true in the turn in which it was found. */
+/** Permission to begin work directly; valid in the turn in which it was found. */
 export interface DirectPath {
   readonly target: AgentAddress
   readonly capability: string
   readonly question: RoutingQuestion
-  /** The rule that lets it pass. */
+  /** The rule that allows it. */
   readonly rule: string
-  /** Monotonic milliseconds: when it was asked for, and when the rules had decided. */
+  /** Monotonic milliseconds: when it was requested, and when the rules had decided. */
   readonly since: number
   readonly at: number
 }
 
 /**
- * Work of an agent of this node for somebody who waits in this process: by the rules, the checks and the places that a request has,
- * counted and on record as one, but no message is written, kept and answered. Only for what may be repeated, while its agent has a
- * free place and nobody has to be asked: all else goes as a request.
+ * Work of a local agent for a caller in this process. Rules, checks, queue places, counts and the audit record are as for a request, but no
+ * message is written, stored and answered. Only for repeatable work, while its agent has a free place and nobody must approve it.
+ * Everything else goes as a request.
  */
 export class DirectAnswers {
   readonly #deps: DirectAnswersDeps
@@ -75,7 +75,7 @@ export class DirectAnswers {
     this.#deps = deps
   }
 
-  /** How it may begin, as things are now. Null: it has to go as a request, which is told what speaks against it. */
+  /** The path by which work may begin directly now. null: it must go as a request, which reports the reason. */
   path(asking: DirectQuestion): DirectPath | null {
     const { clock, accessControl } = this.#deps
     const since = clock.monotonic()
@@ -86,7 +86,7 @@ export class DirectAnswers {
     return { target, capability, question, rule, since, at: clock.monotonic() }
   }
 
-  /** Begins it. Null: it has to go as a request after all, e.g. because of its input. */
+  /** Begins the work. null: it must go as a request after all, for example because of its input. */
   begin({ target, capability, question, rule, since, at }: DirectPath, { input, names }: DirectWork): HereRun | null {
     const { accessControl, traffic, executor } = this.#deps
     const run = executor.here({ recipient: target, capability, input, names })
@@ -101,7 +101,7 @@ export class DirectAnswers {
     return run
   }
 
-  /** What the rules are asked; null for what goes as a request whatever they say. */
+  /** The question to the rules; null for work that always goes as a request. */
   #question({ target, capability, by, justification }: DirectQuestion): RoutingQuestion | null {
     const { self, directory, subscriptions, inProcess, agents } = this.#deps
     if (target.nodeId !== self || inProcess.isInPerson(target.agentId) || subscriptions.isListening(target.agentId)) return null
@@ -126,12 +126,12 @@ export class DirectAnswers {
   }
 }
 
-/** May a capability be asked again, since it changes nothing? */
+/** True for a capability that may be repeated, since it changes nothing. */
 export function onlyReads({ idempotent, sideEffect }: CapabilityDescriptor): boolean {
   return idempotent === true && (sideEffect === 'none' || sideEffect === 'read')
 }
 
-/** What answering without a task needs. */
+/** Dependencies of {@link readNow}. */
 export interface DirectReadDeps {
   readonly deps: Pick<NodeDeps, 'clock' | 'settings' | 'toAgentJson'>
   readonly direct: Pick<DirectAnswers, 'path' | 'begin'>
@@ -139,31 +139,31 @@ export interface DirectReadDeps {
   readonly tasks: Pick<TaskTable, 'get' | 'events'>
 }
 
-/** What is said to an agent that only reads, and while whose signal lasts its result is waited for. */
+/** The parts for an agent that only reads, and the signal that ends the wait for its result. */
 interface DirectReading {
   readonly parts: readonly Part[]
-  /** Of its request, and of the node's task of it. */
+  /** The ids of its request, and of the node's task for it. */
   readonly names: { readonly requestId: string; readonly taskId: string }
   readonly signal: AbortSignalLike | undefined
-  /** What agents may not say to clients; null: they may say anything. */
+  /** The rules for the output of agents; null for none. */
   readonly rules: OutputRules | null
 }
 
-/** What a read came to. */
+/** The outcome of a read. */
 interface DirectRead {
   readonly result: unknown
-  /** It came to what a message cannot say: a question, or artifacts beside its result. */
+  /** True for an outcome that no message can hold: a question, or artifacts beside the result. */
   readonly needsTask: boolean
 }
 
-/** The result of what only reads. @throws NodeError what it failed with; TIMEOUT after `tasks.requestTimeoutMs`; INVALID_OUTPUT for what may not be said */
+/** The result of a read-only capability. @throws NodeError its failure; TIMEOUT after `tasks.requestTimeoutMs`; INVALID_OUTPUT for forbidden output */
 export async function readNow(node: DirectReadDeps, head: TurnHead, reading: DirectReading): Promise<DirectRead> {
   const { names, signal } = reading
   let result: unknown
   try {
     result = node.deps.toAgentJson(await resultOf(node, head, reading))
   } catch (error) {
-    // What it told before it failed is told with that.
+    // Artifacts sent before the failure are reported with it.
     if (signal?.aborted !== true && hasArtifacts(node, names.taskId)) return { result: null, needsTask: true }
     obey(reading, messageOf(error))
     throw asClientError(error)
@@ -178,7 +178,7 @@ function obey({ rules }: DirectReading, stated: unknown): void {
 }
 
 function hasArtifacts({ tasks }: Pick<DirectReadDeps, 'tasks'>, taskId: string): boolean {
-  // One that only began and came to its result has told nothing.
+  // A run that only began and ended has sent no artifact.
   if ((tasks.get(taskId)?.generation ?? 0) <= 2) return false
   return tasks.events(taskId).some((event) => event.type === 'progress' && artifactOf(event.data) !== null)
 }

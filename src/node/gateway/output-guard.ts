@@ -4,15 +4,15 @@ import type { Part } from '../../domain/gateway/message.js'
 import type { GatewayEvent, GatewayInput } from '../../domain/gateway/task.js'
 import type { OutputRules, OutputViolation } from '../../ports/gateway.js'
 
-/** Bytes that an agent may say while all of it is held back, files included. */
+/** The most bytes of held-back output, files included. */
 export const MAX_BUFFERED_BYTES = 16_777_216
-/** Characters of the turns before that are read together with what is said now, the last of them. */
+/** Characters of earlier turns that are checked together with the current output, counted from the end. */
 export const MAX_BEFORE = 65_536
 type OutputEvent = Exclude<GatewayInput, { readonly type: 'message' }>
 
 /**
- * What an agent says in one run, judged before it is on record: nothing that is not there can be read, followed or sent. Where
- * patterns are looked for all of it waits for the end: only then is a pattern known to be absent.
+ * Judges the output of an agent in one run before it is recorded, so that nobody can read, follow or send forbidden output. With patterns
+ * to look for, all output waits for the end: only then is a pattern known to be absent.
  */
 export class OutputGuard {
   readonly #rules: OutputRules
@@ -21,13 +21,13 @@ export class OutputGuard {
   #bufferedBytes = 0
   #length = 0
 
-  /** `before`: what was told of the task in the turns before this one. */
+  /** `before`: the events of the task from earlier turns. */
   constructor(rules: OutputRules, before: readonly GatewayEvent[] = []) {
     this.#rules = rules
     this.#before = before
   }
 
-  /** An agent says something on its way: what may be recorded now, or why nothing more may. */
+  /** Takes output during the run. Returns the output to record now, or the violation that ends it. */
   take(event: OutputEvent): readonly OutputEvent[] | OutputViolation {
     const { holdsBack } = this.#rules
     this.#length += this.#rules.lengthOf(counted(event))
@@ -41,10 +41,10 @@ export class OutputGuard {
     return []
   }
 
-  /** Its last word: all that was held back and may be recorded now, or why none of it may. */
+  /** Takes the last output. Returns the held-back output to record, or the violation that forbids it. */
   end(last: unknown): readonly OutputEvent[] | OutputViolation {
     const buffered = this.#buffered.splice(0)
-    // How long it is was counted as it came.
+    // The length was counted as the output came.
     const broken = this.#rules.violation(last)
     if (broken !== null || !this.#rules.holdsBack) return broken ?? buffered
     const isAlone = buffered.length === 0 && this.#before.length === 0
@@ -53,14 +53,14 @@ export class OutputGuard {
   }
 }
 
-/** Was something refused? */
+/** True for a violation. */
 export function isViolation(given: readonly OutputEvent[] | OutputViolation): given is OutputViolation {
   return !Array.isArray(given)
 }
 
 /**
- * What is told piece by piece, in the ways in which a client may put it together: all in the order in which it came, without and with
- * line breaks, all words, each artifact as it is and as it was before it was replaced, and what is left of all artifacts.
+ * The output pieces in each way in which a client may join them: all in order without and with line breaks, all words, each artifact now
+ * and before each replacement, and the remains of all artifacts.
  */
 function joinedTexts(before: readonly GatewayEvent[], buffered: readonly OutputEvent[], last: readonly Part[]): readonly string[] {
   const now = new Map<string, string[]>()
@@ -86,12 +86,12 @@ function joinedTexts(before: readonly GatewayEvent[], buffered: readonly OutputE
   return [...new Set([all.join(''), all.join('\n'), [...words, ...texts].join(''), ...replaced, ...artifacts, artifacts.join('')])]
 }
 
-/** What an agent said at last in the turns before, as much as is read with what it says now. */
+/** The last output of the agent in earlier turns, at most {@link MAX_BEFORE} characters. */
 function lastOf(before: readonly GatewayEvent[]): readonly OutputEvent[] {
   const last: OutputEvent[] = []
   let length = 0
   for (const event of before.toReversed()) {
-    // What holds a task up its node says.
+    // The node, not the agent, writes why a task waits.
     if (event.type === 'message' || (event.type === 'status' && event.message?.parts[0]?.metadata?.['waitingFor'] !== undefined)) continue
     length += textsOf(eventParts(event)).join('').length
     if (length > MAX_BEFORE) break
@@ -104,7 +104,7 @@ function textsOf(parts: readonly Part[]): string[] {
   return parts.flatMap(({ text, data }) => text ?? (typeof data === 'string' ? data : []))
 }
 
-/** What counts of its length: not what stands around each piece, or a text in many pieces would be many times as long. */
+/** The counted part of an event: without the fields around each piece, else a text in many pieces would count many times. */
 function counted(event: OutputEvent): unknown {
   const texts = eventParts(event).map(({ raw: _raw, ...rest }) => rest.text ?? rest)
   if (event.type !== 'artifact') return texts
@@ -112,7 +112,7 @@ function counted(event: OutputEvent): unknown {
   return [texts, about]
 }
 
-/** Without the bytes of files: nothing is looked for in those. */
+/** Without the bytes of files: these are not searched. */
 function plain(event: OutputEvent): unknown {
   const parts = eventParts(event).map(({ raw: _raw, ...rest }) => rest)
   return event.type === 'artifact' ? { ...event.artifact, parts } : parts

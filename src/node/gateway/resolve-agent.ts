@@ -25,7 +25,7 @@ import { ASKING_STATES, type GatewayTask } from '../../domain/gateway/task.js'
 import type { TaskLog } from './task-log.js'
 import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './turn-runner.js'
 
-/** What finding the agent of a message needs, and checking what it is sent. */
+/** Dependencies of {@link gatewayTarget} and its checks. */
 export interface ResolveAgentDeps extends NameDeps, TargetDeps {
   readonly deps: Pick<NodeDeps, 'clock' | 'toAgentJson'>
   readonly visibility: Visibility
@@ -33,16 +33,15 @@ export interface ResolveAgentDeps extends NameDeps, TargetDeps {
   readonly checkShare: CheckShare
 }
 
-/** Whom a message goes to. */
+/** The agent and capability of a message. */
 export interface GatewayTarget {
   readonly address: AgentAddress
   readonly capability: CapabilityDescriptor
 }
 
 /**
- * The agent that a caller means, by the name that the URL on its card has: an id alone is one of this very node, whichever agents
- * other nodes have, and nothing but the whole of a name is one. One of another node that is not known yet is asked for once: only
- * that takes a promise.
+ * The agent of a name in the URL of its card. An id alone names an agent of this node, whichever agents other nodes have; a part of a name
+ * matches nothing. An unknown agent of another node is looked up once: only this takes a promise.
  * @throws NodeError AGENT_NOT_FOUND
  */
 export function gatewayAgent(node: ResolveAgentDeps, by: Principal, name: string): AgentAddress | Promise<AgentAddress> {
@@ -57,18 +56,18 @@ export function gatewayAgent(node: ResolveAgentDeps, by: Principal, name: string
   })
 }
 
-/** Is the agent of a task (`agentId@nodeId`) the one of that name, as {@link gatewayAgent} takes it? Whether it is there now is another matter. */
+/** True when the agent of a task (`agentId@nodeId`) has that name, by the rules of {@link gatewayAgent}. It need not exist now. */
 export function isCalled({ directory }: Pick<ResolveAgentDeps, 'directory'>, agent: string, name: string): boolean {
   const address = directory.exactAddress(name)
   return address !== null && addressText(address) === agent
 }
 
-/** null: the caller sees nobody there. @throws NodeError AGENT_NOT_FOUND for the operator */
+/** null: the caller sees no such agent. @throws NodeError AGENT_NOT_FOUND for the operator */
 function agentAt(node: ResolveAgentDeps, by: Principal, address: AgentAddress): AgentAddress | null {
   const card = node.directory.card(address)
   if (card === undefined || !sees(node, by, card)) return null
   if (card.id === OPERATOR) throw new NodeError('AGENT_NOT_FOUND', 'the operator of a node is no agent to be asked')
-  // Its own texts, which are those of every map, and not parts of the URL.
+  // The card's own texts, which the maps share, instead of parts of the URL.
   return { agentId: card.id, nodeId: card.nodeId }
 }
 
@@ -76,7 +75,7 @@ function noneCalled(node: ResolveAgentDeps, by: Principal, name: string): NodeEr
   return node.directory.noneCalled(name, (card) => card.id !== OPERATOR && sees(node, by, card))
 }
 
-/** Whom a message of a caller is for. @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, INVALID_INPUT; what the rules refuse */
+/** The target of a caller's message. @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, INVALID_INPUT; the errors of the rules */
 export function gatewayTarget(node: ResolveAgentDeps, by: Principal, asked: TargetAsking): GatewayTarget | Promise<GatewayTarget> {
   const found = asked.agent === null ? capableAgent(node, by, asked) : gatewayAgent(node, by, asked.agent)
   return found instanceof Promise
@@ -101,7 +100,7 @@ function targetAt(
   return { address, capability }
 }
 
-/** Whoever has a skill. @throws NodeError as {@link pickCapable} */
+/** An agent with the skill. @throws NodeError as {@link pickCapable} */
 function capableAgent(node: ResolveAgentDeps, by: Principal, { skill, message }: Pick<GatewaySend, 'skill' | 'message'>): AgentAddress {
   if (skill === null) throw new NodeError('INVALID_INPUT', 'the message names neither an agent nor a skill')
   return pickCapable(node, {
@@ -114,14 +113,14 @@ function capableAgent(node: ResolveAgentDeps, by: Principal, { skill, message }:
   })
 }
 
-/** A member is offered what is of this very node: of others it asks them. */
+/** A member sees agents of this node only: it asks other nodes for theirs. */
 function sees(node: ResolveAgentDeps, by: Principal, card: RegisteredCard): boolean {
   return (by.kind !== 'peer' || card.nodeId === node.self) && node.visibility.toCaller(card, powerOf(by))
 }
 
-/** In whose name a member calls, as it says itself: never more than it has. */
+/** The claims of a member about its caller: never more than its rights. */
 interface MemberClaims {
-  /** The agent of its node that calls; absent: its operator. */
+  /** The calling agent of its node; absent: its operator. */
   readonly agent?: string
   readonly tier?: Tier
   readonly sandboxId?: string
@@ -134,7 +133,7 @@ const ASKED: Refusal = {
 }
 
 /**
- * A member as a caller of the gateway: as weak as its certificate, the card of the agent that it names, and what it claims.
+ * A member as a caller of the gateway: the weakest of its certificate, the card of the agent that it names, and its claims.
  * @throws NodeError REVOKED, FORBIDDEN
  */
 export function memberPrincipal({ directory }: Pick<ResolveAgentDeps, 'directory'>, peer: NodeId, claims: MemberClaims): Principal {
@@ -148,21 +147,21 @@ export function memberPrincipal({ directory }: Pick<ResolveAgentDeps, 'directory
   return { kind: 'peer', name: directory.ref(peer).name, id: peer, agentId, tier, sandboxId, scopes: ['read', 'send'] }
 }
 
-/** The member that a caller of the gateway is; null for any other caller. */
+/** The member behind a caller of the gateway; null for any other caller. */
 function memberBehind({ kind, id }: Principal): NodeId | null {
   return kind === 'peer' ? (id ?? null) : null
 }
 
-/** What is asked of an agent. */
+/** The agent and capability of a member's request. */
 interface MemberWork {
   readonly address: AgentAddress
-  /** Of the capability. */
+  /** Id of the capability. */
   readonly capability: string
 }
 
 /**
- * Refuses what the rules of this node say of a request of a member, as the inbound pipeline would: what the gateway asks for it is asked
- * in this node's own name. Any other caller passes.
+ * Applies this node's rules to a request of a member, as the inbound pipeline would: the gateway itself asks in this node's name. Any other
+ * caller passes.
  * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, POLICY_DENIED, FORBIDDEN
  */
 function checkMember(
@@ -199,11 +198,11 @@ function checkMember(
 interface DuplicateMessage {
   readonly task: GatewayTask
   readonly message: Message
-  /** Is it for the same agent and skill as before? Default: yes. */
+  /** True when it names the same agent and skill as before. Default: true. */
   readonly isSame?: boolean
 }
 
-/** Was a message said in a task already? @throws NodeError CONFLICT for another one of the same id, and for a further one where there is no room */
+/** True when a task has the message already. @throws NodeError CONFLICT for another one with its id, and for a new one in a full task */
 export async function isDuplicate(
   log: Pick<TaskLog, 'recordMessage'>,
   { task, message, isSame = true }: DuplicateMessage
@@ -215,15 +214,15 @@ export async function isDuplicate(
   throw new NodeError('CONFLICT', 'another message had this messageId: give each its own', { data: { reason: 'MESSAGE_ID_REUSED' } })
 }
 
-/** May a message to a task name that skill? null: it names none. @throws NodeError INVALID_INPUT */
+/** Checks that a message to a task may name that skill; null: it names none. @throws NodeError INVALID_INPUT */
 export function checkSkill({ capability }: Pick<GatewayTask, 'capability'>, skill: string | null): void {
   if (skill === null || skill === capability) return
   throw new NodeError('INVALID_INPUT', `metadata.skillId: the task is of the skill ${capability}; leave it out, or begin another task`)
 }
 
 /**
- * May a client say that to a task, and does it fit its agent, as far as that is known here? An answer that does not leaves the task as
- * it waits. @throws NodeError INVALID_INPUT, and what a member may not do
+ * Checks that a client may send a message to a task, and that it fits its agent, as far as this node knows. A refused answer leaves the
+ * task waiting. @throws NodeError INVALID_INPUT, and the errors of a member's rights
  */
 export function checkAnswer(node: ResolveAgentDeps, by: Principal, { task, message }: Pick<DuplicateMessage, 'task' | 'message'>): void {
   const { capability, state } = task
@@ -236,7 +235,7 @@ export function checkAnswer(node: ResolveAgentDeps, by: Principal, { task, messa
   if (fault !== null) throw fault
 }
 
-/** @throws NodeError TASK_NOT_FOUND, for a task that was let go of while it was looked at */
+/** @throws NodeError TASK_NOT_FOUND, for a task that was removed during the call */
 export function pastItsTime(): never {
   throw new NodeError('TASK_NOT_FOUND', 'the task is past its time')
 }

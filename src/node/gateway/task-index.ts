@@ -11,40 +11,40 @@ import type { TaskLog } from './task-log.js'
 import type { PushService } from './push/push-service.js'
 import type { TurnRunner } from './turn-runner.js'
 
-/** Texts that are known to be shared. */
+/** The most shared texts. */
 const MAX_SHARED_TEXTS = 4096
 
-/** What a task is done by. */
+/** The owner, state and run of a task. */
 type RunOf = Pick<GatewayTask, 'owner' | 'state' | 'run'>
 
-/** What one owner has. */
+/** The tasks of one owner. */
 interface OwnedTask {
   readonly order: TaskOrder
-  /** Ids of its tasks by the message that began each, also of those that are being written. */
+  /** Task ids by the message that began each, including tasks that are not durable yet. */
   readonly begun: Map<string, string>
-  /** What it may, as the task has it that began last. */
+  /** The rights of the task that began last. */
   power: CallerAuthority | null
-  /** How many do not rest, those that begin included. */
+  /** The number of tasks that do not rest, including beginning ones. */
   active: number
 }
 
-/** Gateway tasks without their contents, as they are durable: by id, and by owner in the order of lists. */
+/** Gateway tasks without their contents, in their durable state: by id, and by owner in list order. */
 export class TaskIndex {
   readonly #byId = new Map<string, GatewayTask>()
   readonly #owners = new Map<string, OwnedTask>()
-  /** Texts that many tasks share: each is there once. */
+  /** Texts that many tasks share, each stored once. */
   readonly #texts = new Map<string, string>()
-  /** Members by the requests under way that are made for them. */
+  /** Members by their running requests. */
   readonly #members = new Map<string, NodeId>()
-  /** Those that begin, by id: they are not durable yet. */
+  /** Beginning tasks by id: not durable yet. */
   readonly #beginning = new Map<string, RunOf>()
 
-  /** How many there are, those that begin included. */
+  /** The number of tasks, including beginning ones. */
   get size(): number {
     return this.#byId.size + this.#beginning.size
   }
 
-  /** A task of an owner: what another one began is as good as not there. @throws NodeError TASK_NOT_FOUND */
+  /** A task of an owner; tasks of other owners count as unknown. @throws NodeError TASK_NOT_FOUND */
   find(owner: string, id: string): GatewayTask {
     const task = this.get(id)
     if (task?.owner !== owner) throw new NodeError('TASK_NOT_FOUND', 'there is no such task')
@@ -56,13 +56,13 @@ export class TaskIndex {
     return this.#byId.get(id)
   }
 
-  /** A task as it is durable now. */
+  /** Stores the durable state of a task. */
   put(task: GatewayTask): void {
     const before = this.#byId.get(task.id)
     if (before === undefined) {
       const owned = this.#of(task.owner)
       owned.power = task.by
-      // Of one that is put back another may have begun by its message meanwhile.
+      // While this task was removed, its message may have begun another one.
       if (!owned.begun.has(task.messageId)) owned.begun.set(task.messageId, task.id)
       return this.#enter(owned, task)
     }
@@ -73,7 +73,7 @@ export class TaskIndex {
     this.#run(before, task)
   }
 
-  /** A task whose message is known ({@link begin}) is durable now, for the first time. */
+  /** A beginning task ({@link begin}) is durable for the first time. */
   add(task: GatewayTask): void {
     const owned = this.#of(task.owner)
     owned.active--
@@ -101,12 +101,12 @@ export class TaskIndex {
     this.#forget(owned, known)
   }
 
-  /** The id of the task that a message of an owner began, or is beginning; undefined for none. */
+  /** The id of the task that a message of an owner began or is beginning; undefined for none. */
   begunBy(owner: string, messageId: string): string | undefined {
     return this.#owners.get(owner)?.begun.get(messageId)
   }
 
-  /** A task begins: the message that began it is its own. */
+  /** Adds a beginning task with its message. */
   begin(task: GatewayTask): void {
     const { id, owner, messageId, by } = task
     const owned = this.#of(owner)
@@ -117,7 +117,7 @@ export class TaskIndex {
     this.#beginning.set(id, task)
   }
 
-  /** It did not, after all. Whoever comes second has said nothing new. */
+  /** The task did not begin. A second call does nothing. */
   notBegun(task: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>): void {
     const owned = this.#owners.get(task.owner)
     if (owned === undefined || owned.begun.get(task.messageId) !== task.id) return
@@ -140,29 +140,29 @@ export class TaskIndex {
     return owned
   }
 
-  /** The member that a request under way is made for; null: none. */
+  /** The member behind a running request; null for none. */
   memberBehind(requestId: string): NodeId | null {
     return this.#members.get(requestId) ?? null
   }
 
-  /** A request is made for an owner. That of a task is known by the task, and needs neither this nor {@link requestEnded}. */
+  /** Adds a request for an owner. The request of a task is known by the task, and needs neither this nor {@link requestEnded}. */
   requestMade(requestId: string, owner: string): void {
     const member = memberOf(owner)
     if (member !== null) this.#members.set(requestId, member)
   }
 
-  /** A request is no longer under way. */
+  /** Removes a request that ended. */
   requestEnded(requestId: string): void {
     this.#members.delete(requestId)
   }
 
-  /** What a task is done by changes; undefined: the task is not there. */
+  /** Updates the running request of a task; undefined: the task does not exist. */
   #run(before: RunOf | undefined, after: RunOf | undefined): void {
     if (before?.run) this.requestEnded(before.run.requestId)
     if (after?.run && !RESTING_STATES.has(after.state)) this.requestMade(after.run.requestId, after.owner)
   }
 
-  /** How many tasks of an owner do not rest. */
+  /** The number of an owner's tasks that do not rest. */
   active(owner: string): number {
     return this.#owners.get(owner)?.active ?? 0
   }
@@ -172,29 +172,29 @@ export class TaskIndex {
     return (this.#owners.get(owner)?.order ?? new TaskOrder()).page(filter, page)
   }
 
-  /** All of them, in no order. */
+  /** All tasks, in no order. */
   all(): IterableIterator<GatewayTask> {
     return this.#byId.values()
   }
 
-  /** A task that was read, with what it shares with others. */
+  /** A task read from the ledger, with the texts and rights that it shares with others. */
   sharing(task: GatewayTask): GatewayTask {
     const { owner, agent, capability, by } = task
     const shared = { owner: this.shared(owner), agent: this.shared(agent), capability: this.shared(capability) }
     return { ...task, ...shared, by: this.sharedPower(owner, by) }
   }
 
-  /** The same power, as the task of an owner has it that began last: most of them have one. */
+  /** The same rights as an object shared with the last begun task of the owner: most owners have one. */
   sharedPower(owner: string, power: CallerAuthority): CallerAuthority {
     const known = this.#owners.get(owner)?.power ?? null
     return known !== null && isSamePower(known, power) ? known : power
   }
 
-  /** The same text, as those have it that are kept: for what many tasks have in common. */
+  /** The stored copy of a text that many tasks have in common. */
   shared(text: string): string {
     const known = this.#texts.get(text)
     if (known !== undefined) return known
-    // Owners, agents and capabilities come and go: what is shared afterwards is merely there once more.
+    // Owners, agents and capabilities come and go: after the clearing, old texts are merely stored once more.
     if (this.#texts.size >= MAX_SHARED_TEXTS) this.#texts.clear()
     this.#texts.set(text, text)
     return text
@@ -211,12 +211,12 @@ function weightOf(task: GatewayTask | undefined): 0 | 1 {
   return task === undefined || RESTING_STATES.has(task.state) ? 0 : 1
 }
 
-/** How long a task that rests is kept, in milliseconds. */
+/** How long a resting task is kept, in milliseconds. */
 export const RETENTION_MS = 604_800_000
-/** Tasks that are kept; beyond it those that rest go, the oldest of whoever has the most first, and new ones are refused when none does. */
+/** The most tasks. Beyond it, resting ones of the owner with the most are removed, oldest first; without any, new ones are refused. */
 const MAX_TASKS = 100_000
 
-/** What letting go of tasks needs. */
+/** Dependencies of {@link Retention}. */
 interface RetentionDeps {
   readonly node: {
     readonly clock: Clock
@@ -229,7 +229,7 @@ interface RetentionDeps {
   readonly push: PushService | null
 }
 
-/** The room that a node has for tasks of A2A clients: what is past its time goes, and what rests where there is no room for more. */
+/** Removes A2A tasks that are expired, and resting ones when the node has no room for more. */
 export class Retention {
   readonly #deps: RetentionDeps
   #sweeping: Promise<number> | null = null
@@ -238,20 +238,20 @@ export class Retention {
     this.#deps = deps
   }
 
-  /** Is there room for no further task? */
+  /** True when no further task has room. */
   get isFull(): boolean {
     return this.#deps.index.size >= MAX_TASKS
   }
 
-  /** Makes some for an owner's new task. @throws NodeError OVERLOADED where nothing rests that may be let go of */
+  /** Makes room for a new task of an owner. @throws NodeError OVERLOADED when no resting task may be removed */
   async make(newcomer: string): Promise<void> {
-    // Each looks at every task: who finds one under way waits for the room that it makes.
+    // A sweep looks at every task: while one runs, wait for the room that it makes.
     while (this.#sweeping !== null && this.isFull) await this.#sweeping
     if (this.isFull && (await this.sweep(newcomer)) === 0)
       throw new NodeError('OVERLOADED', `this node has ${MAX_TASKS} tasks under way`, { retryable: true })
   }
 
-  /** Lets go of what is past its time, and of what makes room for `newcomer`; says how many. Never rejects. */
+  /** Removes expired tasks, and others to make room for `newcomer`. Resolves with their number. Never rejects. */
   sweep(newcomer: string | null = null): Promise<number> {
     const sweeping = this.#letGo(newcomer).finally(() => {
       if (this.#sweeping === sweeping) this.#sweeping = null
@@ -279,9 +279,9 @@ export class Retention {
 
   async #remove(task: GatewayTask): Promise<void> {
     const { index, log, push } = this.#deps
-    // Its client may have answered it since it was looked at.
+    // Its client may have answered the task meanwhile.
     if (index.get(task.id) !== task || log.current(task) !== task) return
-    // Who answers it from here on finds none.
+    // From here on, an answer finds no task.
     index.remove(task)
     try {
       await push?.forget(task)

@@ -24,13 +24,13 @@ import type { Retention, TaskIndex } from './task-index.js'
 import type { TaskLog } from './task-log.js'
 import type { TurnRunner } from './turn-runner.js'
 
-/** Tasks of one member of the mesh that may be under way; beyond it the member begins none. */
+/** The most running tasks of one member of the mesh; beyond it the member begins none. */
 export const MAX_MEMBER_TASKS = 256
 
-/** What a task that was answered comes to. */
+/** The states of a task after an answer. */
 const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ...ENDED_STATES])
 
-/** What taking messages needs. */
+/** Dependencies of {@link TaskIntake}. */
 export interface TaskIntakeDeps {
   readonly node: ResolveAgentDeps & DirectReadDeps & { readonly deps: Pick<NodeDeps, 'ids'> }
   readonly index: TaskIndex
@@ -42,28 +42,28 @@ export interface TaskIntakeDeps {
   readonly rules: OutputRules | null
 }
 
-/** Takes the messages of clients: each is answered at once, begins a task, or goes on with one. */
+/** Takes the messages of clients: each is answered at once, begins a task, or continues one. */
 export class TaskIntake {
   readonly #deps: TaskIntakeDeps
-  /** Messages to tasks that are being recorded, by task. */
+  /** The message being recorded, by task. */
   readonly #taking = new TransientMap<string, Promise<GatewayTask>>()
 
   constructor(deps: TaskIntakeDeps) {
     this.#deps = deps
   }
 
-  /** Takes a message. Gives the task that it began or went to, or an answer without one. @throws NodeError what it is refused with */
+  /** Takes a message. Returns the task that it began or continued, or an answer without a task. @throws NodeError on refusal */
   async take(by: Principal, request: GatewaySend): Promise<Message | GatewayTask> {
     const isAnswerable = request.mayAnswer && request.wait && request.message.taskId === undefined && request.push === undefined
     const found = isAnswerable ? gatewayTarget(this.#deps.node, by, request) : null
     const target = found instanceof Promise ? await found : found
     const isRead = target !== null && onlyReads(target.capability)
-    // One that began a task is no longer only read.
+    // A message that began a task before is not answered directly.
     const isNew = isRead && this.#deps.index.begunBy(ownerOf(by), request.message.messageId) === undefined
     return await (isNew ? this.#answer(by, request, target) : this.#taskOf(by, request, target))
   }
 
-  /** An answer without a task, of what only reads; a task where it told more than a message can. @throws NodeError what it failed with */
+  /** Answers a read-only request without a task, or with one when the output exceeds a message. @throws NodeError the failure */
   async #answer(by: Principal, request: GatewaySend, target: GatewayTarget): Promise<Message | GatewayTask> {
     const { message, signal } = request
     const { address, capability } = target
@@ -84,11 +84,11 @@ export class TaskIntake {
     return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(result) }
   }
 
-  /** The task of a message: that of the same message before, if there was one. */
+  /** The task of a message: for a repeated message, the task that it began before. */
   #taskOf(by: Principal, request: GatewaySend, target: GatewayTarget | null): Promise<GatewayTask> {
     const { taskId, messageId } = request.message
     if (taskId !== undefined) {
-      // Nobody waits behind the messages to a task of somebody else: how long that takes would tell of it.
+      // Check the owner before waiting: else the wait would reveal the messages of another owner's task.
       this.#deps.index.find(ownerOf(by), taskId)
       return this.#inTurn(taskId, () => this.#goOn(by, request, taskId))
     }
@@ -97,16 +97,16 @@ export class TaskIntake {
     return target === null || this.#deps.retention.isFull ? this.#beginLater(by, request, target) : this.#begin(by, request, target)
   }
 
-  /** Begins one once its agent is found and there is room for it. */
+  /** Begins a task once its agent is found and there is room for it. */
   async #beginLater(by: Principal, request: GatewaySend, known: GatewayTarget | null): Promise<GatewayTask> {
     const target = known ?? (await gatewayTarget(this.#deps.node, by, request))
     if (this.#deps.retention.isFull) await this.#deps.retention.make(ownerOf(by))
-    // Meanwhile the same message may have begun another one.
+    // Meanwhile the same message may have begun a task.
     const isFirst = this.#deps.index.begunBy(ownerOf(by), request.message.messageId) === undefined
     return isFirst ? await this.#begin(by, request, target) : await this.#taskOf(by, request, target)
   }
 
-  /** The task that the same message began, once it is there. @throws NodeError CONFLICT for another message */
+  /** The task that the same message began, once durable. @throws NodeError CONFLICT for a different message */
   async #begunBefore(by: Principal, request: GatewaySend, id: string): Promise<GatewayTask> {
     await this.#deps.log.begun(id)
     const task = this.#deps.index.get(id)
@@ -120,7 +120,7 @@ export class TaskIntake {
     return task
   }
 
-  /** Messages to one task are taken one after the other. */
+  /** Takes the messages to one task one at a time. */
   async #inTurn(id: string, take: () => Promise<GatewayTask>): Promise<GatewayTask> {
     for (let other = this.#taking.get(id); other !== undefined; other = this.#taking.get(id)) await other.catch(() => null)
     const taking = take()
@@ -132,7 +132,7 @@ export class TaskIntake {
     }
   }
 
-  /** `over`: the run that it is of, which is over. */
+  /** `over`: the finished run of the task, if any. */
   async #begin(by: Principal, request: GatewaySend, { address, capability, over = null }: GatewayTarget & Over): Promise<GatewayTask> {
     if (by.kind === 'peer' && this.#deps.index.active(ownerOf(by)) >= MAX_MEMBER_TASKS)
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
@@ -140,14 +140,14 @@ export class TaskIntake {
     const { id, contextId } = fresh
     const stated = placed(request.message, { taskId: id, contextId })
     const push = this.#deps.push?.begin(fresh, request.push) ?? []
-    // Most begin at once: that they do is the same commit, where nobody follows each step.
+    // Most tasks run at once: if nobody follows each step, the same commit records that they work.
     const asking = { target: address, capability: capability.id, by: fresh.by, justification: justificationIn(stated) }
     const path = over === null && request.wait && request.push === undefined ? this.#deps.node.direct.path(asking) : null
     const begun: GatewayInput = { type: 'message', message: stated }
     const inputs: readonly GatewayInput[] = path === null && over === null ? [begun] : [begun, { type: 'status', state: 'working' }]
     this.#deps.index.begin(fresh)
     const { task, durable } = this.#deps.log.begin(fresh, inputs, push)
-    // What begins at once may be repeated: it need not wait until it is on record that it does, and may have ended by then.
+    // Direct work may be repeated, so it need not wait for the commit. It may even end before it.
     const isBegun = over === null ? path !== null && this.#deps.runs.begin(task, stated, path) : this.#deps.runs.retell(task, over)
     try {
       await durable
@@ -161,7 +161,7 @@ export class TaskIntake {
     return task
   }
 
-  /** A task before anything has happened to it. */
+  /** A new task without events. */
   #fresh(by: Principal, request: GatewaySend, { address, capability, run }: GatewayTarget & { readonly run: GatewayRun }): GatewayTask {
     const { ids, clock } = this.#deps.node.deps
     const now = clock.now()
@@ -194,7 +194,7 @@ export class TaskIntake {
     checkSkill(this.#deps.index.find(ownerOf(by), taskId), skill)
     if (await isDuplicate(this.#deps.log, { task: this.#deps.index.find(ownerOf(by), taskId), message }))
       return this.#deps.index.find(ownerOf(by), taskId)
-    // From the answer on it is to hear all.
+    // The hook gets all events from the answer on.
     if (push !== undefined && !ENDED_STATES.has(this.#deps.index.find(ownerOf(by), taskId).state))
       await this.#deps.push?.set(by, taskId, push)
     const before = this.#deps.log.current(this.#deps.index.find(ownerOf(by), taskId))
@@ -207,7 +207,7 @@ export class TaskIntake {
     const reason = this.#deps.log.add(before, { type: 'message', message: { ...message, contextId }, run })
     if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })
     this.#deps.log.add(before, { type: 'status', state: 'working' })
-    // It may be canceled in the same commit.
+    // A cancel may be in the same commit.
     await this.#deps.states.until(id, GOING_ON)
     const task = this.#deps.index.get(id) ?? before
     await this.#deps.runs.ask(task, message)
@@ -215,7 +215,7 @@ export class TaskIntake {
   }
 }
 
-/** Which states tasks are durably in. */
+/** The durable states of tasks. */
 export class TaskStates {
   readonly #index: Pick<TaskIndex, 'get'>
   readonly #log: Pick<TaskLog, 'on'>
@@ -225,7 +225,7 @@ export class TaskStates {
     this.#log = log
   }
 
-  /** Is a task durably in one of these states, or not there any more? */
+  /** True when a task is durably in one of these states, or gone. */
   isIn(id: string, states: ReadonlySet<GatewayState>): boolean {
     const task = this.#index.get(id)
     return task === undefined || states.has(task.state)
@@ -247,7 +247,7 @@ export class TaskStates {
   }
 }
 
-/** The run that a task is of, where that is over. */
+/** The finished run of a task. */
 interface Over {
   readonly over?: GatewayRun | null
 }

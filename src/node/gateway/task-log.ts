@@ -19,47 +19,47 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { Abort } from '../../kit/abort.js'
 import { TransientMap } from '../../kit/transient.js'
 
-/** Entries that are read at once: at first, and at most. */
+/** Entries per read: at first, and at most. */
 const [READ_FIRST, READ_MOST] = [16, 512]
-/** Bytes of them, about: each may be as large as a message. */
+/** Approximate bytes per read: each entry may be as large as a message. */
 const READ_BYTES = 4_194_304
-/** How long after a commit that failed it is tried again, in milliseconds. */
+/** Delay before a failed commit is retried, in milliseconds. */
 const AGAIN_MS = 1000
 
-/** Tasks whose events are kept in memory, and characters of each: one that has more is read from the disk. */
+/** The tasks whose events are kept in memory, and the characters of each: a longer log is read from the disk. */
 const RECENT_TASKS = 128
 const RECENT_LENGTH = 65_536
-/** Characters of a log that is in the record of its task: those of many tasks are read at once. */
+/** Characters of a log stored in the record of its task: lists read those of many tasks at once. */
 const WHOLE_LENGTH = 16_384
 
-/** What keeping tasks needs. */
+/** Dependencies of {@link TaskLog}. */
 export interface TaskLogDeps {
   readonly clock: Clock
   readonly ledger: Ledger
   readonly telemetry: Telemetry
 }
 
-/** What goes into the commit of events of a task that is there already, beside them. */
+/** Further changes for the commit of events of an existing task. */
 export type Alongside = (task: GatewayTask, events: readonly GatewayEvent[]) => readonly LedgerChange[]
 
-/** A task whose events are being written. */
+/** A task with events that are not durable yet. */
 interface Writing {
-  /** Resolves once it has begun, or has not. */
+  /** Resolves once the first commit succeeds; rejects when it fails. */
   begun: Promise<void> | null
-  /** With all events that were applied. */
+  /** The task after all applied events. */
   task: GatewayTask
   events: GatewayEvent[]
 }
 
-/** An event that is durable, with its task as it was then. */
+/** A durable event, with its task after it. */
 export interface TaskUpdate {
   readonly task: GatewayTask
   readonly event: GatewayEvent
 }
 
 /**
- * The event logs of gateway tasks in the ledger. Nobody is told of an event before it is durable; what comes while others are
- * being written goes with the next commit.
+ * The event logs of gateway tasks in the ledger. Listeners get an event once it is durable. Events that arrive during a commit go into the
+ * next one.
  */
 export class TaskLog {
   readonly #deps: TaskLogDeps
@@ -71,14 +71,14 @@ export class TaskLog {
   readonly #alongside: Alongside
   readonly #stopped = new Abort()
 
-  /** `onTask`: told of each task as it is durable, and whether for the first time, before anybody else. */
+  /** `onTask`: called before all listeners with each durable task, and whether it is new. */
   constructor(deps: TaskLogDeps, onTask: (task: GatewayTask, isFirst: boolean) => void, alongside: Alongside = () => []) {
     this.#deps = deps
     this.#onTask = onTask
     this.#alongside = alongside
   }
 
-  /** Every task that the ledger holds, in the order of ids. @throws NodeError STORE_DAMAGED */
+  /** Every task in the ledger, in the order of ids. @throws NodeError STORE_DAMAGED */
   async *tasks(): AsyncIterable<GatewayTask> {
     for await (const { key, value } of this.#all(TASK_RANGE)) {
       const record = decodeTask(taskIdOf(key), value)
@@ -96,14 +96,14 @@ export class TaskLog {
     }
   }
 
-  /** The task with what is being written. */
+  /** The task with its events that are not durable yet. */
   current(task: GatewayTask): GatewayTask {
     return this.#writing.get(task.id)?.task ?? task
   }
 
   /**
-   * Makes a task durable with its first events, and what goes with it; what happens to it until that is written goes into the same
-   * commit. Gives the task as it is with them. `durable` rejects with what the ledger refuses: then there is no such task.
+   * Writes a task with its first events and the changes of `more`. Events until the commit go into it, too. Returns the task with its first
+   * events. `durable` rejects with the ledger's error: then the task does not exist.
    */
   begin(task: GatewayTask, inputs: readonly GatewayInput[], more: readonly LedgerChange[]): BegunTask {
     let now = task
@@ -120,19 +120,17 @@ export class TaskLog {
     return { task: now, durable: writing.begun }
   }
 
-  /** Waits for a task that begins until it is durable, or is not there after all. Never rejects. */
+  /** Waits until a beginning task is durable or failed to begin. Never rejects. */
   async begun(id: string): Promise<void> {
     await this.#writing.get(id)?.begun?.catch(() => {})
   }
 
-  /** A task that is not durable yet, or that changes; undefined for any other one. */
+  /** A task with events that are not durable yet; undefined for any other. */
   changing(id: string): GatewayTask | undefined {
     return this.#writing.get(id)?.task
   }
 
-  /**
-   * Applies what happened, and writes it. Gives why it does not fit, else null; what the ledger does not take is written once it does.
-   */
+  /** Applies an event and writes it, with retries. Returns why it does not fit, else null. */
   add(task: GatewayTask, input: GatewayInput): string | null {
     const known = this.#writing.get(task.id)
     const step = applyGateway(known?.task ?? task, input, this.#deps.clock.now())
@@ -147,7 +145,7 @@ export class TaskLog {
     return null
   }
 
-  /** What a task holds, at once where its events are at hand. @throws NodeError STORE_DAMAGED */
+  /** The contents of a task, without a promise when its events are in memory. @throws NodeError STORE_DAMAGED */
   snapshot(task: GatewayTask): GatewaySnapshot | Promise<GatewaySnapshot> {
     const { id, generation } = task
     const recent = this.#recent.of(id, generation)
@@ -155,7 +153,7 @@ export class TaskLog {
     return snapshotOf(task, recent.events.length === generation ? recent.events : recent.events.slice(0, generation))
   }
 
-  /** Durable events behind a generation, up to another one. */
+  /** Durable events after a generation, up to another one. */
   async events(id: string, after: number, to: number): Promise<GatewayEvent[]> {
     const events: GatewayEvent[] = []
     if (after >= to) return events
@@ -166,7 +164,7 @@ export class TaskLog {
     return events
   }
 
-  /** What a client said by that id in a task, null for nothing yet, and the bytes of all that was said. @throws NodeError STORE_DAMAGED */
+  /** The message of a client by id in a task, null for none, and the bytes of all messages. @throws NodeError STORE_DAMAGED */
   async recordMessage(
     { id, generation }: GatewayTask,
     messageId: string
@@ -182,16 +180,16 @@ export class TaskLog {
     return { message: found?.type === 'message' ? found.message : null, bytes }
   }
 
-  /** The records of a task's durable events behind a generation, one after the other: all together may be large. */
+  /** The records of a task's durable events after a generation, one at a time: all together may be large. */
   async *#records(id: string, to: number, after = 0): AsyncIterable<{ readonly events: readonly GatewayEvent[]; readonly length: number }> {
     const recent = this.#recent.of(id, to)
     if (recent !== null) return yield recent
     const bytes = await this.#deps.ledger.get(GATEWAY_KEYS.task(id))
     const record = bytes === null ? null : decodeTask(id, bytes)
-    // Removed meanwhile.
+    // The task was removed meanwhile.
     if (bytes === null || record === null) return
     if (record.log !== null) return yield { events: record.log, length: bytes.byteLength }
-    // Each record has at least one of them.
+    // Each record has at least one event.
     for await (const { value } of this.#all(eventRange(id, after), to - after)) {
       const events = decodeLog(record.task, value)
       if (events === null) return
@@ -199,7 +197,7 @@ export class TaskLog {
     }
   }
 
-  /** Whoever waited for the end of a task has it: its events need not be at hand any more. */
+  /** The caller has the end of the task: drops its events from memory. */
   recordSent(id: string): void {
     this.#recent.drop(id)
   }
@@ -212,7 +210,7 @@ export class TaskLog {
     for (const listener of [...(this.#listeners.get(task.id) ?? [])]) listener(null)
   }
 
-  /** Tries nothing again any more. */
+  /** Stops all retries. */
   stop(): void {
     this.#stopped.abort()
   }
@@ -240,7 +238,7 @@ export class TaskLog {
 
   async #write(writing: Writing): Promise<void> {
     const { clock, ledger, telemetry } = this.#deps
-    // What follows in the same turn goes with it.
+    // Events of the same turn go into one commit.
     await Promise.resolve()
     while (writing.events.length > 0 && !this.#stopped.aborted) {
       const batch = new Batch(writing, this.#alongside)
@@ -269,25 +267,25 @@ export class TaskLog {
       if (last === undefined || entries.length < limit) return
       const bytes = entries.reduce((sum, { value }) => sum + value.byteLength, 0)
       limit = Math.min(READ_MOST, left, Math.max(1, Math.floor((READ_BYTES * limit) / bytes)))
-      // The next key that there can be.
+      // The smallest key after the last one.
       next = `${last.key}!`
     }
   }
 }
 
-/** A task that begins. */
+/** A beginning task. */
 export interface BegunTask {
   readonly task: GatewayTask
   readonly durable: Promise<void>
 }
 
-/** What one commit takes of what is to be written of a task: all that has happened to it until the ledger asks. */
+/** One commit of a task: all events until the ledger takes it. */
 class Batch {
   readonly #writing: Writing
   readonly #alongside: Alongside
   task: GatewayTask
   events: GatewayEvent[] = []
-  /** Characters of the record that has the events. */
+  /** Characters of the record with the events. */
   length = 0
 
   constructor(writing: Writing, alongside: Alongside) {
@@ -318,7 +316,7 @@ class Batch {
     ]
   }
 
-  /** The commit failed, perhaps before it took anything. */
+  /** Returns the events after a failed commit, which perhaps took none. */
   giveBack(): void {
     this.#writing.events.unshift(...this.events.splice(0))
   }
@@ -332,12 +330,12 @@ interface RecentLog {
   length: number
 }
 
-/** Events of the tasks that began last, so that whoever waits for one need not read it from the disk. */
+/** Events of the newest tasks, so that waiting callers need not read them from the disk. */
 class RecentEvents {
-  /** About in the order in which they began. Few: each is there until it is answered, and a map of them would be made anew all the time. */
+  /** Roughly in the order of their beginnings. Few, each kept until its answer: a map would be rebuilt all the time. */
   readonly #logs: RecentLog[] = []
 
-  /** `length`: of the record that has them. */
+  /** `length`: of the record with the events. */
   add(id: string, events: GatewayEvent[], length: number): void {
     const log = this.#at(id)
     if (log !== null) {
@@ -350,7 +348,7 @@ class RecentEvents {
     }
   }
 
-  /** All events from the first up to a generation, and maybe later ones; null when they are not here. */
+  /** All events up to a generation, and maybe later ones; null when they are not in memory. */
   of(id: string, to: number): Readonly<RecentLog> | null {
     const log = this.#at(id)
     return log !== null && log.events.length >= to ? log : null

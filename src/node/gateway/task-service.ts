@@ -16,21 +16,21 @@ import type { DirectReadDeps } from './direct-answer.js'
 import { TurnRunner, type TurnRunnerDeps } from './turn-runner.js'
 import { pastItsTime, gatewayAgent, isCalled, type ResolveAgentDeps } from './resolve-agent.js'
 
-/** Events that a follower may be behind before it is given those that it missed from the log. */
+/** The most queued events of a follower; beyond it, missed events are read from the log. */
 const FOLLOW_QUEUE = 1024
-/** How often tasks that are past their time are looked for, in milliseconds. */
+/** Interval between sweeps for expired tasks, in milliseconds. */
 const SWEEP_MS = 60_000
-/** Bytes of tasks with their contents beyond which a page ends, with fewer than were asked for. */
+/** Bytes of tasks with their contents that end a page early. */
 export const MAX_PAGE_BYTES = 1_048_576
 
-/** What the gateway needs of the node. */
+/** Dependencies of {@link TaskService}. */
 export type TaskServiceDeps = ResolveAgentDeps & DirectReadDeps & TurnRunnerDeps & { readonly deps: TaskLogDeps & PushServiceDeps['node'] }
 
-/** What the gateway is given. */
+/** Options of the gateway. */
 export interface GatewayOptions {
-  /** The way to those who want to be told of their tasks, and who of them is gone; null: nobody is told. */
+  /** Delivery of push notifications, and the revoked owners; null: no notifications. */
   readonly push?: Pick<PushServiceDeps, 'webhooks' | 'owners'> | null
-  /** Of what agents may say; null: anything. */
+  /** The rules for the output of agents; null for none. */
   readonly rules?: OutputRules | null
 }
 
@@ -70,7 +70,7 @@ export class TaskService implements Gateway {
     this.#intake = new TaskIntake({ ...shared, node, rules, retention: this.#retention, states: this.#states })
   }
 
-  /** Reads what there is, and goes on with what had not ended. @throws NodeError STORE_DAMAGED */
+  /** Reads the stored tasks, and resumes the unfinished ones. @throws NodeError STORE_DAMAGED */
   async start(): Promise<void> {
     const read: GatewayTask[] = []
     for await (const task of this.#log.tasks()) read.push(task)
@@ -83,7 +83,7 @@ export class TaskService implements Gateway {
     for (const task of all) if (!RESTING_STATES.has(task.state)) await this.#runs.resume(task)
   }
 
-  /** Listens to nothing any more. */
+  /** Stops all work on tasks. */
   stop(): void {
     this.#node.deps.clock.clear(this.#timer)
     this.#runs.close()
@@ -121,7 +121,7 @@ export class TaskService implements Gateway {
     return { tasks: whole, next: last === tasks.at(-1) || last === undefined ? next : last, total }
   }
 
-  /** Tasks with their contents, as many of the first as a page has room for, and the last of them. One by one: each may be large. */
+  /** Tasks with their contents, as many as a page has room for, and the last of them. One at a time: each may be large. */
   async #whole(tasks: readonly GatewayTask[]): Promise<{ readonly whole: GatewaySnapshot[]; readonly last: GatewayTask | undefined }> {
     const whole: GatewaySnapshot[] = []
     let bytes = 0
@@ -135,7 +135,7 @@ export class TaskService implements Gateway {
     return { whole, last: tasks.at(-1) }
   }
 
-  /** What a task holds; null: it was let go of while that was read. */
+  /** The contents of a task; null when it was removed during the read. */
   async #contents(task: GatewayTask): Promise<GatewaySnapshot | null> {
     const snapshot = await this.#log.snapshot(task)
     return this.#index.get(task.id) === undefined ? null : snapshot
@@ -145,7 +145,7 @@ export class TaskService implements Gateway {
     allow(by, 'send')
     const task = this.#log.current(this.#index.find(ownerOf(by), id))
     if (ENDED_STATES.has(task.state)) throw new NodeError('CONFLICT', `the task is ${task.state} already`, { data: { state: task.state } })
-    // Told to stop, its agent may still come to a question: nobody works on what rests.
+    // After a cancel, its agent may still ask a question: no work runs on a resting task.
     if (this.#runs.cancel(task)) await this.#states.until(id, RESTING_STATES, signal)
     if (signal?.aborted !== true) this.#log.add(this.#log.current(this.#index.find(ownerOf(by), id)), { type: 'status', state: 'canceled' })
     await this.#states.until(id, ENDED_STATES, signal)
@@ -158,7 +158,7 @@ export class TaskService implements Gateway {
     const { generation, state } = this.#index.find(ownerOf(by), id)
     const queue = new AsyncQueue<TaskUpdate | null>(FOLLOW_QUEUE, () => null, signal)
     const unlisten = this.#log.on(id, (update) => queue.push(update))
-    // Who names what has not happened yet hears of it when it does.
+    // A follower may name a generation in the future.
     let last = Math.min(after, generation)
     try {
       for (const event of await this.#log.events(id, after, generation)) {
@@ -172,7 +172,7 @@ export class TaskService implements Gateway {
           yield event
           if (event.type === 'status' && ends.has(event.state)) return
         }
-        // What waits for its client may be past its time before that one answers.
+        // A task that waits for its client may expire before the answer.
         if (this.#index.get(id) === undefined) return
       }
     } finally {
@@ -181,7 +181,7 @@ export class TaskService implements Gateway {
     }
   }
 
-  /** The events behind a generation up to the news; null: news were lost, and the log has them. */
+  /** The events after a generation up to the update; null: updates were lost, so read the log. */
   async #missed(id: string, last: number, update: TaskUpdate | null): Promise<readonly GatewayEvent[]> {
     const to = update?.event.generation ?? this.#index.get(id)?.generation ?? last
     return update !== null && to === last + 1 ? [update.event] : await this.#log.events(id, last, to)

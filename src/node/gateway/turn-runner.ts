@@ -29,19 +29,19 @@ import { tasksOfLedger } from '../requests/recovery.js'
 import type { RequestStore } from '../requests/store.js'
 import type { TaskTable } from '../tasks/task-table.js'
 
-/** Events of one task beyond which reports of progress are not recorded any more. */
+/** Events of one task beyond which progress reports are no longer recorded. */
 export const MAX_REPORTS = 2000
-/** Events of the turns before that are read together with what is said now. */
+/** Events of earlier turns that are checked together with the current output. */
 export const MAX_EVENTS_BEFORE = 256
-/** Events of one task; one whose agent makes more has failed, and its client adds none. */
+/** The most events of one task. An agent that makes more fails; a client can add none. */
 export const MAX_TASK_EVENTS = 10_000
-/** Bytes of them, about, of one turn; its client adds nothing to a task that has more. */
+/** Approximate bytes of the events of one turn; a client can add nothing to a longer task. */
 export const MAX_TASK_BYTES = 67_108_864
 
-/** The rules did not let it begin. */
+/** The rules refused the turn. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(['TIER_VIOLATION', 'SANDBOX_VIOLATION', 'ESCALATION_REQUIRED', 'POLICY_DENIED'])
 
-/** What is told while a task is held up. */
+/** The messages of a waiting task. */
 const DEFERRED = {
   approval: 'waiting for approval: a person of its node decides',
   slot: null,
@@ -49,7 +49,7 @@ const DEFERRED = {
   peer: 'waiting for its node to be reached'
 } as const
 
-/** What running turns needs of the node. */
+/** Dependencies of {@link TurnRunner}. */
 export interface TurnRunnerDeps {
   readonly deps: Pick<NodeDeps, 'ids' | 'settings' | 'telemetry' | 'toAgentJson'>
   readonly self: NodeId
@@ -60,7 +60,7 @@ export interface TurnRunnerDeps {
   readonly requestStore: RequestStore
 }
 
-/** The turns of gateway tasks as requests of the node: each is one, and what happens to it happens to the task. */
+/** The turns of gateway tasks. Each turn is a request of the node, and its events become events of the task. */
 export class TurnRunner {
   readonly #node: TurnRunnerDeps
   readonly #log: TaskLog
@@ -69,7 +69,7 @@ export class TurnRunner {
   /** By the node's task of the run. */
   readonly #open = new TransientMap<string, FollowedTurn>()
 
-  /** `rules`: of what agents may say; null: anything. */
+  /** `rules`: for the output of agents; null for none. */
   constructor(
     node: TurnRunnerDeps,
     log: TaskLog,
@@ -81,12 +81,12 @@ export class TurnRunner {
     this.#rules = rules
   }
 
-  /** Has the agent of a task that begins begin with it, in this very turn. False: it has to be asked ({@link ask}). */
+  /** Begins a new task's turn directly, without a wait. False: it must be asked as a request ({@link ask}). */
   begin(task: GatewayTask, status: Pick<Message, 'parts'>, path: DirectPath): boolean {
     const { id, run: names } = task
     if (names === null) return false
     this.#watch(id, names, [])
-    // The task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
+    // The task's own log is record enough: repeatable work is requested again after a crash.
     try {
       if (this.#node.direct.begin(path, { input: inputOf(status.parts), names }) !== null) return true
       this.#close(task)
@@ -97,13 +97,13 @@ export class TurnRunner {
     }
   }
 
-  /** Is all that a run told still at hand? Else it has to be done again to be told. */
+  /** True when all events of a run are in memory. Otherwise the run must be repeated to get them. */
   isKnown({ taskId }: GatewayRun): boolean {
     const { tasks } = this.#node
     return tasks.get(taskId)?.generation === tasks.events(taskId).length
   }
 
-  /** Tells of a task what its run told, which is over and known. True: it need not be begun. */
+  /** Adds the events of a finished, known run to a task. True: the run need not begin. */
   retell(task: GatewayTask, run: GatewayRun): true {
     this.#watch(task.id, run, [])
     const live = this.#node.tasks.get(run.taskId)
@@ -111,14 +111,14 @@ export class TurnRunner {
     return true
   }
 
-  /** Asks the agent of a task. What it refuses is how the task ends. Never rejects. */
+  /** Asks the agent of a task; a refusal ends the task. Never rejects. */
   async ask(task: GatewayTask, status: Pick<Message, 'parts' | 'metadata'>): Promise<void> {
     const { requests, direct, deps: node, self } = this.#node
     const target = parseAddress(task.agent)
     try {
-      // The first turn of a task bears its name: nothing was told before it.
+      // The first turn of a task has the id of the task: no output came before it.
       const before = task.run?.taskId === task.id ? [] : await this.#sentBefore(task)
-      // It may have been canceled before there was anything to stop.
+      // A cancel may have come before there was anything to stop.
       if (target === null || ENDED_STATES.has(this.#log.current(this.#taskOf(task.id) ?? task).state)) return
       const { capability, by, run: names } = task
       if (names === null) return
@@ -146,7 +146,7 @@ export class TurnRunner {
     return (await tasksOfLedger(this.#node.requestStore, taskId)).find(({ task }) => task.id === taskId)?.task
   }
 
-  /** After a start: what came of a turn while nobody looked; one that was never asked for is asked for now. @throws NodeError STORE_DAMAGED */
+  /** After a start: takes over the outcome of a turn, or asks again for one that was never asked. @throws NodeError STORE_DAMAGED */
   async resume(task: GatewayTask): Promise<void> {
     const { run } = task
     if (run === null) return
@@ -158,25 +158,25 @@ export class TurnRunner {
       const status = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
       return await this.ask(task, status ?? { parts: [] })
     }
-    // What was told before the start is not among its events any more: they are of what began again since, none of it told yet.
+    // Events from before the start are gone; the present ones are of a run that began again, none of them reported yet.
     this.#watch(task.id, run, before)
     this.look(live)
     if (isAttended === true && this.#open.has(taskId)) this.#leave(task)
   }
 
-  /** Its client went with the connection. */
+  /** Ends a task whose client left with its connection. */
   #leave(task: GatewayTask): void {
     this.#end(task, 'failed', 'interrupted: the node stopped while its client waited for it; ask again')
     this.cancel(task)
   }
 
-  /** Stops what a task has under way; false when nothing is. */
+  /** Stops the run of a task; false when none is running. */
   cancel({ run }: GatewayTask): boolean {
     const { requests, executor } = this.#node
     return run !== null && (requests.cancelTask(run.taskId) || executor.cancelTask(run.taskId))
   }
 
-  /** Stops what a task has under way that there is not, after all: nobody hears of it. */
+  /** Stops the run of a task that failed to begin, without a report. */
   drop(task: GatewayTask): void {
     this.#close(task)
     this.cancel(task)
@@ -190,13 +190,13 @@ export class TurnRunner {
     try {
       turn.look(task, live)
     } catch (error) {
-      // What an agent gives may be of any form: its client must not wait for what cannot be told.
+      // The output of an agent may have any form: its client must not wait for output that cannot be recorded.
       this.#node.deps.telemetry.log('error', 'what an agent told could not be recorded', { task: live.id, reason: messageOf(error) })
       this.#end(task, 'failed', 'what its agent told could not be recorded')
     }
   }
 
-  /** Nobody will learn any more how a task ended. */
+  /** Ends a task whose outcome can never be learned. */
   giveUp(task: GatewayTask): void {
     this.#end(task, 'failed', 'its outcome was never learned')
   }
@@ -214,7 +214,7 @@ export class TurnRunner {
     this.#open.set(taskId, turn)
   }
 
-  /** Follows no task any more. */
+  /** Stops following all tasks. */
   close(): void {
     for (const turn of this.#open.values()) turn.stop()
   }
@@ -224,12 +224,12 @@ export class TurnRunner {
     this.#open.delete(taskId)
   }
 
-  /** Nobody hears any more of the run of a task. */
+  /** Stops following the run of a task. */
   #close({ run }: GatewayTask): void {
     if (run !== null) this.#unfollow(run.taskId)
   }
 
-  /** What was told of a task before the turn that is under way, as far as it is judged with that. @throws NodeError STORE_DAMAGED */
+  /** The output of a task before the current turn, as far as it is judged with it. @throws NodeError STORE_DAMAGED */
   async #sentBefore({ id, run, generation }: GatewayTask): Promise<readonly GatewayEvent[]> {
     if (this.#rules?.holdsBack !== true || run?.taskId === id) return []
     const events = await this.#log.events(id, Math.max(0, generation - MAX_EVENTS_BEFORE), generation)
@@ -248,7 +248,7 @@ export class TurnRunner {
 
 type TurnFailure = 'failed' | 'canceled' | 'rejected'
 
-/** What a status event says to the client, by its agent or its node. */
+/** A status event with a message of the agent or its node. */
 function saying(
   { deps: { ids } }: Pick<TurnRunnerDeps, 'deps'>,
   { id: taskId, contextId }: GatewayTask,
@@ -257,7 +257,7 @@ function saying(
   return { type: 'status', state, message: { messageId: ids.next('msg'), role: 'agent', parts, taskId, contextId } }
 }
 
-/** What following a turn needs. */
+/** Dependencies of {@link FollowedTurn}. */
 interface FollowedTurnDeps {
   readonly node: Pick<TurnRunnerDeps, 'deps' | 'tasks'>
   readonly log: TaskLog
@@ -265,19 +265,19 @@ interface FollowedTurnDeps {
   end(task: GatewayTask, state: TurnFailure, why: string): void
   cancel(task: GatewayTask): void
   unfollow(): void
-  /** Listens to the node's task no more. */
+  /** Stops listening to the node's task. */
   stop(): void
 }
 
-/** A turn under way: what happens to the node's task of it happens to the task of the gateway. */
+/** A running turn: copies the events of the node's task to the gateway task. */
 class FollowedTurn {
-  /** Of the task that it is a turn of. */
+  /** Id of its gateway task. */
   readonly id: string
-  /** Judges what its agent says. */
+  /** Judges the output of its agent. */
   readonly #guard: OutputGuard | null
   readonly #deps: FollowedTurnDeps
   readonly #output = new RunOutput()
-  /** The last event of the node's task that was told. */
+  /** The last copied event of the node's task. */
   #seen = 0
 
   constructor(id: string, guard: OutputGuard | null, deps: FollowedTurnDeps) {
@@ -286,19 +286,19 @@ class FollowedTurn {
     this.#deps = deps
   }
 
-  /** Listens no more. */
+  /** Stops listening. */
   stop(): void {
     this.#deps.stop()
   }
 
-  /** Tells the task what happened to the node's task since it was looked at last. */
+  /** Copies the new events of the node's task to the task. */
   look(task: GatewayTask, live: Task): void {
     for (const event of this.#deps.node.tasks.events(live.id)) {
       if (event.generation <= this.#seen) continue
       this.#seen = event.generation
       this.#tell(task, event)
     }
-    // Its client would wait for what nobody will ever tell.
+    // Its client would wait for an outcome that nobody will ever report.
     const isLost = live.state === 'unknown' && live.error !== null && isNeverLearned(live.error)
     if (isLost || FINAL_STATES.has(live.state)) this.#ended(task, live)
   }
@@ -314,7 +314,7 @@ class FollowedTurn {
 
   #report(task: GatewayTask, data: unknown): void {
     const { generation } = this.#deps.log.current(task)
-    // Beyond what is recorded of reports the result itself tells what a language model said.
+    // Output of a language model beyond the recorded reports is in the result itself.
     const reported = this.#output.take(data, generation < MAX_REPORTS)
     const isFull = this.#output.bytes > MAX_TASK_BYTES
     if (reported === null) {
@@ -333,14 +333,14 @@ class FollowedTurn {
     this.#deps.end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things, or ${MAX_TASK_BYTES} bytes of them`)
   }
 
-  /** What an agent says on its way. */
+  /** Records output of an agent during its run. */
   #hear(task: GatewayTask, status: Exclude<GatewayInput, { readonly type: 'message' }>): void {
     const given = this.#guard === null ? [status] : this.#guard.take(status)
     if (isViolation(given)) return this.#hold(task, given)
     for (const one of given) this.#add(task, one)
   }
 
-  /** The last word of an agent, with what was held back before it. Is it held back itself? */
+  /** Records the held-back output, and judges the last one. True when the last one is withheld. */
   #isWithheld(task: GatewayTask, last: unknown): boolean {
     const given = this.#guard?.end(last) ?? []
     if (isViolation(given)) {
@@ -370,7 +370,7 @@ class FollowedTurn {
     }
     const question = questionOf(result)
     if (question !== null) return this.#say(task, question.state, question.parts)
-    // The result of an A2A agent elsewhere is what it told of already. What stands there of turns before may be something else.
+    // The result of a remote A2A agent was sent already. Artifacts of earlier turns may differ.
     const isSent = this.#output.isSent(result, task.id === id)
     if (this.#output.isSpoken(result)) this.#add(task, { type: 'artifact', artifact: resultArtifact(''), append: true, lastChunk: true })
     else if (result !== null && result !== undefined && !isSent)
@@ -382,13 +382,13 @@ class FollowedTurn {
     this.#add(task, saying(this.#deps.node, task, { state, parts }))
   }
 
-  /** What does not fit any more came too late. */
+  /** Adds an event; one that does not fit came too late. */
   #add(task: GatewayTask, input: GatewayInput): void {
     this.#deps.log.add(task, input)
   }
 }
 
-/** Who is asked for what, in whose name. */
+/** The agent and capability of a turn, and its caller's rights. */
 export interface TurnHead {
   readonly self: string
   readonly target: AgentAddress
@@ -397,14 +397,14 @@ export interface TurnHead {
   readonly justification?: string | undefined
 }
 
-/** An error with what a client of the gateway can do about it. */
+/** An error with advice for a client of the gateway. */
 export function asClientError(error: unknown): NodeError {
   const known = asNodeError(error)
   if (known.code !== 'ESCALATION_REQUIRED') return known
   return new NodeError(known.code, `${known.message}, ${JUSTIFICATION_PLACE}`, { data: known.data })
 }
 
-/** A turn as the node asks for it. */
+/** A turn as a request of the node. */
 export function askingOf(
   { self, target, capability, by, justification }: TurnHead,
   parts: readonly Part[]

@@ -5,31 +5,31 @@ import type { NodeId } from '../../kit/ids.js'
 import { MAX_RETRIES, retryDelayMs } from '../../domain/channel/retry.js'
 import type { PeerBudget, SendBudget } from '../peers/send-budget.js'
 
-/** Messages to one peer that may wait for another try. */
+/** The most messages to one peer that wait for a retry. */
 const MAX_WAITING = 1000
-/** What says that the channel failed under a message. Backpressure (OVERLOADED) is told to the sender at once. */
+/** Codes of a failed channel. Backpressure (OVERLOADED) is reported to the sender at once. */
 const FAILURES: ReadonlySet<ErrorCode> = new Set(['CHANNEL_CLOSED', 'PEER_OFFLINE'])
 
-/** What delivering needs. */
+/** Dependencies of {@link ChannelRetry}. */
 export interface ChannelRetryDeps {
   readonly clock: Clock
-  /** Where what waits is counted. */
+  /** Counts the bytes of waiting messages. */
   readonly budget: SendBudget
-  /** Sees to a link. @throws NodeError PEER_OFFLINE. */
+  /** Opens a link if needed. @throws NodeError PEER_OFFLINE. */
   reach(peer: NodeId): Promise<void>
-  /** A message was given up. */
+  /** Called when a message is given up. */
   onFailure(peer: NodeId, cause: NodeError): void
 }
 
-/** A message to be handed over. */
+/** A message to deliver. */
 interface Shipment {
-  /** What it takes while it waits. */
+  /** The bytes that it takes while it waits. */
   readonly bytes: number
-  /** Hands it to the channel. Throws where that fails. */
+  /** Passes it to the channel. Throws when that fails. */
   send(): void
 }
 
-/** A message that waits for another try. */
+/** A message that waits for a retry. */
 interface Retry extends Shipment {
   readonly resolve: () => void
   readonly reject: (error: NodeError) => void
@@ -37,19 +37,19 @@ interface Retry extends Shipment {
   timer: Timer | null
 }
 
-/** What waits for one peer, in the order it was sent. */
+/** The waiting messages to one peer, in the order they were sent. */
 interface PeerBacklog {
   readonly budget: PeerBudget
   readonly waiting: Retry[]
 }
 
 /**
- * Hands messages to channels. One that fails on its way is tried up to three times more, each wait at least double the
- * last. What was sent later to the same peer does not overtake it.
+ * Passes messages to channels. A failed one is retried up to three times, each delay at least double the last. Later messages to the same
+ * peer do not overtake it.
  */
 export class ChannelRetry {
   readonly #deps: ChannelRetryDeps
-  /** Messages that wait for another try, by peer. */
+  /** Messages that wait for a retry, by peer. */
   readonly #lanes = new Map<NodeId, PeerBacklog>()
   #isClosed = false
 
@@ -58,8 +58,8 @@ export class ChannelRetry {
   }
 
   /**
-   * Runs `send`, again where the channel fails. Resolves when it did not throw.
-   * @throws NodeError DELIVERY_FAILED after the last try; OVERLOADED when too many wait; what else `send` throws, at once.
+   * Runs `send`, again after a channel failure. Resolves once it succeeds.
+   * @throws NodeError DELIVERY_FAILED after the last try; OVERLOADED when too many wait; any other error of `send`, at once.
    */
   async deliver(peer: NodeId, { bytes, send }: Shipment): Promise<void> {
     const lane = this.#lanes.get(peer) ?? { budget: this.#deps.budget.peer(), waiting: [] }
@@ -78,7 +78,7 @@ export class ChannelRetry {
     })
   }
 
-  /** Gives up what waits. */
+  /** Rejects the waiting messages. */
   close(): void {
     this.#isClosed = true
     for (const { budget, waiting } of this.#lanes.values()) {
@@ -105,7 +105,7 @@ export class ChannelRetry {
     retry.reject(error)
   }
 
-  /** One that waits behind another has failed this time too: it must not overtake. */
+  /** A message behind another one counts as failed, too: it must not overtake. */
   async #again(peer: NodeId, retry: Retry): Promise<void> {
     const isFirst = this.#first(peer) === retry
     const failure = isFirst ? await this.#tryAgain(peer, retry) : null
@@ -114,7 +114,7 @@ export class ChannelRetry {
     this.#later(peer, retry, failure)
   }
 
-  /** null: it has ended, well or for good. */
+  /** null: the message was delivered or failed for good. */
   async #tryAgain(peer: NodeId, retry: Retry): Promise<NodeError | null> {
     try {
       await this.#deps.reach(peer)
@@ -131,7 +131,7 @@ export class ChannelRetry {
     return null
   }
 
-  /** The channel works again: those behind need not wait. */
+  /** The channel works again: sends the messages behind. */
   #followUp(peer: NodeId): void {
     for (let next = this.#first(peer); next !== undefined; next = this.#first(peer)) {
       const failure = tried(next.send)

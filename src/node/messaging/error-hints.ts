@@ -4,23 +4,23 @@ import { isRecord } from '../../kit/json.js'
 import { shellWord, shown } from '../../kit/text.js'
 import { isRefusal } from '../../domain/reliable/repeat.js'
 
-/** An error whose next steps name the agent that it is about, and its message the node that refused. `agent`: `id@node name`. */
+/** Completes an error: next steps with the agent's name, and a message with the refusing node. `agent`: `id@node name`. */
 export function stepsFor(error: ErrorBody, agent: string): ErrorBody {
-  // The first: an input that is typed again may say so too.
+  // Replace the first place only: repeated user input may contain the same text.
   const next = error.next.map((step) => step.replace('<agent>', () => shellWord(agent)))
   const { refusedBy, ...data } = isRecord(error.data) ? error.data : {}
   if (refusedBy === undefined) return { ...error, next }
   return refusal({ ...error, next, data }, agent.slice(agent.lastIndexOf('@') + 1))
 }
 
-/** Notes of a refusal that came as an answer whose it is; {@link stepsFor} tells it. Every other error stays as it is. */
+/** Adds the refusing node to a refusal that came as an answer, for {@link stepsFor}. Other errors stay unchanged. */
 export function refusedThere(error: ErrorBody, peer: NodeId): ErrorBody {
   const data = isRecord(error.data) ? error.data : {}
-  // What a neighbour on the way refused says so itself.
+  // The refusal of a relay names the relay itself.
   return !isRefusal(error.code) || data['via'] !== undefined ? error : { ...error, data: { ...data, refusedBy: peer } }
 }
 
-/** The same refusal with the name of the node that refused, and by which rule. */
+/** The same refusal with the name of the refusing node and the rule. */
 export function refusal(error: ErrorBody, node: string): ErrorBody {
   const { rule, ...data } = isRecord(error.data) ? error.data : {}
   const by = error.code === 'POLICY_DENIED' || error.code === 'APPROVAL_TIMEOUT'

@@ -10,16 +10,16 @@ import type { Thread } from './inbound-message.js'
 /** Called with each reply on a thread. */
 export type ReplyHandler = (header: EnvelopeHeader, payload: unknown) => void
 
-/** How often ended and expired exchanges are swept, in milliseconds. */
+/** Interval between sweeps of ended and expired exchanges, in milliseconds. */
 const SWEEP_MS = 30_000
-/** Exchanges of those that may be open that peers leave to this node. */
+/** The open exchanges reserved for this node, out of reach of peers. */
 const KEPT_FOR_OWN = 8192
-/** Ended exchanges that are remembered, to tell a late reply from one that nobody asked for. */
+/** The most remembered ended exchanges, to tell late replies from unrequested ones. */
 const MAX_ENDED = 8192
 
 /**
- * The open exchanges of this node, both ways: what lets a reply back in or out, and who waits for it. Each is of two agents:
- * of this node the `sender` of the thread, of the peer its `recipient`.
+ * The open exchanges of this node in both directions: they let replies pass, and hold the handlers of replies. Each is between two agents:
+ * the thread's `sender` of this node, and its `recipient` of the peer.
  */
 export class ExchangeTable {
   readonly #clock: Clock
@@ -33,14 +33,13 @@ export class ExchangeTable {
     this.#sweeper = clock.every(SWEEP_MS, () => this.#sweep())
   }
 
-  /** This node let an opening message of a peer in: its replies may go out. False: too many exchanges are open. */
+  /** Opens an exchange for a peer's opening message: replies to it may go out. False: too many exchanges are open. */
   letIn(thread: Thread, ttlMs: number): boolean {
     return this.#open(thread, { isOwn: false, ...inward(thread) }, ttlMs)
   }
 
   /**
-   * This node sends an opening message: the peer's replies may come in, and go to `handler`. False: too many exchanges
-   * are open.
+   * Opens an exchange for an own opening message: the peer's replies may come in, and go to `handler`. False: too many exchanges are open.
    */
   sentOut(thread: Thread, options: { readonly ttlMs: number; readonly handler: ReplyHandler }): boolean {
     const key = outward(thread)
@@ -50,45 +49,45 @@ export class ExchangeTable {
   }
 
   /**
-   * The peer's agent goes on along a thread that it opened itself, since somebody here takes what follows: a stream, or what
-   * comes after an accepted proposal. Nothing changes where somebody waits already.
+   * Registers a handler for later messages of the peer on a thread that the peer opened: a stream, or the messages after an accepted
+   * proposal. Does nothing if the thread has a handler.
    */
   follow(thread: Thread, { ttlMs, handler }: { readonly ttlMs: number; readonly handler: ReplyHandler }): void {
     const key = exchangeText(inward(thread))
     if (!this.#handlers.has(key)) this.#handlers.set(key, { handler, expiresAt: this.#clock.monotonic() + ttlMs })
   }
 
-  /** May a reply go out along that thread? */
+  /** True when a reply may go out on that thread. */
   maySend(thread: Thread): boolean {
     return this.#find(outward(thread), thread.sender.agentId) !== null
   }
 
-  /** May a reply come in along that thread? */
+  /** True when a reply may come in on that thread. */
   mayReceive(thread: Thread): boolean {
     return this.#find(inward(thread), thread.recipient.agentId) !== null
   }
 
-  /** Is any exchange with the peer open? */
+  /** True when any exchange with the peer is open. */
   isOpenWith(peer: NodeId): boolean {
     return this.#exchanges.isOpenWith(peer, this.#clock.monotonic())
   }
 
-  /** Did an exchange of that agent of this node end on the thread lately? Then a reply to it is only late, not forged. */
+  /** True when an exchange of that agent ended on the thread lately: a reply to it is late, not forged. */
   hasEnded(thread: Thread): boolean {
     return this.#ended.has(endText(thread))
   }
 
-  /** Does somebody here wait for replies along that thread? On an exchange that the peer itself opened only who follows it. */
+  /** True when a handler awaits replies on that thread. On an exchange opened by the peer, only a follower does. */
   isAwaited(thread: Thread): boolean {
     return this.#handlers.has(this.#handlerKey(thread))
   }
 
-  /** Gives a reply to whoever waits for it. */
+  /** Passes a reply to its handler. */
   deliver(thread: Thread, header: EnvelopeHeader, payload: unknown): void {
     this.#handlers.get(this.#handlerKey(thread))?.handler(header, payload)
   }
 
-  /** The exchange has ended: no further reply passes. */
+  /** Ends the exchange: no further reply passes. */
   end(thread: Thread): void {
     const key = inward(thread)
     this.#exchanges.close(key)
@@ -107,7 +106,7 @@ export class ExchangeTable {
     return this.#exchanges.open({ expiresAt: now + ttlMs, ...key }, now)
   }
 
-  /** An agent that is not there has no voice: the operator of its node answers for it, on the exchange of whoever asked. */
+  /** The exchange of a key. The operator of a node also answers for a missing agent, on the exchange opened with that agent. */
   #find(key: ExchangeKey, speaker: string): ExchangeKey | null {
     const now = this.#clock.monotonic()
     return this.#exchanges.find(key, now) ?? (speaker === OPERATOR ? this.#exchanges.findOpened(key, now) : null)
@@ -116,7 +115,7 @@ export class ExchangeTable {
   #handlerKey(thread: Thread): string {
     const key = inward(thread)
     const { agentId } = thread.recipient
-    // Nobody else speaks on the exchange of another.
+    // Only the operator speaks on the exchange of another agent.
     return exchangeText(agentId === OPERATOR ? (this.#find(key, agentId) ?? key) : key)
   }
 
@@ -127,12 +126,12 @@ export class ExchangeTable {
   }
 }
 
-/** What this node's agent says to the peer's. */
+/** Key of messages from this node's agent to the peer's. */
 function outward({ sender, recipient, correlationId }: Thread): ExchangeKey {
   return { peer: recipient.nodeId, correlationId, from: addressText(sender), to: addressText(recipient) }
 }
 
-/** What the peer's agent says to this node's. */
+/** Key of messages from the peer's agent to this node's. */
 function inward({ sender, recipient, correlationId }: Thread): ExchangeKey {
   return { peer: recipient.nodeId, correlationId, from: addressText(recipient), to: addressText(sender) }
 }

@@ -4,52 +4,52 @@ import type { AgentAddress } from '../../domain/card/card.js'
 import type { EnvelopeHeader } from '../../domain/envelope/header.js'
 import type { RoutingQuestion } from '../../domain/routing/decide.js'
 
-/** What the ledger holds of a request that came. */
+/** The ledger record of an incoming request. */
 export interface RecordedRequest {
-  /** What the ledger calls it. */
+  /** Its name in the ledger. */
   readonly name: string
-  /** It is the message that was recorded, and no repetition of it: what becomes of it becomes of the request. */
+  /** True for the recorded message itself, false for a repetition. The outcome of the message is the outcome of the request. */
   readonly isFirst: boolean
-  /** There was no room to record it: why nothing is done; else null. */
+  /** The reason when there was no room to record it; else null. */
   readonly refusal: ErrorBody | null
-  /** It came before, and has an end or will never have one. */
+  /** True for a repeated request that has an outcome or will never have one. */
   readonly isDone: boolean
-  /** Of one that came before this node started: when its caller waits no longer, in Unix milliseconds. */
+  /** For a request from before this start: the end of its caller's wait, in Unix milliseconds. */
   readonly deadline?: number
-  /** Of such a one: there is no place for it now, so that it is taken up again later. */
+  /** For such a request: called when it has no place now, so that it is tried again later. */
   readonly later?: () => void
 }
 
-/** A message that was let in, with its payload read. */
+/** An admitted message, with its payload decoded. */
 export interface InboundMessage {
-  /** The node it is from, whoever carried it. */
+  /** The node it is from, even when relayed. */
   readonly peer: NodeId
   readonly sender: AgentAddress
   readonly recipient: AgentAddress
   readonly header: EnvelopeHeader
   readonly payload: unknown
-  /** It came over a lane: what answers it goes the same way, however long that takes. */
+  /** True when it came over a lane: its answers take the same way, however long that takes. */
   readonly isReliable: boolean
-  /** Set for requests of other nodes that the ledger holds. */
+  /** Set for recorded requests of other nodes. */
   readonly recorded?: RecordedRequest
-  /** It asks after a lease of another, if that lease has this digest of its voters. */
+  /** Set for a question about a lease of another node: the digest of the lease's voters. */
   readonly voters?: string
 }
 
-/** Where replies to a message go. */
+/** The address of replies to a message. */
 export interface Thread {
-  /** The agent here that was asked. */
+  /** The local agent that received the message. */
   readonly sender: AgentAddress
-  /** The agent that asked. */
+  /** The agent that sent the message. */
   readonly recipient: AgentAddress
   readonly correlationId: string
-  /** Replies wait in the ledger for a node that is away. */
+  /** True when replies wait in the ledger for an offline node. */
   readonly isReliable?: boolean
-  /** What the ledger calls the request that a last reply ends. */
+  /** Ledger name of the request that a last reply ends. */
   readonly request?: string
 }
 
-/** The way back along a message's thread. */
+/** The thread for replies to a message. */
 export function threadOf({
   sender,
   recipient,
@@ -61,10 +61,10 @@ export function threadOf({
   return { sender: recipient, recipient: sender, correlationId: header.correlationId ?? header.id, isReliable, ...request }
 }
 
-/** A message that a person has to allow. */
+/** A message that needs the approval of a person. */
 export interface AwaitingApproval {
   readonly incoming: InboundMessage
-  /** What was asked of the rules, and the rule that asks for a person. */
+  /** The question to the rules, and the rule that requires approval. */
   readonly question: RoutingQuestion
   readonly rule: string
 }

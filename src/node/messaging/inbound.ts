@@ -17,12 +17,12 @@ import type { AwaitingApproval, InboundMessage, RecordedRequest, Thread } from '
 import type { Admission, LaneMessage } from '../reliable/lane-receiver.js'
 import type { Decision, Refusal } from '../policy/access-control.js'
 
-/** How long the answer to a proposal or the error for a refused message may take to go out, in milliseconds. */
+/** Time limit of the answer to a proposal and of the error for a refused message, in milliseconds. */
 const SHORT_TTL_MS = 60_000
-/** How long a stream of a peer may last, in milliseconds. */
+/** The longest stream of a peer, in milliseconds. */
 export const STREAM_TTL_MS = 600_000
 
-/** What this room refuses by itself; tiers and sandboxes are the router's. */
+/** The refusals of this stage; the rules decide on tiers and sandboxes. */
 const REFUSALS = {
   noAgent: { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent of this node', reason: 'no such agent on this node' },
   tooManyOpen: { code: 'OVERLOADED', rule: 'exchanges: bounded', reason: 'too many exchanges are open' },
@@ -30,61 +30,61 @@ const REFUSALS = {
   noRecord: { code: 'OVERLOADED', rule: 'ledger: recorded first', reason: 'this node cannot record requests now' }
 } as const satisfies Record<string, Refusal>
 
-/** What a message changes in the ledger before it goes on. */
+/** The ledger changes to commit before a message goes on. */
 export interface Recording {
   readonly changes: readonly LedgerChange[]
   readonly recorded: RecordedRequest
-  /** The changes were made, or could not be. */
+  /** Called after the commit, also when it failed. */
   end(): void
 }
 
-/** What the inbound pipeline needs. */
+/** Dependencies of {@link Inbound}. */
 export interface InboundDeps extends VerificationDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly exchanges: ExchangeTable
   readonly self: NodeId
-  /** How long the answer to a request may take to go out, in milliseconds. */
+  /** Time limit of the answer to a request, in milliseconds. */
   readonly ttlMs: number
-  /** What the ledger has to hold of a request before it goes on; null for what is not recorded. */
+  /** The ledger record to commit before a request goes on; null for a message that is not recorded. */
   record(incoming: InboundMessage, envelope: Uint8Array): Promise<Recording | null>
-  /** What a reply that was let in changes in the ledger. */
+  /** The ledger changes of an admitted reply. */
   onReply(incoming: InboundMessage): Pick<Admission, 'changes' | 'failed'>
-  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  /** Commits changes to the ledger. @throws NodeError from the ledger. */
   commit(changes: readonly LedgerChange[]): Promise<void>
-  /** Every message that was let in, before it goes on. */
+  /** Called with every admitted message, before it goes on. */
   onLetIn(incoming: InboundMessage): void
-  /** Opening messages that were let in, by type. */
+  /** Called with admitted opening messages, by type. */
   onRequest(incoming: InboundMessage): void
   onNotification(incoming: InboundMessage): void
   onProposal(incoming: InboundMessage): void
-  /** False: nobody here takes the stream. */
+  /** False: no subscriber takes the stream. */
   onStream(incoming: InboundMessage): boolean
-  /** Tells the sender of an opening message that it was refused. */
+  /** Reports a refusal to the sender of an opening message. */
   refuse(to: Thread, error: ErrorBody): void
-  /** Keeps a message until a person has decided, or says why it does not. */
+  /** Holds a message for approval, or returns why it cannot. */
   hold(message: AwaitingApproval): Refusal | null
 }
 
-/** What became of a message within this node. */
+/** The outcome of a message within this node. */
 export interface ReceivedHere {
-  /** It was refused or waits for a person: the inbound pipeline reports that decision, or will. */
+  /** True when it was refused or awaits approval: the inbound pipeline reports that decision. */
   readonly isReported: boolean
-  /** Why it could not be taken at all; on record. */
+  /** Why the message was refused before any decision; already on record. */
   readonly refusal: Refusal | null
 }
 
-/** What was asked of the rules, and what they said. */
+/** The question to the rules, and their decision. */
 interface Decided extends Decision {
   readonly question: RoutingQuestion
 }
 
-/** Of a message within this node, which is never encoded. */
+/** For a message within this node, which is never encoded. */
 const NO_BYTES = new Uint8Array(0)
 
 const NOTHING: Admission = { changes: [], done: () => {}, failed: () => {} }
 
-/** The inbound pipeline: decode, verify (those are {@link Verification}), record, decide, dispatch. Nothing that a peer sends can throw out of it. */
+/** The inbound pipeline: decode and verify (by {@link Verification}), record, decide, dispatch. No input of a peer can throw out of it. */
 export class Inbound {
   readonly #deps: InboundDeps
   readonly #arrivals: Verification
@@ -94,7 +94,7 @@ export class Inbound {
     this.#arrivals = new Verification(deps, (refused, refusal) => this.#answer(refused, refusal))
   }
 
-  /** Takes an encoded envelope of a peer, which came over no lane; `hops`: the nodes that relayed it. */
+  /** Takes an encoded envelope of a peer that came outside of lanes; `hops`: the nodes that relayed it. */
   receive(peer: NodeId, bytes: Uint8Array, hops: readonly NodeId[] = []): void {
     this.#guarded(peer, () => {
       const arrival = this.#arrivals.read(peer, { bytes, lane: null, hops })
@@ -104,9 +104,9 @@ export class Inbound {
   }
 
   /**
-   * Says what a message of a lane changes in the ledger; it goes on when that is durable. A reply is decided on before:
-   * what it says has to be durable with its number. Never rejects for what a peer sent.
-   * @throws NodeError what the ledger refuses
+   * Returns the ledger changes of a lane message, which goes on once they are durable. A reply is decided on first: its content must be
+   * durable with its number. Never rejects for a peer's input.
+   * @throws NodeError from the ledger
    */
   admit({ lane, envelope, hops }: LaneMessage): Promise<Admission> {
     const peer = lane.source.nodeId
@@ -114,20 +114,20 @@ export class Inbound {
     return arrival === null ? Promise.resolve(NOTHING) : this.#admitted(arrival)
   }
 
-  /** Takes up a request that was recorded before this node stopped. Gives why it is not taken up, which is on record, or null. */
+  /** Resumes a request that was recorded before this node stopped. Returns the recorded reason when it cannot, or null. */
   recover(peer: NodeId, { envelope, recorded }: { readonly envelope: Uint8Array; readonly recorded: RecordedRequest }): Refusal | null {
     const again = this.#arrivals.again(peer, envelope)
     if (!('party' in again)) {
       this.#deps.accessControl.record('refusal', again, { peer, header: null })
       return again
     }
-    // What had begun was let in: its end is told, whatever the rules say of it now.
+    // A request that had begun was admitted: report its end, whichever the rules are now.
     if (recorded.isDone) this.#guarded(peer, () => this.#open(again) && this.#deps.onRequest({ ...again, recorded }))
     else this.#guarded(peer, () => this.#decideAndDispatch({ ...again, recorded }))
     return null
   }
 
-  /** Takes an envelope of an agent of this node for another; the same rules, nothing to decode. */
+  /** Takes an envelope between two agents of this node: the same rules, without decoding. */
   receiveHere(envelope: A2AEnvelope): ReceivedHere {
     const header = headerOf(envelope)
     const peer = this.#deps.self
@@ -156,7 +156,7 @@ export class Inbound {
     return { isReported, refusal: null }
   }
 
-  /** Gives a message that was held to those whom it concerns, or to `taker` alone. Its exchange is open. */
+  /** Dispatches a held message, or passes it to `taker` alone. Its exchange is open. */
   pass({ incoming, question, rule }: AwaitingApproval, taker = (one: InboundMessage): void => this.#dispatch(one)): void {
     const { peer, header } = incoming
     const { clock, traffic, self } = this.#deps
@@ -166,7 +166,7 @@ export class Inbound {
     taker(incoming)
   }
 
-  /** What the rules say now of a message that was held: cards, certificates and policy may have changed. */
+  /** Asks the rules again about a held message: cards, certificates and policy may have changed. */
   askAgain(incoming: InboundMessage): Decided | Refusal {
     const verified = this.#arrivals.verify(incoming.peer, incoming.header)
     if ('refusal' in verified) return verified.refusal
@@ -179,7 +179,7 @@ export class Inbound {
     )
   }
 
-  /** A request that came without a lane is recorded as well: it must not run again after a restart either. */
+  /** A request outside of lanes is recorded as well: it must not run again after a restart either. */
   async #recordFirst(arrival: Arrival): Promise<void> {
     const { peer, header } = arrival
     try {
@@ -208,14 +208,14 @@ export class Inbound {
     return { changes, done, failed: () => recording.end() }
   }
 
-  /** Verifies a second time: while the message was recorded, its sender may have been revoked, or lost a tier. */
+  /** Verifies a second time: during the commit, its sender may have been revoked, or lost a tier. */
   #goOn(arrival: Arrival): void {
     const verified = this.#arrivals.verify(arrival.peer, arrival.header)
     if ('refusal' in verified) this.#refuse(arrival, verified.refusal)
     else this.#decideAndDispatch({ ...arrival, ...verified })
   }
 
-  /** What `run` gives; null when it fails. */
+  /** The result of `run`; null when it throws. */
   #guarded<T>(peer: NodeId, run: () => T): T | null {
     try {
       return run()
@@ -231,14 +231,14 @@ export class Inbound {
     telemetry.log('error', 'a message could not be handled', { correlationId, peer, reason: messageOf(error) })
   }
 
-  /** True: it was refused, or waits for a person. */
+  /** True when the message was refused or awaits approval. */
   #decideAndDispatch(arrival: Arrival): boolean {
     const fate = this.#fate(arrival)
     if (fate === null) this.#dispatch(arrival)
     return fate !== null && fate !== 'late'
   }
 
-  /** What is decided, and everything that follows from it but for what goes on (null). */
+  /** Decides on a message, with all effects of a refusal or hold. null: it goes on. */
   #fate(arrival: Arrival): Refusal | 'late' | 'held' | null {
     const fate = this.#decide(arrival)
     if (fate === 'late') this.#deps.telemetry.count('messages_refused', 'late')
@@ -246,7 +246,7 @@ export class Inbound {
     return fate
   }
 
-  /** `late`: a reply that nobody waits for any more, which any honest peer may send. `held`: a person has to allow it. */
+  /** `late`: a reply that no handler awaits any more; any honest peer may send one. `held`: it awaits approval. */
   #decide(arrival: Arrival): Refusal | 'late' | 'held' | null {
     const { peer, header, recipient, party, since } = arrival
     const { exchanges, accessControl, traffic, self } = this.#deps
@@ -274,7 +274,7 @@ export class Inbound {
     return refusal
   }
 
-  /** What awaits a reply opens an exchange; a notification awaits none. */
+  /** Opens an exchange for a message that awaits a reply; a notification awaits none. */
   #open(arrival: Arrival): boolean {
     const { type } = arrival.header
     if (type === 'notification' || !OPENING_TYPES.has(type)) return true
@@ -305,7 +305,7 @@ export class Inbound {
     this.#answer(arrival, refusal)
   }
 
-  /** Tells who awaits an answer that there is none. */
+  /** Answers a refused message if its sender awaits an answer. */
   #answer(refused: Omit<InboundMessage, 'payload'>, refusal: Refusal): void {
     const { type } = refused.header
     if (type === 'notification' || !OPENING_TYPES.has(type)) return
@@ -319,7 +319,7 @@ export class Inbound {
   }
 }
 
-/** Asks the rules; of several capabilities that a proposal names, the first that is refused decides. */
+/** Asks the rules; of several capabilities in a proposal, the first refused one decides. */
 function askRules(
   { header, party, certified, payload, target: { card } }: Omit<Arrival, 'since' | 'bytes'>,
   { ask, target, isReply }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Decision }
@@ -327,7 +327,7 @@ function askRules(
   const justification = header.metadata?.justification ?? null
   const { type } = header
   const decided = (named: string | null): Decided => {
-    // Member by member: every message comes through here, and spreading is slow.
+    // Name each member: every message comes through here, and spreading is slow.
     const { capability, sideEffect } = askedWork(card, named)
     const asked = { sender: party, target, type, justification, isReply, isArriving: true, capability, sideEffect }
     const question = certified === party ? asked : { ...asked, certified }

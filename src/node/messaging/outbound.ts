@@ -22,7 +22,7 @@ import type { AccessControl } from '../policy/access-control.js'
 import type { Traffic } from '../observe/traffic.js'
 import type { NextHop } from '../relay/next-hop.js'
 
-/** What the outbound pipeline needs. */
+/** Dependencies of {@link Outbound}. */
 export interface OutboundDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -37,53 +37,53 @@ export interface OutboundDeps {
   readonly events: NodeEvents
   readonly agents: Pick<AgentHost, 'isReserved'>
   readonly self: NodeId
-  /** Told of every message that has left for another node. */
+  /** Called with every message sent to another node. */
   onSent?(envelope: A2AEnvelope): void
   /** The inbound pipeline, for agents of this node. */
   deliverHere(envelope: A2AEnvelope): ReceivedHere
 }
 
-/** A message to be sent. */
+/** A message to send. */
 export interface OutboundDraft {
   readonly sender: AgentAddress
   readonly recipient: AgentAddress
   readonly type: MessageType
   readonly payload: unknown
-  /** What it asks for; absent or null: the default capability of the recipient. */
+  /** The requested capability; absent or null: the default one of the recipient. */
   readonly capability?: string | null
   readonly correlationId?: string
   readonly justification?: string
-  /** Is it one of those of a broadcast? */
+  /** True for a message of a broadcast. */
   readonly isBroadcast?: boolean
-  /** Id and time (unix milliseconds) of a message that was made before. Default: fresh ones. */
+  /** Id and time (unix milliseconds) of an existing message. Default: new ones. */
   readonly made?: Pick<A2AEnvelope, 'id' | 'timestamp'>
-  /** A channel that fails under it is told at once: its sender does not wait for further tries. */
+  /** The sender keeps the message: report a failed channel at once, without retries. */
   readonly isKept?: boolean
-  /** Who has it sent, when that may be weaker than the sender: the message is as weak as the weaker of the two. */
+  /** The caller behind the message, if it may be weaker than the sender: the weaker rights of both apply. */
   readonly onBehalfOf?: CallerAuthority
-  /** Set for what must not be lost. */
+  /** Set for a message that must not be lost. */
   readonly reliable?: Reliability
-  /** For opening messages: who gets the replies, and for how long they may come. */
+  /** For opening messages: the handler of replies, and the time limit of these. */
   readonly replies?: { readonly ttlMs: number; readonly handler: ReplyHandler }
 }
 
-/** How a message is kept until its node has acknowledged it. */
+/** How a message is kept until its node acknowledges it. */
 export interface Reliability {
   /** Of the request that it belongs to; null for none. */
   readonly requestId: string | null
-  /** It is recorded also while its node is not reachable. Otherwise it is refused then. */
+  /** True: recorded even while its node is unreachable. False: refused then. */
   readonly mayWait: boolean
-  /** Milliseconds; not delivered by then, it is given up. */
+  /** Milliseconds until an undelivered message is given up. */
   readonly ttlMs: number
-  /** What else the ledger holds from then on, in the same commit. Asked for once, when the message was allowed. */
+  /** Further ledger changes of the same commit. Called once, after the message was allowed. */
   changes(): readonly LedgerChange[]
 }
 
-/** Negotiations are recorded for as long as somebody may wait for them. */
+/** Negotiations are recorded for as long as their sender may wait. */
 const NEGOTIATING: Reliability = { requestId: null, mayWait: false, ttlMs: 60_000, changes: () => [] }
 const NEGOTIATION: ReadonlySet<MessageType> = new Set(['task-proposal', 'task-accept', 'task-reject'])
 
-/** What deciding on a message needs to know of it. */
+/** The fields of a message that the rules need. */
 export type DraftHead = Omit<OutboundDraft, 'payload' | 'replies' | 'made' | 'isKept' | 'reliable'>
 
 /** The outbound pipeline: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbound.send} reads as the list. */
@@ -106,10 +106,10 @@ export class Outbound {
   }
 
   /**
-   * Sends a message; resolves when it is handed to the channel (or to the agent here).
-   * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED by the rules; AGENT_NOT_FOUND;
-   * PEER_OFFLINE, OVERLOADED by the channel; DELIVERY_FAILED when it failed under the message again and again (a message
-   * that its sender keeps gets CHANNEL_CLOSED at once); PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by the envelope.
+   * Sends a message; resolves when the channel (or the local agent) has it.
+   * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED by the rules; AGENT_NOT_FOUND; PEER_OFFLINE, OVERLOADED by the
+   * channel; DELIVERY_FAILED after repeated channel failures (CHANNEL_CLOSED at once with `isKept`); PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by
+   * the envelope.
    */
   async send(draft: OutboundDraft): Promise<A2AEnvelope> {
     const { clock, traffic, self } = this.#deps
@@ -138,22 +138,22 @@ export class Outbound {
     return envelope
   }
 
-  /** Gives up what waits for another try. */
+  /** Rejects the messages that wait for a retry. */
   close(): void {
     this.#delivery.close()
   }
 
-  /** Refuses a message as {@link Outbound.send} would, also on record, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
+  /** Checks a message as {@link Outbound.send} would, also on record, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
   check(draft: DraftHead): void {
     passed(this.judge(draft))
   }
 
-  /** As {@link Outbound.verdict}, and a refusal goes on record. @throws NodeError AGENT_NOT_FOUND. */
+  /** As {@link Outbound.verdict}, with a record of a refusal. @throws NodeError AGENT_NOT_FOUND. */
   judge(draft: DraftHead): Verdict {
     return this.#decide(this.#question(draft, this.#sender(draft)), this.#deps.clock.monotonic())
   }
 
-  /** What the rules of this node say of a message, without sending it and without a record. @throws NodeError AGENT_NOT_FOUND. */
+  /** The verdict of this node's rules on a message, without sending or recording. @throws NodeError AGENT_NOT_FOUND. */
   verdict(draft: DraftHead): Verdict {
     return asFarAsHere(this.#deps.accessControl.ask(this.#question(draft, this.#sender(draft))))
   }
@@ -167,7 +167,7 @@ export class Outbound {
   #stamp(draft: OutboundDraft, sender: RoutingParty): A2AEnvelope {
     const { clock, ids } = this.#deps
     const { made, recipient, type, payload, correlationId, justification } = draft
-    // Member by member: every message is stamped, and spreading is slow.
+    // Name each member: every message is stamped, and spreading is slow.
     const envelope: A2AEnvelope = {
       id: made?.id ?? ids.next('msg'),
       schemaVersion: SCHEMA_VERSION,
@@ -187,7 +187,7 @@ export class Outbound {
     const target = directory.party(recipient)
     const isReply =
       !OPENING_TYPES.has(type) && correlationId !== undefined && exchanges.maySend({ sender: draft.sender, recipient, correlationId })
-    // A reply goes back to whoever asked, even when its card has not come yet, unless its node was put out.
+    // A reply may go to a sender whose card is still unknown, unless its node was revoked.
     if (target === null && (!isReply || accessControl.isStrict || directory.isPutOut(recipient.nodeId)))
       throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(recipient)} in the mesh`)
     const work = askedWork(directory.card(recipient), capability ?? null)
@@ -218,7 +218,7 @@ export class Outbound {
     return verdict
   }
 
-  /** Record, channel; the exchange of an opening message is open before any reply can come. */
+  /** Records the message or passes it to the channel. The exchange of an opening message is open before any reply can arrive. */
   async #away(draft: OutboundDraft, envelope: A2AEnvelope): Promise<ReceivedHere> {
     const { nextHop, exchanges, self } = this.#deps
     const to = draft.recipient.nodeId
@@ -243,7 +243,7 @@ export class Outbound {
     return here
   }
 
-  /** Makes durable what must not be lost, and has it delivered by its lane; null for what goes by the channel. */
+  /** Records a message that must not be lost, to be delivered by its lane; null for a message that goes by the channel. */
   #record(draft: OutboundDraft, { id }: A2AEnvelope, bytes: Uint8Array | null): Promise<void> | null {
     const { clock, lanes } = this.#deps
     const { sender, recipient } = draft
@@ -258,7 +258,7 @@ export class Outbound {
     const { nextHop, lanes } = this.#deps
     const to = draft.recipient.nodeId
     const reliable = reliabilityOf(draft)
-    // Only within this node: everything else that must not be lost goes over a lane.
+    // Only within this node: any other message that must not be lost goes over a lane.
     if (reliable !== undefined) await lanes.commit(reliable.changes())
     if (bytes === null) return this.#deps.deliverHere(envelope)
     if (draft.isKept === true) nextHop.send(to, envelope, bytes)
@@ -267,22 +267,22 @@ export class Outbound {
   }
 }
 
-/** Another node decides whether it takes a message; that it was let out is told here. */
+/** Another node decides for itself whether it takes a message; this node reports that it was sent. */
 const ELSEWHERE: ReceivedHere = { isReported: false, refusal: null }
 
-/** What a program named itself may have the name of another message. */
+/** A message with an id chosen by a program is not recorded: another message may have that id. */
 function reliabilityOf({ reliable, type, made }: OutboundDraft): Reliability | undefined {
   return reliable ?? (NEGOTIATION.has(type) && made === undefined ? NEGOTIATING : undefined)
 }
 
-/** What a person of this node is asked about leaves for its agent here: the inbound pipeline holds it. */
+/** A message that needs approval here passes on its way to a local agent: the inbound pipeline holds it. */
 function asFarAsHere(verdict: Verdict): Verdict {
   if (verdict.allowed || verdict.asks !== true) return verdict
   const { rule, line } = verdict
   return line === undefined ? { allowed: true, rule } : { allowed: true, rule, line }
 }
 
-/** The rule that lets a message pass. @throws NodeError what the rules refuse. */
+/** The rule that lets a message pass. @throws NodeError of a refusal. */
 function passed(verdict: Verdict): string {
   if (verdict.allowed) return verdict.rule
   throw new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })

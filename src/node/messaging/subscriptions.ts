@@ -7,31 +7,31 @@ import type { A2AEnvelope } from '../../domain/envelope/envelope.js'
 import { Threads } from '../../domain/envelope/threads.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 
-/** Called with each message that was let in for an agent. */
+/** Called with each admitted message for an agent. */
 export type EnvelopeHandler = (envelope: A2AEnvelope) => void
 
-/** Threads that are kept. */
+/** The most kept threads. */
 const MAX_THREADS = 256
-/** Messages of one of them. */
+/** The most messages of one thread. */
 const MAX_MESSAGES = 64
 
-/** Who listens to the messages of this node's agents, and the recent threads of those messages. */
+/** The subscribers to messages of this node's agents, and the recent threads of those messages. */
 export class Subscriptions {
   readonly #telemetry: Telemetry
   readonly #byAgent = new Map<string, Emitter<A2AEnvelope>>()
-  /** null until somebody asks: a node of which nobody does keeps nothing. */
+  /** null until {@link keepThreads}: other nodes keep no threads. */
   #threads: Threads<EnvelopeHeader> | null = null
 
   constructor(telemetry: Telemetry) {
     this.#telemetry = telemetry
   }
 
-  /** Begins to keep threads. */
+  /** Starts to keep threads. */
   keepThreads(): void {
     this.#threads ??= new Threads({ maxThreads: MAX_THREADS, maxMessages: MAX_MESSAGES })
   }
 
-  /** Headers of the messages of a thread that were sent or let in here since threads are kept, by time. */
+  /** Headers of the messages of a thread that passed here since {@link keepThreads}, by time. */
   thread(correlationId: string): readonly EnvelopeHeader[] {
     return this.#threads?.thread(correlationId) ?? []
   }
@@ -48,23 +48,23 @@ export class Subscriptions {
     }
   }
 
-  /** Does anybody listen for this agent? */
+  /** True when the agent has a subscriber. */
   has(agentId: string): boolean {
     return this.#byAgent.has(agentId)
   }
 
-  /** Is anything done with the messages of this agent? */
+  /** True when the messages of this agent have any use: a subscriber, or kept threads. */
   isListening(agentId: string): boolean {
     return this.#threads !== null || this.has(agentId)
   }
 
-  /** A message was let in for an agent. */
+  /** Passes an admitted message to the agent's subscribers. */
   received(agentId: string, header: EnvelopeHeader, payload: unknown): void {
     this.#threads?.add(header)
     this.#byAgent.get(agentId)?.emit({ payload, ...header })
   }
 
-  /** A message has left for another node. */
+  /** Notes a message sent to another node. */
   sent(envelope: A2AEnvelope): void {
     this.#threads?.add(headerOf(envelope))
   }

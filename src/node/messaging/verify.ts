@@ -13,7 +13,7 @@ import type { EnvelopeMetadata } from '../../domain/envelope/envelope.js'
 import type { RoutingParty } from '../../domain/routing/decide.js'
 import { weakened } from '../../domain/routing/hops.js'
 
-/** What this room refuses by itself. */
+/** The refusals of this stage. */
 const REFUSALS = {
   foreignLane: { code: 'FORBIDDEN', rule: 'lane: its two agents', reason: 'the message is not of the agents of its lane' },
   claimedHops: { code: 'FORBIDDEN', rule: 'hops: noted by the receiver', reason: 'the sender names relays by itself' },
@@ -34,24 +34,24 @@ const REFUSALS = {
   }
 } as const satisfies Record<string, Refusal>
 
-/** An encoded envelope as it came. */
+/** A received encoded envelope. */
 export interface ArrivedEnvelope {
   readonly bytes: Uint8Array
-  /** The lane that it came over; null for none. */
+  /** Its lane; null for none. */
   readonly lane: Lane | null
   /** The nodes that relayed it, in order. */
   readonly hops: readonly NodeId[]
 }
 
-/** A message that was verified and is for this node; the rules have not been asked yet. */
+/** A verified message for this node, before the rules decide. */
 export interface Arrival extends InboundMessage, Verified {
-  /** When it came, monotonic milliseconds. */
+  /** Its arrival, in monotonic milliseconds. */
   readonly since: number
-  /** The encoded envelope with the nodes that relayed it in its header: what is recorded. */
+  /** The encoded envelope with the nodes that relayed it in its header, for the record. */
   readonly bytes: Uint8Array
 }
 
-/** What reading and verifying needs. */
+/** Dependencies of {@link Verification}. */
 export interface VerificationDeps {
   readonly clock: Clock
   readonly traffic: Traffic
@@ -61,7 +61,7 @@ export interface VerificationDeps {
   readonly self: NodeId
 }
 
-/** Tells the sender of a message that it was refused. */
+/** Reports a refusal to the sender of a message. */
 export type RefusalAnswer = (refused: Omit<InboundMessage, 'payload'>, refusal: Refusal) => void
 
 /** The first stages of the inbound pipeline: decode, verify. */
@@ -74,7 +74,7 @@ export class Verification {
     this.#answer = answer
   }
 
-  /** A message of a peer, over its own link or relayed. null: it was refused, which is on record. */
+  /** Reads a message of a peer, from its own link or relayed. null: it was refused, with a record. */
   read(peer: NodeId, { bytes, lane, hops }: ArrivedEnvelope): Arrival | null {
     const since = this.#deps.clock.monotonic()
     const decoded = decodeEnvelope(bytes)
@@ -99,7 +99,7 @@ export class Verification {
     return { peer, header, payload: payload.value, isReliable, since, bytes: noted.bytes, ...verified }
   }
 
-  /** A message that was let in before this node stopped, verified as things are now; why it is not let in again. */
+  /** Verifies a message again that was admitted before this node stopped; or the refusal. */
   again(peer: NodeId, bytes: Uint8Array): Arrival | Refusal {
     if (this.#deps.directory.isPutOut(peer)) return REFUSALS.putOut
     const decoded = decodeEnvelope(bytes)
@@ -112,7 +112,7 @@ export class Verification {
     return { peer, header, payload: payload.value, isReliable: true, since: this.#deps.clock.monotonic(), bytes, ...verified }
   }
 
-  /** Sender and recipient of a message for this node, see {@link verifyParties}. */
+  /** Verifies sender and recipient of a message for this node, see {@link verifyParties}. */
   verify(peer: NodeId, header: EnvelopeHeader): Verified | Rejected {
     const { directory, self } = this.#deps
     return verifyParties(directory, { origin: peer, target: self, header })
@@ -136,37 +136,37 @@ function isOfLane({ source, target }: Lane, header: EnvelopeHeader): boolean {
   return header.sender === addressText(source) && header.recipient === addressText(target)
 }
 
-/** Sender and recipient, as far as the message names them truly. */
+/** The true sender and recipient of a message. */
 interface Parties {
   readonly sender: AgentAddress
   readonly recipient: AgentAddress
 }
 
-/** A message that is not let in; with `parties` its sender is told why. */
+/** A refused message; with `parties` its sender gets the reason. */
 interface Rejected {
   readonly refusal: Refusal
   readonly parties: Parties | null
-  /** What it counts against its peer; null: an honest peer may send it. */
+  /** The strike against its peer; null: an honest peer may send it. */
   readonly strike: Strike | null
 }
 
-/** Sender and recipient, verified. */
+/** The verified sender and recipient. */
 export interface Verified extends Parties {
-  /** The sender as the message says it is, and as it is. */
+  /** The sender as claimed by the message, and as certified. */
   readonly party: RoutingParty
   readonly certified: RoutingParty
-  /** The recipient, looked up. */
+  /** The recipient, with its card and party. */
   readonly target: NamedAgent
 }
 
-/** The node that a message is from, the node that it is for, and what it says of itself. */
+/** The node of the sender, the node of the recipient, and the header with its claims. */
 interface Claims {
   readonly origin: NodeId
   readonly target: NodeId
   readonly header: EnvelopeHeader
 }
 
-/** The sender is of the node it is from, has a signed card, and claims no more than certificate and card give it. */
+/** Verifies a sender: it belongs to the origin node, has a signed card, and claims at most the rights of certificate and card. */
 export function verifyParties(
   directory: Pick<Directory, 'named' | 'certificate'>,
   { origin, target: node, header }: Claims
@@ -177,31 +177,31 @@ export function verifyParties(
   if (target === null || target.address.nodeId !== node) return { refusal: REFUSALS.foreignRecipient, parties: null, strike: 'forged' }
   const { address: sender, party: known } = source
   const recipient = target.address
-  // These two an honest sender can meet as well, while cards and certificates are on their way: it is told. Cards come by
-  // other ways than messages, and not all are kept: to be ahead of one's card is no offence.
+  // An honest sender can cause the next two while cards and certificates are in transit, so it gets the reason. Cards and messages travel
+  // apart, and not all cards are kept: a message before its card is no offence.
   if (known === null) return { refusal: REFUSALS.noCard, parties: { sender, recipient }, strike: null }
   const party = claimed(known, header.metadata)
   if (party === null) return { refusal: REFUSALS.claims, parties: { sender, recipient }, strike: 'doubtful' }
   const hops = header.metadata?.hops
   if (hops === undefined) return { sender, recipient, party, certified: known, target }
   const powers = hops.flatMap((hop) => directory.certificate(hop) ?? [])
-  // A hop may have been put out since the message came.
+  // A hop may have been revoked since the message came.
   if (powers.length < hops.length) return { refusal: REFUSALS.lostHop, parties: { sender, recipient }, strike: null }
-  // What it passed makes the sender weaker, but does not take it out of the reach of rules for what it is.
+  // Relays lower the sender's rights, but rules for its certified identity still apply.
   return { sender, recipient, party: weakened(party, powers), certified: known, target }
 }
 
-/** The sender as weak as the message says it is; null when it claims to be more, or elsewhere, than it is. */
+/** The sender with the rights that the message claims; null for a higher tier or another sandbox than its own. */
 function claimed(party: RoutingParty, metadata: EnvelopeMetadata | undefined): RoutingParty | null {
   if (metadata === undefined) return party
   const sandboxId = metadata.sandboxId ?? null
   if (metadata.tier < party.tier || (party.sandboxId !== null && sandboxId !== party.sandboxId)) return null
   if (metadata.tier === party.tier && sandboxId === party.sandboxId) return party
-  // A weaker claim is honoured: who sends on behalf of somebody weaker says so, and may know of a change before this node.
+  // Accept a weaker claim: the sender may act for a weaker caller, or know of a change before this node.
   return { ...party, tier: metadata.tier, sandboxId: party.sandboxId ?? sandboxId }
 }
 
-/** What is on record of a message that came in and was verified. */
+/** The audit fields of a refused, verified message. */
 export function refusedArrival(
   directory: Directory,
   {

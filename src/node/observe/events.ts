@@ -4,17 +4,17 @@ import type { Unsubscribe } from '../../kit/events.js'
 import type { EventInfo } from '../../ports/node-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 
-/** How many events are kept for `events`. */
+/** The number of events kept for `events`. */
 const KEPT = 1000
 
 /**
- * What happened on this node, newest last: a bounded list and those who listen. Beyond the bound the oldest of the kind of
- * which there are most goes, so that what a peer causes again and again pushes nothing else out.
+ * Events of this node, newest last: a bounded list with listeners. Beyond the bound the oldest event of the most frequent kind is dropped,
+ * so that repeated events of one peer push out no others.
  */
 export class NodeEvents {
   readonly #clock: Clock
   readonly #recent: EventInfo[] = []
-  /** How many there are of each kind. */
+  /** The number of events of each kind. */
   readonly #kinds = new Map<string, number>()
   readonly #live: Emitter<EventInfo>
 
@@ -23,7 +23,7 @@ export class NodeEvents {
     this.#live = new Emitter((error) => telemetry.log('error', 'an event listener failed', { error: String(error) }))
   }
 
-  /** Notes that something happened. `message` is the node's own words; text of others belongs into `data`. */
+  /** Adds an event. `message` is the node's own text; text of others belongs into `data`. */
   add(type: string, message: string, data: Readonly<Record<string, unknown>> = {}): void {
     const event: EventInfo = { at: new Date(this.#clock.now()).toISOString(), type, message, data }
     this.#recent.push(event)
@@ -61,7 +61,7 @@ export class NodeEvents {
   }
 }
 
-/** The words of an event are this node's own, so there are few kinds. */
+/** Kind of an event. Its words are this node's own, so there are few kinds. */
 function kindOf({ type, message }: EventInfo): string {
   return `${type} ${message}`
 }

@@ -3,15 +3,15 @@ import { shown } from '../../kit/text.js'
 import { MESSAGE_TYPES } from '../../domain/envelope/envelope.js'
 import type { MessageType } from '../../domain/envelope/envelope.js'
 
-/** Events that are kept for `getRecentEvents`. */
+/** The most events for `getRecentEvents`. */
 const KEPT_EVENTS = 1000
-/** Tools that are counted by name; calls of further ones count as `other`. */
+/** The most tools counted by name; calls of further ones count as `other`. */
 const MAX_TOOLS = 1000
 
-/** How a message went: within this node, to or from another, or as one of many. */
+/** The path of a message: within this node, to or from another, or as one of a broadcast. */
 export type RoutingPath = 'local' | 'remote' | 'broadcast'
 
-/** One thing that happened to a message or a tool (spec a2a-mcp-mesh, A2ALogEvent). */
+/** One event of a message or a tool (spec a2a-mcp-mesh, A2ALogEvent). */
 export interface A2ALogEvent {
   readonly type: 'message-sent' | 'message-received' | 'routing-decision' | 'tool-invocation' | 'error'
   readonly envelopeId?: string
@@ -20,27 +20,27 @@ export interface A2ALogEvent {
   readonly recipient?: string
   readonly messageType?: MessageType
   readonly routingPath?: RoutingPath
-  /** Of a message that others carried: their keys, in order. */
+  /** Keys of the relaying nodes, in order; only for a relayed message. */
   readonly hops?: readonly NodeId[]
   readonly toolName?: string
-  /** Milliseconds: of the way through the node, or of the tool's run. */
+  /** Milliseconds: the way through the node, or the tool's run. */
   readonly duration?: number
-  /** false: it was refused or failed. */
+  /** false: refused or failed. */
   readonly success?: boolean
   /** Unix milliseconds. */
   readonly timestamp: number
 }
 
-/** An event as it is given: what does not apply to it is absent or undefined. */
+/** An event as given: absent or undefined members do not apply. */
 type GivenEvent = { readonly [K in keyof A2ALogEvent]: A2ALogEvent[K] | undefined } & Pick<A2ALogEvent, 'type' | 'timestamp'>
 
 /** Sums of the events since the start or the last reset (spec a2a-mcp-mesh, A2AMetrics). */
 export interface A2AMetrics {
   readonly totalMessagesSent: number
   readonly totalMessagesReceived: number
-  /** Sent and received ones together. */
+  /** Sent and received ones. */
   readonly messagesByType: Readonly<Record<MessageType, number>>
-  /** Of the routing decisions that say how long they took; 0 without any. */
+  /** Of the routing decisions with a duration; 0 without any. */
   readonly averageRoutingLatencyMs: number
   /** Events of type `error`, and messages and decisions that say `success: false`. */
   readonly errorCount: number
@@ -50,18 +50,18 @@ export interface A2AMetrics {
   readonly toolErrorCount: number
 }
 
-/** A mean that is kept as its sum. */
+/** A mean as its sum and count. */
 interface Mean {
   sum: number
   count: number
 }
 
-/** A kept event: as it was given, and as it is told once somebody has read it. */
+/** A kept event as given, and its safe form after the first read. */
 type KeptEvent = { -readonly [K in keyof GivenEvent]: GivenEvent[K] } & { event: A2ALogEvent | null }
 
 /**
- * Counts what happens to messages and tools and keeps the newest events (spec a2a-mcp-mesh, A2AObservability). Every number
- * follows from the events it was given. Bounded: 1,000 events, 1,000 tool names.
+ * Counts events of messages and tools, and keeps the newest events (spec a2a-mcp-mesh, A2AObservability). Every number follows from the
+ * given events. Bounded: 1,000 events, 1,000 tool names.
  */
 export class A2AObservability {
   readonly #recent: KeptEvent[] = []
@@ -76,7 +76,7 @@ export class A2AObservability {
   #tools: Mean = { sum: 0, count: 0 }
   #invocations = 0
 
-  /** Takes an event. Never throws; a duration that is no time does not count. */
+  /** Takes an event. Never throws; an invalid duration does not count. */
   emit(event: GivenEvent): void {
     const oldest = this.#recent[this.#next]
     if (oldest === undefined) this.#recent[this.#next] = kept(event)
@@ -108,13 +108,13 @@ export class A2AObservability {
     }
   }
 
-  /** The newest events, oldest of them first, safe to show: at most `limit`, all that are kept (1,000) without one. */
+  /** The newest events, oldest first, safe to show: at most `limit`, by default all that are kept (1,000). */
   getRecentEvents(limit: number = KEPT_EVENTS): A2ALogEvent[] {
     const inOrder = [...this.#recent.slice(this.#next), ...this.#recent.slice(0, this.#next)]
     return limit >= 1 ? inOrder.slice(-Math.floor(limit)).map((one) => (one.event = eventOf(one))) : []
   }
 
-  /** Begins every sum anew; the events stay. */
+  /** Resets every sum; the events stay. */
   resetMetrics(): void {
     this.#sent = 0
     this.#received = 0
@@ -136,13 +136,13 @@ export class A2AObservability {
   }
 }
 
-/** Every member by its name: faster than copying whatever is there, and every message makes some. */
+/** Names each member: faster than a generic copy, and every message makes some events. */
 function kept(event: GivenEvent): KeptEvent {
   const { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp } = event
   return { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp, event: null }
 }
 
-/** In the place of one that is kept no longer: who keeps new objects for a while pays for each of them again when memory is tidied up. */
+/** Reuses the object of the dropped event: new objects that live for a while cost extra at garbage collection. */
 function keepIn(place: KeptEvent, event: GivenEvent): void {
   place.type = event.type
   place.envelopeId = event.envelopeId
@@ -158,7 +158,7 @@ function keepIn(place: KeptEvent, event: GivenEvent): void {
   place.event = null
 }
 
-/** Texts are made safe only when they are read: every message has some, and nearly none is ever looked at. */
+/** Makes texts safe only when they are read: every message has some, and few are ever read. */
 function eventOf({ event, ...given }: KeptEvent): A2ALogEvent {
   if (event !== null) return event
   const members = Object.entries(given).filter(([, value]) => value !== undefined)

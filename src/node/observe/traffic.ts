@@ -11,7 +11,7 @@ import type { Audit, AuditEvent } from '../../ports/audit.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { A2ALogEvent, A2AObservability, RoutingPath } from './observability.js'
 
-/** What noting messages needs. */
+/** Dependencies of {@link Traffic}. */
 export interface TrafficDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -19,11 +19,11 @@ export interface TrafficDeps {
   readonly observability: A2AObservability
 }
 
-/** What is noted of a message. */
+/** The recorded fields of a message. */
 export type TrafficHeader = Pick<EnvelopeHeader, 'sender' | 'recipient' | 'type'> &
   Partial<Pick<EnvelopeHeader, 'id' | 'correlationId' | 'metadata'>>
 
-/** A message that the rules let pass. */
+/** A message that passed the rules. */
 export interface Passage {
   /** The other node; null within this one. */
   readonly peer: NodeId | null
@@ -33,14 +33,14 @@ export interface Passage {
   readonly to: Tier
   /** The rule that let it pass. */
   readonly rule: string
-  /** When its way through this node began, and when it was let pass or handed on: monotonic milliseconds, the latter just now. */
+  /** When its way through this node began, and when it passed the rules or was handed on: monotonic milliseconds, the latter just now. */
   readonly since: number
   readonly at: number
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** The one place where messages are counted, timed, told of and, across tiers, put on record: each once on each node. */
+/** The one place where messages are counted, timed, logged and, across tiers, audited: each once on each node. */
 export class Traffic {
   readonly #deps: TrafficDeps
   readonly #stamps: Stamps
@@ -50,7 +50,7 @@ export class Traffic {
     this.#stamps = new Stamps(deps.clock)
   }
 
-  /** A message of this node was handed to the channel, or to the agent here. `path` null: the inbound pipeline of this node reports the decision. */
+  /** Reports a message passed to the channel or to the local agent. `path` null: this node's inbound pipeline reports the decision. */
   sent(passage: Passage, path: RoutingPath | null): void {
     const { telemetry } = this.#deps
     const { header, since, at } = passage
@@ -58,24 +58,24 @@ export class Traffic {
     telemetry.time('routing_ms', at - since)
     this.#emit('message-sent', header, at)
     if (path !== null) this.#passedRules(passage, path)
-    // Within this node the inbound pipeline puts it on record.
+    // Within this node, the inbound pipeline records it.
     if (passage.peer !== null) this.#acrossTiers('sent', passage)
     this.#line('a message was sent', passage)
   }
 
-  /** A message that could be read came in, whatever becomes of it; monotonic milliseconds, just now. */
+  /** Reports a readable message that came in, before any decision. `at`: monotonic milliseconds, just now. */
   received(header: TrafficHeader, at: number): void {
     this.#deps.telemetry.count('messages_received', header.type)
     this.#emit('message-received', header, at)
   }
 
-  /** Bytes came in that are no message. */
+  /** Reports received bytes that are no message. */
   unreadable(): void {
     this.#deps.telemetry.count('messages_received', 'unreadable')
     this.#deps.observability.emit({ type: 'error', timestamp: this.#deps.clock.now(), success: false })
   }
 
-  /** A message that came in goes to its agent. Of one within this node the outbound pipeline reports it, unless it waited for a person. */
+  /** Reports a message that goes to its agent. The outbound pipeline reports one within this node, unless it awaited approval. */
   delivered(passage: Passage, isReportedOut = passage.peer === null): void {
     this.#deps.telemetry.count('messages_delivered', passage.header.type)
     if (!isReportedOut) this.#passedRules(passage, passage.peer === null ? 'local' : 'remote')
@@ -83,7 +83,7 @@ export class Traffic {
     this.#line('a message came in', passage)
   }
 
-  /** A message of another node was carried on to a third. */
+  /** Reports a message relayed for another node. */
   passed(passage: Passage): void {
     this.#deps.telemetry.count('messages_passed_on', passage.header.type)
     this.#passedRules(passage, 'remote')
@@ -91,7 +91,7 @@ export class Traffic {
     this.#line('a message was passed on', passage)
   }
 
-  /** A message did not pass the rules, or could not be sent. */
+  /** Reports a message that was refused, or could not be sent. */
   refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
     const { telemetry } = this.#deps
     this.#decided(header, path, { duration: null, timestamp: this.#deps.clock.now() })
@@ -106,7 +106,7 @@ export class Traffic {
     this.#decided(header, path, { duration: at - since, timestamp: this.#stamps.of(at) })
   }
 
-  /** `duration` is null for what did not pass. */
+  /** `duration`: null for a message that did not pass. */
   #decided(
     { id, sender, recipient, type: messageType, metadata }: TrafficHeader,
     routingPath: RoutingPath,
@@ -147,13 +147,13 @@ function pathOf({ sender, recipient }: TrafficHeader): RoutingPath {
   return nodeOfAddress(sender) === nodeOfAddress(recipient) ? 'local' : 'remote'
 }
 
-/** The nodes that a message passed, as the audit log names them. */
+/** The nodes that relayed a message, in the form of the audit log. */
 export function hopsOf({ metadata }: TrafficHeader): { readonly hops?: string } {
   const { hops = [] } = metadata ?? {}
   return hops.length === 0 ? {} : { hops: hops.join(' ') }
 }
 
-/** What a log line says of a message: enough to follow its thread over all nodes. */
+/** The log fields of a message: enough to follow its thread over all nodes. */
 function lineFields({ id, correlationId, sender, recipient, type }: TrafficHeader): Record<string, unknown> {
   return {
     correlationId: safe(correlationId ?? id),

@@ -2,22 +2,22 @@ import type { Clock } from '../../kit/clock.js'
 import type { NodeId } from '../../kit/ids.js'
 import { type RateLimit, RateTable } from '../../kit/rate.js'
 
-/** What {@link BusyShare} needs. */
+/** Dependencies of {@link BusyShare}. */
 export interface BusyShareDeps {
   readonly clock: Clock
   readonly limit: RateLimit
-  /** Did nobody but the member want something of this node in the last second? */
+  /** True when only this member used the node in the last second. */
   isAlone(peer: NodeId): boolean
 }
 
 /**
- * The share of each member in something whose cost is known only afterwards. A member that took more than its share waits until the
- * rest has come back, while others are served; alone it waits for nothing.
+ * The share of each member in a resource with costs known only afterwards. A member over its share waits until it has recovered, while
+ * others are served; alone, it waits for nothing.
  */
 export class BusyShare {
   readonly #deps: BusyShareDeps
   readonly #shares: RateTable
-  /** Costs beyond the share that have not come back yet. */
+  /** Costs beyond the share that are not recovered yet. */
   readonly #owed = new Map<NodeId, number>()
 
   constructor(deps: BusyShareDeps) {
@@ -25,7 +25,7 @@ export class BusyShare {
     this.#shares = new RateTable(deps.limit, deps.clock)
   }
 
-  /** May the member take something now? */
+  /** True when the member may use the resource now. */
   isWithin(peer: NodeId): boolean {
     const owed = this.#owed.get(peer)
     if (owed === undefined) return true
@@ -34,12 +34,12 @@ export class BusyShare {
     return true
   }
 
-  /** After how many milliseconds it may, when others are served; 0 when it may now. */
+  /** Milliseconds until the member may use it while others are served; 0 for now. */
   waitMs(peer: NodeId): number {
     return this.#shares.waitMs(peer, this.#owed.get(peer) ?? 0)
   }
 
-  /** It took something. A single cost counts for no more than the share holds at once. */
+  /** Charges a cost, capped at the burst of the share. */
   charge(peer: NodeId, cost: number): void {
     const counted = Math.min(this.#deps.limit.burst, cost)
     if (!this.#shares.take(peer, counted)) this.#owed.set(peer, counted)

@@ -2,23 +2,23 @@ import type { Clock, Timer } from '../../kit/clock.js'
 import type { NodeId } from '../../kit/ids.js'
 import { RateTable, TokenBucket } from '../../kit/rate.js'
 
-/** Tokens that a member gets in a second while others use the node: 5,000 small messages, or 32 MiB. */
+/** Tokens of a member per second while others use the node: 5,000 small messages, or 32 MiB. */
 const PER_MEMBER = { perSecond: 5000, burst: 2048 }
 /** The same of all members together. */
 const IN_ALL = { perSecond: 10_000, burst: 2048 }
 
-/** A link that wants credit for its peer. */
+/** A link that requests credit for its peer. */
 export interface CreditAsker {
   readonly peer: NodeId
   /** Tokens that it would get now: 0 to 2,048. */
   tokens(): number
-  /** Its turn has come. */
+  /** Called in its turn. */
   give(): void
 }
 
 /**
- * Who gets credit next while several use the node. A link asks for one window at a time, so whoever asks in turn gets in turn: a
- * member that sends much waits behind each that sends less, and what one leaves others get.
+ * The order of credit while several members use the node. A link requests one window at a time and gets it in turn: a heavy sender waits
+ * behind each lighter one, and the others get its unused share.
  */
 export class CreditShares {
   readonly #clock: Clock
@@ -33,7 +33,7 @@ export class CreditShares {
     this.#all = new TokenBucket(IN_ALL, clock)
   }
 
-  /** Asks for credit, which is given now or later. A link asks again only once it got it. */
+  /** Requests credit, which is given now or later. A link requests again only after it got it. */
   ask(asker: CreditAsker): void {
     this.#waiting = [...this.#waiting, asker]
     this.#serve()
@@ -49,7 +49,7 @@ export class CreditShares {
     for (const one of this.#waiting) {
       const tokens = one.tokens()
       const [ownMs, allMs] = [this.#members.waitMs(one.peer, tokens), this.#all.waitMs(tokens)]
-      // Who waits for what all share keeps its place: else whoever wants less would always be before it.
+      // A link that waits for the common share keeps its place: else smaller requests would always overtake it.
       isSpent ||= ownMs === 0 && allMs > 0
       const isServed = ownMs === 0 && !isSpent && this.#members.take(one.peer, tokens) && this.#all.take(tokens)
       if (!isServed) waitMs = Math.min(waitMs, Math.max(ownMs, allMs))

@@ -19,43 +19,43 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import type { CreditAsker } from './credit-shares.js'
 import type { PeerBudget } from './send-budget.js'
 
-/** Messages that may wait for one peer. */
+/** The most waiting messages for one peer. */
 const MAX_QUEUED = 1000
 
-/** A message that waits for its turn, as frames. */
+/** A waiting message, as frames. */
 interface Queued extends UnsentFrame {
   readonly frames: readonly Uint8Array[]
 }
 
-/** A message that a link could not send, and the bytes for which it holds room. */
+/** An unsent message, and its bytes in the budget. */
 export interface UnsentFrame {
   readonly message: ChannelMessage
   readonly bytes: number
 }
 
-/** What a channel needs besides its link. */
+/** Dependencies of {@link LinkChannel} beside its link. */
 export interface LinkChannelDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  /** What a peer without flow control may be sent in a time, over this link and those before it. */
+  /** Send rate to a peer without flow control, over this link and earlier ones. */
   readonly pace: TokenBucket
-  /** What such a peer may send in a time. */
+  /** Receive rate from such a peer. */
   readonly arrivals: TokenBucket
-  /** Does anybody but the peer use this node now? */
+  /** True when other peers or callers use this node now. */
   isBusy(): boolean
-  /** Asks for credit for the peer while others use the node: it gets it in its turn. */
+  /** Requests credit for the peer, in its turn, while others use the node. */
   askCredit(asker: Omit<CreditAsker, 'peer'>): void
-  /** Where what waits for the peer is counted. */
+  /** Counts the bytes of waiting messages. */
   readonly budget: PeerBudget
 }
 
-/** Messages over one link: cuts and reassembles large ones, waits for the stream to drain, keeps to the credit that the peer gives, and the order. */
+/** Messages over one link, in order: splits and joins large ones, waits for the stream to drain, and keeps to the peer's credit. */
 export class LinkChannel {
   readonly link: Link
   readonly #deps: LinkChannelDeps
   /** Tokens spent since the link opened. */
   #spent = 0
-  /** Credit of the peer before its last word. */
+  /** The peer's credit before its last frame. */
   #given = FIRST_CREDIT
   #window = FIRST_WINDOW
   #isAsking = false
@@ -73,7 +73,7 @@ export class LinkChannel {
   }
 
   /**
-   * Queues one message behind those before it.
+   * Queues one message behind earlier ones.
    * @throws NodeError CHANNEL_CLOSED when the link is closed; OVERLOADED when too much waits already.
    */
   send(message: ChannelMessage): void {
@@ -93,18 +93,18 @@ export class LinkChannel {
     this.#pump()
   }
 
-  /** Does something wait here, or in the stream's buffer? */
+  /** True when messages wait here or in the stream's buffer. */
   get isBusy(): boolean {
     return this.#queue.length > 0 || this.#pumping || this.#isBehind
   }
 
-  /** Queues what another link could not send, with the room it holds. */
+  /** Queues an unsent message of another link, with its bytes in the budget. */
   resume({ message, bytes }: UnsentFrame): void {
     this.#queue.push({ message, frames: encodeMessage(message, () => this.#nextStreamId++), bytes })
     this.#pump()
   }
 
-  /** Sends at once, before what waits: for pings, whose frames stand alone. To a peer that does not read, nothing is sent. */
+  /** Sends before all waiting messages: for pings, whose frames are complete. Sends nothing to a peer that does not read. */
   sendNow(message: ChannelMessage): void {
     const { credit } = this.link
     if (this.#isBehind || (credit !== null && this.#spent >= credit + URGENT_CREDIT)) return
@@ -116,7 +116,7 @@ export class LinkChannel {
     if (this.#isBehind) this.#pump()
   }
 
-  /** The peer gave more credit, or knows none. */
+  /** The peer gave more credit, or has no flow control. */
   onCredit(): void {
     const { credit } = this.link
     const fault = credit === null ? null : creditFault(credit, { given: this.#given, spent: this.#spent })
@@ -125,7 +125,7 @@ export class LinkChannel {
     this.#wake()
   }
 
-  /** The link is closed: what waited for credit waits no more. */
+  /** The link is closed: ends all waits for credit. */
   onClosed(): void {
     this.#wake()
   }
@@ -134,7 +134,7 @@ export class LinkChannel {
     for (const goOn of this.#goOn.splice(0)) goOn()
   }
 
-  /** May a frame of this cost leave now? The last one before the credit ends may cost more than is left. */
+  /** Spends the cost of a frame if it may leave now. The last frame may cost more than the remaining credit. */
   #spend(cost: number): boolean {
     const { credit } = this.link
     if (credit === null ? !this.#deps.pace.take(cost) : this.#spent >= credit) return false
@@ -142,7 +142,7 @@ export class LinkChannel {
     return true
   }
 
-  /** Waits until the frame may leave, or the link closed. */
+  /** Waits until the frame may leave, or the link is closed. */
   async #untilSpent(cost: number): Promise<void> {
     const { clock, pace } = this.#deps
     while (!this.link.closed && !this.#spend(cost)) {
@@ -160,12 +160,12 @@ export class LinkChannel {
     this.#isBehind = false
   }
 
-  /** What waits still once the link has closed, in order; no part of it will be sent any more. It keeps its room. */
+  /** The unsent messages of a closed link, in order. They keep their bytes in the budget. */
   takeUnsent(): UnsentFrame[] {
     return this.#queue.splice(0).map(({ message, bytes }) => ({ message, bytes }))
   }
 
-  /** Takes one frame of the peer; the message it completes, or null. A fault leaves a hole in the order, so it cuts the link. */
+  /** Takes one frame of the peer. Returns the message it completes, or null. A fault breaks the order, so it cuts the link. */
   receive(frame: Uint8Array): ChannelMessage | null {
     if (!this.#isTaken(frameCost(frame))) {
       this.link.fault('more messages than it has credit for')
@@ -206,7 +206,7 @@ export class LinkChannel {
   }
 
   #give(window: CreditWindow): void {
-    // While it waited for its turn the round trip may have become shorter, and what it has be enough.
+    // During the wait for its turn, the round trip may have shortened, so that the present window is enough.
     if (window === this.#window) return
     this.#window = window
     this.link.grant(window.limit)
@@ -225,9 +225,9 @@ export class LinkChannel {
     for (let next = this.#queue[0]; next !== undefined && !this.link.closed; next = this.#queue[0]) {
       for (const [place, frame] of next.frames.entries()) {
         const cost = frameCost(frame)
-        // A peer that is sent more than it gave credit for cuts the link.
+        // A peer cuts a link that exceeds its credit.
         if (!this.#spend(cost)) await this.#untilSpent(cost)
-        // The link may have closed with a part of it unsent: then it stays, for the next link.
+        // If the link closed with a part unsent, the message stays for the next link.
         if (this.link.closed) break
         this.#put(frame)
         if (place === next.frames.length - 1) this.#sent(next)
@@ -237,7 +237,7 @@ export class LinkChannel {
     this.#pumping = false
   }
 
-  /** All of a message is on its way: whatever becomes of the link, it is not sent again. */
+  /** All of a message was passed to the link: it is not sent again, even if the link fails. */
   #sent({ bytes }: Queued): void {
     this.#queue.shift()
     this.#deps.budget.leave(bytes)

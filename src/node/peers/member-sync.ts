@@ -11,24 +11,24 @@ import type { NodeStore } from '../../ports/storage.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { NodeEvents } from '../observe/events.js'
 
-/** What following the members needs. */
+/** Dependencies of {@link MemberSync}. */
 export interface MemberSyncDeps {
   readonly log: MemberLog
   readonly membership: Membership
   readonly remoteCards: RemoteCards
 }
 
-/** What the node is told of its mesh. */
+/** Events of the mesh for the node. */
 export interface MemberSyncHandlers {
-  /** This node has another certificate. */
+  /** This node has a new certificate. */
   onCertificate(): void
-  /** The log's view has changed. */
+  /** The log's view changed. */
   onView(): void
-  /** A member was put out. */
+  /** A member was revoked. */
   onRevoked(peer: NodeId): void
 }
 
-/** Follows the log: takes its cards, and tells of revocations and of this node's own certificate. */
+/** Follows the log: takes its cards, and reports revocations and changes of this node's certificate. */
 export class MemberSync {
   readonly #deps: MemberSyncDeps
   readonly #revoked = new Set<NodeId>()
@@ -39,7 +39,7 @@ export class MemberSync {
     this.#deps = deps
   }
 
-  /** Takes what the log says now and begins to follow it. */
+  /** Takes the current view and starts to follow the log. */
   start(handlers: MemberSyncHandlers): void {
     const { log, membership, remoteCards } = this.#deps
     this.#serial = membership.certificate().body.serial
@@ -58,12 +58,12 @@ export class MemberSync {
     })
   }
 
-  /** Follows it no longer. */
+  /** Stops following. */
   stop(): void {
     this.#stop()
   }
 
-  /** Who was put out, as far as this node knows; maybe while it was away, or at its last moment. */
+  /** The known revoked members, including those revoked while this node was offline or stopping. */
   putOut(): readonly NodeId[] {
     return [...this.#revoked]
   }
@@ -73,10 +73,10 @@ export class MemberSync {
   }
 }
 
-/** Name of the stored document. */
+/** Name of the stored membership. */
 const AUDITED = 'audited'
 
-/** What putting changes on record needs. */
+/** Dependencies of {@link MembershipAudit}. */
 interface MembershipAuditDeps {
   readonly log: MemberLog
   readonly audit: Audit
@@ -85,7 +85,7 @@ interface MembershipAuditDeps {
   readonly telemetry: Telemetry
 }
 
-/** Follows the log's view and puts every change of membership on record, whoever made it: each once, also over restarts. */
+/** Follows the log's view and records every change of membership, by any member: each once, also over restarts. */
 export class MembershipAudit {
   readonly #deps: MembershipAuditDeps
   #known: KnownMembership = NOTHING_KNOWN
@@ -97,7 +97,7 @@ export class MembershipAudit {
     this.#deps = deps
   }
 
-  /** Puts on record what changed since the last start and begins to follow the log. @throws NodeError STORE_DAMAGED */
+  /** Records the changes since the last start, and starts to follow the log. @throws NodeError STORE_DAMAGED */
   async start(): Promise<void> {
     const { log, store } = this.#deps
     this.#known = (await store.read<KnownMembership>(AUDITED)) ?? NOTHING_KNOWN
@@ -105,7 +105,7 @@ export class MembershipAudit {
     this.#stop = log.onChange((view) => this.#look(view))
   }
 
-  /** Follows it no longer. Resolves when what was seen is on record and remembered as such. */
+  /** Stops following. Resolves when all seen changes are recorded and stored. */
   async stop(): Promise<void> {
     this.#stop()
     await this.#save()
@@ -125,11 +125,11 @@ export class MembershipAudit {
     const { audit, events } = this.#deps
     const who = { ...(peer === null ? {} : { peer }), ...(by === null || by === peer ? {} : { by }) }
     audit.append({ kind, code, ...(kind === 'refusal' ? { rule: 'invite' } : {}), reason, ref, ...who })
-    // What was so before this node came is no news.
+    // The state before this node's first start is no event.
     if (!isFirst) events.add('membership', `${code} ${shown(reason)}`, { code, ...who })
   }
 
-  /** First on record, then remembered: what a crash between the two has written already is known by its reference. */
+  /** Records first, stores then: after a crash in between, the reference identifies changes that are recorded already. */
   #save(): Promise<void> {
     this.#saving ??= this.#saveAll().finally(() => {
       this.#saving = null

@@ -9,29 +9,29 @@ import { LinkChannel } from './link-channel.js'
 import type { LinkChannelDeps, UnsentFrame } from './link-channel.js'
 import type { PeerBudget } from './send-budget.js'
 
-/** What a line needs. */
+/** Dependencies of {@link PeerSession}. */
 export interface PeerSessionDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  /** Where what waits for the peer is counted. */
+  /** Counts the bytes of waiting messages. */
   readonly budget: PeerBudget
-  /** As a channel asks for it. */
+  /** See {@link LinkChannelDeps}. */
   readonly isBusy: LinkChannelDeps['isBusy']
   readonly askCredit: LinkChannelDeps['askCredit']
-  /** How long it may be without a link, in milliseconds. */
+  /** The longest time without a link, in milliseconds. */
   readonly giveUpMs: number
-  /** It was without a link for too long: so many messages are lost with it. */
+  /** Called after too long a time without a link: `lost` messages are lost. */
   onClosed(lost: number): void
 }
 
 /**
- * The channel to one peer over all the links that carry it one after another. What a link could not send any more goes
- * first over the next one, in the same order; a line that finds no next link in time closes.
+ * The channel to one peer over its successive links. Unsent messages of a link go first over the next one, in the same order. A session
+ * without a next link in time closes.
  */
 export class PeerSession {
   readonly #deps: PeerSessionDeps
   #channels: readonly LinkChannel[] = []
-  /** What waits for the next link, with the room that it holds. */
+  /** Unsent messages for the next link, with their bytes in the budget. */
   #unsent: UnsentFrame[] = []
   readonly #rates: Pick<LinkChannelDeps, 'pace' | 'arrivals'>
   readonly #life: ChannelLife
@@ -48,7 +48,7 @@ export class PeerSession {
     })
   }
 
-  /** Where it stands. Times are of the monotonic clock. */
+  /** The state of the channel, in monotonic times. */
   get state(): ChannelState {
     return this.#life.state
   }
@@ -58,17 +58,17 @@ export class PeerSession {
     return this.#channels.at(-1) ?? null
   }
 
-  /** When its newest link opened, or was used last. Monotonic milliseconds. */
+  /** When its newest link opened, or was last used. Monotonic milliseconds. */
   get usedAt(): number {
     return this.#usedAt
   }
 
-  /** Does something wait to be sent? */
+  /** True when messages wait. */
   get isBusy(): boolean {
     return this.#unsent.length > 0 || this.#channels.some((one) => one.isBusy)
   }
 
-  /** It is used for more than keeping it alive. */
+  /** Notes a use beyond keep-alive. */
   used(): void {
     this.#usedAt = this.#deps.clock.monotonic()
   }
@@ -78,7 +78,7 @@ export class PeerSession {
     return this.#channels.find((one) => one.link.id === link.id)
   }
 
-  /** A new link. Returns whether it is the only one. */
+  /** Adds a new link. Returns true for the only one. */
   opened(link: Link): boolean {
     this.used()
     this.#channels = [...this.#channels, new LinkChannel(link, { ...this.#deps, ...this.#rates })]
@@ -88,7 +88,7 @@ export class PeerSession {
     return true
   }
 
-  /** A link is gone. Returns whether it was the last one; null for one that was none of its own. */
+  /** Removes a closed link. Returns true for the last one; null for an unknown one. */
   closed(link: Link): boolean | null {
     const gone = this.over(link)
     if (gone === undefined) return null
@@ -105,7 +105,7 @@ export class PeerSession {
     return true
   }
 
-  /** Ends it, with what waits. */
+  /** Closes the session and drops its waiting messages. */
   close(reason: string): void {
     this.#life.step({ type: 'close', reason })
   }
@@ -114,14 +114,14 @@ export class PeerSession {
     for (const one of messages) this.newest?.resume(one)
   }
 
-  /** How many they were. */
+  /** Returns their number. */
   #drop(messages: readonly UnsentFrame[]): number {
     for (const { bytes } of messages) this.#deps.budget.leave(bytes)
     return messages.length
   }
 }
 
-/** What is worth sending later, and the rest: lanes send again, cards are told anew, heartbeats are stale, pings belong to their link. */
+/** Splits messages into those to send later and stale ones: lanes resend, cards are sent anew, heartbeats and pings are stale. */
 function divided(messages: readonly UnsentFrame[]): [kept: UnsentFrame[], stale: UnsentFrame[]] {
   const isKept = ({ message }: UnsentFrame): boolean =>
     message.kind === 'envelope' ||
@@ -130,16 +130,16 @@ function divided(messages: readonly UnsentFrame[]): [kept: UnsentFrame[], stale:
   return [messages.filter(isKept), messages.filter((one) => !isKept(one))]
 }
 
-/** What the life of a channel needs. */
+/** Dependencies of {@link ChannelLife}. */
 interface ChannelLifeDeps {
   readonly clock: Clock
-  /** How long it may be without a link, in milliseconds. */
+  /** The longest time without a link, in milliseconds. */
   readonly giveUpMs: number
-  /** Called with what each move asks for, once the channel stands where it led. */
+  /** Called with each effect of a step, after the state change. */
   onMove(effect: ChannelEffect): void
 }
 
-/** The machine of one channel, driven: it holds where the channel stands and closes it when there is no link in time. */
+/** Runs the state machine of one channel: holds its state, and closes it when there is no link in time. */
 export class ChannelLife {
   readonly #deps: ChannelLifeDeps
   #state: ChannelState
@@ -151,12 +151,12 @@ export class ChannelLife {
     this.#timer = this.#deadline()
   }
 
-  /** Where it stands. Times are of the monotonic clock. */
+  /** The state, in monotonic times. */
   get state(): ChannelState {
     return this.#state
   }
 
-  /** Moves it; what is not possible where it stands changes nothing. */
+  /** Applies an input; one that the state does not allow changes nothing. */
   step(input: ChannelInput): void {
     const { clock, onMove } = this.#deps
     const step = stepChannel(this.#state, input, clock.monotonic())

@@ -13,52 +13,52 @@ import { CreditShares } from './credit-shares.js'
 import { PeerSession } from './peer-session.js'
 import { SendBudget } from './send-budget.js'
 
-/** How long a dial on demand may take, in milliseconds. */
+/** Time limit of a dial on demand, in milliseconds. */
 const DIAL_TIMEOUT_MS = 2500
-/** How long one ping may take, in milliseconds. */
+/** Time limit of one ping, in milliseconds. */
 const PING_TIMEOUT_MS = 5000
 
-/** Who used nothing of this node for so many milliseconds counts as away for the shares of others. */
+/** A member without a use of this node for this long counts as away for the shares of others, in milliseconds. */
 const ALONE_MS = 1000
 
-/** What the table needs. */
+/** Dependencies of {@link PeerTable}. */
 export interface PeerTableDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly links: Links
   readonly log: MemberLog
   readonly nodeId: NodeId
-  /** How long a channel may be without a link, in milliseconds. */
+  /** The longest time of a channel without a link, in milliseconds. */
   readonly giveUpMs: number
 }
 
-/** What the node is told of its peers. */
+/** Events of peers for the node. */
 export interface PeerHandlers {
-  /** The first link to a peer that had none. */
+  /** The first link to a peer without one. */
   onOnline(peer: NodeId): void
-  /** A further link to a peer that has one: the same process again, or one that has just started anew. */
+  /** A further link to a connected peer: the same process, or one that has just restarted. */
   onRelinked(peer: NodeId): void
-  /** One of its links is gone, and it has another. */
+  /** One of its links closed, and it has another. */
   onLinkLost(peer: NodeId): void
-  /** Its last link is gone. `isRest`: nobody used it, and it made room for another. */
+  /** Its last link closed. `isRest`: the link was unused and made room for another. */
   onOffline(peer: NodeId, isRest: boolean): void
-  /** Is something under way with it? */
+  /** True when work with the peer is under way. */
   isInUse(peer: NodeId): boolean
-  /** It did not come back in time: the channel is closed, and so many messages that waited for it are lost. */
+  /** It did not come back in time: the channel is closed, and `lost` waiting messages are lost. */
   onGivenUp(peer: NodeId, lost: number): void
-  /** What is wrong with a message that no honest peer sends; null when nothing is. */
+  /** Takes a message. Returns the fault of a message that no honest peer sends; null for none. */
   onMessage(peer: NodeId, message: ChannelMessage): string | null
 }
 
-/** Who is connected: a table of live links, and the way to send to each. `online` means connected, nothing else. */
+/** The connected peers: a table of live links, and the way to send to each. `online` means connected, nothing else. */
 export class PeerTable {
-  /** Where what waits for peers is counted. */
+  /** Counts the bytes of waiting messages. */
   readonly budget = new SendBudget()
   readonly #deps: PeerTableDeps
   readonly #shares: CreditShares
   readonly #lines = new Map<NodeId, PeerSession>()
   readonly #lastSeen = new Map<NodeId, number>()
-  /** Pings under way, by peer and nonce. */
+  /** Open pings, by peer and nonce. */
   readonly #pings = new Map<string, (at: number) => void>()
   #handlers: PeerHandlers | null = null
   #nextNonce = 1
@@ -72,7 +72,7 @@ export class PeerTable {
     this.#shares = new CreditShares(deps.clock)
   }
 
-  /** Opens the links and begins to look for every member. */
+  /** Opens the links and starts to look for every member. */
   async start(handlers: PeerHandlers): Promise<void> {
     this.#handlers = handlers
     const { links, log } = this.#deps
@@ -87,13 +87,13 @@ export class PeerTable {
     this.#want(log.view())
   }
 
-  /** Stops to look for members. The links are closed by their owner. */
+  /** Stops looking for members. The owner of the links closes them. */
   stop(): void {
     this.#stop()
     for (const [peer, line] of this.#lines) if (!this.isOnline(peer)) line.close('this node stopped')
   }
 
-  /** Is there a live link? */
+  /** True with a live link. */
   isOnline(peer: NodeId): boolean {
     return this.#newest(peer) !== null
   }
@@ -103,7 +103,7 @@ export class PeerTable {
     return [...this.#lines.keys()].filter((peer) => this.isOnline(peer))
   }
 
-  /** Rises whenever a link opens or closes. */
+  /** Increases whenever a link opens or closes. */
   get generation(): number {
     return this.#generation
   }
@@ -113,17 +113,17 @@ export class PeerTable {
     return this.#newest(peer)?.link ?? null
   }
 
-  /** Where the channel to a peer stands; null when there is none: never opened, or closed since. Monotonic times. */
+  /** The state of the channel to a peer, in monotonic times; null when it never opened, or closed since. */
   channel(peer: NodeId): ChannelState | null {
     return this.#lines.get(peer)?.state ?? null
   }
 
-  /** When the peer last had a link; now while it has one; null when never since this node started. */
+  /** When the peer last had a link, now for a connected one; null for none since this node started. */
   lastSeenAt(peer: NodeId): number | null {
     return this.isOnline(peer) ? this.#deps.clock.now() : (this.#lastSeen.get(peer) ?? null)
   }
 
-  /** The certificate in force: the view's, else what the peer showed at the gate; null for strangers. */
+  /** The certificate in force: the view's, else the one of the peer's handshake; null for strangers. */
   certificate(peer: NodeId): Certificate | null {
     const member: MemberRecord | undefined = this.#deps.log.view().members.get(peer)
     if (member !== undefined) return member.revoked === null ? member.certificate.body : null
@@ -138,17 +138,17 @@ export class PeerTable {
     if (isUse(message)) this.#lines.get(peer)?.used()
   }
 
-  /** Sees to a link: dials when there is none. @throws NodeError PEER_OFFLINE. */
+  /** Opens a link if there is none. @throws NodeError PEER_OFFLINE. */
   async reach(peer: NodeId): Promise<void> {
     if (!this.isOnline(peer)) await this.#deps.links.dial(peer, DIAL_TIMEOUT_MS)
   }
 
-  /** Somebody at this node wants something of it. */
+  /** Notes a use of the node by a local caller. */
   usedHere(): void {
     this.#usedHereAt = this.#deps.clock.monotonic()
   }
 
-  /** Did nobody but the peer want something of this node in the last second? */
+  /** True when only this peer used the node in the last second. */
   isAlone(peer: NodeId): boolean {
     const since = this.#deps.clock.monotonic() - ALONE_MS
     return this.#usedHereAt <= since && [...this.#lines].every(([other, { usedAt }]) => other === peer || usedAt <= since)
@@ -218,11 +218,11 @@ export class PeerTable {
     this.#lastSeen.set(peer, this.#deps.clock.now())
     if (!wasLast) return this.#handlers?.onLinkLost(peer)
     this.#handlers?.onOffline(peer, isRest)
-    // Its other end could not know, and nobody else looks for the peer now.
+    // The peer could not know of the use, and no other part looks for it now.
     if (isRest && this.#isInUse(peer)) this.reach(peer).catch(() => {})
   }
 
-  /** The link that nobody needs; one that is closing counts no more. */
+  /** The idle link to close for another one, or null; closing links do not count. */
   #spare(): Link | null {
     const links: LinkUse[] = []
     for (const [peer, line] of this.#lines)
@@ -248,7 +248,7 @@ export class PeerTable {
   }
 }
 
-/** Cards, searches and heartbeats keep no link; what a heartbeat is about is an open exchange, which does. */
+/** Cards, searches and heartbeats keep no link; the open exchange behind a heartbeat does. */
 function isUse({ kind }: ChannelMessage): boolean {
   return kind === 'envelope' || kind === 'reliable' || kind === 'relayed' || kind === 'call'
 }

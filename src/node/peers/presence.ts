@@ -8,22 +8,22 @@ import type { NodeEvents } from '../observe/events.js'
 import type { PeerTable } from './peer-table.js'
 import { Queries } from './query.js'
 
-/** How often members beyond the places are probed, in milliseconds. */
+/** Interval between probes of members without a link slot, in milliseconds. */
 const PROBE_MS = 30_000
 /** How long such a member counts as online after a probe found it, in milliseconds. */
 const PROOF_MS = 60_000
-/** How often it is looked whether a probe is due, in milliseconds; new ones beyond the places wait no longer. */
+/** Interval between checks whether a probe is due, in milliseconds; new members without a slot wait no longer. */
 const LOOK_MS = 5000
-/** How long a neighbour may take to answer, in milliseconds. */
+/** Time limit of a neighbour's answer, in milliseconds. */
 const ANSWER_MS = 1000
-/** Neighbours asked at once; the next ones are asked for whom these do not know. */
+/** Neighbours asked at once; the next ones are asked about members that these do not know. */
 const ASKED_AT_ONCE = 8
-/** Members to whom nobody has a link that are dialled with one probe. */
+/** Members without a link to any neighbour that are dialled with one probe. */
 const DIALS = 2
 /** How often a neighbour may ask; further questions are not answered. */
 const QUESTIONS = { perSecond: 1, burst: 10 }
 
-/** What knowing who is there needs. */
+/** Dependencies of {@link Presence}. */
 export interface PresenceDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -33,28 +33,28 @@ export interface PresenceDeps {
   readonly events: NodeEvents
 }
 
-/** When a member was there last: monotonic, and of the day. */
+/** When a member was last online: monotonic, and wall-clock time. */
 interface Proof {
   readonly at: number
   readonly seenAt: number
 }
 
 /**
- * Who is online: who has a link, and of those for whom there is no place whoever a neighbour had a link to within a minute.
- * Where there are places for all nobody is asked for anybody.
+ * The online members: those with a link, and members without a slot that a neighbour had a link to within a minute. With slots for all
+ * members, no neighbour is asked.
  */
 export class Presence {
   readonly #deps: PresenceDeps
   readonly #proofs = new Map<NodeId, Proof>()
-  /** When members that nobody knew were dialled last. */
+  /** When unknown members were last dialled. */
   readonly #dialled = new Map<NodeId, number>()
   readonly #questions: Queries<'linked'>
   readonly #questionRate: RateTable
-  /** Those of the last probe. */
+  /** The members of the last probe. */
   #probed: ReadonlySet<NodeId> = new Set()
   #probedAt = Number.NEGATIVE_INFINITY
   #isProbing = false
-  /** Who was asked first the last time; the next one is it now. */
+  /** Index of the neighbour asked first in the next probe. */
   #turn = 0
   #timer: Timer | null = null
 
@@ -64,48 +64,48 @@ export class Presence {
     this.#questionRate = new RateTable(QUESTIONS, deps.clock)
   }
 
-  /** Begins to look after those beyond the places. */
+  /** Starts to probe members without a slot. */
   start(): void {
     this.#timer = this.#deps.clock.every(LOOK_MS, () => this.#look())
   }
 
-  /** Asks nobody any more. */
+  /** Stops all probes. */
   stop(): void {
     this.#deps.clock.clear(this.#timer)
     this.#questions.close()
   }
 
-  /** Has it a link, or was it there without one within a minute? */
+  /** True with a link, or when found online within a minute. */
   isOnline(node: NodeId): boolean {
     return this.#deps.peers.isOnline(node) || this.#isProven(node)
   }
 
-  /** Everybody of whom {@link isOnline} is true. */
+  /** All online members, see {@link isOnline}. */
   online(): NodeId[] {
     const { peers } = this.#deps
     return [...peers.online(), ...[...this.#proofs.keys()].filter((node) => !peers.isOnline(node) && this.#isProven(node))]
   }
 
-  /** When it was there last; null when never since this node started. */
+  /** When it was last online; null for never since this node started. */
   lastSeenAt(node: NodeId): number | null {
     const [linked, proven] = [this.#deps.peers.lastSeenAt(node), this.#proofs.get(node)?.seenAt ?? null]
     return linked === null || proven === null ? (linked ?? proven) : Math.max(linked, proven)
   }
 
-  /** The last link to a peer is gone. `isRest`: it made room for another, and the peer is there all the same. */
+  /** The last link to a peer closed. `isRest`: it made room for another, and the peer is still online. */
   onOffline(peer: NodeId, isRest: boolean): void {
     if (isRest) this.#prove(peer)
     else this.#proofs.delete(peer)
   }
 
-  /** A neighbour asks to whom this node has links. */
+  /** Answers a neighbour's question for the nodes with a link here. */
   onLinked(peer: NodeId, { id }: ControlBody<'linked'>): void {
     if (!this.#questionRate.take(peer)) return
     const nodes = this.#deps.peers.online().filter((node) => node !== peer)
     this.#questions.answer(peer, 'linked-to', { id, nodes: nodes.slice(0, MAX_NAMED_LINKS) })
   }
 
-  /** A neighbour says to whom it has links: those who are sought are there. */
+  /** Takes a neighbour's list of linked nodes: the sought ones among them are online. */
   onLinkedTo(peer: NodeId, answer: ControlBody<'linked-to'>): void {
     this.#questions.answered(peer, answer)
   }
@@ -157,7 +157,7 @@ export class Presence {
     this.#dial(sought)
   }
 
-  /** Nobody has a link to them: they are gone, or cut off together with others. The ones that were not dialled for longest. */
+  /** Dials members that no neighbour has a link to, the longest not dialled first: they are offline, or cut off together with others. */
   #dial(sought: ReadonlySet<NodeId>): void {
     const { clock, peers } = this.#deps
     for (const node of this.#dialled.keys()) if (!sought.has(node)) this.#dialled.delete(node)

@@ -3,7 +3,7 @@ import type { IdSource, NodeId } from '../../kit/ids.js'
 import type { ControlBody } from '../../domain/channel/control.js'
 import type { PeerTable } from './peer-table.js'
 
-/** The control messages that ask, each with the one that answers. */
+/** The control messages of questions, each with the one of its answer. */
 interface Answers {
   lookup: 'found'
   way: 'way-found'
@@ -12,16 +12,16 @@ interface Answers {
 
 type AnswerTo<Q extends keyof Answers> = ControlBody<Answers[Q]>
 
-/** What asking neighbours needs. */
+/** Dependencies of {@link Queries}. */
 export interface QueriesDeps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly peers: Pick<PeerTable, 'send'>
 }
 
-/** What several neighbours are asked. */
+/** A question to several neighbours. */
 export interface Query<Q extends keyof Answers> {
-  /** How long they may take to answer, in milliseconds. */
+  /** Time limit of the answers, in milliseconds. */
   readonly patienceMs: number
   /** The control message. */
   body(id: string): ControlBody<Q>
@@ -35,7 +35,7 @@ interface Open<Q extends keyof Answers> {
   readonly done: () => void
 }
 
-/** Questions of one kind to several neighbours at once. Only who was asked is heard, and once. */
+/** Questions of one kind to several neighbours at once. Only asked neighbours are heard, each once. */
 export class Queries<Q extends keyof Answers> {
   readonly #deps: QueriesDeps
   readonly #name: Q
@@ -46,7 +46,7 @@ export class Queries<Q extends keyof Answers> {
     this.#name = name
   }
 
-  /** Resolves when all have answered, or when their time is over; at once where nobody is asked. */
+  /** Resolves when all have answered, or at the time limit; at once with no neighbours. */
   async ask(asked: readonly NodeId[], { patienceMs, body, onAnswer }: Query<Q>): Promise<void> {
     if (asked.length === 0) return
     const { clock, ids } = this.#deps
@@ -63,7 +63,7 @@ export class Queries<Q extends keyof Answers> {
     })
   }
 
-  /** A neighbour answers. */
+  /** Takes the answer of a neighbour. */
   answered(peer: NodeId, answer: AnswerTo<Q>): void {
     const open = this.#open.get(answer.id)
     if (open?.missing.delete(peer) !== true) return
@@ -76,7 +76,7 @@ export class Queries<Q extends keyof Answers> {
     this.#send(peer, name, body)
   }
 
-  /** Waits for nobody any more. */
+  /** Ends all waits. */
   close(): void {
     for (const { done } of [...this.#open.values()]) done()
   }
@@ -85,7 +85,7 @@ export class Queries<Q extends keyof Answers> {
     try {
       this.#deps.peers.send(peer, { kind: 'control', name, body })
     } catch {
-      // The peer went in this moment: as with one that does not answer, the time runs out.
+      // The peer disconnected just now: it counts as one that does not answer.
     }
   }
 }

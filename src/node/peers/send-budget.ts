@@ -1,29 +1,29 @@
-/** Bytes that may wait for all peers together. */
+/** The most waiting bytes for all peers together. */
 const MAX_BYTES = 64 * 1024 * 1024
-/** Once so many bytes wait for a peer, it is sent nothing more; one message of any size still goes beyond. */
+/** The most waiting bytes for one peer; one more message of any size may still exceed it. */
 const MAX_PEER_BYTES = 8 * 1024 * 1024
-/** Bytes that may wait for each peer whatever waits for others. */
+/** Waiting bytes reserved for each peer. */
 const OWN_BYTES = 512 * 1024
-/** What peers share beyond that: with 64 of them it fills the bound of all together. */
+/** The bytes that peers share beyond that: with those of 64 peers they fill the common bound. */
 const SHARED_BYTES = 32 * 1024 * 1024
 
-/** What waits for one peer. */
+/** The waiting bytes of one peer. */
 export interface PeerBudget {
-  /** Takes so many bytes in; false when there is no room for them. */
+  /** Adds bytes; false when there is no room for them. */
   take(bytes: number): boolean
-  /** They wait no longer. */
+  /** Removes bytes that wait no longer. */
   leave(bytes: number): void
 }
 
 /**
- * The room for messages that wait for their peers, in bytes. Each peer has a little of its own. Of what is shared a peer never
- * holds more than it leaves free, so that those that read slowly never take all of it.
+ * The bytes for messages that wait for their peers. Each peer has a small reserve. Of the shared bytes a peer never holds more than it
+ * leaves free, so that slow readers never take all of them.
  */
 export class SendBudget {
   #bytes = 0
   #shared = 0
 
-  /** Room for a peer, empty at first. */
+  /** An empty budget for a peer. */
   peer(): PeerBudget {
     let waiting = 0
     const change = (bytes: number): void => {

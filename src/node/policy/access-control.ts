@@ -15,36 +15,36 @@ import type { NodeEvents } from '../observe/events.js'
 import { hopsOf } from '../observe/traffic.js'
 import type { Traffic, TrafficHeader } from '../observe/traffic.js'
 
-/** Refusals that become events in one second; the audit log has them all. */
+/** The most refusals per second that become events; the audit log has all. */
 const EVENTS_PER_SECOND = 20
 
-/** Why a message does not pass, in words of this node. */
+/** Why a message does not pass, in this node's words. */
 export interface Refusal {
   readonly code: ErrorCode
   readonly rule: string
   readonly reason: string
 }
 
-/** What a refused message says of itself; null for one that could not be read. */
+/** The header of a refused message; null when it could not be read. */
 export type RefusedHeader = TrafficHeader | null
 
-/** Whose message was refused. */
+/** The source of a refused message. */
 export interface RefusedFrom {
   /** Its node; null for a message of this node. */
   readonly peer: NodeId | null
   readonly header: RefusedHeader
-  /** Effective tiers of sender and recipient, where they are known. */
+  /** Effective tiers of sender and recipient, where known. */
   readonly from?: Tier
   readonly to?: Tier
 }
 
-/** What the rules said of a message, and when: monotonic milliseconds. */
+/** The verdict of the rules on a message, and its time in monotonic milliseconds. */
 export interface Decision {
   readonly verdict: Verdict
   readonly at: number
 }
 
-/** What deciding needs. */
+/** Dependencies of {@link AccessControl}. */
 export interface AccessControlDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -56,13 +56,13 @@ export interface AccessControlDeps {
   readonly rules: () => RoutingRules
 }
 
-/** The rules of this node, and the record of what they refused. */
+/** The rules of this node, and the record of their refusals. */
 export class AccessControl {
   readonly #deps: AccessControlDeps
   #policy: RoutingPolicy | null = null
-  /** The rules in force with the policy, made anew only when one of them changed. */
+  /** The rules in force with the policy, rebuilt only after a change. */
   #joined: { readonly rules: RoutingRules; readonly withPolicy: RoutingRules } | null = null
-  /** What a program of this node has set. */
+  /** The rules set by a program of this node. */
   #change: Partial<Omit<RoutingRules, 'policy'>> = {}
   #second = 0
   #inSecond = 0
@@ -72,7 +72,7 @@ export class AccessControl {
     this.#deps = deps
   }
 
-  /** The node's own rules from now on; null: none. */
+  /** Sets the node's own rules; null for none. */
   usePolicy(policy: RoutingPolicy | null): void {
     this.#policy = policy
     this.#joined = null
@@ -85,23 +85,23 @@ export class AccessControl {
     return this.#joined.withPolicy
   }
 
-  /** Those of the mesh, without the policy and what a program here has set. */
+  /** The rules of the mesh, without this node's policy and {@link setRules}. */
   meshRules(): RoutingRules {
     return this.#deps.rules()
   }
 
-  /** Other rules for this node while it runs, above those of the mesh; those not named stay. */
+  /** Sets rules for this node until it stops, above those of the mesh; members not given stay. */
   setRules(change: Partial<Omit<RoutingRules, 'policy'>>): void {
     this.#change = { ...this.#change, ...change }
     this.#joined = null
   }
 
-  /** Must replies pass the rules themselves? */
+  /** True when replies must pass the rules themselves. */
   get isStrict(): boolean {
     return this.rules().replies === 'strict'
   }
 
-  /** Decides on a message that is on its way through this node since then, monotonic milliseconds. */
+  /** Decides on a message, and counts and times the decision. `since`: its arrival, in monotonic milliseconds. */
   decide(question: RoutingQuestion, since: number): Decision {
     const { clock, telemetry } = this.#deps
     const verdict = this.ask(question)
@@ -111,37 +111,37 @@ export class AccessControl {
     return { verdict, at }
   }
 
-  /** The rule that lets a message pass; null for one that they refuse or ask about. Nothing is counted: see {@link passed}. */
+  /** The rule that allows a message; null for a refused one or one that needs approval. Counts nothing: see {@link passed}. */
   allows(question: RoutingQuestion): string | null {
     const verdict = this.ask(question)
     return verdict.allowed ? verdict.rule : null
   }
 
-  /** A message goes its way that {@link allows} let pass; how long it took to decide. */
+  /** Counts a message allowed by {@link allows}, with the duration of the decision. */
   passed(decisionMs: number): void {
     const { telemetry } = this.#deps
     telemetry.count('routing_decisions', 'allowed')
     telemetry.time('routing_decision_ms', decisionMs)
   }
 
-  /** What the rules would say. */
+  /** The verdict of the rules, without counting. */
   ask(question: RoutingQuestion): Verdict {
     return decide(this.rules(), question)
   }
 
-  /** The rule that would ask, were there anybody to be asked; null for none. */
+  /** The `ask` rule that matches but has nobody to ask; null for none. */
   askedNobody(question: RoutingQuestion): Verdict | null {
     return passedOver(this.rules(), question)
   }
 
-  /** What they would say without the policy of this node. */
+  /** The verdict without the policy of this node. */
   askTable(question: RoutingQuestion): Verdict {
     return decide({ ...this.rules(), policy: null }, question)
   }
 
   /**
-   * Puts a refusal on record: counted, in the audit log, among the events. A line of a message of this node names the other
-   * node as its peer; `strike` means one that an honest peer cannot have sent.
+   * Records a refusal: counted, in the audit log, among the events. For a message of this node, the record names the other node as its
+   * peer. `strike`: a refusal that an honest peer cannot cause.
    */
   record(kind: 'refusal' | 'strike', refusal: Refusal, from: RefusedFrom): void {
     const { telemetry, audit } = this.#deps
@@ -160,7 +160,7 @@ export class AccessControl {
     this.#tell(refusal, from)
   }
 
-  /** A flood of refusals must not push everything else out of the events. */
+  /** Limits the events, so that many refusals do not push out all others. */
   #tell({ code, rule, reason }: Refusal, { peer, header }: RefusedFrom): void {
     const { clock, directory, events } = this.#deps
     const second = Math.floor(clock.monotonic() / 1000)

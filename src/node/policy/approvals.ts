@@ -31,7 +31,7 @@ import type { Refusal } from './access-control.js'
 import type { Traffic } from '../observe/traffic.js'
 import type { Executor } from '../requests/callee/executor.js'
 
-/** What asking a person needs. */
+/** Dependencies of {@link Approvals}. */
 export interface ApprovalsDeps extends ApprovalNoticesDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -48,7 +48,7 @@ export interface ApprovalsDeps extends ApprovalNoticesDeps {
   readonly limits: { readonly approvalTimeoutMs: number; readonly heartbeatMs: number; readonly leaseMs: number }
 }
 
-/** Who decides, and whether the policy file shall remember it. */
+/** The principal of a decision, and whether the policy file shall remember it. */
 export interface ApprovalChoice {
   /** Name of the principal. */
   readonly by: string
@@ -79,22 +79,22 @@ const AWAY: Refusal = {
   reason: 'the sender went away while its message waited for approval; nothing was done'
 }
 
-/** Why a wait ended that nobody decided on, by whose time was over. */
+/** Why a wait ended without a decision, by the node's or the caller's time limit. */
 const TOO_LATE = {
   node: { reason: 'nobody allowed it in time', why: 'nobody decided in time' },
   caller: { reason: "nobody allowed it before its caller's time was over", why: "its caller's time was over" }
 } as const
 
-/** What a person has decided. */
+/** A person's decision. */
 export interface ApprovalDecision {
   readonly one: PendingApproval
-  /** The rule that was written; null when none was to be, or no rule asks any more. */
+  /** The rule that was written; null when none was requested, or no rule asks any more. */
   readonly remembered: WrittenRule | null
-  /** Other messages that this rule has decided on. */
+  /** Other messages decided by this rule. */
   readonly thereby: readonly Thereby[]
 }
 
-/** A message that a rule has decided on which was written for another. */
+/** A message decided by a rule that was written for another one. */
 export interface Thereby {
   readonly one: PendingApproval
   readonly outcome: 'allowed' | 'denied'
@@ -103,8 +103,8 @@ export interface Thereby {
 const NOT_REMEMBERED = { remembered: null, thereby: [] } as const
 
 /**
- * Messages that a policy rule has wait for a person. Each leaves the list exactly once: allowed (and decided on anew), denied,
- * timed out, canceled, or because its sender is gone.
+ * Messages held for approval by a policy rule. Each leaves the list exactly once: allowed (and decided on anew), denied, timed out,
+ * canceled, or because its sender is gone.
  */
 export class Approvals {
   readonly #deps: ApprovalsDeps
@@ -112,10 +112,10 @@ export class Approvals {
   readonly #changes: Emitter<null>
   readonly #record: ApprovalAudit
   readonly #words: ApprovalNotices
-  /** By id, whose time was over: the last ones that nobody decided on. */
+  /** By id, which time limit passed: the last undecided messages. */
   readonly #late = new BoundedMap<string, PendingApproval['endsBy']>(MAX_APPROVALS)
   readonly #remembering = new RememberedDecisions()
-  /** Runs while something waits. */
+  /** Runs while messages wait. */
   #timer: Timer | null = null
 
   constructor(deps: ApprovalsDeps) {
@@ -125,12 +125,12 @@ export class Approvals {
     this.#changes = new Emitter((error) => deps.telemetry.log('error', 'a listener of approvals failed', { error: messageOf(error) }))
   }
 
-  /** Puts a message in line, or says why not. Its sender is told that it waits. */
+  /** Holds a message, or returns why not. Its sender gets a notice that it waits. */
   hold(awaiting: AwaitingApproval): Refusal | null {
     const { clock, executor, inbound, exchanges, limits } = this.#deps
     const { incoming } = awaiting
     const joining = this.#list.join(awaiting)
-    // What is under way or done runs nothing: it joins its answer. Whatever it says itself, nobody has allowed, so nobody hears it.
+    // A running or finished request runs nothing again: it joins its answer. Nobody approved this message, so no listener gets it.
     if (joining === 'new' && executor.knows(incoming)) {
       inbound.pass(awaiting, (one) => executor.onRequest(one))
       return null
@@ -153,13 +153,13 @@ export class Approvals {
     const id = ids.next('app')
     const askedAt = clock.now()
     const { isCallers, leftMs } = waitOf(request?.timeoutMs, { recorded, askedAt }, limits)
-    // A caller with a link takes it back by itself at that moment.
+    // A caller with a link cancels it by itself at that moment.
     const timer = clock.after(isCallers ? leftMs + limits.heartbeatMs : leftMs, () => this.#timedOut(id))
     const callerEndsAt = isCallers ? clock.monotonic() + leftMs : Number.POSITIVE_INFINITY
     return { id, askedAt, expiresAt: askedAt + leftMs, endsBy: isCallers ? 'caller' : 'node', callerEndsAt, timer }
   }
 
-  /** What waits, and is still waited for, the oldest first. */
+  /** The messages whose callers still wait, oldest first. */
   list(): readonly PendingApproval[] {
     return this.#list.all().filter((one) => !this.#isLate(one))
   }
@@ -168,15 +168,15 @@ export class Approvals {
     return this.#deps.clock.monotonic() >= callerEndsAt
   }
 
-  /** Calls back when something came or went. */
+  /** Calls back after each added or removed message. */
   onChange(listener: () => void): Unsubscribe {
     return this.#changes.on(listener)
   }
 
   /**
-   * A person allows a message: it passes if the rules still say that a person may.
-   * @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT when its time, or its caller's, is over; POLICY_DENIED and the like when the rules refuse it by now;
-   * CONFIG_INVALID, DISK_FULL, NO_PERMISSION when it cannot be remembered (it then goes on waiting).
+   * Allows a message: it passes if the rules still ask.
+   * @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT after its time limit or its caller's; POLICY_DENIED and the like
+   * when the rules refuse it by now; CONFIG_INVALID, DISK_FULL, NO_PERMISSION when it cannot be remembered (then it keeps waiting).
    */
   async allow(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
     const decision = await this.#decided(text, 'allow', { by, remember })
@@ -190,7 +190,7 @@ export class Approvals {
     return decision
   }
 
-  /** A person denies a message; its sender is told POLICY_DENIED. @throws NodeError as {@link Approvals.allow}. */
+  /** Denies a message; its sender gets POLICY_DENIED. @throws NodeError as {@link Approvals.allow}. */
   async deny(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
     const decision = await this.#decided(text, 'deny', { by, remember })
     const { one, remembered } = decision
@@ -199,7 +199,7 @@ export class Approvals {
     return decision
   }
 
-  /** The policy has changed: what it allows or denies by now need not wait for anybody. */
+  /** The policy changed: messages that it now allows or denies wait no longer. */
   onPolicy(): void {
     for (const one of this.list()) {
       const again = this.#deps.inbound.askAgain(one.incoming)
@@ -216,7 +216,7 @@ export class Approvals {
     else this.#end(one, verdict, 'the policy changed')
   }
 
-  /** The one that a text names. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT when its time is over. */
+  /** The message of an id or prefix. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT after its time limit. */
   get(text: string): PendingApproval {
     const waiting = this.#list.all()
     const open = new Map(waiting.filter((one) => !this.#isLate(one) && !this.#remembering.has(one.id)).map((one) => [one.id, one]))
@@ -227,45 +227,45 @@ export class Approvals {
     return resolveId(text, open, APPROVAL_IDS)
   }
 
-  /** A sender takes a request of its own back; it is not answered. */
+  /** A sender cancels its own request, which gets no answer. */
   onCancel(peer: NodeId, key: string): void {
     for (const one of this.#list.ofPeer(peer)) if (runKeyOf(one) === key) this.#drop(one, 'CANCELED', 'canceled by its sender')
   }
 
-  /** A peer is gone: its requests end here when it stays away for longer than a lease. */
+  /** A peer went offline: its requests end here when it stays offline for longer than a lease. */
   onOffline(peer: NodeId): void {
     const now = this.#deps.clock.monotonic()
     for (const one of this.#list.ofPeer(peer)) one.lostAt = now
   }
 
-  /** A peer is back. */
+  /** A peer is online again. */
   onOnline(peer: NodeId): void {
     for (const one of this.#list.ofPeer(peer)) one.lostAt = null
     this.#tell(peer)
   }
 
-  /** A peer was put out of the mesh: nothing of it may run any more. */
+  /** A peer was revoked: none of its messages may run. */
   onRevoked(peer: NodeId): void {
     for (const one of this.#list.ofPeer(peer)) this.#drop(one, 'REVOKED', 'its sender was put out of the mesh')
   }
 
-  /** Nothing is decided any more. */
+  /** Drops all messages. */
   stop(): void {
     for (const one of this.#list.all()) this.#take(one)
   }
 
-  /** Takes out what a person has decided on; the policy file comes first, so that what cannot be remembered waits on. */
+  /** Removes a message after a person's decision. The policy file is written first: if that fails, the message keeps waiting. */
   async #decided(text: string, decision: 'allow' | 'deny', { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
     const one = this.get(text)
     const kept = remember ? await this.#remember(one, decision, by) : NOT_REMEMBERED
     if (!this.#isLate(one) && this.#take(one)) return { one, ...kept }
-    // What was written down counts from now on, whatever became of this one.
+    // The written rule counts from now on, even if this message ended.
     const rule = kept.remembered === null ? '' : '; the rule was written down all the same'
     if (this.#isLate(one)) throw tooLate(one, rule)
     throw new NodeError('APPROVAL_NOT_FOUND', `${one.id} ended while the decision was written down${rule}`)
   }
 
-  /** Takes a message out of the line. False: somebody else has, and decides its fate. */
+  /** Removes a message from the list. False: it was removed before, and its outcome is decided there. */
   #take(one: PendingApproval): boolean {
     const { clock } = this.#deps
     if (!this.#list.remove(one)) return false
@@ -280,7 +280,7 @@ export class Approvals {
 
   async #remember(one: PendingApproval, decision: 'allow' | 'deny', by: string): Promise<Omit<ApprovalDecision, 'one'>> {
     const { inbound, policy } = this.#deps
-    // What changed since a person saw it is not what the rule would allow.
+    // A message that changed since the person saw it is not remembered.
     if (decision === 'allow' && refusalNow(inbound, one) !== null) return NOT_REMEMBERED
     const askingLine = (): number | null => askingLineOf(inbound, one)
     return await this.#remembering.during(one.id, () => policy.remember(one, { decision, note: `remembered by ${by}`, askingLine }))
@@ -294,7 +294,7 @@ export class Approvals {
     this.#end(one, { code: 'APPROVAL_TIMEOUT', rule: one.rule, reason }, why)
   }
 
-  /** Lets go what the rules allow by themselves now. */
+  /** Passes a message that the rules now allow without approval. */
   #release(one: PendingApproval, rule: string): void {
     if (this.#take(one)) this.#pass(one, rule, 'allowed by the policy that changed')
   }
@@ -316,10 +316,10 @@ export class Approvals {
     const [, ...others] = one.threads
     const { incoming, question } = one
     const repeats = one.request === null ? [] : others
-    // What is no request is let in once; nobody will answer on its other threads.
+    // Only requests are answered on several threads; any other message passes once.
     if (one.request === null && incoming.header.type !== 'notification') for (const thread of others) this.#deps.exchanges.end(thread)
     this.#deps.inbound.pass({ incoming, question, rule })
-    // The same request, sent again meanwhile: it joins the run, or gets its answer.
+    // The same request, sent again during the wait: it joins the run, or gets its answer.
     for (const { correlationId } of repeats) {
       this.#deps.inbound.pass({ incoming: { ...incoming, header: { ...incoming.header, correlationId } }, question, rule })
     }
@@ -331,19 +331,19 @@ export class Approvals {
     this.#record.ended(one, { code, rule }, line)
     const error = new NodeError(code, reason, { data: { rule } }).toBody()
     for (const thread of one.threads) {
-      // A response waits for a sender who is away, an error does not.
+      // A response waits for an offline sender, an error does not.
       if (one.request !== null) {
         executor.fail(thread, one.request, error)
       } else if (one.incoming.header.type !== 'notification') executor.refuse(thread, error)
     }
   }
 
-  /** Says again what waits, and ends requests whose sender is gone. */
+  /** Repeats the notices of waiting messages, and ends requests of senders that are gone. */
   #sendHeartbeats(): void {
     const { clock, limits, nextHop } = this.#deps
     const now = clock.monotonic()
     for (const one of this.#list.all()) {
-      // Nobody waits for what becomes of a notification, so nobody can be gone.
+      // A notification has no waiting caller that could be gone.
       const isAway = one.lostAt !== null && now - one.lostAt > limits.leaseMs && !nextHop.isReachable(one.incoming.peer)
       if (isAway && one.incoming.header.type !== 'notification') this.#end(one, AWAY, 'its sender went away')
     }
@@ -361,7 +361,7 @@ function tooLate({ id, endsBy }: { readonly id: string; readonly endsBy: Pending
   })
 }
 
-/** For how long a message waits, and whether that is its caller's time. A caller says how long it waits, so the clocks need not agree. */
+/** How long a message waits, and whether the caller set the limit. The caller gives a duration, so the clocks need not agree. */
 function waitOf(
   timeoutMs = Number.POSITIVE_INFINITY,
   { recorded, askedAt }: { readonly recorded: InboundMessage['recorded']; readonly askedAt: number },
@@ -372,7 +372,7 @@ function waitOf(
   return { isCallers, leftMs: isCallers ? callerMs : limits.approvalTimeoutMs }
 }
 
-/** Why a message may not pass now, though a person allows it; null: it may. */
+/** Why a message may not pass now even with approval; null when it may. */
 function refusalNow(inbound: Pick<Inbound, 'askAgain'>, one: PendingApproval): Refusal | null {
   const again = inbound.askAgain(one.incoming)
   if (!('verdict' in again)) return again
@@ -382,29 +382,29 @@ function refusalNow(inbound: Pick<Inbound, 'askAgain'>, one: PendingApproval): R
   return isSame ? null : CHANGED
 }
 
-/** Line of the rule that asks about a message now; null: none does. */
+/** Line of the rule that asks about a message now; null for none. */
 function askingLineOf(inbound: Pick<Inbound, 'askAgain'>, { incoming }: PendingApproval): number | null {
   const again = inbound.askAgain(incoming)
   return 'verdict' in again && !again.verdict.allowed && again.verdict.asks === true ? (again.verdict.line ?? null) : null
 }
 
-/** Decisions of persons that are being written into the policy file, and what the rules decided on meanwhile. */
+/** Decisions that are being written into the policy file, and the messages decided by rules meanwhile. */
 class RememberedDecisions {
   /** Ids of messages whose rule is being written. */
   readonly #writing = new Set<string>()
   readonly #byLine: (Thereby & { readonly line: number })[] = []
 
-  /** Is a rule being written for this message? Then its person decides on it, not the rule. */
+  /** True while a rule for this message is being written: then the person's decision counts, not the rule. */
   has(id: string): boolean {
     return this.#writing.has(id)
   }
 
-  /** The rule of a line has decided on a message. */
+  /** Notes a message decided by the rule of a line. */
   note(line: number, thereby: Thereby): void {
     if (this.#writing.size > 0) this.#byLine.push({ line, ...thereby })
   }
 
-  /** Writes the rule for a message. Gives it with what it decided on. @throws NodeError what `write` throws */
+  /** Writes the rule for a message. Returns it with the messages it decided. @throws NodeError from `write` */
   async during(id: string, write: () => Promise<WrittenRule | null>): Promise<Omit<ApprovalDecision, 'one'>> {
     this.#writing.add(id)
     try {

@@ -11,14 +11,14 @@ import type { Directory } from '../cards/directory.js'
 import type { NodeDeps } from '../dependencies.js'
 import type { AccessControl } from './access-control.js'
 
-/** What showing and setting the rules of the mesh needs. */
+/** Dependencies of {@link showSettings} and {@link setSettings}. */
 export interface MeshRulesDeps {
   readonly deps: Pick<NodeDeps, 'clock' | 'log' | 'logState' | 'membership' | 'settings'>
   readonly accessControl: Pick<AccessControl, 'meshRules'>
   readonly directory: Pick<Directory, 'agent' | 'shownAddress'>
 }
 
-/** The rules in force on a node: what the owner set for the mesh, else what is shipped. */
+/** The rules in force on a node: the owner's settings for the mesh, else the shipped rules. */
 export function rulesInForce(log: Pick<MemberLog, 'view'>, shipped: RoutingRules): () => RoutingRules {
   let from: SettingsRecord | null = null
   let rules = shipped
@@ -31,7 +31,7 @@ export function rulesInForce(log: Pick<MemberLog, 'view'>, shipped: RoutingRules
   }
 }
 
-/** What holds for the whole mesh. */
+/** The settings of the whole mesh. */
 export function showSettings(node: MeshRulesDeps): MeshSettingsInfo {
   const record = node.deps.log.view().settings
   const { tierRules, sandbox } = node.accessControl.meshRules()
@@ -52,10 +52,10 @@ export function showSettings(node: MeshRulesDeps): MeshSettingsInfo {
 }
 
 /**
- * Sets what holds for the whole mesh; what is not given stays. Signed by the owner into the log, so every node follows it.
- * What is in force already is not signed again.
- * @throws NodeError FORBIDDEN unless this node is the owner; CONFLICT for a `serial` that is not the newest; AGENT_NOT_FOUND,
- * AMBIGUOUS_NAME for the allow list; TIMEOUT; PEER_OFFLINE or STORE_DAMAGED while the log of the mesh is not whole here.
+ * Changes the settings of the whole mesh; members not given stay. The owner signs them into the log, so every node follows. Unchanged
+ * settings are not signed again.
+ * @throws NodeError FORBIDDEN unless this node is the owner; CONFLICT for an outdated `serial`; AGENT_NOT_FOUND, AMBIGUOUS_NAME for the
+ * allow list; TIMEOUT; PEER_OFFLINE or STORE_DAMAGED while the local log is incomplete.
  */
 export async function setSettings(
   node: MeshRulesDeps,
@@ -97,7 +97,7 @@ function meshRulesOf({ tierRules, sandbox }: MeshSettings): MeshSettings {
   return { tierRules, sandbox }
 }
 
-/** An agent id on any node stays as it is; `id@node` becomes the address that messages carry. */
+/** An agent id on any node stays unchanged; `id@node` becomes the address used in messages. */
 function targetOf(node: MeshRulesDeps, text: string): string {
   return parseAddress(text) === null ? text : addressText(node.directory.agent(text))
 }

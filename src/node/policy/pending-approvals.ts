@@ -20,58 +20,58 @@ import type { Requests } from '../requests/caller/requests.js'
 import type { SwarmTable } from '../swarms/swarm-table.js'
 import type { NextHop } from '../relay/next-hop.js'
 
-/** Messages that wait for a person, in all. */
+/** The most held messages. */
 export const MAX_APPROVALS = 256
-/** Those of one peer. */
+/** The most held messages of one peer. */
 export const MAX_APPROVALS_PER_PEER = 64
-/** Bytes of them together. */
+/** Their most bytes together. */
 const MAX_BYTES = 32 * 1024 * 1024
-/** Bytes of those of one peer. */
+/** The most bytes of one peer's messages. */
 const MAX_BYTES_PER_PEER = 16 * 1024 * 1024
-/** Deepest nesting of payloads that are compared; deeper ones are never the same. */
+/** Deepest nesting of compared payloads; deeper ones never count as equal. */
 const MAX_DEPTH = 64
-/** Threads that hear of one decision: a message may be sent again while it waits. */
+/** The most threads of one message: it may be sent again while it waits. */
 const MAX_THREADS = 8
 
-/** A message that waits for a person. */
+/** A message that waits for approval. */
 export interface PendingApproval extends AwaitingApproval {
   readonly id: string
-  /** The rule that asks, where it stands now. */
+  /** The rule that asks, at its present line. */
   rule: string
-  /** The same message sent again has the same. */
+  /** Equal for the same message sent again. */
   readonly key: string
-  /** What a request asks; null for other messages and for requests of another form. */
+  /** The payload of a request; null for other messages and for requests of another form. */
   readonly request: RequestPayload | null
-  /** Where the answer goes. */
+  /** The threads of the answer. */
   readonly threads: Thread[]
   readonly bytes: number
   /** Unix milliseconds. */
   readonly askedAt: number
-  /** When it ends if nobody decides: whichever is earlier of the time of this node and the caller's own. */
+  /** When it ends without a decision: the earlier of this node's limit and the caller's. */
   readonly expiresAt: number
   readonly endsBy: 'caller' | 'node'
-  /** When nobody waits for it any more, on the monotonic clock; Infinity: not before this node ends it. */
+  /** The end of its caller's wait, on the monotonic clock; Infinity: the caller waits until this node ends it. */
   readonly callerEndsAt: number
   readonly timer: Timer
-  /** When its sender went away, on the monotonic clock. */
+  /** When its sender went offline, on the monotonic clock. */
   lostAt: number | null
 }
 
-/** What a waiting message is made of, before it has its place. */
+/** The parts of a held message that its holder makes. */
 export type WaitingParts = Pick<PendingApproval, 'id' | 'askedAt' | 'expiresAt' | 'endsBy' | 'callerEndsAt' | 'timer'>
 
-/** As heartbeats and cancellations name a request; null for what they cannot name. */
+/** The key of a request in heartbeats and cancellations; null for any other message. */
 export function runKeyOf({ request }: PendingApproval): string | null {
   return request === null ? null : workKey(request.requestId, request.attempt)
 }
 
-/** The messages that wait for a person: bounded in number and bytes, in all and for each peer. */
+/** The messages that wait for approval: bounded in number and bytes, in all and for each peer. */
 export class PendingApprovals {
   readonly #byId = new Map<string, PendingApproval>()
   readonly #byKey = new Map<string, PendingApproval>()
   #bytes = 0
 
-  /** Puts a message in line. False: there is no room. `parts` is asked for only when there is. */
+  /** Adds a message. False: there is no room. `parts` is called only when there is. */
   add(awaiting: AwaitingApproval, parts: (request: RequestPayload | null) => WaitingParts): boolean {
     const { incoming } = awaiting
     const bytes = sizeOf(incoming.payload)
@@ -89,9 +89,9 @@ export class PendingApprovals {
   }
 
   /**
-   * A message that waits already came again, or is asked after: it hears of the decision as well (`joined`), on this thread
-   * already (`known`), or not, since too many do (`full`). `new`: none such waits. `other`: it has the ids of one that waits,
-   * and says something else: what a person sees of the one must not be taken for the other.
+   * Joins a repeated message, or a query for it, to a held one, so that it gets the same decision. `joined`: done. `known`: its thread had
+   * joined. `full`: too many threads. `new`: none is held. `other`: a held one has the same ids but other content, so that its approval
+   * must not count for this one.
    */
   join({ incoming }: AwaitingApproval): 'new' | 'joined' | 'known' | 'full' | 'other' {
     const request = requestOf(incoming)
@@ -105,12 +105,12 @@ export class PendingApprovals {
     return 'joined'
   }
 
-  /** The one that a message is, or has joined. */
+  /** The held message that a message is, or has joined. */
   find({ incoming }: AwaitingApproval): PendingApproval | undefined {
     return this.#byKey.get(keyOf(incoming, requestOf(incoming)))
   }
 
-  /** Takes a message out. False when it is not there (any more): whoever takes it out decides its fate. */
+  /** Removes a message. False when it was removed before: the remover decides its outcome. */
   remove({ id, key, bytes }: PendingApproval): boolean {
     if (!this.#byId.delete(id)) return false
     this.#byKey.delete(key)
@@ -118,17 +118,17 @@ export class PendingApprovals {
     return true
   }
 
-  /** The one of an id; undefined when it waits no more. */
+  /** The message of an id; undefined when it waits no longer. */
   get(id: string): PendingApproval | undefined {
     return this.#byId.get(id)
   }
 
-  /** Those of one peer. */
+  /** The messages of one peer. */
   ofPeer(peer: NodeId): PendingApproval[] {
     return this.all().filter(({ incoming }) => incoming.peer === peer)
   }
 
-  /** Every message, the oldest first. */
+  /** Every message, oldest first. */
   all(): PendingApproval[] {
     return [...this.#byId.values()]
   }
@@ -143,12 +143,12 @@ function keyOf({ peer, sender, recipient, header }: InboundMessage, request: Req
   return `${peer} ${addressText(sender)} ${recipient.agentId} ${header.type} ${what}`
 }
 
-/** What a payload says, but for how long it is waited for: that differs when it is sent again. */
+/** A payload without its time limits, which differ when it is sent again. */
 function untimed(payload: unknown): unknown {
   return isRecord(payload) ? { ...payload, timeoutMs: null, ttlMs: null, isAgain: null } : payload
 }
 
-/** Do two payloads say the same? JSON values and bytes. */
+/** True for equal payloads of JSON values and bytes. */
 function isEqual(a: unknown, b: unknown, depth = 0): boolean {
   if (Object.is(a, b)) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null || depth > MAX_DEPTH) return false
@@ -161,15 +161,15 @@ function isEqual(a: unknown, b: unknown, depth = 0): boolean {
 }
 
 /**
- * How the end of a wait goes on record: as an approval when a person decided on it, and as a refusal
- * when nobody did. A peer causes as many of those as it likes, and repeats of them share a line.
+ * How the end of a wait is recorded: as an approval after a person's decision, else as a refusal. A peer may cause any number of refusals,
+ * and repeats share a line.
  */
 export interface Noted {
   readonly kind: 'approval' | 'refusal'
   readonly why: string
 }
 
-/** Where approvals go on record. */
+/** Dependencies of {@link ApprovalAudit}. */
 interface ApprovalAuditDeps {
   readonly audit: Audit
   readonly directory: Directory
@@ -179,7 +179,7 @@ interface ApprovalAuditDeps {
   readonly self: NodeId
 }
 
-/** The record of what waited for a person: events, counts and the audit log. */
+/** Records held messages: events, counts and the audit log. */
 export class ApprovalAudit {
   readonly #deps: ApprovalAuditDeps
 
@@ -187,7 +187,7 @@ export class ApprovalAudit {
     this.#deps = deps
   }
 
-  /** A message waits from now on. */
+  /** Records a new held message. */
   asked({ incoming, rule, question }: AwaitingApproval): void {
     const { events, directory, telemetry } = this.#deps
     const { sender, recipient, header } = incoming
@@ -198,14 +198,14 @@ export class ApprovalAudit {
     telemetry.log('info', 'a message waits for approval', { correlationId: header.correlationId ?? header.id, ...facts })
   }
 
-  /** One that waited is not let in. */
+  /** Counts a held message that does not pass. */
   notPassed(one: PendingApproval, code: ErrorCode): void {
     const { telemetry, traffic } = this.#deps
     telemetry.count('messages_refused', code)
     traffic.refused(code, one.incoming.header)
   }
 
-  /** A wait has ended. `code`: `ALLOWED` or why not. */
+  /** Records the end of a wait. `code`: `ALLOWED` or the reason. */
   ended(one: PendingApproval, outcome: { readonly code: string; readonly rule: string }, { kind, why }: Noted): void {
     const { audit, events, directory, telemetry, self } = this.#deps
     const { peer, sender, recipient, header } = one.incoming
@@ -234,17 +234,17 @@ export class ApprovalAudit {
   }
 }
 
-/** What telling senders needs. */
+/** Dependencies of {@link ApprovalNotices}. */
 export interface ApprovalNoticesDeps {
   readonly telemetry: Telemetry
   readonly nextHop: Pick<NextHop, 'isReachable' | 'seek' | 'sendControl'>
   readonly self: NodeId
-  /** Told when requests of this very node wait for a person of it. */
+  /** Notified when this node's own requests wait for its approval. */
   readonly requests: Pick<Requests, 'onApproval'>
   readonly swarms: Pick<SwarmTable, 'onHeartbeat'>
 }
 
-/** Tells senders, once a heartbeat, which of their requests wait for a person. */
+/** Notifies senders once per heartbeat of their requests that wait for approval. */
 export class ApprovalNotices {
   readonly #deps: ApprovalNoticesDeps
 
@@ -252,7 +252,7 @@ export class ApprovalNotices {
     this.#deps = deps
   }
 
-  /** Names the pending requests of one peer to it, if it is reachable. Never throws. */
+  /** Sends a peer its held requests, if it is reachable. Never throws. */
   tell(peer: NodeId, waiting: readonly PendingApproval[]): void {
     const { nextHop, self, telemetry, requests, swarms } = this.#deps
     const keys = waiting.flatMap((one) => runKeyOf(one) ?? []).slice(0, MAX_HEARTBEAT_KEYS)

@@ -19,12 +19,12 @@ import type { NodeEvents } from '../observe/events.js'
 import type { AwaitingApproval } from '../messaging/inbound-message.js'
 import type { AccessControl } from './access-control.js'
 
-/** Names without a node that one event lists. */
+/** The most names in one event about names without a node. */
 const LISTED = 10
-/** Characters of z32 that stand for what a rule says. */
+/** Characters of z32 in the id of a rule, from a hash of its content. */
 const ID_LENGTH = 6
 
-/** What keeping the policy needs. */
+/** Dependencies of {@link PolicyStore}. */
 export interface PolicyStoreDeps {
   readonly clock: Clock
   readonly hash: Hash
@@ -37,18 +37,18 @@ export interface PolicyStoreDeps {
   readonly self: NodeId
 }
 
-/** The policy in force: read from its file, asked by the router, and written when a person wants a decision remembered. */
+/** The policy in force: read from its file, used by the rules, and extended when a decision is to be remembered. */
 export class PolicyStore {
   readonly #deps: PolicyStoreDeps
   #stop: Unsubscribe = () => {}
-  /** Names that were told of: without a node, or of several. */
+  /** Reported names: without a node, or with several. */
   #shown: ReadonlySet<string> = new Set()
 
   constructor(deps: PolicyStoreDeps) {
     this.#deps = deps
   }
 
-  /** Puts the rules in force, and those of each change. Tells of names in them that no node has, also when the members change. */
+  /** Applies the rules, again after each change. Reports names in them that no node has, also when the members change. */
   start(onChange: () => void): void {
     const { policy, events, log } = this.#deps
     this.#use(policy.state())
@@ -67,12 +67,12 @@ export class PolicyStore {
     return this.#deps.policy.state()
   }
 
-  /** The name of the file, as verdicts tell it. */
+  /** The name of the file, as in verdicts. */
   get fileName(): string {
     return nameOf(this.state().file)
   }
 
-  /** What each rule is called, in their order: see {@link PolicyRuleInfo.id}. Rules that say the same are counted: `#k2m4qa-2`. */
+  /** The ids of the rules, in their order: see {@link PolicyRuleInfo.id}. Equal rules are numbered: `#k2m4qa-2`. */
   ids(): string[] {
     const seen = new Map<string, number>()
     return this.state().rules.map(({ line: _line, name, ...rule }) => {
@@ -84,7 +84,7 @@ export class PolicyStore {
     })
   }
 
-  /** Names of nodes in the rules that no node has now, or that several may be meant by. A whole key is never one of them. */
+  /** Names of nodes in the rules that match no node now, or several. A whole key never counts. */
   warnings(): PolicyWarning[] {
     const { directory } = this.#deps
     return this.named().flatMap(({ line, name, nodes }) => {
@@ -96,7 +96,7 @@ export class PolicyStore {
     })
   }
 
-  /** Every name of a node in the rules, with the nodes that it may mean now. Keys are none. */
+  /** Every node name in the rules, with the nodes that it may mean now. Keys do not count. */
   named(): (NamedInPolicy & { readonly nodes: readonly NodeId[] })[] {
     const { directory } = this.#deps
     return this.state().rules.flatMap(({ line, from, to }) =>
@@ -106,7 +106,7 @@ export class PolicyStore {
     )
   }
 
-  /** What is wrong with the file or with names in it, for `status`. */
+  /** The problems of the file and of names in it, for `status`. */
   problems(): Problem[] {
     const { file, faults } = this.state()
     const problems: Problem[] = []
@@ -126,9 +126,9 @@ export class PolicyStore {
   }
 
   /**
-   * Writes a decision into the policy file, in front of the rule that asked: for exactly this sender at its tier, this agent
-   * and this capability, to allow it also its side effect. `askingLine` tells the line of that rule now; null when no rule asks any more, then nothing is
-   * written. @throws NodeError USAGE, CONFIG_INVALID, DISK_FULL, NO_PERMISSION.
+   * Writes a decision into the policy file, before the rule that asked: for exactly this sender at its tier, this agent and this
+   * capability; a rule that allows also names the side effect. `askingLine` returns the present line of that rule; null when no rule asks
+   * any more, then nothing is written. @throws NodeError USAGE, CONFIG_INVALID, DISK_FULL, NO_PERMISSION.
    */
   async remember(
     { incoming, question }: AwaitingApproval,
@@ -138,10 +138,10 @@ export class PolicyStore {
     const { sender, recipient } = incoming
     const { capability, sideEffect } = question
     const isAllowed = choice.decision === 'allow'
-    // Without a capability the rule would be for all of them.
+    // Without a capability the rule would cover all of them.
     if (capability === null)
       throw new NodeError('USAGE', 'a message that names no capability cannot be remembered; write the rule yourself')
-    // A rule that allows asks for no reason, and this was seen with one.
+    // A rule that allows needs no justification, but this message was approved with one.
     if (isAllowed && question.justification !== null && question.sender.tier > question.target.tier)
       throw new NodeError(
         'USAGE',
@@ -154,7 +154,7 @@ export class PolicyStore {
       from: { ...ANYBODY, node: [sender.nodeId], agent: [sender.agentId], tier: [(question.certified ?? question.sender).tier] },
       to: { ...ANYBODY, node: [self], agent: [recipient.agentId] },
       capability: [capability],
-      // What comes another way, or may do more one day, is not what was allowed.
+      // A message of another type, or a later stronger side effect, was not approved.
       type: isAllowed ? [incoming.header.type] : null,
       sideEffect: isAllowed && sideEffect !== null ? [sideEffect] : null,
       decision: choice.decision
@@ -163,7 +163,7 @@ export class PolicyStore {
     return await policy.insert(rule, { beforeLine, note: `${day} ${directory.shownAddress(sender)}: ${choice.note}` })
   }
 
-  /** Watches the file no longer. */
+  /** Stops watching the file. */
   close(): void {
     this.#stop()
     this.#deps.policy.close()
@@ -196,7 +196,7 @@ export class PolicyStore {
   }
 }
 
-/** What was once told of a name is told again when another thing is wrong with it. */
+/** Key of a warning: a name is reported again when its problem changes. */
 function keyOf({ name, candidates }: PolicyWarning): string {
   return `${candidates.length > 0} ${name}`
 }

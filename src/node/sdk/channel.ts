@@ -10,14 +10,14 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { ChannelLife } from '../peers/peer-session.js'
 import { sizeOf } from '../../kit/size.js'
 
-/** Messages of one channel that may wait for a link. */
+/** The most messages of one channel that wait for a link. */
 const MAX_WAITING = 1000
-/** Bytes of them, beyond the first. */
+/** The most bytes of them, beyond the first. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024
-/** What says that the link is gone; the channel waits for the next one. */
+/** Codes of a missing link; the channel waits for the next one. */
 const LINK_GONE: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'DELIVERY_FAILED'])
 
-/** What a channel is made of. */
+/** Dependencies of {@link AgentChannel}. */
 export interface AgentChannelDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -26,11 +26,11 @@ export interface AgentChannelDeps {
   readonly localAgent: string
   readonly remoteAgent: string
   readonly transport: AgentEndpoint['transport']
-  /** How long it may be without a link, in milliseconds. */
+  /** The longest time without a link, in milliseconds. */
   readonly giveUpMs: number
-  /** Sends one message. @throws NodeError what the outbound pipeline refuses. */
+  /** Sends one message. @throws NodeError from the outbound pipeline. */
   post(envelope: A2AEnvelope): Promise<void>
-  /** Is there a link now? */
+  /** True with a link. */
   isLinked(): boolean
   /** Called once. */
   onClosed(): void
@@ -44,8 +44,8 @@ interface WaitingMessage {
 }
 
 /**
- * The channel between an agent of this node and another one (spec a2a-mcp-mesh, A2AChannel), over whatever links there are
- * to its node, one after another. Messages leave in the order of {@link send}, also across a reconnect.
+ * The channel between an agent of this node and another one (spec a2a-mcp-mesh, A2AChannel), over successive links to its node. Messages
+ * leave in the order of {@link send}, also across a reconnect.
  */
 export class AgentChannel {
   readonly #deps: AgentChannelDeps
@@ -70,17 +70,17 @@ export class AgentChannel {
     return this.#deps.id
   }
 
-  /** `agentId@nodeId` of the agent here. */
+  /** `agentId@nodeId` of the local agent. */
   get localAgentId(): string {
     return this.#deps.localAgent
   }
 
-  /** `agentId@nodeId` of the agent at the other end. */
+  /** `agentId@nodeId` of the remote agent. */
   get remoteAgentId(): string {
     return this.#deps.remoteAgent
   }
 
-  /** Where it stands. */
+  /** Its status. */
   get status(): ChannelStatus {
     return this.#life.state.status
   }
@@ -91,9 +91,9 @@ export class AgentChannel {
   }
 
   /**
-   * Sends an envelope between its two agents; resolves when it is handed to the link. While there is none it waits.
-   * @throws NodeError CHANNEL_CLOSED; USAGE for other agents' envelopes; OVERLOADED when too many wait; what the outbound pipeline
-   * refuses.
+   * Sends an envelope between its two agents; resolves when the link has it. Without a link it waits.
+   * @throws NodeError CHANNEL_CLOSED; USAGE for other agents' envelopes; OVERLOADED when too many wait; the refusal of the outbound
+   * pipeline.
    */
   send(envelope: A2AEnvelope): Promise<void> {
     const { localAgent, remoteAgent } = this.#deps
@@ -110,33 +110,33 @@ export class AgentChannel {
     })
   }
 
-  /** Calls back for each message from the agent at the other end to the one here. Returns the stop. */
+  /** Calls back for each message from the remote agent to the local one. Returns the stop. */
   onMessage(handler: (envelope: A2AEnvelope) => void): Unsubscribe {
     return this.#received.on(handler)
   }
 
-  /** Calls back when the status has changed. Returns the stop. */
+  /** Calls back after each change of status. Returns the stop. */
   onStatus(handler: (status: ChannelStatus) => void): Unsubscribe {
     return this.#moved.on(handler)
   }
 
-  /** Closes it; what waits fails. Idempotent. */
+  /** Closes it; waiting messages fail. Idempotent. */
   close(): Promise<void> {
     this.#life.step({ type: 'close', reason: 'closed by its agent' })
     return Promise.resolve()
   }
 
-  /** A message came for the agent here. */
+  /** Takes a message to the local agent. */
   received(envelope: A2AEnvelope): void {
     if (this.status !== 'closed' && envelope.sender === this.#deps.remoteAgent) this.#received.emit(envelope)
   }
 
-  /** There is a link: both ends have taken it up. */
+  /** A link opened: both ends use it. */
   linked(): void {
     this.#life.step({ type: 'acknowledged' })
   }
 
-  /** The last link is gone. */
+  /** The last link closed. */
   unlinked(): void {
     this.#life.step({ type: 'disconnected' })
   }
@@ -146,7 +146,7 @@ export class AgentChannel {
     this.#isPumping = true
     for (let next = this.#waiting[0]; next !== undefined && this.status === 'open'; next = this.#waiting[0]) {
       const failure = await this.#post(next.envelope)
-      // It may have been closed meanwhile: then what waited has its answer.
+      // The channel may have been closed meanwhile, which rejected all waiting messages.
       if (this.#waiting[0] !== next) continue
       if (failure !== null && LINK_GONE.has(failure.code) && !this.#deps.isLinked()) break
       this.#waiting.shift()
@@ -155,7 +155,7 @@ export class AgentChannel {
       else next.reject(failure)
     }
     this.#isPumping = false
-    // A link that came while the last try was failing found the pump at work.
+    // A link that opened during the last failing try did not start the pump.
     if (this.#waiting.length > 0 && this.status === 'open' && this.#deps.isLinked()) void this.#pump()
   }
 

@@ -13,10 +13,10 @@ import type { PeerTable } from '../peers/peer-table.js'
 import { findAgent } from '../cards/select-target.js'
 import type { NameDeps } from '../cards/select-target.js'
 
-/** Channels that may be open at once. */
+/** The most open channels. */
 const MAX_CHANNELS = 4096
 
-/** What channels need. */
+/** Dependencies of {@link Channels}. */
 export interface ChannelsDeps extends NameDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -26,13 +26,13 @@ export interface ChannelsDeps extends NameDeps {
   readonly subscriptions: Subscriptions
   readonly exchanges: ExchangeTable
   readonly self: NodeId
-  /** How long a channel may be without a link unless it says otherwise, in milliseconds. */
+  /** Default of the longest time of a channel without a link, in milliseconds. */
   readonly giveUpMs: number
 }
 
-/** How a channel is opened. */
+/** Options of a new channel. */
 export interface OpenChannelOptions {
-  /** How long it may be without a link before it closes, in milliseconds. Default: `network.giveUpMs`. */
+  /** The longest time without a link before it closes, in milliseconds. Default: `network.giveUpMs`. */
   readonly giveUpMs?: number
 }
 
@@ -52,8 +52,8 @@ export class Channels {
   }
 
   /**
-   * Opens a channel from an agent of this node (id or address) to any agent (address, or a name that people may type).
-   * Resolves when it is open; a peer that is away is waited for.
+   * Opens a channel from an agent of this node (id or address) to any agent (address, or a name that people may type). Resolves when it is
+   * open; waits for an offline peer.
    * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; CHANNEL_CLOSED when there was no link in time; OVERLOADED.
    */
   async openChannel(localAgentId: string, remoteAgentId: string, options: OpenChannelOptions = {}): Promise<AgentChannel> {
@@ -81,7 +81,7 @@ export class Channels {
     return [...this.#open.values()].map((one) => one.channel)
   }
 
-  /** Is a channel to an agent of the peer open, or opening? */
+  /** True when a channel to an agent of the peer is open, or opening. */
   has(peer: NodeId): boolean {
     return this.#ofPeer(peer).length > 0
   }
@@ -91,12 +91,12 @@ export class Channels {
     await Promise.all(this.listChannels().map((one) => one.close()))
   }
 
-  /** A peer has a link. */
+  /** The first link to a peer opened. */
   onOnline(peer: NodeId): void {
     for (const one of this.#ofPeer(peer)) one.linked()
   }
 
-  /** The last link to a peer is gone. */
+  /** The last link to a peer closed. */
   onOffline(peer: NodeId): void {
     for (const one of this.#ofPeer(peer)) one.unlinked()
   }

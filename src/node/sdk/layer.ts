@@ -10,7 +10,7 @@ import { SwarmCoordinator, type SwarmCoordinatorDeps } from './swarms.js'
 
 /** The A2A layer of a running node, for programs in its process: the operations of the specification a2a-mcp-mesh. */
 export interface Layer {
-  /** Who is there. */
+  /** The agents of the mesh. */
   readonly registry: RegistryView
   /** Makes envelopes with this node's ids and clock. */
   readonly envelopes: EnvelopeFactory
@@ -20,15 +20,15 @@ export interface Layer {
   readonly channels: Channels
   /** Proposals of tasks and their answers. */
   readonly negotiator: Negotiations
-  /** Messages and requests that must not be lost, and what is on record of them. */
+  /** Reliable messages and requests, and their records. */
   readonly reliable: Reliable
   /** Swarms launched here. */
   readonly swarms: SwarmCoordinator
-  /** Headers of the messages of a thread, by time: those that passed here since this layer was asked for. Bounded. */
+  /** Headers of the messages of a thread, by time: those that passed here since the layer was created. Bounded. */
   thread(correlationId: string): readonly EnvelopeHeader[]
 }
 
-/** What the layer needs of the node. */
+/** Dependencies of {@link createLayer}. */
 export interface LayerDeps
   extends Omit<RegistryViewDeps, 'log'>,
     Omit<SdkRouterDeps, 'clock'>,
@@ -39,7 +39,7 @@ export interface LayerDeps
   readonly negotiations: Negotiations
 }
 
-/** The layer of a node. Its parts are the node's own; what is new here holds no state. */
+/** Creates the layer of a node. Its parts are the node's own; the layer itself has no state. */
 export function createLayer(node: LayerDeps): Layer {
   const { clock, ids, log } = node.deps
   const { subscriptions, channels, negotiations } = node

@@ -17,24 +17,24 @@ import type { Subscriptions } from '../messaging/subscriptions.js'
 import type { RequestStore } from '../requests/store.js'
 import type { Asked, Requests } from '../requests/caller/requests.js'
 
-/** How something that was sent reliably stands (spec mcp-runtime, AACPOutcome). */
+/** The outcome of a reliable request (spec mcp-runtime, AACPOutcome). */
 export type ReliableOutcome = 'COMPLETED' | 'FAILED' | 'UNKNOWN'
 
-/** What is on record of a request (spec mcp-runtime, AACPRequestRecord). Times are ISO 8601. */
+/** The record of a request (spec mcp-runtime, AACPRequestRecord). Times are ISO 8601. */
 export interface ReliableRequest {
   readonly requestId: string
   /** `id@node key`. */
   readonly sourceAgentId: string
   readonly targetAgentId: string
   readonly messageType: 'REQUEST'
-  /** What it was asked with; null when that is no longer kept. */
+  /** Its input; null when it is no longer kept. */
   readonly payload: unknown
   /** UNKNOWN for every request without an outcome. */
   readonly status: ReliableOutcome
-  /** When it was made. */
+  /** When the request was made. */
   readonly timestamp: string
   readonly expiresAt: string
-  /** Times that it was sent (asked here) or begun (asked of an agent here). */
+  /** Times that it was sent (by its caller) or begun (by its agent here). */
   readonly retryCount: number
   readonly nextRetryAt: string | null
   readonly error: ErrorBody | null
@@ -47,7 +47,7 @@ export interface UnacknowledgedMessage {
   readonly envelope: A2AEnvelope
 }
 
-/** What reliable delivery for programs needs. */
+/** Dependencies of {@link Reliable}. */
 export interface ReliableDeps {
   readonly clock: Clock
   readonly self: NodeId
@@ -60,8 +60,8 @@ export interface ReliableDeps {
 }
 
 /**
- * Reliable delivery for programs in the node's process: the operations of the specification mcp-runtime that its
- * AgentCoordinator, persistence adapter and retransmitter have. Records are written by the node's own machines alone.
+ * Reliable delivery for programs in the node's process: the operations of the specification mcp-runtime for its AgentCoordinator,
+ * persistence adapter and retransmitter. Only the node's own state machines write records.
  */
 export class Reliable {
   readonly #deps: ReliableDeps
@@ -70,15 +70,15 @@ export class Reliable {
 
   constructor(deps: ReliableDeps) {
     this.#deps = deps
-    // A handler that throws is its program's own business.
+    // Errors of a program's handler are ignored.
     this.#completed = new Emitter(() => {})
     this.#failed = new Emitter(() => {})
   }
 
   /**
-   * Has an agent do its default capability; resolves when that is durable here, wherever the agent is. It lives for
-   * `ledger.defaultTtlMs`. Gives the id of the request: what becomes of it is told under this id.
-   * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; what the outbound pipeline or the ledger refuses
+   * Requests an agent's default capability. Resolves with the request id once the request is durable here, wherever the agent is. It lives
+   * for `ledger.defaultTtlMs`; its outcome is reported under its id.
+   * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME; errors of the outbound pipeline or the ledger
    */
   async sendReliableMessage(target: string, payload: unknown): Promise<string> {
     const asked = await this.#ask(target, payload, { mayQueue: true })
@@ -87,9 +87,9 @@ export class Reliable {
   }
 
   /**
-   * Has an agent do its default capability, and gives its result. After `timeoutMs` (default `tasks.requestTimeoutMs`) it
-   * fails with TIMEOUT; the outcome is then unknown, and can be read later.
-   * @throws NodeError as {@link Reliable.sendReliableMessage}; what the agent failed with
+   * Requests an agent's default capability, and returns the result. After `timeoutMs` (default `tasks.requestTimeoutMs`) it fails with
+   * TIMEOUT; the outcome is then unknown, and can be read later.
+   * @throws NodeError as {@link Reliable.sendReliableMessage}; the failure of the agent
    */
   async sendRequest(target: string, payload: unknown, timeoutMs?: number): Promise<unknown> {
     const asked = await this.#ask(target, payload, { mayQueue: false, timeoutMs })
@@ -99,40 +99,40 @@ export class Reliable {
     throw NodeError.fromBody(answer.error)
   }
 
-  /** Calls back with each message that was let in for an agent of this node. */
+  /** Calls back with each admitted message for an agent of this node. */
   onMessageReceived(agentId: string, handler: (envelope: A2AEnvelope) => void): Unsubscribe {
     return this.#deps.subscriptions.onReceive(agentId, handler)
   }
 
-  /** Calls back with the id of each request of this object that was completed. */
+  /** Calls back with the id of each completed request of this object. */
   onMessageCompleted(handler: (requestId: string) => void): Unsubscribe {
     return this.#completed.on(handler)
   }
 
-  /** Calls back with each request of this object that failed, or of which the outcome is not known. */
+  /** Calls back with each request of this object that failed, or has an unknown outcome. */
   onMessageFailed(handler: (requestId: string, error: ErrorBody) => void): Unsubscribe {
     return this.#failed.on(({ id, error }) => handler(id, error))
   }
 
-  /** What is on record of a request of this node; null for none. @throws NodeError STORE_DAMAGED */
+  /** The record of a request of this node; null for none. @throws NodeError STORE_DAMAGED */
   async getRequestRecord(requestId: string): Promise<ReliableRequest | null> {
     const record = await this.#deps.requestStore.asked(requestId)
     return record === null ? null : await this.#shown(record)
   }
 
-  /** Requests without an outcome, at either end, oldest first; with `olderThan` those that were made up to then. */
+  /** Requests without an outcome, at either end, oldest first; with `olderThan` those made up to then. */
   async *listPendingRequests(olderThan?: Date): AsyncGenerator<ReliableRequest> {
     for await (const record of this.#deps.requestStore.pending(olderThan?.getTime())) yield await this.#shown(record)
   }
 
-  /** Requests with an outcome, at either end; with `olderThan` those that were made up to then. */
+  /** Requests with an outcome, at either end; with `olderThan` those made up to then. */
   async *listMessagesInState(outcome: ReliableOutcome, olderThan?: Date): AsyncGenerator<ReliableRequest> {
     const until = olderThan?.getTime() ?? Number.POSITIVE_INFINITY
     for await (const record of outcome === 'UNKNOWN' ? this.#deps.requestStore.pending() : this.#deps.requestStore.settled())
       if (statusOf(record) === outcome && record.createdAt <= until) yield await this.#shown(record)
   }
 
-  /** Messages of an agent of this node that the node of another agent has not acknowledged, in order. @throws NodeError USAGE, STORE_DAMAGED */
+  /** Messages of a local agent that the target's node has not acknowledged, in order. @throws NodeError USAGE, STORE_DAMAGED */
   async getUnacknowledgedMessages(sourceAgentId: string, targetAgentId: string): Promise<UnacknowledgedMessage[]> {
     const messages = await this.#deps.lanes.unacknowledged(laneOf(sourceAgentId, targetAgentId))
     return messages.flatMap(({ envelope: bytes, ...rest }) => {
@@ -142,27 +142,27 @@ export class Reliable {
     })
   }
 
-  /** Number of the last message of an agent of this node to another agent; 0 for none. @throws NodeError USAGE */
+  /** Number of the last message of a local agent to another agent; 0 for none. @throws NodeError USAGE */
   getLastSequence(sourceAgentId: string, targetAgentId: string): number {
     return this.#deps.lanes.lastSequence(laneOf(sourceAgentId, targetAgentId))
   }
 
-  /** Removes the records of requests that expire up to then; gives how many. */
+  /** Removes the records of requests that expire up to `now`; returns their number. */
   purgeExpired(now: Date): Promise<number> {
     return this.#deps.requestStore.purgeExpired(now.getTime())
   }
 
-  /** Is a request of this node asked for again? Only one whose outcome is not known, and not for ever. */
+  /** True when a request of this node will be retried: one with an unknown outcome, a limited number of times. */
   shouldRetry({ status, retryCount }: Pick<ReliableRequest, 'status' | 'retryCount'>): boolean {
     return status === 'UNKNOWN' && retryCount < this.getMaxAttempts()
   }
 
-  /** Milliseconds until it is, after so many retries: exponential, with full jitter. */
+  /** Milliseconds until the next retry: exponential in `retryCount`, with full jitter. */
   getBackoffDelay(retryCount: number): number {
     return retryDelay(REQUEST_POLICY, retryCount, this.#deps.deps.chance())
   }
 
-  /** Times in all that a request is asked for: 5. */
+  /** The most tries of a request: 5. */
   getMaxAttempts(): number {
     return REQUEST_POLICY.maxAttempts
   }
@@ -204,7 +204,7 @@ export class Reliable {
   }
 }
 
-/** The caller keeps the input, the callee the envelope that it came in. */
+/** The caller's record has the input, the callee's the envelope. */
 function inputOf(role: RequestRecord['role'], bytes: Uint8Array | null): unknown {
   if (bytes === null) return null
   const read = role === 'caller' ? null : decodeEnvelope(bytes)

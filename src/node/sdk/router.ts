@@ -25,33 +25,33 @@ import type { AccessControl } from '../policy/access-control.js'
 import { findAgent, pickCapable } from '../cards/select-target.js'
 import type { NameDeps, TargetDeps } from '../cards/select-target.js'
 
-/** How long replies to what was sent may come, in milliseconds. */
+/** How long replies to a sent message are accepted, in milliseconds. */
 const REPLY_TTL_MS = 600_000
-/** Replies after which nothing more comes. */
+/** Replies that end an exchange. */
 const FINAL_REPLIES: ReadonlySet<MessageType> = new Set(['response', 'error', 'task-reject', 'stream-end'])
 
-/** What became of one envelope (spec a2a-mcp-mesh, RoutingResult). */
+/** The outcome of one envelope (spec a2a-mcp-mesh, RoutingResult). */
 export interface RoutingResult {
-  /** It was handed to the channel of its target, or to the agent here; of a broadcast: to at least one. */
+  /** True when the channel of its target or the local agent has it; of a broadcast: at least one. */
   readonly delivered: boolean
   readonly path: RoutingPath
   /** `agentId@nodeId` of the target; `*` for a broadcast; the recipient as given when it could not be resolved. */
   readonly targetAgentId: string
   readonly latencyMs: number
-  /** Why it was not delivered: a code of the table. */
+  /** Code of the failure. */
   readonly code?: ErrorCode
-  /** The same in words. */
+  /** The failure in words. */
   readonly error?: string
-  /** Of a broadcast: what became of it for each agent. */
+  /** Of a broadcast: the outcome for each agent. */
   readonly targets?: readonly RoutingResult[]
 }
 
-/** Who may open to whom (spec a2a-mcp-mesh, TierRoutingConfig). */
+/** The tiers that each tier may send to (spec a2a-mcp-mesh, TierRoutingConfig). */
 export interface TierRoutingConfig {
   readonly rules: readonly TierRule[]
 }
 
-/** What routing for programs needs. */
+/** Dependencies of {@link SdkRouter}. */
 export interface SdkRouterDeps extends TargetDeps, NameDeps {
   readonly clock: Clock
   readonly exchanges: ExchangeTable
@@ -59,7 +59,7 @@ export interface SdkRouterDeps extends TargetDeps, NameDeps {
   readonly subscriptions: Subscriptions
 }
 
-/** Envelopes of this node's agents to any agent of the mesh, by the node's own pipelines and rules (spec a2a-mcp-mesh, A2ARouter). */
+/** Sends envelopes of this node's agents to any agent of the mesh, by the node's own pipelines and rules (spec a2a-mcp-mesh, A2ARouter). */
 export class SdkRouter {
   readonly #deps: SdkRouterDeps
 
@@ -69,8 +69,8 @@ export class SdkRouter {
 
   /**
    * Sends an envelope of an agent of this node: to `agentId@nodeId` (or a name that people may type), to `*`, or with
-   * `metadata.routingHint` to whoever has the capability. Id, time and thread stay; tier and sandbox are what certificate
-   * and card say, or weaker where the envelope claims less. Never rejects: refusals are results.
+   * `metadata.routingHint` to any agent with the capability. Id, time and thread stay. Tier and sandbox come from certificate and card, or
+   * are weaker where the envelope claims less. Never rejects: refusals are results.
    */
   async send(envelope: A2AEnvelope): Promise<RoutingResult> {
     const since = this.#deps.clock.monotonic()
@@ -88,27 +88,27 @@ export class SdkRouter {
     }
   }
 
-  /** Calls back for each message that is let in for an agent of this node, whatever its type. Returns the stop. */
+  /** Calls back for each admitted message for an agent of this node, of any type. Returns the stop. */
   onReceive(agentId: string, handler: EnvelopeHandler): Unsubscribe {
     return this.#deps.subscriptions.onReceive(agentId, handler)
   }
 
   /**
-   * Replaces the tier rules of this node, until it stops or the mesh settings change. Other nodes keep theirs. At most one rule a
-   * tier; a tier without one may open to nobody. @throws NodeError USAGE naming what is no such rule; then nothing has changed.
+   * Replaces the tier rules of this node until it stops or the mesh settings change. Other nodes keep theirs. At most one rule per tier; a
+   * tier without one may send to no agent. @throws NodeError USAGE naming the invalid rule; then nothing has changed.
    */
   setTierConfig(config: TierRoutingConfig): void {
     const { tierRules } = this.#checked({ tierRules: isRecord(config) ? config.rules : config })
     this.#deps.accessControl.setRules({ tierRules })
   }
 
-  /** Replaces the sandbox rules of this node, in the same way. @throws NodeError USAGE as well */
+  /** Replaces the sandbox rules of this node, in the same way. @throws NodeError USAGE */
   setSandboxConfig(config: SandboxRules): void {
     const { sandbox } = this.#checked({ sandbox: config })
     this.#deps.accessControl.setRules({ sandbox })
   }
 
-  /** The rules in force with what a program gives in their place, as the owner of a mesh may set them. */
+  /** Checks the rules in force with a program's replacement, by the schema for the owner's mesh settings. */
   #checked(change: { readonly tierRules?: unknown; readonly sandbox?: unknown }): MeshSettings {
     const { tierRules, sandbox } = this.#deps.accessControl.rules()
     const read = meshSettingsSchema.safeParse({ tierRules, sandbox, ...change })
@@ -162,7 +162,7 @@ export class SdkRouter {
     for (const card of cards) {
       const outcome = this.#oneOfAll(draftOf(envelope, sender, addressOf(card)), since)
       outcomes.push(outcome)
-      // It is there at once, and a thousand half sent ones are more than the memory likes.
+      // Local delivery is quick, and a thousand half-sent messages would take much memory.
       if (card.origin === 'local') await outcome
     }
     const targets = await Promise.all(outcomes)
@@ -171,7 +171,7 @@ export class SdkRouter {
     return delivered ? result : { ...result, code: 'DELIVERY_FAILED', error: 'no agent took the message' }
   }
 
-  /** Each copy has an id of its own; the thread tells that they belong together. */
+  /** Sends one copy of a broadcast, with an id of its own and the common thread. */
   async #oneOfAll({ made, ...draft }: OutboundDraft, since: number): Promise<RoutingResult> {
     const { presence, self } = this.#deps
     const { recipient } = draft
@@ -195,7 +195,7 @@ function addressOf({ id, nodeId }: RegisteredCard): AgentAddress {
   return { agentId: id, nodeId }
 }
 
-/** An envelope that was made before, as the outbound pipeline takes it. */
+/** The outbound draft of an existing envelope. */
 export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: AgentAddress): OutboundDraft {
   const { id, timestamp, type, payload, correlationId, metadata } = envelope
   return {
@@ -206,12 +206,12 @@ export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: 
     made: { id, timestamp },
     ...(correlationId === undefined ? {} : { correlationId }),
     ...(metadata?.justification === undefined ? {} : { justification: metadata.justification }),
-    // A claim of less than certificate and card give is honoured; of more it changes nothing.
+    // A claim of less than certificate and card allow applies; a claim of more has no effect.
     ...(metadata === undefined ? {} : { onBehalfOf: { maxTier: metadata.tier, sandboxId: metadata.sandboxId ?? null } })
   }
 }
 
-/** Lets replies in, if it asks for any: they reach the listeners as all messages do, and the last one ends the exchange. */
+/** Accepts replies to an opening message: they reach the subscribers as all messages do, and the last one ends the exchange. */
 export function withReplies(draft: OutboundDraft, exchanges: ExchangeTable): OutboundDraft {
   const { sender, recipient } = draft
   if (!OPENING_TYPES.has(draft.type) || draft.type === 'notification') return draft
@@ -221,7 +221,7 @@ export function withReplies(draft: OutboundDraft, exchanges: ExchangeTable): Out
   return { ...draft, replies: { ttlMs: REPLY_TTL_MS, handler } }
 }
 
-/** Takes a stream for an agent that somebody listens for, until its sender ends it; false: nobody does. */
+/** Accepts a stream for an agent with a subscriber, until its sender ends it; false without one. */
 export function takeStream(
   { subscriptions, exchanges }: Pick<SdkRouterDeps, 'subscriptions' | 'exchanges'>,
   incoming: InboundMessage

@@ -6,16 +6,16 @@ import { addressText } from '../../domain/card/card.js'
 import type { SwarmSession } from '../swarms/session.js'
 import type { SwarmTable } from '../swarms/swarm-table.js'
 
-/** How a swarm is made, beside its task and capabilities. */
+/** Options of a new swarm beside its task and capabilities. */
 export interface CreateSwarmOptions
   extends Pick<SwarmRequest, 'maxParallel' | 'retries' | 'deadlineMs' | 'justification' | 'allowRepeat' | 'idempotencyKey'> {
-  /** The sub-tasks, shared out among the participants. Default: one for each capable agent. */
+  /** The sub-tasks, distributed among the participants. Default: one for each capable agent. */
   readonly items?: readonly SwarmItemInput[]
-  /** The input of everyone when there are no items. Default `{}`. */
+  /** The input of every participant when there are no items. Default `{}`. */
   readonly input?: unknown
 }
 
-/** What coordinating needs. */
+/** Dependencies of {@link SwarmCoordinator}. */
 export interface SwarmCoordinatorDeps extends NameDeps {
   readonly swarms: SwarmTable
 }
@@ -29,10 +29,10 @@ export class SwarmCoordinator {
   }
 
   /**
-   * Offers a task to every agent whose card has all the capabilities and that may be asked; the first capability is the one
-   * that is called. Resolves when the swarm is durable: it goes on when this node starts again.
-   * @throws NodeError NO_CAPABLE_AGENT, TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, PEER_OFFLINE when nobody can
-   * take part; USAGE for no capability, no items or too many.
+   * Offers a task to every allowed agent whose card has all the capabilities; the first capability is called. Resolves when the swarm is
+   * durable: it continues after a restart.
+   * @throws NodeError NO_CAPABLE_AGENT, TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, PEER_OFFLINE when no agent can take part;
+   * USAGE for no capability, no items or too many.
    */
   async createSwarm(
     taskDescription: string,
@@ -52,7 +52,7 @@ export class SwarmCoordinator {
   }
 
   /**
-   * Offers a part to an agent that came later (address, or a name that people may type); it is in once it accepts.
+   * Offers a part to a later agent (address, or a name that people may type), which joins by accepting.
    * @throws NodeError SWARM_NOT_FOUND, AGENT_NOT_FOUND; CAPABILITY_NOT_FOUND when it cannot or may not take part.
    */
   async joinSwarm(swarmId: string, agent: string): Promise<void> {
@@ -60,27 +60,27 @@ export class SwarmCoordinator {
   }
 
   /**
-   * Completes a sub-task in the place of its agent, which is told to stop.
-   * @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND when nobody works on it now.
+   * Completes a sub-task instead of its agent, which is canceled.
+   * @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND when no agent works on it now.
    */
   completeSubTask(swarmId: string, subTaskId: string, result: unknown): void {
     this.#deps.swarms.settle(swarmId, subTaskId, { ok: true, result })
   }
 
   /**
-   * Fails a sub-task in the place of its agent, which is told to stop. While it has retries it goes to another agent.
-   * @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND when nobody works on it now.
+   * Fails a sub-task instead of its agent, which is canceled. While it has retries it goes to another agent.
+   * @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND when no agent works on it now.
    */
   failSubTask(swarmId: string, subTaskId: string, error: string): void {
     this.#deps.swarms.settle(swarmId, subTaskId, { ok: false, error: new NodeError('TASK_FAILED', error).toBody() })
   }
 
-  /** A swarm of this node; undefined for one that is not kept. */
+  /** A swarm of this node; undefined for an unknown one. */
   getSwarm(swarmId: string): SwarmSession | undefined {
     return this.#deps.swarms.inMemory(swarmId)?.session()
   }
 
-  /** Swarms that have not ended, oldest first. */
+  /** Unfinished swarms, oldest first. */
   listActiveSwarms(): SwarmSession[] {
     return this.#deps.swarms.activeSessions()
   }

@@ -11,10 +11,10 @@ import type { DocumentStreams } from '../../../ports/documents.js'
 import type { MemberLog } from '../../../ports/mesh.js'
 import type { NodeStore } from '../../../ports/storage.js'
 
-/** Name of the stored document of snapshots that are here. */
+/** Name of the stored list of snapshots. */
 const STORED = 'document-snapshots'
 
-/** What {@link ActiveSnapshots} needs. */
+/** Dependencies of {@link ActiveSnapshots}. */
 export interface ActiveSnapshotsDeps {
   readonly hash: Hash
   readonly store: NodeStore
@@ -26,17 +26,17 @@ export interface ActiveSnapshotsDeps {
 /** Snapshots of one document. */
 interface StoredSnapshot {
   readonly used: DocumentSnapshot | null
-  /** Cores of snapshots that may be here. */
+  /** Cores of snapshots that may be in the store. */
   readonly cores: readonly StreamKey[]
 }
 
 const NONE: StoredSnapshot = { used: null, cores: [] }
 
-/** Which snapshot of each document this node uses, and its bytes, kept apart from the core that goes to others. */
+/** The snapshot of each document that this node uses, and its bytes, kept apart from the core that goes to others. */
 export class ActiveSnapshots {
   readonly #deps: ActiveSnapshotsDeps
   readonly #stored = new Map<string, StoredSnapshot>()
-  /** Cores of own snapshots that are on their way into the log. */
+  /** Cores of own snapshots that are being brought into the log. */
   readonly #pending = new Set<StreamKey>()
   #writing: Promise<void> = Promise.resolve()
 
@@ -44,47 +44,47 @@ export class ActiveSnapshots {
     this.#deps = deps
   }
 
-  /** Reads what is stored. */
+  /** Reads the stored snapshots. */
   async start(): Promise<void> {
     const stored = await this.#deps.store.read<Record<string, StoredSnapshot>>(STORED)
     for (const [name, one] of Object.entries(stored ?? {})) this.#stored.set(name, one)
   }
 
-  /** Once all is stored. */
+  /** Resolves once all is stored. */
   async close(): Promise<void> {
     await this.#writing
   }
 
-  /** The snapshot of a document that is used; null: its streams are needed from their first block on. */
+  /** The used snapshot of a document; null when its streams are needed from their first block. */
   of(name: string): DocumentSnapshot | null {
     return this.#at(name).used
   }
 
-  /** Did a list end the snapshot that is used? Then it says what is wrong, and is used only until there is another one. */
+  /** True when a list ended the used snapshot: its content is wrong, and it is used only until there is another one. */
   isEnded({ name, ended }: DocumentRecord): boolean {
     return ended?.includes(this.of(name)?.coreKey ?? '') === true
   }
 
-  /** Documents of which some stream does not begin behind their snapshot yet. */
+  /** Documents with a stream that does not begin behind the snapshot yet. */
   unbegun(): string[] {
     return [...this.#stored.keys()].filter((name) => !this.isBegun(name))
   }
 
-  /** Do all streams of a document begin behind the snapshot that is used? */
+  /** True when all streams of a document begin behind the used snapshot. */
   isBegun(name: string): boolean {
     const lengths = Object.entries(this.of(name)?.lengths ?? {})
     return lengths.every(([stream, length]) => this.#deps.documents.size(stream).from >= length)
   }
 
-  /** The cores to be here: of the snapshot in force and the one before it, and of the one that is used until then. */
+  /** The cores to keep: of the snapshot in force and the one before it, and of the used one until then. */
   coresOf({ name, snapshot }: DocumentRecord): StreamKey[] {
     const cores = [snapshot?.coreKey, snapshot?.before?.coreKey, this.of(name)?.coreKey]
     return [...new Set(cores.filter((core) => core !== undefined))]
   }
 
   /**
-   * The snapshot behind which the streams of a document begin here; null: none.
-   * @throws NodeError PEER_OFFLINE when they begin later and it is not here, or not any more
+   * The snapshot behind which the streams of a document begin here; null for none.
+   * @throws NodeError PEER_OFFLINE when the streams begin later and the snapshot is not here, or no longer
    */
   async base({ name, streams }: Pick<DocumentRecord, 'name' | 'streams'>): Promise<Uint8Array | null> {
     const used = this.of(name)
@@ -92,14 +92,14 @@ export class ActiveSnapshots {
     const isBehind = ({ coreKey }: { readonly coreKey: StreamKey }): boolean =>
       this.#deps.documents.size(coreKey).from > lengthOf(used?.lengths ?? {}, coreKey)
     if (bytes !== null && !streams.some(isBehind)) return bytes
-    // It may have been replaced meanwhile.
+    // The snapshot may have been replaced meanwhile.
     if (this.of(name) !== used) return await this.base({ name, streams })
     const isLater = await Promise.all(streams.map(({ coreKey }) => this.#beginsLater(coreKey)))
     if (used === null && !isLater.includes(true)) return null
     throw new NodeError('PEER_OFFLINE', `the snapshot behind which the document ${shown(name)} goes on is not here yet`)
   }
 
-  /** The whole of a snapshot whose core is here; null when it is not what the log says. */
+  /** The bytes of a snapshot whose core is here; null when their hash differs from the log. */
   async read({ coreKey, blocks, hash }: DocumentSnapshot): Promise<Uint8Array | null> {
     const { documents } = this.#deps
     if (documents.size(coreKey).bytes > SNAPSHOT_LIMITS.maxHeadBytes + SNAPSHOT_LIMITS.maxDocumentBytes) return null
@@ -107,33 +107,33 @@ export class ActiveSnapshots {
     return keyToText(this.#deps.hash(bytes)) === hash ? bytes : null
   }
 
-  /** Before any of these cores is here: else nobody would remove them once others are in force. */
+  /** Records cores before they are stored: else nothing would remove them once others are in force. */
   async note(name: string, more: readonly StreamKey[]): Promise<void> {
     const { used, cores } = this.#at(name)
     const fresh = more.filter((core) => !cores.includes(core))
     if (fresh.length > 0) await this.#set(name, { used, cores: [...cores, ...fresh] })
   }
 
-  /** A core of this node stays until it is called back, though no snapshot in force names it: that may come any time. */
+  /** Protects an own core from {@link tidy} until the returned function is called: a snapshot in force may name it at any time. */
   spare(core: StreamKey): () => void {
     this.#pending.add(core)
     return () => void this.#pending.delete(core)
   }
 
-  /** Goes on behind this snapshot. */
+  /** Makes this the used snapshot. */
   async use(name: string, used: DocumentSnapshot, bytes: Uint8Array): Promise<void> {
     const { documents, idOf } = this.#deps
     await documents.keep(keptAs(idOf(name)), bytes)
     await this.#set(name, { ...this.#at(name), used })
   }
 
-  /** Lets the streams of a document begin behind its snapshot. Called again it does what was not done. */
+  /** Lets the streams of a document begin behind its snapshot. A repeated call completes an interrupted one. */
   async begin(name: string): Promise<void> {
     const lengths = Object.entries(this.of(name)?.lengths ?? {})
     for (const [stream, blocks] of lengths) await this.#deps.documents.begin(stream, blocks)
   }
 
-  /** Removes the cores of snapshots that are neither in force nor used. */
+  /** Removes cores of snapshots that are neither in force nor used. */
   async tidy(name: string): Promise<void> {
     const { cores } = this.#at(name)
     const record = this.#deps.log.view().documents.get(name)
@@ -144,18 +144,18 @@ export class ActiveSnapshots {
     await this.#set(name, this.#without(name, gone))
   }
 
-  /** All of it is removed here. */
+  /** Removes all snapshots of a document. */
   async forget(name: string): Promise<void> {
     const { cores, used } = this.#at(name)
     if (cores.length === 0) return
-    // First of all it is used no more: killed in between, this node would believe that it has it.
+    // Clear `used` first: after a kill in between, this node would believe that it still has the snapshot.
     await this.#set(name, { ...NONE, cores })
     await this.#deps.documents.remove(cores)
     if (used !== null) await this.#deps.documents.keep(keptAs(this.#deps.idOf(name)), null)
     await this.#set(name, this.#without(name, cores))
   }
 
-  /** Kept by this node; a home that was restored has its core alone. */
+  /** The bytes kept by this node; a restored home has only the core. */
   async #kept(name: string, used: DocumentSnapshot): Promise<Uint8Array | null> {
     const { documents, hash, idOf } = this.#deps
     const kept = await documents.kept(keptAs(idOf(name)))
@@ -164,7 +164,7 @@ export class ActiveSnapshots {
 
   async #beginsLater(stream: StreamKey): Promise<boolean> {
     const { documents } = this.#deps
-    // It may be just being opened.
+    // The stream may be just being opened.
     await documents.read(stream, 0, 0)
     return documents.size(stream).from > 0
   }
@@ -173,7 +173,7 @@ export class ActiveSnapshots {
     return this.#stored.get(name) ?? NONE
   }
 
-  /** Others may have been noted meanwhile. */
+  /** Others may have been added meanwhile. */
   #without(name: string, gone: readonly StreamKey[]): StoredSnapshot {
     const { used, cores } = this.#at(name)
     return { used, cores: cores.filter((core) => !gone.includes(core)) }

@@ -16,14 +16,14 @@ import { ActiveSnapshots } from './active.js'
 import { isFurther, lengthOf, SNAPSHOT_BLOCKS } from '../../../domain/membership/fold/document.js'
 import { memberAccess } from '../access.js'
 
-/** How long a node that has some of what a snapshot holds waits for the rest, to compare it, before it believes the snapshot. */
+/** How long a node with some of a snapshot's blocks waits for the rest, to compare them, before it believes the snapshot. */
 const GRACE_MS = 30_000
-/** How soon is looked again for what is on its way, in milliseconds. */
+/** Delay before the next look at incomplete streams, in milliseconds. */
 const AGAIN_MS = 1000
-/** How long the log may take to say whether the owner has signed an entry, in milliseconds. */
+/** How long the log may take to answer whether the owner signed an entry, in milliseconds. */
 const SIGNED_MS = 5000
 
-/** What {@link DocumentSnapshots} needs. */
+/** Dependencies of {@link DocumentSnapshots}. */
 export interface DocumentSnapshotsDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -35,36 +35,37 @@ export interface DocumentSnapshotsDeps {
   readonly self: NodeId
   idOf(name: string): string
   isFollowed(name: string): boolean
-  /** A block as a stream of the document holds it; null for what is none. */
+  /** Unpacks a block of a stream of the document; null for bytes that are no block. */
   open(name: string, bytes: Uint8Array): Uint8Array | null
-  /** The streams of a document begin later here. `isOther`: what was made of them so far was wrong. */
+  /** The streams of a document begin later here. `isOther`: the replica built so far was wrong. */
   onBegun(name: string, isOther: boolean): void
 }
 
-/** `same`: it may be used. `other`: never. `early`: not now. */
+/** `same`: the snapshot may be used. `other`: never. `early`: not now. */
 type SnapshotVerdict = 'same' | 'other' | 'early'
 
 /**
- * Snapshots of documents, so that their first blocks need not be kept: made by a member that may write, put in force by the log, and
- * taken by everybody once they are here and the owner has signed that entry. Whoever has the blocks compares before it lets them go.
+ * Snapshots of documents, so that nodes need not keep their first blocks. A member with the right to write makes one, and the log puts it
+ * in force. Every node uses it once it is stored there and the owner signed the entry. A node compares its own blocks with it before it
+ * removes them.
  */
 export class DocumentSnapshots {
   readonly used: ActiveSnapshots
   readonly #deps: DocumentSnapshotsDeps
   readonly #maker: SnapshotMaker
-  /** Cores of those that are not what they should be. */
+  /** Cores of snapshots with wrong content. */
   readonly #wrong = new Set<StreamKey>()
-  /** Until when is waited before what cannot be compared is believed. */
+  /** Monotonic time until which a node waits before it believes a snapshot that it cannot compare. */
   readonly #patience = new Map<StreamKey, number>()
-  /** Cores of snapshots in force that are not used here yet, and of which documents they are. */
+  /** Cores of snapshots in force that are not used here yet, with the names of their documents. */
   readonly #wanted = new Map<StreamKey, string>()
-  /** What is done for a document, one after the other. */
+  /** The pending work of each document, one job after the other. */
   readonly #tails = new Map<string, Promise<void>>()
   /** Documents that wait for their turn. */
   readonly #due = new Set<string>()
-  /** When is looked at a document again, at most one timer each. */
+  /** The timer of the next look at each document. */
   readonly #timers = new Map<string, Timer>()
-  /** Ends questions that the log has not answered yet. */
+  /** Functions that end open questions to the log. */
   readonly #asked = new Set<() => void>()
   #isClosed = false
 
@@ -79,7 +80,7 @@ export class DocumentSnapshots {
     })
   }
 
-  /** Once what was begun is done. */
+  /** Resolves once pending work is done. */
   async close(): Promise<void> {
     this.#isClosed = true
     for (const timer of this.#timers.values()) this.#deps.clock.clear(timer)
@@ -88,7 +89,7 @@ export class DocumentSnapshots {
     await this.used.close()
   }
 
-  /** What is told in `status`: one problem for each document whose snapshot in force is refused. */
+  /** The problems for `status`: one for each document whose snapshot in force is refused. */
   problems(): Problem[] {
     const documents = [...this.#deps.log.view().documents.values()]
     return documents
@@ -100,7 +101,7 @@ export class DocumentSnapshots {
       }))
   }
 
-  /** Notes which cores will be here, before they are followed: one that comes and goes while others are looked at is removed, too. */
+  /** Records the cores to keep, before they are followed, so that a core that is replaced early is removed, too. */
   note(): void {
     for (const record of this.#deps.log.view().documents.values()) {
       if (record.snapshot === undefined || !this.#deps.isFollowed(record.name)) continue
@@ -108,7 +109,7 @@ export class DocumentSnapshots {
     }
   }
 
-  /** Takes each snapshot in force that can be taken now, and ends what was begun before. */
+  /** Uses each snapshot in force that can be used now, and completes interrupted work. */
   review(): void {
     this.#wanted.clear()
     for (const { name, snapshot } of this.#deps.log.view().documents.values()) {
@@ -126,17 +127,17 @@ export class DocumentSnapshots {
     if (name !== undefined) this.#later(name)
   }
 
-  /** Makes a snapshot of an open document that has grown enough, and brings it into the log. Never rejects. */
+  /** Makes a snapshot of an open document that has grown enough, and submits it to the log. Never rejects. */
   offer(name: string, document: OpenDocument): Promise<void> {
     return this.#inTurn(name, () => this.#maker.offer(name, document))
   }
 
-  /** All of it is removed here. */
+  /** Removes all snapshots of a document. */
   forget(name: string): Promise<void> {
     return this.#inTurn(name, () => this.used.forget(name))
   }
 
-  /** The snapshot in force of a document, when it is here and does not hold what it says; undefined: there is none like that. */
+  /** The core of a stored snapshot in force with wrong content; undefined for none. */
   async wrongOf({ name, snapshot }: DocumentRecord): Promise<StreamKey | undefined> {
     if (snapshot === undefined || this.used.of(name)?.coreKey === snapshot.coreKey) return undefined
     const isTooLong = this.#isWhole(snapshot) && !(await this.#hasLengths(snapshot))
@@ -152,7 +153,7 @@ export class DocumentSnapshots {
     })
   }
 
-  /** What fails is tried again later. */
+  /** Runs a job in turn; a failed one is tried again later. */
   #inTurn(name: string, job: () => Promise<void>): Promise<void> {
     const before = this.#tails.get(name) ?? Promise.resolve()
     const done = before.then(async () => (this.#isClosed ? undefined : await job())).catch((error: unknown) => this.#failed(name, error))
@@ -169,13 +170,13 @@ export class DocumentSnapshots {
     const { isFollowed, log } = this.#deps
     const record = log.view().documents.get(name)
     if (record?.snapshot === undefined || !isFollowed(name)) return
-    // Also what was refused, or never came, goes once another one is in force.
+    // Refused and incomplete snapshots are removed, too, once another one is in force.
     await this.used.tidy(name)
     const snapshot = this.#candidate(record, record.snapshot)
     if (snapshot === null) return
     const patienceMs = this.#patienceLeft(snapshot)
     if (patienceMs > 0) return this.#again(name, patienceMs)
-    // Until then the log may still put another one in its place.
+    // Until then the log may still put another snapshot in its place.
     if (!(await this.#isSigned(snapshot))) return
     if (!(await this.#hasLengths(snapshot))) return this.#again(name, AGAIN_MS)
     const bytes = await this.used.read(snapshot)
@@ -187,7 +188,7 @@ export class DocumentSnapshots {
     await this.#use(name, snapshot, bytes)
   }
 
-  /** The snapshot to go on with: that in force when it is here, else the one before it, unless that is used already. */
+  /** The snapshot to use next: the one in force when it is here, else the one before it, unless that is used already. */
   #candidate({ name }: DocumentRecord, { before, ...inForce }: NonNullable<DocumentRecord['snapshot']>): DocumentSnapshot | null {
     const used = this.used.of(name)
     if (used?.coreKey === inForce.coreKey) return null
@@ -200,7 +201,7 @@ export class DocumentSnapshots {
     return this.#deps.documents.size(coreKey).blocks >= blocks
   }
 
-  /** No, too, when the log does not say so in time, or this node closes. */
+  /** False, too, when the log does not answer in time, or this node closes. */
   async #isSigned({ coreKey }: DocumentSnapshot): Promise<boolean> {
     const { clock, log } = this.#deps
     let end = (): void => {}
@@ -215,7 +216,7 @@ export class DocumentSnapshots {
     }
   }
 
-  /** Streams that are as long as it says: what is longer than its stream would let go of blocks that are not in it. */
+  /** True when each stream is as long as the snapshot says: a longer snapshot would remove blocks that it does not hold. */
   async #hasLengths({ lengths }: DocumentSnapshot): Promise<boolean> {
     for (const [stream, length] of Object.entries(lengths)) if ((await this.#deps.documents.length(stream)) < length) return false
     return true
@@ -228,7 +229,7 @@ export class DocumentSnapshots {
     if (!Object.entries(snapshot.lengths).every(counted)) return 'other'
     const { Replica } = await import('../../../domain/document/replica.js')
     const { compareSnapshot } = await import('./verify.js')
-    // One that a list ended says nothing of the next one.
+    // A snapshot that a list ended is no base for the next one.
     const base = this.used.isEnded(record) ? null : await this.used.base(record).catch(() => undefined)
     const result = await compareSnapshot(bytes, {
       lengths: snapshot.lengths,
@@ -239,7 +240,7 @@ export class DocumentSnapshots {
       isOver: () => this.#isClosed
     })
     if (result !== 'incomplete') return result
-    // What is not here any more it must hold.
+    // The snapshot must hold the blocks that are no longer stored here.
     if (Object.entries(snapshot.lengths).some(([stream, length]) => length < documents.size(stream).from)) return 'early'
     return base === undefined || this.#isPatienceOver(name, snapshot) ? 'same' : 'early'
   }
@@ -253,7 +254,7 @@ export class DocumentSnapshots {
     return (this.#patience.get(coreKey) ?? 0) - this.#deps.clock.monotonic()
   }
 
-  /** Who has nothing of what it holds has nothing to compare, and nothing to lose; anybody else waits for the rest, once. */
+  /** A node with none of a snapshot's blocks has nothing to compare and nothing to lose. Any other node waits for the rest, once. */
   #isPatienceOver(name: string, { coreKey, lengths }: DocumentSnapshot): boolean {
     const { clock, documents } = this.#deps
     const hasSome = Object.keys(lengths).some((stream) => documents.size(stream).blocks > documents.size(stream).from)
@@ -277,7 +278,7 @@ export class DocumentSnapshots {
     const { documents, idOf, log } = this.#deps
     const record = log.view().documents.get(name)
     const isOther = record !== undefined && this.used.isEnded(record)
-    // Else what this node keeps of the document would bring back what is wrong.
+    // Else the cached document would bring the wrong content back.
     if (isOther) await documents.keep(idOf(name), null)
     await this.used.use(name, snapshot, bytes)
     this.#patience.delete(snapshot.coreKey)
@@ -290,16 +291,16 @@ export class DocumentSnapshots {
   }
 }
 
-/** Bytes of one block of a snapshot's core. */
+/** Bytes per block of a snapshot's core. */
 const CHUNK_BYTES = 65_536
-/** How long bringing a snapshot into the log may take, in milliseconds. */
+/** Time limit for bringing a snapshot into the log, in milliseconds. */
 const LOG_TIMEOUT_MS = 30_000
-/** An entry that the log did not take in time may come into force so much later, in milliseconds. */
+/** How much later an entry may come into force that the log did not take in time, in milliseconds. */
 const LATE_MS = 300_000
-/** A node looks no more than once in so long whether it should make a snapshot of a document, in milliseconds. */
+/** The shortest time between two attempts to make a snapshot of a document, in milliseconds. */
 const PAUSE_MS = 600_000
 
-/** What {@link SnapshotMaker} needs. */
+/** Dependencies of {@link SnapshotMaker}. */
 interface SnapshotMakerDeps {
   readonly clock: Clock
   readonly ids: IdSource
@@ -310,27 +311,27 @@ interface SnapshotMakerDeps {
   readonly self: NodeId
   idOf(name: string): string
   onError(name: string, error: unknown): void
-  /** What is not in force now may go. */
+  /** Called when cores that are not in force may be removed. */
   onSettled(name: string): void
 }
 
-/** Makes snapshots of open documents that have grown enough, and brings them into the log. */
+/** Makes snapshots of open documents that have grown enough, and submits them to the log. */
 class SnapshotMaker {
   readonly #deps: SnapshotMakerDeps
-  /** When this was tried for a document. */
+  /** Time of the last attempt for each document. */
   readonly #triedAt = new Map<string, number>()
 
   constructor(deps: SnapshotMakerDeps) {
     this.#deps = deps
   }
 
-  /** Makes one of a document if it is due. */
+  /** Makes a snapshot of a document if it is due. */
   async offer(name: string, document: OpenDocument): Promise<void> {
     const { clock, log, self, used } = this.#deps
     const record = log.view().documents.get(name)
     const now = clock.monotonic()
     if (record === undefined || now - (this.#triedAt.get(name) ?? Number.NEGATIVE_INFINITY) < PAUSE_MS) return
-    // What it made of a wrong one would be as wrong.
+    // A snapshot built on a wrong one would be wrong, too.
     if (used.isEnded(record) || !this.#isDue(record) || !memberAccess(log.view(), record, self).mayWrite) return
     this.#triedAt.set(name, now)
     const known = new Set(record.streams.map(({ coreKey }) => coreKey))
@@ -340,7 +341,7 @@ class SnapshotMaker {
     if (written !== null && (await isReadable(written))) await this.#publish(record, written)
   }
 
-  /** Are so many blocks here that another snapshot may take the place of the one in force? */
+  /** True when the streams have enough new blocks for a snapshot to replace the one in force. */
   #isDue({ streams, snapshot }: DocumentRecord): boolean {
     const { documents } = this.#deps
     const more = streams.map(({ coreKey }) => documents.size(coreKey).blocks - lengthOf(snapshot?.lengths ?? {}, coreKey))
@@ -350,7 +351,7 @@ class SnapshotMaker {
   async #publish({ name, access }: DocumentRecord, { lengths, bytes }: WrittenSnapshot): Promise<void> {
     const { clock, documents, hash, idOf, ids, log, used } = this.#deps
     await used.tidy(name)
-    // Named by chance: a home that was put back must never write it a second time.
+    // A random name: a restored home must never write the same core twice.
     const { stream: coreKey } = await documents.own(`${idOf(name)}/${ids.next('snapshot')}`)
     await used.note(name, [coreKey])
     const count = Math.ceil(bytes.byteLength / CHUNK_BYTES)
@@ -358,9 +359,9 @@ class SnapshotMaker {
     await documents.append(coreKey, chunks)
     const mesh = log.view().mesh?.id ?? ''
     const entry = { coreKey, blocks: chunks.length, hash: keyToText(hash(bytes)), lengths, serial: access?.access.serial ?? 0 }
-    // Another one that comes into force first must not take it from those who go on with it once it is in force, too.
+    // If another snapshot comes into force first, keep this core: other nodes use it once it is in force, too.
     const release = used.spare(coreKey)
-    // Nobody waits for it: in vain it is made anew after a while.
+    // Nothing waits for the result: after a failure a new snapshot is made later.
     const done = log.submit({ kind: 'document-snapshot', mesh, name, ...entry }, LOG_TIMEOUT_MS)
     const settled = (): void => {
       release()
@@ -373,7 +374,7 @@ class SnapshotMaker {
   }
 }
 
-/** What nobody could read, as it is too large, say, nobody is told of. */
+/** False for a snapshot that no node could read, such as one that is too large: it is not published. */
 async function isReadable({ bytes }: WrittenSnapshot): Promise<boolean> {
   const { decodeSnapshot } = await import('../../../domain/document/snapshot.js')
   const snapshot = decodeSnapshot(bytes)

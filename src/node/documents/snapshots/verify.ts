@@ -7,23 +7,23 @@ import type { StreamLengths } from '../../../domain/membership/types.js'
 import type { DocumentStreams } from '../../../ports/documents.js'
 import { ReplicaFeed } from '../replica-feed.js'
 
-/** What a snapshot is compared with. */
+/** The state to compare a snapshot with. */
 export interface Compared {
-  /** How many blocks of each stream the log says that it holds. */
+  /** The number of blocks of each stream in the snapshot, by the log. */
   readonly lengths: StreamLengths['lengths']
   /** The snapshot behind which the streams begin here, or null. */
   readonly base: Uint8Array | null
-  /** A replica that has seen nothing yet. */
+  /** Makes an empty replica. */
   make(): Replica
   readonly streams: Pick<DocumentStreams, 'read' | 'size'>
   open(bytes: Uint8Array): Uint8Array | null
-  /** Does nobody want to know any more? */
+  /** True when the result is no longer needed. */
   isOver(): boolean
 }
 
 /**
- * Is a snapshot of a document what its streams here make of it? `other`: something that is here contradicts it. `incomplete`: not
- * all that it holds is here, and what is here is in it or was deleted. Reads all of these blocks.
+ * Compares a snapshot of a document with its local streams; reads all of their blocks in the snapshot. `other`: a local block contradicts
+ * it. `incomplete`: some of its blocks are not here, and the local ones are in it or were deleted.
  */
 export async function compareSnapshot(bytes: Uint8Array, compared: Compared): Promise<'same' | 'other' | 'incomplete'> {
   const [theirs, ours] = [compared.make(), compared.make()]
@@ -39,7 +39,7 @@ export async function compareSnapshot(bytes: Uint8Array, compared: Compared): Pr
   }
 }
 
-/** Puts into a replica what is here of what the snapshot holds. */
+/** Feeds a replica with the local blocks that the snapshot holds. */
 async function feed(replica: Replica, { lengths, streams, open, isOver }: Compared): Promise<void> {
   const fed = new ReplicaFeed(replica, {
     streams,
@@ -53,7 +53,7 @@ async function feed(replica: Replica, { lengths, streams, open, isOver }: Compar
   await fed.feed()
 }
 
-/** How many blocks of each stream it says that it holds. */
+/** The number of blocks of each stream, by the snapshot itself. */
 function lengthsOf({ streams }: SnapshotHead): StreamLengths['lengths'] {
   return Object.fromEntries(streams.flatMap(({ key, length }) => (length > 0 ? [[key, length] as const] : [])))
 }

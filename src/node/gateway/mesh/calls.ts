@@ -7,7 +7,7 @@ import { InboundCalls } from './inbound-calls.js'
 import { OutboundCalls } from './outbound-calls.js'
 import type { PeerTable } from '../../peers/peer-table.js'
 
-/** What calls between members need. */
+/** Dependencies of {@link LinkCalls}. */
 export interface LinkCallsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -15,8 +15,8 @@ export interface LinkCallsDeps {
 }
 
 /**
- * Calls of the A2A protocol over links, in both directions. A call lives on the links as they are: when one comes or goes, what
- * was on its way may be lost, and both ends drop the call. Whoever follows a task calls again behind the last event it has.
+ * Calls of the A2A protocol over links, in both directions. A call depends on the current links: when one opens or closes, parts in transit
+ * may be lost, and both ends drop the call. A follower of a task calls again, from the last event it has.
  */
 export class LinkCalls implements MemberCalls {
   readonly #in: InboundCalls
@@ -36,12 +36,12 @@ export class LinkCalls implements MemberCalls {
     return this.#out.open(peer, request, signal)
   }
 
-  /** Is a call of or at the member open? */
+  /** True while a call from or to the member is open. */
   has(peer: NodeId): boolean {
     return this.#in.has(peer) || this.#out.has(peer)
   }
 
-  /** Takes a part of a call; what is wrong with it that no honest peer sends, or null. */
+  /** Takes a part of a call. Returns the fault of a part that no honest peer sends, or null. */
   onPart(peer: NodeId, bytes: Uint8Array): string | null {
     const part = decodeCall(bytes)
     if (part === null) return 'a part of a call that cannot be read'
@@ -49,7 +49,7 @@ export class LinkCalls implements MemberCalls {
     return this.#out.onAnswer(peer, part)
   }
 
-  /** A link of the peer came or went. */
+  /** A link of the peer opened or closed. */
   onLinks(peer: NodeId): void {
     this.#in.onLinks(peer)
     this.#out.onLinks(peer)

@@ -8,22 +8,22 @@ import { Abort } from '../../../kit/abort.js'
 import { CALL_WINDOW_BYTES, MAX_CALLS } from './outbound-calls.js'
 import { BusyShare } from '../../peers/busy-share.js'
 
-/** How long a caller that does not read is waited for, in milliseconds; then its stream is cut. */
+/** How long the node waits for a caller that does not read, in milliseconds; then its stream is cut. */
 export const CALL_STALL_MS = 60_000
-/** Wait before an item for which there was no room on the link is tried again, in milliseconds. */
+/** Delay before an item is sent again that the link had no room for, in milliseconds. */
 const AGAIN_MS = 50
-/** Wait before an answer is made anew for which there was no room beside those that wait, in milliseconds. */
+/** Delay before an answer is made anew that the waiting answers left no room for, in milliseconds. */
 const REMAKE_MS = 1000
-/** Bytes of answers that wait for room on their links, of all members together; further ones are let go of, and made anew later. */
+/** Bytes of answers that wait for their links, of all members together; further ones are dropped and made anew later. */
 const MAX_WAITING_BYTES = 67_108_864
 
-/** What answering calls needs. */
+/** Dependencies of {@link InboundCalls}. */
 export interface InboundCallsDeps {
   readonly clock: Clock
   readonly telemetry: Telemetry
   /** @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED */
   send(peer: NodeId, part: CallPart): void
-  /** Did nobody but the member want something of this node in the last second? */
+  /** True when only this member used the node in the last second. */
   isAlone(peer: NodeId): boolean
 }
 
@@ -35,7 +35,7 @@ export class InboundCalls {
   readonly #open = new Map<NodeId, Map<number, InboundCall>>()
   readonly #turns: AnswerTurns
   #waitingBytes = 0
-  /** Calls that come while the node starts wait for it. */
+  /** Calls during the node's start wait for it. */
   #handler: Promise<CallHandler | null>
   #tell: (handler: CallHandler | null) => void = () => {}
 
@@ -57,12 +57,12 @@ export class InboundCalls {
     }
   }
 
-  /** Is a call of the member open? */
+  /** True while a call of the member is open. */
   has(peer: NodeId): boolean {
     return this.#open.has(peer)
   }
 
-  /** Takes what a caller says; what is wrong with it, or null. Of a call that has ended here it may still speak. */
+  /** Takes a part from a caller. Returns its fault, or null. A caller may still send parts of a call that has ended here. */
   onCall(peer: NodeId, part: Extract<CallPart, { type: 'request' | 'credit' | 'hangup' }>): string | null {
     if (part.type === 'request') return this.#begin(peer, part)
     const call = this.#open.get(peer)?.get(part.id)
@@ -71,7 +71,7 @@ export class InboundCalls {
     return null
   }
 
-  /** What was on its way over a link may be lost: its calls are over, and are to be taken up again. */
+  /** Parts in transit over a link may be lost: ends its calls, which the caller must make again. */
   onLinks(peer: NodeId): void {
     for (const [id, { signal }] of this.#open.get(peer) ?? []) {
       signal.abort()
@@ -90,7 +90,7 @@ export class InboundCalls {
     if (calls.has(id)) return 'two calls of one number'
     const call = new InboundCall(this.#deps.clock, (signal) => this.#turns.take(peer, signal))
     if (calls.size >= MAX_CALLS) {
-      // Where there is no room even for that its caller has more than enough to read.
+      // If even this part has no room, its caller has more than enough to read.
       this.#trySend(peer, { type: 'end', id, how: 'busy' })
       return null
     }
@@ -122,13 +122,13 @@ export class InboundCalls {
     }
   }
 
-  /** Sends items as the caller reads them. Resolves with how it ended; a failure of the items is the last answer. */
+  /** Sends items as the caller reads them. Resolves with how the call ended; a failure of the items is the last answer. */
   async #stream(
     peer: NodeId,
     id: number,
     { answer: { items, faultBody }, call }: { readonly answer: Extract<CallAnswer, { items: unknown }>; readonly call: InboundCall }
   ): Promise<CallEnd> {
-    // What was read so far is the beginning; what comes may take long to come.
+    // The turn covers the items so far; the next ones may take long to come.
     call.endTurn(0)
     try {
       for await (const item of items) {
@@ -144,7 +144,7 @@ export class InboundCalls {
     }
   }
 
-  /** Makes a part of an answer when it is the turn of its call, and sends it. */
+  /** Makes a part of an answer in the turn of its call, and sends it. */
   async #inTurn(peer: NodeId, call: InboundCall, make: () => AnswerPart): Promise<CallEnd> {
     await call.turn()
     if (call.signal.aborted) return 'cut'
@@ -160,7 +160,7 @@ export class InboundCalls {
         isFirst = false
         const how = await this.#send(peer, part, call.signal)
         if (how !== 'busy') return how
-        // It is let go of, and made anew once less waits.
+        // Drop the part, and make it anew once fewer bytes wait.
         await wait(clock, REMAKE_MS, call.signal)
         if (call.signal.aborted || clock.monotonic() > until) return 'cut'
       }
@@ -169,7 +169,7 @@ export class InboundCalls {
     }
   }
 
-  /** Waits while the link has no room. `cut`: it is gone, or nobody wants it any more; `busy`: too much waits already. Never rejects. */
+  /** Sends a part, waiting while the link has no room. `cut`: the link or the call is gone; `busy`: too much waits. Never rejects. */
   async #send(peer: NodeId, part: CallPart, signal: Abort): Promise<CallEnd> {
     const { clock } = this.#deps
     const until = clock.monotonic() + CALL_STALL_MS
@@ -213,7 +213,7 @@ function boundedBody(body: Uint8Array, what: string): Uint8Array {
   throw new NodeError('PAYLOAD_TOO_LARGE', `${what} of ${body.byteLength} bytes is more than a call carries`)
 }
 
-/** One call, and how far its caller is behind. */
+/** One call, and the bytes that its caller has not read. */
 class InboundCall {
   readonly signal = new Abort()
   readonly #clock: Clock
@@ -235,7 +235,7 @@ class InboundCall {
     await this.#turn
   }
 
-  /** Its turn, if it has one or waits for one, is over: so many bytes were sent. */
+  /** Ends the turn of the call, if it has one or waits for one, after `bytes` sent bytes. */
   endTurn(bytes: number): void {
     void this.#turn?.then((end) => end?.(bytes))
     this.#turn = null
@@ -250,7 +250,7 @@ class InboundCall {
     this.#wake()
   }
 
-  /** Resolves true when the caller has read enough, false when it does not in time, or wants no more. */
+  /** Resolves true when the caller has read enough; false after {@link CALL_STALL_MS}, or once the call is over. */
   async hasCapacity(): Promise<boolean> {
     const until = this.#clock.monotonic() + CALL_STALL_MS
     while (this.#unread >= CALL_WINDOW_BYTES && !this.signal.aborted && this.#clock.monotonic() < until) {
@@ -266,31 +266,31 @@ class InboundCall {
   }
 }
 
-/** Bytes of answers that a member gets while others are served as well: to read and make 8 MiB takes about half a second. */
+/** Bytes of answers for a member while others are served as well. To read and make 8 MiB takes about half a second. */
 const SHARE = { perSecond: 8_388_608, burst: 16_777_216 } as const
-/** Bytes that an answer counts for at least: to find out that there is little to say takes time, too. */
+/** The least bytes that an answer counts for: even an empty answer takes time. */
 const LEAST_BYTES = 4096
-/** Wait before it is looked again whether others are served, in milliseconds. */
+/** Delay before the next check whether others are served, in milliseconds. */
 const LOOK_AGAIN_MS = 100
 
-/** What giving turns needs. */
+/** Dependencies of {@link AnswerTurns}. */
 interface AnswerTurnsDeps {
   readonly clock: Clock
-  /** Did nobody but the member want something of this node in the last second? */
+  /** True when only this member used the node in the last second. */
   isAlone(peer: NodeId): boolean
 }
 
-/** A turn of a call. Its end is told how many bytes the answer had. */
+/** Ends a turn of a call, with the bytes of its answer. */
 type EndTurn = (bytes: number) => void
 
 /**
- * When an answer is read, made and handed to its link. Of one member it is one answer at a time, in the order of its calls: no more
- * than that of its answers is in memory. A member over its share waits while others are served, and for nothing else.
+ * Turns to read, make and send answers. A member has one answer at a time, in the order of its calls, so that no more of its answers is in
+ * memory. A member over its share waits only while others are served.
  */
 class AnswerTurns {
   readonly #deps: AnswerTurnsDeps
   readonly #share: BusyShare
-  /** The end of the last turn that was asked for, of members with calls. */
+  /** The end of the last requested turn of each member with calls. */
   readonly #last = new Map<NodeId, Promise<void>>()
 
   constructor(deps: AnswerTurnsDeps) {
@@ -298,7 +298,7 @@ class AnswerTurns {
     this.#share = new BusyShare({ ...deps, limit: SHARE })
   }
 
-  /** Waits for the turn of a call; null: the call is over before it comes. Who gets one must end it. Never rejects. */
+  /** Waits for the turn of a call; null when the call ends first. The caller must end the turn. Never rejects. */
   async take(peer: NodeId, signal: Abort): Promise<EndTurn | null> {
     const before = this.#last.get(peer)
     let finish = (): void => {}

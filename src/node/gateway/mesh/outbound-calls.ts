@@ -4,16 +4,16 @@ import type { NodeId } from '../../../kit/ids.js'
 import type { CallEnd, CallPart } from '../../../domain/channel/call.js'
 import type { CallPiece, CallRequest } from '../../../ports/member-calls.js'
 
-/** Calls that this node has open at one member. */
+/** The most open calls of this node at one member. */
 export const MAX_CALLS = 64
-/** Bytes of items that the caller has not read yet beyond which the callee sends none. */
+/** Bytes of unread items at which the callee stops sending. */
 export const CALL_WINDOW_BYTES = 1_048_576
-/** Bytes that the caller has read when it says so. */
+/** Bytes read before the caller sends credit. */
 const CREDIT_BYTES = CALL_WINDOW_BYTES / 4
 
-/** What calling needs. */
+/** Dependencies of {@link OutboundCalls}. */
 export interface OutboundCallsDeps {
-  /** Sees to a link. @throws NodeError PEER_OFFLINE */
+  /** Opens a link if needed. @throws NodeError PEER_OFFLINE */
   reach(peer: NodeId): Promise<void>
   /** @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED */
   send(peer: NodeId, part: CallPart): void
@@ -21,7 +21,7 @@ export interface OutboundCallsDeps {
 
 type OutboundAnswer = Extract<CallPart, { type: 'answer' | 'item' | 'end' }>
 
-/** The calls of this node at others. */
+/** The calls of this node at other members. */
 export class OutboundCalls {
   readonly #deps: OutboundCallsDeps
   readonly #open = new Map<NodeId, Map<number, OutboundCall>>()
@@ -31,7 +31,7 @@ export class OutboundCalls {
     this.#deps = deps
   }
 
-  /** Is a call at the member open? */
+  /** True while a call at the member is open. */
   has(peer: NodeId): boolean {
     return this.#open.has(peer)
   }
@@ -55,12 +55,12 @@ export class OutboundCalls {
     }
   }
 
-  /** Takes what a callee says; what is wrong with it, or null. Of a call that has ended here it may still speak. */
+  /** Takes a part from a callee. Returns its fault, or null. A callee may still send parts of a call that has ended here. */
   onAnswer(peer: NodeId, part: OutboundAnswer): string | null {
     return this.#open.get(peer)?.get(part.id)?.take(part) ?? null
   }
 
-  /** What was on its way over a link may be lost: its calls are over. */
+  /** Parts in transit over a link may be lost: ends its calls. */
   onLinks(peer: NodeId): void {
     for (const call of this.#open.get(peer)?.values() ?? []) call.end(cutOff())
   }
@@ -82,17 +82,17 @@ export class OutboundCalls {
     if (calls?.size === 0) this.#open.delete(peer)
   }
 
-  /** Without a link there is nobody to tell. */
+  /** Does nothing without a link. */
   #tell(peer: NodeId, part: CallPart): void {
     try {
       this.#deps.send(peer, part)
     } catch {
-      // Its callee notices by the link, or that nothing is read.
+      // The callee notices by the closed link, or by missing credit.
     }
   }
 }
 
-/** One call, and what came of it that was not read yet. */
+/** One call, and its unread pieces. */
 class OutboundCall {
   readonly #credit: (bytes: number) => void
   readonly #pieces: CallPiece[] = []
@@ -101,7 +101,7 @@ class OutboundCall {
   #isOver = false
   #error: NodeError | null = null
   #wake: () => void = () => {}
-  /** Has its callee said its last word? */
+  /** True once the callee sent its last part. */
   isAnswered = false
 
   constructor(credit: (bytes: number) => void) {

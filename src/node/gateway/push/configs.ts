@@ -26,23 +26,23 @@ import { ledgerEntries } from '../../ledger/scan.js'
 
 type LiveHook = Pick<PushHook, 'hook' | 'version'> & { readonly events?: readonly string[] }
 
-/** What the events of tasks that have not ended must know of their push configs, and how many notifications wait for each: in memory. */
+/** The push configs of running tasks, and the number of pending notifications of each: in memory. */
 export class LiveHooks {
   /** By task. */
   readonly #live = new Map<string, Map<string, LiveHook>>()
   readonly #shares = emptyShares()
 
-  /** Has a task such as are told of its events? */
+  /** True for a task with live push configs. */
   has(task: string): boolean {
     return this.#live.has(task)
   }
 
-  /** Those of a task that has not ended. */
+  /** The hooks of a running task. */
   of(task: string): Iterable<string> {
     return this.#live.get(task)?.keys() ?? []
   }
 
-  /** Reads what waits, after a start. `ownerOf`: of a task. @throws NodeError STORE_DAMAGED */
+  /** Reads the pending notifications after a start. `ownerOf`: owner of a task. @throws NodeError STORE_DAMAGED */
   async restore(ledger: Pick<Ledger, 'list'>, ownerOf: (task: string) => string): Promise<void> {
     for await (const { key, value } of ledgerEntries(ledger, NOTICE_RANGE)) {
       const [name, notice] = [noticeNameOf(key), decodeRecord<PushNotice>(value)]
@@ -50,20 +50,20 @@ export class LiveHooks {
     }
   }
 
-  /** Its events are told from now on. */
+  /** Adds a config: it gets a notification of each later event. */
   add({ hook, task, version, events }: PushHook, owner: string): void {
     const hooks = this.#live.get(task) ?? new Map<string, LiveHook>()
     openHook(this.#shares, { hook, owner })
     this.#live.set(task, hooks.set(hook, { hook, version, ...(events === undefined ? {} : { events }) }))
   }
 
-  /** No more events of a task are told. */
+  /** Ends the configs of a task: they get no further events. */
   end(task: string): void {
     for (const hook of this.of(task)) endHook(this.#shares, hook)
     this.#live.delete(task)
   }
 
-  /** Nothing is told to it any more, also not what waits. */
+  /** Deletes a config with its pending notifications. */
   drop(task: string, hook: string): void {
     const hooks = this.#live.get(task)
     hooks?.delete(hook)
@@ -71,33 +71,33 @@ export class LiveHooks {
     dropHook(this.#shares, hook)
   }
 
-  /** How many wait for it. */
+  /** The number of pending notifications of a hook. */
   waiting(hook: string): number {
     return waitingOf(this.#shares, hook)
   }
 
-  /** May one that was given up wait again? */
+  /** True when a dead-lettered notification may become pending again. */
   mayRevive(named: OwnedHook): boolean {
     return mayRevive(this.#shares, named)
   }
 
-  /** A notification that no event placed is on record. */
+  /** A notification is recorded outside of a commit of events. */
   waitsAgain({ hook, generation }: NoticeName, { folded = 0 }: Pick<PushNotice, 'folded'>, owner: string): void {
     restoreNotice(this.#shares, { hook, owner }, { generation, folded })
   }
 
-  /** One that waited was taken, or given up. */
+  /** A pending notification was delivered or given up. */
   settled(hook: string): void {
     settleNotice(this.#shares, hook)
   }
 
-  /** @throws NodeError OVERLOADED when a caller gets no further config */
+  /** @throws NodeError OVERLOADED when the caller may have no further config */
   refuseMore(owner: string): void {
     const fault = shareFault(this.#shares, owner)
     if (fault !== null) throw new NodeError('OVERLOADED', fault, { retryable: true })
   }
 
-  /** What tells the hooks of a task of its events, to go into the commit of these. Said again, the commit before is not there. */
+  /** The notifications of events for a task's hooks, for the commit of these events. A repeated call replaces the last one's. */
   noticesOf({ id }: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
     const hooks = this.#live.get(id)
     if (hooks === undefined) return []
@@ -110,18 +110,18 @@ export class LiveHooks {
     )
   }
 
-  /** What tells the hook of a new task that it was begun. */
+  /** The notification that a new task was begun. */
   firstNotice(hook: PushHook, at: number): LedgerChange[] {
     const name = 'task.submitted'
     return asksFor(hook, name) ? this.#place(hook.task, { generation: 1, at, name, hook: hook.hook }) : []
   }
 
-  /** The commit of the events of a task is on record. */
+  /** The commit of a task's events is durable. */
   placed(task: string): void {
     for (const hook of this.of(task)) keepPlaced(this.#shares, hook)
   }
 
-  /** Where too many wait, the newest gives its place to this one, which tells of all. */
+  /** With too many pending, the newest is replaced by this one, which covers both. */
   #place(task: string, { hook, generation, at, name }: Occasion): LedgerChange[] {
     const { over, folded } = placeNotice(this.#shares, hook, generation)
     const notice: PushNotice = { task, event: name, at, tries: 0, dueAt: at, ...(folded === 0 ? {} : { folded }) }
@@ -130,7 +130,7 @@ export class LiveHooks {
   }
 }
 
-/** What keeping push configs needs. */
+/** Dependencies of {@link WebhookConfigs}. */
 export interface WebhookConfigsDeps {
   readonly ledger: Ledger
   readonly ids: IdSource
@@ -138,7 +138,7 @@ export interface WebhookConfigsDeps {
   readonly live: Pick<LiveHooks, 'refuseMore'>
 }
 
-/** The push configs of tasks, as the ledger keeps them. */
+/** The push configs of tasks in the ledger. */
 export class WebhookConfigs {
   readonly #deps: WebhookConfigsDeps
 
@@ -146,22 +146,22 @@ export class WebhookConfigs {
     this.#deps = deps
   }
 
-  /** A config as it would be kept. @throws NodeError INVALID_INPUT */
+  /** Makes a config from a request. @throws NodeError INVALID_INPUT */
   make(task: string, { target, version }: PushRequest): PushHook {
     const { ids, webhooks } = this.#deps
     const refusal = webhooks.refusal(target.url)
     if (refusal !== null) throw new NodeError('INVALID_INPUT', `url: nothing is sent there: ${refusal}`)
-    // Clients of 0.3 that name none look for the one that is called like its task.
+    // Clients of 0.3 that name no id look for a config with the id of its task.
     const id = target.id ?? (version === '0.3' ? task : ids.next('push'))
     return { ...target, id, hook: ids.next('hook'), task, version }
   }
 
-  /** What keeps a config. */
+  /** The ledger change that stores a config. */
   changeOf(hook: PushHook): LedgerChange {
     return { key: PUSH_KEYS.config(hook.task, hook.hook), value: encodeRecord(hook) }
   }
 
-  /** A config in the place of the one with its id. @throws NodeError OVERLOADED, and what {@link make} throws */
+  /** Stores a config; it replaces the one with its id. @throws NodeError OVERLOADED, and the errors of {@link make} */
   async set({ id: task, owner }: Pick<GatewayTask, 'id' | 'owner'>, request: PushRequest): Promise<PushHook> {
     const fresh = this.make(task, request)
     const all = await this.list(task)
@@ -180,20 +180,20 @@ export class WebhookConfigs {
     return entries.flatMap(({ value }) => decodeRecord<PushHook>(value) ?? [])
   }
 
-  /** The configs of all tasks, as many as are asked for. */
+  /** The configs of all tasks, at most `limit`. */
   async all(limit: number): Promise<readonly PushHook[]> {
     const entries = await this.#deps.ledger.list({ ...CONFIG_RANGE, limit })
     return entries.flatMap(({ value }) => decodeRecord<PushHook>(value) ?? [])
   }
 
-  /** A config by what the node calls it; null: it was deleted. */
+  /** A config by the node's id of it; null when it was deleted. */
   async find(task: string, hook: string): Promise<PushHook | null> {
     const bytes = await this.#deps.ledger.get(PUSH_KEYS.config(task, hook))
     return bytes === null ? null : decodeRecord<PushHook>(bytes)
   }
 }
 
-/** What a hook is told of. */
+/** An event for a hook. */
 interface Occasion extends NoticeName {
   readonly at: number
   readonly name: string

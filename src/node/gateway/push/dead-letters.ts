@@ -4,14 +4,14 @@ import { decodeRecord, encodeRecord } from '../../../domain/gateway/records.js'
 import type { Ledger, LedgerChange } from '../../../ports/ledger.js'
 import { ledgerEntries } from '../../ledger/scan.js'
 
-/** Notifications that nobody took which are kept; beyond it the oldest of whoever has the most goes. */
+/** The most dead letters; beyond it the oldest of the owner with the most is dropped. */
 export const MAX_DEAD_LETTERS = 5000
-/** The same of one caller; beyond it its oldest goes. */
+/** The most dead letters of one owner; beyond it its oldest is dropped. */
 export const MAX_DEAD_LETTERS_OF_ONE = 1000
-/** How long they are kept, in milliseconds. */
+/** How long dead letters are kept, in milliseconds. */
 export const DEAD_LETTER_MS = 604_800_000
 
-/** A notification, and whose task it tells of. */
+/** A notification, and the owner of its task. */
 export interface OwnedNotice extends NoticeName {
   readonly owner: string
 }
@@ -20,12 +20,12 @@ interface KeptLetter extends OwnedNotice {
   readonly deadAt: number
 }
 
-/** The notifications that nobody took: bounded in number, by caller and in all, and in age. */
+/** The notifications that failed for good: bounded in number, by owner and in all, and in age. */
 export class DeadLetters {
   readonly #ledger: Ledger
-  /** By id, the oldest first. */
+  /** By id, oldest first. */
   readonly #kept = new Map<string, KeptLetter>()
-  /** Their ids by owner, the oldest first. */
+  /** Ids by owner, oldest first. */
   readonly #owners = new Map<string, Set<string>>()
   #pushedOut = 0
 
@@ -33,7 +33,7 @@ export class DeadLetters {
     this.#ledger = ledger
   }
 
-  /** Reads what there is. `ownerOf`: of a task. @throws NodeError STORE_DAMAGED */
+  /** Reads the stored dead letters. `ownerOf`: owner of a task. @throws NodeError STORE_DAMAGED */
   async start(ownerOf: (task: string) => string): Promise<void> {
     const found: KeptLetter[] = []
     for await (const { key, value } of ledgerEntries(this.#ledger, DEAD_RANGE)) {
@@ -43,27 +43,27 @@ export class DeadLetters {
     for (const one of found.sort((a, b) => a.deadAt - b.deadAt)) this.#put(one)
   }
 
-  /** The ids of those there are, the oldest first. */
+  /** All ids, oldest first. */
   ids(): IterableIterator<string> {
     return this.#kept.keys()
   }
 
-  /** Is there such a one? */
+  /** True for the id of a dead letter. */
   has(id: string): boolean {
     return this.#kept.has(id)
   }
 
-  /** How many there are. */
+  /** The number of dead letters. */
   get size(): number {
     return this.#kept.size
   }
 
-  /** How many went because there were too many, since the start. */
+  /** The number of letters dropped for space since the start. */
   get pushedOut(): number {
     return this.#pushedOut
   }
 
-  /** One more: what keeps it, and lets one go when there are too many. */
+  /** Adds a letter. Returns the changes that store it, and drop one when there are too many. */
   add(name: OwnedNotice, letter: DeadLetter): LedgerChange[] {
     this.#put({ ...name, deadAt: letter.deadAt })
     const change = { key: PUSH_KEYS.dead(name.hook, name.generation), value: encodeRecord(letter) }
@@ -75,17 +75,17 @@ export class DeadLetters {
     return [change, ...removal]
   }
 
-  /** The ids of those of a hook. */
+  /** The ids of a hook's letters. */
   of(hook: string): string[] {
     return [...this.#kept].flatMap(([id, one]) => (one.hook === hook ? [id] : []))
   }
 
-  /** The ids of those that are too old. */
+  /** The ids of expired letters. */
   past(now: number): string[] {
     return [...this.#kept].flatMap(([id, { deadAt }]) => (deadAt < now - DEAD_LETTER_MS ? [id] : []))
   }
 
-  /** What removes them; they are there until {@link forget}. */
+  /** The ledger changes that remove letters; they stay in memory until {@link forget}. */
   removal(ids: readonly string[]): LedgerChange[] {
     return ids.flatMap((id) => {
       const one = this.#kept.get(id)
@@ -93,7 +93,7 @@ export class DeadLetters {
     })
   }
 
-  /** They are removed. */
+  /** Forgets removed letters. */
   forget(ids: readonly string[]): void {
     for (const id of ids) {
       const owner = this.#kept.get(id)?.owner ?? ''
@@ -104,7 +104,7 @@ export class DeadLetters {
     }
   }
 
-  /** One as it is kept, with its name; null for none. */
+  /** A stored letter with its name; null for an unknown id. */
   async read(id: string): Promise<(NoticeName & { readonly letter: DeadLetter }) | null> {
     const one = this.#kept.get(id)
     const bytes = one === undefined ? null : await this.#ledger.get(PUSH_KEYS.dead(one.hook, one.generation))
@@ -118,7 +118,7 @@ export class DeadLetters {
     this.#owners.set(one.owner, (this.#owners.get(one.owner) ?? new Set<string>()).add(id))
   }
 
-  /** The ids of whoever has too many, after one more of an owner; empty when nobody has. */
+  /** After a new letter of `owner`: the ids of the owner over a limit, oldest first; empty when no limit is exceeded. */
   #crowded(owner: string): Iterable<string> {
     const own = this.#owners.get(owner)
     if (own !== undefined && own.size > MAX_DEAD_LETTERS_OF_ONE) return own

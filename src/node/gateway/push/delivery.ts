@@ -15,10 +15,10 @@ import type { LiveHooks, WebhookConfigs } from './configs.js'
 import type { TaskLog } from '../task-log.js'
 import type { NodeDeps } from '../../dependencies.js'
 
-/** How long after something failed within this node it is tried again, in milliseconds. */
+/** Delay before a retry after a failure within this node, in milliseconds. */
 const AGAIN_MS = 1000
 
-/** What delivering notifications needs. */
+/** Dependencies of {@link WebhookDelivery}. */
 export interface WebhookDeliveryDeps {
   readonly node: Pick<NodeDeps, 'clock' | 'ledger' | 'telemetry' | 'chance'>
   readonly webhooks: Webhooks
@@ -35,7 +35,7 @@ interface NoticeHead extends NoticeName {
   readonly notice: PushNotice
 }
 
-/** Takes notifications from the ledger to their hooks, each hook's in order, until they are taken or given up. */
+/** Delivers notifications from the ledger to their hooks, each hook's in order, until they are accepted or given up. */
 export class WebhookDelivery {
   readonly #deps: WebhookDeliveryDeps
   readonly #outbound = emptyOutbox()
@@ -43,7 +43,7 @@ export class WebhookDelivery {
   readonly #stopped = new Abort()
   readonly #snapshots: TaskSnapshots
   #timer: Timer | null = null
-  /** Bodies are made one after the other: each may take much of the log into memory. */
+  /** Bodies are made one at a time: each may take much of the log into memory. */
   #making: Promise<unknown> = Promise.resolve()
 
   constructor(deps: WebhookDeliveryDeps) {
@@ -51,7 +51,7 @@ export class WebhookDelivery {
     this.#snapshots = new TaskSnapshots(deps.log)
   }
 
-  /** Looks for what waits, hook by hook, and delivers it. Resolves when it has seen all hooks. Never rejects. */
+  /** Finds the pending notifications, hook by hook, and delivers them. Resolves when it has seen all hooks. Never rejects. */
   async start(): Promise<void> {
     const { ledger, telemetry } = this.#deps.node
     for (let { from } = NOTICE_RANGE; !this.#stopped.aborted; ) {
@@ -69,17 +69,17 @@ export class WebhookDelivery {
     }
   }
 
-  /** Something waits for a hook, durably. */
+  /** A notification of a hook is pending, durably. */
   queued(hook: string, owner: string): void {
     this.#step({ type: 'queued', hook, owner })
   }
 
-  /** A person wants what waits for a hook to be tried now. */
+  /** The operator asks to retry the pending notifications of a hook now. */
   hurry(hook: string): void {
     this.#step({ type: 'hurry', hook })
   }
 
-  /** A hook gets nothing any more. Resolves when nothing is under way to it. */
+  /** Ends delivery to a hook. Resolves when nothing is in transit to it. */
   async end(hook: string): Promise<void> {
     const busy = this.#busy.get(hook)
     this.#step({ type: 'removed', hook })
@@ -87,7 +87,7 @@ export class WebhookDelivery {
     this.#snapshots.forget(hook)
   }
 
-  /** Sends nothing any more. */
+  /** Stops all delivery. */
   stop(): void {
     this.#stopped.abort()
     this.#deps.node.clock.clear(this.#timer)
@@ -113,7 +113,7 @@ export class WebhookDelivery {
 
   async #serve({ hook, isHurried }: { readonly hook: string; readonly isHurried: boolean }, stop: Abort): Promise<void> {
     const { clock, telemetry } = this.#deps.node
-    // Whoever begins it notes it first.
+    // The caller records the work first.
     await Promise.resolve()
     let dueAt: number | null
     try {
@@ -127,7 +127,7 @@ export class WebhookDelivery {
     this.#step({ type: 'served', hook, dueAt })
   }
 
-  /** Tries the oldest notification of a hook; gives when to look again, null when nothing waits. */
+  /** Tries the oldest notification of a hook. Returns when to look again; null when none is pending. */
   async #next(hook: string, { isHurried, stop }: { readonly isHurried: boolean; readonly stop: Abort }): Promise<number | null> {
     const { clock, ledger, chance } = this.#deps.node
     const head = await this.#head(hook)
@@ -138,7 +138,7 @@ export class WebhookDelivery {
     const body = config === null ? null : await this.#body(config, head)
     if (stop.aborted) return null
     if (config === null || body === null || this.#deps.isGone(this.#deps.taskOf(task)?.owner ?? '')) {
-      // Its config was deleted while this one was being written, or is about to be: whose it was is gone.
+      // Its config was deleted during this write, or is about to be: its owner is gone.
       await ledger.commit([{ key: PUSH_KEYS.notice(hook, head.generation), value: null }])
       this.#deps.live.settled(hook)
       return clock.now()
@@ -159,7 +159,7 @@ export class WebhookDelivery {
     return name === null || notice === null ? null : { ...name, notice }
   }
 
-  /** null: there is nothing to tell of any more. */
+  /** null: the task or the event is gone. */
   #body({ version, task: id }: PushHook, head: NoticeHead): Promise<string | null> {
     const making = this.#making.then(async () => {
       const { log, taskOf, webhooks } = this.#deps
@@ -181,7 +181,7 @@ export class WebhookDelivery {
     return making
   }
 
-  /** Nothing else is told to the hook before it is on record: after a kill it would come out of order. */
+  /** The hook gets nothing else before this is recorded: after a kill it would come out of order. */
   async #record({ hook, generation, notice }: NoticeHead, verdict: Exclude<PushVerdict, { type: 'gone' }>): Promise<void> {
     const key = PUSH_KEYS.notice(hook, generation)
     this.#deps.node.telemetry.count('notifications', verdict.type)
@@ -194,10 +194,10 @@ export class WebhookDelivery {
     this.#deps.live.settled(hook)
   }
 
-  /** Whoever is there no more wants nothing of what waits, nor of what was given up; what waits finds no config. */
+  /** Deletes the config of a hook that is gone with its dead letters. Its pending notifications then find no config. */
   async #unhook({ task, hook, url }: PushHook, head: NoticeHead, { type, reason }: Extract<PushVerdict, { type: 'gone' }>): Promise<void> {
     const { dead, hooks, live, node } = this.#deps
-    // It may have been sent elsewhere meanwhile: that one is tried next.
+    // The config may have a new URL by now: the next try uses it.
     if ((await hooks.find(task, hook))?.url !== url) return
     node.telemetry.count('notifications', type)
     node.telemetry.log('warn', 'a webhook is gone: its push config is deleted', { id: noticeId(head), task, reason })
@@ -218,7 +218,7 @@ export class WebhookDelivery {
     return this.#deps.dead.add({ hook, generation, owner }, { ...content, tries, reason, deadAt: clock.now() })
   }
 
-  /** What happened is written once the ledger takes it. */
+  /** Commits, with retries until the ledger accepts it. */
   async #commit(changes: readonly LedgerChange[]): Promise<void> {
     const { clock, ledger, telemetry } = this.#deps.node
     while (!this.#stopped.aborted) {
@@ -233,21 +233,21 @@ export class WebhookDelivery {
   }
 }
 
-/** Bytes, about, of the snapshots that are kept from one notification to the next. */
+/** Approximate bytes of the snapshots kept between notifications. */
 export const MAX_SNAPSHOTS_BYTES = 33_554_432
 
-/** Which snapshot is wanted. */
+/** Key of a snapshot. */
 interface SnapshotName {
   readonly hook: string
   readonly task: string
-  /** After which event. */
+  /** The last event in it. */
   readonly generation: number
 }
 
-/** The tasks that webhooks are told whole, each as its webhook heard of it last: so the next time only what is new is read. */
+/** The tasks that webhooks receive whole, each as last sent to its webhook, so that the next time only new events are read. */
 export class TaskSnapshots {
   readonly #log: Pick<TaskLog, 'events'>
-  /** By hook, the one that was used last at the end. */
+  /** By hook, the most recently used last. */
   readonly #kept = new Map<string, TaskFold>()
   #bytes = 0
 
@@ -255,10 +255,10 @@ export class TaskSnapshots {
     this.#log = log
   }
 
-  /** The task after an event; null: the log has no such event. It may change with the next call. @throws NodeError STORE_DAMAGED */
+  /** The task after an event; null when the log has no such event. The next call may change it. @throws NodeError STORE_DAMAGED */
   async after({ hook, task, generation }: SnapshotName): Promise<TaskFold | null> {
     const kept = this.#kept.get(hook)
-    // One that was given up is sent again later: the fold is ahead of it.
+    // A dead-lettered notification may be sent later: the fold is ahead of it.
     const isPast = kept !== undefined && kept.generation > generation
     const fold = kept === undefined || isPast ? emptyFold() : kept
     const events = await this.#log.events(task, fold.generation, generation)
@@ -268,7 +268,7 @@ export class TaskSnapshots {
     return fold.generation === generation ? fold : null
   }
 
-  /** Nothing more is told to a webhook. */
+  /** Forgets the snapshot of a hook that gets nothing more. */
   forget(hook: string): void {
     this.#bytes -= this.#kept.get(hook)?.bytes ?? 0
     this.#kept.delete(hook)

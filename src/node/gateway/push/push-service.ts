@@ -25,7 +25,7 @@ import type { TaskLog } from '../task-log.js'
 import { ledgerEntries } from '../../ledger/scan.js'
 import type { NodeDeps } from '../../dependencies.js'
 
-/** What push notifications need of the gateway. */
+/** Dependencies of {@link PushService}. */
 export interface PushServiceDeps {
   readonly node: Pick<NodeDeps, 'chance' | 'clock' | 'ids' | 'ledger' | 'telemetry'>
   readonly webhooks: Webhooks
@@ -36,18 +36,18 @@ export interface PushServiceDeps {
   readonly find: (by: Principal, id: string, scope: 'read' | 'send') => GatewayTask
 }
 
-/** The push notifications of gateway tasks: who wants to be told, and that it is. */
+/** The push notifications of gateway tasks: their configs and their delivery. */
 export class PushService implements PushConfigs {
-  /** For people. */
+  /** The calls for the operator. */
   readonly admin: PushAdmin
   readonly #deps: PushServiceDeps
   readonly #live = new LiveHooks()
   readonly #hooks: WebhookConfigs
   readonly #dead: DeadLetters
   readonly #delivery: WebhookDelivery
-  /** Configs are changed one after the other. */
+  /** Config changes run one at a time. */
   #turn: Promise<unknown> = Promise.resolve()
-  /** May there be configs of somebody who is gone? */
+  /** True when there may be configs of revoked owners. */
   #mustLook = true
   #unlisten: Unsubscribe = () => {}
 
@@ -75,7 +75,7 @@ export class PushService implements PushConfigs {
     })
   }
 
-  /** Reads what must be known before the first event, and begins to deliver what waits. @throws NodeError STORE_DAMAGED */
+  /** Reads the configs and pending notifications before the first event, and starts delivery. @throws NodeError STORE_DAMAGED */
   async start(tasks: Iterable<GatewayTask>): Promise<void> {
     for (const { id, owner, state } of tasks)
       if (!ENDED_STATES.has(state)) for (const hook of await this.#hooks.list(id)) this.#live.add(hook, owner)
@@ -90,13 +90,13 @@ export class PushService implements PushConfigs {
     void this.#delivery.start()
   }
 
-  /** Sends nothing any more. */
+  /** Stops all delivery. */
   stop(): void {
     this.#unlisten()
     this.#delivery.stop()
   }
 
-  /** The config of a task that is about to begin, if it has one, and what goes into the commit that begins it. @throws NodeError INVALID_INPUT, OVERLOADED */
+  /** Adds the config of a task that is about to begin, if any. Returns the changes for its first commit. @throws NodeError INVALID_INPUT, OVERLOADED */
   begin({ id, owner, createdAt }: GatewayTask, request: PushRequest | undefined): LedgerChange[] {
     if (request === undefined) return []
     const hook = this.#hooks.make(id, request)
@@ -105,17 +105,17 @@ export class PushService implements PushConfigs {
     return [this.#hooks.changeOf(hook), ...this.#live.firstNotice(hook, createdAt)]
   }
 
-  /** It did not begin. */
+  /** The task did not begin. */
   notBegun({ id }: GatewayTask): void {
     this.#live.end(id)
   }
 
-  /** What tells of events of a task, to go into their commit. */
+  /** The notifications of a task's events, for the commit of these. */
   noticesOf(task: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
     return this.#live.noticesOf(task, events)
   }
 
-  /** What happened to a task is durable. */
+  /** Events of a task are durable: queues their notifications. */
   look({ id, owner, state }: GatewayTask): void {
     if (!this.#live.has(id)) return
     this.#live.placed(id)
@@ -123,14 +123,14 @@ export class PushService implements PushConfigs {
     if (ENDED_STATES.has(state)) this.#live.end(id)
   }
 
-  /** A task is let go of: what is not delivered yet is not any more. @throws NodeError what the ledger refuses */
+  /** Removes the configs and notifications of a task. @throws NodeError from the ledger */
   async forget({ id }: GatewayTask): Promise<void> {
     await this.#inTurn(async () => {
       for (const hook of await this.#hooks.list(id)) await this.#drop(hook)
     })
   }
 
-  /** Lets go of what nobody took long ago. @throws NodeError what the ledger refuses */
+  /** Removes expired dead letters, and the configs of revoked owners. @throws NodeError from the ledger */
   async sweep(): Promise<void> {
     const { ledger, clock } = this.#deps.node
     const past = this.#dead.past(clock.now())
@@ -142,7 +142,7 @@ export class PushService implements PushConfigs {
   async set(by: Principal, task: string, request: PushRequest): Promise<PushHook> {
     return await this.#inTurn(async () => {
       const hook = await this.#hooks.set(this.#deps.find(by, task, 'send'), request)
-      // It may have ended meanwhile.
+      // The task may have ended meanwhile.
       const { state, owner } = this.#deps.find(by, task, 'send')
       if (!ENDED_STATES.has(state)) this.#live.add(hook, owner)
       return hook
@@ -168,7 +168,7 @@ export class PushService implements PushConfigs {
     })
   }
 
-  /** Deletes the configs of those who are gone. Never rejects: what the ledger does not take now it does at the next sweep, and nothing is sent. */
+  /** Deletes the configs of revoked owners. Never rejects: after a failed commit the next sweep tries again, and nothing is sent. */
   async #endGone(): Promise<void> {
     const { node, taskOf, owners } = this.#deps
     await this.#inTurn(async () => {
@@ -184,7 +184,7 @@ export class PushService implements PushConfigs {
     })
   }
 
-  /** Its config goes first: whatever is being written for it meanwhile finds none. */
+  /** Deletes the config first: a notification in preparation then finds none. */
   async #drop({ task, hook }: PushHook): Promise<void> {
     const { ledger } = this.#deps.node
     this.#live.drop(task, hook)
@@ -205,7 +205,7 @@ export class PushService implements PushConfigs {
   }
 }
 
-/** Rows of each kind that `a2a push ls` shows at most. */
+/** The most rows of each kind in `a2a push ls`. */
 const MAX_PUSH_ROWS = 1000
 const NOTICE_IDS: IdKind = {
   one: 'pending or dead-lettered notification',
@@ -214,13 +214,13 @@ const NOTICE_IDS: IdKind = {
   code: 'NOTIFICATION_NOT_FOUND',
   list: 'a2a-node a2a push ls'
 }
-/** An id of a notification, or the beginning of one. */
+/** The id of a notification, or a prefix of one. */
 const NAME = /^[A-Za-z0-9_-]{4,40}(?:\.\d{0,8})?$/
 
-/** Runs what must not happen at the same time as something else of the kind. */
+/** Runs a job when no other one of this kind runs. */
 type InTurn = <T>(run: () => Promise<T>) => Promise<T>
 
-/** What showing and retrying notifications needs. */
+/** Dependencies of {@link NodePushAdmin}. */
 interface PushAdminDeps {
   readonly node: Pick<NodeDeps, 'ledger' | 'clock'>
   readonly hooks: WebhookConfigs
@@ -231,7 +231,7 @@ interface PushAdminDeps {
   readonly inTurn: InTurn
 }
 
-/** Notifications as people see them. */
+/** Notifications as the operator sees them. */
 class NodePushAdmin implements PushAdmin {
   readonly #deps: PushAdminDeps
 
@@ -279,7 +279,7 @@ class NodePushAdmin implements PushAdmin {
     return [one]
   }
 
-  /** Ids of those that wait and begin so, some of them. */
+  /** Ids of pending notifications that begin with `start`; not all of them. */
   async #waiting(start: string): Promise<string[]> {
     const { ledger } = this.#deps.node
     const [hook = '', generation] = start.split('.')
@@ -293,7 +293,7 @@ class NodePushAdmin implements PushAdmin {
     return ids
   }
 
-  /** Those that nobody took wait again, as if they had never been tried. */
+  /** Makes dead letters pending again, as if never tried. */
   async #revive(ids: readonly string[]): Promise<readonly string[]> {
     const { node, dead, hooks, live, delivery, taskOf } = this.#deps
     const revived: string[] = []
@@ -302,11 +302,11 @@ class NodePushAdmin implements PushAdmin {
       if (found === null || (await hooks.find(found.letter.task, found.hook)) === null) continue
       const { task, event, at, folded = 0 } = found.letter
       const owner = taskOf(task)?.owner ?? ''
-      // What waits there already comes first.
+      // Pending notifications of the hook come first.
       if (!live.mayRevive({ hook: found.hook, owner })) continue
       const notice: PushNotice = { task, event, at, tries: 0, dueAt: node.clock.now(), ...(folded === 0 ? {} : { folded }) }
       const key = PUSH_KEYS.notice(found.hook, found.generation)
-      // Counted first: it may be taken before this goes on.
+      // Count it first: delivery may end before the commit returns.
       live.waitsAgain(found, notice, owner)
       try {
         await node.ledger.commit([{ key, value: encodeRecord(notice) }, ...dead.removal([id])])
@@ -323,7 +323,7 @@ class NodePushAdmin implements PushAdmin {
   }
 }
 
-/** What stands behind it may be a secret. */
+/** Without query and fragment, which may hold a secret. */
 function urlText(url: string): string {
   return url.replace(/[?#].*$/s, '')
 }
