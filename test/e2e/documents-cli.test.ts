@@ -186,7 +186,7 @@ test('doc watch of a document of which nothing is here says so, tells no empty v
   await untilTrue(async () => (await b.cli(['doc', 'rm', 'settings'])).code === 0, 'the document is in use no longer')
   const watch = follow(t, b, ['doc', 'watch', 'settings'])
   const json = follow(t, b, ['doc', 'watch', 'settings', '--type', 'map', '--json'])
-  t.ok((await watch.note()).endsWith('nothing of it is here, and whoever has it is away; it is shown once it is here'))
+  t.ok((await watch.note()).endsWith('and every node that has it is offline; it is shown when it arrives'))
   await mesh.start('a', { home: a.home })
   t.alike((JSON.parse(await json.line()) as { value: unknown }).value, { color: 'blue' }, 'the first line has a value')
   t.ok((await watch.line()).endsWith('settings  map of 1 entries'), 'the part that holds something')

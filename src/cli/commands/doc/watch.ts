@@ -34,7 +34,7 @@ async function partHere({ output, api }: CommandContext, document: string, optio
     return await readPart(api(), document, options)
   } catch (error) {
     if (!(error instanceof NodeError) || !NOT_HERE.includes(error.code)) throw error
-    if (!output.json) output.note(`${error.message}; it is shown once it is here`)
+    if (!output.json) output.note(`${error.message}; it is shown when it arrives`)
   }
   for await (const _ of api().watch('documents.read', { document, ...(partOption(options) ?? { type: 'text' }) })) break
   return await readPart(api(), document, options)
