@@ -176,7 +176,7 @@ function keysAt(schema: z.core.$ZodType, [step, ...rest]: readonly PropertyKey[]
 /** The form of agent files with every runtime there is. */
 export const AGENT_FORMAT = new AgentFormat(RUNTIMES)
 
-/** What the checks themselves say no word of, in the words of a file: what must stand at a place, and what does. */
+/** Message of a schema issue in the words of agent files: the expected kind and the given one. undefined: the schema's own message. */
 export function fileReason(issue: z.core.$ZodRawIssue): string | undefined {
   const reason = plainReason(issue, KINDS)
   return issue.code === 'invalid_type' ? `${reason}, not ${kindOf(issue.input)}` : reason

@@ -18,7 +18,7 @@ import type { SharedDeps } from '../runtimes.js'
 import { readAgentFile } from './read-agent-file.js'
 import type { AgentLog } from './runtime-type.js'
 
-/** What `agents run` gives. */
+/** Options of {@link runAgentFile}. */
 export interface RunFileOptions extends SharedDeps {
   /** A relative path is taken from the current directory. */
   readonly file: string

@@ -11,7 +11,7 @@ const HOPELESS_FAILURES = 3
 /** Characters of the reason of a failure. */
 const MAX_REASON = 1000
 
-/** What {@link ImportLink} needs. */
+/** Dependencies of {@link ImportLink}. */
 export interface ImportLinkDeps {
   readonly adapter: Pick<ImportAdapter, 'open' | 'listTimeoutMs' | 'words'>
   readonly clock: Clock
@@ -47,7 +47,7 @@ export class ImportLink implements ImportCalls {
     this.#deps = deps
   }
 
-  /** Where it stands now. */
+  /** Its current state. */
   get state(): LinkState {
     return this.#state
   }
@@ -98,7 +98,7 @@ export class ImportLink implements ImportCalls {
     await this.#closing
   }
 
-  /** Takes what happened. */
+  /** Applies one input to the state machine and performs the effects. */
   input(input: LinkInput): void {
     const { clock, ttlMs, onState } = this.#deps
     const now = clock.monotonic()
@@ -142,7 +142,7 @@ export class ImportLink implements ImportCalls {
       onClosed: (reason: string) => this.#failed(number, reason)
     }
     const opening = this.#deps.adapter.open(events, stop.signal)
-    // Whoever closes meanwhile waits for it.
+    // A close during the opening waits for it.
     this.#closing = opening.then(
       (connection) => (number === this.#number ? undefined : connection.close()),
       () => {}

@@ -42,8 +42,8 @@ export interface FaultPlace {
 }
 
 /**
- * How a run ends by a fault: LLM_INIT_FAILED while the provider cannot be used at all, TIMEOUT of one that fell silent,
- * PAYLOAD_TOO_LARGE, else TASK_FAILED. Callers are not told addresses and what a server says of keys.
+ * The outcome of a run that a fault ends: LLM_INIT_FAILED while the provider cannot be used at all, TIMEOUT of a stalled one,
+ * PAYLOAD_TOO_LARGE, else TASK_FAILED. It tells callers neither addresses nor a server's words about keys.
  */
 export function faultOutcome(fault: LlmFault, { provider, isBegun, hasActed }: FaultPlace): AgentOutcome {
   const code = codeOf(fault)
@@ -72,8 +72,8 @@ function faultText({ status, message }: LlmFault): string {
 }
 
 /**
- * What the body of an error says, in the forms of llama.cpp, Ollama and vLLM: `{error: {message}}`, `{error: text}`,
- * `{message}`, `{detail}`; of any other its beginning.
+ * The message in an error body, in the forms of llama.cpp, Ollama and vLLM: `{error: {message}}`, `{error: text}`, `{message}`, `{detail}`.
+ * For any other body, its beginning.
  */
 export function wordsOf(body: string): string {
   const parsed = parseJson(body)

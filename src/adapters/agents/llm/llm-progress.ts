@@ -12,7 +12,7 @@ export interface RunProgress {
   readonly tokens: TokenCounts
 }
 
-/** What a run may use. */
+/** Limits of one run. */
 export interface ProgressLimits {
   readonly maxTurns: number
   /** Tokens of one answer. */
@@ -21,12 +21,12 @@ export interface ProgressLimits {
   readonly run: number
 }
 
-/** What comes next: one more question with so many tokens for its answer at most, or the end of the run, and why. */
+/** The next step: a question whose answer has at most `maxTokens`, or the end of the run with its reason. */
 export type NextTurn =
   | { readonly kind: 'ask'; readonly maxTokens: number }
   | { readonly kind: 'over'; readonly why: 'turns' | 'run' | 'day' }
 
-/** What the server says of one turn, as it came. */
+/** Token counts of one turn, as the server reported them. */
 export interface ReportedTokens {
   readonly input: number | undefined
   readonly output: number | undefined
@@ -55,7 +55,7 @@ export function nextTurn({ turns, tokens }: RunProgress, { maxTurns, maxTokens, 
   return { kind: 'ask', maxTokens: Math.min(maxTokens, left, dayLeft) }
 }
 
-/** The course after one more turn. */
+/** The progress after one more turn. */
 export function afterTurn({ turns, tokens }: RunProgress, turn: TokenCounts): RunProgress {
   return {
     turns: turns + 1,

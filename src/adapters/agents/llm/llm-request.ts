@@ -11,7 +11,7 @@ const MAX_REFUSAL_BYTES = 65_536
 /** Longest wait that a server may ask for, in seconds. */
 const MAX_RETRY_AFTER = 86_400
 
-/** What {@link LlmRequest} needs. */
+/** Dependencies of {@link LlmRequest}. */
 export interface LlmRequestDeps {
   readonly fetch: Fetch
   readonly clock: Clock
@@ -47,7 +47,7 @@ export class LlmRequest {
     const { body, signal } = init
     this.#sentBytes = typeof body === 'string' ? Buffer.byteLength(body) : 0
     const signals = [this.#stop.signal, ...(signal === null || signal === undefined ? [] : [signal])]
-    // Elsewhere is not what the config names, and its secrets are not for there.
+    // A redirect would send the secrets to a server that the config does not name.
     const asking = this.#deps.fetch(url, { ...init, signal: AbortSignal.any(signals), redirect: 'manual' })
     const response = await this.#received(asking).catch((error: unknown) => this.#fail(unreachable(error)))
     if (!response.ok) return this.#fail(await this.#refusal(response))
@@ -62,7 +62,7 @@ export class LlmRequest {
     throw this.#fault
   }
 
-  /** What the server is waited for, no longer than it may be silent. */
+  /** Awaits data of the server, at most for its stall timeout. */
   async #received<T>(next: Promise<T>): Promise<T> {
     const { clock, stallTimeoutMs } = this.#deps
     const timer = clock.after(stallTimeoutMs, () => {

@@ -20,7 +20,7 @@ const agent = new Promise<Agent>((resolve) => {
 })
 
 process.once('disconnect', () => {
-  // The node is gone. Whatever the module has started goes too.
+  // The node is gone: end the whole process group of the module.
   try {
     process.kill(-process.pid, 'SIGKILL')
   } catch {

@@ -14,7 +14,7 @@ const PRESETS: Readonly<Record<string, Readonly<Record<string, Tier>>>> = { plan
 
 const NO_OTHERS = { dirs: [], starters: false } as const
 
-/** What is to be written. */
+/** Options of {@link writeNewAgents}. */
 export interface NewAgents {
   /** Where the files go, absolute; made when it is not there. */
   readonly dir: string
@@ -22,7 +22,7 @@ export interface NewAgents {
   readonly name: string | null
   /** null: an agent whose tier is its node's. */
   readonly preset: string | null
-  /** What else the node serves: an id that one of those has is not free. Default: nothing. */
+  /** Other agents of the node, whose ids are taken. Default: none. */
   readonly others?: { readonly dirs: readonly string[]; readonly starters: boolean }
 }
 

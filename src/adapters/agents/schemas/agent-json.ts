@@ -1,4 +1,4 @@
-/** Deepest value that is looked into; what lies deeper is left as it is. */
+/** Deepest level that is converted; values below it stay as they are. */
 const MAX_DEPTH = 64
 
 /**
@@ -26,7 +26,7 @@ function convert(value: unknown, depth: number): unknown {
 }
 
 /**
- * A value of an agent as JSON text: bytes anywhere in it become base64 text. undefined for what has no JSON form (a function).
+ * A value of an agent as JSON text; bytes anywhere in it become base64 text. undefined when it has no JSON form (a function).
  * @throws TypeError for a circular value or a bigint
  */
 export function agentJsonText(value: unknown): string | undefined {

@@ -76,7 +76,7 @@ function createEngine(dialect: Dialect): Engine {
     strict: false,
     logger: false,
     validateFormats: false,
-    // `required: [toString]` must not be met by what every object inherits.
+    // Inherited properties must not satisfy `required: [toString]`.
     ownProperties: true,
     code: { regExp: withCode(exactPattern) }
   }
@@ -144,7 +144,7 @@ function faultsOf(errors: readonly ErrorObject[]): SchemaFault[] {
   return withoutBranches(errors).slice(0, 20).map(faultOf)
 }
 
-/** What is wrong with a schema itself. */
+/** Faults of a schema itself. */
 function schemaFaults(errors: readonly ErrorObject[]): string {
   // A wrong `type` has a fault for each form that it may have; the first names the types.
   const faults = faultsOf(errors)

@@ -12,16 +12,16 @@ const MAX_FIXED = 256
 /** A part of a pattern that matches one character, and how often it may: `[...]`, `\d`, `x`; then `*`, `+`, `?`, `{2}`, `{2,}` or `{2,3}`. */
 const PART = /(?:\[(?:\\.|[^\\\]])+\]|\\[dDsSwW.\-/^$*+?()[\]{}|]|[^\\[\](){}*+?|^$])(?:([*+?])|\{(\d{1,3})(?:(,)(\d{0,3}))?\})?\??/y
 
-/** What a check needs of a regular expression. */
+/** The part of a regular expression that checks use. */
 export interface Pattern {
   test(text: string): boolean
   toString(): string
 }
 
-/** Makes a pattern of its text. @throws Error for what is no pattern, or one that its engine does not know */
+/** Makes a pattern of its text. @throws Error when the text is no pattern, or one that its engine does not know */
 export type MakePattern = (text: string, flags: string) => Pattern
 
-/** Patterns of JavaScript. Those in the wild are written for both modes: `\p{L}` needs the u flag, `\-` is an error under it. */
+/** Patterns of JavaScript. Published patterns are written for both modes: `\p{L}` needs the u flag, `\-` is an error under it. */
 export const exactPattern: MakePattern = (text, flags) => {
   try {
     return new RegExp(text, flags)
@@ -42,7 +42,7 @@ export class LinearPatterns {
     this.#steps = 0
   }
 
-  /** @throws Error for what RE2 does not know. Its `test` throws when the texts of a check are too long for the patterns. */
+  /** @throws Error for syntax that RE2 does not know. Its `test` throws when the texts of a check are too long for the patterns. */
   make(text: string): Pattern {
     const { RE2JS: Engine } = createRequire(import.meta.url)('re2js') as { readonly RE2JS: typeof RE2JS }
     const compiled = Engine.compile(Engine.translateRegExp(text))
