@@ -6,9 +6,9 @@ import type { NodeApi, WatchName, Watches } from '../../../ports/node-api.js'
 /** How often a watch that broke off is opened again at most, in milliseconds. */
 const AGAIN_MS = 1000
 
-/** What following the node needs. */
+/** Dependencies of {@link followWatch}. */
 export interface FollowDeps {
-  /** That of the caller who is told. */
+  /** The API of the notified caller. */
   readonly api: NodeApi
   readonly clock: Clock
 }
@@ -28,7 +28,7 @@ export function followWatch<N extends WatchName>(
       try {
         for await (const item of deps.api.watch(name, params, { signal })) onItem(item)
       } catch (error) {
-        // A node that stops ends its watches, too: it may be back. Who may not look never will.
+        // A node that stops ends its watches too: it may be back. A caller without the right never gets it.
         if (['FORBIDDEN', 'SANDBOX_VIOLATION'].includes(asNodeError(error).code)) return
       }
       if (!signal.aborted) await wait(deps.clock, AGAIN_MS, signal)
@@ -46,7 +46,7 @@ export class SharedChanges<T> {
     this.#begin = begin
   }
 
-  /** Calls back with each change; returns what ends it. */
+  /** Calls back with each change; returns the function that ends it. */
   on(listener: (change: T) => void): Unsubscribe {
     const remove = this.#listeners.on((change) => listener(change))
     this.#end ??= this.#begin((change) => this.#listeners.emit(change))

@@ -7,7 +7,7 @@ const SAMPLE_MS = 20
 const WINDOW_MS = 10_000
 const NS_PER_MS = 1e6
 
-/** What the process itself uses. Tests pass numbers. */
+/** Resource usage of the process itself. Tests pass numbers. */
 export interface ProcessMeter {
   /** Resident memory. */
   memoryBytes(): number

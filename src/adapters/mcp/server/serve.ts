@@ -8,7 +8,7 @@ import { maxMessageBytes } from './message-bytes.js'
 import { tellRecord } from './tool-record.js'
 import { createMcpServer, type McpDeps } from './server.js'
 
-/** What serving a connection takes beside the parts of its server. */
+/** Dependencies of a connection, beside the dependencies of its server. */
 export interface ServeDeps extends McpDeps {
   /** `mcp.eras`. */
   readonly eras: Eras
@@ -71,7 +71,7 @@ function begin(gate: GatedTransport, { deps, onerror }: FirstMessage): ServedCon
   return { close: () => gate.close(), closed }
 }
 
-/** A call that never became one is recorded too. */
+/** Records a refused `tools/call`, too. */
 function reportRefused({ method, params, code, message, correlationId }: RefusedRequest, deps: ServeDeps): void {
   if (method !== 'tools/call') return
   const { name, arguments: args } = params

@@ -25,7 +25,7 @@ export interface ToolCall {
   readonly progress: ToolContext['progress']
   /** Tells the client lines of the handler's log; absent when it asked for none. */
   readonly tell?: ClientTell | undefined
-  /** What a handler may ask; absent: nothing. */
+  /** Access of the handler to its client; absent: it cannot ask. */
   readonly client?: ClientSide
 }
 
@@ -35,7 +35,7 @@ export type ToolAnswer = CallToolResult | ClientAsk
 /** Tells a client one line of a log. */
 export type ClientTell = (level: Parameters<ToolLog>[0], message: string) => void
 
-/** What a pipeline is made of. */
+/** Dependencies of {@link ToolPipeline}. */
 export interface PipelineDeps {
   readonly clock: Clock
   readonly ids: Pick<RunIds, 'runId' | 'correlationId'>
@@ -44,11 +44,11 @@ export interface PipelineDeps {
   readonly limits: ResourceManager
   /** Of tools that name none. */
   readonly defaultTimeoutMs: number
-  /** Told how each call ended, and again when its handler ended after its caller had been answered. */
+  /** Called when a call was answered, and again when its handler ended after that. */
   readonly onCompleted?: ((record: InvocationRecord) => void) | undefined
 }
 
-/** A call with what belongs to it. */
+/** A call with its ids, its start and its tool. */
 interface ToolRunner {
   readonly call: ToolCall
   readonly runId: string
@@ -68,7 +68,7 @@ export class ToolPipeline {
     this.#deadlines = new Deadlines(deps.clock)
   }
 
-  /** The answer to a call. Never rejects: what goes wrong is a result with `isError`. */
+  /** Answers a call. Never rejects: an error is a result with `isError`. */
   async call(call: ToolCall): Promise<ToolAnswer> {
     const { ids, clock, tools, limits } = this.#deps
     const correlationId = call.correlationId ?? ids.correlationId()

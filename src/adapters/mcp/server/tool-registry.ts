@@ -55,7 +55,7 @@ export class ToolRegistry implements ToolSource {
     const { name } = definition
     if (this.#tools.has(name)) throw duplicateTool(name)
     if (this.#tools.size >= MAX_TOOLS) throw new NodeError('OVERLOADED', `at most ${MAX_TOOLS} tools can be registered`)
-    // Copies: what its author changes later must not part from what was compiled.
+    // Copies: later changes by the author must not differ from the compiled schema.
     const { schema: inputSchema, check: validator } = this.#compiledOf(definition.inputSchema)
     const kept = { ...definition, inputSchema }
     const { outputSchema } = definition
