@@ -20,14 +20,14 @@ import type { PeerStream } from './peer-stream.js'
 /** A cut stream may flush what was written for this long, in milliseconds. */
 const LINGER_MS = 250
 
-/** What the gate learnt of a peer, and the multiplexer of its stream. */
+/** A peer's data from its gate, and the multiplexer of its stream. */
 export interface ShownAtGate {
   readonly mux: Protomux
   readonly peerVersion: string
   readonly certificate: SignedCertificate
 }
 
-/** What {@link GatedStreams} need. */
+/** Dependencies of {@link GatedStreams}. */
 export interface GatedStreamsDeps {
   readonly software: string
   readonly clock: Clock
@@ -115,7 +115,7 @@ export class GatedStreams implements OpenStreams {
 
   /** The peer broke the protocol: what it sent is lost, so the stream ends at once. */
   broken({ peer, stream, session }: PeerStream, reason: string): void {
-    // One frame may carry thousands of messages, and those behind the first fault are still read: it is on record once.
+    // One frame may carry thousands of messages, and those behind the first fault are still read: it is recorded once.
     if (stream.destroying) return
     const { telemetry } = this.#deps
     telemetry.count('frames_malformed')
