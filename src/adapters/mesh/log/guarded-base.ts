@@ -13,7 +13,7 @@ import { MAX_BLOCKS } from './core-messages.js'
 
 /** Form of the cores of the log; a newer one names keys of blocks that come from elsewhere. */
 const MANIFEST_VERSION = 1
-/** What encryption puts before a block, in bytes. */
+/** Bytes that encryption puts before a block. */
 const PADDING_BYTES = 8
 
 /** Why nothing more of a core is read. */
@@ -22,15 +22,15 @@ export interface CoreFault {
   readonly reason: string
 }
 
-/** What the engine of the log asks before it takes something of a peer. */
+/** The checks of the log's engine before it takes data of a peer. */
 export interface LogGuard {
-  /** May a core (z32) hold blocks of the log? False: nobody needs to hear that it has new ones. */
+  /** May a core (z32) hold blocks of the log? False: its new blocks need not be announced. */
   isWriter(coreKey: string): boolean
   /** Does a member with the right to write claim this core, which the log does not name yet? */
   isClaimed(coreKey: string): boolean
-  /** Which cores starts ended at; null where there is nothing to look after. */
+  /** The record of cores at which starts ended; null when there is none. */
   readonly care: Pick<CoreCare, 'mayRead'> | null
-  /** How much of a core is read. */
+  /** The limit of a core's blocks that are read. */
   limitOf(coreKey: string): CoreLimit
   /** A core is over its limit whose owner the view does not name yet: it is read on when {@link GuardedBase.limitsChanged} is called. */
   onWaiting(coreKey: string): void
@@ -39,12 +39,12 @@ export interface LogGuard {
 }
 
 /**
- * The engine of the log with a check before everything that a peer supplies: it opens only cores that the log names, or that a
- * member claims which may write, and it sees no block that breaks one of its assumptions. Autobase itself ends the process at such a block.
+ * The engine of the log with a check before all data of a peer. It opens only cores that the log names, or that a member with the right to
+ * write claims. It sees no block that breaks one of its assumptions; Autobase itself ends the process at such a block.
  */
 export class GuardedBase extends Autobase<Hyperbee> {
   readonly #guard: LogGuard
-  /** Blocks of cores (z32) of revoked members that blocks which are read name. */
+  /** Lengths of cores (z32) of revoked members, as blocks that are read name them. */
   readonly #named = new Map<string, number>()
 
   constructor(store: Corestore, key: Uint8Array | null, { handlers, guard }: { handlers: AutobaseHandlers<Hyperbee>; guard: LogGuard }) {
@@ -64,7 +64,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
 
   protected override async _getWriterByKey(...args: GetWriterArgs): Promise<LogWriter | null> {
     const [key, , , , isAdded, system] = args
-    // With a system of its own the engine reads what it took before, or what an entry just added.
+    // With its own system the engine reads blocks taken before; an added writer was named by an entry just now.
     if (system === null && !isAdded && !(await this.#isKnown(key))) return null
     return super._getWriterByKey(...args)
   }
@@ -105,7 +105,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
     return claims
   }
 
-  /** How much of some cores is read has changed: asks for more or less of them, and reads on in those that waited. */
+  /** The limits of some cores have changed: asks for more or fewer of their blocks, and reads on in waiting ones. */
   limitsChanged(): void {
     if (this.closing !== null) return
     this.activeWriters.updateActivity()
@@ -121,7 +121,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
     return verdict === 'read'
   }
 
-  /** What was in the order before stays readable, so that a start finds its way to where it was. */
+  /** Blocks that were in the order before stay readable, so that a start finds its way to its earlier state. */
   async #isTaken(writer: LogWriter): Promise<boolean> {
     const { core, nodes } = writer
     const { care } = this.#guard
@@ -138,7 +138,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
     return this.system !== null && (await this.system.get(key)) !== null
   }
 
-  /** What goes wrong with a block is the fault of its core, which is set aside; the others go on. */
+  /** A fault of a block is the fault of its core, which is set aside; the others go on. */
   async #checked(writer: LogWriter, read: () => Promise<boolean>): Promise<boolean> {
     try {
       return await read()
