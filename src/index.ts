@@ -15,7 +15,7 @@
  * @module
  */
 
-// A node and what it offers.
+// A node and its interfaces.
 export { type RunningNode, startNode, type StartOptions } from './compose/compose.js'
 export { loadConfig, type LoadedConfig, type LoadOptions } from './config/load.js'
 export { type HomePaths, type PathSources, resolveHome } from './config/paths.js'
@@ -39,16 +39,16 @@ export type * from './ports/token-api.js'
 export type * from './ports/swarm-api.js'
 export { VERSION } from './compose/version.js'
 
-// What goes wrong.
+// Errors.
 export { ERROR_CODES, type ErrorBody, type ErrorCode, isErrorCode, NodeError, type NodeErrorDetails } from './kit/errors.js'
 
-// What the parts of a node are given: time, ids and names of things.
+// Dependencies of a node's parts: time and ids.
 export { systemClock } from './adapters/system/system-clock.js'
 export { randomIds } from './adapters/system/random-ids.js'
 export type { Clock } from './kit/clock.js'
 export type { IdSource, MeshId, NodeId } from './kit/ids.js'
 
-// Agents and who they are.
+// Agents and their identities.
 export {
   type AgentAddress,
   type AgentCard,
@@ -60,7 +60,7 @@ export {
 export { AgentRegistry, type RegisteredCard } from './domain/card/registry.js'
 export { type CardCheck, validateCard } from './domain/card/schema.js'
 
-// Who may reach whom.
+// Rules of routing between agents.
 export {
   decide,
   type RoutingParty,

@@ -10,7 +10,7 @@ import { jsonFault } from './kit/json.js'
 
 /** One update of a shared document as it is told to others (spec a2a-mcp-mesh, CRDTSyncMessage). */
 export interface CRDTSyncMessage {
-  /** `agentId@nodeId` of who made the update. */
+  /** The author of the update, as `agentId@nodeId`. */
   readonly sourceAgentId: string
   /** How many updates of each agent it knows; never empty, and the source's own count is at least 1. */
   readonly vectorClock: Readonly<Record<string, number>>
@@ -62,7 +62,7 @@ function texts(): Arbitrary<string> {
 
 function payloads(hasBytes: boolean): Arbitrary<unknown> {
   const json = fc.jsonValue({ maxDepth: 4 }).filter((value) => jsonFault(value) === null)
-  // What JSON cannot tell apart (-0 and 0) is made one before it is compared.
+  // Values that JSON does not distinguish (-0 and 0) are made equal before the comparison.
   const plain = json.map((value): unknown => JSON.parse(JSON.stringify(value)))
   if (!hasBytes) return plain
   const bytes = fc.uint8Array({ maxLength: 200 }).map((one) => new Uint8Array(one))
@@ -199,7 +199,7 @@ export function arbAgentCard(): Arbitrary<AgentCard> {
   return fc.record(fields, { requiredKeys: Object.keys(required) as (keyof typeof required)[], noNullPrototype: true })
 }
 
-/** Updates of documents with the vector clock of who made them. */
+/** Updates of documents with the vector clock of their author. */
 export function arbCRDTSyncMessage(): Arbitrary<CRDTSyncMessage> {
   const clock = fc.dictionary(arbAddress(), fc.integer({ min: 1, max: 1_000_000 }), { maxKeys: 5, noNullPrototype: true })
   const fields = {
@@ -217,7 +217,7 @@ export function arbCRDTSyncMessage(): Arbitrary<CRDTSyncMessage> {
   }))
 }
 
-/** Tools with the schemas of what they take and give. */
+/** Tools with the schemas of their input and output. */
 export function arbMCPToolDefinition(): Arbitrary<MCPToolDefinition> {
   const fields = {
     agent: fc.stringMatching(/^[a-z0-9_-]{1,16}$/).filter((id) => id !== '__proto__'),
