@@ -6,7 +6,7 @@ import type { UpdateContents } from './update/update.js'
 
 /** Streams that one document may have. */
 export const MAX_STREAMS = 4096
-/** Why a stream ends that opened a session whose clientID another stream has. */
+/** Reason for the end of a stream that opened a session with another stream's clientID. */
 export const CLASH = 'its clientID is that of another'
 
 /** The streams of one document, and the owners of clientIDs. */
@@ -69,7 +69,7 @@ export class StreamTable {
   /** Learns of sessions of a stream. Gives the stream that never had a session of these, and where it ends; null for no clash. */
   open(key: StreamKey, count: number): { readonly stream: DocumentStream; readonly end: StreamEnd } | null {
     const clash = this.ids.open(key, count)
-    // The stream with the larger key never had that session; when it was heard of first it is taken back.
+    // The stream with the larger key never had that session; when it came first the session is taken back.
     const stream = clash === null ? null : this.of(clash.loser)
     return clash === null || stream === null ? null : { stream, end: { at: stream.openedAt(clash.session), reason: CLASH } }
   }

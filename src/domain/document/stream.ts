@@ -128,7 +128,7 @@ export class DocumentStream {
     return this.#waitingBytes
   }
 
-  /** Is there no room for another block? */
+  /** Are the waiting blocks at their limits? */
   get isFull(): boolean {
     return this.waiting.length >= WAITING_LIMITS.maxBlocks || this.#waitingBytes >= WAITING_LIMITS.maxBytes
   }
