@@ -9,7 +9,7 @@ export interface McpExchange {
   note(message: unknown): boolean
   /** The answer. Nothing follows it. */
   answer(message: unknown): void
-  /** There is nothing more to say, and was no one answer. */
+  /** Ends the exchange without an answer. */
   end(): void
 }
 
@@ -22,15 +22,15 @@ interface WaitingResponse {
 }
 
 /**
- * One server whose messages go over many HTTP requests. Each request of a client is given an id of this connection's own, so
- * that clients that know nothing of each other share it; its answer has the client's again.
+ * One server whose messages go over many HTTP requests. Each request of a client gets an id of this connection, so that independent clients
+ * can share it; its answer has the client's id again.
  */
 export class HttpConnection implements Transport {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: Transport['onmessage']
   readonly #waiting = new Map<RequestId, WaitingResponse>()
-  /** Ids of requests whose client hung up, which alone cancels none of the older protocol, by their own ones: it may still say so. */
+  /** Client's ids by own ids, of requests whose client hung up. In the older protocol only a later cancel ends them. */
   readonly #left = new Map<RequestId, RequestId>()
   #next = 0
   /** The stream that a client opened for messages that belong to no request. */
@@ -47,7 +47,7 @@ export class HttpConnection implements Transport {
     return this.#isClosed
   }
 
-  /** Requests that the server has not answered, also those whose client hung up: they go on. */
+  /** Requests that the server has not answered, also those whose client hung up: they continue. */
   get inFlight(): number {
     return this.#waiting.size + this.#left.size
   }
@@ -144,7 +144,7 @@ export class HttpConnection implements Transport {
     return Promise.resolve()
   }
 
-  /** Ends it: who waits is told that the connection is closed. */
+  /** Ends it: waiting clients get an error that the connection is closed. */
   close(): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
     this.#isClosed = true

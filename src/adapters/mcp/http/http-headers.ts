@@ -51,7 +51,7 @@ export function decodedHeader(value: string): string | null {
   }
 }
 
-/** The fault of a request whose headers are not those of its body. */
+/** The fault of a request whose headers differ from its body. */
 export function headerFault(message: string): HeaderFault {
   return { status: 400, code: HEADER_MISMATCH, message: `Bad Request: ${message}` }
 }

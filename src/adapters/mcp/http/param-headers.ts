@@ -11,7 +11,7 @@ const TYPES: readonly unknown[] = ['string', 'integer', 'boolean']
 
 /** An argument that a header repeats. */
 interface Mirrored {
-  /** Where it stands in the arguments. */
+  /** Its path in the arguments. */
   readonly path: readonly string[]
   /** In lower case. */
   readonly header: string

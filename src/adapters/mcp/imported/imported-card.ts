@@ -94,7 +94,7 @@ function nameOf(tool: string): string {
   return clean.trim() === '' ? 'tool' : clean
 }
 
-/** A schema as it stands on a card: whole when it is small, else its outline. */
+/** The schema for a card: whole when it is small, else its outline. */
 export function cardSchema(schema: Readonly<Record<string, unknown>>): unknown {
   const safe = safeSchema(schema)
   return [safe, outlineOf(safe)].find(fitsCard) ?? ANY_OBJECT

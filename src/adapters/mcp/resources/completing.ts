@@ -1,4 +1,4 @@
-/** An argument of a prompt or of the pattern of a URI that somebody is writing. */
+/** An unfinished argument of a prompt or of a URI pattern. */
 export interface Completing {
   readonly argument: string
   /** The text so far. */

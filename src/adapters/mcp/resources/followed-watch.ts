@@ -13,7 +13,7 @@ export interface FollowDeps {
   readonly clock: Clock
 }
 
-/** Reads a watch until the result is called. One that broke off is opened anew, with its snapshot; one that is refused is not. */
+/** Reads a watch until the returned function is called. A watch that broke off is opened again, with its snapshot; a refused one is not. */
 export function followWatch<N extends WatchName>(
   deps: FollowDeps,
   { name, params }: { readonly name: N; readonly params: Watches[N]['params'] },
@@ -36,7 +36,7 @@ export function followWatch<N extends WatchName>(
   }
 }
 
-/** Changes for any number of listeners, which are looked for once, and only while somebody listens. */
+/** Changes for any number of listeners from one watch, which runs only while there is a listener. */
 export class SharedChanges<T> {
   readonly #listeners = new Emitter<T>(() => {})
   readonly #begin: (tell: (change: T) => void) => Unsubscribe

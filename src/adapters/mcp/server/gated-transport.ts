@@ -44,7 +44,7 @@ export interface RefusedRequest {
 
 /** Dependencies of {@link GatedTransport}. */
 export interface GatedTransportDeps {
-  /** Of the connection; stands in every protocol error whose request names none. */
+  /** Id of the connection, for every protocol error whose request names none. */
   readonly correlationId: string
   readonly eras: Eras
   readonly log: ToolLog
@@ -62,8 +62,8 @@ type ReadRequest = Extract<ReadMessage, { kind: 'request' }>
 type ReadNotification = Extract<ReadMessage, { kind: 'notification' }>
 
 /**
- * Stands before any transport of the SDK and lets only messages through whose shape, id and time are right; all others are
- * answered as the specification says (mcp-runtime, Error Model). Once closed it writes nothing.
+ * Filters a transport of the SDK: passes messages with a valid shape and id at the right time. It answers all others as the specification
+ * says (mcp-runtime, Error Model). Once closed it writes nothing.
  */
 export class GatedTransport implements Transport {
   onclose?: (() => void) | undefined
@@ -167,7 +167,7 @@ export class GatedTransport implements Transport {
     else this.#deps.log('debug', 'dropped a message', { reason: 'not a response to any request' })
   }
 
-  /** Does it go to the server? Nobody is answered here. */
+  /** Does it go to the server? A notification gets no answer. */
   #notified({ method, params }: ReadNotification): boolean {
     const input = this.#inputOf(method, params, 'notifications/initialized')
     if (this.#step(input) !== 'pass') return false

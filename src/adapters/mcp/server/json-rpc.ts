@@ -98,7 +98,7 @@ export function unsupportedVersion(claim: unknown, supported: readonly unknown[]
   return { code: JSON_RPC.UNSUPPORTED_VERSION, message: 'Unsupported protocol version', data: { supported, requested } }
 }
 
-/** The fault of a request whose id is that of one under way. Under that id the client would take it for the answer to the first. */
+/** The fault of a request with an id in use. Under that id the client would take it for the first request's answer. */
 export function inFlightFault(id: RequestId): JsonRpcFault {
   const data = { reason: 'a request with this id is in flight', requestId: id }
   return { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id: null, data }

@@ -32,7 +32,7 @@ export interface LineStreams {
 export interface LineOptions {
   /** Bytes of one line; a longer one is skipped to its end and refused. */
   readonly maxLineBytes: number
-  /** Of the connection; stands in the answers to lines that are no message. */
+  /** Id of the connection, for answers to lines that are no message. */
   readonly correlationId: string
 }
 

@@ -21,7 +21,7 @@ import type { ToolCatalog } from './tool-catalog.js'
 import { ToolPipeline } from './tool-pipeline.js'
 import type { InvocationRecord } from './tool-record.js'
 
-/** Resources of one client whose changes are told to it. */
+/** Resources of one client with notifications of changes, at most. */
 const MAX_SUBSCRIPTIONS = 1024
 
 /** Dependencies of a server. With a manual clock and ids that count, every answer is the same in each run. */
@@ -155,7 +155,7 @@ async function withProtocolError<T>(given: T | Promise<T>): Promise<T> {
   }
 }
 
-/** Tells the client of changes, at most once a turn of each list, once it is ready to hear of them. */
+/** Sends changes to the client, at most once a turn for each list, once it is ready for them. */
 function tellChanges(
   server: Server,
   { tools, resources, prompts, log }: McpDeps,

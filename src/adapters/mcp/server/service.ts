@@ -90,7 +90,7 @@ interface Offer {
   users: number
 }
 
-/** The MCP server of a node: each connection is served what its caller may see and do. Slots and telemetry are of the process. */
+/** The MCP server of a node: each connection offers only its caller's tools and data. All share slots and telemetry. */
 export class McpService {
   readonly #deps: McpServiceDeps
   readonly #limits: ResourceManager
@@ -167,7 +167,7 @@ export class McpService {
     })
   }
 
-  /** Ends every connection; their calls are told to stop. */
+  /** Ends every connection and signals their calls to stop. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#http.close()

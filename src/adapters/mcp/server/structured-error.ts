@@ -124,7 +124,7 @@ export function structuredErrorOf(thrown: unknown): StructuredError {
   return ofNode(error.toBody())
 }
 
-/** Why a call is not begun, in the node's own code; `details`: what else there is to say. */
+/** The error of a call that is not begun, with the node's own code and further `details`. */
 export function refusalOf(code: ErrorCode, message: string, details: Readonly<Record<string, unknown>> = {}): StructuredError {
   const { retryable, next } = new NodeError(code, message)
   return createError(OF_NODE_ERROR[code], message, { code, retryable, next, ...details })
@@ -134,7 +134,7 @@ function ofNode({ code, message, retryable, next, data }: ErrorBody): Structured
   return createError(OF_NODE_ERROR[code], message, { code, retryable, next, ...(data === undefined ? {} : { data }) })
 }
 
-/** A call that was made and failed is told as the direct call would be. */
+/** A failed call has the same error as the direct call. */
 function ofClientTool({ code, message, data }: ToolExecutionError): StructuredError {
   if (data.error !== undefined) return ofNode(data.error)
   return isErrorCode(code) ? refusalOf(code, message) : refusalOf(OF_CLIENT_TOOL[code], message, { ...data, code })

@@ -81,7 +81,7 @@ export class ToolCatalog {
     }
   }
 
-  /** Listens to its sources no more: the list is made anew each time it is asked for. */
+  /** Stops listening to its sources: from now on the list is made at each call. */
   close(): void {
     for (const end of this.#ends.splice(0)) end()
     this.#listed = null
@@ -102,7 +102,7 @@ function published(definitions: readonly ToolDefinition[]): readonly PublishedTo
   const listed = new Map<string, ToolDefinition>()
   for (const [name, definition] of byName) {
     const shownAs = names.published(name)
-    // Two whose suffixed names are the same were made to be: only one of them is shown.
+    // Two equal suffixed names can only be made on purpose: only one of the tools is shown.
     if (!listed.has(shownAs)) listed.set(shownAs, definition)
   }
   return [...listed.keys()].sort().map((name) => ({ name, definition: listed.get(name) as ToolDefinition }))

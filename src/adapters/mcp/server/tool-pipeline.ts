@@ -20,10 +20,10 @@ export interface ToolCall {
   readonly args: Readonly<Record<string, unknown>>
   /** As the client named it. */
   readonly correlationId: string | null
-  /** Aborts when the client cancels and when the connection ends: nobody waits any more. */
+  /** Aborts when the client cancels and when the connection ends: the result is then unused. */
   readonly signal: AbortSignal
   readonly progress: ToolContext['progress']
-  /** Tells the client lines of the handler's log; absent when it asked for none. */
+  /** Sends the client lines of the handler's log; absent when it asked for none. */
   readonly tell?: ClientTell | undefined
   /** Access of the handler to its client; absent: it cannot ask. */
   readonly client?: ClientSide
@@ -32,7 +32,7 @@ export interface ToolCall {
 /** How a call is answered: at last, or with questions to its client. */
 export type ToolAnswer = CallToolResult | ClientAsk
 
-/** Tells a client one line of a log. */
+/** Sends a client one line of a log. */
 export type ClientTell = (level: Parameters<ToolLog>[0], message: string) => void
 
 /** Dependencies of {@link ToolPipeline}. */
@@ -166,7 +166,7 @@ export class ToolPipeline {
     }
   }
 
-  /** The handler ended: in time, late, or when nobody waited any more. Only the first is answered. */
+  /** The handler ended: in time, late, or without a waiting client. Only the first is answered. */
   #ended(run: ToolRunner, ended: WrappedResult | StructuredError, { isLate, isAlone }: { isLate: boolean; isAlone: boolean }): ToolAnswer {
     const error = 'code' in ended ? ended : ended.error
     const hasThrown = 'code' in ended && ended.details?.['reason'] !== 'result_not_serializable'

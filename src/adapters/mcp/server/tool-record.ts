@@ -26,7 +26,7 @@ export interface InvocationRecord {
   readonly at: number
 }
 
-/** A record. Its result is parsed only when somebody looks at it. */
+/** Makes a record. Its result is parsed only on first use. */
 export function recordOf(
   base: Omit<InvocationRecord, 'result' | 'error'>,
   { error, json }: { readonly error: StructuredError | null; readonly json: string | null }

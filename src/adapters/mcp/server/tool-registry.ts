@@ -14,7 +14,7 @@ const MAX_DESCRIPTION = 16_384
 /** Compiled schemas that are remembered by their text. */
 const MAX_REMEMBERED = 512
 
-/** A schema of which nobody else has a reference, with its validator. */
+/** A private copy of a schema, with its validator. */
 interface CompiledTool {
   readonly schema: ToolSchema
   readonly check: Check
@@ -137,7 +137,7 @@ export class ToolRegistry implements ToolSource {
   }
 }
 
-/** That a tool cannot be registered since there is one of its name. */
+/** The error of a tool whose name is taken. */
 export function duplicateTool(tool: string): NodeError {
   return new NodeError('CONFLICT', `there is a tool named ${JSON.stringify(tool)}, or shown so, already: take another name`, {
     data: { reason: 'DUPLICATE_TOOL', tool }

@@ -27,7 +27,7 @@ export interface ToolContext {
   readonly log: ToolLog
   /** Aborts at the deadline, when the client cancels and when the connection ends; a handler should stop then. */
   readonly abortSignal: AbortSignal
-  /** Tells the client how far it is; nothing when the client did not ask for it. */
+  /** Sends progress to the client; does nothing when the client did not ask for it. */
   progress(report: { readonly progress: number; readonly total?: number; readonly message?: string }): void
   /** The client's abilities and its answers so far. To ask it something, return `askClient(...)`. */
   readonly client: ClientSide

@@ -13,7 +13,7 @@ export interface A2AToolsDeps {
   readonly toJson: (value: unknown) => unknown
 }
 
-/** A tool of ours as it stands in the table below. */
+/** A tool of the node, as a row of the table below. */
 interface A2AToolRow {
   readonly description: string
   readonly properties: Readonly<Record<string, unknown>>

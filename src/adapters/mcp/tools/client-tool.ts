@@ -14,7 +14,7 @@ export type ToolChoiceCode = 'SERVER_NOT_CONFIGURED' | 'TOOL_NOT_FOUND' | 'TOOL_
 /** Why the client tool has no result: its own reason, or the code with which the call of the tool ended. */
 export type ToolExecutionCode = ToolChoiceCode | ErrorCode
 
-/** The client tool could not do what it was asked (spec protocol-adapters, 3.2). */
+/** The error of a failed client tool (spec protocol-adapters, 3.2). */
 export class ToolExecutionError extends Error {
   readonly code: ToolExecutionCode
   /** `available`: the alternatives; `error`: the error of the call; `retryAfter`: seconds. JSON. */

@@ -66,7 +66,7 @@ async function follow(events: AsyncIterable<MessageEvent<Reply>>, { abortSignal,
   throw new NodeError(abortSignal.aborted ? 'CANCELED' : 'INTERNAL', 'the call ended without an answer')
 }
 
-/** Numbers of progress: those of the agent where they rise, as the protocol wants it, and else a little more than the last one. */
+/** Numbers of progress: the agent's while they rise, as the protocol requires, else a little more than the last one. */
 class Rising {
   #last = 0
 
@@ -86,7 +86,7 @@ function resultOf(reply: Reply, { toJson }: MeshCallDeps): unknown {
   const why = error === null ? '' : `: ${error.message}`
   throw new NodeError('TIMEOUT', `nobody knows yet whether ${agent} did it${why}; a2a_task tells it later`, {
     data: { taskId, agent },
-    // Of what may not be repeated its task says so.
+    // The error of the task says whether it may be repeated.
     retryable: error?.retryable ?? false
   })
 }

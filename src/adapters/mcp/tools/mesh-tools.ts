@@ -179,7 +179,7 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
     definition,
     capability: capability.id,
     inputOf,
-    // A pattern in a schema of another node could hold this one up; that node checks by it, and says what does not fit.
+    // A pattern in another node's schema could block this node. That node checks the arguments itself and reports faults.
     validator: agent.origin === 'local' ? boundedCheck(deps.compileSchema(inputSchema), inputSchema) : root === null ? hasInput : () => [],
     // A request has a deadline of its own, and may wait for a person.
     timeoutMs: null,
