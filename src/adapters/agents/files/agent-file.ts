@@ -52,7 +52,7 @@ export interface AgentFileContext {
   /** Absolute path of the file, for messages and as the base of relative paths. */
   readonly file: string
   readonly compileSchema: CompileSchema
-  /** Default: that of every runtime there is. */
+  /** Default: the format with every runtime. */
   readonly format?: AgentFormat
 }
 

@@ -37,13 +37,13 @@ export interface AgentFilesOptions extends SharedDeps {
   /** The process groups of the node; closed with the agents. Default: own ones of `runDir`. */
   readonly groups?: ProcessGroups
   readonly clock: Clock
-  /** Default: that of every runtime there is. */
+  /** Default: the format with every runtime. */
   readonly format?: AgentFormat
   /** Default: one of its own. Given the node's, equal schemas share their checks. */
   readonly compileSchema?: CompileSchema
-  /** The node's own environment. Default: that of this process. */
+  /** The node's own environment. Default: this process's. */
   readonly env?: Environment
-  /** Default: nobody listens. */
+  /** Default: no log. */
   readonly log?: AgentLog
 }
 
@@ -66,7 +66,7 @@ interface AgentSet {
 
 type OnChange = (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void
 
-/** The agents of a node: the starters and those of agent files, read anew whenever a file changes. */
+/** The agents of a node: the starters and the agents of files, which are read again whenever they change. */
 export class AgentFiles implements AgentSource {
   readonly #options: AgentFilesOptions
   readonly #deps: AgentDeps & { readonly groups: ProcessGroups }

@@ -22,7 +22,7 @@ export interface RuntimeContext {
   progress(data: unknown): void
 }
 
-/** A way to run an agent: what remains when timeout, cancellation and closing are taken care of. */
+/** Runs an agent; timeout, cancellation and closing are handled outside. */
 export interface Runtime {
   /** Does one task and resolves when it is really over, soon after an abort too. A rejection becomes TASK_FAILED. */
   run(task: AgentTask, context: RuntimeContext): Promise<AgentOutcome>
@@ -60,7 +60,7 @@ export function failure(code: FailureCode, message: string): AgentFailure {
 
 class Host implements LocalAgent {
   readonly definition: AgentDefinition
-  /** Only of a runtime that can be asked: nobody is called healthy unseen. */
+  /** Only for a runtime with a check: without one no agent counts as healthy. */
   readonly check?: (signal: AbortSignalLike) => Promise<HealthFinding>
   readonly #runtime: Runtime
   readonly #clock: Clock
@@ -146,7 +146,7 @@ function boundedProgress(run: AgentRun): (data: unknown) => void {
     try {
       run.progress(data)
     } catch {
-      // The listener's own fault; the work goes on.
+      // The listener's own fault; the work continues.
     }
   }
 }

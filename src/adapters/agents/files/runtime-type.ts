@@ -52,7 +52,7 @@ export interface AgentDeps extends SharedDeps {
   readonly log: AgentLog
 }
 
-/** Everything that a node knows of one way to run the agents of files. All of them stand in the table `RUNTIMES`. */
+/** One way to run the agents of files. All of them stand in the table `RUNTIMES`. */
 export interface RuntimeType<Spec extends RuntimeSpec = RuntimeSpec, Fields extends RuntimeSpec = RuntimeSpec> {
   /** The value of `a2a.runtime.type`. */
   readonly type: Spec['type']
@@ -62,7 +62,7 @@ export interface RuntimeType<Spec extends RuntimeSpec = RuntimeSpec, Fields exte
   spec(fields: Fields, base: string): Spec
   /** Faults that the schema does not find. Absent: none. */
   faults?(written: WrittenRuntime): readonly RuntimeFault[]
-  /** Files that must exist; the agent is made anew when one changes. Absent: none. */
+  /** Files that must exist; the agent is made again when one changes. Absent: none. */
   files?(written: WrittenRuntime, base: string): readonly NeededFile[]
   /** Why tasks would fail on this machine as it is now, though the file is good. Absent: nothing is known. */
   check?(spec: Spec, env: Environment): readonly string[]

@@ -19,7 +19,7 @@ export interface WatchedDirectoriesOptions {
   onError(error: unknown): void
 }
 
-/** Watches directories, not what is below them, also through their removal: one that comes back is watched again. */
+/** Watches directories, not their subdirectories, also through their removal: a directory that comes back is watched again. */
 export class WatchedDirectories {
   readonly #options: WatchedDirectoriesOptions
   readonly #dirs: readonly string[]
@@ -40,7 +40,7 @@ export class WatchedDirectories {
     })
   }
 
-  /** Stops watching; nothing is told afterwards. */
+  /** Stops watching; no further change is reported. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#options.clock.clear(this.#timer)

@@ -25,12 +25,12 @@ export interface ImportLinkDeps {
   onState(state: LinkState): void
 }
 
-/** The link to one import: performs what {@link step} decides. Never throws. */
+/** The link to one import: performs the effects of {@link step}. Never throws. */
 export class ImportLink implements ImportCalls {
   readonly #deps: ImportLinkDeps
   #state: LinkState = IDLE
   #connection: ImportConnection | null = null
-  /** Rises with each connection: what an older one brings is late. */
+  /** Rises with each connection: events of an older one are ignored. */
   #number = 0
   #timer: Timer | null = null
   /** Ends an opening that is under way. */
@@ -83,7 +83,7 @@ export class ImportLink implements ImportCalls {
     }
   }
 
-  /** Resolves when the list that is asked for now is there, or does not come in time. */
+  /** Resolves when the requested list has come, or does not come in time. */
   async refresh(): Promise<void> {
     const { clock } = this.#deps
     this.input({ type: 'refresh' })
@@ -106,7 +106,7 @@ export class ImportLink implements ImportCalls {
     const isChanged = state !== this.#state
     this.#state = state
     clock.clear(this.#timer)
-    // Set anew each time: a timer may come a moment early.
+    // Set again each time: a timer may fire a moment early.
     this.#timer = state.wakeAt === null ? null : clock.after(Math.max(1, state.wakeAt - now), () => this.input({ type: 'wake' }))
     if (!isChanged) return
     onState(state)
@@ -131,7 +131,7 @@ export class ImportLink implements ImportCalls {
 
   async #connect(): Promise<void> {
     const number = ++this.#number
-    // A program that is being ended may still hold what its successor needs.
+    // A program that is being ended may still hold resources of its successor.
     await this.#closing
     if (number !== this.#number) return
     const stop = (this.#opening = new AbortController())

@@ -66,7 +66,7 @@ export class PinnedImport {
     })
   }
 
-  /** Reads what the home kept of it. Starts nothing. */
+  /** Reads its stored pin from the home. Starts nothing. */
   async load(): Promise<void> {
     this.#pinned.restore(await this.#remembered())
     this.#reoffer()
@@ -87,7 +87,7 @@ export class PinnedImport {
     return text === this.adapter.spec.name || (this.adapter.address !== null && text === this.adapter.address)
   }
 
-  /** Asks for the list anew, and takes the one with the sha256 `accept`. @throws NodeError CONFLICT; DISK_FULL, NO_PERMISSION of the store */
+  /** Refreshes the list, and accepts the one with the sha256 `accept`. @throws NodeError CONFLICT; DISK_FULL, NO_PERMISSION of the store */
   async refresh(accept: string | null): Promise<void> {
     const { spec, words } = this.adapter
     const { name, pin } = spec
@@ -206,7 +206,7 @@ export class PinnedImport {
   async #take(value: object): Promise<void> {
     const { what, thing } = this.adapter.words
     const kept = this.#pinned.take(value)
-    // A full disk must not keep away what was never seen before; the next start sees it first again.
+    // A full disk must not block a value seen for the first time; the next start sees it first again.
     if (kept !== null)
       await this.#write(kept).catch((error: unknown) => this.#log('error', `a ${thing} could not be kept`, { reason: messageOf(error) }))
     if (this.#pending() !== null) this.#log('warn', `an ${what} has another ${thing} than the one accepted`)

@@ -32,7 +32,7 @@ function inputText(input: unknown): string {
 /** The last answer of the model as the result of a capability: its text, or its JSON where the capability gives no text. */
 export function answerOf(text: string, capability: CapabilityDescriptor | undefined): AgentOutcome {
   if (capability === undefined || !wantsJson(capability)) return { ok: true, result: text }
-  // Many models put it in a fence, whatever they are told.
+  // Many models put it in a fence, against their instructions.
   const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/.exec(text.trim())
   const parsed = parseJson(fenced?.[1] ?? text)
   if (!parsed.ok) return failure('INVALID_OUTPUT', `the answer of the model is no JSON: ${parsed.reason}`)

@@ -20,8 +20,8 @@ export interface LlmRequestDeps {
 }
 
 /**
- * The `fetch` of one question to a server: it follows no redirect, ends when the server falls silent, bounds what it reads and
- * says of every failure what it was. It never waits for ever, whatever the server does.
+ * The `fetch` of one question to a server. It follows no redirect, ends when the server falls silent, bounds the bytes it reads and names
+ * the cause of every failure. It never waits for ever, whatever the server does.
  */
 export class LlmRequest {
   readonly #deps: LlmRequestDeps
@@ -121,7 +121,7 @@ function dropped(): LlmFault {
   return new LlmFault('dropped', 'was lost in the middle of its answer')
 }
 
-/** Of a connection that failed only the code is told: the address is nobody else's business. */
+/** Of a failed connection only the code is passed on: the address is private. */
 function unreachable(error: unknown): LlmFault {
   const cause = isRecord(error) || error instanceof Error ? (error as { cause?: unknown }).cause : undefined
   const code = isRecord(cause) || cause instanceof Error ? (cause as { code?: unknown }).code : undefined

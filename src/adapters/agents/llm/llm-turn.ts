@@ -33,7 +33,7 @@ export interface TurnDeps {
 export interface TurnCall {
   readonly id: string
   readonly name: string
-  /** An object; empty where `fault` says what is wrong with it. */
+  /** An object; empty when `fault` gives its fault. */
   readonly args: Readonly<Record<string, unknown>>
   readonly fault: string | null
 }
@@ -109,7 +109,7 @@ class TurnReading {
     return { text: this.#text.join(''), calls: this.#calls, finish: this.#finish }
   }
 
-  /** @throws LlmFault what the server says went wrong, or too much text. */
+  /** @throws LlmFault for the server's error, or too much text. */
   take(part: TurnPart): void {
     if (part.type === 'text-delta') this.#takeText(part.text)
     else if (part.type === 'reasoning-delta') this.received += Buffer.byteLength(part.text)

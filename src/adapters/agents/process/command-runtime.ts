@@ -63,7 +63,7 @@ export class CommandRuntime implements Runtime {
     return this.#follow(launched, task, context)
   }
 
-  /** Is its program there, and may it be run? A program that stands in the input of a task is not known before. */
+  /** Does its program exist, and may it be run? A program named by the input of a task is not known before. */
   check(): HealthFinding {
     const { spec, env } = this.#deps
     const [name = ''] = spec.command

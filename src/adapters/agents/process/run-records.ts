@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { isRecord } from '../../../kit/json.js'
 import { groupMembers, isGroupAlive, processIdentity, signalGroup } from './process-table.js'
 
-/** A process group that a node has started, as it stands in `<home>/run/agent-<group>.json`. */
+/** A process group started by a node, as stored in `<home>/run/agent-<group>.json`. */
 export interface RunRecord {
   /** Process group, which is the pid of its first process. */
   readonly processGroup: number

@@ -18,7 +18,7 @@ function convert(value: unknown, depth: number): unknown {
   }
   const record = value as Record<string, unknown>
   const keys = Object.keys(record)
-  // Each once: what is converted again where it has bytes takes twice as long with every level above it.
+  // Each once: converting values with bytes again would double the time with every level above them.
   const items = keys.map((key) => convert(record[key], depth + 1))
   if (keys.every((key, i) => items[i] === record[key])) return value
   // fromEntries defines: a key named __proto__ stays a key.

@@ -6,7 +6,7 @@ const MAX_STEPS = 2_000_000
 /** Ways in which a quick pattern may match, beside the one part of it that may repeat without end. */
 const MAX_PATHS = 16
 
-/** Characters that a quick pattern matches at least: it may begin anew at each place of a text. */
+/** Characters that a quick pattern matches at least: it may start again at each position of a text. */
 const MAX_FIXED = 256
 
 /** A part of a pattern that matches one character, and how often it may: `[...]`, `\d`, `x`; then `*`, `+`, `?`, `{2}`, `{2,}` or `{2,3}`. */
@@ -31,8 +31,8 @@ export const exactPattern: MakePattern = (text, flags) => {
 }
 
 /**
- * Patterns of RE2, whose time is linear to the text, for one check at a time. It knows no look-around and no back-references, and
- * takes `\s` for ASCII: for texts of which an exact pattern knows no answer in time. RE2 is loaded at the first one.
+ * Patterns of RE2, whose time is linear to the text, for one check at a time. RE2 knows no look-around and no back-references, and takes
+ * `\s` for ASCII. For texts that exact patterns cannot check in time. RE2 is loaded at the first one.
  */
 export class LinearPatterns {
   #steps = 0

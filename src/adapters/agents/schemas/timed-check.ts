@@ -15,9 +15,9 @@ const MAX_COST = 4
 
 /** How a schema checks a value. */
 export interface TimedCheckDeps {
-  /** By patterns of JavaScript. It may throw, for one when there is no room to go on. */
+  /** By patterns of JavaScript. It may throw, e.g. when the stack overflows. */
   readonly exact: Check
-  /** By other patterns; its check throws what those throw. @throws Error when one of its patterns cannot be made */
+  /** By other patterns, whose errors its check throws. @throws Error when one of its patterns cannot be made */
   makeLinear(pattern: MakePattern): Check
   readonly limit: TimeLimit
 }

@@ -32,7 +32,7 @@ function follow(launched: Launched, groups: ProcessGroups): RunningProgram {
   const exited = launched.exited.then(async ({ code, signal }) => {
     // Processes that it left in its group serve nobody any more.
     await groups.end(processGroup)
-    // Its last words may still be on their way; a process that left the group may hold the pipes.
+    // Its last output may still arrive; a process that left the group may hold the pipes.
     await Promise.race([closed(stderr), pause(KILL_AFTER_MS, undefined, { ref: false })])
     for (const stream of [stdout, stderr, progress]) stream.destroy()
     const words = tail.text()
