@@ -14,7 +14,7 @@ function joined(db: StoreDatabase, reads: JointReads): StoreDatabase {
   const session = db.session.bind(db)
   db.session = (options) => {
     const made = session(options)
-    // A snapshot is asked for itself: it shows what was.
+    // A snapshot is read on its own: it shows an earlier state.
     return made.snapshotted ? made : joined(made, reads)
   }
   db.read = () => reads

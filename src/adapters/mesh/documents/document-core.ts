@@ -93,7 +93,7 @@ export class DocumentCore {
     return await storedBlocks(core, from, end).catch((error: unknown) => Promise.reject(this.#deps.toError(error)))
   }
 
-  /** How much of it is here. */
+  /** Its stored part. */
   size(): StreamSize {
     const core = this.#core
     if (core === null) return { blocks: 0, from: 0, bytes: 0 }
@@ -231,7 +231,7 @@ export class DocumentCore {
     core.core.replicator.setInflightRange(this.#window.blocks, this.#window.blocks)
   }
 
-  /** Requests go on at once if nothing speaks against it any more: somebody may use the document now. */
+  /** Continues requests at once when no rest is due any more: the document may be in use now. */
   resume(): void {
     if (this.#rest === null || this.#core === null || this.#deps.restMs(0) > 0) return
     this.#deps.clock.clear(this.#rest)

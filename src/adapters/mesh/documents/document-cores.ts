@@ -128,7 +128,7 @@ export class DocumentCores implements DocumentStreams {
   }
 
   begin(stream: StreamKey, blocks: number): Promise<void> {
-    // An own stream must never look as if blocks of it were lost: this node would go on with another one.
+    // An own stream must never seem to have lost blocks: this node would continue with another one.
     const onBegun = (beginning: CoreBeginning): void => {
       const own = this.#own.get(stream)
       if (own !== undefined) own.beginning = beginning

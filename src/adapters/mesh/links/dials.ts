@@ -27,7 +27,7 @@ export class Dials {
     })
   }
 
-  /** Does somebody wait for a link to the peer? */
+  /** Does a caller wait for a link to the peer? */
   awaits(peer: NodeId): boolean {
     return this.#waiting.has(peer)
   }

@@ -4,7 +4,7 @@ import type { MembershipView } from '../../../domain/membership/types.js'
 import { isWriter } from '../../../domain/membership/view.js'
 import { type EntryRelay, type EntryRelayOptions, handToAny } from '../log/entry-relay.js'
 
-/** How long a writer may take to have a link when there is none to any, in milliseconds. */
+/** Milliseconds that a dialled writer may take for its link, when no writer is linked. */
 const WRITER_DIAL_MS = 2500
 
 /** Dependencies of {@link EntrySender}. */

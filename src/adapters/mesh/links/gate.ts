@@ -26,11 +26,11 @@ export interface GateIdentity {
   readonly meshKey: Uint8Array
   readonly encryptionKey: Uint8Array
   view(): MembershipView
-  /** Are the channels behind the gate ready? Until then nobody is let through. */
+  /** Are the channels behind the gate ready? Until then no peer passes. */
   isReady(): boolean
   /** Are all slots taken? Then members are refused as well. */
   isFull(): boolean
-  /** Own chain, leaf first; null until the certificate has come. */
+  /** Own chain, leaf first; null until the certificate arrives. */
   chain(): CertificateChain | null
   /** A peer that knows the mesh gave this node its certificate; the chain is not checked yet. */
   onGrant(chain: CertificateChain): void

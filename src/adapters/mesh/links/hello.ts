@@ -24,7 +24,7 @@ export type GateMessage =
   | {
       readonly type: 'hello'
       readonly version: number
-      /** Largest frame that the sender takes, in bytes; at least what a channel may send. */
+      /** Largest frame that the sender takes, in bytes; at least the largest frame of a channel. */
       readonly maxFrameBytes: number
       readonly software: string
       readonly proof: string

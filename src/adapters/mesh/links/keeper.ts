@@ -23,20 +23,20 @@ export interface KeeperDeps {
   readonly places: number
 }
 
-/** Dials of a member, or the loss of its link. */
+/** Record of a dialled or lost member. */
 interface Tries {
   readonly attempts: number
   readonly lastTriedAt: number | null
-  /** Was there a link, which nobody closed? */
+  /** Was there a link that ended without being closed? */
   readonly isLost: boolean
 }
 
 const UNTRIED: Tries = { attempts: 0, lastTriedAt: null, isLost: false }
 
 /**
- * Keeps links to the wanted members: refreshes discovery and dials known keys, fast while somebody is missing. Stock
- * Hyperswarm looks up once and is then silent for ten minutes, and forgets a peer after a few failed dials; the policy is
- * in domain/membership/keeper and, where there are more members than places, in domain/membership/neighbours.
+ * Keeps links to the wanted members: refreshes discovery and dials known keys, fast while a member is missing. Stock Hyperswarm looks up
+ * once and is then silent for ten minutes, and forgets a peer after a few failed dials. The policy is in domain/membership/keeper and,
+ * where there are more members than slots, in domain/membership/neighbours.
  */
 export class Keeper {
   readonly #deps: KeeperDeps
@@ -79,7 +79,7 @@ export class Keeper {
     return isOpen || missing.includes(peer)
   }
 
-  /** Wanted members without a link by choice: here or there is no place for it. */
+  /** Wanted members without a link by choice: a slot is missing here or there. */
   beyond(): readonly NodeId[] {
     return this.#plan().beyond
   }

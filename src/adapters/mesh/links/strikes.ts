@@ -10,7 +10,7 @@ const POINTS: Readonly<Record<Strike, number>> = { fault: 100, forged: 50, doubt
 /** Points that a peer may collect at once; the same number is forgiven in a minute. */
 export const MAX_POINTS = 1000
 const FORGIVEN_IN_MS = 60_000
-/** How long a peer is kept out, in milliseconds: first, by how much longer each further time, and at most. */
+/** Exclusion of a peer in milliseconds: the first, the growth with each further one, and the longest. */
 const FIRST_MS = 10_000
 const GROWTH = 6
 const LONGEST_MS = 3_600_000

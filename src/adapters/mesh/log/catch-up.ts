@@ -6,7 +6,7 @@ const LOOK_MS = 3000
 /** The longest time between two looks while nothing helps, in milliseconds. */
 const MAX_LOOK_MS = 60_000
 
-/** How far a log is. */
+/** Lengths of a log. */
 export interface LogLengths {
   /** Entries in the view here. */
   readonly own: number

@@ -30,7 +30,7 @@ export interface StoredCare {
   readonly owners: Readonly<Record<string, NodeId>>
 }
 
-/** Of a home whose log gave no trouble. */
+/** For a home whose log has no faults. */
 const NO_CARE: StoredCare = { failed: 0, reading: [], leftOut: [], suspects: [], removed: [], setAside: {}, owners: {} }
 
 /** Dependencies of {@link CoreCare}. */

@@ -12,7 +12,7 @@ const RANGE = 8
 /** Flag of a range: its length is 1 and not written. */
 const IS_ONE = 2
 const BITS_PER_WORD = 32
-/** Flags of data: what is in it. */
+/** Flags of data: its parts. */
 const HAS_BLOCK = 1
 const HAS_HASH = 2
 const HAS_SEEK = 4
@@ -30,7 +30,7 @@ export interface CoreMessage {
 const UNREADABLE: CoreMessage = { fault: 'a message of replication that cannot be read', mapped: 0 }
 const HARMLESS: CoreMessage = { fault: null, mapped: 0 }
 
-/** Reads a message of replication as far as it must be checked. One that cannot be read has a fault: what follows it might be read. Never throws. */
+/** Reads a message of replication as far as it must be checked. An unreadable one has a fault: its rest might be read. Never throws. */
 export function readCoreMessage(state: State): CoreMessage {
   try {
     const type = c.uint.decode(state)

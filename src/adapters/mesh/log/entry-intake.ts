@@ -16,9 +16,9 @@ const BYTES_PER_PEER = { perSecond: 64 * 1024, burst: 4 * 1024 * 1024 }
  * entry has about 1 KiB, so the rate allows more than 5,000 a day.
  */
 const BYTES_PER_AUTHOR = { perSecond: 64, burst: 4 * 1024 * 1024 }
-/** Entries that count for nobody's share: there is at most one for each member and each invite, and they must get through. */
+/** Entries that count for no share: there is at most one for each member and each invite, and they must get through. */
 const ALWAYS_CARRIED: ReadonlySet<Entry['body']['kind']> = new Set(['revocation', 'invite-revoked'])
-/** Entries, and bytes of entries, that are handed on for all peers together: a writer counts them as this node's own, which needs its half. */
+/** Entries, and bytes of entries, handed on for all peers together: a writer counts them as this node's own, which needs its half. */
 const ENTRIES_HANDED_ON = { perSecond: ENTRIES_PER_PEER.perSecond / 2, burst: ENTRIES_PER_PEER.burst / 2 }
 const BYTES_HANDED_ON = { perSecond: BYTES_PER_PEER.perSecond / 2, burst: BYTES_PER_PEER.burst / 2 }
 /** How long an entry waits for its author's admission to come into the view, in milliseconds; less than its sender waits. */
@@ -31,7 +31,7 @@ export interface IntakeLog {
   writable(): boolean
   /** Is the author in quarantine? Then only its claim to go on with another core is taken. */
   isQuarantined(nodeId: NodeId): boolean
-  /** Would the entry change anything, by the log as it is here? Signatures and rights included. */
+  /** Would the entry change the log as it is here? Signatures and rights included. */
   wouldChange(entry: Entry): Promise<boolean>
   /** A member claims another core. */
   claim(claim: WriterClaim, from: NodeId): Promise<void>

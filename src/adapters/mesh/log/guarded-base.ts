@@ -32,9 +32,9 @@ export interface LogGuard {
   readonly care: Pick<CoreCare, 'mayRead'> | null
   /** The limit of a core's blocks that are read. */
   limitOf(coreKey: string): CoreLimit
-  /** A core is over its limit whose owner the view does not name yet: it is read on when {@link GuardedBase.limitsChanged} is called. */
+  /** A core without a known owner is over its limit: it is read further when {@link GuardedBase.limitsChanged} is called. */
   onWaiting(coreKey: string): void
-  /** A core holds a block that must not be read, or more than its share (OVERLOADED): from there on nothing of the core is taken. */
+  /** A core holds a block that must not be read, or more than its share (OVERLOADED): nothing of the core is taken from there on. */
   onBadBlock(coreKey: string, fault: CoreFault): void
 }
 
@@ -161,7 +161,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
     }
   }
 
-  /** A batch goes into the order as one, so nobody may put a block into the middle of it. */
+  /** A batch goes into the order as one, so no block may name a block inside it. */
   async #checkHeads({ core, node, nodes }: LogWriter): Promise<true> {
     const at = nodes.length
     for (const head of node?.actualHeads ?? []) {
@@ -190,7 +190,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
   }
 }
 
-/** @throws what is no fault of the block */
+/** @throws errors that are no fault of the block */
 function badAsMissing(error: unknown): null {
   if (isFault(error)) return null
   throw error
@@ -208,7 +208,7 @@ function resume(writer: LogWriter, last: number): void {
   if (end > nodes.length) writer.range = core.download({ start: nodes.length, end, linear: true })
 }
 
-/** Size of a block that is here; null: it is not. @throws BadBlock where the engine cannot tell what is in it, or would wait for a key that never comes */
+/** Size of a stored block; null: it is missing. @throws BadBlock where the engine cannot decode it, or would wait for a key that never comes */
 async function readableBytes(core: LogCore, at: number): Promise<number | null> {
   const block = (await core.has(at)) ? await core.get(at, { raw: true, wait: false }) : null
   if (block === null) return null

@@ -12,7 +12,7 @@ const MAX_BATCH = 4096
 /** A block of a writer that the engine must not see. */
 export class BadBlock extends Error {}
 
-/** Where a block stands in its core. */
+/** Position of a block in its core. */
 export interface BlockPlace {
   /** Key of its core. */
   readonly core: Uint8Array

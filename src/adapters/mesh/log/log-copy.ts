@@ -6,7 +6,7 @@ import { coreStore } from '../cores/core-store.js'
 import { NodeError } from '../../../kit/errors.js'
 import { giveBack, isGivenBack } from '../cores/given-back.js'
 
-/** Rounds in which what was appended meanwhile is fetched as well. */
+/** Rounds that also fetch blocks appended meanwhile. */
 const MAX_ROUNDS = 20
 
 /**

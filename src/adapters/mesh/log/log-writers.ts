@@ -12,7 +12,7 @@ const MAX_CLAIMS_PER_MEMBER = 8
 const MAX_PENDING = 32
 const MAX_PENDING_PER_PEER = 4
 
-/** An entry by which a member goes on with another core. */
+/** An entry by which a member changes to another core. */
 export interface WriterClaim {
   readonly entry: Entry
   /** As its author signed it. */
@@ -65,7 +65,7 @@ export class LogWriters implements LogGuard {
   #limits: ReadonlyMap<string, CoreLimit> = new Map()
   /** Cores over the limit of cores whose owner is not known yet. */
   readonly #waiting = new Set<string>()
-  /** Why no further block of a core (z32) is read. Every start finds it anew. */
+  /** Why no further block of a core (z32) is read. Every start finds it again. */
   readonly #bad: Map<string, CoreFault>
   #onBad: (coreKey: string, fault: CoreFault) => void = () => {}
 
@@ -95,7 +95,7 @@ export class LogWriters implements LogGuard {
   }
 
   onBadBlock(coreKey: string, fault: CoreFault): void {
-    // The engine looks at it again whenever it opens the core anew.
+    // The engine checks it again whenever it opens the core.
     if (this.#bad.has(coreKey)) return
     this.#bad.set(coreKey, fault)
     this.#onBad(coreKey, fault)
@@ -117,7 +117,7 @@ export class LogWriters implements LogGuard {
     return [...this.#claims.values()].map(({ bytes }) => bytes)
   }
 
-  /** Takes the claim that stands in the first block of a core. Another entry, or a claim of another core, is none. */
+  /** Takes the claim in the first block of a core. Another entry, or a claim of another core, is none. */
   remember(coreKey: string, bytes: Uint8Array): void {
     const decoded = decodeEntry(bytes)
     const claim = decoded.ok ? claimOf(decoded.entry, bytes) : null

@@ -69,7 +69,7 @@ export class AutobaseLog implements MemberLog {
   readonly own: Pick<OwnBlocks, 'fault' | 'lost' | 'length' | 'isFull'>
   /** Cores (z32) whose further blocks are not read. */
   readonly unreadable: Pick<LogWriters, 'badBlock' | 'onBad'>
-  /** Resolves when the base closed itself: what it reads is damaged. */
+  /** Resolves when the base closed itself: its data is damaged. */
   readonly failed: Promise<Error>
   readonly #deps: LogDeps
   readonly #base: GuardedBase
@@ -84,7 +84,7 @@ export class AutobaseLog implements MemberLog {
   #writerCores: WriterCores | null = null
   readonly #revoked: RevokedCores
   readonly #submissions: Submissions
-  /** Told of a core that is forked (z32); members whose entries are not taken. */
+  /** Records forked cores (z32); names members whose entries are not taken. */
   #quarantine: Pick<Quarantine, 'add' | 'has'> | null = null
   #relay: EntryRelayPort = () => Promise.resolve(false)
   #isClosed = false
@@ -353,5 +353,5 @@ function isChange({ puts, addWriters, removeWriters }: FoldResult): boolean {
   return puts.size + addWriters.length + removeWriters.length > 0
 }
 
-/** A claim that cannot be judged now, since the log is closing, is told again. */
+/** A claim that cannot be judged now, since the log is closing, comes again. */
 function ignore(): void {}

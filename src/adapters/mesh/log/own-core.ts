@@ -14,7 +14,7 @@ export interface OwnCoreDeps {
   /** This home was restored or repaired: its core takes the place of the one that the log knows. */
   readonly takesOver: boolean
   readonly clock: Clock
-  /** Brings the entry by which the core takes its place into the log. Rejects when nobody took it. */
+  /** Brings the entry by which the core takes its place into the log. Rejects when no node took it. */
   claim(serial: number): Promise<void>
   /** The log shows the core of this home: this home is in force. */
   onAdmitted(): void

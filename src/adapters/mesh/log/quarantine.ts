@@ -25,8 +25,8 @@ export interface QuarantineDeps {
 }
 
 /**
- * Members whose writer core holds two different blocks at one place, both signed by them, or a block that would end the engine of the
- * log, or more than its share: their entries are not taken any more. One that goes on with another core (its home was restored or repaired) is out of it.
+ * Members whose entries are not taken. Their writer core holds two different blocks at one position, both signed by them, a block that
+ * would end the log's engine, or more than its share. A member that changes to another core (its home was restored or repaired) leaves it.
  */
 export class Quarantine {
   readonly #deps: QuarantineDeps

@@ -8,7 +8,7 @@ import type { EntryRelayOptions } from './entry-relay.js'
 /** Milliseconds after which a waiting entry is offered again. */
 const OFFER_AGAIN_MS = 1000
 
-/** A taken entry that the view does not show after this time is offered anew, in milliseconds: its taker may have lied or died. */
+/** A taken entry that the view does not show after this time is offered again, in milliseconds: its taker may have lied or died. */
 const SHOWN_MS = 3000
 
 /** Dependencies of {@link Submission}. */
@@ -24,7 +24,7 @@ export interface SubmissionDeps {
    * writer says so. Never rejects.
    */
   offer(entry: Uint8Array, isAgain: boolean): Promise<boolean>
-  /** Reads the view anew. */
+  /** Reads the view again. */
   refresh(): Promise<void>
 }
 

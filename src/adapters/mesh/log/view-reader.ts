@@ -38,7 +38,7 @@ export class ViewReader {
     return this.#view
   }
 
-  /** Resolves when the view shows at least what the records hold now. */
+  /** Resolves when the view shows at least the present records. */
   refresh(): Promise<void> {
     this.#isStale = true
     this.#rebuilding ??= this.#rebuild().finally(() => {

@@ -123,7 +123,7 @@ export interface Mesh extends Membership {
   problems(): readonly Problem[]
   /** The same of one member, for `peers`; null when there is none. */
   problemOf(nodeId: NodeId): Problem | null
-  /** Why the log tells nothing of the mesh; empty when it does. */
+  /** Why the log shows nothing of the mesh; empty when it does. */
   logProblems(): readonly LogProblem[]
   close(): Promise<void>
 }
@@ -219,7 +219,7 @@ export class MeshNode implements Mesh {
   }
 
   /**
-   * Resolves when the own certificate is there and leads to the owner. @throws NodeError NO_ADMIN_ONLINE when none comes in time,
+   * Resolves when the own certificate has come and leads to the owner. @throws NodeError NO_ADMIN_ONLINE when none comes in time,
    * INVITE_INVALID when one came that does not lead to the owner.
    */
   granted(clock: Clock): Promise<void> {
@@ -259,7 +259,7 @@ export class MeshNode implements Mesh {
     const { clock, telemetry, codeNetwork } = this.#deps
     clock.clear(this.#refusedTimer)
     this.#ownCore.close()
-    // Unannouncing asks the DHT; where nobody answers (the bootstrap may have gone first) the limit ends it.
+    // Unannouncing asks the DHT; without an answer (the bootstrap may have gone first) the limit ends it.
     const limitMs = codeNetwork.network === 'local' ? CLOSE_LOCAL_MS : CLOSE_MS
     // Anything left open ends with the network, which its owner closes by force.
     await timely(Promise.all([this.pairing.close(), this.links.close()]), clock, limitMs)

@@ -41,9 +41,9 @@ export function readInviteCode(text: string): InviteCode {
 }
 
 /**
- * Asks any online admin to let this node in. An answer counts only when it is of the owner and the mesh that the code names.
- * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID, AMBIGUOUS_NAME, INVALID_INPUT as an admin answers;
- * INVITE_INVALID as {@link distrustedJoin}; NO_ADMIN_ONLINE when nobody answered in time.
+ * Asks any online admin to let this node in. An answer counts only for the owner and the mesh that the code names.
+ * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID, AMBIGUOUS_NAME, INVALID_INPUT as an admin
+ * answers; INVITE_INVALID as {@link distrustedJoin}; NO_ADMIN_ONLINE when no admin answered in time.
  */
 export async function requestJoin(deps: PairingDeps, options: JoinOptions): Promise<Paired> {
   const { id, expires } = readInvite(options.invite)
@@ -86,7 +86,7 @@ function readInvite(invite: Uint8Array): DecodedInvite {
   throw refusedJoin('INVITE_INVALID')
 }
 
-/** The mesh that an answer is about, or why it is not that of the code. */
+/** The mesh of an answer, or why it is not the mesh of the code. */
 function readPaired(
   { key, encryptionKey, data }: PairedData,
   { inviteId, root }: { readonly inviteId: string; readonly root: Uint8Array }

@@ -157,8 +157,8 @@ export class AdminPairing implements Pairing {
 }
 
 /**
- * Makes a member take any bytes. A request without a session makes blind-pairing 2.3.1 throw a TypeError, which Protomux
- * lets end the process: anybody who knows the pairing topic could do that, over a stream or by a record in the DHT.
+ * Makes a member take any bytes. A request without a session makes blind-pairing 2.3.1 throw a TypeError, and Protomux then lets the
+ * process end. Anyone who knows the pairing topic could cause that, over a stream or by a record in the DHT.
  */
 function total(member: Member): Member {
   const inner = member as unknown as Record<typeof ADD_REQUEST, (request: unknown) => Promise<unknown>>
