@@ -381,7 +381,7 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
 export interface Watches extends DocumentWatches {
   'node.status': { params: Record<string, never>; item: StatusInfo }
   'peers.list': { params: { readonly all?: boolean }; item: PeerList }
-  /** A line for changes of agents, their cards, prompts or nodes' presence. Busy agents are shown as of then. */
+  /** A line when agents come or go, or their cards, prompts or nodes' presence change. Busy agents are shown as of then. */
   'agents.list': { params: Calls['agents.list']['params']; item: Calls['agents.list']['result'] }
   'tasks.list': { params: TaskQuery; item: TaskList }
   /** The calls of these names with their progress: the reasons of waits, and last the result. */

@@ -42,8 +42,8 @@ interface FirstMessage {
 }
 
 /**
- * Connects a server once the first message shows the client's era. A client that claims its version goes to the SDK's own entry, which
- * alone can serve it and continues with a handshake when the client falls back to it. A handshake goes to a server without that entry's
+ * Connects a server once the first message shows the client's era. A client that claims its version goes to the SDK's own entry. Only that
+ * entry can serve it, and continues with a handshake when the client falls back to it. A handshake goes to a server without that entry's
  * layer, which would check every message once more.
  */
 function begin(gate: GatedTransport, { deps, onerror }: FirstMessage): ServedConnection {

@@ -10,7 +10,7 @@ export const MAX_DOCUMENT_CORES = 896
 export const MAX_CORES = 128 + MAX_DOCUMENT_CORES
 
 /**
- * Largest number of a channel. A peer takes the smallest free one, so it needs one for each channel, and some for channels that it closed
+ * Largest number of a channel. A peer takes the smallest free one. It needs one for each channel, and some for channels that it closed
  * before this end opened or refused them. These do not count as open, and the multiplexer keeps them until then.
  */
 export const MAX_CHANNEL_NUMBER = 2 * (MAX_CORES + MAX_CHANNELS)

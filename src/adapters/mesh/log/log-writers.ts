@@ -52,7 +52,7 @@ const UNKNOWN_LIMIT: CoreLimit = { bytes: LOG_SHARE_LIMITS.maxBytes, isKnown: fa
 
 /**
  * The cores that the log reads: those that it names, and those claimed by members with the right to write. A node sends a claim on to its
- * peers, so a restored home writes again also where no writer can bring the entry into the log.
+ * peers. So a restored home writes again also where no writer can bring the entry into the log.
  */
 export class LogWriters implements LogGuard {
   readonly #deps: LogWritersDeps

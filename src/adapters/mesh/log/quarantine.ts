@@ -25,8 +25,8 @@ export interface QuarantineDeps {
 }
 
 /**
- * Members whose entries are not taken. Their writer core holds two different blocks at one position, both signed by them, a block that
- * would end the log's engine, or more than its share. A member that changes to another core (its home was restored or repaired) leaves it.
+ * Members whose entries are not taken. Their writer core holds two different signed blocks at one position, a block that would end the
+ * log's engine, or more than its share. A member that changes to another core (its home was restored or repaired) leaves it.
  */
 export class Quarantine {
   readonly #deps: QuarantineDeps
