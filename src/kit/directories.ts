@@ -19,7 +19,7 @@ export async function makeDirectories(dir: string, maker: DirectoryMaker): Promi
   try {
     await maker.mkdir(dir)
   } catch (error) {
-    // Somebody else may have been a moment faster.
+    // Another process may have been a moment faster.
     if (!(await maker.isDirectory(dir))) throw error
   }
 }

@@ -99,12 +99,12 @@ export interface NodeErrorDetails {
   readonly cause?: unknown
 }
 
-/** The one error class: a code of {@link ERROR_CODES}, a message for people, what to do next. */
+/** The one error class: a code of {@link ERROR_CODES}, a message for people, and the next step. */
 export class NodeError extends Error {
   readonly code: ErrorCode
   readonly data: unknown
   readonly next: readonly string[]
-  /** May the same call succeed later? From the table, unless told otherwise. */
+  /** May the same call succeed later? Default: from the table. */
   readonly retryable: boolean
 
   constructor(code: ErrorCode, message: string, details: NodeErrorDetails = {}) {
@@ -138,7 +138,7 @@ export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)
 }
 
-/** Any thrown value as a NodeError; what is not one already becomes INTERNAL with it as cause. */
+/** Any thrown value as a NodeError; other values become INTERNAL with the value as cause. */
 export function asNodeError(error: unknown): NodeError {
   if (error instanceof NodeError) return error
   return new NodeError('INTERNAL', messageOf(error), { cause: error })

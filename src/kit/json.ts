@@ -34,7 +34,7 @@ export function jsonFault(value: unknown, limits: JsonLimits = JSON_LIMITS): str
     const count = keys?.length ?? (parent as readonly unknown[]).length
     for (let at = 0; at < count; at++) {
       const child = (parent as Record<string | number, unknown>)[keys?.[at] ?? at]
-      // Looked at here: what goes on the stack takes memory, and every message is looked at.
+      // Checked here, not on the stack: the stack takes memory, and every message is checked.
       const wrongItem = itemFault(child, limits)
       if (wrongItem !== null) return wrongItem
       if (isNested(child)) stack.push({ value: child, depth: depth + 1 })

@@ -103,7 +103,7 @@ export class LineSplitter {
     return line
   }
 
-  /** A copy of the last bytes of both: what they were cut from is let go. */
+  /** A copy of the last bytes of both, so that the larger pieces can be freed. */
   #tailOf(before: Uint8Array, part: Uint8Array): Uint8Array {
     const both = concatBytes([lastOf(before, this.#edgeBytes), lastOf(part, this.#edgeBytes)])
     return lastOf(both, this.#edgeBytes)

@@ -54,7 +54,7 @@ export interface AgentMeasured {
 
 const STATES = ['healthy', 'degraded', 'unhealthy'] as const
 
-/** The samples of agents: how each was found, what it does, and how long its runs took. */
+/** The samples of agents: their health, their current work, and the duration of their runs. */
 function agentLines(agents: readonly AgentMeasured[]): string[] {
   if (agents.length === 0) return []
   const of = (id: string): string => `agent="${escapeLabel(id)}"`

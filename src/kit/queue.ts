@@ -33,7 +33,7 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
     this.#wake?.()
   }
 
-  /** No more values; those waiting are still read, then whoever reads on gets the fault, if there is one. */
+  /** Ends the queue: waiting values are still read, then the reader gets the fault, if there is one. */
   end(fault: Error | null = null): void {
     if (!this.#ended) this.#fault = fault
     this.#ended = true

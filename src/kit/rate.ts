@@ -1,9 +1,9 @@
 import type { Clock } from './clock.js'
 
-/** How much of something may be done. */
+/** A rate limit with a burst. */
 export interface RateLimit {
   readonly perSecond: number
-  /** How much at once after a pause; no single cost may be higher. */
+  /** Largest amount at once after a pause; no single cost may be higher. */
   readonly burst: number
 }
 
@@ -24,7 +24,7 @@ export class TokenBucket {
     this.#at = clock.monotonic()
   }
 
-  /** Takes tokens; false, and none taken, when there are not as many. */
+  /** Takes tokens; false, and none taken, when there are too few. */
   take(cost = 1): boolean {
     this.#fill()
     if (this.#tokens < cost) return false
@@ -32,7 +32,7 @@ export class TokenBucket {
     return true
   }
 
-  /** After how many milliseconds there will be as many tokens; 0 when there are. */
+  /** Milliseconds until there are enough tokens; 0 when there are. */
   waitMs(cost: number): number {
     this.#fill()
     return Math.max(0, Math.ceil(((cost - this.#tokens) / this.#limit.perSecond) * 1000))
@@ -69,7 +69,7 @@ export class RateTable {
     this.#clock = clock
   }
 
-  /** Takes tokens of the key's bucket (one by default); false, and none taken, when there are not as many. */
+  /** Takes tokens of the key's bucket (one by default); false, and none taken, when there are too few. */
   take(key: string, cost = 1): boolean {
     if (this.#buckets.size >= SWEEP_AT && !this.#buckets.has(key)) this.#sweep()
     return (this.#buckets.get(key) ?? this.#newBucket(key)).take(cost)
@@ -81,7 +81,7 @@ export class RateTable {
     return bucket
   }
 
-  /** After how many milliseconds the key's bucket will have as many tokens; 0 when it has. */
+  /** Milliseconds until the key's bucket has enough tokens; 0 when it has. */
   waitMs(key: string, cost = 1): number {
     return this.#buckets.get(key)?.waitMs(cost) ?? 0
   }

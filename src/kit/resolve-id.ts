@@ -1,7 +1,7 @@
 import { type ErrorCode, NodeError } from './errors.js'
 import { nearest, shown } from './text.js'
 
-/** Fewest characters of an id, after what all ids of its kind begin with, that stand for it. */
+/** Fewest characters of an id, after the common prefix of its kind, that identify it. */
 export const MIN_ID_CHARACTERS = 4
 /** Ids that an error names, at most. */
 export const MAX_CANDIDATES = 8

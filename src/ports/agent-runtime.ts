@@ -70,7 +70,7 @@ export interface HostedAgent {
   run(task: AgentTask, run: AgentRun): Promise<AgentOutcome>
   /** Looks whether it could take work, at a small and bounded cost; absent where nothing can be said of it. */
   check?(signal: AbortSignalLike): Promise<HealthFinding>
-  /** Ends children and frees what it holds. Idempotent. */
+  /** Ends child processes and frees resources. Idempotent. */
   close(): Promise<void>
 }
 
@@ -108,7 +108,7 @@ export interface AgentDefinition {
   /** None when absent. They are offered by this node alone; cards do not carry them. */
   readonly prompts?: readonly AgentPrompt[]
   readonly limits: AgentLimits
-  /** It works for the operator of this node alone: for anybody else that calls this node there is no such agent. */
+  /** It works for the operator of this node alone: other callers do not see it. */
   readonly isReserved?: true
   /** Runtime type, e.g. `command`, `module`, `starter`. */
   readonly runtime: string
@@ -116,7 +116,7 @@ export interface AgentDefinition {
   readonly source: string
 }
 
-/** A file that could not be used. The last good version of the agent, if any, goes on. */
+/** A file that could not be used. The last good version of the agent, if any, stays in service. */
 export interface AgentFault {
   readonly file: string
   /** 1-based; null when the fault has no place. */
@@ -124,7 +124,7 @@ export interface AgentFault {
   readonly reason: string
 }
 
-/** Supplies the node's agents and tells of changes. */
+/** Supplies the node's agents and reports changes. */
 export interface AgentSource {
   /** Reads everything once. Faulty files are reported, not thrown. */
   load(): Promise<{ readonly agents: readonly HostedAgent[]; readonly faults: readonly AgentFault[] }>

@@ -21,7 +21,7 @@ export interface AuditEvent {
   readonly hops?: string
   /** Node id of the acting node, where it is not the peer. */
   readonly by?: string
-  /** A name of the event that no other has: an event with that of a line written lately is not written again. */
+  /** A unique name of the event: an event with the name of a recent line is not written again. */
   readonly ref?: string
 }
 

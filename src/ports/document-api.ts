@@ -72,7 +72,7 @@ export interface DocumentWriter {
   /** Key (z32) of its stream. A member whose home was restored has several. */
   readonly stream: string
   readonly blocks: number
-  /** The first of them that is here itself: what those before it wrote is in a snapshot. */
+  /** The first stored block: earlier ones are in a snapshot. */
   readonly from: number
   readonly bytes: number
   readonly mayWrite: boolean
@@ -117,7 +117,7 @@ export interface DocumentShareInfo {
 
 /** Contributions of a member that the document lacks. */
 export interface DocumentGaps {
-  /** Members of whose writing something is not taken, and why; known once the document was opened here. Absent: all is taken. */
+  /** Members whose writing is not taken completely, with the reason; known once the document was opened here. Absent: all is taken. */
   readonly skipped?: readonly { readonly node: NodeRef; readonly reason: string }[]
 }
 
@@ -208,7 +208,7 @@ export interface DocumentCalls {
     params: { readonly document: string; readonly session: string; readonly update: Uint8Array }
     result: { readonly applied: true }
   }
-  /** Presence of a program, to be gone when its session ends. At most 16 KiB; told to members that are online, kept nowhere. */
+  /** Presence of a program, removed when its session ends. At most 16 KiB; sent to members that are online, stored nowhere. */
   'documents.awareness': {
     params: { readonly document: string; readonly session: string; readonly update: Uint8Array }
     result: { readonly told: true }
@@ -222,8 +222,8 @@ export interface DocumentWatches {
   /** The value, again whenever it changed; nothing as long as others wrote it and nothing of it is here. A reader that is behind gets the newest only. */
   'documents.read': { params: { readonly document: string } & DocumentRoot; item: DocumentReading }
   /**
-   * `clientId`: that of a session of before which is over, for a program that has edits which it could not send any more. It is
-   * given again unless another program has it, or had it since the node started; then the session has another one.
+   * `clientId`: the id of an earlier session that is over, for a program with unsent edits. It is given again unless another program has
+   * it, or had it since the node started; then the session gets another one.
    */
   'documents.live': { params: { readonly document: string; readonly clientId?: number }; item: DocumentLiveEvent }
 }

@@ -2,7 +2,7 @@ import type { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 
-/** How much of a stream is here. */
+/** The stored part of a stream. */
 export interface StreamSize {
   /** Blocks that are here without a hole, from where it begins on; counted from the first one of all. */
   readonly blocks: number
@@ -16,11 +16,11 @@ export interface StreamSize {
 export interface StreamExtent {
   /** Blocks that its writer signed, whether they are here or not; 0: not known. */
   readonly blocks: number
-  /** Linked members who said how much of it they have. */
+  /** Linked members that announced their length of it. */
   readonly announced: ReadonlySet<NodeId>
-  /** Does one of them say that it has more? Its word alone. */
+  /** Does one of them claim to have more? The claim is not verified. */
   readonly isMore: boolean
-  /** Blocks that came from others since it is followed: they come in no order, so what is here without a hole may stand still meanwhile. */
+  /** Blocks fetched from peers since it is followed: in no order, so the length without a hole may stay the same meanwhile. */
   readonly fetched: number
 }
 
@@ -38,8 +38,8 @@ export interface FollowedStream {
   /** May a peer have it? Asked again at each call of {@link DocumentStreams.follow}, and for each new link. */
   mayHave(peer: NodeId): boolean
   /**
-   * May as many bytes of it be here? Asked with the bytes that its writer signed: when it is opened, when it grows, and at each
-   * call of {@link DocumentStreams.follow}. After a no nothing of it is fetched or given to others until the next yes. Absent: yes.
+   * May this number of bytes of it be stored? Asked with the bytes that its writer signed: when it is opened, when it grows, and at each
+   * call of {@link DocumentStreams.follow}. After a no it is neither fetched nor given to others until the next yes. Absent: yes.
    */
   mayHold?(bytes: number): boolean
   /** Counts bytes of it that came from others (0: none). Gives the milliseconds after which more of it may be requested. Absent: 0. */
@@ -52,7 +52,7 @@ export interface StreamHandlers {
   onBlocks(stream: StreamKey): void
   /** Blocks of it came from another node. This node fetches its own blocks only after its store was put back. */
   onFetched(stream: StreamKey): void
-  /** Its writer signed two branches of it. It takes nothing more, now and after a restart; told again when it is followed again. */
+  /** Its writer signed two branches of it. It takes nothing more, now and after a restart; reported again when it is followed again. */
   onForked(stream: StreamKey): void
 }
 

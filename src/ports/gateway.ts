@@ -11,7 +11,7 @@ export type { GatewayEvent, GatewaySnapshot }
 /** A message of a client of the A2A gateway, and for whom it is. */
 export interface GatewaySend {
   readonly message: Message
-  /** An agent by the name that URLs have it by, whole; null: whoever has the skill. */
+  /** An agent by its whole name in URLs; null: any agent with the skill. */
   readonly agent: string | null
   /** A capability's id; null: the agent's default one. */
   readonly skill: string | null
@@ -21,7 +21,7 @@ export interface GatewaySend {
   readonly wait: boolean
   /** Does the turn end with its client? Its sender cancels it then; after a restart the node does. */
   readonly isAttended?: true
-  /** Of a client that waits: when it hangs up the wait ends, and the task goes on. */
+  /** Signal of a waiting client: when it hangs up the wait ends, and the task continues. */
   readonly signal?: AbortSignalLike
   /** Webhook at which its client wants notifications of the task. */
   readonly push?: PushRequest
@@ -37,7 +37,7 @@ export interface PushRequest {
 export interface Owners {
   /** Is the owner of a task gone for good: its token or client revoked, its member put out? That a token merely expired does not count. */
   isGone(owner: string): boolean
-  /** Calls back each time that somebody is gone. */
+  /** Calls back each time that an owner was removed. */
   onGone(listener: () => void): Unsubscribe
 }
 
@@ -56,7 +56,7 @@ export interface PushConfigs {
   get(by: Principal, task: string, id: string): Promise<PushHook>
   /** @throws NodeError TASK_NOT_FOUND */
   list(by: Principal, task: string): Promise<readonly PushHook[]>
-  /** Nothing more is begun to be sent to it; what waits for it is forgotten. It may be gone already. @throws NodeError TASK_NOT_FOUND */
+  /** Starts no further delivery to it and drops its waiting notifications. It may be gone already. @throws NodeError TASK_NOT_FOUND */
   remove(by: Principal, task: string, id: string): Promise<void>
 }
 
@@ -110,7 +110,7 @@ export interface Gateway {
   follow(by: Principal, id: string, options: GatewayFollow): AsyncIterable<GatewayEvent>
 }
 
-/** Why what an agent says is not told to its client. */
+/** Why an agent's output is kept from its client. */
 export interface OutputViolation {
   readonly words: string
   /** Details of the rule, never of the text. JSON. */

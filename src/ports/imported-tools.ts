@@ -15,10 +15,10 @@ export interface ImportedToolInfo {
   readonly reason: string | null
 }
 
-/** A tool whose definition is another one than the one that was accepted. */
+/** A tool whose definition differs from the accepted one. */
 export interface ToolChange {
   readonly name: string
-  /** `description`, `inputSchema` ...: what of it is another. */
+  /** Changed parts: `description`, `inputSchema` ... */
   readonly parts: readonly string[]
   /** As the server describes it now. */
   readonly description: string
@@ -34,7 +34,7 @@ export interface ToolListChange {
 /** `starting`: the program or the connection comes up; `failed`: it did not, and is tried again. */
 export type ImportedServerState = 'idle' | 'starting' | 'ready' | 'failed' | 'closed'
 
-/** One imported MCP server, as it stands now. */
+/** One imported MCP server in its present state. */
 export interface ImportedServerInfo {
   readonly name: string
   /** Id of the agent that offers its tools. */

@@ -64,8 +64,8 @@ export interface ImportWords {
 }
 
 /**
- * One entry of the config that imports agents: what is particular to its protocol. Pins, changes, retries and status are the same for
- * all. `T`: what is pinned; `O`: its agent; `C`: a connection to it.
+ * One entry of the config that imports agents: the part that its protocol determines. Pins, changes, retries and status are the same for
+ * all. `T`: the pinned value; `O`: its agent; `C`: a connection to it.
  */
 export interface ImportAdapter<T = object, O extends ImportOffer = ImportOffer, C extends ImportConnection<T> = ImportConnection<T>> {
   readonly words: ImportWords

@@ -9,7 +9,7 @@ export interface LedgerChange {
   readonly isNew?: boolean
 }
 
-/** The changes of one commit; a function is asked for them once, when they are written: what happened since the call goes with them. It must not throw. */
+/** The changes of one commit. A function is called once, when they are written, so that later changes go with them; it must not throw. */
 export type LedgerChanges = readonly LedgerChange[] | (() => readonly LedgerChange[])
 
 /** The event that a commit survives once it resolves: the end of the process, or a power failure as well. */
@@ -49,13 +49,13 @@ export interface Ledger {
   /** The entries of a range. @throws NodeError STORE_DAMAGED */
   list(range: LedgerRange): Promise<LedgerEntry[]>
   /**
-   * Makes all the changes or none. When it resolves they are as durable as the ledger promises: they survive the process,
-   * and with the durability `power` the machine. When it rejects none is there, now and after a restart.
-   * @param survives `process`: it need not wait for the disk, whatever the ledger promises. Default: what the ledger promises.
+   * Makes all the changes or none. When it resolves they survive the process, and with the durability `power` the machine. When it rejects
+   * none is made, now and after a restart.
+   * @param survives `process`: it need not wait for the disk, whatever the ledger promises. Default: the ledger's durability.
    * @throws NodeError DISK_FULL, NO_PERMISSION, STORE_DAMAGED; INTERNAL for a bad key or a closed ledger
    */
   commit(changes: LedgerChanges, survives?: LedgerDurability): Promise<void>
-  /** Gives the room of removed entries back. May take seconds; commits go on meanwhile. */
+  /** Frees the space of removed entries. May take seconds; commits continue meanwhile. */
   compact(): Promise<void>
   size(): Promise<LedgerSize>
   /** Waits for earlier calls, then accepts none. */

@@ -7,7 +7,7 @@ export type { CallRequest }
 
 /** A call of a member at this node. */
 export interface MemberCall extends CallRequest {
-  /** Whose stream it came over. */
+  /** The member whose stream brought it. */
   readonly peer: NodeId
   /** Aborts when the member hangs up, or its link is gone. */
   readonly signal: AbortSignalLike

@@ -31,7 +31,7 @@ export interface Link {
   readonly closed: boolean
   /** Cuts it. `onClose` follows. */
   close(reason: string): void
-  /** The peer did on this link what the protocol does not know: a strike, put on record, and the link is cut. `onClose` follows. */
+  /** The peer broke the protocol on this link: records a strike and cuts the link. `onClose` follows. */
   fault(reason: string): void
 }
 
@@ -64,7 +64,7 @@ export interface Links {
   dial(peer: NodeId, timeoutMs: number): Promise<Link>
   /** The members the keeper should hold links to. Replaces the former list. */
   want(peers: readonly NodeId[]): void
-  /** Wanted members without a link by choice: there is no place for them here, or none for this node there. */
+  /** Wanted members without a link by choice: a slot is missing here, or there. */
   beyond(): readonly NodeId[]
   /** Counts a strike of a peer; with too many its links are cut and it is kept out for a while, longer each time. */
   strike(peer: NodeId, strike: Strike, reason: string): void

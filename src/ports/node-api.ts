@@ -47,7 +47,7 @@ export interface NodeRef {
   readonly name: string
 }
 
-/** This node: what `start` prints first. */
+/** This node, as `start` prints it first. */
 export interface NodeInfo {
   readonly node: NodeRef & { readonly tier: TierText }
   readonly mesh: { readonly id: MeshId; readonly name: string }
@@ -103,7 +103,7 @@ export interface IdInfo {
   }
 }
 
-/** Why this node knows less of its mesh than there is: the log of the mesh is not here, or lost a part. */
+/** Why this node does not know all of its mesh: the log is missing, or lost a part. */
 export interface LogProblem extends Problem {
   readonly code: ErrorCode
 }
@@ -137,7 +137,7 @@ export interface PeerList extends LogReading {
 
 /** `peers show`. */
 export interface PeerDetail extends PeerInfo {
-  /** It is the node that tells. */
+  /** It is the answering node. */
   readonly self: boolean
   readonly admin: boolean
   readonly writer: boolean
@@ -221,7 +221,7 @@ export interface BroadcastTarget {
   readonly payload?: unknown
 }
 
-/** `mesh show`: what the owner set for the whole mesh, else what is shipped. */
+/** `mesh show`: the owner's settings for the whole mesh, else the shipped ones. */
 export interface MeshSettingsInfo extends LogReading {
   /** Rises with each change; 0 as shipped. */
   readonly serial: number
@@ -258,14 +258,14 @@ export interface BackupInfo {
   readonly mesh: { readonly id: string; readonly name: string }
 }
 
-/** Every call: what goes in, what comes out. Parameters that name a node or agent take ids, names and unique prefixes. */
+/** Every call with its parameters and result. Parameters that name a node or agent take ids, names and unique prefixes. */
 export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
   'node.info': { params: Record<string, never>; result: NodeInfo }
   'node.status': { params: Record<string, never>; result: StatusInfo }
   'node.id': { params: Record<string, never>; result: IdInfo }
   'node.stop': { params: Record<string, never>; result: { readonly pid: number } }
   'node.metrics': { params: Record<string, never>; result: MetricsSnapshot }
-  /** Puts on disk what waits to be put on record; resolves when it is. */
+  /** Writes waiting audit lines to disk; resolves when they are written. */
   'audit.flush': { params: Record<string, never>; result: { readonly flushed: true } }
   /** Backs up identity, settings and stores into one file that only its user may read. */
   'node.backup': { params: BackupRequest; result: BackupInfo }
@@ -342,8 +342,8 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
       /** It may be run again after an unknown outcome, whatever its capability says. Default false. */
       readonly allowRepeat?: boolean
       /**
-       * Does the ledger hold it? Default true. Without it what only reads and may be repeated is faster, and gone when either
-       * node stops; everything else is recorded all the same.
+       * Does the ledger record it? Default true. Without it, work that only reads and may be repeated is faster, and lost when either node
+       * stops; other work is recorded all the same.
        */
       readonly record?: boolean
     }
@@ -375,22 +375,22 @@ export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
 }
 
 /**
- * Every watch: what goes in, what each line is. Snapshot first, then changes; `gap` says that lines were lost. Where every
- * line is the whole (status, peers, agents, tasks), a reader that is behind gets the newest one only.
+ * Every watch with its parameters and lines. Snapshot first, then changes; `gap` reports lost lines. Where every line is the whole (status,
+ * peers, agents, tasks), a slow reader gets only the newest one.
  */
 export interface Watches extends DocumentWatches {
   'node.status': { params: Record<string, never>; item: StatusInfo }
   'peers.list': { params: { readonly all?: boolean }; item: PeerList }
-  /** Told when agents come or go, and when their cards, their prompts or their nodes' presence change; who is busy is as it was then. */
+  /** A line when agents come or go, or their cards, prompts or nodes' presence change. Busy agents are shown as of then. */
   'agents.list': { params: Calls['agents.list']['params']; item: Calls['agents.list']['result'] }
   'tasks.list': { params: TaskQuery; item: TaskList }
-  /** The calls of these names, told of while they are under way: what holds them up, and last what they give. */
+  /** The calls of these names with their progress: the reasons of waits, and last the result. */
   'message.send': { params: Calls['message.send']['params']; item: MessageEvent<Reply> }
   'message.call': { params: Calls['message.call']['params']; item: MessageEvent<Reply> }
   'approvals.list': { params: Record<string, never>; item: { readonly approvals: readonly ApprovalInfo[] } }
   /** From the swarm's first event to its `done`. */
   'swarm.watch': { params: { readonly id: string }; item: SwarmEvent }
-  /** Recent ones first; with `follow` it goes on. */
+  /** Recent ones first; with `follow` it continues with new ones. */
   'node.events': { params: { readonly follow?: boolean }; item: EventInfo }
 }
 

@@ -26,7 +26,7 @@ export interface OAuthClientRequest {
   readonly redirectUris?: readonly string[]
 }
 
-/** Somebody waits for the operator to allow a client. */
+/** A client that waits for the operator's approval. */
 export interface OAuthRequestInfo {
   readonly flow: 'code' | 'device'
   readonly client: { readonly id: string; readonly name: string }
@@ -47,7 +47,7 @@ export interface OAuthCalls {
   /** Ends it at once, with all its tokens and its open connections. */
   'oauth.client.revoke': { params: { readonly id: string }; result: OAuthClientInfo }
   'oauth.requests': { params: Record<string, never>; result: { readonly requests: readonly OAuthRequestInfo[] } }
-  /** `code`: as it stands in the browser or on the device. */
+  /** `code`: as shown in the browser or on the device. */
   'oauth.show': { params: { readonly code: string }; result: OAuthRequestInfo }
   'oauth.approve': { params: { readonly code: string }; result: OAuthRequestInfo }
   'oauth.deny': { params: { readonly code: string }; result: OAuthRequestInfo }

@@ -24,7 +24,7 @@ export interface PolicyRuleInfo extends Omit<PolicyRule, 'from' | 'to'> {
 
 /** A node as a rule names it, not by its whole key. */
 export interface NamedInPolicy {
-  /** Where the rule stands in its file, 1-based. */
+  /** Line of the rule in its file, 1-based. */
   readonly line: number
   readonly name: string
 }
@@ -44,7 +44,7 @@ export interface PolicyWarning extends NamedInPolicy {
 
 /** A rule with `ask` that, at present, only matches messages about which no person can be asked. */
 export interface UnaskedRule {
-  /** Where it stands in its file, 1-based. */
+  /** Its line in the file, 1-based. */
   readonly line: number
   /** The reason and the deciding rule, in words. */
   readonly message: string
@@ -93,11 +93,11 @@ export interface PolicyTestQuery {
 
 /** A node that decides on the message as well, by its own rules. */
 export interface PolicyTestOther {
-  /** The sender's node decides first, that of the receiver once the message arrives. */
+  /** The sender's node decides first, the receiver's node once the message arrives. */
   readonly role: 'sender' | 'receiver'
-  /** Its name; null where the sender is anybody. */
+  /** Its name; null for any sender. */
   readonly node: string | null
-  /** It needs a rule of its own that allows the message: here one opens what the tier table refuses. */
+  /** It needs its own rule that allows the message: a rule here overrides the refusal of the tier table. */
   readonly needsAllow: boolean
 }
 
@@ -116,11 +116,11 @@ export interface PassedOverRule {
   readonly ruleId: string | null
   readonly file: string | null
   readonly line: number | null
-  /** `elsewhere`: the message is for an agent of another node. `proposal`: it runs nothing; the requests that follow are asked about. `table`: a rule asks only about what the tier table allows. */
+  /** `elsewhere`: the message is for an agent of another node. `proposal`: it runs nothing; later requests are asked about. `table`: a rule asks only about messages that the tier table allows. */
   readonly why: 'elsewhere' | 'proposal' | 'table'
 }
 
-/** `policy test`: what this node would do with the message, and by which rule. */
+/** `policy test`: this node's decision on the message, and its rule. */
 export interface PolicyTestResult {
   readonly decision: PolicyDecision
   /** Why it is refused; null unless it is denied. */
@@ -178,10 +178,10 @@ export interface ApprovalInfo {
   readonly input: string
   /** Truncated texts and inputs; `approvals show` gives the whole. */
   readonly cut: readonly ApprovalText[]
-  /** The rule that asks, where it stands now: e.g. `policy.yaml:12: ask`. */
+  /** The asking rule, at its present line: e.g. `policy.yaml:12: ask`. */
   readonly rule: string
   readonly askedAt: string
-  /** When it ends unless somebody decides. */
+  /** Its end without a decision. */
   readonly expiresAt: string
   /** The limit that ends it: the wait of this node, or the timeout of the caller. */
   readonly endsBy: 'node' | 'caller'
@@ -195,7 +195,7 @@ export interface ApprovalDetail extends ApprovalInfo {
   /** null when it is no request. */
   readonly requestId: string | null
   readonly attempt: number | null
-  /** How often it came; all copies hear of the decision. */
+  /** Number of copies that came; all of them get the decision. */
   readonly copies: number
   /** As the sender wrote it: not cut, nothing taken out. `input`: JSON, members may be bytes. */
   readonly whole: { readonly description: string; readonly justification: string | null; readonly input: unknown }
@@ -220,7 +220,7 @@ export interface ApprovalResult extends ApprovalInfo {
   readonly alsoDecided?: readonly (ApprovalInfo & { readonly outcome: 'allowed' | 'denied' })[]
 }
 
-/** How far an agent says that it is. */
+/** An agent's report of its progress. */
 export interface ProgressReport {
   readonly progress: number | null
   /** The final value of `progress`; null when unknown. */
@@ -233,9 +233,9 @@ export interface ProgressReport {
 export type MessageEvent<R> =
   /** Something holds it up: see the states of tasks; null: nothing any more. */
   | { readonly type: 'waiting'; readonly waitingFor: WaitingFor | null; readonly agent: string; readonly taskId: string }
-  /** Its agent reports how far it is; of several reports in a quarter of a second the newest. */
+  /** Its agent reports progress; of several reports in a quarter of a second the newest. */
   | ({ readonly type: 'progress'; readonly agent: string; readonly taskId: string } & ProgressReport)
-  /** The last one: what the call of the same name gives. */
+  /** The last one: the result of the call of the same name. */
   | { readonly type: 'reply'; readonly reply: R }
-  /** The last one: what the call of the same name throws. */
+  /** The last one: the error of the call of the same name. */
   | { readonly type: 'failed'; readonly error: ErrorBody }

@@ -20,7 +20,7 @@ export interface PolicyState {
   /** Absolute path of the file, whether it is there or not. Without one there are no rules. */
   readonly file: string
   readonly rules: readonly PolicyRule[]
-  /** The file cannot be used now: the rules are those of its last good version. null: they are what it says. */
+  /** Faults of the file, which cannot be used now: the rules are those of its last good version. null: the rules are the file's. */
   readonly faults: PolicyFaults | null
 }
 

@@ -21,7 +21,7 @@ export interface RunningProgram {
 /** Starts programs that stay up between tasks. None of them outlives the node, however the node ends. */
 export interface ProgramStarter {
   /**
-   * `onOutput` gets what the program writes to its standard output, in order.
+   * `onOutput` gets the bytes of the program's standard output, in order.
    * @throws Error when it cannot be started
    */
   start(program: ProgramSpec, onOutput: (chunk: Uint8Array) => void): Promise<RunningProgram>

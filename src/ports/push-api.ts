@@ -27,7 +27,7 @@ export interface PushNoticeInfo {
   readonly tries: number
   /** Why the last one failed; null before the first. */
   readonly reason: string | null
-  /** Events before its own that it tells of as well, since too many waited for its config. */
+  /** Earlier events that it reports as well, since too many waited for its config. */
   readonly folded: number
 }
 

@@ -30,7 +30,7 @@ export interface SwarmRequest {
   readonly items?: readonly SwarmItemInput[]
   /** The input of everyone, of the first stage, or `{input}` in a plan; default `{}`. Not for `map`. */
   readonly input?: unknown
-  /** For `pipeline`: what its stages ask for, in their order; 1..64. */
+  /** For `pipeline`: the capabilities of its stages, in their order; 1..64. */
   readonly stages?: readonly string[]
   /** For `race` and `vote`: the number of answers. Default: one of each eligible agent, at most 64. */
   readonly answers?: number
@@ -84,14 +84,14 @@ export interface SwarmStage {
   readonly needs: readonly string[]
 }
 
-/** A sub-task of a swarm, as it stands. */
+/** A sub-task of a swarm with its state. */
 export interface SwarmStageInfo extends SwarmStage {
   readonly status: StageStatus
   /** Why it was skipped or failed; '' else. */
   readonly reason: string
 }
 
-/** Where a swarm stands. */
+/** State of a swarm. */
 export type SwarmStatus = 'running' | 'completed' | 'failed' | 'partial' | 'canceled' | 'stalled'
 
 /** A line of `swarm run --json` and `swarm watch --json`. */
@@ -103,12 +103,12 @@ export type SwarmEvent =
       readonly leftOut: readonly LeftOut[]
       readonly stages: readonly SwarmStage[]
     }
-  /** Where a sub-task stands changed; not told of the one of `each` and `map`. */
+  /** A sub-task changed its state; not emitted for the one of `each` and `map`. */
   | { readonly type: 'stage'; readonly stage: string; readonly status: StageStatus; readonly reason: string }
   /** One more is left out: it declined, or its node refused the offer. */
   | ({ readonly type: 'left-out' } & LeftOut)
   | { readonly type: 'lease'; readonly stage?: string; readonly item: string; readonly agent: string; readonly attempt: number }
-  /** Its node says that the lease waits for a person there (`approval`), or that the work goes on (null). */
+  /** Its node reports that the lease waits for a person there (`approval`), or that the work continues (null). */
   | {
       readonly type: 'waiting'
       readonly stage?: string

@@ -6,7 +6,7 @@ export interface TaskInfo {
   readonly id: string
   readonly kind: 'request' | 'swarm'
   readonly role: 'caller' | 'callee'
-  /** `id@node name`; `*` for a swarm: `swarm show` tells who takes part. */
+  /** `id@node name`; `*` for a swarm: `swarm show` lists the participants. */
   readonly agent: string
   readonly capability: string
   readonly state: TaskState

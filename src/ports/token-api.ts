@@ -11,7 +11,7 @@ export type TokenScope = Principal['scopes'][number]
 export interface TokenInfo {
   readonly id: string
   readonly name: string
-  /** Tier of its callers now: the weaker of its own and that of this node's certificate. */
+  /** Tier of its callers now: the weaker of its own tier and the tier of this node's certificate. */
   readonly tier: TierText
   readonly sandboxId: string | null
   readonly scopes: readonly TokenScope[]

@@ -21,6 +21,6 @@ export interface Webhooks {
   refusal(url: string): string | null
   /** A notification in the JSON of a version, of bounded length. Total. */
   bodyOf(version: PushVersion, content: WebhookContent): string
-  /** Sends it once, in bounded time. Never rejects; what it gives after the signal has aborted says nothing. */
+  /** Sends it once, in bounded time. Never rejects; ignore the answer after the signal has aborted. */
   send(hook: PushHook, call: WebhookCall, signal: AbortSignalLike): Promise<WebhookAnswer>
 }

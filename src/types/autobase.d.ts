@@ -16,7 +16,7 @@ declare module 'autobase' {
     readonly heads: readonly { readonly key: Uint8Array; readonly length: number }[]
   }
 
-  /** What apply may do to the base. */
+  /** The base's interface for apply. */
   export interface ApplyHost {
     readonly key: Uint8Array
     readonly discoveryKey: Uint8Array
@@ -102,7 +102,7 @@ declare module 'autobase' {
     readonly manifest: HypercoreManifest | null
     readonly writable: boolean
     readonly length: number
-    /** What all sessions share. */
+    /** Shared by all sessions. */
     readonly core: Hypercore['core']
     download(range: { readonly start: number; readonly end: number; readonly linear: boolean }): LogRange
     ready(): Promise<void>
@@ -127,7 +127,7 @@ declare module 'autobase' {
     node: LogNode | null
     /** Blocks that were read and are not confirmed yet; `length` is the position of the next one. */
     readonly nodes: { readonly length: number; get(at: number): LogNode | null | undefined }
-    /** What is asked for now. */
+    /** The range requested now. */
     range: LogRange | null
     /** Asks for nothing more. */
     _pause(): void
@@ -191,7 +191,7 @@ declare module 'autobase' {
     /** Internal: the writers that are open. */
     protected readonly activeWriters: {
       get(key: Uint8Array): LogWriter | null
-      /** Has each writer ask for what it may fetch now. */
+      /** Makes each writer request the blocks that it may fetch now. */
       updateActivity(): void
     }
     /** Internal: a session of a writer's core, which decodes its blocks. */

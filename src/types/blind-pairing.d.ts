@@ -54,7 +54,7 @@ declare module 'blind-pairing' {
     deny(options?: { readonly status?: number }): void
   }
 
-  /** What a candidate gets. */
+  /** Data for a candidate. */
   export interface PairedData {
     readonly key: Uint8Array
     readonly encryptionKey: Uint8Array | null

@@ -26,7 +26,7 @@ declare module 'corestore' {
     readonly exclusive?: boolean
     readonly writable?: boolean
     readonly createIfMissing?: boolean
-    /** False: a writer that cuts its core back is not followed, and what is here stays. Counts for who opens the core first. Default true. */
+    /** False: no truncation by the writer is followed; stored blocks stay. The first opening of a core decides. Default true. */
     readonly allowFork?: boolean
   }
 

@@ -35,7 +35,7 @@ declare module 'hyperbee' {
     close(): Promise<void>
   }
 
-  /** A sorted map over a Hypercore. K and V are what the two encodings make of bytes. */
+  /** A sorted map over a Hypercore. K and V are the decoded types of the two encodings. */
   export default class Hyperbee<K = string, V = unknown> {
     constructor(core: Hypercore, options?: HyperbeeOptions)
     readonly core: Hypercore

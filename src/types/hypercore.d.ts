@@ -14,12 +14,12 @@ declare module 'hypercore' {
   export interface HypercorePeer {
     readonly remotePublicKey: Uint8Array
     readonly remoteLength: number
-    /** Did it say how much it has? */
+    /** Has it announced its length? */
     readonly remoteSynced: boolean
     readonly stream: NoiseSecretStream
     readonly protomux: Protomux
     readonly channel: Channel
-    /** Asks for blocks and proofs. The answer to id 0 with an upgrade from 0 on is compared with what is here. */
+    /** Asks for blocks and proofs. The answer to id 0 with an upgrade from 0 on is compared with the local blocks. */
     readonly wireRequest: { send(request: WireRequest): boolean }
   }
 
@@ -86,11 +86,11 @@ declare module 'hypercore' {
     readonly contiguousLength: number
     readonly byteLength: number
     readonly fork: number
-    /** What all sessions share: `length` of the signed blocks alone; `frozen` for good since two signatures for one length were seen. */
+    /** Shared by all sessions: `length` of the signed blocks alone; `frozen` for good since two signatures for one length were seen. */
     readonly core: {
       readonly state: CoreState
       readonly header: { readonly frozen: boolean }
-      /** Which blocks are here: the first one from a place on that is, or is not; -1 when there is none. */
+      /** Stored blocks: index of the first stored or missing one from a position on; -1 when there is none. */
       readonly bitfield: { firstSet(from: number): number; firstUnset(from: number): number }
       readonly replicator: {
         /** Ends that a multiplexer opens channels of this core; those that are open stay. */

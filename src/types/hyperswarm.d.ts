@@ -5,7 +5,7 @@ declare module 'hyperswarm' {
   import type { KeyPair } from '@hyperswarm/secret-stream'
 
   export type { KeyPair, NoiseSecretStream }
-  /** What `connection` hands over. */
+  /** The stream of `connection`. */
   export type NoiseStream = NoiseSecretStream
 
   export interface HyperswarmOptions {
@@ -14,7 +14,7 @@ declare module 'hyperswarm' {
     readonly seed?: Uint8Array
     /** True denies and bans the key until `peer.ban(false)`. Must be synchronous. `payload`: null for a key that is to be dialled. */
     readonly firewall?: (remotePublicKey: Uint8Array, payload: unknown) => boolean
-    /** Bounds what is dialled, not what comes in. Default 64. */
+    /** Limits dialled connections, not incoming ones. Default 64. */
     readonly maxPeers?: number
     readonly maxClientConnections?: number
     readonly maxServerConnections?: number
@@ -29,7 +29,7 @@ declare module 'hyperswarm' {
     readonly handshakeClearWait?: number
   }
 
-  /** What the swarm remembers of a key. */
+  /** The swarm's record of a key. */
   export interface PeerInfo {
     readonly publicKey: Uint8Array
     readonly relayAddresses: readonly DhtAddress[] | null

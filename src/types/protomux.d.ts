@@ -5,7 +5,7 @@ declare module 'protomux' {
   export interface MessageOptions<T> {
     /** Default raw bytes. A decoder that throws destroys the stream. */
     readonly encoding?: Codec<T>
-    /** Handle errors inside: what is thrown here can kill the process. */
+    /** Handle errors inside: an error thrown here can kill the process. */
     readonly onmessage?: (message: T, channel: Channel) => unknown
   }
 

@@ -7,7 +7,7 @@ import { commandType } from './process/command-type.js'
 /** The runtimes of agent files, in the order in which errors list them. */
 export const RUNTIMES: readonly RuntimeType[] = [commandType, moduleType, llmType]
 
-/** What all agents of one runtime share, beside what the agents of every runtime share. */
+/** Dependencies of all agents of one runtime, beside the dependencies of every runtime. */
 export interface SharedDeps {
   /** Of language models. Absent: they have no provider. */
   readonly llm?: LlmDeps

@@ -115,7 +115,7 @@ async function* lines(socketPath: string, request: ControlRequest): AsyncGenerat
   const { signal } = request
   let response: http.IncomingMessage | null = null
   try {
-    // What it needs is not loaded before a command runs.
+    // Loaded on first use, not at the start of a command.
     const { answerLines } = await import('./answer-lines.js')
     response = await send(socketPath, request)
     for await (const line of answerLines(response as AsyncIterable<Uint8Array>)) if (!signal?.aborted) yield itemOf(line)

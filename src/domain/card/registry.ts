@@ -15,7 +15,7 @@ export interface RegisteredCard extends AgentCard {
   readonly address: string
 }
 
-/** Does an agent of sandbox `sandboxId` (null: none) find this card? One in a sandbox finds only its own, save what is allowed by id or address. */
+/** Does an agent of sandbox `sandboxId` (null: none) find this card? In a sandbox: cards of the same one, or allowed by id or address. */
 export function isVisibleTo(
   card: Pick<RegisteredCard, 'id' | 'address' | 'sandboxId'>,
   sandboxId: string | null,
@@ -242,7 +242,7 @@ class CardIndex<K> {
   }
 }
 
-/** Member by member, what every message asks for first: it is then at hand in the object itself, however many cards there are. */
+/** Copies the members one by one, the most used ones first: they then lie in the object itself, however many cards there are. */
 function registered(card: AgentCard, { nodeId, address }: Pick<RegisteredCard, 'nodeId' | 'address'>): RegisteredCard {
   const { id, name, version, description, tier, protocols, endpoints, capabilities, revision, origin, lastSeenAt } = card
   const stored = { address, tier, capabilities, id, nodeId, revision, lastSeenAt, origin, name, version, description, protocols, endpoints }

@@ -33,10 +33,10 @@ export function isUndeliveredCode(code: ErrorCode): code is (typeof UNDELIVERED_
 /** Keys of requests in one heartbeat. */
 export const MAX_HEARTBEAT_KEYS = 1000
 
-/** Agents that one control message names: as many as a node may have. */
+/** Agents that one control message names: the limit of a node. */
 export const MAX_NAMED_AGENTS = 1024
 
-/** Nodes that one control message names as those to whom there is a link. */
+/** Linked nodes that one control message names. */
 export const MAX_NAMED_LINKS = 256
 
 /** Lanes that one control message names. */
@@ -92,9 +92,9 @@ export const CONTROL_SCHEMAS = {
   presence: z.object({ document: NodeKey, message: z.unknown() }),
   /** Asks for the document of a swarm in which the sender takes part, and which the receiver launched or joined. */
   'swarm-document': z.object({ swarm: Id }),
-  /** Asks how far lanes of the sender's agents have come; `base`: the lowest number of each that still comes. */
+  /** Asks for the positions of lanes of the sender's agents; `base`: the lowest number of each lane that may still arrive. */
   greet: z.object({ lanes: z.array(z.object({ source: agentIdSchema, target: agentIdSchema, base: Sequence })).max(MAX_NAMED_LANES) }),
-  /** How far lanes of the receiver's agents have come: the number that is durable here last, and which message bore it. `ledger`: what this node calls its ledger (another name: it lost what it had), while nothing of the lane is about to become durable. `isAnswer`: false when no `greet` asked; absent: true. */
+  /** Positions of lanes of the receiver's agents: the last durable number here, and its message. `ledger`: this node's name of its ledger (another name: it lost its data), absent while a message of the lane is becoming durable. `isAnswer`: false when no `greet` asked; absent: true. */
   ack: z.object({
     lanes: z
       .array(

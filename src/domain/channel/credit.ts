@@ -1,10 +1,10 @@
 /**
- * Flow control of a link. The receiver gives credit: how many tokens (see frameCost) its peer may have spent since the link opened,
- * all together. It gives more when what it gave is half used up, so an idle receiver sets no rate. A link works with credit when
- * both ends know it, which they tell when they open the channel.
+ * Flow control of a link. The receiver gives credit: the number of tokens (see frameCost) that its peer may have spent since the link
+ * opened. It gives more when half of the credit is used up, so an idle receiver sets no rate. A link works with credit when both ends
+ * announce it as they open the channel.
  */
 
-/** Tokens that an end may spend before it has heard of the other: what a new link begins with. */
+/** Tokens that an end may spend before the first message of the other: the initial credit of a link. */
 export const FIRST_CREDIT = 512
 /** Unread tokens that a peer may have while no other uses the node: 4,096 messages under way. */
 export const MAX_CREDIT = 4096
@@ -14,7 +14,7 @@ export const BUSY_CREDIT = 32
 export const MAX_BUSY_CREDIT = 1024
 /** Tokens beyond the credit that pings and their answers may take: they measure whether the peer lives. */
 export const URGENT_CREDIT = 64
-/** Tokens that more credit brings at least; who gives less at a time makes its peer work for nothing. */
+/** Least tokens of one increase of credit; smaller steps cost the peer more than they are worth. */
 export const MIN_CREDIT_STEP = 16
 /** Tokens by which the credit may exceed the spent ones. */
 export const MAX_CREDIT_AHEAD = 65_536

@@ -102,7 +102,7 @@ function laneBytes(frame: ReliableFrame): readonly [typeof FRAME.reliable, Uint8
   return [FRAME.reliable, encodeReliable(frame)]
 }
 
-/** Reads what {@link encodeWhole} wrote; a text says why it is none. Never throws. */
+/** Decodes the bytes of {@link encodeWhole}; a text gives the fault. Never throws. */
 export function decodeWhole(content: Uint8Array): RelayableMessage | string {
   const [kind] = content
   if (kind === FRAME.envelope) return { kind: 'envelope', bytes: content.subarray(1) }
@@ -245,7 +245,7 @@ function readChunk(state: FrameReader, cursor: ReturnType<typeof c.state>, frame
   if (!taken.ok) return fault({ streams: taken.streams }, taken.reason)
   const next = { streams: taken.streams }
   if (taken.whole === null) return { state: next, message: null, fault: null }
-  // The last chunk says what the whole is.
+  // The last chunk gives the kind of the whole.
   if ((flags & OF_LANE) !== 0) return readReliable(next, taken.whole)
   if ((flags & OF_RELAYED) !== 0) return readRelayed(next, taken.whole)
   if (taken.whole.byteLength > ENVELOPE_LIMITS.maxBytes) return fault(next, 'a message in chunks is too large')

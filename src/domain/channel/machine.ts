@@ -1,4 +1,4 @@
-/** Where a channel stands (spec a2a-mcp-mesh, ChannelStatus). */
+/** State of a channel (spec a2a-mcp-mesh, ChannelStatus). */
 export type ChannelStatus = 'connecting' | 'open' | 'reconnecting' | 'closed'
 
 /** A channel to one peer, over the links that carry it one after another. */
@@ -34,7 +34,7 @@ export type ChannelStep =
   | { readonly ok: true; readonly state: ChannelState; readonly effects: readonly ChannelEffect[] }
   | { readonly ok: false; readonly reason: string }
 
-/** How long a channel is without a link before it closes, unless told otherwise: 60 s. */
+/** Default time without a link after which a channel closes: 60 s. */
 export const DEFAULT_GIVE_UP_MS = 60_000
 
 /** A channel that begins to connect. */

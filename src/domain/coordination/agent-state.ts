@@ -1,7 +1,7 @@
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { utf8 } from '../../kit/ids.js'
 
-/** Bytes of one agent's state, unless told otherwise: the UTF-8 of its keys and of its values as JSON. */
+/** Default limit of one agent's state in bytes: the UTF-8 of its keys and of its values as JSON. */
 export const MAX_STATE_BYTES = 262_144
 
 /**
@@ -48,7 +48,7 @@ export class AgentState extends Map<string, unknown> {
     return super.set(key, frozen(JSON.parse(json)))
   }
 
-  /** Forgets a value; false when there is none. */
+  /** Removes a value; false when there is none. */
   override delete(key: string): boolean {
     if (!super.delete(key)) return false
     this.#bytes -= this.#sizes.get(key) ?? 0

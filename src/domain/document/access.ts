@@ -29,7 +29,7 @@ export const DocumentAccessSchema = z.strictObject({
 /** The access list of a document. */
 export type DocumentAccess = z.infer<typeof DocumentAccessSchema>
 
-/** A member who asks, as its certificate has it. */
+/** A requesting member, by its certificate. */
 export interface DocumentMember {
   readonly node: NodeId
   readonly tier: Tier

@@ -11,7 +11,7 @@ export const BLOCK_LIMITS = {
 
 /** One block of a member's stream for a document: its changes of one turn. */
 export interface DocumentBlock {
-  /** How many sessions the member has opened by now; those of before included. */
+  /** Number of sessions that the member has opened by now, earlier ones included. */
   readonly sessions: number
   /** Updates of Yjs (v1), in the order they were made. */
   readonly updates: readonly Uint8Array[]
@@ -30,7 +30,7 @@ export function encodeBlock({ sessions, updates }: DocumentBlock): Uint8Array {
   return state.buffer
 }
 
-/** Reads what {@link encodeBlock} wrote; the updates are not looked into. Null when it is none, or beyond {@link BLOCK_LIMITS}. Never throws. */
+/** Decodes the bytes of {@link encodeBlock}, updates unchecked. Null when malformed or beyond {@link BLOCK_LIMITS}. Never throws. */
 export function decodeBlock(bytes: Uint8Array): DocumentBlock | null {
   if (bytes.byteLength > BLOCK_LIMITS.maxBytes) return null
   try {

@@ -2,8 +2,8 @@ import { keyFromText, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
 
 /**
- * The key of one member's stream for one document, in z32: that of the core it is kept in. A member whose home was restored
- * has a new one, so that clocks it has forgotten are never used again.
+ * The key of one member's stream for one document, in z32: the key of its core. A member whose home was restored has a new one, so that
+ * forgotten clocks are never used again.
  */
 export type StreamKey = string
 
@@ -62,7 +62,7 @@ export class ClientIds {
     return this.#counts.get(stream) ?? 0
   }
 
-  /** Whose clientID it is; null when no session that is open has it. */
+  /** The owner of a clientID; null when no open session has it. */
   ownerOf(clientId: number): StreamKey | null {
     const owner = this.#owners.get(clientId)
     return owner === undefined || owner.isLost ? null : owner.stream

@@ -21,7 +21,7 @@ export class DocumentSize {
   /** The last measurement, and the bytes since. */
   #measured = 0
   #grown = 0
-  /** Since it was found full, what was deleted. */
+  /** Size deleted since it was found full. */
   #freed = 0
 
   constructor(most: number, measure: () => number) {
@@ -46,8 +46,8 @@ export class DocumentSize {
   }
 
   /**
-   * Is it so large that nothing more may come? Never says no at the most it may have. `isDeleting`: nothing more that only deletes,
-   * which can make it larger by a little, as it cuts what stays.
+   * Is it too large for more content? Always true at its limit. `isDeleting`: too large even for deletions, which can enlarge it a little
+   * as they cut the rest.
    */
   isFull(isDeleting = false): boolean {
     if (this.#measured + this.#grown >= this.#full && Math.max(this.#grown, this.#freed) >= this.#step) this.exact()

@@ -30,7 +30,7 @@ export function editText(text: Y.Text, target: string): void {
   replaceParts(text, parts)
 }
 
-/** Replaces parts of a text of a document, first to last, which do not overlap. One transaction; what is embedded in it stays. */
+/** Replaces parts of a text of a document, first to last, which do not overlap. One transaction; embedded content stays. */
 export function replaceParts(text: Y.Text, parts: readonly TextPart[]): void {
   const embeds = embedsOf(text)
   let passed = 0

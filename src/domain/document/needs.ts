@@ -1,15 +1,15 @@
 import type { CheckedBlock } from './stream.js'
 import { sevens } from './update/bytes.js'
 
-/** A clientID and how far its clock must come. */
+/** A clientID and the clock that it must reach. */
 export interface Missing {
   readonly client: number
   readonly end: number
 }
 
 /**
- * The first thing that a block stands on and that is not there; null when it can be applied. `clockOf` says how far the clock
- * of a clientID is in the document; what the block itself writes before counts too.
+ * The first missing dependency of a block; null when it can be applied. `clockOf` gives the clock of a clientID in the document; earlier
+ * writes of the block itself count too.
  */
 export function blocker({ updates }: CheckedBlock, clockOf: (client: number) => number): Missing | null {
   const written = new Map<number, number>()

@@ -23,7 +23,7 @@ export interface ReplicaOptions {
   readonly hash: Hash
   /** The key of this node's own stream; null for one that only reads. */
   readonly own: StreamKey | null
-  /** In bytes; {@link MAX_DOCUMENT_BYTES} unless told otherwise. */
+  /** In bytes; default {@link MAX_DOCUMENT_BYTES}. */
   readonly maxBytes?: number
 }
 
@@ -57,13 +57,13 @@ export interface ReplicaCounts {
 }
 
 const REVERSED = 'an update whose left and right are the wrong way round'
-/** Marks what comes from streams, so that it is not taken for an edit of this node. */
+/** Origin of transactions from streams, so that they are not taken for edits of this node. */
 const FROM_STREAMS = Symbol('from streams')
 
 /**
- * One node's copy of a document: the Y.Doc and how far it follows each member's stream. Blocks are checked before Yjs sees
- * them, and applied in the order of their stream, once what they stand on is there. Its state depends on the blocks that it
- * was given and on which streams ended where, never on the order in which streams arrived.
+ * One node's copy of a document: the Y.Doc and its position in each member's stream. Blocks are checked before Yjs sees them, and applied
+ * in the order of their stream once their dependencies are there. Its state depends on the given blocks and on the ends of streams, never
+ * on the order in which streams arrived.
  */
 export class Replica {
   /** The live document. Programs of this node edit it under the clientID of a session (see {@link openSession}). */
@@ -90,8 +90,8 @@ export class Replica {
       this.#size.grow(update.byteLength)
       if (origin !== FROM_STREAMS) this.#edits.add(update)
     })
-    // Yjs removes marks of formatting that mean nothing any more, after what came from elsewhere. Which these are depends on
-    // what came first, so replicas would differ; who writes may do so, and then it is an edit like any other.
+    // Yjs removes meaningless formatting marks after a remote change. Which marks these are depends on the order of arrival, so replicas
+    // would differ. A writer may remove them, and then it is an edit like any other.
     this.doc.on('afterTransaction', (transaction: Y.Transaction) => {
       this.#size.shrink(transaction)
       if (transaction.origin === FROM_STREAMS) Object.assign(transaction, { _needFormattingCleanup: false })

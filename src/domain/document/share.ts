@@ -13,10 +13,10 @@ export const DOCUMENT_SHARE_LIMITS = {
 
 /** Streams and snapshots that a node keeps beside those of used documents. */
 export const MAX_FOLLOWED = 896
-/** As many of them have a place whatever number of used streams there is. */
+/** Number of them with a slot, however many used streams there are. */
 export const MIN_UNUSED = 448
 
-/** Whose share a stream takes: that of its writer, or that for snapshots in documents of a creator. */
+/** The payer of a stream: the share of its writer, or the share for snapshots of a document's creator. */
 export interface Payer {
   readonly node: NodeId
   readonly kind: 'stream' | 'snapshot'
@@ -26,9 +26,9 @@ export interface Payer {
 export interface StreamClaim {
   readonly stream: StreamKey
   readonly payer: Payer
-  /** Does somebody on this node use the document, and is it open now? */
+  /** Is the document used on this node, and is it open now? */
   readonly use: 'open' | 'used' | 'none'
-  /** Is something of it here? Then it stays before what is not. */
+  /** Is a part of it stored? Then it goes before streams that are not. */
   readonly isStored: boolean
   readonly since: number
 }

@@ -7,7 +7,7 @@ const MAX_NESTED = 256
 /** UTF-16 units of the markup of one reading. Peers choose how often formats and JSON quotes repeat in it. */
 const MAX_MARKUP = 67_108_864
 
-/** How deep a reading is, and how much markup it may make yet. */
+/** Depth of a reading, and the markup that it may still produce. */
 interface ValueReading {
   readonly depth: number
   readonly budget: { left: number }
@@ -87,7 +87,7 @@ function begun(): ValueReading {
   return { depth: 0, budget: { left: MAX_MARKUP } }
 }
 
-/** Counts what may be there more often than in the document. */
+/** Counts markup that may occur more often than in the document. */
 function counted(text: string, { budget }: ValueReading): string {
   budget.left -= text.length
   if (budget.left < 0) throw new NodeError('CONFLICT', `its markup is longer than ${MAX_MARKUP} characters`)
@@ -115,7 +115,7 @@ function xmlElement(element: Y.XmlElement, at: ValueReading): string {
   return `<${name}${attributesText(mapValue(element, at), at)}>${markup(element, at)}</${name}>`
 }
 
-/** Formats are elements around what they format. Not by its delta: that has all of them once for each piece, and takes memory for it. */
+/** Formats become elements around their text. The delta is not used: it repeats all formats for each piece, and takes memory for them. */
 function xmlText(text: Y.XmlText, at: ValueReading): string {
   const formats = new Map<string, unknown>()
   const pieces: string[] = []
@@ -162,7 +162,7 @@ function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]
   return a < b ? -1 : 1
 }
 
-/** Others choose what an object makes of itself as text, so it is not asked. */
+/** Does not call an object's own conversion to text, which another node may have chosen. */
 function textOf(value: unknown, at: ValueReading): string {
   return typeof value === 'string' ? value : counted(JSON.stringify(value) ?? '', at)
 }

@@ -1,2 +1,2 @@
-/** Bounds of a snapshot in bytes: what it says of the streams, and the document. */
+/** Bounds of a snapshot in bytes: its head with the streams, and the document. */
 export const SNAPSHOT_LIMITS = { maxHeadBytes: 8_388_608, maxDocumentBytes: 16_777_216 } as const

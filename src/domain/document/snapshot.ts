@@ -20,7 +20,7 @@ const HeadSchema = z.object({
         /** Blocks that are in the snapshot, and which of them opened each session. */
         length: Length,
         opened: z.array(Length).max(MAX_SESSIONS),
-        /** Of each of its clientIDs how far it got, and where its runs begin, rising. As bytes: the first one, then how much further on each. */
+        /** The clock of each of its clientIDs, and the beginnings of its runs, rising. As bytes: the first one, then the differences. */
         clients: z.array(z.object({ client: Length, clock: Length, runs: z.array(Length).transform(sums) })),
         /** How the stream ended; null while it goes on. */
         end: z.object({ at: Length, reason: z.string().max(256) }).nullable()
@@ -30,7 +30,7 @@ const HeadSchema = z.object({
     .refine((streams) => new Set(streams.map(({ key }) => key)).size === streams.length, 'a stream is in it twice')
 })
 
-/** Which document a snapshot is of, and how far it follows each stream. */
+/** The document of a snapshot, and its position in each stream. */
 export interface SnapshotHead {
   readonly guid: string
   readonly hasGaps: boolean
@@ -39,7 +39,7 @@ export interface SnapshotHead {
 
 /** A snapshot's document, read once. */
 export interface SnapshotState {
-  /** How far each clientID got. */
+  /** The clock of each clientID. */
   readonly clocks: ReadonlyMap<number, number>
   /** In the format v1 of Yjs. */
   readonly update: Uint8Array
@@ -64,7 +64,7 @@ function written(stream: SnapshotHead['streams'][number]): unknown {
   return { ...stream, clients: stream.clients.map((one) => ({ ...one, runs: steps(one.runs) })) }
 }
 
-/** Rising numbers as the first one and how much each is further on than the one before: short ones. And back. */
+/** Rising numbers as the first one and then the differences, which are short. And back. */
 function steps(numbers: readonly number[]): number[] {
   return numbers.map((number, place) => number - (numbers[place - 1] ?? 0))
 }
@@ -74,7 +74,7 @@ function sums(numbers: readonly number[]): number[] {
   return numbers.map((step) => (sum += step))
 }
 
-/** Reads what {@link encodeSnapshot} wrote. Never throws. */
+/** Decodes the bytes of {@link encodeSnapshot}. Never throws. */
 export function decodeSnapshot(bytes: Uint8Array): SnapshotReading {
   if (bytes.byteLength > SNAPSHOT_LIMITS.maxHeadBytes + SNAPSHOT_LIMITS.maxDocumentBytes)
     return { ok: false, reason: 'a snapshot is too large' }
@@ -110,7 +110,7 @@ export function hasWritten(
   return isRight && new Set(stated.map(({ client }) => client)).size === clocks.size
 }
 
-/** Read into a document that is thrown away: what waits for something that is not there must not get into the real one. */
+/** Read into a temporary document: content with missing dependencies must not get into the real one. */
 function opened(update: Uint8Array): SnapshotState | null {
   if (stateFault(update) !== null) return null
   const doc = new Y.Doc({ guid: 'snapshot', gc: true })

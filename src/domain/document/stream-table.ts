@@ -6,10 +6,10 @@ import type { UpdateContents } from './update/update.js'
 
 /** Streams that one document may have. */
 export const MAX_STREAMS = 4096
-/** Why a stream ends that opened a session whose clientID another stream has. */
+/** Reason for the end of a stream that opened a session with another stream's clientID. */
 export const CLASH = 'its clientID is that of another'
 
-/** The streams of one document, and whose clientIDs are whose. */
+/** The streams of one document, and the owners of clientIDs. */
 export class StreamTable {
   readonly ids: ClientIds
   readonly #streams = new Map<StreamKey, DocumentStream>()
@@ -23,12 +23,12 @@ export class StreamTable {
     return this.#streams.size
   }
 
-  /** All of them, in the order in which they were heard of. */
+  /** All of them, in the order of their first mention. */
   [Symbol.iterator](): Iterator<DocumentStream> {
     return this.#streams.values()
   }
 
-  /** The stream of a key, from now on if it is new; null: there are {@link MAX_STREAMS}. */
+  /** The stream of a key, added if it is new; null when there are {@link MAX_STREAMS}. */
   of(key: StreamKey): DocumentStream | null {
     const known = this.#streams.get(key)
     if (known !== undefined) return known
@@ -38,7 +38,7 @@ export class StreamTable {
     return stream
   }
 
-  /** Blocks applied of each stream; of those without any nothing. */
+  /** Number of applied blocks of each stream that has any. */
   lengths(): Record<StreamKey, number> {
     const lengths = [...this].map(({ key, applied }) => [key, applied] as const)
     return Object.fromEntries(lengths.filter(([, applied]) => applied > 0))
@@ -49,7 +49,7 @@ export class StreamTable {
     return new Map([...this].flatMap(({ key, end }) => (end === null ? [] : [[key, end] as const])))
   }
 
-  /** What the streams have left in the document, in the order of their keys. `clockOf`: how far a clientID is in the document. */
+  /** Effects of the streams on the document, in the order of their keys. `clockOf`: the clock of a clientID in the document. */
   pasts(clockOf: (client: number) => number): { readonly key: StreamKey; readonly past: StreamPast; readonly end: StreamEnd | null }[] {
     const pasts = [...this].map((stream) => ({ key: stream.key, past: stream.past(clockOf), end: stream.end }))
     return pasts.sort((a, b) => (a.key < b.key ? -1 : 1))
@@ -60,7 +60,7 @@ export class StreamTable {
     for (const { key, opened } of streams) this.ids.open(key, opened.length)
     for (const past of streams) {
       const stream = new DocumentStream(past.key, this.ids, { past, floor: isInForce ? past.length : 0 })
-      // Whoever reads on finds an end again; one by an access list may be lifted.
+      // A reader of further blocks finds an end again; an end by an access list may be lifted.
       stream.end = isInForce ? null : past.end
       this.#streams.set(past.key, stream)
     }
@@ -69,18 +69,18 @@ export class StreamTable {
   /** Learns of sessions of a stream. Gives the stream that never had a session of these, and where it ends; null for no clash. */
   open(key: StreamKey, count: number): { readonly stream: DocumentStream; readonly end: StreamEnd } | null {
     const clash = this.ids.open(key, count)
-    // The stream with the larger key never had that session; when it was heard of first it is taken back.
+    // The stream with the larger key never had that session; when it came first the session is taken back.
     const stream = clash === null ? null : this.of(clash.loser)
     return clash === null || stream === null ? null : { stream, end: { at: stream.openedAt(clash.session), reason: CLASH } }
   }
 
-  /** The stream whose clientID it is, or would have been had that stream not ended; null for none. */
+  /** The stream that owns a clientID, or would own it had it not ended; null for none. */
   onceOwnerOf(client: number): StreamKey | null {
     if (this.ids.onceOwnerOf(client) === null) for (const { key, end } of this) if (end !== null) this.ids.end(key)
     return this.ids.onceOwnerOf(client)
   }
 
-  /** The stream of a key, if it was heard of. */
+  /** The stream of a key; undefined when it is unknown. */
   find(key: StreamKey | null): DocumentStream | undefined {
     return this.#streams.get(key ?? '')
   }

@@ -27,7 +27,7 @@ export function onlyDeletes({ updates }: CheckedBlock): boolean {
   return updates.every(({ contents }) => contents.writes === null)
 }
 
-/** How a stream that ended did. */
+/** The end of a stream. */
 export interface StreamEnd {
   /** Blocks that count. */
   readonly at: number
@@ -36,11 +36,11 @@ export interface StreamEnd {
 
 /** Effect of the blocks of a stream on a replica. */
 export interface StreamPast {
-  /** How many blocks that were. */
+  /** Number of these blocks. */
   readonly length: number
   /** The block that opened each of its sessions. */
   readonly opened: readonly number[]
-  /** How far each of its clientIDs got, and where its runs begin, rising. */
+  /** The clock of each of its clientIDs, and the beginnings of its runs, rising. */
   readonly clients: readonly { readonly client: number; readonly clock: number; readonly runs: readonly number[] }[]
 }
 
@@ -56,14 +56,14 @@ export function isPossible({ length, opened, clients }: StreamPast): boolean {
 
 const NO_PAST: StreamPast = { length: 0, opened: [], clients: [] }
 
-/** A stream ended: what follows in it counts nowhere. */
+/** The end of a stream: later blocks of it do not count. */
 export interface StreamStop {
   readonly stream: StreamKey
   /** Blocks of it that count. */
   readonly at: number
   /** In words of this node. */
   readonly reason: string
-  /** Is something in this replica that no longer counts? Then make a new one, tell it of this stop first, and give it all streams again. */
+  /** Does this replica hold data that no longer counts? Then make a new one, tell it of this stop first, and give it all streams again. */
   readonly needsRebuild: boolean
 }
 
@@ -74,7 +74,7 @@ export interface StreamStop {
 export class DocumentStream {
   readonly key: StreamKey
   applied: number
-  /** Blocks that count whatever comes: a snapshot in force holds them. */
+  /** Blocks that always count: a snapshot in force holds them. */
   readonly floor: number
   /** Why it ended; null while it goes on. */
   end: StreamEnd | null = null
@@ -128,12 +128,12 @@ export class DocumentStream {
     return this.#waitingBytes
   }
 
-  /** Is there no room for another block? */
+  /** Are the waiting blocks at their limits? */
   get isFull(): boolean {
     return this.waiting.length >= WAITING_LIMITS.maxBlocks || this.#waitingBytes >= WAITING_LIMITS.maxBytes
   }
 
-  /** How far a clientID of its got in blocks that were checked. */
+  /** The next clock of one of its clientIDs, in checked blocks. */
   clockOf(client: number): number {
     return this.#next.get(client) ?? 0
   }
@@ -148,7 +148,7 @@ export class DocumentStream {
     return begin !== undefined && begin <= right
   }
 
-  /** Ends it: of it only the first blocks count, and those that count whatever comes. */
+  /** Ends it: only its first `at` blocks count, and all blocks up to its floor. */
   endAt({ at, reason }: StreamEnd): StreamStop {
     const end = { at: Math.max(at, this.floor), reason }
     if (this.end === null || end.at < this.end.at) this.end = end
@@ -160,7 +160,7 @@ export class DocumentStream {
     return this.#openedAt.get(session) ?? 0
   }
 
-  /** Checks the next block, but for whose clientIDs it writes with. */
+  /** Checks the next block, except for the owners of its clientIDs. */
   check(bytes: Uint8Array): BlockReading {
     const block = decodeBlock(bytes)
     if (block === null) return { ok: false, reason: 'a block is malformed' }
@@ -178,7 +178,7 @@ export class DocumentStream {
     return { ok: true, block: { updates, sessions, size: bytes.byteLength } }
   }
 
-  /** Why what a block writes is not what this stream may write next; null when it is. Its sessions must be open. */
+  /** Why this stream may not write the block next; null when it may. The block's sessions must be open. */
   fault({ updates }: CheckedBlock): string | null {
     const next = new Map<number, number>()
     for (const { contents } of updates) {
@@ -191,7 +191,7 @@ export class DocumentStream {
     return null
   }
 
-  /** Puts a block that was checked behind those that wait. */
+  /** Appends a checked block to the waiting blocks. */
   push(block: CheckedBlock): void {
     for (const { contents } of block.updates) {
       if (contents.writes === null) continue
@@ -206,13 +206,13 @@ export class DocumentStream {
     this.#waitingBytes += block.size
   }
 
-  /** Forgets the blocks that wait. */
+  /** Drops the waiting blocks. */
   drop(): void {
     this.waiting.length = 0
     this.#waitingBytes = 0
   }
 
-  /** Takes the first of the blocks that wait: it is applied. */
+  /** Removes the first waiting block: it was applied. */
   shift(): void {
     this.#waitingBytes -= this.waiting.shift()?.size ?? 0
     this.applied++

@@ -6,7 +6,7 @@ import { MAX_CLOCK_ENTRIES, readSyncMessage } from './sync-message.js'
 export interface SyncWire {
   /** Sends the payload of a `stream-data` envelope to all. */
   send(payload: CRDTSyncMessage): Promise<void>
-  /** Hears what others sent; `from` is who sent it, as the inbound pipeline proved it. Returns how to stop. */
+  /** Listens to messages of others; `from`: the sender, as verified by the inbound pipeline. Returns the function that stops it. */
   listen(handler: (payload: unknown, from: string) => void): () => void
 }
 
@@ -54,7 +54,7 @@ export class CRDTSyncChannel {
     return Object.fromEntries(this.#clock)
   }
 
-  /** Ends the channel: nothing is sent or heard any more. */
+  /** Ends the channel: nothing is sent or received any more. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#stop()
@@ -68,7 +68,7 @@ export class CRDTSyncChannel {
       this.#parts.onSkipped({ code: 'CRDT_DESERIALIZATION_FAILED', source: from, reason: reason ?? '' })
       return
     }
-    // Only the source's own count is a fact to this node; what it says of others, those others will tell.
+    // Only the source's own count is reliable; the other counts come from their own sources.
     this.#clock.set(from, Math.max(this.#clock.get(from) ?? 0, message.vectorClock[from] ?? 0))
     this.#received.emit(message)
   }

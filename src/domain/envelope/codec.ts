@@ -150,7 +150,7 @@ export function encodePayload(payload: unknown): Uint8Array {
   return c.encode(BARE, bodyOf(payload))
 }
 
-/** Reads what {@link encodePayload} wrote. Never throws. */
+/** Decodes the bytes of {@link encodePayload}. Never throws. */
 export function decodePayload(bytes: Uint8Array): PayloadReading {
   try {
     const body = readBody(c.state(0, bytes.byteLength, bytes), bytes)
@@ -168,7 +168,7 @@ export type DecodedEnvelope =
   | {
       readonly ok: true
       readonly header: EnvelopeHeader
-      /** Where the codec of the body stands, and where the body begins: the table of attachments lies between. */
+      /** Positions of the body's codec and of the body: the table of attachments lies between. */
       readonly codecAt: number
       readonly bodyAt: number
       /** Parses the body at the first call, then gives the same reading again. Bytes in it are copies. */

@@ -43,7 +43,7 @@ export class EnvelopeFactory {
 
   /**
    * A new envelope. A task-proposal without a correlation id opens a thread under its own id.
-   * @throws NodeError INVALID_ENVELOPE naming what may not be sent
+   * @throws NodeError INVALID_ENVELOPE naming the invalid part
    */
   create(parts: EnvelopeParts): A2AEnvelope {
     if (!isRecord(parts)) throw new NodeError('INVALID_ENVELOPE', 'an envelope is made of an object of parts')

@@ -6,7 +6,7 @@ import { isTier, type Tier } from '../routing/tier.js'
 import { MESSAGE_TYPES, SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata } from './envelope.js'
 import { ENVELOPE_LIMITS } from './limits.js'
 
-/** An envelope without its payload: what routing decides from. */
+/** An envelope without its payload: the input of routing decisions. */
 export type EnvelopeHeader = Omit<A2AEnvelope, 'payload'>
 
 /** The header of an envelope. Member by member: every message within a node comes through here, and spreading is slow. */

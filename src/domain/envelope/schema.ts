@@ -80,7 +80,7 @@ export function envelopeToJson(envelope: A2AEnvelope): string {
   }
 }
 
-/** Reads what {@link envelopeToJson} wrote. Never throws; a foreign schema version is named with the expected one. */
+/** Reads the text of {@link envelopeToJson}. Never throws; a foreign schema version is named with the expected one. */
 export function envelopeFromJson(text: string): EnvelopeReading {
   if (text.length > MAX_TEXT) return invalid('larger than 16 MiB')
   const json = parseJson(text, { ...JSON_LIMITS, maxDepth: JSON_LIMITS.maxDepth + 1, maxString: MAX_TEXT })

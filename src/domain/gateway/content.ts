@@ -34,7 +34,7 @@ function textInput(text: string): unknown {
   return parsed?.ok === true && isRecord(parsed.value) ? parsed.value : { text }
 }
 
-/** Media types of files that a capability takes which names none: what its card says. */
+/** Default media types of files that a capability takes: the types on its card. */
 export const DEFAULT_INPUT_MODES: readonly string[] = ['application/json', 'text/plain']
 
 /**
@@ -101,7 +101,7 @@ export function reportParts(report: unknown): readonly Part[] | null {
   return typeof text === 'string' ? [{ text }] : [{ data: report }]
 }
 
-/** The artifact that holds what a task gave back. */
+/** Id of the artifact with the result of a task. */
 export const RESULT = 'result'
 
 /** The result of a task as its artifact. */
@@ -112,13 +112,13 @@ export function resultArtifact(result: unknown): Artifact {
 /** Where the message says so, in the words of an error; faces of the gateway where it goes elsewhere put that in its place. */
 export const JUSTIFICATION_PLACE = 'in metadata.justification of the message'
 
-/** Why a client asks a more powerful agent, where it says so: what `a2a-node call` has `--justification` for. */
+/** A client's reason to ask a more powerful agent, if given: the `--justification` of `a2a-node call`. */
 export function justificationIn({ metadata }: Pick<Message, 'metadata'>): string | undefined {
   const text = metadata?.['justification']
   return typeof text === 'string' && text !== '' ? text : undefined
 }
 
-/** The same as a member that is there or is not. */
+/** The same as an object whose member may be absent. */
 export function justificationOf(message: Pick<Message, 'metadata'>): { readonly justification?: string } {
   const justification = justificationIn(message)
   return justification === undefined ? {} : { justification }

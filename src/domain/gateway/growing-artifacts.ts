@@ -3,7 +3,7 @@ import { RESULT } from './content.js'
 import type { Artifact, Part } from './message.js'
 
 interface Growing {
-  /** As its first piece told of it. */
+  /** The artifact as its first piece describes it. */
   readonly about: Artifact
   /** A list of its own, once a piece has followed: thousands may, and each costs its own size. */
   parts: Part[] | null

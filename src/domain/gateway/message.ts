@@ -40,7 +40,7 @@ export function placed(message: Message, { taskId, contextId }: { readonly taskI
   return stated
 }
 
-/** Does a message that came again say what one that is kept said? That one has a context, which its sender need not have known. */
+/** Does a repeated message equal a kept one? The kept one has a context, which its sender need not have known. */
 export function saysTheSame(kept: Message, { contextId = kept.contextId, parts, metadata: about, extensions: uses }: Message): boolean {
   const stated = { contextId: kept.contextId, parts: kept.parts, metadata: kept.metadata, extensions: kept.extensions }
   return writtenJson(stated) === writtenJson({ contextId, parts, metadata: about, extensions: uses })
@@ -113,7 +113,7 @@ const MESSAGE: MessageMembers = [
 /** A parsed value, or its faults. */
 export type MessageRead<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly faults: readonly MessageFault[] }
 
-/** Reads a message that somebody sent, of JSON that is within the limits ({@link jsonFault}). Total. */
+/** Reads a client's message from JSON within the limits ({@link jsonFault}). Total. */
 export function readMessage(value: unknown): MessageRead<Message> {
   return read<Message>(value, MESSAGE, 'message')
 }

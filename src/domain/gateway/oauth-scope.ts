@@ -2,7 +2,7 @@ import { type Tier, weakest } from '../routing/tier.js'
 
 /** Rights of one scope. Omitted rights are not granted; it then does not limit capabilities. */
 export interface ScopeRule {
-  /** `read`: see cards and its own tasks. `send`: begin, go on with and cancel them. */
+  /** `read`: see cards and its own tasks. `send`: begin, continue and cancel them. */
   readonly may: readonly ('read' | 'send')[]
   /** At most this powerful; null: the weakest, L3. */
   readonly tier: Tier | null
@@ -53,7 +53,7 @@ export function mayAsk(table: ScopeTable, { scopes }: ClientAllowance, scope: st
   return scopes.includes(scope) || (SKILL.test(scope) && limits(table, scopes) === null)
 }
 
-/** Rights of a token of a client: those of its scopes, within the client's own. */
+/** Rights of a client's token: the rights of its scopes, within the client's own. */
 export function powerOfScopes(table: ScopeTable, client: ClientAllowance, scopes: readonly string[]): ScopedPower {
   const own = givenBy(table, client.scopes)
   const asked = givenBy(

@@ -4,13 +4,13 @@ import { MAX_RETRY_AFTER_MS } from './push-verdict.js'
 export const MAX_SENDING = 64
 /** The same of one caller's. */
 export const MAX_SENDING_OF_ONE = 16
-/** Least milliseconds between two looks at what is due. */
+/** Least milliseconds between two looks at due notifications. */
 const LOOK_MS = 100
 
 /** One hook with pending notifications. Their content and order are in the ledger alone. */
 interface HookQueue {
   readonly owner: string
-  /** `gone`: it was taken away while it is being told something. */
+  /** `gone`: it was removed while a notification was being sent to it. */
   phase: 'ready' | 'busy' | 'resting' | 'gone'
   /** Of one that rests. */
   dueAt: number
@@ -25,7 +25,7 @@ export interface PushOutbox {
   readonly lines: Map<string, HookQueue>
   /** Hooks that wait for their turn, by owner; owners take turns. */
   readonly ready: Map<string, Set<string>>
-  /** How many are being told something, by owner. */
+  /** Number of hooks with a notification being sent, by owner. */
   readonly busy: Map<string, number>
   /** Time of the next look for due hooks; Infinity for never. */
   wakeAt: number
@@ -47,9 +47,9 @@ export type PushInput =
 export type PushEffect =
   /** Look for the oldest notification of the hook, and send it when it is due or `isHurried`; then say `served`. */
   | { readonly type: 'serve'; readonly hook: string; readonly isHurried: boolean }
-  /** End what was begun with `serve`, and say `served`. */
+  /** End the delivery that `serve` began, and reply with `served`. */
   | { readonly type: 'stop'; readonly hook: string }
-  /** Say `time` then; what was said before does not count any more. */
+  /** Give `time` as input then; earlier wake times no longer count. */
   | { readonly type: 'wake'; readonly at: number }
 
 /** An outbox with nothing in it. */

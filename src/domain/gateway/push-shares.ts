@@ -1,6 +1,6 @@
 /** Bounds of push configs and their pending notifications. */
 export const PUSH_BOUNDS = {
-  /** Configs of tasks that go on, or for which something waits. */
+  /** Configs of unfinished tasks, and configs with waiting notifications. */
   hooks: 20_000,
   /** The same of one caller. */
   hooksOfOne: 2000,
@@ -18,7 +18,7 @@ export type PushBounds = { readonly [Name in keyof typeof PUSH_BOUNDS]: number }
 /** A notification that is on record, or about to be. */
 export interface Placed {
   readonly generation: number
-  /** Events before its own that it tells of as well. */
+  /** Earlier events that it reports as well. */
   readonly folded: number
 }
 
@@ -68,7 +68,7 @@ export function waitingOf({ hooks }: PushShares, hook: string): number {
   return hooks.get(hook)?.waiting ?? 0
 }
 
-/** A config of a task that goes on. */
+/** Counts a config of an unfinished task. */
 export function openHook(shares: PushShares, named: OwnedHook): void {
   shareOf(shares, named).isLive = true
 }
@@ -135,7 +135,7 @@ export function restoreNotice(shares: PushShares, named: OwnedHook, placed: Plac
   countWaiting(shares, share, 1)
 }
 
-/** Is there room for one that was given up, and is to wait again? */
+/** May a notification that was given up wait again? */
 export function mayRevive(shares: PushShares, { hook, owner }: OwnedHook): boolean {
   const share = shares.hooks.get(hook)
   return share === undefined ? shareFault(shares, owner) === null : !isFull(shares, share)

@@ -48,7 +48,7 @@ export interface PushHook extends PushTarget {
   readonly version: PushVersion
 }
 
-/** A notification that waits. Which one it is stands in its key: hook and generation of the event. */
+/** A waiting notification. Its key identifies it: hook and generation of the event. */
 export interface PushNotice {
   readonly task: string
   readonly event: string
@@ -58,7 +58,7 @@ export interface PushNotice {
   readonly dueAt: number
   /** Why the last try failed. */
   readonly reason?: string
-  /** Events before its own that it tells of as well, since too many waited; absent for none. */
+  /** Earlier events that it reports as well, since too many waited; absent for none. */
   readonly folded?: number
 }
 
@@ -102,7 +102,7 @@ const target = z.object({
     .optional()
 })
 
-/** Reads a push config that somebody sent. Total. */
+/** Reads a client's push config. Total. */
 export function readPushTarget(value: unknown): MessageRead<PushTarget> {
   return readBy(target, isRecord(value) ? value : {}) as MessageRead<PushTarget>
 }

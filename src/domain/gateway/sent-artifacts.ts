@@ -7,7 +7,7 @@ import { type Artifact, type Part, readArtifact } from './message.js'
 /** Bytes of the artifacts of one run that are remembered as a whole. */
 export const MAX_SENT_BYTES = 524_288
 
-/** The artifacts that an agent told of in one run, put together of their pieces; nothing of them when they are too large. */
+/** The artifacts that an agent reported in one run, put together from their pieces; none when they are too large. */
 export class SentArtifacts {
   /** null: too large. */
   #artifacts: GrowingArtifacts | null = new GrowingArtifacts()

@@ -71,17 +71,17 @@ export class TaskOrder {
 
   /** Inserts a task by its time, and replaces its former version. */
   put(task: GatewayTask, before?: GatewayTask): void {
-    // One that was taken out and is put back as it was: its place still stands.
+    // A removed task put back unchanged: its place is still there.
     if (before === task || this.#old.delete(task)) return
     if (before !== undefined) this.remove(before)
     let at = this.#places.length
-    // Only what changed in the same moment, or before a clock was put back, stands behind it.
+    // Only tasks changed in the same moment, or before a clock was put back, lie behind it.
     for (let last = this.#places[at - 1]; last !== undefined && isBefore(last, task); last = this.#places[at - 1]) at--
     if (at === this.#places.length) this.#places.push(task)
     else this.#places.splice(at, 0, task)
   }
 
-  /** Forgets a task that is there as it is. */
+  /** Removes a task, given in its present version. */
   remove(task: GatewayTask): void {
     if (this.#places.at(-1) === task) {
       this.#places.pop()

@@ -64,7 +64,7 @@ function decoded<Packed, T>(bytes: Uint8Array, unpack: (packed: Packed) => T): T
 
 type Maybe<T> = T | null
 type Uris = readonly string[]
-/** In the place of an id: that of the task. */
+/** Stands for an id that equals the task's. */
 const OWN = 1
 type PackedId = Maybe<string> | typeof OWN
 /** The last members may be absent. */

@@ -38,13 +38,13 @@ export interface GatewayRun {
   readonly isAttended?: true
 }
 
-/** A task of the A2A gateway without its contents: what lists are made of. Times are unix milliseconds. */
+/** A task of the A2A gateway without its contents, as in lists. Times are unix milliseconds. */
 export interface GatewayTask {
   readonly id: string
   readonly contextId: string
   /** The caller that began it, the only one that may see it. */
   readonly owner: string
-  /** Of the message that began it: who sends the same again means the same task. */
+  /** Id of the message that began it: a repeated message means the same task. */
   readonly messageId: string
   /** `agentId@nodeId` of its agent. */
   readonly agent: string
@@ -79,7 +79,7 @@ export type GatewayStep =
   | { readonly ok: true; readonly task: GatewayTask; readonly event: GatewayEvent }
   | { readonly ok: false; readonly reason: string }
 
-/** Applies what happened. A task leaves its final states never; every other change of state is one of the task model. */
+/** Applies an input. A task never leaves its final states; every other change of state is one of the task model. */
 export function applyGateway(task: GatewayTask, input: GatewayInput, now: number): GatewayStep {
   const reason = faultOf(task, input)
   if (reason !== null) return { ok: false, reason }

@@ -45,9 +45,9 @@ export type ChainVerdict =
   | { readonly ok: false; readonly code: 'REVOKED' | 'INVITE_INVALID' | 'FORBIDDEN'; readonly reason: string }
 
 /**
- * Does the chain prove that `leaf` is a member? Each link signed, by the next link's node, within its grant, not expired;
- * the last by the owner. A leaf that the view has admitted needs no chain above it: what its issuers granted before their
- * revocation stays valid. Codes: REVOKED, INVITE_INVALID (no invite, or not what the invite said), FORBIDDEN. Total.
+ * Does the chain prove that `leaf` is a member? Each link is signed by the next link's node, within its grant, and not expired; the last is
+ * signed by the owner. A leaf that the view has admitted needs no chain above it: grants that its issuers made before their revocation stay
+ * valid. Codes: REVOKED, INVITE_INVALID (no invite, or not its terms), FORBIDDEN. Total.
  */
 export function verifyChain(chain: CertificateChain, trust: ChainTrust): ChainVerdict {
   try {
@@ -69,7 +69,7 @@ function judgeChain(chain: CertificateChain, trust: ChainTrust): ChainVerdict {
     return isExpired(known.certificate.body, now) ? refuse('FORBIDDEN', 'the certificate has expired') : pass(known.certificate)
   const fault = linksFault(chain, trust)
   if (fault === null) return pass(first)
-  // A newer certificate that does not hold does not undo the admission that stands.
+  // An invalid newer certificate does not undo the admission.
   return known !== undefined && !isExpired(known.certificate.body, now) ? pass(known.certificate) : fault
 }
 

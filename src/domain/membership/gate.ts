@@ -28,7 +28,7 @@ export type GateVerdict =
     }
 
 /**
- * Is the peer a member? Decided anew at every change of the view. Revoked keys are refused. Members in the view pass with the view's
+ * Is the peer a member? Decided again at every change of the view. Revoked keys are refused. Members in the view pass with the view's
  * certificate. Others pass by a valid chain, unless the view shows that its invite admitted others. A newcomer whose log is still empty
  * judges with `firstView`. Total.
  */

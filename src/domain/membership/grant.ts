@@ -29,7 +29,7 @@ export function changeFault(author: Certificate, target: Certificate, mesh: Pick
   return fault === null ? null : `its author could not have admitted the node: ${fault}`
 }
 
-/** Why `author` may not end an invite of another member, or null when it may: the owner any, an admin what it could have made. */
+/** Why `author` may not end an invite of another member, or null when it may: the owner any, an admin only invites it could have made. */
 export function endInviteFault(author: Certificate, terms: InviteTerms, mesh: Pick<MeshRecord, 'owner'>): string | null {
   if (author.nodeKey === mesh.owner) return null
   const fault = termsFault(author, terms)
@@ -48,7 +48,7 @@ export function termsFault(author: Certificate, terms: InviteTerms): string | nu
   return null
 }
 
-/** Does the certificate grant exactly what the invite says: tier, sandbox, and both rights of an admin or none? */
+/** Does the certificate grant exactly the terms of the invite: tier, sandbox, and both rights of an admin or none? */
 export function isGrantOf(certificate: Certificate, terms: InviteTerms): boolean {
   return (
     certificate.inviteId === terms.id &&

@@ -25,7 +25,7 @@ export interface InviteCode {
 export const MAX_BOOTSTRAP = 8
 
 const VERSION = 2
-/** Codes of this version do not say whose mesh it is. */
+/** Codes of this version do not name the owner of the mesh. */
 const WITHOUT_ROOT = 1
 const MAX_INVITE_BYTES = 512
 const MAX_ADDRESS_BYTES = 255

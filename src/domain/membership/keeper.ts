@@ -1,9 +1,9 @@
 import { backoffMs } from '../../kit/backoff.js'
 import type { NodeId } from '../../kit/ids.js'
 
-/** Wait before the first refresh while somebody is missing, milliseconds; it grows by {@link GROWTH} with each. */
+/** Milliseconds before the first refresh while a member is missing; it grows by {@link GROWTH} with each. */
 export const FAST_FIRST_MS = 100
-/** Longest wait between refreshes, and between dials in the first minute, while somebody is missing. */
+/** Longest wait between refreshes, and between dials in the first minute, while a member is missing. */
 export const FAST_MAX_MS = 5000
 /** Growth factor of waits. */
 export const GROWTH = 1.6
@@ -20,7 +20,7 @@ const FIRST_MINUTE_DIALS = 17
 const SECOND_DIAL_MS = 15_000
 const SECOND_DIALS = FIRST_MINUTE_DIALS + 20
 const LAST_DIAL_MS = 30_000
-/** How much a wait may be lengthened by chance, so that nodes that lost each other together do not dial in step. */
+/** Share by which chance may lengthen a wait, so that nodes that lost each other together do not dial in step. */
 const JITTER = 0.1
 
 /** Input of the keeper. Times are of one clock, best a monotonic one. */

@@ -15,13 +15,13 @@ export const LOG_SHARE_LIMITS = {
   reserveBytes: 8_388_608
 }
 
-/** How much of one core of the log is read. */
+/** The limit of one core of the log. */
 export interface CoreLimit {
   /** Bytes, see {@link chargeOf}; infinite for the owner's cores, since the owner alone confirms the log. */
   readonly bytes: number
-  /** Does the view say whose core it is? Until then a core that is over the limit waits: it may be the owner's. */
+  /** Does the view name its owner? Until then a core that is over the limit waits: it may be the owner's. */
   readonly isKnown: boolean
-  /** Is the member revoked? Then only those of its blocks are fetched that blocks of others name. */
+  /** Is the member revoked? Then only blocks that blocks of others name are fetched. */
   readonly isRevoked: boolean
 }
 

@@ -51,7 +51,7 @@ export interface NeighbourPlan {
   readonly missing: readonly NodeId[]
   /** Without a link by choice. */
   readonly beyond: readonly NodeId[]
-  /** Are there places for all, and at all of them? Then everybody who is found is dialled. */
+  /** Are there slots for all, here and there? Then every found member is dialled. */
   readonly isOpen: boolean
 }
 

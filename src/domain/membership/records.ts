@@ -56,7 +56,7 @@ export function isTombstone(value: unknown): value is CardTombstone {
   return isRecord(value) && typeof value.removed === 'number'
 }
 
-/** The view's records as the fold reads them. The records are this node's own: what the fold put, nothing else. */
+/** The view's records as the fold reads them. They are this node's own: the fold alone wrote them. */
 export class Records {
   readonly #records: ReadonlyMap<string, unknown>
 

@@ -4,10 +4,10 @@ import { changeFault } from './grant.js'
 import type { Certificate, MembershipView } from './types.js'
 import { isAdmin, isRevoked } from './view.js'
 
-/** How long after its admission a member may still lose it to another by the same invite, in milliseconds. */
+/** Milliseconds after its admission in which a member may lose it to another by the same invite. */
 const FRESH_MS = 600_000
 
-/** What a node knows of itself and its mesh when a peer refuses it. */
+/** A node's knowledge of itself and its mesh when a peer refuses it. */
 export interface OwnStanding {
   readonly view: MembershipView
   readonly owner: NodeId

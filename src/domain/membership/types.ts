@@ -5,7 +5,7 @@ import type { SandboxRules } from '../routing/decide.js'
 import type { Tier } from '../routing/tier.js'
 import type { TierRule } from '../routing/tier-rules.js'
 
-/** A value, who signed it and the signature (z32) over its canonical JSON under the value's own domain prefix. */
+/** A value, its signer and the signature (z32) over its canonical JSON under the value's own domain prefix. */
 export interface Signed<T> {
   readonly body: T
   readonly by: NodeId
@@ -50,7 +50,7 @@ export interface InviteTerms {
   readonly uses: number
   readonly createdAt: number
   readonly expiresAt: number
-  /** Pre-signed with the invite's key, for the admin who confirms: `{data, signature}` in z32. */
+  /** Pre-signed with the invite's key, for the confirming admin: `{data, signature}` in z32. */
   readonly additional: { readonly data: string; readonly signature: string }
 }
 
@@ -94,17 +94,17 @@ export type EntryBody =
       readonly mesh: MeshId
       readonly name: string
       readonly access: DocumentAccess
-      /** Core of a snapshot that is to be in force no more: it does not hold what it says. */
+      /** Core of a snapshot to end: its content is not the state that it claims. */
       readonly ends?: string | undefined
     } & StreamLengths)
   /** The author writes into a document with this stream. */
   | { readonly kind: 'document-stream'; readonly mesh: MeshId; readonly name: string; readonly coreKey: string }
-  /** The author wrote down what the first blocks of its streams made of a document. */
+  /** The author stored the state of a document after the first blocks of its streams. */
   | ({
       readonly kind: 'document-snapshot'
       readonly mesh: MeshId
       readonly name: string
-      /** Serial of the access list that said what counts; 0: there was none. */
+      /** Serial of the access list by which blocks counted; 0: there was none. */
       readonly serial: number
     } & DocumentSnapshot)
 
@@ -118,7 +118,7 @@ export interface DocumentSnapshot extends StreamLengths {
   readonly hash: string
 }
 
-/** How far the streams of a document had come, by the key (z32) of their core. */
+/** Lengths of the streams of a document, by the key (z32) of their core. */
 export interface StreamLengths {
   readonly lengths: Readonly<Record<string, number>>
 }
@@ -198,7 +198,7 @@ export interface DocumentRecord {
   readonly streams: readonly DocumentStreamRecord[]
   /** The current snapshot, and the one before it; none: its streams are needed whole. Its content counts for good. */
   readonly snapshot?: (DocumentSnapshot & { readonly before?: DocumentSnapshot | undefined }) | undefined
-  /** Cores of the last snapshots that an access list ended, oldest first: who began with one of these believed what is wrong. */
+  /** Cores of the last snapshots that an access list ended, oldest first: a replica that began with one of them is wrong. */
   readonly ended?: readonly string[] | undefined
 }
 
@@ -208,7 +208,7 @@ export interface DocumentStreamRecord {
   readonly coreKey: string
 }
 
-/** The writers rule's state: who may write, in log order, and which of them are writers now. */
+/** The writers rule's state: members that may write, in log order, and the present writers. */
 export interface WritersRecord {
   readonly eligible: readonly { readonly nodeKey: NodeId; readonly coreKey: string }[]
   readonly active: readonly string[]

@@ -115,7 +115,7 @@ export function activeMembers(view: MembershipView): NodeId[] {
     .map(([nodeId]) => nodeId)
 }
 
-/** Where an invite stands at `now` (unix milliseconds). Revoked comes before used, used before expired. */
+/** State of an invite at `now` (unix milliseconds). Revoked comes before used, used before expired. */
 export function inviteState(record: InviteRecord, now: number): 'open' | 'used' | 'expired' | 'revoked' {
   const fault = inviteFault(record, now)
   if (fault === null) return 'open'

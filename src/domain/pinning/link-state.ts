@@ -13,7 +13,7 @@ export const MAX_RETRY_MS = 60_000
 /** Shortest, so that chance cannot make it none; milliseconds. */
 export const MIN_RETRY_MS = 100
 
-/** Where the link to a server stands. `starting` lasts until its first tool list is there. */
+/** State of the link to a server. `starting` lasts until its first tool list has come. */
 export type Phase = 'idle' | 'starting' | 'ready' | 'backoff' | 'closed'
 
 /** State of the link to one imported server. */
@@ -65,7 +65,7 @@ export const IDLE: LinkState = {
   lastError: null
 }
 
-/** One step of the link to a server: what an input makes of a state. `now`: monotonic milliseconds; `ttlMs`: how long a list is good. */
+/** One step of the link to a server: applies an input to a state. `now`: monotonic milliseconds; `ttlMs`: how long a list is good. */
 export function step(state: LinkState, input: LinkInput, { now, ttlMs }: { readonly now: number; readonly ttlMs: number }): LinkStep {
   if (state.phase === 'closed') return { state, effects: [] }
   switch (input.type) {

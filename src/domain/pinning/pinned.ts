@@ -14,7 +14,7 @@ export interface PinRules<T> {
   /** sha256 of the only thing that may be in force; null: the one seen first. */
   readonly pin: string | null
   hash(value: T): string
-  /** Nothing to trust: whoever comes up slowly would be pinned to it. */
+  /** Is the value empty? An empty value is not pinned: a slow server would stay pinned to it. */
   isNothing(value: T): boolean
 }
 
@@ -37,7 +37,7 @@ export class Pinned<T> {
     if (remembered.kind === 'kept' && this.#isPinned(remembered.accepted)) this.#accepted = remembered.accepted
   }
 
-  /** Takes what is seen now. Gives what is to be kept when it comes into force by itself, else null. */
+  /** Takes the value seen now. Returns the value to store when it comes into force by itself, else null. */
   take(value: T): Kept<T> | null {
     this.#seen = value
     const { pin, isNothing } = this.#rules
@@ -45,7 +45,7 @@ export class Pinned<T> {
     return this.#accepted === null && !this.#isLost && !isNothing(value) ? this.#accept('first-sight') : null
   }
 
-  /** Puts into force what a person accepted. */
+  /** Puts an accepted value into force. */
   accept(accepted: Kept<T>): void {
     this.#isLost = false
     this.#accepted = accepted

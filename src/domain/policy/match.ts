@@ -4,7 +4,7 @@ import { MESSAGE_TYPES, type MessageType } from '../envelope/envelope.js'
 import type { Tier } from '../routing/tier.js'
 import type { PartyCriteria, PolicyDecision, PolicyRule } from './rule.js'
 
-/** One end of a message as rules see it: verified, never what it claims. */
+/** One end of a message as rules see it, with verified facts, never its own claims. */
 export interface PolicyParty {
   /** `agentId@nodeId`. */
   readonly address: string

@@ -25,7 +25,7 @@ export interface RuleReading {
   readonly faults: readonly RuleFault[]
 }
 
-/** One kind of value: what it takes, in words, and how it is read (undefined: it does not fit). */
+/** One kind of value: its allowed values in words, and its reader (undefined: it does not fit). */
 interface Kind<T> {
   readonly takes: string
   read(value: unknown): T | undefined
@@ -59,10 +59,7 @@ const KINDS = {
 const RULE_KEYS = ['name', 'from', 'to', 'capability', 'type', 'sideEffect', 'decision']
 const PARTY_KEYS: readonly string[] = ['node', 'agent', 'tier', 'sandbox'] satisfies readonly (keyof PartyCriteria)[]
 
-/**
- * Reads one rule as it stands in a policy file: criteria take one value or a list; one that is left out fits anything. Tells
- * every fault. Never throws.
- */
+/** Reads one rule of a policy file: criteria take one value or a list; a missing one fits anything. Reports every fault. Never throws. */
 export function readRule(value: unknown): RuleReading {
   const faults: RuleFault[] = []
   if (!isRecord(value)) return { rule: null, faults: [{ path: [], reason: 'a rule is a mapping with the key decision' }] }

@@ -17,7 +17,7 @@ export function askedWork(card: Pick<CardBody, 'capabilities'> | undefined, name
   return { capability, sideEffect: capability === null ? null : (known?.sideEffect ?? 'exec') }
 }
 
-/** Capabilities of one proposal that are looked at; the form of its payload allows as many. */
+/** Capabilities of one proposal that are checked, the limit of its payload. */
 const MAX_NAMED = 64
 
 /** The capabilities that a message names, as its sender wrote them; null stands for the default one. Never throws. */

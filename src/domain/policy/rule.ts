@@ -17,7 +17,7 @@ export interface PartyCriteria {
 
 /** One rule of the policy file, as it was written. */
 export interface PolicyRule {
-  /** Where it stands in its file, 1-based. */
+  /** Its line in the file, 1-based. */
   readonly line: number
   /** Name of the rule, unique in its file: `[a-z0-9._-]{1,64}`. */
   readonly name?: string

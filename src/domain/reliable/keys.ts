@@ -19,7 +19,7 @@ export function laneText({ source, target }: Lane): string {
   return `${addressText(source)}>${addressText(target)}`
 }
 
-/** Keys of the records of reliable delivery in a ledger: what they are of, then what they are ordered by. */
+/** Keys of the records of reliable delivery in a ledger: their subject first, then their order. */
 export const KEYS = {
   ledger: 'ledger-name',
   /** The sending end of a lane. */

@@ -10,7 +10,7 @@ export const ACK_EVERY = 16
 /** A message of a lane on arrival. `T` is whatever its owner keeps of it. */
 export interface Arrived<T> {
   readonly seq: number
-  /** The lowest number that still comes: what is before it and did not come never will. */
+  /** The lowest number that may still arrive: missing numbers before it never will. */
   readonly base: number
   readonly messageId: string
   readonly bytes: number
@@ -45,7 +45,7 @@ export type ReceiverInput<T> =
   | { readonly type: 'committed'; readonly seq: number; readonly messageId: string }
   /** The commit of taken messages failed: they must come again. */
   | { readonly type: 'failed' }
-  /** The sender asks what is here. */
+  /** The sender asks for this end's position. */
   | { readonly type: 'greeted' }
   /** The sender is gone. */
   | { readonly type: 'down' }
@@ -63,7 +63,7 @@ export function openReceiver<T>({ contig, lastId }: Pick<LaneReceiver<T>, 'conti
   return { contig, lastId, taken: contig, dead: 0, waiting: new Map(), waitingBytes: 0, unacked: 0, ackAt: null, isGreeted: false }
 }
 
-/** Moves a receiving end. It changes the lane and gives what to do. `now`: monotonic milliseconds. */
+/** Moves a receiving end: changes the lane and returns the effects. `now`: monotonic milliseconds. */
 export function stepReceiver<T>(lane: LaneReceiver<T>, input: ReceiverInput<T>, now: number): ReceiverEffect<T>[] {
   switch (input.type) {
     case 'arrived':

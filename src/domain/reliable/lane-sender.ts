@@ -46,9 +46,9 @@ export interface LaneSender {
   acked: number
   /** The messages behind it in the ledger, in order. */
   live: Unacked[]
-  /** `greeting`: the receiver has yet to say what it has. */
+  /** `greeting`: the receiver has not yet sent its position. */
   link: 'down' | 'greeting' | 'up'
-  /** Monotonic milliseconds: before, something with these numbers may be under way, and they are not changed. */
+  /** Monotonic milliseconds: until then messages with these numbers may be under way, and the numbers are not changed. */
   keepsNumbersUntil: number
   /** Was there no other path when this one came, and none over relays? A message that went over another one may arrive at any time. */
   isOnly: boolean
@@ -60,7 +60,7 @@ export interface LaneSender {
   reached: number
   /** Abandoned messages that the receiver may have: its next position tells. Beyond {@link MAX_DOUBTFUL} the oldest stay unknown. */
   doubtful: Unacked[]
-  /** When the receiver is asked what it has; null while nothing is under way. */
+  /** When the receiver is asked for its position; null while nothing is under way. */
   askAt: number | null
   /** Times in a row that nothing came back. */
   retries: number
@@ -76,8 +76,8 @@ export type SenderInput =
   | { readonly type: 'up'; readonly mayLinger?: boolean }
   | { readonly type: 'down' }
   /**
-   * The receiver says which number it has last, and which message bore it (null: it does not say). `ledger`: what it calls its
-   * ledger, when it is not about to have more. `isAnswer`: false when no greeting made it say so; absent: true.
+   * The receiver's last number, and the message that bore it (null: not given). `ledger`: the name of its ledger, unless it is about to
+   * receive more. `isAnswer`: false when no greeting asked for it; absent: true.
    */
   | {
       readonly type: 'ack'
@@ -92,12 +92,12 @@ export type SenderInput =
   | { readonly type: 'give-up'; readonly messageIds: ReadonlySet<string> }
   /** The channel has no room for this number and those behind it. */
   | { readonly type: 'full'; readonly seq: number }
-  /** Time passed, or there is room again. `chance` in [0, 1); `wall`: unix milliseconds. */
+  /** Time passed, or the window has room again. `chance` in [0, 1); `wall`: unix milliseconds. */
   | { readonly type: 'tick'; readonly chance: number; readonly wall: number }
 
 /** Effects for the owner of a sending end. */
 export type SenderEffect =
-  /** Tell the receiver {@link baseOf} the lane and ask what it has. */
+  /** Tell the receiver {@link baseOf} the lane and ask for its position. */
   | { readonly type: 'greet' }
   | { readonly type: 'send'; readonly messages: readonly Unacked[] }
   /** These were given up: tell their senders. */
@@ -135,7 +135,7 @@ export function baseOf({ live, acked }: LaneSender): number {
   return live[0]?.seq ?? acked + 1
 }
 
-/** Moves a sending end. It changes the lane and gives what to do. `now`: monotonic milliseconds, for the waits. */
+/** Moves a sending end: changes the lane and returns the effects. `now`: monotonic milliseconds, for the waits. */
 export function stepSender(lane: LaneSender, input: SenderInput, now: number): SenderEffect[] {
   switch (input.type) {
     case 'recorded':
@@ -189,7 +189,7 @@ function acknowledged(lane: LaneSender, input: Extract<SenderInput, { type: 'ack
   if (lane.link === 'greeting' && input.isAnswer === false) return []
   if (isOfAnother(lane, ack, messageId)) return foreign(lane, ack, now)
   if (lane.link === 'greeting') {
-    // Only what it lacks is sent.
+    // Only missing messages are sent.
     const messages = lane.sent === 0 ? undelivered(lane, input) : []
     Object.assign(lane, { link: 'up', sent: ack, retries: 0, askAt: null })
     // The listener may give up the others.
@@ -210,7 +210,7 @@ function undelivered(lane: LaneSender, { ack, ledger }: Extract<SenderInput, { t
   return messages
 }
 
-/** Does the receiver have what this end never sent it? Then this end lost its memory, and counts anew what it counted before. */
+/** Does the receiver have a number that this end never sent? Then this end lost its memory, and uses numbers again. */
 function isOfAnother(lane: LaneSender, ack: number, messageId: string | null): boolean {
   if (ack >= lane.next) return true
   const mine = lane.live.find(({ seq }) => seq === ack)
@@ -244,7 +244,7 @@ function settle(lane: LaneSender, ack: number): SenderEffect[] {
   return [{ type: 'forget', messages }]
 }
 
-/** Sends what the window has room for. */
+/** Sends messages while the window has room. */
 function send(lane: LaneSender, now: number): SenderEffect[] {
   if (lane.link !== 'up' || lane.live.length === 0) return []
   lane.askAt ??= now + ASK_BACKOFF.baseMs
@@ -263,7 +263,7 @@ function send(lane: LaneSender, now: number): SenderEffect[] {
   return [{ type: 'send', messages }]
 }
 
-/** Nothing came back for too long: what the receiver has by now is asked, so that only what it lacks goes once more. */
+/** No answer for too long: asks for the receiver's position, so that only missing messages are sent once more. */
 function again(lane: LaneSender, chance: number, now: number): SenderEffect[] {
   if (isIdle(lane)) lane.askAt = null
   if (lane.link === 'down' || lane.askAt === null || now < lane.askAt) return send(lane, now)
@@ -272,7 +272,7 @@ function again(lane: LaneSender, chance: number, now: number): SenderEffect[] {
   return [{ type: 'greet' }]
 }
 
-/** Gives up what is past its time, or not wanted: from the front without a trace, further behind as a number without content. */
+/** Gives up expired and unwanted messages: from the front without a trace, further behind as a number without content. */
 function expire(lane: LaneSender, isUnwanted: (message: Unacked) => boolean): SenderEffect[] {
   const isOver = (message: Unacked): boolean => message.isVoid || isUnwanted(message)
   const firstLive = lane.live.findIndex((message) => !isOver(message))

@@ -48,7 +48,7 @@ export interface RequestRecord {
   /** null: the default capability. */
   readonly capability: string | null
   readonly description: string
-  /** Of the swarm whose item it is; null for none. */
+  /** The swarm of the item; null for none. */
   readonly swarm: string | null
   readonly correlationId: string
   readonly taskId: string | null

@@ -25,7 +25,7 @@ export interface FailedTry {
   readonly error: ErrorBody
   /** It is unknown whether the work was done; else it failed. */
   readonly isUnknown: boolean
-  /** It certainly never left the node that asked. Default false: the error alone tells. */
+  /** It certainly never left the requesting node. Default false: the error alone decides. */
   readonly isUnsent?: boolean
   /** May it be done twice: is its capability idempotent, or did its caller say `allowRepeat`? */
   readonly isRepeatable: boolean

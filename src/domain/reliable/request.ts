@@ -18,7 +18,7 @@ export const SETTLED: ReadonlySet<RequestStatus> = new Set(['completed', 'failed
  */
 export const MAX_CUTS = 2
 
-/** A request at the node whose agent does the work. */
+/** A request at the node of the working agent. */
 export interface CalleeRequest {
   readonly status: RequestStatus
   /** Times that its handler was begun. */
@@ -95,9 +95,9 @@ export type CallerInput =
 
 /** Effects for the owner of a request. */
 export type CallerEffect =
-  /** Send it once more, under its own id: `query` only asks how it stands. */
+  /** Send it once more, under its own id: `query` only asks for its state. */
   | { readonly type: 'send'; readonly kind: 'request' | 'query' }
-  /** Tell whoever waits. `isLate`: after the outcome was said to be unknown. */
+  /** Tell the waiting callers. `isLate`: after the outcome was reported as unknown. */
   | { readonly type: 'tell'; readonly status: 'completed' | 'failed' | 'unknown'; readonly isLate: boolean }
 
 /** Retries of a request without an outcome by default: 5 tries in all, after up to 5 s, 10 s, 20 s and 40 s. */

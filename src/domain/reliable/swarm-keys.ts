@@ -23,7 +23,7 @@ export const SWARM_KEYS = {
   record: (id: string, index: number): string => `swarm-record/${id}/${padded(index)}`,
   /** The content of a record that is not the outcome of an item. */
   note: (id: string, index: number): string => `swarm-note/${id}/${padded(index)}`,
-  /** Present while somebody at this node wishes it canceled. */
+  /** Present while this node has a request to cancel it. */
   cancel: (id: string): string => `swarm-cancel/${id}`,
   /** When all of it may go. */
   expiry: (expiresAt: number, id: string): string => `swarm-expiry/${padded(expiresAt)}/${id}`

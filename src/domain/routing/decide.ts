@@ -26,7 +26,7 @@ export interface SandboxRules {
   readonly crossSandboxAllowList: readonly string[]
 }
 
-/** One end of a message, with its effective tier and sandbox (see effectiveParty), never what it claims. */
+/** One end of a message, with its effective tier and sandbox (see effectiveParty), never its own claims. */
 export interface RoutingParty {
   /** `agentId@nodeId`. */
   readonly address: string
@@ -46,14 +46,14 @@ export interface RoutingQuestion extends PolicyQuestion {
   readonly isReply: boolean
   /** Capabilities that the original caller may request; absent: any. */
   readonly confinedTo?: readonly string[]
-  /** The target works for the operator of the deciding node alone, and somebody else has this sent. */
+  /** The target works only for the operator of the deciding node, and the message is sent for another caller. */
   readonly isReserved?: true
   /** Is the target an agent of the deciding node? Only then a person of it may be asked; see {@link decide}. */
   readonly isArriving: boolean
 }
 
 /**
- * The decision and its rule. `rule` and `reason` are short texts of this node's own words; `line` is that of the deciding rule of the
+ * The decision and its rule. `rule` and `reason` are short texts in this node's own words; `line` is the line of the deciding rule in the
  * policy file. With `asks` a person has to allow the message first.
  */
 export type Verdict =

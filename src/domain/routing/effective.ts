@@ -17,7 +17,7 @@ export interface CallerAuthority extends CertifiedPower {
   readonly isOperator?: true
 }
 
-/** The part of a question to the rules that says what its caller may ask for alone. */
+/** The part of a question to the rules that confines its caller to some capabilities. */
 export function confinement(by: CallerAuthority | undefined): { readonly confinedTo?: readonly string[] } {
   return by?.capabilities === undefined ? {} : { confinedTo: by.capabilities }
 }
@@ -39,7 +39,7 @@ export interface EffectiveParty {
   readonly sandboxId: string | null
 }
 
-/** The least powerful of certificate, card and hops: a weak agent on a strong node is weak, and so is what passed one. */
+/** The least powerful of certificate, card and hops: a weak agent on a strong node is weak, and so is a message that passed one. */
 export function effectiveParty({ certificate, card, hops }: PartyFacts): EffectiveParty {
   let tier = card === null ? certificate.maxTier : weakest(certificate.maxTier, card.tier)
   let sandboxId = joined(certificate.sandboxId ?? null, card?.sandboxId ?? null)

@@ -1,11 +1,11 @@
 import { nodeOfAddress } from '../card/card.js'
-/** How much {@link Exchanges} holds. */
+/** Limits of {@link Exchanges}. */
 export interface ExchangeLimits {
   /** In all. Default 65,536. */
   readonly maxOpen?: number
   /** With one peer. Default 8,192. */
   readonly maxPerPeer?: number
-  /** Of all, those that only this node opens: what peers open leaves room for its own. Default 0. */
+  /** Part of all that only this node may open, so that peers cannot use up its own. Default 0. */
   readonly kept?: number
 }
 
@@ -53,9 +53,7 @@ export class Exchanges {
     this.#kept = limits.kept ?? 0
   }
 
-  /**
-   * Notes an opening message that passed; `isOwn`: of this node. False: there is no room (answer OVERLOADED).
-   */
+  /** Records an opening message that passed; `isOwn`: of this node. False: the limit is reached (answer OVERLOADED). */
   open(opening: ExchangeKey & { readonly expiresAt: number; readonly isOwn?: boolean }, now: number): boolean {
     const { peer, correlationId, from, to, expiresAt, isOwn = false } = opening
     const key = { peer, correlationId, from, to }

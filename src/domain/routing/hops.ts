@@ -7,7 +7,7 @@ export interface MessagePath {
   readonly target: NodeId
   /** The nodes it passed, in order. */
   readonly hops: readonly NodeId[]
-  /** Whose stream it came by. */
+  /** The peer whose stream brought it. */
   readonly peer: NodeId
   /** The reading node. */
   readonly self: NodeId

@@ -41,7 +41,7 @@ export class NegativeRouteCache {
     return isKnown(true) || (!isFurther && isKnown(false))
   }
 
-  /** Forgets what a neighbour said: it is gone, or here anew. */
+  /** Drops the entries of a neighbour whose link ended or opened again. */
   drop(neighbour: NodeId): void {
     this.#ofNeighbour.delete(neighbour)
   }

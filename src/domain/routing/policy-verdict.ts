@@ -2,7 +2,7 @@ import { compilePolicy, type NodesOfName, type PolicyQuestion } from '../policy/
 import type { PolicyRule } from '../policy/rule.js'
 import type { Verdict } from './decide.js'
 
-/** The verdict of a policy on a message: that of its first matching rule. */
+/** The verdict of a policy on a message: the verdict of its first matching rule. */
 export interface RoutingPolicy {
   /** null: no rule matches. `ask` only holds messages that the tier table allows; where no person can be asked, such a rule is skipped. */
   find(question: PolicyQuestion, mayAsk: boolean): PolicyVerdict | null

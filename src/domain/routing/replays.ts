@@ -1,6 +1,6 @@
 import type { NodeId } from '../../kit/ids.js'
 
-/** How far the time of a forwarded message may be from the reader's, in milliseconds. */
+/** Largest difference between the time of a forwarded message and the reader's, in milliseconds. */
 export const MAX_AGE_MS = 300_000
 /** Forwarded messages of one origin that are remembered: 50 a second for as long as its time may pass, and a burst. */
 const MAX_PER_ORIGIN = 32_768

@@ -16,7 +16,7 @@ import { openReading, type RecordReading, readPage } from './coordination-read.j
 import { confirm, type Proposals, recordMessages, type WantedRecord } from './coordination-records.js'
 import type { VoterParts, VoterState } from './coordination-vote.js'
 
-/** How long an attempt to coordinate goes on without a majority: whoever refuses since it granted another is free by then. */
+/** How long an attempt to coordinate lasts without a majority: a voter that refused because of another grant is free by then. */
 const ATTEMPT_MS = VOTER_LEASE_MS + 2 * COORDINATION_PERIOD_MS
 
 /**
@@ -49,14 +49,14 @@ export interface CandidateState {
   readonly proposals: Proposals
   /** Proposals for after the accepted end; empty when there is none. */
   readonly behindEnd: Proposals
-  /** Outcomes that a majority has on record. */
+  /** Outcomes that a majority has recorded. */
   readonly accepted: Map<number, string>
 }
 
 /** Inputs of a candidate. */
 export type CandidateInput =
   | { readonly type: 'message'; readonly from: NodeId; readonly message: CoordinationMessage }
-  /** Time passed; at least each {@link COORDINATION_PERIOD_MS}. `voter`: that of this very node. */
+  /** Time passed; at least each {@link COORDINATION_PERIOD_MS}. `voter`: the voter of this node. */
   | { readonly type: 'tick'; readonly voter: VoterState }
   /** Whether the tiers and sandboxes of this node let it reach the remaining agents. */
   | { readonly type: 'standing'; readonly mayStand: boolean }
@@ -104,8 +104,8 @@ function rankOf({ retreats, parts: { coordination, self } }: CandidateState): nu
 }
 
 /**
- * When the lease ends that a majority, this node among it, has granted; in the past, or -Infinity, when there is none. It
- * counts from when the requests were sent, so that it never outlives what those who granted keep to.
+ * End of the lease that a majority, this node among it, has granted; in the past, or -Infinity, when there is none. It counts from the
+ * sending of the requests, so it never outlives the voters' promises.
  */
 export function leaseEnd({ grants, parts: { coordination, self } }: CandidateState): number {
   const ends = [...grants.values()].map((sentAt) => sentAt + COORDINATOR_LEASE_MS).sort((a, b) => b - a)
@@ -258,7 +258,7 @@ function onPage(
   { from, message, now }: { from: NodeId; message: MessageOf<'held'>; now: number }
 ): CandidateEffect[] {
   const reading = state.readings.get(from)
-  // From the time of its grant on a voter records nothing of lower epochs: what it has is final then.
+  // After its grant a voter records nothing of lower epochs: its earlier records are final.
   if (state.phase !== 'reading' || message.candidate !== state.parts.self || reading === undefined) return []
   if (!readPage(reading, message)) return []
   if (reading.from !== null) return [read(state, { to: from, from: reading.from, now })]

@@ -14,9 +14,9 @@ const about = { swarm: z.string().min(1).max(64), run: z.string().min(1).max(64)
 
 /** Coordination messages between participants of a swarm. */
 export const COORDINATION_SCHEMA = z.discriminatedUnion('kind', [
-  /** The sender wants to coordinate, or to go on coordinating, in this epoch. */
+  /** The sender wants to coordinate, or to continue, in this epoch. */
   z.strictObject({ ...about, kind: z.literal('ask'), epoch: Epoch }),
-  /** It may: its lease counts from when it asked. */
+  /** Granted: the lease counts from the request. */
   z.strictObject({ ...about, kind: z.literal('granted'), epoch: Epoch }),
   /** It may not. `epoch`: the highest that the sender has granted. */
   z.strictObject({ ...about, kind: z.literal('refused'), epoch: Epoch }),
@@ -32,7 +32,7 @@ export const COORDINATION_SCHEMA = z.discriminatedUnion('kind', [
   }),
   /** They are durable here. */
   z.strictObject({ ...about, kind: z.literal('recorded'), epoch: Epoch }),
-  /** Asks what is on record from an index on. */
+  /** Asks for the records from an index on. */
   z.strictObject({ ...about, kind: z.literal('read'), from: Index }),
   /** Existing records in rising order; `next`: start of the next page, null for none. `epoch`, `candidate`: the last grant. */
   z.strictObject({
@@ -46,7 +46,7 @@ export const COORDINATION_SCHEMA = z.discriminatedUnion('kind', [
   })
 ])
 
-/** A message between participants of a swarm about who coordinates it. */
+/** A message between participants of a swarm about its coordination. */
 export type CoordinationMessage = z.infer<typeof COORDINATION_SCHEMA>
 
 /** The message of one kind. */

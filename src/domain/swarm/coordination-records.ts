@@ -8,7 +8,7 @@ export interface WantedRecord {
   readonly digest: string
 }
 
-/** Outcomes that no majority has on record yet: who has them, and when those were asked. */
+/** Outcomes that no majority has recorded yet: the confirming nodes, and when each was asked. */
 export type Proposals = Map<number, { readonly digest: string; readonly confirmed: Map<NodeId, number> }>
 
 /** Messages for each voter with the records that it has not confirmed recently, in pieces of {@link MAX_RECORDS}. */
@@ -27,7 +27,7 @@ export function recordMessages(
   })
 }
 
-/** Does a confirmation count? Not for longer than a lease: who gave it may have lost its disk, and by then votes again. */
+/** Does a confirmation count? Not for longer than a lease: its voter may have lost its disk, and votes again by then. */
 function doesCount(askedAt: number | undefined, now: number): boolean {
   return askedAt !== undefined && now - askedAt < COORDINATOR_LEASE_MS
 }

@@ -49,7 +49,7 @@ export interface VoterState {
 /** Inputs of a voter. The sender of a message is the key of its stream. */
 export type VoterInput =
   | { readonly type: 'message'; readonly from: NodeId; readonly message: CoordinationMessage }
-  /** A participant says what was accepted, up to this epoch, as only who coordinates it does. */
+  /** A participant reports accepted outcomes up to this epoch, as only a coordinator does. */
   | { readonly type: 'coordinates'; readonly from: NodeId; readonly epoch: number }
   /** Time passed; at least each {@link COORDINATION_PERIOD_MS}. */
   | { readonly type: 'tick' }
@@ -96,7 +96,7 @@ export function stepVoter(state: VoterState, input: VoterInput, now: number): Vo
   return [tell(from, pageMessage(state, message))]
 }
 
-/** Says what only who has a majority says. */
+/** Takes a message that only a coordinator with a majority sends. */
 function prove(state: VoterState, from: NodeId): void {
   if (from === state.candidate) state.provenEpoch = state.epoch
 }

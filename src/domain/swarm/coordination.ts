@@ -1,10 +1,7 @@
 import { bytesToText, type NodeId, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
 
-/**
- * A coordinator may coordinate for so long after it sent the requests that a majority granted, in milliseconds of its own
- * monotonic clock.
- */
+/** Milliseconds of its own monotonic clock for which a coordinator may coordinate after it sent the requests that a majority granted. */
 export const COORDINATOR_LEASE_MS = 5000
 /**
  * Milliseconds after a grant without another one, by the participant's monotonic clock. Longer than the coordinator's lease: the grant
@@ -19,10 +16,10 @@ export const TAKEOVER_STEP_MS = 1000
 export const UNABLE_MS = 60_000
 /** Leases of one item that one coordinator numbers before the numbers of the next begin. */
 const LEASES_AN_EPOCH = 1000
-/** Epochs after which the numbers of leases begin anew: they have an end in messages. */
+/** Epochs after which the numbers of leases start again: messages bound them. */
 const NUMBERED_EPOCHS = 999
 
-/** From where on the coordinator of an epoch numbers the leases of an item, so that no two leases of it have one number. */
+/** Number before the first lease of an epoch's coordinator, so that no two leases of an item have one number. */
 export function leasesFrom(epoch: number): number {
   return (Math.max(0, epoch - 1) % NUMBERED_EPOCHS) * LEASES_AN_EPOCH
 }
@@ -51,14 +48,13 @@ export interface Coordination {
 export interface ItemRecord {
   /** Of the coordinator that had it recorded last. */
   readonly epoch: number
-  /** Tells the outcome from any other: a hash of its row. */
+  /** Identifies the outcome: a hash of its row. */
   readonly digest: string
 }
 
 /**
- * Makes the participants of a swarm from its launcher and the nodes of the agents offered at its launch. The order of
- * takeover is that of a hash of swarm and node, so no node is the first for all swarms. Of more than {@link MAX_VOTERS}
- * the first in that order vote.
+ * Makes the participants of a swarm from its launcher and the nodes of the agents offered at its launch. The order of takeover follows a
+ * hash of swarm and node, so no node is first for all swarms. Of more than {@link MAX_VOTERS} the first in that order vote.
  */
 export function coordinationOf(
   { launcher, nodes, ...rest }: { launcher: NodeId; nodes: readonly NodeId[] } & Omit<Coordination, 'voters'>,
@@ -70,7 +66,7 @@ export function coordinationOf(
   return { ...rest, voters: [launcher, ...ordered].slice(0, MAX_VOTERS) }
 }
 
-/** Tells the voters of a swarm from any others. */
+/** Identifies the voters of a swarm. */
 export function votersDigest(voters: readonly NodeId[], hash: Hash): string {
   return bytesToText(hash(utf8(voters.join(' '))).subarray(0, 20))
 }
@@ -86,8 +82,8 @@ export function isCandidate({ voters, mayTakeOver }: Coordination, node: NodeId)
 }
 
 /**
- * Adds what another participant has on record: of two records of one item that of the higher epoch counts. One epoch has one
- * coordinator, which records one outcome of an item, so records of the same epoch are the same.
+ * Adds the records of another participant: of two records of one item the higher epoch counts. One epoch has one coordinator, which records
+ * one outcome of an item, so records of the same epoch are the same.
  */
 export function mergeRecords(into: Map<number, ItemRecord>, records: Iterable<readonly [number, ItemRecord]>): void {
   for (const [index, record] of records) {

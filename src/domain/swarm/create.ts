@@ -57,7 +57,7 @@ function freshItem({ name, pinnedTo, need = 0, isBlocked, group }: ItemSpec, gro
   return { name, pinnedTo: pinnedTo ?? null, need, siblings, status: isBlocked === true ? 'blocked' : 'waiting', ...none }
 }
 
-/** A participant by its address; one that was never heard of is absent. */
+/** A participant by its address; an unknown one is added as absent. */
 export function agentOf(state: SwarmState, address: string): SwarmAgentState {
   const known = state.agents.get(address)
   if (known !== undefined) return known

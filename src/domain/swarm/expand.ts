@@ -148,7 +148,7 @@ export function needsOf(stages: readonly Stage[]): { readonly wants: readonly St
   return { wants, needOf }
 }
 
-/** Items as the lease machine wants them: those of stages that need others are blocked. */
+/** Items for the lease machine: items of stages that need others are blocked. */
 export function itemSpecs(stages: readonly Stage[], items: readonly StageItem[]): ItemSpec[] {
   const { needOf } = needsOf(stages)
   return stages.flatMap(({ from, count, isDistinct, needs, when }, stage) =>

@@ -26,7 +26,7 @@ export interface GraphStage {
   readonly bears: ReadonlySet<number>
 }
 
-/** Where a stage stands. */
+/** State of a stage. */
 export type StageStatus = 'waiting' | 'open' | 'completed' | 'partial' | 'failed' | 'skipped'
 
 interface StageState {
@@ -37,9 +37,9 @@ interface StageState {
   isBad: boolean
   completed: number
   settled: number
-  /** The item whose result is that of the stage, by the rules `first` and `majority`; -1 for none. */
+  /** The item that gives the stage its result, by the rules `first` and `majority`; -1 for none. */
   winner: number
-  /** By the rule `majority`: how many gave a result, and the first that did. */
+  /** By the rule `majority`: number of items with each result, and the first of them. */
   readonly tally: Map<string, { count: number; readonly first: number }>
 }
 
@@ -69,7 +69,7 @@ export function createGraph(stages: readonly GraphStage[]): GraphState {
   return { stages, states, byName: new Map(stages.map(({ id }, index) => [id, index])) }
 }
 
-/** Opens what needs nothing. */
+/** Opens the stages that need no other. */
 export function startGraph(graph: GraphState, results: Results): GraphMove[] {
   return settleStages(graph, results)
 }
@@ -140,7 +140,7 @@ function votesText(state: StageState, total: number): string {
   return `no majority among ${total}: ${given}${state.settled > state.completed ? `, ${state.settled - state.completed} failed` : ''}`
 }
 
-/** Opens and skips stages whose needs are settled, until nothing changes any more: a stage that is skipped settles others. */
+/** Opens and skips stages whose needs are settled, until nothing changes: a skipped stage settles others. */
 function settleStages(graph: GraphState, results: Results): GraphMove[] {
   const moves: GraphMove[] = []
   for (let isNew = true; isNew; ) {
@@ -180,7 +180,7 @@ function isUsable({ states }: GraphState, index: number, isPartEnough: boolean):
   return status === 'completed' || (isPartEnough && status === 'partial')
 }
 
-/** The value of a stage: that of its winner, its one result, or the list of completed results. Undefined when it has none. */
+/** The value of a stage: its winner's result, its one result, or the list of completed results. Undefined when it has none. */
 export function stageValue(graph: GraphState, index: number, results: Results): unknown {
   const [stage, state] = [graph.stages[index], graph.states[index]]
   if (stage === undefined || state === undefined || state.completed === 0) return undefined
@@ -203,7 +203,7 @@ function facetOf(state: StageState | undefined, facet: Exclude<Facet, 'result'>)
   return facet === 'status' ? state?.status : state?.reason === '' ? undefined : state?.reason
 }
 
-/** Stages that no other needs: what the swarm is there for. */
+/** Stages that no other needs: the purpose of the swarm. */
 export function leavesOf({ stages }: GraphState): number[] {
   const needed = new Set(stages.flatMap(({ needs }) => needs))
   return [...stages.keys()].filter((index) => !needed.has(index))

@@ -45,7 +45,7 @@ export function giveUpLacking(state: SwarmState, { now, effects }: { now: number
   }
 }
 
-/** When the next of it is given up; Infinity when there is none. */
+/** When the next is given up; Infinity when there is none. */
 export function nextGivenUp({ lacking, parts }: SwarmState): number {
   let at = Number.POSITIVE_INFINITY
   for (const since of lacking.values()) at = Math.min(at, since + LACKING_LEASES * parts.leaseMs)

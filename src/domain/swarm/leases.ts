@@ -26,7 +26,7 @@ export function liveLease(state: SwarmState, lease: { index: number; attempt: nu
 
 /** Notes a heartbeat: the lease counts from now. */
 export function renew(state: SwarmState, { index, agent }: LiveLease, now: number): void {
-  // Set anew, so that the table stays in the order of the last heartbeat.
+  // Removed and set again, so that the table stays in the order of the last heartbeat.
   state.leases.delete(index)
   state.leases.set(index, now)
   if (agent !== undefined) markAlive(agent)
@@ -47,7 +47,7 @@ export function endLease(state: SwarmState, { index, item, agent }: LiveLease): 
   agent.host.inUse--
 }
 
-/** Puts an item whose lease ended back among those that wait. `afterMs`: it is not leased before that. */
+/** Puts an item whose lease ended back among the waiting ones. `afterMs`: it is not leased before that. */
 export function putBack(state: SwarmState, { index, item }: Pick<LiveLease, 'index' | 'item'>, { now, afterMs = 0 }: Back): void {
   if (afterMs > 0) state.resting.set(index, now + afterMs)
   else if (item.pinnedTo !== null) putBackPinned(state, index, { pinnedTo: item.pinnedTo, now })

@@ -20,7 +20,7 @@ const Index = z.int().min(PLAN_INDEX).max(MAX_RECORD_INDEX)
 const Place = z.int().min(0).max(MAX_CONTENT_BYTES)
 const Ledger = z.string().min(1).max(64)
 
-/** The messages between participants of a swarm beside those of coordination: what it is, what was accepted, and contents by their digests. */
+/** Messages between participants of a swarm beside coordination: invitations, accepted outcomes, and contents by their digests. */
 export const PARTICIPANT_SCHEMA = z.discriminatedUnion('kind', [
   /** The launcher invites the receiver. `digest`, `bytes`: of the plan. `ledger`: what the ledger of the receiver was called when it joined; null: it has not said so yet. */
   z.strictObject({

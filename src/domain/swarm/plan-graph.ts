@@ -152,7 +152,7 @@ function waitsOf(tasks: readonly TaskDraft[]): Waits {
   )
 }
 
-/** The first circle, each before what it waits for; null when there is none. */
+/** The first circle, each sub-task before the one it waits for; null when there is none. */
 function circleOf(waits: Waits): string[] | null {
   const isDone = new Set<string>()
   // Removes sub-tasks that the rest does not need: the remaining ones are in circles, or behind one.

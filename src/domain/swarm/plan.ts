@@ -94,7 +94,7 @@ function failed(faults: readonly PlanFault[]): PlanCheck {
   return { ok: false, faults: inOrder.slice(0, FAULTS_MAX), more: Math.max(0, faults.length - FAULTS_MAX) }
 }
 
-/** Index of the sub-task that a fault is about; those of the whole plan come last. */
+/** Index of the sub-task of a fault; faults of the whole plan come last. */
 function taskOf({ path: [, index] }: PlanFault): number {
   return typeof index === 'number' ? index : Number.MAX_SAFE_INTEGER
 }

@@ -15,9 +15,9 @@ export function isReducer(name: string): name is Reducer {
 }
 
 /**
- * Makes one of the results of a swarm, in the order of its items. `concat`: texts become one, a line each; else a list, of
- * lists their members. `merge`: objects become one, the later ones count; what is no object is left out. `count`: how many.
- * `first`: the first; undefined for none.
+ * Reduces the results of a swarm to one, in the order of its items. `concat`: texts become one, a line each; else a list, with the members
+ * of lists. `merge`: objects become one, later ones count; other values are left out. `count`: their number. `first`: the first; undefined
+ * for none.
  */
 export function reduceResults(reducer: Reducer, results: readonly unknown[]): unknown {
   switch (reducer) {

@@ -3,7 +3,7 @@ import { noteTried } from './leases.js'
 import { barSiblings } from './schedule.js'
 import type { ItemOutcome, SwarmParts, SwarmState } from './types.js'
 
-/** Additional lease spans until the agent of a restored lease is heard again; more for work that may not be repeated. */
+/** Additional lease spans to wait for the agent of a restored lease; more for work that may not be repeated. */
 const RETURN_LEASES = { repeatable: 1, other: 4 } as const
 
 /** The known state of an item that was leased before. */

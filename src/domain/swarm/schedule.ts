@@ -38,7 +38,7 @@ function freeAgents(state: SwarmState, now: number): SwarmAgentState[] {
   return free
 }
 
-/** Without those of nodes that have just missed heartbeats, while agents of others are there, free or busy. */
+/** Leaves out agents of nodes that have just missed heartbeats, while agents of others exist, free or busy. */
 function preferred(state: SwarmState, agents: readonly SwarmAgentState[], now: number): readonly SwarmAgentState[] {
   const isResponsive = ({ host }: SwarmAgentState): boolean => host.silentUntil <= now
   for (const agent of state.agents.values())
@@ -46,7 +46,7 @@ function preferred(state: SwarmState, agents: readonly SwarmAgentState[], now: n
   return agents
 }
 
-/** Most free slots first, then the one whose last lease is longest ago, then by address. */
+/** Most free slots first, then the longest time since the last lease, then by address. */
 function best(agents: readonly SwarmAgentState[], fits: (agent: SwarmAgentState) => boolean): SwarmAgentState | null {
   let chosen: SwarmAgentState | null = null
   for (const agent of agents) if (fits(agent) && (chosen === null || isBefore(agent, chosen))) chosen = agent
@@ -95,7 +95,7 @@ function agentFor(
   item: ItemState,
   { free, isUrgent }: { free: readonly SwarmAgentState[]; isUrgent: boolean }
 ): SwarmAgentState | null {
-  // One that only heartbeats had it: who brings results comes first, also one that has lost it before.
+  // An agent that sent only heartbeats had it: agents with results come first, also one that has lost it before.
   const proven = item.takeovers === 0 ? [] : free.filter(({ address, host }) => host.isProven && !item.barred.includes(address))
   if (proven.length > 0) return best(proven, (agent) => !item.tried.includes(agent.address)) ?? best(proven, () => true)
   const untried = best(free, (agent) => !item.tried.includes(agent.address) && !item.barred.includes(agent.address))

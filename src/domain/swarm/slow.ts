@@ -16,7 +16,7 @@ interface Takeover {
 
 /**
  * Moves an overdue lease to an agent in `free` of another node that has results since it was last slow itself. The item is released and
- * leased anew, so it has one live lease. Each move doubles the time of the next holder. Null when no lease moves.
+ * leased again, so it has one live lease. Each move doubles the time of the next holder. Null when no lease moves.
  */
 export function takeOverLease(
   state: SwarmState,

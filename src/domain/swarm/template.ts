@@ -51,7 +51,7 @@ export function referenceText({ name, pointer, facet }: Reference): string {
   return `{${name}${path}${facet === 'result' ? '' : `:${facet}`}}`
 }
 
-/** Every reference in the strings of a JSON value, with where it stands. */
+/** Every reference in the strings of a JSON value, with its path. */
 export function referencesIn(template: unknown): { readonly reference: Reference; readonly path: readonly (string | number)[] }[] {
   if (typeof template === 'string') {
     return [...template.matchAll(ANY)].flatMap(([, escaped, name = '', pointer = '', facet]) =>

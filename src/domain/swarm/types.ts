@@ -12,7 +12,7 @@ export interface SwarmParts {
   readonly deadlineAt: number
   /** A lease without a heartbeat for this long goes back. */
   readonly leaseMs: number
-  /** Leases are numbered from the next one on: those of another coordinator have other numbers. Default 0. */
+  /** Number before the first lease: other coordinators use other numbers. Default 0. */
   readonly numberedFrom?: number
 }
 
@@ -33,7 +33,7 @@ export interface ItemSpec {
 export type SwarmInput =
   /** An agent joins, anew or again, with its number of slots. */
   | ({ readonly type: 'accepted' } & Recruit)
-  /** Several take part at once: work is shared out only when all of them are in. */
+  /** Several join at once: work is shared out only when all of them are in. */
   | { readonly type: 'recruited'; readonly agents: readonly Recruit[] }
   /** An agent is out for good: it declined, was revoked or removed. `error` ends the items pinned to it (default PEER_OFFLINE). With `need` it is out for items of that need alone. */
   | { readonly type: 'left'; readonly agent: string; readonly reason: string; readonly error?: ErrorBody; readonly need?: number }
@@ -163,14 +163,14 @@ export interface ItemState {
   takeovers: number
 }
 
-/** A node whose agents take part. Credit is given to nodes: agents are theirs to make up. */
+/** A node whose agents take part. Credit is given to nodes, since a node can invent agents. */
 export interface HostState {
   /** Leases of items that others could do, its agents together: few at first, one more with each result. */
   allowed: number
   inUse: number
   /** Has it brought a result since it was last found slow? */
   isProven: boolean
-  /** It missed heartbeats and was not heard since: until then what others could do is not for it, while others are there. */
+  /** Until then it gets no work that others could do, while others are there: it missed heartbeats and has sent nothing since. */
   silentUntil: number
 }
 

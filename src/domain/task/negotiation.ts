@@ -38,7 +38,7 @@ export type TaskAcceptPayload = z.infer<typeof TaskAcceptPayloadSchema>
 /** Payload of a task-reject. */
 export type TaskRejectPayload = z.infer<typeof TaskRejectPayloadSchema>
 
-/** Where a proposal stands. */
+/** State of a proposal. */
 export type ProposalStatus = 'pending' | 'accepted' | 'rejected' | 'timed-out'
 
 /** A proposal as its proposer (or the node that got it) follows it (spec a2a-mcp-mesh, TaskProposal). */

@@ -37,7 +37,7 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z
   })
   .transform(({ code, message, retryable: stated, isFinal, data }) => {
     const known: ErrorCode = isErrorCode(code) ? code : 'INTERNAL'
-    // Of a code that this node does not know it cannot tell what "retryable" promises.
+    // For an unknown code the meaning of "retryable" is unknown, too.
     const retryable = known === code ? stated : ERROR_CODES[known].retryable
     const body = { code: known, message, retryable, ...(isFinal ? { isFinal: true as const } : {}), next: ERROR_CODES[known].next }
     return data === undefined || hasBytes(data) ? body : { ...body, data }
@@ -55,7 +55,7 @@ export const requestPayloadSchema = z.object({
   description: text.default(''),
   /** Set when it is the lease of an item: it ends when its launcher is gone for longer than a lease. */
   swarm: id.nullable().default(null),
-  /** Of the coordinator that gave the lease, where several could: whoever has heard of a higher one does not begin it. */
+  /** Epoch of the coordinator that gave the lease, if several could: a node that knows a higher one does not begin it. */
   epoch: z.int().min(0).exactOptional(),
   /** Milliseconds from its arrival for which its outcome is waited for; it is not begun after that. */
   timeoutMs: z.number().int().min(1).max(MAX_TTL_MS).default(TTL_MS),
@@ -63,7 +63,7 @@ export const requestPayloadSchema = z.object({
   ttlMs: z.number().int().min(1).max(MAX_TTL_MS).default(TTL_MS),
   /** It may be run again after an unknown outcome, though the capability says that it may not. */
   allowRepeat: z.boolean().default(false),
-  /** Only asks how it stands: nothing is begun by it. */
+  /** Only asks for its state: nothing is begun by it. */
   isQuery: z.boolean().default(false),
   /** Of a query after a lease of a swarm: the agent that asked for it, when another node coordinated. */
   askedBy: z.string().min(1).max(256).exactOptional(),

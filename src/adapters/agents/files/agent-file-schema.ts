@@ -94,7 +94,7 @@ const PromptBlock = z
     }
   })
 
-/** The runtimes of a table, told apart by their type. */
+/** The runtimes of a table, distinguished by their type. */
 function runtimeBlock(runtimes: readonly RuntimeType[]): z.ZodType<RuntimeSpec> {
   const types = runtimes.map(({ type }) => type)
   const known = `${types.slice(0, -1).join(', ')} or ${types.at(-1)}`
@@ -130,7 +130,7 @@ const nodeKeys = {
   limits: LimitsBlock.default({ timeout: 300_000, concurrency: 1, maxOutput: 10 * 1024 * 1024 })
 }
 
-/** The front matter of an agent file. Keys above `a2a` that nobody knows pass; inside `a2a` every key must be known. */
+/** The front matter of an agent file. Unknown keys above `a2a` pass; inside `a2a` every key must be known. */
 function frontMatter(runtimes: readonly RuntimeType[]) {
   return z.looseObject({
     name: Name,
@@ -141,7 +141,7 @@ function frontMatter(runtimes: readonly RuntimeType[]) {
   })
 }
 
-/** The form of agent files whose agents may have the runtimes of a table. */
+/** The format of agent files, with the runtimes of a table. */
 export class AgentFormat {
   /** The front matter. */
   readonly schema: ReturnType<typeof frontMatter>
@@ -157,7 +157,7 @@ export class AgentFormat {
     return this.#runtimes.find((one) => one.type === type)
   }
 
-  /** The keys that are known where an unknown one was found, for a suggestion. `path` leads to the mapping; `type` is that of the runtime. */
+  /** The known keys beside an unknown one, for a suggestion. `path` leads to the mapping; `type`: the runtime's. */
   knownKeys(path: readonly PropertyKey[], type?: unknown): readonly string[] {
     const schema = path[1] === 'runtime' ? this.runtime(type)?.schema : this.schema
     return schema === undefined ? [] : keysAt(schema, path.slice(path[1] === 'runtime' ? 2 : 0))
@@ -173,10 +173,10 @@ function keysAt(schema: z.core.$ZodType, [step, ...rest]: readonly PropertyKey[]
   return member === undefined ? Object.keys(schema.shape) : keysAt(member, rest)
 }
 
-/** The form of agent files with every runtime there is. */
+/** The format of agent files with every runtime. */
 export const AGENT_FORMAT = new AgentFormat(RUNTIMES)
 
-/** What the checks themselves say no word of, in the words of a file: what must stand at a place, and what does. */
+/** Message of a schema issue in the words of agent files: the expected kind and the given one. undefined: the schema's own message. */
 export function fileReason(issue: z.core.$ZodRawIssue): string | undefined {
   const reason = plainReason(issue, KINDS)
   return issue.code === 'invalid_type' ? `${reason}, not ${kindOf(issue.input)}` : reason

@@ -47,12 +47,12 @@ export interface FaultyAgentFile {
   readonly files: readonly NamedFile[]
 }
 
-/** What {@link parseAgentFile} needs beside the text. */
+/** Dependencies of {@link parseAgentFile}. */
 export interface AgentFileContext {
   /** Absolute path of the file, for messages and as the base of relative paths. */
   readonly file: string
   readonly compileSchema: CompileSchema
-  /** Default: that of every runtime there is. */
+  /** Default: the format with every runtime. */
   readonly format?: AgentFormat
 }
 
@@ -98,12 +98,12 @@ function faulty(context: AgentFileContext, faults: readonly PlacedFault[], ignor
   return { ok: false, ignored, faults: inOrder(placed), files: [] }
 }
 
-/** Faults as they are told: by line. */
+/** Sorts faults by line. */
 export function inOrder(faults: readonly AgentFault[]): readonly AgentFault[] {
   return [...faults].sort((a, b) => (a.line ?? 0) - (b.line ?? 0))
 }
 
-/** As it is written; empty when it is no mapping. */
+/** The runtime as written; empty when it is no mapping. */
 function writtenRuntime(data: unknown): WrittenRuntime {
   const written = valueAt(data, RUNTIME)
   return isRecord(written) ? written : {}
@@ -155,7 +155,7 @@ function pathText(at: readonly PathStep[]): string {
   return at.map((step, i) => (typeof step === 'number' ? `[${step}]` : `${i === 0 ? '' : '.'}${step}`)).join('')
 }
 
-/** What the shape of the capabilities does not say; those that have another shape are looked at as far as they go. */
+/** Faults of capabilities beyond their schema. Entries of another shape are checked as far as possible. */
 function capabilityFaults(matter: AgentMatter, compileSchema: CompileSchema): readonly PlacedFault[] {
   const faults: PlacedFault[] = []
   const firstLine = new Map<unknown, number>()

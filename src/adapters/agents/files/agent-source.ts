@@ -19,12 +19,12 @@ import { killLeftovers } from '../process/run-records.js'
 import { BUILT_IN, createStarters } from '../starters/starters.js'
 import { WatchedDirectories } from './watched-directories.js'
 
-/** Changes that come together are taken together. */
+/** Changes within this time are read together. */
 const GATHER_MS = 25
 /** Most agent files of one directory. */
 const MAX_FILES = 1000
 
-/** What {@link AgentFiles} needs. */
+/** Options of {@link AgentFiles}. */
 export interface AgentFilesOptions extends SharedDeps {
   /** Absolute directories with agent files (`*.md`, not below); on a duplicate id the earlier one wins. */
   readonly dirs: readonly string[]
@@ -37,20 +37,20 @@ export interface AgentFilesOptions extends SharedDeps {
   /** The process groups of the node; closed with the agents. Default: own ones of `runDir`. */
   readonly groups?: ProcessGroups
   readonly clock: Clock
-  /** Default: that of every runtime there is. */
+  /** Default: the format with every runtime. */
   readonly format?: AgentFormat
   /** Default: one of its own. Given the node's, equal schemas share their checks. */
   readonly compileSchema?: CompileSchema
-  /** The node's own environment. Default: that of this process. */
+  /** The node's own environment. Default: this process's. */
   readonly env?: Environment
-  /** Default: nobody listens. */
+  /** Default: no log. */
   readonly log?: AgentLog
 }
 
-/** What is known of one file. */
+/** State of one file. */
 interface WatchedFile {
   readonly file: string
-  /** What was read; '' before. */
+  /** Text of the last read; '' before the first. */
   text: string
   faults: readonly AgentFault[]
   /** The last version that could be used. */
@@ -66,7 +66,7 @@ interface AgentSet {
 
 type OnChange = (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void
 
-/** The agents of a node: the starters and those of agent files, read anew whenever a file changes. */
+/** The agents of a node: the starters and the agents of files, which are read again whenever they change. */
 export class AgentFiles implements AgentSource {
   readonly #options: AgentFilesOptions
   readonly #deps: AgentDeps & { readonly groups: ProcessGroups }
@@ -145,7 +145,7 @@ export class AgentFiles implements AgentSource {
     for (const hosted of hostedBefore) if (!this.#current.agents.includes(hosted)) this.#retire(hosted)
   }
 
-  /** Each fault is told once, when it comes up. */
+  /** Logs each fault once, when it appears. */
   #tellFaults(before: readonly AgentFault[]): void {
     const reported = new Set(before.map((fault) => JSON.stringify(fault)))
     for (const fault of this.#current.faults) {
@@ -162,7 +162,7 @@ export class AgentFiles implements AgentSource {
     return { ...known, text: read.text, faults: read.faults }
   }
 
-  /** Who is in service: starters first, then files in order; an id that is taken is a fault of the later one. */
+  /** Chooses the agents in service: starters first, then files in order. A duplicate id is a fault of the later file. */
   #elect(listFaults: readonly AgentFault[]): AgentSet {
     const faults = [...listFaults]
     const agents: HostedAgent[] = [...this.#starters]
@@ -188,7 +188,7 @@ export class AgentFiles implements AgentSource {
     return entry.agent.hosted
   }
 
-  /** It closes when its running tasks have ended; whoever got it before may still be using it. */
+  /** Closes the agent when its running tasks have ended; earlier callers may still use it. */
   #retire(hosted: LocalAgent): void {
     this.#retiring.add(hosted)
     hosted.retire().then(

@@ -8,7 +8,7 @@ import { listFiles, takenTwice } from './agent-source.js'
 import { STARTER_IDS } from '../starters/starters.js'
 import { readAgentFile, type ReadAgentFile } from './read-agent-file.js'
 
-/** What `agents check` says of one agent file. */
+/** Report of `agents check` on one agent file. */
 export interface AgentFileReport {
   readonly ok: boolean
   /** Absolute path. */
@@ -21,7 +21,7 @@ export interface AgentFileReport {
   readonly ignored: readonly string[]
   /** Everything that is wrong, in order of lines. */
   readonly faults: readonly AgentFault[]
-  /** What keeps its tasks from succeeding as this machine is now, though the file is good. */
+  /** Reasons why its tasks would fail on this machine now, though the file is valid. */
   readonly warnings: readonly AgentFault[]
 }
 
@@ -77,7 +77,7 @@ function reportOf(read: ReadAgentFile, { absolute, sandbox, format }: FileToRepo
   return { ok: true, file: absolute, id: definition.id, capabilities, ignored, faults: [], warnings }
 }
 
-/** What the config says of starters is the node's; a file alone cannot know. */
+/** Starters depend on the config of the node, which a file does not contain. */
 function starterWarnings({ definition: { id }, lines }: AgentFile, file: string): readonly AgentFault[] {
   if (!(STARTER_IDS as readonly string[]).includes(id)) return []
   return [{ file, line: lines.name, reason: `the starter agent ${id} goes before it, unless agents.starters is false` }]

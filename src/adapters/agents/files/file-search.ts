@@ -11,7 +11,7 @@ const MAX_FILE_BYTES = 1024 * 1024
 const MAX_DEPTH = 32
 const SKIPPED: ReadonlySet<string> = new Set(['.git', 'node_modules'])
 
-/** What to look for; at least one of pattern and text is given. */
+/** A search by pattern, text or both. */
 export interface FileSearch {
   readonly pattern: string | null
   readonly text: string | null

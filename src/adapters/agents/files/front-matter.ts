@@ -3,7 +3,7 @@ import { jsonFault } from '../../../kit/json.js'
 import { messageOf } from '../../../kit/errors.js'
 import { unresolvedAlias, yamlReason } from '../../../kit/yaml-reason.js'
 
-/** Largest front matter, in characters: what a hostile one may cost to parse. The body of a file may be longer. */
+/** Largest front matter, in characters: bounds the cost of parsing a hostile one. The body of a file may be longer. */
 export const MAX_FRONT_MATTER = 32_768
 /** Most uses of YAML anchors in one front matter, their contents counted: `&a [*b, *b]` cannot grow without bound. */
 const MAX_ALIASES = 32
@@ -20,7 +20,7 @@ export interface PlacedFault {
 /** A step into YAML data: a key or an index. */
 export type PathStep = string | number
 
-/** What stands between the two `---` lines, as data with places, and the text after it. */
+/** The YAML between the two `---` lines as data with line numbers, and the text after it. */
 export type FrontMatter =
   | {
       readonly ok: true

@@ -29,9 +29,9 @@ export class GrantedPaths {
   }
 
   /**
-   * The real path of something inside a granted directory. An absolute path must lie in one; a relative one is looked
-   * for in each, in order.
-   * @throws NodeError FORBIDDEN, also for what does not exist, so that nothing outside can be probed
+   * Resolves the real path of a file inside a granted directory. An absolute path must lie in one; a relative path is tried in each, in
+   * order.
+   * @throws NodeError FORBIDDEN, also for missing files, so that nothing outside can be probed
    */
   async resolve(wanted: string): Promise<string> {
     const directories = await this.directories()

@@ -15,14 +15,14 @@ import type {
 /** Most progress reports of one run; later ones are dropped. */
 const MAX_PROGRESS = 10_000
 
-/** What a {@link Runtime} may use during one run. */
+/** Context of one run of a {@link Runtime}. */
 export interface RuntimeContext {
   /** Aborted at the timeout, on cancellation and on close; the reason for the caller is not the runtime's worry. */
   readonly signal: AbortSignal
   progress(data: unknown): void
 }
 
-/** A way to run an agent: what remains when timeout, cancellation and closing are taken care of. */
+/** Runs an agent; timeout, cancellation and closing are handled outside. */
 export interface Runtime {
   /** Does one task and resolves when it is really over, soon after an abort too. A rejection becomes TASK_FAILED. */
   run(task: AgentTask, context: RuntimeContext): Promise<AgentOutcome>
@@ -38,7 +38,7 @@ export interface LocalAgent extends HostedAgent {
   retire(): Promise<void>
 }
 
-/** What {@link hostAgent} needs. */
+/** Dependencies of {@link hostAgent}. */
 export interface HostDeps {
   readonly definition: AgentDefinition
   readonly runtime: Runtime
@@ -60,11 +60,11 @@ export function failure(code: FailureCode, message: string): AgentFailure {
 
 class Host implements LocalAgent {
   readonly definition: AgentDefinition
-  /** Only of a runtime that can be asked: nobody is called healthy unseen. */
+  /** Only for a runtime with a check: without one no agent counts as healthy. */
   readonly check?: (signal: AbortSignalLike) => Promise<HealthFinding>
   readonly #runtime: Runtime
   readonly #clock: Clock
-  /** Runs under way, each with what stops it. */
+  /** Runs under way, each with the function that stops it. */
   readonly #runs = new Map<Promise<AgentOutcome>, () => void>()
   #closing: Promise<void> | null = null
 
@@ -98,7 +98,7 @@ class Host implements LocalAgent {
     run.signal.removeEventListener('abort', onAbort)
     this.#clock.clear(timer)
     if (ended.by === null) return outcome
-    // What its caller cancels is canceled; of what else was stopped and goes on elsewhere nobody knows the end.
+    // A run that its caller canceled ends as canceled. Stopped for another reason, it may continue elsewhere: its end is unknown.
     const isUnknown = !ended.isWanted && !outcome.ok && outcome.isUnknown === true
     return isUnknown ? { ...ended.by, isUnknown } : ended.by
   }
@@ -146,7 +146,7 @@ function boundedProgress(run: AgentRun): (data: unknown) => void {
     try {
       run.progress(data)
     } catch {
-      // The listener's own fault; the work goes on.
+      // The listener's own fault; the work continues.
     }
   }
 }

@@ -6,12 +6,12 @@ import type { AgentFault } from '../../../ports/agent-runtime.js'
 import type { AgentFormat } from './agent-file-schema.js'
 import { type AgentFile, type FaultyAgentFile, inOrder, MAX_AGENT_FILE_BYTES, parseAgentFile, tooLong } from './agent-file.js'
 
-/** An agent file with a text that changes whenever the agent has to be made anew. */
+/** An agent file with a text that changes whenever the agent must be made again. */
 export type ReadAgentFile = (AgentFile | FaultyAgentFile) & { readonly text: string }
 
 /**
- * Reads an agent file, and looks whether the files it names are there. Never rejects: what cannot be read is a fault.
- * `file` is absolute. At most 256 KiB are read.
+ * Reads an agent file, and checks that the files it names exist. Never rejects: an unreadable file is a fault. `file` is absolute. At most
+ * 256 KiB are read.
  */
 export async function readAgentFile(file: string, compileSchema: CompileSchema, format?: AgentFormat): Promise<ReadAgentFile> {
   let text: string

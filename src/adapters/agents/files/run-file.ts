@@ -18,7 +18,7 @@ import type { SharedDeps } from '../runtimes.js'
 import { readAgentFile } from './read-agent-file.js'
 import type { AgentLog } from './runtime-type.js'
 
-/** What `agents run` gives. */
+/** Options of {@link runAgentFile}. */
 export interface RunFileOptions extends SharedDeps {
   /** A relative path is taken from the current directory. */
   readonly file: string
@@ -34,9 +34,9 @@ export interface RunFileOptions extends SharedDeps {
   readonly signal?: AbortSignalLike
   readonly onProgress?: (data: unknown) => void
   readonly log?: AgentLog
-  /** The node's own environment. Default: that of this process. */
+  /** The node's own environment. Default: this process's. */
   readonly env?: Environment
-  /** Default: that of every runtime there is. */
+  /** Default: the format with every runtime. */
   readonly format?: AgentFormat
 }
 

@@ -13,7 +13,7 @@ export interface RuntimeSpec {
   readonly type: string
 }
 
-/** A runtime as a file has it, of whatever shape. */
+/** A runtime as written in a file, unchecked. */
 export type WrittenRuntime = Readonly<Record<string, unknown>>
 
 /** Something wrong with a runtime as written. */
@@ -32,7 +32,7 @@ export interface NeededFile {
   readonly path: string
 }
 
-/** What an agent is made of. */
+/** Definition, runtime and instructions of an agent file. */
 export interface RuntimeFile<Spec extends RuntimeSpec = RuntimeSpec> {
   readonly definition: AgentDefinition
   readonly runtime: Spec
@@ -43,7 +43,7 @@ export interface RuntimeFile<Spec extends RuntimeSpec = RuntimeSpec> {
 /** Where lines about agents go. Never throws. */
 export type AgentLog = (level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>) => void
 
-/** What agents made from files share. */
+/** Dependencies of all agents made from files. */
 export interface AgentDeps extends SharedDeps {
   readonly groups: ProcessGroups
   readonly clock: Clock
@@ -52,17 +52,17 @@ export interface AgentDeps extends SharedDeps {
   readonly log: AgentLog
 }
 
-/** Everything that a node knows of one way to run the agents of files. All of them stand in the table `RUNTIMES`. */
+/** One way to run the agents of files. All of them stand in the table `RUNTIMES`. */
 export interface RuntimeType<Spec extends RuntimeSpec = RuntimeSpec, Fields extends RuntimeSpec = RuntimeSpec> {
   /** The value of `a2a.runtime.type`. */
   readonly type: Spec['type']
   /** The keys of `a2a.runtime`, `type` among them. */
   readonly schema: z.ZodObject & z.ZodType<Fields>
-  /** What is run. Relative paths are taken from `base`, the directory of the file. */
+  /** Makes the specification. Relative paths are taken from `base`, the directory of the file. */
   spec(fields: Fields, base: string): Spec
-  /** What the schema does not say. Absent: nothing. */
+  /** Faults that the schema does not find. Absent: none. */
   faults?(written: WrittenRuntime): readonly RuntimeFault[]
-  /** Files that must exist; the agent is made anew when one changes. Absent: none. */
+  /** Files that must exist; the agent is made again when one changes. Absent: none. */
   files?(written: WrittenRuntime, base: string): readonly NeededFile[]
   /** Why tasks would fail on this machine as it is now, though the file is good. Absent: nothing is known. */
   check?(spec: Spec, env: Environment): readonly string[]

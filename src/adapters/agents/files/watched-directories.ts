@@ -3,13 +3,13 @@ import path from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 import type { Clock, Timer } from '../../../kit/clock.js'
 
-/** A file is told of when it has not changed for so long, so that a half-written one is not taken for a broken one. */
+/** A file is reported when it was unchanged for this time, so that a half-written file is not taken for a broken one. */
 const SETTLE_MS = 100
 const POLL_MS = 25
 /** How often to look whether a directory is still the one that is watched. */
 const LOOK_MS = 1000
 
-/** What {@link WatchedDirectories} needs. */
+/** Options of {@link WatchedDirectories}. */
 export interface WatchedDirectoriesOptions {
   /** They need not exist (yet). */
   readonly dirs: readonly string[]
@@ -19,12 +19,12 @@ export interface WatchedDirectoriesOptions {
   onError(error: unknown): void
 }
 
-/** Watches directories, not what is below them, also through their removal: one that comes back is watched again. */
+/** Watches directories, not their subdirectories, also through their removal: a directory that comes back is watched again. */
 export class WatchedDirectories {
   readonly #options: WatchedDirectoriesOptions
   readonly #dirs: readonly string[]
   readonly #timer: Timer
-  /** What each directory was when its watch began; a watch does not follow a name to another directory. */
+  /** Identity of each directory when its watch began; a watch does not follow a name to another directory. */
   #watched: readonly (string | null)[] = []
   #watcher: FSWatcher | null = null
   #isLost = true
@@ -40,7 +40,7 @@ export class WatchedDirectories {
     })
   }
 
-  /** Stops watching; nothing is told afterwards. */
+  /** Stops watching; no further change is reported. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#options.clock.clear(this.#timer)
@@ -71,14 +71,14 @@ export class WatchedDirectories {
       if ((event === 'unlinkDir' || event === 'addDir') && this.#dirs.includes(path.resolve(at))) this.#isLost = true
       this.#options.onChange()
     })
-    // What changed before the watcher was ready is found by looking then.
+    // Finds changes from before the watcher was ready.
     watcher.on('ready', () => this.#options.onChange())
     watcher.on('error', (error) => this.#options.onError(error))
     return watcher
   }
 }
 
-/** What tells one directory from another of the same name; null when there is none. */
+/** Distinguishes a directory from another of the same name; null when it does not exist. */
 async function markOf(dir: string): Promise<string | null> {
   const stats = await fs.stat(dir, { bigint: true }).catch(() => null)
   return stats === null ? null : `${stats.dev}:${stats.ino}:${stats.birthtimeNs}`

@@ -11,7 +11,7 @@ const HOPELESS_FAILURES = 3
 /** Characters of the reason of a failure. */
 const MAX_REASON = 1000
 
-/** What {@link ImportLink} needs. */
+/** Dependencies of {@link ImportLink}. */
 export interface ImportLinkDeps {
   readonly adapter: Pick<ImportAdapter, 'open' | 'listTimeoutMs' | 'words'>
   readonly clock: Clock
@@ -25,12 +25,12 @@ export interface ImportLinkDeps {
   onState(state: LinkState): void
 }
 
-/** The link to one import: performs what {@link step} decides. Never throws. */
+/** The link to one import: performs the effects of {@link step}. Never throws. */
 export class ImportLink implements ImportCalls {
   readonly #deps: ImportLinkDeps
   #state: LinkState = IDLE
   #connection: ImportConnection | null = null
-  /** Rises with each connection: what an older one brings is late. */
+  /** Rises with each connection: events of an older one are ignored. */
   #number = 0
   #timer: Timer | null = null
   /** Ends an opening that is under way. */
@@ -47,7 +47,7 @@ export class ImportLink implements ImportCalls {
     this.#deps = deps
   }
 
-  /** Where it stands now. */
+  /** Its current state. */
   get state(): LinkState {
     return this.#state
   }
@@ -83,7 +83,7 @@ export class ImportLink implements ImportCalls {
     }
   }
 
-  /** Resolves when the list that is asked for now is there, or does not come in time. */
+  /** Resolves when the requested list has come, or does not come in time. */
   async refresh(): Promise<void> {
     const { clock } = this.#deps
     this.input({ type: 'refresh' })
@@ -98,7 +98,7 @@ export class ImportLink implements ImportCalls {
     await this.#closing
   }
 
-  /** Takes what happened. */
+  /** Applies one input to the state machine and performs the effects. */
   input(input: LinkInput): void {
     const { clock, ttlMs, onState } = this.#deps
     const now = clock.monotonic()
@@ -106,7 +106,7 @@ export class ImportLink implements ImportCalls {
     const isChanged = state !== this.#state
     this.#state = state
     clock.clear(this.#timer)
-    // Set anew each time: a timer may come a moment early.
+    // Set again each time: a timer may fire a moment early.
     this.#timer = state.wakeAt === null ? null : clock.after(Math.max(1, state.wakeAt - now), () => this.input({ type: 'wake' }))
     if (!isChanged) return
     onState(state)
@@ -131,7 +131,7 @@ export class ImportLink implements ImportCalls {
 
   async #connect(): Promise<void> {
     const number = ++this.#number
-    // A program that is being ended may still hold what its successor needs.
+    // A program that is being ended may still hold resources of its successor.
     await this.#closing
     if (number !== this.#number) return
     const stop = (this.#opening = new AbortController())
@@ -142,7 +142,7 @@ export class ImportLink implements ImportCalls {
       onClosed: (reason: string) => this.#failed(number, reason)
     }
     const opening = this.#deps.adapter.open(events, stop.signal)
-    // Whoever closes meanwhile waits for it.
+    // A close during the opening waits for it.
     this.#closing = opening.then(
       (connection) => (number === this.#number ? undefined : connection.close()),
       () => {}

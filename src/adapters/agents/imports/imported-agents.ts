@@ -8,7 +8,7 @@ import type { Problem } from '../../../ports/node-api.js'
 import { hostAgent, type LocalAgent } from '../files/hosted-agent.js'
 import { PinnedImport, type PinnedImportDeps } from './pinned-import.js'
 
-/** What {@link ImportedAgents} needs. */
+/** Options of {@link ImportedAgents}. */
 export interface ImportedAgentsOptions extends Omit<PinnedImportDeps, 'onOffer'> {
   readonly clock: Clock
   /** One for each import; of two with one name the first is found. */
@@ -78,7 +78,7 @@ export class ImportedAgents implements AgentSource, ImportedTools {
     throw new NodeError('TOOL_SERVER_NOT_FOUND', `no MCP server "${shown(text)}" in the config of this node`, { data: { servers } })
   }
 
-  /** Whose agent is not in service offers nothing, whatever the other side says. */
+  /** An import whose agent is not in service offers no tools. */
   #info(one: PinnedImport): ImportedServerInfo {
     const info = one.info()
     if (!this.#isTaken(one)) return info

@@ -23,7 +23,7 @@ const STATES: Readonly<Record<Phase, ImportedServerState>> = {
 }
 const NO_CHANGE: ToolListChange = { added: [], removed: [], changed: [] }
 
-/** What {@link PinnedImport} needs. */
+/** Dependencies of {@link PinnedImport}. */
 export interface PinnedImportDeps {
   readonly store: NodeStore
   readonly clock: Clock
@@ -32,13 +32,13 @@ export interface PinnedImportDeps {
   readonly log: (level: 'warn' | 'error', message: string, fields: Readonly<Record<string, unknown>>) => void
   /** Default {@link LIST_TTL_MS}. */
   readonly ttlMs?: number
-  /** What is offered has changed. */
+  /** The offer has changed. */
   onOffer(): void
 }
 
 /**
- * One import: its link, what of it is in force, and calls. What was seen first (or what the config pins) is in force until a person
- * accepts another; of it those items are offered that the other side still has.
+ * One import: its link, the value in force, and calls. The first value seen (or the config's pin) is in force until a person accepts
+ * another. Only its items that the other side still has are offered.
  */
 export class PinnedImport {
   readonly adapter: ImportAdapter
@@ -66,7 +66,7 @@ export class PinnedImport {
     })
   }
 
-  /** Reads what the home kept of it. Starts nothing. */
+  /** Reads its stored pin from the home. Starts nothing. */
   async load(): Promise<void> {
     this.#pinned.restore(await this.#remembered())
     this.#reoffer()
@@ -87,7 +87,7 @@ export class PinnedImport {
     return text === this.adapter.spec.name || (this.adapter.address !== null && text === this.adapter.address)
   }
 
-  /** Asks for the list anew, and takes the one with the sha256 `accept`. @throws NodeError CONFLICT; DISK_FULL, NO_PERMISSION of the store */
+  /** Refreshes the list, and accepts the one with the sha256 `accept`. @throws NodeError CONFLICT; DISK_FULL, NO_PERMISSION of the store */
   async refresh(accept: string | null): Promise<void> {
     const { spec, words } = this.adapter
     const { name, pin } = spec
@@ -151,7 +151,7 @@ export class PinnedImport {
     return { state: 'degraded', reason: `the ${what} ${notYet}` }
   }
 
-  /** What is wrong with it now, for `status`. */
+  /** Current problems, for `status`. */
   problems(): Problem[] {
     const { spec, words } = this.adapter
     const { name } = spec
@@ -183,7 +183,7 @@ export class PinnedImport {
     return `${this.adapter.words.document}-${this.adapter.spec.name}`
   }
 
-  /** What cannot be read is lost, so that nothing is trusted at first sight again. */
+  /** An unreadable document counts as lost, so that nothing is trusted at first sight again. */
   async #remembered(): Promise<Remembered<object>> {
     try {
       const stored = await this.#deps.store.read<unknown>(this.#document)
@@ -206,14 +206,14 @@ export class PinnedImport {
   async #take(value: object): Promise<void> {
     const { what, thing } = this.adapter.words
     const kept = this.#pinned.take(value)
-    // A full disk must not keep away what was never seen before; the next start sees it first again.
+    // A full disk must not block a value seen for the first time; the next start sees it first again.
     if (kept !== null)
       await this.#write(kept).catch((error: unknown) => this.#log('error', `a ${thing} could not be kept`, { reason: messageOf(error) }))
     if (this.#pending() !== null) this.#log('warn', `an ${what} has another ${thing} than the one accepted`)
     this.#reoffer()
   }
 
-  /** What was seen last, where it is not in force; null: it is, or nothing was seen yet. */
+  /** The last value seen when it is not in force; null when it is, or when nothing was seen yet. */
   #pending(): { readonly hash: string; readonly change: ToolListChange } | null {
     const { seen, accepted, isLost, isPending } = this.#pinned
     if (seen === null || !isPending) return null

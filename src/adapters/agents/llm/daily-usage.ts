@@ -6,7 +6,7 @@ const DAY_MS = 86_400_000
 /** Name of the stored document. */
 const DOCUMENT = 'llm-days'
 
-/** What {@link TokenDays} needs. `store`: where it outlives its node; null: nowhere. `onFault`: told of what could not be kept. */
+/** Dependencies of {@link TokenDays}. `store`: keeps the counts across restarts; null: none. `onFault`: receives store errors. */
 export interface TokenDaysDeps {
   readonly clock: Pick<Clock, 'now'>
   readonly store: Pick<NodeStore, 'read' | 'write'> | null
@@ -19,7 +19,7 @@ export class TokenDays {
   readonly #used = new Map<string, number>()
   #day = Number.NEGATIVE_INFINITY
   #loading: Promise<void> | null = null
-  /** Writes go one after the other; one that waits has what was spent meanwhile. */
+  /** Writes run one after the other; a waiting write includes the tokens spent meanwhile. */
   #writing: Promise<void> = Promise.resolve()
   #waiting: Promise<void> | null = null
 
@@ -27,19 +27,19 @@ export class TokenDays {
     this.#deps = deps
   }
 
-  /** Resolves when what was used before the node started is known. Never rejects. */
+  /** Resolves when the usage before the node's start is loaded. Never rejects. */
   ready(): Promise<void> {
     this.#loading ??= this.#load()
     return this.#loading
   }
 
-  /** What an agent has left of its budget for the day; never negative. */
+  /** Tokens left of an agent's budget for the day; never negative. */
   left(agentId: string, budget: number): number {
     this.#turn()
     return Math.max(0, budget - (this.#used.get(agentId) ?? 0))
   }
 
-  /** Notes what an agent has used. Resolves when it is kept. Never rejects. */
+  /** Counts tokens of an agent. Resolves when they are stored. Never rejects. */
   spend(agentId: string, tokens: number): Promise<void> {
     this.#turn()
     this.#used.set(agentId, (this.#used.get(agentId) ?? 0) + tokens)

@@ -16,7 +16,7 @@ export class LlmFault extends Error {
   /** Seconds that the server asked to wait. */
   readonly retryAfter: number | null
 
-  /** `message`: what went wrong, after "the LLM provider x ..."; it stands in the log of the node. */
+  /** `message`: the fault, after "the LLM provider x ..."; it is written to the log of the node. */
   constructor(kind: LlmFaultKind, message: string, refusal: { readonly status: number; readonly retryAfter: number | null } | null = null) {
     super(message)
     this.name = 'LlmFault'
@@ -26,24 +26,24 @@ export class LlmFault extends Error {
   }
 }
 
-/** Statuses that say: not like this, whoever asks. */
+/** Statuses that refuse the request in any form. */
 const WRONG_PLACE: ReadonlySet<number> = new Set([401, 403, 404, 405, 407, 410])
 /** Statuses after which the same may succeed. */
 const LATER: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504])
 
-/** How far the run is that a fault ends. */
+/** State of the run that a fault ends. */
 export interface FaultPlace {
   /** Name of the provider in the config. */
   readonly provider: string
   /** The model has answered at least once. */
   readonly isBegun: boolean
-  /** Tools were called: what is repeated is not the same. */
+  /** Tools were called: a repeated run is not the same. */
   readonly hasActed: boolean
 }
 
 /**
- * How a run ends by a fault: LLM_INIT_FAILED while the provider cannot be used at all, TIMEOUT of one that fell silent,
- * PAYLOAD_TOO_LARGE, else TASK_FAILED. Callers are not told addresses and what a server says of keys.
+ * The outcome of a run that a fault ends: LLM_INIT_FAILED while the provider cannot be used at all, TIMEOUT of a stalled one,
+ * PAYLOAD_TOO_LARGE, else TASK_FAILED. It tells callers neither addresses nor a server's words about keys.
  */
 export function faultOutcome(fault: LlmFault, { provider, isBegun, hasActed }: FaultPlace): AgentOutcome {
   const code = codeOf(fault)
@@ -72,15 +72,15 @@ function faultText({ status, message }: LlmFault): string {
 }
 
 /**
- * What the body of an error says, in the forms of llama.cpp, Ollama and vLLM: `{error: {message}}`, `{error: text}`,
- * `{message}`, `{detail}`; of any other its beginning.
+ * The message in an error body, in the forms of llama.cpp, Ollama and vLLM: `{error: {message}}`, `{error: text}`, `{message}`, `{detail}`.
+ * For any other body, its beginning.
  */
 export function wordsOf(body: string): string {
   const parsed = parseJson(body)
   return shown(parsed.ok ? (messageIn(parsed.value) ?? '') : body, MAX_WORDS)
 }
 
-/** The message of an error as a server writes it; null when there is none. */
+/** The message in a server's error; null when there is none. */
 export function messageIn(value: unknown): string | null {
   if (typeof value === 'string') return value
   if (!isRecord(value)) return null

@@ -17,13 +17,13 @@ export interface LlmProvider {
 /** The part of the standard `fetch` that is used. */
 export type Fetch = (url: string | URL | Request, init?: RequestInit) => Promise<Response>
 
-/** What the agents of language models of one node share. */
+/** Dependencies of all language model agents of one node. */
 export interface LlmDeps {
   /** The provider of that name, with its secrets; null: the config has none. @throws NodeError CONFIG_INVALID when a variable is not set. */
   provider(name: string): LlmProvider | null | Promise<LlmProvider | null>
   /** Capabilities of the mesh; null: there is no mesh. */
   readonly tools: AgentTools | null
-  /** What each agent has used today; it outlives a change of the agent's file. */
+  /** Tokens that each agent used today; kept when the agent's file changes. */
   readonly days: TokenDays
   readonly fetch: Fetch
 }

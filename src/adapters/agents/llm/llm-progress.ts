@@ -6,13 +6,13 @@ export interface TokenCounts {
   readonly isEstimated: boolean
 }
 
-/** How far a run is. */
+/** Progress of a run. */
 export interface RunProgress {
   readonly turns: number
   readonly tokens: TokenCounts
 }
 
-/** What a run may use. */
+/** Limits of one run. */
 export interface ProgressLimits {
   readonly maxTurns: number
   /** Tokens of one answer. */
@@ -21,18 +21,18 @@ export interface ProgressLimits {
   readonly run: number
 }
 
-/** What comes next: one more question with so many tokens for its answer at most, or the end of the run, and why. */
+/** The next step: a question whose answer has at most `maxTokens`, or the end of the run with its reason. */
 export type NextTurn =
   | { readonly kind: 'ask'; readonly maxTokens: number }
   | { readonly kind: 'over'; readonly why: 'turns' | 'run' | 'day' }
 
-/** What the server says of one turn, as it came. */
+/** Token counts of one turn, as the server reported them. */
 export interface ReportedTokens {
   readonly input: number | undefined
   readonly output: number | undefined
 }
 
-/** How much text one turn moved, in bytes of UTF-8. */
+/** Text of one turn, in bytes of UTF-8. */
 export interface MovedBytes {
   readonly sent: number
   readonly received: number
@@ -40,13 +40,13 @@ export interface MovedBytes {
 
 /** Bytes of text that count as one token where the server does not say. */
 const BYTES_PER_TOKEN = 4
-/** No model has more; a server that tells so of one turn has used up any budget. */
+/** No model uses more; a server that reports more for one turn has used up any budget. */
 const MOST_TOKENS = 1_000_000_000_000
 
 /** A run that has not begun. */
 export const PROGRESS_START: RunProgress = { turns: 0, tokens: { input: 0, output: 0, isEstimated: false } }
 
-/** Decides on the next turn. `dayLeft`: what the agent has left for the day. A turn that has begun is paid whole, so a run may end a turn beyond its budget. */
+/** Decides on the next turn. `dayLeft`: the agent's tokens left for the day. A begun turn counts whole, so a run may exceed its budget by a turn. */
 export function nextTurn({ turns, tokens }: RunProgress, { maxTurns, maxTokens, run }: ProgressLimits, dayLeft: number): NextTurn {
   const left = run - sumOf(tokens)
   if (turns >= maxTurns) return { kind: 'over', why: 'turns' }
@@ -55,7 +55,7 @@ export function nextTurn({ turns, tokens }: RunProgress, { maxTurns, maxTokens, 
   return { kind: 'ask', maxTokens: Math.min(maxTokens, left, dayLeft) }
 }
 
-/** The course after one more turn. */
+/** The progress after one more turn. */
 export function afterTurn({ turns, tokens }: RunProgress, turn: TokenCounts): RunProgress {
   return {
     turns: turns + 1,
@@ -67,7 +67,7 @@ export function afterTurn({ turns, tokens }: RunProgress, turn: TokenCounts): Ru
   }
 }
 
-/** Tokens of one turn: what the server says where that can be, else an estimate of the text. A server that says 0 for all says nothing. */
+/** Tokens of one turn: the server's counts, or else an estimate from the text. All counts 0: the server reported nothing. */
 export function tokensOf({ input, output }: ReportedTokens, { sent, received }: MovedBytes): TokenCounts {
   const isReported = (input ?? 0) > 0 || (output ?? 0) > 0
   const [asked, answered] = [isReported ? counted(input) : null, isReported ? counted(output) : null]

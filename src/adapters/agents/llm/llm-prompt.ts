@@ -3,7 +3,7 @@ import type { CapabilityDescriptor } from '../../../domain/card/card.js'
 import type { AgentDefinition, AgentOutcome, AgentTask } from '../../../ports/agent-runtime.js'
 import { failure } from '../files/hosted-agent.js'
 
-/** The system prompt: the text of the agent file, then what only the node knows of the task. */
+/** The system prompt: the text of the agent file, then the node's facts of the task. */
 export function systemPrompt(definition: AgentDefinition, instructions: string, capabilityId: string): string {
   const capability = definition.capabilities.find(({ id }) => id === capabilityId)
   const parts = [instructions.trim()]
@@ -14,7 +14,7 @@ export function systemPrompt(definition: AgentDefinition, instructions: string, 
   return parts.filter((part) => part !== '').join('\n\n')
 }
 
-/** What the user of the model says: the goal, if there is one, and the input: `{text}`, `{prompt}` and text as they are, else as JSON. */
+/** The user message: the goal, if any, and the input. Text, `{text}` and `{prompt}` stay as they are, other inputs become JSON. */
 export function userPrompt({ description, input }: Pick<AgentTask, 'description' | 'input'>): string {
   return [description, inputText(input)].filter((part) => part !== '').join('\n\n')
 }
@@ -32,7 +32,7 @@ function inputText(input: unknown): string {
 /** The last answer of the model as the result of a capability: its text, or its JSON where the capability gives no text. */
 export function answerOf(text: string, capability: CapabilityDescriptor | undefined): AgentOutcome {
   if (capability === undefined || !wantsJson(capability)) return { ok: true, result: text }
-  // Many models put it in a fence, whatever they are told.
+  // Many models put it in a fence, against their instructions.
   const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/.exec(text.trim())
   const parsed = parseJson(fenced?.[1] ?? text)
   if (!parsed.ok) return failure('INVALID_OUTPUT', `the answer of the model is no JSON: ${parsed.reason}`)

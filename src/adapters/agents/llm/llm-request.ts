@@ -11,7 +11,7 @@ const MAX_REFUSAL_BYTES = 65_536
 /** Longest wait that a server may ask for, in seconds. */
 const MAX_RETRY_AFTER = 86_400
 
-/** What {@link LlmRequest} needs. */
+/** Dependencies of {@link LlmRequest}. */
 export interface LlmRequestDeps {
   readonly fetch: Fetch
   readonly clock: Clock
@@ -20,8 +20,8 @@ export interface LlmRequestDeps {
 }
 
 /**
- * The `fetch` of one question to a server: it follows no redirect, ends when the server falls silent, bounds what it reads and
- * says of every failure what it was. It never waits for ever, whatever the server does.
+ * The `fetch` of one question to a server. It follows no redirect, ends when the server falls silent, bounds the bytes it reads and names
+ * the cause of every failure. It never waits for ever, whatever the server does.
  */
 export class LlmRequest {
   readonly #deps: LlmRequestDeps
@@ -47,7 +47,7 @@ export class LlmRequest {
     const { body, signal } = init
     this.#sentBytes = typeof body === 'string' ? Buffer.byteLength(body) : 0
     const signals = [this.#stop.signal, ...(signal === null || signal === undefined ? [] : [signal])]
-    // Elsewhere is not what the config names, and its secrets are not for there.
+    // A redirect would send the secrets to a server that the config does not name.
     const asking = this.#deps.fetch(url, { ...init, signal: AbortSignal.any(signals), redirect: 'manual' })
     const response = await this.#received(asking).catch((error: unknown) => this.#fail(unreachable(error)))
     if (!response.ok) return this.#fail(await this.#refusal(response))
@@ -62,7 +62,7 @@ export class LlmRequest {
     throw this.#fault
   }
 
-  /** What the server is waited for, no longer than it may be silent. */
+  /** Awaits data of the server, at most for its stall timeout. */
   async #received<T>(next: Promise<T>): Promise<T> {
     const { clock, stallTimeoutMs } = this.#deps
     const timer = clock.after(stallTimeoutMs, () => {
@@ -121,7 +121,7 @@ function dropped(): LlmFault {
   return new LlmFault('dropped', 'was lost in the middle of its answer')
 }
 
-/** Of a connection that failed only the code is told: the address is nobody else's business. */
+/** Of a failed connection only the code is passed on: the address is private. */
 function unreachable(error: unknown): LlmFault {
   const cause = isRecord(error) || error instanceof Error ? (error as { cause?: unknown }).cause : undefined
   const code = isRecord(cause) || cause instanceof Error ? (cause as { code?: unknown }).code : undefined

@@ -150,7 +150,7 @@ class LlmRun {
     return { usage: { turns, inputTokens: tokens.input, outputTokens: tokens.output, isEstimated: tokens.isEstimated } }
   }
 
-  /** Calls what the model wants called, all at once, and puts its words and the results behind the conversation. */
+  /** Runs the model's tool calls, all at once, and appends its text and the results to the conversation. */
   async #act({ text, calls }: Turn, signal: AbortSignal): Promise<void> {
     this.#hasActed = true
     const results = await Promise.all(calls.map((call, at) => this.#call(call, at, signal)))

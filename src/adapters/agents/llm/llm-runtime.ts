@@ -4,7 +4,7 @@ import type { AgentLog } from '../files/runtime-type.js'
 import { failure, type Runtime, type RuntimeContext } from '../files/hosted-agent.js'
 import type { LlmDeps, LlmSpec } from './llm-parts.js'
 
-/** What {@link LlmRuntime} needs. */
+/** Dependencies of {@link LlmRuntime}. */
 export interface LlmRuntimeDeps {
   readonly spec: LlmSpec
   readonly definition: AgentDefinition
@@ -16,7 +16,7 @@ export interface LlmRuntimeDeps {
   readonly llm?: LlmDeps
 }
 
-/** Asks a language model, turn by turn, until it answers without calling a tool. What that takes is loaded with the first task. */
+/** Asks a language model, turn by turn, until it answers without calling a tool. Its libraries load with the first task. */
 export class LlmRuntime implements Runtime {
   readonly #deps: LlmRuntimeDeps
 

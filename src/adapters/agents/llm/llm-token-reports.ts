@@ -2,10 +2,10 @@ import type { Clock, Timer } from '../../../kit/clock.js'
 
 /** Pieces of text that come within it are one report. */
 const GATHER_MS = 50
-/** After so many reports the pause between two doubles: what a run may report is bounded. */
+/** The pause between two reports doubles after each such number of reports: the reports of a run are bounded. */
 const REPORTS_A_PACE = 1000
 
-/** Tells of a model's text while it comes: `{token, turn}`, in order, nothing lost and not too often. */
+/** Reports a model's text while it comes: `{token, turn}`, in order, complete and not too often. */
 export class TokenReports {
   readonly #clock: Clock
   readonly #report: (data: unknown) => void
@@ -28,7 +28,7 @@ export class TokenReports {
     this.#timer ??= this.#clock.after(pauseMs, () => this.flush())
   }
 
-  /** Tells what is left now. */
+  /** Reports the remaining text now. */
   flush(): void {
     this.#clock.clear(this.#timer)
     this.#timer = null

@@ -9,12 +9,12 @@ import { LlmFault, messageIn } from './llm-fault.js'
 import type { Fetch, LlmProvider } from './llm-parts.js'
 import { LlmRequest } from './llm-request.js'
 
-/** Nothing was said, so nothing is owed. */
+/** Without an answer no tokens are counted. */
 const NO_TOKENS: TokenCounts = { input: 0, output: 0, isEstimated: false }
 /** Characters of a server's words for a failure within its answer. */
 const MAX_WORDS = 300
 
-/** What all questions of one run share. */
+/** Dependencies of all questions of one run. */
 export interface TurnDeps {
   readonly provider: LlmProvider
   readonly model: string
@@ -33,12 +33,12 @@ export interface TurnDeps {
 export interface TurnCall {
   readonly id: string
   readonly name: string
-  /** An object; empty where `fault` says what is wrong with it. */
+  /** An object; empty when `fault` gives its fault. */
   readonly args: Readonly<Record<string, unknown>>
   readonly fault: string | null
 }
 
-/** What the model said. */
+/** The answer of the model. */
 export interface Turn {
   readonly text: string
   readonly calls: readonly TurnCall[]
@@ -46,7 +46,7 @@ export interface Turn {
   readonly finish: string
 }
 
-/** How one question ended, and what it cost. */
+/** The end of one question, and its tokens. */
 export type AskedTurn =
   | { readonly ok: true; readonly turn: Turn; readonly tokens: TokenCounts }
   | { readonly ok: false; readonly fault: LlmFault; readonly tokens: TokenCounts }
@@ -69,7 +69,7 @@ export async function askModel(
       maxOutputTokens: maxTokens,
       maxRetries: 0,
       abortSignal: AbortSignal.any([deps.signal, stop.signal]),
-      // Its own way is to print it.
+      // The library would print it.
       onError: () => {},
       ...(deps.system === '' ? {} : { system: deps.system })
     })
@@ -80,7 +80,7 @@ export async function askModel(
     stop.abort()
   }
   const failure = request.fault ?? fault ?? (deps.signal.aborted ? new LlmFault('dropped', 'was asked no further') : null)
-  // Whoever is asked no further has read the question all the same.
+  // The server has read an aborted question all the same.
   const isReceived = failure === null || deps.signal.aborted || !(failure.kind === 'unreachable' || failure.kind === 'refused')
   const tokens = isReceived ? tokensOf(reading.reported, { sent: request.sentBytes, received: reading.received }) : NO_TOKENS
   return failure === null ? { ok: true, turn: reading.turn(), tokens } : { ok: false, fault: failure, tokens }
@@ -97,7 +97,7 @@ class TurnReading {
   #textBytes = 0
   #finish = 'other'
   reported: ReportedTokens = { input: undefined, output: undefined }
-  /** Bytes of all that the model said, what it thought and its arguments included. */
+  /** Bytes of the whole answer, reasoning and arguments included. */
   received = 0
 
   constructor(maxTextBytes: number, onText: (text: string) => void) {
@@ -109,7 +109,7 @@ class TurnReading {
     return { text: this.#text.join(''), calls: this.#calls, finish: this.#finish }
   }
 
-  /** @throws LlmFault what the server says went wrong, or too much text. */
+  /** @throws LlmFault for the server's error, or too much text. */
   take(part: TurnPart): void {
     if (part.type === 'text-delta') this.#takeText(part.text)
     else if (part.type === 'reasoning-delta') this.received += Buffer.byteLength(part.text)
@@ -160,7 +160,7 @@ function callOf({ toolCallId: id, toolName: name, input }: Extract<TurnPart, { t
   return { id, name, args: fault === null ? args : {}, fault }
 }
 
-/** What an answer that cannot be used says of itself, or what is wrong with it. */
+/** The server's message for an unusable answer, or the error found. */
 function wordsOf(error: unknown): string {
   const words = messageIn(error instanceof Error ? error.message : error)
   return `gave an answer that cannot be used${words === null || words === '' ? '' : `: ${shown(words, MAX_WORDS)}`}`

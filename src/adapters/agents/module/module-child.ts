@@ -13,7 +13,7 @@ import { KILL_AFTER_MS, type ProcessGroups } from '../process/process-groups.js'
 
 const STDERR_TAIL_BYTES = 2048
 
-/** What {@link ModuleChild} needs. */
+/** Dependencies of {@link ModuleChild}. */
 export interface ModuleDeps {
   readonly spec: ModuleSpec
   /** Bytes of a result (as JSON) at most. */
@@ -150,7 +150,7 @@ export class ModuleChild {
     const exited = new Promise<string>((resolve) => {
       child.once('exit', (code, signal) => resolve(signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`))
     })
-    // Without its channel it can neither be told anything nor answer.
+    // Without its channel it can receive no task and send no answer.
     child.once('disconnect', () => {
       this.#isEnding = true
       void groups.end(this.#processGroup)
@@ -159,7 +159,7 @@ export class ModuleChild {
     this.#isEnding = true
     this.#hold(true)
     await groups.end(this.#processGroup)
-    // A process that left the group may hold the pipes: the tail of its words is not worth waiting for.
+    // A process that left the group may hold the pipes: do not wait longer for the rest of the output.
     await Promise.race([closed, pause(KILL_AFTER_MS, null, { ref: false })])
     child.stdout?.destroy()
     child.stderr?.destroy()

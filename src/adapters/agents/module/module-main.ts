@@ -20,7 +20,7 @@ const agent = new Promise<Agent>((resolve) => {
 })
 
 process.once('disconnect', () => {
-  // The node is gone. Whatever the module has started goes too.
+  // The node is gone: end the whole process group of the module.
   try {
     process.kill(-process.pid, 'SIGKILL')
   } catch {
@@ -52,7 +52,7 @@ async function load(path: string, maxBytes: number): Promise<void> {
     const message = `${place === null ? '' : `${place}: `}${failureText(error)}`
     channel?.({ type: 'load-failed', message }, undefined, undefined, () => {
       if (place !== null || !(error instanceof SyntaxError)) process.exit(1)
-      // Only Node's own report of an error that nobody caught says where a text does not parse.
+      // Only Node's own report of an uncaught error gives the line of a syntax error.
       setImmediate(() => {
         throw error
       })

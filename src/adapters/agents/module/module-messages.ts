@@ -1,7 +1,7 @@
 import { isRecord } from '../../../kit/json.js'
 import type { AgentTask } from '../../../ports/agent-runtime.js'
 
-/** What the node tells the child of a `module` agent. */
+/** Messages from the node to the child of a `module` agent. */
 export type ToChild =
   | { readonly type: 'load'; readonly path: string; readonly maxOutputBytes: number }
   | { readonly type: 'run'; readonly run: number; readonly task: AgentTask }
@@ -12,7 +12,7 @@ export type ChildOutcome =
   | { readonly ok: true; readonly json: string }
   | { readonly ok: false; readonly code: 'TASK_FAILED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'; readonly message: string }
 
-/** What the child tells the node. */
+/** Messages from the child to the node. */
 export type FromChild =
   | { readonly type: 'ready' }
   | { readonly type: 'load-failed'; readonly message: string }
@@ -27,7 +27,7 @@ export const MAX_LOG_LINE = 1024
 /** Longest message of a failure. */
 export const MAX_FAILURE_MESSAGE = 4096
 
-/** Checks what came over the channel: an agent's module shares the process, so it could have written anything. */
+/** Checks a message of the channel: an agent's module shares the process, so it could have written anything. */
 export function readFromChild(value: unknown): FromChild | null {
   if (!isRecord(value)) return null
   const { type, run, message, data, outcome } = value

@@ -1,6 +1,6 @@
 import { isRecord } from '../../../kit/json.js'
 
-/** `{input.path.to.value}`: the only placeholder there is; every other brace is literal. */
+/** `{input.path.to.value}`: the only placeholder; every other brace is literal. */
 const PLACEHOLDER = /\{input((?:\.[^\s{}.]+)+)\}/g
 
 /** Does the text hold a placeholder? */

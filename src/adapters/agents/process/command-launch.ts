@@ -5,23 +5,22 @@ import type { Readable, Writable } from 'node:stream'
 import type { ProcessGroups } from './process-groups.js'
 
 /**
- * What the child does before it becomes the agent's program: it waits for one line on descriptor 4. The line comes
- * when the process group is recorded and guarded; if the node dies before, the pipe ends and the program never runs.
- * This text is constant: program and arguments are its parameters and are never read as shell. The shell replaces
- * itself (exec), and takes back the variables that it adds.
+ * Gate of the child before it becomes the agent's program: it waits for one line on descriptor 4. The line comes when the process group is
+ * recorded and guarded; if the node dies before, the pipe ends and the program never runs. This text is constant: program and arguments are
+ * its parameters and are never read as shell. The shell replaces itself (exec), and unsets the variables that it adds.
  */
 const GATE = 'IFS= read -r go <&4 || exit 125; exec 4<&-'
 const ADDED_BY_SHELL = ['PWD', 'OLDPWD', 'SHLVL'] as const
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin'
 
-/** What to start. */
+/** A program to start. */
 export interface Launch {
   /** Absolute path of the program. */
   readonly program: string
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
-  /** null: it serves many. */
+  /** null: it serves several requests. */
   readonly requestId: string | null
 }
 

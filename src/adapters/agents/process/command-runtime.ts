@@ -13,18 +13,18 @@ import { failure, type Runtime, type RuntimeContext } from '../files/hosted-agen
 import { BoundedOutput, TailOutput } from './output.js'
 import type { ProcessGroups } from './process-groups.js'
 
-/** How much of stderr a failure tells. */
+/** Bytes of stderr in a failure. */
 const STDERR_TAIL_BYTES = 2048
 /** Longest progress line on descriptor 3, in bytes. */
 const MAX_PROGRESS_LINE = 65_536
-/** Output that a process outside the group still holds open is given up after so many looks without news, or in all. */
+/** Bounds for output that a process outside the group holds open: looks without new data, and looks in all. */
 const IDLE_LOOKS = 20
 const MAX_LOOKS = 100
 const LOOK_MS = 50
 /** Results are bounded in bytes; of their structure only depth and dangerous keys matter. */
 const RESULT_LIMITS = { maxDepth: 32, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
 
-/** What {@link CommandRuntime} needs. */
+/** Dependencies of {@link CommandRuntime}. */
 export interface CommandDeps {
   readonly spec: CommandSpec
   /** Bytes of stdout at most. */
@@ -63,7 +63,7 @@ export class CommandRuntime implements Runtime {
     return this.#follow(launched, task, context)
   }
 
-  /** Is its program there, and may it be run? A program that stands in the input of a task is not known before. */
+  /** Does its program exist, and may it be run? A program named by the input of a task is not known before. */
   check(): HealthFinding {
     const { spec, env } = this.#deps
     const [name = ''] = spec.command
@@ -102,7 +102,7 @@ export class CommandRuntime implements Runtime {
     context.signal.addEventListener('abort', onAbort)
     launched.stdin.end(taskLine(task))
     const { code, signal } = await launched.exited
-    // What the program left running in its group has no one to answer to any more.
+    // Processes that the program left in its group serve no caller any more.
     await endGroup()
     context.signal.removeEventListener('abort', onAbort)
     await giveUpWhenIdle(launched, drained, () => change)

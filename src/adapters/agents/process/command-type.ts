@@ -47,7 +47,7 @@ function faults({ command }: WrittenRuntime): readonly RuntimeFault[] {
   const found: RuntimeFault[] = []
   const [program] = command as readonly unknown[]
   if (program === '') found.push({ at: ['command', 0], reason: 'a2a.runtime.command[0]: the program is empty' })
-  // What a peer sends must never choose the program.
+  // Input of a peer must never choose the program.
   if (typeof program === 'string' && hasPlaceholder(program))
     found.push({ at: ['command', 0], reason: 'a2a.runtime.command[0]: the program may not be taken from the input' })
   command.forEach((word: unknown, i) => {

@@ -3,9 +3,8 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
 /**
- * The node's end of its guard process (guard-main): tells it which process groups live. One guard serves all groups
- * of a node, so a task pays two short lines for it, not the start of a process. It starts with the first group and
- * is started anew when it dies while groups live.
+ * The node's end of its guard process (guard-main): reports the live process groups to it. One guard serves all groups of a node, so a task
+ * costs two short lines, not the start of a process. It starts with the first group and again when it dies while groups live.
  */
 export class Guard {
   readonly #live = new Set<number>()
@@ -24,7 +23,7 @@ export class Guard {
     if (this.#live.delete(processGroup)) this.#child?.stdin?.write(`-${processGroup}\n`)
   }
 
-  /** Ends the guard, which kills what still lives. Idempotent. */
+  /** Ends the guard, which kills the live groups. Idempotent. */
   async close(): Promise<void> {
     this.#closed = true
     const child = this.#child

@@ -14,7 +14,7 @@ const PRESETS: Readonly<Record<string, Readonly<Record<string, Tier>>>> = { plan
 
 const NO_OTHERS = { dirs: [], starters: false } as const
 
-/** What is to be written. */
+/** Options of {@link writeNewAgents}. */
 export interface NewAgents {
   /** Where the files go, absolute; made when it is not there. */
   readonly dir: string
@@ -22,7 +22,7 @@ export interface NewAgents {
   readonly name: string | null
   /** null: an agent whose tier is its node's. */
   readonly preset: string | null
-  /** What else the node serves: an id that one of those has is not free. Default: nothing. */
+  /** Other agents of the node, whose ids are taken. Default: none. */
   readonly others?: { readonly dirs: readonly string[]; readonly starters: boolean }
 }
 
@@ -35,10 +35,10 @@ export interface NewAgentFile {
 }
 
 /**
- * Writes agent files that work as they are: each has one capability, `<id>.run`, whose program answers with its task. No
- * file is overwritten: when one is there, none is written.
- * @throws NodeError USAGE (no name, or one that no agent may have), AGENT_NOT_FOUND (not in the preset), CONFLICT (another
- * agent of the node has the id), FILE_EXISTS; what the file system says
+ * Writes agent files that work unchanged: each has one capability, `<id>.run`, whose program answers with its task. No file is overwritten:
+ * when one exists, none is written.
+ * @throws NodeError USAGE (no name, or one that no agent may have), AGENT_NOT_FOUND (not in the preset), CONFLICT (another agent of the
+ * node has the id), FILE_EXISTS; errors of the file system
  */
 export async function writeNewAgents({ dir, name, preset, others = NO_OTHERS }: NewAgents): Promise<readonly NewAgentFile[]> {
   const files = tiersOf(name, preset).map(([id, tier]) => ({
@@ -101,7 +101,7 @@ function tiersOf(name: string | null, preset: string | null): readonly (readonly
   })
 }
 
-/** The name is an agent's id and a file's name: only what the file itself would be good for. */
+/** The name is an agent's id and a file's name: it must be valid in the file. */
 function checkName(one: NewAgentFile): void {
   const parsed = parseAgentFile(textOf(one), { file: one.file, compileSchema: createSchemaCompiler() })
   const reason = one.id.startsWith('.') ? 'must not begin with a dot' : parsed.ok ? null : (parsed.faults[0]?.reason ?? '')

@@ -31,7 +31,7 @@ export class TailOutput {
     this.#maxBytes = maxBytes
   }
 
-  /** Adds what was written. */
+  /** Adds written bytes. */
   push(chunk: Uint8Array): void {
     const joined = Buffer.concat([this.#tail, chunk])
     this.#tail = joined.length > this.#maxBytes ? Buffer.from(joined.subarray(joined.length - this.#maxBytes)) : joined

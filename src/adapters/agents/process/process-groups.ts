@@ -6,7 +6,7 @@ import { removeRunRecord, writeRunRecord } from './run-records.js'
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 export const KILL_AFTER_MS = 2000
-/** Time between two looks at a group that was told to end: short at first. */
+/** Time between two looks at a group that was signalled to end: short at first. */
 const LOOKS = { baseMs: 2, maxMs: 50 }
 
 /** The process groups of this node's agents: recorded, guarded, and ended as a whole. */
@@ -21,8 +21,8 @@ export class ProcessGroups {
   }
 
   /**
-   * Takes over a group whose first process was just spawned (detached) and waits to be let go. When this returns the
-   * group cannot outlive the node: its record is written and the guard knows it. When it throws, the group is killed.
+   * Takes over a group whose first process was just spawned (detached) and waits at its gate. After the return the group cannot outlive the
+   * node: its record is written and the guard knows it. When it throws, the group is killed.
    * @throws Error when the record cannot be written or no guard can be started.
    */
   adopt(processGroup: number, requestId: string | null): void {

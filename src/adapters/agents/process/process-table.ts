@@ -11,8 +11,8 @@ export interface GroupMember {
 }
 
 /**
- * What tells a process from a later one with the same pid: its start time, with the boot it belongs to.
- * null when there is no such process, or only its zombie. Linux: from /proc; elsewhere best effort through `ps -o lstart`.
+ * Identity of a process, unlike that of a later one with the same pid: its start time and boot id. null when there is no such process, or
+ * only its zombie. Linux: from /proc; elsewhere best effort through `ps -o lstart`.
  */
 export function processIdentity(pid: number): string | null {
   if (process.platform !== 'linux') {
@@ -48,7 +48,7 @@ export function isGroupAlive(processGroup: number): boolean {
   try {
     return groupMembers(processGroup).some((member) => !member.isZombie)
   } catch {
-    // No descriptor free to look with: whoever asks asks again.
+    // No file descriptor is free: report it alive, so that the caller asks again.
     return true
   }
 }

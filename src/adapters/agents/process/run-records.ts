@@ -4,11 +4,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { isRecord } from '../../../kit/json.js'
 import { groupMembers, isGroupAlive, processIdentity, signalGroup } from './process-table.js'
 
-/** A process group that a node has started, as it stands in `<home>/run/agent-<group>.json`. */
+/** A process group started by a node, as stored in `<home>/run/agent-<group>.json`. */
 export interface RunRecord {
   /** Process group, which is the pid of its first process. */
   readonly processGroup: number
-  /** What {@link processIdentity} said of its first process. */
+  /** {@link processIdentity} of its first process. */
   readonly identity: string
   /** The request it works for; null for a child that stays up between requests. */
   readonly requestId: string | null
@@ -43,8 +43,8 @@ export function removeRunRecord(runDir: string, processGroup: number): void {
 }
 
 /**
- * Kills what nodes that died left behind, and removes the records. Groups whose node still lives are left alone, and
- * so is a later process that was given the same pid.
+ * Kills process groups left by dead nodes, and removes their records. Spares groups whose node still lives, and a later process with the
+ * same pid.
  * @returns the records of the groups that were killed
  */
 export async function killLeftovers(runDir: string): Promise<readonly RunRecord[]> {

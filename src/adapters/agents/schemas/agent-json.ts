@@ -1,4 +1,4 @@
-/** Deepest value that is looked into; what lies deeper is left as it is. */
+/** Deepest level that is converted; values below it stay as they are. */
 const MAX_DEPTH = 64
 
 /**
@@ -18,7 +18,7 @@ function convert(value: unknown, depth: number): unknown {
   }
   const record = value as Record<string, unknown>
   const keys = Object.keys(record)
-  // Each once: what is converted again where it has bytes takes twice as long with every level above it.
+  // Each once: converting values with bytes again would double the time with every level above them.
   const items = keys.map((key) => convert(record[key], depth + 1))
   if (keys.every((key, i) => items[i] === record[key])) return value
   // fromEntries defines: a key named __proto__ stays a key.
@@ -26,7 +26,7 @@ function convert(value: unknown, depth: number): unknown {
 }
 
 /**
- * A value of an agent as JSON text: bytes anywhere in it become base64 text. undefined for what has no JSON form (a function).
+ * A value of an agent as JSON text; bytes anywhere in it become base64 text. undefined when it has no JSON form (a function).
  * @throws TypeError for a circular value or a bigint
  */
 export function agentJsonText(value: unknown): string | undefined {

@@ -16,10 +16,10 @@ const MAX_KEPT = 512
 type Dialect = 'draft-07' | '2020-12'
 
 /**
- * Makes a {@link CompileSchema} on Ajv, which is loaded at the first call. draft-07 when a schema names no `$schema`,
- * else what it names (draft-06 and -07, 2019-09, 2020-12). Formats are not checked, unknown keywords are ignored.
- * Bounds: 64 KiB, nesting 32; `$ref` reaches only into the same schema. Equal schemas share one check. A check ends after a second
- * at the latest; a value that cannot be checked by then does not fit.
+ * Makes a {@link CompileSchema} on Ajv, which is loaded at the first call. draft-07 when a schema names no `$schema`, else the named one
+ * (draft-06 and -07, 2019-09, 2020-12). Formats are not checked, unknown keywords are ignored. Bounds: 64 KiB, nesting 32; `$ref` reaches
+ * only into the same schema. Equal schemas share one check. A check ends after a second at the latest; a value that cannot be checked by
+ * then does not fit.
  */
 export function createSchemaCompiler(): CompileSchema {
   const engines = new Map<Dialect, Engine>()
@@ -64,7 +64,7 @@ function dialectOf(schema: unknown): Dialect {
   return match[1]?.startsWith('draft-0') === true ? 'draft-07' : '2020-12'
 }
 
-/** Ajv of one dialect. `judge` knows what a schema is; each schema is compiled in a world of its own. */
+/** Ajv of one dialect. `judge` validates schemas; each schema is compiled in its own instance. */
 interface Engine {
   readonly judge: Ajv
   fresh(pattern: MakePattern): Ajv
@@ -76,7 +76,7 @@ function createEngine(dialect: Dialect): Engine {
     strict: false,
     logger: false,
     validateFormats: false,
-    // `required: [toString]` must not be met by what every object inherits.
+    // Inherited properties must not satisfy `required: [toString]`.
     ownProperties: true,
     code: { regExp: withCode(exactPattern) }
   }
@@ -135,7 +135,7 @@ function schemaReason(error: unknown): string {
   return pattern === undefined ? messageOf(error) : `${JSON.stringify(pattern)} is no regular expression`
 }
 
-/** @throws what reading the value throws */
+/** @throws errors of reading the value */
 function plainCheck(validate: ValidateFunction): Check {
   return (value) => (validate(value) ? [] : faultsOf(validate.errors ?? []))
 }
@@ -144,7 +144,7 @@ function faultsOf(errors: readonly ErrorObject[]): SchemaFault[] {
   return withoutBranches(errors).slice(0, 20).map(faultOf)
 }
 
-/** What is wrong with a schema itself. */
+/** Faults of a schema itself. */
 function schemaFaults(errors: readonly ErrorObject[]): string {
   // A wrong `type` has a fault for each form that it may have; the first names the types.
   const faults = faultsOf(errors)
@@ -162,7 +162,7 @@ function checked(check: Check, value: unknown): readonly SchemaFault[] {
   }
 }
 
-/** Ajv tells first why each way of an `anyOf` or `oneOf` did not fit, then that none did: one fault is made of them. */
+/** Ajv first reports why each branch of an `anyOf` or `oneOf` did not fit, then that none did: makes one fault of them. */
 function withoutBranches(errors: readonly ErrorObject[]): readonly ErrorObject[] {
   const kept: ErrorObject[] = []
   for (const error of errors) {

@@ -6,22 +6,22 @@ const MAX_STEPS = 2_000_000
 /** Ways in which a quick pattern may match, beside the one part of it that may repeat without end. */
 const MAX_PATHS = 16
 
-/** Characters that a quick pattern matches at least: it may begin anew at each place of a text. */
+/** Characters that a quick pattern matches at least: it may start again at each position of a text. */
 const MAX_FIXED = 256
 
 /** A part of a pattern that matches one character, and how often it may: `[...]`, `\d`, `x`; then `*`, `+`, `?`, `{2}`, `{2,}` or `{2,3}`. */
 const PART = /(?:\[(?:\\.|[^\\\]])+\]|\\[dDsSwW.\-/^$*+?()[\]{}|]|[^\\[\](){}*+?|^$])(?:([*+?])|\{(\d{1,3})(?:(,)(\d{0,3}))?\})?\??/y
 
-/** What a check needs of a regular expression. */
+/** The part of a regular expression that checks use. */
 export interface Pattern {
   test(text: string): boolean
   toString(): string
 }
 
-/** Makes a pattern of its text. @throws Error for what is no pattern, or one that its engine does not know */
+/** Makes a pattern of its text. @throws Error when the text is no pattern, or one that its engine does not know */
 export type MakePattern = (text: string, flags: string) => Pattern
 
-/** Patterns of JavaScript. Those in the wild are written for both modes: `\p{L}` needs the u flag, `\-` is an error under it. */
+/** Patterns of JavaScript. Published patterns are written for both modes: `\p{L}` needs the u flag, `\-` is an error under it. */
 export const exactPattern: MakePattern = (text, flags) => {
   try {
     return new RegExp(text, flags)
@@ -31,8 +31,8 @@ export const exactPattern: MakePattern = (text, flags) => {
 }
 
 /**
- * Patterns of RE2, whose time is linear to the text, for one check at a time. It knows no look-around and no back-references, and
- * takes `\s` for ASCII: for texts of which an exact pattern knows no answer in time. RE2 is loaded at the first one.
+ * Patterns of RE2, whose time is linear to the text, for one check at a time. RE2 knows no look-around and no back-references, and takes
+ * `\s` for ASCII. For texts that exact patterns cannot check in time. RE2 is loaded at the first one.
  */
 export class LinearPatterns {
   #steps = 0
@@ -42,7 +42,7 @@ export class LinearPatterns {
     this.#steps = 0
   }
 
-  /** @throws Error for what RE2 does not know. Its `test` throws when the texts of a check are too long for the patterns. */
+  /** @throws Error for syntax that RE2 does not know. Its `test` throws when the texts of a check are too long for the patterns. */
   make(text: string): Pattern {
     const { RE2JS: Engine } = createRequire(import.meta.url)('re2js') as { readonly RE2JS: typeof RE2JS }
     const compiled = Engine.compile(Engine.translateRegExp(text))

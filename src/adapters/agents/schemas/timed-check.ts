@@ -15,9 +15,9 @@ const MAX_COST = 4
 
 /** How a schema checks a value. */
 export interface TimedCheckDeps {
-  /** By patterns of JavaScript. It may throw, for one when there is no room to go on. */
+  /** By patterns of JavaScript. It may throw, e.g. when the stack overflows. */
   readonly exact: Check
-  /** By other patterns; its check throws what those throw. @throws Error when one of its patterns cannot be made */
+  /** By other patterns, whose errors its check throws. @throws Error when one of its patterns cannot be made */
   makeLinear(pattern: MakePattern): Check
   readonly limit: TimeLimit
 }
@@ -27,7 +27,7 @@ export function isQuickSchema(schema: unknown): boolean {
   return costOf(schema) <= MAX_COST
 }
 
-/** Keywords whose check may take longer than reading the value does: one each, and without end for what may not end. */
+/** Keywords whose check may take longer than reading the value: one each, infinity for a check without a bound. */
 function costOf(schema: unknown): number {
   if (Array.isArray(schema)) return sum(schema.map(costOf))
   if (!isRecord(schema)) return 0
@@ -59,7 +59,7 @@ export class TimedCheck {
     this.#deps = deps
   }
 
-  /** What does not fit; a value that cannot be checked in time does not fit. Total. */
+  /** Faults of a value; a check that takes too long is a fault. Total. */
   check(value: unknown): readonly SchemaFault[] {
     const wasSlow = this.#isSlow
     const faults = this.#byExact(value, wasSlow ? SLOW_MS : EXACT_MS) ?? this.#byLinear(value)
@@ -84,7 +84,7 @@ export class TimedCheck {
       this.#linear ??= this.#deps.makeLinear((text) => this.#patterns.make(text))
       return this.#linear(value)
     })
-    // What was ended in the middle may be left in any state.
+    // An interrupted check may be left in any state.
     if (faults === null) this.#linear = null
     return faults
   }

@@ -6,7 +6,7 @@ import { agentEnvironment, type Environment } from '../files/environment.js'
 import { TailOutput } from '../process/output.js'
 import { KILL_AFTER_MS, type ProcessGroups } from '../process/process-groups.js'
 
-/** How much of stderr is told of a program that ended. */
+/** Bytes of stderr in the reason of a program that ended. */
 const STDERR_TAIL_BYTES = 2048
 
 /** Starts programs that stay up, each recorded and guarded like the processes of agents. */
@@ -30,9 +30,9 @@ function follow(launched: Launched, groups: ProcessGroups): RunningProgram {
   const tail = new TailOutput(STDERR_TAIL_BYTES)
   stderr.on('data', (chunk: Uint8Array) => tail.push(chunk))
   const exited = launched.exited.then(async ({ code, signal }) => {
-    // What it left running in its group serves nobody any more.
+    // Processes that it left in its group serve nobody any more.
     await groups.end(processGroup)
-    // Its last words may still be on their way; a process that left the group may hold the pipes.
+    // Its last output may still arrive; a process that left the group may hold the pipes.
     await Promise.race([closed(stderr), pause(KILL_AFTER_MS, undefined, { ref: false })])
     for (const stream of [stdout, stderr, progress]) stream.destroy()
     const words = tail.text()

@@ -14,7 +14,7 @@ export const MAX_HITS = 1000
 const PATH = { type: 'string', minLength: 1, maxLength: 4096, description: 'Absolute, or relative to a granted directory.' }
 const COMMON = { idempotent: true, sideEffect: 'read', tags: ['files'] } as const
 
-/** What the starter agent `files` can do. */
+/** Capabilities of the starter agent `files`. */
 export const FILES_CAPABILITIES: readonly CapabilityDescriptor[] = [
   {
     ...COMMON,

@@ -8,8 +8,8 @@ import { GrantedPaths } from '../files/granted-paths.js'
 import { failure } from '../files/hosted-agent.js'
 
 /**
- * The starter agent `files`: `files.search`, `files.read` and `files.stat` under the granted directories. What is not
- * allowed, or does not exist there, fails with a message that names the config key; without a grant everything is FORBIDDEN.
+ * The starter agent `files`: `files.search`, `files.read` and `files.stat` under the granted directories. Forbidden and missing files fail
+ * with a message that names the config key; without a grant everything is FORBIDDEN.
  */
 export class FilesStarter {
   readonly #paths: GrantedPaths

@@ -2,7 +2,7 @@ import os from 'node:os'
 import type { CapabilityDescriptor } from '../../../domain/card/card.js'
 import type { AgentOutcome } from '../../../ports/agent-runtime.js'
 
-/** What the starter agent `host` can do. */
+/** Capabilities of the starter agent `host`. */
 export const HOST_CAPABILITIES: readonly CapabilityDescriptor[] = [
   {
     id: 'host.report',

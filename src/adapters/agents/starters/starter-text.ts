@@ -4,7 +4,7 @@ import { isRecord } from '../../../kit/json.js'
 import type { AgentOutcome } from '../../../ports/agent-runtime.js'
 import { failure } from '../files/hosted-agent.js'
 
-/** What the starter agent `text` can do. */
+/** Capabilities of the starter agent `text`. */
 export const TEXT_CAPABILITIES: readonly CapabilityDescriptor[] = [
   {
     id: 'text.stats',
@@ -36,8 +36,8 @@ export const TEXT_CAPABILITIES: readonly CapabilityDescriptor[] = [
 ]
 
 /**
- * `text.stats`: a line is what ends with a newline, and what is left after the last one; a word is a run of characters
- * that are no white space; `sha256` is of the bytes (UTF-8 for a text).
+ * `text.stats`: a line ends with a newline, and a rest after the last newline is a line too. A word is a run of characters that are no
+ * white space. `sha256` is of the bytes (UTF-8 for a text).
  */
 export function textStats(input: unknown): AgentOutcome {
   if (!isRecord(input)) return failure('TASK_FAILED', 'the input must be an object with text or bytes')

@@ -14,7 +14,7 @@ export const BUILT_IN = 'built-in'
 /** Ids of the agents that ship with the node. */
 export const STARTER_IDS = ['host', 'text', 'files'] as const
 
-/** What {@link createStarters} needs. */
+/** Dependencies of {@link createStarters}. */
 export interface StarterDeps {
   /** Directories that `files` may read (config key `agents.grants`). */
   readonly grants: readonly string[]

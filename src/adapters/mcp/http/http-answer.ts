@@ -2,13 +2,13 @@ import type { ServerResponse } from 'node:http'
 import { isRecord } from '../../../kit/json.js'
 import type { McpExchange } from './http-connection.js'
 
-/** How an answer may be given, and what goes with it. */
+/** Options of an answer. */
 export interface AnswerOptions {
   /** May it be a stream of events? */
   readonly mayStream: boolean
   /** Not of an error. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Told when the answer was an error. */
+  /** Called when the answer was an error. */
   readonly onError?: () => void
   /** The status of an error of the protocol, by its code; 200 for all else. */
   readonly statusOf?: (code: number) => number
@@ -16,13 +16,10 @@ export interface AnswerOptions {
   readonly keepAliveMs: number
 }
 
-/** Bytes that may wait for a client that does not read its stream; beyond it what is told before the answer is dropped. */
+/** Bytes that may wait for a client that does not read its stream; further messages before the answer are dropped. */
 const MAX_BUFFERED = 1_048_576
 
-/**
- * The answer to one HTTP request: JSON when the answer is all there is to say, a stream of server-sent events from the first
- * thing that is told before it.
- */
+/** The answer to one HTTP request: JSON when nothing precedes it, a stream of server-sent events from the first message before it. */
 export class HttpAnswer implements McpExchange {
   readonly #response: ServerResponse
   readonly #options: AnswerOptions
@@ -91,7 +88,7 @@ function eventOf(message: unknown): string {
   return `event: message\ndata: ${JSON.stringify(message)}\n\n`
 }
 
-/** 0 for what is no error. */
+/** The code of an error; 0 for other messages. */
 function errorCode(message: unknown): number {
   const error = isRecord(message) ? message['error'] : undefined
   return isRecord(error) && typeof error['code'] === 'number' ? error['code'] : 0

@@ -3,13 +3,13 @@ import { PROTOCOL_VERSION_META_KEY, SUBSCRIPTION_ID_META_KEY } from '@modelconte
 import { isRecord } from '../../../kit/json.js'
 import type { ParamHeaders } from './param-headers.js'
 
-/** An HTTP request that waits for what the server says to it. */
+/** An HTTP request that waits for the server's messages. */
 export interface McpExchange {
-  /** What is told before the answer: progress, changes that were subscribed to, questions. False when it cannot be told. */
+  /** Sends a message before the answer: progress, subscribed changes, questions. False when it cannot be sent. */
   note(message: unknown): boolean
   /** The answer. Nothing follows it. */
   answer(message: unknown): void
-  /** There is nothing more to say, and was no one answer. */
+  /** Ends the exchange without an answer. */
   end(): void
 }
 
@@ -17,23 +17,23 @@ interface WaitingResponse {
   readonly exchange: McpExchange
   /** As the client named it. */
   readonly id: RequestId
-  /** What the server asked its client in its course. */
+  /** Ids of requests that the server sent to its client meanwhile. */
   asked?: RequestId[]
 }
 
 /**
- * One server whose messages go over many HTTP requests. Each request of a client is given an id of this connection's own, so
- * that clients that know nothing of each other share it; its answer has the client's again.
+ * One server whose messages go over many HTTP requests. Each request of a client gets an id of this connection, so that independent clients
+ * can share it; its answer has the client's id again.
  */
 export class HttpConnection implements Transport {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: Transport['onmessage']
   readonly #waiting = new Map<RequestId, WaitingResponse>()
-  /** Ids of requests whose client hung up, which alone cancels none of the older protocol, by their own ones: it may still say so. */
+  /** Client's ids by own ids, of requests whose client hung up. In the older protocol only a later cancel ends them. */
   readonly #left = new Map<RequestId, RequestId>()
   #next = 0
-  /** What is told to nobody in particular goes to the stream that a client opened for it. */
+  /** The stream that a client opened for messages that belong to no request. */
   #listener: McpExchange | null = null
   #isClosed = false
   /** Checks the headers of calls against the tools that are served here. */
@@ -47,7 +47,7 @@ export class HttpConnection implements Transport {
     return this.#isClosed
   }
 
-  /** Requests that the server has not answered, also those whose client hung up: they go on. */
+  /** Requests that the server has not answered, also those whose client hung up: they continue. */
   get inFlight(): number {
     return this.#waiting.size + this.#left.size
   }
@@ -57,8 +57,8 @@ export class HttpConnection implements Transport {
   }
 
   /**
-   * Gives a request to the server; what it says to it goes to the exchange. Returns what is to be called when the client hangs
-   * up: its answer goes nowhere then, and a request that claims its version (MCP 2026-07-28) is canceled.
+   * Gives a request to the server, whose messages go to the exchange. Returns a function to call when the client hangs up: the answer is
+   * dropped then, and a request that claims its version (MCP 2026-07-28) is canceled.
    */
   request(message: { readonly id: RequestId; readonly params?: unknown }, exchange: McpExchange): () => void {
     const id = `request ${this.#next++}`
@@ -76,29 +76,29 @@ export class HttpConnection implements Transport {
     }
   }
 
-  /** Nobody is there any more who could answer: the server is told so, as if the client had refused. */
+  /** The client is gone: the server gets an error, as if the client had refused. */
   #unanswered(id: RequestId): void {
     this.notify({ jsonrpc: '2.0', id, error: { code: -32_000, message: 'the client hung up' } })
   }
 
-  /** Is a request under way that a client named so? */
+  /** Is a request with this id of a client under way? */
   isInFlight(id: RequestId): boolean {
     return this.#named(id) !== undefined
   }
 
-  /** The own id of the first request under way that a client named so. */
+  /** The own id of the first request under way with this id of a client. */
   #named(id: unknown): RequestId | undefined {
     for (const [own, one] of this.#waiting) if (one.id === id) return own
     for (const [own, one] of this.#left) if (one === id) return own
     return undefined
   }
 
-  /** Gives a message that has no answer to the server. */
+  /** Gives a message without an answer to the server. */
   notify(message: unknown): void {
     this.onmessage?.(message as JSONRPCMessage)
   }
 
-  /** Cancels a request that a client named so, if it runs; its exchange, if it waits, ends without an answer. */
+  /** Cancels a running request by its client's id; its waiting exchange ends without an answer. */
   cancel(message: { readonly params: Readonly<Record<string, unknown>> }): void {
     const named = this.#named(message.params['requestId'])
     if (named === undefined) return
@@ -144,7 +144,7 @@ export class HttpConnection implements Transport {
     return Promise.resolve()
   }
 
-  /** Ends it: who waits is told that the connection is closed. */
+  /** Ends it: waiting clients get an error that the connection is closed. */
   close(): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
     this.#isClosed = true
@@ -162,7 +162,7 @@ export class HttpConnection implements Transport {
 
 type ResponseBody = Readonly<Record<string, unknown>>
 
-/** Where the id of a subscription (that of the request that made it) stands: in what is told for it, and in its end. */
+/** The place of a subscription's id (the id of the request that made it): in its notifications, and in its end. */
 function metaOf(message: object): { readonly place: 'params' | 'result'; readonly body: ResponseBody; readonly meta: ResponseBody } | null {
   for (const place of ['params', 'result'] as const) {
     const body = (message as ResponseBody)[place]

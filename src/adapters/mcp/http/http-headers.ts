@@ -21,9 +21,8 @@ export interface StandardHeaders {
 }
 
 /**
- * What is wrong with the headers that every request of MCP 2026-07-28 carries beside its body (Streamable HTTP, standard
- * headers), so that what looks at headers alone sees what runs; null when nothing is. That version and method are those of the
- * body the SDK has checked before.
+ * Checks the headers that every request of MCP 2026-07-28 carries beside its body (Streamable HTTP, standard headers); null when they
+ * match. So a proxy that reads only headers sees the request that runs. The SDK has compared version and method before.
  */
 export function standardHeadersFault(
   { protocolVersionHeader, mcpMethodHeader, mcpNameHeader }: StandardHeaders,
@@ -38,12 +37,12 @@ export function standardHeadersFault(
   return decodedHeader(mcpNameHeader.trim()) === name ? null : headerFault(`the Mcp-Name header is not params.${member} of the body`)
 }
 
-/** What a header says: text beyond ASCII comes as `=?base64?...?=`. null when that is not base64 of text. */
+/** Decodes a header: text beyond ASCII comes as `=?base64?...?=`. null when that is not base64 of text. */
 export function decodedHeader(value: string): string | null {
   const encoded = /^=\?base64\?(.*)\?=$/.exec(value)?.[1]
   if (encoded === undefined) return value
   const bytes = Buffer.from(encoded, 'base64')
-  // Node takes much for base64; what stands before us must not read it otherwise.
+  // Node accepts malformed base64; a proxy in front must not read it otherwise.
   if (bytes.toString('base64') !== encoded) return null
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -52,7 +51,7 @@ export function decodedHeader(value: string): string | null {
   }
 }
 
-/** The fault of a request whose headers are not those of its body. */
+/** The fault of a request whose headers differ from its body. */
 export function headerFault(message: string): HeaderFault {
   return { status: 400, code: HEADER_MISMATCH, message: `Bad Request: ${message}` }
 }

@@ -10,14 +10,14 @@ import { HttpSessions, type SessionCaller } from './http-sessions.js'
 import { correlationIdOf, errorResponse, inFlightFault, type JsonRpcFault } from '../server/json-rpc.js'
 import { createError, JSON_RPC } from '../server/structured-error.js'
 
-/** What is known of a request whose token was good. */
+/** A request with a valid token: its caller, its body and its end. */
 export interface McpHttpCall extends SessionCaller {
   /** Calls back when the client has hung up, its token ends or the node stops. */
   onAbort(run: () => void): void
   readBody(): Promise<Buffer>
 }
 
-/** What the HTTP side of MCP is made of. */
+/** Dependencies of {@link McpHttp}. */
 export interface McpHttpDeps {
   readonly clock: Clock
   /** Makes ids of sessions and correlation ids. */
@@ -37,7 +37,7 @@ const STATUS: Readonly<Record<number, number>> = {
   [JSON_RPC.NOT_INITIALIZED]: 400,
   [JSON_RPC.MISSING_CAPABILITY]: 400
 }
-/** Of messages that claim a version: since 2026 a method that is not there is like a page that is not there. */
+/** Of messages that claim a version: since 2026 a missing method has the status of a missing page. */
 const STATUS_OF_CLAIMED: typeof STATUS = { ...STATUS, [JSON_RPC.METHOD_NOT_FOUND]: 404 }
 const SESSION = 'mcp-session-id'
 const LISTEN = 'subscriptions/listen'
@@ -45,8 +45,8 @@ const LISTEN = 'subscriptions/listen'
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * MCP over streamable HTTP, in both eras. Messages that claim a version of 2026 or later need no session: all of a token share
- * one server. Older clients get a session at their handshake. The answer is JSON, or a stream once something is told before it.
+ * MCP over streamable HTTP, in both eras. Messages that claim a version of 2026 or later need no session: all messages of a token share one
+ * server. Older clients get a session at their handshake. The answer is JSON, or a stream once a message precedes it.
  */
 export class McpHttp {
   readonly #deps: McpHttpDeps
@@ -103,7 +103,7 @@ export class McpHttp {
     if (route.messageKind === 'request' && body['method'] === LISTEN && !posted.mayStream) {
       return this.#refuse(response, { status: 406, message: `${LISTEN} is answered as text/event-stream: accept that`, body })
     }
-    // Its ids are those of many clients; who cancels a request of its own ends the answer.
+    // Its ids belong to many clients; a client cancels its own request by ending the answer.
     if (body['method'] === 'notifications/cancelled') return void response.writeHead(202).end()
     const connection = this.#sessions.shared(posted.call)
     if (connection === null) return this.#full(response, body)
@@ -142,7 +142,7 @@ export class McpHttp {
     const id = idOf(body)
     if (id === null || typeof body['method'] !== 'string') {
       const { method, params } = body
-      // It names the request as its client did; here it has another id.
+      // It names the request by the client's id; here the request has another.
       if (method === 'notifications/cancelled' && isRecord(params)) connection.cancel({ ...body, params })
       else connection.notify(body)
       response.writeHead(202, headers).end()
@@ -154,7 +154,7 @@ export class McpHttp {
     call.onAbort(giveUp)
   }
 
-  /** Opens the stream on which a session is told of changes. */
+  /** Opens the stream for a session's notifications. */
   #listen(request: IncomingMessage, response: ServerResponse, { principal }: McpHttpCall): void {
     if (!/text\/event-stream|\*\/\*/i.test(request.headers.accept ?? '')) {
       return this.#refuse(response, { status: 406, message: 'accept text/event-stream' })
@@ -204,7 +204,7 @@ interface Posted {
   readonly mayStream: boolean
   readonly headers?: Readonly<Record<string, string>>
   readonly statuses?: typeof STATUS
-  /** Told when the answer was an error. */
+  /** Called when the answer was an error. */
   readonly onError?: () => void
 }
 

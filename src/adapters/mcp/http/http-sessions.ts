@@ -4,26 +4,26 @@ import type { Principal } from '../../../ports/node-api.js'
 import type { HttpConnection } from './http-connection.js'
 
 /**
- * Sessions at once, of all callers. One more takes the place of the one idle longest of the caller that has most; nobody loses
- * one to a caller that has as many.
+ * Sessions at once, of all callers. A new one replaces the session idle longest of the caller with the most sessions. No caller loses one
+ * to a caller with as many.
  */
 export const MAX_SESSIONS = 256
-/** A session without a request or a stream for so long is ended, in milliseconds. */
+/** Milliseconds after which a session without a request or stream ends. */
 export const SESSION_IDLE_MS = 1_800_000
-/** How often it is looked for these, in milliseconds. */
+/** Milliseconds between two searches for idle sessions. */
 const SWEEP_MS = 60_000
 
-/** Ids of connections that are no session begin so; none that is made does. */
+/** Prefix of the ids of connections that are no session; no session id has it. */
 const SHARED = 'shared '
 
-/** What sessions are made with. */
+/** Dependencies of {@link HttpSessions}. */
 export interface HttpSessionsDeps {
   readonly clock: Clock
   readonly newId: () => string
   connect(principal: Principal): HttpConnection
 }
 
-/** Who opens a session, or sends without one. */
+/** The caller that opens a session, or sends without one. */
 export interface SessionCaller {
   readonly principal: Principal
   /** Calls back once when its token ends; at once when it has. */
@@ -34,7 +34,7 @@ interface McpSession {
   readonly connection: HttpConnection
   readonly owner: string
   usedAt: number
-  /** Waits for the end of its token no more. */
+  /** Stops waiting for the end of its token. */
   release: Unsubscribe
 }
 
@@ -48,7 +48,7 @@ export class HttpSessions {
     this.#deps = deps
   }
 
-  /** A new session; when there are too many in the place of an idle one (see {@link MAX_SESSIONS}), null when none may go. */
+  /** Opens a session. When there are too many, it replaces an idle one (see {@link MAX_SESSIONS}); null when none may go. */
   open(caller: SessionCaller): { readonly id: string; readonly connection: HttpConnection } | null {
     const id = this.#deps.newId()
     const connection = this.#open(id, caller)
@@ -78,7 +78,7 @@ export class HttpSessions {
     const session: McpSession = { connection: connect(principal), owner, usedAt: clock.monotonic(), release: () => {} }
     this.#sessions.set(id, session)
     this.#sweeper ??= clock.every(SWEEP_MS, () => this.#sweep())
-    // A call goes on without its client: here nobody else would end it.
+    // A call continues without its client: nothing else would end it here.
     session.release = caller.onTokenEnd(() => this.#drop(id, session))
     return session.connection
   }

@@ -11,15 +11,15 @@ const TYPES: readonly unknown[] = ['string', 'integer', 'boolean']
 
 /** An argument that a header repeats. */
 interface Mirrored {
-  /** Where it stands in the arguments. */
+  /** Its path in the arguments. */
   readonly path: readonly string[]
   /** In lower case. */
   readonly header: string
 }
 
 /**
- * Checks the headers that repeat arguments of a call (MCP 2026-07-28, custom headers from tool parameters): what stands before
- * this server may have decided by them, so they must say what the arguments say.
+ * Checks the headers that repeat arguments of a call (MCP 2026-07-28, custom headers from tool parameters). A proxy may have decided by
+ * these headers, so they must match the arguments.
  */
 export class ParamHeaders {
   readonly #tools: Pick<ToolCatalog, 'find'>
@@ -29,7 +29,7 @@ export class ParamHeaders {
     this.#tools = tools
   }
 
-  /** What is wrong with the headers of a `tools/call`; null when nothing is, or when there is no such tool. */
+  /** The fault of the headers of a `tools/call`; null when they match, or when there is no such tool. */
   faultOf(params: unknown, headers: IncomingHttpHeaders): HeaderFault | null | Promise<HeaderFault | null> {
     const { name, arguments: args } = isRecord(params) ? params : {}
     const found = typeof name === 'string' ? this.#tools.find(name) : undefined
@@ -56,7 +56,7 @@ export class ParamHeaders {
   }
 }
 
-/** Arguments are found by `properties` alone: one that is marked anywhere else makes clients leave the tool alone. */
+/** Reads marks below `properties` alone: clients ignore a tool with a mark anywhere else. */
 function collect(schema: unknown, path: readonly string[], found: Mirrored[]): void {
   if (!isRecord(schema)) return
   const mark = schema[MARK]

@@ -2,21 +2,21 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../../kit/clock.js'
 import { canonicalJson, isRecord } from '../../../kit/json.js'
 
-/** How long a client may take to come back with what it was given to carry, in milliseconds. */
+/** How long a client may take to return a state, in milliseconds. */
 export const STATE_TTL_MS = 600_000
 
-/** What states are sealed with. */
+/** Dependencies of {@link RequestStates}. */
 export interface RequestStateDeps {
   /** 32 bytes that nobody else has. */
   readonly key: Uint8Array
   readonly clock: Pick<Clock, 'monotonic'>
-  /** Whose they are: another caller's are refused. */
+  /** Owner of the states; other callers are refused. */
   readonly caller: string
 }
 
 /**
- * Seals what a handler keeps between two rounds, which its client carries: it can be read there, but neither changed nor used by
- * another caller, for another request or later than {@link STATE_TTL_MS}. Within that time it can be used again.
+ * Seals a handler's state between two rounds; its client carries it. The client can read it, but cannot change it. It is refused for
+ * another caller, for another request, and after {@link STATE_TTL_MS}. Within that time it can be used again.
  */
 export class RequestStates {
   readonly #deps: RequestStateDeps
@@ -25,14 +25,14 @@ export class RequestStates {
     this.#deps = deps
   }
 
-  /** A state as text, good for one request: `about` is all of it that counts. */
+  /** A state as text, valid for one request: `about` holds all of the request that counts. */
   seal(about: unknown, value: unknown): string {
     const until = this.#deps.clock.monotonic() + STATE_TTL_MS
     const body = Buffer.from(JSON.stringify({ value, until })).toString('base64url')
     return `${body}.${this.#tag(about, body)}`
   }
 
-  /** What was sealed; null for what is no state of this request, or an old one. */
+  /** The sealed value; null when the text is no state of this request, or an old one. */
   open(about: unknown, text: string): { readonly value: unknown } | null {
     const [body = '', tag = '', ...rest] = text.split('.')
     const [given, right] = [Buffer.from(tag), Buffer.from(this.#tag(about, body))]
@@ -49,7 +49,7 @@ export class RequestStates {
   }
 }
 
-/** Only what this process has sealed itself is read. */
+/** Only text that this process has sealed itself is read. */
 function sealed(body: string): { readonly value: unknown; readonly until: number } {
   const read = JSON.parse(Buffer.from(body, 'base64url').toString('utf8')) as unknown
   const { value, until } = isRecord(read) ? read : {}

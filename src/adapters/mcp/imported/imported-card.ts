@@ -7,7 +7,7 @@ import type { ImportOffer } from '../../../ports/imports.js'
 import type { ImportedTool } from './imported-list.js'
 import { ANY_OBJECT, outlineOf, safeSchema } from './imported-schema.js'
 
-/** Bytes of the capabilities of one card; the rest of its 64 KiB is for what else stands on it. */
+/** Bytes of the capabilities of one card; the rest of its 64 KiB is for its other fields. */
 export const MAX_CAPABILITIES_BYTES = 61_440
 /** Capabilities of one card. */
 const MAX_CAPABILITIES = 512
@@ -15,12 +15,12 @@ const MAX_CAPABILITIES = 512
 const MAX_ID = 128
 /** Levels of a schema on a card, which has fewer than a message because log entries wrap it. */
 const MAX_CARD_DEPTH = 18
-/** A schema with more bytes does not stand on the card: the node checks by it all the same. */
+/** A schema with more bytes is left off the card: the node checks by it all the same. */
 const MAX_CARD_SCHEMA_BYTES = 2048
 /** Characters of a description where the card has no room for whole ones. */
 const SHORT_DESCRIPTION = 200
 
-/** What the config says of a server's agent. */
+/** Settings of a server's agent in the config. */
 export interface ImportedCardSpec {
   readonly name: string
   readonly tier: Tier | null
@@ -73,8 +73,8 @@ export function importedCard(spec: ImportedCardSpec, tools: readonly ImportedToo
 }
 
 /**
- * What a server says of itself decides nothing: its readOnlyHint would be a way for a hostile server past a policy that lets
- * readers through. It is shown as a tag; policy goes by the config, which says `exec` unless a person wrote something else.
+ * A server's own claims decide nothing: a hostile server could pass a policy for readers by its readOnlyHint. The hint is shown as a tag.
+ * Policy follows the config, which says `exec` unless a person wrote something else.
  */
 function capabilityOf(spec: ImportedCardSpec, id: string, tool: ImportedTool): CapabilityDescriptor {
   return {
@@ -94,7 +94,7 @@ function nameOf(tool: string): string {
   return clean.trim() === '' ? 'tool' : clean
 }
 
-/** A schema as it stands on a card: whole when it is small, else its outline. */
+/** The schema for a card: whole when it is small, else its outline. */
 export function cardSchema(schema: Readonly<Record<string, unknown>>): unknown {
   const safe = safeSchema(schema)
   return [safe, outlineOf(safe)].find(fitsCard) ?? ANY_OBJECT

@@ -14,9 +14,9 @@ import { StdioTransport, UNASKED_RATE } from './imported-stdio.js'
 
 /** How long a server may take to begin, in milliseconds. */
 export const CONNECT_TIMEOUT_MS = 20_000
-/** How long the question for the newer protocol is waited with, in milliseconds; a program that is silent speaks the older one. */
+/** Milliseconds to wait for the answer to the probe for the newer protocol; a silent program speaks the older one. */
 const PROBE_TIMEOUT_MS = 3000
-/** How long the end of a session may take to be told, in milliseconds. */
+/** Milliseconds to wait until the end of a session is sent. */
 const GOODBYE_MS = 1000
 /** Shortest wait before a stream that ended is opened again, in milliseconds. */
 const MIN_STREAM_RETRY_MS = 1000
@@ -52,7 +52,7 @@ export interface ToolRun {
 /** Opens a connection; rejects with ImportedFault, then nothing of it is left. An abort ends the opening. */
 export type OpenConnection = (events: ImportEvents, signal: AbortSignal) => Promise<Connection>
 
-/** What connections are made of. */
+/** Dependencies of {@link connectionsTo}. */
 export interface ConnectionDeps {
   /** Reads the secrets too. @throws Error when a variable is not set */
   readonly address: () => ImportedAddress
@@ -64,9 +64,9 @@ export interface ConnectionDeps {
   readonly fetch: typeof fetch
 }
 
-/** Makes the way to one server. The client library is loaded at the first use. */
+/** Makes a function that opens connections to one server. The client library is loaded at the first use. */
 export function connectionsTo(deps: ConnectionDeps): OpenConnection {
-  /** What the server spoke last: the question is not put to an older one twice, since some end over it. */
+  /** Protocol of the last connection: an older server is not probed twice, since some end on the probe. */
   const memory: { isLegacy: boolean } = { isLegacy: false }
   return async (events, signal) => {
     const library = await import('@modelcontextprotocol/client')
@@ -152,7 +152,7 @@ class ConnectionOpening implements Connection {
 
   async connect(client: Client): Promise<Connection> {
     this.#client = client
-    // Lines that are no messages and streams that break are told here; what matters of them ends the connection or a call.
+    // Lines that are no messages and broken streams are reported here; the relevant ones end the connection or a call.
     Object.assign(client, { onerror: () => {} })
     await client.connect(this.transport, { timeout: CONNECT_TIMEOUT_MS })
     if (this.reason !== null) throw new ImportedFault('unsent', this.reason)
@@ -193,7 +193,7 @@ class ConnectionOpening implements Connection {
         {
           signal,
           timeout: NEVER_MS,
-          // Without the output schema: results are judged by the node, by a check that no server can make hang.
+          // Without the output schema: the node checks results, by a check that no server can make hang.
           toolDefinition: { name, inputSchema: { ...inputSchema, type: 'object' } },
           onprogress: ({ progress: done, total, message }) =>
             progress({
@@ -250,7 +250,7 @@ class ConnectionOpening implements Connection {
 
   #cut(reason: string): void {
     this.#cutReason ??= reason
-    // Not from within the stream that brought it.
+    // Not from within the stream that caused it.
     this.#deps.clock.after(0, () => void this.transport.close().catch((error: unknown) => messageOf(error)))
   }
 

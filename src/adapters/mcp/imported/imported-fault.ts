@@ -10,9 +10,9 @@ const MAX_TEXT = 1000
 const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
 
 /**
- * What a failure says of the call: `unsent` it did not reach the server, `refused` the server did not begin it, `busy` neither,
- * since it has too much to do, `answered` the server gave an error, `session` the server does not know the session and did
- * nothing, `unknown` it may have run.
+ * Effect of a failure on the call: `unsent` it did not reach the server; `refused` the server did not begin it; `busy` the same, since the
+ * server is overloaded; `answered` the server gave an error; `session` the server does not know the session and did nothing; `unknown` it
+ * may have run.
  */
 export type ImportedFaultKind = 'unsent' | 'refused' | 'busy' | 'answered' | 'session' | 'unknown'
 
@@ -30,7 +30,7 @@ export class ImportedFault extends Error {
   }
 }
 
-/** What is known beside the error itself. */
+/** Context of an error. */
 export interface FaultScene {
   /** There is a session that the server may have forgotten. */
   readonly hasSession: boolean
@@ -39,8 +39,8 @@ export interface FaultScene {
 const RETRY_AFTER = /^retry after (\d{1,5}) s$/
 
 /**
- * The status text of a refusal that asks to come again after so many seconds. Of a refusal the client library hands on nothing
- * but status, status text and body, and only these are surely of the request that was refused.
+ * Status text of a refusal that asks for a retry after that many seconds. The client library passes on only status, status text and body of
+ * a refusal, and only these surely belong to the refused request.
  */
 export function retryAfterText(seconds: number): string {
   return `retry after ${seconds} s`
@@ -56,7 +56,7 @@ export function faultOf(error: unknown, { hasSession }: FaultScene): ImportedFau
   // Numbers are codes of JSON-RPC: the server itself answered.
   if (typeof code === 'number') return new ImportedFault('answered', message, retryAfterOf(data))
   if (code === 'NOT_CONNECTED' || isNeverSent(error)) return new ImportedFault('unsent', causeText(error) ?? message)
-  // It answered, though with nothing that is a result.
+  // It answered, though with no valid result.
   if (code === 'INVALID_RESULT' || code === 'UNSUPPORTED_RESULT_TYPE') return new ImportedFault('answered', message)
   return new ImportedFault('unknown', causeText(error) ?? message)
 }

@@ -10,7 +10,7 @@ const CR = 0x0d
 
 type ImportedFetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
-/** What {@link importedFetch} needs. */
+/** Dependencies of {@link importedFetch}. */
 export interface ImportedFetchDeps {
   readonly fetch: ImportedFetch
   readonly maxOutputBytes: number
@@ -19,29 +19,29 @@ export interface ImportedFetchDeps {
   readonly tags: ListTags
   /** Is there room for one more event? */
   readonly takeEvent: () => boolean
-  /** Ends the connection: what a stream brings can no longer be trusted to end. */
+  /** Ends the connection: its stream can no longer be trusted to end. */
   readonly cut: (reason: string) => void
 }
 
 /** Bytes of tool lists that are kept for their ETags. */
 const MAX_TAGGED_BYTES = 8_388_608
 
-/** Tool lists whose server gave them an ETag, by what was asked; they outlive a connection. Bounded: beyond it all are forgotten. */
+/** Tool lists with an ETag, by requested page; they outlive a connection. Bounded: beyond the bound all are dropped. */
 export class ListTags {
   readonly #pages = new Map<string, { readonly tag: string; readonly result: unknown }>()
   #bytes = 0
 
-  /** The tag of the page that was asked for so; undefined when none is known. */
+  /** The tag of a requested page; undefined when none is known. */
   tagOf(asked: string): string | undefined {
     return this.#pages.get(asked)?.tag
   }
 
-  /** What the server said when it gave the tag. */
+  /** The result that came with the tag. */
   resultOf(asked: string): unknown {
     return this.#pages.get(asked)?.result
   }
 
-  /** Notes the answer that came with a tag; `text` is the whole of it. */
+  /** Stores the result that came with a tag; `text` is the whole answer. */
   keep(asked: string, tag: string, { text, result }: { readonly text: string; readonly result: unknown }): void {
     this.#bytes += text.length
     if (this.#bytes > MAX_TAGGED_BYTES || this.#pages.size >= 64) {
@@ -62,7 +62,7 @@ export function importedFetch(deps: ImportedFetchDeps): ImportedFetch {
     const tag = asked === null ? undefined : deps.tags.tagOf(asked.page)
     const headers = new Headers(init.headers)
     if (tag !== undefined) headers.set('if-none-match', tag)
-    // Elsewhere is not what the config names, and its secrets are not for there.
+    // A redirect would send the secrets to a server that the config does not name.
     const response = withRetryAfter(await deps.fetch(url, { ...init, headers, redirect: 'manual' }), deps.now())
     if (asked !== null && response.status === 304 && tag !== undefined) {
       await response.body?.cancel().catch(() => {})
@@ -80,7 +80,7 @@ function withRetryAfter(response: Response, now: number): Response {
   return seconds === null ? response : new Response(body, { status, statusText: retryAfterText(seconds), headers })
 }
 
-/** The id of a `tools/list` request and what it asks for; null for any other. */
+/** The id and the requested page of a `tools/list` request; null for any other. */
 function listRequestOf({ method, body }: RequestInit): { readonly id: unknown; readonly page: string } | null {
   if (method !== 'POST' || typeof body !== 'string' || !body.includes('"tools/list"')) return null
   const message: unknown = JSON.parse(body)
@@ -114,11 +114,11 @@ export function retryAfterSeconds(value: string | null, now: number): number | n
   return Number.isFinite(seconds) && seconds <= 86_400 ? Math.max(0, seconds) : null
 }
 
-/** A response whose body ends with an error beyond so many bytes; of a stream of events those of one event. */
+/** A response whose body ends with an error beyond a bound of bytes; in a stream of events, the bound is for one event. */
 function boundedBody(response: Response, { maxOutputBytes, takeEvent, cut }: ImportedFetchDeps): Response {
   if (response.body === null) return response
   const maxBytes = maxOutputBytes * BODY_FACTOR + BODY_EXTRA_BYTES
-  // A stream lives long: there each event is bounded, and how many come, not their sum.
+  // A stream lives long: the size and number of its events are bounded, not their sum.
   const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true
   const eventsIn = eventCounter()
   let bytes = 0

@@ -2,16 +2,16 @@ import { fromUtf8 } from '../../../kit/ids.js'
 import { LineSplitter, type LongLine } from '../../../kit/lines.js'
 import { idOfEdges } from '../server/line-reader.js'
 
-/** Beginning of a line that is too long, and its end: what is kept to find out which request it answers. */
+/** Bytes kept of the beginning and the end of a too long line, to find the request that it answers. */
 const KEPT_BYTES = 256
 /** Reading ends after this multiple of the line limit without a newline. */
 const MAX_OVERRUN = 4
 
-/** What is told of the lines of a server. */
+/** Events of the lines of a server. */
 export interface LineEvents {
   /** A line, without its end. Never empty. */
   line(text: string): void
-  /** A line was longer than allowed and was dropped; the id of the request that it answers where that can be told. */
+  /** A line was too long and was dropped; `id`: the request that it answers, null when unknown. */
   tooLong(id: number | null): void
   /** A line that does not end. Nothing more is read. */
   endless(): void
@@ -30,7 +30,7 @@ export class ImportedLines {
     this.#splitter = new LineSplitter({ maxBytes, edgeBytes: KEPT_BYTES })
   }
 
-  /** Adds what was read; each line that it ends is told. */
+  /** Adds bytes and reports each line that they complete. */
   push(chunk: Uint8Array): void {
     if (this.#isOver) return
     for (const line of this.#splitter.push(chunk)) {

@@ -16,13 +16,13 @@ export const MAX_DESCRIPTION = 4096
 /** Bytes of one schema; a tool with a larger one is left out. */
 export const MAX_TOOL_SCHEMA_BYTES = 65_536
 
-/** What of a tool is pinned, beside its name. */
+/** Pinned fields of a tool, beside its name. */
 const PARTS = ['description', 'inputSchema', 'outputSchema'] as const
 
 /** A JSON Schema of an object. */
 type ObjectSchema = Readonly<Record<string, unknown>>
 
-/** A tool as it is kept: what its server says of it, bounded. */
+/** A tool as it is kept: its server's definition, bounded. */
 export interface ImportedTool {
   readonly name: string
   readonly description: string
@@ -33,7 +33,7 @@ export interface ImportedTool {
   readonly claimsReadOnly: boolean
 }
 
-/** What a server listed. */
+/** The tools that a server listed. */
 export interface ImportedList {
   /** Sorted by name. */
   readonly tools: readonly ImportedTool[]
@@ -42,8 +42,8 @@ export interface ImportedList {
 }
 
 /**
- * Reads the tools that a server listed. What breaks a bound is left out with its reason, and never hides the others. Takes a turn
- * of the event loop for each: to compile all their schemas at once would hold up everything else for seconds.
+ * Reads the tools that a server listed. A tool that breaks a bound is left out with its reason, and never hides the others. Each tool takes
+ * a turn of the event loop: compiling all schemas at once would block the node for seconds.
  */
 export async function readList(values: readonly unknown[], compileSchema: CompileSchema): Promise<ImportedList> {
   const tools = new Map<string, ImportedTool>()
@@ -100,7 +100,7 @@ function schemaOf(value: unknown, compileSchema: CompileSchema): ObjectSchema {
   return value
 }
 
-/** sha256 of the canonical JSON of a list: names, descriptions and schemas of its tools, sorted by name. What a pin is compared with. */
+/** sha256 of the canonical JSON of a list: names, descriptions and schemas of its tools, sorted by name. Pins are compared with it. */
 export function listHash(tools: readonly ImportedTool[]): string {
   return createHash('sha256')
     .update(canonicalJson(tools.map(identityOf)))

@@ -8,8 +8,8 @@ const MAX_FAILURE_TEXT = 2000
 const RESULT_LIMITS = { maxDepth: 32, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
 
 /**
- * What a result of `tools/call` is to the mesh: `structuredContent` where there is any; one text as JSON when it parses, else
- * as text; several contents, images, audio and resources as `{content: [...]}`; nothing as null. `isError` is TASK_FAILED.
+ * The outcome of a `tools/call` result: `structuredContent` when present; a single text as JSON when it parses, else as text; several
+ * contents, images, audio and resources as `{content: [...]}`; no content as null. `isError` is TASK_FAILED.
  */
 export function outcomeOf(result: unknown, maxOutputBytes: number): AgentOutcome {
   if (!isRecord(result)) return { ok: false, code: 'INVALID_OUTPUT', message: "the server's answer is no tool result" }

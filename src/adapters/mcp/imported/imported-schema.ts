@@ -10,9 +10,9 @@ const MAX_CHECKED_BYTES = 8192
 export const ANY_OBJECT: Readonly<Record<string, unknown>> = { type: 'object' }
 
 /**
- * A schema of a server as this node checks by it: without the keywords that a hostile server could make a check hang with
- * (the server checks by them itself), and {@link ANY_OBJECT} where `$ref` leads back to itself, to too many parts or to what is
- * no schema, or cannot be followed here. Of a large schema its outline.
+ * A server's schema in the form that this node checks. Keywords that could make a check hang are removed (the server checks them itself). A
+ * schema becomes {@link ANY_OBJECT} when its `$ref` leads back to itself, to too many parts or to no schema, or cannot be followed here. A
+ * large schema becomes its outline.
  */
 export function safeSchema(schema: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const stripped = strip(schema, 'schema') as Record<string, unknown>
@@ -20,7 +20,7 @@ export function safeSchema(schema: Readonly<Record<string, unknown>>): Readonly<
   return [stripped, outlineOf(stripped)].find((one) => Buffer.byteLength(JSON.stringify(one)) <= MAX_CHECKED_BYTES) ?? ANY_OBJECT
 }
 
-/** What the members of an object are, and no more: weaker than the schema, for where it has no room. */
+/** Names and types of an object's members only: weaker than the schema, for places without room for it. */
 export function outlineOf(schema: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { properties, required } = schema
   const members = isRecord(properties) ? Object.entries(properties) : []
@@ -36,7 +36,7 @@ function strip(value: unknown, place: SchemaPlace): unknown {
   const kept = Object.entries(value).filter(([key]) => areNames || (!COSTLY.has(key) && key !== 'patternProperties'))
   const isOpened = !areNames && value['patternProperties'] !== undefined
   const entries = kept.map(([key, one]): [string, unknown] => {
-    // What a pattern of names let in would be refused as an additional property now.
+    // Names that a removed pattern allowed would now be refused as additional properties.
     if (isOpened && (key === 'additionalProperties' || key === 'unevaluatedProperties')) return [key, true]
     return [key, strip(one, placeBelow(place, key))]
   })

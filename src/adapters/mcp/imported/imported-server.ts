@@ -19,7 +19,7 @@ export const READY_WAIT_MS = 10_000
 /** How long a server may take to list its tools, in milliseconds. */
 export const LIST_TIMEOUT_MS = 10_000
 
-/** What messages call it. */
+/** Its words in messages. */
 export const WORDS: ImportWords = {
   what: 'MCP server',
   short: 'server',
@@ -44,7 +44,7 @@ export interface ImportedServerSpec extends ImportedCardSpec {
   readonly pin: string | null
 }
 
-/** What {@link ImportedServer} needs. */
+/** Dependencies of {@link ImportedServer}. */
 export interface ImportedServerDeps {
   readonly spec: ImportedServerSpec
   readonly open: OpenConnection
@@ -146,7 +146,7 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
     )
   }
 
-  /** Runs one tool. What may have run is repeated only when the config says that it may be, and then once. */
+  /** Runs one tool. A call that may have run is repeated only when the config allows it, and then once. */
   async call(
     task: Pick<AgentTask, 'capability' | 'input'>,
     run: ToolRun,
@@ -181,7 +181,7 @@ export class ImportedServer implements ImportAdapter<ImportedList, ImportedCard,
       return this.#judged(tool, outcomeOf(await connection.call(tool, input, run), this.spec.maxOutputBytes))
     } catch (error) {
       const fault = error instanceof ImportedFault ? error : new ImportedFault('unknown', messageOf(error))
-      // Nobody waits for the call any more: a dead server must not take the next one.
+      // After an abandoned call the server may be dead; it must not take the next one.
       if (run.signal.aborted || fault.kind === 'unknown') link.doubt()
       return fault
     } finally {

@@ -11,12 +11,12 @@ import { ImportedLines } from './imported-lines.js'
 /** Room of a line beside the result in it: JSON writes some characters as six. */
 const LINE_FACTOR = 2
 const LINE_EXTRA_BYTES = 65_536
-/** Requests whose answers are awaited; of more the oldest are forgotten, and answers to them are none that anybody asked for. */
+/** Requests that await an answer; beyond this the oldest are forgotten, and their answers count as unrequested. */
 const MAX_ASKED = 4096
-/** Messages that nobody asked for (notifications, requests of the server, answers to nothing) and lines that are no messages; beyond it the server is cut. */
+/** Rate of messages that were not requested (notifications, requests, other answers), and of lines that are no messages. */
 export const UNASKED_RATE: RateLimit = { perSecond: 1000, burst: 5000 }
 
-/** What {@link StdioTransport} needs. */
+/** Dependencies of {@link StdioTransport}. */
 export interface StdioDeps {
   readonly program: ProgramSpec
   readonly programs: ProgramStarter
@@ -82,7 +82,7 @@ export class StdioTransport implements Transport {
     await program.write(`${JSON.stringify(message)}\n`).catch((error: unknown) => this.#unwritten(program, error))
   }
 
-  /** A program that reads no more is of no use. Mostly it has ended already, and how it did says more than what the pipe tells. */
+  /** Ends a program that reads no more. Mostly it has ended already, and its end says more than the error of the pipe. */
   async #unwritten(program: RunningProgram, error: unknown): Promise<never> {
     await program.end()
     await program.exited
@@ -133,13 +133,13 @@ export class StdioTransport implements Transport {
     }
   }
 
-  /** Programs print what is no message; the line is skipped, and only a flood of such lines ends the connection. */
+  /** Programs print lines that are no messages. They are skipped; only a flood of them ends the connection. */
   #garbage(text: string): void {
     if (!this.#unasked.take()) return this.cut('it floods this node with lines that are no messages')
     this.onerror?.(new Error(`a line that is no message: ${shown(text, 100)}`))
   }
 
-  /** Whoever waits for the answer must hear that it will not come; when nobody can tell which, the connection ends. */
+  /** Answers the request with an error, since its answer is lost. Without an id the connection ends. */
   #tooLong(id: number | null): void {
     if (id === null) return this.cut('it sent a message that is too large')
     const error = { code: -32_000, message: `the answer has more than ${this.#deps.maxOutputBytes} bytes` }

@@ -6,7 +6,7 @@ import { agentChanges, type FollowDeps, type SharedChanges } from './followed-wa
 import type { PromptSource } from './prompt-source.js'
 import { PublishedNames } from '../tools/published-names.js'
 
-/** The prompts that the files of this node's agents offer to fill in: `agent.prompt`, published as tools are. */
+/** The prompts in the files of this node's agents: `agent.prompt`, published as tools are. */
 export class AgentPrompts implements PromptSource {
   readonly #api: NodeApi
   readonly #changes: SharedChanges<void>
@@ -53,8 +53,8 @@ export class AgentPrompts implements PromptSource {
 }
 
 /**
- * The text of a prompt with every `{name}` of its arguments replaced by what is given, in one pass: braces inside of what is
- * given stay as they are, and so do those of names that are no arguments. An optional argument that is not given becomes nothing.
+ * Replaces every `{name}` of a prompt's arguments by its value, in one pass. Braces inside values stay as they are, and so do braces of
+ * unknown names. An optional argument without a value becomes empty.
  * @throws NodeError INVALID_INPUT when a required argument is missing
  */
 export function renderPrompt({ name, arguments: known, template }: AgentPrompt, args: Readonly<Record<string, string>>): string {

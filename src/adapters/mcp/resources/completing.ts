@@ -1,7 +1,7 @@
-/** An argument of a prompt or of the pattern of a URI that somebody is writing. */
+/** An unfinished argument of a prompt or of a URI pattern. */
 export interface Completing {
   readonly argument: string
-  /** What stands there so far. */
+  /** The text so far. */
   readonly value: string
   /** The other arguments, so far as they are given. */
   readonly given: Readonly<Record<string, string>>

@@ -7,11 +7,11 @@ import { JSON_RPC } from '../server/structured-error.js'
 /** Values of one completion, as the protocol has it. */
 const MAX_VALUES = 100
 
-/** What completions are made from. */
+/** Dependencies of {@link serveCompletions}. */
 export interface CompletionDeps {
   readonly prompts?: PromptSource | undefined
   readonly resources?: ResourceSource | undefined
-  /** Turns what a source throws into an error of the protocol. */
+  /** Turns an error of a source into an error of the protocol. */
   complete<T>(given: Promise<T>): Promise<T>
 }
 
@@ -20,7 +20,7 @@ export function canComplete({ prompts, resources }: Pick<CompletionDeps, 'prompt
   return prompts?.complete !== undefined || resources?.complete !== undefined
 }
 
-/** Answers `completion/complete`: of the values that an argument may have those that begin with what is written. */
+/** Answers `completion/complete` with the values of an argument that begin with the text so far. */
 export function serveCompletions(server: Server, deps: CompletionDeps): void {
   server.setRequestHandler('completion/complete', async ({ params: { ref, argument, context } }): Promise<CompleteResult> => {
     const completing = { argument: argument.name, value: argument.value, given: context?.arguments ?? {} }

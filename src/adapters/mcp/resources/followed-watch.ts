@@ -6,14 +6,14 @@ import type { NodeApi, WatchName, Watches } from '../../../ports/node-api.js'
 /** How often a watch that broke off is opened again at most, in milliseconds. */
 const AGAIN_MS = 1000
 
-/** What following the node needs. */
+/** Dependencies of {@link followWatch}. */
 export interface FollowDeps {
-  /** That of the caller who is told. */
+  /** The API of the notified caller. */
   readonly api: NodeApi
   readonly clock: Clock
 }
 
-/** Reads a watch until the result is called. One that broke off is opened anew, with its snapshot; one that is refused is not. */
+/** Reads a watch until the returned function is called. A watch that broke off is opened again, with its snapshot; a refused one is not. */
 export function followWatch<N extends WatchName>(
   deps: FollowDeps,
   { name, params }: { readonly name: N; readonly params: Watches[N]['params'] },
@@ -28,7 +28,7 @@ export function followWatch<N extends WatchName>(
       try {
         for await (const item of deps.api.watch(name, params, { signal })) onItem(item)
       } catch (error) {
-        // A node that stops ends its watches, too: it may be back. Who may not look never will.
+        // A node that stops ends its watches too: it may be back. A caller without the right never gets it.
         if (['FORBIDDEN', 'SANDBOX_VIOLATION'].includes(asNodeError(error).code)) return
       }
       if (!signal.aborted) await wait(deps.clock, AGAIN_MS, signal)
@@ -36,7 +36,7 @@ export function followWatch<N extends WatchName>(
   }
 }
 
-/** Changes for any number of listeners, which are looked for once, and only while somebody listens. */
+/** Changes for any number of listeners from one watch, which runs only while there is a listener. */
 export class SharedChanges<T> {
   readonly #listeners = new Emitter<T>(() => {})
   readonly #begin: (tell: (change: T) => void) => Unsubscribe
@@ -46,7 +46,7 @@ export class SharedChanges<T> {
     this.#begin = begin
   }
 
-  /** Calls back with each change; returns what ends it. */
+  /** Calls back with each change; returns the function that ends it. */
   on(listener: (change: T) => void): Unsubscribe {
     const remove = this.#listeners.on((change) => listener(change))
     this.#end ??= this.#begin((change) => this.#listeners.emit(change))

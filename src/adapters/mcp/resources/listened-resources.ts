@@ -1,17 +1,17 @@
 import { isRecord } from '../../../kit/json.js'
 import { nameOf, type ResourceSource } from './resource-source.js'
 
-/** URIs of all requests of one connection that are looked at beside the one of which a change is told. */
+/** URIs of one connection's requests that are resolved for a change, beside the URI of the change. */
 export const MAX_LISTENED = 1024
 
 /**
- * The resources that clients of one connection listen to (`subscriptions/listen`). They are told by the URI that they gave, which
- * need not be the one of which the source tells.
+ * The resources that clients of one connection listen to (`subscriptions/listen`). Clients are notified by the URI that they gave, which
+ * may differ from the URI of the source.
  */
 export class ListenedResources {
   readonly #source: ResourceSource
   readonly #listens: () => Iterable<Readonly<Record<string, unknown>>>
-  /** What a source calls the resource of a URI. */
+  /** The source's name for the resource of each URI. */
   #names = new Map<string, Promise<string | undefined>>()
 
   /** `listens`: parameters of the requests that wait for changes now. */
@@ -25,7 +25,7 @@ export class ListenedResources {
     this.#names = new Map()
   }
 
-  /** Calls back with every URI by which a resource that changed may be listened to: its name at once, others when they are known to mean it. */
+  /** Calls back with every URI by which a changed resource may be listened to: its name at once, others when they are resolved to it. */
   changed(name: string, tell: (uri: string) => void): void {
     tell(name)
     const last = this.#names

@@ -10,7 +10,7 @@ import type { Complete } from './completing.js'
 import { type FollowDeps, followWatch, SharedChanges } from './followed-watch.js'
 import type { ResourceSource } from './resource-source.js'
 
-/** What the resources of the mesh need. */
+/** Dependencies of {@link MeshResources}. */
 export interface MeshResourcesDeps extends FollowDeps {
   /** Values of agents and documents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
@@ -93,7 +93,7 @@ export class MeshResources implements ResourceSource {
     })
   }
 
-  /** What the reader of its kind gives for a URI; undefined for what is not there. */
+  /** Reads a URI by the reader of its kind; undefined when there is no such resource. */
   async #of<T>(
     uri: string,
     read: { readonly [kind in 'agent' | 'document' | 'swarm']: (key: string) => Promise<T> }
@@ -105,7 +105,7 @@ export class MeshResources implements ResourceSource {
     return undefined
   }
 
-  /** Text alone as it is; a document with a map or list as JSON of its parts. What is not in it is a content of its own. */
+  /** Text alone stays text; a document with a map or list becomes JSON of its parts. Gaps are listed in a content of their own. */
   async #document(uri: string, document: string): Promise<ReadResourceResult['contents']> {
     const { api } = this.#deps
     const values: Partial<Record<DocumentType, unknown>> = {}
@@ -127,7 +127,7 @@ export class MeshResources implements ResourceSource {
   }
 }
 
-/** Tells of cards, documents and swarms: null for one more or one less, a URI for one that is another now. */
+/** Reports changes of cards, documents and swarms: null when one came or went, a URI when that one changed. */
 function followMesh(deps: FollowDeps, tell: (uri: string | null) => void): Unsubscribe {
   const [agents, documents] = [new Versions(AGENTS, tell), new Versions(DOCUMENTS, tell)]
   const from = deps.clock.now()
@@ -135,7 +135,7 @@ function followMesh(deps: FollowDeps, tell: (uri: string | null) => void): Unsub
     followWatch(deps, { name: 'agents.list', params: {} }, (list) =>
       agents.are(new Map(list.agents.map(({ address, revision, status }) => [address, `${revision} ${status === 'offline'}`])))
     ),
-    // Whatever is written into a document makes it longer, and what is taken out of its streams another.
+    // Each write makes a document longer, and each removal from its streams changes these numbers.
     followWatch(deps, { name: 'documents.list', params: {} }, (list) =>
       documents.are(new Map(list.documents.map(({ name, bytes, blocks }) => [name, `${bytes} ${blocks}`])))
     ),
@@ -151,7 +151,7 @@ function followMesh(deps: FollowDeps, tell: (uri: string | null) => void): Unsub
   }
 }
 
-/** What there was at the last look, to tell what is another now. */
+/** The versions of the last look, to find changes. */
 class Versions {
   readonly #prefix: string
   readonly #tell: (uri: string | null) => void
@@ -188,7 +188,7 @@ function uriOf(prefix: string, key: string): string {
   return prefix + encodeURIComponent(key)
 }
 
-/** What stands behind the prefix; null for another prefix, and for what no resource could be called. */
+/** The decoded text behind the prefix; null for another prefix, and for a text that no resource can have as name. */
 function keyOf(uri: string, prefix: string): string | null {
   if (!uri.startsWith(prefix)) return null
   try {
@@ -199,7 +199,7 @@ function keyOf(uri: string, prefix: string): string | null {
   }
 }
 
-/** undefined for what is not there, or not for this caller. */
+/** undefined when the resource does not exist, or is hidden from this caller. */
 async function there<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read()

@@ -2,7 +2,7 @@ import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
 import type { ClientAsk, ClientSide } from '../tools/client-ask.js'
 import { type Complete, joinComplete } from './completing.js'
 
-/** What a prompt is filled in with beside its arguments. */
+/** Context of filling in a prompt, beside its arguments. */
 export interface PromptContext {
   readonly signal: AbortSignal
   readonly client: ClientSide
@@ -16,7 +16,7 @@ export interface PromptSource {
   get(name: string, args: Readonly<Record<string, string>>, context: PromptContext): Promise<GetPromptResult | ClientAsk | undefined>
   /** Values for the arguments of a prompt. */
   readonly complete?: Complete
-  /** Calls back when `list` gives something else; returns what ends it. */
+  /** Calls back when `list` changes; returns the function that ends it. */
   onChange?(changed: () => void): () => void
 }
 

@@ -5,7 +5,7 @@ import type { ValidationResult } from '../server/tool-registry.js'
 /** Gives a slot back; a second call does nothing. */
 export type ReleaseSlot = () => void
 
-/** What the process uses (spec mcp-runtime, ResourceTelemetry). */
+/** Resource usage of the process (spec mcp-runtime, ResourceTelemetry). */
 export interface ResourceTelemetry {
   readonly memoryUsageBytes: number
   readonly eventLoopDelayMs: number
@@ -25,7 +25,7 @@ const BUSY_SHARE = 0.8
 /** Delay of the event loop beyond which the process is degraded, and unhealthy. */
 const SLOW_LOOP_MS = 100
 const STUCK_LOOP_MS = 500
-/** So many calls in a row that were refused for want of resources make it unhealthy. */
+/** The process is unhealthy after this number of calls in a row refused for lack of resources. */
 const EXHAUSTED_IN_A_ROW = 3
 
 /** Slots, payload sizes and telemetry of one process (spec mcp-runtime, ResourceManager): all its connections share one. */
@@ -54,7 +54,7 @@ export class ResourceManager {
     return free === null ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(free)
   }
 
-  /** Are the arguments small enough? What has no JSON form is not. */
+  /** Are the arguments small enough? A value without a JSON form is not. */
   validatePayloadSize(payload: unknown): ValidationResult {
     const { maxPayloadBytes } = this.#limits
     const bytes = jsonBytes(payload)
@@ -63,7 +63,7 @@ export class ResourceManager {
     return { valid: false, errors: [{ path: '', message }] }
   }
 
-  /** What is used now. */
+  /** Current usage. */
   getTelemetry(): ResourceTelemetry {
     return {
       memoryUsageBytes: this.#meter.memoryBytes(),
@@ -78,7 +78,7 @@ export class ResourceManager {
     return this.#taken > this.#limits.maxConcurrentExecutions * BUSY_SHARE || this.#meter.loopDelayMs() > SLOW_LOOP_MS
   }
 
-  /** Told of each answered call: null for success, else the code of its error. Calls that no tool got are not counted. */
+  /** Counts each answered call: null for success, else the code of its error. Calls that reached no tool do not count. */
   answered(code: StructuredErrorCode | null): void {
     this.#exhausted = code === 'RESOURCE_EXHAUSTED' ? this.#exhausted + 1 : 0
   }

@@ -57,7 +57,7 @@ export class ResourceRegistry implements ResourceSource {
   }
 }
 
-/** Several sources as one; of two resources with the same URI that of the earlier source counts. */
+/** Several sources as one; of two resources with the same URI the earlier source's counts. */
 export function joinResources(sources: readonly ResourceSource[]): ResourceSource {
   return {
     list: async () => {

@@ -9,15 +9,15 @@ export interface ResourceSource {
   templates?(): readonly ResourceTemplateType[] | Promise<readonly ResourceTemplateType[]>
   /** Values for the variables of a pattern. */
   readonly complete?: Complete
-  /** undefined when there is none; what it throws is told to the client. */
+  /** undefined when there is none; an error goes to the client. */
   read(uri: string, signal: AbortSignal): Promise<ReadResourceResult['contents'] | undefined>
-  /** The URI by which `onChange` calls what `read` gives; undefined when it gives nothing. Without it `read` is asked. */
+  /** The URI by which `onChange` names the resource of `uri`; undefined when there is none. Without this method `read` is asked. */
   nameOf?(uri: string, signal: AbortSignal): string | undefined | Promise<string | undefined>
-  /** Calls back with null when `list` gives something else, with a URI when the content of that one changed; returns what ends it. */
+  /** Calls back with null when `list` changes, with a URI when its content changes; returns the function that ends it. */
   onChange?(changed: (uri: string | null) => void): () => void
 }
 
-/** By which URI a source tells of changes of what it gives for a URI; undefined for none. What it throws is told to the client. */
+/** The URI by which a source names changes of a resource; undefined when there is none. An error goes to the client. */
 export async function nameOf(source: ResourceSource, uri: string, signal: AbortSignal): Promise<string | undefined> {
   if (source.nameOf !== undefined) return await source.nameOf(uri, signal)
   return (await source.read(uri, signal)) === undefined ? undefined : uri

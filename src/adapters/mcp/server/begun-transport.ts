@@ -1,14 +1,14 @@
 import type { JSONRPCMessage, MessageExtraInfo, Transport, TransportSendOptions } from '@modelcontextprotocol/server'
 
-/** A message and what came with it. */
+/** A message with its extra information. */
 interface ArrivedMessage {
   readonly message: JSONRPCMessage
   readonly extra: MessageExtraInfo | undefined
 }
 
 /**
- * A transport that has been started and whose first message has been looked at, to be given on as if nothing had happened:
- * what arrived meanwhile is told, in its order, to who starts it.
+ * A transport that was started to read its first message, and is passed on as if it were new. Messages received before are delivered in
+ * order when it is started.
  */
 export class BegunTransport implements Transport {
   onclose?: (() => void) | undefined

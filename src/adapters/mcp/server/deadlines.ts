@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../../kit/clock.js'
 
-/** What happens when its time is over. */
+/** A time and the action that is due then. */
 class Deadline {
   /** On the monotonic clock. */
   readonly at: number
@@ -13,7 +13,7 @@ class Deadline {
     this.#among = among
   }
 
-  /** It was met. */
+  /** Cancels it. */
   clear(): void {
     this.#among.delete(this)
   }
@@ -26,8 +26,8 @@ interface Queue {
 }
 
 /**
- * The deadlines of many calls. Nearly all end before, and most are of one length: each length has one timer, which looks for
- * what is over and goes on to the next. A timer for each call took a good part of a call's own time.
+ * The deadlines of many calls. Nearly all calls end earlier, and most deadlines have one length. So each length has one timer, which runs
+ * expired deadlines and continues with the next. A timer for each call took a good part of a call's own time.
  */
 export class Deadlines {
   readonly #clock: Clock
@@ -37,7 +37,7 @@ export class Deadlines {
     this.#clock = clock
   }
 
-  /** Runs it after so many milliseconds, unless it is cleared. */
+  /** Calls `run` after `ms` milliseconds, unless it is cleared. */
   after(ms: number, run: () => void): { clear(): void } {
     const queue = this.#queues.get(ms) ?? { waiting: new Set<Deadline>(), timer: null }
     this.#queues.set(ms, queue)

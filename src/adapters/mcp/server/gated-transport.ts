@@ -42,13 +42,13 @@ export interface RefusedRequest {
   readonly correlationId: string
 }
 
-/** What a gate is made of. */
+/** Dependencies of {@link GatedTransport}. */
 export interface GatedTransportDeps {
-  /** Of the connection; stands in every protocol error whose request names none. */
+  /** Id of the connection, for every protocol error whose request names none. */
   readonly correlationId: string
   readonly eras: Eras
   readonly log: ToolLog
-  /** Told of each request that got a JSON-RPC error. */
+  /** Called with each request that got a JSON-RPC error. */
   readonly onRefused?: (refused: RefusedRequest) => void
 }
 
@@ -62,8 +62,8 @@ type ReadRequest = Extract<ReadMessage, { kind: 'request' }>
 type ReadNotification = Extract<ReadMessage, { kind: 'notification' }>
 
 /**
- * Stands before any transport of the SDK and lets only messages through whose shape, id and time are right; all others are
- * answered as the specification says (mcp-runtime, Error Model). Once closed it writes nothing.
+ * Filters a transport of the SDK: passes messages with a valid shape and id at the right time. It answers all others as the specification
+ * says (mcp-runtime, Error Model). Once closed it writes nothing.
  */
 export class GatedTransport implements Transport {
   onclose?: (() => void) | undefined
@@ -72,7 +72,7 @@ export class GatedTransport implements Transport {
   readonly #inner: Transport
   readonly #deps: GatedTransportDeps
   readonly #inFlight = new Map<RequestId, RequestInFlight>()
-  /** What the client was asked and has not answered. */
+  /** Ids of questions that the client has not answered. */
   readonly #asked = new Set<unknown>()
   #state: LifecycleState = 'STARTING'
 
@@ -81,7 +81,7 @@ export class GatedTransport implements Transport {
     this.#deps = deps
   }
 
-  /** Where the connection stands. */
+  /** State of the connection. */
   get state(): LifecycleState {
     return this.#state
   }
@@ -117,7 +117,7 @@ export class GatedTransport implements Transport {
     return this.#inner.send(this.#answered(message), options)
   }
 
-  /** What the client is asked is remembered until it answers or the server gives it up. */
+  /** Remembers a question to the client until it is answered or the server cancels it. */
   async #tell(message: Extract<JSONRPCMessage, { readonly method: string }>, options?: TransportSendOptions): Promise<void> {
     if (message.method === 'notifications/cancelled') this.#asked.delete(message.params?.['requestId'])
     if (!('id' in message)) return await this.#inner.send(message, options)
@@ -161,17 +161,17 @@ export class GatedTransport implements Transport {
     else if (read.kind === 'notification' ? this.#notified(read) : this.#requested(read)) this.onmessage?.(message, extra)
   }
 
-  /** Only what answers a question goes to the server. */
+  /** Only the answer to a question goes to the server. */
   #responded(message: JSONRPCMessage, extra: MessageExtraInfo | undefined): void {
     if ('id' in message && this.#asked.delete(message.id)) this.onmessage?.(message, extra)
     else this.#deps.log('debug', 'dropped a message', { reason: 'not a response to any request' })
   }
 
-  /** Does it go to the server? Nobody is answered here. */
+  /** Does it go to the server? A notification gets no answer. */
   #notified({ method, params }: ReadNotification): boolean {
     const input = this.#inputOf(method, params, 'notifications/initialized')
     if (this.#step(input) !== 'pass') return false
-    // The server does not answer what was cancelled: its id is free again.
+    // The server does not answer a cancelled request: its id is free again.
     if (method === 'notifications/cancelled') this.#inFlight.delete(params['requestId'] as RequestId)
     return true
   }
@@ -218,19 +218,19 @@ export class GatedTransport implements Transport {
     return step === 'initialize' ? 'initialize' : 'initialized'
   }
 
-  /** Answers a message as it came, whatever it is. */
+  /** Refuses any message as it came. */
   #refuse(fault: JsonRpcFault, message: unknown): void {
     const { method, params } = isRecord(message) ? message : {}
     const known = { method: typeof method === 'string' ? method : '', params: isRecord(params) ? params : {} }
     const named = correlationIdOf(known.params['_meta'])
-    // The specification wants the connection's, whatever the request says.
+    // The specification wants the connection's id, even when the request names one.
     const isState = fault.code === JSON_RPC.NOT_INITIALIZED
     const correlationId = isState ? this.#deps.correlationId : (named ?? this.#deps.correlationId)
     this.#refused(known, fault, correlationId)
     this.#inner.send(errorResponse(fault, correlationId)).catch((error: unknown) => this.onerror?.(error as Error))
   }
 
-  /** What the server answers: errors get a correlation id. */
+  /** Handles an answer of the server: errors get a correlation id. */
   #answered(message: JSONRPCResponse): JSONRPCMessage {
     const { id } = message
     const request = id === undefined ? undefined : this.#inFlight.get(id)

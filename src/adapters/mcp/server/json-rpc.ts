@@ -8,9 +8,9 @@ const MAX_ID = 256
 /** Longest correlation id that a client may name, in characters. */
 const MAX_CORRELATION_ID = 128
 
-/** The versions that are served without a handshake. The SDK serves these, and tells nobody. */
+/** The versions that are served without a handshake. The SDK serves these, but exports no list of them. */
 const UNSHAKEN_VERSIONS: readonly unknown[] = ['2026-07-28']
-/** Methods that these versions have no more, and whose params would be looked at otherwise. */
+/** Methods that these versions no longer have. Without this list their params would be checked. */
 const REMOVED: ReadonlySet<string> = new Set(['initialize', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'])
 
 /** Why a message is refused as such. */
@@ -57,7 +57,7 @@ function readCall(message: Readonly<Record<string, unknown>>): ReadMessage {
   return faulty({ code: JSON_RPC.INVALID_PARAMS, message: 'Invalid params', id: answerTo, data: { reason: 'params must be an object' } })
 }
 
-// Whatever is wrong with a response, an answer to it could go back and forth for ever.
+// A wrong response gets no answer: answers could go back and forth for ever.
 function readResponse(message: Readonly<Record<string, unknown>>): ReadMessage {
   const isWhole = message['jsonrpc'] === '2.0' && 'result' in message !== 'error' in message && isRequestId(message['id'])
   return isWhole && jsonFault(message) === null ? { kind: 'response' } : { kind: 'dropped', reason: 'not a response to any request' }
@@ -75,15 +75,15 @@ function faulty(fault: JsonRpcFault): ReadMessage {
   return { kind: 'fault', fault }
 }
 
-/** The version of the protocol that a message claims itself (MCP 2026-07-28: it needs no handshake), as it stands there; undefined for none. */
+/** The protocol version that a message claims itself (MCP 2026-07-28: it needs no handshake), as written; undefined for none. */
 export function versionClaim(params: Readonly<Record<string, unknown>>): unknown {
   const meta = params['_meta']
   return isRecord(meta) && Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY) ? meta[PROTOCOL_VERSION_META_KEY] : undefined
 }
 
 /**
- * What is wrong with a claim itself, and with a method that its version does not have; null when nothing is, or when the SDK says
- * it better. One that claims another version at a handshake is taken for that handshake.
+ * The fault of a claim, or of a method that its version does not have; null when there is none, or when the SDK reports it better. A claim
+ * of another version at a handshake counts as that handshake.
  */
 export function claimFault(method: string, claim: unknown): Omit<JsonRpcFault, 'id'> | null {
   if (UNSHAKEN_VERSIONS.includes(claim))
@@ -98,7 +98,7 @@ export function unsupportedVersion(claim: unknown, supported: readonly unknown[]
   return { code: JSON_RPC.UNSUPPORTED_VERSION, message: 'Unsupported protocol version', data: { supported, requested } }
 }
 
-/** The fault of a request whose id is that of one under way. Under that id the client would take it for the answer to the first. */
+/** The fault of a request with an id in use. Under that id the client would take it for the first request's answer. */
 export function inFlightFault(id: RequestId): JsonRpcFault {
   const data = { reason: 'a request with this id is in flight', requestId: id }
   return { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id: null, data }
@@ -115,10 +115,10 @@ export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'criti
 
 type Shape = 'text' | 'object' | 'texts' | 'info' | 'level' | 'ref' | 'argument' | 'given'
 
-/** What a client adds that was asked something before it is answered. */
+/** Fields that a client adds after it was asked something. */
 const ROUND = { inputResponses: 'object?', requestState: 'text?' } as const
 
-/** What each method takes; a `?` may be absent. The SDK would answer a wrong one as its own fault. */
+/** Parameters of each method; a `?` may be absent. The SDK would report a wrong one as its own fault. */
 const PARAMS: Readonly<Record<string, Readonly<Record<string, Shape | `${Shape}?`>>>> = {
   initialize: { protocolVersion: 'text', capabilities: 'object', clientInfo: 'info' },
   'tools/list': { cursor: 'text?' },
@@ -158,7 +158,7 @@ function memberOf([key, shape]: readonly [string, Shape | `${Shape}?`]): Member 
   return [key, shape.replace('?', '') as Shape, shape.endsWith('?')]
 }
 
-/** What is wrong with the params of a request (spec mcp-runtime, Processing Order, step 2), or null. */
+/** The fault of the params of a request (spec mcp-runtime, Processing Order, step 2), or null. */
 export function paramsFault(method: string, params: Readonly<Record<string, unknown>>): string | null {
   for (const [key, shape, isOptional] of MEMBERS.get(method) ?? [META]) {
     const value = params[key]

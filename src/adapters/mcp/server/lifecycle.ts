@@ -1,13 +1,13 @@
-/** Where a connection stands (spec mcp-runtime, State Machine). CLOSED is final. */
+/** State of a connection (spec mcp-runtime, State Machine). CLOSED is final. */
 export type LifecycleState = 'STARTING' | 'INITIALIZING' | 'RUNNING' | 'CLOSED'
 
 /**
- * What happens to it: the two steps of the handshake, the server's refusal of `initialize`, any other message without a version
+ * Input of the state machine: the two steps of the handshake, the server's refusal of `initialize`, any other message without a version
  * claim, a message that claims a version of the protocol itself (it needs no handshake), the end.
  */
 export type LifecycleInput = 'initialize' | 'initialized' | 'initialize-refused' | 'other' | 'claimed' | 'close'
 
-/** What becomes of the message: to the server, refused with NOT_INITIALIZED, or nothing, without a word. */
+/** Verdict on the message: it goes to the server, is refused with NOT_INITIALIZED, or is dropped silently. */
 export type LifecycleVerdict = 'pass' | 'not-initialized' | 'ignore'
 
 /** One step of {@link stepLifecycle}. */
@@ -16,14 +16,14 @@ export interface LifecycleStep {
   readonly verdict: LifecycleVerdict
 }
 
-/** The next state of a connection, and what becomes of the message that led there. Total. */
+/** The next state of a connection, and the verdict on the message that led there. Total. */
 export function stepLifecycle(state: LifecycleState, input: LifecycleInput): LifecycleStep {
   if (input === 'close' || state === 'CLOSED') return { state: 'CLOSED', verdict: 'ignore' }
   switch (input) {
     case 'initialize':
       return { state: state === 'STARTING' ? 'INITIALIZING' : state, verdict: 'pass' }
     case 'initialized':
-      // Before `initialize` it says nothing; as a notification it cannot be refused.
+      // Before `initialize` it has no effect; as a notification it cannot be refused.
       if (state === 'STARTING') return { state, verdict: 'ignore' }
       return { state: 'RUNNING', verdict: 'pass' }
     case 'initialize-refused':

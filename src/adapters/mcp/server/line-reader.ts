@@ -4,7 +4,7 @@ import { LineSplitter, type LongLine } from '../../../kit/lines.js'
 /** Bytes of the start and of the end of a line that is too long, kept to find its id in. */
 const EDGE_BYTES = 512
 
-/** A line of a stream: its text (null when it is no UTF-8), or that it was too long, with the id of its request where it can be told. */
+/** A line of a stream: its text (null when it is no UTF-8), or a mark that it was too long, with the id of its request if known. */
 export type Line = { readonly text: string | null } | { readonly tooLong: { readonly id: RequestId | null } }
 
 /**

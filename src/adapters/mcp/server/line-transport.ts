@@ -5,7 +5,7 @@ import { errorResponse } from './json-rpc.js'
 import { LineReader, type Line } from './line-reader.js'
 import { JSON_RPC } from './structured-error.js'
 
-/** What a line transport needs of the stream that it reads. Streams of Node and of streamx have it. */
+/** The part of the input stream that a line transport uses. Streams of Node and of streamx have it. */
 export interface LineInput {
   on(event: 'data', listener: (chunk: Uint8Array | string) => void): unknown
   on(event: 'end' | 'close', listener: () => void): unknown
@@ -14,7 +14,7 @@ export interface LineInput {
   resume(): unknown
 }
 
-/** What it needs of the stream that it writes. */
+/** The part of the output stream that it uses. */
 export interface LineOutput {
   on(event: 'drain' | 'close', listener: () => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
@@ -28,11 +28,11 @@ export interface LineStreams {
   readonly output: LineOutput
 }
 
-/** What a line transport is made of. */
+/** Options of {@link LineTransport}. */
 export interface LineOptions {
   /** Bytes of one line; a longer one is skipped to its end and refused. */
   readonly maxLineBytes: number
-  /** Of the connection; stands in the answers to lines that are no message. */
+  /** Id of the connection, for answers to lines that are no message. */
   readonly correlationId: string
 }
 
@@ -83,12 +83,12 @@ export class LineTransport implements Transport {
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
-  /** Ends the output and calls `onclose`, once. What comes in afterwards is dropped. */
+  /** Ends the output and calls `onclose`, once. Later input is dropped. */
   close(): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
     this.#isClosed = true
     this.#drained()
-    // What is still sent to us must not fill up the stream.
+    // Later input must not fill up the stream.
     this.#streams.input.resume()
     this.#streams.output.end()
     this.onclose?.()
@@ -132,7 +132,7 @@ export class LineTransport implements Transport {
   }
 }
 
-/** undefined for what is no JSON, or no UTF-8. */
+/** undefined when the text is no JSON, or no UTF-8. */
 function parsed(text: string | null): unknown {
   if (text === null) return undefined
   try {
@@ -142,7 +142,7 @@ function parsed(text: string | null): unknown {
   }
 }
 
-/** Whoever waits for an answer that has no JSON form is told so. */
+/** The JSON of a message. An answer without a JSON form becomes an internal error. */
 function textOf(message: JSONRPCMessage, correlationId: string): string {
   try {
     return JSON.stringify(message)

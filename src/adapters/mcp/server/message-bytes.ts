@@ -1,7 +1,7 @@
-/** Beyond the arguments of a call, a message may have so many bytes: method, ids, and what escapes add. */
+/** Bytes of a message beyond the arguments of its call: method, ids, and added escapes. */
 const HEADROOM_BYTES = 65_536
 
-/** Bytes of one message, a line or a body, whose arguments may have `maxPayloadBytes` (`tools.maxPayloadBytes`). */
+/** Largest message in bytes, a line or a body, with arguments of up to `maxPayloadBytes` (`tools.maxPayloadBytes`). */
 export function maxMessageBytes(maxPayloadBytes: number): number {
   return maxPayloadBytes + HEADROOM_BYTES
 }

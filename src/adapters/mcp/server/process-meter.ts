@@ -7,7 +7,7 @@ const SAMPLE_MS = 20
 const WINDOW_MS = 10_000
 const NS_PER_MS = 1e6
 
-/** What the process itself uses. Tests pass numbers. */
+/** Resource usage of the process itself. Tests pass numbers. */
 export interface ProcessMeter {
   /** Resident memory. */
   memoryBytes(): number
@@ -21,7 +21,7 @@ export function startProcessMeter(clock: Pick<Clock, 'every' | 'clear'>): Proces
   const histogram = monitorEventLoopDelay({ resolution: SAMPLE_MS })
   histogram.enable()
   let before = 0
-  // The histogram counts the time between two samples; what is beyond the resolution is delay.
+  // The histogram counts the time between two samples; time beyond the resolution is delay.
   const delayMs = (): number => (histogram.count === 0 ? 0 : Math.max(0, histogram.percentile(99) / NS_PER_MS - SAMPLE_MS))
   const timer = clock.every(WINDOW_MS, () => {
     before = delayMs()

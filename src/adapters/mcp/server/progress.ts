@@ -2,8 +2,8 @@ import type { ProgressNotificationParams, ServerContext } from '@modelcontextpro
 import type { ToolContext } from './tool.js'
 
 /**
- * Tells the client of one call how far it is. At most one report is on its way and one waits; a newer one takes its place, so
- * a handler that reports faster than the client reads costs nothing. Does nothing when the client did not ask for it.
+ * Sends the progress of one call to its client. At most one report is under way and one waits; a newer one replaces it, so a handler that
+ * reports faster than the client reads costs nothing. Does nothing when the client did not ask for progress.
  */
 export function progressTo({ mcpReq }: ServerContext): ToolContext['progress'] {
   const progressToken = mcpReq._meta?.progressToken

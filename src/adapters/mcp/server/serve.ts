@@ -8,7 +8,7 @@ import { maxMessageBytes } from './message-bytes.js'
 import { tellRecord } from './tool-record.js'
 import { createMcpServer, type McpDeps } from './server.js'
 
-/** What serving a connection takes beside the parts of its server. */
+/** Dependencies of a connection, beside the dependencies of its server. */
 export interface ServeDeps extends McpDeps {
   /** `mcp.eras`. */
   readonly eras: Eras
@@ -18,9 +18,9 @@ export interface ServeDeps extends McpDeps {
 
 /** A connection that is served. */
 export interface ServedConnection {
-  /** Ends it: handlers are told to stop, nothing more is written. */
+  /** Ends it: signals handlers to stop, and writes nothing more. */
   close(): Promise<void>
-  /** Resolves when it has ended, whoever ended it. */
+  /** Resolves when it has ended, for any reason. */
   readonly closed: Promise<void>
 }
 
@@ -42,9 +42,9 @@ interface FirstMessage {
 }
 
 /**
- * Connects a server once the first message says of which era the client is. One that claims its version goes to the SDK's own
- * entry, which alone can serve it and goes on with a handshake when the client falls back to it; a handshake goes to a server
- * without the layer of that entry, which looks at every message once more.
+ * Connects a server once the first message shows the client's era. A client that claims its version goes to the SDK's own entry. Only that
+ * entry can serve it, and continues with a handshake when the client falls back to it. A handshake goes to a server without that entry's
+ * layer, which would check every message once more.
  */
 function begin(gate: GatedTransport, { deps, onerror }: FirstMessage): ServedConnection {
   const begun = new BegunTransport(gate)
@@ -71,7 +71,7 @@ function begin(gate: GatedTransport, { deps, onerror }: FirstMessage): ServedCon
   return { close: () => gate.close(), closed }
 }
 
-/** A call that never became one is recorded too. */
+/** Records a refused `tools/call`, too. */
 function reportRefused({ method, params, code, message, correlationId }: RefusedRequest, deps: ServeDeps): void {
   if (method !== 'tools/call') return
   const { name, arguments: args } = params

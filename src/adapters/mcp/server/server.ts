@@ -21,14 +21,14 @@ import type { ToolCatalog } from './tool-catalog.js'
 import { ToolPipeline } from './tool-pipeline.js'
 import type { InvocationRecord } from './tool-record.js'
 
-/** Resources of one client whose changes are told to it. */
+/** Resources of one client with notifications of changes, at most. */
 const MAX_SUBSCRIPTIONS = 1024
 
-/** What a server is made of. With a manual clock and ids that count, every answer is the same in each run. */
+/** Dependencies of a server. With a manual clock and ids that count, every answer is the same in each run. */
 export interface McpDeps {
   readonly name: string
   readonly version: string
-  /** Told to the client at the handshake: how to use what is here. */
+  /** Sent to the client at the handshake: how to use this server. */
   readonly instructions?: string
   readonly clock: Clock
   readonly ids: RunIds
@@ -38,11 +38,11 @@ export interface McpDeps {
   readonly prompts?: PromptSource
   /** Shared by all servers of the process. */
   readonly limits: ResourceManager
-  /** Seals what handlers keep while their client is asked. */
+  /** Seals the states of handlers while their client is asked. */
   readonly states: RequestStates
   /** `tools.defaultTimeoutMs`. */
   readonly defaultTimeoutMs: number
-  /** Told how each call of a tool ended. */
+  /** Called with the record of each ended tool call. */
   readonly onCompleted?: (record: InvocationRecord) => void
 }
 
@@ -70,7 +70,7 @@ export function createMcpServer(deps: McpDeps, era: 'legacy' | 'modern', listens
   )
   const asking = new Elicitation(server, { states: deps.states, era })
   serveTools(server, deps, { asking, log: new ClientLog(server, era) })
-  /** By the URI that the client gave, the one of which changes are told. */
+  /** The source's URI of each resource, by the URI that the client gave. */
   const subscribed = new Map<string, string>()
   if (resources !== undefined) serveResources(server, resources, subscribed)
   if (prompts !== undefined) servePrompts(server, prompts, asking)
@@ -143,7 +143,7 @@ function servePrompts(server: Server, source: PromptSource, asking: Elicitation)
   })
 }
 
-/** What a source gives; what it throws becomes an error of the protocol that carries the structured one. */
+/** Awaits a source; its error becomes an error of the protocol that carries the structured one. */
 async function withProtocolError<T>(given: T | Promise<T>): Promise<T> {
   try {
     return await given
@@ -155,7 +155,7 @@ async function withProtocolError<T>(given: T | Promise<T>): Promise<T> {
   }
 }
 
-/** Tells the client of changes, at most once a turn of each list, once it is ready to hear of them. */
+/** Sends changes to the client, at most once a turn for each list, once it is ready for them. */
 function tellChanges(
   server: Server,
   { tools, resources, prompts, log }: McpDeps,

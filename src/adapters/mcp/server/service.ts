@@ -35,13 +35,13 @@ import { ToolCatalog } from './tool-catalog.js'
 import type { InvocationRecord } from './tool-record.js'
 import { ToolRegistry } from './tool-registry.js'
 
-/** What a client is told first. */
+/** Instructions for each client. */
 const INSTRUCTIONS =
   'This server is a node of an a2a-node mesh: a group of machines whose agents work for each other. a2a_list_agents shows them; ' +
   'each capability of an agent is a tool (agent.tool here, agent@node.tool on another machine); a2a_swarm spreads work over all of them. ' +
   'A call may wait for a person to allow it. When a call ends as TIMEOUT, its work may go on: a2a_task tells what became of it.'
 
-/** Only who may do everything on this node reads it: it names all who were refused. */
+/** Only a caller with all rights on this node reads it: it names all refused callers. */
 const AUDIT = { uri: 'a2a://audit', name: 'newest lines of the audit log', mimeType: 'application/json' }
 
 /** Settings of the MCP server, as the config names them. */
@@ -58,7 +58,7 @@ export interface McpSettings {
   readonly security: { readonly dynamicRegistrationEnabled: boolean }
 }
 
-/** What the MCP server of a node is made of. */
+/** Dependencies of {@link McpService}. */
 export interface McpServiceDeps {
   readonly version: string
   readonly settings: McpSettings
@@ -68,29 +68,29 @@ export interface McpServiceDeps {
   readonly toJson: (value: unknown) => unknown
   readonly log: ToolLog
   readonly ids?: RunIds
-  /** 32 bytes that seal what clients carry for handlers; absent: new ones. */
+  /** 32 bytes that seal the states of handlers, which clients carry; absent: new ones. */
   readonly stateKey?: Uint8Array
   apiFor(principal: Principal): NodeApi
   /** The newest lines of the audit log. */
   readonly audit: () => Promise<readonly unknown[]>
   /** The MCP servers of the config. */
   readonly imported: Pick<ImportedTools, 'list' | 'named'>
-  /** Told how each call of a tool ended. */
+  /** Called with the record of each ended tool call. */
   readonly onCompleted: (record: InvocationRecord) => void
-  /** Offered to every caller beside what the node has. */
+  /** Offered to every caller beside the node's own. */
   readonly more?: { readonly tools: ToolSource; readonly resources: ResourceSource; readonly prompts: PromptSource }
 }
 
-/** What one caller is offered, and how many connections use it. */
+/** The offer to one caller, and its number of connections. */
 interface Offer {
-  /** Whom it is for. */
+  /** Identifies the caller. */
   readonly key: string
   readonly deps: Pick<McpDeps, 'tools' | 'resources' | 'prompts'>
   readonly catalog: ToolCatalog
   users: number
 }
 
-/** The MCP server of a node: each connection is served what its caller may see and do. Slots and telemetry are of the process. */
+/** The MCP server of a node: each connection offers only its caller's tools and data. All share slots and telemetry. */
 export class McpService {
   readonly #deps: McpServiceDeps
   readonly #limits: ResourceManager
@@ -167,7 +167,7 @@ export class McpService {
     })
   }
 
-  /** Ends every connection; their calls are told to stop. */
+  /** Ends every connection and signals their calls to stop. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#http.close()
@@ -184,7 +184,7 @@ export class McpService {
     const health = healthTool({ name: 'a2a-node', version, limits: this.#limits, settings: { ...limits, maxConcurrentExecutions } })
     const own = this.#ownTools(api, principal)
     own.register(health.definition, health.handler)
-    // What a caller registers acts as that caller: nobody else is offered it.
+    // A tool that a caller registers acts as that caller: no other caller sees it.
     const registered = new ToolRegistry(compileSchema)
     const admin = adminTools({
       settings: { adminRegistrationEnabled, adminPolicy, dynamicRegistrationEnabled: settings.security.dynamicRegistrationEnabled },

@@ -31,11 +31,11 @@ export const JSON_RPC = {
   NOT_INITIALIZED: -32_002,
   /** Of MCP 2026-07-28: the message claims a version that is not served. */
   UNSUPPORTED_VERSION: -32_022,
-  /** Of MCP 2026-07-28: the client has not declared what answering would take. */
+  /** Of MCP 2026-07-28: the client has not declared a capability that the answer needs. */
   MISSING_CAPABILITY: -32_021
 } as const
 
-/** Longest message of an error that a caller is told, in characters. */
+/** Longest error message for a caller, in characters. */
 const MAX_MESSAGE = 4096
 
 /** The one table from the node's codes to those of the runtime. */
@@ -100,7 +100,7 @@ const OF_NODE_ERROR: Readonly<Record<ErrorCode, StructuredErrorCode>> = {
   INTERNAL: 'INTERNAL'
 }
 
-/** What the client tool's own reasons are to the node. */
+/** The node's codes for the client tool's own reasons. */
 const OF_CLIENT_TOOL: Readonly<Record<ToolChoiceCode, ErrorCode>> = {
   SERVER_NOT_CONFIGURED: 'TOOL_SERVER_NOT_FOUND',
   TOOL_NOT_FOUND: 'CAPABILITY_NOT_FOUND',
@@ -114,8 +114,8 @@ export function createError(code: StructuredErrorCode, message: string, details?
 }
 
 /**
- * What a handler threw, as its caller is told. The node's own code, whether to try again and what to do next stand in `details`;
- * of any other error only the message is told, never its stack.
+ * The error of a handler, for its caller. `details` has the node's own code, `retryable` and the next step. Of any other error only the
+ * message is passed on, never its stack.
  */
 export function structuredErrorOf(thrown: unknown): StructuredError {
   if (thrown instanceof ToolExecutionError) return ofClientTool(thrown)
@@ -124,7 +124,7 @@ export function structuredErrorOf(thrown: unknown): StructuredError {
   return ofNode(error.toBody())
 }
 
-/** Why a call is not begun, in the node's own code; `details`: what else there is to say. */
+/** The error of a call that is not begun, with the node's own code and further `details`. */
 export function refusalOf(code: ErrorCode, message: string, details: Readonly<Record<string, unknown>> = {}): StructuredError {
   const { retryable, next } = new NodeError(code, message)
   return createError(OF_NODE_ERROR[code], message, { code, retryable, next, ...details })
@@ -134,7 +134,7 @@ function ofNode({ code, message, retryable, next, data }: ErrorBody): Structured
   return createError(OF_NODE_ERROR[code], message, { code, retryable, next, ...(data === undefined ? {} : { data }) })
 }
 
-/** A call that was made and failed is told as the direct call would be. */
+/** A failed call has the same error as the direct call. */
 function ofClientTool({ code, message, data }: ToolExecutionError): StructuredError {
   if (data.error !== undefined) return ofNode(data.error)
   return isErrorCode(code) ? refusalOf(code, message) : refusalOf(OF_CLIENT_TOOL[code], message, { ...data, code })

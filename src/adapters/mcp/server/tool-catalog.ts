@@ -2,7 +2,7 @@ import { nearest } from '../../../kit/text.js'
 import { PublishedNames, publishedName } from '../tools/published-names.js'
 import type { RegisteredTool, ToolDefinition, ToolSource } from './tool.js'
 
-/** Names told to somebody who asked for a tool that is not there. */
+/** Names suggested for an unknown tool. */
 const MAX_HINTS = 10
 
 /** A tool and the name that clients see. */
@@ -31,7 +31,7 @@ export class ToolCatalog {
     const at = this.#change
     const lists = await Promise.all(this.#sources.map(async (source) => await source.list()))
     const listed = published(lists.flat())
-    // NaN, and what changed meanwhile, is not equal.
+    // NaN never equals itself, and a change meanwhile has raised the number.
     if (at === this.#change) this.#listed = listed
     return listed
   }
@@ -40,7 +40,7 @@ export class ToolCatalog {
   find(name: string): RegisteredTool | undefined | Promise<RegisteredTool | undefined> {
     const [first] = this.#sources
     const got = first?.get(name)
-    // What a caller has at hand needs no wait: most calls are of these.
+    // Tools of the first source need no wait: most calls are of these.
     return got !== undefined && !(got instanceof Promise) && got.definition.name === name ? got : this.#search(name)
   }
 
@@ -66,14 +66,14 @@ export class ToolCatalog {
     return false
   }
 
-  /** What there is beside a name that is not: the names nearest to it, or else the first of all. */
+  /** Suggestions for an unknown name: the names nearest to it, and the first of all. */
   async hint(name: string): Promise<Readonly<Record<string, unknown>>> {
     const names = (await this.list()).map((one) => one.name)
     const similar = nearest(name, names)
     return { didYouMean: similar, available: names.slice(0, MAX_HINTS), total: names.length }
   }
 
-  /** Calls back when a source says that its list changed; returns what ends it. */
+  /** Calls back when the list of a source changes; returns the function that ends it. */
   onChange(changed: () => void): () => void {
     const ends = this.#sources.map((source) => source.onChange?.(changed))
     return () => {
@@ -81,7 +81,7 @@ export class ToolCatalog {
     }
   }
 
-  /** Listens to its sources no more: the list is made anew each time it is asked for. */
+  /** Stops listening to its sources: from now on the list is made at each call. */
   close(): void {
     for (const end of this.#ends.splice(0)) end()
     this.#listed = null
@@ -102,7 +102,7 @@ function published(definitions: readonly ToolDefinition[]): readonly PublishedTo
   const listed = new Map<string, ToolDefinition>()
   for (const [name, definition] of byName) {
     const shownAs = names.published(name)
-    // Two whose suffixed names are the same were made to be: only one of them is shown.
+    // Two equal suffixed names can only be made on purpose: only one of the tools is shown.
     if (!listed.has(shownAs)) listed.set(shownAs, definition)
   }
   return [...listed.keys()].sort().map((name) => ({ name, definition: listed.get(name) as ToolDefinition }))

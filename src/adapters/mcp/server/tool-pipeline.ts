@@ -20,22 +20,22 @@ export interface ToolCall {
   readonly args: Readonly<Record<string, unknown>>
   /** As the client named it. */
   readonly correlationId: string | null
-  /** Aborts when the client cancels and when the connection ends: nobody waits any more. */
+  /** Aborts when the client cancels and when the connection ends: the result is then unused. */
   readonly signal: AbortSignal
   readonly progress: ToolContext['progress']
-  /** Tells the client lines of the handler's log; absent when it asked for none. */
+  /** Sends the client lines of the handler's log; absent when it asked for none. */
   readonly tell?: ClientTell | undefined
-  /** What a handler may ask; absent: nothing. */
+  /** Access of the handler to its client; absent: it cannot ask. */
   readonly client?: ClientSide
 }
 
 /** How a call is answered: at last, or with questions to its client. */
 export type ToolAnswer = CallToolResult | ClientAsk
 
-/** Tells a client one line of a log. */
+/** Sends a client one line of a log. */
 export type ClientTell = (level: Parameters<ToolLog>[0], message: string) => void
 
-/** What a pipeline is made of. */
+/** Dependencies of {@link ToolPipeline}. */
 export interface PipelineDeps {
   readonly clock: Clock
   readonly ids: Pick<RunIds, 'runId' | 'correlationId'>
@@ -44,11 +44,11 @@ export interface PipelineDeps {
   readonly limits: ResourceManager
   /** Of tools that name none. */
   readonly defaultTimeoutMs: number
-  /** Told how each call ended, and again when its handler ended after its caller had been answered. */
+  /** Called when a call was answered, and again when its handler ended after that. */
   readonly onCompleted?: ((record: InvocationRecord) => void) | undefined
 }
 
-/** A call with what belongs to it. */
+/** A call with its ids, its start and its tool. */
 interface ToolRunner {
   readonly call: ToolCall
   readonly runId: string
@@ -68,7 +68,7 @@ export class ToolPipeline {
     this.#deadlines = new Deadlines(deps.clock)
   }
 
-  /** The answer to a call. Never rejects: what goes wrong is a result with `isError`. */
+  /** Answers a call. Never rejects: an error is a result with `isError`. */
   async call(call: ToolCall): Promise<ToolAnswer> {
     const { ids, clock, tools, limits } = this.#deps
     const correlationId = call.correlationId ?? ids.correlationId()
@@ -166,7 +166,7 @@ export class ToolPipeline {
     }
   }
 
-  /** The handler ended: in time, late, or when nobody waited any more. Only the first is answered. */
+  /** The handler ended: in time, late, or without a waiting client. Only the first is answered. */
   #ended(run: ToolRunner, ended: WrappedResult | StructuredError, { isLate, isAlone }: { isLate: boolean; isAlone: boolean }): ToolAnswer {
     const error = 'code' in ended ? ended : ended.error
     const hasThrown = 'code' in ended && ended.details?.['reason'] !== 'result_not_serializable'

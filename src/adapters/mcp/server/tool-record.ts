@@ -9,7 +9,7 @@ import type { ToolLog } from './tool.js'
  */
 export type ToolOutcome = 'success' | 'tool_error' | 'timeout' | 'late_completed' | 'aborted' | 'disconnected_completed' | 'protocol_error'
 
-/** What is known of a call once it ended. Plain JSON, through `JSON.stringify` and back the same. */
+/** Record of an ended call. Plain JSON, the same after `JSON.stringify` and parsing. */
 export interface InvocationRecord {
   /** Canonical; as the client wrote it when there is no such tool. */
   readonly tool: string
@@ -26,7 +26,7 @@ export interface InvocationRecord {
   readonly at: number
 }
 
-/** A record. Its result is parsed only when somebody looks at it. */
+/** Makes a record. Its result is parsed only on first use. */
 export function recordOf(
   base: Omit<InvocationRecord, 'result' | 'error'>,
   { error, json }: { readonly error: StructuredError | null; readonly json: string | null }
@@ -45,7 +45,7 @@ export function recordOf(
   }
 }
 
-/** A call as the sums of the node count it (A2AObservability); null for what is not one: a refused request, a second record of a call. */
+/** A call in the form that the node counts (A2AObservability); null for a refused request and for a second record of a call. */
 export function invocationEvent({ tool, durationMs, outcome, at }: InvocationRecord): {
   readonly type: 'tool-invocation'
   readonly toolName: string
@@ -57,7 +57,7 @@ export function invocationEvent({ tool, durationMs, outcome, at }: InvocationRec
   return { type: 'tool-invocation', toolName: tool, duration: durationMs, success: outcome === 'success', timestamp: at }
 }
 
-/** Hands a record to whoever keeps count, who must not stop an answer by failing. */
+/** Passes a record to its consumer, whose failure must not stop an answer. */
 export function tellRecord(
   { onCompleted, log }: { readonly onCompleted?: ((record: InvocationRecord) => void) | undefined; readonly log: ToolLog },
   record: InvocationRecord

@@ -14,7 +14,7 @@ const MAX_DESCRIPTION = 16_384
 /** Compiled schemas that are remembered by their text. */
 const MAX_REMEMBERED = 512
 
-/** A schema of which nobody else has a reference, with its validator. */
+/** A private copy of a schema, with its validator. */
 interface CompiledTool {
   readonly schema: ToolSchema
   readonly check: Check
@@ -55,7 +55,7 @@ export class ToolRegistry implements ToolSource {
     const { name } = definition
     if (this.#tools.has(name)) throw duplicateTool(name)
     if (this.#tools.size >= MAX_TOOLS) throw new NodeError('OVERLOADED', `at most ${MAX_TOOLS} tools can be registered`)
-    // Copies: what its author changes later must not part from what was compiled.
+    // Copies: later changes by the author must not differ from the compiled schema.
     const { schema: inputSchema, check: validator } = this.#compiledOf(definition.inputSchema)
     const kept = { ...definition, inputSchema }
     const { outputSchema } = definition
@@ -137,7 +137,7 @@ export class ToolRegistry implements ToolSource {
   }
 }
 
-/** That a tool cannot be registered since there is one of its name. */
+/** The error of a tool whose name is taken. */
 export function duplicateTool(tool: string): NodeError {
   return new NodeError('CONFLICT', `there is a tool named ${JSON.stringify(tool)}, or shown so, already: take another name`, {
     data: { reason: 'DUPLICATE_TOOL', tool }

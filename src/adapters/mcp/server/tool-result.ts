@@ -18,7 +18,7 @@ export function mcpContent(result: CallToolResult): McpContent {
   return new McpContent(result)
 }
 
-/** What a call ended with, in the form of the protocol. */
+/** The end of a call, in the form of the protocol. */
 export interface WrappedResult {
   readonly result: CallToolResult | ClientAsk
   /** null when it succeeded. */

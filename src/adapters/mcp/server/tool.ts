@@ -3,7 +3,7 @@ import type { ClientSide } from '../tools/client-ask.js'
 /** A JSON Schema whose root is an object. */
 export type ToolSchema = Readonly<Record<string, unknown>>
 
-/** What a client is told of a tool (spec mcp-runtime, ToolDefinition). */
+/** A tool as clients see it (spec mcp-runtime, ToolDefinition). */
 export interface ToolDefinition {
   /** Canonical, e.g. `text.stats` or `text@gpu-box.stats`; 1 to 256 characters. Published under {@link publishedName}. */
   readonly name: string
@@ -17,23 +17,23 @@ export interface ToolDefinition {
   readonly source?: string
 }
 
-/** A line of a tool in the log of the node; its correlation and run ids are added. A client that asked for its level is told it, too. */
+/** A line of a tool in the log of the node, with its correlation and run ids. A client that asked for its level gets it, too. */
 export type ToolLog = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>) => void
 
-/** What a handler may use (spec mcp-runtime, ToolContext). */
+/** Context of a handler (spec mcp-runtime, ToolContext). */
 export interface ToolContext {
   readonly runId: string
   readonly correlationId: string
   readonly log: ToolLog
   /** Aborts at the deadline, when the client cancels and when the connection ends; a handler should stop then. */
   readonly abortSignal: AbortSignal
-  /** Tells the client how far it is; nothing when the client did not ask for it. */
+  /** Sends progress to the client; does nothing when the client did not ask for it. */
   progress(report: { readonly progress: number; readonly total?: number; readonly message?: string }): void
-  /** What the client takes and says beside the arguments: to ask it something, return `askClient(...)`. */
+  /** The client's abilities and its answers so far. To ask it something, return `askClient(...)`. */
   readonly client: ClientSide
 }
 
-/** Runs a tool. What it throws becomes a tool error; its result must be JSON, `undefined` counts as null. */
+/** Runs a tool. A thrown error becomes a tool error; its result must be JSON, `undefined` counts as null. */
 export type ToolHandler = (args: Readonly<Record<string, unknown>>, context: ToolContext) => Promise<unknown>
 
 /** A tool that can be called. */
@@ -52,6 +52,6 @@ export interface ToolSource {
   list(): readonly ToolDefinition[] | Promise<readonly ToolDefinition[]>
   /** By canonical or published name. */
   get(name: string): RegisteredTool | undefined | Promise<RegisteredTool | undefined>
-  /** Calls back when `list` gives something else; returns what ends it. */
+  /** Calls back when `list` changes; returns the function that ends it. */
   onChange?(changed: () => void): () => void
 }

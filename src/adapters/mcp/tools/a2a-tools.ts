@@ -5,7 +5,7 @@ import type { Calls, NodeApi, SwarmResults } from '../../../ports/node-api.js'
 import { callAgent, sendToAgent } from './mesh-call.js'
 import type { ToolSchema, RegisteredTool, ToolContext, ToolHandler } from '../server/tool.js'
 
-/** What the tools that work the mesh need. */
+/** Dependencies of {@link a2aTools}. */
 export interface A2AToolsDeps {
   readonly api: NodeApi
   readonly compileSchema: CompileSchema
@@ -13,7 +13,7 @@ export interface A2AToolsDeps {
   readonly toJson: (value: unknown) => unknown
 }
 
-/** A tool of ours as it stands in the table below. */
+/** A tool of the node, as a row of the table below. */
 interface A2AToolRow {
   readonly description: string
   readonly properties: Readonly<Record<string, unknown>>
@@ -147,7 +147,7 @@ async function listAgents({ capability, origin }: Args, { api }: A2AToolsDeps): 
   }
 }
 
-/** Which of both it is, its id says. */
+/** The prefix of the id tells a task from a swarm. */
 async function taskOrSwarm(api: NodeApi, { id, cancel = false }: { readonly id: string; readonly cancel?: boolean }): Promise<unknown> {
   if (!id.startsWith('swarm_')) return cancel ? await api.call('tasks.cancel', { id }) : await api.call('tasks.show', { id })
   const info = cancel ? await api.call('swarm.cancel', { id }) : await api.call('swarm.show', { id })
@@ -177,7 +177,7 @@ async function runSwarm(args: Args, { deps, context }: SwarmRun): Promise<unknow
   return deps.toJson(results)
 }
 
-/** Whoever asked for the swarm has given it up: it goes on for nobody. */
+/** Follows a swarm to its end; cancels it when its caller has given it up. */
 async function followSwarm(id: string, { deps: { api }, context }: SwarmRun): Promise<void> {
   const { abortSignal, progress } = context
   let ended = 0

@@ -5,7 +5,7 @@ import { publishedName } from './published-names.js'
 import type { ToolSchema, ToolContext, ToolHandler, ToolSource } from '../server/tool.js'
 import { duplicateTool, ToolRegistry } from '../server/tool-registry.js'
 
-/** Who may change the list of tools (`tools.adminPolicy`). */
+/** The callers that may change the list of tools (`tools.adminPolicy`). */
 export type AdminPolicy = 'deny_all' | 'local_stdio_only' | 'token'
 
 /** How the client of a connection came here. */
@@ -15,10 +15,10 @@ export interface AdminCaller {
   readonly hasToken: boolean
 }
 
-/** What a dynamic tool can be: its handler comes with the type, never from the client. */
+/** Type of a dynamic tool: its handler comes with the type, never from the client. */
 export type ToolType = 'echo' | 'health' | 'agentProxy'
 
-/** What admin tools are made of. */
+/** Dependencies of {@link adminTools}. */
 export interface AdminDeps {
   readonly settings: {
     /** `tools.adminRegistrationEnabled`. */
@@ -30,9 +30,9 @@ export interface AdminDeps {
   }
   readonly caller: AdminCaller
   readonly compile: CompileSchema
-  /** Where tools come and go. */
+  /** The registry that the admin tools change. */
   readonly registry: ToolRegistry
-  /** Has the caller a tool of that name already, from wherever, or one that clients would see as the same? */
+  /** Does the caller have a tool of that name, from any source, or one that clients would see as the same? */
   readonly isTaken: (name: string) => Promise<boolean>
   readonly health: ToolHandler
   /** Sends a message to an agent and resolves with its answer. */
@@ -71,8 +71,8 @@ const UNREGISTER_SCHEMA: ToolSchema = {
 }
 
 /**
- * `admin/registerTool` and `admin/unregisterTool` for one kind of caller. Without both settings the source is empty; with them, each
- * call is held against the policy.
+ * `admin/registerTool` and `admin/unregisterTool` for one kind of caller. Without both settings the source is empty; with them, each call
+ * is checked against the policy.
  */
 export function adminTools(deps: AdminDeps): ToolSource {
   const { settings, compile } = deps

@@ -11,9 +11,9 @@ import { allowedNames } from '../../../kit/glob.js'
 import { type MeshTool, toolsOf } from './mesh-tools.js'
 import { PublishedNames } from './published-names.js'
 
-/** What a toolbox needs. */
+/** Dependencies of {@link openToolbox}. */
 export interface AgentToolboxDeps {
-  /** Made for the agent: what it may not see is not here, and what it calls it calls as itself. */
+  /** Acts as the agent: it shows only agents that this one may see, and calls in its name. */
   readonly api: NodeApi
   /** Its id on this node. */
   readonly agentId: string
@@ -33,7 +33,7 @@ interface Offered {
 
 /**
  * The capabilities of other agents that an agent wants and that the rules of this node let it call, under published names.
- * @throws NodeError what looking is refused
+ * @throws NodeError when the agent may not list agents
  */
 export async function openToolbox(deps: AgentToolboxDeps, choice: AgentToolChoice, signal: AbortSignalLike): Promise<AgentToolbox> {
   const { agents } = await deps.api.call('agents.list', {}, { signal })
@@ -63,7 +63,7 @@ async function wantedOf(deps: AgentToolboxDeps, { address }: AgentInfo, globs: r
   }
 }
 
-/** What is refused anyway only costs a model turns. What a person is asked about is offered. */
+/** May the agent call the tool, perhaps after a person's approval? A denied tool would only cost a model turns. */
 async function mayCall(api: NodeApi, from: string, { address, tool }: Offered): Promise<boolean> {
   try {
     return (await api.call('policy.test', { from, to: address, capability: tool.capability })).decision !== 'deny'

@@ -3,26 +3,26 @@ import { NodeError } from '../../../kit/errors.js'
 
 /** Questions of one {@link askClient}. */
 const MAX_REQUESTS = 8
-/** What a handler keeps between two rounds, as JSON (characters): the client carries it. */
+/** Characters of a handler's state between two rounds, as JSON: the client carries it. */
 const MAX_STATE = 16_384
 
 /** A question to the client: to its person (`elicitation/create`), its model (`sampling/createMessage`), for its folders (`roots/list`). */
 export type ClientRequest = InputRequest
 
-/** What a client said to one of them. Nobody has checked it against what was asked. */
+/** A client's answer to a question. It is not checked against the question. */
 export type ClientAnswer = Exclude<InputResponseView, { readonly kind: 'missing' }>
 
-/** What a handler of a tool or a prompt has of its client, to ask it things. */
+/** The client of a tool's or a prompt's handler, to be asked questions. */
 export interface ClientSide {
   /** Has it declared that it takes such a question? One that it does not take fails the call. */
   takes(request: ClientRequest): boolean
-  /** Its answer to the question of this name; undefined when there is none yet, or nothing that could be one. */
+  /** Its answer to the question of this name; undefined when there is none yet, or none of a valid form. */
   answer(name: string): ClientAnswer | undefined
-  /** What was given to {@link askClient} with the questions, unchanged; undefined in the first round. */
+  /** The `state` given to {@link askClient}, unchanged; undefined in the first round. */
   readonly state: unknown
 }
 
-/** What a handler returns that cannot end without its client. Made by {@link askClient}. */
+/** The result of a handler that needs answers of its client. Made by {@link askClient}. */
 export class ClientAsk {
   readonly requests: Readonly<Record<string, ClientRequest>>
   readonly state: unknown
@@ -34,8 +34,8 @@ export class ClientAsk {
 }
 
 /**
- * Asks the client, by names of the handler's choice: a handler that returns it is called again, with the same arguments and what
- * the client said. Between the two calls nothing of it runs; `state` (JSON) comes back as it was, and the client can read it.
+ * Asks the client, by names of the handler's choice. A handler that returns it is called again, with the same arguments and the client's
+ * answers. Between the two calls nothing of it runs; `state` (JSON) comes back as it was, and the client can read it.
  * @throws NodeError INVALID_INPUT without a question, for too many, and for a state that is too large
  */
 export function askClient(requests: Readonly<Record<string, ClientRequest>>, state?: unknown): ClientAsk {
@@ -50,7 +50,7 @@ export function askClient(requests: Readonly<Record<string, ClientRequest>>, sta
 /** A client that takes no question. */
 export const NO_CLIENT: ClientSide = { takes: () => false, answer: () => undefined, state: undefined }
 
-/** The client as it declared itself, with what it said in this round. */
+/** The client with its declared capabilities and its answers of this round. */
 export function clientSide(
   declared: ClientCapabilities | undefined,
   { answers, state }: { readonly answers: Readonly<Record<string, unknown>> | undefined; readonly state: unknown }

@@ -3,23 +3,23 @@ import { LOG_LEVELS } from '../server/json-rpc.js'
 import type { ToolLog } from '../server/tool.js'
 import type { ClientTell } from '../server/tool-pipeline.js'
 
-/** Lines of one call that are on their way to its client at once; further ones are in the log of the node alone. */
+/** Lines of one call on their way to its client at once; further ones go to the log of the node alone. */
 const MAX_PENDING = 64
 
-/** Characters of a line that a client is told. */
+/** Characters of a line for a client. */
 const MAX_LINE = 4096
 
 const LEVEL_OF: Readonly<Record<Parameters<ToolLog>[0], LoggingLevel>> = { debug: 'debug', info: 'info', warn: 'warning', error: 'error' }
 
 /**
- * Tells clients the lines that tools write to their logs, to those alone who asked for them: by `logging/setLevel`, or with the
- * request itself since MCP 2026-07-28. Their fields are for the log of the node, which knows what to hide of them.
+ * Sends clients the log lines of tools, if they asked for them: by `logging/setLevel`, or with the request itself since MCP 2026-07-28.
+ * Fields of lines stay in the node's log, which knows what to hide of them.
  */
 export class ClientLog {
   readonly #era: 'legacy' | 'modern'
   #level: LoggingLevel | undefined
 
-  /** The server must have the capability; its own handler of `logging/setLevel` would tell lines to who never asked. */
+  /** The server must have the capability; its own handler of `logging/setLevel` would send lines to clients that never asked. */
   constructor(server: Server, era: 'legacy' | 'modern') {
     this.#era = era
     if (era === 'modern') return
@@ -29,7 +29,7 @@ export class ClientLog {
     })
   }
 
-  /** Tells the lines of one call; undefined when nobody asked for them. */
+  /** Sends the lines of one call; undefined when the client did not ask for them. */
   of({ mcpReq }: ServerContext): ClientTell | undefined {
     const envelope: Readonly<Record<string, unknown>> | undefined = mcpReq.envelope
     const named = this.#era === 'modern' ? envelope?.[LOG_LEVEL_META_KEY] : this.#level

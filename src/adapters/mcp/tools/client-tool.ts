@@ -14,10 +14,10 @@ export type ToolChoiceCode = 'SERVER_NOT_CONFIGURED' | 'TOOL_NOT_FOUND' | 'TOOL_
 /** Why the client tool has no result: its own reason, or the code with which the call of the tool ended. */
 export type ToolExecutionCode = ToolChoiceCode | ErrorCode
 
-/** The client tool could not do what it was asked (spec protocol-adapters, 3.2). */
+/** The error of a failed client tool (spec protocol-adapters, 3.2). */
 export class ToolExecutionError extends Error {
   readonly code: ToolExecutionCode
-  /** `available`: what there is instead; `error`: what the call ended with; `retryAfter`: seconds. JSON. */
+  /** `available`: the alternatives; `error`: the error of the call; `retryAfter`: seconds. JSON. */
   readonly data: { readonly available?: readonly string[]; readonly error?: ErrorBody; readonly retryAfter?: number }
 
   constructor(code: ToolExecutionCode, message: string, data: ToolExecutionError['data'] = {}) {
@@ -28,12 +28,12 @@ export class ToolExecutionError extends Error {
   }
 }
 
-/** What {@link mcpClientTool} needs. */
+/** Dependencies of {@link mcpClientTool}. */
 export interface ClientToolDeps {
   /** The configured server of that name or exact address; null: none. */
   serverOf(text: string): ImportedServerInfo | null
   servers(): readonly ImportedServerInfo[]
-  /** Calls a capability of an agent of this node in the name of whoever called the tool, so that policy applies. Never rejects. */
+  /** Calls a capability of an agent of this node in the name of the tool's caller, so that policy applies. Never rejects. */
   call(
     work: { readonly agent: string; readonly capability: string; readonly input: unknown },
     context: ToolContext

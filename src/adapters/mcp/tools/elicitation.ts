@@ -16,13 +16,13 @@ const MAX_ROUNDS = 8
 /** How long such a client may take for an answer, in milliseconds. */
 const ANSWER_MS = 300_000
 
-/** For the SDK, which asks clients with a handshake by requests of its own and calls the handler again with what they say. */
+/** For the SDK, which asks clients with a handshake by its own requests and calls the handler again with the answers. */
 export const ASKING = { maxRounds: MAX_ROUNDS, roundTimeoutMs: ANSWER_MS }
 
-/** One request, as far as its rounds have it in common. */
+/** The parts of a request that its rounds have in common. */
 export type Elicited = readonly [method: string, name: string, args: Readonly<Record<string, unknown>>]
 
-/** Stands between the handlers that ask their client and the two ways of the protocol to do it. */
+/** Connects handlers that ask their client with the two forms of questions in the protocol. */
 export class Elicitation {
   readonly #server: Server
   readonly #states: RequestStates
@@ -34,7 +34,7 @@ export class Elicitation {
     this.#era = era
   }
 
-  /** What a handler has of the client of this request. @throws ProtocolError for a state that is not one of ours */
+  /** The client of this request, for its handler. @throws ProtocolError for a state that this node did not seal */
   client({ mcpReq }: ServerContext, about: Elicited): ClientSide {
     const carried: unknown = mcpReq.requestState()
     const state = carried === undefined ? undefined : this.#opened(about, carried)
@@ -49,7 +49,7 @@ export class Elicitation {
     })
   }
 
-  /** Since MCP 2026-07-28 each request says it for itself. */
+  /** Since MCP 2026-07-28 each request carries the client's capabilities. */
   #declared(envelope: Readonly<Record<string, unknown>> | undefined): ClientCapabilities | undefined {
     if (this.#era === 'legacy') return this.#server.getClientCapabilities()
     return envelope?.[CLIENT_CAPABILITIES_META_KEY] as ClientCapabilities | undefined

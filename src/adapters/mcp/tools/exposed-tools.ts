@@ -3,15 +3,15 @@ import { nearest } from '../../../kit/text.js'
 import type { CompileSchema } from '../../../kit/sign.js'
 import type { ToolSchema, RegisteredTool, ToolContext, ToolDefinition, ToolSource } from '../server/tool.js'
 
-/** Which tools a client is told of at once: all; none but those to find others with; as many as a model can choose among. */
+/** Tools in a client's list. `all`: every tool; `search`: the three to find others; `auto`: at most {@link LISTED_MAX}, else `search`. */
 export type Expose = 'auto' | 'all' | 'search'
 
-/** Tools of which a list is still told whole under `auto`. */
+/** Most tools that `auto` lists. */
 export const LISTED_MAX = 100
-/** Tools that a search gives. */
+/** Most tools in the result of a search. */
 const FOUND_MAX = 20
 
-/** What exposing tools needs. */
+/** Dependencies of {@link ExposedTools}. */
 export interface ExposedToolsDeps {
   /** The tools to find, describe and call: those of the mesh. */
   readonly source: ToolSource
@@ -113,7 +113,7 @@ async function callTool({ validator, handler }: RegisteredTool, args: ExposedArg
   return await handler(args, context)
 }
 
-/** Those that have the most of the words, a word of the name counting twice; the best first. */
+/** Tools that contain the most of the words, the best first. A word counts 2 in the name and 1 in the description. */
 function found(query: string, all: readonly ToolDefinition[]): readonly { readonly name: string; readonly description: string }[] {
   const words = query
     .toLowerCase()

@@ -4,7 +4,7 @@ import type { ToolSchema, RegisteredTool, ToolDefinition, ToolHandler } from '..
 /** Arguments of the health tool: none (spec mcp-runtime, ToolType Canonical Schemas). */
 export const HEALTH_SCHEMA: ToolSchema = { type: 'object', properties: {}, additionalProperties: false }
 
-/** What the health tool needs. */
+/** Dependencies of {@link healthTool}. */
 export interface HealthDeps {
   readonly name: string
   readonly version: string
@@ -17,7 +17,7 @@ export interface HealthDeps {
   }
 }
 
-/** What the health tool says (spec mcp-runtime, HealthResponse). */
+/** Answer of the health tool (spec mcp-runtime, HealthResponse). */
 export interface HealthResponse {
   readonly server: { readonly name: string; readonly version: string }
   readonly config: {
@@ -41,7 +41,7 @@ export function healthTool(deps: HealthDeps): Pick<RegisteredTool, 'definition' 
   return { definition, handler: healthHandler(deps) }
 }
 
-/** What a health tool of any name does. */
+/** The handler of a health tool of any name. */
 export function healthHandler({ name, version, limits, settings }: HealthDeps): ToolHandler {
   const { defaultTimeoutMs, ...config } = settings
   return () => {

@@ -4,19 +4,19 @@ import type { Calls, NodeApi, Reply } from '../../../ports/node-api.js'
 import type { MessageEvent } from '../../../ports/policy-api.js'
 import type { ToolContext } from '../server/tool.js'
 
-/** What a call of an agent needs. */
+/** Dependencies of {@link callAgent}. */
 export interface MeshCallDeps {
   readonly api: NodeApi
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
 }
 
-/** Who is told how far a call is, and what ends it. */
+/** Receives the progress of a call, and ends it. */
 export interface CallContext extends Pick<ToolContext, 'progress'> {
   readonly abortSignal: AbortSignalLike
 }
 
-/** What is told while somebody or something is waited for. */
+/** Progress messages while a call waits. */
 const WAITING = {
   approval: 'waiting for approval: a person of its node decides',
   slot: 'waiting for a free slot at the agent',
@@ -24,18 +24,18 @@ const WAITING = {
   ack: 'waiting for its node to confirm it'
 } as const
 
-/** What is told without a number of the agent counts so much: it leaves room for the agent's own, whatever they count. */
+/** Progress of a report without a number of the agent: small, to leave room for the agent's own numbers. */
 const SMALL_STEP = 1 / 1024
-/** Beyond it a small step would be lost in the number: such an agent's own numbers are not told. */
+/** Above it a small step would be lost in the number: larger numbers of an agent are not passed on. */
 const LARGEST = 2 ** 40
 
 /**
- * Asks an agent for a capability, as the caller whom the API is for. What holds the call up, and what the agent reports, is told as progress.
+ * Asks an agent for a capability, as the caller of the API. Delays of the call and reports of the agent become progress.
  * @returns the result of the agent, as JSON
- * @throws NodeError what the call was refused or failed with; TIMEOUT with the task's id when nobody knows its outcome yet
+ * @throws NodeError of the refused or failed call; TIMEOUT with the task's id when its outcome is not known yet
  */
 export async function callAgent(deps: MeshCallDeps, params: Calls['message.call']['params'], context: CallContext): Promise<unknown> {
-  // Its client waits for it: what changes nothing need not outlive it.
+  // Its client waits for it: a call that changes nothing need not outlive the client.
   const call = { ...params, record: false }
   return resultOf(await follow(deps.api.watch('message.call', call, { signal: context.abortSignal }), context), deps)
 }
@@ -66,7 +66,7 @@ async function follow(events: AsyncIterable<MessageEvent<Reply>>, { abortSignal,
   throw new NodeError(abortSignal.aborted ? 'CANCELED' : 'INTERNAL', 'the call ended without an answer')
 }
 
-/** Numbers of progress: those of the agent where they rise, as the protocol wants it, and else a little more than the last one. */
+/** Numbers of progress: the agent's while they rise, as the protocol requires, else a little more than the last one. */
 class Rising {
   #last = 0
 
@@ -86,7 +86,7 @@ function resultOf(reply: Reply, { toJson }: MeshCallDeps): unknown {
   const why = error === null ? '' : `: ${error.message}`
   throw new NodeError('TIMEOUT', `nobody knows yet whether ${agent} did it${why}; a2a_task tells it later`, {
     data: { taskId, agent },
-    // Of what may not be repeated its task says so.
+    // The error of the task says whether it may be repeated.
     retryable: error?.retryable ?? false
   })
 }

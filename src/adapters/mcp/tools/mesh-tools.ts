@@ -11,9 +11,9 @@ import { callAgent } from './mesh-call.js'
 import { PublishedNames } from './published-names.js'
 import type { ToolSchema, RegisteredTool, ToolDefinition, ToolSource } from '../server/tool.js'
 
-/** What the tools of the mesh need. */
+/** Dependencies of {@link MeshTools}. */
 export interface MeshToolsDeps {
-  /** That of the caller whom the tools are for: what it may not see is not here. */
+  /** The API of the caller of the tools: it shows only agents that the caller may see. */
   readonly api: NodeApi
   readonly clock: Clock
   readonly compileSchema: CompileSchema
@@ -24,7 +24,7 @@ export interface MeshToolsDeps {
 /** A capability of an agent as a tool. */
 export interface MeshTool extends RegisteredTool {
   readonly capability: string
-  /** The input of the capability that arguments stand for. */
+  /** The input of the capability for the arguments of the tool. */
   inputOf(args: Readonly<Record<string, unknown>>): unknown
 }
 
@@ -34,9 +34,9 @@ interface MeshAgentTools {
   readonly tools: readonly RegisteredTool[]
 }
 
-/** Why arguments are given as `{"input": ...}` where the input of a capability is no object. */
+/** Name of the argument that holds the input of a capability whose input is no object. */
 const INPUT = 'input'
-/** Characters of a capability's description that a client is told. */
+/** Characters of a capability's description for a client. */
 const MAX_DESCRIPTION = 4096
 
 /**
@@ -99,7 +99,7 @@ export class MeshTools implements ToolSource {
     this.#published = published
   }
 
-  /** None for a caller that may call agents and not look at them: it has the tools that take an address. */
+  /** Empty for a caller that may call agents but not list them: it has the tools that take an address. */
   async #online(): Promise<readonly AgentInfo[]> {
     try {
       const { agents } = await this.#deps.api.call('agents.list', {})
@@ -142,7 +142,7 @@ function shortName(agentId: string, capability: string): string {
 }
 
 function toolName({ id, origin, node }: AgentDetail, tool: string): string {
-  // What an imported server calls its own has its name in it already.
+  // A tool of an imported server has the server's name in its own already.
   if (origin === 'local') return tool.startsWith(`mcp_${id}_`) ? tool : `${id}.${tool}`
   return `${id}@${node.name}.${tool}`
 }
@@ -179,7 +179,7 @@ function toolOf(agent: AgentDetail, { capability, name, deps }: ToolMaking): Mes
     definition,
     capability: capability.id,
     inputOf,
-    // A pattern in a schema of another node could hold this one up; that node checks by it, and says what does not fit.
+    // A pattern in another node's schema could block this node. That node checks the arguments itself and reports faults.
     validator: agent.origin === 'local' ? boundedCheck(deps.compileSchema(inputSchema), inputSchema) : root === null ? hasInput : () => [],
     // A request has a deadline of its own, and may wait for a person.
     timeoutMs: null,

@@ -6,9 +6,9 @@ const MAX_STEM = 56
 const SUFFIX = 7
 
 /**
- * A canonical name as clients take it (`[A-Za-z0-9_-]{1,64}`): `.` and `/` become `__`, `@` becomes `_at_`, any other foreign
- * character `_`; what is longer than 56 is cut there and gets a suffix of its hash. In a list with another name that would
- * look the same both get the suffix: see {@link PublishedNames}.
+ * A canonical name as clients take it (`[A-Za-z0-9_-]{1,64}`): `.` and `/` become `__`, `@` becomes `_at_`, any other foreign character
+ * `_`; a name longer than 56 is cut there and gets a suffix of its hash. In a list with another name that would look the same both get the
+ * suffix: see {@link PublishedNames}.
  */
 export function publishedName(canonical: string): string {
   const plain = plainName(canonical)
@@ -30,7 +30,7 @@ function suffixed(canonical: string, plain = plainName(canonical)): string {
 
 /** The names of one list, both ways. Distinct canonical names never share a published one that resolves. */
 export class PublishedNames {
-  /** By what stands before a suffix; nearly always one. */
+  /** Names by their text before a suffix; nearly always one. */
   readonly #byStem = new Map<string, Set<string>>()
   readonly #plain = new Map<string, string>()
 

@@ -5,7 +5,7 @@ import type { PublishedTool, ToolCatalog } from '../server/tool-catalog.js'
 /** Hints that clients know; a wrong one would make them refuse the whole list. */
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 
-/** The tools of a catalogue as `tools/list` gives them; made anew only when the catalogue's list is another. */
+/** The tools of a catalogue as `tools/list` gives them; rebuilt only when the catalogue's list changes. */
 export function publishedTools(catalog: ToolCatalog): () => Promise<readonly Tool[]> {
   let of: readonly PublishedTool[] | null = null
   let tools: readonly Tool[] = []

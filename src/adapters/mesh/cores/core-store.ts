@@ -22,11 +22,11 @@ export function coreStore(dir: string, options: CorestoreOptions = {}): Corestor
 }
 
 /**
- * Closes a store. What it holds in memory is written into its tables before, whose every block has a checksum: a log of the engine
- * that is damaged later loses nothing then.
+ * Closes a store. First it writes the data in memory into its tables, whose every block has a checksum: later damage to a log of the engine
+ * then loses nothing.
  */
 export async function closeStore(store: Corestore): Promise<void> {
-  // A full disk takes no table; the log has it all the same.
+  // A full disk takes no table; the log has the data all the same.
   if (store.opened && !store.closed) await store.storage.db.flush().catch(() => {})
   try {
     await store.close()

@@ -2,8 +2,8 @@ import type Corestore from 'corestore'
 import type { StoreDatabase, StoreReading } from 'corestore'
 
 /**
- * Has a store ask its database once in a turn for all that is read in that turn. The engine asks for each node of each tree by
- * itself, and each question goes to a thread and back: a stream of many small blocks comes no faster than these.
+ * Makes a store ask its database once a turn for all reads of that turn. The engine asks for each node of each tree on its own, and each
+ * question goes to a thread and back. Their speed limits a stream of many small blocks.
  */
 export function joinReads(store: Pick<Corestore, 'storage'>): void {
   const { db } = store.storage
@@ -14,14 +14,14 @@ function joined(db: StoreDatabase, reads: JointReads): StoreDatabase {
   const session = db.session.bind(db)
   db.session = (options) => {
     const made = session(options)
-    // A snapshot is asked for itself: it shows what was.
+    // A snapshot is read on its own: it shows an earlier state.
     return made.snapshotted ? made : joined(made, reads)
   }
   db.read = () => reads
   return db
 }
 
-/** What is asked in this turn. Flushed when the turn is over, whoever asked. */
+/** The reads of one turn, flushed at its end. */
 class JointReads implements StoreReading {
   readonly #read: StoreDatabase['read']
   #asked: StoreReading | null = null

@@ -2,10 +2,10 @@ import type Hypercore from 'hypercore'
 import type { HypercorePeer } from 'hypercore'
 import type { Clock, Timer } from '../../../kit/clock.js'
 
-/** How often peers that have not come further are asked for what they have, in milliseconds. */
+/** Milliseconds between two questions to peers that have not advanced. */
 const ASK_MS = 3000
 
-/** What {@link WriterCores} needs. */
+/** Dependencies of {@link WriterCores}. */
 export interface WriterCoresDeps {
   readonly clock: Clock
   /** Opens a session of a core by its key (z32). */
@@ -15,9 +15,9 @@ export interface WriterCoresDeps {
 }
 
 /**
- * Keeps cores that others write open, those of the log and those of documents, so that two branches of one are found. The engine
- * compares what two nodes have when one asks the other for more. Here those are asked that have as much or less, once for each
- * length: who has as much asks for nothing, and who has less does not either once it knows of two branches.
+ * Keeps cores of other writers open, of the log and of documents, to find two branches of one. The engine compares two nodes' blocks when
+ * one asks the other for more. So peers with as many blocks or fewer are asked here, once for each length. A peer with as many asks for
+ * nothing, and one with fewer stops asking once it knows of two branches.
  */
 export class WriterCores {
   readonly #deps: WriterCoresDeps
@@ -42,7 +42,7 @@ export class WriterCores {
     for (const key of cores) if (!this.#open.has(key) && !this.#forked.has(key)) this.#follow(key)
   }
 
-  /** Asks nobody any more, and closes what it opened. */
+  /** Stops asking, and closes its cores. */
   async close(): Promise<void> {
     this.#deps.clock.clear(this.#timer)
     await Promise.all([...this.#open.values()].map((core) => core.close()))
@@ -72,7 +72,7 @@ export class WriterCores {
     }
   }
 
-  /** The engine's own question after a forged block; it takes the answer without being asked for it. */
+  /** The engine's own question after a forged block; the engine takes the answer without having asked. */
   #askPeer(peer: HypercorePeer, { fork }: Hypercore): void {
     const length = peer.remoteLength
     if (this.#asked.get(peer) === length) return

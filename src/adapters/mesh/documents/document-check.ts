@@ -5,15 +5,15 @@ import type { StreamKey } from '../../../domain/document/client-ids.js'
 import { beginningOf, contiguousLength } from '../cores/core-beginning.js'
 import { readEntries } from '../cores/store-scan.js'
 
-/** What a store of documents holds. */
+/** Contents of a store of documents. */
 export interface StreamFacts {
   /** Blocks that could be read. */
   readonly blocks: number
-  /** Up to which block each stream is here, counted from its first one of all. Infinity for a forked one: nothing of it counts. */
+  /** Length of each stream up to its first hole, counted from its first block of all. Infinity for a forked one: nothing of it counts. */
   readonly lengths: ReadonlyMap<StreamKey, number>
 }
 
-/** Reads every block of the streams of a store. @throws what the store says when one cannot be read */
+/** Reads every block of the streams of a store. @throws the store's error when one cannot be read */
 export async function readStreams(store: Corestore): Promise<StreamFacts> {
   await readEntries(store)
   const lengths = new Map<StreamKey, number>()

@@ -6,10 +6,10 @@ import { beginningOf, contiguousLength, setBeginning } from '../cores/core-begin
 import { copyKept } from './kept-bytes.js'
 
 /**
- * Copies what is here of the streams of documents into a new store, the way a peer gets it. That store has a seed of its own, so
- * in it none of the streams can be written, and whatever node has it writes streams that nobody wrote before. Forked streams
- * are left out: nothing of them counts. What is kept beside streams goes along: the snapshot that they begin behind, whose core may
- * be forked. @throws Error for what cannot be read
+ * Copies the stored blocks of document streams into a new store, as a peer gets them. That store has its own seed: none of the streams can
+ * be written in it, and its node writes new streams. Forked streams are left out: nothing of them counts. Data beside streams is copied
+ * too: the snapshot before their beginning, whose core may be forked.
+ * @throws Error when a block cannot be read
  */
 export async function copyStreams(from: Corestore, dir: string): Promise<void> {
   await intoNew(dir, async (to) => {
@@ -18,8 +18,8 @@ export async function copyStreams(from: Corestore, dir: string): Promise<void> {
 }
 
 /**
- * The same of a store that is damaged: of each stream what is before the first block that cannot be read.
- * @throws Error when the store does not say which streams it has, and for what can be read and is not copied
+ * Copies a damaged store: of each stream the blocks before the first unreadable one.
+ * @throws Error when the store does not list its streams, and when a readable block is not copied
  */
 export async function salvageStreams(from: Corestore, dir: string): Promise<void> {
   await intoNew(dir, async (to) => {
@@ -56,7 +56,7 @@ async function copyCore(source: Hypercore, to: Corestore, end = Number.POSITIVE_
   if (source.length > 0 && !source.core.header.frozen) await copyStream(source, to, end)
 }
 
-/** Where the blocks end that are here and can be read; infinite when all of them can. */
+/** End of the blocks that are here and can be read; infinite when all of them can. */
 async function readableEnd(source: Hypercore): Promise<number> {
   const beginning = await beginningOf(source)
   const length = contiguousLength(source, beginning)

@@ -9,10 +9,10 @@ import type { StreamSize } from '../../../ports/documents.js'
 import { beginningOf, bytesBefore, type CoreBeginning, contiguousLength, NO_BEGINNING, setBeginning } from '../cores/core-beginning.js'
 import { BlockWindow } from '../links/block-window.js'
 
-/** Bytes of one stream: an own one takes no more, and more of another is not fetched. */
+/** Bytes of one stream: an own stream takes no more, and of another no more is fetched. */
 export const MAX_STREAM_BYTES = 268_435_456
 
-/** What {@link DocumentCore} needs. */
+/** Dependencies of {@link DocumentCore}. */
 export interface DocumentCoreDeps {
   readonly stream: StreamKey
   readonly clock: Clock
@@ -20,7 +20,7 @@ export interface DocumentCoreDeps {
   open(): Promise<Corestore>
   /** More blocks are here. */
   onBlocks(stream: StreamKey): void
-  /** May as many bytes of it be here? */
+  /** May it store this number of bytes? */
   mayHold(bytes: number): boolean
   /** A block came from a peer. */
   onFetched(stream: StreamKey): void
@@ -32,7 +32,7 @@ export interface DocumentCoreDeps {
   toError(error: unknown): NodeError
 }
 
-/** A stream is not shorter for that it cannot be read now. */
+/** A stream that cannot be read now does not count as shorter. */
 function cannotOpen(): NodeError {
   return new NodeError('CONFLICT', 'a stream of the document cannot be opened now: try again')
 }
@@ -49,7 +49,7 @@ export class DocumentCore {
   readonly #window = new BlockWindow()
   /** Until it fires nothing is requested. */
   #rest: Timer | null = null
-  /** Blocks that were told of. */
+  /** Number of reported blocks. */
   #announced = 0
   /** Blocks that came from peers. */
   #fetched = 0
@@ -66,7 +66,7 @@ export class DocumentCore {
     this.#opening = this.#open().catch((error: unknown) => this.#failed(error))
   }
 
-  /** The multiplexers of links that may have it, from now on these and no others. */
+  /** Sets the multiplexers of the links that may have it, in the place of all earlier ones. */
   attach(links: readonly Protomux[]): void {
     this.#wanted = links
     const core = this.#core
@@ -93,14 +93,14 @@ export class DocumentCore {
     return await storedBlocks(core, from, end).catch((error: unknown) => Promise.reject(this.#deps.toError(error)))
   }
 
-  /** How much of it is here. */
+  /** Its stored part. */
   size(): StreamSize {
     const core = this.#core
     if (core === null) return { blocks: 0, from: 0, bytes: 0 }
     return { blocks: this.#storedLength(core), from: this.#beginning.blocks, bytes: core.byteLength - (this.#before ?? core.byteLength) }
   }
 
-  /** How long it is known to be, and the links whose ends said how much they have; of one that is not fetched, what is here. */
+  /** Its known length, and the links whose ends announced theirs. For a stream that is not fetched: the stored length. */
   extent(): { readonly blocks: number; readonly isMore: boolean; readonly announced: readonly Protomux[]; readonly fetched: number } {
     const core = this.#core
     if (core === null) return { blocks: 0, isMore: false, announced: [], fetched: 0 }
@@ -111,7 +111,7 @@ export class DocumentCore {
     return { blocks: mayFetch ? core.length : this.#storedLength(core), isMore, announced, fetched: this.#fetched }
   }
 
-  /** Lets it begin later, behind so many blocks. `onBegun`: told before any of them is removed. */
+  /** Moves its beginning behind the first `blocks` blocks. `onBegun`: called before any of them is removed. */
   async begin(blocks: number, onBegun: (beginning: CoreBeginning) => void): Promise<void> {
     await this.#opening
     if (this.#isClosed || blocks <= this.#beginning.blocks) return
@@ -123,11 +123,11 @@ export class DocumentCore {
     if (!this.#isForked) await setBeginning(core, beginning)
     this.#beginning = beginning
     this.#before = null
-    // Whoever writes it hears that others have more of it.
+    // Its writer learns that other nodes have more of it.
     if (isShort) this.#deps.onFetched(this.#deps.stream)
     if (this.#isForked) return
     onBegun(beginning)
-    // What is still asked for would come back at once, and an own stream that others gave is left.
+    // Pending requests would fetch the blocks again at once, and a node abandons an own stream whose blocks peers gave it.
     this.#download?.destroy()
     await core.clear(0, Math.min(blocks, core.length))
     await this.#measure(core)
@@ -145,7 +145,7 @@ export class DocumentCore {
     return this.#fault?.code === 'STORE_DAMAGED' ? this.#fault : cannotOpen()
   }
 
-  /** Removes its blocks. Fetched again it is from the first one on that somebody has. */
+  /** Removes its blocks. A later fetch starts at the first block that a peer has. */
   async clear(): Promise<void> {
     await this.#opening
     if (this.#core === null) return
@@ -153,7 +153,7 @@ export class DocumentCore {
     if (this.#beginning.blocks > 0) await setBeginning(this.#core, { ...NO_BEGINNING, isShort: true })
   }
 
-  /** It has two branches: nothing of it is read any more. The engine closes it; opened again it shows this node's branch to who has the other. */
+  /** It has two branches: nothing of it is read any more. The engine closes it; reopened it shows this node's branch to other peers. */
   forked(): void {
     if (this.#isForked) return
     this.#isForked = true
@@ -162,7 +162,7 @@ export class DocumentCore {
     this.#opening = this.#opening.then(() => this.#open()).catch((error: unknown) => this.#failed(error))
   }
 
-  /** Gives it to nobody any more. */
+  /** Stops replicating it. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#deps.clock.clear(this.#rest)
@@ -182,14 +182,14 @@ export class DocumentCore {
     const { stream, open } = this.#deps
     const store = await open()
     if (this.#isClosed) return
-    // Its writer could cut it back for everybody, also behind what others built on.
+    // Its writer could truncate it for everybody, also behind blocks that others built on.
     const core = store.get({ key: keyFromText(stream), writable: false, allowFork: false })
     await core.ready()
     if (this.#isClosed) return await core.close()
     this.#window.signed(core.length, core.byteLength)
     this.#ask(core)
     this.#beginning = await beginningOf(core)
-    // Killed in between, it may have remembered where the stream begins and not removed what is before.
+    // A killed process may have stored the beginning without removing the blocks before it.
     const { blocks } = this.#beginning
     const first = core.core.bitfield.firstSet(0)
     if (first !== -1 && first < blocks) await core.clear(0, Math.min(blocks, core.length))
@@ -215,7 +215,7 @@ export class DocumentCore {
     this.#tell(core)
   }
 
-  /** What is asked of others depends on how much is before its beginning: what a snapshot would say of that nobody can check. */
+  /** Requests depend on the number of bytes before the beginning: nobody can check a snapshot's claim of it. */
   async #measure(core: Hypercore): Promise<void> {
     const { blocks } = this.#beginning
     const before = await bytesBefore(core, blocks)
@@ -231,7 +231,7 @@ export class DocumentCore {
     core.core.replicator.setInflightRange(this.#window.blocks, this.#window.blocks)
   }
 
-  /** Requests go on at once if nothing speaks against it any more: somebody may use the document now. */
+  /** Continues requests at once when no rest is due any more: the document may be in use now. */
   resume(): void {
     if (this.#rest === null || this.#core === null || this.#deps.restMs(0) > 0) return
     this.#deps.clock.clear(this.#rest)
@@ -252,7 +252,7 @@ export class DocumentCore {
     })
   }
 
-  /** Of one that may have any size behind its beginning the first block alone, which tells: without it nothing else serves anybody. */
+  /** Of a stream of unknown size behind its beginning, requests only the first block: it tells the size. */
   #fetch(core: Hypercore): void {
     if (this.#rest !== null) return
     this.#download?.destroy()

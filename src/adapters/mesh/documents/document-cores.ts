@@ -17,9 +17,9 @@ import { readKept, writeKept } from './kept-bytes.js'
 import { MAX_DOCUMENT_CORES } from '../links/open-channels.js'
 import { WriterCores } from '../cores/writer-cores.js'
 
-/** What {@link DocumentCores} needs. */
+/** Dependencies of {@link DocumentCores}. */
 export interface DocumentCoresDeps {
-  /** Opens the store of documents, called once. A store of its own: a Corestore gives every core that it holds to whoever names it. */
+  /** Opens the store of documents, called once. A store of its own: a Corestore gives each of its cores to every peer that names it. */
   open(): Promise<Corestore>
   /** Any error of the store as one with a cause and a next step. */
   toError(error: unknown): NodeError
@@ -40,7 +40,7 @@ interface FollowedCore {
   following: FollowedStream
 }
 
-/** The cores of documents, replicated over the streams of links to those who may have them. */
+/** The cores of documents, replicated over the streams of links to the members that may have them. */
 export class DocumentCores implements DocumentStreams {
   readonly #deps: DocumentCoresDeps
   readonly #links = new Map<Protomux, NodeId>()
@@ -128,7 +128,7 @@ export class DocumentCores implements DocumentStreams {
   }
 
   begin(stream: StreamKey, blocks: number): Promise<void> {
-    // An own stream must never look as if blocks of it were lost: this node would go on with another one.
+    // An own stream must never seem to have lost blocks: this node would continue with another one.
     const onBegun = (beginning: CoreBeginning): void => {
       const own = this.#own.get(stream)
       if (own !== undefined) own.beginning = beginning
@@ -188,7 +188,7 @@ export class DocumentCores implements DocumentStreams {
     await core.close()
   }
 
-  /** Puts a copy of all streams, and of what is kept of documents, into a directory; false: there is no store of documents yet. See {@link copyStreams}. */
+  /** Copies all streams, and the data kept of documents, into a directory; false: there is no store of documents yet. See {@link copyStreams}. */
   async copyTo(dir: string): Promise<boolean> {
     if (this.#store === null) return false
     await copyStreams(await this.#store, dir)
@@ -226,7 +226,7 @@ export class DocumentCores implements DocumentStreams {
     }
   }
 
-  /** A store that is damaged stays so: that is told from then on. */
+  /** A damaged store stays damaged: it is reported from then on. */
   #toError(error: unknown): NodeError {
     const failure = this.#deps.toError(error)
     if (failure.code === 'STORE_DAMAGED') this.#fault ??= failure

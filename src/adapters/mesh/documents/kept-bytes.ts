@@ -2,18 +2,18 @@ import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import { fromUtf8, utf8 } from '../../../kit/ids.js'
 
-/** What is kept of a document, and under which name: a copy of the store has other keys for the same names. */
+/** Keys of a document's kept data and of its name: a copy of the store has other keys for the same names. */
 const KEPT = 'kept'
 const NAME = 'kept-as'
 
-/** A core that nobody knows and nothing is appended to; what is kept lies beside it, in the database of the streams. */
+/** A core without blocks that no peer knows; kept data lies beside it, in the database of the streams. */
 async function keeperOf(store: Corestore, name: string): Promise<Hypercore> {
   const core = store.get({ name: `kept/${name}`, active: false })
   await core.ready()
   return core
 }
 
-/** What a store keeps under a name; null: nothing. */
+/** Data that a store keeps under a name; null: none. */
 export async function readKept(store: Corestore, name: string): Promise<Uint8Array | null> {
   const core = await keeperOf(store, name)
   try {
@@ -23,7 +23,7 @@ export async function readKept(store: Corestore, name: string): Promise<Uint8Arr
   }
 }
 
-/** Keeps something in a store under a name, in the place of what it kept there; null: nothing any more. */
+/** Keeps data in a store under a name, in the place of earlier data; null removes it. */
 export async function writeKept(store: Corestore, name: string, bytes: Uint8Array | null): Promise<void> {
   const core = await keeperOf(store, name)
   try {
@@ -34,7 +34,7 @@ export async function writeKept(store: Corestore, name: string, bytes: Uint8Arra
   }
 }
 
-/** Copies what is kept beside a core of a store, if that is what the core is for, into another store. */
+/** Copies the data kept beside a core, if there is any, into another store. */
 export async function copyKept(source: Hypercore, to: Corestore): Promise<void> {
   const [name, bytes] = [await source.getUserData(NAME), await keptBeside(source)]
   if (name !== null && bytes !== null) await writeKept(to, fromUtf8(name), bytes)

@@ -2,7 +2,7 @@
 const WINDOW_BYTES = 524_288
 /** First limit of blocks once their average size is known; before that it is one. */
 const FIRST_BLOCKS = 16
-/** Largest limit of blocks: those of documents are small and many, and what comes together is checked and stored together. */
+/** Largest limit of blocks: blocks of documents are small and many, and are checked and stored together when they arrive together. */
 const MAX_BLOCKS = 256
 
 /**

@@ -20,7 +20,7 @@ export interface FreshStream {
   readonly strangers: number
 }
 
-/** Bounds what strangers cost before the gate has looked at them: how many stand there, and how often streams open. */
+/** Bounds the cost of strangers before the gate has judged them: their number at the gate, and the rate of their streams. */
 export class ConnectionLimits {
   readonly #perKey: RateTable
   readonly #inAll: RateTable

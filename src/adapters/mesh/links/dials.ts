@@ -3,7 +3,7 @@ import { NodeError } from '../../../kit/errors.js'
 import type { NodeId } from '../../../kit/ids.js'
 import type { Link } from '../../../ports/mesh.js'
 
-/** Those who wait for a link to a peer that was dialled. */
+/** The callers that wait for a link to a dialled peer. */
 export class Dials {
   readonly #clock: Clock
   readonly #waiting = new Map<NodeId, Set<(outcome: Link | NodeError) => void>>()
@@ -27,7 +27,7 @@ export class Dials {
     })
   }
 
-  /** Does somebody wait for a link to the peer? */
+  /** Does a caller wait for a link to the peer? */
   awaits(peer: NodeId): boolean {
     return this.#waiting.has(peer)
   }

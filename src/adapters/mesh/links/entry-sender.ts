@@ -4,10 +4,10 @@ import type { MembershipView } from '../../../domain/membership/types.js'
 import { isWriter } from '../../../domain/membership/view.js'
 import { type EntryRelay, type EntryRelayOptions, handToAny } from '../log/entry-relay.js'
 
-/** How long a writer may take to have a link when there is none to any, in milliseconds. */
+/** Milliseconds that a dialled writer may take for its link, when no writer is linked. */
 const WRITER_DIAL_MS = 2500
 
-/** What an {@link EntrySender} needs of the links. */
+/** Dependencies of {@link EntrySender}. */
 export interface EntrySenderDeps {
   readonly clock: Clock
   view(): MembershipView
@@ -31,8 +31,8 @@ export class EntrySender {
   }
 
   /**
-   * True when a peer confirms that it appended the entry. Without a link to a writer an own entry goes to all linked members, which
-   * hand it to writers: `from` is the member that asks this node to, and does not get it back.
+   * True when a peer confirms that it appended the entry. Without a link to a writer an own entry goes to all linked members, which hand it
+   * to writers. `from`: the member that handed the entry to this node; it does not get it back.
    * `isAgain`: a node confirmed the entry, and the log does not show it.
    */
   send(entry: Uint8Array, { isAgain = false, from = null, isForAll = false }: EntryRelayOptions): Promise<boolean> {
@@ -40,7 +40,7 @@ export class EntrySender {
     const view = this.#deps.view()
     const linked = this.#deps.relays().filter(({ peer }) => peer !== from)
     const writers = linked.filter(({ peer }) => isWriter(view, peer))
-    // For entries of others this node dials nobody: else they could have it dial as often as they like.
+    // For entries of other nodes it dials nobody: else they could make it dial as often as they like.
     if (writers.length === 0 && from === null) this.#dialWriter(view)
     // One relay is enough, and an entry of another node that went to relays could go in circles.
     const takers = isForAll || (writers.length === 0 && from === null) ? linked : writers

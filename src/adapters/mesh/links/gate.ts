@@ -18,30 +18,30 @@ import type { GateMessage, GateRefusal } from './hello.js'
 /** A stranger has this long to prove its membership, in milliseconds. */
 export const GATE_TIMEOUT_MS = 10_000
 
-/** What a member hears for whom there is no place. */
+/** The refusal of a member when there is no slot for it. */
 export const FULL: GateRefusal = { code: 'OVERLOADED', reason: 'this node has as many links as it may' }
 
-/** What this node is in its mesh; absent while it pairs. */
+/** This node's identity in its mesh; absent while it pairs. */
 export interface GateIdentity {
   readonly meshKey: Uint8Array
   readonly encryptionKey: Uint8Array
   view(): MembershipView
-  /** Are the channels behind the gate ready? Until then nobody is let through. */
+  /** Are the channels behind the gate ready? Until then no peer passes. */
   isReady(): boolean
-  /** Are there as many links as there may be? Then members are sent away as well. */
+  /** Are all slots taken? Then members are refused as well. */
   isFull(): boolean
-  /** Own chain, leaf first; null until the certificate has come. */
+  /** Own chain, leaf first; null until the certificate arrives. */
   chain(): CertificateChain | null
   /** A peer that knows the mesh gave this node its certificate; the chain is not checked yet. */
   onGrant(chain: CertificateChain): void
-  /** A member told that it refuses this node, and why. */
+  /** A member refuses this node. */
   onRefused(refusal: GateRefusal, peer: NodeId): void
 }
 
-/** Why a stream is cut: an error's code, or what went wrong before anything could be judged. */
+/** Why a stream is cut: an error's code, or a fault before any verdict. */
 export type CutCode = ErrorCode | 'TIMEOUT' | 'MALFORMED' | 'LEFT'
 
-/** What the gate of one stream needs. */
+/** Dependencies of {@link Gate}. */
 export interface GateDeps {
   readonly stream: NoiseStream
   readonly mux: Protomux
@@ -65,13 +65,13 @@ export class Gate {
   #identity: GateIdentity | null
   #helloSent = false
   #credentialsSent = ''
-  /** What the peer said. */
+  /** Messages of the peer. */
   #proof: string | null = null
   #software = ''
   #hasCredentials = false
   #chain: CertificateChain | null = null
   #grant: CertificateChain | null = null
-  /** What each end thinks of the other. */
+  /** Each end's verdict on the other. */
   #ownVerdict: SignedCertificate | null = null
   #peerVerdict = false
   #isDone = false
@@ -98,7 +98,7 @@ export class Gate {
     this.#step()
   }
 
-  /** Tells a peer that has passed why its stream ends; who ends it is the caller. */
+  /** Tells a peer that has passed why its stream ends; the caller ends the stream. */
   dismiss(refusal: GateRefusal): void {
     this.#isCut = true
     this.#sendRefusal(refusal)
@@ -116,7 +116,7 @@ export class Gate {
   }
 
   #received(raw: Uint8Array): void {
-    // A cut stream lingers for its last words; what the peer still says on it counts for nothing.
+    // A cut stream lingers for its last messages; later messages of the peer are ignored.
     if (this.#isCut) return
     // Anything thrown in here would end the process: a handler of a peer's bytes is total.
     try {
@@ -130,7 +130,7 @@ export class Gate {
 
   #handle(message: GateMessage): void {
     if (message.type === 'refused') return this.#refused(message)
-    // Who has passed stays judged by what it showed before.
+    // A peer that has passed stays judged by its earlier messages.
     if (this.#isDone) return
     if (message.type === 'hello') {
       const { version, maxFrameBytes } = message
@@ -152,7 +152,7 @@ export class Gate {
 
   #refused(refusal: GateRefusal): void {
     const identity = this.#identity
-    // Only who proved that it knows this mesh is heard; a stranger's word could make a newcomer give up.
+    // Only a peer that proved to know this mesh counts; a stranger's refusal could make a newcomer give up.
     if (identity !== null && this.#proof === this.#proofOf(identity, !this.#deps.stream.isInitiator)) identity.onRefused(refusal, this.peer)
     this.#cut('LEFT', `the peer refused: ${refusal.reason}`)
   }
@@ -180,7 +180,7 @@ export class Gate {
   }
 
   #decide(identity: GateIdentity): void {
-    // Judged only by what the peer presents or the own view shows; before its credentials come, nothing is owed.
+    // Judges only by the peer's credentials and the own view; no verdict is due before its credentials come.
     if (!this.#hasCredentials || !identity.isReady()) return
     const verdict = this.#judge(identity)
     if (verdict.verdict === 'refuse') return this.#refuse(verdict)
@@ -247,7 +247,7 @@ export class Gate {
     this.#deps.onCut(code, reason)
   }
 
-  /** Nothing is judged any more. False when that was so already. */
+  /** Stops judging. False when it had stopped already. */
   #end(): boolean {
     if (this.#isDone) return false
     this.#isDone = true

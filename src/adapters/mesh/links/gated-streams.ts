@@ -17,17 +17,17 @@ import type { CutCode, GateIdentity } from './gate.js'
 import { guardMux } from './guarded-mux.js'
 import type { PeerStream } from './peer-stream.js'
 
-/** A cut stream may flush what was written for this long, in milliseconds. */
+/** Milliseconds that a cut stream may take to flush its output. */
 const LINGER_MS = 250
 
-/** What the gate learnt of a peer, and the multiplexer of its stream. */
+/** A peer's data from its gate, and the multiplexer of its stream. */
 export interface ShownAtGate {
   readonly mux: Protomux
   readonly peerVersion: string
   readonly certificate: SignedCertificate
 }
 
-/** What {@link GatedStreams} need. */
+/** Dependencies of {@link GatedStreams}. */
 export interface GatedStreamsDeps {
   readonly software: string
   readonly clock: Clock
@@ -52,7 +52,7 @@ export class GatedStreams implements OpenStreams {
   readonly #deps: GatedStreamsDeps
   readonly #limits: ConnectionLimits
   readonly #all = new Set<PeerStream>()
-  /** Revoked members that were told so. */
+  /** Revoked members that were notified of it. */
   readonly #announced = new Set<NodeId>()
   readonly #listeners = new Set<(stream: NoiseStream) => void>()
   #isClosed = false
@@ -80,7 +80,7 @@ export class GatedStreams implements OpenStreams {
     for (const { gate } of this.all()) gate?.review(identity)
   }
 
-  /** Is every stream of the peer to be denied? Only revoked keys, and only once they were told why. */
+  /** Is every stream of the peer to be denied? Only for revoked keys, and only after they were told the reason. */
   denies(peer: NodeId): boolean {
     return this.#announced.has(peer) && isRevoked(this.#deps.view(), peer)
   }
@@ -107,15 +107,15 @@ export class GatedStreams implements OpenStreams {
     this.#toGate({ stream, peer, isMember, guard: null, gate: null, session: null })
   }
 
-  /** Ends the stream when it has sent what was written, or after 250 ms. */
+  /** Ends the stream after its output is sent, or after 250 ms. */
   end(stream: NoiseStream): void {
     stream.end()
     this.#deps.clock.after(LINGER_MS, () => stream.destroy())
   }
 
-  /** The peer broke the protocol: what it sent is lost, so the stream ends at once. */
+  /** The peer broke the protocol: its data is lost, so the stream ends at once. */
   broken({ peer, stream, session }: PeerStream, reason: string): void {
-    // One frame may carry thousands of messages, and those behind the first fault are still read: it is on record once.
+    // One frame may carry thousands of messages, and those behind the first fault are still read: it is recorded once.
     if (stream.destroying) return
     const { telemetry } = this.#deps
     telemetry.count('frames_malformed')

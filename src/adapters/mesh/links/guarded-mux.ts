@@ -9,8 +9,8 @@ import { RequestTurns } from './request-turns.js'
 type Handler<A extends readonly unknown[]> = (...args: A) => unknown
 
 /**
- * Makes what packages put on a multiplexer harmless: a mistake in one of their handlers or decoders ends the stream, where it would end the
- * process. Requests for blocks take turns. Call it before anything opens a channel. `onMistake`: hears of each, with what was wrong; the
+ * Protects the process from packages on a multiplexer: a mistake in one of their handlers or decoders ends the stream, where it would end
+ * the process. Requests for blocks take turns. Call it before anything opens a channel. `onMistake`: called with the reason of each; the
  * multiplexer ends the stream.
  */
 export function guardMux(mux: Protomux, onMistake: (reason: string) => void): void {
@@ -60,7 +60,7 @@ function guardCodec<T>(codec: Codec<T>, guarded: Guarded): Codec<T> {
   }
 }
 
-/** The handler, with other errors in the place of mistakes, whether it throws them or rejects with them. */
+/** The handler with its mistakes replaced by other errors, thrown or rejected. */
 function guard<A extends readonly unknown[]>(handler: Handler<A>, onMistake: (reason: string) => void): Handler<A> {
   const harmless = (error: unknown): unknown => {
     if (!isMistake(error)) return error

@@ -16,15 +16,15 @@ export const GATE_VERSION = 1
 const MAX_BYTES = 64 * 1024
 
 /**
- * What two nodes say to each other before anything else, in this order:
- * `hello` proves knowledge of the mesh without telling it; `credentials` carries the sender's certificate chain and, for a
- * newcomer, its own; `passed` says that the sender is satisfied; `refused` gives the reason before the stream is cut.
+ * The messages that two nodes exchange before all others, in this order:
+ * `hello` proves knowledge of the mesh without revealing it; `credentials` carries the sender's certificate chain and, for a newcomer, its
+ * own; `passed` says that the sender is satisfied; `refused` gives the reason before the stream is cut.
  */
 export type GateMessage =
   | {
       readonly type: 'hello'
       readonly version: number
-      /** Largest frame that the sender takes, in bytes; at least what a channel may send. */
+      /** Largest frame that the sender takes, in bytes; at least the largest frame of a channel. */
       readonly maxFrameBytes: number
       readonly software: string
       readonly proof: string
@@ -33,7 +33,7 @@ export type GateMessage =
   | { readonly type: 'passed' }
   | ({ readonly type: 'refused' } & GateRefusal)
 
-/** Why a stream is refused, as its other end is told. */
+/** The reason of a refused stream, for its other end. */
 export interface GateRefusal {
   readonly code: ErrorCode
   readonly reason: string
@@ -80,13 +80,13 @@ export function decodeGateMessage(bytes: Uint8Array): GateMessage | null {
   return checked.success ? checked.data : null
 }
 
-/** What the proof is made of. */
+/** The inputs of the proof. */
 export interface ProofParts {
   readonly meshKey: Uint8Array
   readonly encryptionKey: Uint8Array
-  /** Of this one Noise session, so a proof is worth nothing on another stream. */
+  /** Hash of this one Noise session, so a proof is worth nothing on another stream. */
   readonly handshakeHash: Uint8Array
-  /** Who proves: the two ends must not be able to echo each other. */
+  /** The end that proves: the two ends must not be able to echo each other. */
   readonly isInitiator: boolean
 }
 

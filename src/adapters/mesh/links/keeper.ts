@@ -7,10 +7,10 @@ import type { StreamTransport } from '../transport/stream-transport.js'
 /** Shortest and longest wait between two looks, in milliseconds. */
 const MIN_WAIT_MS = 50
 const MAX_WAIT_MS = 30_000
-/** A dial that has not come to anything after this time, in milliseconds, is not waited for. */
+/** Milliseconds after which a dial without a result is not awaited. */
 const DIAL_MS = 2500
 
-/** What the keeper watches. */
+/** Dependencies of {@link Keeper}. */
 export interface KeeperDeps {
   readonly transport: Pick<StreamTransport, 'dial' | 'undial' | 'refresh'>
   readonly clock: Clock
@@ -19,30 +19,30 @@ export interface KeeperDeps {
   readonly chance?: () => number
   isConnected(peer: NodeId): boolean
   linkCount(): number
-  /** Links at most. Without a free place nobody is looked for. */
+  /** Links at most. Without a free slot it looks for no member. */
   readonly places: number
 }
 
-/** What is known of a member that was dialled or lost. */
+/** Record of a dialled or lost member. */
 interface Tries {
   readonly attempts: number
   readonly lastTriedAt: number | null
-  /** Was there a link, which nobody closed? */
+  /** Was there a link that ended without being closed? */
   readonly isLost: boolean
 }
 
 const UNTRIED: Tries = { attempts: 0, lastTriedAt: null, isLost: false }
 
 /**
- * Keeps links to the wanted members: refreshes discovery and dials known keys, fast while somebody is missing. Stock
- * Hyperswarm looks up once and is then silent for ten minutes, and forgets a peer after a few failed dials; the policy is
- * in domain/membership/keeper and, where there are more members than places, in domain/membership/neighbours.
+ * Keeps links to the wanted members: refreshes discovery and dials known keys, fast while a member is missing. Stock Hyperswarm looks up
+ * once and is then silent for ten minutes, and forgets a peer after a few failed dials. The policy is in domain/membership/keeper and,
+ * where there are more members than slots, in domain/membership/neighbours.
  */
 export class Keeper {
   readonly #deps: KeeperDeps
   readonly #chance: () => number
   readonly #tries = new Map<NodeId, Tries>()
-  /** Until when members are left alone that had no place, or left theirs, and how often that was so. */
+  /** Rests of members that had no slot, or gave theirs up: the end of each, and their number. */
   readonly #resting = new Map<NodeId, { readonly until: number; readonly times: number }>()
   #wanted: ReadonlySet<NodeId> = new Set()
   #lastRefreshAt: number | null = null
@@ -61,9 +61,9 @@ export class Keeper {
     const wanted = new Set(peers)
     const isSame = wanted.size === this.#wanted.size && peers.every((peer) => this.#wanted.has(peer))
     for (const peer of this.#wanted) if (!wanted.has(peer)) this.#forget(peer)
-    // Who came or went may have left a place.
+    // A member that came or went may have freed a slot.
     if (!isSame) this.#resting.clear()
-    // Not in the order of the log: else everybody had the same neighbours.
+    // Not in the order of the log: else all nodes had the same neighbours.
     if (!isSame) this.#wanted = new Set(shuffled(peers, this.#chance))
     this.#look()
   }
@@ -73,13 +73,13 @@ export class Keeper {
     return this.#wanted.has(peer) && (this.#deps.isConnected(peer) || this.#plan().missing.includes(peer))
   }
 
-  /** May the swarm dial the peer that it found? Where there are not places for all, only if it is looked for. */
+  /** May the swarm dial the peer that it found? Without slots for all, only a missing one. */
   welcomes(peer: NodeId): boolean {
     const { isOpen, missing } = this.#plan()
     return isOpen || missing.includes(peer)
   }
 
-  /** Wanted members without a link by choice: here or there is no place for it. */
+  /** Wanted members without a link by choice: a slot is missing here or there. */
   beyond(): readonly NodeId[] {
     return this.#plan().beyond
   }
@@ -98,7 +98,7 @@ export class Keeper {
     this.#look()
   }
 
-  /** One of the two has no place for the other, or closed the link since nobody used it: it is left alone for a while. */
+  /** One of the two has no slot for the other, or closed the idle link: the peer is left alone for a while. */
   rest(peer: NodeId): void {
     const times = (this.#resting.get(peer)?.times ?? 0) + 1
     this.#resting.set(peer, { until: this.#deps.clock.monotonic() + restMs(times), times })
@@ -111,7 +111,7 @@ export class Keeper {
     this.#refresh(this.#deps.clock.monotonic())
   }
 
-  /** Does nothing any more. */
+  /** Stops it. */
   close(): void {
     this.#isClosed = true
     this.#deps.clock.clear(this.#timer)
@@ -152,7 +152,7 @@ export class Keeper {
     return missing.map((nodeId) => ({ nodeId, ...(this.#tries.get(nodeId) ?? UNTRIED) }))
   }
 
-  /** Refreshes discovery when it is due. When to ask again at the latest. */
+  /** Refreshes discovery when it is due. Returns the latest time of the next call. */
   #refreshPlan(missing: number, now: number): number {
     const plan = keeperPlan({
       now,

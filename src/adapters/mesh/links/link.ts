@@ -11,12 +11,12 @@ import type { Link, LinkPath } from '../../../ports/mesh.js'
 
 /** Largest frame that is taken, in bytes. */
 export const MAX_FRAME_BYTES = 1024 * 1024
-/** Bytes of frames that leave together: with what surrounds them they fill one packet. What takes several takes far longer. */
+/** Bytes of frames that are sent together: with their overhead they fill one packet. Several packets take far longer. */
 const MAX_GATHERED_BYTES = 1100
 /** Bytes of a message that gives credit, at most. */
 const GRANT_BYTES = 9
 
-/** What a peer says of flow control as it opens the channel; one of a version before it says nothing. */
+/** A peer's version of flow control, sent as it opens the channel; null from an older peer. */
 const FLOW_CONTROL: Codec<number | null> = {
   preencode: (state, version) => c.uint8.preencode(state, version ?? 0),
   encode: (state, version) => c.uint8.encode(state, version ?? 0),
@@ -25,7 +25,7 @@ const FLOW_CONTROL: Codec<number | null> = {
 /** The flow control of domain/channel/credit. */
 const FLOW_CONTROL_VERSION = 1
 
-/** What a link needs. */
+/** Dependencies of {@link StreamLink}. */
 export interface LinkDeps {
   readonly id: number
   readonly peer: NodeId
@@ -36,7 +36,7 @@ export interface LinkDeps {
   onFrame(link: Link, frame: Uint8Array): void
   /** {@link Link.credit} changed. */
   onCredit(link: Link): void
-  /** The peer broke the protocol: the stream is to be cut, since what it sent is lost. */
+  /** The peer broke the protocol: the stream must be cut, since the peer's data is lost. */
   onMalformed(reason: string): void
   onChannelClosed(): void
 }
@@ -139,14 +139,14 @@ export class StreamLink implements Link {
     this.#deps.onMalformed(reason)
   }
 
-  /** Takes nothing more to send: the place is needed for another link. What the peer has sent is still read. */
+  /** Takes nothing more to send: another link needs the slot. Data that the peer has sent is still read. */
   rest(): void {
     this.#isClosed = true
     this.#isResting = true
     this.#wake()
   }
 
-  /** Did it end since nobody used it? */
+  /** Did it end because it was idle? */
   get isResting(): boolean {
     return this.#isResting
   }
@@ -157,7 +157,7 @@ export class StreamLink implements Link {
   }
 
   #received(frame: Uint8Array): void {
-    // What came in one piece with the reason to cut the link is still read.
+    // Frames that arrived together with the reason to cut the link are still read; ignore them.
     if (this.#closeReason !== null) return
     // Anything thrown in here would end the process.
     try {

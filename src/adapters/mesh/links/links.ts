@@ -23,12 +23,12 @@ import type { StreamTransport } from '../transport/stream-transport.js'
 import type { PeerStream } from './peer-stream.js'
 import { Strikes } from './strikes.js'
 
-/** Links to members, at most, whatever is asked for. */
+/** Upper bound of links to members, whatever the config says. */
 export const MAX_LINKS = 64
-/** What a peer hears whose link made room for another. */
+/** The refusal of a peer whose idle link made room for another. */
 const IDLE: GateRefusal = { code: 'OVERLOADED', reason: 'nobody used this link, and another needs its place' }
 
-/** What {@link PeerLinks} need. */
+/** Dependencies of {@link PeerLinks}. */
 export interface PeerLinksDeps {
   readonly transport: StreamTransport
   readonly networkKind: 'public' | 'private' | 'local'
@@ -188,7 +188,7 @@ export class PeerLinks implements Links, OpenStreams {
     return this.list().filter((link) => !link.closed).length >= this.#places()
   }
 
-  /** Is there a place for another link, or would one be made for it? */
+  /** Is a slot free for another link, or can one be freed? */
   #hasPlace(): boolean {
     return !this.#isFull() || this.#spare() !== undefined
   }
@@ -198,7 +198,7 @@ export class PeerLinks implements Links, OpenStreams {
     return link === null ? undefined : this.#gated.all().find(({ session }) => session?.link === link)
   }
 
-  /** Sees to a place, now. False: every link is in use. */
+  /** Frees a slot, now. False: every link is in use. */
   #evict(): boolean {
     if (!this.#isFull()) return true
     const spare = this.#spare()
@@ -208,14 +208,14 @@ export class PeerLinks implements Links, OpenStreams {
     return true
   }
 
-  /** Nobody uses this link, and its place is needed here or there: it ends, and neither end dials the other at once. */
+  /** Ends an idle link whose slot is needed here or there; neither end dials the other at once. */
   #rest({ peer, stream, session }: PeerStream): void {
     session?.link.rest()
     this.#keeper?.rest(peer)
     this.#gated.end(stream)
   }
 
-  /** The peer says why this node has no link to it any more, or gets none. */
+  /** The peer says why it ended or refused the link. */
   #onMessage(refusal: GateRefusal, peer: NodeId): void {
     this.#binding?.identity.onRefused(refusal, peer)
     if (refusal.code !== 'OVERLOADED') return
@@ -228,7 +228,7 @@ export class PeerLinks implements Links, OpenStreams {
     return this.#binding?.identity.view() ?? EMPTY_VIEW
   }
 
-  /** May it be dialled, whoever found it? */
+  /** May it be dialled, however it was found? */
   #welcomes(peer: NodeId): boolean {
     return this.#keeper === null || this.#dials.awaits(peer) || this.#keeper.welcomes(peer)
   }
@@ -247,7 +247,7 @@ export class PeerLinks implements Links, OpenStreams {
     const binding = this.#binding
     const handlers = this.#handlers
     if (this.#isClosing || binding === null || handlers === null) return one.stream.destroy()
-    // Its place was free when it was judged.
+    // Its slot was free when it was judged.
     if (!this.#evict()) {
       one.gate?.dismiss(FULL)
       return this.#gated.end(one.stream)

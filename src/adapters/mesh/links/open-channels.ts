@@ -10,20 +10,20 @@ export const MAX_DOCUMENT_CORES = 896
 export const MAX_CORES = 128 + MAX_DOCUMENT_CORES
 
 /**
- * Largest number of a channel. A peer takes the smallest free one, so it needs as many as it has channels, and some for those that it closed
- * before this end opened or refused them: these are not counted as open, and the multiplexer keeps them until then.
+ * Largest number of a channel. A peer takes the smallest free one. It needs one for each channel, and some for channels that it closed
+ * before this end opened or refused them. These do not count as open, and the multiplexer keeps them until then.
  */
 export const MAX_CHANNEL_NUMBER = 2 * (MAX_CORES + MAX_CHANNELS)
 
-/** Blocks of all cores of a stream together of which a peer may say that it has them: hypercore keeps two bits of each. */
+/** Blocks of all cores of a stream together that a peer may claim to have: hypercore keeps two bits of each. */
 export const MAX_MAPPED_BLOCKS = 4 * MAX_BLOCKS
 
 /** Bytes of the key that a channel of the log's engine or of a core is about. */
 const KEY_BYTES = 32
 
-/** Protocol by which the engine of the log tells of writers with new blocks, and asks for them. */
+/** Protocol by which the engine of the log announces writers with new blocks, and asks for them. */
 const HINTS_PROTOCOL = 'wakeup'
-/** What a message of that protocol costs at least, in bytes: a question of a few bytes makes an answer. */
+/** Least cost of a message of that protocol, in bytes: a question of a few bytes makes an answer. */
 const MIN_HINT_BYTES = 256
 
 /** Protocol of a replicated core, and the other name that the multiplexer takes for it. */
@@ -55,7 +55,7 @@ export class OpenChannels {
     this.#takeHints = takeHints
   }
 
-  /** Reads one frame: what is wrong with it, or null. A frame that the multiplexer cannot read either is left to it. */
+  /** Reads one frame: its fault, or null. A frame that the multiplexer cannot read either is left to it. */
   read(frame: Uint8Array): string | null {
     const state = { buffer: frame, start: 0, end: frame.byteLength }
     try {

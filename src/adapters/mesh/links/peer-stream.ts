@@ -13,6 +13,6 @@ export interface PeerStream {
   readonly isMember: boolean
   guard: FrameGuard | null
   gate: Gate | null
-  /** What lies behind the gate; null for a stranger. */
+  /** The session behind the gate; null for a stranger. */
   session: null | { readonly link: StreamLink; readonly relay: EntryRelay }
 }

@@ -3,7 +3,7 @@ import type { Channel, ChannelOptions, MessageOptions } from 'protomux'
 import { isRecord } from '../../../kit/json.js'
 import { BlockWindow } from './block-window.js'
 
-/** Requests of one link that wait for their turn: more than a peer can have that keeps to 256 for each core. */
+/** Requests of one link that wait for their turn: more than a peer needs that keeps to 256 for each core. */
 export const MAX_WAITING = 262_144
 
 /** Places of messages in the protocol of a core (hypercore). */
@@ -17,19 +17,19 @@ interface WaitingTurn {
   readonly messages: Map<number, unknown>
 }
 
-/** What {@link RequestTurns} needs. */
+/** Dependencies of {@link RequestTurns}. */
 export interface RequestTurnsDeps {
   /** Does the stream take more? */
   isDrained(): boolean
-  /** More requests wait than any peer needs: they are many, or their answers are not read. The multiplexer ends the stream then. */
+  /** More requests wait than any peer needs: too many, or their answers are not read. The multiplexer then ends the stream. */
   onTooMany(reason: string): void
   /** The engine failed at a request, with an error that is the peer's fault. */
   onFailed(error: unknown): void
 }
 
 /**
- * Requests of a peer for blocks of cores, over one link: few are answered at once, the fewer the larger the blocks are, and none while
- * the peer does not read. The engine itself reads all that is asked for at once into memory. Cores take turns.
+ * A peer's requests for blocks of cores, over one link: few are answered at once, fewer the larger the blocks are, and none while the peer
+ * does not read. The engine itself reads all requested blocks into memory at once. Cores take turns.
  */
 export class RequestTurns {
   readonly #deps: RequestTurnsDeps
@@ -80,7 +80,7 @@ export class RequestTurns {
     }
   }
 
-  /** Sees how large the blocks are that go out. */
+  /** Measures the blocks that are sent. */
   #counted(codec: Codec<Uint8Array>): Codec<Uint8Array> {
     return {
       preencode: (state, value) => {

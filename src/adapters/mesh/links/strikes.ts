@@ -5,21 +5,21 @@ import type { NodeId } from '../../../kit/ids.js'
 import type { Strike } from '../../../ports/mesh.js'
 import { RateTable } from '../../../kit/rate.js'
 
-/** What each kind of strike counts. */
+/** Points of each kind of strike. */
 const POINTS: Readonly<Record<Strike, number>> = { fault: 100, forged: 50, doubtful: 1 }
-/** Points that a peer may collect at once; in a minute as many are forgiven. */
+/** Points that a peer may collect at once; the same number is forgiven in a minute. */
 export const MAX_POINTS = 1000
 const FORGIVEN_IN_MS = 60_000
-/** How long a peer is kept out, in milliseconds: first, by how much longer each further time, and at most. */
+/** Exclusion of a peer in milliseconds: the first, the growth with each further one, and the longest. */
 const FIRST_MS = 10_000
 const GROWTH = 6
 const LONGEST_MS = 3_600_000
-/** After this time without being kept out again, in milliseconds, it begins anew with the shortest. */
+/** Milliseconds after which a peer that was not kept out again begins anew with the shortest time. */
 const FORGOTTEN_MS = 24 * 3_600_000
 /** Peers that are remembered; the oldest are forgotten first. */
 const MAX_PEERS = 1024
 
-/** Counts what peers do that no honest peer does, and says who is kept out for it, and for how long. */
+/** Counts acts of peers that no honest peer does, and decides which peers are kept out, and for how long. */
 export class Strikes {
   readonly #clock: Clock
   readonly #points: RateTable
@@ -31,7 +31,7 @@ export class Strikes {
     this.#points = new RateTable({ perSecond: MAX_POINTS / (FORGIVEN_IN_MS / 1000), burst: MAX_POINTS }, clock)
   }
 
-  /** Counts a strike. How long the peer is kept out for it, in milliseconds; 0: it may stay, or is out already. */
+  /** Counts a strike. Returns for how many milliseconds the peer is kept out; 0: it may stay, or is out already. */
   add(peer: NodeId, strike: Strike): number {
     if (this.isOut(peer) || this.#points.take(peer, POINTS[strike])) return 0
     const now = this.#clock.monotonic()

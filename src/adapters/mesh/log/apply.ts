@@ -23,7 +23,7 @@ export async function applyNodes({ nodes, view, host, verify }: ApplyDeps): Prom
   for (const { value, from, optimistic } of nodes) {
     const decoded = value === null ? null : decodeEntry(value)
     if (decoded === null || !decoded.ok) continue
-    // From a core that is no writer counts only that it becomes one.
+    // Of a core that is no writer, only its claim to become one counts.
     if (optimistic && !isClaimOf(decoded.entry, keyToText(from.key))) continue
     const result = fold(await recordsOf(batch, decoded.entry), decoded.entry, {
       verify,
@@ -35,7 +35,7 @@ export async function applyNodes({ nodes, view, host, verify }: ApplyDeps): Prom
   await batch.flush()
 }
 
-/** What the entry would do to the view: a dry run, for entries that somebody else wants to see appended. */
+/** The effect of an entry on the view: a dry run, for entries that another node wants appended. */
 export async function tryEntry(view: Hyperbee, entry: Entry, context: Omit<FoldContext, 'isBootstrapRelay'>): Promise<FoldResult> {
   return fold(await recordsOf(view, entry), entry, { ...context, isBootstrapRelay: false })
 }

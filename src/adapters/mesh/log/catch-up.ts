@@ -1,33 +1,33 @@
 import { backoffMs } from '../../../kit/backoff.js'
 import type { Clock, Timer } from '../../../kit/clock.js'
 
-/** How often it is looked whether the log stands still, in milliseconds. */
+/** Milliseconds between two checks whether the log stands still. */
 const LOOK_MS = 3000
 /** The longest time between two looks while nothing helps, in milliseconds. */
 const MAX_LOOK_MS = 60_000
 
-/** How far a log is. */
+/** Lengths of a log. */
 export interface LogLengths {
-  /** Entries of which the view is made here. */
+  /** Entries in the view here. */
   readonly own: number
-  /** Entries that the owner has signed, as far as that is known here. */
+  /** Entries that the owner has signed, as far as known here. */
   readonly signed: number
 }
 
-/** What {@link CatchUp} needs. */
+/** Dependencies of {@link CatchUp}. */
 export interface CatchUpDeps {
   readonly clock: Clock
   lengths(): LogLengths
-  /** Is the view here another than the one that the owner signed, as far as that goes? */
+  /** Does the view here differ from the signed view of the owner, as far as that goes? */
   isAstray(): Promise<boolean>
-  /** Takes the view that the owner signed, without the entries that it is made of. Never rejects. */
+  /** Takes the signed view of the owner, without its entries. Never rejects. */
   jump(): Promise<void>
 }
 
 /**
- * Gets a log on that stands still behind what its owner signed, or tells something else. Nobody hands on a writer's core that is
- * forked, so who does not have it yet cannot put the entries after it in order; and who took another branch of it than the owner
- * has another view. The signed view can be taken as it is.
+ * Advances a log that stays behind its owner's signature, or differs from it. A forked core of a writer is not passed on, so a node without
+ * it cannot order the entries after it. A node with another branch of it has another view than the owner. The signed view can be taken as
+ * it is.
  */
 export class CatchUp {
   readonly #deps: CatchUpDeps
@@ -39,7 +39,7 @@ export class CatchUp {
     this.#timer = this.#after(0)
   }
 
-  /** Does nothing more. */
+  /** Stops it. */
   close(): void {
     this.#isClosed = true
     this.#deps.clock.clear(this.#timer)

@@ -7,7 +7,7 @@ import type { CoreFault } from './guarded-base.js'
 
 /** Name of the stored document of cores of the log that need care. */
 export const CORE_CARE = 'log-cores'
-/** As many starts in a row that ended while the log was read make the next one leave cores out. */
+/** After this number of starts in a row that ended while the log was read, the next one leaves cores out. */
 const FAILED_STARTS = 2
 /** Cores that are remembered as set aside. */
 const MAX_SET_ASIDE = 64
@@ -16,7 +16,7 @@ const MAX_SET_ASIDE = 64
 export interface StoredCare {
   /** Starts in a row whose process ended before the node was up. */
   readonly failed: number
-  /** Cores of others of which the last one of these read new blocks. */
+  /** Cores of other nodes whose new blocks the last of these starts read. */
   readonly reading: readonly string[]
   /** Cores of which no new block is read until the next start, which tries them again. */
   readonly leftOut: readonly string[]
@@ -26,14 +26,14 @@ export interface StoredCare {
   readonly removed: readonly string[]
   /** Why no further block of a core is read, as the last start found it. */
   readonly setAside: Readonly<Record<string, CoreFault>>
-  /** Whose these cores are, as far as it was known. */
+  /** Owners of these cores, as far as known. */
   readonly owners: Readonly<Record<string, NodeId>>
 }
 
-/** Of a home whose log gave no trouble. */
+/** For a home whose log has no faults. */
 const NO_CARE: StoredCare = { failed: 0, reading: [], leftOut: [], suspects: [], removed: [], setAside: {}, owners: {} }
 
-/** What {@link CoreCare} needs. */
+/** Dependencies of {@link CoreCare}. */
 export interface CoreCareDeps {
   readonly documents: NodeStore
   readonly telemetry: Telemetry
@@ -41,17 +41,17 @@ export interface CoreCareDeps {
   readonly mesh: { readonly key: string; readonly owner: NodeId } | null
 }
 
-/** What a home remembers of the cores of its log. */
+/** A home's record of the cores of its log. */
 export async function readCare(documents: NodeStore): Promise<StoredCare> {
   return { ...NO_CARE, ...(await documents.read<Partial<StoredCare>>(CORE_CARE)) }
 }
 
 /**
- * Leaves out the cores at which starts end. A start counts itself before it reads the log, and is taken back once the node is up, or
- * when it fails with an error that it can tell. After one that did not come up the next one puts on record of which cores of others
- * it reads new blocks; after two in a row these are left out: nothing of them is read but what was in the order before. The owner's
- * core is left out last, since without it nothing of the log is confirmed. Somebody may have killed the node both times, so the next
- * start tries them again, and one that ends there is enough to leave them out once more. A repair leaves them out for good.
+ * Leaves out the cores at which starts end. A start counts itself before it reads the log. The count is taken back once the node is up, or
+ * when it fails with an error that it can report. After one failed start the next one records the cores of other nodes whose new blocks it
+ * reads. After two in a row these are left out: only their blocks that were in the order before are read. The owner's core is left out
+ * last, since without it nothing of the log is confirmed. A person may have killed the node both times. So the next start tries them again,
+ * and one failure there leaves them out once more. A repair leaves them out for good.
  */
 export class CoreCare {
   readonly #documents: NodeStore
@@ -69,7 +69,7 @@ export class CoreCare {
   /** Counts this start. @throws NodeError DISK_FULL, NO_PERMISSION, STORE_DAMAGED */
   static async begin(deps: CoreCareDeps): Promise<CoreCare> {
     const before = deps.mesh === null ? NO_CARE : await readCare(deps.documents)
-    // Each start finds anew what must not be read: a bad core is told only as long as it is there.
+    // Each start finds bad cores anew: one is reported only as long as it is there.
     const care = new CoreCare(deps, { ...atStart(before, deps.mesh), failed: before.failed + 1, setAside: {} })
     await care.#write()
     return care
@@ -90,7 +90,7 @@ export class CoreCare {
     return true
   }
 
-  /** No further block of a core is read. `owner`: whose it is; null: not known. */
+  /** Reads no further block of a core. `owner`: null when it is not known. */
   setAside(coreKey: string, fault: CoreFault, owner: NodeId | null): void {
     const { setAside, owners } = this.#stored
     if (Object.hasOwn(setAside, coreKey) || this.leftOut().includes(coreKey)) return
@@ -114,7 +114,7 @@ export class CoreCare {
     await this.#write()
   }
 
-  /** The start failed with an error that is told, or the node stops. */
+  /** The start failed with a reported error, or the node stops. */
   async close(): Promise<void> {
     if (!this.#isUp) {
       this.#isUp = true
@@ -136,7 +136,7 @@ export class CoreCare {
   }
 }
 
-/** What a start goes by. */
+/** The record that a start begins with. */
 function atStart(before: StoredCare, mesh: CoreCareDeps['mesh']): StoredCare {
   const { failed, leftOut, reading, suspects } = before
   const isSuspect = failed > 0 && reading.some((core) => suspects.includes(core))

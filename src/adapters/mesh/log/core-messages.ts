@@ -12,25 +12,25 @@ const RANGE = 8
 /** Flag of a range: its length is 1 and not written. */
 const IS_ONE = 2
 const BITS_PER_WORD = 32
-/** Flags of data: what is in it. */
+/** Flags of data: its parts. */
 const HAS_BLOCK = 1
 const HAS_HASH = 2
 const HAS_SEEK = 4
 const HAS_UPGRADE = 8
 const HASH_BYTES = 32
 
-/** What a message of replication says. */
+/** The checked content of a message of replication. */
 export interface CoreMessage {
-  /** What is wrong with it; null: nothing is. */
+  /** Its fault; null: none. */
   readonly fault: string | null
-  /** End of the blocks that it says its sender has or has not, which the engine keeps a map of; 0: it says nothing of that. */
+  /** End of the blocks that its sender claims to have or to lack, of which the engine keeps a map; 0: it claims none. */
   readonly mapped: number
 }
 
 const UNREADABLE: CoreMessage = { fault: 'a message of replication that cannot be read', mapped: 0 }
 const HARMLESS: CoreMessage = { fault: null, mapped: 0 }
 
-/** Reads a message of replication as far as it must be checked. One that cannot be read has a fault: what follows it might be read. Never throws. */
+/** Reads a message of replication as far as it must be checked. An unreadable one has a fault: its rest might be read. Never throws. */
 export function readCoreMessage(state: State): CoreMessage {
   try {
     const type = c.uint.decode(state)
@@ -53,10 +53,10 @@ function lastBlock(type: number, state: State): number {
 }
 
 /**
- * What is wrong with blocks and proofs, or null. An upgrade to no block at all is one of which hypercore takes the last root.
+ * The fault of blocks and proofs, or null. Of an upgrade hypercore takes the last root, which an upgrade to no block does not have.
  *
- * Data that nobody asked for, with an upgrade from the first block on, is what hypercore compares with its own tree to find a fork.
- * It hashes the nodes as they come: one too many, or one that stands in a block beside them, makes it freeze a core without a fork.
+ * Hypercore compares unrequested data with an upgrade from the first block on with its own tree, to find a fork. It hashes the nodes as
+ * they come: one too many, or one inside a block beside them, makes it freeze a core without a fork.
  */
 function dataFault(state: State): string | null {
   const flags = c.uint.decode(state)
@@ -93,7 +93,7 @@ function nodeAt(state: State): number {
   return index
 }
 
-/** Indexes of the roots of a tree over so many blocks, from left to right (flat in-order numbering). */
+/** Indexes of the roots of a tree over `blocks` blocks, from left to right (flat in-order numbering). */
 function rootsOf(blocks: number): readonly number[] {
   const roots: number[] = []
   let before = 0

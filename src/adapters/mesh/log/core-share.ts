@@ -5,20 +5,20 @@ import { bytesBefore } from '../cores/core-beginning.js'
 /** Blocks that are asked for ahead of the one that is read next. */
 const WINDOW = 256
 
-/** How much of one core of the log was read, and up to where more of it is fetched. */
+/** The blocks of one core of the log that were read, and the end of the blocks to fetch. */
 export class CoreShare {
   readonly #core: LogCore
   readonly #limit: () => CoreLimit
   /** Blocks that were counted, and their bytes. */
   #counted: { readonly blocks: number; readonly bytes: number } = { blocks: 0, bytes: 0 }
 
-  /** `limit`: how much of the core is read, asked at each use. */
+  /** `limit`: the limit of the core, asked at each use. */
   constructor(core: LogCore, limit: () => CoreLimit) {
     this.#core = core
     this.#limit = limit
   }
 
-  /** May the block at a place be read, which is here? `wait`: not before the view says whose core it is. `bytes`: its size. */
+  /** May the stored block at a position be read? `wait`: not before the view names the core's owner. `bytes`: its size. */
   async of(at: number, bytes: number): Promise<'read' | 'wait' | 'over'> {
     if (this.#counted.blocks !== at + 1) {
       const before = this.#counted.blocks === at ? this.#counted.bytes : ((await bytesBefore(this.#core, at)) ?? this.#size())
@@ -30,8 +30,8 @@ export class CoreShare {
   }
 
   /**
-   * Up to which block (exclusive) the core may be fetched while the one at `at` is read next; `at`: no further. `named`: as many
-   * blocks others name as those before theirs.
+   * End (exclusive) of the blocks that may be fetched while the one at `at` is read next; `at`: no further. `named`: number of its blocks
+   * that blocks of others name.
    */
   end(at: number, named: number): number {
     const { isRevoked } = this.#limit()
@@ -41,9 +41,9 @@ export class CoreShare {
   #end(at: number): number {
     const { length } = this.#core
     const { bytes } = this.#limit()
-    // Without a block behind the known end nobody asks whether there is more; it may have any size, so it is one at a time.
+    // Without a request behind the known end no peer is asked for more. That block may have any size, so it is one at a time.
     if (chargeOf(length, this.#size()) <= bytes) return Math.min(at + WINDOW, length + 1)
-    // Over its share it is read to the same block as everywhere, one block after the other: how large the next one is nobody knows.
+    // Over its share it is read to the same block as everywhere, one block after the other: the size of the next one is unknown.
     const { blocks, bytes: read } = this.#counted
     return chargeOf(blocks, read) < bytes ? at + 1 : at
   }

@@ -9,40 +9,40 @@ import { type WriterClaim, claimOf } from './log-writers.js'
 
 /** Entries that one peer may hand in. */
 const ENTRIES_PER_PEER = { perSecond: 10, burst: 600 }
-/** Bytes of entries that one peer may hand in: what is in the log stays there, at every node. */
+/** Bytes of entries that one peer may hand in: log entries stay at every node. */
 const BYTES_PER_PEER = { perSecond: 64 * 1024, burst: 4 * 1024 * 1024 }
 /**
- * Bytes of entries of one author that a writer carries in its own core, in the long run: its share of the log is used up by what it
- * carries, too. An entry has about 1 KiB, so that is more than 5,000 a day.
+ * Bytes of entries of one author that a writer carries in its own core, in the long run: they use up the writer's share of the log, too. An
+ * entry has about 1 KiB, so the rate allows more than 5,000 a day.
  */
 const BYTES_PER_AUTHOR = { perSecond: 64, burst: 4 * 1024 * 1024 }
-/** Entries that count for nobody's share: there is at most one for each member and each invite, and they must get through. */
+/** Entries that count for no share: there is at most one for each member and each invite, and they must get through. */
 const ALWAYS_CARRIED: ReadonlySet<Entry['body']['kind']> = new Set(['revocation', 'invite-revoked'])
-/** Entries, and bytes of entries, that are handed on for all peers together: a writer counts them as this node's own, which needs its half. */
+/** Entries, and bytes of entries, handed on for all peers together: a writer counts them as this node's own, which needs its half. */
 const ENTRIES_HANDED_ON = { perSecond: ENTRIES_PER_PEER.perSecond / 2, burst: ENTRIES_PER_PEER.burst / 2 }
 const BYTES_HANDED_ON = { perSecond: BYTES_PER_PEER.perSecond / 2, burst: BYTES_PER_PEER.burst / 2 }
 /** How long an entry waits for its author's admission to come into the view, in milliseconds; less than its sender waits. */
 const ADMISSION_WAIT_MS = 3000
 
-/** What the intake asks of the log. */
+/** The part of the log that the intake uses. */
 export interface IntakeLog {
   view(): MembershipView
   onChange(listener: (view: MembershipView) => void): () => void
   writable(): boolean
-  /** Is nothing of this author taken but that it goes on with another core? */
+  /** Is the author in quarantine? Then only its claim to go on with another core is taken. */
   isQuarantined(nodeId: NodeId): boolean
-  /** Would the entry change anything, by the log as it is here? Signatures and rights included. */
+  /** Would the entry change the log as it is here? Signatures and rights included. */
   wouldChange(entry: Entry): Promise<boolean>
-  /** A member says that it goes on with another core. */
+  /** A member claims another core. */
   claim(claim: WriterClaim, from: NodeId): Promise<void>
   /** @throws Error when the log is closing */
   append(entry: Uint8Array): Promise<void>
-  /** Hands the entry of a peer to writers that this node has a link with. True: one says that it appended it. */
+  /** Hands a peer's entry to writers with a link to this node. True: one reports that it appended it. */
   handOn(entry: Uint8Array, from: NodeId): Promise<boolean>
 }
 
 /**
- * Takes log entries that peers hand in: only what the log accepts, and only so much of one peer. A writer appends them; any other member
+ * Takes log entries of peers: only entries that the log accepts, within the limits of each peer. A writer appends them; any other member
  * hands them to a writer, for peers that have no link with one.
  */
 export class EntryIntake {
@@ -64,7 +64,7 @@ export class EntryIntake {
     this.#handedOn = { entries: new TokenBucket(ENTRIES_HANDED_ON, clock), bytes: new TokenBucket(BYTES_HANDED_ON, clock) }
   }
 
-  /** True: the entry is in the log, by this or before. False: not by this node, or not now. */
+  /** True: the entry is in the log, by this call or before. False: not by this node, or not now. */
   async take(bytes: Uint8Array, peer: NodeId): Promise<boolean> {
     if (!this.#rates.take(peer) || !this.#byteRates.take(peer, bytes.byteLength)) return false
     const decoded = decodeEntry(bytes)

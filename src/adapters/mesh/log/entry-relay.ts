@@ -18,7 +18,7 @@ const NUMBER_BYTES = 4
 /** A peer has this long to answer before another one is asked as well, in milliseconds. */
 const PATIENCE_MS = 500
 
-/** Whose entry a node hands on, and whether it was handed over before. */
+/** The source of an entry that a node hands on, and whether it was handed over before. */
 export interface EntryRelayOptions {
   /** A node said that the entry was appended, and the log does not show it. Default: false. */
   readonly isAgain?: boolean
@@ -29,8 +29,8 @@ export interface EntryRelayOptions {
 }
 
 /**
- * Hands an entry to one after the other until one says that it appended it; who stays silent does not hold up the rest.
- * `atOnce`: to all of them together, since not everybody's word was true. False: nobody has appended it. Never rejects.
+ * Hands an entry to one relay after the other until one reports that it appended it; a silent one does not hold up the rest. `atOnce`: to
+ * all of them together, since an earlier report was not true. False: nobody has appended it. Never rejects.
  */
 export async function handToAny(
   couriers: readonly Pick<EntryRelay, 'hand'>[],
@@ -53,7 +53,7 @@ function anyYes(answers: readonly Promise<boolean>[]): Promise<boolean> {
   })
 }
 
-/** What the relay of one stream needs. */
+/** Dependencies of {@link EntryRelay}. */
 export interface EntryRelayDeps {
   readonly peer: NodeId
   readonly mux: Protomux

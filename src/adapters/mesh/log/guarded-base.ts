@@ -13,7 +13,7 @@ import { MAX_BLOCKS } from './core-messages.js'
 
 /** Form of the cores of the log; a newer one names keys of blocks that come from elsewhere. */
 const MANIFEST_VERSION = 1
-/** What encryption puts before a block, in bytes. */
+/** Bytes that encryption puts before a block. */
 const PADDING_BYTES = 8
 
 /** Why nothing more of a core is read. */
@@ -22,29 +22,29 @@ export interface CoreFault {
   readonly reason: string
 }
 
-/** What the engine of the log asks before it takes something of a peer. */
+/** The checks of the log's engine before it takes data of a peer. */
 export interface LogGuard {
-  /** May a core (z32) hold blocks of the log? False: nobody needs to hear that it has new ones. */
+  /** May a core (z32) hold blocks of the log? False: its new blocks need not be announced. */
   isWriter(coreKey: string): boolean
   /** Does a member with the right to write claim this core, which the log does not name yet? */
   isClaimed(coreKey: string): boolean
-  /** Which cores starts ended at; null where there is nothing to look after. */
+  /** The record of cores at which starts ended; null when there is none. */
   readonly care: Pick<CoreCare, 'mayRead'> | null
-  /** How much of a core is read. */
+  /** The limit of a core's blocks that are read. */
   limitOf(coreKey: string): CoreLimit
-  /** A core is over its limit whose owner the view does not name yet: it is read on when {@link GuardedBase.limitsChanged} is called. */
+  /** A core without a known owner is over its limit: it is read further when {@link GuardedBase.limitsChanged} is called. */
   onWaiting(coreKey: string): void
-  /** A core holds a block that must not be read, or more than its share (OVERLOADED): from there on nothing of the core is taken. */
+  /** A core holds a block that must not be read, or more than its share (OVERLOADED): nothing of the core is taken from there on. */
   onBadBlock(coreKey: string, fault: CoreFault): void
 }
 
 /**
- * The engine of the log with a check before everything that a peer supplies: it opens only cores that the log names, or that a
- * member claims which may write, and it sees no block that breaks one of its assumptions. Autobase itself ends the process at such a block.
+ * The engine of the log with a check before all data of a peer. It opens only cores that the log names, or that a member with the right to
+ * write claims. It sees no block that breaks one of its assumptions; Autobase itself ends the process at such a block.
  */
 export class GuardedBase extends Autobase<Hyperbee> {
   readonly #guard: LogGuard
-  /** Blocks of cores (z32) of revoked members that blocks which are read name. */
+  /** Lengths of cores (z32) of revoked members, as blocks that are read name them. */
   readonly #named = new Map<string, number>()
 
   constructor(store: Corestore, key: Uint8Array | null, { handlers, guard }: { handlers: AutobaseHandlers<Hyperbee>; guard: LogGuard }) {
@@ -64,7 +64,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
 
   protected override async _getWriterByKey(...args: GetWriterArgs): Promise<LogWriter | null> {
     const [key, , , , isAdded, system] = args
-    // With a system of its own the engine reads what it took before, or what an entry just added.
+    // With its own system the engine reads blocks taken before; an added writer was named by an entry just now.
     if (system === null && !isAdded && !(await this.#isKnown(key))) return null
     return super._getWriterByKey(...args)
   }
@@ -105,7 +105,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
     return claims
   }
 
-  /** How much of some cores is read has changed: asks for more or less of them, and reads on in those that waited. */
+  /** The limits of some cores have changed: asks for more or fewer of their blocks, and reads on in waiting ones. */
   limitsChanged(): void {
     if (this.closing !== null) return
     this.activeWriters.updateActivity()
@@ -121,7 +121,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
     return verdict === 'read'
   }
 
-  /** What was in the order before stays readable, so that a start finds its way to where it was. */
+  /** Blocks that were in the order before stay readable, so that a start finds its way to its earlier state. */
   async #isTaken(writer: LogWriter): Promise<boolean> {
     const { core, nodes } = writer
     const { care } = this.#guard
@@ -138,7 +138,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
     return this.system !== null && (await this.system.get(key)) !== null
   }
 
-  /** What goes wrong with a block is the fault of its core, which is set aside; the others go on. */
+  /** A fault of a block is the fault of its core, which is set aside; the others go on. */
   async #checked(writer: LogWriter, read: () => Promise<boolean>): Promise<boolean> {
     try {
       return await read()
@@ -161,7 +161,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
     }
   }
 
-  /** A batch goes into the order as one, so nobody may put a block into the middle of it. */
+  /** A batch goes into the order as one, so no block may name a block inside it. */
   async #checkHeads({ core, node, nodes }: LogWriter): Promise<true> {
     const at = nodes.length
     for (const head of node?.actualHeads ?? []) {
@@ -190,7 +190,7 @@ export class GuardedBase extends Autobase<Hyperbee> {
   }
 }
 
-/** @throws what is no fault of the block */
+/** @throws errors that are no fault of the block */
 function badAsMissing(error: unknown): null {
   if (isFault(error)) return null
   throw error
@@ -208,7 +208,7 @@ function resume(writer: LogWriter, last: number): void {
   if (end > nodes.length) writer.range = core.download({ start: nodes.length, end, linear: true })
 }
 
-/** Size of a block that is here; null: it is not. @throws BadBlock where the engine cannot tell what is in it, or would wait for a key that never comes */
+/** Size of a stored block; null: it is missing. @throws BadBlock where the engine cannot decode it, or would wait for a key that never comes */
 async function readableBytes(core: LogCore, at: number): Promise<number | null> {
   const block = (await core.has(at)) ? await core.get(at, { raw: true, wait: false }) : null
   if (block === null) return null

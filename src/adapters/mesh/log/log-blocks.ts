@@ -2,7 +2,7 @@ import b4a from 'b4a'
 import type { LogHead, LogNode } from 'autobase'
 import { MAX_BLOCKS } from './core-messages.js'
 
-/** Largest block of the log that is read, in bytes: an entry of 96 KiB and what surrounds it. */
+/** Largest block of the log that is read, in bytes: an entry of 96 KiB and its envelope. */
 export const MAX_LOG_BLOCK_BYTES = 160 * 1024
 /** Blocks that one block names as those before it, at most. */
 export const MAX_HEADS = 1024
@@ -12,7 +12,7 @@ const MAX_BATCH = 4096
 /** A block of a writer that the engine must not see. */
 export class BadBlock extends Error {}
 
-/** Where a block stands in its core. */
+/** Position of a block in its core. */
 export interface BlockPlace {
   /** Key of its core. */
   readonly core: Uint8Array
@@ -23,7 +23,7 @@ export interface BlockPlace {
 }
 
 /**
- * Checks what the engine takes for granted of a block that it decoded, by the block and its core alone: the same on every node.
+ * Checks the engine's assumptions of a decoded block, by the block and its core alone: the same on every node.
  * @throws BadBlock
  */
 export function checkBlock({ batch, actualHeads }: Pick<LogNode, 'batch' | 'actualHeads'>, place: BlockPlace): void {

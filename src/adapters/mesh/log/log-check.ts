@@ -7,7 +7,7 @@ import { writerCores } from './log-copy.js'
 import { namespaced } from '../network/mesh.js'
 import type { MeshState } from '../network/mesh-node.js'
 
-/** What a store holds of the log of a mesh. */
+/** The contents of a store, for the log of a mesh. */
 export interface LogFacts {
   /** Node that the store's keys make (z32). */
   readonly nodeId: string
@@ -20,7 +20,7 @@ export interface LogFacts {
   readonly blocks: number
 }
 
-/** Reads every block of the writer cores of a mesh that is here. @throws what the store says when one cannot be read */
+/** Reads every block of the writer cores of a mesh that is here. @throws the store's error when one cannot be read */
 export async function readLog(store: Corestore, state: Pick<MeshState, 'key' | 'epoch'>): Promise<LogFacts> {
   await readEntries(store)
   const own = await Autobase.getLocalKey(namespaced(store, state.epoch))

@@ -6,12 +6,12 @@ import { coreStore } from '../cores/core-store.js'
 import { NodeError } from '../../../kit/errors.js'
 import { giveBack, isGivenBack } from '../cores/given-back.js'
 
-/** Rounds in which what was appended meanwhile is fetched as well. */
+/** Rounds that also fetch blocks appended meanwhile. */
 const MAX_ROUNDS = 20
 
 /**
- * Copies the writer cores of a mesh into a new store of the same seed, the way a peer gets them: in the copy none of them can
- * be appended to. What the copy holds is what the cores held at one moment. Views are not copied, they are made of the cores.
+ * Copies the writer cores of a mesh into a new store of the same seed, as a peer gets them: in the copy none of them can be appended to.
+ * The copy holds the blocks of one moment. Views are not copied; they are rebuilt from the cores.
  * @throws NodeError CONFLICT when the log does not stand still
  */
 export async function copyLog(from: Corestore, meshKey: Uint8Array, dir: string): Promise<void> {
@@ -51,10 +51,10 @@ async function copyRound({ from, to, meshKey, opened }: Round): Promise<boolean>
     const target = to.get({ key: source.key })
     opened.push(target)
     await target.ready()
-    // What the node knows again when it opens the copy: to which mesh the core belongs.
+    // The node reads the core's mesh when it opens the copy.
     await target.setUserData('referrer', meshKey)
     if (await isGivenBack(source)) await giveBack(target, source.contiguousLength)
-    // What this node has not fetched yet itself comes from peers later.
+    // Blocks that this node has not fetched yet come from peers later.
     await target.download({ start: 0, end: source.contiguousLength }).done()
     pairs.push([source, target])
   }

@@ -14,9 +14,9 @@ import { writerCores } from './log-copy.js'
 
 /** Name of the stored document of the marks. */
 export const LOG_MARKS = 'log-marks'
-/** How much later than a change of the log its mark is stored at most, in milliseconds. */
+/** Milliseconds between a change of the log and the storing of its mark, at most. */
 const MARK_MS = 200
-/** Wait before the next look while entries are missing, in milliseconds: those that come back do not change the view. */
+/** Milliseconds before the next look while entries are missing: their return does not change the view. */
 const AGAIN_MS = 1000
 
 /** The marks of a mesh, as stored. */
@@ -26,7 +26,7 @@ interface StoredLogMarks {
   readonly cores: Readonly<Record<string, number>>
 }
 
-/** What {@link LogMarks} needs. */
+/** Dependencies of {@link LogMarks}. */
 export interface LogMarksDeps {
   readonly store: Corestore
   readonly documents: NodeStore
@@ -37,13 +37,13 @@ export interface LogMarksDeps {
 }
 
 /**
- * How much of the mesh log was durable here, kept outside of its store: the engine drops the end of a damaged log file without a
- * word, and this node would know less of its mesh and tell nobody. The own core has a mark beside this one, that stops a start.
+ * The durable length of the mesh log here, kept outside of its store. The engine silently drops the end of a damaged log file; without
+ * marks nobody would notice. The own core has another mark, which stops a start.
  */
 export class LogMarks {
   readonly #deps: LogMarksDeps
   #cores: StoredLogMarks['cores'] = {}
-  /** The JSON of what is stored. */
+  /** JSON of the stored marks. */
   #stored = ''
   #isShort = false
   readonly #changes: Emitter<void>
@@ -58,12 +58,12 @@ export class LogMarks {
     this.#changes = new Emitter((error) => this.#failed(error))
   }
 
-  /** Calls the listener when {@link problems} are others. */
+  /** Calls the listener when {@link problems} change. */
   onChange(listener: () => void): Unsubscribe {
     return this.#changes.on(listener)
   }
 
-  /** Compares what is here with the marks, and follows the log from now on. @throws what the store says when it cannot be read */
+  /** Compares the store with the marks, and follows the log from now on. @throws the store's error when it cannot be read */
   async start(): Promise<void> {
     const { documents, log, meshId } = this.#deps
     this.#cores = await readLogMarks(documents, meshId)
@@ -73,19 +73,19 @@ export class LogMarks {
     this.#due()
   }
 
-  /** What is told in `status`. */
+  /** Problems for `status`. */
   problems(): LogProblem[] {
     if (!this.#isShort) return []
     const message = 'the mesh log on this disk lost entries that were here; this node knows less of its mesh until members have given them'
     return [{ code: 'STORE_DAMAGED', message, next: STOP_AND_REPAIR }]
   }
 
-  /** Follows the log no more. */
+  /** Stops following the log. */
   async close(): Promise<void> {
     this.#stop()
     this.#cancel()
     await this.#working
-    // What was under way may have asked for another look.
+    // Work under way may have asked for another look.
     this.#cancel()
   }
 
@@ -97,7 +97,7 @@ export class LogMarks {
     this.#againTimer = null
   }
 
-  /** A timer of its own: marks of what changes meanwhile are as prompt as ever. */
+  /** A timer of its own: other changes are marked without delay. */
   #lookAgain(): void {
     this.#againTimer ??= this.#deps.clock.after(AGAIN_MS, () => {
       this.#againTimer = null
@@ -118,9 +118,9 @@ export class LogMarks {
     if (this.#isShort) this.#lookAgain()
     const cores = this.#cores
     const json = JSON.stringify(cores)
-    // Not what memory had before: the start looked too, and a write may have failed since.
+    // Compares with the stored marks, not with those in memory: the start looked too, and a write may have failed since.
     if (json === this.#stored) return
-    // What a mark tells of has to be there, also when the power fails.
+    // The marked blocks must be on disk, also when the power fails.
     await store.storage.db.flush()
     await documents.write(LOG_MARKS, { mesh: meshId, cores } satisfies StoredLogMarks)
     this.#stored = json
@@ -145,18 +145,18 @@ export class LogMarks {
   }
 }
 
-/** How many blocks of a core are here from its first one on; infinite when this node removed some, so that it is never taken for shorter. */
+/** Blocks of a core from its first one on; infinite when this node removed some, so that it never counts as shorter. */
 export async function lengthOf(core: Hypercore): Promise<number> {
   return (await isGivenBack(core)) ? Number.POSITIVE_INFINITY : core.contiguousLength
 }
 
-/** How many blocks of each writer core of a mesh were in a home once. */
+/** The stored marks of a home: blocks of each writer core of a mesh. */
 export async function readLogMarks(documents: NodeStore, mesh: MeshId): Promise<StoredLogMarks['cores']> {
   const stored = await documents.read<StoredLogMarks>(LOG_MARKS)
   return stored?.mesh === mesh ? stored.cores : {}
 }
 
-/** Is less of some writer core here than was once? */
+/** Has some writer core fewer blocks than its mark? */
 export function isShort(marks: StoredLogMarks['cores'], lengths: ReadonlyMap<string, number>): boolean {
   return Object.entries(marks).some(([core, marked]) => (lengths.get(core) ?? 0) < marked)
 }

@@ -12,7 +12,7 @@ const MAX_CLAIMS_PER_MEMBER = 8
 const MAX_PENDING = 32
 const MAX_PENDING_PER_PEER = 4
 
-/** An entry by which a member goes on with another core. */
+/** An entry by which a member changes to another core. */
 export interface WriterClaim {
   readonly entry: Entry
   /** As its author signed it. */
@@ -32,15 +32,15 @@ interface PendingClaim {
   readonly from: NodeId
 }
 
-/** What {@link LogWriters} needs. */
+/** Dependencies of {@link LogWriters}. */
 export interface LogWritersDeps {
   /** Would the core be one of a writer by this entry? Its signature and the rights of its author included. */
   isValid(claim: WriterClaim): Promise<boolean>
-  /** A claim holds that was not known: the log may read its core, and others are to hear of it. `from`: the peer that sent it. */
+  /** A new claim is valid: the log may read its core, and peers must learn of it. `from`: the peer that sent it. */
   onClaim(claim: WriterClaim, from: NodeId): void
   /** The view names the owners of cores that waited for it, or cores of members that are revoked now. */
   onLimits(): void
-  /** Which cores starts ended at. Absent: nobody looks. */
+  /** The record of cores at which starts ended. Absent: none. */
   readonly care?: Pick<CoreCare, 'mayRead' | 'leftOut'>
 }
 
@@ -51,8 +51,8 @@ const LEFT_OUT: CoreFault = { code: 'INTERNAL', reason: 'starts of this node end
 const UNKNOWN_LIMIT: CoreLimit = { bytes: LOG_SHARE_LIMITS.maxBytes, isKnown: false, isRevoked: false }
 
 /**
- * The cores that the log reads: those that it names, and those that a member claims which may write. A node sends a
- * claim on to its peers, so a restored home writes again also where no writer is there to bring the entry into the log.
+ * The cores that the log reads: those that it names, and those claimed by members with the right to write. A node sends a claim on to its
+ * peers. So a restored home writes again also where no writer can bring the entry into the log.
  */
 export class LogWriters implements LogGuard {
   readonly #deps: LogWritersDeps
@@ -61,11 +61,11 @@ export class LogWriters implements LogGuard {
   readonly #claims = new Map<string, WriterClaim>()
   #pending: readonly PendingClaim[] = []
   #members: MembershipView['members'] = new Map()
-  /** How much of each core that the view names is read. */
+  /** The limit of each core that the view names. */
   #limits: ReadonlyMap<string, CoreLimit> = new Map()
-  /** Cores that are over the limit of one whose owner is not known yet. */
+  /** Cores over the limit of cores whose owner is not known yet. */
   readonly #waiting = new Set<string>()
-  /** Why no further block of a core (z32) is read. Every start finds it anew. */
+  /** Why no further block of a core (z32) is read. Every start finds it again. */
   readonly #bad: Map<string, CoreFault>
   #onBad: (coreKey: string, fault: CoreFault) => void = () => {}
 
@@ -95,7 +95,7 @@ export class LogWriters implements LogGuard {
   }
 
   onBadBlock(coreKey: string, fault: CoreFault): void {
-    // The engine looks at it again whenever it opens the core anew.
+    // The engine checks it again whenever it opens the core.
     if (this.#bad.has(coreKey)) return
     this.#bad.set(coreKey, fault)
     this.#onBad(coreKey, fault)
@@ -106,25 +106,25 @@ export class LogWriters implements LogGuard {
     return this.#bad.get(coreKey) ?? null
   }
 
-  /** Calls back for each core of which no further block is read, also for those found before. */
+  /** Calls back for each core whose further blocks are not read, also for those found before. */
   onBad(onBad: (coreKey: string, fault: CoreFault) => void): void {
     this.#onBad = onBad
     for (const [coreKey, fault] of this.#bad) onBad(coreKey, fault)
   }
 
-  /** Claims that hold, as they were signed. */
+  /** The valid claims, as they were signed. */
   claims(): readonly Uint8Array[] {
     return [...this.#claims.values()].map(({ bytes }) => bytes)
   }
 
-  /** Takes the claim that stands in the first block of a core. Another entry, or a claim of another core, is none. */
+  /** Takes the claim in the first block of a core. Another entry, or a claim of another core, is none. */
   remember(coreKey: string, bytes: Uint8Array): void {
     const decoded = decodeEntry(bytes)
     const claim = decoded.ok ? claimOf(decoded.entry, bytes) : null
     if (claim?.coreKey === coreKey && this.#hasCapacity(claim)) this.#claims.set(coreKey, claim)
   }
 
-  /** Takes a claim when it holds; one of an author that is no member yet waits for the next {@link review}, as there is room. */
+  /** Takes a valid claim. A claim of an author that is no member yet waits for the next {@link review}, within the bounds. */
   async offer(claim: WriterClaim, from: NodeId): Promise<void> {
     if (!this.#hasCapacity(claim)) return
     const isValid = await this.#deps.isValid(claim)

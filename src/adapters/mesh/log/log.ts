@@ -35,7 +35,7 @@ import { WriterCores } from '../cores/writer-cores.js'
 /** How long a submitted entry may take to be applied, in milliseconds, unless the caller says otherwise. */
 const SUBMIT_TIMEOUT_MS = 10_000
 
-/** What a log needs. */
+/** Dependencies of {@link AutobaseLog}. */
 export interface LogDeps {
   readonly store: Corestore
   /** null: a new mesh is made. */
@@ -45,18 +45,18 @@ export interface LogDeps {
   readonly verify: Verify
   readonly clock: Clock
   readonly telemetry: Telemetry
-  /** Why the store can take nothing now; null: it can. Absent: nobody looks. */
+  /** Why the store takes no writes now; null: it does. Absent: not checked. */
   writeFault?(): NodeError | null
-  /** Which cores starts ended at. Absent: nobody looks. */
+  /** The record of cores at which starts ended. Absent: none. */
   readonly care?: CoreCare
-  /** It was found before that the home was put back to an older copy. */
+  /** An earlier start found that the home was put back to an older copy. */
   readonly isRolledBack?: boolean
 }
 
 /** Hands an encoded entry to any connected writer. `isAgain`: one said that it had, and the log does not show it. True: one says that it appended it. */
 export type EntryRelayPort = (entry: Uint8Array, options: EntryRelayOptions) => Promise<boolean>
 
-/** The Autobase log behind the MemberLog port, and what the rest of the mesh adapter needs of it. */
+/** The Autobase log behind the MemberLog port, and the parts that the rest of the mesh adapter uses. */
 export class AutobaseLog implements MemberLog {
   /** Key of the mesh: its Autobase's, also as text. */
   readonly key: Uint8Array
@@ -67,9 +67,9 @@ export class AutobaseLog implements MemberLog {
   readonly coreKey: string
   /** The blocks of that core. */
   readonly own: Pick<OwnBlocks, 'fault' | 'lost' | 'length' | 'isFull'>
-  /** Cores (z32) of which no further block is read. */
+  /** Cores (z32) whose further blocks are not read. */
   readonly unreadable: Pick<LogWriters, 'badBlock' | 'onBad'>
-  /** Resolves when the base closed itself: what it reads is damaged. */
+  /** Resolves when the base closed itself: its data is damaged. */
   readonly failed: Promise<Error>
   readonly #deps: LogDeps
   readonly #base: GuardedBase
@@ -84,7 +84,7 @@ export class AutobaseLog implements MemberLog {
   #writerCores: WriterCores | null = null
   readonly #revoked: RevokedCores
   readonly #submissions: Submissions
-  /** Told of a core that is forked (z32); members whose entries are not taken. */
+  /** Records forked cores (z32); names members whose entries are not taken. */
   #quarantine: Pick<Quarantine, 'add' | 'has'> | null = null
   #relay: EntryRelayPort = () => Promise.resolve(false)
   #isClosed = false
@@ -183,16 +183,16 @@ export class AutobaseLog implements MemberLog {
     this.#base.replicate(stream)
   }
 
-  /** Brings an entry that another node signed into the log. False: it is not taken, here or now. */
+  /** Brings an entry of another node into the log. False: it is not taken, here or now. */
   appendFor(entry: Uint8Array, peer: NodeId): Promise<boolean> {
     return this.#isClosed ? Promise.resolve(false) : this.#intake.take(entry, peer)
   }
 
-  /** How entries reach other nodes, who hears of forked cores, and whose entries are not taken. Call it once. */
+  /** Sets the relay of entries to other nodes, and the quarantine that records forked cores. Call it once. */
   bind(relay: EntryRelayPort, quarantine: Pick<Quarantine, 'add' | 'has'>): void {
     const open = (core: string): Hypercore => this.#open(core)
     const cores = new WriterCores({ clock: this.#deps.clock, open, onForked: (core) => quarantine.add(core) })
-    // The first core stays a writer whatever becomes of its owner's home: it alone confirms the log.
+    // The first core stays a writer, also after its owner's home was replaced: it alone confirms the log.
     const follow = ({ writers }: MembershipView): void => cores.follow([this.meshId, ...writers.active])
     this.#relay = relay
     this.#quarantine = quarantine
@@ -201,13 +201,13 @@ export class AutobaseLog implements MemberLog {
     follow(this.view())
   }
 
-  /** A new link is there: tells the peer which cores members claim, and offers waiting entries now. */
+  /** A link opened: tells the peer which cores members claim, and offers waiting entries now. */
   linked(relay: Pick<EntryRelay, 'hand'>): void {
     for (const claim of this.#writers.claims()) void relay.hand(claim)
     this.#submissions.retry()
   }
 
-  /** Ends what waits, and the base. */
+  /** Ends waiting submissions, and the base. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#catchUp.close()
@@ -244,7 +244,7 @@ export class AutobaseLog implements MemberLog {
       wouldChange: async (entry) => isChange(await this.#try(entry)),
       claim: (claim, from) => this.#writers.offer(claim, from),
       append: (entry) => this.#appender.append(entry),
-      // A writer that hands on is full itself: among such ones an entry could go in circles.
+      // A writer that hands on is full itself: among such writers an entry could go in circles.
       handOn: (entry, from) => (this.#own.isFull && isWriter(this.view(), from) ? Promise.resolve(false) : this.#relay(entry, { from }))
     }
   }
@@ -278,7 +278,7 @@ export class AutobaseLog implements MemberLog {
     }
   }
 
-  /** Others need the claim before they read the own core, and the base takes it before this node is a writer. */
+  /** Other nodes need the claim before they read the own core, and the base takes it before this node is a writer. */
   async #claim(entry: Uint8Array): Promise<boolean> {
     try {
       await this.#base.append([entry], { optimistic: true })
@@ -295,7 +295,7 @@ export class AutobaseLog implements MemberLog {
     void this.#relay(bytes, { from, isForAll: true })
   }
 
-  /** The base does not tell when nothing changed since the last start, so it is read once. */
+  /** The base reports nothing when nothing changed since the last start, so it is read once. */
   async #read(): Promise<void> {
     this.#base.on('update', () => {
       this.#reader.refresh().catch((error: unknown) => {
@@ -313,7 +313,7 @@ export class AutobaseLog implements MemberLog {
     review(this.view())
   }
 
-  /** The entries that this node has and the owner has not signed yet are put in order again on top of it. */
+  /** Entries here that the owner has not signed yet are put in order again on top of the signed view. */
   async #jump(): Promise<void> {
     const { telemetry } = this.#deps
     telemetry.log('warn', 'the mesh log stands still or went astray: the view that the owner signed is taken')
@@ -353,5 +353,5 @@ function isChange({ puts, addWriters, removeWriters }: FoldResult): boolean {
   return puts.size + addWriters.length + removeWriters.length > 0
 }
 
-/** A claim that cannot be judged now, since the log is closing, is told again. */
+/** A claim that cannot be judged now, since the log is closing, comes again. */
 function ignore(): void {}

@@ -6,19 +6,19 @@ import { chargeOf, LOG_SHARE_LIMITS } from '../../../domain/membership/log-share
 /** How long an append may take to be whole, in milliseconds. */
 const SETTLE_MS = 100
 
-/** What {@link OwnBlocks} needs. */
+/** Dependencies of {@link OwnBlocks}. */
 export interface OwnBlocksDeps {
   /** The own writer core. */
   readonly core: Hypercore
   readonly clock: Clock
   /** It was found before. */
   readonly isLost: boolean
-  /** Bytes of it that others read. */
+  /** Bytes of it that other nodes read. */
   limitBytes(): number
 }
 
 /**
- * The blocks of this node's own writer core. When others have more of them than its home, the home was put back to an older copy: this
+ * The blocks of this node's own writer core. When peers have more of them than its home, the home was put back to an older copy. Then this
  * node must write no further block to that core, since it would sign two different blocks of one index.
  */
 export class OwnBlocks {
@@ -35,7 +35,7 @@ export class OwnBlocks {
     this.lost = new Promise((resolve) => {
       this.#tellLost = resolve
     })
-    // What this node wrote itself it never has to fetch.
+    // This node never has to fetch its own blocks.
     core.on('download', () => this.#found())
     core.on('append', () => void clock.after(SETTLE_MS, () => this.#look()))
     this.#look()
@@ -46,13 +46,13 @@ export class OwnBlocks {
     return this.#deps.core.length
   }
 
-  /** Is there no room for further entries? Others read only its share of the log, so other writers append for this node. */
+  /** Is it too full for further entries? Other nodes read only its share of the log, so other writers append for this node. */
   get isFull(): boolean {
     const { length, byteLength } = this.#deps.core.core.state
     return this.#deps.limitBytes() - chargeOf(length, byteLength) < LOG_SHARE_LIMITS.reserveBytes
   }
 
-  /** Is there something of the own core that this home has not? The base would wait for it without an end. */
+  /** Does this home lack blocks of the own core? The base would wait for them without an end. */
   get isBehind(): boolean {
     return this.#isLost || this.#lacksBlocks()
   }

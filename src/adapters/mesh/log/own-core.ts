@@ -6,7 +6,7 @@ import type { MembershipView } from '../../../domain/membership/types.js'
 /** A claim that led to nothing is made again after this time, in milliseconds. */
 const AGAIN_MS = 1000
 
-/** What {@link OwnCore} needs. */
+/** Dependencies of {@link OwnCore}. */
 export interface OwnCoreDeps {
   readonly nodeId: NodeId
   /** Key (z32) of the writer core of this home. */
@@ -14,17 +14,17 @@ export interface OwnCoreDeps {
   /** This home was restored or repaired: its core takes the place of the one that the log knows. */
   readonly takesOver: boolean
   readonly clock: Clock
-  /** Brings the entry by which the core takes its place into the log. Rejects when nobody took it. */
+  /** Brings the entry by which the core takes its place into the log. Rejects when no node took it. */
   claim(serial: number): Promise<void>
-  /** The log shows the core of this home: from now on it is the one. */
+  /** The log shows the core of this home: this home is in force. */
   onAdmitted(): void
   /** Another home of the same node took the place. */
   onReplaced(): void
 }
 
 /**
- * Which home of a node is the one that counts, when there may be two: the one whose core the log names. A home that was
- * restored claims the place until it has it once; who loses it stops. So of two that run, one remains.
+ * Decides which home of a node counts when there may be two: the home whose core the log names. A restored home claims the place until it
+ * has had it once; a home that loses it stops. So of two that run, one remains.
  */
 export class OwnCore {
   readonly #deps: OwnCoreDeps
@@ -38,7 +38,7 @@ export class OwnCore {
     this.#takesOver = deps.takesOver
   }
 
-  /** Can its core not take the place, since the node had as many as a member may have? */
+  /** Can its core not take the place, since the node has had the most cores that a member may have? */
   get isRefused(): boolean {
     return this.#isRefused
   }

@@ -12,21 +12,21 @@ const SHARE_MIB = LOG_SHARE_LIMITS.maxBytes / 1_048_576
 /** Forked cores that are remembered. */
 const MAX_FORKED = 64
 
-/** What {@link Quarantine} needs. */
+/** Dependencies of {@link Quarantine}. */
 export interface QuarantineDeps {
   readonly self: NodeId
   /** Keys (z32) of cores known to be forked, as the home remembers them. */
   readonly forked: readonly string[]
   view(): MembershipView
-  /** A core is forked that was not known to be. `member`: whose it is now; null for nobody's. */
+  /** A newly found forked core. `member`: its current owner; null for none. */
   onForked(forked: readonly string[], member: NodeId | null): void
   /** Why no further block of a core is read; null: it is read. */
   unreadable(coreKey: string): CoreFault | null
 }
 
 /**
- * Members whose writer core holds two different blocks at one place, both signed by them, or a block that would end the engine of the
- * log, or more than its share: their entries are not taken any more. One that goes on with another core (its home was restored or repaired) is out of it.
+ * Members whose entries are not taken. Their writer core holds two different signed blocks at one position, a block that would end the
+ * log's engine, or more than its share. A member that changes to another core (its home was restored or repaired) leaves it.
  */
 export class Quarantine {
   readonly #deps: QuarantineDeps
@@ -56,12 +56,12 @@ export class Quarantine {
     return coreKey !== undefined && (this.#forked.has(coreKey) || this.#deps.unreadable(coreKey) !== null)
   }
 
-  /** What is told in `status`: one problem for each member in quarantine that is not revoked. */
+  /** Problems for `status`: one for each member in quarantine that is not revoked. */
   problems(): Problem[] {
     return [...this.#deps.view().members.keys()].flatMap((nodeId) => this.problemOf(nodeId) ?? [])
   }
 
-  /** What is wrong with a member and what to do; null when it is not in quarantine, or revoked. */
+  /** The problem of a member and its next step; null when it is not in quarantine, or revoked. */
   problemOf(nodeId: NodeId): Problem | null {
     const { members, mesh } = this.#deps.view()
     const member = members.get(nodeId)

@@ -5,10 +5,10 @@ import type { MembershipView } from '../../../domain/membership/types.js'
 import type { Telemetry } from '../../../ports/telemetry.js'
 import { giveBack } from '../cores/given-back.js'
 
-/** Wait before the next look while the owner has not signed a revocation, or blocks of it may still be on their way, in milliseconds. */
+/** Milliseconds before the next look while the owner has not signed a revocation, or blocks of it may still arrive. */
 const AGAIN_MS = 3000
 
-/** What {@link RevokedCores} needs. */
+/** Dependencies of {@link RevokedCores}. */
 export interface RevokedCoresDeps {
   /** Key (z32) of the own core: it is left as it is. */
   readonly self: string
@@ -21,8 +21,8 @@ export interface RevokedCoresDeps {
 }
 
 /**
- * Removes what revoked members wrote and nobody needs: blocks that are not in the order of the log. Those that are in it stay, since
- * members that were away, and newcomers, put the log in order by them.
+ * Removes unneeded blocks of revoked members: blocks that are not in the order of the log. Blocks in the order stay, since newcomers and
+ * members that were away order the log by them.
  */
 export class RevokedCores {
   readonly #deps: RevokedCoresDeps

@@ -4,7 +4,7 @@ import type Corestore from 'corestore'
 import type Hyperbee from 'hyperbee'
 import type { LogLengths } from './catch-up.js'
 
-/** The view as the owner signed it, next to the one that is made here. */
+/** The view as the owner signed it, compared with the view made here. */
 export class SignedView {
   readonly #store: Corestore
   readonly #base: Autobase<Hyperbee>
@@ -16,13 +16,13 @@ export class SignedView {
     this.#base = base
   }
 
-  /** How far the log is here, and how far its owner signed it. */
+  /** Lengths of the log here, and as its owner signed it. */
   lengths(): LogLengths {
     const { core } = this.#base
     return { own: core.length, signed: core.core.state.length }
   }
 
-  /** Does the owner's signature cover what the view holds of a key? */
+  /** Does the owner's signature cover the view's value of a key? */
   async isSigned(key: string): Promise<boolean> {
     const snapshot = this.#base.view.snapshot()
     try {
@@ -33,7 +33,7 @@ export class SignedView {
     }
   }
 
-  /** Is the view here another one, as far as the owner has signed? False where that cannot be told. */
+  /** Does the view here differ from the signed one, as far as that goes? False when that is unknown. */
   async isAstray(): Promise<boolean> {
     const { core } = this.#base.view
     if (core.core.state.length === this.#sameAt) return false
@@ -46,7 +46,7 @@ export class SignedView {
       if (isSame) this.#sameAt = length
       return !isSame
     } catch {
-      // What was jumped over is not here, or the base moves to another view at this moment.
+      // Skipped blocks are not here, or the base moves to another view at this moment.
       return false
     } finally {
       await signed.close()

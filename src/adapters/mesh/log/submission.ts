@@ -5,13 +5,13 @@ import { encodeEntry } from '../../../domain/membership/codec.js'
 import type { Entry, MembershipView } from '../../../domain/membership/types.js'
 import type { EntryRelayOptions } from './entry-relay.js'
 
-/** How often a waiting entry is offered again, in milliseconds. */
+/** Milliseconds after which a waiting entry is offered again. */
 const OFFER_AGAIN_MS = 1000
 
-/** A taken entry that the view does not show after this time is offered anew, in milliseconds: its taker may have lied or died. */
+/** A taken entry that the view does not show after this time is offered again, in milliseconds: its taker may have lied or died. */
 const SHOWN_MS = 3000
 
-/** What a submission asks of the log. */
+/** Dependencies of {@link Submission}. */
 export interface SubmissionDeps {
   readonly entry: Entry
   readonly clock: Clock
@@ -20,11 +20,11 @@ export interface SubmissionDeps {
   isClosed(): boolean
   onChange(listener: () => void): () => void
   /**
-   * Appends the entry or hands it to a writer. `isAgain`: it was taken before, and the view does not show it. True: it is in
-   * the log, or so a writer says. Never rejects.
+   * Appends the entry or hands it to a writer. `isAgain`: it was taken before, and the view does not show it. True: it is in the log, or a
+   * writer says so. Never rejects.
    */
   offer(entry: Uint8Array, isAgain: boolean): Promise<boolean>
-  /** Reads the view anew. */
+  /** Reads the view again. */
   refresh(): Promise<void>
 }
 
@@ -47,7 +47,7 @@ export class Submission {
     this.done = this.#start()
   }
 
-  /** Looks whether it is done, and offers it if nobody took it yet. */
+  /** Checks whether it is done, and offers it if no writer has taken it yet. */
   attempt(): void {
     const { entry, clock, view, isClosed, offer } = this.#deps
     if (isApplied(view(), entry)) return this.#settle(null)
@@ -89,13 +89,13 @@ export class Submission {
   }
 }
 
-/** What {@link Submissions} ask of the log. */
+/** Dependencies of {@link Submissions}. */
 export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'onChange' | 'refresh'> {
   /** Appends to the own core; false when that failed. null: this node appends no entries now, since it is no writer or its core is full. */
   append(entry: Uint8Array): Promise<boolean> | null
   /** Has this node a writer core that the log reads? */
   isWriter(): boolean
-  /** Why the store can take nothing now, or the own core must grow no more; null: it can. */
+  /** Why the store takes no writes now, or the own core must not grow; null: neither. */
   writeFault(): NodeError | null
   /** Can a block be appended to the own core now? */
   mayAppend(): boolean
@@ -134,7 +134,7 @@ export class Submissions {
     await submission.done.finally(() => this.#open.delete(submission))
   }
 
-  /** Something changed: each entry is looked at, and offered again when nobody took it. */
+  /** Something changed: checks each entry, and offers it again when no writer has taken it. */
   retry(): void {
     for (const submission of [...this.#open]) submission.attempt()
   }

@@ -6,9 +6,9 @@ import { buildView, EMPTY_VIEW } from '../../../domain/membership/view.js'
 
 /** The view is rebuilt at most once in this time, in milliseconds: a rebuild reads all records. */
 const REBUILD_MS = 50
-/** After a rebuild that took long comes a rest of so many times that: who changes a large log often must not keep the node busy. */
+/** A rest after a slow rebuild, in multiples of its time: frequent changes of a large log must not keep the node busy. */
 const REST_FACTOR = 4
-/** But no longer one, in milliseconds: a revocation must be seen soon. */
+/** Longest rest, in milliseconds: a revocation must be seen soon. */
 const MAX_REST_MS = 1000
 
 /** Rebuilds the membership view from the log's records whenever they changed; it is never accumulated. */
@@ -38,7 +38,7 @@ export class ViewReader {
     return this.#view
   }
 
-  /** Resolves when the view shows at least what the records hold now. */
+  /** Resolves when the view shows at least the present records. */
   refresh(): Promise<void> {
     this.#isStale = true
     this.#rebuilding ??= this.#rebuild().finally(() => {
@@ -47,7 +47,7 @@ export class ViewReader {
     return this.#rebuilding
   }
 
-  /** Reads no more; resolves when nothing is read. */
+  /** Stops reading; resolves when no read is under way. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#rebuilding?.catch(() => {})

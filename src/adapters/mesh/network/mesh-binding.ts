@@ -3,7 +3,7 @@ import type { NodeId } from '../../../kit/ids.js'
 import type { EntryRelay } from '../log/entry-relay.js'
 import type { GateIdentity } from '../links/gate.js'
 
-/** What the links need of the log, once there is one. */
+/** The parts of the log that the links use, once there is a log. */
 export interface MeshBinding {
   readonly identity: Omit<GateIdentity, 'isReady' | 'isFull'>
   readonly topic: Uint8Array

@@ -55,7 +55,7 @@ const NO_CORE_LEFT: Problem = {
   next: 'a2a-node start --home <new home> --join <code>   # as a new node; then revoke this one'
 }
 
-/** What the home remembers of the mesh. Holds the mesh's secret: a file of mode 0600. */
+/** The home's record of the mesh. Holds the mesh's secret: a file of mode 0600. */
 export interface MeshState {
   readonly v: 1
   /** z32 of the Autobase key. */
@@ -80,7 +80,7 @@ export interface MeshState {
   readonly forked?: readonly string[]
 }
 
-/** What a mesh is opened with. */
+/** Dependencies of a mesh. */
 export interface MeshDeps {
   readonly store: Corestore
   readonly network: Network
@@ -95,9 +95,9 @@ export interface MeshDeps {
   onPassed?(peer: NodeId, stream: NoiseStream): void
   /** A stream was refused at the gate, or its peer broke the protocol: for the audit. */
   onRefused(refusal: AuditEvent): void
-  /** Why the store can take nothing now; null: it can. Absent: nobody looks. */
+  /** Why the store takes no writes now; null: it does. Absent: not checked. */
   writeFault?(): NodeError | null
-  /** Which cores of the log starts ended at, and which are set aside. Absent: nobody remembers. */
+  /** The record of the log's cores at which starts ended, or that are set aside. Absent: none. */
   readonly care?: CoreCare
 }
 
@@ -110,7 +110,7 @@ export interface Mesh extends Membership {
   readonly log: MemberLog
   readonly pairing: Pairing
   readonly sign: Sign
-  /** What the home must remember; again whenever it changes. */
+  /** The record for the home; again whenever it changes. */
   state(): MeshState
   onState(listener: (state: MeshState) => void): void
   /** Resolves when the mesh put this node out: REVOKED or an INVITE_ code. Never rejects. */
@@ -123,12 +123,12 @@ export interface Mesh extends Membership {
   problems(): readonly Problem[]
   /** The same of one member, for `peers`; null when there is none. */
   problemOf(nodeId: NodeId): Problem | null
-  /** Why the log tells nothing of the mesh; empty when it does. */
+  /** Why the log shows nothing of the mesh; empty when it does. */
   logProblems(): readonly LogProblem[]
   close(): Promise<void>
 }
 
-/** What {@link MeshNode} ties together. */
+/** Dependencies of {@link MeshNode}. */
 export interface MeshNodeDeps {
   readonly deps: MeshDeps
   readonly log: AutobaseLog
@@ -158,9 +158,9 @@ export class MeshNode implements Mesh {
   readonly #ownCore: OwnCore
   readonly #quarantine: Quarantine
   #state: MeshState
-  /** Runs when a newcomer heard that its invite is lost. */
+  /** Runs after a newcomer was told that its invite is lost. */
   #refusedTimer: Timer | null = null
-  /** Why the certificate that a peer gave a newcomer last does not count; null: none was given. */
+  /** Why the last certificate given to a newcomer does not count; null: none was given. */
   #grantFault: string | null = null
   #tellExpelled: (error: NodeError) => void = () => {}
 
@@ -219,7 +219,7 @@ export class MeshNode implements Mesh {
   }
 
   /**
-   * Resolves when the own certificate is there and leads to the owner. @throws NodeError NO_ADMIN_ONLINE when none comes in time,
+   * Resolves when the own certificate has come and leads to the owner. @throws NodeError NO_ADMIN_ONLINE when none comes in time,
    * INVITE_INVALID when one came that does not lead to the owner.
    */
   granted(clock: Clock): Promise<void> {
@@ -259,9 +259,9 @@ export class MeshNode implements Mesh {
     const { clock, telemetry, codeNetwork } = this.#deps
     clock.clear(this.#refusedTimer)
     this.#ownCore.close()
-    // Unannouncing asks the DHT; where nobody answers (the bootstrap may have gone first) the limit ends it.
+    // Unannouncing asks the DHT; without an answer (the bootstrap may have gone first) the limit ends it.
     const limitMs = codeNetwork.network === 'local' ? CLOSE_LOCAL_MS : CLOSE_MS
-    // What is left open then ends with the network, which its owner closes by force.
+    // Anything left open ends with the network, which its owner closes by force.
     await timely(Promise.all([this.pairing.close(), this.links.close()]), clock, limitMs)
     if (!(await timely(this.log.close(), clock, CLOSE_MS))) telemetry.log('warn', 'closing the log took too long')
   }
@@ -287,7 +287,7 @@ export class MeshNode implements Mesh {
     }
   }
 
-  /** Before the log has come, the root of trust is what the invite said. */
+  /** Before the log has come, the invite names the root of trust. */
   #view(): MembershipView {
     const view = this.log.view()
     const { name, owner } = this.#state
@@ -340,7 +340,7 @@ export class MeshNode implements Mesh {
     else this.#expel(code)
   }
 
-  /** Nobody's rights are known yet: the certificate, when it comes in time, says more than the refusal. */
+  /** No rights are known yet: the certificate, when it comes in time, counts more than the refusal. */
   #expelLater(code: ErrorCode): void {
     this.#refusedTimer ??= this.#deps.clock.after(REFUSED_MS, () => {
       if (this.#chain() === null) this.#expel(code)
@@ -405,7 +405,7 @@ export class MeshNode implements Mesh {
   }
 }
 
-/** What a home remembers that is to take the place of the node's former one, with cores of its own (`epoch`: a number that no other has). */
+/** The record of a home that takes the place of the node's former one, with its own cores (`epoch`: a number that no other home has). */
 export function takeOver(state: MeshState, epoch: number): MeshState {
   const { isReplaced: _, isRolledBack: __, ...kept } = state
   return { ...kept, epoch, takesOver: true }

@@ -22,7 +22,7 @@ export interface NetworkOptions {
   readonly localPort: number
 }
 
-/** How a node reaches others: streams to peers whose key it knows, and a place to meet those that it does not know. */
+/** A node's access to others: streams to peers with a known key, and a rendezvous with unknown ones. */
 export interface NodeTransport extends StreamTransport {
   readonly rendezvous: Rendezvous
 }
@@ -86,14 +86,14 @@ function addressing(options: NetworkOptions): { bootstrap?: string[]; host?: str
   const bootstrap = [...options.bootstrap]
   if (options.serveBootstrap !== null) bootstrap.push(options.serveBootstrap)
   if (bootstrap.every((one) => one.startsWith('127.0.0.1:'))) return { bootstrap, host: '127.0.0.1', firewalled: false }
-  // Where one bootstrap node is all there is, nobody can tell what a NAT does; told to be reachable, members connect directly.
+  // With a single bootstrap node the effect of a NAT cannot be detected; declared reachable, members connect directly.
   return { bootstrap, firewalled: options.behindNat }
 }
 
 interface Bootstrap {
   serving(): boolean
   onTakeover(listener: () => void): void
-  /** Makes sure that a bootstrap node is there. @throws NodeError PORT_IN_USE when something else holds its port */
+  /** Makes sure that a bootstrap node exists. @throws NodeError PORT_IN_USE when something else holds its port */
   reach(dht: HyperDHT): Promise<void>
   close(): Promise<void>
 }
@@ -182,7 +182,7 @@ async function serve(host: string, port: number): Promise<HyperDHT | null> {
   }
 }
 
-/** Why a port that nobody holds cannot be bound. */
+/** The error of a free port that cannot be bound. */
 function cannotServe(error: unknown, { host, port }: { readonly host: string; readonly port: number }): NodeError {
   const { code } = error as { readonly code?: unknown }
   if (code === 'EADDRNOTAVAIL')

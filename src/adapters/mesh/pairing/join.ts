@@ -13,7 +13,7 @@ import { sealJoin } from '../../../domain/membership/signing.js'
 import type { PairingDeps } from './pairing.js'
 import { hash } from '../network/sodium.js'
 
-/** What a newcomer learns when it is let in: the mesh of the owner that its code names. */
+/** A newcomer's data of the mesh that its code names, once it is let in. */
 export interface Paired {
   readonly key: Uint8Array
   readonly encryptionKey: Uint8Array
@@ -22,7 +22,7 @@ export interface Paired {
   readonly inviteId: string
 }
 
-/** What a newcomer asks with. */
+/** Options of {@link requestJoin}. */
 export interface JoinOptions {
   /** The invite of blind-pairing, out of the code. */
   readonly invite: Uint8Array
@@ -41,9 +41,9 @@ export function readInviteCode(text: string): InviteCode {
 }
 
 /**
- * Asks any online admin to let this node in. An answer counts only when it is of the owner and the mesh that the code names.
- * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID, AMBIGUOUS_NAME, INVALID_INPUT as an admin answers;
- * INVITE_INVALID as {@link distrustedJoin}; NO_ADMIN_ONLINE when nobody answered in time.
+ * Asks any online admin to let this node in. An answer counts only for the owner and the mesh that the code names.
+ * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID, AMBIGUOUS_NAME, INVALID_INPUT as an admin
+ * answers; INVITE_INVALID as {@link distrustedJoin}; NO_ADMIN_ONLINE when no admin answered in time.
  */
 export async function requestJoin(deps: PairingDeps, options: JoinOptions): Promise<Paired> {
   const { id, expires } = readInvite(options.invite)
@@ -75,7 +75,7 @@ export async function requestJoin(deps: PairingDeps, options: JoinOptions): Prom
   }
 }
 
-/** What a code carries may be anything, even with the right checksum. */
+/** A code may carry anything, even with the right checksum. */
 function readInvite(invite: Uint8Array): DecodedInvite {
   try {
     const decoded = BlindPairing.decodeInvite(invite)
@@ -86,7 +86,7 @@ function readInvite(invite: Uint8Array): DecodedInvite {
   throw refusedJoin('INVITE_INVALID')
 }
 
-/** The mesh that an answer is about, or why it is not that of the code. */
+/** The mesh of an answer, or why it is not the mesh of the code. */
 function readPaired(
   { key, encryptionKey, data }: PairedData,
   { inviteId, root }: { readonly inviteId: string; readonly root: Uint8Array }
@@ -112,7 +112,7 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
     'another home replaced it in the mesh: one that was restored from a backup, or repaired, since; a repair of this one takes it back, and the other one stops then'
 }
 
-/** What to do beside what the table of errors says. */
+/** Next steps beside those in the table of errors. */
 const NEXT: Partial<Record<ErrorCode, readonly string[]>> = {
   CONFLICT: ['a2a-node doctor --repair'],
   AMBIGUOUS_NAME: ['a2a-node start --join - --name <name>'],

@@ -7,7 +7,7 @@ export type Rendezvous = Pick<SwarmOfPairing, 'dht' | 'join' | 'flush'>
 /** The streams of this node, members' and strangers', whatever transport opened them. */
 export interface OpenStreams {
   streams(): Iterable<NoiseStream>
-  /** Called for each new stream, when its guards are in place. Returns what ends that. */
+  /** Calls the listener for each new stream, when its guards are in place. Returns the function that ends that. */
   onStream(listener: (stream: NoiseStream) => void): () => void
 }
 

@@ -22,7 +22,7 @@ import { LOG_NOT_HERE } from '../log/missing-log.js'
 /** Where blind-pairing takes a request, from a stream or out of the DHT; see {@link total}. */
 const ADD_REQUEST = '_addRequest'
 
-/** What both sides of a pairing need. */
+/** Dependencies of both sides of a pairing. */
 export interface PairingDeps {
   readonly swarm: SwarmOfPairing
   readonly nodeId: NodeId
@@ -40,7 +40,7 @@ export interface CodeNetwork {
   readonly localPort: number | null
 }
 
-/** What the admin's side needs beside. */
+/** Further dependencies of the admin's side. */
 export interface PairingAdminDeps extends PairingDeps {
   readonly log: AutobaseLog
   readonly network: CodeNetwork
@@ -119,7 +119,7 @@ export class AdminPairing implements Pairing {
     if (record === undefined || publicKey === null) return
     const joining = decodeJoinData(request.open(publicKey))
     if (!joining.ok) return request.deny({ status: denyStatus('INVITE_INVALID') })
-    // Out of the DHT comes also what its sender has given up long since; one that still waits has a stream to some admin.
+    // The DHT also gives requests that their senders gave up long ago; a waiting sender has a stream to some admin.
     if (!this.#isHere(joining.request.nodeKey)) return telemetry.log('info', 'a request to join came without a stream')
     const answer = considerJoin(log.view(), { self: nodeId, inviteId, request: joining.request, now: clock.now(), verify })
     if (answer.answer === 'silent') return telemetry.log('info', 'a request to join is left to another admin', { reason: answer.reason })
@@ -139,7 +139,7 @@ export class AdminPairing implements Pairing {
     await log.submit({ kind: 'admission', mesh: log.meshId, certificate, coreKey: request.coreKey, request })
   }
 
-  /** Confirms only what the own view shows: a confirmation that cannot be kept wedges the newcomer. */
+  /** Confirms only members of the own view: a confirmation that cannot be kept wedges the newcomer. */
   #tell(request: MemberRequest, record: InviteRecord, newcomer: NodeId): void {
     const { log } = this.#deps
     const refusal = log.view().refusals.get(newcomer)
@@ -157,8 +157,8 @@ export class AdminPairing implements Pairing {
 }
 
 /**
- * Makes a member take any bytes. A request without a session makes blind-pairing 2.3.1 throw a TypeError, which Protomux
- * lets end the process: anybody who knows the pairing topic could do that, over a stream or by a record in the DHT.
+ * Makes a member take any bytes. A request without a session makes blind-pairing 2.3.1 throw a TypeError, and Protomux then lets the
+ * process end. Anyone who knows the pairing topic could cause that, over a stream or by a record in the DHT.
  */
 function total(member: Member): Member {
   const inner = member as unknown as Record<typeof ADD_REQUEST, (request: unknown) => Promise<unknown>>

@@ -23,7 +23,7 @@ const READERS: Readonly<Record<number, ContentReader>> = {
 
 /**
  * Reads the content of an item, as Yjs will read it again once it is known to be harmless.
- * Returns the clocks that it takes. @throws UpdateFault at what Yjs does not know, or would throw at
+ * Returns the clocks that it takes. @throws UpdateFault for content that Yjs does not know, or would throw at
  */
 export function readContent(cursor: UpdateCursor, kind: number): number {
   const reader = READERS[kind]

@@ -13,7 +13,7 @@ export type UpdateCutting = { readonly ok: true; readonly pieces: readonly Uint8
 const AROUND_BYTES = 32
 /** For the clientID and the count of its deletions. */
 const CLIENT_BYTES = 12
-/** For the head of an item that goes on behind another one, and for the length of its content. */
+/** For the head of an item that continues another one, and for the length of its content. */
 const BEHIND_BYTES = 48
 const MAX_PAYLOAD = UPDATE_LIMITS.maxBytes - AROUND_BYTES
 
@@ -105,7 +105,7 @@ function structsOf(update: Uint8Array, first: number): Struct[] {
   return structs
 }
 
-/** Cuts an item as Yjs splits one: what follows has the last clock before it for a left neighbour, and the same right one. */
+/** Cuts an item as Yjs splits one: the left neighbour of the rest is the last clock before it, its right neighbour stays. */
 function cutItem(update: Uint8Array, id: Id, { struct, pieces }: { readonly struct: Struct; readonly pieces: Pieces }): void {
   const cursor = new UpdateCursor(update.subarray(struct.start, struct.end))
   const info = cursor.byte()

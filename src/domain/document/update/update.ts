@@ -8,7 +8,7 @@ export const UPDATE_LIMITS = {
   maxBytes: 262_144,
   /** Pieces that it writes and stretches that it deletes, together. */
   maxParts: 16_384,
-  /** How far the clock of one clientID may get: 2^32. */
+  /** Highest clock of one clientID: 2^32. */
   maxClock: 4_294_967_296
 } as const
 
@@ -40,11 +40,11 @@ export interface Crossing {
 export interface UpdateContents {
   /** The clocks that it writes, of one clientID without a gap; null when it only deletes. */
   readonly writes: ClockRange | null
-  /** How far the clocks of other clientIDs must have come before it can be applied, by clientID. */
+  /** Clocks of other clientIDs that must be reached before it can be applied, by clientID. */
   readonly needs: ReadonlyMap<number, number>
   /** Its deletions, in order and without overlaps for each clientID. */
   readonly deletes: readonly ClockRange[]
-  /** Clocks at which what it writes does not go on directly behind the clock before, rising. */
+  /** Clocks at which its content does not continue directly behind the clock before, rising. */
   readonly breaks: readonly number[]
   /** Where it writes, if left and right could be the wrong way round. */
   readonly crossings: readonly Crossing[]
@@ -71,8 +71,8 @@ export function readUpdate(bytes: Uint8Array, limits: EditLimits = UPDATE_LIMITS
 }
 
 /**
- * Why a whole document as one update (v1) must not be given to Yjs; null when it may be. As {@link readUpdate}, for many clientIDs;
- * whether all of it stands on something shows when it is applied.
+ * Why a whole document as one update (v1) must not be given to Yjs; null when it may be. As {@link readUpdate}, for many clientIDs; missing
+ * dependencies show when it is applied.
  */
 export function stateFault(bytes: Uint8Array): string | null {
   try {
@@ -106,7 +106,7 @@ class UpdateWalk {
 
   read(): UpdateContents {
     const clients = this.#cursor.uint()
-    // Structs of two clientIDs can wait for each other for ever; whoever writes has one of its own.
+    // Structs of two clientIDs can wait for each other for ever; each writer has a clientID of its own.
     if (clients > 1) throw new UpdateFault('it writes for more than one clientID')
     const writes = clients === 1 ? this.#structs() : null
     const deletes = this.#deletes(writes)

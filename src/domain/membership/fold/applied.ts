@@ -2,7 +2,7 @@ import type { NodeId } from '../../../kit/ids.js'
 import { isFurther, isStreamOf } from './document.js'
 import type { Certificate, Entry, MembershipView } from '../types.js'
 
-/** Does the view already show what the entry says, or something newer that supersedes it? */
+/** Does the view already show the entry's effect, or something newer that supersedes it? */
 export function isApplied(view: MembershipView, entry: Entry): boolean {
   const body = entry.body
   switch (body.kind) {

@@ -13,7 +13,7 @@ export const MAX_TOMBSTONES = 4096
 
 type CardEntryBody<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
 
-/** Puts a member's card: signed by it, within its certificate, newer than the one known, and there is room for it. */
+/** Puts a member's card: signed by it, within its certificate, newer than the known one, and within the limits. */
 export function foldCard(scene: Scene, body: CardEntryBody<'card'>): FoldResult {
   const { by, records } = scene
   const { id, revision } = body.card.body

@@ -21,12 +21,12 @@ export const MAX_DOCUMENT_BYTES_OF_MEMBER = 1_048_576
 const STREAM_BYTES = 128
 /** Snapshots of a document of which is remembered that a list ended them. */
 const MAX_ENDED_SNAPSHOTS = 16
-/** Blocks that a snapshot holds at least beside those of the one before. */
+/** Blocks that a snapshot has at least in addition to the one before. */
 export const SNAPSHOT_BLOCKS = 1024
 
 type DocumentEntryBody<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
 
-/** Creates a document: whoever names it first. */
+/** Creates a document by its first mention. */
 export function foldDocument(scene: Scene, { name, access, at }: DocumentEntryBody<'document'>): FoldResult {
   const { by, records, mesh } = scene
   if (records.document(name) !== null) return skip('the document is known already')
@@ -103,7 +103,7 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }
   )
 }
 
-/** Only who has seen that it is wrong ends a snapshot: others may have let go of the blocks that it holds. */
+/** Only a member that has seen the error ends a snapshot: others may have removed the blocks that it holds. */
 function withoutEnded(record: DocumentRecord, ends: string | undefined): DocumentRecord {
   const { snapshot, ...rest } = record
   if (snapshot === undefined || snapshot.coreKey !== ends) return record
@@ -184,7 +184,7 @@ export function isFurther(record: DocumentRecord | undefined, { lengths }: Strea
   return sum(Object.values(lengths)) - sum(before.map(([, length]) => length)) >= SNAPSHOT_BLOCKS
 }
 
-/** How far a stream had come. */
+/** Length of a stream; 0 when it is not named. */
 export function lengthOf(lengths: StreamLengths['lengths'], stream: string): number {
   return Object.hasOwn(lengths, stream) ? (lengths[stream] ?? 0) : 0
 }

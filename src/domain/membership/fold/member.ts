@@ -32,7 +32,7 @@ function nextFault(scene: Scene, target: MemberRecord, next: Certificate): strin
   return grantFault(scene.author.certificate.body, next)
 }
 
-/** Revokes a member: its cards go, its place as a writer is given on; what it issued before stays valid. */
+/** Revokes a member: its cards are removed and another member gets its place as a writer. Its earlier grants stay valid. */
 export function foldRevocation(scene: Scene, body: MemberEntryBody<'revocation'>): FoldResult {
   const { nodeKey, at, reason } = body
   const target = scene.records.member(nodeKey)
