@@ -30,7 +30,7 @@ const CAPS = {
   'constructors with more than 12 dependencies': 18,
   'names with a banned word': 0,
   'private words in texts': 0,
-  'sentences of comments with a clause as a noun': 1508,
+  'sentences of comments with a clause as a noun': 0,
   'symbols of src that only tests use': 7,
   'words of README': 1250,
   'words of docs/ARCHITECTURE.md': 1100,
@@ -174,7 +174,7 @@ function read(file) {
     declared: [],
     banned: [],
     classes: [],
-    exports: [],
+    exports: source.statements.flatMap(exportsOf),
     names: new Map(),
     uses: usesOf(file, source),
     texts: privateWords(file, text),
@@ -200,7 +200,6 @@ function read(file) {
     ts.forEachChild(node, visit)
   }
   visit(source)
-  found.exports = source.statements.flatMap(exportsOf)
   if (wordsOf(path.basename(file, '.ts')).some((word) => BANNED.has(word))) found.banned.push(file)
   return found
 }

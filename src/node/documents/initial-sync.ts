@@ -190,7 +190,8 @@ function othersOf(node: InitialSyncDeps, record: DocumentRecord): NodeId[] {
 function notHere(node: InitialSyncDeps, record: DocumentRecord, seen: Seen): NodeError {
   const name = shown(record.name)
   const next = [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
-  if (seen === 'moving') return new NodeError('TIMEOUT', `the document ${name} is still being transferred to this node: try again`, { next })
+  if (seen === 'moving')
+    return new NodeError('TIMEOUT', `the document ${name} is still being transferred to this node: try again`, { next })
   const fault = node.deps.documents.fault ?? node.documents.marks.fault(record.name)
   if (fault !== null) return fault
   const part = node.documents.arrived.isMissing(record) ? 'nothing' : 'only a part'

@@ -70,9 +70,13 @@ export async function setSettings(
   }
   const newest = log.view().settings?.serial ?? 0
   if (serial !== undefined && serial !== newest)
-    throw new NodeError('CONFLICT', `settings changed since you read them (you: serial ${serial}, current: ${newest}); read them again and repeat the change`, {
-      next: ['a2a-node mesh show --json']
-    })
+    throw new NodeError(
+      'CONFLICT',
+      `settings changed since you read them (you: serial ${serial}, current: ${newest}); read them again and repeat the change`,
+      {
+        next: ['a2a-node mesh show --json']
+      }
+    )
   const inForce = meshRulesOf(node.accessControl.meshRules())
   const { tierRules, sandbox } = reset === true ? meshRulesOf(shipped.rules) : inForce
   const settings: MeshSettings = {

@@ -119,7 +119,8 @@ export class DocumentCores implements DocumentStreams {
     const own = this.#own.get(stream)
     if (own === undefined) throw new NodeError('INTERNAL', 'the stream is not an own one')
     const { core, beginning } = own
-    if (!isWhole(own)) throw new NodeError('CONFLICT', "peers hold newer blocks of this node's stream than its own store: was it restored from an old copy?")
+    if (!isWhole(own))
+      throw new NodeError('CONFLICT', "peers hold newer blocks of this node's stream than its own store: was it restored from an old copy?")
     const before = (await bytesBefore(core, beginning.blocks)) ?? 0
     const bytes = blocks.reduce((sum, block) => sum + block.byteLength, core.byteLength - before)
     if (bytes > MAX_STREAM_BYTES) throw new NodeError('OVERLOADED', `the stream of this node has ${MAX_STREAM_BYTES} bytes`)

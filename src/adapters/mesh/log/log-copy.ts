@@ -25,7 +25,8 @@ export async function copyLog(from: Corestore, meshKey: Uint8Array, dir: string)
     streams[0].pipe(streams[1]).pipe(streams[0])
     try {
       for (let round = 0; !(await copyRound({ from, to, meshKey, opened })); round++) {
-        if (round === MAX_ROUNDS) throw new NodeError('CONFLICT', 'the mesh log kept changing during the copy; try again', { next: ['a2a-node backup <file>'] })
+        if (round === MAX_ROUNDS)
+          throw new NodeError('CONFLICT', 'the mesh log kept changing during the copy; try again', { next: ['a2a-node backup <file>'] })
       }
     } finally {
       for (const stream of streams) stream.destroy()

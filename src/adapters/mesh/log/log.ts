@@ -101,7 +101,6 @@ export class AutobaseLog implements MemberLog {
     this.failed = failed
     this.#writers = writers
     this.unreadable = writers
-    const { telemetry } = deps
     this.#deps = deps
     this.#base = base
     this.key = base.key
@@ -109,26 +108,22 @@ export class AutobaseLog implements MemberLog {
     this.discoveryKey = base.discoveryKey
     this.encryptionKey = encryptionKey
     this.coreKey = keyToText(base.local.key)
+    const { clock, telemetry } = deps
     this.#changes = new Emitter((error) => telemetry.log('error', 'a listener of the log failed', { reason: messageOf(error) }))
     this.#reader = new ViewReader(
       () => base.view,
       (view) => this.#changes.emit(view),
-      deps.clock
+      clock
     )
     this.#appender = new BatchAppender((values) => base.append(values))
-    this.#intake = new EntryIntake({ log: this.#intakeLog(), clock: deps.clock, telemetry })
-    this.#own = new OwnBlocks({
-      core: base.local,
-      clock: deps.clock,
-      isLost: deps.isRolledBack === true,
-      limitBytes: () => writers.limitOf(this.coreKey).bytes
-    })
+    this.#intake = new EntryIntake({ log: this.#intakeLog(), clock, telemetry })
+    this.#own = this.#newOwnBlocks()
     this.own = this.#own
     this.#submissions = this.#newSubmissions()
     this.#signedView = new SignedView(deps.store, base)
     this.#revoked = this.#newRevokedCores()
     this.#catchUp = new CatchUp({
-      clock: deps.clock,
+      clock,
       lengths: () => this.#signedView.lengths(),
       isAstray: () => this.#signedView.isAstray(),
       jump: () => this.#jump()
@@ -216,6 +211,11 @@ export class AutobaseLog implements MemberLog {
     await this.#revoked.close()
     await this.#writerCores?.close()
     await this.#base.close()
+  }
+
+  #newOwnBlocks(): OwnBlocks {
+    const { clock, isRolledBack: isLost = false } = this.#deps
+    return new OwnBlocks({ core: this.#base.local, clock, isLost, limitBytes: () => this.#writers.limitOf(this.coreKey).bytes })
   }
 
   #newSubmissions(): Submissions {
