@@ -35,7 +35,7 @@ export const CARE_MUTANTS = [
     find: 'isOurs = await isAt(fd, file)',
     put: 'isOurs = fd > 0',
     test: 'adapters/storage/home/process-lock',
-    title: 'of holders that come and go at every moment never two hold the place at once'
+    title: 'a lock file that its holder removed between opening and locking is not taken for the lock'
   },
   {
     name: 'who releases a lock removes the files of the next holder',
@@ -145,7 +145,7 @@ export const CARE_MUTANTS = [
     name: 'what a restore that was cut off left stays in the way',
     file: 'src/maintenance/restore-place.ts',
     find: 'if (lock.isAfterKill) await clear(staged, configDir(home))',
-    put: 'if (wasCutOff) await isThere(configDir(home))',
+    put: 'if (lock.isAfterKill) await isThere(configDir(home))',
     test: 'maintenance/restore-place',
     title: KILLED
   },

@@ -410,7 +410,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'Math.max(marks[stream] ?? 0, own.blocksOf(stream))',
     put: 'marks[stream] ?? 0',
     test: 'node/documents/local-streams',
-    title: 'an own stream that is shorter than it was is a problem of its node from its start on'
+    title: 'an own stream that is shorter than its recorded length is a problem'
   },
   {
     name: 'who reads a document is not told of what nobody takes',

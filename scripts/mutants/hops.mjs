@@ -112,7 +112,7 @@ export const HOPS_MUTANTS = [
     find: 'if (except === self) for (const one of silent)',
     put: 'for (const one of silent)',
     test: 'node/relay/route-discovery.searches',
-    title: 'whoever asks in vain hides no way: not its own, and not that of a slow neighbour'
+    title: 'a neighbour that was too slow for one search is asked by the next one of another neighbour'
   },
   {
     name: 'what one neighbour has no way to, none has',

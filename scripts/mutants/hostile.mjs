@@ -238,7 +238,7 @@ export const HOSTILE_MUTANTS = [
     name: 'blocks of a revoked writer go before the owner has signed',
     file: 'src/adapters/mesh/log/revoked-cores.ts',
     find: 'if (needed === null) return this.#lookAgain()',
-    put: 'if (needed === null) return giveBack(this.#parts.open(key), 0)',
+    put: 'if (needed === null) return giveBack(this.#deps.open(key), 0)',
     test: 'adapters/mesh/log/revoked-cores',
     title: 'what a revoked member wrote beyond the order of the log is removed'
   },
@@ -384,7 +384,7 @@ export const HOSTILE_MUTANTS = [
     find: 'turns.sort((a, b) => a.turn - b.turn || compareText(a.payer, b.payer))',
     put: '',
     test: 'domain/document/share',
-    title: 'a member with no more than its share keeps its place'
+    title: 'what is kept does not depend on the order of announcements'
   },
   {
     name: 'share of documents in bytes off',

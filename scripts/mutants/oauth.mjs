@@ -115,6 +115,6 @@ export const OAUTH_MUTANTS = [
     find: " || this.#deps.isGone(this.#deps.taskOf(task)?.owner ?? '')",
     put: '',
     test: 'node/gateway/caller.owners',
-    title: 'a ledger that refuses to delete a webhook delays it to the next look; nothing is sent meanwhile'
+    title: 'a notification that waits for another try is not sent once its owner is gone'
   }
 ]

@@ -9,7 +9,13 @@ const shares = {
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const PUSH_MUTANTS = [
   { name: 'what waits for one webhook grows as long as its caller has room', find: 'own >= bounds.waitingOfHook ||', put: '', ...shares },
-  { name: 'a notification that may be under way gives its place', find: 'own < bounds.least', put: 'own < 1', ...shares },
+  {
+    name: 'a notification that may be under way gives its place',
+    find: 'own < bounds.least',
+    put: 'own < 1',
+    ...shares,
+    title: 'each webhook keeps three notifications of its own though its caller has no room'
+  },
   {
     name: 'what a commit placed that failed is counted for good',
     find: 'countWaiting(shares, share, -share.draft.added)',

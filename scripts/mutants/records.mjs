@@ -8,7 +8,7 @@ export const RECORD_MUTANTS = [
     find: 'line.seq === this.#last.seq + 1 && line.prev === this.#last.hash',
     put: 'line.seq === this.#last.seq + 1',
     test: 'adapters/storage/audit/audit-verify',
-    title: 'lines in another order, or twice, are found'
+    title: 'a line that was changed and sealed anew is found by the line after it'
   },
   {
     name: 'a line of the audit log may be changed without its hash telling',

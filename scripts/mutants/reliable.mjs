@@ -27,12 +27,12 @@ export const RELIABLE_MUTANTS = [
     title: 'whatever is lost, repeated, reordered or crashes, every message arrives once and in order'
   },
   {
-    name: 'a lane takes what it has taken before',
+    name: 'a lane does not acknowledge again the last message that it took',
     file: 'src/domain/reliable/lane-receiver.ts',
     find: 'if (message.seq <= lane.contig) return acknowledge(lane)',
     put: 'if (message.seq < lane.contig) return acknowledge(lane)',
     test: 'domain/reliable/lanes',
-    title: 'whatever is lost, repeated, reordered or crashes, every message arrives once and in order'
+    title: 'a message that comes again after its commit is acknowledged again'
   },
   {
     name: 'a request that is recorded already is recorded anew',
@@ -207,8 +207,8 @@ export const RELIABLE_MUTANTS = [
     file: 'src/node/reliable/lane-messages.ts',
     find: '(messages.at(-1)?.seq ?? 0) + 1',
     put: '1',
-    test: 'node/requests/recovery',
-    title: 'what waits on a lane whose record is damaged gets there, with what is asked after it'
+    test: 'node/reliable/lane-messages',
+    title: 'a lane with a damaged record goes on behind its stored messages'
   },
   {
     name: 'what has expired by a clock that jumped is removed at once',
@@ -367,7 +367,7 @@ export const RELIABLE_MUTANTS = [
     name: 'a request that is canceled while it is looked up is begun',
     file: 'src/node/requests/callee/executor.ts',
     find: 'const payload = isCanceled ? null : this',
-    put: 'const payload = isCanceled && threads.length === 0 ? null : this',
+    put: 'const payload = this',
     test: 'node/requests/durable',
     title: 'a request that is canceled while its node looks it up'
   },

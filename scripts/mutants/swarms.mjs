@@ -74,7 +74,7 @@ export const SWARM_MUTANTS = [
     find: 'piece.payload.swarm !== null && piece.record?.isRepeatable !== false',
     put: 'piece.payload.swarm !== null',
     test,
-    title: 'what may not be repeated is done to its end though its launcher is away for long'
+    title: 'a link that was only cut: what may not be repeated goes on, and its result counts'
   },
   {
     name: 'an idempotency key is looked for by nobody',

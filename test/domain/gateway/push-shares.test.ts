@@ -181,3 +181,24 @@ test('one caller at its share takes no room from another one', (t: Assert) => {
     t.is(placeNotice(shares, 'b', generation).over, null, 'each of its own has a place')
   t.alike(placeNotice(shares, 'b', 7), { generation: 7, folded: 1, over: 6 })
 })
+
+test('each webhook keeps three notifications of its own though its caller has no room', (t: Assert) => {
+  const shares = emptyShares(BOUNDS)
+  const place = (hook: string, generation: number): number | null => {
+    const { over } = placeNotice(shares, hook, generation)
+    keepPlaced(shares, hook)
+    return over
+  }
+  for (const hook of ['a1', 'a2', 'a3']) openHook(shares, { hook, owner: 'a' })
+  for (const hook of ['a1', 'a2']) for (let generation = 1; generation <= BOUNDS.waitingOfHook; generation++) place(hook, generation)
+  t.is(shares.owners.get('a')?.waiting, BOUNDS.waitingOfOne)
+  t.alike(
+    [1, 2, 3].map((generation) => place('a3', generation)),
+    [null, null, null]
+  )
+  t.alike(
+    [4, 5].map((generation) => place('a3', generation)),
+    [3, 4],
+    'then the newest gives its place, never the oldest two'
+  )
+})

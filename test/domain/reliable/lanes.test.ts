@@ -308,6 +308,19 @@ test('a receiver that claims what was never sent cannot make its sender forget i
     t.alike(stepSender(lane, { type: 'ack', ack, messageId: null }, 0), [])
 })
 
+test('a message that comes again after its commit is acknowledged again, since the acknowledgement may be lost', (t) => {
+  const lane = openReceiver<boolean>({ contig: 3, lastId: 'm3' })
+  stepReceiver(lane, { type: 'greeted' }, 0)
+  for (const seq of [1, 2, 3]) {
+    const effects = stepReceiver(lane, { type: 'arrived', message: { seq, base: 1, messageId: `m${seq}`, bytes: 1, content: true } }, 0)
+    t.alike(
+      effects.map(({ type }) => type),
+      ['ack'],
+      `message ${seq}`
+    )
+  }
+})
+
 test('an old copy of a message that was given up since is not kept', (t) => {
   const lane = openReceiver<boolean>({ contig: 0, lastId: null })
   const arrived = (seq: number, base: number): unknown[] =>

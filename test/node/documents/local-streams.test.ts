@@ -127,6 +127,19 @@ test('an own stream that is shorter than it was is a problem of its node from it
   )
 })
 
+test('an own stream that is shorter than its recorded length is a problem of its node from its start on, also without a mark', async (t: Assert) => {
+  const { world, bob, ledger } = await lostBlock(t)
+  const store = new FakeStore()
+  for (const name of ['document-streams', 'documents-arrived']) await store.write(name, await bob.store.read(name))
+  const again = await world.start(bob.actor, { store, ledger })
+  await world.settle()
+  const { problems } = await again.api().call('node.status', {})
+  t.alike(
+    problems.map(({ code }) => code),
+    ['STORE_DAMAGED']
+  )
+})
+
 test('an own stream that is shorter than its mark is told as lost, also before any other mark is stored', async (t: Assert) => {
   const { world, bob, ledger } = await lostBlock(t)
   const store = new FakeStore()

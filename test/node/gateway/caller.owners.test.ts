@@ -147,6 +147,24 @@ test('who was revoked while the node was down is told nothing after the start; a
   t.ok(/completed|failed/.test(webhooks.told(stays).at(-1) ?? ''), 'however its task ended, it is told')
 })
 
+test('a notification that waits for another try is not sent once its owner is gone, though the ledger refuses to delete it', async (t: Assert) => {
+  const { world, webhooks, node, begin, token, kept } = await scene(t)
+  const { info, principal } = await token()
+  webhooks.answers.set(`https://${info.id}.example.com/`, () => ({ type: 'failed', reason: 'HTTP 500', retryAfterMs: null }))
+  await begin(principal)
+  t.ok(Number((await kept())[1]) > 0, 'it waits')
+  const { commit } = node.ledger
+  node.ledger.commit = (given) => {
+    const changes = madeChanges(given)
+    const isDeletion = changes.some(({ key, value }) => value === null && key.startsWith(CONFIG_RANGE.from))
+    return isDeletion ? Promise.reject(new Error('no room')) : commit.call(node.ledger, changes)
+  }
+  const tries = webhooks.tries.length
+  await node.core.tokens.revoke(info.id)
+  await world.pass(600_000, 1000)
+  t.is(webhooks.tries.length, tries)
+})
+
 test('a ledger that refuses to delete a webhook delays it to the next look; nothing is sent meanwhile', async (t: Assert) => {
   const { world, slow, webhooks, node, begin, token, kept } = await scene(t)
   const { info, principal } = await token()

@@ -63,6 +63,12 @@ test('a link over which a request is under way is never given away, at neither e
   await world.pass(60_000)
   t.is(spare(a), c.id)
   t.is(spare(b), c.id)
+  // Now the links to `c` are those that were used last.
+  for (const one of [a, b]) one.core.peers.send(c.id, { kind: 'envelope', bytes: new Uint8Array(8) })
+  await world.pass(1000)
+  t.not(spare(a), b.id)
+  t.not(spare(b), a.id)
+  await world.pass(60_000)
   agent.finish()
   await Promise.all([answer, world.settle()])
   t.is(spare(b), c.id)

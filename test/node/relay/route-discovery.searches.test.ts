@@ -89,6 +89,20 @@ test('whoever asks in vain hides no way: not its own, and not that of a slow nei
   t.is(await through, true, 'who asked was not asked itself')
 })
 
+test('a neighbour that was too slow for one search is asked by the next one of another neighbour', async (t) => {
+  const { world, b, m, x, z } = await star(t)
+  const other = await world.member('other')
+  await world.link(b, other)
+  await world.link(x, z)
+  for (const link of b.links.open) if (link.peer === x.id) link.isHeld = true
+  askFor(z, m, b)
+  await world.pass(5000, 500)
+  const before = asked(b, x)
+  askFor(z, other, b)
+  await world.settle()
+  t.is(asked(b, x), before + 1)
+})
+
 test('many neighbours that ask for all kinds of nodes leave each other one its searches, and this node its answers', async (t) => {
   const { world, b, x } = await star(t)
   const a = await world.member('a')

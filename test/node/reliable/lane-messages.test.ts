@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { createMemoryLedger } from '../../support/memory-ledger.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { utf8 } from '../../../src/kit/ids.js'
+import { rangeOf } from '../../../src/domain/reliable/keys.js'
 import { LaneMessages, storedLanes, type StoredMessage } from '../../../src/node/reliable/lane-messages.js'
 import { holds } from '../../support/holds.js'
 import { ManualClock } from '../../support/manual-clock.js'
@@ -56,6 +57,20 @@ test('the ledger always tells of the messages that a lane has, by their numbers'
     }),
     100
   )
+})
+
+test('a lane with a damaged record goes on behind its stored messages, and not before the number that is given', async (t) => {
+  const telemetry = new MemoryTelemetry({ clock: new ManualClock(), level: 'error', format: 'text', write: () => {} })
+  const ledger = createMemoryLedger()
+  const messages = new LaneMessages(LANE, [])
+  for (const one of [message(4), message(5)]) await ledger.commit(messages.recorded(one, outgoing(one)))
+  const [record] = await ledger.list({ ...rangeOf('lane-out'), limit: 1 })
+  await ledger.commit([{ key: record?.key ?? '', value: new Uint8Array([1]) }])
+  for (const [first, next] of [
+    [1, 6],
+    [9, 9]
+  ] as const)
+    t.is((await storedLanes(ledger, { telemetry, first }))[0]?.next, next, `first ${first}`)
 })
 
 test('a message is refused for good when a relay did not pass its only transmission on', (t) => {

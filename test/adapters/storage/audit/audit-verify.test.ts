@@ -5,6 +5,7 @@ import type { Assert } from 'brittle'
 import fc from 'fast-check'
 import { AUDIT_CHAINS } from '../../../../src/adapters/storage/audit/audit-chains.js'
 import type { AuditChain } from '../../../../src/adapters/storage/audit/audit-chains.js'
+import { type AuditEntry, type AuditLine, lineText, nextLine, parseLine } from '../../../../src/adapters/storage/audit/audit-line.js'
 import { openAudit } from '../../../../src/adapters/storage/audit/audit-log.js'
 import { brokenText, verifyAudit } from '../../../../src/adapters/storage/audit/audit-verify.js'
 import type { AuditCheck, BrokenChain } from '../../../../src/adapters/storage/audit/audit-verify.js'
@@ -151,6 +152,28 @@ test('removed lines are found, wherever they stood', { timeout: 180_000 }, async
   })
   await holds(t, property, 100)
 })
+
+test('a line that was changed and sealed anew is found by the line after it', async (t) => {
+  const log = await intact(t)
+  for (const [chain, count] of Object.entries(LINES)) {
+    for (let which = 0; which < count - 1; which++) {
+      await withLines(log, chain, (lines) =>
+        lines.map((text, index) => {
+          const line = parseLine(text)
+          if (line === null || index !== which) return text
+          return lineText(nextLine({ ...entryOf(line), reason: 'forged' }, { seq: line.seq - 1, hash: line.prev }))
+        })
+      )
+      const check = await verifyAudit(log.dir)
+      t.ok(!check.ok && check.broken.length === 1 && check.broken[0]?.chain === chain, `${chain} ${which}`)
+    }
+  }
+})
+
+/** An entry without its place in a chain. */
+function entryOf({ seq: _seq, prev: _prev, hash: _hash, ...entry }: AuditLine): AuditEntry {
+  return entry
+}
 
 test('lines in another order, or twice, are found', { timeout: 180_000 }, async (t) => {
   const log = await intact(t)

@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { rmSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import test from 'brittle'
+import extensions from 'fs-native-extensions'
 import type { Assert } from 'brittle'
 import { writePidFile } from '../../../../src/adapters/storage/home/pid-file.js'
 import { takeProcessLock } from '../../../../src/adapters/storage/home/process-lock.js'
@@ -133,6 +135,24 @@ test('of holders that come and go at every moment never two hold the place at on
   await Promise.all(Array.from({ length: 8 }, worker))
   t.is(most, 1)
   t.ok(taken > 20, `${taken} times taken`)
+})
+
+test('a lock file that its holder removed between opening and locking is not taken for the lock', async (t) => {
+  const place = await placeIn(t)
+  const { tryLock } = extensions
+  t.teardown(() => Object.assign(extensions, { tryLock }))
+  let locked = 0
+  Object.assign(extensions, {
+    tryLock: (fd: number) => {
+      // What a holder does that releases in this moment.
+      if (locked++ === 0) rmSync(`${place}.lock`)
+      return tryLock(fd)
+    }
+  })
+  const lock = await takeProcessLock(place, own)
+  t.is(locked, 2)
+  await failsWith(t, 'ALREADY_RUNNING', () => takeProcessLock(place, own))
+  await lock.release()
 })
 
 test('a place in a directory that is not there is an error, and nothing stays open', async (t) => {

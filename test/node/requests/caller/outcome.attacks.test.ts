@@ -136,6 +136,7 @@ test('what a peer that was put out may have begun is no orphan: it is unknown fo
   await world.pass(200_000, 5000)
   t.alike(await problemCodes(scene.here), [])
   t.is((await scene.task(begun.taskId)).state, 'unknown')
+  t.absent(scene.here.core.requests.knows(begun.requestId), 'nobody takes it up again')
 })
 
 test('requests for an agent that a program attaches wait for it after a start', async (t: Assert) => {
