@@ -330,7 +330,7 @@ export const DOCUMENT_MUTANTS = [
     find: 'await this.used.tidy(name)\n    const snapshot',
     put: 'const snapshot',
     test: 'node/documents/snapshots/snapshots.compaction',
-    title: 'of snapshots that nobody can use there is one timer at most'
+    title: 'a member that makes no snapshots itself removes those that nobody can use'
   },
   {
     name: 'who has a part believes a snapshot at once',

@@ -111,8 +111,8 @@ export const HOSTILE_MUTANTS = [
     file: 'src/adapters/mesh/log/guarded-base.ts',
     find: 'if (system === null && !isAdded && !(await this.#isKnown(key))) return null',
     put: '',
-    test: 'adapters/mesh/log/hostile-log',
-    title: 'blocks of a member without the right to write are not fetched'
+    test: 'adapters/mesh/log/guarded-base',
+    title: 'a core that the log does not name is not fetched, whoever hints at it'
   },
   {
     name: 'hints about the log have no limit',

@@ -29,8 +29,8 @@ const WORDS = 'true false null undefined return if else const void await new Num
 
 /** Names in a fault that neither it nor its file has: such a fault fails every test, or none. Members of objects may be new. */
 function unknownNames(put: string, source: string): readonly string[] {
-  const code = put.replaceAll(/'[^']*'|`[^`]*`|\/\*.*?\*\//g, "''")
-  const used = [...code.matchAll(/(?<![\w$.])(?:this\.)?(#?[A-Za-z_$][\w$]*)(?!\w|:)/g)].map(([, name = '']) => name)
+  const code = put.replaceAll(/'[^']*'|`[^`]*`|\/\*.*?\*\//g, "''").replaceAll('...', ' ')
+  const used = [...code.matchAll(/(?<![\w$.#])(?:this\.)?(#?[A-Za-z_$][\w$]*)(?!\w|:)/g)].map(([, name = '']) => name)
   const declared = [...code.matchAll(/(?:const |\[, ?)(\w+)/g)].map(([, name = '']) => name)
   const known = new Set([...WORDS, ...declared, ...(source.match(/#?[A-Za-z_$][\w$]*/g) ?? [])])
   return used.filter((name) => !known.has(name))

@@ -161,6 +161,8 @@ test('the agent that a message names is the one at its address, whatever became 
   world.log.model.revoke(actor('owner'), peer.actor)
   world.log.changed()
   t.is(directory.named(theirs)?.party, null, 'and so does that its node was put out')
+  t.ok(registry.merge({ ...card, tier: 3, revision: card.revision + 2 }, peer.id, 0))
+  t.is(directory.named(theirs)?.party, null, 'also while its card is still known')
   await holds(t, fc.property(arbText, agrees), 300)
 })
 

@@ -148,20 +148,25 @@ test('who was revoked while the node was down is told nothing after the start; a
 })
 
 test('a notification that waits for another try is not sent once its owner is gone, though the ledger refuses to delete it', async (t: Assert) => {
-  const { world, webhooks, node, begin, token, kept } = await scene(t)
+  const { world, webhooks, clients, options, node, gateway, begin, token, kept } = await scene(t)
   const { info, principal } = await token()
   webhooks.answers.set(`https://${info.id}.example.com/`, () => ({ type: 'failed', reason: 'HTTP 500', retryAfterMs: null }))
   await begin(principal)
   t.ok(Number((await kept())[1]) > 0, 'it waits')
-  const { commit } = node.ledger
-  node.ledger.commit = (given) => {
+  gateway.stop()
+  await node.core.tokens.revoke(info.id)
+  await node.core.close()
+  const { commit } = options.ledger
+  options.ledger.commit = (given) => {
     const changes = madeChanges(given)
     const isDeletion = changes.some(({ key, value }) => value === null && key.startsWith(CONFIG_RANGE.from))
-    return isDeletion ? Promise.reject(new Error('no room')) : commit.call(node.ledger, changes)
+    return isDeletion ? Promise.reject(new Error('no room')) : commit.call(options.ledger, changes)
   }
   const tries = webhooks.tries.length
-  await node.core.tokens.revoke(info.id)
+  const again = await world.start(node.actor, options)
+  await gatewayOf(t, again, { webhooks, clients })
   await world.pass(600_000, 1000)
+  t.is((await kept(again))[0], 1, 'its webhook is still on record')
   t.is(webhooks.tries.length, tries)
 })
 

@@ -263,6 +263,31 @@ test('of snapshots that nobody can use there is one timer at most, and only the 
   t.is(await textOn(ann), 'of bob')
 })
 
+test('a member that makes no snapshots itself removes those that nobody can use', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  const reader = await world.member('reader')
+  await world.link(owner, reader)
+  await world.link(ann, reader)
+  await world.link(bob, reader)
+  await ann.api().call('documents.restrict', {
+    document: 'notes',
+    see: { members: ['reader', 'bob'], tier: null, unsandboxed: false },
+    write: { members: ['bob'], tier: null, unsandboxed: false }
+  })
+  await world.settle()
+  await writeMuch(bob, 'of bob')
+  await world.settle()
+  const first = await lie(bob, { more: 1_000_000 })
+  await idle(world)
+  t.is(reader.core.deps.documents.size(first).blocks, 1)
+  for (const more of [1_100_000, 1_200_000]) {
+    await lie(bob, { more })
+    await idle(world)
+  }
+  t.is(reader.core.deps.documents.size(first).blocks, 0)
+  t.is(await textOn(reader), 'of bob')
+})
+
 test('who may not see a document any more lets go of it in peace, also at its next start', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')
