@@ -120,7 +120,7 @@ export class DocumentMarks {
     await this.#store()
   }
 
-  /** This node writes another stream from now on, and all blocks of this one are here. Blocks that the log names still count. */
+  /** This node writes another stream from now on, and all blocks of this one are here. A stream that the log names keeps its mark. */
   left(name: string, stream: StreamKey): void {
     const { [stream]: _, ...others } = this.#marks.get(name) ?? {}
     if (this.#isNamed(name, stream)) return

@@ -184,7 +184,7 @@ export class TaskIndex {
     return { ...task, ...shared, by: this.sharedPower(owner, by) }
   }
 
-  /** The same rights as an object shared with the last begun task of the owner: most owners have one. */
+  /** Equal rights, as the object of the owner's last begun task if it has the same: most tasks of an owner do. */
   sharedPower(owner: string, power: CallerAuthority): CallerAuthority {
     const known = this.#owners.get(owner)?.power ?? null
     return known !== null && isSamePower(known, power) ? known : power

@@ -164,7 +164,7 @@ export class TaskLog {
     return events
   }
 
-  /** The message of a client by id in a task, null for none, and the bytes of all messages. @throws NodeError STORE_DAMAGED */
+  /** The message of a client by id in a task, null for none, and the length of all its records. @throws NodeError STORE_DAMAGED */
   async recordMessage(
     { id, generation }: GatewayTask,
     messageId: string

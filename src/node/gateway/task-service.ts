@@ -70,7 +70,7 @@ export class TaskService implements Gateway {
     this.#intake = new TaskIntake({ ...shared, node, rules, retention: this.#retention, states: this.#states })
   }
 
-  /** Reads the stored tasks, and resumes the unfinished ones. @throws NodeError STORE_DAMAGED */
+  /** Reads the stored tasks, and resumes those that do not rest. @throws NodeError STORE_DAMAGED */
   async start(): Promise<void> {
     const read: GatewayTask[] = []
     for await (const task of this.#log.tasks()) read.push(task)

@@ -35,7 +35,7 @@ export const MAX_REPORTS = 2000
 export const MAX_EVENTS_BEFORE = 256
 /** The most events of one task. An agent that makes more fails; a client can add none. */
 export const MAX_TASK_EVENTS = 10_000
-/** Approximate bytes of the events of one turn; a client can add nothing to a longer task. */
+/** Approximate bytes of the events of one turn; a client can add nothing to a task with more. */
 export const MAX_TASK_BYTES = 67_108_864
 
 /** The rules refused the turn. */
@@ -146,7 +146,7 @@ export class TurnRunner {
     return (await tasksOfLedger(this.#node.requestStore, taskId)).find(({ task }) => task.id === taskId)?.task
   }
 
-  /** After a start: takes over the outcome of a turn, or asks again for one that was never asked. @throws NodeError STORE_DAMAGED */
+  /** After a start: takes over the outcome of a turn, or asks for a turn that was never asked. @throws NodeError STORE_DAMAGED */
   async resume(task: GatewayTask): Promise<void> {
     const { run } = task
     if (run === null) return

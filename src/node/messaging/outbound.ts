@@ -270,7 +270,7 @@ export class Outbound {
 /** Another node decides for itself whether it takes a message; this node reports that it was sent. */
 const ELSEWHERE: ReceivedHere = { isReported: false, refusal: null }
 
-/** A message with an id chosen by a program is not recorded: another message may have that id. */
+/** A negotiation with an id chosen by a program is not recorded: another message may have that id. */
 function reliabilityOf({ reliable, type, made }: OutboundDraft): Reliability | undefined {
   return reliable ?? (NEGOTIATION.has(type) && made === undefined ? NEGOTIATING : undefined)
 }

@@ -54,7 +54,7 @@ export class Presence {
   #probed: ReadonlySet<NodeId> = new Set()
   #probedAt = Number.NEGATIVE_INFINITY
   #isProbing = false
-  /** Index of the neighbour asked first in the next probe. */
+  /** The number of probes: each one asks the next neighbour first. */
   #turn = 0
   #timer: Timer | null = null
 

@@ -174,7 +174,7 @@ export class Approvals {
   }
 
   /**
-   * Allows a message: it passes if the rules still ask.
+   * Allows a message: it passes unless the rules refuse it by now.
    * @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT after its time limit or its caller's; POLICY_DENIED and the like
    * when the rules refuse it by now; CONFIG_INVALID, DISK_FULL, NO_PERMISSION when it cannot be remembered (then it keeps waiting).
    */

@@ -60,7 +60,7 @@ export class SwarmCoordinator {
   }
 
   /**
-   * Completes a sub-task instead of its agent, which is canceled.
+   * Completes a sub-task instead of its agent, whose run is canceled.
    * @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND when no agent works on it now.
    */
   completeSubTask(swarmId: string, subTaskId: string, result: unknown): void {
@@ -68,14 +68,14 @@ export class SwarmCoordinator {
   }
 
   /**
-   * Fails a sub-task instead of its agent, which is canceled. While it has retries it goes to another agent.
+   * Fails a sub-task instead of its agent, whose run is canceled. While it has retries it goes to another agent.
    * @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND when no agent works on it now.
    */
   failSubTask(swarmId: string, subTaskId: string, error: string): void {
     this.#deps.swarms.settle(swarmId, subTaskId, { ok: false, error: new NodeError('TASK_FAILED', error).toBody() })
   }
 
-  /** A swarm of this node; undefined for an unknown one. */
+  /** A swarm of this node; undefined for one that is not in memory. */
   getSwarm(swarmId: string): SwarmSession | undefined {
     return this.#deps.swarms.inMemory(swarmId)?.session()
   }

@@ -26,7 +26,7 @@ import { ledgerEntries } from '../../ledger/scan.js'
 
 type LiveHook = Pick<PushHook, 'hook' | 'version'> & { readonly events?: readonly string[] }
 
-/** The push configs of running tasks, and the number of pending notifications of each: in memory. */
+/** The push configs of tasks that have not ended, and the number of pending notifications of each: in memory. */
 export class LiveHooks {
   /** By task. */
   readonly #live = new Map<string, Map<string, LiveHook>>()
@@ -37,7 +37,7 @@ export class LiveHooks {
     return this.#live.has(task)
   }
 
-  /** The hooks of a running task. */
+  /** The hooks of a task that has not ended. */
   of(task: string): Iterable<string> {
     return this.#live.get(task)?.keys() ?? []
   }
