@@ -1,5 +1,3 @@
-import { shown } from './text.js'
-
 /** Meaning of the error codes of the `yaml` package for the author of the file. */
 const REASONS: Readonly<Record<string, string>> = {
   BAD_ALIAS: 'an alias or anchor has no valid name',
@@ -25,8 +23,7 @@ export function yamlReason(code: string): string {
   return Object.hasOwn(REASONS, code) ? (REASONS[code] ?? '') : 'the text is not valid YAML'
 }
 
-/** The alias without an anchor that an error of the `yaml` package names, or null. A text that begins with `*` reads as one. */
+/** The alias without an anchor that an error of the `yaml` package names, as written, or null. A text that begins with `*` reads as one. */
 export function unresolvedAlias(message: string): string | null {
-  const name = /^Unresolved alias .*: (\S+)$/.exec(message)?.[1]
-  return name === undefined ? null : shown(name)
+  return /^Unresolved alias .*: (\S+)$/.exec(message)?.[1] ?? null
 }

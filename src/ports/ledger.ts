@@ -39,7 +39,7 @@ export interface LedgerSize {
 
 /**
  * Durable state of a node: ordered keys and values, changed by atomic commits in the order of the calls. When one fails, every commit
- * called before its failure was reported fails too, since they may depend on it. Only callers that awaited a commit read its changes.
+ * called before its failure was reported fails too, since they may depend on it. A caller that awaited a commit reads its changes.
  */
 export interface Ledger {
   /** Why nothing new is taken now: its disk is full, or cannot be written. null or absent: all is taken. */

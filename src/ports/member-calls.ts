@@ -51,7 +51,7 @@ export interface MemberCalls {
   /**
    * Calls a member. Ends after the answer, or with its stream.
    * @throws NodeError PEER_OFFLINE: it was not reached; CHANNEL_CLOSED: it was cut off, and may have been done; OVERLOADED: too many calls
-   * are open; CAPABILITY_NOT_FOUND: that node does not serve the method
+   * are open; CAPABILITY_NOT_FOUND: that node serves no calls
    */
   open(peer: NodeId, request: CallRequest, signal?: AbortSignalLike): AsyncIterable<CallPiece>
 }

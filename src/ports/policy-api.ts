@@ -31,7 +31,7 @@ export interface NamedInPolicy {
 
 /**
  * A rule that names a node by an unknown name, or by one with several candidates. An unknown name matches no node. With several candidates,
- * a denial or question covers each of them and an approval none.
+ * a rule with `deny` or `ask` covers each of them and one with `allow` none.
  */
 export interface PolicyWarning extends NamedInPolicy {
   /** The candidates as `name (short id)`; empty when there is none. */

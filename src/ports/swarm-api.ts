@@ -70,8 +70,8 @@ export interface SwarmRound {
 export type SwarmStrategy = 'each' | 'map' | 'race' | 'vote' | 'pipeline' | 'plan'
 
 /**
- * The end of an item. `unknown`: it may not be repeated, and it is unknown whether it was done. `skipped`: its condition was false.
- * `canceled`: its result was no longer needed.
+ * The end of an item. `unknown`: it may not be repeated, and it is unknown whether it was done. `skipped`: its sub-task had a
+ * false condition or lacked its needs. `canceled`: its result was no longer needed.
  */
 export type SwarmItemStatus = 'completed' | 'failed' | 'unknown' | 'skipped' | 'canceled'
 

@@ -67,7 +67,7 @@ function addition(text: string, root: Node, { container, name, entry }: WantedFo
   if (property !== null) {
     const servers = property.children?.[1] as Node
     const isEmpty = (servers.children ?? []).length === 0
-    // An entry in an empty container is one line, which marks a container that was made here.
+    // In the user's own empty container the entry is one line: `isMadeHere` then does not remove that container.
     return added(text, servers, (indent) => `"${name}": ${rendered(entry, isEmpty ? null : indent, style)}`)
   }
   return added(text, root, (indent) => newContainer({ container, name, entry }, indent ?? '', style))

@@ -9,8 +9,9 @@ const SANDBOX = 'sandbox:'
 export const EVERYBODY: DocumentRuleRequest = { members: [], tier: 'L3', sandboxes: [], unsandboxed: true }
 
 /**
- * The rule of an access option. `everybody` and `nobody` stand alone, a tier includes stronger ones, all without sandboxes. `sandbox:<id>`
- * has that tier, else any. Members by name or id may be separated by commas. Null without the option.
+ * The rule of an access option. `everybody` means all in no sandbox, a tier includes stronger ones in no sandbox, `nobody` excludes other
+ * words. `sandbox:<id>` admits that tier, else any. Commas separate several words. Any other word is a member by name or id. Null without
+ * the option.
  * @throws NodeError USAGE for contradictory words
  */
 export function accessRule(given: readonly string[], label: string): DocumentRuleRequest | null {

@@ -72,7 +72,7 @@ export type CandidateEffect =
   | { readonly type: 'begin'; readonly epoch: number; readonly accepted: ReadonlyMap<number, string> }
   /** The outcomes are final: a majority has them on record, and the lease was held then. */
   | { readonly type: 'accepted'; readonly epoch: number; readonly items: readonly WantedRecord[] }
-  /** Its lease is over: leases and accepted outcomes end here, and pending proposals are void. */
+  /** Its lease is over: nothing more is leased or accepted, and pending proposals are void. */
   | { readonly type: 'ended'; readonly epoch: number }
 
 /** A new candidate. A participant other than the launcher first waits as if the launcher had just been active. */

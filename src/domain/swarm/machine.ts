@@ -51,8 +51,8 @@ interface Step {
  *
  * - One live lease an item; its attempt number rises with each. A result counts only from the agent and attempt of the live lease. So each
  *   item has exactly one outcome, however late or often messages come.
- * - Lost leases (link, silence, no slot, agent gone) cost no retry; failed runs do. Retries follow the rule of every request (
- *   {@link decideRepeat}). A barred agent is not asked again for the item; without another agent the item has failed.
+ * - Lost leases (link, silence, no slot, agent gone) cost no retry; failed runs do. Retries follow the rule of every request,
+ *   {@link decideRepeat}. A barred agent is not asked again for the item; without another agent the item has failed.
  * - Work goes to the agent with most free slots, then to the one that waited longest. A node's agents get few leases at first and one more
  *   with each result, so that none takes a swarm by claiming many slots.
  * - A lease far longer than others moves to an idle agent with results.

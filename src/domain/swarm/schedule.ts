@@ -105,7 +105,7 @@ function agentFor(
   return best(free, (agent) => may(agent) && agent.address !== item.agent) ?? best(free, may)
 }
 
-/** Is any agent allowed to do the item? */
+/** False once agents are barred from the item and no other one that could do it is there. */
 export function isDoable(state: SwarmState, item: ItemState): boolean {
   if (item.barred.length === 0) return true
   if (item.pinnedTo !== null) return !item.barred.includes(item.pinnedTo)

@@ -122,8 +122,8 @@ export type SwarmEffect =
 export type FinalSwarmStatus = 'completed' | 'failed' | 'partial' | 'canceled'
 
 /**
- * The end of an item. `unknown`: it may not be repeated, and may have been done. `skipped`: its condition was false. `canceled`: it was no
- * longer needed.
+ * The end of an item. `unknown`: it may not be repeated, and may have been done. `skipped`: its sub-task had a false condition or
+ * lacked its needs. `canceled`: it was no longer needed.
  */
 export type ItemOutcome = 'completed' | 'failed' | 'unknown' | 'skipped' | 'canceled'
 

@@ -40,6 +40,10 @@ test('every fault of a plan is told with its place, before anything of it runs',
   t.alike(faults(task('a', { answers: 3 })), ['tasks.0.answers: only a race or a vote has answers'])
   t.alike(faults(task('a', { strategy: 'race', judge: 'j' })), ['tasks.0.judge: only a vote has a judge'])
   t.alike(faults(task('a', { strategy: 'each', items: [1] })), ['tasks.0.items: each takes no items'])
+  t.alike(faults(task('a', { strategy: 'race', answers: -1e300 })), [
+    'tasks.0.answers: must be at least -9007199254740991',
+    'tasks.0.answers: must be at least 1'
+  ])
   t.alike(faults({ id: 'a' }), ['tasks.0.capability: capability is missing'])
   t.ok(faults({ ...task('a'), neds: [] })[0]?.startsWith('tasks.0.neds: '))
   t.alike(faults(), ['tasks: must not be empty'])

@@ -1,6 +1,7 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type Document, type Node } from 'yaml'
 import { jsonFault } from '../../../kit/json.js'
 import { messageOf } from '../../../kit/errors.js'
+import { shown } from '../../../kit/text.js'
 import { unresolvedAlias, yamlReason } from '../../../kit/yaml-reason.js'
 
 /** Largest front matter, in characters: bounds the cost of parsing a hostile one. The body of a file may be longer. */
@@ -63,7 +64,7 @@ export function readFrontMatter(text: string): FrontMatter {
 function aliasReason(error: unknown): string {
   const message = messageOf(error)
   const name = unresolvedAlias(message)
-  if (name !== null) return `"*${name}" begins with a * and needs quotes`
+  if (name !== null) return `"*${shown(name)}" begins with a * and needs quotes`
   return /alias count/.test(message) ? `more than ${MAX_ALIASES} uses of anchors` : message
 }
 

@@ -186,7 +186,6 @@ class DurableLedger implements LedgerOnDisk {
     while (this.#waiting.length > 0) {
       // Callers of one turn share a write, and callers of the next turn as well while each brings more. Callers that are served together
       // ask again together and share the cost of a write and of waking.
-      // served together also ask again together, and the cost of a write, and of waking them, is that of one.
       for (let turns = 0, known = 0; turns < MAX_TURNS && known < this.#waiting.length && known < MAX_GROUP; turns++) {
         known = this.#waiting.length
         await endOfTurn()
@@ -257,7 +256,7 @@ class DurableLedger implements LedgerOnDisk {
         await pause(MARK_MS, undefined, { ref: false, signal: this.#closing.signal })
         await this.#checkpoint
         const { last } = this.#store
-        // The store must not be ahead of the journal after a power failure.
+        // The mark must not be ahead of the journal after a power failure.
         await this.#journal.sync()
         await this.#mark(last)
       }

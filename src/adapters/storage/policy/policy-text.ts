@@ -44,7 +44,7 @@ export function readPolicy(text: string): PolicyReading {
 function aliasFault(text: string, message: string, lineAt: (offset: number) => number): PolicyFault | null {
   const name = unresolvedAlias(message)
   if (name === null) return null
-  const reason = `"*${name}" begins with a * and needs quotes; a capability has its * at the end`
+  const reason = `"*${shown(name)}" begins with a * and needs quotes; a capability has its * at the end`
   return { line: lineAt(Math.max(0, text.indexOf(`*${name}`))), reason }
 }
 

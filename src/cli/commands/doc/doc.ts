@@ -94,6 +94,6 @@ export const removeDocument: Action = async ({ output, api }, [document = ''], o
   if (isAsked && !(await confirm('keep it here no longer?'))) throw new NodeError('CANCELED', 'nothing was removed', { next: [] })
   const gone = await api().call('documents.forget', { document })
   if (output.json) output.object('doc-removed@1', gone)
-  else output.print(`${shown(gone.name)} is removed from this node: ${bytesText(gone.bytes)} removed`)
+  else output.print(`${shown(gone.name)} is removed from this node: ${bytesText(gone.bytes)} freed`)
   return EXIT.ok
 }
