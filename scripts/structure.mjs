@@ -204,15 +204,14 @@ function read(file) {
   return found
 }
 
+/** Texts between spaces of Markdown files. */
+function textsOf(files) {
+  return files.flatMap((file) => fs.readFileSync(file, 'utf8').split(/\s+/).filter(Boolean))
+}
+
 /** Words of Markdown files: what has a letter or a digit. The rules of a table and the dash of a list are no words. */
 function wordCount(files) {
-  let count = 0
-  for (const file of files)
-    count += fs
-      .readFileSync(file, 'utf8')
-      .split(/\s+/)
-      .filter((text) => /[\p{L}\p{N}]/u.test(text)).length
-  return count
+  return textsOf(files).filter((text) => /[\p{L}\p{N}]/u.test(text)).length
 }
 
 /** For each key that a function gives of the items, those items. */
@@ -281,7 +280,8 @@ function measure() {
     ...figuresOfNode(files),
     ['words of README', wordCount(['README.md']), []],
     ['words of docs/ARCHITECTURE.md', wordCount(['docs/ARCHITECTURE.md']), []],
-    ['words of docs', wordCount(docs), docs.map((file) => `${file} ${wordCount([file])}`)]
+    ['words of docs', wordCount(docs), docs.map((file) => `${file} ${wordCount([file])}`)],
+    ['marks of docs that are no words', textsOf(docs).length - wordCount(docs), []]
   ]
 }
 

@@ -69,13 +69,17 @@ function isCurrent(file) {
 
 function compileFile(file, compilerOptions) {
   const { text, faults } = transpile(file, fs.readFileSync(file, 'utf8'), compilerOptions)
-  if (faults !== '') console.error(faults)
+  // Without an output the next run tries again, and fails again.
+  if (faults !== '') {
+    console.error(faults)
+    return false
+  }
   const output = outputOf(file)
   fs.mkdirSync(path.dirname(output), { recursive: true })
   fs.writeFileSync(output, text)
   const { atime, mtime } = fs.statSync(file)
   fs.utimesSync(output, atime, mtime)
-  return faults === ''
+  return true
 }
 
 /**

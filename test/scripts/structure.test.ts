@@ -22,6 +22,7 @@ test('a name with a banned word, a private word in a text, and a folder with mor
     'README.md': 'four\n'
   })
   t.is(clean.code, 0)
+  t.ok(/^ +3 {2}marks of docs that are no words$/m.test(clean.out), clean.out)
   t.ok(/^ +3 {2}words of docs \(at most \d+\)$/m.test(clean.out) && /1 of 1 {2}files of src\/node with a test/.test(clean.out), clean.out)
   const named = await measured({ 'src/node/b.ts': 'export class RequestBook {}\n' })
   t.is(named.code, 1)

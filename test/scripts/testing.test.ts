@@ -250,3 +250,25 @@ test('slow proofs are a tier of their own; a filter finds the files of both', as
   t.alike(plan([], true), [['e2e/b.prove.test.js']])
   t.alike(plan(['e2e/b']), [['e2e/b.prove.test.js'], ['e2e/b.test.js']])
 })
+
+test('a syntax error fails the run, and each further run until it is mended', async (t) => {
+  const dir = await tempDir(t)
+  await fs.mkdir(path.join(dir, 'src'))
+  await fs.mkdir(path.join(dir, 'test'))
+  await fs.copyFile('tsconfig.json', path.join(dir, 'tsconfig.json'))
+  const file = path.join(dir, 'test/a.test.ts')
+  const script = pathToFileURL(path.resolve('scripts/testing/compile.mjs')).href
+  const compiles = async (): Promise<boolean> => {
+    const args = ['--input-type=module', '-e', `import { compile } from '${script}'\nprocess.exitCode = compile() ? 0 : 3`]
+    return await promisify(execFile)(process.execPath, args, { cwd: dir }).then(
+      () => true,
+      ({ code }: { code: number }) => (code === 3 ? false : Promise.reject(new Error(`exit code ${code}`)))
+    )
+  }
+  // The compiler mends this by itself: its output could be run.
+  await fs.writeFile(file, 'export const a = [1, 2\n')
+  t.is(await compiles(), false)
+  t.is(await compiles(), false, 'nothing changed')
+  await fs.writeFile(file, 'export const a = [1, 2]\n')
+  t.is(await compiles(), true)
+})

@@ -1,4 +1,4 @@
-import test from 'brittle'
+import test, { type Assert } from 'brittle'
 import crypto from 'hypercore-crypto'
 import { HyperswarmTransport } from '../../../../src/adapters/mesh/transport/hyperswarm-transport.js'
 import { keyFromText, keyToText } from '../../../../src/kit/ids.js'
@@ -20,13 +20,18 @@ streamTransportContract('Hyperswarm transport', async (t) => {
   }
 })
 
-test('a key that the swarm banned or gave up is dialled all the same', async (t) => {
+async function opened(t: Assert): Promise<HyperswarmTransport> {
   const { network } = labNetwork(await loopbackDht(t))
   const transport = network.openTransport(crypto.keyPair()) as HyperswarmTransport
   t.teardown(async () => {
     await transport.close()
     await network.close()
   })
+  return transport
+}
+
+test('a key that the swarm banned or gave up is dialled all the same', async (t) => {
+  const transport = await opened(t)
   const { id } = actor('ann')
   transport.dial(id)
   const info = transport.swarm.peers.get(Buffer.from(keyFromText(id)).toString('hex'))
@@ -35,4 +40,17 @@ test('a key that the swarm banned or gave up is dialled all the same', async (t)
   transport.dial(id)
   t.is(info?.banned, false)
   t.is(info?.attempts, 0)
+})
+
+test('with each refresh the server is announced, and each topic is looked up', async (t) => {
+  const transport = await opened(t)
+  await transport.listen(new Uint8Array(32).fill(1))
+  const { swarm } = transport
+  const told: string[] = []
+  swarm.server.refresh = () => void told.push('server')
+  for (const discovery of swarm.topics()) discovery.refresh = () => Promise.resolve(told.push('topic') > 0)
+  transport.refresh()
+  t.alike(told, ['server', 'topic'])
+  transport.refresh()
+  t.is(told.length, 4)
 })
