@@ -117,8 +117,9 @@ export function streamTransportContract(name: string, world: TransportWorld): vo
   })
 
   test(`${name}: closing ends every stream at both ends, and nothing opens afterwards`, async (t) => {
-    const { a, b } = await two(t, world)
-    await listen(a, b)
+    const open = await world(t)
+    const [a, b, c] = [subject(await open()), subject(await open()), subject(await open())]
+    await listen(a, b, c)
     a.transport.dial(b.id)
     const [, into] = await Promise.all([a.seen.next(), b.seen.next()])
     const gone = closed(into)
@@ -126,8 +127,10 @@ export function streamTransportContract(name: string, world: TransportWorld): vo
     await gone
     t.is(a.seen.open.length, 0)
     const { count } = a.seen
-    await a.transport.close()
-    t.is(a.seen.count, count)
+    b.transport.dial(a.id)
+    b.transport.dial(c.id)
+    t.is(keyToText((await b.seen.next()).remotePublicKey), c.id)
+    t.alike([a.seen.count, b.seen.open.length], [count, 1])
   })
 }
 
