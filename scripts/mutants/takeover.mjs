@@ -195,5 +195,13 @@ export const TAKEOVER_MUTANTS = [
     put: 'hasEnd && index < 0 ? state.behindEnd',
     test: 'domain/swarm/coordination-candidate',
     title: 'an end that may have been accepted is recorded before anything else'
+  },
+  {
+    name: 'the outcomes that other participants made are not checked when they are read',
+    file: 'src/node/swarms/store.ts',
+    find: 'voters === undefined ? (decode(value)',
+    put: 'voters !== null ? (decode(value)',
+    test: 'node/swarms/store',
+    title: 'an outcome that another participant made invalid, or of another item, is left out of the results'
   }
 ]

@@ -29,7 +29,7 @@ import type { RouteDiscovery } from './route-discovery.js'
 
 /** Frames handed to neighbours that are remembered, so that a refusal finds its message. */
 const MAX_HANDED = 4096
-/** Delays between searches for a route to a node with pending messages: up to 1 s, 2 s, ... 30 s, without end. */
+/** Delays between searches for a route to a node with pending messages: 1 s, and up to 1 s, 2 s, ... 30 s more, without end. */
 const SEEK = { baseMs: 1000, maxMs: 30_000 }
 
 /** Dependencies of the next hop. */

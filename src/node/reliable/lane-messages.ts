@@ -49,7 +49,7 @@ export class LaneMessages {
     return this.#contents.get(messageId)
   }
 
-  /** Keeps the content of a message until it is acknowledged. */
+  /** Keeps the content of an unacknowledged message until it is sent. */
   putContent(messageId: string, content: Uint8Array): void {
     if (this.#requests.has(messageId)) this.#contents.set(messageId, content)
   }

@@ -6,6 +6,7 @@ import type { Hash } from '../../kit/sign.js'
 import { decodePayload, encodePayload } from '../../domain/envelope/codec.js'
 import { beginningWith, expiredSwarms, lastPart, rangeOfSwarm, SWARM_KEYS, SWARM_KINDS } from '../../domain/reliable/swarm-keys.js'
 import type { CertifiedPower } from '../../domain/routing/effective.js'
+import { decodeOutcome } from '../../domain/swarm/handover.js'
 import type { FinalSwarmStatus, KnownItem } from '../../domain/swarm/machine.js'
 import type { Ledger, LedgerChange, LedgerEntry } from '../../ports/ledger.js'
 import type { Stage } from '../../domain/swarm/expand.js'
@@ -188,11 +189,14 @@ export class SwarmStore {
     for await (const { value } of ledgerEntries(this.#ledger, beginningWith(SWARM_KEYS.head(prefix)))) yield decodeHead(value)
   }
 
-  /** The outcomes of a swarm's items so far, in order. @throws NodeError STORE_DAMAGED */
-  async results(id: string): Promise<SwarmRow[]> {
+  /** The outcomes of a swarm's items so far, in order, without invalid ones of other participants. @throws NodeError STORE_DAMAGED */
+  async results({ id, voters }: Pick<SwarmHead, 'id' | 'voters'>): Promise<SwarmRow[]> {
     const rows: SwarmRow[] = []
-    // Written by this node, so it needs no check.
-    for await (const { value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-result', id))) rows.push(decode(value) as SwarmRow)
+    for await (const { key, value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-result', id))) {
+      // Without other participants this node wrote it, so it needs no check.
+      const row = voters === undefined ? (decode(value) as SwarmRow) : decodeOutcome(value)
+      if (row?.index === Number(lastPart(key))) rows.push(row)
+    }
     return rows
   }
 

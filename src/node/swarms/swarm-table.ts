@@ -97,7 +97,7 @@ export class SwarmTable {
         await this.participants.resume(head, items)
         continue
       }
-      const run = this.#run({ head, items, allowed: [], past: { leases, rows: await swarmStore.results(id) } }, new Set())
+      const run = this.#run({ head, items, allowed: [], past: { leases, rows: await swarmStore.results(head) } }, new Set())
       // Its work since the copy was made would be repeated.
       if (head.isRestored === true) await run.cancel()
     }
@@ -207,7 +207,7 @@ export class SwarmTable {
       for await (const head of swarmStore.heads(id))
         if (head.end !== null && !known.has(head.id)) known.set(head.id, { head, end: head.end })
     const hit = resolveId(id, known, SWARM_IDS)
-    return 'run' in hit ? hit.run : endedSwarm(hit.head, hit.end, { rows: await swarmStore.results(hit.head.id), telemetry })
+    return 'run' in hit ? hit.run : endedSwarm(hit.head, hit.end, { rows: await swarmStore.results(hit.head), telemetry })
   }
 
   /** Sessions of the running swarms, oldest first. */

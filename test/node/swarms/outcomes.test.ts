@@ -100,7 +100,7 @@ test('an outcome is told, and others are built on it, when it is durable', async
   t.alike(said, [])
   await write()
   t.alike(said, ['item second', 'change', 'item first', 'change'])
-  const rows = await store.results('swarm_1')
+  const rows = await store.results(head)
   t.alike(
     rows.map(({ index, order, holder }) => [index, order, holder]).sort(([one], [other]) => Number(one) - Number(other)),
     [
@@ -147,7 +147,7 @@ test('a result for which there is no memory is refused; what the ledger told bef
   outcomes.settle(settled(1, 'b'))
   await write()
   t.alike(
-    (await store.results('swarm_1')).map(({ order }) => order),
+    (await store.results(head)).map(({ order }) => order),
     [5]
   )
 })

@@ -41,5 +41,7 @@ test('who got a lease takes part; results stand for themselves where nothing put
   one.participants.add('a@b').add('c@d').add('a@b')
   t.alike(one.standing(7, []).participants, ['shown a@b', 'shown c@d'])
   t.is(one.standing(7, []).durationMs, 7)
-  t.alike(one.results('running', false), { id: 'swarm_1', status: 'running', results: [] })
+  const row = { item: 'first', agent: 'a@b', attempt: 1, status: 'completed', result: 'a', error: null, durationMs: 5 } as const
+  one.stages.begin([{ index: 0, order: 1, holder: 'a@b', row }])
+  t.alike(one.results('completed', true), { id: 'swarm_1', status: 'completed', results: [] })
 })

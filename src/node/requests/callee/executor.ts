@@ -239,7 +239,7 @@ export class Executor {
 
   /** A peer cancels its request; the lookup is limited to its own. A request that is not in flight yet will not begin. */
   onCancel(peer: NodeId, key: string): void {
-    const pieces = this.#inFlight.onHeartbeatFrom(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
+    const pieces = this.#inFlight.answeringTo(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
     for (const piece of pieces) abandon(piece)
     if (pieces.length === 0) this.#canceled.add(peer, key)
   }

@@ -159,7 +159,7 @@ export class InFlight {
   }
 
   /** The executions that answer to a node, whichever node sent the request first. */
-  onHeartbeatFrom(node: NodeId): readonly Execution[] {
+  answeringTo(node: NodeId): readonly Execution[] {
     return this.all().filter(({ threads }) => threads.some(({ recipient }) => recipient.nodeId === node))
   }
 

@@ -174,7 +174,7 @@ export class CalleeRequests {
   /** The response to a request that has ended. */
   async #outcomeOf(record: RequestRecord, name: string, payload: RequestPayload): Promise<unknown> {
     const { status } = record
-    // It arrived while this node was stopping: no copy of it ran, and its caller may ask once more.
+    // It arrived while this node was stopping: no run of it will end, and its caller may ask once more.
     if (isStopped(record)) return responseOf(payload, ENDINGS.stopped)
     if (status === 'failed' || status === 'unknown') return responseOf(payload, { status, error: record.error ?? ENDINGS.forgotten.error })
     const bytes = await this.#deps.requestStore.result(name)

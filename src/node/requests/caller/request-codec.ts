@@ -76,7 +76,7 @@ export interface AskedLease {
   readonly isQuery: boolean
   /** In a query: the agent that made the request, when another node coordinated. */
   readonly askedBy?: AgentAddress
-  /** Digest of the voters; such a query also has the voters themselves. */
+  /** Digest of the voters. A query with `askedBy` has the voters instead. */
   readonly voters?: string
   readonly amongVoters?: readonly NodeId[]
   /** Ledger changes for the commit that sends the request. */

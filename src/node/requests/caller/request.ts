@@ -72,7 +72,7 @@ export class OutgoingRequest implements QueuedRequest {
     return !this.isAwaited || this.sending.isLeaving || this.#liveness.isExpected || this.sending.isQueued
   }
 
-  /** Its message is durable at its peer, which must report it from now on; otherwise it is sent again. */
+  /** Its peer must report it from now on, as after an acknowledgement; otherwise it is sent again. */
   tend(): void {
     this.#liveness.onHeartbeat()
   }

@@ -56,7 +56,7 @@ export class Leadership implements NotificationQueue {
     return leaseInEpoch(lease)
   }
 
-  /** Has a majority record that an unrepeatable item is about to be leased. False: the term is over. */
+  /** Proposes the mark of an unrepeatable item before its lease. True: a majority has recorded it; false: the term is over. */
   async mark({ index, agent, attempt, failures }: SwarmLease): Promise<boolean> {
     const { self: node, items } = this.#deps
     const mark: LeaseMark = { node, agent, attempt, failures }

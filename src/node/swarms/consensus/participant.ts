@@ -67,11 +67,11 @@ interface Deferred {
   readonly message: CoordinationMessage
 }
 
-/** Messages that wait for contents, only the newest of each kind. */
+/** Messages that wait for contents. */
 class DeferredMessages {
   #messages: Deferred[] = []
 
-  /** Keeps a message; it replaces an earlier one of the same kind. */
+  /** Keeps a message; it replaces an earlier one of the same sender and kind with the same first record. */
   add(from: NodeId, message: CoordinationMessage): void {
     const isSame = (one: Deferred): boolean =>
       one.from === from && one.message.kind === message.kind && firstIndex(one.message) === firstIndex(message)

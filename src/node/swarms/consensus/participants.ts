@@ -146,7 +146,7 @@ export class Participants {
     const head = await this.#deps.swarmStore.get(id)
     const known = this.#deps.replicated(id)
     if (known !== undefined || head === null || head.end === null || head.voters?.includes(peer) !== true) return known
-    const rows = await this.#deps.swarmStore.results(id)
+    const rows = await this.#deps.swarmStore.results(head)
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items: [], record: this.#join('open'), isCancelRequested: false, rows })
     this.#deps.add(swarm)
     return swarm
