@@ -36,3 +36,19 @@ test('a key that the swarm banned or gave up is dialled all the same', async (t)
   t.is(info?.banned, false)
   t.is(info?.attempts, 0)
 })
+
+test('a refresh announces the node again and looks up each of its topics', async (t) => {
+  const { network } = labNetwork(await loopbackDht(t))
+  const transport = network.openTransport(crypto.keyPair()) as HyperswarmTransport
+  t.teardown(async () => {
+    await transport.close()
+    await network.close()
+  })
+  await transport.listen(new Uint8Array(32).fill(1))
+  transport.rendezvous.join(new Uint8Array(32).fill(2), { server: true, client: true })
+  const calls: string[] = []
+  Reflect.set(transport.swarm.server, 'refresh', () => void calls.push('announced'))
+  for (const discovery of transport.swarm.topics()) Reflect.set(discovery, 'refresh', async () => void calls.push('looked up'))
+  transport.refresh()
+  t.alike(calls, ['announced', 'looked up', 'looked up'])
+})
