@@ -30,7 +30,7 @@ export class HttpConnection implements Transport {
   onerror?: ((error: Error) => void) | undefined
   onmessage?: Transport['onmessage']
   readonly #waiting = new Map<RequestId, WaitingResponse>()
-  /** Client's ids by own ids, of requests whose client hung up. In the older protocol only a later cancel ends them. */
+  /** Client's ids by own ids, of requests whose client hung up. In the older protocol only a later cancel stops them. */
   readonly #left = new Map<RequestId, RequestId>()
   #next = 0
   /** The stream that a client opened for messages that belong to no request. */

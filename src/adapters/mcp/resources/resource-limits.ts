@@ -78,7 +78,7 @@ export class ResourceManager {
     return this.#taken > this.#limits.maxConcurrentExecutions * BUSY_SHARE || this.#meter.loopDelayMs() > SLOW_LOOP_MS
   }
 
-  /** Counts each answered call: null for success, else the code of its error. Calls that reached no tool do not count. */
+  /** Counts each answered call: null for success, else the code of its error. A request refused as malformed does not count. */
   answered(code: StructuredErrorCode | null): void {
     this.#exhausted = code === 'RESOURCE_EXHAUSTED' ? this.#exhausted + 1 : 0
   }

@@ -26,7 +26,7 @@ export interface InvocationRecord {
   readonly at: number
 }
 
-/** Makes a record. Its result is parsed only on first use. */
+/** Makes a record. Its result is parsed only when it is read. */
 export function recordOf(
   base: Omit<InvocationRecord, 'result' | 'error'>,
   { error, json }: { readonly error: StructuredError | null; readonly json: string | null }

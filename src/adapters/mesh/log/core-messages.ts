@@ -30,7 +30,7 @@ export interface CoreMessage {
 const UNREADABLE: CoreMessage = { fault: 'a message of replication that cannot be read', mapped: 0 }
 const HARMLESS: CoreMessage = { fault: null, mapped: 0 }
 
-/** Reads a message of replication as far as it must be checked. An unreadable one has a fault: its rest might be read. Never throws. */
+/** Reads a message of replication as far as it must be checked. An unreadable one has a fault: messages after it might be read. Never throws. */
 export function readCoreMessage(state: State): CoreMessage {
   try {
     const type = c.uint.decode(state)

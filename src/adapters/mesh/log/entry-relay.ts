@@ -30,15 +30,15 @@ export interface EntryRelayOptions {
 
 /**
  * Hands an entry to one relay after the other until one reports that it appended it; a silent one does not hold up the rest. `atOnce`: to
- * all of them together, since an earlier report was not true. False: nobody has appended it. Never rejects.
+ * all of them together, e.g. after an untrue report. False: nobody has appended it. Never rejects.
  */
 export async function handToAny(
-  couriers: readonly Pick<EntryRelay, 'hand'>[],
+  relays: readonly Pick<EntryRelay, 'hand'>[],
   entry: Uint8Array,
   { clock, atOnce }: { readonly clock: Clock; readonly atOnce: boolean }
 ): Promise<boolean> {
   const answers: Promise<boolean>[] = []
-  for (const relay of couriers) {
+  for (const relay of relays) {
     answers.push(relay.hand(entry))
     if (!atOnce && (await Promise.race([anyYes(answers), wait(clock, PATIENCE_MS)])) === true) return true
   }

@@ -161,6 +161,9 @@ export class AutobaseLog implements MemberLog {
 
   async submit(body: EntryBody, timeoutMs: number = SUBMIT_TIMEOUT_MS): Promise<void> {
     const { nodeId, sign, telemetry } = this.#deps
+    const fault = this.#writeFault()
+    // The base closes itself for good when its store takes nothing, and spins where its own core has gaps.
+    if (fault !== null && this.#base.writable) throw fault
     telemetry.count('log_entries_submitted', body.kind)
     await this.#submissions.submit(seal('entry', body, { id: nodeId, sign }), timeoutMs)
   }
@@ -227,7 +230,6 @@ export class AutobaseLog implements MemberLog {
       onChange: (listener) => this.#changes.on(listener),
       refresh: () => this.#reader.refresh(),
       isWriter: () => this.#base.writable,
-      writeFault: () => this.#writeFault(),
       mayAppend: () => this.#mayAppend(),
       mayWrite: () => this.view().members.get(this.#deps.nodeId)?.certificate.body.mayWrite === true,
       relay: (entry, options) => this.#relay(entry, options),

@@ -91,12 +91,10 @@ export class Submission {
 
 /** Dependencies of {@link Submissions}. */
 export interface SubmissionsDeps extends Pick<SubmissionDeps, 'clock' | 'view' | 'isClosed' | 'onChange' | 'refresh'> {
-  /** Appends to the own core; false when that failed. null: this node appends no entries now, since it is no writer or its core is full. */
+  /** Appends to the own core; rejects when that failed. null: this node appends no entries now, since it is no writer or its core is full. */
   append(entry: Uint8Array): Promise<boolean> | null
   /** Has this node a writer core that the log reads? */
   isWriter(): boolean
-  /** Why the store takes no writes now, or the own core must not grow; null: neither. */
-  writeFault(): NodeError | null
   /** Can a block be appended to the own core now? */
   mayAppend(): boolean
   /** Hands an entry to other nodes. */
@@ -116,12 +114,9 @@ export class Submissions {
     this.#deps = deps
   }
 
-  /** Resolves when the view shows the entry. @throws NodeError TIMEOUT, INTERNAL, or why the store takes nothing */
+  /** Resolves when the view shows the entry. @throws NodeError TIMEOUT, INTERNAL */
   async submit(entry: Entry, timeoutMs: number): Promise<void> {
     const { clock, view, isClosed, onChange, refresh, mayWrite, mayAppend, claim } = this.#deps
-    const fault = this.#deps.writeFault()
-    // The base closes itself for good when its store takes nothing, and spins where its own core has gaps.
-    if (fault !== null && this.#deps.isWriter()) throw fault
     let isClaimed = entry.body.kind !== 'core'
     const offer = async (bytes: Uint8Array, isAgain: boolean): Promise<boolean> => {
       if (await this.#offer(bytes, isAgain)) return true

@@ -109,7 +109,7 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
   NO_ADMIN_ONLINE:
     'no admin of the mesh answered: the node that made the invite, or another admin, must run and be reachable; then join again',
   CONFLICT:
-    'another home replaced it in the mesh: one that was restored from a backup, or repaired, since; a repair of this one takes it back, and the other one stops then'
+    'another home of this node, restored from a backup or repaired later, replaced this one in the mesh; a repair of this one replaces the other, which then stops'
 }
 
 /** Next steps beside those in the table of errors. */

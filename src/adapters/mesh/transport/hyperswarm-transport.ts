@@ -6,8 +6,12 @@ import type { NodeId } from '../../../kit/ids.js'
 import type { Rendezvous } from '../pairing/pairing-swarm.js'
 import type { StreamDirection, StreamTransport } from './stream-transport.js'
 
-/** Peers that the swarm remembers, and dials at once. The links have bounds of their own below these. */
+/**
+ * Connections at which the swarm stops dialling. With four or more dialled peers it counts each connection four times, so this is four times
+ * the largest number of links.
+ */
 const MAX_PEERS = 256
+/** Dials at once. */
 const MAX_PARALLEL = 16
 
 /** Streams over a DHT: holes are punched through NATs, and peers are found by topic. */
