@@ -17,8 +17,8 @@ export const SWARM_MUTANTS = [
     file: 'src/node/ledger/commit-queue.ts',
     find: 'async () => this.#notify(await durable, notify))',
     put: 'async () => this.#notify(durable !== null, notify))',
-    test,
-    title: 'a ledger that takes nothing for a while holds results back, and loses none'
+    test: 'node/ledger/commit-queue',
+    title: 'what a ledger that took nothing for an hour did not take is told, in order, within 5 s'
   },
   {
     name: 'the number of a lease is not recorded',
