@@ -56,7 +56,7 @@ export interface ImportWords {
   readonly section: 'mcp.servers' | 'a2a.agents'
   /** Documents of the home begin so: `mcp-<name>`. */
   readonly document: 'mcp' | 'a2a'
-  /** The step of a person for a changed one. */
+  /** The step of a person when the accepted one cannot be read. */
   readonly advice: string
   readonly notYet: string
   readonly failedCode: string

@@ -141,7 +141,7 @@ export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
     }
   }
 
-  /** Logs addresses for this node only. An unreached agent has its card fetched again now. */
+  /** Logs addresses for this node only. The card of an unreached agent is fetched again soon. */
   #note({ kind, message, printed: reported }: RemoteFault, link: ImportCalls): void {
     if (kind === 'unsent') link.doubt()
     if (message !== reported) this.#deps.log('warn', 'the way to an A2A agent failed', { agent: this.spec.name, reason: message })
