@@ -16,7 +16,7 @@ function adapterOf(name: string, transport: ImportAdapter['transport'], address:
     spec: { name, pin: null },
     transport,
     address,
-    listTimeoutMs: null,
+    listTimeoutMs: 10_000,
     open: () => Promise.resolve({ list: () => Promise.resolve({}), close: () => Promise.resolve() }),
     isAllowed: () => true,
     hash: () => 'hash',
