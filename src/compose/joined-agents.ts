@@ -24,7 +24,7 @@ export function joinAgents(sources: readonly AgentSource[], onTaken: (agents: re
         source.watch((agents, faults) => {
           sets[i] = { agents, faults }
           const now = joined()
-          onChange(now.agents, now.faults)
+          return onChange(now.agents, now.faults)
         })
       }
     },

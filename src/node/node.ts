@@ -41,7 +41,7 @@ export function createNode(deps: NodeDeps): NodeCore {
       await localCards.start().then(() => agents.start(() => cardGossip.refreshSoon()))
       await cardGossip.refresh()
       members.start({
-        onCertificate: () => cardGossip.refreshSoon(),
+        onCertificate: () => void cardGossip.refreshSoon(),
         onView: () => localCards.publish(),
         onRevoked: (peer) => [requests, approvals, executor].forEach((part) => part.onRevoked(peer))
       })

@@ -128,8 +128,11 @@ export interface AgentFault {
 export interface AgentSource {
   /** Reads everything once. Faulty files are reported, not thrown. */
   load(): Promise<{ readonly agents: readonly HostedAgent[]; readonly faults: readonly AgentFault[] }>
-  /** Calls back with the whole new set at each change of the files. Agents that did not change are the same objects. */
-  watch(onChange: (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void): void
+  /**
+   * Calls back with the whole new set at each change. Agents that did not change are the same objects. A promise of `onChange` resolves
+   * when the set is in service, and never rejects.
+   */
+  watch(onChange: (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void | Promise<void>): void
   /** Stops watching and closes every agent. */
   close(): Promise<void>
 }

@@ -56,7 +56,7 @@ export interface ImportWords {
   readonly section: 'mcp.servers' | 'a2a.agents'
   /** Documents of the home begin so: `mcp-<name>`. */
   readonly document: 'mcp' | 'a2a'
-  /** The step of a person for a changed one. */
+  /** The step of a person when the accepted one cannot be read. */
   readonly advice: string
   readonly notYet: string
   readonly failedCode: string
@@ -74,8 +74,8 @@ export interface ImportAdapter<T = object, O extends ImportOffer = ImportOffer, 
   readonly transport: ImportedServerInfo['transport']
   /** URL by which it may be named too; null: none. */
   readonly address: string | null
-  /** How long a list may take, in milliseconds; null: its connection bounds it. */
-  readonly listTimeoutMs: number | null
+  /** How long a list may take, in milliseconds. */
+  readonly listTimeoutMs: number
   /** Opens a connection; rejects with the reason. An abort ends the opening. */
   open(events: ImportEvents, signal: AbortSignalLike): Promise<C>
   /** Does the config offer the item of this name? */

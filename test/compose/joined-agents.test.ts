@@ -4,7 +4,7 @@ import type { AgentSource, HostedAgent } from '../../src/ports/agent-runtime.js'
 import { FakeAgent } from '../support/fake-agents.js'
 
 interface Source extends AgentSource {
-  change(...ids: readonly string[]): void
+  change(...ids: readonly string[]): unknown
 }
 
 const agent = (id: string): HostedAgent => new FakeAgent({ id } as HostedAgent['definition'])
@@ -34,10 +34,12 @@ test('agents of several sources are one set, of which the earlier source goes fi
   t.alike(idsOf(taken), ['time'])
   t.is(first.faults.length, 2)
   let told: readonly HostedAgent[] = []
+  const isServed = Promise.resolve()
   joined.watch((agents) => {
     told = agents
+    return isServed
   })
-  imported.change('web', 'more')
+  t.is(imported.change('web', 'more'), isServed, 'a source waits until its agents are in service')
   t.alike(idsOf(told), ['text', 'time', 'web', 'more'], 'a change of one leaves the others as they are')
   t.alike(idsOf(taken), [])
   files.change('more')

@@ -105,9 +105,11 @@ export function echo(id: string, rest: Parameters<typeof agentDefinition>[1] = {
 
 /** A source whose set of agents a test replaces. */
 export class FakeSource implements AgentSource {
+  /** Of the last change: resolves when its agents are in service. */
+  served: void | Promise<void> = undefined
   #agents: readonly HostedAgent[]
   #faults: readonly AgentFault[] = []
-  #onChange: (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void = () => {}
+  #onChange: Parameters<AgentSource['watch']>[0] = () => {}
 
   constructor(agents: readonly HostedAgent[] = []) {
     this.#agents = agents
@@ -117,7 +119,7 @@ export class FakeSource implements AgentSource {
     return Promise.resolve({ agents: this.#agents, faults: this.#faults })
   }
 
-  watch(onChange: (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void): void {
+  watch(onChange: Parameters<AgentSource['watch']>[0]): void {
     this.#onChange = onChange
   }
 
@@ -129,6 +131,6 @@ export class FakeSource implements AgentSource {
   set(agents: readonly HostedAgent[], faults: readonly AgentFault[] = []): void {
     this.#agents = agents
     this.#faults = faults
-    this.#onChange(agents, faults)
+    this.served = this.#onChange(agents, faults)
   }
 }

@@ -2,26 +2,26 @@ import { jitteredBackoffMs } from '../../kit/backoff.js'
 
 /** How long a changed list is waited with, so that changes that come together are one; milliseconds. */
 export const GATHER_MS = 250
-/** Shortest time between two lists that a server asks for, in milliseconds. */
+/** Shortest time between two lists that the other side asks for, in milliseconds. */
 export const LIST_GAP_MS = 2000
 /** A session that is lost sooner than this after its start is a failure, not a restart of the server; milliseconds. */
 export const SESSION_MIN_MS = 1000
-/** Wait before the second try to reach a server is at most this; each further one is twice as long. Milliseconds. */
+/** Wait before the second try to connect is at most this; each further one is twice as long. Milliseconds. */
 export const FIRST_RETRY_MS = 1000
 /** Longest wait between two tries, in milliseconds. */
 export const MAX_RETRY_MS = 60_000
 /** Shortest, so that chance cannot make it none; milliseconds. */
 export const MIN_RETRY_MS = 100
 
-/** State of the link to a server. `starting` lasts until its first tool list has come. */
+/** State of the link to an import. `starting` lasts until its first list (of tools, or a card) is in force. */
 export type Phase = 'idle' | 'starting' | 'ready' | 'backoff' | 'closed'
 
-/** State of the link to one imported server. */
+/** The link to one import. */
 export interface LinkState {
   readonly phase: Phase
   /** A connection is open or is being opened. */
   readonly isOpen: boolean
-  /** A tool list was asked for and is awaited. */
+  /** A list was asked for and is awaited. */
   readonly isListing: boolean
   /** The list changed since it was asked for last. */
   readonly isDirty: boolean
@@ -65,7 +65,7 @@ export const IDLE: LinkState = {
   lastError: null
 }
 
-/** One step of the link to a server: applies an input to a state. `now`: monotonic milliseconds; `ttlMs`: how long a list is good. */
+/** One step of a link: applies an input to a state. `now`: monotonic milliseconds; `ttlMs`: how long a list is good. */
 export function step(state: LinkState, input: LinkInput, { now, ttlMs }: { readonly now: number; readonly ttlMs: number }): LinkStep {
   if (state.phase === 'closed') return { state, effects: [] }
   switch (input.type) {

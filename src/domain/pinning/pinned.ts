@@ -31,9 +31,9 @@ export class Pinned<T> {
     this.#rules = rules
   }
 
-  /** Starts from the stored pin of the home. */
+  /** Starts from the stored pin of the home. A lost one does not matter where the config pins the value. */
   restore(remembered: Remembered<T>): void {
-    this.#isLost = remembered.kind === 'lost'
+    this.#isLost = remembered.kind === 'lost' && this.#rules.pin === null
     if (remembered.kind === 'kept' && this.#isPinned(remembered.accepted)) this.#accepted = remembered.accepted
   }
 

@@ -83,18 +83,18 @@ export class AgentHost {
   readonly #attached = new Map<string, HostedAgent>()
   #ofSource: readonly HostedAgent[] = []
   #faults: readonly AgentFault[] = []
-  #onChange: () => void = () => {}
+  #onChange: () => void | Promise<void> = () => {}
 
   constructor(deps: AgentHostDeps) {
     this.#deps = deps
     this.#checks = new HealthChecks({ ...deps, agents: () => [...this.#agents.values()].map(({ agent }) => agent) })
   }
 
-  /** Loads the agents and follows their files; `onChange` is called after each change of the set. */
-  async start(onChange: () => void): Promise<void> {
+  /** Loads the agents and follows their files; `onChange` is called after each change of the set, and resolves when their cards are made. */
+  async start(onChange: () => void | Promise<void>): Promise<void> {
     const { source } = this.#deps
     const { agents, faults } = await source.load()
-    this.#take(agents, faults)
+    void this.#take(agents, faults)
     this.#onChange = onChange
     source.watch((next, nextFaults) => this.#take(next, nextFaults))
     this.#checks.start()
@@ -107,7 +107,7 @@ export class AgentHost {
     const checks = new CapabilityChecks(agent.definition, this.#deps.compileSchema)
     for (const one of capabilities) checks.of(one.id)
     this.#attached.set(id, agent)
-    this.#replace()
+    void this.#replace()
   }
 
   /** Stops hosting an agent of a program. */
@@ -115,7 +115,7 @@ export class AgentHost {
     const { id } = agent.definition
     if (this.#attached.get(id) !== agent) return
     this.#attached.delete(id)
-    this.#replace()
+    void this.#replace()
   }
 
   /** The definitions of all agents. */
@@ -272,17 +272,17 @@ export class AgentHost {
     this.#deps.telemetry.time('task_ms', durationMs)
   }
 
-  #take(agents: readonly HostedAgent[], faults: readonly AgentFault[]): void {
+  #take(agents: readonly HostedAgent[], faults: readonly AgentFault[]): void | Promise<void> {
     this.#ofSource = agents
     const reported = new Set(this.#faults.map((one) => JSON.stringify(one)))
     const fresh = faults.filter((one) => !reported.has(JSON.stringify(one))).length
     if (fresh > 0) this.#deps.telemetry.count('agent_file_faults', undefined, fresh)
     this.#faults = faults
-    this.#replace()
+    return this.#replace()
   }
 
   /** Updates the table to the current agents. A program's agent takes precedence over a file's of the same id. */
-  #replace(): void {
+  #replace(): void | Promise<void> {
     const wanted = new Map(this.#ofSource.map((agent) => [agent.definition.id, agent]))
     for (const [id, agent] of this.#attached) wanted.set(id, agent)
     for (const [id, hosting] of this.#agents) {
@@ -292,7 +292,7 @@ export class AgentHost {
       if (hosting.queue.running > 0) this.#leftovers.set(id, hosting.queue)
     }
     for (const [id, agent] of wanted) this.#serve(id, agent)
-    this.#onChange()
+    return this.#onChange()
   }
 
   #serve(id: string, agent: HostedAgent): void {

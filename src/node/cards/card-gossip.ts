@@ -65,9 +65,9 @@ export class CardGossip {
     }
   }
 
-  /** {@link refresh} in the background. */
-  refreshSoon(): void {
-    this.refresh().catch((error: unknown) => this.#note('the cards could not be made anew', error))
+  /** {@link refresh} in the background. Resolves when it has ended; never rejects. */
+  refreshSoon(): Promise<void> {
+    return this.refresh().catch((error: unknown) => this.#note('the cards could not be made anew', error))
   }
 
   /** Sends one peer all cards of this node, except those of sandboxes it may not see. */

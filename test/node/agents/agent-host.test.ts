@@ -28,7 +28,7 @@ async function hosted(t: Assert, agents: readonly HostedAgent[]): Promise<Hosted
   const host = new AgentHost({ source, clock, telemetry, compileSchema: createSchemaCompiler() })
   let changes = 0
   let last = 0
-  await host.start(() => changes++)
+  await host.start(() => Promise.resolve(void changes++))
   t.teardown(() => host.close())
   return {
     host,
@@ -284,6 +284,7 @@ test('a program may be an agent beside those of files, under an id of its own', 
   t.is(changes(), 1)
   t.alike(await give('p', 7), { ok: true, result: 7 })
   source.set([echo('b')])
+  t.ok(source.served instanceof Promise, 'the source can wait for the cards')
   t.alike(
     host
       .definitions()

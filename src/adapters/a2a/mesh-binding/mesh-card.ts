@@ -23,10 +23,13 @@ export async function meshCard(
   if (readMeshUrl(url) === null)
     throw new RemoteFault('unsent', 'a URL of the mesh is a2a-mesh://<node>/agents/<id>, with the key or the name of the node')
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'GetExtendedAgentCard' })
-  const response = await meshFetch(reach, agent)(url, { method: 'POST', body, headers: { 'a2a-version': '1.0' }, signal })
-  const text = await response.text()
-  if (text.length > MAX_REMOTE_CARD_BYTES) throw new RemoteFault('answered', `its card has more than ${MAX_REMOTE_CARD_BYTES} bytes`)
-  const parsed = parseJson(text)
+  const response = await meshFetch(reach, { agent, maxBytes: MAX_REMOTE_CARD_BYTES })(url, {
+    method: 'POST',
+    body,
+    headers: { 'a2a-version': '1.0' },
+    signal
+  })
+  const parsed = parseJson(await response.text())
   const answer = parsed.ok && isRecord(parsed.value) ? parsed.value : {}
   const { result: card, error } = answer
   if (isRecord(error)) throw new RemoteFault('refused', `its card is not there: ${String(error['message'])}`)

@@ -128,20 +128,38 @@ function resultIn(body: Uint8Array): Record<string, unknown> {
   return isRecord(result) ? result : {}
 }
 
-/** A `fetch` over the mesh for JSON-RPC clients of A2A. `agent`: the calling agent; null: the operator. */
-export function meshFetch(reach: MeshReach, agent: string | null): GuardedFetch {
+/** Settings of {@link meshFetch}. */
+export interface MeshFetchOptions {
+  /** The calling agent; null: the operator. */
+  readonly agent: string | null
+  /** Most bytes of a response. */
+  readonly maxBytes: number
+}
+
+/** A `fetch` over the mesh for JSON-RPC clients of A2A. */
+export function meshFetch(reach: MeshReach, { agent, maxBytes }: MeshFetchOptions): GuardedFetch {
   return async (input, init = {}) => {
     const place = readMeshUrl(typeof input === 'string' ? input : input instanceof URL ? input.href : input.url)
     if (place === null || typeof init.body !== 'string') throw new RemoteFault('unsent', 'no request of the mesh binding')
     const parameters: Record<string, string> = agent === null ? {} : { [MESH_PARAMETERS.agent]: agent }
     for (const [name, value] of new Headers(init.headers)) if (PARAMETERS.has(name)) parameters[name] = value
     const request = { path: place.path, parameters, body: utf8(init.body) }
-    const pieces = steadyCall(reach, { peer: peerOf(reach, place.node), request }, init.signal ?? undefined)[Symbol.asyncIterator]()
+    const answers = steadyCall(reach, { peer: peerOf(reach, place.node), request }, init.signal ?? undefined)
+    const pieces = bounded(answers, maxBytes)[Symbol.asyncIterator]()
     const first = await pieces.next().catch((error: unknown) => Promise.reject(faultOfCall(error)))
     if (first.done === true && init.signal?.aborted === true) throw new DOMException('aborted', 'AbortError')
     if (first.done === true) return new Response('', { headers: { 'content-type': 'text/event-stream' } })
     if (first.value.type === 'answer') return new Response(fromUtf8(first.value.body), { headers: { 'content-type': 'application/json' } })
     return new Response(eventsOf(first.value, pieces), { headers: { 'content-type': 'text/event-stream' } })
+  }
+}
+
+async function* bounded(pieces: AsyncIterable<CallPiece>, maxBytes: number): AsyncIterable<CallPiece> {
+  let bytes = 0
+  for await (const piece of pieces) {
+    bytes += piece.body.byteLength
+    if (bytes > maxBytes) throw new RemoteFault('answered', `its answer has more than ${maxBytes} bytes`)
+    yield piece
   }
 }
 
@@ -182,6 +200,7 @@ function eventOf(piece: CallPiece): Uint8Array {
 
 /** Converts the error of a call to a RemoteFault. */
 function faultOfCall(error: unknown): RemoteFault {
+  if (error instanceof RemoteFault) return error
   const { code, message } = asNodeError(error)
   if (code === 'OVERLOADED') return new RemoteFault('busy', message)
   return new RemoteFault(code === 'CHANNEL_CLOSED' ? 'unknown' : 'unsent', message)

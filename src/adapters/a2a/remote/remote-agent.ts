@@ -5,7 +5,7 @@ import type { ImportAdapter, ImportCalls, ImportConnection, ImportEvents, Import
 import { callRemote, type RemoteRun } from './remote-call.js'
 import { CARD_ITSELF, cardChange, cardHash, keptCard, type RemoteCard } from './remote-card.js'
 import type { RemoteLink } from './remote-client.js'
-import { connectRemote, fetchCard, type RemoteNet, type RemotePlace, type RemoteSecret } from './remote-connect.js'
+import { CARD_TIMEOUT_MS, connectRemote, fetchCard, type RemoteNet, type RemotePlace, type RemoteSecret } from './remote-connect.js'
 import { failedRemote, type RemoteFault, remoteFaultOf } from './remote-fault.js'
 import { remoteInput } from './remote-parts.js'
 import { type RemoteOffer, remoteOffer, type RemoteSpec, skillCapability } from './remote-skills.js'
@@ -41,7 +41,7 @@ interface PinnedCard {
 export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
   readonly spec: RemoteSpec
   readonly words = WORDS
-  readonly listTimeoutMs = null
+  readonly listTimeoutMs = CARD_TIMEOUT_MS
   readonly transport = 'a2a'
   readonly address: string
   readonly isAllowed: (name: string) => boolean
@@ -64,7 +64,8 @@ export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
     const stop = new AbortController()
     let fetching: Promise<unknown> = Promise.resolve()
     return Promise.resolve({
-      list: async () => {
+      list: async (signal: AbortSignal) => {
+        signal.addEventListener('abort', () => stop.abort())
         const card = fetchCard(this.#deps.net, this.#place, stop.signal)
         fetching = card.catch(() => {})
         return { card: await card }
@@ -141,7 +142,7 @@ export class RemoteAgent implements ImportAdapter<PinnedCard, RemoteOffer> {
     }
   }
 
-  /** Logs addresses for this node only. An unreached agent has its card fetched again now. */
+  /** Logs addresses for this node only. The card of an unreached agent is fetched again soon. */
   #note({ kind, message, printed: reported }: RemoteFault, link: ImportCalls): void {
     if (kind === 'unsent') link.doubt()
     if (message !== reported) this.#deps.log('warn', 'the way to an A2A agent failed', { agent: this.spec.name, reason: message })

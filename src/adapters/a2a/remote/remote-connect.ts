@@ -72,13 +72,13 @@ export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: Abor
 
 /** Makes a client from a card fetched from `place`. @throws RemoteFault when the card leads to a refused address */
 export async function connectRemote(net: RemoteNet, place: RemotePlace, card: RemoteCard): Promise<RemoteLink> {
+  const maxBytes = place.maxOutputBytes * BODY_FACTOR + BODY_EXTRA_BYTES
   if (isMeshUrl(place.card)) {
     // Only the member of the URL is called, whatever interfaces the stored card names.
     const reached = { ...card, interfaces: [{ url: place.card, binding: 'JSONRPC', version: '1.0', tenant: '' } as const] }
-    return await remoteLink(reached, meshFetch(meshOf(net), place.asker ?? null))
+    return await remoteLink(reached, meshFetch(meshOf(net), { agent: place.asker ?? null, maxBytes: maxBytes * 2 }))
   }
   const policy = checkPlace(net, place, card)
-  const maxBytes = place.maxOutputBytes * BODY_FACTOR + BODY_EXTRA_BYTES
   const limits: FetchLimits = {
     // The time of the whole call: an agent without streams answers when it is done.
     headMs: place.timeoutMs,

@@ -25,7 +25,7 @@ const METHODS: Readonly<Record<'run' | 'stream', readonly string[]>> = { run: ['
 /** Names of the protocol below `/a2a/`. An agent with such a name is reached below `/agents/` only. */
 const OWN_NAMES: ReadonlySet<string> = new Set(['tasks', 'message:send', 'message:stream', 'extendedAgentCard', 'card', 'v1'])
 
-/** The target of a method and path; null for paths outside the gateway. The only parser of its paths. */
+/** The target of a method and a path of the gateway; null below `/agents/` without a valid name. The only parser of its paths. */
 export function gatewayTarget(method: string, path: string): RouteTarget | null {
   const asked = facadeCall(method, path)
   if (asked !== null) return { face: 'facade', agent: null, path, asked }

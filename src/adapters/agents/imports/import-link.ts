@@ -163,7 +163,7 @@ export class ImportLink implements ImportCalls {
     const number = this.#number
     const askedAt = (this.#askedAt ??= clock.monotonic())
     const stop = new AbortController()
-    const timer = listTimeoutMs === null ? null : clock.after(listTimeoutMs, () => stop.abort())
+    const timer = clock.after(listTimeoutMs, () => stop.abort())
     try {
       const value = await this.#connection?.list(stop.signal)
       if (number !== this.#number || value === undefined) return
@@ -173,10 +173,7 @@ export class ImportLink implements ImportCalls {
       this.input({ type: 'listed' })
     } catch (error) {
       if (stop.signal.aborted && number === this.#number && this.#isBusySince(askedAt)) return this.input({ type: 'busy' })
-      this.#failed(
-        number,
-        stop.signal.aborted ? `it did not list its ${words.items} within ${(listTimeoutMs ?? 0) / 1000} s` : messageOf(error)
-      )
+      this.#failed(number, stop.signal.aborted ? `it did not list its ${words.items} within ${listTimeoutMs / 1000} s` : messageOf(error))
     } finally {
       clock.clear(timer)
     }

@@ -17,7 +17,7 @@ export interface ImportedAgentsOptions extends Omit<PinnedImportDeps, 'onOffer'>
   isTaken(agent: HostedAgent): boolean
 }
 
-type OnImportedChange = (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void
+type OnImportedChange = Parameters<AgentSource['watch']>[0]
 
 /** The MCP servers and A2A agents of the config as agents: one each, in service as long as it has something to offer, also while it is offline. */
 export class ImportedAgents implements AgentSource, ImportedTools {
@@ -107,8 +107,8 @@ export class ImportedAgents implements AgentSource, ImportedTools {
     await Promise.all(this.#retiring)
   }
 
-  #report(): void {
-    if (this.#closing === null) this.#onChange(this.#hosted(), [])
+  #report(): void | Promise<void> {
+    return this.#closing === null ? this.#onChange(this.#hosted(), []) : undefined
   }
 
   #hosted(): readonly HostedAgent[] {

@@ -32,8 +32,8 @@ export interface PinnedImportDeps {
   readonly log: (level: 'warn' | 'error', message: string, fields: Readonly<Record<string, unknown>>) => void
   /** Default {@link LIST_TTL_MS}. */
   readonly ttlMs?: number
-  /** The offer has changed. */
-  onOffer(): void
+  /** The offer has changed; resolves when its agent is in service. */
+  onOffer(): void | Promise<void>
 }
 
 /**
@@ -69,7 +69,7 @@ export class PinnedImport {
   /** Reads its stored pin from the home. Starts nothing. */
   async load(): Promise<void> {
     this.#pinned.restore(await this.#remembered())
-    this.#reoffer()
+    await this.#reoffer()
   }
 
   /** Starts its link, in the background. */
@@ -109,7 +109,7 @@ export class PinnedImport {
     const accepted = { ...seen, by: 'accepted' as const }
     await this.#write(accepted)
     this.#pinned.accept(accepted)
-    this.#reoffer()
+    await this.#reoffer()
   }
 
   /** Its state. */
@@ -210,7 +210,7 @@ export class PinnedImport {
     if (kept !== null)
       await this.#write(kept).catch((error: unknown) => this.#log('error', `a ${thing} could not be kept`, { reason: messageOf(error) }))
     if (this.#pending() !== null) this.#log('warn', `an ${what} has another ${thing} than the one accepted`)
-    this.#reoffer()
+    await this.#reoffer()
   }
 
   /** The last value seen when it is not in force; null when it is, or when nothing was seen yet. */
@@ -233,13 +233,13 @@ export class PinnedImport {
     return { message: `the ${what} ${name} ${changed}`, next: pin === null ? look : 'a2a-node tools ls' }
   }
 
-  #reoffer(): void {
+  async #reoffer(): Promise<void> {
     const { accepted } = this.#pinned
     const offered = namesInForce(this.adapter, this.#pinned)
     const next = accepted === null ? null : this.adapter.offer(accepted, offered)
     const isSame = JSON.stringify(next?.definition) === JSON.stringify(this.#offer?.definition)
     this.#offer = next === null || this.#offer === null || !isSame ? next : { ...next, definition: this.#offer.definition }
-    if (!isSame) this.#deps.onOffer()
+    if (!isSame) await this.#deps.onOffer()
   }
 
   #logFailure({ lastError, phase }: LinkState): void {

@@ -3,6 +3,7 @@ import { ImportedAgents } from '../../../../src/adapters/agents/imports/imported
 import { WORDS } from '../../../../src/adapters/mcp/imported/imported-server.js'
 import type { HostedAgent } from '../../../../src/ports/agent-runtime.js'
 import type { ImportAdapter } from '../../../../src/ports/imports.js'
+import { eventually } from '../../../support/agents/eventually.js'
 import { failsWith } from '../../../support/fails.js'
 import { agentDefinition } from '../../../support/fake-agents.js'
 import { FakeStore } from '../../../support/fake-store.js'
@@ -15,7 +16,7 @@ function adapterOf(name: string, transport: ImportAdapter['transport'], address:
     spec: { name, pin: null },
     transport,
     address,
-    listTimeoutMs: null,
+    listTimeoutMs: 10_000,
     open: () => Promise.resolve({ list: () => Promise.resolve({}), close: () => Promise.resolve() }),
     isAllowed: () => true,
     hash: () => 'hash',
@@ -32,12 +33,21 @@ function adapterOf(name: string, transport: ImportAdapter['transport'], address:
   }
 }
 
-async function imported(t: Assert, adapters: readonly ImportAdapter[], isTaken: (agent: HostedAgent) => boolean = () => false) {
+interface Given {
+  isTaken?(agent: HostedAgent): boolean
+  onChange?(): Promise<void>
+}
+
+async function imported(
+  t: Assert,
+  adapters: readonly ImportAdapter[],
+  { isTaken = () => false, onChange = () => Promise.resolve() }: Given = {}
+) {
   const clock = new ManualClock()
   const imports = new ImportedAgents({ adapters, store: new FakeStore(), clock, chance: () => 0.5, log: () => {}, isTaken })
   t.teardown(() => imports.close())
   await imports.load()
-  imports.watch(() => {})
+  imports.watch(onChange)
   return imports
 }
 
@@ -54,7 +64,7 @@ test('of two imports with one name the first is found; an A2A agent is not found
 
 test('an import whose agent is taken offers nothing, and the status says so', async (t: Assert) => {
   let isTaken = false
-  const imports = await imported(t, [adapterOf('one', 'stdio')], () => isTaken)
+  const imports = await imported(t, [adapterOf('one', 'stdio')], { isTaken: () => isTaken })
   await imports.refresh('one', null)
   const talk = () => imports.list()[0]?.tools[0]
   t.alike([talk()?.offered, talk()?.reason, imports.problems()], [true, null, []])
@@ -64,4 +74,19 @@ test('an import whose agent is taken offers nothing, and the status says so', as
     imports.problems().map(({ code }) => code),
     ['AGENT_ID_TAKEN']
   )
+})
+
+test('an import is ready when its agent is in service', async (t: Assert) => {
+  let serve = (): void => {}
+  const isServed = new Promise<void>((resolve) => {
+    serve = resolve
+  })
+  let changes = 0
+  const onChange = (): Promise<void> => (changes++, isServed)
+  const imports = await imported(t, [adapterOf('one', 'stdio')], { onChange })
+  const refreshed = imports.refresh('one', null)
+  await eventually(() => changes === 1)
+  t.is(imports.list()[0]?.state, 'starting')
+  serve()
+  t.is((await refreshed)[0]?.state, 'ready')
 })

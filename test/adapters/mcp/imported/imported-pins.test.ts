@@ -108,6 +108,11 @@ test('a pin of the config is the only list that is offered, and no command chang
   t.alike(offeredBy(wrong), [])
   t.ok(wrong.imported.problems()[0]?.message.includes(await hashOf(SECOND)), 'the next step needs the hash')
   await failsWith(t, 'CONFLICT', async () => wrong.imported.refresh('demo', await hashOf(SECOND)))
+  const store = new FakeStore()
+  await store.write('mcp-demo', { by: 'config', hash: 'x', tools: [] })
+  const lost = await importedScene(t, [{ name: 'demo', plan: FIRST, spec: { pin: await hashOf(FIRST) } }], { store })
+  await lost.ready('demo')
+  t.alike([offeredBy(lost).length, lost.imported.problems()], [2, []], 'the list that the home lost does not matter')
 })
 
 test('only tools of the allow list are offered, and only they count as changes', async (t: Assert) => {
