@@ -15,7 +15,7 @@ import { ManualClock } from '../../../support/manual-clock.js'
 const URL = 'a2a-mesh://far/agents/talk'
 
 function reachOf(clock: ManualClock, open: MeshReach['calls']['open']): MeshReach {
-  return { clock, calls: { open }, peer: () => 'far' as NodeId }
+  return { clock, calls: { open }, peer: () => 'far' }
 }
 
 test('a member that answers a request for a card with an endless stream is cut off', async (t: Assert) => {
