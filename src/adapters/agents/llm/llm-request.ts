@@ -1,6 +1,7 @@
 import type { Clock } from '../../../kit/clock.js'
 import { isRecord } from '../../../kit/json.js'
 import { formatDuration } from '../../../kit/units.js'
+import { CompletionReader } from './llm-completion.js'
 import { LlmFault, wordsOf } from './llm-fault.js'
 import type { Fetch } from './llm-parts.js'
 
@@ -8,6 +9,8 @@ import type { Fetch } from './llm-parts.js'
 const MAX_ANSWER_BYTES = 67_108_864
 /** Bytes of the body of a refusal that are read. */
 const MAX_REFUSAL_BYTES = 65_536
+/** Milliseconds that token counts may come after the finish of an answer. */
+const FINISH_MS = 2000
 /** Longest wait that a server may ask for, in seconds. */
 const MAX_RETRY_AFTER = 86_400
 
@@ -52,8 +55,7 @@ export class LlmRequest {
     const response = await this.#received(asking).catch((error: unknown) => this.#fail(unreachable(error)))
     if (!response.ok) return this.#fail(await this.#refusal(response))
     if (response.body === null) return this.#fail(new LlmFault('unreadable', 'answered with nothing'))
-    const { status, headers } = response
-    return new Response(this.#bounded(response.body), { status, headers })
+    return new Response(this.#chunks(response.body), { headers: { 'content-type': 'text/event-stream' } })
   }
 
   /** @throws LlmFault the first one, which is why the later ones came. */
@@ -95,26 +97,59 @@ export class LlmRequest {
     const words = status < 400 ? 'it redirects to another address' : wordsOf(text)
     const seconds = /^\d{1,9}$/.test(headers.get('retry-after') ?? '') ? Number(headers.get('retry-after')) : null
     const retryAfter = seconds !== null && seconds <= MAX_RETRY_AFTER ? seconds : null
-    return new LlmFault('refused', `refused the question (HTTP ${status})${words === '' ? '' : `: ${words}`}`, { status, retryAfter })
+    const message = `refused the question (HTTP ${status})${words === '' ? '' : `: ${words}`}`
+    return new LlmFault('refused', message, { status, retryAfter, errorText: text })
   }
 
-  #bounded(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  /** The answer as a stream of events, a chunk each. */
+  #chunks(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const reader = body.getReader()
+    const completion = new CompletionReader()
+    const leave = (): void => void reader.cancel().catch(() => {})
     let bytes = 0
+    let finishedAt: number | null = null
+    /** True: there are new chunks, or no more. */
+    const read = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> => {
+      if (completion.isFinished) finishedAt ??= this.#deps.clock.monotonic()
+      const value = await (finishedAt === null ? this.#received(nextBytes(reader)) : this.#remaining(reader, finishedAt))
+      bytes += value?.byteLength ?? 0
+      if (bytes > MAX_ANSWER_BYTES) throw new LlmFault('too-large', `answered with more than ${MAX_ANSWER_BYTES} bytes`)
+      const chunks = value === null ? completion.end() : completion.feed(value)
+      for (const chunk of chunks) controller.enqueue(Buffer.from(`data: ${chunk}\n\n`))
+      if (value !== null && !completion.isOver) return chunks.length > 0
+      leave()
+      controller.close()
+      return true
+    }
     return new ReadableStream<Uint8Array>({
       pull: async (controller) => {
-        const { done, value } = await this.#received(reader.read()).catch(() => this.#fail(dropped()))
-        if (done) return controller.close()
-        bytes += value.byteLength
-        if (bytes > MAX_ANSWER_BYTES) {
-          reader.cancel().catch(() => {})
-          this.#fail(new LlmFault('too-large', `answered with more than ${MAX_ANSWER_BYTES} bytes`))
+        try {
+          while (!(await read(controller))) continue
+        } catch (error) {
+          leave()
+          this.#fail(error instanceof LlmFault ? error : dropped())
         }
-        controller.enqueue(value)
       },
       cancel: async (reason) => await reader.cancel(reason)
     })
   }
+
+  /** Token counts after the finish. A server that keeps the connection open, or breaks it, is waited for no longer. */
+  async #remaining(reader: ReadableStreamDefaultReader<Uint8Array>, finishedAt: number): Promise<Uint8Array | null> {
+    const { clock } = this.#deps
+    const leftMs = Math.max(0, finishedAt + FINISH_MS - clock.monotonic())
+    return await new Promise((resolve) => {
+      const timer = clock.after(leftMs, () => resolve(null))
+      const next = nextBytes(reader).catch(() => null)
+      void next.finally(() => clock.clear(timer)).then(resolve)
+    })
+  }
+}
+
+/** null: there are no more. */
+async function nextBytes(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array | null> {
+  const { done, value } = await reader.read()
+  return done ? null : value
 }
 
 function dropped(): LlmFault {

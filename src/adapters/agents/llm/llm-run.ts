@@ -139,6 +139,7 @@ class LlmRun {
     if (finish === 'length') return failure('TASK_FAILED', `the answer of the model was cut off: it may have ${spec.maxTokens} tokens`)
     if (finish === 'content-filter') return failure('TASK_FAILED', 'the model, or a filter before it, refuses to answer')
     if (finish === 'tool-calls' && text === '') return failure('TASK_FAILED', 'the model wanted a tool, and named none')
+    if (text.trim() === '') return { ...failure('TASK_FAILED', 'the model gave no answer'), retryable: !this.#hasActed }
     return answerOf(
       text,
       definition.capabilities.find(({ id }) => id === this.#opening.task.capability)

@@ -7,6 +7,7 @@ import type { AgentTool } from '../../../ports/agent-tools.js'
 import { type ReportedTokens, type TokenCounts, tokensOf } from './llm-progress.js'
 import { LlmFault, messageIn } from './llm-fault.js'
 import type { Fetch, LlmProvider } from './llm-parts.js'
+import { ReasoningFilter, withoutLoneEnd } from './llm-reasoning.js'
 import { LlmRequest } from './llm-request.js'
 
 /** Without an answer no tokens are counted. */
@@ -40,6 +41,7 @@ export interface TurnCall {
 
 /** The answer of the model. */
 export interface Turn {
+  /** Without reasoning. */
   readonly text: string
   readonly calls: readonly TurnCall[]
   /** Why it ended, e.g. `stop`, `length`, `tool-calls`. */
@@ -94,6 +96,7 @@ class TurnReading {
   readonly #onText: (text: string) => void
   readonly #text: string[] = []
   readonly #calls: TurnCall[] = []
+  readonly #reasoning = new ReasoningFilter()
   #textBytes = 0
   #finish = 'other'
   reported: ReportedTokens = { input: undefined, output: undefined }
@@ -106,7 +109,8 @@ class TurnReading {
   }
 
   turn(): Turn {
-    return { text: this.#text.join(''), calls: this.#calls, finish: this.#finish }
+    this.#push(this.#reasoning.end())
+    return { text: withoutLoneEnd(this.#text.join('')), calls: this.#calls, finish: this.#finish }
   }
 
   /** @throws LlmFault for the server's error, or too much text. */
@@ -128,8 +132,13 @@ class TurnReading {
     this.received += bytes
     this.#textBytes += bytes
     if (this.#textBytes > this.#maxTextBytes) throw new LlmFault('too-large', `answered with more than ${this.#maxTextBytes} bytes of text`)
-    this.#text.push(text)
-    this.#onText(text)
+    this.#push(this.#reasoning.push(text))
+  }
+
+  #push(answer: string): void {
+    if (answer === '') return
+    this.#text.push(answer)
+    this.#onText(answer)
   }
 }
 

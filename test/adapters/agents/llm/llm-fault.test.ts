@@ -25,7 +25,7 @@ test('an outcome tells what went wrong, and no more than its caller may know', a
   const kind = fc.constantFrom('unreachable', 'refused', 'stalled', 'dropped', 'too-large', 'unreadable')
   const status = fc.integer({ min: 300, max: 599 })
   const property = fc.property(kind, status, fc.boolean(), fc.boolean(), (one, code, isBegun, hasActed) => {
-    const refusal = one === 'refused' ? { status: code, retryAfter: null } : null
+    const refusal = one === 'refused' ? { status: code, retryAfter: null, errorText: '' } : null
     const outcome = faultOutcome(new LlmFault(one, 'said: the key sk-1', refusal), { provider: 'local', isBegun, hasActed })
     if (outcome.ok) return false
     const isSilent = !(refusal !== null && (code === 401 || code === 403)) || !outcome.message.includes('sk-1')

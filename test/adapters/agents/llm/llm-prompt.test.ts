@@ -34,3 +34,21 @@ test('an answer is text unless its capability gives none; JSON is bounded and ho
     t.is(outcome.ok ? 'ok' : outcome.code, 'INVALID_OUTPUT', text.slice(0, 20))
   }
 })
+
+test('the only JSON value of an answer counts, whatever stands around it; several are no answer', (t) => {
+  const around = [
+    '```json\n{"a":1}\n```',
+    'Here it is:\n```\n{"a":1}\n```\nAnything else?',
+    'Sure! {"a":1}',
+    'See [1] for "details": {"a":1} :-}',
+    '{ no } {"a":1}'
+  ]
+  for (const text of around) t.alike(answerOf(text, DATA), { ok: true, result: { a: 1 } }, text)
+  const LIST = { ...DATA, outputSchema: { type: 'array' } }
+  t.alike(answerOf('The list: [{"a":"]"},2]. {"b":1}', LIST), { ok: true, result: [{ a: ']' }, 2] })
+  t.alike(answerOf('So: {"a":{"b":[{"c":"}\\""}]}}', DATA), { ok: true, result: { a: { b: [{ c: '}"' }] } } })
+  for (const text of ['{"a":1} or {"a":2}', 'none', '{"a":1', 'so {"__proto__":1}', '{'.repeat(100_000)]) {
+    const outcome = answerOf(text, DATA)
+    t.is(outcome.ok ? 'ok' : outcome.code, 'INVALID_OUTPUT', text.slice(0, 20))
+  }
+})

@@ -396,3 +396,85 @@ test('a capability that gives no text gets the JSON of the answer, also out of a
   failureText(t, 'INVALID_OUTPUT', await agent.run(HELLO, recordedRun()))
   t.ok(String(server.seen[0].body.messages[0].content).includes(JSON.stringify(outputSchema)), 'the model is told the schema')
 })
+
+test('an answer is over at its end, though the server keeps the connection open', async (t: Assert) => {
+  for (const shape of SHAPES) {
+    const server = await llmServer(t, (response) => void begun(response).write(eventsOf([...shape.text(PIECES), shape.usage(3, 4)])))
+    const run = recordedRun()
+    t.is(resultOf(await llmAgent(t, server.url).run(HELLO, run)), PIECES.join(''))
+    t.alike(usageOf(run), { turns: 1, inputTokens: 3, outputTokens: 4, isEstimated: false })
+    await server.seen[0].closed
+  }
+})
+
+test('after a finish reason, token counts are waited for, and an end that does not come is not', async (t: Assert) => {
+  const text = VLLM.text(PIECES).map((chunk) => `data: ${chunk}\n\n`)
+  const server = await llmServer(t, (response) => void begun(response).write(text.join('')))
+  const clock = new WatchedClock()
+  const running = llmAgent(t, server.url, { clock }).run(HELLO, recordedRun())
+  await clock.armed(2000, 1)
+  clock.advance(2000)
+  t.is(resultOf(await running), PIECES.join(''))
+  await server.seen[0].closed
+  const run = recordedRun()
+  const chunks = [...VLLM.text(PIECES), VLLM.usage(3, 4)].map((chunk) => Buffer.from(`data: ${chunk}\n\n`))
+  t.is(resultOf(await llmAgent(t, 'http://server/v1', { fetch: answerIn(chunks) }).run(HELLO, run)), PIECES.join(''))
+  t.alike(usageOf(run), { turns: 1, inputTokens: 3, outputTokens: 4, isEstimated: false })
+})
+
+test('a whole completion counts as its stream, with its tools and its token counts', async (t: Assert) => {
+  const whole = (message: object, finish: string): Answerer =>
+    refusing({
+      status: 200,
+      body: JSON.stringify({ choices: [{ index: 0, message, finish_reason: finish }], usage: { prompt_tokens: 3, completion_tokens: 4 } })
+    })
+  const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Hilo"}' } }
+  const server = await llmServer(
+    t,
+    whole({ role: 'assistant', content: null, tool_calls: [call] }, 'tool_calls'),
+    whole({ role: 'assistant', content: 'Rain.' }, 'stop')
+  )
+  const called: unknown[] = []
+  const run = recordedRun()
+  t.is(resultOf(await llmAgent(t, server.url, { tools: toolsThat(['weather'], (_, args) => called.push(args)) }).run(HELLO, run)), 'Rain.')
+  t.alike(called, [{ city: 'Hilo' }])
+  t.alike(usageOf(run), { turns: 2, inputTokens: 6, outputTokens: 8, isEstimated: false })
+})
+
+test('an error with HTTP 200 is told in the words of the server', async (t: Assert) => {
+  for (const { refusals } of SHAPES) {
+    const outcome = await ask(t, [refusing({ status: 200, body: refusals.other.body })])
+    t.ok(/context size|does not support tools|auto/.test(failureText(t, 'TASK_FAILED', outcome)))
+  }
+})
+
+test('an error is tried again by its meaning: a used quota and a question that is too long are not, an overload is', async (t: Assert) => {
+  const retryable = async (status: number, error: object): Promise<unknown> => {
+    const outcome = await ask(t, [refusing({ status, body: JSON.stringify({ error }) })])
+    return outcome.ok ? null : outcome.retryable
+  }
+  t.is(await retryable(429, { message: 'You exceeded your current quota', code: 'insufficient_quota' }), false)
+  t.is(await retryable(500, { message: 'the request exceeds the available context size', type: 'exceed_context_size_error' }), false)
+  t.is(await retryable(402, { message: 'Insufficient credits' }), false)
+  t.is(await retryable(400, { message: "This model's maximum context length is 8192 tokens" }), false)
+  t.is(await retryable(429, { message: 'Rate limit reached for requests' }), true)
+  t.is(await retryable(529, { message: 'Overloaded' }), true)
+  t.is(await retryable(400, { message: 'The model is overloaded, try again later' }), true)
+  t.is(await retryable(400, { message: 'tools is no array' }), false)
+})
+
+test('no content, or reasoning alone, is no answer, and may be asked for again', async (t: Assert) => {
+  const empty = [VLLM.text([]), LLAMA_CPP.text([]), OLLAMA.text([' ', '\n']), VLLM.text(['<think>', 'Hm.', '</think>'])]
+  for (const chunks of empty) {
+    const outcome = await ask(t, [streaming(chunks)])
+    t.is(failureText(t, 'TASK_FAILED', outcome), 'the model gave no answer')
+    t.is(outcome.ok ? null : outcome.retryable, true)
+  }
+})
+
+test('reasoning in tags is neither in the result nor in what is told of it', async (t: Assert) => {
+  const run = recordedRun()
+  t.is(resultOf(await ask(t, [streaming(VLLM.text(['<thi', 'nk>Hm', '.</th', 'ink>', 'hel', 'lo']))], {}, run)), 'hello')
+  t.is(tokensOf(run), 'hello')
+  t.is(resultOf(await ask(t, [streaming(VLLM.text(['Hm.\n</think>\n\nhello']))])), 'hello')
+})

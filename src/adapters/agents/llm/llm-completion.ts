@@ -1,0 +1,125 @@
+import { createParser } from 'eventsource-parser'
+import { isRecord, parseJson } from '../../../kit/json.js'
+import { failedWithin, LlmFault } from './llm-fault.js'
+
+/** Marks the end of a stream. */
+const DONE = '[DONE]'
+
+/**
+ * Reads the body of one answer: a stream of events, or a whole completion as JSON. It gives chunks as JSON texts, in the form of a stream.
+ * Comments, keep-alives and empty frames give none. The end follows from the protocol, not from the connection.
+ */
+export class CompletionReader {
+  readonly #decoder = new TextDecoder()
+  readonly #parser = createParser({
+    onEvent: ({ data }) => this.#take(data),
+    onComment: () => (this.#isStream = true)
+  })
+  #chunks: string[] = []
+  /** The beginning, as long as it is white space; then null. */
+  #start: string | null = ''
+  /** The body, when it is JSON and no stream. */
+  #whole: string[] | null = null
+  /** Something of a stream came. */
+  #isStream = false
+  #isOver = false
+  #isFinished = false
+
+  /** The server said that nothing follows. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** The model has finished; only token counts may follow. */
+  get isFinished(): boolean {
+    return this.#isFinished
+  }
+
+  /** The chunks in the next bytes. @throws LlmFault for the server's error, or a frame that is cut */
+  feed(bytes: Uint8Array): readonly string[] {
+    this.#text(this.#decoder.decode(bytes, { stream: true }))
+    return this.#chunks.splice(0)
+  }
+
+  /** The last chunks, after the last byte. @throws LlmFault as {@link feed}, and when the answer is not complete */
+  end(): readonly string[] {
+    this.#text(this.#decoder.decode())
+    if (this.#whole !== null) this.#takeWhole(this.#whole.join(''))
+    // A last frame may lack its empty line.
+    else this.#parser.feed('\n\n')
+    if (!this.#isFinished && !this.#isOver) throw this.#cut()
+    return this.#chunks.splice(0)
+  }
+
+  #cut(): LlmFault {
+    if (this.#isStream || this.#start !== null) return new LlmFault('dropped', 'ended its answer in the middle')
+    return new LlmFault('unreadable', 'gave an answer that cannot be used: it is no completion')
+  }
+
+  #text(text: string): void {
+    if (this.#start !== null) {
+      const begun = (this.#start + text).trimStart()
+      this.#start = begun === '' ? '' : null
+      if (begun.startsWith('{')) this.#whole = []
+      // No stream has white space before its first field that matters.
+      if (begun !== '') this.#text(begun)
+    } else if (this.#whole === null) this.#parser.feed(text)
+    else this.#whole.push(text)
+  }
+
+  #take(data: string): void {
+    this.#isStream = true
+    const text = data.trim()
+    if (this.#isOver) return
+    if (text === DONE) this.#isOver = true
+    // Keep-alives are written in many forms, but never as JSON objects.
+    if (!text.startsWith('{')) return
+    const parsed = parseJson(text)
+    if (!parsed.ok) throw new LlmFault('unreadable', `sent a frame that is no JSON: ${parsed.reason}`)
+    this.#takeChunk(parsed.value)
+  }
+
+  #takeWhole(text: string): void {
+    const parsed = parseJson(text)
+    if (!parsed.ok) throw new LlmFault('unreadable', `gave an answer that is no JSON: ${parsed.reason}`)
+    this.#takeChunk(asChunk(parsed.value))
+    if (!this.#isFinished) throw new LlmFault('unreadable', 'gave an answer that cannot be used: it is no completion')
+  }
+
+  #takeChunk(value: unknown): void {
+    const failure = errorIn(value)
+    if (failure !== null) throw failedWithin(failure)
+    this.#isFinished ||= choicesOf(value).some(hasFinish)
+    this.#chunks.push(JSON.stringify(value))
+  }
+}
+
+/** The error in a frame: `{error}` of most servers, `{object: "error", message}` of vLLM; null for none. */
+function errorIn(value: unknown): unknown {
+  if (!isRecord(value)) return null
+  return value['object'] === 'error' ? value : (value['error'] ?? null)
+}
+
+/** Some servers give an empty reason until they have one. */
+function hasFinish(choice: unknown): boolean {
+  const reason = isRecord(choice) ? choice['finish_reason'] : null
+  return typeof reason === 'string' && reason !== ''
+}
+
+function choicesOf(value: unknown): readonly unknown[] {
+  const choices = isRecord(value) ? value['choices'] : null
+  return Array.isArray(choices) ? choices : []
+}
+
+/** A whole completion as the only chunk of a stream. Anything else stays as it is. */
+function asChunk(value: unknown): unknown {
+  if (!isRecord(value) || choicesOf(value).length === 0) return value
+  const choices = choicesOf(value).map((choice) => {
+    if (!isRecord(choice) || !isRecord(choice['message'])) return choice
+    const { message, finish_reason: finish, ...rest } = choice
+    const calls: unknown = message['tool_calls']
+    const indexed = Array.isArray(calls) ? { tool_calls: calls.map((call, index) => (isRecord(call) ? { index, ...call } : call)) } : {}
+    return { ...rest, delta: { ...message, ...indexed }, finish_reason: finish ?? 'stop' }
+  })
+  return { ...value, object: 'chat.completion.chunk', choices }
+}

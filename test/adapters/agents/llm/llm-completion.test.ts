@@ -1,0 +1,124 @@
+import test from 'brittle'
+import fc from 'fast-check'
+import { CompletionReader } from '../../../../src/adapters/agents/llm/llm-completion.js'
+import { LlmFault } from '../../../../src/adapters/agents/llm/llm-fault.js'
+import { holds } from '../../../support/holds.js'
+import { eventsOf, SHAPES } from '../../../support/llm/shapes.js'
+
+interface Read {
+  readonly chunks: readonly unknown[]
+  readonly fault: LlmFault | null
+  readonly isOver: boolean
+}
+
+/** Everything that a reader makes of a body in pieces. */
+function read(...pieces: readonly (string | Uint8Array)[]): Read {
+  const reader = new CompletionReader()
+  const chunks: string[] = []
+  let fault: LlmFault | null = null
+  try {
+    for (const piece of pieces) chunks.push(...reader.feed(Buffer.from(piece as string)))
+    chunks.push(...reader.end())
+  } catch (error) {
+    if (!(error instanceof LlmFault)) throw error
+    fault = error
+  }
+  return { chunks: chunks.map((one) => JSON.parse(one) as unknown), fault, isOver: reader.isOver }
+}
+
+function chunk(delta: unknown, finish: string | null = null): string {
+  return JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })
+}
+
+const HELLO = chunk({ content: 'hello' })
+const STOP = chunk({}, 'stop')
+
+test('odd frames lose nothing: keep-alives, empty data, comments, other fields, a missing empty line at the end', (t) => {
+  const odd = [': keepalive', 'data:', 'data: ', 'data: : keepalive', 'data: [keepalive]', 'data: ping', 'event: ping', 'id: 7', 'retry: 5']
+  for (const line of odd) {
+    const { chunks, fault } = read(`${line}\n\ndata: ${HELLO}\n\n${line}\n\ndata: ${STOP}\n\n${line}\n\ndata: [DONE]\n\n`)
+    t.alike([chunks.length, fault], [2, null], line)
+  }
+  t.alike(read(`data: ${HELLO}\r\n\r\ndata: ${STOP}\r\n\r\n`).fault, null)
+  t.is(read(`\uFEFFdata: ${HELLO}\n\ndata: ${STOP}`).chunks.length, 2)
+  t.is(read(`data:${HELLO}\ndata: \n\ndata: ${STOP}\n\n`).chunks.length, 2)
+})
+
+test('an answer is over at [DONE], and finished at a finish reason, an empty one excepted', (t) => {
+  const reader = new CompletionReader()
+  reader.feed(Buffer.from(`data: ${chunk({ content: 'a' }, '')}\n\n`))
+  t.alike([reader.isFinished, reader.isOver], [false, false])
+  reader.feed(Buffer.from(`data: ${STOP}\n\n`))
+  t.alike([reader.isFinished, reader.isOver], [true, false])
+  t.is(reader.feed(Buffer.from(`data: [DONE]\n\ndata: ${HELLO}\n\n`)).length, 0, 'nothing follows')
+  t.ok(reader.isOver)
+  t.is(read(`data: ${HELLO}\n\ndata: [DONE]\n\n`).fault, null, 'a server without finish reasons')
+})
+
+test('a whole completion is the same answer as its stream', (t) => {
+  const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{}' } }
+  const message = { role: 'assistant', content: 'hello', tool_calls: [call, { ...call, id: 'c2' }] }
+  const whole = JSON.stringify(
+    { id: '1', object: 'chat.completion', choices: [{ index: 0, message, finish_reason: 'tool_calls' }] },
+    null,
+    2
+  )
+  for (const pieces of [[whole], ['\n ', whole, '\n'], [whole.slice(0, 9), whole.slice(9)]]) {
+    const { chunks, fault } = read(...pieces)
+    const delta = {
+      ...message,
+      tool_calls: [
+        { index: 0, ...call },
+        { index: 1, ...call, id: 'c2' }
+      ]
+    }
+    t.alike(chunks, [{ id: '1', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: 'tool_calls' }] }])
+    t.is(fault, null)
+  }
+  t.is(read(JSON.stringify({ choices: [{ index: 0, message }] })).fault, null, 'without a finish reason it is whole all the same')
+})
+
+test("a server's error within an answer is told in its words, and passes unless its meaning lasts", (t) => {
+  const errors: readonly (readonly [string, string, boolean])[] = [
+    ['{"error":{"code":500,"message":"CUDA out of memory","type":"server_error"}}', 'CUDA out of memory', true],
+    ['{"error":{"message":"Overloaded","type":"overloaded_error"}}', 'Overloaded', true],
+    ['{"error":"model runner has stopped"}', 'model runner has stopped', true],
+    ['{"object":"error","message":"engine died","code":500}', 'engine died', true],
+    [
+      '{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}',
+      'context size',
+      false
+    ],
+    ['{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}', 'quota', false]
+  ]
+  for (const [body, words, isPassing] of errors)
+    for (const text of [body, `data: ${HELLO}\n\ndata: ${body}\n\n`]) {
+      const { fault } = read(text)
+      t.alike([fault?.kind, fault?.isPassing, fault?.message.includes(words)], ['failed', isPassing, true], text)
+    }
+  t.is(read(`data: ${chunk({ content: 'a' }, 'stop').replace('{', '{"error":null,')}\n\n`).fault, null)
+})
+
+test('an answer that ends before its finish was dropped, and a body that is none cannot be used', (t) => {
+  for (const text of ['', ' \n', `data: ${HELLO}\n\n`, `data: ${HELLO}\n\ndata: {"cho`, ': wait\n\n', 'data: \n\n'])
+    t.ok(['dropped', 'unreadable'].includes(read(text).fault?.kind ?? ''), JSON.stringify(text))
+  for (const text of ['', `data: ${HELLO}\n\n`, ': wait\n\n']) t.is(read(text).fault?.kind, 'dropped', JSON.stringify(text))
+  for (const text of ['<h1>hello</h1>', '{"object":"list","data":[]}', '{"choices":', 'data: {"choices": nonsense\n\n'])
+    t.is(read(text).fault?.kind, 'unreadable', text)
+})
+
+test('chunks do not depend on how the bytes are cut, whatever they are', async (t) => {
+  const good = SHAPES.flatMap((shape) => [
+    eventsOf([...shape.text(['wörld', '👋']), shape.usage(1, 2)]),
+    ...Object.values(shape.refusals).map(({ body }) => body)
+  ])
+  const body = fc.oneof(fc.constantFrom(...good), fc.string({ unit: 'binary', maxLength: 200 }), fc.json())
+  const property = fc.property(body, fc.array(fc.nat(2000), { maxLength: 20 }), (text, cuts) => {
+    const bytes = Buffer.from(text)
+    const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
+    const pieces = places.slice(1).map((end, at) => new Uint8Array(bytes.subarray(places[at], end)))
+    const [one, other] = [read(bytes), read(...pieces)]
+    return JSON.stringify(one.chunks) === JSON.stringify(other.chunks) && one.fault?.message === other.fault?.message
+  })
+  await holds(t, property, 500)
+})

@@ -1,0 +1,56 @@
+import test from 'brittle'
+import fc from 'fast-check'
+import { ReasoningFilter, withoutLoneEnd } from '../../../../src/adapters/agents/llm/llm-reasoning.js'
+import { holds } from '../../../support/holds.js'
+
+function answer(...pieces: readonly string[]): string {
+  const filter = new ReasoningFilter()
+  return pieces.map((piece) => filter.push(piece)).join('') + filter.end()
+}
+
+test('reasoning before an answer is no answer, in whatever tags a model writes it', (t) => {
+  for (const [open, close] of [
+    ['<think>', '</think>'],
+    ['<thinking>', '</thinking>'],
+    ['<thought>', '</thought>'],
+    ['<reasoning>', '</reasoning>'],
+    ['[THINK]', '[/THINK]']
+  ]) {
+    t.is(answer(`\n${open}Hm.${close}\n\n{"a":1}`), '\n\n{"a":1}')
+    t.is(answer(`${open}a${close}${open}b${close}c`), 'c', 'twice')
+    t.is(answer(`${open}without an end`), '')
+  }
+})
+
+test('tags within an answer, and what only looks like a tag, are text', (t) => {
+  for (const text of ['Use <think> and </think>.', '<thinker>a</thinker>', '<thin', '<', '[1] [THINK]', ' a', '']) t.is(answer(text), text)
+})
+
+test('an answer does not depend on how its text is cut', async (t) => {
+  const word = fc.constantFrom(
+    '<think>',
+    '</think>',
+    '<thi',
+    'nk>',
+    '[THINK]',
+    '[/THINK]',
+    'a',
+    ' ',
+    '\n',
+    '<',
+    '</thinking>',
+    '<thinking>'
+  )
+  const property = fc.property(fc.array(word, { maxLength: 12 }), fc.array(fc.nat(200), { maxLength: 12 }), (words, cuts) => {
+    const text = words.join('')
+    const places = [0, ...cuts.map((cut) => cut % (text.length + 1)).sort((a, b) => a - b), text.length]
+    return answer(...places.slice(1).map((end, at) => text.slice(places[at], end))) === answer(text)
+  })
+  await holds(t, property, 1000)
+})
+
+test('an end of reasoning alone on its line ends reasoning whose beginning the server wrote', (t) => {
+  t.is(withoutLoneEnd('Hm, hello?\n</think>\n\nhello'), 'hello')
+  t.is(withoutLoneEnd('Hm.\n[/THINK]\nhello'), 'hello')
+  t.is(withoutLoneEnd('The tag </think> ends it.'), 'The tag </think> ends it.')
+})
