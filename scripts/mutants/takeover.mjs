@@ -71,7 +71,7 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'who only takes part in swarms forgets none of them',
     file: 'src/node/swarms/swarm-table.ts',
-    find: '    else tasks.fail(run.head.taskId, outcome.error)\n    this.#trim(0)',
+    find: '    else tasks.fail(run.head.taskId, outcome.error)\n    this.#memory.evict()',
     put: '    else tasks.fail(run.head.taskId, outcome.error)',
     test: 'node/swarms/consensus/replicated-swarm.takeover',
     title: 'who only takes part in swarms keeps the newest hundred in memory'

@@ -9,7 +9,7 @@ import { newHead, type HeadDeps, type Launching, type SwarmLaunch } from './crea
 import type { SurveyDeps } from './eligibility.js'
 import { checkPrepared, prepare } from './prepare.js'
 import type { SwarmHead, SwarmStore } from './store.js'
-import type { SwarmHere } from './swarm-table.js'
+import type { SwarmHere } from './memory.js'
 
 /** The request of a program to launch a swarm. */
 export interface SwarmPlan extends SwarmRequest {

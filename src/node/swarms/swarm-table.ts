@@ -11,6 +11,7 @@ import { endedSwarm, infoOf, type SwarmView } from './finished-swarm.js'
 import type { NodeEvents } from '../observe/events.js'
 import { recordedSwarmTask, swarmOutcome, type RecordedTask } from '../tasks/from-record.js'
 import type { SwarmEnd, SwarmHead } from './store.js'
+import { coordinatorOf, SwarmMemory, type SwarmHere } from './memory.js'
 import { Launcher, type SwarmPlan } from './launcher.js'
 import { previewOf } from './prepare.js'
 import type { SwarmLaunch } from './create.js'
@@ -22,25 +23,18 @@ import { refusedKey, survey, type Survey, type SurveyDeps } from './eligibility.
 import type { TaskTable } from '../tasks/task-table.js'
 import type { ItemRun } from './lease-requests.js'
 
-/** Swarms kept in memory; the oldest ended ones are evicted first, and read from the ledger then. */
-const KEPT = 100
-/** Bytes of results kept in memory, likewise. When running swarms use all of it, further results are refused. */
-const KEPT_BYTES = 128 * 1024 * 1024
 /** How often leases and deadlines are checked, in milliseconds. */
 const TICK_MS = 500
 
 /** Dependencies of the swarm table. */
 export interface SwarmTableDeps
   extends Omit<CoordinatorDeps, 'onEnd' | 'onStatus' | 'hasCapacity' | 'peers'>,
-    Omit<ParticipantsDeps, keyof CoordinatorDeps | 'survey' | 'replicated' | 'running' | 'add'>,
+    Omit<ParticipantsDeps, keyof CoordinatorDeps | 'survey' | 'memory'>,
     SurveyDeps {
   readonly clock: Clock
   readonly tasks: TaskTable
   readonly events: NodeEvents
 }
-
-/** A swarm in memory: of this node alone, or of several participants. */
-export type SwarmHere = Coordinator | ReplicatedSwarm
 
 /** Ids of swarms as people type them. */
 const SWARM_IDS: IdKind = {
@@ -64,7 +58,7 @@ export class SwarmTable {
   /** This node as a participant of swarms. */
   readonly participants: Participants
   readonly #deps: SwarmTableDeps
-  readonly #runs = new Map<string, SwarmHere>()
+  readonly #memory = new SwarmMemory()
   /** By running swarm: addresses of agents that the rules refuse, each recorded once. */
   readonly #refused = new Map<string, Set<string>>()
   readonly #launcher: Launcher
@@ -77,9 +71,7 @@ export class SwarmTable {
       ...deps,
       ...this.#hooks(),
       survey: (head) => this.#survey(head, null),
-      replicated: (id) => replicatedOf(this.#runs.get(id)),
-      running: () => this.#running().flatMap((run) => replicatedOf(run) ?? []),
-      add: (swarm) => void this.#runs.set(swarm.head.id, swarm)
+      memory: this.#memory
     })
     this.#launcher = new Launcher({ ...deps, participants: this.participants, begin: (launch, refused) => this.#begin(launch, refused) })
   }
@@ -106,14 +98,14 @@ export class SwarmTable {
   /** Starts the checks of leases and deadlines. */
   start(): void {
     this.#timer = this.#deps.clock.every(TICK_MS, () => {
-      for (const run of this.#running()) run.tick(this.#survey(run.head))
+      for (const run of this.#memory.running()) run.tick(this.#survey(run.head))
       this.#showApprovals()
     })
   }
 
   /** A swarm in memory by its whole id: launched here, or one in which this node is a participant. */
   inMemory(id: string): SwarmHere | undefined {
-    return this.#runs.get(id)
+    return this.#memory.get(id)
   }
 
   /** Eligible agents, by need. */
@@ -125,7 +117,7 @@ export class SwarmTable {
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#deps.clock.clear(this.#timer)
-    await Promise.all([...this.#runs.values()].map((run) => run.stop()))
+    await Promise.all([...this.#memory.all.values()].map((run) => run.stop()))
   }
 
   /** Launches a swarm, see {@link Launcher.launch}. */
@@ -150,14 +142,14 @@ export class SwarmTable {
     const { id } = launch.head
     this.#refused.set(id, refused)
     const run = new Coordinator({ ...this.#deps, ...this.#hooks() }, launch)
-    this.#runs.set(id, run)
+    this.#memory.add(run)
     return run
   }
 
   #hooks(): SwarmHooks {
     return {
       onEnd: (swarm) => this.#ended(swarm),
-      hasCapacity: (bytes) => this.#hasCapacity(bytes),
+      hasCapacity: (bytes) => this.#memory.hasCapacity(bytes),
       onStatus: ({ head: { id } }, status) => {
         const text = status === 'stalled' ? 'a swarm has nobody who could go on' : 'a swarm goes on'
         this.#deps.events.add('swarm', text, { swarm: id })
@@ -174,7 +166,7 @@ export class SwarmTable {
 
   /** Cancels by the swarm's task; false when no running swarm has it. */
   async cancelTask(taskId: string): Promise<boolean> {
-    const run = this.#running().find((one) => one.head.taskId === taskId)
+    const run = this.#memory.running().find((one) => one.head.taskId === taskId)
     await run?.cancel()
     return run !== undefined
   }
@@ -186,14 +178,14 @@ export class SwarmTable {
 
   /** Every swarm in memory, newest first. */
   list(): SwarmInfo[] {
-    return [...this.#runs.values()].reverse().map((run) => run.info())
+    return [...this.#memory.all.values()].reverse().map((run) => run.info())
   }
 
   /** Every swarm in memory or in the ledger, newest first. @throws NodeError STORE_DAMAGED */
   async listAll(): Promise<SwarmInfo[]> {
     const all = this.list()
     for await (const head of this.#deps.swarmStore.heads()) {
-      if (head.end !== null && !this.#runs.has(head.id)) all.push(infoOf(head, head.end))
+      if (head.end !== null && !this.#memory.all.has(head.id)) all.push(infoOf(head, head.end))
     }
     return all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0))
   }
@@ -202,8 +194,8 @@ export class SwarmTable {
   async find(id: string): Promise<SwarmView> {
     const { swarmStore, telemetry } = this.#deps
     const known = new Map<string, { readonly run: SwarmHere } | { readonly head: SwarmHead; readonly end: SwarmEnd }>()
-    for (const [one, run] of this.#runs) known.set(one, { run })
-    if (!this.#runs.has(id))
+    for (const [one, run] of this.#memory.all) known.set(one, { run })
+    if (!this.#memory.all.has(id))
       for await (const head of swarmStore.heads(id))
         if (head.end !== null && !known.has(head.id)) known.set(head.id, { head, end: head.end })
     const hit = resolveId(id, known, SWARM_IDS)
@@ -212,7 +204,7 @@ export class SwarmTable {
 
   /** Sessions of the running swarms, oldest first. */
   activeSessions(): SwarmSession[] {
-    return this.#running().map((run) => run.session())
+    return this.#memory.running().map((run) => run.session())
   }
 
   /**
@@ -244,7 +236,7 @@ export class SwarmTable {
    */
   onHeartbeat(peer: NodeId, keys: readonly string[], awaitsApproval = false): void {
     for (const [id, runs] of runsOf(keys)) {
-      const strays = this.#runs.get(id)?.onHeartbeat(peer, runs, awaitsApproval) ?? runs
+      const strays = this.#memory.get(id)?.onHeartbeat(peer, runs, awaitsApproval) ?? runs
       for (const { index, attempt } of strays) this.#deps.requests.endRun(peer, `${id}.${index}#${attempt}`)
     }
     this.#showApprovals()
@@ -252,7 +244,7 @@ export class SwarmTable {
 
   #showApprovals(): void {
     const { tasks } = this.#deps
-    for (const run of this.#running()) {
+    for (const run of this.#memory.running()) {
       const { head } = run
       const awaitsApproval = coordinatorOf(run)?.awaitsApproval === true
       if (awaitsApproval) tasks.lost(head.taskId)
@@ -263,12 +255,12 @@ export class SwarmTable {
 
   /** A peer is gone: leases of its agents that others may get return at once. */
   onOffline(peer: NodeId): void {
-    for (const run of this.#running()) run.lost(peer)
+    for (const run of this.#memory.running()) run.lost(peer)
   }
 
   /** Removes expired swarms from the ledger. Returns the number of keys. */
   async purgeExpired(now: number): Promise<number> {
-    for (const run of this.#running()) if (run instanceof ReplicatedSwarm && run.head.expiresAt <= now) await run.expire()
+    for (const run of this.#memory.runningReplicated()) if (run.head.expiresAt <= now) await run.expire()
     return await this.#deps.swarmStore.purgeExpired(now)
   }
 
@@ -280,43 +272,13 @@ export class SwarmTable {
     const outcome = swarmOutcome({ status, counts, error: run.end?.error ?? null })
     if (outcome.type === 'result') tasks.complete(run.head.taskId, outcome.result)
     else tasks.fail(run.head.taskId, outcome.error)
-    this.#trim(0)
+    this.#memory.evict()
   }
 
   /** One swarm in memory. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
   get(id: string): SwarmHere {
-    return resolveId(id, this.#runs, SWARM_IDS)
+    return resolveId(id, this.#memory.all, SWARM_IDS)
   }
-
-  #running(): SwarmHere[] {
-    return [...this.#runs.values()].filter((run) => run.isRunning)
-  }
-
-  /** Evicts swarms to make room. Returns whether it is enough. */
-  #hasCapacity(bytes: number): boolean {
-    return this.#trim(bytes) <= KEPT_BYTES
-  }
-
-  /** Evicts ended swarms, oldest first, until `more` bytes have room. Returns the bytes held together with them. */
-  #trim(more: number): number {
-    let bytes = [...this.#runs.values()].reduce((sum, run) => sum + run.bytes, more)
-    for (const [id, run] of this.#runs) {
-      if (this.#runs.size <= KEPT && bytes <= KEPT_BYTES) break
-      if (run.isRunning) continue
-      this.#runs.delete(id)
-      bytes -= run.bytes
-    }
-    return bytes
-  }
-}
-
-/** null: another node coordinates it. */
-function coordinatorOf(swarm: SwarmHere): Coordinator | null {
-  return swarm instanceof ReplicatedSwarm ? swarm.coordinator : swarm
-}
-
-function replicatedOf(swarm: SwarmHere | undefined): ReplicatedSwarm | undefined {
-  return swarm instanceof ReplicatedSwarm ? swarm : undefined
 }
 
 /** Runs of swarm items in heartbeats, by swarm. */

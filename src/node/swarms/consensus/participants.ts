@@ -11,6 +11,7 @@ import type { Directory } from '../../cards/directory.js'
 import type { LedgerQuota } from '../../ledger/quota.js'
 import { planOf } from './invitations.js'
 import { ReplicatedSwarm, type ReplicatedSwarmDeps } from './replicated-swarm.js'
+import type { SwarmMemory } from '../memory.js'
 import type { SwarmHead, SwarmItem } from '../store.js'
 import type { SwarmWord } from './participant.js'
 import { contentsOf, type ContentTransfer } from './content-transfer.js'
@@ -34,12 +35,7 @@ export interface ParticipantsDeps extends Omit<ReplicatedSwarmDeps, 'isPutOut'> 
   readonly ledgerQuota: Pick<LedgerQuota, 'isFull'>
   /** Name of this node's ledger; null until it is open. */
   ledgerName(): string | null
-  /** A swarm with several participants that is in memory. */
-  replicated(id: string): ReplicatedSwarm | undefined
-  /** The swarms in memory that have not ended. */
-  running(): readonly ReplicatedSwarm[]
-  /** Keeps a swarm in memory. */
-  add(swarm: ReplicatedSwarm): void
+  readonly memory: Pick<SwarmMemory, 'add' | 'replicated' | 'runningReplicated'>
 }
 
 interface Fetching {
@@ -84,7 +80,7 @@ export class Participants {
   /** Adds this node as the first participant of a swarm that it has just launched. */
   launched(head: SwarmHead, items: readonly SwarmItem[]): ReplicatedSwarm {
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items, record: this.#join('open'), isCancelRequested: false })
-    this.#deps.add(swarm)
+    this.#deps.memory.add(swarm)
     swarm.open({ type: 'fresh' })
     swarm.tick(this.#deps.survey(head))
     return swarm
@@ -98,7 +94,7 @@ export class Participants {
     // A ledger restored from an older copy has lost its promises.
     const own: ParticipantRecord = kept.ledger === this.#deps.ledgerName() ? kept : { ...kept, ...this.#join('lost'), seated: kept.seated }
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items, record: own, isCancelRequested })
-    this.#deps.add(swarm)
+    this.#deps.memory.add(swarm)
     if (own.state === 'lost') swarm.open({ type: 'lost' })
     if (own.state === 'open') swarm.open({ type: 'restarted', stored: await swarmVotes.stored(head.id) })
     return swarm
@@ -110,18 +106,18 @@ export class Participants {
 
   /** Does a peer vote in a swarm that has not ended here? */
   has(peer: NodeId): boolean {
-    return this.#deps.running().some(({ head }) => head.voters?.includes(peer) === true)
+    return this.#deps.memory.runningReplicated().some(({ head }) => head.voters?.includes(peer) === true)
   }
 
   /** Is a lease of an epoch void, since this node has granted a higher one? */
   isPast(peer: NodeId, id: string, epoch: number): boolean {
-    const swarm = this.#deps.replicated(id)
+    const swarm = this.#deps.memory.replicated(id)
     return swarm?.head.voters?.includes(peer) === true && epoch < swarm.epoch
   }
 
   /** Do nodes vote in a swarm that this one votes in? */
   areVoters(id: string, nodes: readonly NodeId[]): boolean {
-    const voters = this.#deps.replicated(id)?.head.voters
+    const voters = this.#deps.memory.replicated(id)?.head.voters
     return voters !== undefined && nodes.every((node) => voters.includes(node))
   }
 
@@ -137,32 +133,34 @@ export class Participants {
     if (word.body.kind === 'pieces' && (await this.#planned(peer, word.body))) return
     const { kind, swarm: id } = word.body
     const isAfterEnd = kind === 'follow' || kind === 'want'
-    const swarm = this.#deps.replicated(id) ?? (isAfterEnd ? await this.#recall(id, peer) : undefined)
+    const swarm = this.#deps.memory.replicated(id) ?? (isAfterEnd ? await this.#recall(id, peer) : undefined)
     if (swarm?.head.voters?.includes(peer) === true) await swarm.onWord(peer, word)
   }
 
   /** An ended swarm that is no longer in memory. */
   async #recall(id: string, peer: NodeId): Promise<ReplicatedSwarm | undefined> {
     const head = await this.#deps.swarmStore.get(id)
-    const known = this.#deps.replicated(id)
+    const known = this.#deps.memory.replicated(id)
     if (known !== undefined || head === null || head.end === null || head.voters?.includes(peer) !== true) return known
     const rows = await this.#deps.swarmStore.results(head)
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items: [], record: this.#join('open'), isCancelRequested: false, rows })
-    this.#deps.add(swarm)
+    this.#deps.memory.add(swarm)
     return swarm
   }
 
   /** A launcher invites this node: the plan must be durable here before any promise. */
   async #offered(peer: NodeId, { swarm: id, digest, ledger }: ParticipantMessageOf<'seat'>): Promise<void> {
-    const known = this.#deps.replicated(id)
+    const known = this.#deps.memory.replicated(id)
     if (known !== undefined) {
       if (known.head.voters?.[0] !== peer) return
       if (ledger !== null) await known.confirm(ledger)
       return this.#joined(peer, known)
     }
-    const own = this.#deps.running().filter(({ head }) => head.voters?.[0] === peer)
+    const own = this.#deps.memory.runningReplicated().filter(({ head }) => head.voters?.[0] === peer)
     const isFull =
-      own.length >= MAX_PARTICIPATIONS_A_PEER || this.#deps.running().length >= MAX_PARTICIPATIONS || this.#deps.ledgerQuota.isFull
+      own.length >= MAX_PARTICIPATIONS_A_PEER ||
+      this.#deps.memory.runningReplicated().length >= MAX_PARTICIPATIONS ||
+      this.#deps.ledgerQuota.isFull
     const before = this.#fetching.get(id)
     if (before?.digest === digest && before.from === peer) return before.contents.tick()
     if (isFull || (before === undefined && this.#fetching.size >= MAX_PLANS && !this.#evict())) return
@@ -221,9 +219,9 @@ export class Participants {
     const head: SwarmHead = { ...plan.head, taskId: '', key: null, end: null, onBehalfOf: { maxTier, sandboxId } }
     const own = this.#join(ledger === null ? 'invited' : 'lost')
     await commit([...swarmStore.launched(head, plan.items), swarmVotes.participantChange(id, own)])
-    if (this.#deps.replicated(id) !== undefined) return
+    if (this.#deps.memory.replicated(id) !== undefined) return
     const swarm = new ReplicatedSwarm(this.#asMade, { head, items: plan.items, record: own, isCancelRequested: false })
-    this.#deps.add(swarm)
+    this.#deps.memory.add(swarm)
     if (own.state === 'lost') swarm.open({ type: 'lost' })
     this.#joined(peer, swarm)
   }

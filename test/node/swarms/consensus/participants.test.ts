@@ -6,6 +6,7 @@ import { pieceOf } from '../../../../src/node/swarms/consensus/content-transfer.
 import type { SwarmWord } from '../../../../src/node/swarms/consensus/participant.js'
 import { Participants, type ParticipantsDeps } from '../../../../src/node/swarms/consensus/participants.js'
 import { VoteStore } from '../../../../src/node/swarms/consensus/vote-store.js'
+import { SwarmMemory } from '../../../../src/node/swarms/memory.js'
 import { ManualClock } from '../../../support/manual-clock.js'
 import { actor, hash } from '../../../support/membership.js'
 
@@ -26,8 +27,7 @@ test('more large plans than there is room for all come, however often each is of
     // What comes is no plan: nothing is made of it.
     directory: { certificate: () => null },
     telemetry: { log: (_level: string, text: string) => t.fail(text) },
-    replicated: () => undefined,
-    running: () => [],
+    memory: new SwarmMemory(),
     tell: (_to: NodeId, { body }: SwarmWord) => {
       if (body.kind === 'want') asked.push(...body.wants.map(({ digest, at }) => ({ swarm: body.swarm, digest, at })))
     }
